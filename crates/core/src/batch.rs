@@ -1,0 +1,95 @@
+//! A batch: a loan of frames.
+
+use crate::{Frame, FrameMeta};
+
+/// Where one frame of a batch lies in the lent memory.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameSlot {
+    offset: usize,
+    captured_bytes: u32,
+    meta: FrameMeta,
+}
+
+impl FrameSlot {
+    /// A frame of `captured_bytes` bytes at `offset` of the batch's memory. `meta.wire_bytes` is
+    /// raised to `captured_bytes` where the backend reported less.
+    pub fn new(offset: usize, captured_bytes: u32, mut meta: FrameMeta) -> FrameSlot {
+        meta.wire_bytes = meta.wire_bytes.max(captured_bytes);
+        FrameSlot { offset, captured_bytes, meta }
+    }
+}
+
+/// Takes a batch's memory back; called once, when the batch is dropped.
+pub trait BatchReturn {
+    /// The frames of the batch will not be looked at again.
+    fn give_back(&self);
+}
+
+/// Up to `limits::BATCH_FRAMES_MAX` frames of one lane, in order of receipt, lent by a source.
+///
+/// - The batch borrows its source, so a source has at most one batch out, and no frame outlives
+///   its batch. Dropping the batch gives the memory back.
+/// - An empty batch does not exist: a source without frames returns `None`.
+/// - Frames are read in place. Whoever needs one longer copies it.
+///
+/// ```
+/// use ringside_core::{Batch, FrameMeta, FrameSlot};
+/// let memory = [1u8, 2, 3, 4];
+/// let slots = [FrameSlot::new(0, 3, FrameMeta::default()), FrameSlot::new(3, 1, FrameMeta::default())];
+/// let batch = Batch::new(&memory, &slots, None);
+/// let lengths: Vec<usize> = batch.iter().map(|frame| frame.bytes.len()).collect();
+/// assert_eq!(lengths, [3, 1]);
+/// ```
+pub struct Batch<'s> {
+    memory: &'s [u8],
+    slots: &'s [FrameSlot],
+    owner: Option<&'s dyn BatchReturn>,
+}
+
+impl<'s> Batch<'s> {
+    /// Lends the frames at `slots` of `memory`; `owner` is told when the batch is dropped.
+    ///
+    /// # Panics
+    /// If a slot reaches beyond `memory`, or if there is no slot: both are bugs of the backend,
+    /// which must check lengths that come from outside before it makes a slot.
+    pub fn new(
+        memory: &'s [u8],
+        slots: &'s [FrameSlot],
+        owner: Option<&'s dyn BatchReturn>,
+    ) -> Batch<'s> {
+        assert!(!slots.is_empty(), "an empty batch does not exist");
+        for slot in slots {
+            let end = slot.offset.checked_add(slot.captured_bytes as usize);
+            assert!(end.is_some_and(|end| end <= memory.len()), "frame beyond the batch's memory");
+        }
+        Batch { memory, slots, owner }
+    }
+
+    /// Number of frames, at least 1.
+    pub fn frame_count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The frame at `index`, or `None` beyond the last.
+    pub fn get(&self, index: usize) -> Option<Frame<'_>> {
+        self.slots.get(index).map(|slot| self.frame(slot))
+    }
+
+    /// The frames in order of receipt.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<'_>> {
+        self.slots.iter().map(|slot| self.frame(slot))
+    }
+
+    fn frame(&self, slot: &FrameSlot) -> Frame<'_> {
+        let end = slot.offset + slot.captured_bytes as usize;
+        Frame { bytes: &self.memory[slot.offset..end], meta: slot.meta }
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        if let Some(owner) = self.owner {
+            owner.give_back();
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The ledger: every frame of a run, in two stages.
+//!
+//! Stage 1, per lane: `received = taken + passed + filtered + Σ dropped + in flight`.
+//! Stage 2, per consumer: `taken = delivered + Σ missed` (plus in flight while it runs).
+//! Which kernel counter feeds which term is in `docs/LEDGER.md`. What a kernel interface cannot
+//! count is `None` (JSON null), never 0.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use thiserror::Error;
+
+/// Why frames were lost. Serialised in snake case; the names are part of the output format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The packet socket's (or libpcap's) ring was full: the worker was too slow.
+    KernelRingFull,
+    /// The interface or its driver dropped it before the socket (libpcap's ps_ifdrop).
+    InterfaceDrop,
+    /// The capture ring was full, because the recorder (a lossless reader) was behind.
+    RecorderBehind,
+    /// A frame larger than a block of the capture ring can hold.
+    FrameTooLarge,
+    /// A copying reader was overtaken by the writer.
+    Overtaken,
+    /// The disk was full.
+    DiskFull,
+    /// Writing failed for another reason than space.
+    WriteFailed,
+    /// The other end of the pipe was closed.
+    PipeClosed,
+    /// The other end of the pipe did not read until the end of the run.
+    PipeStalled,
+    /// The run reached its own limit (`-c`) with frames already taken.
+    LimitReached,
+    /// A record of a file that could not be read.
+    Damaged,
+}
+
+impl Cause {
+    /// The name in output formats.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::KernelRingFull => "kernel_ring_full",
+            Cause::InterfaceDrop => "interface_drop",
+            Cause::RecorderBehind => "recorder_behind",
+            Cause::FrameTooLarge => "frame_too_large",
+            Cause::Overtaken => "overtaken",
+            Cause::DiskFull => "disk_full",
+            Cause::WriteFailed => "write_failed",
+            Cause::PipeClosed => "pipe_closed",
+            Cause::PipeStalled => "pipe_stalled",
+            Cause::LimitReached => "limit_reached",
+            Cause::Damaged => "damaged",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Frames by cause; causes with a count of 0 may be present or absent.
+pub type ByCause = BTreeMap<Cause, u64>;
+
+/// Sum over the causes.
+pub fn total(by_cause: &ByCause) -> u64 {
+    by_cause.values().sum()
+}
+
+/// Stage 1 of one lane, and what else is counted there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneCounters {
+    /// Interface of the lane.
+    pub interface: String,
+    /// Queue or fanout member.
+    pub queue: u16,
+    /// Frames that the interface accepted.
+    pub received: Option<u64>,
+    /// Frames that reached a consumer's memory.
+    pub taken: u64,
+    /// Captured bytes of the frames taken.
+    pub taken_bytes: u64,
+    /// Frames left to the host.
+    pub passed: u64,
+    /// Frames that the filter turned away.
+    pub filtered: Option<u64>,
+    /// Frames lost before they were taken.
+    pub dropped: ByCause,
+    /// Frames accepted by the kernel and not yet lent; 0 once the source is finished.
+    pub in_flight: u64,
+    /// Frames stamped earlier than the one before them in the lane.
+    pub inversions: u64,
+}
+
+/// Stage 2 of one consumer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Consumer {
+    /// Who: `recorder`, `meter`, `stream`, …
+    pub name: String,
+    /// Frames that it got.
+    pub delivered: u64,
+    /// Frames that it did not get.
+    pub missed: ByCause,
+}
+
+/// The ledger of a run: the sum of its lanes, and its consumers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Frames that the interfaces accepted; `None` as soon as one lane cannot count.
+    pub received: Option<u64>,
+    /// Frames taken.
+    pub taken: u64,
+    /// Frames left to the host.
+    pub passed: u64,
+    /// Frames filtered; `None` as soon as one lane cannot count.
+    pub filtered: Option<u64>,
+    /// Frames lost, by cause.
+    pub dropped: ByCause,
+    /// Frames accepted and not yet taken.
+    pub in_flight: u64,
+    /// Stage 2.
+    pub consumers: Vec<Consumer>,
+    /// Stage 1, lane by lane.
+    pub lanes: Vec<LaneCounters>,
+}
+
+/// A ledger that does not balance: a bug of Ringside or of the kernel, never to be hidden.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the ledger does not balance: {who}: {left} accounted as {right}")]
+pub struct Imbalance {
+    /// Lane or consumer.
+    pub who: String,
+    /// received, or taken.
+    pub left: u64,
+    /// The sum of the terms.
+    pub right: u64,
+}
+
+impl Ledger {
+    /// Adds up lanes; consumers are added by who knows them.
+    pub fn from_lanes(lanes: Vec<LaneCounters>) -> Ledger {
+        let mut ledger = Ledger { received: Some(0), filtered: Some(0), ..Ledger::default() };
+        for lane in &lanes {
+            ledger.received = add(ledger.received, lane.received);
+            ledger.filtered = add(ledger.filtered, lane.filtered);
+            ledger.taken += lane.taken;
+            ledger.passed += lane.passed;
+            ledger.in_flight += lane.in_flight;
+            for (&cause, &count) in &lane.dropped {
+                *ledger.dropped.entry(cause).or_default() += count;
+            }
+        }
+        ledger.lanes = lanes;
+        ledger
+    }
+
+    /// Checks both stages, exactly. A lane whose `received` or `filtered` is unknown cannot be
+    /// checked and passes.
+    ///
+    /// # Errors
+    /// The first lane or consumer that does not balance.
+    pub fn balance(&self) -> Result<(), Imbalance> {
+        for lane in &self.lanes {
+            let (Some(received), Some(filtered)) = (lane.received, lane.filtered) else { continue };
+            let sum = lane.taken + lane.passed + filtered + total(&lane.dropped) + lane.in_flight;
+            let who = || format!("lane {} queue {}", lane.interface, lane.queue);
+            check(who, received, sum)?;
+        }
+        for consumer in &self.consumers {
+            let sum = consumer.delivered + total(&consumer.missed);
+            check(|| format!("consumer {}", consumer.name), self.taken, sum)?;
+        }
+        Ok(())
+    }
+
+    /// Frames lost in either stage.
+    pub fn lost(&self) -> u64 {
+        total(&self.dropped) + self.consumers.iter().map(|c| total(&c.missed)).sum::<u64>()
+    }
+}
+
+fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    Some(a? + b?)
+}
+
+fn check(who: impl Fn() -> String, left: u64, right: u64) -> Result<(), Imbalance> {
+    if left == right { Ok(()) } else { Err(Imbalance { who: who(), left, right }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane() -> LaneCounters {
+        LaneCounters {
+            received: Some(10),
+            taken: 6,
+            filtered: Some(3),
+            dropped: ByCause::from([(Cause::KernelRingFull, 1)]),
+            ..LaneCounters::default()
+        }
+    }
+
+    #[test]
+    fn a_balanced_lane_passes_and_one_frame_off_fails() {
+        assert_eq!(Ledger::from_lanes(vec![lane()]).balance(), Ok(()));
+        let off = LaneCounters { taken: 5, ..lane() };
+        assert_eq!(Ledger::from_lanes(vec![off]).balance().unwrap_err().right, 9);
+    }
+
+    #[test]
+    fn a_consumer_must_account_for_everything_taken() {
+        let mut ledger = Ledger::from_lanes(vec![lane(), lane()]);
+        let missed = ByCause::from([(Cause::DiskFull, 2)]);
+        ledger.consumers.push(Consumer { name: "recorder".into(), delivered: 10, missed });
+        assert_eq!(ledger.balance(), Ok(()));
+        ledger.consumers[0].delivered = 9;
+        assert!(ledger.balance().is_err());
+        assert_eq!(ledger.lost(), 4);
+    }
+
+    #[test]
+    fn what_one_lane_cannot_count_is_unknown_for_the_run() {
+        let unknown = LaneCounters { filtered: None, ..lane() };
+        let ledger = Ledger::from_lanes(vec![lane(), unknown]);
+        assert_eq!((ledger.received, ledger.filtered), (Some(20), None));
+        let json = serde_json::to_value(&ledger).unwrap();
+        assert!(json["filtered"].is_null());
+        assert_eq!(json["dropped"]["kernel_ring_full"], 2);
+    }
+
+    #[test]
+    fn cause_names_are_the_serialised_names() {
+        for cause in [Cause::KernelRingFull, Cause::RecorderBehind, Cause::PipeStalled] {
+            assert_eq!(serde_json::to_value(cause).unwrap(), cause.name());
+        }
+    }
+}

@@ -1,0 +1,26 @@
+#![forbid(unsafe_code)]
+//! The nouns of Ringside, without any I/O.
+//!
+//! A [`Source`] lends [`Batch`]es of [`Frame`]s that stay in the backend's memory; a [`Ledger`]
+//! accounts for every frame of a run; [`Timestamp`] is nanoseconds of UTC. Everything above this
+//! crate speaks in these terms, so they are defined once, here, as contracts.
+//!
+//! This crate refuses to open, read or write anything, and it allocates nothing per frame.
+
+pub mod batch;
+pub mod bpf;
+pub mod frame;
+pub mod ids;
+pub mod ledger;
+pub mod limits;
+pub mod link;
+pub mod source;
+pub mod time;
+
+pub use batch::{Batch, BatchReturn, FrameSlot};
+pub use frame::{Direction, Frame, FrameMeta, OwnedFrame, VlanTag};
+pub use ids::{FrameNumber, InterfaceId, LaneId, QueueId};
+pub use ledger::{Cause, Consumer, Imbalance, LaneCounters, Ledger};
+pub use link::LinkType;
+pub use source::{Source, SourceCounters, SourceError, SourceInterface};
+pub use time::{Timestamp, TimestampKind};

@@ -1,0 +1,108 @@
+//! A source: where frames come from.
+
+use crate::ledger::Cause;
+use crate::{Batch, LinkType, Timestamp};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use thiserror::Error;
+
+/// One lane of frames: a receive queue, a fanout member, a libpcap handle or a file.
+///
+/// - [`next_batch`](Source::next_batch) lends the next frames in order of receipt. `Ok(None)` says
+///   that none came within `timeout`, or that the source is finished; [`is_finished`] tells which.
+/// - Being finished is sticky. A live source never is, until [`detach`] was called and its memory
+///   is drained.
+/// - [`detach`](Source::detach) stops the supply: no frame that reaches the interface after it
+///   returns is counted or lent. What was accepted before is still lent by `next_batch`.
+/// - [`counters`](Source::counters) are cumulative since the source was opened, whatever the kernel
+///   interface resets on reading. Once finished they are final and exact: then
+///   `received = lent + passed + filtered + dropped`, `None` where the backend cannot count.
+/// - [`low_water`](Source::low_water) promises that no later frame of this source bears an earlier
+///   time, but for inversions of the source's own clock. It moves also while no frame comes, so
+///   that a merge of several lanes is not held up by a quiet one.
+///
+/// Sources are used by one thread at a time and may be sent to it.
+///
+/// [`is_finished`]: Source::is_finished
+/// [`detach`]: Source::detach
+pub trait Source: Send {
+    /// Lends the next frames; waits up to `timeout` for the first of them.
+    ///
+    /// # Errors
+    /// The interface went away or the input is damaged. A source that failed is finished: what it
+    /// had accepted before stays counted.
+    fn next_batch(&mut self, timeout: Duration) -> Result<Option<Batch<'_>>, SourceError>;
+
+    /// True when no frame will ever come again.
+    fn is_finished(&self) -> bool;
+
+    /// The interfaces that frames of this source refer to, by `FrameMeta::interface`. The ids are
+    /// those of the run. A file may add interfaces while it is read.
+    fn interfaces(&self) -> &[SourceInterface];
+
+    /// What was counted since the start.
+    fn counters(&mut self) -> SourceCounters;
+
+    /// No later frame is older than this.
+    fn low_water(&self) -> Timestamp;
+
+    /// Stops the supply; the rest is still lent. Does nothing for a file.
+    ///
+    /// # Errors
+    /// The kernel refused; the source then ends by being dropped.
+    fn detach(&mut self) -> Result<(), SourceError>;
+}
+
+/// An interface as a capture file describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceInterface {
+    /// Name, as `eth1`; empty where a file gives none.
+    pub name: String,
+    /// How frames begin.
+    pub link_type: LinkType,
+    /// Longest capture, in bytes; 0 stands for no limit.
+    pub snaplen_bytes: u32,
+    /// Free text about it, for the file.
+    pub description: String,
+    /// Filter expression that was applied, empty for none.
+    pub filter: String,
+}
+
+/// Counters of a source, by the terms of the ledger; `None` where it cannot be counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceCounters {
+    /// Frames that the interface accepted for this lane since the start.
+    pub received: Option<u64>,
+    /// Frames that the filter turned away.
+    pub filtered: Option<u64>,
+    /// Frames that were left to the host and not taken (AF_XDP).
+    pub passed: u64,
+    /// Frames lost before they were lent, by cause.
+    pub dropped: BTreeMap<Cause, u64>,
+    /// Frames whose stamp is earlier than that of the frame before.
+    pub inversions: u64,
+}
+
+/// Why a source failed.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// The interface was removed or set down while it was captured.
+    #[error("interface {name} {event}; what was received before is kept")]
+    InterfaceGone {
+        /// Interface.
+        name: String,
+        /// What happened, as "was removed".
+        event: String,
+    },
+    /// Input that cannot be read further.
+    #[error("{0}")]
+    Damaged(String),
+    /// The operating system refused.
+    #[error("{context}: {source}")]
+    Io {
+        /// What was tried, with the value and the mend.
+        context: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+}

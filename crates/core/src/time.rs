@@ -1,0 +1,62 @@
+//! Time as a fact: nanoseconds of UTC, with where they came from.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Nanoseconds since 1970-01-01T00:00:00 UTC. Zero stands for "the input gave no time".
+///
+/// Unsigned 64 bits reach the year 2554; a stamp before 1970 cannot be represented and a reader
+/// of a file that holds one reports it as an error of that file.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Timestamp(pub u64);
+
+/// Nanoseconds in a second.
+pub const NANOS_PER_SEC: u64 = 1_000_000_000;
+
+impl Timestamp {
+    /// The largest time: a low-water mark that holds nothing back.
+    pub const MAX: Timestamp = Timestamp(u64::MAX);
+
+    /// From whole seconds and nanoseconds; saturates instead of wrapping.
+    pub fn from_parts(seconds: u64, nanos: u32) -> Timestamp {
+        Timestamp(seconds.saturating_mul(NANOS_PER_SEC).saturating_add(u64::from(nanos)))
+    }
+
+    /// Whole seconds since the epoch.
+    pub fn seconds(self) -> u64 {
+        self.0 / NANOS_PER_SEC
+    }
+
+    /// Nanoseconds within the second, below 1,000,000,000.
+    pub fn subsec_nanos(self) -> u32 {
+        (self.0 % NANOS_PER_SEC) as u32
+    }
+
+    /// This time plus `nanos`, saturating.
+    pub fn saturating_add(self, nanos: u64) -> Timestamp {
+        Timestamp(self.0.saturating_add(nanos))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    /// Seconds and nine digits, as pcap tools print an epoch time.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:09}", self.seconds(), self.subsec_nanos())
+    }
+}
+
+/// Which clock stamped a frame. Earlier in the list is closer to the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimestampKind {
+    /// The network interface's own clock.
+    Hardware,
+    /// The kernel, when it received the frame.
+    #[default]
+    Kernel,
+    /// A capture file; what stamped it first is unknown here.
+    File,
+}

@@ -1,0 +1,37 @@
+//! Real captures, where the folder exists. None is committed.
+
+use std::path::{Path, PathBuf};
+
+/// The folder of real captures: `RINGSIDE_PCAPS`, else `../shared/pcaps` beside the project.
+pub fn capture_dir() -> Option<PathBuf> {
+    let dir = match std::env::var_os("RINGSIDE_PCAPS") {
+        Some(dir) => PathBuf::from(dir),
+        None => crate::project_root().join("../shared/pcaps"),
+    };
+    dir.is_dir().then_some(dir)
+}
+
+/// Every `.pcap` and `.pcapng` file there, sorted by path. Empty, and `test` skipped visibly,
+/// where the folder is missing.
+pub fn capture_files(test: &str) -> Vec<PathBuf> {
+    let Some(dir) = capture_dir() else {
+        crate::skip(test, "no folder of real captures (../shared/pcaps or RINGSIDE_PCAPS)");
+        return Vec::new();
+    };
+    let mut files = Vec::new();
+    collect(&dir, &mut files);
+    files.sort();
+    files
+}
+
+fn collect(dir: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let extension = path.extension().and_then(|e| e.to_str());
+        if path.is_dir() {
+            collect(&path, files);
+        } else if matches!(extension, Some("pcap" | "pcapng")) {
+            files.push(path);
+        }
+    }
+}

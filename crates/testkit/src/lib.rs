@@ -1,0 +1,58 @@
+#![forbid(unsafe_code)]
+//! For tests only: where real captures are, what a test needs, and bounded seeded fuzzing.
+//!
+//! A test that cannot run here is *skipped visibly*: [`skip`] prints the reason and, when the test
+//! run collects skips (`RINGSIDE_SKIPS` names a file), appends it there, so that the summary can
+//! count it.
+
+pub mod captures;
+pub mod fuzz;
+pub mod random;
+
+pub use captures::{capture_dir, capture_files};
+pub use fuzz::fuzz;
+pub use random::Random;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Says that `test` did not run, and why.
+pub fn skip(test: &str, reason: &str) {
+    eprintln!("SKIPPED {test}: {reason}");
+    let Some(path) = std::env::var_os("RINGSIDE_SKIPS") else { return };
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    if let Ok(mut file) = file {
+        // One write, so that lines of parallel tests do not mix.
+        let _ = file.write_all(format!("{test}: {reason}\n").as_bytes());
+    }
+}
+
+/// True if this process may use packet sockets, namespaces and BPF; else skips `test`.
+pub fn need_root(test: &str) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let root = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Uid:"))
+        .and_then(|ids| ids.split_whitespace().nth(1))
+        == Some("0");
+    if !root {
+        skip(test, "needs root");
+    }
+    root
+}
+
+/// True if `tool` is installed; else skips `test`.
+pub fn need_tool(test: &str, tool: &str) -> bool {
+    let found = Command::new(tool).arg("--version").output().is_ok();
+    if !found {
+        skip(test, &format!("needs {tool}, which `make deps` installs"));
+    }
+    found
+}
+
+/// The project's root folder.
+pub fn project_root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).expect("crates/testkit lies two levels deep").to_path_buf()
+}

@@ -1,0 +1,2 @@
+#![forbid(unsafe_code)]
+//! Placeholder; the contract comes with the first module.
