@@ -1,2 +1,4 @@
 #![forbid(unsafe_code)]
-//! Placeholder; the contract comes with the first module.
+//! Files: the pcap and pcapng codec, the block format of the capture ring, recordings, merge.
+pub mod block;
+pub mod pcapng;

@@ -1,0 +1,104 @@
+//! What can go wrong with files.
+
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a file could not be written or opened. Errors of the system keep their
+/// [`std::io::Error`], so that a full disk stays recognisable ([`StoreError::is_disk_full`]).
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The operating system refused.
+    #[error("{context}: {source}")]
+    Io {
+        /// What was tried, with the name.
+        context: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A pcap file holds one link type.
+    #[error(
+        "a pcap file holds one link type, here {first}, and a frame of interface {interface} has \
+         link type {second}; write pcapng instead (a file name that ends in .pcapng)"
+    )]
+    SecondLinkType {
+        /// Link type of the file.
+        first: u16,
+        /// Link type of the frame.
+        second: u16,
+        /// Interface of the frame.
+        interface: u32,
+    },
+    /// A pcap file stores 32 bits of seconds.
+    #[error(
+        "the time {seconds} s is beyond 4294967295 s (the year 2106), the last that pcap can \
+         store; write pcapng instead (a file name that ends in .pcapng)"
+    )]
+    TimeBeyondPcap {
+        /// Seconds since 1970.
+        seconds: u64,
+    },
+    /// A frame of an interface that the writer was not told of.
+    #[error("a frame of interface {interface}, but the file has {known} interfaces")]
+    UnknownInterface {
+        /// Interface of the frame.
+        interface: u32,
+        /// Interfaces of the file.
+        known: usize,
+    },
+    /// More interfaces than a file may have.
+    #[error("more than {limit} interfaces in one file")]
+    TooManyInterfaces {
+        /// The limit.
+        limit: usize,
+    },
+    /// The descriptions of the interfaces do not fit the header page.
+    #[error(
+        "the interface descriptions need {bytes} bytes, and a header holds at most {limit}; \
+         capture fewer interfaces in one run or use a shorter filter"
+    )]
+    HeaderTooLarge {
+        /// Bytes needed.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A writer that failed before.
+    #[error("the file cannot be written any more, because an earlier write failed")]
+    FailedBefore,
+    /// Bytes appended to a recording that do not follow its format.
+    #[error("{path}: {reason}")]
+    Misplaced {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong about them.
+        reason: String,
+    },
+    /// Input that cannot be used.
+    #[error("{path}: {reason}")]
+    Unusable {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
+}
+
+impl StoreError {
+    pub(crate) fn io(context: impl Into<String>, source: io::Error) -> StoreError {
+        StoreError::Io { context: context.into(), source }
+    }
+
+    /// True if the disk, a quota or the file's size limit was reached: what is written stays
+    /// valid, and space mends it.
+    pub fn is_disk_full(&self) -> bool {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let StoreError::Io { source, .. } = self else { return false };
+        matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+    }
+
+    /// True if the other end of a pipe was closed.
+    pub fn is_pipe_closed(&self) -> bool {
+        matches!(self, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+}

@@ -1,0 +1,104 @@
+//! Writers of single files and streams: pcapng and pcap behind one trait.
+//!
+//! Both collect whole records and hand them over together, so that every write, and therefore
+//! every growth of a file that someone else reads, ends at the end of a record. The writer below
+//! needs no buffer of its own.
+
+mod buffer;
+mod pcap;
+mod pcapng;
+
+pub use pcap::{PcapWriter, Precision};
+pub use pcapng::PcapngWriter;
+
+use crate::StoreError;
+use crate::block::Statistics;
+use ringside_core::{Frame, InterfaceId, SourceInterface};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+/// Something that stores frames in order.
+///
+/// After an error nothing more is written. [`frames_written`](FrameWriter::frames_written) then is
+/// the number of frames that lie whole in the first
+/// [`bytes_written`](FrameWriter::bytes_written) bytes of the output; a file is made valid again
+/// by cutting it to that length.
+pub trait FrameWriter: Send {
+    /// Adds an interface; frames refer to it by the returned id, counted from 0.
+    ///
+    /// # Errors
+    /// Too many interfaces.
+    fn add_interface(&mut self, interface: &SourceInterface) -> Result<InterfaceId, StoreError>;
+
+    /// Adds one frame.
+    ///
+    /// # Errors
+    /// The frame cannot be stored in this format (it is not written, and the writer goes on), or
+    /// the system refused a write.
+    fn write(&mut self, frame: &Frame<'_>) -> Result<(), StoreError>;
+
+    /// Hands everything over that was added, so that a reader of the stream sees it.
+    ///
+    /// # Errors
+    /// The system refused.
+    fn flush(&mut self) -> Result<(), StoreError>;
+
+    /// Adds the closing statistics, where the format has a place for them, and flushes.
+    ///
+    /// # Errors
+    /// The system refused.
+    fn finish(&mut self, statistics: &[Statistics<'_>]) -> Result<(), StoreError>;
+
+    /// Bytes of whole records that the output has accepted.
+    fn bytes_written(&self) -> u64;
+
+    /// Frames that the output has accepted whole.
+    fn frames_written(&self) -> u64;
+}
+
+/// Format of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// pcapng: any number of interfaces and link types, times to the year 2554.
+    Pcapng,
+    /// pcap with stamps of nanoseconds: one link type, times to the year 2106.
+    Pcap,
+}
+
+impl Format {
+    /// By the ending: `.pcap` is pcap, everything else (and standard output) pcapng.
+    pub fn of_path(path: &Path) -> Format {
+        match path.extension() {
+            Some(extension) if extension.eq_ignore_ascii_case("pcap") => Format::Pcap,
+            _ => Format::Pcapng,
+        }
+    }
+
+    /// A writer of this format over `out`, with `interfaces` as ids from 0.
+    ///
+    /// # Errors
+    /// Too many interfaces.
+    pub fn writer<W: Write + Send + 'static>(
+        self,
+        out: W,
+        interfaces: &[SourceInterface],
+    ) -> Result<Box<dyn FrameWriter>, StoreError> {
+        Ok(match self {
+            Format::Pcapng => Box::new(PcapngWriter::new(out, interfaces)?),
+            Format::Pcap => Box::new(PcapWriter::new(out, interfaces, Precision::Nanoseconds)?),
+        })
+    }
+}
+
+/// Creates the file at `path`, or empties it, as tcpdump does for `-w FILE`.
+///
+/// # Errors
+/// The system refused.
+pub fn create_file(path: &Path) -> Result<File, StoreError> {
+    File::create(path)
+        .map_err(|error| StoreError::io(format!("cannot create {}", path.display()), error))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Writing classic pcap: one link type, stamps of nanoseconds, or of microseconds on request.
+//!
+//! Format: <https://www.ietf.org/archive/id/draft-ietf-opsawg-pcap-04.html>.
+
+use super::FrameWriter;
+use super::buffer::RecordBuffer;
+use crate::StoreError;
+use crate::block::Statistics;
+use ringside_core::limits::{FRAME_BYTES_MAX, INTERFACES_MAX};
+use ringside_core::{Frame, InterfaceId, LinkType, SourceInterface};
+use std::io::Write;
+
+/// Resolution of the stamps of a pcap file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// Magic 0xa1b2c3d4: for tools that are older than 2013. Cuts the last three digits.
+    Microseconds,
+    /// Magic 0xa1b23c4d.
+    Nanoseconds,
+}
+
+/// Writes a pcap file or stream. The link type is that of the first frame, or of the first
+/// interface if the output is flushed before.
+#[derive(Debug)]
+pub struct PcapWriter<W> {
+    out: RecordBuffer<W>,
+    precision: Precision,
+    link_types: Vec<LinkType>,
+    /// The link type that stands in the file header, once that is written.
+    written: Option<LinkType>,
+}
+
+impl<W: Write> PcapWriter<W> {
+    /// Begins a file with `interfaces` as ids from 0.
+    ///
+    /// # Errors
+    /// Too many interfaces.
+    pub fn new(
+        out: W,
+        interfaces: &[SourceInterface],
+        precision: Precision,
+    ) -> Result<PcapWriter<W>, StoreError> {
+        let out = RecordBuffer::new(out);
+        let mut writer = PcapWriter { out, precision, link_types: Vec::new(), written: None };
+        for interface in interfaces {
+            writer.append(interface)?;
+        }
+        Ok(writer)
+    }
+
+    fn append(&mut self, interface: &SourceInterface) -> Result<InterfaceId, StoreError> {
+        if self.link_types.len() == INTERFACES_MAX {
+            return Err(StoreError::TooManyInterfaces { limit: INTERFACES_MAX });
+        }
+        self.link_types.push(interface.link_type);
+        Ok(InterfaceId(self.link_types.len() as u32 - 1))
+    }
+
+    fn write_header(&mut self, link_type: LinkType) -> Result<(), StoreError> {
+        let magic: u32 = match self.precision {
+            Precision::Microseconds => 0xa1b2_c3d4,
+            Precision::Nanoseconds => 0xa1b2_3c4d,
+        };
+        let version = 2 | 4 << 16;
+        let words = [magic, version, 0, 0, FRAME_BYTES_MAX, u32::from(link_type.0)];
+        self.out.record(false, |out| append_words(out, &words))?;
+        self.written = Some(link_type);
+        Ok(())
+    }
+
+    fn flush_all(&mut self) -> Result<(), StoreError> {
+        if self.written.is_none() {
+            self.write_header(self.link_types.first().copied().unwrap_or(LinkType::ETHERNET))?;
+        }
+        self.out.flush()
+    }
+}
+
+fn append_words(out: &mut Vec<u8>, words: &[u32]) {
+    for word in words {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+}
+
+impl<W: Write + Send> FrameWriter for PcapWriter<W> {
+    fn add_interface(&mut self, interface: &SourceInterface) -> Result<InterfaceId, StoreError> {
+        self.append(interface)
+    }
+
+    fn write(&mut self, frame: &Frame<'_>) -> Result<(), StoreError> {
+        let interface = frame.meta.interface.0;
+        let known = self.link_types.len();
+        let link_type = *self
+            .link_types
+            .get(interface as usize)
+            .ok_or(StoreError::UnknownInterface { interface, known })?;
+        let stamp = frame.meta.timestamp;
+        let Ok(seconds) = u32::try_from(stamp.seconds()) else {
+            return Err(StoreError::TimeBeyondPcap { seconds: stamp.seconds() });
+        };
+        match self.written {
+            None => self.write_header(link_type)?,
+            Some(first) if first != link_type => {
+                let (first, second) = (first.0, link_type.0);
+                return Err(StoreError::SecondLinkType { first, second, interface });
+            }
+            Some(_) => {}
+        }
+        let fraction = match self.precision {
+            Precision::Microseconds => stamp.subsec_nanos() / 1000,
+            Precision::Nanoseconds => stamp.subsec_nanos(),
+        };
+        let head = [seconds, fraction, frame.bytes.len() as u32, frame.meta.wire_bytes];
+        self.out.record(true, |out| {
+            append_words(out, &head);
+            out.extend_from_slice(frame.bytes);
+        })
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        self.flush_all()
+    }
+
+    /// A pcap file has no place for statistics.
+    fn finish(&mut self, _statistics: &[Statistics<'_>]) -> Result<(), StoreError> {
+        self.flush_all()
+    }
+
+    fn bytes_written(&self) -> u64 {
+        self.out.bytes_written()
+    }
+
+    fn frames_written(&self) -> u64 {
+        self.out.frames_written()
+    }
+}
