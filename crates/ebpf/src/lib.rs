@@ -1,2 +1,25 @@
 #![forbid(unsafe_code)]
-//! Placeholder; the contract comes with the first module.
+//! eBPF programs of Ringside: the C sources of `bpf/`, compiled by `build.rs`, embedded, loaded.
+//!
+//! - [`Generator`] makes numbered frames out of live test frames and hands them to an interface.
+//! - [`XdpProgram`] loads a program for an interface, [`Attachment`] keeps it there until dropped.
+//! - [`redirect_reaches`] tells whether frames redirected to a veth end arrive at the other one.
+//! - [`TestRun`] runs a program on one frame and shows verdict and frame afterwards.
+//!
+//! Each program is an object of its own, loaded by libbpf with its constants filled in before the
+//! verifier sees it; no trampolines, no dispatcher: some kernels refuse them. What C and Rust share
+//! stands in `bpf/abi.h` and in [`abi`], with the sizes asserted on both sides.
+//!
+//! This crate refuses to choose interfaces: it attaches where it is told, in the network namespace
+//! of the calling thread.
+
+pub mod abi;
+mod error;
+mod generate;
+mod load;
+mod xdp;
+
+pub use error::Error;
+pub use generate::{Generator, LIVE_FRAME_BYTES_MAX, LIVE_FRAME_BYTES_MIN, Stop};
+pub use load::{TestRun, Verdict};
+pub use xdp::{Attachment, XdpProgram, attached_program, redirect_reaches};

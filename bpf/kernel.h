@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The few definitions of the kernel's BPF interface that our programs use, so that a build does
+ * not depend on the age of the kernel headers or of libbpf on the machine. Values are user API of
+ * Linux (include/uapi/linux/bpf.h) and never change.
+ */
+#ifndef RINGSIDE_KERNEL_H
+#define RINGSIDE_KERNEL_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define __always_inline inline __attribute__((always_inline))
+
+enum xdp_action { XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT };
+
+struct xdp_md {
+	__u32 data;
+	__u32 data_end;
+	__u32 data_meta;
+	__u32 ingress_ifindex;
+	__u32 rx_queue_index;
+	__u32 egress_ifindex;
+};
+
+/* Helpers are called by number. */
+static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
+static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
+
+/* Network byte order; every machine that Ringside is built for is little-endian or the reverse. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define to_be16(x) __builtin_bswap16(x)
+#define to_be32(x) __builtin_bswap32(x)
+#define to_be64(x) __builtin_bswap64(x)
+#else
+#define to_be16(x) (x)
+#define to_be32(x) (x)
+#define to_be64(x) (x)
+#endif
+
+#endif

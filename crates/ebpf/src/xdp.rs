@@ -1,0 +1,109 @@
+//! XDP programs on interfaces, by netlink: an attachment belongs to the interface, not to a
+//! descriptor, so that it can outlive the process that made it where that is asked for.
+
+use crate::load::{Embedded, Loaded, embedded};
+use crate::{Error, TestRun};
+use libbpf_rs::{Xdp, XdpFlags};
+use std::os::fd::AsFd;
+
+static XDP_PASS: Embedded = embedded!("xdp_pass");
+
+/// NETDEV_XDP_ACT_NDO_XMIT of linux/netdev.h: the interface takes redirected frames.
+const NDO_XMIT: u64 = 1 << 2;
+
+/// A loaded XDP program, not yet on an interface.
+pub struct XdpProgram {
+    name: &'static str,
+    loaded: Loaded,
+}
+
+impl XdpProgram {
+    /// The program that passes every frame to the host.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn pass() -> Result<XdpProgram, Error> {
+        Ok(XdpProgram { name: XDP_PASS.name, loaded: Loaded::new(&XDP_PASS, None)? })
+    }
+
+    /// Attaches it to an interface of the calling thread's network namespace, inside the driver.
+    ///
+    /// # Errors
+    /// Another program is there already, the driver has no XDP, or the MTU is too large for it.
+    pub fn attach(mut self, ifindex: u32) -> Result<Attachment, Error> {
+        let flags = XdpFlags::UPDATE_IF_NOEXIST | XdpFlags::DRV_MODE;
+        let name = self.name;
+        let program = self.loaded.program()?;
+        Xdp::new(program.as_fd()).attach(ifindex as i32, flags).map_err(|e| {
+            let hint = "is another program on it (`ip link show`), has its driver XDP, and is its \
+                        MTU within the driver's limit?";
+            Error::kernel(format!("cannot attach {name} to interface {ifindex} ({hint})"), e)
+        })?;
+        Ok(Attachment { program: Some(self), ifindex })
+    }
+
+    /// Runs the program once on a copy of `frame`.
+    ///
+    /// # Errors
+    /// The kernel refused; a frame of less than 14 bytes is.
+    pub fn test_run(&mut self, frame: &[u8]) -> Result<TestRun, Error> {
+        self.loaded.test_run(frame)
+    }
+}
+
+/// A program on an interface; taken off again on drop, in the network namespace of the thread that
+/// drops it, which must be the one that attached it.
+pub struct Attachment {
+    program: Option<XdpProgram>,
+    ifindex: u32,
+}
+
+impl Attachment {
+    /// Leaves the program on the interface: it stays until the interface goes.
+    pub fn keep(mut self) {
+        self.program = None;
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        let Some(program) = &mut self.program else { return };
+        if let Ok(program) = program.loaded.program() {
+            // The interface may be gone, and the program with it: nothing is left to undo then.
+            let _ = Xdp::new(program.as_fd()).detach(self.ifindex as i32, XdpFlags::DRV_MODE);
+        }
+    }
+}
+
+/// The kernel's number of the XDP program on an interface of the calling thread's namespace.
+///
+/// # Errors
+/// No such interface, or the kernel refused.
+pub fn attached_program(ifindex: u32) -> Result<Option<u32>, Error> {
+    let Query { program: id, .. } = query(ifindex)?;
+    Ok((id != 0).then_some(id))
+}
+
+/// True if frames redirected to this interface arrive somewhere. A veth end says so only while the
+/// other end has a NAPI, that is an XDP program or GRO; without it they vanish uncounted. `None`
+/// where the kernel (before 6.3) does not tell.
+///
+/// # Errors
+/// No such interface, or the kernel refused.
+pub fn redirect_reaches(ifindex: u32) -> Result<Option<bool>, Error> {
+    let Query { features, .. } = query(ifindex)?;
+    Ok((features != 0).then_some(features & NDO_XMIT != 0))
+}
+
+struct Query {
+    program: u32,
+    features: u64,
+}
+
+fn query(ifindex: u32) -> Result<Query, Error> {
+    // A query does not look at the program's descriptor; the API wants one.
+    Xdp::new(std::io::stdin().as_fd())
+        .query(ifindex as i32, XdpFlags::NONE)
+        .map(|answer| Query { program: answer.prog_id, features: answer.feature_flags })
+        .map_err(|e| Error::kernel(format!("cannot ask interface {ifindex} about XDP"), e))
+}

@@ -1,0 +1,139 @@
+//! Every program on known frames: input, verdict, output frame, one line of reason.
+
+use ringside_ebpf::abi::{GENERATE_SIZES_MAX, GenerateConfig};
+use ringside_ebpf::{Error, Generator, TestRun, Verdict, XdpProgram};
+use ringside_testkit::need_root;
+
+struct Fixture {
+    reason: &'static str,
+    input: Vec<u8>,
+    verdict: Verdict,
+    output: Vec<u8>,
+}
+
+#[test]
+fn xdp_pass_passes_every_frame_unchanged() {
+    if !need_root("xdp_pass_passes_every_frame_unchanged") {
+        return;
+    }
+    let frame = |bytes: usize| (0..bytes).map(|i| i as u8).collect::<Vec<u8>>();
+    let fixtures = [14, 60, 64, 1514, 3408].map(|bytes| Fixture {
+        reason: "no frame is changed or kept from the host",
+        input: frame(bytes),
+        verdict: Verdict::Pass,
+        output: frame(bytes),
+    });
+    let mut program = XdpProgram::pass().unwrap();
+    for f in fixtures {
+        let run = program.test_run(&f.input).unwrap();
+        assert_eq!(run, TestRun { verdict: f.verdict, frame: f.output }, "{}", f.reason);
+    }
+}
+
+/// Ethernet, IPv4 with protocol UDP and destination 198.18.0.1, ports 0 to 9, magic "RINGSIDE".
+const HEADER: [u8; 64] = [
+    0x02, 0x52, 0x53, 0, 0, 0xff, 0x02, 0x52, 0x53, 0, 0, 1, 8, 0, // Ethernet
+    0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0, 0, 0, 0, 0, 198, 18, 0, 1, // IPv4
+    0, 0, 0, 9, 0, 0, 0, 0, // UDP
+    b'R', b'I', b'N', b'G', b'S', b'I', b'D', b'E', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x3e, 0x3f,
+];
+
+fn config(sizes: &[u16], flow_count: u32) -> GenerateConfig {
+    let mut table = [0u16; GENERATE_SIZES_MAX];
+    table[..sizes.len()].copy_from_slice(sizes);
+    GenerateConfig {
+        stream: 3 << 48,
+        ifindex: 1,
+        flow_count,
+        size_count: sizes.len() as u32,
+        address_base: 0x0a10_fffe,
+        port_base: 1024,
+        port_count: 2,
+        ip_sum: 0x4500 + 0x4000 + 0x4011 + 0xc612 + 0x0001,
+        input_bytes: u32::from(*sizes.iter().max().unwrap()).max(64),
+        header: HEADER,
+        sizes: table,
+    }
+}
+
+#[test]
+fn generate_writes_every_varying_field() {
+    if !need_root("generate_writes_every_varying_field") {
+        return;
+    }
+    let mut generator = Generator::load(&config(&[66], 3), |offset| offset as u8).unwrap();
+    // Flow, its address (the third crosses a 16-bit word), its port, and the checksum by hand.
+    let expected: [(u8, [u8; 4], u8, u16); 4] = [
+        (0, [0x0a, 0x10, 0xff, 0xfe], 0, 0x6a97),
+        (1, [0x0a, 0x10, 0xff, 0xff], 1, 0x6a96),
+        (2, [0x0a, 0x11, 0x00, 0x00], 0, 0x6a95),
+        (0, [0x0a, 0x10, 0xff, 0xfe], 0, 0x6a97),
+    ];
+    for (sequence, (flow, address, port, checksum)) in expected.into_iter().enumerate() {
+        let mut frame: Vec<u8> = HEADER.to_vec();
+        frame.extend([64, 65]);
+        frame[17] = 52; // total length
+        frame[26..30].copy_from_slice(&address);
+        frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+        frame[34..36].copy_from_slice(&[4, port]);
+        frame[39] = 32; // UDP length
+        frame[50..58].copy_from_slice(&[0, 3, 0, 0, 0, 0, 0, sequence as u8]);
+        frame[61] = flow;
+        let run = generator.run_once().unwrap();
+        assert_eq!(run, TestRun { verdict: Verdict::Redirect, frame }, "frame {sequence}");
+        let sum = run.frame[14..34].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
+        let sum: u32 = sum.sum();
+        assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff, "an IPv4 header sums to all ones");
+    }
+    let state = generator.state().unwrap();
+    assert_eq!((state.next_sequence, state.refused, state.next_flow), (4, 0, 1));
+}
+
+#[test]
+fn generate_cuts_frames_to_size() {
+    if !need_root("generate_cuts_frames_to_size") {
+        return;
+    }
+    for bytes in [14, 15, 42, 57, 58, 60, 62, 64, 65, 1514, 3408] {
+        let mut generator = Generator::load(&config(&[bytes], 1), |offset| offset as u8).unwrap();
+        let run = generator.run_once().unwrap();
+        assert_eq!(run.verdict, Verdict::Redirect, "{bytes} bytes");
+        assert_eq!(run.frame.len(), usize::from(bytes));
+        assert_eq!(run.frame[..14], HEADER[..14]);
+        if let Some(pattern) = run.frame.get(64..) {
+            assert!(pattern.iter().zip(64u32..).all(|(&byte, offset)| byte == offset as u8));
+        }
+    }
+}
+
+#[test]
+fn a_mix_of_sizes_is_even() {
+    if !need_root("a_mix_of_sizes_is_even") {
+        return;
+    }
+    let mut generator = Generator::load(&config(&[64, 512, 1514], 7), |_| 0).unwrap();
+    let mut counts = [0u32; 3];
+    for _ in 0..300 {
+        match generator.run_once().unwrap().frame.len() {
+            64 => counts[0] += 1,
+            512 => counts[1] += 1,
+            1514 => counts[2] += 1,
+            other => panic!("a frame of {other} bytes"),
+        }
+    }
+    assert!(counts.iter().all(|&count| (98..=102).contains(&count)), "{counts:?}");
+}
+
+#[test]
+fn what_live_frames_cannot_carry_is_refused() {
+    for bytes in [0, 13, 3409, 3412, 65535] {
+        let refused = Generator::load(&config(&[bytes], 1), |_| 0).err().unwrap();
+        assert!(matches!(refused, Error::FrameSize { .. }), "{refused}");
+        assert!(refused.to_string().contains("14 to 3408"), "{refused}");
+    }
+    assert!(Generator::load(&config(&[64], 0), |_| 0).is_err());
+    let none = GenerateConfig { size_count: 0, ..config(&[64], 1) };
+    assert!(Generator::load(&none, |_| 0).is_err());
+    let many = GenerateConfig { size_count: 1025, ..config(&[64], 1) };
+    assert!(Generator::load(&many, |_| 0).is_err());
+}
