@@ -59,10 +59,12 @@ impl Generator {
         if frame_count == 0 {
             return Ok(Stop::Done);
         }
-        let mut input = ProgramInput::default();
-        input.data_in = Some(&self.input);
-        input.flags = LIVE_FRAMES;
-        input.repeat = frame_count;
+        let input = ProgramInput {
+            data_in: Some(&self.input),
+            flags: LIVE_FRAMES,
+            repeat: frame_count,
+            ..ProgramInput::default()
+        };
         match self.loaded.program()?.test_run(input) {
             Ok(_) => Ok(Stop::Done),
             Err(e) if e.kind() == ErrorKind::Interrupted => Ok(Stop::Interrupted),

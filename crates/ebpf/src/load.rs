@@ -85,9 +85,11 @@ impl Loaded {
     pub fn test_run(&mut self, frame: &[u8]) -> Result<TestRun, Error> {
         let mut out = vec![0u8; frame.len() + TEST_RUN_GROWTH_BYTES];
         let name = self.name;
-        let mut input = ProgramInput::default();
-        input.data_in = Some(frame);
-        input.data_out = Some(&mut out);
+        let input = ProgramInput {
+            data_in: Some(frame),
+            data_out: Some(&mut out),
+            ..ProgramInput::default()
+        };
         let output = self
             .program()?
             .test_run(input)
