@@ -1,3 +1,40 @@
 #![forbid(unsafe_code)]
-//! Chores.
-fn main() {}
+//! `cargo xtask`: the project's own chores. `tidy` checks the rules that docs/STYLE.md states and
+//! the compiler does not know; `test` is the one test run behind `make test`.
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use xtask::test::Step;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The project's own chores")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Check the house rules; one line a finding
+    Tidy,
+    /// Run every check and test, and end with one line of counts
+    Test {
+        /// Only these steps, in the order of the run
+        #[arg(long, value_delimiter = ',', value_name = "STEP,…")]
+        only: Vec<Step>,
+    },
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let root = ringside_testkit::project_root();
+    let well = match Arguments::parse().chore {
+        Chore::Tidy => {
+            let findings = xtask::tidy::check(&root)?;
+            findings.iter().for_each(|finding| println!("{finding}"));
+            eprintln!("tidy: {} findings", findings.len());
+            findings.is_empty()
+        }
+        Chore::Test { only } => xtask::test::run(&root, &only)?,
+    };
+    Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,47 @@
+# The commands of the project. `make help` lists them.
+
+PREFIX ?= /usr/local
+# rustup's place, for shells that have not read its profile yet.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+# Where cargo puts what it builds.
+target := $(or $(CARGO_TARGET_DIR),target)
+
+.PHONY: help deps build demo test bench lint fuzz clean install
+
+help: ## list the commands
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+deps: ## install the Debian packages that are missing (as root), check cargo
+	@scripts/deps
+
+build: deps ## build the binary, target/release/ringside
+	cargo build --release --package ringside-cli
+
+demo: root build ## record real programs on a private test network (as root), in about a minute
+	$(target)/release/ringside demo
+
+test: deps ## run every check and test; the last line counts them (as root, to skip none)
+	@cargo xtask test
+
+bench: root build ## measure this machine on a private test network (as root)
+	RINGSIDE_BIN=$(target)/release/ringside bench/run
+
+lint: deps ## formatting, clippy and the house rules
+	@cargo xtask test --only format,clippy,tidy
+
+fuzz: deps ## run each fuzz test for RINGSIDE_FUZZ_SECONDS (60)
+	RINGSIDE_FUZZ_SECONDS=$${RINGSIDE_FUZZ_SECONDS:-60} \
+		cargo test --workspace fuzz -- --nocapture --test-threads=1
+
+clean: ## remove what was built
+	cargo clean
+
+install: ## put the built binary into PREFIX/bin (/usr/local); `make build` comes first
+	install -D -m 755 $(target)/release/ringside $(DESTDIR)$(PREFIX)/bin/ringside
+
+# Packet sockets, namespaces and BPF need it. Asked before the build, which takes minutes.
+.PHONY: root
+root:
+	@test "$$(id -u)" = 0 || { \
+		echo "needs root for network namespaces and BPF: sudo env \"PATH=\$$PATH\" make $(MAKECMDGOALS)" >&2; \
+		exit 1; }

@@ -1,0 +1,259 @@
+//! Each rule on small houses in memory: one that breaks it, one that keeps it.
+
+use super::{Dependency, House, Package, Tree, judge};
+
+/// Files that every house here needs, so that only the rule under test can fail.
+const BASE: [(&str, &str); 4] = [
+    ("docs/ARCHITECTURE.md", "`core` `wire` `sys` `filter` `lab` `testkit` `xtask` `novel`\n"),
+    ("docs/DEPENDENCIES.md", ""),
+    ("crates/core/src/lib.rs", GOOD_ROOT),
+    ("crates/sys/src/lib.rs", "//! What.\n//! Why.\n//! What not.\n"),
+];
+const GOOD_ROOT: &str = "#![forbid(unsafe_code)]\n//! What.\n//! Why.\n//! What not.\n";
+
+fn package(name: &str, dependencies: &[(&str, bool, bool)]) -> Package {
+    let folder = format!("crates/{}", name.trim_start_matches("ringside-"));
+    let dependency = |&(name, ours, for_tests): &(&str, bool, bool)| Dependency {
+        name: name.to_owned(),
+        ours,
+        for_tests,
+    };
+    Package {
+        name: name.to_owned(),
+        manifest: format!("{folder}/Cargo.toml"),
+        roots: vec![format!("{folder}/src/lib.rs")],
+        dependencies: dependencies.iter().map(dependency).collect(),
+    }
+}
+
+/// What is found in the base house with `files` put in, in place of those with the same path.
+fn found(files: &[(&str, &str)], packages: Vec<Package>) -> Vec<String> {
+    let base = BASE.iter().filter(|(path, _)| files.iter().all(|(other, _)| other != path));
+    let files: Vec<(&str, &str)> = base.chain(files).copied().collect();
+    let house = House { tree: Tree::of(&files), packages };
+    judge(&house).iter().map(ToString::to_string).collect()
+}
+
+/// `files` keep every rule.
+#[track_caller]
+fn good(files: &[(&str, &str)]) {
+    assert_eq!(found(files, vec![package("ringside-core", &[])]), Vec::<String>::new());
+}
+
+/// `files` give exactly one finding, at `place`, with `part` in it.
+#[track_caller]
+fn bad(files: &[(&str, &str)], place: &str, part: &str) {
+    one(&found(files, vec![package("ringside-core", &[])]), place, part);
+}
+
+#[track_caller]
+fn one(findings: &[String], place: &str, part: &str) {
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(findings[0].starts_with(&format!("{place}: ")), "{findings:?}");
+    assert!(findings[0].contains(part), "{findings:?}");
+}
+
+fn edges(name: &str, dependencies: &[(&str, bool, bool)]) -> Vec<String> {
+    let manifest = format!("crates/{}/Cargo.toml", name.trim_start_matches("ringside-"));
+    let lines: Vec<String> = dependencies.iter().map(|(name, ..)| format!("{name}.x\n")).collect();
+    let text = format!("[dependencies]\n{}", lines.concat());
+    found(&[(&manifest, &text)], vec![package(name, dependencies)])
+}
+
+#[test]
+fn the_base_house_is_clean() {
+    good(&[]);
+}
+
+#[test]
+fn a_crate_depends_on_lower_floors_only() {
+    let clean = Vec::<String>::new();
+    assert_eq!(edges("ringside-lab", &[("ringside-transmit", true, false)]), clean);
+    assert_eq!(edges("ringside-wire", &[("ringside-testkit", true, true)]), clean);
+    assert_eq!(edges("xtask", &[("ringside-testkit", true, false)]), clean);
+    let place = "crates/wire/Cargo.toml:2";
+    one(&edges("ringside-wire", &[("ringside-sys", true, false)]), place, "floor 1) depends on");
+    one(&edges("ringside-wire", &[("ringside-lab", true, true)]), place, "(floor 4)");
+    one(&edges("ringside-wire", &[("ringside-testkit", true, false)]), place, "dev-dependencies");
+    one(&edges("ringside-wire", &[("xtask", true, false)]), place, "no floor");
+    one(&edges("ringside-novel", &[]), "crates/novel/Cargo.toml:1", "FLOORS");
+    let place = "crates/testkit/Cargo.toml:2";
+    one(&edges("ringside-testkit", &[("ringside-core", true, false)]), place, "outside");
+}
+
+#[test]
+fn a_file_and_a_function_have_a_length() {
+    let path = "crates/core/src/a.rs";
+    let lines = |count: usize| "const A: u8 = 0;\n\n// why\n".repeat(count);
+    good(&[(path, &lines(500))]);
+    bad(&[(path, &lines(501))], "crates/core/src/a.rs:1", "501 lines of 500");
+    good(&[("crates/core/src/a/tests.rs", &lines(700))]);
+    bad(&[("crates/core/tests/b.rs", &lines(701))], "crates/core/tests/b.rs:1", "of 700");
+    let function = |count: usize| format!("\n/// A.\nfn f() {{\n{}}}\n", "a();\n".repeat(count));
+    good(&[(path, &function(68))]);
+    bad(&[(path, &function(69))], "crates/core/src/a.rs:3", "a.rs:f has 71 lines of 70");
+    good(&[(path, &format!("#[cfg(test)]\nmod tests {{\n{}}}", function(98)))]);
+    let long = format!("impl A {{\n#[test]{}}}", function(99));
+    bad(&[(path, &long)], "crates/core/src/a.rs:4", "of 100");
+    let c = |count: usize| {
+        let body = "\ta();\n".repeat(count);
+        format!("// SPDX-License-Identifier: GPL-2.0\nstatic int *f(void)\n{{\n{body}}}\n")
+    };
+    good(&[("bpf/a.bpf.c", &c(68))]);
+    bad(&[("bpf/a.bpf.c", &c(69))], "bpf/a.bpf.c:3", "bpf/a.bpf.c:f has 71");
+}
+
+#[test]
+fn an_exception_may_only_shrink() {
+    let path = "crates/core/src/a.rs";
+    let text = "const A: u8 = 0;\n".repeat(501);
+    let with = |line: &'static str| [(path, text.as_str()), ("xtask/ratchet.txt", line)];
+    good(&with("# why\nfile crates/core/src/a.rs 501 a table\n"));
+    bad(&with("file crates/core/src/a.rs 500 a table"), "crates/core/src/a.rs:1", "grew from 500");
+    bad(&with("file crates/core/src/a.rs 502 a table"), "xtask/ratchet.txt:1", "shrank to 501");
+    let gone = [("xtask/ratchet.txt", "file crates/core/src/lib.rs 501 gone")];
+    bad(&gone, "xtask/ratchet.txt:1", "needs no exception");
+    let bare = [("xtask/ratchet.txt", "file crates/core/src/lib.rs 501")];
+    bad(&bare, "xtask/ratchet.txt:1", "REASON");
+}
+
+#[test]
+fn lines_have_100_columns() {
+    let path = "crates/core/src/a.rs";
+    good(&[(path, &format!("// {}", "é".repeat(97)))]);
+    bad(&[(path, &format!("\n// {}", "é".repeat(98)))], "crates/core/src/a.rs:2", "101 columns");
+    let tabs = format!("// SPDX-License-Identifier: GPL-2.0\n{}", "\t".repeat(13));
+    bad(&[("bpf/abi.h", &tabs)], "bpf/abi.h:2", "104 columns");
+}
+
+#[test]
+fn unsafe_lives_in_sys_with_a_reason() {
+    let (core, sys) = ("crates/core/src/a.rs", "crates/sys/src/a.rs");
+    good(&[(
+        core,
+        "// unsafe { in words }\nconst A: &str = \"unsafe {\";\ntype F = unsafe fn(u8);",
+    )]);
+    bad(&[(core, "fn f() {\n    unsafe { g() }\n}")], "crates/core/src/a.rs:2", "outside");
+    bad(&[(core, "fn f() {\n    h!(unsafe { g() })\n}")], "crates/core/src/a.rs:2", "outside");
+    let place = "crates/sys/src/a.rs:2";
+    good(&[(sys, "fn f() {\n    // SAFETY: g is fine.\n    let a =\n        unsafe { g() };\n}")]);
+    bad(&[(sys, "fn f() {\n    unsafe { g() }\n}")], place, "without a reason");
+    let far = "fn f() {\n// SAFETY: g is fine.\nlet a = 1;\nunsafe { g() }\n}";
+    bad(&[(sys, far)], "crates/sys/src/a.rs:4", "without a reason");
+    good(&[(sys, "/// F.\n///\n/// # Safety\n/// Call it once.\n#[inline]\npub unsafe fn f() {}")]);
+    bad(&[(sys, "/// F.\npub unsafe fn f() {}")], place, "# Safety");
+    good(&[(sys, "// SAFETY: it owns its memory.\nunsafe impl Send for A {}")]);
+    bad(&[(sys, "\nunsafe impl Send for A {}")], place, "SAFETY");
+    good(&[(sys, "struct A(Option<unsafe extern \"C\" fn(u8)>);")]);
+}
+
+#[test]
+fn every_root_forbids_unsafe_but_that_of_sys() {
+    let text = "//! What.\n//! Why.\n//! What not.\n";
+    bad(&[("crates/core/src/lib.rs", text)], "crates/core/src/lib.rs:1", "forbid(unsafe_code)");
+    assert!(found(&[], vec![package("ringside-sys", &[])]).is_empty());
+}
+
+#[test]
+fn a_library_opens_with_its_contract() {
+    let text = "#![forbid(unsafe_code)]\n//! Placeholder.\npub mod a;\n";
+    bad(&[("crates/core/src/lib.rs", text)], "crates/core/src/lib.rs:1", "no contract");
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let path = "crates/core/src/a.rs";
+    // Built here, so that this file keeps the rule itself.
+    let reminder = ["TO", "DO"].concat();
+    bad(&[(path, &format!("\n// {reminder}: more"))], "crates/core/src/a.rs:2", &reminder);
+    bad(&[("Makefile", &format!("# {reminder}"))], "Makefile:1", &reminder);
+    good(&[(path, &format!("// MY{reminder}S and {}", ["XX", "XXXX"].concat()))]);
+    good(&[("docs/STYLE.md", &format!("No {reminder}."))]);
+    bad(&[(path, "fn f() {\n    todo!()\n}")], "crates/core/src/a.rs:2", "todo!");
+    bad(&[(path, "fn f() {\n    g(dbg!(1))\n}")], "crates/core/src/a.rs:2", "dbg!");
+    bad(&[(path, "#[test]\n#[ignore = \"slow\"]\nfn f() {}")], "crates/core/src/a.rs:2", "skip");
+    good(&[(path, "/// Says todo!() and #[ignore].\n#[doc(hidden)]\nfn ignore() {}")]);
+}
+
+#[test]
+fn unwrap_is_for_tests() {
+    let path = "crates/core/src/a.rs";
+    let call = "fn f() {\n    a.unwrap();\n}";
+    bad(&[(path, call)], "crates/core/src/a.rs:2", "unwrap");
+    bad(&[(path, &format!("#[cfg(not(test))]\nmod a {{{call}}}"))], "crates/core/src/a.rs:3", "");
+    good(&[(path, "/// `a.unwrap()`\nfn f() {\n    a.unwrap_or(1);\n}")]);
+    good(&[(path, &format!("#[test]\n{call}"))]);
+    good(&[(path, &format!("#[cfg(all(test, loom))]\nmod a {{\n{call}\n}}"))]);
+    good(&[(path, "#[cfg(test)]\nmod model;\n"), ("crates/core/src/a/model.rs", call)]);
+    good(&[("crates/core/tests/a.rs", call)]);
+}
+
+#[test]
+fn no_path_of_one_machine_is_written_down() {
+    let path = ["/wo", "rk/main"].concat();
+    bad(&[("docs/A.md", &format!("in `{path}`"))], "docs/A.md:1", "one machine");
+    bad(&[("a.json", &["\"/ro", "ot/x\""].concat())], "a.json:1", "one machine");
+    good(&[("docs/A.md", &format!("$HOME{path}, /proc/1{}", ["/ro", "ot/"].concat()))]);
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let to = |target: &str| format!("# A `b`, c\n[x]({target})\n");
+    let document = "docs/A.md";
+    for target in ["A.md", "../docs/A.md", "#a-b-c", "A.md#a-b-c", "../crates/", "https://x.y/z"] {
+        good(&[(document, &to(target))]);
+    }
+    bad(&[(document, &to("B.md"))], "docs/A.md:2", "docs/B.md, which does not exist");
+    bad(&[(document, &to("../../b/c.md"))], "docs/A.md:2", "leaves the project");
+    bad(&[(document, &to("#d"))], "docs/A.md:2", "no heading #d");
+    bad(&[("README.md", "[x]: docs/B.md\n")], "README.md:1", "docs/B.md");
+    good(&[(document, "```\n[x](B.md)\n```\nand `[x](B.md)`\n")]);
+    bad(&[("crates/core/src/a.rs", "// See docs/B.md.\n")], "crates/core/src/a.rs:1", "docs/B.md");
+    good(&[("crates/core/src/a.rs", "// See docs/ARCHITECTURE.md.\n")]);
+}
+
+#[test]
+fn the_map_names_every_crate() {
+    let map = [("docs/ARCHITECTURE.md", "`wire` and score/\n")];
+    bad(&map, "docs/ARCHITECTURE.md:1", "crates/core");
+    good(&[("docs/ARCHITECTURE.md", "```\n  core/   floor 0\n```\n")]);
+    good(&[("docs/ARCHITECTURE.md", "[core](../crates/core)\n")]);
+}
+
+#[test]
+fn every_dependency_has_its_reason() {
+    let packages = || vec![package("ringside-core", &[("serde", false, false)])];
+    let doc = |text| [("docs/DEPENDENCIES.md", text)];
+    assert!(found(&doc("| `serde` | derives |\n"), packages()).is_empty());
+    let place = "docs/DEPENDENCIES.md:1";
+    one(&found(&doc("serde\n"), packages()), place, "no reason for serde");
+    one(&found(&doc("| `serde` |  |\n"), packages()), place, "no reason for serde");
+    let two = "| `serde` | derives |\n| `gone` | was good |\n";
+    one(&found(&doc(two), packages()), "docs/DEPENDENCIES.md:2", "nothing uses gone");
+    let root = ("Cargo.toml", "[workspace.dependencies]\nunused = \"1\"\n\n[profile.dev]\n");
+    let files = [root, ("docs/DEPENDENCIES.md", "| `unused` | why |\n")];
+    one(&found(&files, vec![package("ringside-core", &[])]), "Cargo.toml:2", "no crate uses");
+    let deps = ("scripts/deps", "packages='\nclang\n'\n");
+    good(&[deps, ("docs/DEPENDENCIES.md", "| `clang` | compiles bpf |\n")]);
+    bad(&[deps], place, "no reason for clang");
+}
+
+#[test]
+fn bpf_programs_share_structs_in_abi_h_only() {
+    let spdx = "// SPDX-License-Identifier: GPL-2.0\n";
+    let file = |text: &str| format!("{spdx}{text}");
+    let map = "struct {\n\t__type(value, struct count);\n} counts SEC(\".maps\");\n";
+    let kernel = "struct sk_buff {\n\tint len;\n};\nstatic int f(struct sk_buff *skb);\n";
+    good(&[("bpf/a.bpf.c", &file(&format!("{kernel}{map}")))]);
+    good(&[("bpf/abi.h", &file("struct count {\n\tint n;\n};\n"))]);
+    let own = file(&format!("struct count {{\n\tint n;\n}};\n{map}"));
+    bad(&[("bpf/a.bpf.c", &own)], "bpf/a.bpf.c:2", "struct count is shared");
+    let global = file("struct setup {\n\tint n;\n};\nconst volatile struct setup setup;\n");
+    bad(&[("bpf/a.bpf.c", &global)], "bpf/a.bpf.c:2", "struct setup is shared");
+    bad(&[("bpf/a.bpf.c", "int a;\n")], "bpf/a.bpf.c:1", "SPDX");
+}
+
+#[test]
+fn what_is_no_rust_is_said() {
+    bad(&[("crates/core/src/a.rs", "\nfn f( {}")], "crates/core/src/a.rs:2", "no Rust");
+}
