@@ -1,4 +1,9 @@
 #![forbid(unsafe_code)]
 //! Files: the pcap and pcapng codec, the block format of the capture ring, recordings, merge.
 pub mod block;
+pub mod error;
 pub mod pcapng;
+pub mod recording;
+pub mod writer;
+
+pub use error::StoreError;

@@ -10,6 +10,7 @@ mod pcapng;
 
 pub use pcap::{PcapWriter, Precision};
 pub use pcapng::PcapngWriter;
+pub(crate) use pcapng::{append_interface, append_section_header};
 
 use crate::StoreError;
 use crate::block::Statistics;

@@ -102,12 +102,11 @@ fn the_fields_of_a_packet_block_lie_where_the_format_says() {
     let mut sent = frame(&[1, 2, 3, 4, 5], Direction::Outbound);
     sent.meta.wire_bytes = 1500;
     let length = write_packet_block(&mut dst, &sent, 3);
-    let expected: Vec<u8> = [
-        6u32, 48, 7, 0x0123_4567, 0x89ab_cdef, 3, 1500, 0x0003_0201, 0x0004_0002, 2, 0, 48,
-    ]
-    .iter()
-    .flat_map(|word| word.to_le_bytes())
-    .collect();
+    let expected: Vec<u8> =
+        [6u32, 48, 7, 0x0123_4567, 0x89ab_cdef, 3, 1500, 0x0003_0201, 0x0004_0002, 2, 0, 48]
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect();
     assert_eq!(&dst[..length], expected);
     assert_eq!(dst[length..], [0xff; 16], "nothing beyond the block is touched");
 }
@@ -115,9 +114,17 @@ fn the_fields_of_a_packet_block_lie_where_the_format_says() {
 #[test]
 fn the_largest_ledger_stays_below_the_bound_and_is_read_back() {
     let all = [
-        Cause::KernelRingFull, Cause::InterfaceDrop, Cause::RecorderBehind, Cause::FrameTooLarge,
-        Cause::Overtaken, Cause::DiskFull, Cause::WriteFailed, Cause::PipeClosed,
-        Cause::PipeStalled, Cause::LimitReached, Cause::Damaged,
+        Cause::KernelRingFull,
+        Cause::InterfaceDrop,
+        Cause::RecorderBehind,
+        Cause::FrameTooLarge,
+        Cause::Overtaken,
+        Cause::DiskFull,
+        Cause::WriteFailed,
+        Cause::PipeClosed,
+        Cause::PipeStalled,
+        Cause::LimitReached,
+        Cause::Damaged,
     ];
     let largest = u64::MAX / 16; // the sum of the causes must not overflow
     let counters = LaneCounters {

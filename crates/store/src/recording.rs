@@ -1,0 +1,150 @@
+//! Files of a recording (`-w DIR`): one series per lane, the ring's blocks as they lie.
+//!
+//! A file is a header page of 4 KiB (a whole multiple with many interfaces), then ring block `i` at
+//! `header_bytes + i * block_bytes`. The page holds a section header with a JSON comment, the
+//! descriptions of all interfaces of the run, one block of the local-use type 0x80525348 with a
+//! fixed layout, and padding. The whole is legal pcapng at every moment. docs/formats/recording.md
+//! describes it for those who read it without Ringside.
+
+mod name;
+mod series;
+
+pub use name::file_name;
+pub use series::SeriesWriter;
+
+use crate::StoreError;
+use crate::block::write_padding;
+use crate::pcapng::{BLOCK_BYTES_MIN, RINGSIDE_HEADER, append_block};
+use crate::writer::{append_interface, append_section_header};
+use ringside_core::limits::{RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
+use ringside_core::{FrameNumber, LaneId, SourceInterface};
+use serde::{Deserialize, Serialize};
+
+/// Version of the format that is written, and the only one that is read.
+pub const FORMAT_VERSION: u32 = 1;
+/// The header is a multiple of this: a page, and the unit of direct I/O.
+pub const HEADER_PAGE_BYTES: usize = 4096;
+/// Largest header: tens of thousands of interfaces. A reader holds at most this much while it
+/// looks for the header block.
+pub const HEADER_BYTES_MAX: usize = 4 << 20;
+/// Longest run id, in bytes.
+pub const RUN_ID_BYTES_MAX: usize = 128;
+
+/// First bytes of the header block's body.
+const MAGIC: [u8; 8] = *b"RINGSIDE";
+/// Body of the header block: magic, four words of 32 bits, four of 64 bits (the last is reserved).
+const BODY_BYTES: usize = 56;
+/// Where in the body the count of complete ring blocks stands.
+const BLOCKS_COMPLETE_AT: usize = 40;
+
+/// What the header page of a file says, apart from the interfaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileHeader {
+    /// Name of the run, the same in all its files; at most [`RUN_ID_BYTES_MAX`] bytes.
+    pub run: String,
+    /// Lane of the run.
+    pub lane: LaneId,
+    /// Number of the file within its lane, from 0.
+    pub sequence: u64,
+    /// Bytes of a ring block.
+    pub block_bytes: usize,
+    /// Number of the first frame of the file within its lane.
+    pub first_frame: FrameNumber,
+    /// Complete ring blocks that follow the header without a gap.
+    pub blocks_complete: u64,
+}
+
+/// The comment of the section header: the same facts for people and scripts, and the run.
+#[derive(Serialize, Deserialize)]
+struct Comment {
+    ringside: CommentBody,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CommentBody {
+    format: u32,
+    run: String,
+    lane: LaneId,
+    sequence: u64,
+}
+
+impl FileHeader {
+    /// Encodes the header page(s). Returns the bytes and where in them `blocks_complete` stands.
+    fn encode(&self, interfaces: &[SourceInterface]) -> Result<(Vec<u8>, u64), StoreError> {
+        let run = crate::pcapng::cut_text(&self.run, RUN_ID_BYTES_MAX).to_owned();
+        let (lane, sequence) = (self.lane, self.sequence);
+        let body = CommentBody { format: FORMAT_VERSION, run, lane, sequence };
+        let comment = serde_json::to_string(&Comment { ringside: body })
+            .expect("a struct of numbers and one string is always JSON");
+        let mut out = Vec::with_capacity(HEADER_PAGE_BYTES);
+        append_section_header(&mut out, &comment);
+        for interface in interfaces {
+            append_interface(&mut out, interface);
+            if out.len() > HEADER_BYTES_MAX {
+                return Err(StoreError::HeaderTooLarge {
+                    bytes: out.len(),
+                    limit: HEADER_BYTES_MAX,
+                });
+            }
+        }
+        let body_at = out.len() + 8;
+        let used = body_at + BODY_BYTES + 4;
+        let mut header_bytes = used.next_multiple_of(HEADER_PAGE_BYTES);
+        if header_bytes != used && header_bytes - used < BLOCK_BYTES_MIN {
+            header_bytes += HEADER_PAGE_BYTES;
+        }
+        if header_bytes > HEADER_BYTES_MAX {
+            return Err(StoreError::HeaderTooLarge {
+                bytes: header_bytes,
+                limit: HEADER_BYTES_MAX,
+            });
+        }
+        append_block(&mut out, RINGSIDE_HEADER, |out| self.append_body(out, header_bytes));
+        out.resize(header_bytes, 0);
+        write_padding(&mut out[used..]);
+        Ok((out, (body_at + BLOCKS_COMPLETE_AT) as u64))
+    }
+
+    fn append_body(&self, out: &mut Vec<u8>, header_bytes: usize) {
+        out.extend_from_slice(&MAGIC);
+        let words =
+            [FORMAT_VERSION, header_bytes as u32, self.block_bytes as u32, u32::from(self.lane.0)];
+        for word in words {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        for word in [self.sequence, self.first_frame.0, self.blocks_complete, 0] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+    }
+
+    /// Decodes the body of a header block and the comment of its section. Returns the header and
+    /// its length in bytes; `None` for anything that this version did not write.
+    pub(crate) fn decode(body: &[u8], comment: &str) -> Option<(FileHeader, usize)> {
+        let body: &[u8; BODY_BYTES] = body.try_into().ok()?;
+        let word = |at: usize| body[at..].first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+        let long = |at: usize| body[at..].first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        let comment: Comment = serde_json::from_str(comment).ok()?;
+        let (header_bytes, block_bytes) = (word(12)? as usize, word(16)? as usize);
+        let valid = body.starts_with(&MAGIC)
+            && word(8)? == FORMAT_VERSION
+            && header_bytes.is_multiple_of(HEADER_PAGE_BYTES)
+            && (HEADER_PAGE_BYTES..=HEADER_BYTES_MAX).contains(&header_bytes)
+            && block_bytes.is_power_of_two()
+            && (RING_BLOCK_BYTES_MIN..=RING_BLOCK_BYTES_MAX).contains(&block_bytes);
+        if !valid {
+            return None;
+        }
+        let header = FileHeader {
+            run: comment.ringside.run,
+            lane: LaneId(u16::try_from(word(20)?).ok()?),
+            sequence: long(24)?,
+            block_bytes,
+            first_frame: FrameNumber(long(32)?),
+            blocks_complete: long(40)?,
+        };
+        Some((header, header_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+use super::*;
+use crate::block::{Statistics, blocks, close_block, fits, write_packet_block};
+use ringside_core::{Direction, Frame, FrameMeta, InterfaceId, LaneCounters, LinkType, Timestamp};
+use std::os::unix::fs::PermissionsExt;
+
+const BLOCK_BYTES: usize = RING_BLOCK_BYTES_MIN;
+
+fn interfaces(count: usize) -> Vec<SourceInterface> {
+    let interface = |number| SourceInterface {
+        name: format!("eth{number}"),
+        link_type: LinkType::ETHERNET,
+        snaplen_bytes: 0,
+        description: "a description".into(),
+        filter: "tcp port 80".into(),
+    };
+    (0..count).map(interface).collect()
+}
+
+fn header() -> FileHeader {
+    FileHeader {
+        run: "20261121T053000Z-1234".into(),
+        lane: LaneId(3),
+        sequence: 7,
+        block_bytes: BLOCK_BYTES,
+        first_frame: FrameNumber(1_000_000),
+        blocks_complete: 0,
+    }
+}
+
+/// One closed ring block, and where in it the closing blocks begin.
+fn ring_block() -> (Vec<u8>, usize) {
+    let mut block = vec![0; BLOCK_BYTES];
+    let data = [0x5a; 1500];
+    let mut at = 0;
+    while fits(BLOCK_BYTES - at, data.len(), Direction::Inbound) {
+        let meta =
+            FrameMeta { wire_bytes: 1500, timestamp: Timestamp(at as u64), ..FrameMeta::default() };
+        at += write_packet_block(&mut block[at..], &Frame { bytes: &data, meta }, 0);
+    }
+    let counters = LaneCounters::default();
+    let (first_time, when) = (Timestamp(1), Timestamp(2));
+    let statistics =
+        Statistics { interface: InterfaceId(0), first_time, when, counters: &counters };
+    close_block(&mut block[at..], &statistics);
+    (block, at)
+}
+
+/// The header block's body and the section's comment, found as any reader would.
+fn read_header(bytes: &[u8]) -> (FileHeader, usize) {
+    let section = blocks(bytes).next().unwrap().1;
+    let length = u16::from_le_bytes([section[26], section[27]]) as usize;
+    let comment = std::str::from_utf8(&section[28..28 + length]).unwrap();
+    let (_, block) = blocks(bytes).find(|&(kind, _)| kind == RINGSIDE_HEADER).unwrap();
+    FileHeader::decode(&block[8..block.len() - 4], comment).expect("a valid header")
+}
+
+#[test]
+fn the_header_is_whole_pages_for_any_number_of_interfaces() {
+    for count in [0, 1, 2, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 1000] {
+        let (page, count_at) = header().encode(&interfaces(count)).unwrap();
+        assert!(page.len().is_multiple_of(HEADER_PAGE_BYTES));
+        assert_eq!(crate::block::whole_bytes(&page), page.len());
+        assert_eq!(read_header(&page), (header(), page.len()));
+        let mut counted = page.clone();
+        counted[count_at as usize..][..8].copy_from_slice(&9u64.to_le_bytes());
+        assert_eq!(read_header(&counted).0.blocks_complete, 9);
+    }
+    assert_eq!(header().encode(&interfaces(1)).unwrap().0.len(), HEADER_PAGE_BYTES);
+    let mut huge = interfaces(100);
+    huge.iter_mut().for_each(|one| one.filter = "x".repeat(65_000));
+    assert!(matches!(header().encode(&huge), Err(StoreError::HeaderTooLarge { .. })));
+}
+
+#[test]
+fn every_remainder_of_the_last_page_is_padded_or_a_page_is_added() {
+    for extra in 0..200 {
+        let mut interfaces = interfaces(38);
+        interfaces[0].description = "d".repeat(extra * 4 + 1);
+        let (page, _) = header().encode(&interfaces).unwrap();
+        assert_eq!(crate::block::whole_bytes(&page), page.len(), "extra {extra}");
+    }
+}
+
+#[test]
+fn the_file_is_valid_after_every_append_and_never_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.pcapng");
+    let mut writer = SeriesWriter::create(&path, &header(), &interfaces(2)).unwrap();
+    let again = SeriesWriter::create(&path, &header(), &interfaces(2)).unwrap_err();
+    let StoreError::Io { source, .. } = again else { panic!("{again}") };
+    assert_eq!(source.kind(), std::io::ErrorKind::AlreadyExists);
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o027, 0);
+
+    let (block, closing) = ring_block();
+    let first = blocks(&block).nth(10).unwrap().1.len() * 11;
+    for piece in [&block[..first], &block[first..closing], &block[closing..]] {
+        assert!(matches!(writer.complete_block(), Err(StoreError::Misplaced { .. })));
+        writer.append(piece).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(bytes.len() as u64, writer.bytes_written());
+        assert_eq!(crate::block::whole_bytes(&bytes), bytes.len());
+        assert_eq!(read_header(&bytes).0.blocks_complete, 0);
+    }
+    writer.complete_block().unwrap();
+    assert!(matches!(writer.append(&vec![0; BLOCK_BYTES + 4]), Err(StoreError::Misplaced { .. })));
+    writer.append(&block).unwrap();
+    writer.complete_block().unwrap();
+    writer.append(&block[..first]).unwrap();
+    assert_eq!((writer.blocks_in_file(), writer.block_filled()), (2, first));
+    writer.sync().unwrap();
+    writer.finish().unwrap();
+
+    let bytes = std::fs::read(&path).unwrap();
+    let expected = FileHeader { blocks_complete: 2, ..header() };
+    assert_eq!(read_header(&bytes), (expected, HEADER_PAGE_BYTES));
+    let ring = &bytes[HEADER_PAGE_BYTES..];
+    assert_eq!(ring[..BLOCK_BYTES], block);
+    assert_eq!(ring[BLOCK_BYTES..2 * BLOCK_BYTES], block);
+    assert_eq!(ring[2 * BLOCK_BYTES..], block[..first]);
+}
+
+#[test]
+fn names_sort_by_time_and_are_one_path_component() {
+    let start = Timestamp::from_parts(1_795_239_000, 999_999_999);
+    let name = |interface| file_name(start, interface, LaneId(3), 7);
+    assert_eq!(name("eth1"), "20261121T053000Z-eth1-lane3-000007.pcapng");
+    assert_eq!(name("../e-t h@1/é"), "20261121T053000Z-.._e_t_h_1__-lane3-000007.pcapng");
+    assert!(file_name(Timestamp::MAX, "x", LaneId(0), 0).starts_with("2554"));
+}

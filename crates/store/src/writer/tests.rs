@@ -1,0 +1,139 @@
+use super::*;
+use crate::block::frame_count;
+use ringside_core::{FrameMeta, LaneCounters, LinkType, Timestamp};
+use std::io;
+use std::sync::{Arc, Mutex};
+
+/// Accepts `room` bytes, in pieces of at most `piece`, and then says that the disk is full.
+#[derive(Clone)]
+struct SmallDisk {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    room: usize,
+    piece: usize,
+}
+
+impl SmallDisk {
+    fn new(room: usize, piece: usize) -> SmallDisk {
+        SmallDisk { bytes: Arc::default(), room, piece }
+    }
+}
+
+impl Write for SmallDisk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut stored = self.bytes.lock().unwrap();
+        let count = bytes.len().min(self.piece).min(self.room - stored.len());
+        stored.extend_from_slice(&bytes[..count]);
+        if count == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(count) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn interface(name: &str, link_type: LinkType) -> SourceInterface {
+    SourceInterface {
+        name: name.into(),
+        link_type,
+        snaplen_bytes: 0,
+        description: String::new(),
+        filter: String::new(),
+    }
+}
+
+fn frame(bytes: &[u8], interface: u32, seconds: u64) -> Frame<'_> {
+    let meta = FrameMeta {
+        timestamp: Timestamp::from_parts(seconds, 123_456_789),
+        wire_bytes: bytes.len() as u32,
+        interface: InterfaceId(interface),
+        ..FrameMeta::default()
+    };
+    Frame { bytes, meta }
+}
+
+#[test]
+fn a_full_disk_leaves_an_exact_count_of_whole_frames() {
+    let data = [7; 100];
+    for format in [Format::Pcapng, Format::Pcap] {
+        for room in (0..3000).step_by(37) {
+            let disk = SmallDisk::new(room, 501);
+            let interfaces = [interface("eth1", LinkType::ETHERNET)];
+            let mut writer = format.writer(disk.clone(), &interfaces).unwrap();
+            for second in 0..50 {
+                writer.write(&frame(&data, 0, second)).unwrap();
+            }
+            let error = writer.flush().unwrap_err();
+            assert!(error.is_disk_full() && !error.is_pipe_closed(), "{error}");
+            let valid = &disk.bytes.lock().unwrap()[..writer.bytes_written() as usize];
+            let whole = match format {
+                Format::Pcapng => frame_count(valid),
+                Format::Pcap => (valid.len().saturating_sub(24) / 116) as u64,
+            };
+            assert_eq!(writer.frames_written(), whole, "room {room}");
+            assert!(room - valid.len() < 132, "no whole record is given up");
+            assert!(matches!(writer.write(&frame(&data, 0, 1)), Err(StoreError::FailedBefore)));
+            assert!(matches!(writer.finish(&[]), Err(StoreError::FailedBefore)));
+        }
+    }
+}
+
+#[test]
+fn every_write_ends_at_the_end_of_a_record() {
+    struct Checked(Arc<Mutex<Vec<usize>>>);
+    impl Write for Checked {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            assert_eq!(crate::block::whole_bytes(bytes), bytes.len());
+            self.0.lock().unwrap().push(bytes.len());
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let writes = Arc::default();
+    let interfaces = [interface("eth1", LinkType::ETHERNET)];
+    let mut writer = PcapngWriter::new(Checked(Arc::clone(&writes)), &interfaces).unwrap();
+    for number in 0..2000u64 {
+        writer.write(&frame(&vec![1; number as usize % 1500], 0, number)).unwrap();
+    }
+    let counters = LaneCounters::default();
+    let (first_time, when) = (Timestamp(1), Timestamp(2));
+    let statistics =
+        Statistics { interface: InterfaceId(0), first_time, when, counters: &counters };
+    writer.finish(&[statistics]).unwrap();
+    assert_eq!(writer.frames_written(), 2000);
+    let writes = writes.lock().unwrap();
+    assert!(writes.len() > 5, "it is not one write");
+    assert_eq!(writes.iter().sum::<usize>() as u64, writer.bytes_written());
+}
+
+#[test]
+fn pcap_refuses_a_second_link_type_and_times_beyond_2106_and_goes_on() {
+    let interfaces = [interface("", LinkType::RAW), interface("", LinkType::ETHERNET)];
+    let disk = SmallDisk::new(1000, 1000);
+    let mut writer = PcapWriter::new(disk.clone(), &interfaces, Precision::Microseconds).unwrap();
+    writer.write(&frame(&[1, 2], 1, u64::from(u32::MAX))).unwrap();
+    let error = writer.write(&frame(&[1, 2], 0, 1)).unwrap_err().to_string();
+    assert!(error.contains("link type 101") && error.contains("pcapng"), "{error}");
+    let error = writer.write(&frame(&[1, 2], 1, 1 << 32)).unwrap_err().to_string();
+    assert!(error.contains("4294967296") && error.contains("pcapng"), "{error}");
+    let error = writer.write(&frame(&[1, 2], 2, 1)).unwrap_err();
+    assert!(matches!(error, StoreError::UnknownInterface { interface: 2, known: 2 }));
+    writer.write(&frame(&[3], 1, 5)).unwrap();
+    writer.finish(&[]).unwrap();
+    assert_eq!(writer.frames_written(), 2);
+    let bytes = disk.bytes.lock().unwrap();
+    let words: Vec<u32> =
+        bytes[..40].chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
+    let head = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 262_144, 1, u32::MAX, 123_456, 2, 2];
+    assert_eq!(words, head);
+    assert_eq!(bytes.len(), 24 + 18 + 17);
+}
+
+#[test]
+fn the_format_follows_the_file_name() {
+    assert_eq!(Format::of_path(Path::new("a.pcap")), Format::Pcap);
+    assert_eq!(Format::of_path(Path::new("a.PCAP")), Format::Pcap);
+    assert_eq!(Format::of_path(Path::new("a.pcapng")), Format::Pcapng);
+    assert_eq!(Format::of_path(Path::new("-")), Format::Pcapng);
+}
