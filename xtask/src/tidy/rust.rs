@@ -4,6 +4,7 @@ use super::{Finding, Tree};
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
@@ -171,16 +172,21 @@ fn lines(item: &impl Spanned) -> RangeInclusive<usize> {
     item.span().start().line..=item.span().end().line
 }
 
-/// `#[test]`, or a `#[cfg]` that names `test` without a `not`.
+/// `#[test]`, or a `#[cfg]` that holds in tests only.
 fn is_for_tests(attribute: &syn::Attribute) -> bool {
-    if attribute.path().is_ident("test") {
-        return true;
+    let cfg = attribute.path().is_ident("cfg");
+    attribute.path().is_ident("test")
+        || (cfg && attribute.parse_args().is_ok_and(|condition| implies_test(&condition)))
+}
+
+fn implies_test(condition: &syn::Meta) -> bool {
+    let syn::Meta::List(list) = condition else { return condition.path().is_ident("test") };
+    let parts = list.parse_args_with(Punctuated::<syn::Meta, syn::Token![,]>::parse_terminated);
+    let Ok(parts) = parts else { return false };
+    let mut implied = parts.iter().map(implies_test);
+    match list.path.get_ident() {
+        Some(all) if all == "all" => implied.any(|part| part),
+        Some(any) if any == "any" => !parts.is_empty() && implied.all(|part| part),
+        _ => false,
     }
-    let syn::Meta::List(list) = &attribute.meta else { return false };
-    let (mut test, mut not) = (false, false);
-    walk(list.tokens.clone(), &mut |tokens, index| {
-        test |= is_word(tokens, index, "test");
-        not |= is_word(tokens, index, "not");
-    });
-    attribute.path().is_ident("cfg") && test && !not
 }

@@ -184,6 +184,9 @@ fn unwrap_is_for_tests() {
     good(&[(path, "/// `a.unwrap()`\nfn f() {\n    a.unwrap_or(1);\n}")]);
     good(&[(path, &format!("#[test]\n{call}"))]);
     good(&[(path, &format!("#[cfg(all(test, loom))]\nmod a {{\n{call}\n}}"))]);
+    good(&[(path, &format!("#[cfg(all(test, not(loom)))]\nmod a {{\n{call}\n}}"))]);
+    let sometimes = format!("#[cfg(any(test, loom))]\nmod a {{{call}}}");
+    bad(&[(path, &sometimes)], "crates/core/src/a.rs:3", "unwrap");
     good(&[(path, "#[cfg(test)]\nmod model;\n"), ("crates/core/src/a/model.rs", call)]);
     good(&[("crates/core/tests/a.rs", call)]);
 }
