@@ -29,9 +29,9 @@ bench: root build ## measure this machine on a private test network (as root)
 lint: deps ## formatting, clippy and the house rules
 	@cargo xtask test --only format,clippy,tidy
 
-fuzz: deps ## run each fuzz test for RINGSIDE_FUZZ_SECONDS (60)
+fuzz: deps ## run the tests with RINGSIDE_FUZZ_SECONDS (60) for each fuzz test
 	RINGSIDE_FUZZ_SECONDS=$${RINGSIDE_FUZZ_SECONDS:-60} \
-		cargo test --workspace fuzz -- --nocapture --test-threads=1
+		cargo test --workspace --exclude ringside-cli -- --show-output
 
 clean: ## remove what was built
 	cargo clean

@@ -63,21 +63,23 @@ impl Children {
         };
         let ending = loop {
             let open = lines.as_ref().is_some_and(|lines| pass_on(lines, &mut show));
-            let status = child.try_wait()?;
-            if let Some(status) = status {
+            if let Some(status) = child.try_wait()? {
                 break if status.success() { Ending::Well } else { Ending::Failed };
             }
-            let ending = match () {
-                () if self.interrupted.load(Ordering::Relaxed) => Ending::Interrupted,
-                () if Instant::now() >= deadline => Ending::TimedOut,
-                () if open => continue,
-                () => {
-                    std::thread::sleep(LOOK);
-                    continue;
-                }
+            let stop = if self.interrupted.load(Ordering::Relaxed) {
+                Some(Ending::Interrupted)
+            } else {
+                (Instant::now() >= deadline).then_some(Ending::TimedOut)
             };
-            end(&mut child, group)?;
-            break ending;
+            match stop {
+                Some(ending) => {
+                    end(&mut child, group)?;
+                    break ending;
+                }
+                // A closed pipe no longer paces the loop.
+                None if !open => std::thread::sleep(LOOK),
+                None => {}
+            }
         };
         // No such group any more is the good case.
         let _ = kill_process_group(group, Signal::KILL);
