@@ -8,6 +8,10 @@
 //!
 //! Everything here is a pure function over slices; nothing is allocated.
 
+mod packet;
+
+pub use packet::packet;
+
 use crate::pcapng::{
     BLOCK_BYTES_MIN, ENHANCED_PACKET, INTERFACE_STATISTICS, RINGSIDE_PADDING, aligned, cut_text,
     option,

@@ -1,0 +1,436 @@
+//! Reading capture files: pcap and pcapng behind one [`FileSource`].
+//!
+//! The parsers are pure steps over the bytes at hand; this file moves the window over the input
+//! and lends the frames in place. What comes before a damaged or torn record is always delivered.
+
+mod input;
+mod interface;
+mod options;
+mod pcap;
+mod pcapng;
+mod record;
+
+use self::input::Input;
+use self::pcap::PcapParser;
+use self::pcapng::PcapngParser;
+use self::record::{Damage, Step};
+use crate::StoreError;
+use crate::recording::FileHeader;
+use ringside_core::limits::BATCH_FRAMES_MAX;
+use ringside_core::{
+    Batch, Cause, FrameSlot, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
+};
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How the reading of a file stands, or ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// There may be more.
+    Reading,
+    /// The input ended after a whole record.
+    Complete,
+    /// The input ended within a record: a capture that was stopped hard, or a copy cut off.
+    CutShort {
+        /// Where the torn record begins: the length of what is whole, in bytes.
+        offset: u64,
+        /// Bytes of the torn record that are there.
+        left_bytes: u64,
+    },
+    /// A record that cannot be read; what follows it was not looked at.
+    Damaged {
+        /// Where the record begins, in bytes.
+        offset: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Not read at all.
+    Skipped {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Condition::Reading => f.write_str("not read to its end"),
+            Condition::Complete => f.write_str("complete"),
+            Condition::CutShort { offset, left_bytes } => {
+                write!(f, "cut short at byte {offset}: {left_bytes} bytes of a record are left")
+            }
+            Condition::Damaged { offset, reason } => {
+                write!(f, "damaged at byte {offset}: {reason}")
+            }
+            Condition::Skipped { reason } => write!(f, "skipped: {reason}"),
+        }
+    }
+}
+
+/// What is to be said about one input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The file; `-` is standard input.
+    pub path: PathBuf,
+    /// How it stands.
+    pub condition: Condition,
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.condition)
+    }
+}
+
+/// A [`Source`] over files that also tells in what condition they were.
+pub trait StoredSource: Source {
+    /// Everything that is not simply [`Condition::Complete`] so far, in order of discovery. Final
+    /// once the source is finished.
+    fn notices(&self) -> Vec<Notice>;
+}
+
+enum Parser {
+    Pcap(PcapParser),
+    Pcapng(Box<PcapngParser>),
+}
+
+impl Parser {
+    fn step(&mut self, bytes: &[u8]) -> Result<Step, Damage> {
+        match self {
+            Parser::Pcap(parser) => parser.step(bytes),
+            Parser::Pcapng(parser) => parser.step(bytes),
+        }
+    }
+
+    fn is_inside_record(&self) -> bool {
+        matches!(self, Parser::Pcapng(parser) if parser.is_inside_block())
+    }
+
+    fn may_be_packet(&self, bytes: &[u8]) -> bool {
+        match self {
+            Parser::Pcap(_) => true,
+            Parser::Pcapng(parser) => parser.may_be_packet(bytes),
+        }
+    }
+}
+
+/// One capture file, or a stream, as a [`Source`].
+///
+/// Frames are lent in place from one bounded buffer. Interface ids are those of the file; a second
+/// section goes on counting. Stamps are what the file says; a simple packet has none (zero).
+///
+/// A torn end is no error: `next_batch` ends with `None` and [`condition`](FileSource::condition)
+/// says where. A damaged record is an error after the frames before it. Either counts one frame as
+/// dropped, if it was a frame.
+///
+/// Reading from a pipe waits for the writer longer than `timeout` if it must.
+pub struct FileSource {
+    path: PathBuf,
+    input: Input,
+    parser: Parser,
+    slots: Vec<FrameSlot>,
+    /// `slots` hold frames that were read ahead and not lent.
+    is_primed: bool,
+    /// Where the record begins at which the parser stands.
+    record_offset: u64,
+    /// Bytes of the record that are passed without being looked at.
+    skip_bytes: usize,
+    condition: Condition,
+    frames_lent: u64,
+    frames_damaged: u64,
+    inversions: u64,
+    low_water: Timestamp,
+}
+
+impl fmt::Debug for FileSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("FileSource");
+        debug.field("path", &self.path).field("condition", &self.condition).finish_non_exhaustive()
+    }
+}
+
+impl FileSource {
+    /// Opens a file, or standard input for `-`. A regular file is read ahead to its first frames,
+    /// so that [`interfaces`](Source::interfaces) is filled.
+    ///
+    /// # Errors
+    /// It cannot be opened, or it is no capture file.
+    pub fn open(path: &Path) -> Result<FileSource, StoreError> {
+        if path.as_os_str() == "-" {
+            return FileSource::from_reader(path, Box::new(std::io::stdin()));
+        }
+        let fail = |error| StoreError::io(format!("cannot open {}", path.display()), error);
+        let file = File::open(path).map_err(fail)?;
+        let metadata = file.metadata().map_err(fail)?;
+        if metadata.is_dir() {
+            return Err(unusable(path, "is a directory, where a file is needed".into()));
+        }
+        let mut source = FileSource::from_reader(path, Box::new(file))?;
+        if metadata.is_file() {
+            // An error comes again from the first `next_batch`.
+            source.is_primed = matches!(source.fill(None), Ok(true));
+        }
+        Ok(source)
+    }
+
+    /// Reads a capture from any stream; `path` is what messages call it.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no capture.
+    pub fn from_reader(
+        path: &Path,
+        reader: Box<dyn Read + Send>,
+    ) -> Result<FileSource, StoreError> {
+        let mut input = Input::new(reader);
+        let parser = begin(&mut input, path)?;
+        let record_offset = input.offset();
+        Ok(FileSource {
+            path: path.to_owned(),
+            input,
+            parser,
+            slots: Vec::with_capacity(BATCH_FRAMES_MAX),
+            is_primed: false,
+            record_offset,
+            skip_bytes: 0,
+            condition: Condition::Reading,
+            frames_lent: 0,
+            frames_damaged: 0,
+            inversions: 0,
+            low_water: Timestamp::default(),
+        })
+    }
+
+    /// How the reading stands, or ended.
+    pub fn condition(&self) -> &Condition {
+        &self.condition
+    }
+
+    /// What the header page says, if this is a file of a recording and that far read.
+    pub fn recording(&self) -> Option<&FileHeader> {
+        match &self.parser {
+            Parser::Pcapng(parser) => parser.recording.as_ref().map(|(header, _)| header),
+            Parser::Pcap(_) => None,
+        }
+    }
+
+    /// Interface statistics blocks that were passed.
+    pub fn statistics_blocks(&self) -> u64 {
+        match &self.parser {
+            Parser::Pcapng(parser) => parser.statistics_blocks,
+            Parser::Pcap(_) => 0,
+        }
+    }
+
+    /// Finds the next frames. Returns false at the end, or when `deadline` passed between reads.
+    /// After an error the condition is `Damaged`, or the system failed.
+    pub(crate) fn fill(&mut self, deadline: Option<Instant>) -> Result<bool, SourceError> {
+        if std::mem::take(&mut self.is_primed) {
+            return Ok(true);
+        }
+        self.slots.clear();
+        while self.slots.len() < BATCH_FRAMES_MAX && self.condition == Condition::Reading {
+            if self.skip_bytes > 0 {
+                let count = self.skip_bytes.min(self.input.available().len());
+                self.input.consume(count);
+                self.skip_bytes -= count;
+                if self.skip_bytes == 0 {
+                    continue;
+                }
+                if !self.slots.is_empty() || !self.read(1, deadline)? {
+                    break;
+                }
+                continue;
+            }
+            if !self.parser.is_inside_record() {
+                self.record_offset = self.input.offset();
+            }
+            match self.parser.step(self.input.available()) {
+                Ok(Step::Frame { record_bytes, data_at, captured, meta }) => {
+                    let at = self.input.position() + data_at;
+                    self.slots.push(FrameSlot::new(at, captured, meta));
+                    self.note_stamp(meta.timestamp);
+                    self.input.consume(record_bytes);
+                }
+                Ok(Step::Skip(bytes)) => self.skip_bytes = bytes,
+                Ok(Step::Need(bytes)) => {
+                    if !self.slots.is_empty() || !self.read(bytes, deadline)? {
+                        break;
+                    }
+                }
+                // The frames before it come first; the parser will say it again.
+                Err(_) if !self.slots.is_empty() => break,
+                Err(reason) => return Err(self.damaged(reason)),
+            }
+        }
+        Ok(!self.slots.is_empty())
+    }
+
+    fn note_stamp(&mut self, stamp: Timestamp) {
+        if stamp != Timestamp::default() {
+            self.inversions += u64::from(stamp < self.low_water);
+            self.low_water = self.low_water.max(stamp);
+        }
+    }
+
+    /// Reads on; false at the end of the input (then the condition is final) or at the deadline.
+    fn read(&mut self, bytes: usize, deadline: Option<Instant>) -> Result<bool, SourceError> {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Ok(false);
+        }
+        let result = self.input.read_towards(bytes);
+        let more = result.map_err(|source| {
+            self.condition = Condition::Skipped { reason: source.to_string() };
+            SourceError::Io { context: format!("cannot read {}", self.path.display()), source }
+        })?;
+        if !more {
+            let left = self.input.available();
+            let torn = !left.is_empty() || self.skip_bytes > 0 || self.parser.is_inside_record();
+            let packet = torn && self.skip_bytes == 0 && self.parser.may_be_packet(left);
+            self.frames_damaged += u64::from(packet);
+            let left_bytes = self.input.offset() + left.len() as u64 - self.record_offset;
+            self.condition = match torn {
+                true => Condition::CutShort { offset: self.record_offset, left_bytes },
+                false => Condition::Complete,
+            };
+        }
+        Ok(more)
+    }
+
+    fn damaged(&mut self, reason: Damage) -> SourceError {
+        let offset = self.record_offset;
+        self.frames_damaged += 1;
+        self.condition = Condition::Damaged { offset, reason };
+        let (path, condition, lent) = (self.path.display(), &self.condition, self.frames_lent);
+        SourceError::Damaged(format!("{path}: {condition}; the {lent} frames before it were read"))
+    }
+
+    /// Number of frames that the last [`fill`](FileSource::fill) found.
+    pub(crate) fn filled(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The frames from `index` on that the last fill found; there must be one.
+    pub(crate) fn batch_from(&self, index: usize) -> Batch<'_> {
+        Batch::new(self.input.memory(), &self.slots[index..], None)
+    }
+}
+
+impl Source for FileSource {
+    fn next_batch(&mut self, timeout: Duration) -> Result<Option<Batch<'_>>, SourceError> {
+        let deadline = Instant::now().checked_add(timeout);
+        if !self.fill(deadline)? {
+            return Ok(None);
+        }
+        self.frames_lent += self.slots.len() as u64;
+        Ok(Some(self.batch_from(0)))
+    }
+
+    fn is_finished(&self) -> bool {
+        self.condition != Condition::Reading && !self.is_primed
+    }
+
+    fn interfaces(&self) -> &[SourceInterface] {
+        match &self.parser {
+            Parser::Pcap(parser) => std::slice::from_ref(&parser.interface),
+            Parser::Pcapng(parser) => &parser.interfaces,
+        }
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        let mut counters = SourceCounters {
+            received: Some(self.frames_lent + self.frames_damaged),
+            filtered: Some(0),
+            inversions: self.inversions,
+            ..SourceCounters::default()
+        };
+        counters.dropped.insert(Cause::Damaged, self.frames_damaged);
+        counters
+    }
+
+    fn low_water(&self) -> Timestamp {
+        match self.is_primed {
+            true => Timestamp::default(),
+            false if self.is_finished() => Timestamp::MAX,
+            false => self.low_water,
+        }
+    }
+
+    fn detach(&mut self) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
+
+impl StoredSource for FileSource {
+    fn notices(&self) -> Vec<Notice> {
+        match &self.condition {
+            Condition::Reading | Condition::Complete => Vec::new(),
+            condition => vec![Notice { path: self.path.clone(), condition: condition.clone() }],
+        }
+    }
+}
+
+fn unusable(path: &Path, reason: String) -> StoreError {
+    StoreError::Unusable { path: path.to_owned(), reason }
+}
+
+/// Finds out the format from the first bytes, and reads its header.
+fn begin(input: &mut Input, path: &Path) -> Result<Parser, StoreError> {
+    const GZIP: [u8; 2] = [0x1f, 0x8b];
+    require(input, 4, path)?;
+    let first = input.available();
+    if first.starts_with(&GZIP) {
+        let reason = "is compressed; unpack it first, as in zcat FILE | ringside read -r -";
+        return Err(unusable(path, reason.into()));
+    }
+    if pcapng::is_pcapng(first) {
+        return begin_pcapng(input, path);
+    }
+    if !pcap::is_pcap(first) {
+        return Err(unusable(path, "is neither pcap nor pcapng".into()));
+    }
+    require(input, pcap::FILE_HEADER_BYTES, path)?;
+    let header = input.available().first_chunk().expect("so many bytes were required");
+    let parser = PcapParser::new(header).map_err(|reason| unusable(path, reason))?;
+    input.consume(pcap::FILE_HEADER_BYTES);
+    Ok(Parser::Pcap(parser))
+}
+
+fn begin_pcapng(input: &mut Input, path: &Path) -> Result<Parser, StoreError> {
+    let mut parser = Box::new(PcapngParser::new());
+    loop {
+        match parser.step(input.available()).map_err(|reason| unusable(path, reason))? {
+            Step::Need(bytes) => require(input, bytes, path)?,
+            Step::Skip(bytes) => {
+                input.consume(bytes); // a section header is held whole
+                return Ok(Parser::Pcapng(parser));
+            }
+            Step::Frame { .. } => {
+                return Err(unusable(path, "does not begin with a section header".into()));
+            }
+        }
+    }
+}
+
+/// Reads until `bytes` are available, or says that the file is too short.
+fn require(input: &mut Input, bytes: usize, path: &Path) -> Result<(), StoreError> {
+    while input.available().len() < bytes {
+        let more = input
+            .read_towards(bytes)
+            .map_err(|error| StoreError::io(format!("cannot read {}", path.display()), error))?;
+        let available = input.available().len();
+        if !more {
+            let reason = match available {
+                0 => "is empty".to_owned(),
+                _ => format!("ends after {available} bytes, within its header"),
+            };
+            return Err(unusable(path, reason));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

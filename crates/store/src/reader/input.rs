@@ -1,0 +1,83 @@
+//! One bounded buffer over a stream of bytes.
+
+use std::io::{ErrorKind, Read, Result};
+
+/// Bytes that are read at once: far above a batch of ordinary frames, and 256 lanes of it still
+/// fit a small machine.
+const BUFFER_BYTES: usize = 512 << 10;
+
+/// A window that moves over the input. It grows beyond [`BUFFER_BYTES`] only for a record that is
+/// longer, and its caller bounds records.
+pub(super) struct Input {
+    reader: Box<dyn Read + Send>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Bytes of the input before `start`.
+    offset: u64,
+    ended: bool,
+}
+
+impl Input {
+    pub(super) fn new(reader: Box<dyn Read + Send>) -> Input {
+        Input { reader, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, offset: 0, ended: false }
+    }
+
+    /// Bytes of the input that were consumed.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// What is read and not consumed.
+    pub(super) fn available(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// The whole buffer, into which positions point.
+    pub(super) fn memory(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// Where [`available`](Input::available) begins in [`memory`](Input::memory).
+    pub(super) fn position(&self) -> usize {
+        self.start
+    }
+
+    /// Gives up the first `count` available bytes. They stay in memory until the next read.
+    pub(super) fn consume(&mut self, count: usize) {
+        assert!(count <= self.end - self.start, "consumed more than was read");
+        self.start += count;
+        self.offset += count as u64;
+    }
+
+    /// Reads once, so that up to `bytes` or more are available. Returns false at the end of the
+    /// input. Positions in memory become invalid.
+    pub(super) fn read_towards(&mut self, bytes: usize) -> Result<bool> {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            if bytes <= BUFFER_BYTES && self.buffer.len() > BUFFER_BYTES {
+                self.buffer.truncate(BUFFER_BYTES);
+                self.buffer.shrink_to_fit();
+            }
+        }
+        if self.start + bytes > self.buffer.len() {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+            if bytes > self.buffer.len() {
+                self.buffer.resize(bytes, 0);
+            }
+        }
+        while !self.ended {
+            match self.reader.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.ended = true,
+                Ok(count) => {
+                    self.end += count;
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,59 @@
+//! What the two parsers have in common: one step over the bytes at hand, without I/O.
+
+use ringside_core::FrameMeta;
+
+/// What stands at the beginning of the bytes.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// A frame.
+    Frame {
+        /// Length of the whole record.
+        record_bytes: usize,
+        /// Where in the record the frame's bytes begin.
+        data_at: usize,
+        /// Captured bytes.
+        captured: u32,
+        /// The rest. The interface id is that of the whole input, over all sections.
+        meta: FrameMeta,
+    },
+    /// Bytes without a frame, as many as may lie beyond those at hand.
+    Skip(usize),
+    /// At least so many bytes are needed from here on.
+    Need(usize),
+}
+
+/// Why the bytes cannot be read on. A parser that said so says it again.
+pub(super) type Damage = String;
+
+/// Byte order of a file or section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Little,
+    Big,
+}
+
+impl Order {
+    pub(super) fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
+        let bytes = *bytes.get(at..)?.first_chunk()?;
+        Some(match self {
+            Order::Little => u16::from_le_bytes(bytes),
+            Order::Big => u16::from_be_bytes(bytes),
+        })
+    }
+
+    pub(super) fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
+        let bytes = *bytes.get(at..)?.first_chunk()?;
+        Some(match self {
+            Order::Little => u32::from_le_bytes(bytes),
+            Order::Big => u32::from_be_bytes(bytes),
+        })
+    }
+
+    pub(super) fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
+        let bytes = *bytes.get(at..)?.first_chunk()?;
+        Some(match self {
+            Order::Little => u64::from_le_bytes(bytes),
+            Order::Big => u64::from_be_bytes(bytes),
+        })
+    }
+}
