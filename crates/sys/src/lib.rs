@@ -1,1 +1,35 @@
-//! Placeholder.
+#![deny(unsafe_op_in_unsafe_fn)]
+//! What Ringside asks of the operating system, and the only `unsafe` code of the project.
+//!
+//! Each module wraps one kernel interface into types that cannot be misused from safe code:
+//!
+//! - [`packet`]: the receive ring of a packet socket (TPACKET_V3), and how it is opened, started
+//!   and detached so that every frame is counted once;
+//! - [`packet_tx`]: a packet socket that sends;
+//! - [`netdev`]: interfaces: list, properties, offloads, hardware time stamps;
+//! - [`ring`]: the memory and the hand-over of the capture ring;
+//! - [`bpf`][crate::bpf]: bpf(2);
+//! - [`mmap`], [`thread`], [`netns`], [`clock`]: memory, CPUs, namespaces, time.
+//!
+//! `unsafe` is kept in one crate so that it can be read in one sitting: every block states its
+//! obligations, kernel layouts are asserted against the headers they come from, and whatever can
+//! be a computation on plain slices (walking a block, decoding netlink) is safe code in a file of
+//! its own. Lengths and offsets that come from the kernel or from shared memory are checked in
+//! release builds too.
+//!
+//! This crate decides nothing: which filter, how many lanes, what to tell the user is the
+//! business of `capture`. It starts no threads.
+
+pub mod bpf;
+pub mod clock;
+mod error;
+pub mod mmap;
+pub mod netdev;
+pub mod netns;
+pub mod packet;
+pub mod packet_tx;
+pub mod ring;
+mod socket;
+pub mod thread;
+
+pub use error::SysError;

@@ -1,0 +1,87 @@
+//! Owned memory mappings.
+
+use crate::SysError;
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+
+/// A readable and writable mapping, unmapped on drop.
+///
+/// It gives out a pointer, not a slice: who else writes to the memory, and when, is known to the
+/// module that made the mapping.
+#[derive(Debug)]
+pub struct Mapping {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone and is not tied to the thread that made it.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Private zeroed memory.
+    ///
+    /// # Errors
+    /// There is not enough memory, or `bytes` is 0.
+    pub fn anonymous(bytes: usize) -> Result<Mapping, SysError> {
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: without an address hint and MAP_FIXED no existing mapping is replaced.
+        let base = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, prot, MapFlags::PRIVATE) };
+        Mapping::from_result(base, bytes)
+    }
+
+    /// The memory behind `fd`, shared with the kernel or with whoever else maps it.
+    ///
+    /// # Errors
+    /// `fd` cannot be mapped at this length.
+    pub fn shared(fd: impl AsFd, bytes: usize) -> Result<Mapping, SysError> {
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: without an address hint and MAP_FIXED no existing mapping is replaced.
+        let base = unsafe { mmap(std::ptr::null_mut(), bytes, prot, MapFlags::SHARED, fd, 0) };
+        Mapping::from_result(base, bytes)
+    }
+
+    fn from_result(
+        base: rustix::io::Result<*mut std::ffi::c_void>,
+        bytes: usize,
+    ) -> Result<Mapping, SysError> {
+        let base = base.map_err(|e| SysError::io(format!("mapping {bytes} bytes of memory"), e))?;
+        let base = NonNull::new(base.cast()).expect("mmap without MAP_FIXED returns no null");
+        Ok(Mapping { base, bytes })
+    }
+
+    /// The first byte; page-aligned, valid for [`len`](Mapping::len) bytes while `self` lives.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    /// Length in bytes, never 0.
+    #[allow(clippy::len_without_is_empty, reason = "an empty mapping cannot be made")]
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: base and bytes are those of the mapping that this value owns; whoever made
+        // references into it holds them no longer than this value.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
+        debug_assert!(unmapped.is_ok(), "the arguments are those of mmap");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_anonymous_mapping_is_zeroed_and_an_empty_one_is_refused() {
+        let mapping = Mapping::anonymous(8192).unwrap();
+        assert_eq!(mapping.len(), 8192);
+        // SAFETY: the mapping has 8192 bytes and nobody else writes to it.
+        let memory = unsafe { std::slice::from_raw_parts(mapping.as_ptr(), mapping.len()) };
+        assert!(memory.iter().all(|&byte| byte == 0));
+        assert!(Mapping::anonymous(0).is_err());
+    }
+}

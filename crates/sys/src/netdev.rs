@@ -1,0 +1,110 @@
+//! Network interfaces: which there are, and what they can do. Everything here reads; the one
+//! thing that changes an interface is [`HardwareStamps`], and it puts back what it found.
+//!
+//! All answers are those of the calling thread's network namespace: they come by netlink and
+//! ioctl, not from /sys, whose view is that of who mounted it.
+
+mod ethtool;
+mod links;
+mod similar;
+
+pub use ethtool::{HardwareStamps, Offloads, Queues, StampCapability};
+pub use ethtool::{driver, offloads, queues, stamp_capability};
+pub use similar::similar_names;
+
+pub(crate) use ethtool::offloads_by;
+
+use crate::SysError;
+
+/// An interface as RTM_GETLINK describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetDevice {
+    /// Name, as `eth1`.
+    pub name: String,
+    /// Kernel index within the namespace, never 0.
+    pub ifindex: u32,
+    /// IFF_ flags (linux/if.h).
+    pub flags: u32,
+    /// ARPHRD_ value: how its frames begin.
+    pub hardware_type: u16,
+    /// Largest packet, in bytes, without the link-layer header.
+    pub mtu_bytes: u32,
+    /// The other end is there.
+    pub carrier: bool,
+    /// How many users keep it promiscuous.
+    pub promiscuity: u32,
+    /// Receive queues that the driver allocated; [`queues`] tells how many are used.
+    pub rx_queues_max: u32,
+    /// Transmit queues that the driver allocated.
+    pub tx_queues_max: u32,
+    /// Counters since the interface was made.
+    pub statistics: DeviceStatistics,
+}
+
+/// The first counters of `struct rtnl_link_stats64`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceStatistics {
+    /// Frames received.
+    pub rx_packets: u64,
+    /// Frames sent.
+    pub tx_packets: u64,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Frames received with errors.
+    pub rx_errors: u64,
+    /// Frames that could not be sent.
+    pub tx_errors: u64,
+    /// Received frames that were dropped for want of room.
+    pub rx_dropped: u64,
+    /// Frames to be sent that were dropped.
+    pub tx_dropped: u64,
+}
+
+impl NetDevice {
+    /// Set up by the administrator (IFF_UP).
+    pub fn is_up(&self) -> bool {
+        self.flags & libc::IFF_UP as u32 != 0
+    }
+}
+
+/// The interfaces of this namespace, by index.
+///
+/// # Errors
+/// Netlink is not there, or its answer is damaged.
+pub fn list() -> Result<Vec<NetDevice>, SysError> {
+    links::dump()
+}
+
+/// The interface called `name`, or `None`.
+///
+/// # Errors
+/// As [`list`].
+pub fn by_name(name: &str) -> Result<Option<NetDevice>, SysError> {
+    Ok(list()?.into_iter().find(|device| device.name == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_listed_with_its_properties() {
+        let lo = by_name("lo").unwrap().unwrap();
+        assert_eq!((lo.ifindex, lo.hardware_type), (1, libc::ARPHRD_LOOPBACK));
+        assert!(lo.flags & libc::IFF_LOOPBACK as u32 != 0);
+        assert!(by_name("rsafp-none").unwrap().is_none());
+    }
+
+    #[test]
+    fn loopback_has_offloads_but_no_hardware_clock() {
+        assert!(offloads("lo").is_ok());
+        assert!(offloads("rsafp-none").is_err());
+        let capability = stamp_capability("lo").unwrap();
+        assert!(!capability.receive_hardware);
+        let refusal = HardwareStamps::enable("lo").err().unwrap().to_string();
+        assert!(refusal.contains("lo"), "{refusal}");
+        assert!(queues("lo").is_err() || queues("lo").unwrap().rx >= 1);
+    }
+}

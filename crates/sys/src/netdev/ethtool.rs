@@ -1,0 +1,192 @@
+//! What a driver says about itself: SIOCETHTOOL (linux/ethtool.h) and SIOCSHWTSTAMP
+//! (Documentation/networking/timestamping.rst).
+
+use crate::SysError;
+use rustix::ioctl::{Opcode, Updater, ioctl};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+const SIOCETHTOOL: Opcode = 0x8946;
+const SIOCSHWTSTAMP: Opcode = 0x89b0;
+const SIOCGHWTSTAMP: Opcode = 0x89b1;
+
+const ETHTOOL_GDRVINFO: u32 = 0x03;
+const ETHTOOL_GFLAGS: u32 = 0x25;
+const ETHTOOL_GGRO: u32 = 0x2b;
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
+const ETHTOOL_GET_TS_INFO: u32 = 0x41;
+const ETH_FLAG_LRO: u32 = 1 << 15;
+
+const SOF_TIMESTAMPING_RX_HARDWARE: u32 = 1 << 2;
+
+/// Words of the buffer for every command here; the largest, `struct ethtool_drvinfo`, has 49.
+const COMMAND_WORDS: usize = 64;
+type Command = [u32; COMMAND_WORDS];
+
+/// `struct hwtstamp_config`: flags, transmit type, receive filter.
+type StampConfig = [u32; 3];
+
+/// Offloads that merge received frames before anybody sees them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offloads {
+    /// Generic receive offload, in software.
+    pub gro: bool,
+    /// Large receive offload, by the driver.
+    pub lro: bool,
+}
+
+/// Queues in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queues {
+    /// Receive queues.
+    pub rx: u32,
+    /// Transmit queues.
+    pub tx: u32,
+}
+
+/// What an interface can stamp.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StampCapability {
+    /// Frames can be stamped by the interface on receipt, and the stamp is reported raw.
+    pub receive_hardware: bool,
+    /// Every received frame, not only those of PTP.
+    pub every_frame: bool,
+    /// Number of its clock, as in /dev/ptpN.
+    pub ptp_clock: Option<u32>,
+}
+
+/// The receive offloads of an interface.
+///
+/// # Errors
+/// There is no such interface.
+pub fn offloads(name: &str) -> Result<Offloads, SysError> {
+    offloads_by(control_socket()?, name)
+}
+
+/// As [`offloads`], in the namespace of `socket`.
+pub(crate) fn offloads_by(socket: impl AsFd, name: &str) -> Result<Offloads, SysError> {
+    let gro = ethtool(&socket, name, ETHTOOL_GGRO)?[1] != 0;
+    let lro = ethtool(&socket, name, ETHTOOL_GFLAGS)?[1] & ETH_FLAG_LRO != 0;
+    Ok(Offloads { gro, lro })
+}
+
+/// The driver's name, as `veth`.
+///
+/// # Errors
+/// There is no such interface, or its driver does not say.
+pub fn driver(name: &str) -> Result<String, SysError> {
+    let answer = ethtool(control_socket()?, name, ETHTOOL_GDRVINFO)?;
+    let bytes: Vec<u8> = answer[1..9].iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let text = bytes.split(|&byte| byte == 0).next().unwrap_or(&[]);
+    Ok(String::from_utf8_lossy(text).into_owned())
+}
+
+/// The queues that an interface uses; combined ones count as both.
+///
+/// # Errors
+/// There is no such interface, or its driver does not say.
+pub fn queues(name: &str) -> Result<Queues, SysError> {
+    // struct ethtool_channels: command, four limits, then rx, tx, other, combined.
+    let answer = ethtool(control_socket()?, name, ETHTOOL_GCHANNELS)?;
+    Ok(Queues { rx: answer[5] + answer[8], tx: answer[6] + answer[8] })
+}
+
+/// What an interface can stamp.
+///
+/// # Errors
+/// There is no such interface.
+pub fn stamp_capability(name: &str) -> Result<StampCapability, SysError> {
+    // struct ethtool_ts_info: command, capabilities, clock, tx_types, 3 reserved, rx_filters.
+    let answer = ethtool(control_socket()?, name, ETHTOOL_GET_TS_INFO)?;
+    let needed = SOF_TIMESTAMPING_RX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
+    Ok(StampCapability {
+        receive_hardware: answer[1] & needed == needed,
+        every_frame: answer[7] & (1 << libc::HWTSTAMP_FILTER_ALL) != 0,
+        ptp_clock: u32::try_from(answer[2] as i32).ok(),
+    })
+}
+
+/// Hardware stamps of every received frame, switched on while this value lives; dropping it puts
+/// back what was set before. A killed process leaves them on.
+#[derive(Debug)]
+pub struct HardwareStamps {
+    socket: OwnedFd,
+    name: String,
+    before: StampConfig,
+}
+
+impl HardwareStamps {
+    /// Switches them on.
+    ///
+    /// # Errors
+    /// The interface cannot stamp every frame (then nothing is changed), or CAP_NET_ADMIN is
+    /// missing.
+    pub fn enable(name: &str) -> Result<HardwareStamps, SysError> {
+        let capability = stamp_capability(name)?;
+        if !(capability.receive_hardware && capability.every_frame) {
+            let context = format!("interface {name} cannot stamp every received frame itself");
+            return Err(SysError::io(context, io::Error::from(io::ErrorKind::Unsupported)));
+        }
+        let socket = control_socket()?;
+        let mut before = StampConfig::default();
+        stamp_request::<SIOCGHWTSTAMP>(&socket, name, &mut before)?;
+        let mut wanted = [before[0], before[1], libc::HWTSTAMP_FILTER_ALL];
+        stamp_request::<SIOCSHWTSTAMP>(&socket, name, &mut wanted)?;
+        Ok(HardwareStamps { socket, name: name.to_owned(), before })
+    }
+}
+
+impl Drop for HardwareStamps {
+    fn drop(&mut self) {
+        // Best effort: the interface may be gone, and nobody is left to be told.
+        let mut before = self.before;
+        let _ = stamp_request::<SIOCSHWTSTAMP>(&self.socket, &self.name, &mut before);
+    }
+}
+
+fn control_socket() -> Result<OwnedFd, SysError> {
+    let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
+    socket_with(family, kind, SocketFlags::CLOEXEC, None)
+        .map_err(|e| SysError::io("opening a socket to ask about interfaces", e))
+}
+
+fn ethtool(socket: impl AsFd, name: &str, command: u32) -> Result<Command, SysError> {
+    let mut words: Command = [0; COMMAND_WORDS];
+    words[0] = command;
+    let mut request = request(name, words.as_mut_ptr().cast())?;
+    // SAFETY: SIOCETHTOOL takes a struct ifreq whose ifr_data points to the command's structure.
+    // Every command of this file has a structure of fixed size (at most 49 words), so the kernel
+    // writes within `words`, which lives during the call; any bytes are valid words.
+    let result = unsafe { ioctl(socket, Updater::<SIOCETHTOOL, libc::ifreq>::new(&mut request)) };
+    result
+        .map_err(|e| SysError::io(format!("asking interface {name} (ethtool {command:#x})"), e))?;
+    Ok(words)
+}
+
+fn stamp_request<const OPCODE: Opcode>(
+    socket: impl AsFd,
+    name: &str,
+    config: &mut StampConfig,
+) -> Result<(), SysError> {
+    const { assert!(OPCODE == SIOCGHWTSTAMP || OPCODE == SIOCSHWTSTAMP) };
+    let mut request = request(name, config.as_mut_ptr().cast())?;
+    // SAFETY: both opcodes take a struct ifreq whose ifr_data points to a hwtstamp_config of three
+    // words, which lives during the call; any bytes are valid words.
+    let result = unsafe { ioctl(socket, Updater::<OPCODE, libc::ifreq>::new(&mut request)) };
+    result.map_err(|e| SysError::io(format!("hardware time stamps of interface {name}"), e))
+}
+
+fn request(name: &str, data: *mut libc::c_char) -> Result<libc::ifreq, SysError> {
+    // SAFETY: all zero bytes are a valid ifreq.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.len() >= request.ifr_name.len() {
+        let context = format!("interface name {name} is longer than 15 bytes");
+        return Err(SysError::io(context, io::Error::from(io::ErrorKind::InvalidInput)));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = data;
+    Ok(request)
+}

@@ -1,0 +1,93 @@
+//! Entering a network namespace.
+//!
+//! A namespace belongs to a thread: call this before other threads exist, or once per thread. A
+//! socket stays in the namespace where it was opened.
+
+use crate::SysError;
+use rustix::fs::{Mode, OFlags};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// Where `ip netns` keeps its names.
+const NAMED_DIR: &str = "/run/netns";
+
+/// An open network namespace; it lives at least as long as this handle.
+#[derive(Debug)]
+pub struct Namespace {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+impl Namespace {
+    /// By `spec`: a name as `ip netns` lists it, a path (anything with a slash), or a process id.
+    /// A name wins over a process id.
+    ///
+    /// # Errors
+    /// There is no such namespace, or it may not be opened.
+    pub fn open(spec: &str) -> Result<Namespace, SysError> {
+        let named = Path::new(NAMED_DIR).join(spec);
+        if spec.contains('/') {
+            Namespace::open_path(Path::new(spec))
+        } else if !named.exists() && spec.parse::<u32>().is_ok() {
+            Namespace::open_path(&Path::new("/proc").join(spec).join("ns/net"))
+        } else {
+            Namespace::open_path(&named)
+        }
+    }
+
+    /// The calling thread's.
+    ///
+    /// # Errors
+    /// /proc is not there.
+    pub fn current() -> Result<Namespace, SysError> {
+        Namespace::open_path(Path::new("/proc/thread-self/ns/net"))
+    }
+
+    fn open_path(path: &Path) -> Result<Namespace, SysError> {
+        let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(
+            |e| {
+                let context = format!(
+                    "opening the network namespace {} (`ip netns list` shows the names)",
+                    path.display()
+                );
+                SysError::io(context, e)
+            },
+        )?;
+        Ok(Namespace { fd, path: path.to_path_buf() })
+    }
+
+    /// Moves the calling thread into it.
+    ///
+    /// # Errors
+    /// It is no network namespace, or CAP_SYS_ADMIN is missing.
+    pub fn enter(&self) -> Result<(), SysError> {
+        move_into_link_name_space(self.fd.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|e| {
+            let path = self.path.display();
+            SysError::io(format!("entering the network namespace {path} (needs root)"), e)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_that_does_not_exist_is_named_in_the_error() {
+        let error = Namespace::open("rsafp-none").unwrap_err().to_string();
+        assert!(error.contains("/run/netns/rsafp-none"), "{error}");
+        assert!(Namespace::open("/proc/self/none").is_err());
+    }
+
+    #[test]
+    fn entering_the_own_namespace_by_pid_works_and_a_file_is_refused() {
+        if !ringside_testkit::need_root("netns") {
+            return;
+        }
+        let own = std::process::id().to_string();
+        Namespace::open(&own).unwrap().enter().unwrap();
+        Namespace::current().unwrap().enter().unwrap();
+        assert!(Namespace::open("/etc/passwd").unwrap().enter().is_err());
+    }
+}

@@ -1,0 +1,233 @@
+//! The hand-over of blocks between the kernel and this process.
+//!
+//! The kernel fills blocks in a circle and sets TP_STATUS_USER in a block's status word when it
+//! may be read; whoever reads it clears the word to give it back. Between the two, nobody else
+//! touches the block. So there is one rule: the status word is read with acquire order before a
+//! slice of the block is made, and written with release order after the last slice is gone.
+//!
+//! Only the status word is shared; the slices begin behind it. The kernel's side is played by
+//! `fake` in the tests.
+
+use super::layout::{BLOCK_STATUS, BODY};
+use super::walk::{BlockWalk, FrameRules, Step, WalkedFrame};
+use crate::mmap::Mapping;
+use libc::{TP_STATUS_KERNEL, TP_STATUS_USER};
+use ringside_core::limits::BATCH_FRAMES_MAX;
+use ringside_core::{Batch, BatchReturn, Frame, FrameSlot, Timestamp};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Decides whether a frame is lent; the frame is whole, with its tags in place.
+pub type Keep<'k> = &'k mut dyn FnMut(&Frame<'_>) -> bool;
+
+/// What [`BlockRing::fill`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filled {
+    /// Frames are ready for [`BlockRing::lend`].
+    Frames,
+    /// A block was read in which no frame was to be lent; there may be more.
+    Rejected,
+    /// The kernel has no block for us.
+    Empty,
+}
+
+/// Frames that came out of the blocks so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockCounts {
+    /// Lent in batches.
+    pub lent: u64,
+    /// Turned away by `keep`.
+    pub rejected: u64,
+    /// Left out, because their headers in the ring were impossible.
+    pub damaged: u64,
+    /// Among the lent: stamped earlier than the one before.
+    pub inversions: u64,
+}
+
+impl BlockCounts {
+    /// Every frame that was found in a block.
+    pub fn handled(&self) -> u64 {
+        self.lent + self.rejected + self.damaged
+    }
+}
+
+/// The user's side of a ring of blocks.
+pub(super) struct BlockRing {
+    held: HeldBlock,
+    walk: BlockWalk,
+    rules: FrameRules,
+    slots: Vec<FrameSlot>,
+    slots_lent: bool,
+    counts: BlockCounts,
+    last_stamp: Timestamp,
+    newest_stamp: Timestamp,
+}
+
+impl BlockRing {
+    /// A ring of `block_count` blocks in `memory`, read from the first.
+    ///
+    /// # Panics
+    /// If the blocks are not the memory exactly, or too small to hold a block's header.
+    pub(super) fn new(
+        memory: Mapping,
+        block_bytes: usize,
+        block_count: usize,
+        rules: FrameRules,
+    ) -> BlockRing {
+        assert!(block_bytes >= 4096 && block_bytes.is_multiple_of(8), "blocks are pages");
+        assert_eq!(block_bytes.checked_mul(block_count), Some(memory.len()));
+        BlockRing {
+            held: HeldBlock {
+                memory,
+                block_bytes,
+                block_count,
+                index: Cell::new(0),
+                holding: Cell::new(false),
+                read: Cell::new(false),
+            },
+            walk: BlockWalk::default(),
+            rules,
+            slots: Vec::with_capacity(BATCH_FRAMES_MAX),
+            slots_lent: false,
+            counts: BlockCounts::default(),
+            last_stamp: Timestamp(0),
+            newest_stamp: Timestamp(0),
+        }
+    }
+
+    /// Collects up to `BATCH_FRAMES_MAX` frames of one block for the next batch. Reads at most one
+    /// block to its end, so it comes back also when `keep` rejects everything.
+    pub(super) fn fill(&mut self, mut keep: Option<Keep<'_>>) -> Filled {
+        if std::mem::take(&mut self.slots_lent) {
+            self.slots.clear();
+        }
+        if !self.slots.is_empty() {
+            return Filled::Frames;
+        }
+        // Here no batch is out. One that was leaked instead of dropped gave nothing back.
+        self.held.give_back_if_read();
+        if !self.held.holding.get() {
+            if !self.held.acquire() {
+                return Filled::Empty;
+            }
+            self.walk = BlockWalk::begin(self.held.body_mut());
+        }
+        while self.slots.len() < BATCH_FRAMES_MAX {
+            match self.walk.step(self.held.body_mut(), &self.rules) {
+                Step::Frame(frame) => self.consider(&frame, &mut keep),
+                Step::Damaged(count) => self.counts.damaged += u64::from(count),
+                Step::End => break,
+            }
+        }
+        self.held.read.set(self.walk.is_done());
+        if self.slots.is_empty() {
+            self.held.give_back_if_read();
+            return Filled::Rejected;
+        }
+        Filled::Frames
+    }
+
+    fn consider(&mut self, walked: &WalkedFrame, keep: &mut Option<Keep<'_>>) {
+        self.newest_stamp = self.newest_stamp.max(walked.meta.timestamp);
+        let slot = FrameSlot::new(walked.offset, walked.captured_bytes, walked.meta);
+        if let Some(keep) = keep {
+            let end = walked.offset + walked.captured_bytes as usize;
+            let bytes = &self.held.body_mut()[walked.offset..end];
+            if !keep(&Frame { bytes, meta: walked.meta }) {
+                self.counts.rejected += 1;
+                return;
+            }
+        }
+        let stamp = walked.meta.timestamp;
+        self.counts.inversions += u64::from(stamp < self.last_stamp);
+        self.last_stamp = stamp;
+        self.slots.push(slot);
+    }
+
+    /// Lends what `fill` collected; `None` if that was nothing. The block goes back when the batch
+    /// with its last frame is dropped.
+    pub(super) fn lend(&mut self) -> Option<Batch<'_>> {
+        if self.slots.is_empty() || self.slots_lent {
+            return None;
+        }
+        self.slots_lent = true;
+        self.counts.lent += self.slots.len() as u64;
+        Some(Batch::new(self.held.body(), &self.slots, Some(&self.held)))
+    }
+
+    pub(super) fn counts(&self) -> BlockCounts {
+        self.counts
+    }
+
+    /// The latest stamp of all frames that were found in a block.
+    pub(super) fn newest_stamp(&self) -> Timestamp {
+        self.newest_stamp
+    }
+}
+
+/// The block that is being read. Private to this module, so that nobody can give it back while
+/// a batch from it is out.
+struct HeldBlock {
+    memory: Mapping,
+    block_bytes: usize,
+    block_count: usize,
+    /// The next block that the kernel will hand over, or the one that is held.
+    index: Cell<usize>,
+    holding: Cell<bool>,
+    /// Every frame of the held block is in a batch or was left out.
+    read: Cell<bool>,
+}
+
+impl HeldBlock {
+    fn block(&self) -> *mut u8 {
+        debug_assert!(self.index.get() < self.block_count);
+        // SAFETY: index < block_count, and the blocks lie within the mapping (asserted in `new`).
+        unsafe { self.memory.as_ptr().add(self.index.get() * self.block_bytes) }
+    }
+
+    fn status(&self) -> &AtomicU32 {
+        // SAFETY: the word lies in the mapping, is 4-byte aligned (blocks begin at multiples of 8
+        // in page-aligned memory), and both sides touch it atomically only.
+        unsafe { AtomicU32::from_ptr(self.block().add(BLOCK_STATUS).cast()) }
+    }
+
+    fn acquire(&self) -> bool {
+        let ready = self.status().load(Ordering::Acquire) & TP_STATUS_USER != 0;
+        self.holding.set(ready);
+        self.read.set(false);
+        ready
+    }
+
+    fn body(&self) -> &[u8] {
+        assert!(self.holding.get(), "a block is read only while it is held");
+        // SAFETY: the block is ours from `acquire` to `give_back_if_read`, so nobody writes to it.
+        // That gives it back only when no slice exists: it is called from `fill`, which borrows
+        // the ring exclusively and holds no slice there, and when the only batch is dropped.
+        unsafe { std::slice::from_raw_parts(self.block().add(BODY), self.block_bytes - BODY) }
+    }
+
+    fn body_mut(&mut self) -> &mut [u8] {
+        assert!(self.holding.get(), "a block is read only while it is held");
+        // SAFETY: as in `body`; and `&mut self` excludes every other slice of this process.
+        unsafe { std::slice::from_raw_parts_mut(self.block().add(BODY), self.block_bytes - BODY) }
+    }
+
+    fn give_back_if_read(&self) {
+        if self.holding.get() && self.read.get() {
+            self.holding.set(false);
+            self.status().store(TP_STATUS_KERNEL, Ordering::Release);
+            self.index.set((self.index.get() + 1) % self.block_count);
+        }
+    }
+}
+
+impl BatchReturn for HeldBlock {
+    fn give_back(&self) {
+        self.give_back_if_read();
+    }
+}
+
+#[cfg(test)]
+pub(super) mod fake;
+#[cfg(test)]
+mod tests;

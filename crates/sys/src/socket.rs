@@ -1,0 +1,77 @@
+//! Socket calls that `rustix` does not have: options of packet sockets, their address.
+
+use crate::SysError;
+use std::io;
+use std::mem::{size_of, size_of_val};
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Plain data that the kernel may fill with any bytes.
+///
+/// # Safety
+/// Every bit pattern is a valid value, and there is no padding.
+pub(crate) unsafe trait KernelData: Copy + Default {}
+
+// SAFETY: integers.
+unsafe impl KernelData for u32 {}
+// SAFETY: integers.
+unsafe impl<const N: usize> KernelData for [u32; N] where [u32; N]: Default {}
+
+/// setsockopt(2) with plain data.
+pub(crate) fn set_option<T: KernelData>(
+    fd: impl AsFd,
+    level: i32,
+    option: i32,
+    value: T,
+    name: &'static str,
+) -> Result<(), SysError> {
+    let fd = fd.as_fd().as_raw_fd();
+    // SAFETY: the pointer and the length describe `value`, which the kernel only reads; it holds
+    // no pointers.
+    let result = unsafe {
+        let pointer = std::ptr::from_ref(&value).cast();
+        libc::setsockopt(fd, level, option, pointer, size_of_val(&value) as u32)
+    };
+    check(result, || format!("setting {name} of a socket"))
+}
+
+/// getsockopt(2) of a fixed-size option.
+pub(crate) fn get_option<T: KernelData>(
+    fd: impl AsFd,
+    level: i32,
+    option: i32,
+    name: &'static str,
+) -> Result<T, SysError> {
+    let fd = fd.as_fd().as_raw_fd();
+    let mut value = T::default();
+    let mut bytes = size_of::<T>() as u32;
+    // SAFETY: the kernel writes at most `bytes` bytes to `value`, for which any bytes are valid.
+    let result = unsafe {
+        let pointer = std::ptr::from_mut(&mut value).cast();
+        libc::getsockopt(fd, level, option, pointer, &mut bytes)
+    };
+    check(result, || format!("reading {name} of a socket"))?;
+    Ok(value)
+}
+
+/// Binds a packet socket to an interface. `protocol` is an ETH_P_ value in host byte order; 0
+/// binds without receiving.
+pub(crate) fn bind_packet(fd: impl AsFd, ifindex: u32, protocol: u16) -> Result<(), SysError> {
+    let context = || format!("binding a packet socket to the interface with index {ifindex}");
+    // SAFETY: all zero bytes are a valid sockaddr_ll.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = protocol.to_be();
+    address.sll_ifindex = i32::try_from(ifindex)
+        .map_err(|_| SysError::io(context(), io::Error::from(io::ErrorKind::InvalidInput)))?;
+    // SAFETY: the pointer and the length describe `address`, which the kernel only reads.
+    let result = unsafe {
+        let pointer = std::ptr::from_ref(&address).cast();
+        let bytes = size_of::<libc::sockaddr_ll>() as u32;
+        libc::bind(fd.as_fd().as_raw_fd(), pointer, bytes)
+    };
+    check(result, context)
+}
+
+fn check(result: i32, context: impl Fn() -> String) -> Result<(), SysError> {
+    if result == 0 { Ok(()) } else { Err(SysError::io(context(), io::Error::last_os_error())) }
+}
