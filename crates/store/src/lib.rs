@@ -1,11 +1,33 @@
 #![forbid(unsafe_code)]
 //! Files: the pcap and pcapng codec, the block format of the capture ring, recordings, merge.
+//!
+//! - [`block`] packs frames into the bytes that lie in the capture ring and go to disk as they
+//!   are: pure functions over slices, used on the packet path.
+//! - [`writer`] stores frames in one file or stream, pcapng or pcap; [`recording`] stores the
+//!   ring's blocks in series of files.
+//! - [`reader`] lends the frames of one file; [`merged`] those of several files and of directories,
+//!   in the order of time, by the logic of [`merge`], which live readers use as well.
+//!
+//! The codec is our own, because the packet path writes blocks in place, because readers lend
+//! frames in place from a bounded buffer, and because what a damaged file still holds must be
+//! delivered and counted exactly. Other implementations judge it in the tests.
+//!
+//! This crate refuses to guess: a record that contradicts itself ends the reading of its file,
+//! with its offset and reason. It does not unpack compressed files, and it does not sort within a
+//! lane.
+
 pub mod block;
 pub mod error;
 pub mod merge;
+pub mod merged;
 pub mod pcapng;
 pub mod reader;
 pub mod recording;
 pub mod writer;
 
 pub use error::StoreError;
+pub use merge::Merger;
+pub use merged::{MergedSource, open};
+pub use reader::{Condition, FileSource, Notice, StoredSource};
+pub use recording::{FileHeader, SeriesWriter};
+pub use writer::{Format, FrameWriter, PcapWriter, PcapngWriter};

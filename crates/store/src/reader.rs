@@ -307,9 +307,10 @@ impl FileSource {
         SourceError::Damaged(format!("{path}: {condition}; the {lent} frames before it were read"))
     }
 
-    /// Number of frames that the last [`fill`](FileSource::fill) found.
-    pub(crate) fn filled(&self) -> usize {
-        self.slots.len()
+    /// Stamp of the first frame, if it was read ahead.
+    pub(crate) fn first_stamp(&self) -> Option<Timestamp> {
+        let first = self.is_primed.then(|| self.batch_from(0))?;
+        first.get(0).map(|frame| frame.meta.timestamp)
     }
 
     /// The frames from `index` on that the last fill found; there must be one.

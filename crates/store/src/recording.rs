@@ -6,9 +6,11 @@
 //! fixed layout, and padding. The whole is legal pcapng at every moment. docs/formats/recording.md
 //! describes it for those who read it without Ringside.
 
+mod directory;
 mod name;
 mod series;
 
+pub use directory::series_of_directory;
 pub use name::file_name;
 pub use series::SeriesWriter;
 
