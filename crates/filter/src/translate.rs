@@ -1,0 +1,159 @@
+//! Classic BPF to eBPF, for a socket filter that sees the frame as it was on the wire.
+//!
+//! The kernel takes the outer VLAN tag out of a received Ethernet frame and keeps it beside the
+//! bytes. The translated program puts it back for itself: a *head*, the first bytes of the frame
+//! with the tag in place, is copied to the stack once, and loads with a small offset read there.
+//! Loads beyond the head ask the kernel for the bytes (`bpf_skb_load_bytes`, which reaches beyond
+//! the linear part) at the offset less 4 where a tag was taken out. So every load, straddling the
+//! tag or not, sees exactly the frame on the wire, and `len` is its length.
+//!
+//! Why not LD_ABS and LD_IND, which classic programs become in the kernel: each is a call, the
+//! tag would need a slow path at every load, and the loader rewrites each of them in time
+//! proportional to the program, which is minutes for 1,000 `host` terms.
+//!
+//! The program returns the bytes of the socket buffer to keep; see [`TranslateOptions`]. The same
+//! instructions load as a socket filter and, for BPF_PROG_TEST_RUN, as a tc classifier.
+//! Needs Linux 5.12 (reads of the stack at variable offsets) and no capability beyond those of
+//! loading.
+
+mod block;
+mod layout;
+mod operations;
+mod prologue;
+
+use crate::FilterError;
+use crate::classic::{Operation, SCRATCH_WORDS, validate};
+use ringside_core::LinkType;
+use ringside_core::bpf::{ClassicProgram, EbpfInstruction};
+
+/// Most instructions of an eBPF program that the kernel takes (BPF_COMPLEXITY_LIMIT_INSNS).
+pub const EBPF_INSTRUCTIONS_MAX: usize = 1_000_000;
+
+/// Longest head, in bytes: reaches the end of Ethernet, two tags, IPv6 and TCP without options,
+/// and leaves most of the 512 bytes of stack.
+const HEAD_BYTES_MAX: u32 = 128;
+
+/// Head of a program with indirect loads: Ethernet, IPv4 and the first 20 bytes behind it, and no
+/// more than the shortest frame (60 bytes), so that none needs the path for short frames.
+const HEAD_BYTES_INDIRECT: u32 = 56;
+
+/// Shortest head of an Ethernet program: beyond it no load can touch the tag.
+const HEAD_BYTES_ETHERNET: u32 = 24;
+
+/// How a program is to be translated.
+#[derive(Clone, Copy, Debug)]
+pub struct TranslateOptions {
+    /// Link type of the frames. For Ethernet a tag in the metadata is put back.
+    pub link_type: LinkType,
+    /// Longest capture in bytes; 0 stands for whole frames.
+    ///
+    /// An accepted frame of which the classic program keeps `n` bytes returns `min(n, snaplen)`.
+    /// Where a tag is in the metadata, 4 less, so that the frame has exactly that many bytes when
+    /// the reader has put the tag back behind the first 12. A limit between 13 and 15 cuts within
+    /// the tag: then 12 bytes are kept and the reader cuts after putting it back; below it there is
+    /// no place for the tag and the reader leaves it out. An accepted frame never returns 0.
+    pub snaplen_bytes: u32,
+    /// File descriptor of a per-CPU array whose value 0 is two u64: frames seen, frames accepted.
+    pub counters: Option<i32>,
+}
+
+/// What a program needs, known before its first instruction is written.
+struct Plan {
+    options: TranslateOptions,
+    /// A tag may be in the metadata.
+    tags: bool,
+    /// Bytes of the head: a multiple of 8, or 0 without packet loads.
+    head_bytes: u32,
+    /// Scratch words that must be zeroed.
+    scratch: [bool; SCRATCH_WORDS],
+    /// Has backward jumps.
+    loops: bool,
+}
+
+/// Translates `program` to eBPF.
+///
+/// # Errors
+/// The program breaks a rule of classic BPF, or needs more instructions or longer jumps than the
+/// kernel takes.
+pub fn translate(
+    program: &ClassicProgram,
+    options: &TranslateOptions,
+) -> Result<Vec<EbpfInstruction>, FilterError> {
+    let operations = validate(program)?;
+    let live = layout::reachable(&operations);
+    let plan = Plan::new(&operations, &live, *options);
+    let mut output = layout::Layout::new(operations.len());
+    output.place_unnumbered(prologue::prologue(&plan))?;
+    for (index, operation) in operations.iter().enumerate() {
+        // The kernel refuses instructions that nothing reaches.
+        if live[index] {
+            output.place(index, operations::operation(&plan, index, operation))?;
+        }
+    }
+    output.finish()
+}
+
+impl Plan {
+    fn new(operations: &[Operation], live: &[bool], options: TranslateOptions) -> Plan {
+        let tags = options.link_type == LinkType::ETHERNET;
+        let mut reach = 0;
+        let mut scratch = [false; SCRATCH_WORDS];
+        let mut loops = false;
+        for (operation, _) in operations.iter().zip(live).filter(|(_, live)| **live) {
+            match *operation {
+                Operation::LoadAbsolute(width, k) => {
+                    let end = k.saturating_add(width.bytes());
+                    reach = reach.max(if end > HEAD_BYTES_MAX { 1 } else { end });
+                }
+                Operation::LoadHeaderLength(k) => {
+                    reach = reach.max(if k >= HEAD_BYTES_MAX { 1 } else { k + 1 });
+                }
+                Operation::LoadIndirect(..) => reach = reach.max(HEAD_BYTES_INDIRECT),
+                Operation::LoadScratch(k)
+                | Operation::LoadScratchX(k)
+                | Operation::Store(k)
+                | Operation::StoreX(k) => scratch[usize::from(k)] = true,
+                Operation::Jump(by) if by < 0 => loops = true,
+                _ => {}
+            }
+        }
+        if tags && reach > 0 {
+            reach = reach.max(HEAD_BYTES_ETHERNET);
+        }
+        let head_bytes = reach.next_multiple_of(8);
+        Plan { options, tags, head_bytes, scratch, loops }
+    }
+
+    /// Offset of the head from the frame pointer. Ethernet's header has 14 bytes: with the head at
+    /// 2 modulo 4 the fields behind it are aligned, as the verifier demands of stack reads.
+    fn head(&self) -> i16 {
+        HEAD_END - self.head_bytes as i16 - 8 + self.lead() as i16
+    }
+
+    fn lead(&self) -> u32 {
+        if self.tags { 2 } else { 0 }
+    }
+
+    fn snaplen(&self) -> u32 {
+        match self.options.snaplen_bytes {
+            0 => u32::MAX,
+            bytes => bytes,
+        }
+    }
+}
+
+/// Stack: pointer to the counters.
+const COUNTERS: i16 = -8;
+/// Stack: what is added to an offset beyond the head: 0, or -4 where a tag was taken out.
+const SHIFT: i16 = -16;
+/// Stack: backward jumps so far.
+const JUMPS: i16 = -24;
+/// Stack: where the kernel puts bytes beyond the head; also the map's key.
+const FETCHED: i16 = -32;
+/// Stack: M[0] to M[15].
+const SCRATCH: i16 = FETCHED - 4 * SCRATCH_WORDS as i16;
+/// Stack: the head ends here.
+const HEAD_END: i16 = SCRATCH;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+use super::*;
+use ringside_core::bpf::Instruction;
+
+const WHOLE: TranslateOptions =
+    TranslateOptions { link_type: LinkType::ETHERNET, snaplen_bytes: 0, counters: None };
+
+fn code(code: u16, jump_true: u8, jump_false: u8, k: u32) -> Instruction {
+    Instruction { code, jump_true, jump_false, k }
+}
+
+const ACCEPT: Instruction = Instruction { code: 0x06, jump_true: 0, jump_false: 0, k: u32::MAX };
+const REJECT: Instruction = Instruction { code: 0x06, jump_true: 0, jump_false: 0, k: 0 };
+
+fn translated(instructions: Vec<Instruction>) -> Result<Vec<EbpfInstruction>, FilterError> {
+    translate(&ClassicProgram { instructions }, &WHOLE)
+}
+
+/// Every jump lands inside, and every instruction can be reached, as the verifier demands.
+fn check_flow(code: &[EbpfInstruction]) {
+    let mut live = vec![false; code.len()];
+    let mut open = vec![0usize];
+    while let Some(at) = open.pop() {
+        assert!(at < code.len(), "runs out of the program");
+        if std::mem::replace(&mut live[at], true) {
+            continue;
+        }
+        let i = code[at];
+        let class = i.code & 7;
+        let target = || at.checked_add_signed(1 + i.offset as isize).unwrap();
+        match i.code {
+            0x95 => {}
+            0x05 => open.push(target()),
+            0x85 => open.push(at + 1),
+            0x18 => {
+                live[at + 1] = true;
+                open.push(at + 2);
+            }
+            _ if class == 5 || class == 6 => open.extend([at + 1, target()]),
+            _ => open.push(at + 1),
+        }
+    }
+    assert!(live.iter().all(|live| *live), "unreachable instructions");
+}
+
+#[test]
+fn dead_code_is_left_out() {
+    let program = vec![
+        code(0x05, 0, 0, 2), // over the next two
+        code(0x30, 0, 0, 3),
+        ACCEPT,
+        code(0x28, 0, 0, 0x8000_0000), // always rejects
+        code(0x15, 0, 1, 7),
+        ACCEPT,
+        REJECT,
+    ];
+    let code = translated(program).unwrap();
+    check_flow(&code);
+}
+
+#[test]
+fn long_jumps_go_by_islands_and_stay_in_reach() {
+    // Each test jumps to one of two ends, as a long chain of `or` does.
+    let mut program = Vec::new();
+    for term in 0..20_000 {
+        program.push(code(0x28, 0, 0, 12 + term % 3));
+        program.push(code(0x15, 0, 1, term));
+        program.push(code(0x05, 0, 0, 0)); // patched below
+    }
+    let last = program.len() as u32;
+    for (at, instruction) in program.iter_mut().enumerate().filter(|(_, i)| i.code == 0x05) {
+        instruction.k = last - at as u32 - 1 + (at % 2) as u32;
+    }
+    program.extend([REJECT, ACCEPT]);
+    let code = translated(program).unwrap();
+    check_flow(&code);
+    assert!(code.len() > 100_000, "{}", code.len());
+}
+
+#[test]
+fn what_cannot_be_written_is_refused_with_the_limit() {
+    // 30,000 jumps, each with a far target of its own.
+    let count = 30_000;
+    let mut program = Vec::new();
+    for _ in 0..count {
+        program.push(code(0x15, 0, 1, 1));
+        program.push(code(0x05, 0, 0, 2 * count));
+    }
+    program.extend(vec![code(0x80, 0, 0, 0); 3 * count as usize]);
+    program.push(ACCEPT);
+    let error = translated(program).unwrap_err().to_string();
+    assert!(error.contains("10900"), "{error}");
+
+    let many = vec![code(0x40, 0, 0, 0); 100_000];
+    let error = translated([many, vec![ACCEPT]].concat()).unwrap_err().to_string();
+    assert!(error.contains("1000000"), "{error}");
+}
+
+#[test]
+fn the_common_field_costs_no_call() {
+    let program = vec![code(0x28, 0, 0, 12), code(0x15, 0, 1, 0x800), ACCEPT, REJECT];
+    let code = translated(program).unwrap();
+    let calls = code.iter().filter(|i| i.code == 0x85).count();
+    assert_eq!(calls, 4, "the head, copied in one of two ways, or in two pieces round a tag");
+}
