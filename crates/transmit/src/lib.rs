@@ -1,2 +1,37 @@
 #![forbid(unsafe_code)]
-//! Placeholder; the contract comes with the first module.
+//! Sending frames: a generator of numbered frames, exact about what it handed over.
+//!
+//! - [`Job`] says what to send ([`Load`]), how ([`SenderKind`]), where ([`Wire`]), how fast and how
+//!   much; [`run`] does it and gives a [`Report`].
+//! - [`SenderKind::Live`] makes frames inside the kernel (live test frames of an XDP program,
+//!   redirected to one end of a veth pair): millions a second, 14 to 3,408 bytes.
+//!   [`SenderKind::Packet`] sends through packet sockets: any size, any frames.
+//! - [`Shape`] describes generated frames and makes any of them again from its number;
+//!   [`Stamp`] reads the number of a received frame; [`SequenceCheck`] proves completeness.
+//!
+//! Offered = handed + refused, where the counts of the interfaces decide, not what a system call
+//! said: a redirected frame that the far end's ring had no room for is refused, whatever the
+//! sender saw. A run is always bounded, by count or time.
+//!
+//! This crate refuses to send without a limit, and live frames into an interface that would lose
+//! them uncounted.
+
+mod error;
+mod live;
+mod pace;
+mod packet;
+mod report;
+mod run;
+mod sequence;
+mod shape;
+mod sizes;
+mod wire;
+
+pub use error::Error;
+pub use pace::{PACE_DEPTH_NS, Pacer};
+pub use report::{Report, Sent};
+pub use run::{Job, Limits, Load, SENDERS_MAX, SenderKind, run};
+pub use sequence::{SequenceCheck, SequenceReport};
+pub use shape::{FLOWS_MAX, MAGIC, STAMPED_BYTES_MIN, Shape, Stamp};
+pub use sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Sizes};
+pub use wire::{End, Wire};

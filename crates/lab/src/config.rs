@@ -1,0 +1,116 @@
+//! What a test network is like.
+
+use crate::Error;
+use serde::{Deserialize, Serialize};
+
+/// Smallest MTU: what IPv4 needs (RFC 791), and what veth allows.
+pub const MTU_MIN: u32 = 68;
+
+/// Largest MTU of a veth pair.
+pub const MTU_MAX: u32 = 65_535;
+
+/// Most receive queues. Each costs a ring, a NAPI and perhaps a thread of the kernel.
+pub const QUEUES_MAX: u16 = 64;
+
+/// Longest name of a network: it is part of file and namespace names.
+const NAME_BYTES_MAX: usize = 32;
+
+/// Who runs the receiving end's NAPI.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Napi {
+    /// The CPU that sends, as a softirq: the sender is slowed to what the receive path takes, and
+    /// the ring of the veth pair never overflows under the live sender.
+    #[default]
+    Softirq,
+    /// A kernel thread for each queue, on any CPU.
+    Threaded,
+    /// A kernel thread for each queue, all on this CPU: the sender runs free, and what the ring of
+    /// 256 frames cannot hold is refused to it.
+    Pinned(usize),
+}
+
+/// A test network to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabConfig {
+    /// Name: lower-case letters, digits and hyphens, at most 32. The namespaces are called
+    /// `ringside-NAME-a` and `ringside-NAME-b`.
+    pub name: String,
+    /// Receive and transmit queues of both ends.
+    pub queues: u16,
+    /// MTU of both ends, in bytes; frames may be 14 bytes longer.
+    pub mtu: u32,
+    /// Who runs the receiving end's NAPI.
+    pub napi: Napi,
+    /// Attach a program that passes everything to the receiving end. Without it the end has no NAPI
+    /// and the live sender refuses to start.
+    pub xdp_pass: bool,
+    /// Give both ends an IPv4 address, for real programs.
+    pub addresses: bool,
+    /// Let the ends find each other by ARP, which is traffic of its own.
+    pub arp: bool,
+}
+
+impl Default for LabConfig {
+    fn default() -> LabConfig {
+        LabConfig {
+            name: "lab".into(),
+            queues: 1,
+            mtu: 1500,
+            napi: Napi::Softirq,
+            xdp_pass: true,
+            addresses: true,
+            arp: false,
+        }
+    }
+}
+
+impl LabConfig {
+    /// Names of the namespaces: the sender's, the receiver's.
+    pub fn namespaces(&self) -> [String; 2] {
+        ["a", "b"].map(|end| format!("ringside-{}-{end}", self.name))
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        check_name(&self.name)?;
+        let limit = |what, value: u64, limit: String| Err(Error::Limit { what, value, limit });
+        if !(1..=QUEUES_MAX).contains(&self.queues) {
+            let text = format!("1 to {QUEUES_MAX}");
+            return limit("the number of queues", self.queues.into(), text);
+        }
+        if !(MTU_MIN..=MTU_MAX).contains(&self.mtu) {
+            return limit("the MTU", self.mtu.into(), format!("{MTU_MIN} to {MTU_MAX} bytes"));
+        }
+        if self.napi != Napi::Softirq && !self.xdp_pass {
+            return Err(Error::NoNapi);
+        }
+        Ok(())
+    }
+}
+
+/// Names become parts of paths: nothing but letters, digits and hyphens.
+pub(crate) fn check_name(name: &str) -> Result<(), Error> {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let good = !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(allowed);
+    if good { Ok(()) } else { Err(Error::Name { name: name.into(), bytes_max: NAME_BYTES_MAX }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_made_is_refused_with_its_limit() {
+        let config = LabConfig::default();
+        assert!(config.check().is_ok());
+        let refused = |config: LabConfig| config.check().unwrap_err().to_string();
+        for name in ["", "../x", "a/b", "Lab", "a b", &"x".repeat(33)] {
+            assert!(refused(LabConfig { name: name.into(), ..config.clone() }).contains("32"));
+        }
+        assert!(refused(LabConfig { queues: 0, ..config.clone() }).contains("1 to 64"));
+        assert!(refused(LabConfig { mtu: 67, ..config.clone() }).contains("68 to 65535"));
+        assert!(refused(LabConfig { mtu: 65_536, ..config.clone() }).contains("65536"));
+        let threaded = LabConfig { napi: Napi::Pinned(0), xdp_pass: false, ..config };
+        assert!(refused(threaded).contains("NAPI"));
+    }
+}

@@ -1,0 +1,296 @@
+//! Making, finding and removing test networks.
+
+use crate::config::check_name;
+use crate::state::{Lock, Owner, State};
+use crate::tools::{inside, run, set};
+use crate::{Error, LabConfig, Napi, napi};
+use crate::{RECEIVER_ADDRESS, RECEIVER_INTERFACE, SENDER_ADDRESS, SENDER_INTERFACE};
+use ringside_ebpf::XdpProgram;
+use ringside_sys::netdev;
+use ringside_transmit::{End, Wire};
+use serde::Serialize;
+
+/// Locally administered, and not the destination of generated frames, so that no stack answers.
+const SENDER_MAC: &str = "02:52:53:00:00:01";
+const RECEIVER_MAC: &str = "02:52:53:00:00:02";
+
+const PREFIX_LENGTH: u8 = 24;
+
+/// A test network that is removed when this is dropped.
+#[derive(Debug)]
+pub struct Lab {
+    status: LabStatus,
+    removed_on_drop: bool,
+}
+
+/// A test network as it stands.
+#[derive(Clone, Debug, Serialize)]
+pub struct LabStatus {
+    /// As it was asked for.
+    pub config: LabConfig,
+    /// Namespace of the sending end.
+    pub sender_namespace: String,
+    /// Interface of the sending end.
+    pub sender_interface: &'static str,
+    /// Namespace of the receiving end.
+    pub receiver_namespace: String,
+    /// Interface of the receiving end.
+    pub receiver_interface: &'static str,
+    /// The process that removes it when it ends; none for a network that stays until `down`.
+    pub owner_pid: Option<u32>,
+    /// True if its maker is gone: the next network that is made removes it.
+    pub leftover: bool,
+    /// True if both namespaces exist and are those that were made.
+    pub whole: bool,
+}
+
+impl LabStatus {
+    fn new(state: &State) -> Result<LabStatus, Error> {
+        let [sender, receiver] = &state.namespaces;
+        Ok(LabStatus {
+            config: state.config.clone(),
+            sender_namespace: sender.name.clone(),
+            sender_interface: SENDER_INTERFACE,
+            receiver_namespace: receiver.name.clone(),
+            receiver_interface: RECEIVER_INTERFACE,
+            owner_pid: state.owner.as_ref().map(|owner| owner.pid),
+            leftover: state.is_leftover()?,
+            whole: sender.is_ours()? && receiver.is_ours()?,
+        })
+    }
+
+    /// Both ends, for sending.
+    pub fn wire(&self) -> Wire {
+        let end = |namespace: &str, interface: &str| End {
+            namespace: Some(namespace.into()),
+            interface: interface.into(),
+        };
+        Wire {
+            sender: end(&self.sender_namespace, self.sender_interface),
+            receiver: end(&self.receiver_namespace, self.receiver_interface),
+        }
+    }
+}
+
+impl Lab {
+    /// Removes what dead processes left, then makes the network.
+    ///
+    /// # Errors
+    /// A network of that name is up, a namespace of its names exists that is not ours, root or a
+    /// tool is missing, or the kernel refused; then nothing of it is left behind.
+    pub fn up(config: &LabConfig) -> Result<Lab, Error> {
+        config.check()?;
+        let _lock = Lock::take()?;
+        remove_leftovers()?;
+        if let Some(state) = State::load(&config.name)? {
+            let by = state.owner.map(|o| format!(" (process {} holds it)", o.pid));
+            let (name, flag) = (config.name.clone(), flag(&config.name));
+            return Err(Error::AlreadyUp { name, by: by.unwrap_or_default(), flag });
+        }
+        let mut state = State::new(config, Some(Owner::this_process()?))?;
+        for namespace in &state.namespaces {
+            if namespace.present()?.is_some() {
+                return Err(Error::Foreign { name: namespace.name.clone() });
+            }
+        }
+        // Noted before anything is made: a process killed at any point leaves a trace.
+        state.save()?;
+        let made = make(&mut state).and_then(|()| LabStatus::new(&state));
+        match made {
+            Ok(status) => Ok(Lab { status, removed_on_drop: true }),
+            Err(error) => {
+                remove(&state)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// What it is.
+    pub fn status(&self) -> &LabStatus {
+        &self.status
+    }
+
+    /// Both ends, for sending.
+    pub fn wire(&self) -> Wire {
+        self.status.wire()
+    }
+
+    /// Lets it stay until [`down`], beyond the end of this process.
+    ///
+    /// # Errors
+    /// The state file cannot be written; the network is removed then.
+    pub fn keep(mut self) -> Result<LabStatus, Error> {
+        let _lock = Lock::take()?;
+        let name = &self.status.config.name;
+        if let Some(mut state) = State::load(name)? {
+            state.owner = None;
+            state.save()?;
+        }
+        self.removed_on_drop = false;
+        self.status.owner_pid = None;
+        Ok(self.status.clone())
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if self.removed_on_drop {
+            // Nobody to tell; what stays has a state file, and the next `up` tries again.
+            let _ = down(&self.status.config.name);
+        }
+    }
+}
+
+/// Removes the network `name`, whoever made it.
+///
+/// # Errors
+/// There is none, or it cannot be removed.
+pub fn down(name: &str) -> Result<(), Error> {
+    check_name(name)?;
+    let _lock = Lock::take()?;
+    match State::load(name)? {
+        Some(state) => remove(&state),
+        None => Err(Error::NotUp { name: name.into(), flag: flag(name) }),
+    }
+}
+
+/// The network `name`.
+///
+/// # Errors
+/// There is none, or its state file cannot be read.
+pub fn status(name: &str) -> Result<LabStatus, Error> {
+    check_name(name)?;
+    match State::load(name)? {
+        Some(state) => LabStatus::new(&state),
+        None => Err(Error::NotUp { name: name.into(), flag: flag(name) }),
+    }
+}
+
+/// All networks that have a state file, by name.
+///
+/// # Errors
+/// A state file cannot be read.
+pub fn list() -> Result<Vec<LabStatus>, Error> {
+    // A network may be removed between listing and reading.
+    let states = State::names()?.into_iter().filter_map(|name| State::load(&name).transpose());
+    states.map(|state| LabStatus::new(&state?)).collect()
+}
+
+/// Option of the command line that names a network other than the usual one.
+fn flag(name: &str) -> String {
+    if name == LabConfig::default().name { String::new() } else { format!(" --name {name}") }
+}
+
+/// The caller holds the lock.
+fn remove_leftovers() -> Result<(), Error> {
+    for name in State::names()? {
+        let Some(state) = State::load(&name)? else { continue };
+        if state.is_leftover()? {
+            tracing::info!(name, "removing a test network whose maker is gone");
+            remove(&state)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what the state names and what is ours; the caller holds the lock.
+fn remove(state: &State) -> Result<(), Error> {
+    let ours: Vec<bool> =
+        state.namespaces.iter().map(|n| n.is_ours()).collect::<Result<_, Error>>()?;
+    let [sender, _] = &state.namespaces;
+    if ours[0] {
+        // First the pair: a program that still runs in a namespace would keep it otherwise. It may
+        // not exist yet, where its maker was killed early.
+        let _ = run(&format!("ip -n {} link delete {SENDER_INTERFACE}", sender.name));
+    }
+    for (namespace, ours) in state.namespaces.iter().zip(ours) {
+        if ours {
+            run(&format!("ip netns delete {}", namespace.name))?;
+        }
+    }
+    State::forget(&state.config.name)
+}
+
+/// Makes what the state names; the caller holds the lock.
+fn make(state: &mut State) -> Result<(), Error> {
+    for index in 0..state.namespaces.len() {
+        let name = state.namespaces[index].name.clone();
+        run(&format!("ip netns add {name}")).map_err(privilege)?;
+        state.namespaces[index].inode = state.namespaces[index].present()?;
+        state.save()?;
+        inside(&name, || {
+            for scope in ["all", "default"] {
+                set(&format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6"), "1")?;
+            }
+            Ok(())
+        })?;
+    }
+    let config = &state.config;
+    let [a, b] = state.namespaces.each_ref().map(|namespace| namespace.name.as_str());
+    let queues = format!("numtxqueues {0} numrxqueues {0}", config.queues);
+    run(&format!(
+        "ip -n {a} link add {SENDER_INTERFACE} address {SENDER_MAC} mtu {mtu} {queues} type veth \
+         peer name {RECEIVER_INTERFACE} netns {b} address {RECEIVER_MAC} mtu {mtu} {queues}",
+        mtu = config.mtu
+    ))?;
+    for (namespace, interface) in [(a, SENDER_INTERFACE), (b, RECEIVER_INTERFACE)] {
+        let features = "tx off tso off gso off gro off";
+        run(&format!("ip netns exec {namespace} ethtool -K {interface} {features}"))?;
+        let arp = if config.arp { "on" } else { "off" };
+        run(&format!("ip -n {namespace} link set {interface} arp {arp}"))?;
+    }
+    if config.xdp_pass {
+        inside(b, || {
+            let device = netdev::by_name(RECEIVER_INTERFACE)?;
+            let ifindex = device.map_or(0, |device| device.ifindex);
+            // By netlink, so that it stays as long as the interface, not as this process.
+            XdpProgram::pass()?.attach(ifindex)?.keep();
+            Ok(())
+        })?;
+    }
+    for (namespace, interface) in [(a, SENDER_INTERFACE), (b, RECEIVER_INTERFACE)] {
+        run(&format!("ip -n {namespace} link set lo up"))?;
+        run(&format!("ip -n {namespace} link set {interface} up"))?;
+    }
+    if config.addresses {
+        address(a, SENDER_INTERFACE, SENDER_ADDRESS)?;
+        address(b, RECEIVER_INTERFACE, RECEIVER_ADDRESS)?;
+        neighbour(a, SENDER_INTERFACE, RECEIVER_ADDRESS, RECEIVER_MAC, config)?;
+        neighbour(b, RECEIVER_INTERFACE, SENDER_ADDRESS, SENDER_MAC, config)?;
+    }
+    match config.napi {
+        Napi::Softirq => Ok(()),
+        Napi::Threaded => napi::make_threaded(b, config.queues, None),
+        Napi::Pinned(cpu) => napi::make_threaded(b, config.queues, Some(cpu)),
+    }
+}
+
+fn address(namespace: &str, interface: &str, address: &str) -> Result<(), Error> {
+    let line = format!("ip -n {namespace} address add {address}/{PREFIX_LENGTH} dev {interface}");
+    run(&line).map(drop)
+}
+
+/// Without ARP each end must know the other.
+fn neighbour(
+    namespace: &str,
+    interface: &str,
+    address: &str,
+    mac: &str,
+    config: &LabConfig,
+) -> Result<(), Error> {
+    if config.arp {
+        return Ok(());
+    }
+    run(&format!(
+        "ip -n {namespace} neighbour replace {address} lladdr {mac} dev {interface} nud permanent"
+    ))
+    .map(drop)
+}
+
+/// The first command that needs privileges says so in its own words.
+fn privilege(error: Error) -> Error {
+    match error {
+        Error::ToolFailed { said, .. } if said.contains("not permitted") => Error::NotRoot,
+        other => other,
+    }
+}

@@ -1,0 +1,215 @@
+//! Both senders through a real test network: what they report is what arrived, byte for byte.
+
+mod common;
+
+use common::{Witness, config, frames_by_queue, numbered, send, up};
+use ringside_core::{FrameMeta, OwnedFrame};
+use ringside_lab::{Lab, LabConfig, Napi};
+use ringside_testkit::{need_root, need_tool};
+use ringside_transmit::{
+    Error, Job, Limits, Load, PACE_DEPTH_NS, Report, SenderKind, SequenceCheck, Shape, run,
+};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+fn ready(test: &str) -> bool {
+    need_root(test) && need_tool(test, "tcpdump")
+}
+
+/// Every frame that was offered arrived, once, in order, with the bytes that the shape says.
+fn assert_all_arrived(job: &Job, report: &Report, frames: &[Vec<u8>]) {
+    let Load::Numbered(shape) = &job.load else { panic!("numbered frames") };
+    assert_eq!(report.offered, frames.len() as u64, "{report:?}");
+    assert_eq!((report.handed, report.refused_ring_full), (report.offered, 0), "{report:?}");
+    assert_eq!(report.received_by_interface, report.offered, "{report:?}");
+    assert_eq!(report.refused_before_ring, 0);
+    let bytes: u64 = frames.iter().map(|frame| frame.len() as u64).sum();
+    assert_eq!(report.offered_bytes, bytes);
+    for (sequence, frame) in (0..).zip(frames) {
+        assert!(*frame == shape.frame(0, sequence), "frame {sequence} differs");
+    }
+}
+
+#[test]
+fn live_frames_of_every_size_arrive_as_they_were_made() {
+    if !ready("live_frames_of_every_size_arrive_as_they_were_made") {
+        return;
+    }
+    let lab = Lab::up(&LabConfig { mtu: 3500, ..config("live") }).unwrap();
+    for sizes in ["14", "60", "64", "1514", "3408", "14-3408", "imix"] {
+        let job = numbered(SenderKind::Live, &lab, sizes, 1000, 20_000);
+        let witness = Witness::start(lab.status());
+        let report = send(&job);
+        assert_all_arrived(&job, &report, &witness.frames(report.handed));
+    }
+}
+
+#[test]
+fn packet_frames_of_every_size_arrive_as_they_were_made() {
+    if !ready("packet_frames_of_every_size_arrive_as_they_were_made") {
+        return;
+    }
+    let lab = Lab::up(&LabConfig { mtu: 65_535, ..config("packet") }).unwrap();
+    for (sizes, count) in [("14", 2000), ("60", 2000), ("1514", 2000), ("14-65535", 1024)] {
+        let job = numbered(SenderKind::Packet, &lab, sizes, 100, count);
+        let witness = Witness::start(lab.status());
+        let report = send(&job);
+        assert_all_arrived(&job, &report, &witness.frames(report.handed));
+    }
+    let job = numbered(SenderKind::Packet, &lab, "65535", 1, 50);
+    let witness = Witness::start(lab.status());
+    let report = send(&job);
+    assert_all_arrived(&job, &report, &witness.frames(report.handed));
+}
+
+#[test]
+fn a_million_live_frames_are_complete() {
+    if !ready("a_million_live_frames_are_complete") {
+        return;
+    }
+    let lab = up("million");
+    let job = numbered(SenderKind::Live, &lab, "64", 1000, 1_000_000);
+    let report = send(&job);
+    assert_eq!((report.offered, report.handed), (1_000_000, 1_000_000), "{report:?}");
+    assert_eq!(report.received_by_interface, 1_000_000, "{report:?}");
+    assert_eq!(frames_by_queue(lab.status()), [1_000_000]);
+}
+
+#[test]
+fn flows_spread_over_the_queues_and_stay_in_order() {
+    if !ready("flows_spread_over_the_queues_and_stay_in_order") {
+        return;
+    }
+    let lab = Lab::up(&LabConfig { queues: 4, ..config("queues") }).unwrap();
+    let job = numbered(SenderKind::Packet, &lab, "64,512,1514", 1000, 40_000);
+    let witness = Witness::start(lab.status());
+    let report = send(&job);
+    let frames = witness.frames(report.handed);
+    assert_eq!(report.handed, 40_000, "{report:?}");
+    let queues = frames_by_queue(lab.status());
+    assert_eq!(queues.iter().sum::<u64>(), 40_000);
+    assert!(queues.len() == 4 && queues.iter().all(|&count| count >= 4_000), "{queues:?}");
+    let mut check = SequenceCheck::new(40_000);
+    frames.iter().for_each(|frame| check.note(0, frame));
+    let sequence = check.report(&report.streams);
+    assert_eq!((sequence.distinct, sequence.missing), (40_000, 0), "{sequence:?}");
+    assert_eq!((sequence.duplicates, sequence.flow_reordered), (0, 0), "{sequence:?}");
+}
+
+#[test]
+fn two_threads_are_two_complete_streams() {
+    if !ready("two_threads_are_two_complete_streams") {
+        return;
+    }
+    let lab = Lab::up(&LabConfig { queues: 2, ..config("threads") }).unwrap();
+    let cpus = ringside_sys::thread::allowed_cpus().unwrap();
+    let cpus: Vec<usize> = cpus.iter().cycle().take(2).copied().collect();
+    // Queues are shared by both CPUs here, so that a ring may overflow: then the account says so.
+    for kind in [SenderKind::Live, SenderKind::Packet] {
+        let job = Job { cpus: cpus.clone(), ..numbered(kind, &lab, "imix", 10, 20_001) };
+        let witness = Witness::start(lab.status());
+        let report = send(&job);
+        assert_eq!(report.streams, [10_001, 10_000]);
+        let mut check = SequenceCheck::new(20_000);
+        witness.frames(report.handed).iter().for_each(|frame| check.note(0, frame));
+        let sequence = check.report(&report.streams);
+        assert_eq!(sequence.missing, report.refused_ring_full, "{kind:?}: {sequence:?}");
+        assert_eq!(sequence.duplicates + sequence.beyond, 0, "{kind:?}: {sequence:?}");
+    }
+}
+
+#[test]
+fn a_ring_that_overflows_is_accounted_for_to_the_frame() {
+    if !ready("a_ring_that_overflows_is_accounted_for_to_the_frame") {
+        return;
+    }
+    // The NAPI shares the sender's CPU and gets it only between calls: the ring must overflow.
+    let cpu = ringside_sys::thread::allowed_cpus().unwrap()[0];
+    let napi = Napi::Pinned(cpu);
+    let lab = Lab::up(&LabConfig { queues: 2, napi, ..config("full") }).unwrap();
+    for kind in [SenderKind::Live, SenderKind::Packet] {
+        let job = Job { cpus: vec![cpu], ..numbered(kind, &lab, "64", 1, 300_000) };
+        let report = send(&job);
+        assert_eq!(report.offered, 300_000);
+        assert!(report.refused_ring_full > 0, "{report:?}");
+        assert_eq!(report.handed + report.refused_ring_full, 300_000, "{report:?}");
+        assert_eq!(report.received_by_interface, report.handed, "{report:?}");
+    }
+}
+
+#[test]
+fn what_cannot_arrive_is_refused_before_it_is_sent() {
+    if !ready("what_cannot_arrive_is_refused_before_it_is_sent") {
+        return;
+    }
+    let stop = AtomicBool::new(false);
+    let lab = Lab::up(&LabConfig { xdp_pass: false, mtu: 4000, ..config("refused") }).unwrap();
+    let refused = |kind, sizes| {
+        run(&numbered(kind, &lab, sizes, 1, 1), &stop).expect_err("refused").to_string()
+    };
+    let error = refused(SenderKind::Live, "64");
+    assert!(error.contains("no NAPI") && error.contains("rx0"), "{error}");
+    let error = refused(SenderKind::Live, "3412");
+    assert!(error.contains("3412") && error.contains("3408"), "{error}");
+    let error = refused(SenderKind::Packet, "9000");
+    assert!(error.contains("--mtu 8986"), "{error}");
+    assert!(matches!(Limits::new(None, None), Err(Error::Unbounded)));
+    // The packet sender needs no NAPI at the far end.
+    let report = send(&numbered(SenderKind::Packet, &lab, "64", 1, 1000));
+    assert_eq!((report.handed, report.received_by_interface), (1000, 1000));
+    let replay =
+        Job { load: Load::Replay([].into()), ..numbered(SenderKind::Packet, &lab, "64", 1, 1) };
+    assert!(matches!(run(&replay, &stop), Err(Error::NothingToSend)));
+}
+
+#[test]
+fn frames_of_a_capture_are_sent_in_order_again_and_again() {
+    if !ready("frames_of_a_capture_are_sent_in_order_again_and_again") {
+        return;
+    }
+    let lab = up("replay");
+    let frame = |bytes: Vec<u8>| OwnedFrame { bytes, meta: FrameMeta::default() };
+    // 100 frames that differ, and one that no interface takes.
+    let shape = Shape::new("60-159".parse().unwrap(), 1).unwrap();
+    let mut frames: Vec<OwnedFrame> = (0..100).map(|n| frame(shape.frame(0, n))).collect();
+    frames.insert(50, frame(vec![0; 13]));
+    let job = Job {
+        load: Load::Replay(frames.into()),
+        ..numbered(SenderKind::Packet, &lab, "64", 1, 250)
+    };
+    let witness = Witness::start(lab.status());
+    let report = send(&job);
+    assert_eq!((report.handed, report.unsendable), (250, 1), "{report:?}");
+    for (index, got) in (0..).zip(witness.frames(report.handed)) {
+        assert_eq!(got, shape.frame(0, index % 100), "frame {index}");
+    }
+}
+
+#[test]
+fn a_paced_run_is_never_faster_than_its_rate() {
+    if !ready("a_paced_run_is_never_faster_than_its_rate") {
+        return;
+    }
+    let lab = up("paced");
+    for kind in [SenderKind::Live, SenderKind::Packet] {
+        let limits = Limits::new(None, Some(Duration::from_millis(300))).unwrap();
+        let rate_per_sec = Some(20_000);
+        let job = Job { rate_per_sec, limits, ..numbered(kind, &lab, "64", 1, 1) };
+        let report = send(&job);
+        let allowed = 20_000 * (report.elapsed_ns + PACE_DEPTH_NS) / 1_000_000_000 + 1;
+        assert!(report.offered > 0 && report.offered <= allowed, "{report:?}");
+        assert_eq!(report.received_by_interface, report.offered);
+    }
+}
+
+#[test]
+fn a_stopped_run_is_accounted_for() {
+    if !ready("a_stopped_run_is_accounted_for") {
+        return;
+    }
+    let lab = up("stopped");
+    let job = numbered(SenderKind::Live, &lab, "64", 1, 1_000_000);
+    let report = run(&job, &AtomicBool::new(true)).unwrap();
+    assert!(report.stopped);
+    assert_eq!((report.offered, report.received_by_interface), (0, 0));
+}

@@ -1,0 +1,74 @@
+//! The live sender: frames made inside the kernel by `bpf/generate.bpf.c`.
+
+use crate::run::FrameSender;
+use crate::shape::pattern;
+use crate::{Error, Shape, Wire};
+use ringside_ebpf::{Generator, LIVE_FRAME_BYTES_MAX, attached_program, redirect_reaches};
+
+/// Frames of one call of the kernel: about two milliseconds, so that limits and signals are seen
+/// soon, and a thousand times what the call itself costs.
+const CALL_FRAMES_MAX: u64 = 16_384;
+
+/// Refuses what live frames cannot carry.
+pub(crate) fn check_sizes(shape: &Shape) -> Result<(), Error> {
+    let bytes = shape.sizes.longest();
+    if usize::from(bytes) > LIVE_FRAME_BYTES_MAX { Err(Error::LiveSize { bytes }) } else { Ok(()) }
+}
+
+/// Refuses to start when redirected frames would vanish: the far end has no NAPI.
+pub(crate) fn check_receiver(wire: &Wire) -> Result<(), Error> {
+    let told = wire.sender.inside(|| Ok(redirect_reaches(wire.sender.device()?.ifindex)?))?;
+    let reaches = match told {
+        Some(reaches) => reaches,
+        None => wire.receiver.inside(|| {
+            let ifindex = wire.receiver.device()?.ifindex;
+            Ok(attached_program(ifindex)?.is_some())
+        })?,
+    };
+    if reaches {
+        return Ok(());
+    }
+    let (sender, receiver) = (wire.sender.place(), wire.receiver.interface.clone());
+    Err(Error::NoReceiver { sender, receiver })
+}
+
+/// One thread's generator.
+pub(crate) struct LiveSender {
+    generator: Generator,
+    shape: Shape,
+    offered: u64,
+}
+
+impl LiveSender {
+    /// For the calling thread, which is pinned and in the sender's namespace.
+    pub fn new(wire: &Wire, shape: &Shape, stream: u16) -> Result<LiveSender, Error> {
+        let config = shape.config(stream, wire.sender.device()?.ifindex);
+        let generator = Generator::load(&config, pattern)?;
+        Ok(LiveSender { generator, shape: shape.clone(), offered: 0 })
+    }
+}
+
+impl FrameSender for LiveSender {
+    fn call_frames_max(&self) -> u64 {
+        CALL_FRAMES_MAX
+    }
+
+    /// A signal ends the call early; the program's own count says how far it came.
+    fn send(&mut self, frames: u64) -> Result<u64, Error> {
+        let run = self.generator.run_live(frames as u32);
+        let made = self.generator.state()?.next_sequence;
+        let new = made.saturating_sub(self.offered);
+        self.offered = made;
+        run?;
+        Ok(new)
+    }
+
+    /// Added up afterwards: the program does not count bytes.
+    fn bytes(&self) -> u64 {
+        self.shape.sizes.bytes_before(self.offered)
+    }
+
+    fn refused(&self) -> u64 {
+        0
+    }
+}

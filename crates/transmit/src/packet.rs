@@ -1,0 +1,114 @@
+//! The packet sender: frames of any size through a packet socket.
+
+use crate::run::FrameSender;
+use crate::{Error, Load, Shape, Wire};
+use ringside_core::OwnedFrame;
+use ringside_sys::SysError;
+use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+/// ENOBUFS of asm-generic/errno.h, for which std has no kind: the driver had no room.
+const ENOBUFS: i32 = 105;
+
+/// Where the next frames come from.
+enum Supply {
+    Shape { shape: Shape, stream: u16, buffers: Vec<Vec<u8>> },
+    Replay(Arc<[OwnedFrame]>),
+}
+
+/// One thread's socket.
+pub(crate) struct PacketSender {
+    socket: PacketTx,
+    supply: Supply,
+    interface: String,
+    offered: u64,
+    bytes: u64,
+    refused: u64,
+}
+
+impl PacketSender {
+    /// For the calling thread, which is in the sender's namespace.
+    pub fn new(wire: &Wire, load: &Load, stream: u16) -> Result<PacketSender, Error> {
+        let device = wire.sender.device()?;
+        let supply = match load {
+            Load::Numbered(shape) => Supply::Shape {
+                buffers: vec![shape.buffer(); SEND_FRAMES_MAX],
+                shape: shape.clone(),
+                stream,
+            },
+            Load::Replay(frames) => Supply::Replay(Arc::clone(frames)),
+        };
+        // Past the queueing discipline the kernel would take the queue of the sending CPU instead
+        // of that of the flow's hash (packet_pick_tx_queue of net/packet/af_packet.c).
+        let qdisc_bypass = false;
+        let socket = PacketTx::open(device.ifindex, qdisc_bypass)?;
+        let interface = wire.sender.place();
+        Ok(PacketSender { socket, supply, interface, offered: 0, bytes: 0, refused: 0 })
+    }
+
+    /// Offers each frame once: one that was refused is counted and left behind.
+    fn offer(&mut self, frames: &[&[u8]]) -> Result<(), Error> {
+        let mut rest = frames;
+        while !rest.is_empty() {
+            let sent = match self.socket.send_batch(rest) {
+                Ok(sent) => sent,
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Err(e) if e.raw_os_error() == Some(ENOBUFS) => 0,
+                Err(source) => {
+                    let context = format!("sending through {}", self.interface);
+                    return Err(SysError::Io { context, source }.into());
+                }
+            };
+            // The call stops at a frame that was refused: offered too, and not to be offered twice.
+            let refused = usize::from(sent < rest.len().min(SEND_FRAMES_MAX));
+            self.refused += refused as u64;
+            let (done, left) = rest.split_at(sent + refused);
+            self.offered += done.len() as u64;
+            self.bytes += done.iter().map(|frame| frame.len() as u64).sum::<u64>();
+            rest = left;
+        }
+        Ok(())
+    }
+}
+
+impl FrameSender for PacketSender {
+    fn call_frames_max(&self) -> u64 {
+        SEND_FRAMES_MAX as u64
+    }
+
+    fn send(&mut self, frames: u64) -> Result<u64, Error> {
+        let before = self.offered;
+        let count = (frames as usize).min(SEND_FRAMES_MAX);
+        // The supply is taken out while its frames are lent to the socket.
+        let replay = Supply::Replay(Arc::new([]));
+        let mut supply = std::mem::replace(&mut self.supply, replay);
+        let offered = match &mut supply {
+            Supply::Shape { shape, stream, buffers } => {
+                let mut batch: Vec<&[u8]> = Vec::with_capacity(count);
+                for (sequence, buffer) in (before..).zip(buffers.iter_mut().take(count)) {
+                    let bytes = shape.write(*stream, sequence, buffer);
+                    batch.push(&buffer[..bytes]);
+                }
+                self.offer(&batch)
+            }
+            Supply::Replay(frames) => {
+                let first = (before % frames.len().max(1) as u64) as usize;
+                let batch: Vec<&[u8]> =
+                    frames.iter().cycle().skip(first).take(count).map(|f| &f.bytes[..]).collect();
+                self.offer(&batch)
+            }
+        };
+        self.supply = supply;
+        offered?;
+        Ok(self.offered - before)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused
+    }
+}

@@ -1,0 +1,64 @@
+//! What a run sent.
+
+use crate::SenderKind;
+use serde::Serialize;
+use std::time::Duration;
+
+/// The account of a run, exact: `offered = handed + refused`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Which sender.
+    pub sender: SenderKind,
+    /// Frames that the sender made and tried to send.
+    pub offered: u64,
+    /// Frames that the far end's interface was handed and accepted.
+    pub handed: u64,
+    /// Frames that the far end's ring had no room for, as the interface counts them.
+    pub refused_ring_full: u64,
+    /// Frames that the socket or the driver refused before the ring (too long, interface down).
+    pub refused_before_ring: u64,
+    /// Increase of the far end's own count of received frames (`rx_packets`). It equals `handed`
+    /// unless somebody else sent through the same pair meanwhile.
+    pub received_by_interface: u64,
+    /// Frames of the capture that no interface takes and that were left out, of each round.
+    pub unsendable: u64,
+    /// Offered by each sending thread, which is its stream.
+    pub streams: Vec<u64>,
+    /// Bytes of the frames offered.
+    pub offered_bytes: u64,
+    /// From the first frame to the last, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// True if the run ended before its limit because it was told to.
+    pub stopped: bool,
+}
+
+impl Report {
+    /// Frames offered per second; 0 for a run without length.
+    pub fn offered_per_sec(&self) -> f64 {
+        per_sec(self.offered, self.elapsed_ns)
+    }
+
+    /// Frames handed to the far end per second; 0 for a run without length.
+    pub fn handed_per_sec(&self) -> f64 {
+        per_sec(self.handed, self.elapsed_ns)
+    }
+}
+
+fn per_sec(count: u64, elapsed_ns: u64) -> f64 {
+    if elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / elapsed_ns as f64 }
+}
+
+/// What one thread sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sent {
+    /// Frames offered.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Frames that a system call refused.
+    pub refused_by_socket: u64,
+    /// From its first frame to its last.
+    pub elapsed: Duration,
+    /// Told to stop.
+    pub stopped: bool,
+}

@@ -1,0 +1,322 @@
+//! A run: threads that send, bounded, paced and accounted for.
+
+use crate::live::{self, LiveSender};
+use crate::pace::Pacer;
+use crate::packet::PacketSender;
+use crate::wire::WireCounters;
+use crate::{Error, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Report, Sent, Shape, Wire};
+use ringside_core::OwnedFrame;
+use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Sending threads of one run; each is a stream of numbers of its own.
+pub const SENDERS_MAX: usize = 64;
+
+/// How long the far end may take to receive what is in its ring. A ring holds 256 frames, so this
+/// is only reached when its NAPI is starved or gone.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// Longest sleep of a paced sender, so that it sees its limits and a stop soon.
+const SLEEP_MAX: Duration = Duration::from_millis(50);
+
+/// Ethernet header and one VLAN tag, which an interface takes beyond its MTU.
+const HEADER_BYTES: u64 = 14;
+
+/// How frames are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SenderKind {
+    /// Live frames of an XDP program: fastest, 14 to 3,408 bytes, generated frames only. All
+    /// frames of one thread arrive on one receive queue (its CPU modulo the queues).
+    Live,
+    /// Packet sockets: 14 to 65,535 bytes, any frames; the queue follows the flow's hash.
+    Packet,
+}
+
+/// What is sent.
+#[derive(Clone, Debug)]
+pub enum Load {
+    /// Numbered frames.
+    Numbered(Shape),
+    /// These frames, in order, again and again, by one thread of the packet sender.
+    Replay(Arc<[OwnedFrame]>),
+}
+
+/// When a run ends; at least one is set.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    count: Option<u64>,
+    duration: Option<Duration>,
+}
+
+impl Limits {
+    /// After `count` frames of all threads together, or after `duration`, whichever is first.
+    ///
+    /// # Errors
+    /// Neither is given.
+    pub fn new(count: Option<u64>, duration: Option<Duration>) -> Result<Limits, Error> {
+        if count.is_none() && duration.is_none() {
+            return Err(Error::Unbounded);
+        }
+        Ok(Limits { count, duration })
+    }
+
+    /// The share of thread `index` of `threads`: counts differ by one frame at most.
+    fn share(&self, index: usize, threads: usize) -> u64 {
+        let (index, threads) = (index as u64, threads as u64);
+        self.count.map_or(u64::MAX, |c| c / threads + u64::from(index < c % threads))
+    }
+}
+
+/// A run to be done.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// How.
+    pub sender: SenderKind,
+    /// Where.
+    pub wire: Wire,
+    /// What.
+    pub load: Load,
+    /// One sending thread on each of these CPUs. Empty stands for one thread, which the live
+    /// sender keeps on the first CPU that it may use.
+    pub cpus: Vec<usize>,
+    /// Frames a second of all threads together; `None` for as fast as it goes. See
+    /// [`PACE_DEPTH_NS`](crate::PACE_DEPTH_NS) for the error.
+    pub rate_per_sec: Option<u64>,
+    /// When it ends.
+    pub limits: Limits,
+}
+
+/// One thread's way of sending.
+pub(crate) trait FrameSender {
+    /// Most frames of one call of [`FrameSender::send`].
+    fn call_frames_max(&self) -> u64;
+
+    /// Offers up to `frames` frames and returns how many it offered; fewer after a signal.
+    fn send(&mut self, frames: u64) -> Result<u64, Error>;
+
+    /// Bytes of all frames offered so far.
+    fn bytes(&self) -> u64;
+
+    /// Frames that a system call refused so far.
+    fn refused(&self) -> u64;
+}
+
+/// Does `job`, until its limit or until `stop` becomes true.
+///
+/// # Errors
+/// The job is refused (sizes, MTU, a far end without NAPI, a missing interface), or the system
+/// refused. After [`Error::NotSettled`] the counts cannot be trusted.
+pub fn run(job: &Job, stop: &AtomicBool) -> Result<Report, Error> {
+    let (load, unsendable) = sendable(&job.load)?;
+    let job = Job { load, ..job.clone() };
+    check(&job)?;
+    let cpus: Vec<Option<usize>> = match (&job.cpus[..], job.sender) {
+        ([], SenderKind::Live) => vec![allowed_cpus()?.first().copied()],
+        ([], SenderKind::Packet) => vec![None],
+        (cpus, _) => cpus.iter().copied().map(Some).collect(),
+    };
+    let before = job.wire.counters()?;
+    let threads = cpus.len();
+    let sent: Vec<Result<Sent, Error>> = std::thread::scope(|scope| {
+        let spawn = |(index, cpu): (usize, Option<usize>)| {
+            let job = &job;
+            scope.spawn(move || send_on_this_thread(job, index, threads, cpu, stop))
+        };
+        let handles: Vec<_> = cpus.into_iter().enumerate().map(spawn).collect();
+        handles.into_iter().map(|h| h.join().unwrap_or(Err(Error::ThreadLost))).collect()
+    });
+    let sent = sent.into_iter().collect::<Result<Vec<Sent>, Error>>()?;
+    account(&job, before, &sent, unsendable)
+}
+
+/// Leaves out frames of a capture that no interface takes.
+fn sendable(load: &Load) -> Result<(Load, u64), Error> {
+    let Load::Replay(frames) = load else { return Ok((load.clone(), 0)) };
+    let limits = usize::from(FRAME_BYTES_MIN)..=usize::from(FRAME_BYTES_MAX);
+    let kept: Arc<[OwnedFrame]> =
+        frames.iter().filter(|frame| limits.contains(&frame.bytes.len())).cloned().collect();
+    if kept.is_empty() {
+        return Err(Error::NothingToSend);
+    }
+    let unsendable = (frames.len() - kept.len()) as u64;
+    Ok((Load::Replay(kept), unsendable))
+}
+
+fn check(job: &Job) -> Result<(), Error> {
+    let limit =
+        |what, value: usize, limit: String| Err(Error::Limit { what, value: value as u64, limit });
+    if job.cpus.len() > SENDERS_MAX {
+        return limit(
+            "the number of sending threads",
+            job.cpus.len(),
+            format!("1 to {SENDERS_MAX}"),
+        );
+    }
+    if job.rate_per_sec == Some(0) {
+        return limit("the rate", 0, "at least 1 frame a second".into());
+    }
+    let longest = match (&job.load, job.sender) {
+        (Load::Replay(_), SenderKind::Live) => return Err(Error::LiveReplay),
+        (Load::Replay(_), _) if job.cpus.len() > 1 => {
+            return limit("the number of threads that send a capture", job.cpus.len(), "1".into());
+        }
+        (Load::Replay(frames), _) => frames.iter().map(|f| f.bytes.len()).max().unwrap_or(0),
+        (Load::Numbered(shape), kind) => {
+            if kind == SenderKind::Live {
+                live::check_sizes(shape)?;
+            }
+            usize::from(shape.sizes.longest())
+        }
+    };
+    for end in [&job.wire.sender, &job.wire.receiver] {
+        let mtu = end.inside(|| Ok(end.device()?.mtu_bytes))?;
+        let allowed = u64::from(mtu) + HEADER_BYTES;
+        if longest as u64 > allowed {
+            let needed = longest - HEADER_BYTES as usize;
+            return Err(Error::Mtu {
+                bytes: longest,
+                interface: end.place(),
+                mtu,
+                allowed,
+                needed,
+            });
+        }
+    }
+    if job.sender == SenderKind::Live {
+        live::check_receiver(&job.wire)?;
+    }
+    Ok(())
+}
+
+fn send_on_this_thread(
+    job: &Job,
+    index: usize,
+    threads: usize,
+    cpu: Option<usize>,
+    stop: &AtomicBool,
+) -> Result<Sent, Error> {
+    job.wire.sender.enter()?;
+    if let Some(cpu) = cpu {
+        pin_to_cpu(cpu)?;
+    }
+    let stream = index as u16;
+    let quota = job.limits.share(index, threads);
+    let rate = job.rate_per_sec.map(|rate| {
+        let (index, threads) = (index as u64, threads as u64);
+        (rate / threads + u64::from(index < rate % threads)).max(1)
+    });
+    match (&job.load, job.sender) {
+        (Load::Numbered(shape), SenderKind::Live) => {
+            let mut sender = LiveSender::new(&job.wire, shape, stream)?;
+            send_until(&mut sender, quota, rate, job.limits.duration, stop)
+        }
+        (load, _) => {
+            let mut sender = PacketSender::new(&job.wire, load, stream)?;
+            send_until(&mut sender, quota, rate, job.limits.duration, stop)
+        }
+    }
+}
+
+fn send_until(
+    sender: &mut dyn FrameSender,
+    quota: u64,
+    rate_per_sec: Option<u64>,
+    duration: Option<Duration>,
+    stop: &AtomicBool,
+) -> Result<Sent, Error> {
+    let start = Instant::now();
+    let mut pacer = rate_per_sec.map(|rate| Pacer::new(rate, 0));
+    let mut sent = Sent::default();
+    while sent.frames < quota {
+        let now = start.elapsed();
+        if duration.is_some_and(|duration| now >= duration) {
+            break;
+        }
+        if stop.load(Ordering::Relaxed) {
+            sent.stopped = true;
+            break;
+        }
+        let granted = match &mut pacer {
+            None => u64::MAX,
+            Some(pacer) => match pacer.grant(now.as_nanos() as u64) {
+                Ok(frames) => frames,
+                Err(wait_ns) => {
+                    let left = duration.map_or(SLEEP_MAX, |duration| duration - now);
+                    std::thread::sleep(Duration::from_nanos(wait_ns).min(SLEEP_MAX).min(left));
+                    continue;
+                }
+            },
+        };
+        let asked = granted.min(quota - sent.frames).min(sender.call_frames_max());
+        let offered = sender.send(asked)?;
+        sent.frames += offered;
+        if let Some(pacer) = &mut pacer {
+            pacer.give_back(granted.saturating_sub(offered));
+        }
+    }
+    sent.elapsed = start.elapsed();
+    sent.bytes = sender.bytes();
+    sent.refused_by_socket = sender.refused();
+    Ok(sent)
+}
+
+/// Turns counters into a report, once the far end has received what it was handed.
+fn account(
+    job: &Job,
+    before: WireCounters,
+    sent: &[Sent],
+    unsendable: u64,
+) -> Result<Report, Error> {
+    let after = job.wire.counters()?;
+    let offered: u64 = sent.iter().map(|s| s.frames).sum();
+    let (ring_full, before_ring) = match job.sender {
+        SenderKind::Live => {
+            let ring_full = after.redirect_refused - before.redirect_refused;
+            let counted = after.redirected - before.redirected + ring_full;
+            // Whatever was offered and not counted was freed before it reached the far end.
+            (ring_full, offered.saturating_sub(counted))
+        }
+        SenderKind::Packet => {
+            let ring_full = after.tx_dropped - before.tx_dropped;
+            let refused: u64 = sent.iter().map(|s| s.refused_by_socket).sum();
+            // From Linux 6.16 on the socket reports a full ring too; before, only other refusals.
+            let others = if refused >= ring_full { refused - ring_full } else { refused };
+            (ring_full, others)
+        }
+    };
+    let handed = offered.saturating_sub(ring_full + before_ring);
+    let received = settle(job, before.received, handed)?;
+    Ok(Report {
+        sender: job.sender,
+        offered,
+        handed,
+        refused_ring_full: ring_full,
+        refused_before_ring: before_ring,
+        received_by_interface: received,
+        unsendable,
+        streams: sent.iter().map(|s| s.frames).collect(),
+        offered_bytes: sent.iter().map(|s| s.bytes).sum(),
+        elapsed_ns: sent.iter().map(|s| s.elapsed.as_nanos() as u64).max().unwrap_or(0),
+        stopped: sent.iter().any(|s| s.stopped),
+    })
+}
+
+/// Waits until the far end has taken `handed` frames out of its ring; returns what it received.
+fn settle(job: &Job, before: u64, handed: u64) -> Result<u64, Error> {
+    let start = Instant::now();
+    loop {
+        let received = job.wire.received()?.saturating_sub(before);
+        if received >= handed {
+            return Ok(received);
+        }
+        if start.elapsed() > SETTLE {
+            let (missing, receiver) = (handed - received, job.wire.receiver.place());
+            return Err(Error::NotSettled { missing, receiver, waited: SETTLE });
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,135 @@
+//! The two ends of a veth pair, and the counters that say what crossed it.
+//!
+//! Which counter says what (drivers/net/veth.c, tried on Linux 6.18):
+//! - the sending end's ethtool statistics `tx_queue_N_xdp_xmit` and `tx_queue_N_xdp_xmit_errors`
+//!   count redirected frames that the far end's ring took and refused;
+//! - the sending end's `tx_dropped` counts frames of the stack and of packet sockets that the ring
+//!   refused;
+//! - the receiving end's `rx_packets` counts what its NAPI took out of the ring (or, without a
+//!   NAPI, what was put into the backlog); its `rx_dropped` repeats the refusals.
+
+use crate::Error;
+use ringside_sys::netdev::{self, NetDevice};
+use ringside_sys::netns::Namespace;
+use std::process::Command;
+
+/// One end: an interface in a network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Namespace by the name that `ip netns` knows; `None` for that of the calling thread.
+    pub namespace: Option<String>,
+    /// Interface, as `tx0`.
+    pub interface: String,
+}
+
+/// A veth pair to send through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wire {
+    /// Where frames are put in.
+    pub sender: End,
+    /// Where they come out.
+    pub receiver: End,
+}
+
+/// Counters of a wire, cumulative; only differences mean something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WireCounters {
+    pub redirected: u64,
+    pub redirect_refused: u64,
+    pub tx_dropped: u64,
+    pub received: u64,
+}
+
+impl End {
+    /// Runs `work` on a thread of its own inside the namespace.
+    pub(crate) fn inside<T: Send>(
+        &self,
+        work: impl FnOnce() -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                self.enter()?;
+                work()
+            });
+            thread.join().unwrap_or(Err(Error::ThreadLost))
+        })
+    }
+
+    /// Moves the calling thread into the namespace for good.
+    pub(crate) fn enter(&self) -> Result<(), Error> {
+        match &self.namespace {
+            Some(name) => Ok(Namespace::open(name)?.enter()?),
+            None => Ok(()),
+        }
+    }
+
+    /// For messages: `tx0 of ringside-lab-a`.
+    pub(crate) fn place(&self) -> String {
+        match &self.namespace {
+            Some(name) => format!("{} of {name}", self.interface),
+            None => self.interface.clone(),
+        }
+    }
+
+    /// The interface; the calling thread must be in the namespace.
+    pub(crate) fn device(&self) -> Result<NetDevice, Error> {
+        netdev::by_name(&self.interface)?.ok_or_else(|| {
+            let namespace = self.namespace.as_deref().unwrap_or("this namespace");
+            Error::NoInterface { interface: self.interface.clone(), namespace: namespace.into() }
+        })
+    }
+}
+
+impl Wire {
+    pub(crate) fn counters(&self) -> Result<WireCounters, Error> {
+        let (redirected, redirect_refused, tx_dropped) = self.sender.inside(|| {
+            let device = self.sender.device()?;
+            let statistics = ethtool_statistics(&self.sender.interface)?;
+            let sum = |suffix: &str| sum_of_queues(&statistics, suffix);
+            Ok((sum("_xdp_xmit"), sum("_xdp_xmit_errors"), device.statistics.tx_dropped))
+        })?;
+        let received = self.received()?;
+        Ok(WireCounters { redirected, redirect_refused, tx_dropped, received })
+    }
+
+    pub(crate) fn received(&self) -> Result<u64, Error> {
+        self.receiver.inside(|| Ok(self.receiver.device()?.statistics.rx_packets))
+    }
+}
+
+/// What `ethtool -S` prints in the calling thread's namespace.
+fn ethtool_statistics(interface: &str) -> Result<String, Error> {
+    let failed =
+        |reason: String| Error::Tool { command: format!("ethtool -S {interface}"), reason };
+    let output = Command::new("ethtool").args(["-S", interface]).output();
+    let output = output.map_err(|e| failed(e.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_string()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Adds `tx_queue_N<suffix>` over the queues.
+fn sum_of_queues(statistics: &str, suffix: &str) -> u64 {
+    let value = |line: &str| {
+        let (name, value) = line.trim().split_once(": ")?;
+        let queue = name.strip_prefix("tx_queue_")?.strip_suffix(suffix)?;
+        queue.parse::<u32>().ok()?;
+        value.trim().parse::<u64>().ok()
+    };
+    statistics.lines().filter_map(value).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_from_what_the_tools_print() {
+        let statistics = "NIC statistics:\n     peer_ifindex: 2\n     tx_queue_0_xdp_xmit: 5\n     \
+                          tx_queue_0_xdp_xmit_errors: 7\n     tx_queue_1_xdp_xmit: 11\n";
+        assert_eq!(sum_of_queues(statistics, "_xdp_xmit"), 16);
+        assert_eq!(sum_of_queues(statistics, "_xdp_xmit_errors"), 7);
+        assert_eq!(sum_of_queues("", "_xdp_xmit"), 0);
+    }
+}
