@@ -1,7 +1,7 @@
 //! Making, finding and removing test networks.
 
 use crate::config::check_name;
-use crate::state::{Lock, Owner, State};
+use crate::state::{Holder, Lock, Owner, State};
 use crate::tools::{inside, run, set};
 use crate::{Error, LabConfig, Napi, napi};
 use crate::{RECEIVER_ADDRESS, RECEIVER_INTERFACE, SENDER_ADDRESS, SENDER_INTERFACE};
@@ -55,7 +55,7 @@ impl LabStatus {
             receiver_interface: RECEIVER_INTERFACE,
             owner_pid: state.owner.as_ref().map(|owner| owner.pid),
             leftover: state.is_leftover()?,
-            whole: sender.is_ours()? && receiver.is_ours()?,
+            whole: sender.holder()? == Holder::Us && receiver.holder()? == Holder::Us,
         })
     }
 
@@ -181,13 +181,17 @@ fn flag(name: &str) -> String {
     if name == LabConfig::default().name { String::new() } else { format!(" --name {name}") }
 }
 
-/// The caller holds the lock.
+/// One that cannot be removed does not stand in the way of others; the caller holds the lock.
 fn remove_leftovers() -> Result<(), Error> {
     for name in State::names()? {
-        let Some(state) = State::load(&name)? else { continue };
-        if state.is_leftover()? {
-            tracing::info!(name, "removing a test network whose maker is gone");
-            remove(&state)?;
+        let removed = match State::load(&name) {
+            Ok(Some(state)) if state.is_leftover()? => remove(&state),
+            Ok(_) => continue,
+            Err(error) => Err(error),
+        };
+        match removed {
+            Ok(()) => tracing::info!(name, "removed a test network whose maker was gone"),
+            Err(error) => tracing::warn!(name, %error, "a test network is left behind"),
         }
     }
     Ok(())
@@ -195,17 +199,22 @@ fn remove_leftovers() -> Result<(), Error> {
 
 /// Removes what the state names and what is ours; the caller holds the lock.
 fn remove(state: &State) -> Result<(), Error> {
-    let ours: Vec<bool> =
-        state.namespaces.iter().map(|n| n.is_ours()).collect::<Result<_, Error>>()?;
-    let [sender, _] = &state.namespaces;
-    if ours[0] {
-        // First the pair: a program that still runs in a namespace would keep it otherwise. It may
-        // not exist yet, where its maker was killed early.
-        let _ = run(&format!("ip -n {} link delete {SENDER_INTERFACE}", sender.name));
-    }
-    for (namespace, ours) in state.namespaces.iter().zip(ours) {
-        if ours {
-            run(&format!("ip netns delete {}", namespace.name))?;
+    for namespace in &state.namespaces {
+        let name = &namespace.name;
+        match namespace.holder()? {
+            Holder::Nobody => {}
+            Holder::SomebodyElse => {
+                tracing::warn!(name, "somebody else made this namespace again: left alone");
+            }
+            Holder::Us => {
+                // First the pair, which a program that still runs in the namespace would keep
+                // alive. It is not there where the other end's namespace went before, or where its
+                // maker was killed early.
+                for interface in [SENDER_INTERFACE, RECEIVER_INTERFACE] {
+                    let _ = run(&format!("ip -n {name} link delete {interface}"));
+                }
+                run(&format!("ip netns delete {name}"))?;
+            }
         }
     }
     State::forget(&state.config.name)

@@ -134,16 +134,24 @@ impl NamespaceState {
         }
     }
 
-    /// True if the namespace exists and is ours; an error if it is somebody else's.
-    pub fn is_ours(&self) -> Result<bool, Error> {
-        match (self.present()?, self.inode) {
-            (None, _) => Ok(false),
+    /// Whose namespace bears the name now.
+    pub fn holder(&self) -> Result<Holder, Error> {
+        Ok(match (self.present()?, self.inode) {
+            (None, _) => Holder::Nobody,
             // Its maker was killed between making and noting it: the name had been free then.
-            (Some(_), None) => Ok(true),
-            (Some(present), Some(noted)) if present == noted => Ok(true),
-            (Some(_), Some(_)) => Err(Error::Foreign { name: self.name.clone() }),
-        }
+            (Some(_), None) => Holder::Us,
+            (Some(present), Some(noted)) if present == noted => Holder::Us,
+            (Some(_), Some(_)) => Holder::SomebodyElse,
+        })
     }
+}
+
+/// Whose a namespace is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    Nobody,
+    Us,
+    SomebodyElse,
 }
 
 /// Holds off other processes that make or remove networks, until dropped.
