@@ -182,15 +182,16 @@ impl PacketRing {
     /// The socket reports an error other than that the interface is gone.
     pub fn wait(&self, timeout: Duration) -> Result<Wakeup, SysError> {
         let mut fds = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::ERR)];
-        let seconds = timeout.as_secs().min(i64::MAX as u64) as i64;
-        let timeout = Timespec { tv_sec: seconds, tv_nsec: i64::from(timeout.subsec_nanos()) };
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(Wakeup::TimedOut),
-            Ok(_) => {}
+        // Longer than the kernel's clock is for ever.
+        let tv_sec = i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX);
+        let timeout = Timespec { tv_sec, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        let events = match poll(&mut fds, Some(&timeout)) {
+            Ok(_) => fds[0].revents(),
+            Err(rustix::io::Errno::INTR) => PollFlags::empty(),
             Err(error) => return Err(SysError::io("waiting for a packet socket", error)),
-        }
-        if !fds[0].revents().contains(PollFlags::ERR) {
-            return Ok(Wakeup::Ready);
+        };
+        if !events.contains(PollFlags::ERR) {
+            return Ok(if events.is_empty() { Wakeup::TimedOut } else { Wakeup::Ready });
         }
         match rustix::net::sockopt::socket_error(&self.socket) {
             Ok(Err(rustix::io::Errno::NETDOWN | rustix::io::Errno::NODEV)) => {

@@ -1,0 +1,312 @@
+//! Opening the lanes of an interface.
+
+use super::{AfPacketSource, LaneFilter, State};
+use crate::backend::{BackendError, find_device, merge_warning};
+use ringside_core::bpf::ClassicProgram;
+use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
+use ringside_core::{InterfaceId, LinkType, QueueId, SourceInterface, Timestamp};
+use ringside_ebpf::socket_filter::{FilterCounters, SocketFilter};
+use ringside_filter::Prepared;
+use ringside_sys::netdev::{HardwareStamps, NetDevice};
+use ringside_sys::packet::{CaptureDirection, Fanout, FanoutMode, PacketConfig, PacketRing};
+use ringside_sys::{SysError, clock};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Wanted size of a ring's block: a frame of FRAME_BYTES_MAX fits, and a block is handed over
+/// often enough that the reader works while the kernel fills.
+const BLOCK_BYTES: u64 = 1 << 20;
+/// A small ring still has so many blocks: one is filled, one is read, the others are the reserve.
+const BLOCKS_MIN: u64 = 8;
+/// Smallest block that the kernel's pages allow everywhere.
+const BLOCK_BYTES_MIN: u64 = 64 << 10;
+
+/// What to receive and how.
+#[derive(Clone, Debug)]
+pub struct AfPacketConfig {
+    /// Name of the interface, in the network namespace of the calling thread.
+    pub interface: String,
+    /// Its id within the run.
+    pub interface_id: InterfaceId,
+    /// Lanes: members of a fanout group, if more than one.
+    pub lanes: u16,
+    /// How frames are spread over the lanes.
+    pub fanout: FanoutMode,
+    /// Memory of each lane's ring, in bytes; rounded down to whole blocks.
+    pub ring_bytes: u64,
+    /// How long the kernel holds frames back to fill a block, in milliseconds.
+    pub block_timeout_ms: u32,
+    /// Bytes kept of each frame, VLAN tags included.
+    pub snaplen_bytes: u32,
+    /// Receive frames for other stations too, until the sources are dropped.
+    pub promiscuous: bool,
+    /// Which way frames must cross the interface.
+    pub direction: CaptureDirection,
+    /// Program of the filter, for the frame as on the wire, and the expression it came from.
+    pub filter: Option<(ClassicProgram, String)>,
+    /// Switch on and use the interface's own time stamps, where it has them.
+    pub hardware_timestamps: bool,
+}
+
+impl AfPacketConfig {
+    /// One lane of `interface`, 32 MiB, 50 ms, everything that it receives.
+    pub fn new(interface: &str) -> AfPacketConfig {
+        AfPacketConfig {
+            interface: interface.to_owned(),
+            interface_id: InterfaceId(0),
+            lanes: 1,
+            fanout: FanoutMode::Hash,
+            ring_bytes: 32 << 20,
+            block_timeout_ms: 50,
+            snaplen_bytes: FRAME_BYTES_MAX,
+            promiscuous: true,
+            direction: CaptureDirection::Inbound,
+            filter: None,
+            hardware_timestamps: false,
+        }
+    }
+}
+
+/// The lanes of an interface, receiving.
+pub struct Opened {
+    /// One source per lane.
+    pub sources: Vec<AfPacketSource>,
+    /// What the user should know, each a sentence with its mend.
+    pub warnings: Vec<String>,
+}
+
+/// How frames of an interface begin: what a filter for it must be compiled for.
+///
+/// # Errors
+/// There is no such interface, or its frames begin in a way that this backend does not know.
+pub fn link_type(interface: &str) -> Result<LinkType, BackendError> {
+    device_link_type(&find_device(interface)?)
+}
+
+/// Opens all lanes of an interface, then starts them as close together as possible: a frame is
+/// counted from the moment its lane is started.
+///
+/// # Errors
+/// No such interface, or it is down; a privilege is missing; a setting is beyond its limit; the
+/// filter is no valid program.
+pub fn open(config: &AfPacketConfig) -> Result<Opened, BackendError> {
+    let lanes_max = LANES_MAX as u64;
+    within("the number of lanes", u64::from(config.lanes), 1, lanes_max)?;
+    within("the snapshot length", u64::from(config.snaplen_bytes), 1, u64::from(FRAME_BYTES_MAX))?;
+    let device = find_device(&config.interface)?;
+    if !device.is_up() {
+        return Err(BackendError::InterfaceDown { name: device.name });
+    }
+    let link_type = device_link_type(&device)?;
+    let mut warnings: Vec<String> = merge_warning(&device.name).into_iter().collect();
+    let stamps = hardware_stamps(config, &mut warnings);
+    let mut filters = load_filters(config, link_type)?;
+    let mut sources = Vec::with_capacity(usize::from(config.lanes));
+    let mut group = None;
+    for queue in 0..config.lanes {
+        let ring = open_ring(config, &device, link_type, QueueId(queue), group, stamps.is_some())?;
+        group = ring.fanout_group();
+        let filter = filters.pop().unwrap_or(LaneFilter::None);
+        sources.push(new_source(config, ring, filter, link_type, stamps.clone()));
+    }
+    for source in &mut sources {
+        source.start().map_err(|e| BackendError::Filter {
+            expression: config.filter.as_ref().map_or("", |(_, text)| text.as_str()).to_owned(),
+            reason: e.to_string(),
+        })?;
+    }
+    Ok(Opened { sources, warnings })
+}
+
+fn new_source(
+    config: &AfPacketConfig,
+    ring: PacketRing,
+    filter: LaneFilter,
+    link_type: LinkType,
+    stamps: Option<Arc<HardwareStamps>>,
+) -> AfPacketSource {
+    let expression = config.filter.as_ref().map_or("", |(_, text)| text.as_str());
+    AfPacketSource {
+        ring,
+        filter,
+        interfaces: [SourceInterface {
+            name: config.interface.clone(),
+            link_type,
+            snaplen_bytes: config.snaplen_bytes,
+            description: String::new(),
+            filter: expression.to_owned(),
+        }],
+        state: State::Live,
+        block_timeout_ns: u64::from(config.block_timeout_ms) * 1_000_000,
+        snaplen_bytes: config.snaplen_bytes,
+        low_water: Timestamp(0),
+        newest_seen: clock::realtime_now(),
+        statistics_read: Instant::now(),
+        stamps,
+    }
+}
+
+fn open_ring(
+    config: &AfPacketConfig,
+    device: &NetDevice,
+    link_type: LinkType,
+    queue: QueueId,
+    group: Option<u16>,
+    hardware_timestamps: bool,
+) -> Result<PacketRing, BackendError> {
+    let (block_bytes, block_count) = blocks(config.ring_bytes)?;
+    let fanout = (config.lanes > 1).then_some(Fanout { group, mode: config.fanout });
+    let settings = PacketConfig {
+        ifindex: device.ifindex,
+        interface: config.interface_id,
+        queue,
+        block_bytes,
+        block_count,
+        block_timeout_ms: config.block_timeout_ms,
+        fanout,
+        promiscuous: config.promiscuous,
+        direction: config.direction,
+        hardware_timestamps,
+        // The kernel would compute it in software for every frame, and nobody reads it.
+        receive_hash: false,
+        snaplen_bytes: config.snaplen_bytes,
+        ethernet: link_type == LinkType::ETHERNET,
+    };
+    let name = device.name.clone();
+    PacketRing::open(&settings).map_err(|error| match error {
+        SysError::InterfaceDown { .. } => BackendError::InterfaceDown { name },
+        SysError::Limit { what, value, limit } => BackendError::Limit { what, value, limit },
+        error if error.is_permission_denied() => {
+            BackendError::Privilege { context: format!("interface {name}: {error}") }
+        }
+        source => BackendError::System { name, source },
+    })
+}
+
+/// Size and number of a ring's blocks.
+fn blocks(ring_bytes: u64) -> Result<(u32, u32), BackendError> {
+    let least = BLOCK_BYTES_MIN * 2;
+    within("the size of a kernel ring", ring_bytes, least, u64::from(u32::MAX))?;
+    let mut block_bytes = BLOCK_BYTES;
+    while block_bytes > BLOCK_BYTES_MIN && ring_bytes / block_bytes < BLOCKS_MIN {
+        block_bytes /= 2;
+    }
+    Ok((block_bytes as u32, (ring_bytes / block_bytes) as u32))
+}
+
+fn within(what: &'static str, value: u64, least: u64, most: u64) -> Result<(), BackendError> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(BackendError::Limit { what, value, limit: format!("{least} to {most}") })
+}
+
+/// One filter per lane, so that each lane has its own counters. All are of one kind.
+fn load_filters(
+    config: &AfPacketConfig,
+    link_type: LinkType,
+) -> Result<Vec<LaneFilter>, BackendError> {
+    let Some((program, expression)) = &config.filter else { return Ok(Vec::new()) };
+    let load = |_| SocketFilter::load(program, link_type, config.snaplen_bytes);
+    match (0..config.lanes).map(load).collect::<Result<Vec<_>, _>>() {
+        Ok(filters) => Ok(filters
+            .into_iter()
+            .map(|filter| LaneFilter::Kernel { filter, last: FilterCounters::default() })
+            .collect()),
+        Err(error) => {
+            let prepared = Prepared::new(program).map_err(|e| BackendError::Filter {
+                expression: expression.clone(),
+                reason: e.to_string(),
+            })?;
+            tracing::warn!(
+                "the filter cannot run in the kernel ({error}); frames are filtered by the \
+                 worker instead: counts are as exact, but it is slower"
+            );
+            Ok((0..config.lanes).map(|_| LaneFilter::User(prepared.clone())).collect())
+        }
+    }
+}
+
+fn hardware_stamps(
+    config: &AfPacketConfig,
+    warnings: &mut Vec<String>,
+) -> Option<Arc<HardwareStamps>> {
+    if !config.hardware_timestamps {
+        return None;
+    }
+    match HardwareStamps::enable(&config.interface) {
+        Ok(stamps) => Some(Arc::new(stamps)),
+        Err(error) => {
+            warnings.push(format!("{error}; frames are stamped by the kernel"));
+            None
+        }
+    }
+}
+
+/// Link types by hardware type, as libpcap chooses them.
+fn device_link_type(device: &NetDevice) -> Result<LinkType, BackendError> {
+    match device.hardware_type {
+        ARPHRD_ETHER | ARPHRD_LOOPBACK => Ok(LinkType::ETHERNET),
+        ARPHRD_NONE | ARPHRD_RAWIP | ARPHRD_TUNNEL | ARPHRD_TUNNEL6 | ARPHRD_SIT => {
+            Ok(LinkType::RAW)
+        }
+        hardware_type => {
+            Err(BackendError::UnknownLinkType { name: device.name.clone(), hardware_type })
+        }
+    }
+}
+
+// linux/if_arp.h.
+const ARPHRD_ETHER: u16 = 1;
+const ARPHRD_RAWIP: u16 = 519;
+const ARPHRD_TUNNEL: u16 = 768;
+const ARPHRD_TUNNEL6: u16 = 769;
+const ARPHRD_LOOPBACK: u16 = 772;
+const ARPHRD_SIT: u16 = 776;
+const ARPHRD_NONE: u16 = 0xfffe;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_are_cut_into_blocks() {
+        for (ring_bytes, expected) in [
+            (32 << 20, (1 << 20, 32)),
+            (8 << 20, (1 << 20, 8)),
+            (1 << 20, (128 << 10, 8)),
+            (128 << 10, (64 << 10, 2)),
+            ((32 << 20) + 5, (1 << 20, 32)),
+        ] {
+            assert_eq!(blocks(ring_bytes).unwrap(), expected, "{ring_bytes}");
+        }
+        let error = blocks(1000).unwrap_err().to_string();
+        assert!(error.contains("1000") && error.contains("131072"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_interface_brings_names_that_were_meant() {
+        let error = open(&AfPacketConfig::new("lo0")).err().unwrap().to_string();
+        assert!(error.contains("no interface lo0 (did you mean lo?)"), "{error}");
+    }
+
+    #[test]
+    fn unknown_hardware_is_refused_with_the_other_backend() {
+        let device = NetDevice { hardware_type: 512, name: "ppp0".into(), ..NetDevice::default() };
+        let error = device_link_type(&device).unwrap_err().to_string();
+        assert!(error.contains("ppp0") && error.contains("--backend pcap"), "{error}");
+        let tun = NetDevice { hardware_type: ARPHRD_NONE, ..device };
+        assert_eq!(device_link_type(&tun).unwrap(), LinkType::RAW);
+    }
+
+    #[test]
+    fn settings_beyond_their_limits_are_refused() {
+        for config in [
+            AfPacketConfig { lanes: 0, ..AfPacketConfig::new("lo") },
+            AfPacketConfig { lanes: 257, ..AfPacketConfig::new("lo") },
+            AfPacketConfig { snaplen_bytes: 0, ..AfPacketConfig::new("lo") },
+        ] {
+            assert!(matches!(open(&config), Err(BackendError::Limit { .. })), "{config:?}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Live backends: interfaces as sources.
+//!
+//! - [`af_packet`]: the kernel's packet sockets, several lanes, exact counters; the default.
+//! - [`pcap`]: libpcap, for every device that it knows, one lane.
+
+pub mod af_packet;
+pub mod pcap;
+
+use ringside_core::SourceError;
+use ringside_sys::{SysError, netdev};
+use std::io;
+use thiserror::Error;
+
+/// Why a backend could not be opened.
+#[derive(Debug, Error)]
+pub enum BackendError {
+    /// There is no such interface.
+    #[error("there is no interface {name}{}; `ip -brief link` lists what there is", meant(.similar))]
+    NoSuchInterface {
+        /// What was asked for.
+        name: String,
+        /// Names that may have been meant, best first.
+        similar: Vec<String>,
+    },
+    /// The interface is not up.
+    #[error("interface {name} is down and receives nothing: `ip link set {name} up`")]
+    InterfaceDown {
+        /// Interface.
+        name: String,
+    },
+    /// A privilege is missing.
+    #[error(
+        "{context}: not permitted; it needs CAP_NET_RAW: run with sudo, or \
+         `setcap cap_net_raw,cap_net_admin,cap_bpf+ep $(which ringside)`"
+    )]
+    Privilege {
+        /// What was tried.
+        context: String,
+    },
+    /// Frames of this interface begin in a way that the backend does not know.
+    #[error(
+        "interface {name} has frames of hardware type {hardware_type}, for which af-packet has no \
+         link type: use `--backend pcap`"
+    )]
+    UnknownLinkType {
+        /// Interface.
+        name: String,
+        /// ARPHRD_ value.
+        hardware_type: u16,
+    },
+    /// A setting beyond its limit.
+    #[error("{what} is {value}, allowed is {limit}")]
+    Limit {
+        /// Setting.
+        what: &'static str,
+        /// What was asked for.
+        value: u64,
+        /// What is allowed, as text.
+        limit: String,
+    },
+    /// The filter cannot be used.
+    #[error("filter `{expression}`: {reason}")]
+    Filter {
+        /// As it was given.
+        expression: String,
+        /// Why not.
+        reason: String,
+    },
+    /// libpcap refused.
+    #[error("libpcap on {name}: {reason}")]
+    Pcap {
+        /// Device.
+        name: String,
+        /// Its message.
+        reason: String,
+    },
+    /// The operating system refused.
+    #[error("interface {name}: {source}")]
+    System {
+        /// Interface.
+        name: String,
+        /// What was tried, and the reason.
+        source: SysError,
+    },
+}
+
+fn meant(similar: &[String]) -> String {
+    match similar {
+        [] => String::new(),
+        names => format!(" (did you mean {}?)", names.join(" or ")),
+    }
+}
+
+/// The interface called `name`.
+pub(crate) fn find_device(name: &str) -> Result<netdev::NetDevice, BackendError> {
+    let system = |source| BackendError::System { name: name.to_owned(), source };
+    let devices = netdev::list().map_err(system)?;
+    let names = devices.iter().map(|device| device.name.as_str());
+    let similar = netdev::similar_names(name, names);
+    let found = devices.into_iter().find(|device| device.name == name);
+    found.ok_or_else(|| BackendError::NoSuchInterface { name: name.to_owned(), similar })
+}
+
+/// What an interface's offloads do to a capture, for the user; `None` if they are off.
+pub(crate) fn merge_warning(name: &str) -> Option<String> {
+    let offloads = netdev::offloads(name).ok()?;
+    let (text, option) = match (offloads.gro, offloads.lro) {
+        (false, false) => return None,
+        (true, false) => ("GRO", "gro off"),
+        (false, true) => ("LRO", "lro off"),
+        (true, true) => ("GRO and LRO", "gro off lro off"),
+    };
+    Some(format!(
+        "interface {name} has {text} on: frames of a flow may be merged before they are captured; \
+         to see them as they were on the wire: ethtool -K {name} {option}"
+    ))
+}
+
+/// The system's refusal of a running source.
+pub(crate) fn source_error(error: SysError) -> SourceError {
+    match error {
+        SysError::Io { context, source } => SourceError::Io { context, source },
+        other => SourceError::Io {
+            context: "packet socket".to_owned(),
+            source: io::Error::other(other.to_string()),
+        },
+    }
+}
