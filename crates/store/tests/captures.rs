@@ -196,6 +196,16 @@ fn every_capture_has_the_bytes_that_libpcap_reads_and_its_copies_too() {
     assert!(compared > files.len() * 9 / 10, "only {compared} of {} compared", files.len());
 }
 
+/// Captures with records longer than the snapshot length of their file.
+const BEYOND_SNAPLEN: [&str; 6] = [
+    "tcpdump-802_15_4-oobr-2.pcap",
+    "tcpdump-bgp-bgp_capabilities_print-oobr-2.pcap",
+    "tcpdump-icmp-icmp_print-oobr-2.pcap",
+    "tcpdump-ieee802.11_meshhdr-oobr.pcap",
+    "tcpdump-lmp-lmp_print_data_link_subobjs-oobr.pcap",
+    "tcpdump-mobility_opt_asan_3.pcap",
+];
+
 /// False where libpcap cannot read the file at all: several link types or snapshot lengths.
 fn compare_with_libpcap(path: &Path) -> bool {
     let name = path.display();
@@ -212,10 +222,10 @@ fn compare_with_libpcap(path: &Path) -> bool {
     assert_eq!(complaint, "", "{name}");
     assert_eq!(records.len(), ours.frames.len(), "{name}");
     for (record, frame) in records.iter().zip(&ours.frames) {
-        let snaplen = ours.interfaces[frame.meta.interface.0 as usize].snaplen_bytes as usize;
-        // libpcap cuts to the snapshot length what an (invalid) file holds beyond it.
-        let limit = if snaplen == 0 { usize::MAX } else { snaplen };
-        assert_eq!(record.bytes, frame.bytes[..frame.bytes.len().min(limit)], "{name}");
+        // libpcap cuts to the snapshot length what a (contradictory) file holds beyond it.
+        let cut = record.bytes.len() < frame.bytes.len();
+        assert!(!cut || BEYOND_SNAPLEN.iter().any(|file| path.ends_with(file)), "{name}");
+        assert_eq!(record.bytes, frame.bytes[..record.bytes.len()], "{name}");
     }
     for format in [Format::Pcapng, Format::Pcap] {
         check_copy_with_libpcap(&ours, format, path);
@@ -249,15 +259,11 @@ fn check_copy_with_libpcap(ours: &Contents, format: Format, path: &Path) {
     let (records, complaint) = tcpdump(&copy);
     assert_eq!(complaint, "", "{name}");
     assert_eq!(records.len(), ours.frames.len());
-    let overlong = |frame: &ringside_core::OwnedFrame| {
-        let snaplen = ours.interfaces[frame.meta.interface.0 as usize].snaplen_bytes;
-        snaplen != 0 && frame.bytes.len() > snaplen as usize
-    };
     for (record, frame) in records.iter().zip(&ours.frames) {
         // tcpdump's output is pcap, which wraps the seconds at 32 bits.
         let Timestamp(stamp) = frame.meta.timestamp;
         let wrapped = stamp % (1_000_000_000 << 32);
         assert_eq!((record.stamp, record.wire), (wrapped, frame.meta.wire_bytes), "{name}");
-        assert!(record.bytes == frame.bytes || overlong(frame), "{name}");
+        assert_eq!(record.bytes, frame.bytes, "{name}");
     }
 }

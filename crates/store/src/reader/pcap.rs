@@ -79,7 +79,7 @@ impl PcapParser {
     }
 
     /// Looks at the record at the beginning of `bytes`.
-    pub(super) fn step(&self, bytes: &[u8]) -> Result<Step, Damage> {
+    pub(super) fn step(&mut self, bytes: &[u8]) -> Result<Step, Damage> {
         let Some(header) = bytes.get(..self.record_header_bytes) else {
             return Ok(Step::Need(self.record_header_bytes));
         };
@@ -98,6 +98,11 @@ impl PcapParser {
         let record_bytes = self.record_header_bytes + captured as usize;
         if bytes.len() < record_bytes {
             return Ok(Step::Need(record_bytes));
+        }
+        if captured > self.interface.snaplen_bytes && self.interface.snaplen_bytes != 0 {
+            // The file contradicts itself. The frame is there; a copy that repeated the snapshot
+            // length would be refused by libpcap.
+            self.interface.snaplen_bytes = FRAME_BYTES_MAX;
         }
         // 2^32 s and 2^32 units of 1000 ns stay below 2^64 ns. A fraction of a second or more is
         // carried, as libpcap's users do when they add up.
