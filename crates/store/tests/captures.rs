@@ -1,5 +1,7 @@
 //! Every real capture, read and written, against what other programs say of it.
 
+#![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
+
 mod common;
 
 use common::*;
@@ -59,10 +61,10 @@ struct Judged {
     complaint: String,
 }
 
-fn judge(path: &PathBuf) -> Judged {
+fn judge(path: &Path) -> Judged {
     let ours = FileSource::open(path).map(|mut source| drain(&mut source));
     let (rows, complaint) = tshark(path);
-    Judged { path: path.clone(), ours: ours.map_err(|error| error.to_string()), rows, complaint }
+    Judged { path: path.to_owned(), ours: ours.map_err(|error| error.to_string()), rows, complaint }
 }
 
 /// Our frames as rows, without the bytes that tshark hides; the encapsulation is tshark's own word.
@@ -84,7 +86,7 @@ fn every_capture_reads_as_tshark_says_and_its_copies_too() {
     if files.is_empty() || !ringside_testkit::need_tool(test, "tshark") {
         return;
     }
-    let mut judged = in_parallel(&files, judge);
+    let mut judged = in_parallel(&files, |path| judge(path));
     for one in &mut judged {
         let name = one.path.display();
         let differs = difference(&one.path);

@@ -1,5 +1,7 @@
 //! Other programs open every kind of file that we write, without a warning.
 
+#![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
+
 mod common;
 
 use common::*;
