@@ -1,2 +1,22 @@
 #![forbid(unsafe_code)]
-//! Placeholder; the contract comes with the first module.
+//! Capture: backends as sources, lanes, the capture ring, workers and recorders.
+//!
+//! A [`backend`] opens an interface as one or more lanes ([`ringside_core::Source`]). A
+//! [`run::Run`] gives each lane a worker thread that copies its frames, once, into the capture
+//! ring (or counts them in place), and puts consumers behind the ring: a recorder per lane, or a
+//! writer that merges the lanes by time. When it ends, its ledger accounts for every frame.
+//!
+//! Capture never waits for a consumer. The recorder and the writer are lossless readers of the
+//! ring; when one of them is so far behind that the ring is full, workers drop frames and count
+//! them under that name.
+
+pub mod backend;
+pub mod config;
+mod control;
+mod lane;
+mod merged;
+mod output;
+mod packer;
+mod recorder;
+pub mod run;
+mod stream;

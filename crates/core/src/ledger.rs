@@ -96,6 +96,28 @@ pub struct LaneCounters {
     pub inversions: u64,
 }
 
+impl LaneCounters {
+    /// The sum of lanes of one interface; `received` and `filtered` are unknown as soon as one
+    /// lane's are.
+    pub fn sum<'l>(lanes: impl Iterator<Item = &'l LaneCounters>) -> LaneCounters {
+        let start = LaneCounters { received: Some(0), filtered: Some(0), ..Default::default() };
+        lanes.fold(start, |mut sum, lane| {
+            sum.interface.clone_from(&lane.interface);
+            sum.received = add(sum.received, lane.received);
+            sum.filtered = add(sum.filtered, lane.filtered);
+            sum.taken += lane.taken;
+            sum.taken_bytes += lane.taken_bytes;
+            sum.passed += lane.passed;
+            sum.in_flight += lane.in_flight;
+            sum.inversions += lane.inversions;
+            for (&cause, &count) in &lane.dropped {
+                *sum.dropped.entry(cause).or_default() += count;
+            }
+            sum
+        })
+    }
+}
+
 /// Stage 2 of one consumer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consumer {
@@ -143,19 +165,17 @@ pub struct Imbalance {
 impl Ledger {
     /// Adds up lanes; consumers are added by who knows them.
     pub fn from_lanes(lanes: Vec<LaneCounters>) -> Ledger {
-        let mut ledger = Ledger { received: Some(0), filtered: Some(0), ..Ledger::default() };
-        for lane in &lanes {
-            ledger.received = add(ledger.received, lane.received);
-            ledger.filtered = add(ledger.filtered, lane.filtered);
-            ledger.taken += lane.taken;
-            ledger.passed += lane.passed;
-            ledger.in_flight += lane.in_flight;
-            for (&cause, &count) in &lane.dropped {
-                *ledger.dropped.entry(cause).or_default() += count;
-            }
+        let sum = LaneCounters::sum(lanes.iter());
+        Ledger {
+            received: sum.received,
+            taken: sum.taken,
+            passed: sum.passed,
+            filtered: sum.filtered,
+            dropped: sum.dropped,
+            in_flight: sum.in_flight,
+            consumers: Vec::new(),
+            lanes,
         }
-        ledger.lanes = lanes;
-        ledger
     }
 
     /// Checks both stages, exactly. A lane whose `received` or `filtered` is unknown cannot be

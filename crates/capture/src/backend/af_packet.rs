@@ -248,3 +248,6 @@ impl Source for AfPacketSource {
         self.drain(None)
     }
 }
+
+#[cfg(test)]
+mod tests;

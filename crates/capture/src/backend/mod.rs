@@ -126,3 +126,6 @@ pub(crate) fn source_error(error: SysError) -> SourceError {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,14 +4,17 @@
 //! libpcap lends one packet at a time, so frames are copied into a buffer of this source to make
 //! a batch: one copy more than the other backends.
 //!
-//! The filter is compiled and set by libpcap. What it rejects is counted nowhere, so with a filter
+//! The filter is compiled and set by libpcap, with libpcap's meaning on Linux: it runs on the frame
+//! without the VLAN tag that the kernel took out, so `ether proto` sees what is behind the tag,
+//! where the other backends see the tag. What it rejects is counted nowhere, so with a filter
 //! `received` and `filtered` are unknown. Without one, `received` is `ps_recv` (which includes
 //! `ps_drop`) plus `ps_ifdrop`.
 //!
 //! To be exact at both ends: a filter that rejects everything is set and the ring emptied before
 //! the real one, so that nothing of before the start is lent; and after `detach` exactly those
-//! frames are lent that libpcap had counted by then. Received frames are told from sent ones by
-//! the filter `inbound`: libpcap's own direction setting skips frames after they were counted.
+//! frames are lent that libpcap had counted by then. Sent frames are left out by the packet socket
+//! where there is one: libpcap's own direction setting skips them after they were counted, and its
+//! filter `inbound` rejects everything in the blocks that it filters in user space at first.
 
 use super::{BackendError, find_device};
 use ::pcap::{Active, Capture, Precision, Stat};
@@ -20,8 +23,8 @@ use ringside_core::{
     Batch, Cause, Direction, FrameMeta, FrameSlot, InterfaceId, LinkType, Source, SourceCounters,
     SourceError, SourceInterface, Timestamp, TimestampKind,
 };
-use ringside_sys::clock;
-use ringside_sys::packet::CaptureDirection;
+use ringside_sys::packet::{self, CaptureDirection, InterfaceEvent};
+use ringside_sys::{clock, netdev};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -35,6 +38,9 @@ const REJECT_ALL: &str = "len < 1";
 /// RDMA), and a blocking read may wait for ever on a quiet link. A ring of 32 MiB holds what
 /// 10 Gb/s bring in five times this long.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How often an idle interface is looked at.
+const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How long a detached source waits without progress for frames that libpcap has counted.
 const DRAIN_MAX: Duration = Duration::from_secs(15);
@@ -96,15 +102,18 @@ pub struct PcapSource {
     inversions: u64,
     last_stamp: Timestamp,
     low_water: Timestamp,
+    /// When the interface was looked at; `None` if the device is none.
+    watched: Option<Instant>,
     state: State,
 }
 
 enum State {
     Live,
-    /// Detached when libpcap had put `accepted` frames into its ring; `since` is when the last
-    /// ones came out.
+    /// Detached, because it was asked for or because of `event`, when libpcap had put `accepted`
+    /// frames into its ring. `since` is when the last ones came out.
     Draining {
         accepted: u64,
+        event: Option<InterfaceEvent>,
         since: Instant,
     },
     Finished,
@@ -147,11 +156,15 @@ pub fn open(config: &PcapConfig) -> Result<PcapSource, BackendError> {
     let failed = |e| pcap_error(name, e);
     let mut capture = activate(config)?.setnonblock().map_err(failed)?;
     let link_type = device_link_type(&capture, name)?;
-    let mut countable = config.filter.is_none();
+    let countable = choose_direction(&capture, config)? && config.filter.is_none();
     discard_early_frames(&mut capture, config)?;
     let mut counted = Counted::default();
     counted.add(capture.stats().map_err(failed)?);
-    countable &= start(&mut capture, config)?;
+    let expression = config.filter.as_deref().unwrap_or("");
+    capture.filter(expression, true).map_err(|e| BackendError::Filter {
+        expression: expression.to_owned(),
+        reason: e.to_string(),
+    })?;
     Ok(PcapSource {
         capture,
         interfaces: [SourceInterface {
@@ -175,6 +188,7 @@ pub fn open(config: &PcapConfig) -> Result<PcapSource, BackendError> {
         inversions: 0,
         last_stamp: Timestamp(0),
         low_water: Timestamp(0),
+        watched: find_device(name).is_ok().then(Instant::now),
         state: State::Live,
     })
 }
@@ -249,28 +263,16 @@ fn discard_early_frames(
     Ok(())
 }
 
-/// Sets the real filter; false if what it accepts cannot be counted.
-fn start(capture: &mut Capture<Active>, config: &PcapConfig) -> Result<bool, BackendError> {
-    let expression = config.filter.as_deref().unwrap_or("");
-    let refused = |e: ::pcap::Error| BackendError::Filter {
-        expression: expression.to_owned(),
-        reason: e.to_string(),
-    };
-    if config.direction == CaptureDirection::Both {
-        capture.filter(expression, true).map_err(refused)?;
-        // Of the loopback device libpcap skips what was sent, after it was counted.
-        return Ok(config.device != "lo" && config.device != "any");
+/// Leaves out what this host sends, if asked to; false if libpcap counts frames that it then skips.
+fn choose_direction(capture: &Capture<Active>, config: &PcapConfig) -> Result<bool, BackendError> {
+    let loops = config.device == "lo" || config.device == "any";
+    match config.direction {
+        // What the loopback device sends libpcap skips, because it also receives it.
+        CaptureDirection::Both => Ok(!loops),
+        CaptureDirection::Inbound if packet::ignore_outgoing(capture).is_ok() => Ok(true),
+        // Not a packet socket. A device without directions only receives.
+        CaptureDirection::Inbound => Ok(capture.direction(::pcap::Direction::In).is_err()),
     }
-    let inbound = match expression {
-        "" => "inbound".to_owned(),
-        expression => format!("inbound and ({expression})"),
-    };
-    if capture.filter(&inbound, true).is_ok() {
-        return Ok(true);
-    }
-    // This link type has no `inbound`: a device that only receives, or libpcap skips.
-    capture.filter(expression, true).map_err(refused)?;
-    Ok(capture.direction(::pcap::Direction::In).is_err())
 }
 
 impl PcapSource {
@@ -319,16 +321,43 @@ impl PcapSource {
     fn failed(&mut self, error: &::pcap::Error) -> SourceError {
         self.read_statistics();
         self.finish();
-        let name = self.interfaces[0].name.clone();
         // The two messages of pcap-linux.c.
         if says(error, "disappeared") {
-            return SourceError::InterfaceGone { name, event: "was removed".into() };
+            return self.gone(InterfaceEvent::Removed);
         }
         if says(error, "went down") {
-            return SourceError::InterfaceGone { name, event: "was set down".into() };
+            return self.gone(InterfaceEvent::SetDown);
         }
-        let source = std::io::Error::other(error.to_string());
-        SourceError::Io { context: format!("libpcap on {name}"), source }
+        let context = format!("libpcap on {}", self.interfaces[0].name);
+        SourceError::Io { context, source: std::io::Error::other(error.to_string()) }
+    }
+
+    fn gone(&self, event: InterfaceEvent) -> SourceError {
+        let name = self.interfaces[0].name.clone();
+        SourceError::InterfaceGone { name, event: event.to_string() }
+    }
+
+    /// Looks now and then whether the interface is still there and up: libpcap waits silently for
+    /// one that was set down.
+    fn watch_interface(&mut self) -> Result<(), SourceError> {
+        let due = self.watched.is_some_and(|last| last.elapsed() >= WATCH_INTERVAL);
+        if !due || !matches!(self.state, State::Live) {
+            return Ok(());
+        }
+        self.watched = Some(Instant::now());
+        match netdev::is_up_by(&self.capture, &self.interfaces[0].name) {
+            Ok(Some(false)) => self.drain(Some(InterfaceEvent::SetDown)),
+            Ok(None) => self.drain(Some(InterfaceEvent::Removed)),
+            Ok(Some(true)) | Err(_) => Ok(()),
+        }
+    }
+
+    fn drain(&mut self, event: Option<InterfaceEvent>) -> Result<(), SourceError> {
+        let stat = self.capture.stats().map_err(|error| self.failed(&error))?;
+        self.counted.add(stat);
+        let accepted = self.counted.received.saturating_sub(self.counted.dropped);
+        self.state = State::Draining { accepted, event, since: Instant::now() };
+        Ok(())
     }
 
     fn finish(&mut self) {
@@ -346,7 +375,7 @@ impl PcapSource {
     }
 
     fn finish_if_drained(&mut self) -> Result<bool, SourceError> {
-        let State::Draining { accepted, since } = self.state else { return Ok(false) };
+        let State::Draining { accepted, event, since } = self.state else { return Ok(false) };
         if self.lent < accepted && since.elapsed() < DRAIN_MAX {
             return Ok(false);
         }
@@ -357,7 +386,7 @@ impl PcapSource {
             let source = std::io::Error::from(std::io::ErrorKind::TimedOut);
             return Err(SourceError::Io { context, source });
         }
-        Ok(true)
+        event.map_or(Ok(true), |event| Err(self.gone(event)))
     }
 }
 
@@ -378,6 +407,7 @@ impl Source for PcapSource {
             let hold_ns = self.block_timeout_ns + MERGE_HOLD_NS;
             let idle = Timestamp(now.0.saturating_sub(hold_ns));
             self.low_water = self.low_water.max(idle);
+            self.watch_interface()?;
             let left = timeout.saturating_sub(start.elapsed());
             if left.is_zero() {
                 return Ok(None);
@@ -420,13 +450,9 @@ impl Source for PcapSource {
     }
 
     fn detach(&mut self) -> Result<(), SourceError> {
-        if !matches!(self.state, State::Live) {
-            return Ok(());
-        }
-        let stat = self.capture.stats().map_err(|error| self.failed(&error))?;
-        self.counted.add(stat);
-        let accepted = self.counted.received.saturating_sub(self.counted.dropped);
-        self.state = State::Draining { accepted, since: Instant::now() };
-        Ok(())
+        if matches!(self.state, State::Live) { self.drain(None) } else { Ok(()) }
     }
 }
+
+#[cfg(test)]
+mod tests;

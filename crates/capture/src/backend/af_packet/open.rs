@@ -98,13 +98,23 @@ pub fn open(config: &AfPacketConfig) -> Result<Opened, BackendError> {
         return Err(BackendError::InterfaceDown { name: device.name });
     }
     let link_type = device_link_type(&device)?;
+    let filters = load_filters(config, link_type)?;
+    open_lanes(config, &device, link_type, filters)
+}
+
+/// As [`open`], with the filters of the lanes; none stands for no filter.
+pub(super) fn open_lanes(
+    config: &AfPacketConfig,
+    device: &NetDevice,
+    link_type: LinkType,
+    mut filters: Vec<LaneFilter>,
+) -> Result<Opened, BackendError> {
     let mut warnings: Vec<String> = merge_warning(&device.name).into_iter().collect();
     let stamps = hardware_stamps(config, &mut warnings);
-    let mut filters = load_filters(config, link_type)?;
     let mut sources = Vec::with_capacity(usize::from(config.lanes));
     let mut group = None;
     for queue in 0..config.lanes {
-        let ring = open_ring(config, &device, link_type, QueueId(queue), group, stamps.is_some())?;
+        let ring = open_ring(config, device, link_type, QueueId(queue), group, stamps.is_some())?;
         group = ring.fanout_group();
         let filter = filters.pop().unwrap_or(LaneFilter::None);
         sources.push(new_source(config, ring, filter, link_type, stamps.clone()));

@@ -1,0 +1,138 @@
+//! Interfaces that go away, and stopping in full traffic.
+
+use super::*;
+use crate::backend::BackendError;
+
+#[test]
+fn detaching_in_full_traffic_is_exact() {
+    on_a_wire("detaching_in_full_traffic_is_exact", |_| {
+        let frames: Vec<Vec<u8>> =
+            (0..640).map(|i| udp(i, i as u16 % 64, 60 + i as usize % 900)).collect();
+        let load = Load::start(frames);
+        let mut dropped = 0;
+        for round in 0..40 {
+            let filter = ethertype_filter(if round % 2 == 0 { 0x0800 } else { 0x88b5 });
+            let config = AfPacketConfig {
+                lanes: 1 + round % 2,
+                block_timeout_ms: 20,
+                ring_bytes: if round % 4 < 2 { 128 << 10 } else { 4 << 20 },
+                filter: (round % 3 > 0).then(|| (filter, "ether proto".into())),
+                ..config()
+            };
+            let mut sources = open(&config).unwrap().sources;
+            load.run_for(2_000);
+            let mut lent = vec![0; sources.len()];
+            for (source, lent) in sources.iter_mut().zip(&mut lent) {
+                if let Some(batch) = source.next_batch(Duration::ZERO).unwrap() {
+                    *lent += batch.frame_count() as u64;
+                }
+                source.detach().unwrap();
+            }
+            let at_detach: Vec<_> = sources.iter_mut().map(|s| s.counters().received).collect();
+            load.run_for(500);
+            for ((source, lent), received) in sources.iter_mut().zip(lent).zip(at_detach) {
+                let lent = lent + drain(source);
+                let counters = source.counters();
+                assert_balanced(&counters, lent);
+                assert_eq!(counters.received, received, "nothing is counted after the detach");
+                assert!(received > Some(0));
+                dropped += counters.dropped.values().sum::<u64>();
+            }
+        }
+        assert!(dropped > 0, "the small rings overflowed");
+    });
+}
+
+/// Reads until the error comes; what was received before must be lent before it.
+fn read_to_the_error(source: &mut AfPacketSource) -> (u64, SourceError) {
+    let (mut lent, start) = (0, Instant::now());
+    loop {
+        match source.next_batch(Duration::from_millis(20)) {
+            Ok(Some(batch)) => lent += batch.frame_count() as u64,
+            Ok(None) => {}
+            Err(error) => return (lent, error),
+        }
+        assert!(start.elapsed() < PATIENCE && !source.is_finished());
+    }
+}
+
+#[test]
+fn an_interface_that_goes_away_ends_the_source_with_what_it_had() {
+    on_a_wire("an_interface_that_goes_away_ends_the_source_with_what_it_had", |wire| {
+        let frames: Vec<Vec<u8>> = (0..500).map(|number| numbered(number, 200)).collect();
+        for (words, expected) in
+            [("link set rsafp-rx down", "was set down"), ("link del rsafp-rx", "was removed")]
+        {
+            let mut source = open_one(&config());
+            send(TX, &frames);
+            wire.ip(words);
+            let (lent, error) = read_to_the_error(&mut source);
+            let text = format!("interface {RX} {expected}; what was received before is kept");
+            assert_eq!(error.to_string(), text);
+            assert!(matches!(error, SourceError::InterfaceGone { .. }));
+            assert_eq!(lent, 500);
+            assert!(source.is_finished());
+            assert!(source.next_batch(Duration::ZERO).unwrap().is_none());
+            assert_balanced(&source.counters(), 500);
+            if expected == "was set down" {
+                wire.ip("link set rsafp-rx up");
+                send(TX, &frames);
+                assert_balanced(&source.counters(), 500);
+            }
+        }
+    });
+}
+
+#[test]
+fn an_interface_that_goes_away_in_full_traffic_leaves_exact_counters() {
+    on_a_wire("an_interface_that_goes_away_in_full_traffic_leaves_exact_counters", |wire| {
+        for round in 0..5 {
+            let mut source = open_one(&AfPacketConfig { ring_bytes: 256 << 10, ..config() });
+            std::thread::scope(|scope| {
+                let frames: Vec<Vec<u8>> = (0..3000).map(|i| numbered(i, 300)).collect();
+                let sender = scope.spawn(move || {
+                    let tx = ringside_sys::packet_tx::PacketTx::open(device(TX).ifindex, true);
+                    let tx = tx.unwrap();
+                    // Refused once the other end is down.
+                    frames.iter().filter(|frame| tx.send_batch(&[frame]).is_ok()).count()
+                });
+                wire.ip("link set rsafp-rx down");
+                let (lent, _) = read_to_the_error(&mut source);
+                assert_balanced(&source.counters(), lent);
+                assert!(sender.join().is_ok());
+            });
+            wire.ip("link set rsafp-rx up");
+            assert!(source.is_finished(), "round {round}");
+        }
+    });
+}
+
+#[test]
+fn an_interface_that_is_down_is_refused_with_the_mend() {
+    on_a_wire("an_interface_that_is_down_is_refused_with_the_mend", |wire| {
+        wire.ip("link set rsafp-rx down");
+        let error = open(&config()).err().unwrap();
+        assert!(matches!(error, BackendError::InterfaceDown { .. }));
+        assert!(error.to_string().contains("ip link set rsafp-rx up"), "{error}");
+        let error = open(&AfPacketConfig::new("rsafp-rd")).err().unwrap().to_string();
+        assert!(error.contains("did you mean rsafp-rx"), "{error}");
+    });
+}
+
+#[test]
+fn merging_offloads_bring_a_warning_with_the_mend() {
+    on_a_wire("merging_offloads_bring_a_warning_with_the_mend", |wire| {
+        ethtool_gro(wire, "on");
+        let warnings = open(&config()).unwrap().warnings;
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].contains("ethtool -K rsafp-rx gro off"), "{warnings:?}");
+        let hardware = AfPacketConfig { hardware_timestamps: true, ..config() };
+        ethtool_gro(wire, "off");
+        let warnings = open(&hardware).unwrap().warnings;
+        assert!(warnings[0].contains("stamped by the kernel"), "{warnings:?}");
+    });
+}
+
+fn ethtool_gro(wire: &Wire, state: &str) {
+    wire.inside("ethtool", &["-K", RX, "gro", state]);
+}

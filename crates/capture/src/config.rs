@@ -1,0 +1,94 @@
+//! What a run is asked to do.
+
+use ringside_core::limits::{FRAME_BYTES_MAX, RING_BLOCK_BYTES};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Memory of the capture ring unless asked otherwise: at 10 Gb/s it holds 100 ms, longer than the
+/// stalls of a disk's write cache that were seen on the reference machine.
+pub const RING_BYTES: usize = 128 << 20;
+
+/// Least number of blocks a lane gets, whatever the ring's size: one is filled, one is written,
+/// the others are the reserve.
+pub const BLOCKS_PER_LANE_MIN: usize = 4;
+
+/// Settings of a run.
+pub struct RunConfig {
+    /// Bytes kept of each frame; what is longer is cut.
+    pub snaplen: u32,
+    /// Stop after this many frames.
+    pub frames_max: Option<u64>,
+    /// Bytes of the whole capture ring, shared evenly by the lanes.
+    pub ring_bytes: usize,
+    /// Bytes of one block of it.
+    pub block_bytes: usize,
+    /// CPUs for the lanes' workers, in turn; empty leaves them to the scheduler.
+    pub cpus: Vec<usize>,
+    /// How long the backend may hold frames back, in nanoseconds; the live merge waits as long.
+    pub block_timeout_ns: u64,
+    /// What happens to the frames.
+    pub output: Output,
+}
+
+impl RunConfig {
+    /// A run that only counts.
+    pub fn counting() -> RunConfig {
+        RunConfig {
+            snaplen: FRAME_BYTES_MAX,
+            frames_max: None,
+            ring_bytes: RING_BYTES,
+            block_bytes: RING_BLOCK_BYTES,
+            cpus: Vec::new(),
+            block_timeout_ns: 0,
+            output: Output::Count,
+        }
+    }
+}
+
+/// Where frames go.
+pub enum Output {
+    /// Nowhere: they are counted in place, without a copy.
+    Count,
+    /// A directory: one series of files per lane, the ring's blocks as they lie.
+    Directory {
+        /// The directory; made if it is missing.
+        path: PathBuf,
+        /// When a file ends.
+        rotation: Rotation,
+    },
+    /// One file, all lanes merged by time.
+    File {
+        /// The file; with rotation, the first of several.
+        path: PathBuf,
+        /// Its format.
+        format: FileFormat,
+        /// When a file ends.
+        rotation: Rotation,
+    },
+    /// A stream, all lanes merged by time.
+    Stream {
+        /// Where to: a pipe, a socket, a file.
+        fd: OwnedFd,
+        /// Its format.
+        format: FileFormat,
+    },
+}
+
+/// Format of a merged file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileFormat {
+    /// pcapng: every interface and link type, nanoseconds, the ledger.
+    Pcapng,
+    /// pcap with nanosecond stamps: one link type, no ledger.
+    Pcap,
+}
+
+/// When a file ends and the next begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rotation {
+    /// At this size in bytes, at a block's border, at least one block.
+    pub bytes: Option<u64>,
+    /// After this time.
+    pub interval: Option<Duration>,
+}

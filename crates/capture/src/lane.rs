@@ -1,0 +1,192 @@
+//! The worker of a lane: from its source into the ring, or past a meter.
+
+use crate::control::Control;
+use crate::packer::{Packer, Put, Reading};
+use ringside_core::ledger::{ByCause, total};
+use ringside_core::{Cause, LaneCounters, Source, SourceError, Timestamp};
+use ringside_sys::{clock, thread};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How long a worker waits for frames before it looks at the order to stop and at its counters.
+const POLL: Duration = Duration::from_millis(50);
+/// How often the counters are read for the live view: reading costs system calls.
+const READING_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a source may take to drain after it was detached. A full kernel ring is copied in well
+/// under a second; what is still there after this is reported as in flight.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
+
+/// The last reading of a lane's counters, for others to see.
+#[derive(Default)]
+pub(crate) struct LaneStatus(Mutex<LaneCounters>);
+
+impl LaneStatus {
+    pub(crate) fn get(&self) -> LaneCounters {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    fn set(&self, counters: &LaneCounters) {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone_from(counters);
+    }
+}
+
+/// What a worker does with a frame.
+pub(crate) enum LaneSink {
+    /// Counts it where it lies.
+    Meter,
+    /// Copies it into the ring.
+    Ring(Packer),
+}
+
+/// Moves the frames of one source. Runs on a thread of its own until the source is finished.
+pub(crate) struct Worker {
+    pub(crate) source: Box<dyn Source>,
+    pub(crate) sink: LaneSink,
+    pub(crate) interface: String,
+    pub(crate) queue: u16,
+    pub(crate) snaplen: u32,
+    pub(crate) cpu: Option<usize>,
+    pub(crate) status: Arc<LaneStatus>,
+    pub(crate) control: Arc<Control>,
+}
+
+/// What the worker itself counts.
+#[derive(Default)]
+struct Tally {
+    taken: u64,
+    taken_bytes: u64,
+    dropped: ByCause,
+}
+
+impl Tally {
+    fn drop_frames(&mut self, cause: Cause, frames: u64) {
+        if frames > 0 {
+            *self.dropped.entry(cause).or_default() += frames;
+        }
+    }
+}
+
+impl Worker {
+    /// Runs to the end of the source; returns the lane's final counters.
+    pub(crate) fn run(mut self) -> LaneCounters {
+        if let Some(cpu) = self.cpu
+            && let Err(error) = thread::pin_to_cpu(cpu)
+        {
+            tracing::warn!("{error}; the worker runs where the scheduler puts it");
+        }
+        let mut tally = Tally::default();
+        let mut reading = self.read(&tally);
+        let mut read_at = Instant::now();
+        let mut rotation = self.control.rotation();
+        let mut drain_until = None;
+        while !self.source.is_finished() {
+            if drain_until.is_none() && self.control.is_stopping() {
+                self.detach();
+                drain_until = Some(Instant::now() + DRAIN_MAX);
+            }
+            if drain_until.is_some_and(|until| Instant::now() > until) {
+                break;
+            }
+            if read_at.elapsed() >= READING_INTERVAL || self.is_block_nearly_full() {
+                reading = self.read(&tally);
+                read_at = Instant::now();
+            }
+            if let Err(error) = self.step(&mut tally, &reading) {
+                self.control.fail(error.to_string());
+            }
+            if rotation != self.control.rotation() {
+                rotation = self.control.rotation();
+                self.close_block(&reading);
+            }
+        }
+        self.finish(&tally)
+    }
+
+    /// One batch.
+    fn step(&mut self, tally: &mut Tally, reading: &Reading) -> Result<(), SourceError> {
+        if let Some(batch) = self.source.next_batch(POLL)? {
+            let frames = batch.frame_count() as u64;
+            let claimed = self.control.claim(frames);
+            tally.drop_frames(Cause::LimitReached, frames - claimed);
+            for frame in batch.iter().take(claimed as usize) {
+                let put = match &mut self.sink {
+                    LaneSink::Ring(packer) => packer.put(&frame, reading),
+                    LaneSink::Meter => Put::Taken(frame.bytes.len().min(self.snaplen as usize)),
+                };
+                match put {
+                    Put::Taken(bytes) => {
+                        tally.taken += 1;
+                        tally.taken_bytes += bytes as u64;
+                    }
+                    Put::Dropped(cause) => tally.drop_frames(cause, 1),
+                }
+            }
+        }
+        if let LaneSink::Ring(packer) = &mut self.sink {
+            packer.publish(self.source.low_water());
+        }
+        Ok(())
+    }
+
+    fn detach(&mut self) {
+        if let Err(error) = self.source.detach() {
+            self.control.fail(error.to_string());
+        }
+    }
+
+    fn is_block_nearly_full(&self) -> bool {
+        matches!(&self.sink, LaneSink::Ring(packer) if packer.is_nearly_full())
+    }
+
+    fn close_block(&mut self, reading: &Reading) {
+        if let LaneSink::Ring(packer) = &mut self.sink {
+            packer.close(reading);
+        }
+    }
+
+    /// The ledger of the lane now. Called between batches, so that every frame that was lent is
+    /// in the tally and what is left over is in flight.
+    fn read(&mut self, tally: &Tally) -> Reading {
+        let source = self.source.counters();
+        let mut dropped = source.dropped;
+        for (&cause, &count) in &tally.dropped {
+            *dropped.entry(cause).or_default() += count;
+        }
+        let accounted = tally.taken + source.passed + total(&dropped);
+        let in_flight = match (source.received, source.filtered) {
+            (Some(received), Some(filtered)) => received.saturating_sub(accounted + filtered),
+            _ => 0,
+        };
+        let counters = LaneCounters {
+            interface: self.interface.clone(),
+            queue: self.queue,
+            received: source.received,
+            taken: tally.taken,
+            taken_bytes: tally.taken_bytes,
+            passed: source.passed,
+            filtered: source.filtered,
+            dropped,
+            in_flight,
+            inversions: source.inversions,
+        };
+        self.status.set(&counters);
+        Reading { counters, when: self.now() }
+    }
+
+    /// The time of a reading, in the clock of the stamps.
+    fn now(&self) -> Timestamp {
+        match self.source.low_water() {
+            Timestamp::MAX => clock::realtime_now(),
+            low_water => low_water,
+        }
+    }
+
+    fn finish(mut self, tally: &Tally) -> LaneCounters {
+        let mut reading = self.read(tally);
+        reading.when = clock::realtime_now();
+        if let LaneSink::Ring(packer) = self.sink {
+            packer.finish(&reading);
+        }
+        reading.counters
+    }
+}

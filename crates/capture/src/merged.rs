@@ -1,0 +1,161 @@
+//! The merging writer: all lanes into one file or stream, in the order of time.
+//!
+//! It is a lossless reader of every lane. It copies a lane's published bytes out of the ring (that
+//! copy is allowed here), so that a lane that must wait for a slower one does not hold the ring.
+//! What the output has accepted is counted as delivered after each flush; when an output fails, or
+//! a pipe is not read until the end of the run, the rest is missed under its cause.
+
+use crate::control::{ConsumerCounts, Control};
+use crate::lane::LaneStatus;
+use crate::output::Sink;
+use ringside_core::Frame;
+use ringside_core::limits::MERGE_HOLD_NS;
+use ringside_store::StoreError;
+use ringside_store::block::{blocks, packet};
+use ringside_store::merge::Merger;
+use ringside_sys::clock;
+use ringside_sys::ring::{CaptureRing, LosslessReader};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often lanes without new frames are looked at: well below the merge's hold time.
+const POLL: Duration = Duration::from_millis(2);
+
+/// One lane as input of the merge.
+pub(crate) struct MergedInput {
+    reader: LosslessReader,
+    ring: Arc<CaptureRing>,
+    lane: usize,
+    /// Bytes copied from the ring; the merge holds ranges of it.
+    bytes: Vec<u8>,
+    /// Frames of `bytes` that are still in the merge.
+    waiting: usize,
+    finished: bool,
+}
+
+impl MergedInput {
+    pub(crate) fn new(reader: LosslessReader, ring: Arc<CaptureRing>, lane: usize) -> MergedInput {
+        MergedInput { reader, ring, lane, bytes: Vec::new(), waiting: 0, finished: false }
+    }
+
+    /// Moves the next published bytes into the merge, once all of the last are through. True if
+    /// there were any.
+    fn refill(&mut self, merger: &mut Merger<Item>) -> bool {
+        if self.waiting > 0 || self.finished {
+            return false;
+        }
+        // In this order: what the low-water time speaks of was published before it.
+        let low_water = self.ring.low_water_ns(self.lane);
+        let finished = self.reader.is_finished();
+        let Some(chunk) = self.reader.peek() else {
+            self.finished = finished;
+            merger.advance(self.lane, if finished { u64::MAX } else { low_water });
+            return false;
+        };
+        self.bytes.clear();
+        self.bytes.extend_from_slice(chunk.bytes);
+        self.reader.consume();
+        let now_ns = clock::realtime_now().0;
+        let mut end = 0;
+        for (_, block) in blocks(&self.bytes) {
+            let start = end;
+            end += block.len();
+            if let Some(frame) = packet(block) {
+                merger.push(self.lane, frame.meta.timestamp.0, now_ns, Item { start, end });
+                self.waiting += 1;
+            }
+        }
+        true
+    }
+
+    fn frame(&self, item: Item) -> Option<Frame<'_>> {
+        packet(&self.bytes[item.start..item.end])
+    }
+}
+
+/// A frame in the merge: a range of its lane's bytes.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    start: usize,
+    end: usize,
+}
+
+/// What the merging writer did.
+#[derive(Default)]
+pub(crate) struct MergedSummary {
+    pub(crate) files: Vec<PathBuf>,
+    /// Frames written after a later one.
+    pub(crate) late: u64,
+}
+
+/// Merges the lanes into the output. Runs on a thread of its own until all lanes are finished.
+pub(crate) struct MergedWriter {
+    pub(crate) inputs: Vec<MergedInput>,
+    pub(crate) sink: Sink,
+    pub(crate) status: Vec<Arc<LaneStatus>>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) counts: Arc<ConsumerCounts>,
+    pub(crate) block_timeout_ns: u64,
+}
+
+impl MergedWriter {
+    pub(crate) fn run(mut self) -> MergedSummary {
+        let hold_ns = MERGE_HOLD_NS + self.block_timeout_ns;
+        let mut merger = Merger::new(self.inputs.len(), Some(hold_ns));
+        loop {
+            let mut progress = false;
+            for input in &mut self.inputs {
+                progress |= input.refill(&mut merger);
+            }
+            while let Some(popped) = merger.pop(clock::realtime_now().0) {
+                progress = true;
+                self.emit(popped.lane, popped.item);
+            }
+            self.hand_over(Sink::flush);
+            let drained = self.inputs.iter().all(|input| input.finished && input.waiting == 0);
+            if drained {
+                break;
+            }
+            if !progress {
+                sleep(POLL);
+            }
+        }
+        let statistics = crate::output::final_statistics(&self.status, self.sink.interfaces());
+        self.hand_over(|sink| sink.finish(&statistics));
+        MergedSummary { files: self.sink.files(), late: merger.late() }
+    }
+
+    fn emit(&mut self, lane: usize, item: Item) {
+        self.inputs[lane].waiting -= 1;
+        let Some(frame) = self.inputs[lane].frame(item) else { return };
+        let period = self.control.rotation();
+        let result = self.sink.write(&frame, period);
+        self.account(result);
+    }
+
+    fn hand_over(&mut self, step: impl FnOnce(&mut Sink) -> Result<(), StoreError>) {
+        let result = step(&mut self.sink);
+        self.account(result);
+    }
+
+    /// Counts what the output has accepted since the last time, and what an error cost.
+    fn account(&mut self, result: Result<(), StoreError>) {
+        let accepted = self.sink.take_accepted();
+        let lost = self.sink.take_lost();
+        self.counts.deliver(accepted);
+        if let Some((cause, frames)) = lost {
+            self.counts.miss(cause, frames);
+        }
+        match result {
+            Ok(()) => {}
+            // A reader that had enough is no failure: the run ends as it would on Ctrl-C.
+            Err(error) if error.is_pipe_closed() => self.control.stop(),
+            Err(error) => {
+                let note = "what is written stays valid";
+                self.control.fail(format!("writing stopped: {error}; {note}"));
+            }
+        }
+    }
+}

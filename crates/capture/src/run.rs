@@ -1,0 +1,361 @@
+//! A run: sources in, consumers out, one ledger.
+//!
+//! ```text
+//! source ─ worker ─ meter                                   (Output::Count)
+//! source ─ worker ─ capture ring ─ lane recorder ─ series   (Output::Directory)
+//! source ─┐
+//! source ─┴ workers ─ capture ring ─ merging writer ─ file  (Output::File, Output::Stream)
+//! ```
+
+use crate::config::{BLOCKS_PER_LANE_MIN, Output, RunConfig};
+use crate::control::{ConsumerCounts, Control};
+use crate::lane::{LaneSink, LaneStatus, Worker};
+use crate::merged::{MergedInput, MergedSummary, MergedWriter};
+use crate::output::Sink;
+use crate::packer::Packer;
+use crate::recorder::{LaneRecorder, Recording};
+use crate::stream::StreamWriter;
+use ringside_core::{
+    InterfaceId, LaneCounters, LaneId, Ledger, Source, SourceInterface, Timestamp,
+};
+use ringside_store::StoreError;
+use ringside_sys::clock;
+use ringside_sys::ring::{CaptureRing, HugePages, RingError, RingLayout};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use thiserror::Error;
+
+/// Why a run could not start.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// No source was given.
+    #[error("nothing to capture from: name an interface with -i")]
+    NoSource,
+    /// The capture ring.
+    #[error(transparent)]
+    Ring(#[from] RingError),
+    /// The output.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The output directory.
+    #[error("cannot make the directory {path}: {source}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+}
+
+/// One lane to capture from.
+pub struct LaneSource {
+    /// Where the frames come from.
+    pub source: Box<dyn Source>,
+    /// Name of the interface, for the ledger and file names.
+    pub interface: String,
+    /// Its id in the run.
+    pub interface_id: InterfaceId,
+    /// Queue or fanout member.
+    pub queue: u16,
+}
+
+/// What a run did.
+#[derive(Debug)]
+pub struct RunReport {
+    /// The final ledger.
+    pub ledger: Ledger,
+    /// Files that were written, in order, lane by lane.
+    pub files: Vec<PathBuf>,
+    /// What failed on the way; the ledger includes its losses.
+    pub errors: Vec<String>,
+    /// Frames that the merging writer emitted after a later one.
+    pub late: u64,
+}
+
+/// A run in progress.
+pub struct Run {
+    control: Arc<Control>,
+    status: Vec<Arc<LaneStatus>>,
+    workers: Vec<JoinHandle<LaneCounters>>,
+    consumer: ConsumerThreads,
+    counts: Arc<ConsumerCounts>,
+}
+
+/// The threads behind the ring.
+enum ConsumerThreads {
+    Meter,
+    Recorders(Vec<JoinHandle<Vec<PathBuf>>>),
+    Merged(JoinHandle<MergedSummary>),
+}
+
+impl Run {
+    /// Starts the threads. `interfaces` are those of the run, by interface id.
+    ///
+    /// # Errors
+    /// There is no source, no memory for the ring, or the output cannot be created.
+    pub fn start(
+        lanes: Vec<LaneSource>,
+        interfaces: Vec<SourceInterface>,
+        config: RunConfig,
+    ) -> Result<Run, RunError> {
+        if lanes.is_empty() {
+            return Err(RunError::NoSource);
+        }
+        let control = Arc::new(Control::new(config.frames_max));
+        let counts = Arc::new(ConsumerCounts::default());
+        let ring = match config.output {
+            Output::Count => None,
+            _ => Some(CaptureRing::create(layout(&config, lanes.len()), HugePages::Try)?),
+        };
+        let settings = Settings {
+            snaplen: config.snaplen,
+            block_bytes: config.block_bytes,
+            cpus: config.cpus,
+        };
+        let status: Vec<_> = lanes.iter().map(|_| Arc::new(LaneStatus::default())).collect();
+        let block_timeout_ns = config.block_timeout_ns;
+        let shared = Shared { ring, control, counts, status, block_timeout_ns };
+        // The consumer first: an output that cannot be created must not cost a frame.
+        let consumer = shared.consumer(config.output, &lanes, interfaces, config.block_bytes)?;
+        let workers = shared.workers(lanes, &settings);
+        let Shared { control, counts, status, .. } = shared;
+        Ok(Run { control, status, workers, consumer, counts })
+    }
+
+    /// The ledger as it was last read, at most 100 ms and one batch ago.
+    pub fn status(&self) -> Ledger {
+        let lanes = self.status.iter().map(|status| status.get()).collect();
+        let mut ledger = Ledger::from_lanes(lanes);
+        let mut consumer = self.counts.consumer(self.consumer.name());
+        if matches!(self.consumer, ConsumerThreads::Meter) {
+            consumer.delivered = ledger.taken;
+        }
+        ledger.consumers.push(consumer);
+        ledger
+    }
+
+    /// True until the run was told to stop, stopped by itself, or every source has ended.
+    pub fn is_running(&self) -> bool {
+        !self.control.is_stopping() && self.workers.iter().any(|worker| !worker.is_finished())
+    }
+
+    /// Orders the run to stop; [`finish`](Self::finish) waits for it.
+    pub fn stop(&self) {
+        self.control.stop();
+    }
+
+    /// Begins the next files of a timed rotation.
+    pub fn rotate(&self) {
+        self.control.rotate();
+    }
+
+    /// Stops (detaches the sources, drains them and the ring, closes the files) and reports.
+    pub fn finish(self) -> RunReport {
+        self.control.stop();
+        let mut lanes = Vec::new();
+        for (worker, status) in self.workers.into_iter().zip(&self.status) {
+            lanes.push(worker.join().unwrap_or_else(|_| {
+                self.control.fail("a worker died; its last reading stands in the ledger".into());
+                status.get()
+            }));
+        }
+        let mut ledger = Ledger::from_lanes(lanes);
+        let name = self.consumer.name();
+        let (files, late) = self.consumer.finish(&self.counts, ledger.taken, &self.control);
+        ledger.consumers.push(self.counts.consumer(name));
+        if let Err(imbalance) = ledger.balance() {
+            self.control.fail(imbalance.to_string());
+        }
+        RunReport { ledger, files, errors: self.control.errors(), late }
+    }
+}
+
+impl ConsumerThreads {
+    fn name(&self) -> &'static str {
+        match self {
+            ConsumerThreads::Meter => "meter",
+            ConsumerThreads::Recorders(_) => "recorder",
+            ConsumerThreads::Merged(_) => "writer",
+        }
+    }
+
+    /// Waits for the threads; returns the files and how many frames came late.
+    fn finish(self, counts: &ConsumerCounts, taken: u64, control: &Control) -> (Vec<PathBuf>, u64) {
+        match self {
+            ConsumerThreads::Meter => {
+                counts.deliver(taken);
+                (Vec::new(), 0)
+            }
+            ConsumerThreads::Recorders(threads) => {
+                let mut files = Vec::new();
+                for thread in threads {
+                    match thread.join() {
+                        Ok(series) => files.extend(series),
+                        Err(_) => control.fail("a recorder died".into()),
+                    }
+                }
+                (files, 0)
+            }
+            ConsumerThreads::Merged(thread) => {
+                let summary = thread.join().unwrap_or_else(|_| {
+                    control.fail("the writer died".into());
+                    MergedSummary::default()
+                });
+                (summary.files, summary.late)
+            }
+        }
+    }
+}
+
+/// Settings of the workers.
+struct Settings {
+    snaplen: u32,
+    block_bytes: usize,
+    cpus: Vec<usize>,
+}
+
+/// What the threads of a run are made from.
+struct Shared {
+    ring: Option<Arc<CaptureRing>>,
+    control: Arc<Control>,
+    counts: Arc<ConsumerCounts>,
+    status: Vec<Arc<LaneStatus>>,
+    block_timeout_ns: u64,
+}
+
+impl Shared {
+    fn consumer(
+        &self,
+        output: Output,
+        lanes: &[LaneSource],
+        interfaces: Vec<SourceInterface>,
+        block_bytes: usize,
+    ) -> Result<ConsumerThreads, RunError> {
+        let Some(ring) = &self.ring else { return Ok(ConsumerThreads::Meter) };
+        let sink = match output {
+            Output::Count => return Ok(ConsumerThreads::Meter),
+            Output::Directory { path, rotation } => {
+                std::fs::create_dir_all(&path)
+                    .map_err(|source| RunError::Directory { path: path.clone(), source })?;
+                let start = free_start(&path, lanes);
+                let run = format!("{}-{}", start.0, std::process::id());
+                let directory = path;
+                let recording =
+                    Recording { directory, run, start, interfaces, block_bytes, rotation };
+                return self.recorders(ring, recording, lanes);
+            }
+            Output::File { path, format, rotation } => {
+                Sink::file(path, format, rotation, interfaces)?
+            }
+            Output::Stream { fd, format } => {
+                let writer = StreamWriter::new(fd, self.control.clone());
+                Sink::stream(writer, format, interfaces)?
+            }
+        };
+        let inputs = (0..lanes.len())
+            .map(|lane| MergedInput::new(lossless_reader(ring, lane), ring.clone(), lane))
+            .collect();
+        let writer = MergedWriter {
+            inputs,
+            sink,
+            status: self.status.clone(),
+            control: self.control.clone(),
+            counts: self.counts.clone(),
+            block_timeout_ns: self.block_timeout_ns,
+        };
+        Ok(ConsumerThreads::Merged(spawn("merge", move || writer.run())))
+    }
+
+    fn recorders(
+        &self,
+        ring: &Arc<CaptureRing>,
+        recording: Recording,
+        lanes: &[LaneSource],
+    ) -> Result<ConsumerThreads, RunError> {
+        let recording = Arc::new(recording);
+        let mut recorders = Vec::new();
+        for (index, lane) in lanes.iter().enumerate() {
+            recorders.push(LaneRecorder::new(
+                recording.clone(),
+                LaneId(index as u16),
+                lane.interface.clone(),
+                self.counts.clone(),
+                self.control.clone(),
+            )?);
+        }
+        let start = |(lane, recorder): (usize, LaneRecorder)| {
+            let reader = lossless_reader(ring, lane);
+            spawn(&format!("record {lane}"), move || recorder.run(reader))
+        };
+        Ok(ConsumerThreads::Recorders(recorders.into_iter().enumerate().map(start).collect()))
+    }
+
+    fn workers(
+        &self,
+        lanes: Vec<LaneSource>,
+        settings: &Settings,
+    ) -> Vec<JoinHandle<LaneCounters>> {
+        let start = |(index, lane): (usize, LaneSource)| {
+            let worker = Worker {
+                sink: self.sink(index, &lane, settings),
+                source: lane.source,
+                interface: lane.interface,
+                queue: lane.queue,
+                snaplen: settings.snaplen,
+                cpu: settings.cpus.get(index % settings.cpus.len().max(1)).copied(),
+                status: self.status[index].clone(),
+                control: self.control.clone(),
+            };
+            spawn(&format!("lane {index}"), move || worker.run())
+        };
+        lanes.into_iter().enumerate().map(start).collect()
+    }
+
+    fn sink(&self, index: usize, lane: &LaneSource, settings: &Settings) -> LaneSink {
+        let Some(ring) = &self.ring else { return LaneSink::Meter };
+        let writer = ring.writer(index).expect("each lane's writer is taken once, here");
+        let interface = lane.interface_id;
+        LaneSink::Ring(Packer::new(writer, interface, settings.snaplen, settings.block_bytes))
+    }
+}
+
+fn lossless_reader(ring: &Arc<CaptureRing>, lane: usize) -> ringside_sys::ring::LosslessReader {
+    ring.lossless_reader(lane, 0).expect("each lane's lossless reader is taken once")
+}
+
+fn layout(config: &RunConfig, lanes: usize) -> RingLayout {
+    let blocks = config.ring_bytes / config.block_bytes / lanes;
+    RingLayout {
+        lanes,
+        blocks_per_lane: blocks.max(BLOCKS_PER_LANE_MIN),
+        block_bytes: config.block_bytes,
+        lossless_readers: 1,
+    }
+}
+
+/// The start time for the names of the files: now, or the next second that is free, when a run
+/// into the same directory began within this second.
+fn free_start(directory: &std::path::Path, lanes: &[LaneSource]) -> Timestamp {
+    const TRIES: u64 = 60;
+    let now = clock::realtime_now();
+    let candidates = (0..TRIES).map(|second| now.saturating_add(second * 1_000_000_000));
+    let is_free = |start: &Timestamp| {
+        lanes.iter().enumerate().all(|(index, lane)| {
+            let lane_id = LaneId(index as u16);
+            let name = ringside_store::recording::file_name(*start, &lane.interface, lane_id, 0);
+            !directory.join(name).exists()
+        })
+    };
+    candidates.into_iter().find(is_free).unwrap_or(now)
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(body)
+        .expect("the system gives a thread to each of at most 257 lanes")
+}

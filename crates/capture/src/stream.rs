@@ -1,0 +1,63 @@
+//! A stream to another program that may stop reading.
+
+use crate::control::Control;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bytes of a write that a pipe takes whole once it is ready (PIPE_BUF, pipe(7)). With larger
+/// writes nobody could say how much of one had been taken when the reader stopped.
+const PIPE_BUF: usize = 4096;
+/// How often the order to stop is looked at while the other end does not read.
+const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// How long a reader may pause once the run is stopping. What it then has not read is lost,
+/// counted as `pipe_stalled`.
+const STALL_MAX: Duration = Duration::from_secs(5);
+
+/// Writes to a pipe, socket, terminal or file and never hangs past the end of the run.
+pub(crate) struct StreamWriter {
+    file: File,
+    control: Arc<Control>,
+}
+
+impl StreamWriter {
+    pub(crate) fn new(fd: OwnedFd, control: Arc<Control>) -> StreamWriter {
+        StreamWriter { file: File::from(fd), control }
+    }
+
+    /// Waits until the other end takes bytes.
+    fn wait(&self) -> io::Result<()> {
+        let mut stalled_since = None;
+        loop {
+            let mut polled = [PollFd::new(&self.file, PollFlags::OUT)];
+            match poll(&mut polled, Some(&POLL)) {
+                Ok(0) => {}
+                // Also for an error or a hang-up: the write then says what it is.
+                Ok(_) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            if self.control.is_stopping() {
+                let since = *stalled_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= STALL_MAX {
+                    let text = "the other end of the pipe does not read";
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+                }
+            }
+        }
+    }
+}
+
+impl Write for StreamWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.wait()?;
+        self.file.write(&bytes[..bytes.len().min(PIPE_BUF)])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
