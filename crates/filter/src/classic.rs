@@ -246,12 +246,13 @@ pub fn jump_target(index: usize, by: i32) -> Option<usize> {
     (index + 1).checked_add_signed(by as isize)
 }
 
-/// Says whether the kernel, given `operations` as a classic socket filter, would do what this crate
-/// does with a frame whose bytes are complete (no tag taken out).
+/// Says whether the kernel, given `operations` as a classic socket filter, is sure to do what this
+/// crate does with a frame whose bytes are complete (no tag taken out).
 ///
 /// # Errors
-/// The reason why not: too long, a backward jump, or an offset that the kernel takes for one of its
-/// extensions (SKF_AD_OFF and others, from 2^31 on).
+/// The reason why not: too long; a backward jump; an offset that the kernel takes for one of its
+/// extensions (SKF_AD_OFF and others, from 2^31 on); a shift by X, which the kernel takes modulo
+/// 32; an indirect load with a computed X, where the kernel wraps around and libpcap rejects.
 pub fn check_kernel_classic(operations: &[Operation]) -> Result<(), FilterError> {
     if operations.len() > KERNEL_CLASSIC_INSTRUCTIONS_MAX {
         return Err(FilterError::ProgramTooLong {
@@ -259,19 +260,35 @@ pub fn check_kernel_classic(operations: &[Operation]) -> Result<(), FilterError>
             limit: KERNEL_CLASSIC_INSTRUCTIONS_MAX,
         });
     }
+    let computed_x = operations.iter().any(|operation| match *operation {
+        Operation::CopyAToX | Operation::LoadScratchX(_) | Operation::LoadLengthX => true,
+        Operation::LoadConstantX(k) => k > i32::MAX as u32,
+        _ => false,
+    });
     for (index, operation) in operations.iter().enumerate() {
-        let reason = match *operation {
-            Operation::Jump(by) if by < 0 => "jumps backwards, which the kernel does not run",
-            Operation::LoadAbsolute(_, k)
-            | Operation::LoadIndirect(_, k)
-            | Operation::LoadHeaderLength(k)
-                if k > i32::MAX as u32 =>
-            {
-                "loads at an offset with another meaning in the kernel"
-            }
-            _ => continue,
-        };
-        return Err(FilterError::Invalid { index, reason });
+        if let Some(reason) = kernel_difference(operation, computed_x) {
+            return Err(FilterError::Invalid { index, reason });
+        }
     }
     Ok(())
+}
+
+fn kernel_difference(operation: &Operation, computed_x: bool) -> Option<&'static str> {
+    match *operation {
+        Operation::Jump(by) if by < 0 => Some("jumps backwards, which the kernel does not run"),
+        Operation::LoadAbsolute(_, k)
+        | Operation::LoadIndirect(_, k)
+        | Operation::LoadHeaderLength(k)
+            if k > i32::MAX as u32 =>
+        {
+            Some("loads at an offset with another meaning in the kernel")
+        }
+        Operation::LoadIndirect(..) if computed_x => {
+            Some("loads at a computed offset, where the kernel may wrap around")
+        }
+        Operation::Alu(Alu::Lsh | Alu::Rsh, Operand::X) => {
+            Some("shifts by X, which the kernel takes modulo 32")
+        }
+        _ => None,
+    }
 }

@@ -33,8 +33,7 @@ pub const EBPF_INSTRUCTIONS_MAX: usize = 1_000_000;
 /// and leaves most of the 512 bytes of stack.
 const HEAD_BYTES_MAX: u32 = 128;
 
-/// Head of a program with indirect loads: Ethernet, IPv4 and the first 20 bytes behind it, and no
-/// more than the shortest frame (60 bytes), so that none needs the path for short frames.
+/// Head of a program with indirect loads: Ethernet, IPv4 and the first 20 bytes behind it.
 const HEAD_BYTES_INDIRECT: u32 = 56;
 
 /// Shortest head of an Ethernet program: beyond it no load can touch the tag.
@@ -125,13 +124,14 @@ impl Plan {
     }
 
     /// Offset of the head from the frame pointer. Ethernet's header has 14 bytes: with the head at
-    /// 2 modulo 4 the fields behind it are aligned, as the verifier demands of stack reads.
+    /// 2 modulo 4 the fields behind it are aligned, as the verifier demands of stack reads; at 6
+    /// modulo 8 the tag does not stand in an aligned slot.
     fn head(&self) -> i16 {
         HEAD_END - self.head_bytes as i16 - 8 + self.lead() as i16
     }
 
     fn lead(&self) -> u32 {
-        if self.tags { 2 } else { 0 }
+        if self.tags { 6 } else { 0 }
     }
 
     fn snaplen(&self) -> u32 {
@@ -142,18 +142,30 @@ impl Plan {
     }
 }
 
-/// Stack: pointer to the counters.
+// The stack. The verifier follows what it knows of a u64-aligned slot, and would walk every way
+// through the program once for each length, tag and X that it can tell apart. Values at 4 modulo 8
+// it forgets: it then walks each way once, and loads 1,000 `host` terms.
+
+/// Pointer to the counters.
 const COUNTERS: i16 = -8;
-/// Stack: what is added to an offset beyond the head: 0, or -4 where a tag was taken out.
-const SHIFT: i16 = -16;
-/// Stack: backward jumps so far.
+/// u32: bytes that were taken out of the frame: 4 where a tag is in the metadata, else 0.
+const TAKEN: i16 = -12;
+/// u64: backward jumps so far. This one the verifier must follow, to see that the loop ends.
 const JUMPS: i16 = -24;
-/// Stack: where the kernel puts bytes beyond the head; also the map's key.
-const FETCHED: i16 = -32;
-/// Stack: M[0] to M[15].
-const SCRATCH: i16 = FETCHED - 4 * SCRATCH_WORDS as i16;
-/// Stack: the head ends here.
+/// u32: bytes in the head: the frame's length on the wire or the head's size, the smaller.
+const AVAILABLE: i16 = -28;
+/// u32: a value on its way to being forgotten.
+const FORGET: i16 = -36;
+/// Where the kernel puts bytes beyond the head; also the map's key.
+const FETCHED: i16 = -48;
+/// M[0] to M[15], each u32 in the upper half of 8 bytes.
+const SCRATCH: i16 = FETCHED - 8 * SCRATCH_WORDS as i16;
+/// The head ends here.
 const HEAD_END: i16 = SCRATCH;
+
+fn scratch(word: u8) -> i16 {
+    SCRATCH + 8 * i16::from(word) + 4
+}
 
 #[cfg(test)]
 mod tests;

@@ -259,7 +259,7 @@ impl Program {
     }
 
     /// Runs a program on `data` `repeat` times (BPF_PROG_TEST_RUN); nothing is sent or received.
-    /// The kernel wants at least 14 bytes.
+    /// The kernel wants a link header of 14 bytes and at least one byte behind it.
     ///
     /// # Errors
     /// The kernel's refusal, as EINVAL for data that it cannot take.

@@ -1,7 +1,7 @@
 //! A block of eBPF with jumps inside itself, and jumps out of it to classic instructions.
 //!
 //! Codes as in linux/bpf.h. Registers: R6 the socket buffer, R7 A, R8 X (both always
-//! zero-extended), R9 the bytes that the head holds; R0 to R5 do not outlive a block.
+//! zero-extended); R0 to R5 do not outlive a block.
 
 use ringside_core::bpf::EbpfInstruction;
 
@@ -14,8 +14,8 @@ pub(super) const R4: u8 = 4;
 pub(super) const CONTEXT: u8 = 6;
 pub(super) const A: u8 = 7;
 pub(super) const X: u8 = 8;
-/// Bytes in the head: the frame's length on the wire or the head's size, the smaller.
-pub(super) const AVAILABLE: u8 = 9;
+/// Outlives calls, as A and X; the prologue uses it.
+pub(super) const SPARE: u8 = 9;
 pub(super) const FRAME: u8 = 10;
 
 pub(super) const ADD: u8 = 0x00;

@@ -2,7 +2,7 @@
 
 use super::block::*;
 use super::prologue::SKB_LEN;
-use super::{COUNTERS, FETCHED, JUMPS, Plan, SCRATCH, SHIFT};
+use super::{AVAILABLE, COUNTERS, FETCHED, FORGET, JUMPS, Plan, TAKEN, scratch};
 use crate::classic::{Alu, BACKWARD_JUMPS_MAX, Operand, Operation, Test, Width, jump_target};
 
 /// Largest offset in a frame. From 2^31 on the kernel sees a negative number.
@@ -52,10 +52,6 @@ pub(super) fn never_loads(width: Width, k: u32) -> bool {
     k > OFFSET_MAX - width.bytes()
 }
 
-fn scratch(k: u8) -> i16 {
-    SCRATCH + 4 * i16::from(k)
-}
-
 fn load_absolute(b: &mut Block, plan: &Plan, dst: u8, width: Width, k: u32) {
     if never_loads(width, k) {
         b.reject();
@@ -68,7 +64,8 @@ fn load_absolute(b: &mut Block, plan: &Plan, dst: u8, width: Width, k: u32) {
         fetch(b, plan, dst, width);
         return;
     }
-    let inside = b.jump_if(JGE, AVAILABLE, end as i32);
+    b.load(Size::U32, R1, FRAME, AVAILABLE);
+    let inside = b.jump_if(JGE, R1, end as i32);
     b.reject();
     b.here(inside);
     let at = plan.head() + k as i16;
@@ -88,14 +85,16 @@ fn load_indirect(b: &mut Block, plan: &Plan, width: Width, k: u32) {
         return;
     }
     let bytes = width.bytes() as i32;
-    b.alu64_reg(MOV, R1, X);
+    b.store(Size::U32, FRAME, FORGET, X);
+    b.load(Size::U32, R1, FRAME, FORGET);
     if k > 0 {
         b.alu64(ADD, R1, k as i32);
     }
     let far = b.jump_if(JGT, R1, plan.head_bytes as i32 - bytes);
     b.alu64_reg(MOV, R2, R1);
     b.alu64(ADD, R2, bytes);
-    let inside = b.jump_if_reg(JLE, R2, AVAILABLE);
+    b.load(Size::U32, R3, FRAME, AVAILABLE);
+    let inside = b.jump_if_reg(JLE, R2, R3);
     b.reject();
     b.here(inside);
     b.alu64_reg(MOV, R2, FRAME);
@@ -115,8 +114,8 @@ fn load_indirect(b: &mut Block, plan: &Plan, width: Width, k: u32) {
 /// Loads from offset R2 of the wire, beyond the head, by a call.
 fn fetch(b: &mut Block, plan: &Plan, dst: u8, width: Width) {
     if plan.tags {
-        b.load(Size::U64, R1, FRAME, SHIFT);
-        b.alu64_reg(ADD, R2, R1);
+        b.load(Size::U32, R1, FRAME, TAKEN);
+        b.alu64_reg(SUB, R2, R1);
     }
     b.alu64_reg(MOV, R1, CONTEXT);
     b.alu64_reg(MOV, R3, FRAME);
@@ -155,8 +154,8 @@ fn load_bytes(b: &mut Block, dst: u8, base: u8, offset: i16, width: Width) {
 fn load_length(b: &mut Block, plan: &Plan, dst: u8) {
     b.load(Size::U32, dst, CONTEXT, SKB_LEN);
     if plan.tags {
-        b.load(Size::U64, R1, FRAME, SHIFT);
-        b.alu32_reg(SUB, dst, R1);
+        b.load(Size::U32, R1, FRAME, TAKEN);
+        b.alu32_reg(ADD, dst, R1);
     }
 }
 
@@ -294,14 +293,14 @@ fn leave_room_for_tag(b: &mut Block, plan: &Plan) {
     if !plan.tags {
         return;
     }
-    b.load(Size::U64, R1, FRAME, SHIFT);
+    b.load(Size::U32, R1, FRAME, TAKEN);
     let untagged = b.jump_if(JEQ, R1, 0);
     let before_tag = b.jump_if(JLE, R0, 12);
     let behind_tag = b.jump_if(JGE, R0, 16);
     b.alu32(MOV, R1, 0);
     b.alu32(MOV, R0, 12);
     b.here(behind_tag);
-    b.alu64_reg(ADD, R0, R1);
+    b.alu64_reg(SUB, R0, R1);
     b.here(before_tag);
     b.here(untagged);
 }

@@ -1,13 +1,17 @@
 //! What a translated program does before the first classic instruction.
 
 use super::block::*;
-use super::{COUNTERS, FETCHED, HEAD_END, JUMPS, Plan, SCRATCH, SHIFT};
+use super::{AVAILABLE, COUNTERS, FETCHED, HEAD_END, JUMPS, Plan, TAKEN, scratch};
 
 /// Offsets in `struct __sk_buff` (linux/bpf.h).
 pub(super) const SKB_LEN: i16 = 0;
 const SKB_VLAN_PRESENT: i16 = 20;
 const SKB_VLAN_TCI: i16 = 24;
 const SKB_VLAN_PROTO: i16 = 28;
+
+/// Registers that the classic instructions use only later, while the head is filled.
+const TAG: u8 = SPARE;
+const LENGTH: u8 = X;
 
 /// Where the tag stands in a frame, and its length.
 const TAG_OFFSET: i16 = 12;
@@ -21,25 +25,23 @@ pub(super) fn prologue(plan: &Plan) -> Block {
     if let Some(map_fd) = plan.options.counters {
         count_seen(&mut b, map_fd);
     }
-    b.alu32(MOV, A, 0);
-    b.alu32(MOV, X, 0);
-    for word in (0..plan.scratch.len()).filter(|word| plan.scratch[*word]) {
-        b.store_zero(Size::U32, FRAME, SCRATCH + 4 * word as i16);
+    for (word, _) in (0u8..).zip(plan.scratch).filter(|(_, used)| *used) {
+        b.store_zero(Size::U32, FRAME, scratch(word));
     }
     if plan.loops {
         b.store_zero(Size::U64, FRAME, JUMPS);
     }
     if plan.tags {
-        // Arithmetic instead of a branch: the verifier then follows one path, not two.
-        b.load(Size::U32, R1, CONTEXT, SKB_VLAN_PRESENT);
-        b.alu64(AND, R1, 1);
-        b.alu64(LSH, R1, 2);
-        b.alu64(NEG, R1, 0);
-        b.store(Size::U64, FRAME, SHIFT, R1);
+        b.load(Size::U32, TAG, CONTEXT, SKB_VLAN_PRESENT);
+        b.alu64(AND, TAG, 1);
+        b.alu64(LSH, TAG, 2);
+        b.store(Size::U32, FRAME, TAKEN, TAG);
     }
     if plan.head_bytes > 0 {
         fill_head(&mut b, plan);
     }
+    b.alu32(MOV, A, 0);
+    b.alu32(MOV, X, 0);
     b
 }
 
@@ -58,54 +60,52 @@ fn count_seen(b: &mut Block, map_fd: i32) {
     b.atomic_add(R0, 0, R1);
 }
 
-/// Copies the head, with the tag in place; R1 is the shift where tags are expected.
+/// Copies the head, with the tag in place.
 fn fill_head(b: &mut Block, plan: &Plan) {
     let head_bytes = plan.head_bytes as i32;
-    b.load(Size::U32, AVAILABLE, CONTEXT, SKB_LEN);
-    let tagged = plan.tags.then(|| b.jump_if(JNE, R1, 0));
-
-    let whole = b.jump_if(JGE, AVAILABLE, head_bytes);
     zero_head(b, plan);
-    let empty = b.jump_if(JLT, AVAILABLE, 1);
-    b.alu64_reg(MOV, R4, AVAILABLE);
+    b.load(Size::U32, LENGTH, CONTEXT, SKB_LEN);
+    let tagged = plan.tags.then(|| b.jump_if(JNE, TAG, 0));
+    let short = b.jump_if(JLE, LENGTH, head_bytes);
+    b.alu64(MOV, LENGTH, head_bytes);
+    b.here(short);
+    b.alu64_reg(MOV, R4, LENGTH);
+    // The verifier refuses a length of 0. The copy fails only for an empty frame, and then
+    // nothing is available.
+    let some = b.jump_if(JGE, R4, 1);
+    b.alu64(MOV, R4, 1);
+    b.here(some);
     copy(b, plan, 0, 0);
-    let short_done = b.jump();
-
-    b.here(whole);
-    b.alu64(MOV, AVAILABLE, head_bytes);
-    b.alu64(MOV, R4, head_bytes);
-    copy(b, plan, 0, 0);
-
     if let Some(tagged) = tagged {
-        let whole_done = b.jump();
+        let done = b.jump();
         b.here(tagged);
         fill_tagged_head(b, plan);
-        b.here(whole_done);
+        b.here(done);
     }
-    b.here(empty);
-    b.here(short_done);
+    b.store(Size::U32, FRAME, AVAILABLE, LENGTH);
 }
 
 fn fill_tagged_head(b: &mut Block, plan: &Plan) {
-    b.alu64(ADD, AVAILABLE, i32::from(TAG_BYTES));
-    let sound = b.jump_if(JGE, AVAILABLE, TAGGED_BYTES_MIN);
+    b.alu64(ADD, LENGTH, i32::from(TAG_BYTES));
+    let sound = b.jump_if(JGE, LENGTH, TAGGED_BYTES_MIN);
     b.reject();
     b.here(sound);
-    zero_head(b, plan);
     b.alu64(MOV, R4, i32::from(TAG_OFFSET));
     copy(b, plan, 0, 0);
+    b.reject_unless_zero();
     // The TPID is kept as it was on the wire, the TCI in the host's order.
     b.load(Size::U32, R1, CONTEXT, SKB_VLAN_PROTO);
     b.store(Size::U16, FRAME, plan.head() + TAG_OFFSET, R1);
     b.load(Size::U32, R1, CONTEXT, SKB_VLAN_TCI);
     b.big_endian(R1, 16);
     b.store(Size::U16, FRAME, plan.head() + TAG_OFFSET + 2, R1);
-    let short = b.jump_if(JLE, AVAILABLE, plan.head_bytes as i32);
-    b.alu64(MOV, AVAILABLE, plan.head_bytes as i32);
+    let short = b.jump_if(JLE, LENGTH, plan.head_bytes as i32);
+    b.alu64(MOV, LENGTH, plan.head_bytes as i32);
     b.here(short);
-    b.alu64_reg(MOV, R4, AVAILABLE);
+    b.alu64_reg(MOV, R4, LENGTH);
     b.alu64(SUB, R4, i32::from(TAG_OFFSET + TAG_BYTES));
     copy(b, plan, TAG_OFFSET, TAG_OFFSET + TAG_BYTES);
+    b.reject_unless_zero();
 }
 
 /// The verifier wants memory that is filled up to a variable length to be initialised.
@@ -123,5 +123,4 @@ fn copy(b: &mut Block, plan: &Plan, from: i16, to: i16) {
     b.alu64_reg(MOV, R3, FRAME);
     b.alu64(ADD, R3, i32::from(plan.head() + to));
     b.call(SKB_LOAD_BYTES);
-    b.reject_unless_zero();
 }
