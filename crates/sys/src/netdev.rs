@@ -9,7 +9,7 @@ mod links;
 mod similar;
 
 pub use ethtool::{HardwareStamps, Offloads, Queues, StampCapability};
-pub use ethtool::{driver, offloads, queues, stamp_capability};
+pub use ethtool::{driver, is_up_by, offloads, queues, stamp_capability};
 pub use similar::similar_names;
 
 pub(crate) use ethtool::offloads_by;
@@ -106,5 +106,9 @@ mod tests {
         let refusal = HardwareStamps::enable("lo").err().unwrap().to_string();
         assert!(refusal.contains("lo"), "{refusal}");
         assert!(queues("lo").is_err() || queues("lo").unwrap().rx >= 1);
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert_eq!(is_up_by(&socket, "lo").unwrap(), Some(true));
+        assert_eq!(is_up_by(&socket, "rsafp-none").unwrap(), None);
+        assert!(is_up_by(std::fs::File::open("/dev/null").unwrap(), "lo").is_err());
     }
 }

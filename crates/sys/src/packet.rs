@@ -262,6 +262,15 @@ impl AsFd for PacketRing {
     }
 }
 
+/// Has a packet socket of another library receive no frames that this host sends.
+///
+/// # Errors
+/// `socket` is no packet socket.
+pub fn ignore_outgoing(socket: impl AsFd) -> Result<(), SysError> {
+    let (level, option) = (libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING);
+    socket::set_option(socket, level, option, 1u32, "PACKET_IGNORE_OUTGOING")
+}
+
 /// The classic program that returns `bytes` for every frame; 0 rejects it.
 fn return_constant(bytes: u32) -> ClassicProgram {
     let instruction = Instruction { code: RETURN_CONSTANT, jump_true: 0, jump_false: 0, k: bytes };

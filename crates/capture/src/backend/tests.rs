@@ -8,8 +8,8 @@ use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
 use ringside_sys::thread;
 use std::panic::resume_unwind;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The end that sends.
@@ -20,12 +20,18 @@ pub(crate) const RX: &str = "rsafp-rx";
 /// Longest wait for frames that must come: only a broken capture reaches it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The CPUs of this process: tests run on the last, the load on the first.
+static CPUS: OnceLock<Vec<usize>> = OnceLock::new();
+
 /// Runs `test` on a thread in a fresh namespace with a quiet veth pair, if this is root.
 pub(crate) fn on_a_wire(name: &str, test: impl FnOnce(&Wire) + Send + 'static) {
     if !ringside_testkit::need_root(name) {
         return;
     }
+    let cpus = CPUS.get_or_init(|| thread::allowed_cpus().unwrap());
     let body = move || {
+        // Frames of a sender that changes its CPU may overtake each other before the capture.
+        thread::pin_to_cpu(cpus[cpus.len() - 1]).unwrap();
         let wire = Wire::new();
         Namespace::open(&wire.namespace).unwrap().enter().unwrap();
         test(&wire);
@@ -138,7 +144,7 @@ impl Load {
         let (stopped, counter) = (stop.clone(), sent.clone());
         // A thread inherits the namespace.
         let thread = std::thread::spawn(move || {
-            thread::pin_to_cpu(thread::allowed_cpus().unwrap()[0]).unwrap();
+            thread::pin_to_cpu(CPUS.get().unwrap()[0]).unwrap();
             let sender = PacketTx::open(device(TX).ifindex, true).unwrap();
             let deadline = Instant::now() + PATIENCE;
             while !stopped.load(Ordering::Relaxed) && Instant::now() < deadline {

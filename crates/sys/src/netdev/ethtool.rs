@@ -7,6 +7,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+const SIOCGIFFLAGS: Opcode = 0x8913;
 const SIOCETHTOOL: Opcode = 0x8946;
 const SIOCSHWTSTAMP: Opcode = 0x89b0;
 const SIOCGHWTSTAMP: Opcode = 0x89b1;
@@ -69,6 +70,23 @@ pub(crate) fn offloads_by(socket: impl AsFd, name: &str) -> Result<Offloads, Sys
     let gro = ethtool(&socket, name, ETHTOOL_GGRO)?[1] != 0;
     let lro = ethtool(&socket, name, ETHTOOL_GFLAGS)?[1] & ETH_FLAG_LRO != 0;
     Ok(Offloads { gro, lro })
+}
+
+/// Whether an interface is set up, in the namespace of `socket`; `None` if there is no such
+/// interface.
+///
+/// # Errors
+/// `socket` is no socket.
+pub fn is_up_by(socket: impl AsFd, name: &str) -> Result<Option<bool>, SysError> {
+    let mut request = request(name, std::ptr::null_mut())?;
+    // SAFETY: SIOCGIFFLAGS takes a struct ifreq and writes its ifr_flags.
+    let result = unsafe { ioctl(socket, Updater::<SIOCGIFFLAGS, libc::ifreq>::new(&mut request)) };
+    match result {
+        // SAFETY: the kernel has written ifr_flags, and any bytes are valid ones.
+        Ok(()) => Ok(Some(unsafe { request.ifr_ifru.ifru_flags } & libc::IFF_UP as i16 != 0)),
+        Err(rustix::io::Errno::NODEV) => Ok(None),
+        Err(error) => Err(SysError::io(format!("asking whether interface {name} is up"), error)),
+    }
 }
 
 /// The driver's name, as `veth`.

@@ -133,7 +133,7 @@ pub(super) fn open_ring(config: &PacketConfig) -> Result<(OwnedFd, Mapping), Sys
         set(libc::PACKET_TIMESTAMP, libc::SOF_TIMESTAMPING_RAW_HARDWARE, "PACKET_TIMESTAMP")?;
     }
     if config.direction == CaptureDirection::Inbound {
-        set(libc::PACKET_IGNORE_OUTGOING, 1, "PACKET_IGNORE_OUTGOING")?;
+        super::ignore_outgoing(&socket)?;
     }
     let features = if config.receive_hash { libc::TP_FT_REQ_FILL_RXHASH } else { 0 };
     let frames_per_block = config.block_bytes / NOMINAL_FRAME_BYTES;

@@ -120,6 +120,38 @@ fn an_interface_that_is_down_is_refused_with_the_mend() {
 }
 
 #[test]
+fn without_privileges_the_error_names_the_capability() {
+    const NAME: &str = "without_privileges_the_error_names_the_capability";
+    const MARK: &str = "RINGSIDE_TEST_UNPRIVILEGED";
+    if std::env::var_os(MARK).is_some() {
+        for error in [
+            open(&AfPacketConfig::new("lo")).err().unwrap(),
+            crate::backend::pcap::open(&crate::backend::pcap::PcapConfig::new("lo")).err().unwrap(),
+        ] {
+            assert!(matches!(error, BackendError::Privilege { .. }), "{error}");
+            let text = error.to_string();
+            assert!(text.contains("CAP_NET_RAW") && text.contains("setcap"), "{text}");
+        }
+        return;
+    }
+    if !ringside_testkit::need_root(NAME) || !ringside_testkit::need_tool(NAME, "setpriv") {
+        return;
+    }
+    // This test again, as a root without capabilities.
+    let path = format!("backend::af_packet::tests::faults::{NAME}");
+    let output = std::process::Command::new("setpriv")
+        .args(["--bounding-set=-all", "--inh-caps=-all"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", &path, "--nocapture"])
+        .env(MARK, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}{errors}");
+}
+
+#[test]
 fn merging_offloads_bring_a_warning_with_the_mend() {
     on_a_wire("merging_offloads_bring_a_warning_with_the_mend", |wire| {
         ethtool_gro(wire, "on");
