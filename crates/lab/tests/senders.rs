@@ -9,7 +9,6 @@ use ringside_testkit::{need_root, need_tool};
 use ringside_transmit::{
     Error, Job, Limits, Load, PACE_DEPTH_NS, Report, SenderKind, SequenceCheck, Shape, run,
 };
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 fn ready(test: &str) -> bool {
@@ -142,10 +141,9 @@ fn what_cannot_arrive_is_refused_before_it_is_sent() {
     if !ready("what_cannot_arrive_is_refused_before_it_is_sent") {
         return;
     }
-    let stop = AtomicBool::new(false);
     let lab = Lab::up(&LabConfig { xdp_pass: false, mtu: 4000, ..config("refused") }).unwrap();
     let refused = |kind, sizes| {
-        run(&numbered(kind, &lab, sizes, 1, 1), &stop).expect_err("refused").to_string()
+        run(&numbered(kind, &lab, sizes, 1, 1), &|| false).expect_err("refused").to_string()
     };
     let error = refused(SenderKind::Live, "64");
     assert!(error.contains("no NAPI") && error.contains("rx0"), "{error}");
@@ -159,7 +157,7 @@ fn what_cannot_arrive_is_refused_before_it_is_sent() {
     assert_eq!((report.handed, report.received_by_interface), (1000, 1000));
     let replay =
         Job { load: Load::Replay([].into()), ..numbered(SenderKind::Packet, &lab, "64", 1, 1) };
-    assert!(matches!(run(&replay, &stop), Err(Error::NothingToSend)));
+    assert!(matches!(run(&replay, &|| false), Err(Error::NothingToSend)));
 }
 
 #[test]
@@ -209,7 +207,7 @@ fn a_stopped_run_is_accounted_for() {
     }
     let lab = up("stopped");
     let job = numbered(SenderKind::Live, &lab, "64", 1, 1_000_000);
-    let report = run(&job, &AtomicBool::new(true)).unwrap();
+    let report = run(&job, &|| true).unwrap();
     assert!(report.stopped);
     assert_eq!((report.offered, report.received_by_interface), (0, 0));
 }

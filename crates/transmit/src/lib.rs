@@ -34,4 +34,5 @@ pub use run::{Job, Limits, Load, SENDERS_MAX, SenderKind, run};
 pub use sequence::{SequenceCheck, SequenceReport};
 pub use shape::{FLOWS_MAX, MAGIC, STAMPED_BYTES_MIN, Shape, Stamp};
 pub use sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Sizes};
+pub use ringside_ebpf::LIVE_FRAME_BYTES_MAX;
 pub use wire::{End, Wire};

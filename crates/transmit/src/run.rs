@@ -9,7 +9,6 @@ use ringside_core::OwnedFrame;
 use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
 use serde::Serialize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Sending threads of one run; each is a stream of numbers of its own.
@@ -105,12 +104,12 @@ pub(crate) trait FrameSender {
     fn refused(&self) -> u64;
 }
 
-/// Does `job`, until its limit or until `stop` becomes true.
+/// Does `job`, until its limit or until `stop` says so (it is asked every few milliseconds).
 ///
 /// # Errors
 /// The job is refused (sizes, MTU, a far end without NAPI, a missing interface), or the system
 /// refused. After [`Error::NotSettled`] the counts cannot be trusted.
-pub fn run(job: &Job, stop: &AtomicBool) -> Result<Report, Error> {
+pub fn run(job: &Job, stop: &(dyn Fn() -> bool + Sync)) -> Result<Report, Error> {
     let (load, unsendable) = sendable(&job.load)?;
     let job = Job { load, ..job.clone() };
     check(&job)?;
@@ -197,7 +196,7 @@ fn send_on_this_thread(
     index: usize,
     threads: usize,
     cpu: Option<usize>,
-    stop: &AtomicBool,
+    stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Sent, Error> {
     job.wire.sender.enter()?;
     if let Some(cpu) = cpu {
@@ -226,7 +225,7 @@ fn send_until(
     quota: u64,
     rate_per_sec: Option<u64>,
     duration: Option<Duration>,
-    stop: &AtomicBool,
+    stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Sent, Error> {
     let start = Instant::now();
     let mut pacer = rate_per_sec.map(|rate| Pacer::new(rate, 0));
@@ -236,7 +235,7 @@ fn send_until(
         if duration.is_some_and(|duration| now >= duration) {
             break;
         }
-        if stop.load(Ordering::Relaxed) {
+        if stop() {
             sent.stopped = true;
             break;
         }

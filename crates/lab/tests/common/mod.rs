@@ -6,7 +6,6 @@ use ringside_transmit::{Job, Limits, Load, Report, SenderKind, Shape, run};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// A configuration whose name no other test and no user has.
@@ -34,7 +33,7 @@ pub fn numbered(sender: SenderKind, lab: &Lab, sizes: &str, flows: u32, count: u
 }
 
 pub fn send(job: &Job) -> Report {
-    run(job, &AtomicBool::new(false)).expect("a run")
+    run(job, &|| false).expect("a run")
 }
 
 /// Frames that the receiving end got, as tcpdump sees them.
