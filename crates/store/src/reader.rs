@@ -282,7 +282,8 @@ impl FileSource {
         }
         let result = self.input.read_towards(bytes);
         let more = result.map_err(|source| {
-            self.condition = Condition::Skipped { reason: source.to_string() };
+            let reason = format!("cannot be read: {source}");
+            self.condition = Condition::Damaged { offset: self.record_offset, reason };
             SourceError::Io { context: format!("cannot read {}", self.path.display()), source }
         })?;
         if !more {
@@ -315,7 +316,8 @@ impl FileSource {
 
     /// The frames from `index` on that the last fill found; there must be one.
     pub(crate) fn batch_from(&self, index: usize) -> Batch<'_> {
-        Batch::new(self.input.memory(), &self.slots[index..], None)
+        let batch = Batch::new(self.input.memory(), &self.slots[index..], None);
+        batch.with_interfaces(self.interfaces())
     }
 }
 

@@ -68,5 +68,5 @@ fn a_second_implementation_reads_every_valid_capture_as_we_do() {
         assert_eq!(ours, theirs, "{}", path.display());
     }
     eprintln!("pcap-file refuses {} of {}: {refused:?}", refused.len(), files.len());
-    assert!(refused.len() * 10 <= files.len(), "most captures are compared");
+    assert!(refused.len() <= 10, "it refuses only what contradicts itself or is no standard pcap");
 }

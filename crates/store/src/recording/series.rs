@@ -32,8 +32,8 @@ pub struct SeriesWriter {
 }
 
 impl SeriesWriter {
-    /// Creates the file, which must not exist, and writes its header page.
-    /// `header.blocks_complete` must be 0.
+    /// Creates the file, which must not exist, and writes its header page, which counts no block
+    /// yet whatever `header` says.
     ///
     /// # Errors
     /// The file exists or cannot be created, or the interfaces do not fit the header. A file that
@@ -48,6 +48,7 @@ impl SeriesWriter {
             let reason = format!("no ring block has {} bytes", header.block_bytes);
             return Err(StoreError::Misplaced { path: path.to_owned(), reason });
         }
+        let header = FileHeader { blocks_complete: 0, ..header.clone() };
         let (page, count_at) = header.encode(interfaces)?;
         let context = |what: &str| format!("cannot {what} {}", path.display());
         let mut options = OpenOptions::new();
@@ -68,7 +69,7 @@ impl SeriesWriter {
             header_bytes: page.len() as u64,
             block_bytes: header.block_bytes as u64,
             count_at,
-            blocks: header.blocks_complete,
+            blocks: 0,
             block_filled: 0,
             failed: false,
         })

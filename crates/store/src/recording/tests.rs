@@ -73,12 +73,15 @@ fn the_header_is_whole_pages_for_any_number_of_interfaces() {
 
 #[test]
 fn every_remainder_of_the_last_page_is_padded_or_a_page_is_added() {
-    for extra in 0..200 {
+    let mut sizes = std::collections::BTreeSet::new();
+    for extra in 0..400 {
         let mut interfaces = interfaces(38);
         interfaces[0].description = "d".repeat(extra * 4 + 1);
         let (page, _) = header().encode(&interfaces).unwrap();
         assert_eq!(crate::block::whole_bytes(&page), page.len(), "extra {extra}");
+        sizes.insert(page.len());
     }
+    assert_eq!(sizes.into_iter().collect::<Vec<_>>(), [4096, 8192], "the edge was crossed");
 }
 
 #[test]

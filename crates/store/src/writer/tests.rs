@@ -1,5 +1,5 @@
 use super::*;
-use crate::block::frame_count;
+use crate::block::{frame_count, whole_bytes};
 use ringside_core::{FrameMeta, LaneCounters, LinkType, Timestamp};
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -66,8 +66,14 @@ fn a_full_disk_leaves_an_exact_count_of_whole_frames() {
             assert!(error.is_disk_full() && !error.is_pipe_closed(), "{error}");
             let valid = &disk.bytes.lock().unwrap()[..writer.bytes_written() as usize];
             let whole = match format {
-                Format::Pcapng => frame_count(valid),
-                Format::Pcap => (valid.len().saturating_sub(24) / 116) as u64,
+                Format::Pcapng => {
+                    assert_eq!(whole_bytes(valid), valid.len());
+                    frame_count(valid)
+                }
+                Format::Pcap => {
+                    assert!(valid.is_empty() || valid.len() % 116 == 24);
+                    (valid.len().saturating_sub(24) / 116) as u64
+                }
             };
             assert_eq!(writer.frames_written(), whole, "room {room}");
             assert!(room - valid.len() < 132, "no whole record is given up");
