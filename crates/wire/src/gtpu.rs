@@ -62,7 +62,7 @@ impl<'a> GtpU<'a> {
     }
 
     /// Extension headers: type and content of each.
-    pub fn extensions(&self) -> impl Iterator<Item = (u8, &'a [u8])> + 'a {
+    pub fn extensions(&self) -> impl Iterator<Item = (u8, &'a [u8])> + use<'a> {
         let mut kind = self.optional.get(3).copied().unwrap_or(0);
         let mut rest = self.optional.get(4..).unwrap_or(&[]);
         if self.header[0] & 4 == 0 {

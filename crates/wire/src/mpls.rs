@@ -67,7 +67,7 @@ impl<'a> Mpls<'a> {
     }
 
     /// The labels, top first.
-    pub fn labels(&self) -> impl ExactSizeIterator<Item = Label> + 'a {
+    pub fn labels(&self) -> impl ExactSizeIterator<Item = Label> + use<'a> {
         self.entries.iter().map(|&[a, b, c, d]| Label(be32(a, b, c, d)))
     }
 

@@ -46,7 +46,7 @@ pub struct SackBlocks<'a>(&'a [[u8; 8]]);
 
 impl<'a> SackBlocks<'a> {
     /// Left and right edge of each block.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (u32, u32)> + 'a {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (u32, u32)> + use<'a> {
         self.0.iter().map(|&[a, b, c, d, e, f, g, h]| (be32(a, b, c, d), be32(e, f, g, h)))
     }
 }

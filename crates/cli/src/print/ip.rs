@@ -1,0 +1,181 @@
+//! IPv4, IPv6 and its extension headers.
+
+use super::{Line, put};
+use ringside_wire::{
+    IpProtocol, Ipv4, Ipv6, Ipv6Extension, Ipv6Fragment, Layer, LayerKind, Level, Stop, Verdict,
+    verify_network,
+};
+use std::fmt::Write;
+use std::net::IpAddr;
+
+/// Where the packet of an IP header ends by its length, whether captured or not.
+pub(super) fn packet_end(bytes: &[u8], layer: Layer) -> Option<usize> {
+    let here = bytes.get(layer.start()..)?;
+    match layer.kind {
+        LayerKind::Ipv4 => Some(layer.end() + Ipv4::new(here).ok()?.payload_length()?),
+        LayerKind::Ipv6 => Some(layer.end() + Ipv6::new(here).ok()?.payload_length()?),
+        _ => None,
+    }
+}
+
+/// Source and destination of an IP header.
+pub(super) fn addresses(bytes: &[u8], layer: Layer) -> Option<(IpAddr, IpAddr)> {
+    let here = bytes.get(layer.start()..)?;
+    match layer.kind {
+        LayerKind::Ipv4 => {
+            Ipv4::new(here).ok().map(|ip| (ip.source().into(), ip.destination().into()))
+        }
+        LayerKind::Ipv6 => {
+            Ipv6::new(here).ok().map(|ip| (ip.source().into(), ip.destination().into()))
+        }
+        _ => None,
+    }
+}
+
+impl Line<'_> {
+    /// True if the next header prints the addresses beside its ports.
+    fn ports_follow(&self, index: usize) -> bool {
+        use LayerKind::{Sctp, Tcp, Udp};
+        self.after(index).is_some_and(|layer| matches!(layer.kind, Tcp | Udp | Sctp))
+    }
+
+    pub(super) fn ipv4(&mut self, index: usize, here: &[u8]) {
+        let Ok(ip) = Ipv4::new(here) else { return };
+        if !self.options.link_header {
+            self.out.push_str("IP ");
+        }
+        if self.options.verbosity > 0 {
+            self.ipv4_fields(index, &ip);
+        }
+        let is_later = ip.fragment_offset_bytes() > 0;
+        if is_later || !self.ports_follow(index) {
+            put!(self, "{} > {}:", ip.source(), ip.destination());
+            if is_later {
+                put!(self, " ip-proto-{}", ip.protocol());
+            } else if !self.ends_here(index) {
+                self.out.push(' ');
+            }
+        }
+    }
+
+    /// True if no header follows, and something is to be said about that.
+    fn ends_here(&self, index: usize) -> bool {
+        self.after(index).is_none() && self.layers.stop() != Stop::Complete
+    }
+
+    fn ipv4_fields(&mut self, index: usize, ip: &Ipv4<'_>) {
+        put!(self, "(tos 0x{:x}", ip.tos());
+        self.out.push_str(["", ",ECT(1)", ",ECT(0)", ",CE"][usize::from(ip.tos() & 3)]);
+        let flags =
+            [(ip.more_fragments(), "+"), (ip.dont_fragment(), "DF"), (ip.reserved_flag(), "rsvd")];
+        let mut set: Vec<&str> = flags.iter().filter(|f| f.0).map(|f| f.1).collect();
+        if set.is_empty() {
+            set.push("none");
+        }
+        let (ttl, id, offset) = (ip.ttl(), ip.id(), ip.fragment_offset_bytes());
+        let (flags, protocol) = (set.join(", "), ip.protocol());
+        if ttl > 0 {
+            put!(self, ", ttl {ttl}");
+        }
+        put!(self, ", id {id}, offset {offset}, flags [{flags}]");
+        put!(
+            self,
+            ", proto {} ({protocol}), length {}",
+            protocol_name(protocol),
+            ip.total_length()
+        );
+        if !ip.options().is_empty() {
+            put!(self, ", options ({} bytes)", ip.options().len());
+        }
+        let is_outer = self.before(index).is_none_or(|layer| !layer.kind.is_tunnel());
+        if let (true, Verdict::Wrong { found, expected }) =
+            (is_outer, verify_network(self.frame.bytes, self.layers, Level::Outer))
+        {
+            put!(self, ", bad cksum {found:x} (->{expected:x})!");
+        }
+        self.out.push_str(")\n    ");
+    }
+
+    pub(super) fn ipv6(&mut self, index: usize, here: &[u8]) {
+        let Ok(ip) = Ipv6::new(here) else { return };
+        if !self.options.link_header {
+            self.out.push_str("IP6 ");
+        }
+        if self.options.verbosity > 0 {
+            self.out.push('(');
+            if ip.traffic_class() != 0 {
+                put!(self, "class 0x{:02x}, ", ip.traffic_class());
+            }
+            if ip.flow_label() != 0 {
+                put!(self, "flowlabel 0x{:05x}, ", ip.flow_label());
+            }
+            let (next, hops) = (ip.next_header(), ip.hop_limit());
+            let (name, length) = (protocol_name(next), ip.payload_length_field());
+            put!(self, "hlim {hops}, next-header {name} ({next}) payload length: {length}) ");
+        }
+        if !self.ports_follow(index) {
+            put!(self, "{} > {}:", ip.source(), ip.destination());
+            if !self.ends_here(index) {
+                self.out.push(' ');
+            }
+        }
+    }
+
+    pub(super) fn extension(&mut self, kind: LayerKind, here: &[u8]) {
+        let Ok(extension) = Ipv6Extension::new(here, kind) else { return };
+        match kind {
+            LayerKind::HopByHop => self.out.push_str("HBH "),
+            LayerKind::DestinationOptions => self.out.push_str("DSTOPT "),
+            LayerKind::Auth => {
+                if let Some((index, sequence)) = extension.auth() {
+                    put!(self, "AH(spi=0x{index:08x},seq=0x{sequence:x}): ");
+                }
+            }
+            _ => {
+                if let Some((kind, left)) = extension.routing() {
+                    let units = extension.header_bytes() / 8 - 1;
+                    put!(self, "RT6 (len={units}, type={kind}, segleft={left}) ");
+                }
+            }
+        }
+    }
+
+    pub(super) fn ipv6_fragment(&mut self, index: usize, here: &[u8]) {
+        let Ok(fragment) = Ipv6Fragment::new(here) else { return };
+        let bytes = self.bytes_after(index);
+        let offset = fragment.fragment_offset_bytes();
+        put!(self, "frag (");
+        if self.options.verbosity > 0 {
+            put!(self, "0x{:08x}:", fragment.id());
+        }
+        put!(self, "{offset}|{bytes})");
+        if offset == 0 {
+            self.out.push(' ');
+        }
+    }
+}
+
+fn protocol_name(protocol: IpProtocol) -> &'static str {
+    match protocol {
+        IpProtocol::HOP_BY_HOP => "Options",
+        IpProtocol::ICMP => "ICMP",
+        IpProtocol::IGMP => "IGMP",
+        IpProtocol::IPV4 => "IPIP",
+        IpProtocol::TCP => "TCP",
+        IpProtocol::UDP => "UDP",
+        IpProtocol::IPV6 => "IPv6",
+        IpProtocol::ROUTING => "Routing",
+        IpProtocol::FRAGMENT => "Fragment",
+        IpProtocol::GRE => "GRE",
+        IpProtocol(50) => "ESP",
+        IpProtocol::AUTH => "AH",
+        IpProtocol::ICMPV6 => "ICMPv6",
+        IpProtocol::NO_NEXT => "No-next",
+        IpProtocol::DESTINATION_OPTIONS => "Destination",
+        IpProtocol(89) => "OSPF",
+        IpProtocol(103) => "PIM",
+        IpProtocol(112) => "VRRP",
+        IpProtocol::SCTP => "SCTP",
+        _ => "unknown",
+    }
+}

@@ -1,0 +1,221 @@
+//! TCP, with sequence numbers relative to the start of their conversation.
+
+use super::{Line, ip, put};
+use ringside_wire::{Level, Tcp, TcpOption, Verdict, tcp_options::SackBlocks, verify_transport};
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::net::IpAddr;
+
+/// Conversations whose start is remembered: some 6 MB. Beyond, new ones are shown with absolute
+/// numbers, as each first packet is.
+const CONVERSATIONS_MAX: usize = 65_536;
+
+/// Both ends, the one with the lower port first.
+type Ends = (u16, u16, IpAddr, IpAddr);
+
+/// Where the numbers of conversations began, by their ends.
+#[derive(Debug, Default)]
+pub(super) struct Conversations(HashMap<Ends, Start>);
+
+/// First numbers, by tcpdump's convention: those of the end with the lower port, and of the other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Start {
+    low: u32,
+    high: u32,
+}
+
+/// What is taken off the numbers of one segment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bases {
+    sequence: u32,
+    acknowledgment: u32,
+    /// For selective acknowledgments, which tcpdump shows relative also in the first segment.
+    sack: u32,
+}
+
+impl Conversations {
+    fn bases(&mut self, source: IpAddr, destination: IpAddr, tcp: &Tcp<'_>) -> Bases {
+        let (from, to) = (tcp.source().0, tcp.destination().0);
+        if !tcp.has(Tcp::ACK) {
+            return Bases::default();
+        }
+        let reverse = (from, source) > (to, destination);
+        let ends = match reverse {
+            true => (to, from, destination, source),
+            false => (from, to, source, destination),
+        };
+        let known = self.0.get(&ends).copied();
+        if let (Some(start), false) = (known, tcp.has(Tcp::SYN)) {
+            let (own, other) =
+                if reverse { (start.high, start.low) } else { (start.low, start.high) };
+            return Bases { sequence: own, acknowledgment: other, sack: other };
+        }
+        let (own, other) = (tcp.sequence(), tcp.acknowledgment().wrapping_sub(1));
+        let (low, high) = if reverse { (other, own) } else { (own, other) };
+        if known.is_some() || self.0.len() < CONVERSATIONS_MAX {
+            self.0.insert(ends, Start { low, high });
+            return Bases { sack: other, ..Bases::default() };
+        }
+        Bases::default()
+    }
+}
+
+impl Line<'_> {
+    pub(super) fn tcp(&mut self, index: usize, here: &[u8]) {
+        let Ok(tcp) = Tcp::new(here) else { return };
+        let network = self.ends(index, tcp.source().0, tcp.destination().0);
+        put!(self, "Flags [{}]", flags(tcp.flags()));
+        let bases = network.map_or(Bases::default(), |(source, destination)| {
+            self.conversations.bases(source, destination, &tcp)
+        });
+        self.checksum(index);
+        let length = self.bytes_from(index).saturating_sub(tcp.header_bytes());
+        let shows_sequence = self.options.verbosity > 1
+            || length > 0
+            || tcp.flags() & (Tcp::SYN | Tcp::FIN | Tcp::RST) != 0;
+        if shows_sequence {
+            let sequence = tcp.sequence().wrapping_sub(bases.sequence);
+            put!(self, ", seq {sequence}");
+            if length > 0 {
+                put!(self, ":{}", sequence.wrapping_add(length as u32));
+            }
+        }
+        if tcp.has(Tcp::ACK) {
+            put!(self, ", ack {}", tcp.acknowledgment().wrapping_sub(bases.acknowledgment));
+        }
+        put!(self, ", win {}", tcp.window());
+        if tcp.has(Tcp::URG) {
+            put!(self, ", urg {}", tcp.urgent());
+        }
+        if !tcp.option_bytes().is_empty() {
+            self.out.push_str(", options [");
+            for (number, option) in tcp.options().enumerate() {
+                if number > 0 {
+                    self.out.push(',');
+                }
+                self.tcp_option(option, bases);
+            }
+            self.out.push(']');
+        }
+        put!(self, ", length {length}");
+    }
+
+    fn tcp_option(&mut self, option: TcpOption<'_>, bases: Bases) {
+        match option {
+            TcpOption::End => self.out.push_str("eol"),
+            TcpOption::Nop => self.out.push_str("nop"),
+            TcpOption::MaxSegmentSize(size) => {
+                put!(self, "mss {size}");
+            }
+            TcpOption::WindowScale(shift) => {
+                put!(self, "wscale {shift}");
+            }
+            TcpOption::SackPermitted => self.out.push_str("sackOK"),
+            TcpOption::Sack(blocks) => self.sack(blocks, bases),
+            TcpOption::Timestamps { value, echo } => {
+                put!(self, "TS val {value} ecr {echo}");
+            }
+            TcpOption::Other { kind, data } => {
+                match option_name(kind) {
+                    "unknown" => {
+                        put!(self, "unknown-{kind} 0x");
+                    }
+                    name => {
+                        put!(self, "{name} 0x");
+                    }
+                }
+                for byte in data {
+                    put!(self, "{byte:02x}");
+                }
+            }
+            TcpOption::Damaged { kind, .. } => {
+                put!(self, "{} [bad opt]", option_name(kind));
+            }
+        }
+    }
+
+    fn sack(&mut self, blocks: SackBlocks<'_>, bases: Bases) {
+        put!(self, "sack {} ", blocks.iter().len());
+        for (left, right) in blocks.iter() {
+            let (left, right) = (left.wrapping_sub(bases.sack), right.wrapping_sub(bases.sack));
+            put!(self, "{{{left}:{right}}}");
+        }
+    }
+
+    /// Prints both ends: with addresses where the ports follow the IP header directly, else (an
+    /// extension header between) without, since they stand there already. Returns the addresses.
+    pub(super) fn ends(&mut self, index: usize, from: u16, to: u16) -> Option<(IpAddr, IpAddr)> {
+        let before = self.layers.as_slice().get(..index).unwrap_or(&[]);
+        let network = before.iter().rev().copied().find(|layer| layer.kind.is_network())?;
+        let (source, destination) = ip::addresses(self.frame.bytes, network)?;
+        if self.before(index) == Some(network) {
+            put!(self, "{source}.{from} > {destination}.{to}: ");
+        } else {
+            put!(self, "{from} > {to}: ");
+        }
+        Some((source, destination))
+    }
+
+    /// The verdict on the checksum of the transport header at `index`, from -v on.
+    fn checksum(&mut self, index: usize) {
+        let Some(verdict) = self.verdict(index) else { return };
+        let here = self.layers.as_slice().get(index).map_or(0, |layer| layer.start());
+        let view = self.frame.bytes.get(here..).map(Tcp::new);
+        let Some(Ok(tcp)) = view else { return };
+        match verdict {
+            Verdict::Correct => {
+                put!(self, ", cksum 0x{:04x} (correct)", tcp.checksum());
+            }
+            Verdict::Wrong { found, expected } => {
+                put!(self, ", cksum 0x{found:04x} (incorrect -> 0x{expected:04x})");
+            }
+            Verdict::Absent | Verdict::Unknown => {}
+        }
+    }
+
+    /// What is known about the checksum of a transport header, from -v on; only for the outer and
+    /// the innermost one.
+    pub(super) fn verdict(&self, index: usize) -> Option<Verdict> {
+        if self.options.verbosity == 0 {
+            return None;
+        }
+        let layer = self.layers.as_slice().get(index).copied();
+        let is_at = |level| layer.is_some() && self.layers.transport(level) == layer;
+        let level = [Level::Outer, Level::Inner].into_iter().find(|level| is_at(*level))?;
+        Some(verify_transport(self.frame.bytes, self.layers, level))
+    }
+}
+
+/// Letters of the flags, in tcpdump's order.
+pub(super) fn flags(flags: u16) -> String {
+    const LETTERS: [(u16, char); 9] = [
+        (Tcp::FIN, 'F'),
+        (Tcp::SYN, 'S'),
+        (Tcp::RST, 'R'),
+        (Tcp::PSH, 'P'),
+        (Tcp::ACK, '.'),
+        (Tcp::URG, 'U'),
+        (Tcp::ECE, 'E'),
+        (Tcp::CWR, 'W'),
+        (Tcp::AE, 'e'),
+    ];
+    let set: String = LETTERS.iter().filter(|(mask, _)| flags & mask != 0).map(|l| l.1).collect();
+    if set.is_empty() { "none".into() } else { set }
+}
+
+fn option_name(kind: u8) -> &'static str {
+    match kind {
+        2 => "mss",
+        3 => "wscale",
+        4 => "sackOK",
+        5 => "sack",
+        8 => "TS",
+        19 => "md5",
+        28 => "uto",
+        29 => "tcp-ao",
+        30 => "mptcp",
+        34 => "tfo",
+        253 | 254 => "exp",
+        _ => "unknown",
+    }
+}
