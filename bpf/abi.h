@@ -14,9 +14,8 @@
 /* Entries of the table of frame sizes: enough for a uniform spread over every Ethernet size. */
 #define GENERATE_SIZES_MAX 1024
 
-/* What one generator sends; read-only for the program. */
+/* What a generator sends; read-only for the program. */
 struct generate_config {
-	__u64 stream;       /* added to every sequence number: the sender's number, bits 48 to 63 */
 	__u32 ifindex;      /* interface to redirect to */
 	__u32 flow_count;   /* at least 1 */
 	__u32 size_count;   /* used entries of sizes, at least 1 */
@@ -28,15 +27,16 @@ struct generate_config {
 	__u64 header[GENERATE_HEADER_BYTES / 8]; /* first bytes of every frame, as they lie */
 	__u16 sizes[GENERATE_SIZES_MAX];         /* frame sizes in bytes, each 14 or more */
 };
-_Static_assert(sizeof(struct generate_config) == 2152, "generate_config: keep abi.rs in step");
+_Static_assert(sizeof(struct generate_config) == 2144, "generate_config: keep abi.rs in step");
 
-/* Where one generator is; written by the program, read by user space. */
+/* Where one CPU's stream is; written by the program, read by user space. */
 struct generate_state {
+	__u64 stream;        /* added to every sequence number: the sender's number, bits 48 to 63 */
 	__u64 next_sequence; /* frames that were made, without the stream */
 	__u64 refused;       /* frames that could not be shaped: always 0, else a bug */
 	__u32 next_flow;
 	__u32 reserved;
 };
-_Static_assert(sizeof(struct generate_state) == 24, "generate_state: keep abi.rs in step");
+_Static_assert(sizeof(struct generate_state) == 32, "generate_state: keep abi.rs in step");
 
 #endif

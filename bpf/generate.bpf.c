@@ -7,11 +7,22 @@
  * The kernel recycles the pages of live frames, and a receiver may have rewritten what it got, so
  * every header byte is written every time. The pattern behind the header comes with the input
  * frame, which is as long as the longest size (64 bytes at least) and is cut to size here.
+ *
+ * Each sending thread keeps to one CPU and so has a state of its own. While it sends, the program
+ * is anchored on the interface by generic XDP, where it passes whatever is received: a test run of
+ * more than one frame enters the program into the kernel's XDP dispatcher and takes it out again,
+ * and each change waits for an RCU grace period (milliseconds), unless it is in there already.
  */
 #include "abi.h"
 
 const volatile struct generate_config config = {};
-struct generate_state state = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct generate_state);
+} states SEC(".maps");
 
 enum offset {
 	IP_LENGTH = 16,
@@ -48,16 +59,26 @@ int generate(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data;
 	void *data_end = (void *)(long)ctx->data_end;
-	__u64 sequence = state.next_sequence;
-	__u32 flow = state.next_flow;
-	__u32 size = size_of_frame(sequence);
-	__u32 claimed = size < HEADERS_BYTES ? HEADERS_BYTES : size;
-	__u32 source = config.address_base + flow;
-	__u16 ip_length = claimed - ETHERNET_BYTES;
+	struct generate_state *state;
+	__u32 key = 0, flow, size, source;
+	__u16 ip_length;
+	__u64 sequence;
 	int i;
 
+	/* A frame that the interface received: the program is only anchored there. */
+	if (ctx->ingress_ifindex == config.ifindex)
+		return XDP_PASS;
+	state = bpf_map_lookup_elem(&states, &key);
+	if (!state)
+		return XDP_ABORTED;
+	sequence = state->next_sequence;
+	flow = state->next_flow;
+	size = size_of_frame(sequence);
+	source = config.address_base + flow;
+	ip_length = (size < HEADERS_BYTES ? HEADERS_BYTES : size) - ETHERNET_BYTES;
+
 	if (data + GENERATE_HEADER_BYTES > data_end) {
-		state.refused++;
+		state->refused++;
 		return XDP_ABORTED;
 	}
 #pragma unroll
@@ -70,15 +91,15 @@ int generate(struct xdp_md *ctx)
 	*(__u32 *)(data + IP_SOURCE) = to_be32(source);
 	*(__u16 *)(data + UDP_SOURCE) = to_be16((__u16)(config.port_base + flow % config.port_count));
 	*(__u16 *)(data + UDP_LENGTH) = to_be16((__u16)(ip_length - IPV4_BYTES));
-	*(__u64 *)(data + SEQUENCE) = to_be64(config.stream + sequence);
+	*(__u64 *)(data + SEQUENCE) = to_be64(state->stream + sequence);
 	*(__u32 *)(data + FLOW) = to_be32(flow);
 
 	if (bpf_xdp_adjust_tail(ctx, (int)(size - config.input_bytes))) {
-		state.refused++;
+		state->refused++;
 		return XDP_ABORTED;
 	}
-	state.next_sequence = sequence + 1;
-	state.next_flow = flow + 1 >= config.flow_count ? 0 : flow + 1;
+	state->next_sequence = sequence + 1;
+	state->next_flow = flow + 1 >= config.flow_count ? 0 : flow + 1;
 	return bpf_redirect(config.ifindex, 0);
 }
 

@@ -27,7 +27,13 @@ struct xdp_md {
 	__u32 egress_ifindex;
 };
 
+/* A map's definition, as libbpf reads it from BTF. */
+#define __uint(name, value) int(*name)[value]
+#define __type(name, value) typeof(value) *name
+enum bpf_map_type { BPF_MAP_TYPE_PERCPU_ARRAY = 6 };
+
 /* Helpers are called by number. */
+static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
 static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
 

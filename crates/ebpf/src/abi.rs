@@ -7,12 +7,10 @@ pub const GENERATE_HEADER_BYTES: usize = 64;
 /// Entries of the table of frame sizes.
 pub const GENERATE_SIZES_MAX: usize = 1024;
 
-/// `struct generate_config`: what one generator sends.
+/// `struct generate_config`: what a generator sends.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct GenerateConfig {
-    /// Added to every sequence number: the sender's number in bits 48 to 63.
-    pub stream: u64,
     /// Interface that the frames are redirected to, in the namespace of the calling thread.
     pub ifindex: u32,
     /// Flows, at least 1.
@@ -35,7 +33,7 @@ pub struct GenerateConfig {
     pub sizes: [u16; GENERATE_SIZES_MAX],
 }
 
-const GENERATE_CONFIG_BYTES: usize = 2152;
+const GENERATE_CONFIG_BYTES: usize = 2144;
 const _: () = assert!(size_of::<GenerateConfig>() == GENERATE_CONFIG_BYTES);
 
 impl GenerateConfig {
@@ -52,7 +50,6 @@ impl GenerateConfig {
             self.input_bytes,
         ];
         let mut bytes = Vec::with_capacity(GENERATE_CONFIG_BYTES);
-        bytes.extend_from_slice(&self.stream.to_ne_bytes());
         bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
         bytes.extend_from_slice(&self.header);
         bytes.extend(self.sizes.iter().flat_map(|size| size.to_ne_bytes()));
@@ -61,10 +58,12 @@ impl GenerateConfig {
     }
 }
 
-/// `struct generate_state`: where one generator is.
+/// `struct generate_state`: where one CPU's stream is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct GenerateState {
+    /// Added to every sequence number: the sender's number in bits 48 to 63.
+    pub stream: u64,
     /// Frames that were made.
     pub next_sequence: u64,
     /// Frames that could not be shaped; anything but 0 is a bug.
@@ -75,16 +74,30 @@ pub struct GenerateState {
     pub reserved: u32,
 }
 
-const _: () = assert!(size_of::<GenerateState>() == 24);
+const GENERATE_STATE_BYTES: usize = 32;
+const _: () = assert!(size_of::<GenerateState>() == GENERATE_STATE_BYTES);
 
 impl GenerateState {
+    /// The bytes as the C program reads them.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(GENERATE_STATE_BYTES);
+        for word in [self.stream, self.next_sequence, self.refused] {
+            bytes.extend_from_slice(&word.to_ne_bytes());
+        }
+        bytes.extend_from_slice(&self.next_flow.to_ne_bytes());
+        bytes.extend_from_slice(&self.reserved.to_ne_bytes());
+        bytes
+    }
+
     /// Reads the bytes that the C program wrote; `None` if they are too few.
     pub fn from_bytes(bytes: &[u8]) -> Option<GenerateState> {
-        let (next_sequence, rest) = bytes.split_first_chunk::<8>()?;
+        let (stream, rest) = bytes.split_first_chunk::<8>()?;
+        let (next_sequence, rest) = rest.split_first_chunk::<8>()?;
         let (refused, rest) = rest.split_first_chunk::<8>()?;
         let (next_flow, rest) = rest.split_first_chunk::<4>()?;
         let (reserved, _) = rest.split_first_chunk::<4>()?;
         Some(GenerateState {
+            stream: u64::from_ne_bytes(*stream),
             next_sequence: u64::from_ne_bytes(*next_sequence),
             refused: u64::from_ne_bytes(*refused),
             next_flow: u32::from_ne_bytes(*next_flow),

@@ -3,12 +3,13 @@
 use crate::abi::{GENERATE_HEADER_BYTES, GENERATE_SIZES_MAX, GenerateConfig, GenerateState};
 use crate::load::{Embedded, Loaded, embedded};
 use crate::{Error, TestRun};
-use libbpf_rs::{ErrorKind, ProgramInput};
+use libbpf_rs::query::ProgInfoIter;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Xdp, XdpFlags};
+use ringside_sys::live::run_live_frames;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Mutex;
 
 static GENERATE: Embedded = embedded!("generate");
-
-/// BPF_F_TEST_XDP_LIVE_FRAMES of linux/bpf.h, Linux 5.18.
-const LIVE_FRAMES: u32 = 1 << 1;
 
 /// Shortest live frame: an Ethernet header (the kernel refuses less).
 pub const LIVE_FRAME_BYTES_MIN: usize = 14;
@@ -26,72 +27,147 @@ pub enum Stop {
     Interrupted,
 }
 
-/// A loaded generator. It belongs to one sending thread: its state is not shared.
+/// A loaded generator, shared by its sending threads: each keeps to a CPU of its own, where its
+/// stream counts.
 pub struct Generator {
-    loaded: Loaded,
+    // A lock only because libbpf's objects are not shared between threads: taken by `run_once`.
+    loaded: Mutex<Loaded>,
+    program: OwnedFd,
+    states: MapHandle,
     input: Vec<u8>,
+    ifindex: u32,
 }
 
 impl Generator {
-    /// Loads a generator for `config`; `payload` gives the bytes of every frame behind the header,
-    /// by their offset in the frame.
+    /// Loads a generator for `config`. `streams` gives the number of the stream that each sending
+    /// CPU makes; `payload` the bytes of every frame behind the header, by their offset.
     ///
     /// # Errors
-    /// A size outside [`LIVE_FRAME_BYTES_MIN`] to [`LIVE_FRAME_BYTES_MAX`], a count of 0, or the
-    /// kernel refused.
+    /// A size outside [`LIVE_FRAME_BYTES_MIN`] to [`LIVE_FRAME_BYTES_MAX`], a count of 0, a CPU
+    /// that does not exist or stands twice, or the kernel refused.
     pub fn load(
         config: &GenerateConfig,
+        streams: &[(usize, u16)],
         payload: impl Fn(usize) -> u8,
     ) -> Result<Generator, Error> {
         check(config)?;
+        let states = initial_states(streams)?;
         let mut input: Vec<u8> = (0..config.input_bytes as usize).map(payload).collect();
         input[..GENERATE_HEADER_BYTES].copy_from_slice(&config.header);
-        let loaded = Loaded::new(&GENERATE, Some(&config.to_bytes()))?;
-        Ok(Generator { loaded, input })
+        let mut loaded = Loaded::new(&GENERATE, Some(&config.to_bytes()))?;
+        let map = loaded.map("states")?;
+        map.update_percpu(&STATE_KEY, &states, MapFlags::ANY)
+            .map_err(|e| Error::kernel("cannot write the generator's state", e))?;
+        let program =
+            loaded.program()?.as_fd().try_clone_to_owned().map_err(|e| {
+                Error::kernel("cannot share the generator", libbpf_rs::Error::from(e))
+            })?;
+        let loaded = Mutex::new(loaded);
+        Ok(Generator { loaded, program, states: map, input, ifindex: config.ifindex })
     }
 
     /// Makes `frame_count` frames and hands them to the interface, from the CPU that the calling
-    /// thread runs on (pin it), in the thread's network namespace.
+    /// thread is pinned to, in the thread's network namespace.
     ///
     /// # Errors
     /// The kernel refused, for instance because it is older than 5.18.
-    pub fn run_live(&mut self, frame_count: u32) -> Result<Stop, Error> {
-        if frame_count == 0 {
-            return Ok(Stop::Done);
-        }
-        let input = ProgramInput {
-            data_in: Some(&self.input),
-            flags: LIVE_FRAMES,
-            repeat: frame_count,
-            ..ProgramInput::default()
-        };
-        match self.loaded.program()?.test_run(input) {
-            Ok(_) => Ok(Stop::Done),
-            Err(e) if e.kind() == ErrorKind::Interrupted => Ok(Stop::Interrupted),
+    pub fn run_live(&self, frame_count: u32) -> Result<Stop, Error> {
+        match run_live_frames(self.program.as_fd(), &self.input, frame_count) {
+            Ok(()) => Ok(Stop::Done),
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => Ok(Stop::Interrupted),
             Err(e) => Err(Error::kernel(
                 "cannot run live frames (BPF_F_TEST_XDP_LIVE_FRAMES needs Linux 5.18)",
-                e,
+                libbpf_rs::Error::from(e),
             )),
         }
     }
 
-    /// Runs the generator once on a copy of its input: the frame that it makes next.
+    /// Keeps the program on the interface that it sends to, by generic XDP, where it passes what is
+    /// received. Without it each call of [`Generator::run_live`] waits for RCU, for milliseconds.
+    ///
+    /// # Errors
+    /// Another program is on the interface, or the kernel refused.
+    pub fn anchor(&self) -> Result<Anchor, Error> {
+        let program = self
+            .program
+            .try_clone()
+            .map_err(|e| Error::kernel("cannot share the generator", libbpf_rs::Error::from(e)))?;
+        let ifindex = self.ifindex as i32;
+        let xdp = Xdp::new(program.as_fd());
+        // One that a killed sender left behind may be replaced, others may not.
+        let flags = match xdp.query_id(ifindex, XdpFlags::SKB_MODE) {
+            Ok(id) if is_generator(id) => XdpFlags::SKB_MODE,
+            _ => XdpFlags::SKB_MODE | XdpFlags::UPDATE_IF_NOEXIST,
+        };
+        xdp.attach(ifindex, flags).map_err(|e| {
+            let what = "cannot anchor the generator on the sending interface: another XDP program \
+                        is on it (`ip link show`); take it off, or use the packet sender";
+            Error::kernel(what, e)
+        })?;
+        Ok(Anchor { program, ifindex })
+    }
+
+    /// Runs the generator once on a copy of its input: the frame that the calling thread's CPU
+    /// makes next.
     ///
     /// # Errors
     /// The kernel refused.
-    pub fn run_once(&mut self) -> Result<TestRun, Error> {
-        let input = self.input.clone();
-        self.loaded.test_run(&input)
+    pub fn run_once(&self) -> Result<TestRun, Error> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        loaded.test_run(&self.input)
     }
 
-    /// How far it is.
+    /// How far the stream of `cpu` is.
     ///
     /// # Errors
-    /// The kernel refused to read the map.
-    pub fn state(&self) -> Result<GenerateState, Error> {
-        GenerateState::from_bytes(&self.loaded.globals()?)
-            .ok_or_else(|| Error::Object { object: GENERATE.name, part: "state".into() })
+    /// There is no such CPU, or the kernel refused to read the map.
+    pub fn state(&self, cpu: usize) -> Result<GenerateState, Error> {
+        let states = self
+            .states
+            .lookup_percpu(&STATE_KEY, MapFlags::ANY)
+            .map_err(|e| Error::kernel("cannot read the generator's state", e))?;
+        states
+            .and_then(|states| GenerateState::from_bytes(states.get(cpu)?))
+            .ok_or_else(|| Error::Object { object: GENERATE.name, part: format!("CPU {cpu}") })
     }
+}
+
+/// A generator on its interface; taken off on drop, in the namespace of the thread that drops it.
+pub struct Anchor {
+    program: OwnedFd,
+    ifindex: i32,
+}
+
+impl Drop for Anchor {
+    fn drop(&mut self) {
+        // The interface may be gone, and the program with it: nothing is left to undo then.
+        let _ = Xdp::new(self.program.as_fd()).detach(self.ifindex, XdpFlags::SKB_MODE);
+    }
+}
+
+/// Key of the only entry of the map of states.
+const STATE_KEY: [u8; 4] = [0; 4];
+
+fn is_generator(id: u32) -> bool {
+    let mut programs = ProgInfoIter::default();
+    programs.any(|p| p.id == id && p.name == GENERATE.name)
+}
+
+fn initial_states(streams: &[(usize, u16)]) -> Result<Vec<Vec<u8>>, Error> {
+    let cpus = libbpf_rs::num_possible_cpus()
+        .map_err(|e| Error::kernel("cannot ask how many CPUs there are", e))?;
+    let mut states = vec![None; cpus];
+    for &(cpu, stream) in streams {
+        let refused =
+            |limit: String| Err(Error::Config { field: "sending CPU", value: cpu as u64, limit });
+        let stream = u64::from(stream) << 48;
+        match states.get_mut(cpu) {
+            None => return refused(format!("below {cpus}")),
+            Some(Some(_)) => return refused("given once: one sending thread on each CPU".into()),
+            Some(free) => *free = Some(GenerateState { stream, ..GenerateState::default() }),
+        }
+    }
+    Ok(states.into_iter().map(|state| state.unwrap_or_default().to_bytes()).collect())
 }
 
 fn check(config: &GenerateConfig) -> Result<(), Error> {

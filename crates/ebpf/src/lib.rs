@@ -20,6 +20,6 @@ mod load;
 mod xdp;
 
 pub use error::Error;
-pub use generate::{Generator, LIVE_FRAME_BYTES_MAX, LIVE_FRAME_BYTES_MIN, Stop};
+pub use generate::{Anchor, Generator, LIVE_FRAME_BYTES_MAX, LIVE_FRAME_BYTES_MIN, Stop};
 pub use load::{TestRun, Verdict};
 pub use xdp::{Attachment, XdpProgram, attached_program, redirect_reaches};

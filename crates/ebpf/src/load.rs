@@ -1,7 +1,7 @@
 //! Loading embedded objects, and running a loaded program on one frame.
 
 use crate::Error;
-use libbpf_rs::{ErrorExt, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput, ProgramMut};
+use libbpf_rs::{ErrorExt, MapCore, MapHandle, Object, ObjectBuilder, ProgramInput, ProgramMut};
 
 /// An object as the linker placed it; libelf reads it in place when it is aligned.
 #[repr(align(8))]
@@ -68,17 +68,13 @@ impl Loaded {
             .ok_or_else(|| Error::Object { object: name, part: format!("program {name}") })
     }
 
-    /// The bytes of the zero-initialised global data as they are now.
-    pub fn globals(&self) -> Result<Vec<u8>, Error> {
-        let lost = || Error::Object { object: self.name, part: "global data".into() };
-        let map = self
-            .object
-            .maps()
-            .find(|map| map.name().to_string_lossy().ends_with(".bss"))
-            .ok_or_else(lost)?;
-        map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|e| Error::kernel(format!("cannot read the state of {}", self.name), e))?
-            .ok_or_else(lost)
+    /// A handle of the map `map`, which stays usable on its own.
+    pub fn map(&self, map: &str) -> Result<MapHandle, Error> {
+        let found = self.object.maps().find(|m| m.name() == map);
+        let found =
+            found.ok_or_else(|| Error::Object { object: self.name, part: format!("map {map}") })?;
+        MapHandle::try_from(&found)
+            .map_err(|e| Error::kernel(format!("cannot open the map {map}"), e))
     }
 
     /// Runs the program once on a copy of `frame`.

@@ -2,6 +2,7 @@
 
 use ringside_ebpf::abi::{GENERATE_SIZES_MAX, GenerateConfig};
 use ringside_ebpf::{Error, Generator, TestRun, Verdict, XdpProgram};
+use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
 use ringside_testkit::need_root;
 
 struct Fixture {
@@ -42,8 +43,7 @@ fn config(sizes: &[u16], flow_count: u32) -> GenerateConfig {
     let mut table = [0u16; GENERATE_SIZES_MAX];
     table[..sizes.len()].copy_from_slice(sizes);
     GenerateConfig {
-        stream: 3 << 48,
-        ifindex: 1,
+        ifindex: 2,
         flow_count,
         size_count: sizes.len() as u32,
         address_base: 0x0a10_fffe,
@@ -56,12 +56,21 @@ fn config(sizes: &[u16], flow_count: u32) -> GenerateConfig {
     }
 }
 
+/// A generator whose stream 3 is that of the CPU on which the calling thread is from now on.
+fn load(config: &GenerateConfig, payload: impl Fn(usize) -> u8) -> Result<Generator, Error> {
+    let cpu = allowed_cpus().expect("CPUs")[0];
+    pin_to_cpu(cpu).expect("a CPU that is allowed");
+    let generator = Generator::load(config, &[(cpu, 3)], payload)?;
+    assert_eq!(generator.state(cpu)?.stream, 3 << 48);
+    Ok(generator)
+}
+
 #[test]
 fn generate_writes_every_varying_field() {
     if !need_root("generate_writes_every_varying_field") {
         return;
     }
-    let mut generator = Generator::load(&config(&[66], 3), |offset| offset as u8).unwrap();
+    let generator = load(&config(&[66], 3), |offset| offset as u8).unwrap();
     // Flow, its address (the third crosses a 16-bit word), its port, and the checksum by hand.
     let expected: [(u8, [u8; 4], u8, u16); 4] = [
         (0, [0x0a, 0x10, 0xff, 0xfe], 0, 0x6a97),
@@ -85,7 +94,7 @@ fn generate_writes_every_varying_field() {
         let sum: u32 = sum.sum();
         assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff, "an IPv4 header sums to all ones");
     }
-    let state = generator.state().unwrap();
+    let state = generator.state(allowed_cpus().unwrap()[0]).unwrap();
     assert_eq!((state.next_sequence, state.refused, state.next_flow), (4, 0, 1));
 }
 
@@ -95,7 +104,7 @@ fn generate_cuts_frames_to_size() {
         return;
     }
     for bytes in [14, 15, 42, 57, 58, 60, 62, 64, 65, 1514, 3408] {
-        let mut generator = Generator::load(&config(&[bytes], 1), |offset| offset as u8).unwrap();
+        let generator = load(&config(&[bytes], 1), |offset| offset as u8).unwrap();
         let run = generator.run_once().unwrap();
         assert_eq!(run.verdict, Verdict::Redirect, "{bytes} bytes");
         assert_eq!(run.frame.len(), usize::from(bytes));
@@ -111,7 +120,7 @@ fn a_mix_of_sizes_is_even() {
     if !need_root("a_mix_of_sizes_is_even") {
         return;
     }
-    let mut generator = Generator::load(&config(&[64, 512, 1514], 7), |_| 0).unwrap();
+    let generator = load(&config(&[64, 512, 1514], 7), |_| 0).unwrap();
     let mut counts = [0u32; 3];
     for _ in 0..300 {
         match generator.run_once().unwrap().frame.len() {
@@ -127,13 +136,18 @@ fn a_mix_of_sizes_is_even() {
 #[test]
 fn what_live_frames_cannot_carry_is_refused() {
     for bytes in [0, 13, 3409, 3412, 65535] {
-        let refused = Generator::load(&config(&[bytes], 1), |_| 0).err().unwrap();
+        let refused = load(&config(&[bytes], 1), |_| 0).err().unwrap();
         assert!(matches!(refused, Error::FrameSize { .. }), "{refused}");
         assert!(refused.to_string().contains("14 to 3408"), "{refused}");
     }
-    assert!(Generator::load(&config(&[64], 0), |_| 0).is_err());
+    assert!(load(&config(&[64], 0), |_| 0).is_err());
+    let refused = |streams: &[(usize, u16)]| {
+        Generator::load(&config(&[64], 1), streams, |_| 0).err().unwrap().to_string()
+    };
+    assert!(refused(&[(0, 0), (0, 1)]).contains("given once"));
+    assert!(refused(&[(100_000, 0)]).contains("100000"));
     let none = GenerateConfig { size_count: 0, ..config(&[64], 1) };
-    assert!(Generator::load(&none, |_| 0).is_err());
+    assert!(load(&none, |_| 0).is_err());
     let many = GenerateConfig { size_count: 1025, ..config(&[64], 1) };
-    assert!(Generator::load(&many, |_| 0).is_err());
+    assert!(load(&many, |_| 0).is_err());
 }

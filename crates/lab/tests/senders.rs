@@ -4,8 +4,11 @@ mod common;
 
 use common::{Witness, config, frames_by_queue, numbered, send, up};
 use ringside_core::{FrameMeta, OwnedFrame};
+use ringside_ebpf::{XdpProgram, attached_program};
 use ringside_lab::{Lab, LabConfig, Napi};
-use ringside_testkit::{need_root, need_tool};
+use ringside_sys::netdev;
+use ringside_sys::netns::Namespace;
+use ringside_testkit::{need_root, need_tool, skip};
 use ringside_transmit::{
     Error, Job, Limits, Load, PACE_DEPTH_NS, Report, SenderKind, SequenceCheck, Shape, run,
 };
@@ -102,10 +105,12 @@ fn two_threads_are_two_complete_streams() {
     }
     let lab = Lab::up(&LabConfig { queues: 2, ..config("threads") }).unwrap();
     let cpus = ringside_sys::thread::allowed_cpus().unwrap();
-    let cpus: Vec<usize> = cpus.iter().cycle().take(2).copied().collect();
+    let Some(cpus) = cpus.get(..2) else {
+        return skip("two_threads_are_two_complete_streams", "needs two CPUs");
+    };
     // Queues are shared by both CPUs here, so that a ring may overflow: then the account says so.
     for kind in [SenderKind::Live, SenderKind::Packet] {
-        let job = Job { cpus: cpus.clone(), ..numbered(kind, &lab, "imix", 10, 20_001) };
+        let job = Job { cpus: cpus.to_vec(), ..numbered(kind, &lab, "imix", 10, 20_001) };
         let witness = Witness::start(lab.status());
         let report = send(&job);
         assert_eq!(report.streams, [10_001, 10_000]);
@@ -158,6 +163,39 @@ fn what_cannot_arrive_is_refused_before_it_is_sent() {
     let replay =
         Job { load: Load::Replay([].into()), ..numbered(SenderKind::Packet, &lab, "64", 1, 1) };
     assert!(matches!(run(&replay, &|| false), Err(Error::NothingToSend)));
+}
+
+#[test]
+fn the_anchor_of_the_generator_is_taken_off_and_steps_on_nobody() {
+    if !ready("the_anchor_of_the_generator_is_taken_off_and_steps_on_nobody") {
+        return;
+    }
+    let lab = up("anchor");
+    let namespace = lab.status().sender_namespace.clone();
+    let job = numbered(SenderKind::Live, &lab, "64", 1, 1000);
+    // On a thread of its own, for good in the sender's namespace.
+    let inside = std::thread::spawn(move || {
+        Namespace::open(&namespace).unwrap().enter().unwrap();
+        let ifindex = netdev::by_name("tx0").unwrap().unwrap().ifindex;
+        assert_eq!(send(&job).handed, 1000);
+        assert_eq!(attached_program(ifindex).unwrap(), None, "nothing stays");
+
+        // What a killed sender left is replaced.
+        let shape = Shape::new("64".parse().unwrap(), 1).unwrap();
+        std::mem::forget(shape.generator(ifindex, &[0]).unwrap().anchor().unwrap());
+        assert!(attached_program(ifindex).unwrap().is_some());
+        assert_eq!(send(&job).handed, 1000);
+        assert_eq!(attached_program(ifindex).unwrap(), None);
+
+        let theirs = XdpProgram::pass().unwrap().attach(ifindex).unwrap();
+        let id = attached_program(ifindex).unwrap();
+        let error = run(&job, &|| false).unwrap_err().to_string();
+        assert!(error.contains("another XDP program"), "{error}");
+        assert_eq!(attached_program(ifindex).unwrap(), id, "theirs stays");
+        drop(theirs);
+        assert_eq!(attached_program(ifindex).unwrap(), None);
+    });
+    inside.join().unwrap();
 }
 
 #[test]

@@ -23,6 +23,7 @@
 pub mod bpf;
 pub mod clock;
 mod error;
+pub mod live;
 pub mod mmap;
 pub mod netdev;
 pub mod netns;

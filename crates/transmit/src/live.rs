@@ -1,9 +1,8 @@
 //! The live sender: frames made inside the kernel by `bpf/generate.bpf.c`.
 
 use crate::run::FrameSender;
-use crate::shape::pattern;
 use crate::{Error, Shape, Wire};
-use ringside_ebpf::{Generator, LIVE_FRAME_BYTES_MAX, attached_program, redirect_reaches};
+use ringside_ebpf::{Anchor, Generator, LIVE_FRAME_BYTES_MAX, attached_program, redirect_reaches};
 
 /// Frames of one call of the kernel: about two milliseconds, so that limits and signals are seen
 /// soon, and a thousand times what the call itself costs.
@@ -32,23 +31,38 @@ pub(crate) fn check_receiver(wire: &Wire) -> Result<(), Error> {
     Err(Error::NoReceiver { sender, receiver })
 }
 
-/// One thread's generator.
-pub(crate) struct LiveSender {
+/// The generator of a run.
+pub(crate) struct Live {
     generator: Generator,
-    shape: Shape,
-    offered: u64,
+    _anchor: Anchor,
 }
 
-impl LiveSender {
-    /// For the calling thread, which is pinned and in the sender's namespace.
-    pub fn new(wire: &Wire, shape: &Shape, stream: u16) -> Result<LiveSender, Error> {
-        let config = shape.config(stream, wire.sender.device()?.ifindex);
-        let generator = Generator::load(&config, pattern)?;
-        Ok(LiveSender { generator, shape: shape.clone(), offered: 0 })
+impl Live {
+    /// For sending threads on `cpus`, each the stream of its place; the calling thread is in the
+    /// sender's namespace.
+    pub fn new(wire: &Wire, shape: &Shape, cpus: &[usize]) -> Result<Live, Error> {
+        let generator = shape.generator(wire.sender.device()?.ifindex, cpus)?;
+        let anchor = generator.anchor()?;
+        Ok(Live { generator, _anchor: anchor })
     }
 }
 
-impl FrameSender for LiveSender {
+/// One thread of it.
+pub(crate) struct LiveSender<'l> {
+    generator: &'l Generator,
+    shape: &'l Shape,
+    cpu: usize,
+    offered: u64,
+}
+
+impl<'l> LiveSender<'l> {
+    /// For the calling thread, which is pinned to `cpu` and in the sender's namespace.
+    pub fn new(live: &'l Live, shape: &'l Shape, cpu: usize) -> LiveSender<'l> {
+        LiveSender { generator: &live.generator, shape, cpu, offered: 0 }
+    }
+}
+
+impl FrameSender for LiveSender<'_> {
     fn call_frames_max(&self) -> u64 {
         CALL_FRAMES_MAX
     }
@@ -56,7 +70,7 @@ impl FrameSender for LiveSender {
     /// A signal ends the call early; the program's own count says how far it came.
     fn send(&mut self, frames: u64) -> Result<u64, Error> {
         let run = self.generator.run_live(frames as u32);
-        let made = self.generator.state()?.next_sequence;
+        let made = self.generator.state(self.cpu)?.next_sequence;
         let new = made.saturating_sub(self.offered);
         self.offered = made;
         run?;

@@ -1,6 +1,6 @@
 //! A run: threads that send, bounded, paced and accounted for.
 
-use crate::live::{self, LiveSender};
+use crate::live::{self, Live, LiveSender};
 use crate::pace::Pacer;
 use crate::packet::PacketSender;
 use crate::wire::WireCounters;
@@ -62,12 +62,12 @@ impl Limits {
         }
         Ok(Limits { count, duration })
     }
+}
 
-    /// The share of thread `index` of `threads`: counts differ by one frame at most.
-    fn share(&self, index: usize, threads: usize) -> u64 {
-        let (index, threads) = (index as u64, threads as u64);
-        self.count.map_or(u64::MAX, |c| c / threads + u64::from(index < c % threads))
-    }
+/// The share of thread `index` of `threads`; shares differ by 1 at most.
+fn share(whole: u64, index: usize, threads: usize) -> u64 {
+    let (index, threads) = (index as u64, threads as u64);
+    whole / threads + u64::from(index < whole % threads)
 }
 
 /// A run to be done.
@@ -79,7 +79,7 @@ pub struct Job {
     pub wire: Wire,
     /// What.
     pub load: Load,
-    /// One sending thread on each of these CPUs. Empty stands for one thread, which the live
+    /// One sending thread on each of these CPUs, each given once for the live sender. Empty stands for one thread, which the live
     /// sender keeps on the first CPU that it may use.
     pub cpus: Vec<usize>,
     /// Frames a second of all threads together; `None` for as fast as it goes. See
@@ -113,23 +113,47 @@ pub fn run(job: &Job, stop: &(dyn Fn() -> bool + Sync)) -> Result<Report, Error>
     let (load, unsendable) = sendable(&job.load)?;
     let job = Job { load, ..job.clone() };
     check(&job)?;
-    let cpus: Vec<Option<usize>> = match (&job.cpus[..], job.sender) {
-        ([], SenderKind::Live) => vec![allowed_cpus()?.first().copied()],
-        ([], SenderKind::Packet) => vec![None],
-        (cpus, _) => cpus.iter().copied().map(Some).collect(),
-    };
     let before = job.wire.counters()?;
-    let threads = cpus.len();
-    let sent: Vec<Result<Sent, Error>> = std::thread::scope(|scope| {
-        let spawn = |(index, cpu): (usize, Option<usize>)| {
-            let job = &job;
-            scope.spawn(move || send_on_this_thread(job, index, threads, cpu, stop))
-        };
-        let handles: Vec<_> = cpus.into_iter().enumerate().map(spawn).collect();
-        handles.into_iter().map(|h| h.join().unwrap_or(Err(Error::ThreadLost))).collect()
-    });
-    let sent = sent.into_iter().collect::<Result<Vec<Sent>, Error>>()?;
+    let sent = job.wire.sender.inside(|| send_all(&job, stop))?;
     account(&job, before, &sent, unsendable)
+}
+
+/// Runs the sending threads; the calling thread is in the sender's namespace, and so are they.
+fn send_all(job: &Job, stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<Sent>, Error> {
+    let cpus = match (&job.cpus[..], job.sender) {
+        ([], SenderKind::Live) => vec![allowed_cpus()?.first().copied().unwrap_or(0)],
+        (cpus, _) => cpus.to_vec(),
+    };
+    let live = match (&job.load, job.sender) {
+        (Load::Numbered(shape), SenderKind::Live) => {
+            Some((Live::new(&job.wire, shape, &cpus)?, shape))
+        }
+        _ => None,
+    };
+    let threads = cpus.len().max(1);
+    let send = |index: usize| {
+        let cpu = cpus.get(index).copied();
+        if let Some(cpu) = cpu {
+            pin_to_cpu(cpu)?;
+        }
+        match (&live, cpu) {
+            (Some((live, shape)), Some(cpu)) => {
+                send_until(&mut LiveSender::new(live, shape, cpu), job, index, threads, stop)
+            }
+            _ => {
+                let mut sender = PacketSender::new(&job.wire, &job.load, index as u16)?;
+                send_until(&mut sender, job, index, threads, stop)
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let send = &send;
+        let handles: Vec<_> = (0..threads).map(|i| scope.spawn(move || send(i))).collect();
+        // All are waited for before the first error is told.
+        let sent: Vec<_> =
+            handles.into_iter().map(|h| h.join().unwrap_or(Err(Error::ThreadLost))).collect();
+        sent.into_iter().collect()
+    })
 }
 
 /// Leaves out frames of a capture that no interface takes.
@@ -191,42 +215,16 @@ fn check(job: &Job) -> Result<(), Error> {
     Ok(())
 }
 
-fn send_on_this_thread(
+fn send_until(
+    sender: &mut dyn FrameSender,
     job: &Job,
     index: usize,
     threads: usize,
-    cpu: Option<usize>,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Sent, Error> {
-    job.wire.sender.enter()?;
-    if let Some(cpu) = cpu {
-        pin_to_cpu(cpu)?;
-    }
-    let stream = index as u16;
-    let quota = job.limits.share(index, threads);
-    let rate = job.rate_per_sec.map(|rate| {
-        let (index, threads) = (index as u64, threads as u64);
-        (rate / threads + u64::from(index < rate % threads)).max(1)
-    });
-    match (&job.load, job.sender) {
-        (Load::Numbered(shape), SenderKind::Live) => {
-            let mut sender = LiveSender::new(&job.wire, shape, stream)?;
-            send_until(&mut sender, quota, rate, job.limits.duration, stop)
-        }
-        (load, _) => {
-            let mut sender = PacketSender::new(&job.wire, load, stream)?;
-            send_until(&mut sender, quota, rate, job.limits.duration, stop)
-        }
-    }
-}
-
-fn send_until(
-    sender: &mut dyn FrameSender,
-    quota: u64,
-    rate_per_sec: Option<u64>,
-    duration: Option<Duration>,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Sent, Error> {
+    let quota = share(job.limits.count.unwrap_or(u64::MAX), index, threads);
+    let rate_per_sec = job.rate_per_sec.map(|rate| share(rate, index, threads).max(1));
+    let duration = job.limits.duration;
     let start = Instant::now();
     let mut pacer = rate_per_sec.map(|rate| Pacer::new(rate, 0));
     let mut sent = Sent::default();

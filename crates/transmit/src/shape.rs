@@ -16,6 +16,7 @@
 //! `bpf/generate.bpf.c` makes the same bytes.
 
 use crate::{Error, Sizes};
+use ringside_ebpf::Generator;
 use ringside_ebpf::abi::{GENERATE_HEADER_BYTES, GENERATE_SIZES_MAX, GenerateConfig};
 
 /// Marks a generated frame.
@@ -105,14 +106,23 @@ impl Shape {
         buffer
     }
 
-    /// The configuration of the generator in eBPF.
-    pub(crate) fn config(&self, stream: u16, ifindex: u32) -> GenerateConfig {
+    /// A generator in eBPF that makes these frames, one stream on each of `cpus`, and hands them to
+    /// the interface `ifindex` of the calling thread's namespace.
+    ///
+    /// # Errors
+    /// A size that live frames cannot carry, a CPU given twice, or the kernel refused.
+    pub fn generator(&self, ifindex: u32, cpus: &[usize]) -> Result<Generator, Error> {
+        let streams: Vec<(usize, u16)> = cpus.iter().copied().zip(0..).collect();
+        Ok(Generator::load(&self.config(ifindex), &streams, pattern)?)
+    }
+
+    /// The configuration of the generator.
+    fn config(&self, ifindex: u32) -> GenerateConfig {
         let table = self.sizes.table();
         let mut sizes = [0u16; GENERATE_SIZES_MAX];
         sizes[..table.len()].copy_from_slice(table);
         let header = self.header();
         GenerateConfig {
-            stream: stream_bits(stream),
             ifindex,
             flow_count: self.flow_count,
             size_count: table.len() as u32,
@@ -146,7 +156,7 @@ impl Shape {
 }
 
 /// The byte at `offset` behind the headers.
-pub(crate) fn pattern(offset: usize) -> u8 {
+fn pattern(offset: usize) -> u8 {
     offset as u8
 }
 
@@ -199,7 +209,8 @@ impl Stamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringside_ebpf::{Generator, Verdict};
+    use ringside_ebpf::Verdict;
+    use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
     use ringside_testkit::need_root;
 
     #[test]
@@ -239,9 +250,11 @@ mod tests {
         if !need_root("the_generator_in_ebpf_makes_the_same_frames") {
             return;
         }
+        let cpu = allowed_cpus().unwrap()[0];
+        pin_to_cpu(cpu).unwrap();
         for (sizes, flows) in [("14-3408", 70_000), ("14,41,58", 3), ("imix", FLOWS_MAX)] {
             let shape = Shape::new(sizes.parse().unwrap(), flows).unwrap();
-            let mut generator = Generator::load(&shape.config(7, 1), pattern).unwrap();
+            let generator = Generator::load(&shape.config(2), &[(cpu, 7)], pattern).unwrap();
             for sequence in 0..4000 {
                 let run = generator.run_once().unwrap();
                 assert_eq!(run.verdict, Verdict::Redirect);
