@@ -20,6 +20,7 @@ mod block;
 mod layout;
 mod operations;
 mod prologue;
+mod threading;
 
 use crate::FilterError;
 use crate::classic::{Operation, SCRATCH_WORDS, validate};
@@ -79,14 +80,15 @@ pub fn translate(
     options: &TranslateOptions,
 ) -> Result<Vec<EbpfInstruction>, FilterError> {
     let operations = validate(program)?;
-    let live = layout::reachable(&operations);
+    let targets = threading::targets(&operations);
+    let live = layout::reachable(&operations, &targets);
     let plan = Plan::new(&operations, &live, *options);
     let mut output = layout::Layout::new(operations.len());
     output.place_unnumbered(prologue::prologue(&plan))?;
     for (index, operation) in operations.iter().enumerate() {
         // The kernel refuses instructions that nothing reaches.
         if live[index] {
-            output.place(index, operations::operation(&plan, index, operation))?;
+            output.place(index, operations::operation(&plan, index, operation, targets[index]))?;
         }
     }
     output.finish()

@@ -7,8 +7,9 @@
 use super::EBPF_INSTRUCTIONS_MAX;
 use super::block::{Block, Weighed};
 use super::operations::never_loads;
+use super::threading::Targets;
 use crate::FilterError;
-use crate::classic::{Operation, Width, jump_target};
+use crate::classic::{Operation, Width};
 use ringside_core::bpf::EbpfInstruction;
 use std::collections::BTreeMap;
 
@@ -20,25 +21,22 @@ const JUMP_WEIGHT_MAX: u32 = 10_900;
 const ISLAND_WEIGHT: u32 = 4_000;
 
 /// Which instructions can be reached from the first.
-pub(super) fn reachable(operations: &[Operation]) -> Vec<bool> {
+pub(super) fn reachable(operations: &[Operation], targets: &[Targets]) -> Vec<bool> {
     let mut live = vec![false; operations.len()];
     let mut open = vec![0];
     while let Some(index) = open.pop() {
         if std::mem::replace(&mut live[index], true) {
             continue;
         }
-        let next = index + 1;
         match operations[index] {
             Operation::Return(_) | Operation::ReturnA => {}
             Operation::LoadAbsolute(width, k) | Operation::LoadIndirect(width, k)
                 if never_loads(width, k) => {}
             Operation::LoadHeaderLength(k) if never_loads(Width::Byte, k) => {}
-            Operation::Jump(by) => open.extend(jump_target(index, by)),
-            Operation::JumpIf(_, _, jump_true, jump_false) => {
-                open.push(next + usize::from(jump_false));
-                open.push(next + usize::from(jump_true));
+            _ => {
+                let (on_true, on_false) = targets[index];
+                open.extend([on_false, on_true]);
             }
-            _ => open.push(next),
         }
     }
     live

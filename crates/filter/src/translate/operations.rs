@@ -2,13 +2,19 @@
 
 use super::block::*;
 use super::prologue::SKB_LEN;
+use super::threading::Targets;
 use super::{AVAILABLE, COUNTERS, FETCHED, FORGET, JUMPS, Plan, TAKEN, scratch};
-use crate::classic::{Alu, BACKWARD_JUMPS_MAX, Operand, Operation, Test, Width, jump_target};
+use crate::classic::{Alu, BACKWARD_JUMPS_MAX, Operand, Operation, Test, Width};
 
 /// Largest offset in a frame. From 2^31 on the kernel sees a negative number.
 const OFFSET_MAX: u32 = i32::MAX as u32;
 
-pub(super) fn operation(plan: &Plan, index: usize, operation: &Operation) -> Block {
+pub(super) fn operation(
+    plan: &Plan,
+    index: usize,
+    operation: &Operation,
+    targets: Targets,
+) -> Block {
     let mut b = Block::default();
     match *operation {
         Operation::LoadAbsolute(width, k) => load_absolute(&mut b, plan, A, width, k),
@@ -30,14 +36,9 @@ pub(super) fn operation(plan: &Plan, index: usize, operation: &Operation) -> Blo
         Operation::StoreX(k) => b.store(Size::U32, FRAME, scratch(k), X),
         Operation::Alu(alu, operand) => arithmetic(&mut b, alu, operand),
         Operation::Negate => b.alu32(NEG, A, 0),
-        Operation::Jump(by) => {
-            // Checked by `validate`, which also keeps the target inside.
-            jump(&mut b, index, by, jump_target(index, by).unwrap_or(index + 1));
-        }
-        Operation::JumpIf(test, operand, jump_true, jump_false) => {
-            let next = index + 1;
-            let targets = (next + usize::from(jump_true), next + usize::from(jump_false));
-            jump_if(&mut b, test, operand, next, targets);
+        Operation::Jump(_) => jump(&mut b, index, targets.0),
+        Operation::JumpIf(test, operand, ..) => {
+            jump_if(&mut b, test, operand, index + 1, targets);
         }
         Operation::Return(k) => return_constant(&mut b, plan, k),
         Operation::ReturnA => return_a(&mut b, plan),
@@ -194,8 +195,8 @@ fn arithmetic(b: &mut Block, alu: Alu, operand: Operand) {
     }
 }
 
-fn jump(b: &mut Block, index: usize, by: i32, target: usize) {
-    if by < 0 {
+fn jump(b: &mut Block, index: usize, target: usize) {
+    if target <= index {
         b.load(Size::U64, R1, FRAME, JUMPS);
         let allowed = b.jump_if(JLT, R1, BACKWARD_JUMPS_MAX as i32);
         b.reject();
@@ -210,7 +211,7 @@ fn jump(b: &mut Block, index: usize, by: i32, target: usize) {
     }
 }
 
-fn jump_if(b: &mut Block, test: Test, operand: Operand, next: usize, targets: (usize, usize)) {
+fn jump_if(b: &mut Block, test: Test, operand: Operand, next: usize, targets: Targets) {
     let (on_true, on_false) = targets;
     if on_true == on_false {
         if on_true != next {

@@ -102,3 +102,19 @@ fn the_common_field_costs_no_call() {
     let calls = code.iter().filter(|i| i.code == 0x85).count();
     assert_eq!(calls, 3, "the head is copied at once, or in two pieces round a tag");
 }
+
+#[test]
+fn questions_that_a_path_has_answered_are_not_asked_again() {
+    let terms: Vec<String> = (0..100).map(|n| format!("host 10.0.0.{n}")).collect();
+    let here = crate::Compiler::InProcess { optimise: false };
+    let compiled = crate::compile(&terms.join(" or "), LinkType::ETHERNET, 0, &here).unwrap();
+    let asked = |imm: i32, codes: [u8; 2], code: &[EbpfInstruction]| {
+        code.iter().filter(|i| i.imm == imm && codes.contains(&i.code)).count()
+    };
+    let classic = compiled.program.instructions.iter();
+    assert_eq!(classic.filter(|i| i.code == 0x15 && i.k == 0x800).count(), 200);
+    let code = translate(&compiled.program, &WHOLE).unwrap();
+    check_flow(&code);
+    // Once at the start; again only where frames of no known type are led on in steps.
+    assert!(asked(0x800, [0x16, 0x56], &code) <= 10);
+}

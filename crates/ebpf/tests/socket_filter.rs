@@ -1,0 +1,257 @@
+//! One meaning everywhere: the kernel's classic filter, the translated eBPF program and the
+//! reference evaluator give equal answers, over every primitive and every capture.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../filter/tests/common/mod.rs"]
+mod common;
+
+use common::{CaptureFile, captures, expressions, program};
+use ringside_core::LinkType;
+use ringside_core::bpf::{ClassicProgram, Instruction};
+use ringside_ebpf::socket_filter::SocketFilter;
+use ringside_filter::classic::check_kernel_classic;
+use ringside_filter::{Prepared, validate};
+use ringside_sys::bpf::{ProgramType, attach_classic};
+use ringside_testkit::{Random, need_root};
+use std::collections::BTreeSet;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixDatagram;
+
+/// Frames of one file that run one by one through a system call; all run in `filter_live`.
+const FRAMES_PER_FILE: usize = 25;
+
+fn as_classifier(program: &ClassicProgram, link_type: LinkType, snaplen: u32) -> SocketFilter {
+    SocketFilter::load_as(ProgramType::SchedCls, program, link_type, snaplen).unwrap()
+}
+
+/// What a test run takes: a link header and something behind it, the whole IP header where the type
+/// says that there is one, at most a page in all.
+fn runnable(bytes: &[u8]) -> bool {
+    let shortest = match bytes.get(12..14) {
+        Some([0x08, 0x00]) => 14 + 20,
+        Some([0x86, 0xdd]) => 14 + 40,
+        _ => 15,
+    };
+    (shortest..3_000).contains(&bytes.len())
+}
+
+fn by_link_type(files: &[CaptureFile]) -> Vec<(LinkType, Vec<&CaptureFile>)> {
+    let link_types: BTreeSet<LinkType> = files.iter().map(|file| file.link_type).collect();
+    let of = |link_type| files.iter().filter(move |file| file.link_type == link_type).collect();
+    link_types.into_iter().map(|link_type| (link_type, of(link_type))).collect()
+}
+
+#[test]
+fn translation_equals_the_reference_for_every_primitive() {
+    let test = "translated filters";
+    if !need_root(test) {
+        return;
+    }
+    let (mut runs, mut accepted, mut programs) = (0u64, 0u64, 0);
+    for (link_type, files) in by_link_type(&captures(test)) {
+        for (at, expression) in expressions::all().into_iter().enumerate() {
+            // Both forms of every second expression would only take longer.
+            let Some(classic) = program(expression, link_type, at % 2 == 0) else { continue };
+            let reference = Prepared::new(&classic).unwrap();
+            let filter = as_classifier(&classic, link_type, 0);
+            programs += 1;
+            let (mut seen, mut passed) = (0, 0);
+            for frame in files.iter().flat_map(|file| file.frames.iter().take(FRAMES_PER_FILE)) {
+                if !runnable(&frame.bytes) {
+                    continue;
+                }
+                let expected = reference.evaluate(&frame.bytes, frame.bytes.len() as u32);
+                let answer = filter.program().test_run(&frame.bytes, 1).unwrap().return_value;
+                assert_eq!(answer, expected, "{expression}, link type {link_type:?}");
+                seen += 1;
+                passed += u64::from(answer != 0);
+            }
+            let counters = filter.counters().unwrap();
+            assert_eq!((counters.seen, counters.accepted), (seen, passed), "{expression}");
+            runs += seen;
+            accepted += passed;
+        }
+    }
+    eprintln!("{programs} programs, {runs} runs, {accepted} accepted");
+    assert!(runs == 0 || (runs > 100_000 && accepted > runs / 100));
+}
+
+#[test]
+fn the_kernels_classic_filter_equals_the_reference() {
+    let test = "classic filters in the kernel";
+    let (mut runs, mut skipped) = (0u64, 0);
+    for (link_type, files) in by_link_type(&captures(test)) {
+        for expression in expressions::all() {
+            let Some(classic) = program(expression, link_type, true) else { continue };
+            let operations = validate(&classic).unwrap();
+            if check_kernel_classic(&operations).is_err() {
+                skipped += 1;
+                continue;
+            }
+            let reference = Prepared::new(&classic).unwrap();
+            // A Unix socket runs its filter on the datagram: any link type, any bytes.
+            let (ours, theirs) = UnixDatagram::pair().unwrap();
+            attach_classic(ours.as_fd(), &classic).unwrap();
+            ours.set_nonblocking(true).unwrap();
+            let mut buffer = vec![0; 1 << 18];
+            for frame in files.iter().flat_map(|file| file.frames.iter().take(FRAMES_PER_FILE)) {
+                if frame.bytes.is_empty() || theirs.send(&frame.bytes).is_err() {
+                    continue;
+                }
+                let passed = ours.recv(&mut buffer).is_ok();
+                let expected = reference.accepts(&frame.bytes, frame.bytes.len() as u32);
+                assert_eq!(passed, expected, "{expression}, link type {link_type:?}");
+                runs += 1;
+            }
+        }
+    }
+    eprintln!("{runs} datagrams; {skipped} programs that the kernel does not run alike");
+    assert!(runs == 0 || (runs > 100_000 && skipped < 1_000));
+}
+
+/// A valid program of random instructions. Offsets gather where frames have their fields.
+fn random_program(random: &mut Random) -> ClassicProgram {
+    const CODES: [u16; 47] = [
+        0x20, 0x28, 0x30, 0x40, 0x48, 0x50, 0xb1, 0x80, 0x81, 0x00, 0x01, 0x60, 0x61, 0x02, 0x03,
+        0x07, 0x87, 0x84, 0x04, 0x0c, 0x14, 0x1c, 0x24, 0x2c, 0x34, 0x3c, 0x94, 0x9c, 0x44, 0x4c,
+        0x54, 0x5c, 0xa4, 0xac, 0x64, 0x6c, 0x74, 0x7c, 0x05, 0x15, 0x1d, 0x25, 0x2d, 0x35, 0x3d,
+        0x45, 0x16,
+    ];
+    let length = 2 + random.below(60);
+    let mut instructions: Vec<Instruction> = (0..length - 1)
+        .map(|at| {
+            let code = CODES[random.below(CODES.len())];
+            let room = (length - 2 - at).min(255) + 1;
+            let mut k = match random.below(8) {
+                0 => random.next_u64() as u32,
+                1 => [0, 1, 31, 0x7fff_fffc, 0x7fff_ffff, 0x8000_0000, u32::MAX][random.below(7)],
+                2 => random.below(1_600) as u32,
+                _ => random.below(80) as u32,
+            };
+            match code {
+                0x60 | 0x61 | 0x02 | 0x03 => k %= 16,
+                0x64 | 0x74 => k %= 32,
+                0x34 | 0x94 => k = k.max(1),
+                0x05 => k = random.below(room) as u32,
+                _ => {}
+            }
+            let (jump_true, jump_false) = (random.below(room) as u8, random.below(room) as u8);
+            Instruction { code, jump_true, jump_false, k }
+        })
+        .collect();
+    let k = [0, 1, 12, 13, 15, 16, 60, u32::MAX][random.below(8)];
+    let code = [0x06, 0x16][random.below(2)];
+    instructions.push(Instruction { code, jump_true: 0, jump_false: 0, k });
+    // Early returns would end most programs at once.
+    for instruction in instructions.iter_mut().rev().skip(1) {
+        if instruction.code == 0x16 && random.below(3) > 0 {
+            instruction.code = 0x87;
+        }
+    }
+    ClassicProgram { instructions }
+}
+
+/// A socket with the classic program, if the kernel takes it and runs it alike. It refuses some
+/// that read scratch memory which they have not written.
+fn kernel_filter(classic: &ClassicProgram) -> Option<(UnixDatagram, UnixDatagram)> {
+    check_kernel_classic(&validate(classic).unwrap()).ok()?;
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    attach_classic(ours.as_fd(), classic).ok()?;
+    Some((ours, theirs))
+}
+
+#[test]
+fn random_programs_give_equal_answers() {
+    if !need_root("random filters") {
+        return;
+    }
+    let seed = std::env::var("RINGSIDE_FUZZ_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+    let mut random = Random::new(seed);
+    let (mut accepted, mut compared_with_kernel) = (0, 0);
+    for round in 0..1_500 {
+        let classic = random_program(&mut random);
+        let reference = Prepared::new(&classic).unwrap();
+        let link_type = [LinkType::ETHERNET, LinkType::RAW][round % 2];
+        let filter = as_classifier(&classic, link_type, 0);
+        let kernel = kernel_filter(&classic);
+        for _ in 0..8 {
+            let bound = [20, 100, 1_500][random.below(3)];
+            let length = 15 + random.below(bound);
+            // Small bytes make small values, which reach further than large ones.
+            let mask = [0xff, 0x3f, 0x07][random.below(3)];
+            let frame: Vec<u8> = random.bytes(length).iter().map(|byte| byte & mask).collect();
+            if !runnable(&frame) {
+                continue;
+            }
+            let expected = reference.evaluate(&frame, length as u32);
+            let answer = filter.program().test_run(&frame, 1).unwrap().return_value;
+            assert_eq!(answer, expected, "seed {seed} round {round}: {classic:?} on {frame:?}");
+            let simple = ringside_filter::evaluate(&classic, &frame, length as u32);
+            assert_eq!(answer, simple, "prepared or not");
+            accepted += u32::from(answer != 0);
+            if let Some((ours, theirs)) = &kernel {
+                theirs.send(&frame).unwrap();
+                assert_eq!(ours.recv(&mut [0; 2_000]).is_ok(), answer != 0, "{classic:?}");
+                compared_with_kernel += 1;
+            }
+        }
+    }
+    assert!(accepted > 1_000 && compared_with_kernel > 300, "{accepted} {compared_with_kernel}");
+}
+
+#[test]
+fn accepted_frames_are_cut_to_the_snapshot_length() {
+    if !need_root("filter snaplen") {
+        return;
+    }
+    for (expression, snaplen, kept) in
+        [("ip", 0, u32::MAX), ("ip", 96, 96), ("ip", 1, 1), ("ip", 14, 14), ("arp", 96, 0)]
+    {
+        let classic = program(expression, LinkType::ETHERNET, true).unwrap();
+        let filter = as_classifier(&classic, LinkType::ETHERNET, snaplen);
+        let mut frame = [0; 60];
+        frame[12] = 8;
+        assert_eq!(filter.program().test_run(&frame, 1).unwrap().return_value, kept);
+    }
+}
+
+#[test]
+fn a_thousand_hosts_load_and_run_without_the_optimiser() {
+    if !need_root("a thousand hosts") {
+        return;
+    }
+    let terms: Vec<String> =
+        (0..1000).map(|n| format!("host 10.{}.{}.7", n / 250, n % 250)).collect();
+    let classic = program(&terms.join(" or "), LinkType::ETHERNET, false).unwrap();
+    let start = std::time::Instant::now();
+    let filter = as_classifier(&classic, LinkType::ETHERNET, 0);
+    eprintln!("{} instructions loaded in {:?}", classic.instructions.len(), start.elapsed());
+    let mut frame = [0; 60];
+    frame[12] = 8;
+    for (n, last, accepted) in [(0u32, 7, true), (999, 7, true), (999, 8, false), (1000, 7, false)]
+    {
+        frame[30..34].copy_from_slice(&[10, (n / 250) as u8, (n % 250) as u8, last]);
+        let run = filter.program().test_run(&frame, 100).unwrap();
+        assert_eq!(run.return_value != 0, accepted, "{n}");
+        eprintln!("host {n}: {} ns", run.duration_ns);
+    }
+}
+
+#[test]
+fn many_ports_load_too() {
+    if !need_root("many ports") {
+        return;
+    }
+    let terms: Vec<String> = (0..100).map(|n| format!("port {}", 1_000 + 2 * n)).collect();
+    let classic = program(&terms.join(" or "), LinkType::ETHERNET, false).unwrap();
+    let filter = as_classifier(&classic, LinkType::ETHERNET, 0);
+    let mut frame = [0; 60];
+    frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+    frame[23] = 17;
+    for (port, accepted) in [(1_000u16, true), (1_198, true), (1_199, false)] {
+        frame[36..38].copy_from_slice(&port.to_be_bytes());
+        let run = filter.program().test_run(&frame, 1).unwrap();
+        assert_eq!(run.return_value != 0, accepted, "{port}");
+    }
+}
