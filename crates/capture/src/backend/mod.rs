@@ -15,7 +15,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum BackendError {
     /// There is no such interface.
-    #[error("there is no interface {name}{}; `ip -brief link` lists what there is", meant(.similar))]
+    #[error("there is no interface {name}{}; `ip -brief link` lists them", meant(.similar))]
     NoSuchInterface {
         /// What was asked for.
         name: String,

@@ -111,7 +111,7 @@ pub(crate) fn device(name: &str) -> NetDevice {
 
 /// Sends every frame, in order, on `interface`.
 pub(crate) fn send(interface: &str, frames: &[Vec<u8>]) {
-    // Past the queueing discipline a frame would also go past the sockets that capture what is sent.
+    // Past the queueing discipline a frame also goes past the sockets that capture what is sent.
     let sender = PacketTx::open(device(interface).ifindex, false).unwrap();
     send_by(&sender, frames);
 }

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::backend::BackendError;
+use ringside_core::{InterfaceId, QueueId};
+use ringside_sys::packet::{Fanout, FanoutMode, PacketConfig, PacketStatistics};
 
 #[test]
 fn detaching_in_full_traffic_is_exact() {
@@ -41,6 +43,51 @@ fn detaching_in_full_traffic_is_exact() {
         }
         assert!(dropped > 0, "the small rings overflowed");
     });
+}
+
+#[test]
+fn nothing_is_counted_before_the_start() {
+    on_a_wire("nothing_is_counted_before_the_start", |_| {
+        let load = Load::start((0..640).map(|i| udp(i, i as u16 % 64, 100)).collect());
+        for members in [1, 2, 3] {
+            let mut rings: Vec<PacketRing> = Vec::new();
+            for queue in 0..members {
+                let group = rings.last().and_then(PacketRing::fanout_group);
+                let fanout = (members > 1).then_some(Fanout { group, mode: FanoutMode::Hash });
+                rings.push(PacketRing::open(&ring_config(QueueId(queue), fanout)).unwrap());
+                load.run_for(500);
+            }
+            for ring in &mut rings {
+                ring.read_statistics().unwrap();
+                assert_eq!(ring.statistics(), PacketStatistics::default());
+                assert_eq!(ring.fill(None), Filled::Empty);
+                ring.start(FilterProgram::AcceptAll).unwrap();
+            }
+            load.run_for(500);
+            for ring in &mut rings {
+                ring.read_statistics().unwrap();
+                assert!(ring.statistics().received > 0);
+            }
+        }
+    });
+}
+
+fn ring_config(queue: QueueId, fanout: Option<Fanout>) -> PacketConfig {
+    PacketConfig {
+        ifindex: device(RX).ifindex,
+        interface: InterfaceId(0),
+        queue,
+        block_bytes: 64 << 10,
+        block_count: 8,
+        block_timeout_ms: 20,
+        fanout,
+        promiscuous: true,
+        direction: CaptureDirection::Inbound,
+        hardware_timestamps: false,
+        receive_hash: true,
+        snaplen_bytes: 262_144,
+        ethernet: true,
+    }
 }
 
 /// Reads until the error comes; what was received before must be lent before it.
