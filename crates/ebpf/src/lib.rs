@@ -17,6 +17,7 @@ pub mod abi;
 mod error;
 mod generate;
 mod load;
+pub mod socket_filter;
 mod xdp;
 
 pub use error::Error;
