@@ -57,7 +57,7 @@ impl MergedInput {
         self.bytes.clear();
         self.bytes.extend_from_slice(chunk.bytes);
         self.reader.consume();
-        let now_ns = clock::realtime_now().0;
+        let now_ns = clock::monotonic_ns();
         let mut end = 0;
         for (_, block) in blocks(&self.bytes) {
             let start = end;
@@ -109,7 +109,7 @@ impl MergedWriter {
             for input in &mut self.inputs {
                 progress |= input.refill(&mut merger);
             }
-            while let Some(popped) = merger.pop(clock::realtime_now().0) {
+            while let Some(popped) = merger.pop(clock::monotonic_ns()) {
                 progress = true;
                 self.emit(popped.lane, popped.item);
             }

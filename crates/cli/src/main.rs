@@ -1,3 +1,75 @@
 #![forbid(unsafe_code)]
-//! The ringside command.
-fn main() {}
+//! The `ringside` command: one file per subcommand under `cmd`.
+//!
+//! Standard output carries data (packet lines, JSON, a capture stream); people's messages and
+//! progress go to standard error. Exit status: 0 done, 1 nothing found or a check that failed, 2
+//! could not. A run that receives ends with its ledger.
+
+mod cmd;
+mod ledger_text;
+mod live;
+mod open;
+mod print;
+mod signals;
+mod units;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Captures, records and reads packets on stock Linux, and accounts for every one of them.
+#[derive(Parser)]
+#[command(name = "ringside", version, about, max_term_width = 100)]
+#[command(after_help = "Examples:
+  sudo ringside capture -i eth1                      count what eth1 receives
+  sudo ringside capture -i eth1 -w /data/eth1        record it, as pcapng that Wireshark opens
+  ringside read -r /data/eth1 -n 'tcp port 80'       print what was recorded
+  sudo ringside demo                                 see it work on a private network")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Receive from interfaces: count, or record.
+    Capture(cmd::capture::CaptureArgs),
+    /// Print packets of files, directories or standard input, or copy them.
+    Read(cmd::read::ReadArgs),
+    /// A private test network of namespaces, and senders.
+    Lab(cmd::lab::LabArgs),
+    /// The main job on a private network, in one go: record real programs, then read it back.
+    Demo(cmd::demo::DemoArgs),
+    /// What this machine can capture with.
+    Backends(cmd::backends::BackendsArgs),
+    /// Compile a filter for another process of this program.
+    #[command(name = FILTER_CHILD, hide = true)]
+    FilterChild,
+}
+
+/// Hidden subcommand that compiles a filter in a bounded child process.
+const FILTER_CHILD: &str = "filter-child";
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .without_time()
+        .with_target(false)
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_env("RINGSIDE_LOG")
+                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn")),
+        )
+        .init();
+    let result = match cli.command {
+        Command::Capture(args) => cmd::capture::run(args),
+        Command::Read(args) => cmd::read::run(args),
+        Command::Lab(args) => cmd::lab::run(args),
+        Command::Demo(args) => cmd::demo::run(args),
+        Command::Backends(args) => cmd::backends::run(args),
+        Command::FilterChild => Ok(cmd::filter_child()),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("ringside: {error:#}");
+        ExitCode::from(2)
+    })
+}

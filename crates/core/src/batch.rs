@@ -1,6 +1,6 @@
 //! A batch: a loan of frames.
 
-use crate::{Frame, FrameMeta};
+use crate::{Frame, FrameMeta, SourceInterface};
 
 /// Where one frame of a batch lies in the lent memory.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,8 @@ pub trait BatchReturn {
 /// ```
 /// use ringside_core::{Batch, FrameMeta, FrameSlot};
 /// let memory = [1u8, 2, 3, 4];
-/// let slots = [FrameSlot::new(0, 3, FrameMeta::default()), FrameSlot::new(3, 1, FrameMeta::default())];
+/// let meta = FrameMeta::default();
+/// let slots = [FrameSlot::new(0, 3, meta), FrameSlot::new(3, 1, meta)];
 /// let batch = Batch::new(&memory, &slots, None);
 /// let lengths: Vec<usize> = batch.iter().map(|frame| frame.bytes.len()).collect();
 /// assert_eq!(lengths, [3, 1]);
@@ -43,6 +44,7 @@ pub trait BatchReturn {
 pub struct Batch<'s> {
     memory: &'s [u8],
     slots: &'s [FrameSlot],
+    interfaces: &'s [SourceInterface],
     owner: Option<&'s dyn BatchReturn>,
 }
 
@@ -62,7 +64,19 @@ impl<'s> Batch<'s> {
             let end = slot.offset.checked_add(slot.captured_bytes as usize);
             assert!(end.is_some_and(|end| end <= memory.len()), "frame beyond the batch's memory");
         }
-        Batch { memory, slots, owner }
+        Batch { memory, slots, interfaces: &[], owner }
+    }
+
+    /// Adds what the source knows of its interfaces now: a file may have named some since the last
+    /// batch, and frames of this one refer to them.
+    pub fn with_interfaces(mut self, interfaces: &'s [SourceInterface]) -> Batch<'s> {
+        self.interfaces = interfaces;
+        self
+    }
+
+    /// The interfaces that the frames refer to, by id; empty where the source never adds any.
+    pub fn interfaces(&self) -> &[SourceInterface] {
+        self.interfaces
     }
 
     /// Number of frames, at least 1.

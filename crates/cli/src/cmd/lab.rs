@@ -261,7 +261,8 @@ fn job(args: &SendArgs, lab: &LabStatus) -> anyhow::Result<Job> {
         }
         _ => None,
     };
-    let too_long_for_live = usize::from(args.size.longest()) > ringside_transmit::LIVE_FRAME_BYTES_MAX;
+    let too_long_for_live =
+        usize::from(args.size.longest()) > ringside_transmit::LIVE_FRAME_BYTES_MAX;
     let sender = match args.sender {
         Some(SenderArg::Live) => SenderKind::Live,
         Some(SenderArg::Packet) => SenderKind::Packet,

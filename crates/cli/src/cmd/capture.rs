@@ -1,0 +1,191 @@
+//! `ringside capture`: receive, count or record, and end with the ledger.
+
+use crate::live::Live;
+use crate::open::{self, OpenArgs};
+use crate::signals::StopSignal;
+use crate::{ledger_text, units};
+use anyhow::{Context, bail};
+use clap::Args;
+use ringside_capture::config::{FileFormat, Output, RING_BYTES, Rotation, RunConfig};
+use ringside_capture::run::{Run, RunReport};
+use ringside_core::limits::RING_BLOCK_BYTES;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How often signals, durations and rotation are looked at.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Arguments of `capture`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  sudo ringside capture -i eth1                          count until Ctrl-C
+  sudo ringside capture -i eth1 -w /data/eth1 -G 1h      record, a new file each hour
+  sudo ringside capture -i eth1 -i eth2 -w two.pcapng    two interfaces, merged by time
+  sudo ringside capture -i eth1 --queues 4 -w /data      four lanes in parallel
+  sudo ringside capture -i eth1 -w - 'udp port 53' | tshark -r -
+  sudo ringside capture -i eth1 --for 10s --json | tail -1 | jq .ledger")]
+pub struct CaptureArgs {
+    #[command(flatten)]
+    open: OpenArgs,
+
+    /// Record: to a directory (a series of files per lane), to FILE.pcapng or FILE.pcap (lanes
+    /// merged by time), or to standard output with `-`.
+    #[arg(short = 'w', long = "write", value_name = "DIR|FILE|-")]
+    write: Option<PathBuf>,
+
+    /// Stop after this many frames.
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+
+    /// Stop after this time: 10s, 5m, 1h.
+    #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
+    duration: Option<Duration>,
+
+    /// Begin a new file at this size: millions of bytes, or with a unit, as 512MiB.
+    #[arg(short = 'C', long = "file-size", value_name = "SIZE", value_parser = units::file_bytes)]
+    #[arg(requires = "write")]
+    file_bytes: Option<u64>,
+
+    /// Begin a new file after this time: seconds, or with a unit, as 10m.
+    #[arg(short = 'G', long = "file-time", value_name = "DURATION")]
+    #[arg(value_parser = units::duration, requires = "write")]
+    file_time: Option<Duration>,
+
+    /// Format of `-w -` and of files without a telling ending.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<FormatArg>,
+
+    /// Memory of the capture ring, shared by the lanes; it rides out stalls of the disk.
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value_t = RING_BYTES as u64)]
+    ring_size: u64,
+
+    /// One JSON object a line on standard output: a status each second, at last the ledger.
+    #[arg(long)]
+    json: bool,
+}
+
+/// File format by name.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum FormatArg {
+    /// pcapng.
+    Pcapng,
+    /// pcap with nanosecond stamps.
+    Pcap,
+}
+
+impl From<FormatArg> for FileFormat {
+    fn from(format: FormatArg) -> FileFormat {
+        match format {
+            FormatArg::Pcapng => FileFormat::Pcapng,
+            FormatArg::Pcap => FileFormat::Pcap,
+        }
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
+    if args.json && args.write.as_deref() == Some(Path::new("-")) {
+        bail!("--json and -w - both want standard output; write to a file, or leave out --json");
+    }
+    let stop = StopSignal::install()?;
+    let output = output(&args)?;
+    let opened = open::open(&args.open)?;
+    for warning in &opened.warnings {
+        eprintln!("ringside: warning: {warning}");
+    }
+    let config = RunConfig {
+        snaplen: args.open.snaplen,
+        frames_max: args.count,
+        ring_bytes: usize::try_from(args.ring_size).context("--ring-size")?,
+        block_bytes: RING_BLOCK_BYTES,
+        cpus: opened.cpus,
+        block_timeout_ns: opened.block_timeout_ns,
+        output,
+    };
+    let run = Run::start(opened.lanes, opened.interfaces, config)?;
+    eprintln!("listening on {}", opened.description);
+    watch(&run, &args, &stop);
+    let report = run.finish();
+    finish(&report, &args)
+}
+
+/// Waits for the end of the run, with the live line, timed rotation and JSON status meanwhile.
+fn watch(run: &Run, args: &CaptureArgs, stop: &StopSignal) {
+    let start = Instant::now();
+    let mut live = Live::start();
+    let mut rotate_at = args.file_time.map(|interval| start + interval);
+    while run.is_running() && !stop.is_set() {
+        if args.duration.is_some_and(|duration| start.elapsed() >= duration) {
+            break;
+        }
+        if let (Some(at), Some(interval)) = (rotate_at, args.file_time)
+            && Instant::now() >= at
+        {
+            run.rotate();
+            rotate_at = Some(at + interval);
+        }
+        std::thread::sleep(TICK);
+        let ledger = run.status();
+        if live.update(&ledger) && args.json {
+            println!("{}", serde_json::json!({ "status": ledger }));
+        }
+    }
+    run.stop();
+    live.finish();
+}
+
+/// Prints what was done; errors make the exit status 2.
+fn finish(report: &RunReport, args: &CaptureArgs) -> anyhow::Result<ExitCode> {
+    for error in &report.errors {
+        eprintln!("ringside: {error}");
+    }
+    eprint!("{}", ledger_text::text(&report.ledger));
+    if report.late > 0 {
+        let late = units::grouped(report.late);
+        eprintln!("late          {late:>16}  frames written after a later one, none left out");
+    }
+    if let Some(first) = report.files.first() {
+        let directory = args.write.as_deref().filter(|path| path.is_dir()).unwrap_or(first);
+        eprintln!(
+            "{} file(s); to read them: ringside read -r {}",
+            report.files.len(),
+            directory.display()
+        );
+    }
+    if args.json {
+        println!("{}", ledger_text::json(&report.ledger));
+    }
+    Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// What `-w` means: `-`, a file by its ending, else a directory.
+fn output(args: &CaptureArgs) -> anyhow::Result<Output> {
+    let rotation = Rotation { bytes: args.file_bytes, interval: args.file_time };
+    let rotates = rotation != Rotation::default();
+    let Some(path) = args.write.clone() else { return Ok(Output::Count) };
+    let by_option = args.format.map(FileFormat::from);
+    if path == Path::new("-") {
+        if rotates {
+            bail!("-C and -G need files; a stream on standard output has none");
+        }
+        let fd = open::stdout_stream()?;
+        return Ok(Output::Stream { fd, format: by_option.unwrap_or(FileFormat::Pcapng) });
+    }
+    let by_ending = match path.extension().and_then(|ending| ending.to_str()) {
+        Some("pcap" | "cap") => Some(FileFormat::Pcap),
+        Some("pcapng" | "ntar") => Some(FileFormat::Pcapng),
+        _ => None,
+    };
+    if path.is_dir() || (by_option.is_none() && by_ending.is_none()) {
+        if path.is_file() {
+            bail!(
+                "{} is a file; name a directory, or a file that ends in .pcapng or .pcap",
+                path.display()
+            );
+        }
+        return Ok(Output::Directory { path, rotation });
+    }
+    let format = by_option.or(by_ending).unwrap_or(FileFormat::Pcapng);
+    Ok(Output::File { path, format, rotation })
+}

@@ -1,0 +1,15 @@
+//! The subcommands.
+
+pub mod backends;
+pub mod capture;
+pub mod demo;
+pub mod lab;
+pub mod read;
+
+use std::process::ExitCode;
+
+/// Compiles one filter from standard input to standard output, bounded, then exits.
+pub fn filter_child() -> ExitCode {
+    let code = ringside_filter::child_main(std::io::stdin().lock(), std::io::stdout().lock());
+    ExitCode::from(u8::try_from(code).unwrap_or(2))
+}

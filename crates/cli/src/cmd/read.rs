@@ -1,0 +1,314 @@
+//! `ringside read`: print packets like tcpdump, or copy them.
+
+use crate::cmd::capture::FormatArg;
+use crate::open;
+use crate::print::{Hex, PrintOptions, PrintState, TimeStyle, packet_json, packet_line};
+use anyhow::{Context, bail};
+use clap::{ArgAction, Args};
+use ringside_core::{Frame, InterfaceId, LinkType, SourceInterface};
+use ringside_filter::Prepared;
+use ringside_store::{Format, FrameWriter, StoreError, StoredSource};
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long one step waits for input; matters for a pipe only.
+const WAIT: Duration = Duration::from_millis(200);
+
+/// Arguments of `read`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  ringside read -r /data/eth1                          a recording: all lanes, in order of time
+  ringside read -r trace.pcap -n -v 'tcp port 80'      print what matches
+  ringside read -r a.pcapng -r b.pcap -w both.pcapng   merge two files by time
+  ringside read -r /data/eth1 -w - | wireshark -k -i - look at it in Wireshark
+  ringside read -r trace.pcap --json | jq .tcp         one object a packet")]
+pub struct ReadArgs {
+    /// File (pcap or pcapng), directory of a recording, or `-` for standard input; several are
+    /// merged by time.
+    #[arg(short = 'r', long = "read", value_name = "FILE|DIR|-", required = true)]
+    read: Vec<PathBuf>,
+
+    /// Copy the packets to FILE.pcapng, FILE.pcap or standard output (`-`) instead of printing.
+    #[arg(short = 'w', long = "write", value_name = "FILE|-")]
+    write: Option<PathBuf>,
+
+    /// Format of the copy, where its name does not tell.
+    #[arg(long, value_enum, value_name = "FORMAT", requires = "write")]
+    format: Option<FormatArg>,
+
+    /// Stop after this many packets.
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+
+    /// Addresses as numbers. They always are; accepted for the habit.
+    #[arg(short = 'n', action = ArgAction::Count)]
+    numeric: u8,
+
+    /// More of each packet: -v, -vv, -vvv.
+    #[arg(short = 'v', action = ArgAction::Count)]
+    verbose: u8,
+
+    /// Show the link-layer header.
+    #[arg(short = 'e')]
+    link_header: bool,
+
+    /// Show the bytes in hexadecimal.
+    #[arg(short = 'x')]
+    hex: bool,
+
+    /// Show the bytes in hexadecimal and ASCII.
+    #[arg(short = 'X')]
+    hex_ascii: bool,
+
+    /// Time: -t none, -tt seconds since 1970, -ttt since the packet before, -tttt with the date,
+    /// -ttttt since the first packet.
+    #[arg(short = 't', action = ArgAction::Count)]
+    time: u8,
+
+    /// One JSON object a packet.
+    #[arg(long, conflicts_with_all = ["write", "hex", "hex_ascii"])]
+    json: bool,
+
+    /// pcap-filter(7) expression.
+    #[arg(value_name = "FILTER", trailing_var_arg = true)]
+    filter: Vec<String>,
+}
+
+/// Runs the subcommand.
+pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
+    let mut source = ringside_store::open(&args.read)?;
+    let mut filter = FrameFilter::new(args.filter.join(" "));
+    let mut output = output(&args)?;
+    let result = copy(&mut *source, &mut filter, &mut *output, args.count.unwrap_or(u64::MAX));
+    let matched = match result {
+        Ok(matched) => matched,
+        // The program behind the pipe had enough.
+        Err(error) if is_pipe_closed(&error) => return Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            // What was read before the damage has been put out; it must not be lost.
+            output.finish()?;
+            return Err(error);
+        }
+    };
+    match output.finish() {
+        Err(error) if is_pipe_closed(&error) => return Ok(ExitCode::SUCCESS),
+        other => other?,
+    }
+    for notice in source.notices() {
+        eprintln!("ringside: {notice}");
+    }
+    Ok(if matched == 0 { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// Moves up to `count_max` frames that match; returns how many.
+fn copy(
+    source: &mut dyn StoredSource,
+    filter: &mut FrameFilter,
+    output: &mut dyn Output,
+    count_max: u64,
+) -> anyhow::Result<u64> {
+    let mut matched = 0;
+    let mut known = 0;
+    while !source.is_finished() {
+        let Some(batch) = source.next_batch(WAIT)? else {
+            output.idle()?;
+            continue;
+        };
+        // A file may name interfaces while it is read; the copy must know them all.
+        for interface in &batch.interfaces()[known..] {
+            output.add_interface(interface)?;
+            filter.add_interface(interface);
+        }
+        known = batch.interfaces().len();
+        for frame in batch.iter() {
+            if filter.accepts(&frame)? {
+                output.put(&frame)?;
+                matched += 1;
+                if matched == count_max {
+                    return Ok(matched);
+                }
+            }
+        }
+    }
+    // Interfaces without a packet are part of the file too.
+    for interface in &source.interfaces()[known..] {
+        output.add_interface(interface)?;
+    }
+    Ok(matched)
+}
+
+/// A filter over frames of several link types: one program for each, made when it is needed.
+struct FrameFilter {
+    expression: String,
+    link_types: Vec<LinkType>,
+    programs: BTreeMap<LinkType, Option<Prepared>>,
+}
+
+impl FrameFilter {
+    fn new(expression: String) -> FrameFilter {
+        FrameFilter { expression, link_types: Vec::new(), programs: BTreeMap::new() }
+    }
+
+    fn add_interface(&mut self, interface: &SourceInterface) {
+        self.link_types.push(interface.link_type);
+    }
+
+    fn accepts(&mut self, frame: &Frame<'_>) -> anyhow::Result<bool> {
+        if self.expression.is_empty() {
+            return Ok(true);
+        }
+        let link_type = self.link_type(frame.meta.interface);
+        if !self.programs.contains_key(&link_type) {
+            let program = open::compile(&self.expression, link_type)
+                .with_context(|| format!("for link type {}", link_type.0))?;
+            let prepared = program.as_ref().map(Prepared::new).transpose()?;
+            self.programs.insert(link_type, prepared);
+        }
+        let program = self.programs.get(&link_type).and_then(Option::as_ref);
+        Ok(program.is_none_or(|program| program.accepts(frame.bytes, frame.meta.wire_bytes)))
+    }
+
+    fn link_type(&self, interface: InterfaceId) -> LinkType {
+        self.link_types.get(interface.0 as usize).copied().unwrap_or(LinkType::ETHERNET)
+    }
+}
+
+/// Where packets go.
+trait Output {
+    fn add_interface(&mut self, interface: &SourceInterface) -> anyhow::Result<()>;
+    fn put(&mut self, frame: &Frame<'_>) -> anyhow::Result<()>;
+    /// The input pauses: what is buffered should be seen.
+    fn idle(&mut self) -> anyhow::Result<()>;
+    fn finish(&mut self) -> anyhow::Result<()>;
+}
+
+fn output(args: &ReadArgs) -> anyhow::Result<Box<dyn Output>> {
+    let Some(path) = &args.write else {
+        return Ok(Box::new(Printer::new(args)));
+    };
+    let format = match args.format {
+        Some(FormatArg::Pcap) => Format::Pcap,
+        Some(FormatArg::Pcapng) => Format::Pcapng,
+        None => Format::of_path(path),
+    };
+    let same = |read: &PathBuf| match (read.canonicalize(), path.canonicalize()) {
+        (Ok(read), Ok(write)) => read == write,
+        _ => false,
+    };
+    if path != Path::new("-") && args.read.iter().any(same) {
+        bail!("{} is read and written at once: name another file", path.display());
+    }
+    let writer: Box<dyn FrameWriter> = if path == Path::new("-") {
+        format.writer(std::fs::File::from(open::stdout_stream()?), &[])?
+    } else {
+        format.writer(ringside_store::writer::create_file(path)?, &[])?
+    };
+    Ok(Box::new(Copier { writer }))
+}
+
+/// Writes a capture file or stream.
+struct Copier {
+    writer: Box<dyn FrameWriter>,
+}
+
+impl Output for Copier {
+    fn add_interface(&mut self, interface: &SourceInterface) -> anyhow::Result<()> {
+        self.writer.add_interface(interface)?;
+        Ok(())
+    }
+
+    fn put(&mut self, frame: &Frame<'_>) -> anyhow::Result<()> {
+        Ok(self.writer.write(frame)?)
+    }
+
+    fn idle(&mut self) -> anyhow::Result<()> {
+        Ok(self.writer.flush()?)
+    }
+
+    fn finish(&mut self) -> anyhow::Result<()> {
+        Ok(self.writer.finish(&[])?)
+    }
+}
+
+/// Prints lines, or JSON.
+struct Printer {
+    out: BufWriter<io::Stdout>,
+    options: PrintOptions,
+    state: PrintState,
+    json: bool,
+    link_types: Vec<LinkType>,
+    number: u64,
+    line: String,
+}
+
+impl Printer {
+    fn new(args: &ReadArgs) -> Printer {
+        let hex = match (args.hex, args.hex_ascii) {
+            (_, true) => Hex::HexAscii,
+            (true, false) => Hex::Hex,
+            (false, false) => Hex::None,
+        };
+        let time = match args.time {
+            0 => TimeStyle::Clock,
+            1 => TimeStyle::None,
+            2 => TimeStyle::Epoch,
+            3 => TimeStyle::Delta,
+            4 => TimeStyle::Date,
+            _ => TimeStyle::SinceFirst,
+        };
+        let verbosity = args.verbose.min(3);
+        Printer {
+            out: BufWriter::new(io::stdout()),
+            options: PrintOptions { verbosity, link_header: args.link_header, hex, time },
+            state: PrintState::default(),
+            json: args.json,
+            link_types: Vec::new(),
+            number: 0,
+            line: String::new(),
+        }
+    }
+}
+
+impl Output for Printer {
+    fn add_interface(&mut self, interface: &SourceInterface) -> anyhow::Result<()> {
+        self.link_types.push(interface.link_type);
+        Ok(())
+    }
+
+    fn put(&mut self, frame: &Frame<'_>) -> anyhow::Result<()> {
+        let index = frame.meta.interface.0 as usize;
+        let link_type = self.link_types.get(index).copied().unwrap_or(LinkType::ETHERNET);
+        self.number += 1;
+        if self.json {
+            let mut object = packet_json(frame, link_type);
+            object["number"] = self.number.into();
+            serde_json::to_writer(&mut self.out, &object).map_err(io::Error::from)?;
+            self.out.write_all(b"\n")?;
+        } else {
+            self.line.clear();
+            packet_line(&mut self.line, frame, link_type, &self.options, &mut self.state);
+            self.out.write_all(self.line.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn idle(&mut self) -> anyhow::Result<()> {
+        Ok(self.out.flush()?)
+    }
+
+    fn finish(&mut self) -> anyhow::Result<()> {
+        Ok(self.out.flush()?)
+    }
+}
+
+fn is_pipe_closed(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<io::Error>();
+        let store = cause.downcast_ref::<StoreError>();
+        io.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+            || store.is_some_and(StoreError::is_pipe_closed)
+    })
+}

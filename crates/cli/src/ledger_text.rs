@@ -1,0 +1,58 @@
+//! The ledger for people, and as the last JSON line of a run.
+
+use crate::units::grouped;
+use ringside_core::Ledger;
+use ringside_core::ledger::ByCause;
+use std::fmt::Write;
+
+/// The ledger as one JSON line: `{"ledger":{…}}`.
+pub fn json(ledger: &Ledger) -> serde_json::Value {
+    serde_json::json!({ "ledger": ledger })
+}
+
+/// The ledger as lines of text; stage 1, then each consumer, then what does not balance.
+pub fn text(ledger: &Ledger) -> String {
+    let mut out = String::new();
+    line(&mut out, "received", ledger.received, "frames that the interface accepted");
+    line(&mut out, "  taken", Some(ledger.taken), "");
+    if ledger.passed > 0 {
+        line(&mut out, "  passed", Some(ledger.passed), "left to the host");
+    }
+    line(&mut out, "  filtered", ledger.filtered, "did not match the filter");
+    causes(&mut out, "  dropped", &ledger.dropped);
+    if ledger.in_flight > 0 {
+        line(&mut out, "  in flight", Some(ledger.in_flight), "accepted, not yet taken");
+    }
+    for consumer in &ledger.consumers {
+        line(&mut out, &consumer.name, Some(consumer.delivered), "delivered");
+        causes(&mut out, "  missed", &consumer.missed);
+    }
+    let inversions: u64 = ledger.lanes.iter().map(|lane| lane.inversions).sum();
+    if inversions > 0 {
+        line(&mut out, "inversions", Some(inversions), "frames stamped before their predecessor");
+    }
+    match ledger.balance() {
+        Ok(()) if ledger.received.is_some() && ledger.filtered.is_some() => {
+            out.push_str("the ledger balances\n");
+        }
+        Ok(()) => out.push_str("the ledger balances as far as this backend counts\n"),
+        Err(imbalance) => writeln!(out, "{imbalance}").expect("writing to a String"),
+    }
+    out
+}
+
+fn line(out: &mut String, name: &str, count: Option<u64>, note: &str) {
+    let count = count.map_or_else(|| "not counted".into(), grouped);
+    let text = format!("{name:<14}{count:>16}  {note}");
+    writeln!(out, "{}", text.trim_end()).expect("writing to a String");
+}
+
+fn causes(out: &mut String, name: &str, by_cause: &ByCause) {
+    let lost: Vec<_> = by_cause.iter().filter(|(_, count)| **count > 0).collect();
+    if lost.is_empty() {
+        line(out, name, Some(0), "");
+    }
+    for (cause, &count) in lost {
+        line(out, name, Some(count), cause.name());
+    }
+}
