@@ -31,7 +31,7 @@ _Static_assert(sizeof(struct generate_config) == 2144, "generate_config: keep ab
 
 /* Where one CPU's stream is; written by the program, read by user space. */
 struct generate_state {
-	__u64 stream;        /* added to every sequence number: the sender's number, bits 48 to 63 */
+	__u64 stream;        /* added to each sequence number: the sender's, bits 48 to 63 */
 	__u64 next_sequence; /* frames that were made, without the stream */
 	__u64 refused;       /* frames that could not be shaped: always 0, else a bug */
 	__u32 next_flow;

@@ -61,7 +61,7 @@ int generate(struct xdp_md *ctx)
 	void *data_end = (void *)(long)ctx->data_end;
 	struct generate_state *state;
 	__u32 key = 0, flow, size, source;
-	__u16 ip_length;
+	__u16 ip_length, port;
 	__u64 sequence;
 	int i;
 
@@ -89,7 +89,8 @@ int generate(struct xdp_md *ctx)
 	*(__u16 *)(data + IP_CHECKSUM) = to_be16(
 		fold(config.ip_sum + ip_length + (source >> 16) + (source & 0xffff)));
 	*(__u32 *)(data + IP_SOURCE) = to_be32(source);
-	*(__u16 *)(data + UDP_SOURCE) = to_be16((__u16)(config.port_base + flow % config.port_count));
+	port = config.port_base + flow % config.port_count;
+	*(__u16 *)(data + UDP_SOURCE) = to_be16(port);
 	*(__u16 *)(data + UDP_LENGTH) = to_be16((__u16)(ip_length - IPV4_BYTES));
 	*(__u64 *)(data + SEQUENCE) = to_be64(state->stream + sequence);
 	*(__u32 *)(data + FLOW) = to_be32(flow);

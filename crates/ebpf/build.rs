@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const MEND: &str = "install it with `apt-get install clang libelf-dev zlib1g-dev` (or `make deps`), \
-                    or name it in the environment variable CLANG";
+const MEND: &str = "install it with `apt-get install clang` (or `make deps`), or name another one \
+                    in the environment variable CLANG";
 
 fn main() {
     println!("cargo:rerun-if-env-changed=CLANG");

@@ -79,8 +79,8 @@ pub struct Job {
     pub wire: Wire,
     /// What.
     pub load: Load,
-    /// One sending thread on each of these CPUs, each given once for the live sender. Empty stands for one thread, which the live
-    /// sender keeps on the first CPU that it may use.
+    /// One sending thread on each of these CPUs; for the live sender each is given once. Empty
+    /// stands for one thread, which the live sender keeps on the first CPU that it may use.
     pub cpus: Vec<usize>,
     /// Frames a second of all threads together; `None` for as fast as it goes. See
     /// [`PACE_DEPTH_NS`](crate::PACE_DEPTH_NS) for the error.
