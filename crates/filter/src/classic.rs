@@ -14,7 +14,7 @@ pub const PROGRAM_INSTRUCTIONS_MAX: usize = 1 << 18;
 /// Most instructions of a program that the kernel attaches as classic BPF (BPF_MAXINSNS).
 pub const KERNEL_CLASSIC_INSTRUCTIONS_MAX: usize = 4096;
 
-/// Words of scratch memory, M[0] to M[15] (BPF_MEMWORDS).
+/// Words of scratch memory, `M[0]` to `M[15]` (BPF_MEMWORDS).
 pub const SCRATCH_WORDS: usize = 16;
 
 /// Backward jumps that one evaluation may take; the frame is rejected at the next. `protochain`
@@ -94,11 +94,11 @@ pub enum Operand {
 /// An instruction, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A = packet[k..], rejecting the frame beyond its captured bytes.
+    /// `A = packet[k..]`, rejecting the frame beyond its captured bytes.
     LoadAbsolute(Width, u32),
-    /// A = packet[X + k..], without wrap-around.
+    /// `A = packet[X + k..]`, without wrap-around.
     LoadIndirect(Width, u32),
-    /// X = 4 * (packet[k] & 15): the length of an IPv4 header.
+    /// `X = 4 * (packet[k] & 15)`: the length of an IPv4 header.
     LoadHeaderLength(u32),
     /// A = length on the wire.
     LoadLength,
@@ -108,13 +108,13 @@ pub enum Operation {
     LoadConstant(u32),
     /// X = k.
     LoadConstantX(u32),
-    /// A = M[k].
+    /// `A = M[k]`.
     LoadScratch(u8),
-    /// X = M[k].
+    /// `X = M[k]`.
     LoadScratchX(u8),
-    /// M[k] = A.
+    /// `M[k] = A`.
     Store(u8),
-    /// M[k] = X.
+    /// `M[k] = X`.
     StoreX(u8),
     /// A = A op operand.
     Alu(Alu, Operand),
