@@ -30,10 +30,9 @@ use std::time::{Duration, Instant};
 /// frames a second they wrap after seven minutes.
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a detached source waits without any progress for the block that the kernel was
-/// filling. It comes after the block time-out; more than the longest one, and some for a virtual
-/// CPU that was stopped.
-const DRAIN_MAX: Duration = Duration::from_secs(15);
+/// How long a detached source waits, beyond the block time-out and without any progress, for the
+/// block that the kernel was filling: a virtual CPU may be stopped for a while.
+const DRAIN_MARGIN: Duration = Duration::from_secs(4);
 
 /// One lane of an interface.
 pub struct AfPacketSource {
@@ -125,7 +124,8 @@ impl AfPacketSource {
     fn finish_if_drained(&mut self) -> Result<bool, SourceError> {
         let State::Draining { event, since } = &self.state else { return Ok(false) };
         let left = self.ring.left_in_ring();
-        if !self.ring.is_drained() && since.elapsed() < DRAIN_MAX {
+        let wait_max = Duration::from_nanos(self.block_timeout_ns) + DRAIN_MARGIN;
+        if !self.ring.is_drained() && since.elapsed() < wait_max {
             return Ok(false);
         }
         let event = *event;

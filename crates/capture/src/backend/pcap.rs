@@ -42,8 +42,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How often an idle interface is looked at.
 const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long a detached source waits without progress for frames that libpcap has counted.
-const DRAIN_MAX: Duration = Duration::from_secs(15);
+/// How long a detached source waits, beyond the block time-out and without progress, for frames
+/// that libpcap has counted: a virtual CPU may be stopped for a while.
+const DRAIN_MARGIN: Duration = Duration::from_secs(4);
+
+/// The same with a filter: libpcap runs it once more on the first blocks, where what only the
+/// kernel knows (`inbound`, `ifindex`) makes it reject frames that it has counted.
+const DRAIN_MARGIN_FILTERED: Duration = Duration::from_millis(200);
 
 /// Rounds of emptying the ring before the start; each reads what is there at once, and nothing
 /// comes in after the rejecting filter is set, so few are needed.
@@ -376,7 +381,9 @@ impl PcapSource {
 
     fn finish_if_drained(&mut self) -> Result<bool, SourceError> {
         let State::Draining { accepted, event, since } = self.state else { return Ok(false) };
-        if self.lent < accepted && since.elapsed() < DRAIN_MAX {
+        let margin = if self.countable { DRAIN_MARGIN } else { DRAIN_MARGIN_FILTERED };
+        let wait_max = Duration::from_nanos(self.block_timeout_ns) + margin;
+        if self.lent < accepted && since.elapsed() < wait_max {
             return Ok(false);
         }
         self.finish();
