@@ -1,4 +1,5 @@
 //! Runs over sources of our own: every frame written once, in order, and every loss named.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
 

@@ -231,6 +231,8 @@ impl FileSource {
             return Ok(true);
         }
         self.slots.clear();
+        // The first read is made in any case: a time-out of zero must get on too.
+        let mut limit = None;
         while self.slots.len() < BATCH_FRAMES_MAX && self.condition == Condition::Reading {
             if self.skip_bytes > 0 {
                 let count = self.skip_bytes.min(self.input.available().len());
@@ -239,9 +241,10 @@ impl FileSource {
                 if self.skip_bytes == 0 {
                     continue;
                 }
-                if !self.slots.is_empty() || !self.read(1, deadline)? {
+                if !self.slots.is_empty() || !self.read(1, limit)? {
                     break;
                 }
+                limit = deadline;
                 continue;
             }
             if !self.parser.is_inside_record() {
@@ -256,9 +259,10 @@ impl FileSource {
                 }
                 Ok(Step::Skip(bytes)) => self.skip_bytes = bytes,
                 Ok(Step::Need(bytes)) => {
-                    if !self.slots.is_empty() || !self.read(bytes, deadline)? {
+                    if !self.slots.is_empty() || !self.read(bytes, limit)? {
                         break;
                     }
+                    limit = deadline;
                 }
                 // The frames before it come first; the parser will say it again.
                 Err(_) if !self.slots.is_empty() => break,

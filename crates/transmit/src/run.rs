@@ -21,8 +21,8 @@ const SETTLE: Duration = Duration::from_secs(5);
 /// Longest sleep of a paced sender, so that it sees its limits and a stop soon.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
 
-/// Ethernet header, which an interface takes beyond its MTU. (It would take a VLAN tag too, but only
-/// of frames that have one: the stricter limit holds for all.)
+/// Ethernet header, which an interface takes beyond its MTU. (It would take a VLAN tag too, but
+/// only of frames that have one: the stricter limit holds for all.)
 const HEADER_BYTES: u64 = 14;
 
 /// How frames are sent.

@@ -142,7 +142,8 @@ proptest! {
         let mut wrong = there.clone();
         if let Some(last) = wrong.last_mut().filter(|_| !payload.is_empty()) {
             *last ^= 1;
-            let verdict = verify_transport(&wrong, &dissect(&wrong, LinkType::ETHERNET), Level::Outer);
+            let layers = dissect(&wrong, LinkType::ETHERNET);
+            let verdict = verify_transport(&wrong, &layers, Level::Outer);
             let is_wrong = matches!(verdict, Verdict::Wrong { .. });
             prop_assert!(is_wrong);
         }

@@ -57,7 +57,8 @@ pub struct CaptureArgs {
     format: Option<FormatArg>,
 
     /// Memory of the capture ring, shared by the lanes; it rides out stalls of the disk.
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value_t = RING_BYTES as u64)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    #[arg(default_value_t = RING_BYTES as u64)]
     ring_size: u64,
 
     /// One JSON object a line on standard output: a status each second, at last the ledger.

@@ -76,7 +76,7 @@ fn next_steps(args: &DemoArgs) {
   ringside read -r {dir} -v 'udp port 53'      the DNS look-ups
   ringside read -r {dir} -w demo.pcapng        one file in the order of time
   tshark -r demo.pcapng -q -z io,phs           other programs open it
-  ringside capture --help                      on your own interface: sudo ringside capture -i IF -w DIR"
+  sudo ringside capture -i IF -w DIR            the same on an interface of your own"
     );
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cmd::capture::FormatArg;
 use crate::open;
-use crate::print::{Hex, PrintOptions, PrintState, TimeStyle, packet_json, packet_line};
+use crate::print::{HexDump, PrintOptions, PrintState, TimeStyle, packet_json, packet_line};
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args};
 use ringside_core::{Frame, InterfaceId, LinkType, SourceInterface};
@@ -247,9 +247,9 @@ struct Printer {
 impl Printer {
     fn new(args: &ReadArgs) -> Printer {
         let hex = match (args.hex, args.hex_ascii) {
-            (_, true) => Hex::HexAscii,
-            (true, false) => Hex::Hex,
-            (false, false) => Hex::None,
+            (_, true) => HexDump::WithAscii,
+            (true, false) => HexDump::Plain,
+            (false, false) => HexDump::None,
         };
         let time = match args.time {
             0 => TimeStyle::Clock,

@@ -28,14 +28,14 @@ use std::fmt::Write;
 
 /// Which bytes follow the line, from the network header on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hex {
+pub enum HexDump {
     /// None.
     #[default]
     None,
     /// In hexadecimal (-x).
-    Hex,
+    Plain,
     /// In hexadecimal and ASCII (-X).
-    HexAscii,
+    WithAscii,
 }
 
 /// What a line shows.
@@ -46,7 +46,7 @@ pub struct PrintOptions {
     /// Link-layer header (-e).
     pub link_header: bool,
     /// Bytes.
-    pub hex: Hex,
+    pub hex: HexDump,
     /// Time.
     pub time: TimeStyle,
 }
@@ -85,7 +85,7 @@ pub fn packet_line(
     let conversations = &mut state.conversations;
     let mut line = Line { out, frame, layers: &layers, options, conversations };
     line.layers();
-    if options.hex != Hex::None {
+    if options.hex != HexDump::None {
         hex::dump(out, frame.bytes, link::network_offset(&layers), options.hex);
     }
     out.push('\n');

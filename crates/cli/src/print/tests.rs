@@ -167,7 +167,7 @@ fn a_syn_in_every_style() {
     let head = "02:00:00:00:00:02 > 02:00:00:00:00:01, ethertype 802.1Q (0x8100), length 78: \
                 vlan 5, p 0, ethertype IPv4 (0x0800), ";
     assert_eq!(print(&SYN, &options), format!("{head}{tail}"));
-    let options = PrintOptions { time: TimeStyle::None, hex: Hex::HexAscii, ..plain };
+    let options = PrintOptions { time: TimeStyle::None, hex: HexDump::WithAscii, ..plain };
     let text = print(&SYN, &options);
     let first = "\n\t0x0000:  4500 003c 0001 4000 4006 26b9 0a00 0001  E..<..@.@.&.....";
     assert!(text.contains(first), "{text}");
@@ -203,7 +203,7 @@ fn no_control_byte_reaches_the_terminal() {
     fuzz("print", &seeds, |bytes| {
         let links = [LinkType::ETHERNET, LinkType::RAW, LinkType::LINUX_SLL, LinkType::PPP];
         let link = links[bytes.len() % links.len()];
-        let (hex, time) = (Hex::HexAscii, TimeStyle::Date);
+        let (hex, time) = (HexDump::WithAscii, TimeStyle::Date);
         let options = PrintOptions { verbosity: 3, link_header: true, hex, time };
         let mut out = String::new();
         let frame = frame(bytes);

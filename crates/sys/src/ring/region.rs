@@ -89,7 +89,8 @@ pub enum RingError {
     NotPowerOfTwo(usize),
     /// The system refused the memory.
     #[error(
-        "capture ring: cannot get {bytes} bytes of shared memory ({source}); ask for less with --ring-size"
+        "capture ring: cannot get {bytes} bytes of shared memory ({source}); ask for less with \
+         --ring-size"
     )]
     Memory {
         /// How much.
