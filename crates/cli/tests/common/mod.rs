@@ -1,0 +1,376 @@
+//! The program under test as its users run it: a child process, a test network, files.
+//!
+//! Every wait is bounded by [`WAIT_MAX`]; a child is killed when its handle is dropped, a network
+//! is removed when its guard is.
+
+#![allow(dead_code)] // each test file uses its own part
+
+use ringside_core::{Frame, Ledger, SourceInterface};
+use ringside_lab::{Lab, LabConfig, RECEIVER_INTERFACE};
+use ringside_store::Notice;
+use ringside_sys::netdev;
+use ringside_sys::netns::Namespace;
+use ringside_transmit::{Job, Limits, Load, Report, SenderKind, Shape};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Longest wait for anything. A test that needs longer is wrong; a busy machine does not reach it.
+pub const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// How often a condition is looked at.
+const POLL: Duration = Duration::from_millis(5);
+
+/// The binary: `RINGSIDE_BIN`, else the one that cargo built for this test.
+pub fn ringside() -> PathBuf {
+    std::env::var_os("RINGSIDE_BIN")
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_ringside")), PathBuf::from)
+}
+
+/// Waits until `done`; panics with `what` after [`WAIT_MAX`].
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < WAIT_MAX, "waited {WAIT_MAX:?} for {what}");
+        std::thread::sleep(POLL);
+    }
+}
+
+/// A test network of its own for one test; it is removed when this is dropped.
+pub struct Network {
+    lab: Lab,
+}
+
+impl Network {
+    /// One queue, MTU 1,500.
+    pub fn up() -> Network {
+        Network::with(LabConfig::default())
+    }
+
+    /// As `config` says, but for the name, which is unique.
+    pub fn with(config: LabConfig) -> Network {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("e2e{}-{number}", std::process::id());
+        Network { lab: Lab::up(&LabConfig { name, ..config }).unwrap() }
+    }
+
+    /// Its name, for `ringside lab`.
+    pub fn name(&self) -> &str {
+        &self.lab.status().config.name
+    }
+
+    /// Namespace of `tx0`.
+    pub fn sender(&self) -> &str {
+        &self.lab.status().sender_namespace
+    }
+
+    /// Namespace of `rx0`.
+    pub fn receiver(&self) -> &str {
+        &self.lab.status().receiver_namespace
+    }
+
+    /// Frames that `rx0` has received since it was made.
+    pub fn received(&self) -> u64 {
+        self.received_by(RECEIVER_INTERFACE)
+    }
+
+    /// Frames that an interface of the receiver's namespace has received since it was made.
+    pub fn received_by(&self, interface: &str) -> u64 {
+        inside(self.receiver(), || {
+            netdev::by_name(interface).unwrap().unwrap().statistics.rx_packets
+        })
+    }
+
+    /// Sends `count` numbered frames, at `rate` a second or as fast as it goes.
+    pub fn send(&self, kind: SenderKind, shape: &Shape, count: u64, rate: Option<u64>) -> Report {
+        self.send_load(kind, Load::Numbered(shape.clone()), count, rate)
+    }
+
+    /// Sends `frames` once, in order, by a packet socket.
+    pub fn replay(&self, frames: &[Vec<u8>]) -> Report {
+        let meta = ringside_core::FrameMeta::default();
+        let own = |bytes: &Vec<u8>| ringside_core::OwnedFrame { bytes: bytes.clone(), meta };
+        let load = Load::Replay(frames.iter().map(own).collect());
+        self.send_load(SenderKind::Packet, load, frames.len() as u64, None)
+    }
+
+    fn send_load(
+        &self,
+        sender: SenderKind,
+        load: Load,
+        count: u64,
+        rate_per_sec: Option<u64>,
+    ) -> Report {
+        let limits = Limits::new(Some(count), Some(WAIT_MAX)).unwrap();
+        let (wire, cpus) = (self.lab.wire(), Vec::new());
+        let job = Job { sender, wire, load, cpus, rate_per_sec, limits };
+        let report = ringside_transmit::run(&job, &|| false).unwrap();
+        assert_eq!(report.offered, count, "the sender was too slow: {report:?}");
+        report
+    }
+
+    /// Starts `ringside capture --netns RECEIVER ARGS` and waits until it listens. `args` name the
+    /// interfaces; `--json` is added unless the output goes to `-`.
+    pub fn capture(&self, args: &[&str]) -> Running {
+        let mut command = self.capture_command();
+        command.args(json_first(args));
+        let running = Running::start(command);
+        running.wait_for_stderr("listening on");
+        running
+    }
+
+    /// `ringside capture --netns RECEIVER`, to be completed.
+    pub fn capture_command(&self) -> Command {
+        let mut command = Command::new(ringside());
+        command.args(["capture", "--netns", self.receiver()]);
+        command
+    }
+}
+
+/// Options come before a filter, which takes all words behind it.
+fn json_first<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    let stream = args.windows(2).any(|pair| pair == ["-w", "-"]);
+    let json = (!stream).then_some("--json");
+    json.into_iter().chain(args.iter().copied()).collect()
+}
+
+/// Runs `work` on a thread of its own in the network namespace `name`.
+pub fn inside<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            Namespace::open(name).unwrap().enter().unwrap();
+            work()
+        });
+        thread.join().unwrap()
+    })
+}
+
+/// A child whose output is collected by threads; killed when dropped.
+pub struct Running {
+    child: Child,
+    stdout: Option<Collector>,
+    stderr: Collector,
+}
+
+/// What a child did.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Standard output; empty where the test had directed it elsewhere.
+    pub stdout: Vec<u8>,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Running {
+    /// Starts `command`, both outputs collected, nothing on the input.
+    pub fn start(mut command: Command) -> Running {
+        command.stdout(Stdio::piped());
+        Running::start_directed(command)
+    }
+
+    /// Starts `command` with its standard output where the caller has directed it.
+    pub fn start_directed(mut command: Command) -> Running {
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+        let stdout = child.stdout.take().map(Collector::start);
+        let stderr = Collector::start(child.stderr.take().unwrap());
+        Running { child, stdout, stderr }
+    }
+
+    /// Process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until standard error says `text`.
+    pub fn wait_for_stderr(&self, text: &str) {
+        wait_until(&format!("{text:?}, said: {}", self.stderr_so_far()), || {
+            let said = self.stderr_so_far();
+            assert!(said.contains(text) || !self.stderr.is_done(), "it ended, and said: {said}");
+            said.contains(text)
+        });
+    }
+
+    /// What it has said on standard error.
+    pub fn stderr_so_far(&self) -> String {
+        String::from_utf8_lossy(&self.stderr.so_far()).into_owned()
+    }
+
+    /// What it has put out on standard output.
+    pub fn stdout_so_far(&self) -> Vec<u8> {
+        self.stdout.as_ref().map(Collector::so_far).unwrap_or_default()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// SIGINT, then as [`Running::finish`].
+    pub fn stop(self) -> Outcome {
+        self.signal(Signal::INT);
+        self.finish()
+    }
+
+    /// Waits for its end.
+    pub fn finish(mut self) -> Outcome {
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            let said = || self.stderr_so_far();
+            assert!(start.elapsed() < WAIT_MAX, "did not end in {WAIT_MAX:?}, said: {}", said());
+            std::thread::sleep(POLL);
+        };
+        let stdout = self.stdout.as_ref().map(Collector::all).unwrap_or_default();
+        let stderr = String::from_utf8_lossy(&self.stderr.all()).into_owned();
+        Outcome { status, stdout, stderr }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // An error says that it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Outcome {
+    /// Exit status; none if a signal ended it.
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// Standard output as text.
+    pub fn text(&self) -> String {
+        String::from_utf8(self.stdout.clone()).unwrap()
+    }
+
+    /// Standard output as JSON lines.
+    pub fn json_lines(&self) -> Vec<serde_json::Value> {
+        let parse =
+            |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        self.text().lines().map(parse).collect()
+    }
+
+    /// The ledger: the last JSON line.
+    pub fn ledger(&self) -> Ledger {
+        let lines = self.json_lines();
+        let last = lines.last().unwrap_or_else(|| panic!("no JSON, said: {}", self.stderr));
+        serde_json::from_value(last["ledger"].clone()).unwrap()
+    }
+
+    /// The ledger of a run that ended well; both stages balance, nothing is in flight, and
+    /// `received` frames were received.
+    pub fn checked_ledger(&self, received: u64) -> Ledger {
+        assert_eq!(self.code(), Some(0), "{}", self.stderr);
+        let ledger = self.ledger();
+        check_ledger(&ledger, received);
+        ledger
+    }
+}
+
+/// Both stages balance, nothing is in flight, there is a consumer, `received` frames were received.
+pub fn check_ledger(ledger: &Ledger, received: u64) {
+    assert_eq!(ledger.balance(), Ok(()), "{ledger:#?}");
+    assert_eq!(ledger.in_flight, 0, "{ledger:#?}");
+    assert_eq!(ledger.received, Some(received), "{ledger:#?}");
+    assert!(!ledger.consumers.is_empty(), "{ledger:#?}");
+    let taken: u64 = ledger.lanes.iter().map(|lane| lane.taken).sum();
+    assert_eq!(taken, ledger.taken, "{ledger:#?}");
+}
+
+/// Runs `program` to its end.
+pub fn run(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Outcome {
+    let mut command = Command::new(program);
+    command.args(args);
+    Running::start(command).finish()
+}
+
+/// Runs `ringside ARGS` to its end.
+pub fn run_ringside(args: &[&str]) -> Outcome {
+    run(ringside(), args)
+}
+
+/// Runs another program, which must end with 0 and say nothing on standard error but its own
+/// greeting; gives its standard output.
+pub fn run_clean(program: &str, args: &[&str]) -> String {
+    let outcome = run(program, args);
+    let greeting =
+        |line: &str| line.starts_with("Running as user") || line.starts_with("reading from file ");
+    let complaints: Vec<&str> = outcome.stderr.lines().filter(|line| !greeting(line)).collect();
+    assert!(outcome.status.success() && complaints.is_empty(), "{program} {args:?}: {outcome:?}");
+    outcome.text()
+}
+
+/// A path as an argument.
+pub fn arg(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Gives every frame of files or directories, in order, with the interfaces known by then; the
+/// notices at the end.
+pub fn for_each_frame(
+    paths: &[PathBuf],
+    mut note: impl FnMut(&Frame<'_>, &[SourceInterface]),
+) -> Vec<Notice> {
+    let mut source = ringside_store::open(paths).unwrap();
+    while !source.is_finished() {
+        if let Some(batch) = source.next_batch(WAIT_MAX).unwrap() {
+            batch.iter().for_each(|frame| note(&frame, batch.interfaces()));
+        }
+    }
+    source.notices()
+}
+
+/// The files of a recording, by name.
+pub fn files_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// A thread that reads a pipe to its end.
+struct Collector {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Collector {
+    fn start(mut pipe: impl Read + Send + 'static) -> Collector {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let shared = bytes.clone();
+        let thread = std::thread::spawn(move || {
+            let mut buffer = vec![0; 64 << 10];
+            while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+                shared.lock().unwrap().extend_from_slice(&buffer[..count]);
+            }
+        });
+        Collector { bytes, thread: Mutex::new(Some(thread)) }
+    }
+
+    fn so_far(&self) -> Vec<u8> {
+        self.bytes.lock().unwrap().clone()
+    }
+
+    fn is_done(&self) -> bool {
+        self.thread.lock().unwrap().as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Everything; the child has ended, so the pipe ends unless a grandchild holds it.
+    fn all(&self) -> Vec<u8> {
+        wait_until("the end of a child's output", || self.is_done());
+        self.so_far()
+    }
+}
