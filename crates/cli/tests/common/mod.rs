@@ -172,13 +172,13 @@ pub struct Outcome {
 impl Running {
     /// Starts `command`, both outputs collected, nothing on the input.
     pub fn start(mut command: Command) -> Running {
-        command.stdout(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         Running::start_directed(command)
     }
 
-    /// Starts `command` with its standard output where the caller has directed it.
+    /// Starts `command` with standard input and output where the caller has directed them.
     pub fn start_directed(mut command: Command) -> Running {
-        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        command.stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
         let stdout = child.stdout.take().map(Collector::start);
         let stderr = Collector::start(child.stderr.take().unwrap());
