@@ -16,7 +16,7 @@ mod control;
 mod lane;
 mod merged;
 mod output;
-mod packer;
+pub mod packer;
 mod recorder;
 pub mod run;
 mod stream;

@@ -9,7 +9,7 @@ use ringside_sys::ring::LaneWriter;
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Put {
+pub enum Put {
     /// It lies in the ring with this many bytes.
     Taken(usize),
     /// It was lost here.
@@ -18,13 +18,15 @@ pub(crate) enum Put {
 
 /// The ledger of the lane as it was last read, for the statistics of a block.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reading {
-    pub(crate) counters: LaneCounters,
-    pub(crate) when: Timestamp,
+pub struct Reading {
+    /// The counters.
+    pub counters: LaneCounters,
+    /// When they were read.
+    pub when: Timestamp,
 }
 
 /// Fills the blocks of one lane.
-pub(crate) struct Packer {
+pub struct Packer {
     writer: LaneWriter,
     interface: InterfaceId,
     snaplen: u32,
@@ -34,7 +36,8 @@ pub(crate) struct Packer {
 }
 
 impl Packer {
-    pub(crate) fn new(
+    /// A packer that owns the lane's writer.
+    pub fn new(
         writer: LaneWriter,
         interface: InterfaceId,
         snaplen: u32,
@@ -46,7 +49,7 @@ impl Packer {
 
     /// Copies `frame` into the ring. It is seen by readers after [`publish`](Self::publish).
     #[inline]
-    pub(crate) fn put(&mut self, frame: &Frame<'_>, reading: &Reading) -> Put {
+    pub fn put(&mut self, frame: &Frame<'_>, reading: &Reading) -> Put {
         let captured = captured_bytes(frame, self.snaplen);
         let direction = frame.meta.direction;
         if !fits(self.writer.tail().len(), captured, direction) {
@@ -68,18 +71,18 @@ impl Packer {
     }
 
     /// Shows readers what was put, and how far time has come in this lane.
-    pub(crate) fn publish(&mut self, low_water: Timestamp) {
+    pub fn publish(&mut self, low_water: Timestamp) {
         self.writer.publish();
         self.writer.set_low_water_ns(low_water.0);
     }
 
     /// True if the open block is so full that a batch may close it: time to read the counters.
-    pub(crate) fn is_nearly_full(&self) -> bool {
+    pub fn is_nearly_full(&self) -> bool {
         self.writer.is_open() && self.writer.filled_bytes() > self.block_bytes / 4 * 3
     }
 
     /// Closes the open block, if any: statistics, then padding to its end.
-    pub(crate) fn close(&mut self, reading: &Reading) {
+    pub fn close(&mut self, reading: &Reading) {
         if !self.writer.is_open() {
             return;
         }
@@ -92,7 +95,7 @@ impl Packer {
     }
 
     /// Ends the lane: final statistics without padding, so that a short run is a short file.
-    pub(crate) fn finish(mut self, reading: &Reading) {
+    pub fn finish(mut self, reading: &Reading) {
         if self.writer.is_open() || self.writer.open(self.frames).is_ok() {
             let statistics = self.statistics(reading);
             let bytes = block::write_statistics_block(self.writer.tail(), &statistics);

@@ -39,6 +39,8 @@ enum Command {
     Lab(cmd::lab::LabArgs),
     /// The main job on a private network, in one go: record real programs, then read it back.
     Demo(cmd::demo::DemoArgs),
+    /// Measure this machine, with a peer in the same run.
+    Bench(cmd::bench::BenchArgs),
     /// What this machine can capture with.
     Backends(cmd::backends::BackendsArgs),
     /// Compile a filter for another process of this program.
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         Command::Read(args) => cmd::read::run(args),
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => cmd::demo::run(args),
+        Command::Bench(args) => cmd::bench::run(args),
         Command::Backends(args) => cmd::backends::run(args),
         Command::FilterChild => Ok(cmd::filter_child()),
     };

@@ -1,6 +1,7 @@
 //! The subcommands.
 
 pub mod backends;
+pub mod bench;
 pub mod capture;
 pub mod demo;
 pub mod lab;
