@@ -1,0 +1,302 @@
+//! Exactness: what was sent is in the files, once, in order, byte by byte, and the ledger says so.
+
+#![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
+
+mod common;
+
+use common::*;
+use ringside_core::Frame;
+use ringside_lab::LabConfig;
+use ringside_store::FileSource;
+use ringside_store::recording::series_of_directory;
+use ringside_testkit::need_root;
+use ringside_transmit::{SenderKind, SequenceCheck, SequenceReport, Shape, Sizes, Stamp};
+use rustix::process::Signal;
+use std::collections::BTreeSet;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+
+/// Frames of an exactness run.
+const FRAMES: u64 = 2_000_000;
+
+/// Frames a second: a third of what the whole path takes with both cores busy otherwise.
+const RATE: u64 = 200_000;
+
+/// Mixed sizes, the shortest with a number and the longest of the MTU among them.
+const SIZES: [u16; 10] = [60, 61, 62, 63, 64, 65, 128, 256, 590, 1514];
+
+/// Rings that ride out stalls of a busy machine of more than a second: nothing may be lost.
+const PATIENT: [&str; 4] = ["--kernel-ring-size", "128MiB", "--ring-size", "256MiB"];
+
+/// Frames are compared with what the generator makes of their number.
+struct Verifier<'s> {
+    shape: &'s Shape,
+    expected: Vec<u8>,
+    check: SequenceCheck,
+    frames: u64,
+    /// Order-independent: a wrapping sum over the frames of a hash of number and time.
+    digest: u64,
+    last_time: u64,
+    /// Frames stamped before the frame in front of them.
+    backwards: u64,
+}
+
+impl Verifier<'_> {
+    fn new(shape: &Shape, frames_max: u64) -> Verifier<'_> {
+        let (expected, check) = (shape.buffer(), SequenceCheck::new(frames_max));
+        Verifier { shape, expected, check, frames: 0, digest: 0, last_time: 0, backwards: 0 }
+    }
+
+    fn note(&mut self, lane: u16, frame: &Frame<'_>) {
+        let stamp = Stamp::read(frame.bytes).expect("a frame without a number");
+        let length = self.shape.write(stamp.stream, stamp.sequence, &mut self.expected);
+        assert!(frame.bytes == &self.expected[..length], "{stamp:?} differs: {frame:?}");
+        assert_eq!(frame.meta.wire_bytes as usize, length, "{stamp:?}");
+        self.check.note(lane, frame.bytes);
+        let time = frame.meta.timestamp.0;
+        let mixed = (time ^ stamp.sequence.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.digest = self.digest.wrapping_add(mixed ^ (mixed >> 29));
+        self.backwards += u64::from(time < self.last_time);
+        self.last_time = time;
+        self.frames += 1;
+    }
+
+    /// Reads the lanes of a recording, each file in order. Gives the number of lanes.
+    fn note_directory(&mut self, directory: &Path) -> usize {
+        let (series, notices) = series_of_directory(directory).unwrap();
+        assert!(notices.is_empty(), "{notices:?}");
+        for (lane, files) in (0u16..).zip(&series) {
+            for path in files {
+                assert_eq!(FileSource::open(path).unwrap().recording().unwrap().lane.0, lane);
+                let notices = for_each_frame(std::slice::from_ref(path), |frame, _| {
+                    self.note(lane, frame);
+                });
+                assert!(notices.is_empty(), "{notices:?}");
+            }
+        }
+        series.len()
+    }
+
+    /// Reads one file of merged lanes.
+    fn note_file(&mut self, path: &Path) {
+        let notices = for_each_frame(&[path.to_owned()], |frame, _| self.note(0, frame));
+        assert!(notices.is_empty(), "{notices:?}");
+    }
+
+    fn report(&self, sent: &[u64]) -> SequenceReport {
+        self.check.report(sent)
+    }
+}
+
+fn shape(sizes: &[u16], flows: u32) -> Shape {
+    Shape::new(Sizes::list(sizes).unwrap(), flows).unwrap()
+}
+
+#[test]
+fn two_million_frames_in_one_lane() {
+    two_million_frames("two_million_frames_in_one_lane", 1);
+}
+
+#[test]
+fn two_million_frames_in_two_lanes() {
+    two_million_frames("two_million_frames_in_two_lanes", 2);
+}
+
+#[test]
+fn two_million_frames_in_four_lanes() {
+    two_million_frames("two_million_frames_in_four_lanes", 4);
+}
+
+fn two_million_frames(test: &str, lanes: usize) {
+    if !need_root(test) {
+        return;
+    }
+    let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
+    let recording = directory.path().join("recording");
+    let queues = lanes.to_string();
+    let mut args = vec!["-i", "rx0", "--queues", &queues, "-w", arg(&recording)];
+    args.extend(PATIENT);
+    let running = network.capture(&args);
+    let shape = shape(&SIZES, 1000);
+    let before = network.received();
+    let sent = network.send(SenderKind::Live, &shape, FRAMES, Some(RATE));
+    let received = network.received() - before;
+    let ledger = running.stop().checked_ledger(received);
+    assert_eq!((sent.handed, received), (FRAMES, FRAMES), "{sent:?}");
+    assert_eq!((ledger.taken, ledger.lost()), (FRAMES, 0), "{ledger:#?}");
+    assert_eq!(ledger.lanes.len(), lanes);
+    for lane in ledger.lanes.iter().filter(|_| lanes > 1) {
+        assert!(lane.taken >= FRAMES / 10, "{ledger:#?}");
+    }
+
+    let mut recorded = Verifier::new(&shape, FRAMES);
+    assert_eq!(recorded.note_directory(&recording), lanes);
+    let report = recorded.report(&sent.streams);
+    assert!(report.is_complete() && report.flow_reordered == 0, "{report:?}");
+    assert_eq!(recorded.frames, FRAMES);
+
+    let out = directory.path().join("merged.pcapng");
+    let read = run_ringside(&["read", "-r", arg(&recording), "-w", arg(&out)]);
+    assert_eq!((read.code(), read.stderr.as_str()), (Some(0), ""));
+    let mut merged = Verifier::new(&shape, FRAMES);
+    merged.note_file(&out);
+    let report = merged.report(&sent.streams);
+    assert_eq!((report.missing, report.duplicates, report.flow_reordered), (0, 0, 0));
+    assert_eq!((merged.frames, merged.digest), (FRAMES, recorded.digest));
+    assert_order(&merged, &ledger);
+}
+
+/// Merged frames go forward in time, unless the clock itself went back meanwhile.
+fn assert_order(merged: &Verifier<'_>, ledger: &ringside_core::Ledger) {
+    let inversions: u64 = ledger.lanes.iter().map(|lane| lane.inversions).sum();
+    assert!(merged.backwards == 0 || inversions > 0, "{} go back in time", merged.backwards);
+}
+
+/// Three loads as fast as the sender goes into small rings; during the second the program stands
+/// still, so that frames are lost on every machine.
+#[test]
+fn at_full_load_every_lost_frame_has_a_cause() {
+    if !need_root("at_full_load_every_lost_frame_has_a_cause") {
+        return;
+    }
+    const LOAD: u64 = 1_000_000;
+    let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
+    let recording = directory.path().join("recording");
+    let running = network.capture(&[
+        "-i",
+        "rx0",
+        "--queues",
+        "2",
+        "-w",
+        arg(&recording),
+        "--kernel-ring-size",
+        "1MiB",
+        "--ring-size",
+        "4MiB",
+    ]);
+    let mut shapes = [shape(&[64], 1000), shape(&[64], 1000), shape(&[64], 1000)];
+    let before = network.received();
+    let mut handed = 0;
+    for (phase, shape) in (0u8..).zip(&mut shapes) {
+        shape.destination[5] = phase;
+        if phase == 1 {
+            running.signal(Signal::STOP);
+        }
+        handed += network.send(SenderKind::Live, shape, LOAD, None).handed;
+        running.signal(Signal::CONT);
+    }
+    let received = network.received() - before;
+    assert_eq!(received, handed);
+    let ledger = running.stop().checked_ledger(received);
+    let dropped: u64 = ledger.dropped.values().sum();
+    assert!(dropped >= LOAD / 2, "a program that stands still takes nothing: {ledger:#?}");
+    assert_eq!(received, ledger.taken + dropped);
+
+    let mut verifiers = shapes.each_ref().map(|shape| Verifier::new(shape, LOAD));
+    let (series, _) = series_of_directory(&recording).unwrap();
+    for (lane, files) in (0u16..).zip(&series) {
+        let notices = for_each_frame(files, |frame, _| {
+            verifiers[usize::from(frame.bytes[5])].note(lane, frame);
+        });
+        assert!(notices.is_empty(), "{notices:?}");
+    }
+    let recorded: u64 = verifiers.iter().map(|verifier| verifier.frames).sum();
+    assert_eq!(recorded, ledger.consumers[0].delivered, "{ledger:#?}");
+    for verifier in &verifiers {
+        let report = verifier.report(&[LOAD]);
+        let wrong = (report.duplicates, report.beyond, report.lane_reordered);
+        assert_eq!(wrong, (0, 0, 0), "{report:?}");
+        assert_eq!(report.missing, LOAD - verifier.frames);
+    }
+}
+
+#[test]
+fn several_interfaces_are_one_run_with_one_ledger() {
+    if !need_root("several_interfaces_are_one_run_with_one_ledger") {
+        return;
+    }
+    const DATAGRAMS: u64 = 500;
+    let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
+    run_clean("ip", &["-n", network.receiver(), "link", "set", "lo", "up"]);
+    let merged = directory.path().join("both.pcapng");
+    let running = network.capture(&["-i", "rx0", "-i", "lo", "-w", arg(&merged)]);
+    let before = [network.received_by("rx0"), network.received_by("lo")];
+    let shape = shape(&SIZES, 10);
+    let sent = network.send(SenderKind::Packet, &shape, 1000, None);
+    inside(network.receiver(), || {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for number in 0..DATAGRAMS {
+            sender.send_to(&number.to_be_bytes(), receiver.local_addr().unwrap()).unwrap();
+        }
+    });
+    let after = [network.received_by("rx0"), network.received_by("lo")];
+    let counted = [after[0] - before[0], after[1] - before[1]];
+    assert_eq!((counted[0], counted[1]), (sent.handed, DATAGRAMS));
+    let ledger = running.stop().checked_ledger(counted[0] + counted[1]);
+    let of = |name: &str| ledger.lanes.iter().find(|lane| lane.interface == name).unwrap();
+    assert_eq!([of("rx0").received, of("lo").received], counted.map(Some));
+    assert_eq!((ledger.lost(), ledger.consumers.len()), (0, 1), "{ledger:#?}");
+
+    let mut frames = [0u64; 2];
+    let (mut names, mut last) = (BTreeSet::new(), 0);
+    for_each_frame(std::slice::from_ref(&merged), |frame, interfaces| {
+        let interface = &interfaces[frame.meta.interface.0 as usize];
+        names.insert(interface.name.clone());
+        frames[usize::from(interface.name == "lo")] += 1;
+        assert!(frame.meta.timestamp.0 >= last || ledger.lanes.iter().any(|l| l.inversions > 0));
+        last = frame.meta.timestamp.0;
+    });
+    assert_eq!((frames, names.len()), (counted, 2), "{names:?}");
+    let shown =
+        run_clean("tshark", &["-r", arg(&merged), "-T", "fields", "-e", "frame.interface_name"]);
+    assert_eq!(shown.lines().filter(|name| *name == "lo").count() as u64, DATAGRAMS);
+}
+
+/// The same traffic by three programs at once: one set of frames, forward in time.
+#[test]
+fn merged_outputs_hold_the_same_frames() {
+    if !need_root("merged_outputs_hold_the_same_frames") {
+        return;
+    }
+    const COUNT: u64 = 200_000;
+    let network = Network::with(LabConfig { queues: 2, ..LabConfig::default() });
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let outputs: [PathBuf; 3] = ["merged.pcapng", "merged.pcap", "stream.pcapng"].map(path);
+    let lanes = ["-i", "rx0", "--queues", "2", "--kernel-ring-size", "64MiB"];
+    let files: Vec<Running> = outputs[..2]
+        .iter()
+        .map(|out| network.capture(&[&lanes[..], &["-w", arg(out)]].concat()))
+        .collect();
+    let (from, to) = std::io::pipe().unwrap();
+    let mut command = network.capture_command();
+    command.args(lanes).args(["-w", "-"]).stdout(to).stdin(std::process::Stdio::null());
+    let stream = Running::start_directed(command);
+    let mut command = std::process::Command::new(ringside());
+    command.args(["read", "-r", "-", "-w", arg(&outputs[2])]).stdin(from);
+    let reader = Running::start_directed(command);
+    stream.wait_for_stderr("listening on");
+
+    let shape = shape(&SIZES, 100);
+    let sent = network.send(SenderKind::Live, &shape, COUNT, Some(RATE / 4));
+    let mut ledger = ringside_core::Ledger::default();
+    for file in files {
+        ledger = file.stop().checked_ledger(sent.handed);
+        assert_eq!(ledger.lost(), 0, "{ledger:#?}");
+    }
+    let stream = stream.stop();
+    assert_eq!(stream.code(), Some(0), "{stream:?}");
+    assert!(stream.stderr.contains("the ledger balances\n"), "{}", stream.stderr);
+    let reader = reader.finish();
+    assert_eq!((reader.code(), reader.stderr.as_str()), (Some(0), ""));
+
+    for out in &outputs {
+        let mut merged = Verifier::new(&shape, COUNT);
+        merged.note_file(out);
+        let report = merged.report(&sent.streams);
+        assert_eq!((report.missing, report.duplicates, report.flow_reordered), (0, 0, 0));
+        assert_eq!(merged.frames, COUNT, "{}", out.display());
+        assert_order(&merged, &ledger);
+    }
+}
