@@ -153,7 +153,10 @@ impl MergedWriter {
             // A reader that had enough is no failure: the run ends as it would on Ctrl-C.
             Err(error) if error.is_pipe_closed() => self.control.stop(),
             Err(error) => {
-                let note = "what is written stays valid";
+                let note = match self.sink.files().last() {
+                    Some(_) => "what is written stays valid",
+                    None => "the last frame in the pipe may be torn",
+                };
                 self.control.fail(format!("writing stopped: {error}; {note}"));
             }
         }

@@ -190,6 +190,7 @@ impl Sink {
         self.failed = Some(cause);
         if let Some(path) = self.files.as_ref().and_then(|files| files.written.last()) {
             cut(path, self.writer.bytes_written());
+            return naming(path, error);
         }
         error
     }
@@ -227,6 +228,16 @@ fn cause_of(error: &StoreError) -> Cause {
         Cause::PipeStalled
     } else {
         Cause::WriteFailed
+    }
+}
+
+/// The same error with the name of the file, which the writer does not know.
+fn naming(path: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Io { source, .. } => {
+            StoreError::Io { context: format!("cannot write {}", path.display()), source }
+        }
+        other => other,
     }
 }
 

@@ -14,6 +14,7 @@ mod signals;
 mod units;
 
 use clap::{Parser, Subcommand};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// Captures, records and reads packets on stock Linux, and accounts for every one of them.
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .without_time()
         .with_target(false)
         .with_env_filter(
@@ -72,7 +74,34 @@ fn main() -> ExitCode {
         Command::FilterChild => Ok(cmd::filter_child()),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("ringside: {error:#}");
+        eprintln!("ringside: {}", in_one_line(&error));
         ExitCode::from(2)
     })
+}
+
+/// The error and its causes, each said once: some errors name their cause in their own words.
+fn in_one_line(error: &anyhow::Error) -> String {
+    let mut line = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line.push_str(": ");
+            line.push_str(&cause);
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let cause = || std::io::Error::other("the disk is gone");
+        let named = Err::<(), _>(cause()).context("cannot write: the disk is gone").unwrap_err();
+        assert_eq!(in_one_line(&named), "cannot write: the disk is gone");
+        let unnamed = Err::<(), _>(cause()).context("cannot write").unwrap_err();
+        assert_eq!(in_one_line(&unnamed), "cannot write: the disk is gone");
+    }
 }

@@ -31,7 +31,7 @@ pub enum BackendError {
     /// A privilege is missing.
     #[error(
         "{context}: not permitted; it needs CAP_NET_RAW: run with sudo, or \
-         `setcap cap_net_raw,cap_net_admin,cap_bpf+ep $(which ringside)`"
+         `setcap cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon+ep $(which ringside)`"
     )]
     Privilege {
         /// What was tried.
