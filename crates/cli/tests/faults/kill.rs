@@ -1,0 +1,171 @@
+//! kill -9.
+
+use crate::common::*;
+use crate::support::*;
+use ringside_testkit::need_root;
+use ringside_transmit::Stamp;
+use rustix::process::Signal;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What the header page of a recording's file says of what follows (docs/formats/recording.md).
+struct Header {
+    header_bytes: usize,
+    block_bytes: usize,
+    blocks_complete: usize,
+}
+
+fn header(path: &Path) -> Header {
+    const KIND: [u8; 4] = 0x8052_5348_u32.to_le_bytes();
+    let bytes = std::fs::read(path).unwrap();
+    let magic = b"RINGSIDE";
+    let at = bytes.windows(8).position(|window| window == magic).unwrap();
+    assert_eq!(bytes[at - 8..at - 4], KIND);
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let complete = u64::from_le_bytes(bytes[at + 40..at + 48].try_into().unwrap());
+    Header {
+        header_bytes: word(at + 12),
+        block_bytes: word(at + 16),
+        blocks_complete: complete as usize,
+    }
+}
+
+/// The first `bytes` bytes of a file, as a file of its own.
+fn prefix(path: &Path, bytes: usize, copy: &Path) {
+    let whole = std::fs::read(path).unwrap();
+    assert!(whole.len() >= bytes, "{} < {bytes}", whole.len());
+    std::fs::write(copy, &whole[..bytes]).unwrap();
+}
+
+#[test]
+fn a_killed_recording_keeps_every_complete_block() {
+    if !need_root("a_killed_recording") {
+        return;
+    }
+    let network = Network::up();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let running = network.capture(&["-i", "rx0", "-w", arg(&directory)]);
+    assert_eq!(promiscuity(&network), 1);
+    let mut sender = Command::new(ringside());
+    sender.args(["lab", "send", "--name", network.name(), "--size", "512"]);
+    sender.args(["--rate", "20000", "--for", "60s"]);
+    let sender = Running::start(sender);
+    let file = files_in(&directory).remove(0);
+    wait_until("three blocks", || header(&file).blocks_complete >= 3);
+    running.signal(Signal::KILL);
+    assert_eq!(running.finish().code(), None);
+    assert_eq!(sender.stop().code(), Some(0));
+    assert_eq!(promiscuity(&network), 0);
+
+    // Up to the last complete ring block: no complaint, no frame missing.
+    let Header { header_bytes, block_bytes, blocks_complete } = header(&file);
+    let whole = folder.path().join("whole.pcapng");
+    prefix(&file, header_bytes + blocks_complete * block_bytes, &whole);
+    let in_blocks = contiguous_frames(&whole);
+    assert!(in_blocks > 0);
+    assert_eq!(tshark_count(&whole), in_blocks);
+    assert_eq!(capinfos_count(&whole), in_blocks);
+
+    // As it was left: everything that our reader gives, tshark gives too.
+    let left = contiguous_frames(&file);
+    assert!(left >= in_blocks);
+    let fields = ["-T", "fields", "-e", "frame.number"];
+    let tshark = run("tshark", &[&["-r", arg(&file)], &fields[..]].concat());
+    assert_eq!(tshark.text().lines().count() as u64, left, "{}", tshark.stderr);
+
+    // The next recording into the same directory stands beside it.
+    let running = network.capture(&["-i", "rx0", "-w", arg(&directory)]);
+    let report = send(&network, 512, 10);
+    running.stop().checked_ledger(report.handed);
+    assert_eq!(files_in(&directory).len(), 2);
+    assert_eq!(count(&[directory]), left + 10);
+}
+
+/// Frames of a file; their numbers must follow each other from 0.
+fn contiguous_frames(path: &Path) -> u64 {
+    let mut next = std::collections::BTreeMap::new();
+    let mut frames = 0;
+    for_each_frame(&[path.to_owned()], |frame, _| {
+        let stamp = Stamp::read(frame.bytes).unwrap();
+        let expected = next.entry(stamp.stream).or_insert(0);
+        assert_eq!(stamp.sequence, *expected, "stream {}", stamp.stream);
+        *expected += 1;
+        frames += 1;
+    });
+    frames
+}
+
+#[test]
+fn a_torn_file_gives_every_whole_frame_and_the_tear_is_told() {
+    if !need_root("a_torn_file") {
+        return;
+    }
+    let network = Network::up();
+    let folder = tempfile::tempdir().unwrap();
+    let [directory, pcapng, pcap] =
+        ["recording", "merged.pcapng", "merged.pcap"].map(|name| folder.path().join(name));
+    let outputs = [&directory, &pcapng, &pcap];
+    let runs = outputs.map(|output| network.capture(&["-i", "rx0", "-w", arg(output)]));
+    let report = send(&network, 400, 1_000);
+    for (running, output) in runs.into_iter().zip(outputs) {
+        running.stop().checked_ledger(report.handed);
+        let file = if output.is_dir() { files_in(output).remove(0) } else { output.clone() };
+        let torn = folder.path().join("torn");
+        // In the middle of some frame: the rest of the file is longer than its last block.
+        let bytes = std::fs::metadata(&file).unwrap().len() as usize;
+        prefix(&file, bytes / 2 / 4 * 4 + 2, &torn);
+        let outcome = run_ringside(&["read", "-n", "-r", arg(&torn)]);
+        assert!(outcome.stderr.contains("torn"), "{}", outcome.stderr);
+        let read = outcome.text().lines().count();
+        let tshark = run("tshark", &["-r", arg(&torn), "-T", "fields", "-e", "frame.number"]);
+        assert!(tshark.stderr.contains("cut short"), "{}", tshark.stderr);
+        assert_eq!(read, tshark.text().lines().count(), "{}", output.display());
+        assert!((400..600).contains(&read), "{read}");
+    }
+}
+
+/// Set for the process that is killed while it holds a network.
+const HOLDER: &str = "RINGSIDE_TEST_HOLDS_A_NETWORK";
+
+#[test]
+fn what_a_killed_process_left_of_a_lab_is_cleaned_at_the_next_start() {
+    const NAME: &str = "kill::what_a_killed_process_left_of_a_lab_is_cleaned_at_the_next_start";
+    if !need_root("what_a_killed_process_left") {
+        return;
+    }
+    if std::env::var_os(HOLDER).is_some() {
+        let network = Network::up();
+        let mut out = std::io::stderr();
+        writeln!(out, "holds={}=", network.name()).unwrap();
+        std::thread::sleep(WAIT_MAX);
+        return;
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", NAME, "--nocapture"]).env(HOLDER, "1");
+    let holder = Running::start(command);
+    holder.wait_for_stderr("=\n");
+    let said = holder.stderr_so_far();
+    let name = said.split('=').nth(1).unwrap();
+    let status = || -> Vec<serde_json::Value> {
+        let lines = run_ringside(&["lab", "status", "--json"]).json_lines();
+        lines.into_iter().filter(|line| line["lab"]["config"]["name"] == name).collect()
+    };
+    assert_eq!(status()[0]["lab"]["leftover"], false);
+    let namespaces =
+        ["a", "b"].map(|end| PathBuf::from(format!("/run/netns/ringside-{name}-{end}")));
+    assert!(namespaces.iter().all(|path| path.exists()));
+    holder.signal(Signal::KILL);
+    holder.finish();
+    // Another start may have cleaned it by now.
+    assert!(status().iter().all(|line| line["lab"]["leftover"] == true));
+    let other = format!("e2e{}-next", std::process::id());
+    let up = run_ringside(&["lab", "up", "--name", &other]);
+    assert_eq!(up.code(), Some(0), "{}", up.stderr);
+    let left = status();
+    let remains = namespaces.iter().any(|path| path.exists());
+    let down = run_ringside(&["lab", "down", "--name", &other]);
+    assert_eq!(down.code(), Some(0), "{}", down.stderr);
+    assert!(left.is_empty() && !remains, "{left:?}");
+}
