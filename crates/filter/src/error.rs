@@ -16,7 +16,7 @@ pub enum FilterError {
     /// The expression asks for what the kernel knows beside the frame.
     #[error(
         "filter '{}' asks for something that is not in the frame (offset {offset:#x}); use \
-         --direction in|out instead of inbound and outbound",
+         --direction in|both instead of inbound and outbound",
         shown(.expression)
     )]
     NotInFrame {

@@ -81,6 +81,10 @@ pub struct ReadArgs {
 pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
     let mut source = ringside_store::open(&args.read)?;
     let mut filter = FrameFilter::new(args.filter.join(" "));
+    // A wrong filter is refused before anything is made.
+    for interface in source.interfaces() {
+        filter.prepare(interface.link_type)?;
+    }
     let mut output = output(&args)?;
     let result = copy(&mut *source, &mut filter, &mut *output, args.count.unwrap_or(u64::MAX));
     let matched = match result {
@@ -160,15 +164,19 @@ impl FrameFilter {
         if self.expression.is_empty() {
             return Ok(true);
         }
-        let link_type = self.link_type(frame.meta.interface);
+        let program = self.prepare(self.link_type(frame.meta.interface))?;
+        Ok(program.is_none_or(|program| program.accepts(frame.bytes, frame.meta.wire_bytes)))
+    }
+
+    /// The program for frames of `link_type`; none accepts all.
+    fn prepare(&mut self, link_type: LinkType) -> anyhow::Result<Option<&Prepared>> {
         if !self.programs.contains_key(&link_type) {
             let program = open::compile(&self.expression, link_type)
                 .with_context(|| format!("for link type {}", link_type.0))?;
             let prepared = program.as_ref().map(Prepared::new).transpose()?;
             self.programs.insert(link_type, prepared);
         }
-        let program = self.programs.get(&link_type).and_then(Option::as_ref);
-        Ok(program.is_none_or(|program| program.accepts(frame.bytes, frame.meta.wire_bytes)))
+        Ok(self.programs.get(&link_type).and_then(Option::as_ref))
     }
 
     fn link_type(&self, interface: InterfaceId) -> LinkType {

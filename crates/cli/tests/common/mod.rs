@@ -92,12 +92,14 @@ impl Network {
         self.send_load(kind, Load::Numbered(shape.clone()), count, rate)
     }
 
-    /// Sends `frames` once, in order, by a packet socket.
+    /// Sends `frames` once, in order, by a packet socket, so slowly that none is refused.
     pub fn replay(&self, frames: &[Vec<u8>]) -> Report {
         let meta = ringside_core::FrameMeta::default();
         let own = |bytes: &Vec<u8>| ringside_core::OwnedFrame { bytes: bytes.clone(), meta };
         let load = Load::Replay(frames.iter().map(own).collect());
-        self.send_load(SenderKind::Packet, load, frames.len() as u64, None)
+        let report = self.send_load(SenderKind::Packet, load, frames.len() as u64, Some(5000));
+        assert_eq!(report.handed, frames.len() as u64, "{report:?}");
+        report
     }
 
     fn send_load(
