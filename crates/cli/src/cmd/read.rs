@@ -3,6 +3,7 @@
 use crate::cmd::capture::FormatArg;
 use crate::open;
 use crate::print::{HexDump, PrintOptions, PrintState, TimeStyle, packet_json, packet_line};
+use crate::units;
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args};
 use ringside_core::{Frame, InterfaceId, LinkType, SourceInterface};
@@ -10,6 +11,7 @@ use ringside_filter::Prepared;
 use ringside_store::{Format, FrameWriter, StoreError, StoredSource};
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -86,21 +88,14 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
         filter.prepare(interface.link_type)?;
     }
     let mut output = output(&args)?;
-    let result = copy(&mut *source, &mut filter, &mut *output, args.count.unwrap_or(u64::MAX));
-    let matched = match result {
+    let matched = copy(&mut *source, &mut filter, &mut *output, args.count.unwrap_or(u64::MAX))
+        .and_then(|matched| output.finish().map(|()| matched));
+    let matched = match matched {
         Ok(matched) => matched,
         // The program behind the pipe had enough.
         Err(error) if is_pipe_closed(&error) => return Ok(ExitCode::SUCCESS),
-        Err(error) => {
-            // What was read before the damage has been put out; it must not be lost.
-            output.finish()?;
-            return Err(error);
-        }
+        Err(error) => return Err(output.abandon(error)),
     };
-    match output.finish() {
-        Err(error) if is_pipe_closed(&error) => return Ok(ExitCode::SUCCESS),
-        other => other?,
-    }
     for notice in source.notices() {
         eprintln!("ringside: {notice}");
     }
@@ -191,6 +186,9 @@ trait Output {
     /// The input pauses: what is buffered should be seen.
     fn idle(&mut self) -> anyhow::Result<()>;
     fn finish(&mut self) -> anyhow::Result<()>;
+    /// Ends the output after `error`, with what was put before it. Returns the error, with what
+    /// the output now holds.
+    fn abandon(&mut self, error: anyhow::Error) -> anyhow::Error;
 }
 
 fn output(args: &ReadArgs) -> anyhow::Result<Box<dyn Output>> {
@@ -202,24 +200,33 @@ fn output(args: &ReadArgs) -> anyhow::Result<Box<dyn Output>> {
         Some(FormatArg::Pcapng) => Format::Pcapng,
         None => Format::of_path(path),
     };
-    let same = |read: &PathBuf| match (read.canonicalize(), path.canonicalize()) {
-        (Ok(read), Ok(write)) => read == write,
-        _ => false,
-    };
-    if path != Path::new("-") && args.read.iter().any(same) {
+    if path == Path::new("-") {
+        let writer = format.writer(std::fs::File::from(open::stdout_stream()?), &[])?;
+        return Ok(Box::new(Copier { writer, path: None }));
+    }
+    if args.read.iter().any(|read| is_input(read, path)) {
         bail!("{} is read and written at once: name another file", path.display());
     }
-    let writer: Box<dyn FrameWriter> = if path == Path::new("-") {
-        format.writer(std::fs::File::from(open::stdout_stream()?), &[])?
-    } else {
-        format.writer(ringside_store::writer::create_file(path)?, &[])?
-    };
-    Ok(Box::new(Copier { writer }))
+    let writer = format.writer(ringside_store::writer::create_file(path)?, &[])?;
+    Ok(Box::new(Copier { writer, path: Some(path.clone()) }))
+}
+
+/// True if writing `write` would destroy what `read` names: the same file, also by another name,
+/// or a file of the same directory.
+fn is_input(read: &Path, write: &Path) -> bool {
+    let (Ok(input), Ok(output)) = (read.metadata(), write.metadata()) else { return false };
+    if input.is_dir() {
+        let folder = write.canonicalize().ok().and_then(|path| Some(path.parent()?.to_owned()));
+        return folder.is_some() && folder == read.canonicalize().ok();
+    }
+    output.is_file() && (input.dev(), input.ino()) == (output.dev(), output.ino())
 }
 
 /// Writes a capture file or stream.
 struct Copier {
     writer: Box<dyn FrameWriter>,
+    /// None for a stream.
+    path: Option<PathBuf>,
 }
 
 impl Output for Copier {
@@ -238,6 +245,21 @@ impl Output for Copier {
 
     fn finish(&mut self) -> anyhow::Result<()> {
         Ok(self.writer.finish(&[])?)
+    }
+
+    fn abandon(&mut self, error: anyhow::Error) -> anyhow::Error {
+        // It does nothing after a refused write; another error would hide the first.
+        let _ = self.writer.finish(&[]);
+        let Some(path) = &self.path else { return error };
+        let file = std::fs::OpenOptions::new().write(true).open(path);
+        if file.and_then(|file| file.set_len(self.writer.bytes_written())).is_err() {
+            return error;
+        }
+        let packets = match self.writer.frames_written() {
+            1 => "the 1 packet".into(),
+            count => format!("the {} packets", units::grouped(count)),
+        };
+        error.context(format!("{} holds {packets} before this error", path.display()))
     }
 }
 
@@ -309,6 +331,12 @@ impl Output for Printer {
 
     fn finish(&mut self) -> anyhow::Result<()> {
         Ok(self.out.flush()?)
+    }
+
+    fn abandon(&mut self, error: anyhow::Error) -> anyhow::Error {
+        // Another error would hide the first.
+        let _ = self.out.flush();
+        error
     }
 }
 

@@ -62,6 +62,37 @@ fn is_empty(path: &std::path::Path) -> bool {
 }
 
 #[test]
+fn a_copy_that_meets_a_full_disk_is_cut_behind_its_last_packet() {
+    if !need_root("a_copy_that_meets_a_full_disk") {
+        return;
+    }
+    let network = Network::up();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let running = network.capture(&["-i", "rx0", "-w", arg(&directory)]);
+    let report = send(&network, 1_000, 5_000);
+    running.stop().checked_ledger(report.handed);
+    let file = files_in(&directory).remove(0);
+    let onto_itself = run_ringside(&["read", "-r", arg(&directory), "-w", arg(&file)]);
+    assert_eq!(onto_itself.code(), Some(2));
+    assert!(onto_itself.stderr.contains("read and written at once"), "{}", onto_itself.stderr);
+    assert_eq!(tshark_count(&file), 5_000);
+    for name in ["copy.pcapng", "copy.pcap"] {
+        let disk = SmallDisk::mount("size=3m");
+        let copy = disk.outside(&disk.path(name));
+        let outcome = run_ringside(&["read", "-r", arg(&directory), "-w", arg(&copy)]);
+        assert_eq!(outcome.code(), Some(2), "{}", outcome.stderr);
+        let kept = tshark_count(&copy);
+        assert!(kept > 0 && kept < 5_000, "{kept}");
+        let kept = format!("{},{:03}", kept / 1_000, kept % 1_000);
+        let holds = format!("{} holds the {kept} packets before this error", arg(&copy));
+        for text in [holds.as_str(), "No space left on device"] {
+            assert!(outcome.stderr.contains(text), "{text}: {}", outcome.stderr);
+        }
+    }
+}
+
+#[test]
 fn an_output_that_cannot_be_made_is_named_before_anything_is_captured() {
     if !need_root("an_output_that_cannot_be_made") {
         return;
