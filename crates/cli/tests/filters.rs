@@ -35,7 +35,7 @@ impl Packet {
     fn of(number: usize) -> Packet {
         Packet {
             tags: [&[][..], &[7], &[8], &[7, 9], &[]][number % 5],
-            protocol: if number % 3 == 0 { TCP } else { UDP },
+            protocol: if number.is_multiple_of(3) { TCP } else { UDP },
             source: [10, 0, (number % 7) as u8, (number % 11) as u8 + 1],
             source_port: 1024 + (number % 4000) as u16,
             port: [53, 80, 443, 5060][number / 2 % 4],
@@ -268,13 +268,13 @@ fn a_snapshot_length_does_not_change_what_matches() {
     let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
     let packets = mix();
     let frames: Vec<_> = packets.iter().map(Packet::frame).collect();
-    let cases: [(&str, usize, fn(&Packet) -> bool); 4] = [
-        ("vlan 7 and udp port 53", 20, |p| p.is(&[7], UDP) && p.port == 53),
-        ("vlan and greater 700", 17, |p| !p.tags.is_empty() && p.bytes >= 700),
-        ("tcp dst port 80", 1, |p| p.is(&[], TCP) && p.port == 80),
-        ("", 60, |_| true),
+    let cases: [(usize, Case); 4] = [
+        (20, ("vlan 7 and udp port 53", |p| p.is(&[7], UDP) && p.port == 53)),
+        (17, ("vlan and greater 700", |p| !p.tags.is_empty() && p.bytes >= 700)),
+        (1, ("tcp dst port 80", |p| p.is(&[], TCP) && p.port == 80)),
+        (60, ("", |_| true)),
     ];
-    let start = |&(filter, snaplen, _): &(&str, usize, fn(&Packet) -> bool)| {
+    let start = |&(snaplen, (filter, _)): &(usize, Case)| {
         let path = directory.path().join(format!("cut-{snaplen}.pcapng"));
         let length = snaplen.to_string();
         let words = ["-i", "rx0", "-s", &length, "-w", arg(&path), filter];
@@ -282,7 +282,7 @@ fn a_snapshot_length_does_not_change_what_matches() {
     };
     let running: Vec<_> = cases.iter().map(start).collect();
     let handed = network.replay(&frames).handed;
-    for ((filter, snaplen, predicate), (running, path)) in cases.iter().zip(running) {
+    for ((snaplen, (filter, predicate)), (running, path)) in cases.iter().zip(running) {
         let ledger = running.stop().checked_ledger(handed);
         let matching = packets.iter().zip(&frames).filter(|(packet, _)| predicate(packet));
         let expected: Vec<&Vec<u8>> = matching.map(|(_, frame)| frame).collect();

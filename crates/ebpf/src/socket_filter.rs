@@ -9,6 +9,7 @@ use ringside_core::bpf::{ClassicProgram, EbpfInstruction, Instruction};
 use ringside_filter::{FilterError, TranslateOptions, translate};
 use ringside_sys::bpf::{BpfError, PerCpuArray, Program, ProgramType, attach_socket_filter};
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::UnixDatagram;
 use thiserror::Error;
 
 /// Name in `bpftool prog` and `bpftool map`.
@@ -23,6 +24,31 @@ pub enum SocketFilterError {
     /// The kernel refused it.
     #[error(transparent)]
     Bpf(#[from] BpfError),
+    /// A socket may not hold so much (sk_filter_charge of net/core/filter.c).
+    #[error(
+        "the filter has {bytes} bytes as eBPF and a socket may hold {limit}; shorten it, or raise \
+         the limit: `sysctl net.core.optmem_max={}`",
+        bytes * 2
+    )]
+    TooLongForSocket {
+        /// Length of the code.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// No socket to try it on.
+    #[error("trying the filter on a socket: {0}")]
+    Socket(#[source] std::io::Error),
+}
+
+/// Bytes of one instruction of eBPF.
+const INSTRUCTION_BYTES: u64 = 8;
+
+/// What the filter and other options of one socket may take, in the calling thread's namespace.
+/// Without a limit that can be read the kernel has the word.
+fn socket_bytes_max() -> u64 {
+    let limit = std::fs::read_to_string("/proc/sys/net/core/optmem_max");
+    limit.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX)
 }
 
 /// What the filter has counted since it was loaded, over all sockets that it is attached to.
@@ -44,7 +70,8 @@ pub struct SocketFilter {
 }
 
 impl SocketFilter {
-    /// Translates and loads `program` for frames of `link_type`. Accepted frames are cut so that
+    /// Translates and loads `program` for frames of `link_type`, and tries it on a socket, which may
+    /// not hold as much as the kernel loads. Accepted frames are cut so that
     /// they have at most `snaplen_bytes` bytes (0: no limit) once the VLAN tag is put back; see
     /// [`TranslateOptions::snaplen_bytes`].
     ///
@@ -86,8 +113,19 @@ impl SocketFilter {
         let map_fd = counters.as_fd().as_raw_fd();
         let options = TranslateOptions { link_type, snaplen_bytes, counters: Some(map_fd) };
         let code: Vec<EbpfInstruction> = translate(program, &options)?;
+        let (bytes, limit) = (code.len() as u64 * INSTRUCTION_BYTES, socket_bytes_max());
+        let for_socket = program_type == ProgramType::SocketFilter;
+        // Before the kernel verifies it, which takes seconds at such a length.
+        if for_socket && bytes >= limit {
+            return Err(SocketFilterError::TooLongForSocket { bytes, limit });
+        }
         let program = Program::load(program_type, NAME, &code)?;
-        Ok(SocketFilter { program, counters })
+        let filter = SocketFilter { program, counters };
+        if for_socket {
+            // The verifier makes it longer, so that the limit may be met only now.
+            filter.attach(&UnixDatagram::unbound().map_err(SocketFilterError::Socket)?)?;
+        }
+        Ok(filter)
     }
 
     /// Attaches the filter to a socket, in place of an earlier one.

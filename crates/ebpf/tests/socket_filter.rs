@@ -8,7 +8,7 @@ mod common;
 use common::{CaptureFile, captures, expressions, program};
 use ringside_core::LinkType;
 use ringside_core::bpf::{ClassicProgram, Instruction};
-use ringside_ebpf::socket_filter::SocketFilter;
+use ringside_ebpf::socket_filter::{SocketFilter, SocketFilterError};
 use ringside_filter::classic::check_kernel_classic;
 use ringside_filter::{Prepared, validate};
 use ringside_sys::bpf::{ProgramType, attach_classic};
@@ -236,6 +236,21 @@ fn a_thousand_hosts_load_and_run_without_the_optimiser() {
         assert_eq!(run.return_value != 0, accepted, "{n}");
         eprintln!("host {n}: {} ns", run.duration_ns);
     }
+}
+
+#[test]
+fn what_a_socket_may_not_hold_is_refused_before_it_is_verified() {
+    if !need_root("too long for a socket") {
+        return;
+    }
+    let terms: Vec<String> =
+        (0..1000).map(|n| format!("host 10.{}.{}.7", n / 250, n % 250)).collect();
+    let classic = program(&terms.join(" or "), LinkType::ETHERNET, false).unwrap();
+    let error = SocketFilter::load(&classic, LinkType::ETHERNET, 0).unwrap_err();
+    assert!(matches!(error, SocketFilterError::TooLongForSocket { .. }), "{error}");
+    assert!(error.to_string().contains("net.core.optmem_max="), "{error}");
+    let short = program("udp port 53", LinkType::ETHERNET, true).unwrap();
+    SocketFilter::load(&short, LinkType::ETHERNET, 0).unwrap();
 }
 
 #[test]
