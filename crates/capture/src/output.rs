@@ -5,15 +5,15 @@ use crate::lane::LaneStatus;
 use crate::stream::StreamWriter;
 use ringside_core::{Cause, Frame, InterfaceId, LaneCounters, SourceInterface, Timestamp};
 use ringside_store::StoreError;
-use ringside_store::block::Statistics;
+use ringside_store::block::{Statistics, packet_block_bytes};
 use ringside_store::writer::{Format, FrameWriter, create_file};
 use ringside_sys::clock;
 use std::io::ErrorKind::TimedOut;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Most that a format adds to a frame: the fixed part of an Enhanced Packet Block and its padding.
-const RECORD_OVERHEAD_BYTES: u64 = 32;
+/// What pcap adds to a frame: the header of a record.
+const PCAP_RECORD_HEADER_BYTES: usize = 16;
 
 /// The output of the merging writer.
 pub(crate) struct Sink {
@@ -95,7 +95,7 @@ impl Sink {
             self.lose(cause, 1);
             return Ok(());
         }
-        let bytes = frame.bytes.len() as u64 + RECORD_OVERHEAD_BYTES;
+        let bytes = self.record_bytes(frame);
         if self.files.as_ref().is_some_and(|files| files.is_due(bytes, period)) {
             self.next_file(period)?;
         }
@@ -119,6 +119,15 @@ impl Sink {
                 Err(self.fail(error))
             }
         }
+    }
+
+    /// What a frame takes in a file.
+    fn record_bytes(&self, frame: &Frame<'_>) -> u64 {
+        let bytes = match self.format {
+            Format::Pcapng => packet_block_bytes(frame.bytes.len(), frame.meta.direction),
+            Format::Pcap => PCAP_RECORD_HEADER_BYTES + frame.bytes.len(),
+        };
+        bytes as u64
     }
 
     /// Hands over what is buffered.
