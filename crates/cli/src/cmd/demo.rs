@@ -36,7 +36,7 @@ pub struct DemoArgs {
 
 /// Runs the subcommand. Status 1 if something was lost or the ledger does not balance.
 pub fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
-    for tool in ["ip", "curl", "dig", "dnsmasq", "ping", "python3"] {
+    for tool in ["ip", "setpriv", "curl", "dig", "dnsmasq", "ping", "python3"] {
         ensure!(is_installed(tool), "the demo needs {tool}: run `make deps` as root");
     }
     say("making a private network of two namespaces and a virtual wire");
@@ -90,6 +90,10 @@ fn ringside() -> anyhow::Result<Command> {
     Ok(Command::new(std::env::current_exe().context("finding this program")?))
 }
 
+/// Put before a program that must not outlive this process, however this ends (prctl(2),
+/// PR_SET_PDEATHSIG). It becomes the program, so the process id stays.
+const WITH_US: [&str; 3] = ["setpriv", "--pdeathsig", "TERM"];
+
 /// A namespace of the lab, to run programs in.
 struct Namespace(String);
 
@@ -112,8 +116,13 @@ impl Namespace {
 
     /// Starts a program that is ended with the returned guard.
     fn start(&self, line: &[&str]) -> anyhow::Result<Running> {
-        let mut command = self.command(line[0]);
-        command.args(&line[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = self.command(WITH_US[0]);
+        command
+            .args(&WITH_US[1..])
+            .args(line)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         Ok(Running(command.spawn().with_context(|| format!("starting {}", line[0]))?))
     }
 }
@@ -149,13 +158,12 @@ fn talk(client: &Namespace, server: &Namespace) -> anyhow::Result<()> {
     let listen = format!("--listen-address={RECEIVER_ADDRESS}");
     let _dns = server.start(&[
         "dnsmasq",
-        "--keep-in-foreground",
+        // Not a daemon that changes its user: that would part it from this process.
+        "--no-daemon",
         "--conf-file=/dev/null",
         "--no-resolv",
         "--no-hosts",
         "--bind-interfaces",
-        "--pid-file=",
-        "--user=root",
         &listen,
         &address,
     ])?;
@@ -202,7 +210,10 @@ struct Capture {
 
 impl Capture {
     fn start(namespace: &Namespace, directory: &PathBuf) -> anyhow::Result<Capture> {
-        let mut child = ringside()?
+        let program = std::env::current_exe().context("finding this program")?;
+        let mut child = Command::new(WITH_US[0])
+            .args(&WITH_US[1..])
+            .arg(program)
             .args(["capture", "--netns", &namespace.0, "-i", RECEIVER_INTERFACE])
             .args(["--direction", "both", "-w"])
             .arg(directory)

@@ -40,6 +40,30 @@ fn removed_or_set_down_ends_the_run_and_keeps_what_was_received() {
 }
 
 #[test]
+fn one_of_two_removed_ends_the_run_and_both_are_kept() {
+    if !need_root("one_of_two_removed") {
+        return;
+    }
+    let network = Network::up();
+    let receiver = network.receiver();
+    ip(&["-n", receiver, "link", "add", "other0", "type", "veth", "peer", "name", "other1"]);
+    for end in ["other0", "other1"] {
+        ip(&["-n", receiver, "link", "set", end, "up"]);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("both.pcapng");
+    let running = network.capture(&["-i", "rx0", "-i", "other0", "-w", arg(&file)]);
+    let report = send(&network, 300, 2_000);
+    ip(&["-n", receiver, "link", "del", "other0"]);
+    let outcome = running.finish();
+    assert!(outcome.stderr.contains("interface other0 was removed"), "{}", outcome.stderr);
+    let ledger = failed_ledger(&outcome);
+    assert_eq!(ledger.lanes[0].received, Some(report.handed));
+    assert_eq!(ledger.lost(), 0);
+    assert_eq!(tshark_count(&file), ledger.taken);
+}
+
+#[test]
 fn a_missing_interface_is_named_with_those_that_may_be_meant() {
     if !need_root("a_missing_interface") {
         return;

@@ -2,12 +2,12 @@
 
 use crate::common::*;
 use crate::support::*;
-use ringside_testkit::need_root;
+use ringside_testkit::{need_root, need_tool};
 use ringside_transmit::Stamp;
 use rustix::process::Signal;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// What the header page of a recording's file says of what follows (docs/formats/recording.md).
 struct Header {
@@ -168,4 +168,45 @@ fn what_a_killed_process_left_of_a_lab_is_cleaned_at_the_next_start() {
     let down = run_ringside(&["lab", "down", "--name", &other]);
     assert_eq!(down.code(), Some(0), "{}", down.stderr);
     assert!(left.is_empty() && !remains, "{left:?}");
+}
+
+#[test]
+fn a_killed_demo_takes_its_programs_with_it() {
+    const NAME: &str = "a_killed_demo";
+    let tools = ["curl", "dig", "dnsmasq", "ping", "python3"];
+    if !need_root(NAME) || !tools.iter().all(|tool| need_tool(NAME, tool)) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(ringside());
+    command.args(["demo", "-w", arg(&folder.path().join("demo"))]);
+    // Its output goes to a file: what it starts could hold a pipe open.
+    let said = std::fs::File::create(folder.path().join("said")).unwrap();
+    command.stdout(Stdio::null()).stderr(said);
+    let mut demo = Helper(command.spawn().unwrap());
+    let programs = || run("ip", &["netns", "pids", "ringside-demo-b"]).text();
+    let of_server = |text: &str| -> Vec<PathBuf> {
+        let process = |pid: &str| PathBuf::from(format!("/proc/{pid}"));
+        let is_server = |path: &PathBuf| {
+            let name = std::fs::read_to_string(path.join("comm")).unwrap_or_default();
+            ["python3", "dnsmasq"].contains(&name.trim())
+        };
+        text.lines().map(process).filter(is_server).collect()
+    };
+    let mut servers = Vec::new();
+    wait_until("the demo's servers", || {
+        let ended = demo.0.try_wait().unwrap();
+        let said = || std::fs::read_to_string(folder.path().join("said")).unwrap();
+        assert!(ended.is_none(), "it ended before: {}", said());
+        servers = of_server(&programs());
+        servers.len() == 2
+    });
+    demo.0.kill().unwrap();
+    demo.finish();
+    let left = || servers.iter().filter(|path| path.exists()).count();
+    wait_until("the end of the demo's servers", || left() == 0);
+    // The capture too, which first writes what it has.
+    wait_until("the end of the demo's capture", || programs().is_empty());
+    let down = run_ringside(&["lab", "down", "--name", "demo"]);
+    assert_eq!(down.code(), Some(0), "{}", down.stderr);
 }
