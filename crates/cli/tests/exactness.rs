@@ -15,6 +15,7 @@ use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// Frames of an exactness run.
 const FRAMES: u64 = 2_000_000;
@@ -210,6 +211,51 @@ fn at_full_load_every_lost_frame_has_a_cause() {
     }
 }
 
+/// A reader of the stream that begins only after the load: the ring fills, and what it had no room
+/// for is counted under that cause; the rest comes through.
+#[test]
+fn a_late_reader_costs_frames_with_their_cause() {
+    if !need_root("a_late_reader_costs_frames_with_their_cause") {
+        return;
+    }
+    const LOAD: u64 = 500_000;
+    let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
+    let (from, to) = std::io::pipe().unwrap();
+    let mut command = network.capture_command();
+    command.args(["-i", "rx0", "--kernel-ring-size", "64MiB", "--ring-size", "4MiB", "-w", "-"]);
+    command.stdin(Stdio::null()).stdout(to);
+    let stream = Running::start_directed(command);
+    stream.wait_for_stderr("listening on");
+    let shape = shape(&[64], 1000);
+    let sent = network.send(SenderKind::Live, &shape, LOAD, Some(RATE));
+    let copy = directory.path().join("copy.pcapng");
+    let mut command = Command::new(ringside());
+    command.args(["read", "-r", "-", "-w", arg(&copy)]).stdin(from);
+    let reader = Running::start_directed(command);
+    let stream = stream.stop();
+    assert_eq!(stream.code(), Some(0), "{}", stream.stderr);
+    assert!(stream.stderr.contains("the ledger balances\n"), "{}", stream.stderr);
+    assert_eq!(reader.finish().code(), Some(0));
+
+    let behind = count_in(&stream.stderr, "recorder_behind");
+    let lost = behind + count_in(&stream.stderr, "kernel_ring_full");
+    assert!(behind > LOAD / 2, "{}", stream.stderr);
+    assert_eq!(count_in(&stream.stderr, "received"), sent.handed);
+    assert_eq!(count_in(&stream.stderr, "delivered"), sent.handed - lost);
+    let mut copied = Verifier::new(&shape, LOAD);
+    copied.note_file(&copy);
+    let report = copied.report(&sent.streams);
+    assert_eq!((report.missing, report.duplicates, report.lane_reordered), (lost, 0, 0));
+    assert_eq!(copied.frames, sent.handed - lost);
+}
+
+/// The count on the line of a printed ledger that has this word; 0 if there is none.
+fn count_in(ledger: &str, word: &str) -> u64 {
+    let line = ledger.lines().find(|line| line.split_whitespace().any(|w| w == word));
+    let number = |word: &str| word.replace(',', "").parse().ok();
+    line.map_or(0, |line| line.split_whitespace().find_map(number).unwrap())
+}
+
 #[test]
 fn several_interfaces_are_one_run_with_one_ledger() {
     if !need_root("several_interfaces_are_one_run_with_one_ledger") {
@@ -271,9 +317,9 @@ fn merged_outputs_hold_the_same_frames() {
         .collect();
     let (from, to) = std::io::pipe().unwrap();
     let mut command = network.capture_command();
-    command.args(lanes).args(["-w", "-"]).stdout(to).stdin(std::process::Stdio::null());
+    command.args(lanes).args(["-w", "-"]).stdout(to).stdin(Stdio::null());
     let stream = Running::start_directed(command);
-    let mut command = std::process::Command::new(ringside());
+    let mut command = Command::new(ringside());
     command.args(["read", "-r", "-", "-w", arg(&outputs[2])]).stdin(from);
     let reader = Running::start_directed(command);
     stream.wait_for_stderr("listening on");

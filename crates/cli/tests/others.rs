@@ -139,7 +139,7 @@ fn a_recording_in_progress() {
         assert_eq!(inspect(&copy), sent);
     }
     assert_eq!(running.stop().checked_ledger(sent.0).lost(), 0);
-    assert_eq!(files_in(&recording), [file.clone()]);
+    assert_eq!(files_in(&recording), std::slice::from_ref(&file));
     assert_eq!(inspect(&file), sent);
 }
 
