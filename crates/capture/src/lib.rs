@@ -15,7 +15,7 @@ pub mod config;
 mod control;
 mod lane;
 mod merged;
-mod output;
+pub mod output;
 pub mod packer;
 mod recorder;
 pub mod run;

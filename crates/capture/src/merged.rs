@@ -7,7 +7,7 @@
 
 use crate::control::{ConsumerCounts, Control};
 use crate::lane::LaneStatus;
-use crate::output::Sink;
+use crate::output::{FileList, Sink};
 use ringside_core::Frame;
 use ringside_core::limits::MERGE_HOLD_NS;
 use ringside_store::StoreError;
@@ -15,7 +15,6 @@ use ringside_store::block::{blocks, packet};
 use ringside_store::merge::Merger;
 use ringside_sys::clock;
 use ringside_sys::ring::{CaptureRing, LosslessReader};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
@@ -85,7 +84,7 @@ struct Item {
 /// What the merging writer did.
 #[derive(Default)]
 pub(crate) struct MergedSummary {
-    pub(crate) files: Vec<PathBuf>,
+    pub(crate) files: FileList,
     /// Frames written after a later one.
     pub(crate) late: u64,
 }
@@ -103,6 +102,7 @@ pub(crate) struct MergedWriter {
 impl MergedWriter {
     pub(crate) fn run(mut self) -> MergedSummary {
         let hold_ns = MERGE_HOLD_NS + self.block_timeout_ns;
+        self.hand_over(Sink::begin);
         let mut merger = Merger::new(self.inputs.len(), Some(hold_ns));
         loop {
             let mut progress = false;
@@ -124,7 +124,7 @@ impl MergedWriter {
         }
         let statistics = crate::output::final_statistics(&self.status, self.sink.interfaces());
         self.hand_over(|sink| sink.finish(&statistics));
-        MergedSummary { files: self.sink.files(), late: merger.late() }
+        MergedSummary { files: self.sink.into_files(), late: merger.late() }
     }
 
     fn emit(&mut self, lane: usize, item: Item) {
@@ -153,9 +153,10 @@ impl MergedWriter {
             // A reader that had enough is no failure: the run ends as it would on Ctrl-C.
             Err(error) if error.is_pipe_closed() => self.control.stop(),
             Err(error) => {
-                let note = match self.sink.files().last() {
-                    Some(_) => "what is written stays valid",
-                    None => "the last frame in the pipe may be torn",
+                let note = if self.sink.has_files() {
+                    "what is written stays valid"
+                } else {
+                    "the last frame in the pipe may be torn"
                 };
                 self.control.fail(format!("writing stopped: {error}; {note}"));
             }

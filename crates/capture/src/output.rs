@@ -5,15 +5,41 @@ use crate::lane::LaneStatus;
 use crate::stream::StreamWriter;
 use ringside_core::{Cause, Frame, InterfaceId, LaneCounters, SourceInterface, Timestamp};
 use ringside_store::StoreError;
-use ringside_store::block::{Statistics, packet_block_bytes};
+use ringside_store::block::Statistics;
 use ringside_store::writer::{Format, FrameWriter, create_file};
 use ringside_sys::clock;
+use std::fs::File;
 use std::io::ErrorKind::TimedOut;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What pcap adds to a frame: the header of a record.
-const PCAP_RECORD_HEADER_BYTES: usize = 16;
+/// Paths that a run remembers for its report; of the rest it knows the number. A rotation each
+/// second would otherwise fill the memory in the end.
+const PATHS_MAX: usize = 1024;
+
+/// The files of a run, in order.
+#[derive(Clone, Debug, Default)]
+pub struct FileList {
+    /// The first of them, at most 1,024.
+    pub paths: Vec<PathBuf>,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl FileList {
+    pub(crate) fn push(&mut self, path: PathBuf) {
+        self.count += 1;
+        if self.paths.len() < PATHS_MAX {
+            self.paths.push(path);
+        }
+    }
+
+    pub(crate) fn append(&mut self, other: FileList) {
+        self.count += other.count;
+        let room = PATHS_MAX.saturating_sub(self.paths.len());
+        self.paths.extend(other.paths.into_iter().take(room));
+    }
+}
 
 /// The output of the merging writer.
 pub(crate) struct Sink {
@@ -35,8 +61,10 @@ struct Files {
     path: PathBuf,
     rotation: Rotation,
     period: u64,
-    bytes: u64,
-    written: Vec<PathBuf>,
+    /// The present file, to cut and to sync it: by its name it might be another one by now.
+    file: File,
+    name: PathBuf,
+    written: FileList,
 }
 
 impl Sink {
@@ -46,9 +74,12 @@ impl Sink {
         rotation: Rotation,
         interfaces: Vec<SourceInterface>,
     ) -> Result<Sink, StoreError> {
-        let first = numbered(&path, rotation, 0);
-        let writer = format.store().writer(create_file(&first)?, &interfaces)?;
-        let files = Files { path, rotation, period: 0, bytes: 0, written: vec![first] };
+        let format = format.store();
+        let name = numbered(&path, rotation, 0);
+        let (writer, file) = new_file(&name, format, &interfaces)?;
+        let mut written = FileList::default();
+        written.push(name.clone());
+        let files = Files { path, rotation, period: 0, file, name, written };
         Ok(Sink::new(format, interfaces, writer, Some(files)))
     }
 
@@ -57,18 +88,21 @@ impl Sink {
         format: FileFormat,
         interfaces: Vec<SourceInterface>,
     ) -> Result<Sink, StoreError> {
-        let writer = format.store().writer(out, &interfaces)?;
+        let format = format.store();
+        one_link_type(format, &interfaces)?;
+        // Not flushed here: a pipe that nobody reads yet must not hold up the start.
+        let writer = format.writer(out, &interfaces)?;
         Ok(Sink::new(format, interfaces, writer, None))
     }
 
     fn new(
-        format: FileFormat,
+        format: Format,
         interfaces: Vec<SourceInterface>,
         writer: Box<dyn FrameWriter>,
         files: Option<Files>,
     ) -> Sink {
         Sink {
-            format: format.store(),
+            format,
             interfaces,
             writer,
             files,
@@ -80,13 +114,23 @@ impl Sink {
         }
     }
 
+    /// Hands over the header, so that a reader of a quiet link has something to go by.
+    pub(crate) fn begin(&mut self) -> Result<(), StoreError> {
+        self.writer.flush().map_err(|error| self.fail(error))
+    }
+
     pub(crate) fn interfaces(&self) -> &[SourceInterface] {
         &self.interfaces
     }
 
-    /// Files so far, in order; none for a stream.
-    pub(crate) fn files(&self) -> Vec<PathBuf> {
-        self.files.as_ref().map(|files| files.written.clone()).unwrap_or_default()
+    /// True for a file or several, false for a stream.
+    pub(crate) fn has_files(&self) -> bool {
+        self.files.is_some()
+    }
+
+    /// The files, in order; none for a stream.
+    pub(crate) fn into_files(self) -> FileList {
+        self.files.map(|files| files.written).unwrap_or_default()
     }
 
     /// Writes a frame; `period` is the present period of a timed rotation.
@@ -95,12 +139,13 @@ impl Sink {
             self.lose(cause, 1);
             return Ok(());
         }
-        let bytes = self.record_bytes(frame);
-        if self.files.as_ref().is_some_and(|files| files.is_due(bytes, period)) {
-            self.next_file(period)?;
-        }
-        if let Some(files) = &mut self.files {
-            files.bytes += bytes;
+        let record_bytes = self.format.record_bytes(frame.bytes.len(), frame.meta.direction);
+        let file_bytes = self.writer.bytes_added() + record_bytes;
+        if self.files.as_ref().is_some_and(|files| files.is_due(file_bytes, period))
+            && let Err(error) = self.next_file(period)
+        {
+            self.lose(cause_of(&error), 1);
+            return Err(error);
         }
         match self.writer.write(frame) {
             Ok(()) => {
@@ -108,9 +153,7 @@ impl Sink {
                 Ok(())
             }
             // This one frame cannot be stored in this format; the writer goes on.
-            Err(
-                error @ (StoreError::SecondLinkType { .. } | StoreError::TimeBeyondPcap { .. }),
-            ) => {
+            Err(error @ StoreError::TimeBeyondPcap { .. }) => {
                 self.lose(Cause::WriteFailed, 1);
                 Err(error)
             }
@@ -119,15 +162,6 @@ impl Sink {
                 Err(self.fail(error))
             }
         }
-    }
-
-    /// What a frame takes in a file.
-    fn record_bytes(&self, frame: &Frame<'_>) -> u64 {
-        let bytes = match self.format {
-            Format::Pcapng => packet_block_bytes(frame.bytes.len(), frame.meta.direction),
-            Format::Pcap => PCAP_RECORD_HEADER_BYTES + frame.bytes.len(),
-        };
-        bytes as u64
     }
 
     /// Hands over what is buffered.
@@ -147,6 +181,13 @@ impl Sink {
         }
         let statistics: Vec<_> = statistics.iter().map(FinalStatistics::as_block).collect();
         self.writer.finish(&statistics).map_err(|error| self.fail(error))?;
+        if let Some(files) = &self.files
+            && let Err(source) = files.file.sync_all()
+        {
+            // A disk may say only now that it is full; what of it has arrived is not known.
+            let context = format!("cannot sync {}", files.name.display());
+            return Err(self.fail(StoreError::Io { context, source }));
+        }
         self.report();
         Ok(())
     }
@@ -164,21 +205,19 @@ impl Sink {
     fn next_file(&mut self, period: u64) -> Result<(), StoreError> {
         self.finish(&[])?;
         let Some(files) = &mut self.files else { return Ok(()) };
-        let path = numbered(&files.path, files.rotation, files.written.len());
-        let next = create_file(&path).and_then(|file| self.format.writer(file, &self.interfaces));
-        match next {
-            Ok(writer) => {
-                files.written.push(path);
-                files.bytes = 0;
-                files.period = period;
+        let name = numbered(&files.path, files.rotation, files.written.count);
+        match new_file(&name, self.format, &self.interfaces) {
+            Ok((writer, file)) => {
+                files.written.push(name.clone());
+                (files.file, files.name, files.period) = (file, name, period);
                 self.writer = writer;
                 self.submitted = 0;
                 self.reported = 0;
                 Ok(())
             }
             Err(error) => {
-                self.lose(cause_of(&error), 1);
-                Err(self.fail(error))
+                self.failed = Some(cause_of(&error));
+                Err(error)
             }
         }
     }
@@ -197,11 +236,13 @@ impl Sink {
         self.report();
         self.lose(cause, self.submitted - self.reported);
         self.failed = Some(cause);
-        if let Some(path) = self.files.as_ref().and_then(|files| files.written.last()) {
-            cut(path, self.writer.bytes_written());
-            return naming(path, error);
+        let Some(files) = &self.files else { return error };
+        let bytes = self.writer.bytes_written();
+        if let Err(cut) = files.file.set_len(bytes) {
+            // Readers still stop at the torn record.
+            tracing::warn!("cannot cut {} to {bytes} bytes: {cut}", files.name.display());
         }
-        error
+        naming(&files.name, error)
     }
 
     fn lose(&mut self, cause: Cause, frames: u64) {
@@ -213,9 +254,10 @@ impl Sink {
 }
 
 impl Files {
-    fn is_due(&self, bytes: u64, period: u64) -> bool {
-        let full = self.rotation.bytes.is_some_and(|limit| self.bytes + bytes > limit);
-        (full && self.bytes > 0) || period != self.period
+    /// True if the present file ends before a frame that would make it `file_bytes` long.
+    fn is_due(&self, file_bytes: u64, period: u64) -> bool {
+        let full = self.rotation.bytes.is_some_and(|limit| file_bytes > limit);
+        full || period != self.period
     }
 }
 
@@ -250,24 +292,52 @@ fn naming(path: &Path, error: StoreError) -> StoreError {
     }
 }
 
-/// Cuts a file behind its last whole record. If that fails too, readers stop at the torn record.
-fn cut(path: &Path, bytes: u64) {
-    let file = std::fs::OpenOptions::new().write(true).open(path);
-    if let Err(error) = file.and_then(|file| file.set_len(bytes)) {
-        tracing::warn!("cannot cut {} to {bytes} bytes: {error}", path.display());
+/// A new file with its header written, so that a full disk shows at once. It is removed again if
+/// that fails.
+fn new_file(
+    name: &Path,
+    format: Format,
+    interfaces: &[SourceInterface],
+) -> Result<(Box<dyn FrameWriter>, File), StoreError> {
+    one_link_type(format, interfaces)?;
+    let file = create_file(name)?;
+    let io = |source| StoreError::Io { context: format!("cannot open {}", name.display()), source };
+    let handle = file.try_clone().map_err(io)?;
+    let mut writer = format.writer(file, interfaces)?;
+    if let Err(error) = writer.flush() {
+        // Best effort: the error that is reported is the one that matters.
+        let _ = std::fs::remove_file(name);
+        return Err(naming(name, error));
+    }
+    Ok((writer, handle))
+}
+
+/// Refuses pcap for interfaces of several link types at the start, not at the first such frame.
+fn one_link_type(format: Format, interfaces: &[SourceInterface]) -> Result<(), StoreError> {
+    let Some(first) = interfaces.first().map(|interface| interface.link_type) else {
+        return Ok(());
+    };
+    let other = interfaces.iter().position(|interface| interface.link_type != first);
+    match other {
+        Some(index) if format == Format::Pcap => Err(StoreError::SecondLinkType {
+            first: first.0,
+            second: interfaces[index].link_type.0,
+            interface: index as u32,
+        }),
+        _ => Ok(()),
     }
 }
 
 /// `name.pcapng` without rotation, else `name-000007.pcapng`.
-fn numbered(path: &Path, rotation: Rotation, number: usize) -> PathBuf {
+fn numbered(path: &Path, rotation: Rotation, number: u64) -> PathBuf {
     if rotation == Rotation::default() {
         return path.to_owned();
     }
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let mut name = format!("{stem}-{number:06}");
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number:06}"));
     if let Some(ending) = path.extension() {
-        name.push('.');
-        name.push_str(&ending.to_string_lossy());
+        name.push(".");
+        name.push(ending);
     }
     path.with_file_name(name)
 }

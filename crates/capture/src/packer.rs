@@ -101,7 +101,6 @@ impl Packer {
             let bytes = block::write_statistics_block(self.writer.tail(), &statistics);
             self.writer.fill(bytes, 0);
         }
-        self.writer.set_low_water_ns(u64::MAX);
         self.writer.finish();
     }
 

@@ -8,19 +8,27 @@
 
 use crate::config::Rotation;
 use crate::control::{ConsumerCounts, Control};
+use crate::output::FileList;
+use crate::run::{RunError, spawn};
 use ringside_core::{Cause, FrameNumber, LaneId, SourceInterface, Timestamp};
 use ringside_store::{StoreError, block, recording};
 use ringside_sys::ring::{Chunk, LosslessReader};
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
-use std::thread::{JoinHandle, sleep, spawn};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 /// Longest time that a published frame waits for its block to be full before it is written.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 /// How often an idle recorder looks for new bytes: at 2 GB/s the ring gains 10 blocks meanwhile.
 const POLL: Duration = Duration::from_millis(5);
+/// How often what is written is sent to the medium: what a power cut may cost.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// Files that wait for the medium at a time. Each holds a descriptor; a disk that is so far behind
+/// gains nothing from more.
+const SYNCS_WAITING_MAX: usize = 4;
 
 /// What all lanes of a recording share.
 pub(crate) struct Recording {
@@ -41,7 +49,7 @@ pub(crate) struct LaneRecorder {
     counts: Arc<ConsumerCounts>,
     control: Arc<Control>,
     file: Option<recording::SeriesWriter>,
-    files: Vec<PathBuf>,
+    files: FileList,
     frames: u64,
     rotation_seen: u64,
     closer: Closer,
@@ -52,23 +60,23 @@ impl LaneRecorder {
     /// Creates the first file, so that a directory that cannot be written is found at the start.
     ///
     /// # Errors
-    /// As [`recording::SeriesWriter::create`].
+    /// As [`recording::SeriesWriter::create`], or there is no thread to be had.
     pub(crate) fn new(
         recording: Arc<Recording>,
         lane: LaneId,
         interface: String,
         counts: Arc<ConsumerCounts>,
         control: Arc<Control>,
-    ) -> Result<LaneRecorder, StoreError> {
+    ) -> Result<LaneRecorder, RunError> {
         let mut recorder = LaneRecorder {
             recording,
             lane,
             interface,
             counts,
-            closer: Closer::start(control.clone()),
+            closer: Closer::start(control.clone())?,
             control,
             file: None,
-            files: Vec::new(),
+            files: FileList::default(),
             frames: 0,
             rotation_seen: 0,
             failed: None,
@@ -78,8 +86,9 @@ impl LaneRecorder {
     }
 
     /// Runs to the end of the lane; returns the files in order.
-    pub(crate) fn run(mut self, mut reader: LosslessReader) -> Vec<PathBuf> {
+    pub(crate) fn run(mut self, mut reader: LosslessReader) -> FileList {
         let mut written_at = Instant::now();
+        let mut synced_at = Instant::now();
         loop {
             let finished = reader.is_finished();
             let Some(chunk) = reader.peek() else {
@@ -100,6 +109,10 @@ impl LaneRecorder {
             self.take(&chunk);
             reader.consume();
             written_at = Instant::now();
+            if synced_at.elapsed() >= SYNC_INTERVAL {
+                synced_at = written_at;
+                self.sync();
+            }
         }
         if let Some(file) = self.file.take() {
             self.closer.close(file);
@@ -115,9 +128,12 @@ impl LaneRecorder {
             self.counts.miss(cause, frames);
             return;
         }
-        match self.write(chunk) {
-            Ok(()) => self.counts.deliver(frames),
-            Err(error) => self.fail(&error, chunk),
+        match self.file().map(|file| file.bytes_written()) {
+            Ok(before) => match self.write(chunk) {
+                Ok(()) => self.counts.deliver(frames),
+                Err(error) => self.fail(&error, chunk, before),
+            },
+            Err(error) => self.fail(&error, chunk, u64::MAX),
         }
         self.frames += frames;
     }
@@ -132,11 +148,21 @@ impl LaneRecorder {
         Ok(())
     }
 
-    /// The first error ends the recording; the ledger goes on.
-    fn fail(&mut self, error: &StoreError, chunk: &Chunk<'_>) {
+    /// Has what is written sent to the medium, without waiting for it.
+    fn sync(&self) {
+        let Some(file) = &self.file else { return };
+        match file.duplicate() {
+            Ok(file) => self.closer.sync(file),
+            Err(error) => tracing::warn!("{error}"),
+        }
+    }
+
+    /// The first error ends the recording; the ledger goes on. `written_before` is the size of the
+    /// file before the chunk.
+    fn fail(&mut self, error: &StoreError, chunk: &Chunk<'_>, written_before: u64) {
         let cause = if error.is_disk_full() { Cause::DiskFull } else { Cause::WriteFailed };
-        let kept = self.file.as_ref().map_or(0, recording::SeriesWriter::block_filled);
-        let kept = kept.saturating_sub(chunk.offset).min(chunk.bytes.len());
+        let written = self.file.as_ref().map_or(0, recording::SeriesWriter::bytes_written);
+        let kept = written.saturating_sub(written_before).min(chunk.bytes.len() as u64) as usize;
         let delivered = block::frame_count(&chunk.bytes[..kept]);
         self.counts.deliver(delivered);
         self.counts.miss(cause, u64::from(chunk.frames) - delivered);
@@ -148,7 +174,7 @@ impl LaneRecorder {
     fn file(&mut self) -> Result<&mut recording::SeriesWriter, StoreError> {
         if self.file.is_none() {
             let recording = &*self.recording;
-            let sequence = self.files.len() as u64;
+            let sequence = self.files.count;
             let name = recording::file_name(recording.start, &self.interface, self.lane, sequence);
             let path = recording.directory.join(name);
             let header = recording::FileHeader {
@@ -181,32 +207,46 @@ impl LaneRecorder {
     }
 }
 
-/// Finishes files on a thread of its own: waiting for the medium must not hold the ring up.
+/// Sends files to the medium on a thread of its own: waiting for it must not hold the ring up.
 struct Closer {
-    files: Sender<recording::SeriesWriter>,
+    work: SyncSender<Work>,
     thread: JoinHandle<()>,
 }
 
+enum Work {
+    Finish(recording::SeriesWriter),
+    Sync(File),
+}
+
 impl Closer {
-    fn start(control: Arc<Control>) -> Closer {
-        let (files, inbox) = channel::<recording::SeriesWriter>();
-        let thread = spawn(move || {
-            for file in inbox {
-                if let Err(error) = file.finish() {
-                    control.fail(error.to_string());
+    fn start(control: Arc<Control>) -> Result<Closer, RunError> {
+        let (work, inbox) = sync_channel(SYNCS_WAITING_MAX);
+        let thread = spawn("sync", move || {
+            for work in inbox {
+                let result = match work {
+                    Work::Finish(file) => file.finish().map_err(|error| error.to_string()),
+                    Work::Sync(file) => file.sync_data().map_err(|error| error.to_string()),
+                };
+                if let Err(error) = result {
+                    control.fail(format!("what is written may not reach the medium: {error}"));
                 }
             }
-        });
-        Closer { files, thread }
+        })?;
+        Ok(Closer { work, thread })
     }
 
+    /// Syncs and closes; if the disk is far behind, only closes.
     fn close(&self, file: recording::SeriesWriter) {
-        // The thread lives until `join`; if it died, the file is closed by being dropped.
-        let _ = self.files.send(file);
+        let _ = self.work.try_send(Work::Finish(file));
+    }
+
+    /// Syncs; if the disk is far behind, an earlier order does it.
+    fn sync(&self, file: File) {
+        let _ = self.work.try_send(Work::Sync(file));
     }
 
     fn join(self) {
-        drop(self.files);
+        drop(self.work);
         // A panic there was printed; the file's content does not depend on it.
         let _ = self.thread.join();
     }

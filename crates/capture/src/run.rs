@@ -11,12 +11,12 @@ use crate::config::{BLOCKS_PER_LANE_MIN, Output, RunConfig};
 use crate::control::{ConsumerCounts, Control};
 use crate::lane::{LaneSink, LaneStatus, Worker};
 use crate::merged::{MergedInput, MergedSummary, MergedWriter};
-use crate::output::Sink;
+use crate::output::{FileList, Sink};
 use crate::packer::Packer;
 use crate::recorder::{LaneRecorder, Recording};
 use crate::stream::StreamWriter;
 use ringside_core::{
-    InterfaceId, LaneCounters, LaneId, Ledger, Source, SourceInterface, Timestamp,
+    InterfaceId, LaneCounters, LaneId, Ledger, Source, SourceError, SourceInterface, Timestamp,
 };
 use ringside_store::StoreError;
 use ringside_sys::clock;
@@ -38,6 +38,14 @@ pub enum RunError {
     /// The output.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A source could not begin.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// No thread was to be had.
+    #[error(
+        "cannot start a thread ({0}): raise the limit (ulimit -u, pids.max), or lower --queues"
+    )]
+    Thread(#[source] std::io::Error),
     /// The output directory.
     #[error("cannot make the directory {path}: {source}")]
     Directory {
@@ -66,7 +74,7 @@ pub struct RunReport {
     /// The final ledger.
     pub ledger: Ledger,
     /// Files that were written, in order, lane by lane.
-    pub files: Vec<PathBuf>,
+    pub files: FileList,
     /// What failed on the way; the ledger includes its losses.
     pub errors: Vec<String>,
     /// Frames that the merging writer emitted after a later one.
@@ -85,7 +93,7 @@ pub struct Run {
 /// The threads behind the ring.
 enum ConsumerThreads {
     Meter,
-    Recorders(Vec<JoinHandle<Vec<PathBuf>>>),
+    Recorders(Vec<JoinHandle<FileList>>),
     Merged(JoinHandle<MergedSummary>),
 }
 
@@ -95,7 +103,7 @@ impl Run {
     /// # Errors
     /// There is no source, no memory for the ring, or the output cannot be created.
     pub fn start(
-        lanes: Vec<LaneSource>,
+        mut lanes: Vec<LaneSource>,
         interfaces: Vec<SourceInterface>,
         config: RunConfig,
     ) -> Result<Run, RunError> {
@@ -118,7 +126,12 @@ impl Run {
         let shared = Shared { ring, control, counts, status, block_timeout_ns };
         // The consumer first: an output that cannot be created must not cost a frame.
         let consumer = shared.consumer(config.output, &lanes, interfaces, config.block_bytes)?;
-        let workers = shared.workers(lanes, &settings);
+        // Then the supply, all lanes as close together as possible, and only then the workers: what
+        // comes meanwhile waits in the kernel's rings.
+        for lane in &mut lanes {
+            lane.source.start()?;
+        }
+        let workers = shared.workers(lanes, &settings)?;
         let Shared { control, counts, status, .. } = shared;
         Ok(Run { control, status, workers, consumer, counts })
     }
@@ -181,17 +194,17 @@ impl ConsumerThreads {
     }
 
     /// Waits for the threads; returns the files and how many frames came late.
-    fn finish(self, counts: &ConsumerCounts, taken: u64, control: &Control) -> (Vec<PathBuf>, u64) {
+    fn finish(self, counts: &ConsumerCounts, taken: u64, control: &Control) -> (FileList, u64) {
         match self {
             ConsumerThreads::Meter => {
                 counts.deliver(taken);
-                (Vec::new(), 0)
+                (FileList::default(), 0)
             }
             ConsumerThreads::Recorders(threads) => {
-                let mut files = Vec::new();
+                let mut files = FileList::default();
                 for thread in threads {
                     match thread.join() {
-                        Ok(series) => files.extend(series),
+                        Ok(series) => files.append(series),
                         Err(_) => control.fail("a recorder died".into()),
                     }
                 }
@@ -264,7 +277,7 @@ impl Shared {
             counts: self.counts.clone(),
             block_timeout_ns: self.block_timeout_ns,
         };
-        Ok(ConsumerThreads::Merged(spawn("merge", move || writer.run())))
+        Ok(ConsumerThreads::Merged(spawn("merge", move || writer.run())?))
     }
 
     fn recorders(
@@ -288,14 +301,15 @@ impl Shared {
             let reader = lossless_reader(ring, lane);
             spawn(&format!("record {lane}"), move || recorder.run(reader))
         };
-        Ok(ConsumerThreads::Recorders(recorders.into_iter().enumerate().map(start).collect()))
+        let threads: Result<_, RunError> = recorders.into_iter().enumerate().map(start).collect();
+        Ok(ConsumerThreads::Recorders(threads?))
     }
 
     fn workers(
         &self,
         lanes: Vec<LaneSource>,
         settings: &Settings,
-    ) -> Vec<JoinHandle<LaneCounters>> {
+    ) -> Result<Vec<JoinHandle<LaneCounters>>, RunError> {
         let start = |(index, lane): (usize, LaneSource)| {
             let worker = Worker {
                 sink: self.sink(index, &lane, settings),
@@ -350,12 +364,9 @@ fn free_start(directory: &std::path::Path, lanes: &[LaneSource]) -> Timestamp {
     candidates.into_iter().find(is_free).unwrap_or(now)
 }
 
-fn spawn<T: Send + 'static>(
+pub(crate) fn spawn<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
-) -> JoinHandle<T> {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(body)
-        .expect("the system gives a thread to each of at most 257 lanes")
+) -> Result<JoinHandle<T>, RunError> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(body).map_err(RunError::Thread)
 }

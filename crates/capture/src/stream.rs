@@ -13,39 +13,39 @@ use std::time::{Duration, Instant};
 const PIPE_BUF: usize = 4096;
 /// How often the order to stop is looked at while the other end does not read.
 const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-/// How long a reader may pause once the run is stopping. What it then has not read is lost,
-/// counted as `pipe_stalled`.
-const STALL_MAX: Duration = Duration::from_secs(5);
+/// How long a reader may take for the rest once the run is stopping. What it then has not read is
+/// lost, counted as `pipe_stalled`.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
 
 /// Writes to a pipe, socket, terminal or file and never hangs past the end of the run.
 pub(crate) struct StreamWriter {
     file: File,
     control: Arc<Control>,
+    /// When the order to stop was first seen.
+    stopping_since: Option<Instant>,
 }
 
 impl StreamWriter {
     pub(crate) fn new(fd: OwnedFd, control: Arc<Control>) -> StreamWriter {
-        StreamWriter { file: File::from(fd), control }
+        StreamWriter { file: File::from(fd), control, stopping_since: None }
     }
 
     /// Waits until the other end takes bytes.
-    fn wait(&self) -> io::Result<()> {
-        let mut stalled_since = None;
+    fn wait(&mut self) -> io::Result<()> {
         loop {
-            let mut polled = [PollFd::new(&self.file, PollFlags::OUT)];
-            match poll(&mut polled, Some(&POLL)) {
-                Ok(0) => {}
-                // Also for an error or a hang-up: the write then says what it is.
-                Ok(_) => return Ok(()),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
             if self.control.is_stopping() {
-                let since = *stalled_since.get_or_insert_with(Instant::now);
-                if since.elapsed() >= STALL_MAX {
-                    let text = "the other end of the pipe does not read";
+                let since = *self.stopping_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= DRAIN_MAX {
+                    let text = "the other end of the pipe does not read, or too slowly to end";
                     return Err(io::Error::new(io::ErrorKind::TimedOut, text));
                 }
+            }
+            let mut polled = [PollFd::new(&self.file, PollFlags::OUT)];
+            match poll(&mut polled, Some(&POLL)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                // Also for an error or a hang-up: the write then says what it is.
+                Ok(_) => return Ok(()),
+                Err(errno) => return Err(errno.into()),
             }
         }
     }

@@ -10,10 +10,12 @@ mod ledger_text;
 mod live;
 mod open;
 mod print;
+mod say;
 mod signals;
 mod units;
 
 use clap::{Parser, Subcommand};
+use std::io;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -74,9 +76,18 @@ fn main() -> ExitCode {
         Command::FilterChild => Ok(cmd::filter_child()),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("ringside: {}", in_one_line(&error));
+        if is_pipe_closed(&error) {
+            return ExitCode::SUCCESS;
+        }
+        say::message(format_args!("ringside: {}", in_one_line(&error)));
         ExitCode::from(2)
     })
+}
+
+/// True if the program behind our output had enough: no failure of ours.
+fn is_pipe_closed(error: &anyhow::Error) -> bool {
+    let kind = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(kind))
 }
 
 /// The error and its causes, each said once: some errors name their cause in their own words.

@@ -1,9 +1,9 @@
 //! From command-line options to open lanes: namespace, filter, backend, placement.
 
-use crate::FILTER_CHILD;
+use crate::{FILTER_CHILD, say};
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
-use ringside_capture::backend::{BackendError, af_packet, pcap};
+use clap::{ArgAction, Args, ValueEnum};
+use ringside_capture::backend::{BackendError, af_packet, merge_warning, pcap};
 use ringside_capture::run::LaneSource;
 use ringside_core::bpf::ClassicProgram;
 use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
@@ -33,10 +33,14 @@ pub struct OpenArgs {
     #[arg(long, value_enum, default_value_t = Fanout::Hash)]
     pub fanout: Fanout,
 
-    /// Bytes kept of each frame.
-    #[arg(short = 's', long, value_name = "BYTES", default_value_t = FRAME_BYTES_MAX)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=FRAME_BYTES_MAX as i64))]
-    pub snaplen: u32,
+    /// Bytes kept of each frame; 0 stands for whole frames.
+    #[arg(short = 's', long, value_name = "BYTES", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=FRAME_BYTES_MAX as i64))]
+    snaplen: u32,
+
+    /// Addresses as numbers. They always are; accepted for the habit.
+    #[arg(short = 'n', action = ArgAction::Count)]
+    numeric: u8,
 
     /// Leave the interface's promiscuous mode as it is.
     #[arg(short = 'p', long)]
@@ -68,8 +72,23 @@ pub struct OpenArgs {
     pub netns: Option<String>,
 
     /// pcap-filter(7) expression; frames that do not match are counted as filtered.
-    #[arg(value_name = "FILTER", trailing_var_arg = true)]
+    #[arg(value_name = "FILTER")]
     pub filter: Vec<String>,
+}
+
+/// Longest classic program that the kernel takes (BPF_MAXINSNS of linux/bpf_common.h).
+const PCAP_INSTRUCTIONS_MAX: usize = 4096;
+
+impl OpenArgs {
+    /// The filter as one text; empty for none.
+    fn expression(&self) -> String {
+        self.filter.join(" ")
+    }
+
+    /// Bytes kept of each frame.
+    pub fn snaplen_bytes(&self) -> u32 {
+        if self.snaplen == 0 { FRAME_BYTES_MAX } else { self.snaplen }
+    }
 }
 
 /// Backends of this build.
@@ -119,7 +138,8 @@ pub fn filter_compiler() -> anyhow::Result<Compiler> {
     Ok(Compiler::Child { exe, args: vec![FILTER_CHILD.into()] })
 }
 
-/// Opens everything that `args` names. When this returns, frames are counted.
+/// Opens everything that `args` names. Frames are counted from the start of the run on (libpcap's
+/// from here on): what takes time, as compiling filters, is done before the first is opened.
 pub fn open(args: &OpenArgs) -> anyhow::Result<Opened> {
     if let Some(name) = &args.netns {
         Namespace::open(name)?.enter()?;
@@ -136,29 +156,53 @@ pub fn open(args: &OpenArgs) -> anyhow::Result<Opened> {
     if lanes > LANES_MAX {
         bail!("{lanes} lanes are asked for, a run has at most {LANES_MAX}: lower --queues");
     }
-    let expression = args.filter.join(" ");
+    let mut plans = Vec::new();
     for (index, name) in args.interfaces.iter().enumerate() {
         if args.interfaces[..index].contains(name) {
             bail!("-i {name} is given twice");
         }
-        let id = InterfaceId(index as u32);
-        let backend = choose(args.backend, name)?;
-        let sources = match backend {
-            Backend::Pcap => pcap_sources(args, name, id, &expression)?,
-            Backend::Auto | Backend::AfPacket => {
-                af_packet_sources(args, name, id, &expression, &mut opened.warnings)?
-            }
-        };
-        opened.add(name, id, backend, sources);
+        plans.push(Plan::new(args, name, InterfaceId(index as u32))?);
+    }
+    for plan in plans {
+        let sources = plan.open(args, &mut opened.warnings)?;
+        opened.add(&plan, sources);
     }
     Ok(opened)
+}
+
+/// What is to be opened for one interface.
+struct Plan<'a> {
+    name: &'a str,
+    interface_id: InterfaceId,
+    backend: Backend,
+    filter: Option<ClassicProgram>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(args: &OpenArgs, name: &'a str, interface_id: InterfaceId) -> anyhow::Result<Plan<'a>> {
+        let backend = choose(args.backend, name)?;
+        let link_type = match backend {
+            Backend::Pcap => pcap::link_type(name)?,
+            Backend::Auto | Backend::AfPacket => af_packet::link_type(name)?,
+        };
+        let filter = compile(&args.expression(), link_type)?;
+        Ok(Plan { name, interface_id, backend, filter })
+    }
+
+    fn open(&self, args: &OpenArgs, warnings: &mut Vec<String>) -> anyhow::Result<Sources> {
+        match self.backend {
+            Backend::Pcap => self.pcap(args, warnings),
+            Backend::Auto | Backend::AfPacket => self.af_packet(args, warnings),
+        }
+    }
 }
 
 type Sources = Vec<Box<dyn Source>>;
 
 impl Opened {
-    fn add(&mut self, name: &str, interface_id: InterfaceId, backend: Backend, sources: Sources) {
-        let backend = if backend == Backend::Pcap { "pcap" } else { "af-packet" };
+    fn add(&mut self, plan: &Plan<'_>, sources: Sources) {
+        let (name, interface_id) = (plan.name, plan.interface_id);
+        let backend = if plan.backend == Backend::Pcap { "pcap" } else { "af-packet" };
         let lanes = sources.len();
         let separator = if self.description.is_empty() { "" } else { ", " };
         let plural = if lanes == 1 { "" } else { "s" };
@@ -180,7 +224,7 @@ fn choose(backend: Backend, name: &str) -> anyhow::Result<Backend> {
     }
     match af_packet::link_type(name) {
         Err(error @ BackendError::UnknownLinkType { .. }) => {
-            eprintln!("ringside: {name}: using libpcap ({error})");
+            say::message(format_args!("ringside: {name}: using libpcap ({error})"));
             Ok(Backend::Pcap)
         }
         // libpcap has devices that are no interface, as "any".
@@ -190,60 +234,55 @@ fn choose(backend: Backend, name: &str) -> anyhow::Result<Backend> {
     }
 }
 
-fn af_packet_sources(
-    args: &OpenArgs,
-    name: &str,
-    interface_id: InterfaceId,
-    expression: &str,
-    warnings: &mut Vec<String>,
-) -> anyhow::Result<Sources> {
-    let link_type = af_packet::link_type(name)?;
-    let filter = compile(expression, link_type)?.map(|program| (program, expression.to_owned()));
-    let opened = af_packet::open(&af_packet::AfPacketConfig {
-        interface: name.to_owned(),
-        interface_id,
-        lanes: args.queues,
-        fanout: match args.fanout {
-            Fanout::Hash => FanoutMode::Hash,
-            Fanout::Cpu => FanoutMode::Cpu,
-            Fanout::Queue => FanoutMode::Queue,
-        },
-        ring_bytes: args.kernel_ring_size,
-        block_timeout_ms: args.block_timeout,
-        snaplen_bytes: args.snaplen,
-        promiscuous: !args.no_promiscuous,
-        direction: direction(args),
-        filter,
-        hardware_timestamps: args.hardware_time,
-    })?;
-    warnings.extend(opened.warnings);
-    Ok(opened.sources.into_iter().map(|source| Box::new(source) as Box<dyn Source>).collect())
-}
+impl Plan<'_> {
+    fn af_packet(&self, args: &OpenArgs, warnings: &mut Vec<String>) -> anyhow::Result<Sources> {
+        let opened = af_packet::open(&af_packet::AfPacketConfig {
+            interface: self.name.to_owned(),
+            interface_id: self.interface_id,
+            lanes: args.queues,
+            fanout: match args.fanout {
+                Fanout::Hash => FanoutMode::Hash,
+                Fanout::Cpu => FanoutMode::Cpu,
+                Fanout::Queue => FanoutMode::Queue,
+            },
+            ring_bytes: args.kernel_ring_size,
+            block_timeout_ms: args.block_timeout,
+            snaplen_bytes: args.snaplen_bytes(),
+            promiscuous: !args.no_promiscuous,
+            direction: direction(args),
+            filter: self.filter.clone().map(|program| (program, args.expression())),
+            hardware_timestamps: args.hardware_time,
+        })?;
+        warnings.extend(opened.warnings);
+        Ok(opened.sources.into_iter().map(|source| Box::new(source) as Box<dyn Source>).collect())
+    }
 
-fn pcap_sources(
-    args: &OpenArgs,
-    name: &str,
-    interface_id: InterfaceId,
-    expression: &str,
-) -> anyhow::Result<Sources> {
-    if args.queues > 1 {
-        bail!("libpcap has one lane: leave out --queues, or use --backend af-packet");
+    fn pcap(&self, args: &OpenArgs, warnings: &mut Vec<String>) -> anyhow::Result<Sources> {
+        if args.queues > 1 {
+            bail!("libpcap has one lane: leave out --queues, or use --backend af-packet");
+        }
+        let length = self.filter.as_ref().map_or(0, |program| program.instructions.len());
+        if length > PCAP_INSTRUCTIONS_MAX {
+            // libpcap compiles in this process, and its optimiser would take minutes.
+            bail!(
+                "the filter has {length} instructions, more than {PCAP_INSTRUCTIONS_MAX}, which the \
+                 kernel takes from libpcap: shorten it, or use --backend af-packet"
+            );
+        }
+        warnings.extend(merge_warning(self.name));
+        let expression = args.expression();
+        let source = pcap::open(&pcap::PcapConfig {
+            device: self.name.to_owned(),
+            interface_id: self.interface_id,
+            ring_bytes: args.kernel_ring_size,
+            block_timeout_ms: args.block_timeout,
+            snaplen_bytes: args.snaplen_bytes(),
+            promiscuous: !args.no_promiscuous,
+            direction: direction(args),
+            filter: (!expression.is_empty()).then_some(expression),
+        })?;
+        Ok(vec![Box::new(source)])
     }
-    // libpcap compiles in this process and its optimiser can take minutes: try it bounded first.
-    if compile(expression, pcap::link_type(name)?).is_err() {
-        tracing::warn!("the filter does not compile for files; libpcap may know it for {name}");
-    }
-    let source = pcap::open(&pcap::PcapConfig {
-        device: name.to_owned(),
-        interface_id,
-        ring_bytes: args.kernel_ring_size,
-        block_timeout_ms: args.block_timeout,
-        snaplen_bytes: args.snaplen,
-        promiscuous: !args.no_promiscuous,
-        direction: direction(args),
-        filter: (!expression.is_empty()).then(|| expression.to_owned()),
-    })?;
-    Ok(vec![Box::new(source)])
 }
 
 /// Compiles a filter for frames of `link_type`; `None` for an empty one.
@@ -253,11 +292,11 @@ pub fn compile(expression: &str, link_type: LinkType) -> anyhow::Result<Option<C
     }
     let compiled = ringside_filter::compile(expression, link_type, 0, &filter_compiler()?)?;
     if !compiled.optimised {
-        eprintln!(
+        say::message(format_args!(
             "ringside: the filter is too long for libpcap's optimiser; it runs unoptimised \
              ({} instructions)",
             compiled.program.instructions.len()
-        );
+        ));
     }
     Ok(Some(compiled.program))
 }

@@ -16,7 +16,10 @@ impl StopSignal {
     /// Catches the signals from now on.
     pub fn install() -> anyhow::Result<StopSignal> {
         let flag = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let ignored = ignored_signals();
+        // Who starts a program with a signal ignored (nohup, a shell's background job) means it.
+        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|s| ignored >> (s - 1) & 1 == 0)
+        {
             // In this order: the first signal finds the flag unset and sets it, the second exits.
             signal_hook::flag::register_conditional_shutdown(
                 signal,
@@ -33,4 +36,11 @@ impl StopSignal {
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
+}
+
+/// The signals that this process ignores, signal 1 in bit 0 (SigIgn of proc(5)).
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Longest duration: what is longer is a slip, and could not be added to a clock.
+const DURATION_MAX: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
+
 /// A size in bytes: `65536`, `64KiB`, `100MB`.
 pub fn bytes(text: &str) -> Result<u64, String> {
     parse_size::parse_size(text)
@@ -29,7 +32,18 @@ pub fn duration(text: &str) -> Result<Duration, String> {
             .and_then(|duration| Duration::try_from(duration).map_err(|e| e.to_string())),
     }
     .map_err(|error| format!("{error}; {mend}"))?;
-    if duration.is_zero() { Err(format!("must be longer than 0; {mend}")) } else { Ok(duration) }
+    if duration.is_zero() || duration > DURATION_MAX {
+        return Err(format!("must be longer than 0 and at most 100 years; {mend}"));
+    }
+    Ok(duration)
+}
+
+/// The period of a rotation: a second at least, for a file is made each time.
+pub fn period(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        short if short < Duration::from_secs(1) => Err("must be 1 s at least".into()),
+        period => Ok(period),
+    }
 }
 
 /// A number with thousands separated, for people.
@@ -78,9 +92,15 @@ mod tests {
         assert_eq!(duration("0.5"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("10m"), Ok(Duration::from_secs(600)));
         assert_eq!(duration("1h 30m"), Ok(Duration::from_secs(5400)));
-        for wrong in ["0", "-3s", "soon", "-1", "1e400"] {
+        for wrong in ["0", "-3s", "soon", "-1", "1e400", "1e19"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn periods() {
+        assert_eq!(period("1"), Ok(Duration::from_secs(1)));
+        assert!(period("20ms").is_err());
     }
 
     #[test]

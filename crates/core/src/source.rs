@@ -10,6 +10,8 @@ use thiserror::Error;
 ///
 /// - [`next_batch`](Source::next_batch) lends the next frames in order of receipt. `Ok(None)` says
 ///   that none came within `timeout`, or that the source is finished; [`is_finished`] tells which.
+/// - [`start`](Source::start) begins the supply: a frame that reaches the interface before is neither
+///   counted nor lent. Whatever takes time (memory, files, filters) is made ready before it.
 /// - Being finished is sticky. A live source never is, until [`detach`] was called and its memory
 ///   is drained.
 /// - [`detach`](Source::detach) stops the supply: no frame that reaches the interface after it
@@ -26,6 +28,15 @@ use thiserror::Error;
 /// [`is_finished`]: Source::is_finished
 /// [`detach`]: Source::detach
 pub trait Source: Send {
+    /// Begins the supply. Does nothing the second time, nor for a source that supplies from its
+    /// opening (a file, libpcap).
+    ///
+    /// # Errors
+    /// The kernel refused.
+    fn start(&mut self) -> Result<(), SourceError> {
+        Ok(())
+    }
+
     /// Lends the next frames; waits up to `timeout` for the first of them.
     ///
     /// # Errors

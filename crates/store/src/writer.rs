@@ -13,8 +13,8 @@ pub use pcapng::PcapngWriter;
 pub(crate) use pcapng::{append_interface, append_section_header};
 
 use crate::StoreError;
-use crate::block::Statistics;
-use ringside_core::{Frame, InterfaceId, SourceInterface};
+use crate::block::{self, Statistics};
+use ringside_core::{Direction, Frame, InterfaceId, SourceInterface};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -51,6 +51,9 @@ pub trait FrameWriter: Send {
     /// The system refused.
     fn finish(&mut self, statistics: &[Statistics<'_>]) -> Result<(), StoreError>;
 
+    /// Size of the file once everything is handed over that was added so far, headers included.
+    fn bytes_added(&self) -> u64;
+
     /// Bytes of whole records that the output has accepted.
     fn bytes_written(&self) -> u64;
 
@@ -68,12 +71,24 @@ pub enum Format {
 }
 
 impl Format {
-    /// By the ending: `.pcap` is pcap, everything else (and standard output) pcapng.
-    pub fn of_path(path: &Path) -> Format {
-        match path.extension() {
-            Some(extension) if extension.eq_ignore_ascii_case("pcap") => Format::Pcap,
-            _ => Format::Pcapng,
+    /// By the ending, in capital or small letters: `.pcap` and `.cap` are pcap, `.pcapng` and
+    /// `.ntar` pcapng. Other names, and standard output, do not tell.
+    pub fn of_path(path: &Path) -> Option<Format> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        match extension.as_str() {
+            "pcap" | "cap" => Some(Format::Pcap),
+            "pcapng" | "ntar" => Some(Format::Pcapng),
+            _ => None,
         }
+    }
+
+    /// Bytes that a frame of which `captured` bytes are kept takes in a file, exactly.
+    pub const fn record_bytes(self, captured: usize, direction: Direction) -> u64 {
+        let bytes = match self {
+            Format::Pcapng => block::packet_block_bytes(captured, direction),
+            Format::Pcap => pcap::RECORD_HEADER_BYTES + captured,
+        };
+        bytes as u64
     }
 
     /// A writer of this format over `out`, with `interfaces` as ids from 0.

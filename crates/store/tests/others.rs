@@ -107,7 +107,7 @@ fn write_all_kinds(dir: &Path) -> Vec<(PathBuf, u64)> {
     for (name, count) in [("a.pcapng", 2000), ("a.pcap", 2000), ("e.pcapng", 0), ("e.pcap", 0)] {
         let path = dir.join(name);
         let file = ringside_store::writer::create_file(&path).unwrap();
-        let mut writer = Format::of_path(&path).writer(file, &interfaces).unwrap();
+        let mut writer = Format::of_path(&path).unwrap().writer(file, &interfaces).unwrap();
         fill(&mut *writer, count);
         files.push((path, count));
     }

@@ -176,9 +176,17 @@ impl LaneWriter {
         header.low_water_ns.store(low_water_ns, Ordering::Release);
     }
 
-    /// Publishes what is filled and says that nothing follows.
-    pub fn finish(mut self) {
+    /// Publishes what is filled and says that nothing follows. Dropping the writer does the same,
+    /// so that readers end also when the writer's thread died.
+    pub fn finish(self) {
+        drop(self);
+    }
+}
+
+impl Drop for LaneWriter {
+    fn drop(&mut self) {
         self.publish();
+        self.set_low_water_ns(u64::MAX);
         self.cursor.finish(self.ring.region.lane(self.lane));
     }
 }

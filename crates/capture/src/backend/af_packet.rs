@@ -57,6 +57,8 @@ enum LaneFilter {
 }
 
 enum State {
+    /// Open behind a filter that rejects everything.
+    Ready,
     Live,
     /// Detached, because it was asked for or because of `event`. `since` is when a block last came.
     Draining {
@@ -67,19 +69,6 @@ enum State {
 }
 
 impl AfPacketSource {
-    fn start(&mut self) -> Result<(), SourceError> {
-        let program = match &self.filter {
-            LaneFilter::Kernel { filter, .. } => FilterProgram::Ebpf(filter.program()),
-            // The filter may look beyond the snapshot length.
-            LaneFilter::User(_) => FilterProgram::AcceptAll,
-            LaneFilter::None if self.snaplen_bytes < ringside_core::limits::FRAME_BYTES_MAX => {
-                FilterProgram::Snaplen(self.snaplen_bytes)
-            }
-            LaneFilter::None => FilterProgram::AcceptAll,
-        };
-        self.ring.start(program).map_err(source_error)
-    }
-
     fn fill(&mut self) -> Filled {
         match &self.filter {
             LaneFilter::User(program) => self
@@ -165,7 +154,7 @@ impl AfPacketSource {
     }
 
     fn drain(&mut self, event: Option<InterfaceEvent>) -> Result<(), SourceError> {
-        if matches!(self.state, State::Live) {
+        if matches!(self.state, State::Ready | State::Live) {
             self.ring.detach().map_err(source_error)?;
             self.state = State::Draining { event, since: Instant::now() };
         }
@@ -174,6 +163,24 @@ impl AfPacketSource {
 }
 
 impl Source for AfPacketSource {
+    fn start(&mut self) -> Result<(), SourceError> {
+        if !matches!(self.state, State::Ready) {
+            return Ok(());
+        }
+        let program = match &self.filter {
+            LaneFilter::Kernel { filter, .. } => FilterProgram::Ebpf(filter.program()),
+            // The filter may look beyond the snapshot length.
+            LaneFilter::User(_) => FilterProgram::AcceptAll,
+            LaneFilter::None if self.snaplen_bytes < ringside_core::limits::FRAME_BYTES_MAX => {
+                FilterProgram::Snaplen(self.snaplen_bytes)
+            }
+            LaneFilter::None => FilterProgram::AcceptAll,
+        };
+        self.ring.start(program).map_err(source_error)?;
+        self.state = State::Live;
+        Ok(())
+    }
+
     fn next_batch(&mut self, timeout: Duration) -> Result<Option<Batch<'_>>, SourceError> {
         let start = Instant::now();
         while !self.is_finished() {

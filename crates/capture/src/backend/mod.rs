@@ -102,7 +102,7 @@ pub(crate) fn find_device(name: &str) -> Result<netdev::NetDevice, BackendError>
 }
 
 /// What an interface's offloads do to a capture, for the user; `None` if they are off.
-pub(crate) fn merge_warning(name: &str) -> Option<String> {
+pub fn merge_warning(name: &str) -> Option<String> {
     let offloads = netdev::offloads(name).ok()?;
     let (text, option) = match (offloads.gro, offloads.lro) {
         (false, false) => return None,

@@ -1,9 +1,11 @@
 //! `ringside backends`: what this machine can capture with, each answer from a probe.
 
+use crate::say;
 use clap::Args;
 use ringside_capture::backend::{af_packet, pcap};
 use ringside_sys::netdev::{self, NetDevice};
 use serde::Serialize;
+use std::fmt::Write;
 use std::process::ExitCode;
 
 /// Arguments of `backends`.
@@ -53,9 +55,9 @@ pub fn run(args: BackendsArgs) -> anyhow::Result<ExitCode> {
     let interfaces = netdev::list()?.iter().map(interface).collect();
     let report = Report { backends: backends(), interfaces };
     if args.json {
-        println!("{}", serde_json::to_string(&report)?);
+        say::data(serde_json::to_string(&report)?)?;
     } else {
-        print(&report);
+        say::data(text(&report).trim_end())?;
     }
     let usable = report.backends.iter().any(|backend| backend.usable);
     Ok(if usable { ExitCode::SUCCESS } else { ExitCode::from(1) })
@@ -113,24 +115,27 @@ fn interface(device: &NetDevice) -> Interface {
     }
 }
 
-fn print(report: &Report) {
+fn text(report: &Report) -> String {
+    let mut out = String::new();
     for backend in &report.backends {
         let usable = if backend.usable { "usable" } else { "not usable" };
-        println!("{:<10} {usable}", backend.name);
+        let _ = writeln!(out, "{:<10} {usable}", backend.name);
         if let Some(reason) = &backend.reason {
-            println!("  reason      {reason}");
+            let _ = writeln!(out, "  reason      {reason}");
         }
-        println!("  lanes       {}", backend.lanes);
-        println!("  timestamps  {}", backend.timestamps);
-        println!("  counts      {}", backend.counts);
+        let _ = writeln!(out, "  lanes       {}", backend.lanes);
+        let _ = writeln!(out, "  timestamps  {}", backend.timestamps);
+        let _ = writeln!(out, "  counts      {}", backend.counts);
     }
-    println!();
-    println!(
+    out.push('\n');
+    let _ = writeln!(
+        out,
         "{:<16} {:<5} {:<12} {:<10} {:<7} {:<9} hardware stamps",
         "interface", "state", "driver", "link type", "queues", "GRO/LRO"
     );
     for interface in &report.interfaces {
-        println!(
+        let _ = writeln!(
+            out,
             "{:<16} {:<5} {:<12} {:<10} {:<7} {:<9} {}",
             interface.name,
             if interface.up { "up" } else { "down" },
@@ -141,6 +146,7 @@ fn print(report: &Report) {
             answer(interface.hardware_timestamps, "yes", "no"),
         );
     }
+    out
 }
 
 fn answer(value: Option<bool>, yes: &'static str, no: &'static str) -> &'static str {

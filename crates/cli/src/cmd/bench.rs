@@ -218,7 +218,7 @@ impl Receiver {
     fn stop(mut self) -> anyhow::Result<(u64, f64)> {
         let pid = self.child.id();
         let cpu_seconds = cpu_seconds(pid)?;
-        let status = Command::new("kill").args(["-INT", &pid.to_string()]).status()?;
+        let status = Command::new("kill").args(["-TERM", &pid.to_string()]).status()?;
         ensure!(status.success(), "cannot end the tool");
         let status = self.child.wait()?;
         let messages = self.messages.join().unwrap_or_default();

@@ -3,16 +3,23 @@
 use crate::live::Live;
 use crate::open::{self, OpenArgs};
 use crate::signals::StopSignal;
-use crate::{ledger_text, units};
+use crate::{ledger_text, say, units};
 use anyhow::{Context, bail};
 use clap::Args;
-use ringside_capture::config::{FileFormat, Output, RING_BYTES, Rotation, RunConfig};
+use ringside_capture::config::{
+    BLOCKS_PER_LANE_MIN, FileFormat, Output, RING_BYTES, Rotation, RunConfig,
+};
 use ringside_capture::run::{Run, RunReport};
 use ringside_core::limits::RING_BLOCK_BYTES;
+use ringside_store::Format;
+use std::fs::OpenOptions;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+/// Smallest ring: four blocks for one lane.
+const RING_BYTES_MIN: u64 = (BLOCKS_PER_LANE_MIN * RING_BLOCK_BYTES) as u64;
 /// How often signals, durations and rotation are looked at.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -49,7 +56,7 @@ pub struct CaptureArgs {
 
     /// Begin a new file after this time: seconds, or with a unit, as 10m.
     #[arg(short = 'G', long = "file-time", value_name = "DURATION")]
-    #[arg(value_parser = units::duration, requires = "write")]
+    #[arg(value_parser = units::period, requires = "write")]
     file_time: Option<Duration>,
 
     /// Format of `-w -` and of files without a telling ending.
@@ -57,7 +64,7 @@ pub struct CaptureArgs {
     format: Option<FormatArg>,
 
     /// Memory of the capture ring, shared by the lanes; it rides out stalls of the disk.
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = ring_bytes)]
     #[arg(default_value_t = RING_BYTES as u64)]
     ring_size: u64,
 
@@ -93,10 +100,10 @@ pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
     let output = output(&args)?;
     let opened = open::open(&args.open)?;
     for warning in &opened.warnings {
-        eprintln!("ringside: warning: {warning}");
+        say::message(format_args!("ringside: warning: {warning}"));
     }
     let config = RunConfig {
-        snaplen: args.open.snaplen,
+        snaplen: args.open.snaplen_bytes(),
         frames_max: args.count,
         ring_bytes: usize::try_from(args.ring_size).context("--ring-size")?,
         block_bytes: RING_BLOCK_BYTES,
@@ -105,14 +112,16 @@ pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
         output,
     };
     let run = Run::start(opened.lanes, opened.interfaces, config)?;
-    eprintln!("listening on {}", opened.description);
-    watch(&run, &args, &stop);
+    say::message(format_args!("listening on {}", opened.description));
+    let watched = watch(&run, &args, &stop);
     let report = run.finish();
-    finish(&report, &args)
+    finish(&report, &args)?;
+    watched?;
+    Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
 /// Waits for the end of the run, with the live line, timed rotation and JSON status meanwhile.
-fn watch(run: &Run, args: &CaptureArgs, stop: &StopSignal) {
+fn watch(run: &Run, args: &CaptureArgs, stop: &StopSignal) -> io::Result<()> {
     let start = Instant::now();
     let mut live = Live::start();
     let mut rotate_at = args.file_time.map(|interval| start + interval);
@@ -124,40 +133,49 @@ fn watch(run: &Run, args: &CaptureArgs, stop: &StopSignal) {
             && Instant::now() >= at
         {
             run.rotate();
-            rotate_at = Some(at + interval);
+            rotate_at = Some(Instant::now() + interval);
         }
         std::thread::sleep(TICK);
         let ledger = run.status();
         if live.update(&ledger) && args.json {
-            println!("{}", serde_json::json!({ "status": ledger }));
+            say::data(serde_json::json!({ "status": ledger }))?;
         }
     }
-    run.stop();
     live.finish();
+    Ok(())
 }
 
-/// Prints what was done; errors make the exit status 2.
-fn finish(report: &RunReport, args: &CaptureArgs) -> anyhow::Result<ExitCode> {
+/// Prints what was done.
+fn finish(report: &RunReport, args: &CaptureArgs) -> io::Result<()> {
     for error in &report.errors {
-        eprintln!("ringside: {error}");
+        say::message(format_args!("ringside: {error}"));
     }
-    eprint!("{}", ledger_text::text(&report.ledger));
+    say::message(ledger_text::text(&report.ledger).trim_end());
     if report.late > 0 {
         let late = units::grouped(report.late);
-        eprintln!("late          {late:>16}  frames written after a later one, none left out");
+        say::message(format_args!(
+            "late          {late:>16}  frames written after a later one, none left out"
+        ));
     }
-    if let Some(first) = report.files.first() {
-        let directory = args.write.as_deref().filter(|path| path.is_dir()).unwrap_or(first);
-        eprintln!(
-            "{} file(s); to read them: ringside read -r {}",
-            report.files.len(),
-            directory.display()
-        );
+    if let Some(text) = to_read(report, args) {
+        say::message(text);
     }
     if args.json {
-        println!("{}", ledger_text::json(&report.ledger));
+        say::data(ledger_text::json(&report.ledger))?;
     }
-    Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    Ok(())
+}
+
+/// How to read what was written.
+fn to_read(report: &RunReport, args: &CaptureArgs) -> Option<String> {
+    let (first, count) = (report.files.paths.first()?, report.files.count);
+    let directory = args.write.as_deref().filter(|path| path.is_dir());
+    let what = directory.unwrap_or(first).display();
+    Some(match (directory, count) {
+        (None, 2..) => format!("{count} files, the first {what}; name each with -r to read them"),
+        (_, 1) => format!("1 file; to read it: ringside read -r '{what}'"),
+        _ => format!("{count} files; to read them: ringside read -r '{what}'"),
+    })
 }
 
 /// What `-w` means: `-`, a file by its ending, else a directory.
@@ -173,11 +191,16 @@ fn output(args: &CaptureArgs) -> anyhow::Result<Output> {
         let fd = open::stdout_stream()?;
         return Ok(Output::Stream { fd, format: by_option.unwrap_or(FileFormat::Pcapng) });
     }
-    let by_ending = match path.extension().and_then(|ending| ending.to_str()) {
-        Some("pcap" | "cap") => Some(FileFormat::Pcap),
-        Some("pcapng" | "ntar") => Some(FileFormat::Pcapng),
-        _ => None,
-    };
+    if path.exists() && !path.is_file() && !path.is_dir() {
+        if rotates {
+            bail!("-C and -G need files; {} is none", path.display());
+        }
+        let file = OpenOptions::new().write(true).open(&path);
+        let file = file.with_context(|| format!("cannot open {}", path.display()))?;
+        let format = by_option.or(by_ending(&path)).unwrap_or(FileFormat::Pcapng);
+        return Ok(Output::Stream { fd: file.into(), format });
+    }
+    let by_ending = by_ending(&path);
     if path.is_dir() || (by_option.is_none() && by_ending.is_none()) {
         if path.is_file() {
             bail!(
@@ -185,8 +208,33 @@ fn output(args: &CaptureArgs) -> anyhow::Result<Output> {
                 path.display()
             );
         }
+        if by_option.is_some() {
+            bail!("--format is for files and streams; a directory holds pcapng");
+        }
         return Ok(Output::Directory { path, rotation });
     }
     let format = by_option.or(by_ending).unwrap_or(FileFormat::Pcapng);
     Ok(Output::File { path, format, rotation })
+}
+
+fn by_ending(path: &Path) -> Option<FileFormat> {
+    Format::of_path(path).map(|format| match format {
+        Format::Pcapng => FileFormat::Pcapng,
+        Format::Pcap => FileFormat::Pcap,
+    })
+}
+
+/// A ring that fits the memory: touching more than there is would end other programs.
+fn ring_bytes(text: &str) -> Result<u64, String> {
+    let bytes = units::bytes(text)?;
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let available = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = available.and_then(|text| text.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    match kib.map(|kib| kib * 1024) {
+        Some(limit) if bytes > limit => {
+            Err(format!("{bytes} bytes are asked for, {limit} are available"))
+        }
+        _ if bytes < RING_BYTES_MIN => Err(format!("must be {RING_BYTES_MIN} bytes at least")),
+        _ => Ok(bytes),
+    }
 }

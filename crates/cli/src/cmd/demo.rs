@@ -7,10 +7,12 @@
 use crate::units::grouped;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use ringside_core::Ledger;
 use ringside_lab::{Lab, LabConfig, RECEIVER_ADDRESS, RECEIVER_INTERFACE};
-use std::io::{BufRead, BufReader};
+use serde::Deserialize;
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitCode, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -66,7 +68,7 @@ pub fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn say(text: &str) {
-    eprintln!("demo: {text}");
+    crate::say::message(format_args!("demo: {text}"));
 }
 
 fn next_steps(args: &DemoArgs) {
@@ -171,7 +173,8 @@ fn talk(client: &Namespace, server: &Namespace) -> anyhow::Result<()> {
     let at_server = format!("@{RECEIVER_ADDRESS}");
     let fetch = ["curl", "-sS", "--max-time", "5", "-o", "/dev/null", &url];
     let look_up = ["dig", "+time=2", "+tries=1", &at_server, HOST];
-    until_it_works(|| client.run(&fetch))?;
+    // First from the server's own side, which does not cross the wire.
+    until_it_works(|| server.run(&fetch))?;
     until_it_works(|| client.run(&look_up))?;
     for _ in 0..4 {
         client.run(&fetch)?;
@@ -202,10 +205,17 @@ fn generate() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The last line of a run with `--json`.
+#[derive(Deserialize)]
+struct LastLine {
+    ledger: Ledger,
+}
+
 /// The capture, as a user would start it.
 struct Capture {
     child: Child,
-    messages: BufReader<std::process::ChildStderr>,
+    messages: BufReader<ChildStderr>,
+    data: ChildStdout,
 }
 
 impl Capture {
@@ -215,16 +225,18 @@ impl Capture {
             .args(&WITH_US[1..])
             .arg(program)
             .args(["capture", "--netns", &namespace.0, "-i", RECEIVER_INTERFACE])
-            .args(["--direction", "both", "-w"])
+            .args(["--direction", "both", "--json", "-w"])
             .arg(directory)
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
         let stderr = child.stderr.take().context("the capture's messages")?;
-        let mut capture = Capture { child, messages: BufReader::new(stderr) };
+        let data = child.stdout.take().context("the capture's data")?;
+        let mut capture = Capture { child, messages: BufReader::new(stderr), data };
         loop {
             let line = capture.next_message()?;
             ensure!(!line.is_empty(), "the capture did not start");
-            eprint!("  {line}");
+            crate::say::message(format_args!("  {}", line.trim_end()));
             if line.starts_with("listening on") {
                 return Ok(capture);
             }
@@ -240,7 +252,7 @@ impl Capture {
     /// Ends it as Ctrl-C would; true if it lost nothing.
     fn finish(&mut self) -> anyhow::Result<bool> {
         let pid = self.child.id().to_string();
-        let status = Command::new("kill").args(["-INT", &pid]).status()?;
+        let status = Command::new("kill").args(["-TERM", &pid]).status()?;
         ensure!(status.success(), "cannot end the capture");
         say("the capture ends with its ledger");
         loop {
@@ -248,9 +260,12 @@ impl Capture {
             if line.is_empty() {
                 break;
             }
-            eprint!("  {line}");
+            crate::say::message(format_args!("  {}", line.trim_end()));
         }
-        Ok(self.child.wait()?.success())
+        let mut data = String::new();
+        self.data.read_to_string(&mut data)?;
+        let last: LastLine = serde_json::from_str(data.lines().last().unwrap_or_default())?;
+        Ok(self.child.wait()?.success() && last.ledger.lost() == 0)
     }
 }
 

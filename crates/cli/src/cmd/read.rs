@@ -198,7 +198,7 @@ fn output(args: &ReadArgs) -> anyhow::Result<Box<dyn Output>> {
     let format = match args.format {
         Some(FormatArg::Pcap) => Format::Pcap,
         Some(FormatArg::Pcapng) => Format::Pcapng,
-        None => Format::of_path(path),
+        None => Format::of_path(path).unwrap_or(Format::Pcapng),
     };
     if path == Path::new("-") {
         let writer = format.writer(std::fs::File::from(open::stdout_stream()?), &[])?;

@@ -129,7 +129,9 @@ impl Network {
 
     /// `ringside capture --netns RECEIVER`, to be completed.
     pub fn capture_command(&self) -> Command {
-        let mut command = Command::new(ringside());
+        // A shell has its background jobs ignore SIGINT, and who ignores it is not to be woken.
+        let mut command = Command::new("env");
+        command.arg("--default-signal=INT,HUP").arg(ringside());
         command.args(["capture", "--netns", self.receiver()]);
         command
     }
@@ -216,9 +218,9 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// SIGINT, then as [`Running::finish`].
+    /// SIGTERM, which no shell has its background jobs ignore, then as [`Running::finish`].
     pub fn stop(self) -> Outcome {
-        self.signal(Signal::INT);
+        self.signal(Signal::TERM);
         self.finish()
     }
 

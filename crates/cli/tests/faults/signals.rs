@@ -50,3 +50,20 @@ fn a_second_signal_ends_at_once() {
     assert!(!outcome.stderr.contains("received"), "{}", outcome.stderr);
     assert_eq!(promiscuity(&network), 0);
 }
+
+#[test]
+fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
+    if !need_root("a_signal_that_was_ignored") {
+        return;
+    }
+    let network = Network::up();
+    let mut command = std::process::Command::new("env");
+    command.arg("--ignore-signal=HUP").arg(ringside());
+    command.args(["capture", "--netns", network.receiver(), "-i", "rx0", "--json"]);
+    let running = Running::start(command);
+    running.wait_for_stderr("listening on");
+    running.signal(Signal::HUP);
+    let report = send(&network, 1_000, 500);
+    let ledger = running.stop().checked_ledger(report.handed);
+    assert_eq!(ledger.taken, 500, "as under nohup");
+}

@@ -143,14 +143,13 @@ impl SeriesWriter {
         &self.path
     }
 
-    /// Waits until everything written is on the medium (fdatasync).
+    /// Another handle of the file, to sync it from another thread.
     ///
     /// # Errors
     /// The system refused.
-    pub fn sync(&mut self) -> Result<(), StoreError> {
-        self.file
-            .sync_data()
-            .map_err(|error| StoreError::io(format!("cannot sync {}", self.path.display()), error))
+    pub fn duplicate(&self) -> Result<File, StoreError> {
+        let context = || format!("cannot duplicate the handle of {}", self.path.display());
+        self.file.try_clone().map_err(|error| StoreError::io(context(), error))
     }
 
     /// Ends the file where it is, also within a ring block, and waits until it is on the medium,

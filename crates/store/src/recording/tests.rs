@@ -110,7 +110,9 @@ fn the_file_is_valid_after_every_append_and_never_overwritten() {
     writer.complete_block().unwrap();
     writer.append(&block[..first]).unwrap();
     assert_eq!((writer.blocks_in_file(), writer.block_filled()), (2, first));
-    writer.sync().unwrap();
+    let second = writer.duplicate().unwrap();
+    second.sync_data().unwrap();
+    assert_eq!(second.metadata().unwrap().len(), writer.bytes_written());
     writer.finish().unwrap();
 
     let bytes = std::fs::read(&path).unwrap();

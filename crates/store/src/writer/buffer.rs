@@ -45,6 +45,10 @@ impl<W: Write> RecordBuffer<W> {
         self.out.flush().map_err(|error| self.fail(error))
     }
 
+    pub(crate) fn bytes_added(&self) -> u64 {
+        self.bytes_written + self.bytes.len() as u64
+    }
+
     pub(crate) fn bytes_written(&self) -> u64 {
         self.bytes_written
     }

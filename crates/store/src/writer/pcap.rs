@@ -10,6 +10,11 @@ use ringside_core::limits::{FRAME_BYTES_MAX, INTERFACES_MAX};
 use ringside_core::{Frame, InterfaceId, LinkType, SourceInterface};
 use std::io::Write;
 
+/// Header of a file.
+const FILE_HEADER_BYTES: usize = 24;
+/// Header of a record.
+pub(super) const RECORD_HEADER_BYTES: usize = 16;
+
 /// Resolution of the stamps of a pcap file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
@@ -124,6 +129,11 @@ impl<W: Write + Send> FrameWriter for PcapWriter<W> {
     /// A pcap file has no place for statistics.
     fn finish(&mut self, _statistics: &[Statistics<'_>]) -> Result<(), StoreError> {
         self.flush_all()
+    }
+
+    fn bytes_added(&self) -> u64 {
+        let header_bytes = if self.written.is_none() { FILE_HEADER_BYTES } else { 0 };
+        self.out.bytes_added() + header_bytes as u64
     }
 
     fn bytes_written(&self) -> u64 {

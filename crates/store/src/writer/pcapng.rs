@@ -113,6 +113,10 @@ impl<W: Write + Send> FrameWriter for PcapngWriter<W> {
         self.out.flush()
     }
 
+    fn bytes_added(&self) -> u64 {
+        self.out.bytes_added()
+    }
+
     fn bytes_written(&self) -> u64 {
         self.out.bytes_written()
     }

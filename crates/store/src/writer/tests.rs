@@ -138,8 +138,49 @@ fn pcap_refuses_a_second_link_type_and_times_beyond_2106_and_goes_on() {
 
 #[test]
 fn the_format_follows_the_file_name() {
-    assert_eq!(Format::of_path(Path::new("a.pcap")), Format::Pcap);
-    assert_eq!(Format::of_path(Path::new("a.PCAP")), Format::Pcap);
-    assert_eq!(Format::of_path(Path::new("a.pcapng")), Format::Pcapng);
-    assert_eq!(Format::of_path(Path::new("-")), Format::Pcapng);
+    for (name, format) in [
+        ("a.pcap", Some(Format::Pcap)),
+        ("a.PCAP", Some(Format::Pcap)),
+        ("dir.pcapng/a.Cap", Some(Format::Pcap)),
+        ("a.pcapng", Some(Format::Pcapng)),
+        ("a.pcap.PcapNG", Some(Format::Pcapng)),
+        ("a.ntar", Some(Format::Pcapng)),
+        ("a.txt", None),
+        ("pcap", None),
+        (".pcap", None),
+        ("-", None),
+    ] {
+        assert_eq!(Format::of_path(Path::new(name)), format, "{name}");
+    }
+}
+
+#[test]
+fn sizes_are_known_before_anything_is_handed_over() {
+    for format in [Format::Pcapng, Format::Pcap] {
+        let disk = SmallDisk::new(1 << 20, 1 << 20);
+        let interfaces = [interface("eth1", LinkType::ETHERNET)];
+        let mut writer = format.writer(disk.clone(), &interfaces).unwrap();
+        let mut expected = writer.bytes_added();
+        for (captured, direction) in [
+            (0, Direction::Unknown),
+            (1, Direction::Inbound),
+            (60, Direction::Outbound),
+            (61, Direction::Outbound),
+            (1514, Direction::Inbound),
+        ] {
+            let data = vec![1; captured];
+            let mut frame = frame(&data, 0, 1);
+            frame.meta.direction = direction;
+            writer.write(&frame).unwrap();
+            expected += format.record_bytes(captured, direction);
+            assert_eq!(writer.bytes_added(), expected, "{format:?}, {captured} bytes");
+        }
+        assert_eq!(writer.bytes_written(), 0);
+        writer.finish(&[]).unwrap();
+        let stored = disk.bytes.lock().unwrap().len() as u64;
+        assert_eq!(
+            (writer.bytes_added(), writer.bytes_written(), stored),
+            (expected, stored, expected)
+        );
+    }
 }

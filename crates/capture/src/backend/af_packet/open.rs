@@ -21,6 +21,9 @@ const BLOCKS_MIN: u64 = 8;
 /// Smallest block that the kernel's pages allow everywhere.
 const BLOCK_BYTES_MIN: u64 = 64 << 10;
 
+/// Blocks of this size hold whatever Ethernet hardware receives, merged frames included.
+const FRAMES_FIT_BYTES: u32 = 128 << 10;
+
 /// What to receive and how.
 #[derive(Clone, Debug)]
 pub struct AfPacketConfig {
@@ -67,7 +70,7 @@ impl AfPacketConfig {
     }
 }
 
-/// The lanes of an interface, receiving.
+/// The lanes of an interface.
 pub struct Opened {
     /// One source per lane.
     pub sources: Vec<AfPacketSource>,
@@ -83,8 +86,8 @@ pub fn link_type(interface: &str) -> Result<LinkType, BackendError> {
     device_link_type(&find_device(interface)?)
 }
 
-/// Opens all lanes of an interface, then starts them as close together as possible: a frame is
-/// counted from the moment its lane is started.
+/// Opens all lanes of an interface. They receive nothing until they are started
+/// ([`Source::start`](ringside_core::Source::start)).
 ///
 /// # Errors
 /// No such interface, or it is down; a privilege is missing; a setting is beyond its limit; the
@@ -119,11 +122,12 @@ pub(super) fn open_lanes(
         let filter = filters.pop().unwrap_or(LaneFilter::None);
         sources.push(new_source(config, ring, filter, link_type, stamps.clone()));
     }
-    for source in &mut sources {
-        source.start().map_err(|e| BackendError::Filter {
-            expression: config.filter.as_ref().map_or("", |(_, text)| text.as_str()).to_owned(),
-            reason: e.to_string(),
-        })?;
+    let (block_bytes, _) = blocks(config.ring_bytes)?;
+    if u64::from(block_bytes) < u64::from(config.snaplen_bytes) && block_bytes < FRAMES_FIT_BYTES {
+        warnings.push(format!(
+            "the kernel's ring has blocks of {block_bytes} bytes: longer frames are cut; use \
+             --kernel-ring-size 4MiB or more"
+        ));
     }
     Ok(Opened { sources, warnings })
 }
@@ -146,7 +150,7 @@ fn new_source(
             description: String::new(),
             filter: expression.to_owned(),
         }],
-        state: State::Live,
+        state: State::Ready,
         block_timeout_ns: u64::from(config.block_timeout_ms) * 1_000_000,
         snaplen_bytes: config.snaplen_bytes,
         low_water: Timestamp(0),

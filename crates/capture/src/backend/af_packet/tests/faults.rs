@@ -1,7 +1,6 @@
 //! Interfaces that go away, and stopping in full traffic.
 
 use super::*;
-use crate::backend::BackendError;
 use ringside_core::{InterfaceId, QueueId};
 use ringside_sys::packet::{Fanout, FanoutMode, PacketConfig, PacketStatistics};
 

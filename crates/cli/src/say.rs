@@ -1,0 +1,22 @@
+//! Saying things: messages on standard error, data on standard output.
+//!
+//! Whoever reads them may have gone: then messages are lost without harm, and data ends the work as
+//! a closed pipe does everywhere.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+/// A message for people, on a line of its own.
+pub fn message(text: impl Display) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// A line of data.
+///
+/// # Errors
+/// The other end is closed, or the disk behind it is full.
+pub fn data(line: impl Display) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()
+}
