@@ -18,6 +18,7 @@
 
 pub mod block;
 pub mod error;
+mod inputs;
 pub mod merge;
 pub mod merged;
 pub mod pcapng;
@@ -26,6 +27,7 @@ pub mod recording;
 pub mod writer;
 
 pub use error::StoreError;
+pub use inputs::is_input;
 pub use merge::Merger;
 pub use merged::{MergedSource, open};
 pub use reader::{Condition, FileSource, Notice, StoredSource};

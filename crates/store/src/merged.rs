@@ -10,7 +10,7 @@ mod registry;
 use self::registry::Registry;
 use crate::StoreError;
 use crate::merge::Merger;
-use crate::reader::{Condition, FileSource, Notice, StoredSource};
+use crate::reader::{Condition, FileSource, Notice, StoredSource, stored_counters};
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
     Batch, Cause, FrameSlot, InterfaceId, Source, SourceCounters, SourceError, SourceInterface,
@@ -246,14 +246,7 @@ impl Source for MergedSource {
     }
 
     fn counters(&mut self) -> SourceCounters {
-        let mut counters = SourceCounters {
-            received: Some(self.frames_lent + self.frames_damaged),
-            filtered: Some(0),
-            inversions: self.inversions,
-            ..SourceCounters::default()
-        };
-        counters.dropped.insert(Cause::Damaged, self.frames_damaged);
-        counters
+        stored_counters(self.frames_lent, self.frames_damaged, self.inversions)
     }
 
     fn low_water(&self) -> Timestamp {

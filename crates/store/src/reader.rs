@@ -347,14 +347,7 @@ impl Source for FileSource {
     }
 
     fn counters(&mut self) -> SourceCounters {
-        let mut counters = SourceCounters {
-            received: Some(self.frames_lent + self.frames_damaged),
-            filtered: Some(0),
-            inversions: self.inversions,
-            ..SourceCounters::default()
-        };
-        counters.dropped.insert(Cause::Damaged, self.frames_damaged);
-        counters
+        stored_counters(self.frames_lent, self.frames_damaged, self.inversions)
     }
 
     fn low_water(&self) -> Timestamp {
@@ -376,6 +369,17 @@ impl StoredSource for FileSource {
             Condition::Reading | Condition::Complete => Vec::new(),
             condition => vec![Notice { path: self.path.clone(), condition: condition.clone() }],
         }
+    }
+}
+
+/// The ledger's terms for files: all that was found was received, and damage is the only loss.
+pub(crate) fn stored_counters(lent: u64, damaged: u64, inversions: u64) -> SourceCounters {
+    SourceCounters {
+        received: Some(lent + damaged),
+        filtered: Some(0),
+        dropped: [(Cause::Damaged, damaged)].into(),
+        inversions,
+        ..SourceCounters::default()
     }
 }
 

@@ -14,10 +14,12 @@ pub(crate) use pcapng::{append_interface, append_section_header};
 
 use crate::StoreError;
 use crate::block::{self, Statistics};
+use crate::inputs::is_input;
 use ringside_core::{Direction, Frame, InterfaceId, SourceInterface};
-use std::fs::File;
-use std::io::Write;
-use std::path::Path;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 /// Something that stores frames in order.
 ///
@@ -91,7 +93,8 @@ impl Format {
         bytes as u64
     }
 
-    /// A writer of this format over `out`, with `interfaces` as ids from 0.
+    /// A writer of this format over `out`, with `interfaces` as ids from 0, whose frames keep
+    /// within their `snaplen_bytes`.
     ///
     /// # Errors
     /// Too many interfaces.
@@ -107,13 +110,45 @@ impl Format {
     }
 }
 
-/// Creates the file at `path`, or empties it, as tcpdump does for `-w FILE`.
+/// Mode of a new file: captures hold other people's traffic, so nothing for others.
+pub(crate) const FILE_MODE: u32 = 0o640;
+
+/// Creates the file at `path` with mode 0640, or empties it, as tcpdump does for `-w FILE`. A file
+/// that exists keeps its mode; a FIFO or device is opened as it is.
 ///
 /// # Errors
 /// The system refused.
 pub fn create_file(path: &Path) -> Result<File, StoreError> {
-    File::create(path)
-        .map_err(|error| StoreError::io(format!("cannot create {}", path.display()), error))
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(FILE_MODE);
+    options.open(path).map_err(|error| cannot("create", path, error))
+}
+
+/// As [`create_file`], for a copy of `inputs` as [`open`](crate::open) takes them: a file that
+/// belongs to them is refused and left as it is. What is compared is the file that was opened, so
+/// no other name of it, and no change of names meanwhile, deceives.
+///
+/// # Errors
+/// The file is one of the inputs, or the system refused.
+pub fn create_copy(path: &Path, inputs: &[PathBuf]) -> Result<File, StoreError> {
+    let file = match OpenOptions::new().write(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return create_file(path),
+        opened => opened.map_err(|error| cannot("write", path, error))?,
+    };
+    if is_input(inputs, &file)? {
+        let reason = "is read and written at once: name another file".to_owned();
+        return Err(StoreError::Unusable { path: path.to_owned(), reason });
+    }
+    let emptied = match file.metadata() {
+        Ok(metadata) if metadata.is_file() => file.set_len(0),
+        other => other.map(drop),
+    };
+    emptied.map_err(|error| cannot("empty", path, error))?;
+    Ok(file)
+}
+
+fn cannot(what: &str, path: &Path, error: std::io::Error) -> StoreError {
+    StoreError::io(format!("cannot {what} {}", path.display()), error)
 }
 
 #[cfg(test)]

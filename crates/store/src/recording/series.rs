@@ -3,15 +3,13 @@
 use super::FileHeader;
 use crate::StoreError;
 use crate::block;
+use crate::writer::FILE_MODE;
 use ringside_core::SourceInterface;
 use ringside_core::limits::{RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-
-/// Mode of a new file: captures hold other people's traffic, so nothing for others.
-const FILE_MODE: u32 = 0o640;
 
 /// Writes one file of a series: ring blocks in order, each in one piece or in several.
 ///

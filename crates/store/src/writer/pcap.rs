@@ -31,12 +31,16 @@ pub struct PcapWriter<W> {
     out: RecordBuffer<W>,
     precision: Precision,
     link_types: Vec<LinkType>,
+    /// No frame is longer, as far as is known before the first is written.
+    snaplen_bytes: u32,
     /// The link type that stands in the file header, once that is written.
     written: Option<LinkType>,
 }
 
 impl<W: Write> PcapWriter<W> {
-    /// Begins a file with `interfaces` as ids from 0.
+    /// Begins a file with `interfaces` as ids from 0. Their frames must keep within their
+    /// `snaplen_bytes`, the longest of which the file header states: libpcap cuts longer frames
+    /// when it reads. Interfaces that are added later promise nothing.
     ///
     /// # Errors
     /// Too many interfaces.
@@ -45,11 +49,17 @@ impl<W: Write> PcapWriter<W> {
         interfaces: &[SourceInterface],
         precision: Precision,
     ) -> Result<PcapWriter<W>, StoreError> {
-        let out = RecordBuffer::new(out);
-        let mut writer = PcapWriter { out, precision, link_types: Vec::new(), written: None };
+        let mut writer = PcapWriter {
+            out: RecordBuffer::new(out),
+            precision,
+            link_types: Vec::new(),
+            snaplen_bytes: 0,
+            written: None,
+        };
         for interface in interfaces {
             writer.append(interface)?;
         }
+        writer.snaplen_bytes = longest_snaplen(interfaces);
         Ok(writer)
     }
 
@@ -67,7 +77,7 @@ impl<W: Write> PcapWriter<W> {
             Precision::Nanoseconds => 0xa1b2_3c4d,
         };
         let version = 2 | 4 << 16;
-        let words = [magic, version, 0, 0, FRAME_BYTES_MAX, u32::from(link_type.0)];
+        let words = [magic, version, 0, 0, self.snaplen_bytes, u32::from(link_type.0)];
         self.out.record(false, |out| append_words(out, &words))?;
         self.written = Some(link_type);
         Ok(())
@@ -81,6 +91,15 @@ impl<W: Write> PcapWriter<W> {
     }
 }
 
+/// The snapshot length that holds for all `interfaces`; 0 stands for no limit.
+fn longest_snaplen(interfaces: &[SourceInterface]) -> u32 {
+    let limits = interfaces.iter().map(|interface| match interface.snaplen_bytes {
+        0 => FRAME_BYTES_MAX,
+        bytes => bytes.min(FRAME_BYTES_MAX),
+    });
+    limits.max().unwrap_or(FRAME_BYTES_MAX)
+}
+
 fn append_words(out: &mut Vec<u8>, words: &[u32]) {
     for word in words {
         out.extend_from_slice(&word.to_le_bytes());
@@ -89,6 +108,7 @@ fn append_words(out: &mut Vec<u8>, words: &[u32]) {
 
 impl<W: Write + Send> FrameWriter for PcapWriter<W> {
     fn add_interface(&mut self, interface: &SourceInterface) -> Result<InterfaceId, StoreError> {
+        self.snaplen_bytes = FRAME_BYTES_MAX;
         self.append(interface)
     }
 
@@ -104,7 +124,13 @@ impl<W: Write + Send> FrameWriter for PcapWriter<W> {
             return Err(StoreError::TimeBeyondPcap { seconds: stamp.seconds() });
         };
         match self.written {
-            None => self.write_header(link_type)?,
+            None => {
+                // Libpcap's cooked frames do not keep within a very short snapshot length.
+                if frame.bytes.len() > self.snaplen_bytes as usize {
+                    self.snaplen_bytes = FRAME_BYTES_MAX;
+                }
+                self.write_header(link_type)?;
+            }
             Some(first) if first != link_type => {
                 let (first, second) = (first.0, link_type.0);
                 return Err(StoreError::SecondLinkType { first, second, interface });

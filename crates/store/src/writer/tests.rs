@@ -1,7 +1,9 @@
 use super::*;
 use crate::block::{frame_count, whole_bytes};
 use ringside_core::{FrameMeta, LaneCounters, LinkType, Timestamp};
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
 
 /// Accepts `room` bytes, in pieces of at most `piece`, and then says that the disk is full.
@@ -183,4 +185,79 @@ fn sizes_are_known_before_anything_is_handed_over() {
             (expected, stored, expected)
         );
     }
+}
+
+#[test]
+fn pcap_states_a_snapshot_length_that_no_frame_exceeds() {
+    let limited =
+        |snaplen_bytes| SourceInterface { snaplen_bytes, ..interface("eth1", LinkType::ETHERNET) };
+    let stated = |begun_with: &[u32], added: &[u32], frame_bytes: usize| {
+        let disk = SmallDisk::new(1 << 20, 1 << 20);
+        let interfaces: Vec<_> = begun_with.iter().copied().map(limited).collect();
+        let mut writer =
+            PcapWriter::new(disk.clone(), &interfaces, Precision::Nanoseconds).unwrap();
+        for &snaplen in added {
+            writer.add_interface(&limited(snaplen)).unwrap();
+        }
+        if frame_bytes > 0 {
+            writer.write(&frame(&vec![1; frame_bytes], 0, 1)).unwrap();
+        }
+        writer.finish(&[]).unwrap();
+        let bytes = disk.bytes.lock().unwrap();
+        u32::from_le_bytes(bytes[16..20].try_into().unwrap())
+    };
+    assert_eq!(stated(&[96], &[], 96), 96);
+    assert_eq!(stated(&[96], &[], 0), 96);
+    assert_eq!(stated(&[96, 128], &[], 20), 128);
+    assert_eq!(stated(&[96, 0], &[], 20), 262_144);
+    assert_eq!(stated(&[u32::MAX], &[], 20), 262_144);
+    assert_eq!(stated(&[], &[], 0), 262_144);
+    assert_eq!(stated(&[96], &[], 97), 262_144);
+    // Of a file, whose later frames may be longer than it says.
+    assert_eq!(stated(&[], &[96], 20), 262_144);
+    assert_eq!(stated(&[96], &[128], 20), 262_144);
+}
+
+#[test]
+fn a_new_file_is_not_for_others_and_an_old_one_keeps_its_mode() {
+    let dir = tempfile::tempdir().unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for create in [create_file, |path: &Path| create_copy(path, &[])] {
+        let (new, old) = (dir.path().join("new"), dir.path().join("old"));
+        create(&new).unwrap();
+        assert_eq!(mode(&new) & 0o137, 0, "{:o}", mode(&new));
+        std::fs::write(&old, "content").unwrap();
+        std::fs::set_permissions(&old, Permissions::from_mode(0o604)).unwrap();
+        create(&old).unwrap();
+        assert_eq!((mode(&old), std::fs::read(&old).unwrap().len()), (0o604, 0));
+        std::fs::remove_file(&new).unwrap();
+    }
+    create_copy(Path::new("/dev/null"), &[]).unwrap();
+}
+
+#[test]
+fn a_copy_is_never_made_over_an_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    std::fs::create_dir(path("series")).unwrap();
+    std::fs::write(path("series/a.pcapng"), "content").unwrap();
+    std::fs::write(path("foreign"), "content").unwrap();
+    std::fs::hard_link(path("series/a.pcapng"), path("hard")).unwrap();
+    std::os::unix::fs::symlink("series/a.pcapng", path("soft")).unwrap();
+    std::os::unix::fs::symlink("../foreign", path("series/linked.pcapng")).unwrap();
+    std::os::unix::fs::symlink("nowhere", path("series/dangling.pcapng")).unwrap();
+    for input in ["series", "series/../series", "series/a.pcapng", "soft", "hard"] {
+        let inputs = [path("foreign2"), path(input)];
+        std::fs::write(&inputs[0], "content").unwrap();
+        for target in ["series/a.pcapng", "soft", "hard", "foreign2"] {
+            let error = create_copy(&path(target), &inputs).unwrap_err().to_string();
+            assert!(error.contains("read and written at once"), "{input} {target}: {error}");
+            assert_eq!(std::fs::read(path(target)).unwrap(), b"content");
+        }
+    }
+    let series = [path("series")];
+    assert!(create_copy(&path("foreign"), &series).is_err(), "a link in the directory leads there");
+    create_copy(&path("foreign2"), &series).unwrap();
+    create_copy(&path("series/new.pcapng"), &series).unwrap();
+    assert!(create_copy(dir.path(), &series).is_err());
 }
