@@ -7,6 +7,7 @@ mod common;
 use common::*;
 use ringside_testkit::need_tool;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -146,7 +147,7 @@ fn a_wrong_option_is_refused_with_what_is_right() {
         (&["capture", "-i", "lo", "--bogus"], &["--bogus", "--help"]),
         (&["capture", "-i", "lo", "--queues", "0"], &["--queues", "1..=256"]),
         (&["capture", "-i", "lo", "--queues", "257"], &["1..=256"]),
-        (&["capture", "-i", "lo", "-s", "0"], &["--snaplen", "1..=262144"]),
+        (&["capture", "-i", "lo", "-s", "262145"], &["--snaplen", "0..=262144"]),
         (&["capture", "-i", "lo", "--backend", "dpdk"], &["af-packet", "pcap", "auto"]),
         (&["capture", "-i", "lo", "--for", "soon"], &["10s"]),
         (&["capture", "-i", "lo", "--for", "0"], &["longer than 0"]),
@@ -247,6 +248,55 @@ fn the_input_is_never_overwritten() {
         files.refused(&args, &["read and written at once", "name another file"]);
     }
     assert!(std::fs::read(files.path("many.pcap")).unwrap() == before);
+    // Also as standard input, as standard output, and as what a directory's file is elsewhere.
+    let mut command = files.command(&["-r", "-", "-w", "hard.pcap"]);
+    command.stdin(std::fs::File::open(files.path("many.pcap")).unwrap()).stdout(Stdio::piped());
+    refused(&Running::start_directed(command).finish(), &["hard.pcap", "read and written at once"]);
+    for output in ["-", "/dev/stdout"] {
+        let mut command = files.command(&["-r", "many.pcap", "-w", output]);
+        let append = std::fs::OpenOptions::new().append(true).open(&hard).unwrap();
+        command.stdout(append);
+        let outcome = Running::start_directed(command).finish();
+        refused(&outcome, &["standard output", "name another file"]);
+    }
+    assert!(std::fs::read(files.path("many.pcap")).unwrap() == before);
+}
+
+#[test]
+fn a_copy_goes_through_links_and_into_what_is_no_file() {
+    let files = Files::new();
+    files.add("old.pcap", b"something else");
+    std::os::unix::fs::symlink("old.pcap", files.path("link.pcap")).unwrap();
+    files.lines(&["-r", "two.pcap", "-w", "link.pcap"]);
+    assert!(files.path("link.pcap").is_symlink());
+    assert_eq!(files.lines(&["-r", "old.pcap"]).len(), 2);
+    std::os::unix::fs::symlink("/dev/null", files.path("null.pcap")).unwrap();
+    files.lines(&["-r", "two.pcap", "-w", "null.pcap"]);
+    assert!(std::fs::read(files.path("null.pcap")).unwrap().is_empty());
+    files.lines(&["-r", "two.pcap", "-w", "new.CAP"]);
+    let new = std::fs::read(files.path("new.CAP")).unwrap();
+    assert_eq!(new[..4], 0xa1b2_3c4d_u32.to_le_bytes(), "the name says pcap");
+    let mode = std::fs::metadata(files.path("new.CAP")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o137, 0, "{mode:o}");
+}
+
+#[test]
+fn a_copy_that_fails_also_tells_what_was_wrong_with_the_input() {
+    let files = Files::new();
+    let torn = pcap(ETHERNET, &[(1, 0, frame(1)), (2, 0, frame(2))]);
+    files.add("torn.pcap", &torn[..torn.len() - 1]);
+    let inputs = ["-r", "torn.pcap", "-r", "raw.pcap"];
+    let late = pcap(RAW_IP, &[(9, 0, ip_packet(9))]);
+    files.add("raw.pcap", &late);
+    let outcome = files.read(&[&inputs[..], &["-w", "mixed.pcap"]].concat());
+    refused(&outcome, &["torn.pcap: cut short at byte 82", "one link type", "holds the 1 packet"]);
+    // Damage is the error itself, and is said once.
+    let mut damaged = torn.clone();
+    damaged[82 + 8..82 + 12].copy_from_slice(&u32::MAX.to_le_bytes());
+    files.add("damaged.pcap", &damaged);
+    let outcome = files.read(&["-r", "damaged.pcap", "-w", "copy.pcapng"]);
+    refused(&outcome, &["copy.pcapng holds the 1 packet", "the 1 frames before it were read"]);
+    assert_eq!(outcome.stderr.matches("damaged at byte 82").count(), 1, "{}", outcome.stderr);
 }
 
 #[test]
@@ -255,6 +305,10 @@ fn counts_filters_and_statuses() {
     assert_eq!(files.lines(&["-r", "many.pcap", "-c", "7"]).len(), 7);
     assert_eq!(files.lines(&["-r", "two.pcap", "src", "port", "1001"]).len(), 1);
     assert_eq!(files.lines(&["-r", "two.pcap", "-c", "1", "src port 1001"]).len(), 1);
+    // Options may follow the filter.
+    assert_eq!(files.lines(&["-r", "many.pcap", "-n", "udp", "-c", "2", "-tt"]).len(), 2);
+    let mixed = ["-r", "two.pcap", "src", "port", "-n", "1001", "--json"];
+    assert!(files.lines(&mixed)[0].starts_with('{'));
     let nothing = files.read(&["-r", "two.pcap", "tcp"]);
     assert_eq!((nothing.code(), nothing.stdout.len()), (Some(1), 0), "{nothing:?}");
     let nothing = files.read(&["-r", "two.pcap", "-w", "nothing.pcapng", "tcp"]);

@@ -3,15 +3,16 @@
 use crate::cmd::capture::FormatArg;
 use crate::open;
 use crate::print::{HexDump, PrintOptions, PrintState, TimeStyle, packet_json, packet_line};
-use crate::units;
+use crate::{say, units};
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args};
 use ringside_core::{Frame, InterfaceId, LinkType, SourceInterface};
 use ringside_filter::Prepared;
-use ringside_store::{Format, FrameWriter, StoreError, StoredSource};
+use ringside_store::writer::create_copy;
+use ringside_store::{Format, FrameWriter, StoreError, StoredSource, is_input};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -75,7 +76,7 @@ pub struct ReadArgs {
     json: bool,
 
     /// pcap-filter(7) expression.
-    #[arg(value_name = "FILTER", trailing_var_arg = true)]
+    #[arg(value_name = "FILTER")]
     filter: Vec<String>,
 }
 
@@ -90,16 +91,21 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
     let mut output = output(&args)?;
     let matched = copy(&mut *source, &mut filter, &mut *output, args.count.unwrap_or(u64::MAX))
         .and_then(|matched| output.finish().map(|()| matched));
-    let matched = match matched {
-        Ok(matched) => matched,
+    let status = match matched {
+        Ok(0) => Ok(ExitCode::from(1)),
+        Ok(_) => Ok(ExitCode::SUCCESS),
         // The program behind the pipe had enough.
         Err(error) if is_pipe_closed(&error) => return Ok(ExitCode::SUCCESS),
-        Err(error) => return Err(output.abandon(error)),
+        Err(error) => Err(output.abandon(error)),
     };
-    for notice in source.notices() {
-        eprintln!("ringside: {notice}");
+    let said = status.as_ref().err().map(|error| format!("{error:#}")).unwrap_or_default();
+    for notice in source.notices().iter().map(ToString::to_string) {
+        // Damage that ended the reading is in the error already.
+        if !said.contains(&notice) {
+            say::message(format_args!("ringside: {notice}"));
+        }
     }
-    Ok(if matched == 0 { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    status
 }
 
 /// Moves up to `count_max` frames that match; returns how many.
@@ -200,33 +206,28 @@ fn output(args: &ReadArgs) -> anyhow::Result<Box<dyn Output>> {
         Some(FormatArg::Pcapng) => Format::Pcapng,
         None => Format::of_path(path).unwrap_or(Format::Pcapng),
     };
-    if path == Path::new("-") {
-        let writer = format.writer(std::fs::File::from(open::stdout_stream()?), &[])?;
-        return Ok(Box::new(Copier { writer, path: None }));
-    }
-    if args.read.iter().any(|read| is_input(read, path)) {
-        bail!("{} is read and written at once: name another file", path.display());
-    }
-    let writer = format.writer(ringside_store::writer::create_file(path)?, &[])?;
-    Ok(Box::new(Copier { writer, path: Some(path.clone()) }))
-}
-
-/// True if writing `write` would destroy what `read` names: the same file, also by another name,
-/// or a file of the same directory.
-fn is_input(read: &Path, write: &Path) -> bool {
-    let (Ok(input), Ok(output)) = (read.metadata(), write.metadata()) else { return false };
-    if input.is_dir() {
-        let folder = write.canonicalize().ok().and_then(|path| Some(path.parent()?.to_owned()));
-        return folder.is_some() && folder == read.canonicalize().ok();
-    }
-    output.is_file() && (input.dev(), input.ino()) == (output.dev(), output.ino())
+    let is_stdout = path == Path::new("-") || path == Path::new("/dev/stdout");
+    let file = if is_stdout {
+        let stdout = File::from(open::stdout_stream()?);
+        if is_input(&args.read, &stdout)? {
+            bail!("standard output is a file that is read at once: name another file");
+        }
+        stdout
+    } else {
+        create_copy(path, &args.read)?
+    };
+    let cut = match is_stdout || !file.metadata()?.is_file() {
+        true => None,
+        false => Some((path.clone(), file.try_clone()?)),
+    };
+    Ok(Box::new(Copier { writer: format.writer(file, &[])?, cut }))
 }
 
 /// Writes a capture file or stream.
 struct Copier {
     writer: Box<dyn FrameWriter>,
-    /// None for a stream.
-    path: Option<PathBuf>,
+    /// A file's name, and the handle by which it is cut; none for a stream.
+    cut: Option<(PathBuf, File)>,
 }
 
 impl Output for Copier {
@@ -250,9 +251,8 @@ impl Output for Copier {
     fn abandon(&mut self, error: anyhow::Error) -> anyhow::Error {
         // It does nothing after a refused write; another error would hide the first.
         let _ = self.writer.finish(&[]);
-        let Some(path) = &self.path else { return error };
-        let file = std::fs::OpenOptions::new().write(true).open(path);
-        if file.and_then(|file| file.set_len(self.writer.bytes_written())).is_err() {
+        let Some((path, file)) = &self.cut else { return error };
+        if file.set_len(self.writer.bytes_written()).is_err() {
             return error;
         }
         let packets = match self.writer.frames_written() {
