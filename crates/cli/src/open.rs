@@ -265,8 +265,8 @@ impl Plan<'_> {
         if length > PCAP_INSTRUCTIONS_MAX {
             // libpcap compiles in this process, and its optimiser would take minutes.
             bail!(
-                "the filter has {length} instructions, more than {PCAP_INSTRUCTIONS_MAX}, which the \
-                 kernel takes from libpcap: shorten it, or use --backend af-packet"
+                "the filter has {length} instructions, and the kernel takes \
+                 {PCAP_INSTRUCTIONS_MAX} from libpcap: shorten it, or use --backend af-packet"
             );
         }
         warnings.extend(merge_warning(self.name));

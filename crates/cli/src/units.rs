@@ -38,10 +38,13 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// The period of a rotation: a second at least, for a file is made each time.
+/// Shortest period of a rotation: a file is made each time, and synced.
+const PERIOD_MIN: Duration = Duration::from_millis(100);
+
+/// The period of a rotation.
 pub fn period(text: &str) -> Result<Duration, String> {
     match duration(text)? {
-        short if short < Duration::from_secs(1) => Err("must be 1 s at least".into()),
+        short if short < PERIOD_MIN => Err("must be 0.1 s at least".into()),
         period => Ok(period),
     }
 }

@@ -10,8 +10,8 @@ use thiserror::Error;
 ///
 /// - [`next_batch`](Source::next_batch) lends the next frames in order of receipt. `Ok(None)` says
 ///   that none came within `timeout`, or that the source is finished; [`is_finished`] tells which.
-/// - [`start`](Source::start) begins the supply: a frame that reaches the interface before is neither
-///   counted nor lent. Whatever takes time (memory, files, filters) is made ready before it.
+/// - [`start`](Source::start) begins the supply: a frame that reaches the interface before is
+///   neither counted nor lent. Whatever takes time (memory, files, filters) is made ready first.
 /// - Being finished is sticky. A live source never is, until [`detach`] was called and its memory
 ///   is drained.
 /// - [`detach`](Source::detach) stops the supply: no frame that reaches the interface after it

@@ -70,8 +70,8 @@ pub struct SocketFilter {
 }
 
 impl SocketFilter {
-    /// Translates and loads `program` for frames of `link_type`, and tries it on a socket, which may
-    /// not hold as much as the kernel loads. Accepted frames are cut so that
+    /// Translates and loads `program` for frames of `link_type`, and tries it on a socket, which
+    /// may not hold as much as the kernel loads. Accepted frames are cut so that
     /// they have at most `snaplen_bytes` bytes (0: no limit) once the VLAN tag is put back; see
     /// [`TranslateOptions::snaplen_bytes`].
     ///

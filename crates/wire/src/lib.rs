@@ -3,7 +3,7 @@
 //!
 //! - A *view* as [`Ipv4`] or [`Tcp`] checks once, in `new`, that its header is there and makes
 //!   sense; after that no accessor panics. One protocol, one file.
-//! - [`dissect`] finds the headers of a frame in one pass: [`Layers`] holds kinds and offsets,
+//! - [`dissect()`] finds the headers of a frame in one pass: [`Layers`] holds kinds and offsets,
 //!   is `Copy`, borrows nothing, and says why it ended ([`Stop`]).
 //! - [`FlowKey`] names the conversation that a frame belongs to, both ways alike.
 //! - [`checksum`] computes, updates and verifies; [`build`] writes headers.

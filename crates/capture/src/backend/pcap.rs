@@ -318,7 +318,24 @@ impl PcapSource {
             Ok(_) => Ok(!self.slots.is_empty()),
             // What was copied before the error is lent first; the error comes again.
             Err(_) if !self.slots.is_empty() => Ok(true),
-            Err(error) => Err(self.failed(&error)),
+            Err(error) => self.interrupted(&error).map(|()| false),
+        }
+    }
+
+    /// What follows from an error of libpcap while reading. It tells of an interface that went
+    /// away before it gives out what its ring still holds, so that is not the end.
+    fn interrupted(&mut self, error: &::pcap::Error) -> Result<(), SourceError> {
+        // The two messages of pcap-linux.c.
+        let event = if says(error, "disappeared") {
+            InterfaceEvent::Removed
+        } else if says(error, "went down") {
+            InterfaceEvent::SetDown
+        } else {
+            return Err(self.failed(error));
+        };
+        match self.state {
+            State::Live => self.drain(Some(event)),
+            _ => Ok(()),
         }
     }
 
@@ -326,13 +343,6 @@ impl PcapSource {
     fn failed(&mut self, error: &::pcap::Error) -> SourceError {
         self.read_statistics();
         self.finish();
-        // The two messages of pcap-linux.c.
-        if says(error, "disappeared") {
-            return self.gone(InterfaceEvent::Removed);
-        }
-        if says(error, "went down") {
-            return self.gone(InterfaceEvent::SetDown);
-        }
         let context = format!("libpcap on {}", self.interfaces[0].name);
         SourceError::Io { context, source: std::io::Error::other(error.to_string()) }
     }

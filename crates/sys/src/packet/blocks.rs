@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Decides whether a frame is lent; the frame is whole, with its tags in place.
 pub type Keep<'k> = &'k mut dyn FnMut(&Frame<'_>) -> bool;
 
-/// What [`BlockRing::fill`] found.
+/// What `BlockRing::fill` found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filled {
-    /// Frames are ready for [`BlockRing::lend`].
+    /// Frames are ready for `BlockRing::lend`.
     Frames,
     /// A block was read in which no frame was to be lent; there may be more.
     Rejected,
