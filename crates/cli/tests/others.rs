@@ -31,7 +31,12 @@ fn shape() -> Shape {
 
 /// Sends `count` frames, all of which arrive.
 fn send(network: &Network, count: u64) -> Totals {
-    let sent = network.send(SenderKind::Live, &shape(), count, Some(RATE));
+    send_at(network, count, RATE)
+}
+
+/// As [`send`], `rate` frames a second.
+fn send_at(network: &Network, count: u64, rate: u64) -> Totals {
+    let sent = network.send(SenderKind::Live, &shape(), count, Some(rate));
     assert_eq!(sent.handed, count, "{sent:?}");
     (sent.handed, sent.offered_bytes)
 }
@@ -184,15 +189,16 @@ fn rotated_files_hold_everything_together() {
     }
     let runs = [
         (place("by-size"), place("by-size"), ["-C", "1500kB"]),
-        (place("by-time"), place("by-time"), ["-G", "0.1"]),
+        (place("by-time"), place("by-time"), ["-G", "1"]),
         (place("merged-by-size"), place("merged-by-size").join("x.pcapng"), ["-C", "1500kB"]),
-        (place("merged-by-time"), place("merged-by-time").join("x.pcap"), ["-G", "0.1"]),
+        (place("merged-by-time"), place("merged-by-time").join("x.pcap"), ["-G", "1"]),
     ];
     let start = |(_, out, [flag, value]): &(PathBuf, PathBuf, [&str; 2])| {
         network.capture(&["-i", "rx0", "-w", arg(out), flag, value])
     };
     let running: Vec<Running> = runs.iter().map(start).collect();
-    let sent = send(&network, FRAMES);
+    // Longer than two seconds, so that the time changes the file twice.
+    let sent = send_at(&network, FRAMES, FRAMES * 2 / 5);
     for (running, (folder, _, rotation)) in running.into_iter().zip(&runs) {
         assert_eq!(running.stop().checked_ledger(sent.0).lost(), 0, "{rotation:?}");
         let files = files_in(folder);
