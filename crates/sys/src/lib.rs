@@ -8,7 +8,7 @@
 //! - [`packet_tx`]: a packet socket that sends;
 //! - [`netdev`]: interfaces: list, properties, offloads, hardware time stamps;
 //! - [`ring`]: the memory and the hand-over of the capture ring;
-//! - [`bpf`]: bpf(2);
+//! - [`bpf`] loads programs and maps by bpf(2);
 //! - [`mmap`], [`thread`], [`netns`], [`clock`]: memory, CPUs, namespaces, time.
 //!
 //! `unsafe` is kept in one crate so that it can be read in one sitting: every block states its

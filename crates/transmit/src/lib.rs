@@ -17,6 +17,7 @@
 //! them uncounted.
 
 mod error;
+mod job;
 mod live;
 mod pace;
 mod packet;
@@ -28,10 +29,11 @@ mod sizes;
 mod wire;
 
 pub use error::Error;
+pub use job::{Job, Limits, Load, SENDERS_MAX, SenderKind};
 pub use pace::{PACE_DEPTH_NS, Pacer};
 pub use report::{Report, Sent};
 pub use ringside_ebpf::LIVE_FRAME_BYTES_MAX;
-pub use run::{Job, Limits, Load, SENDERS_MAX, SenderKind, run};
+pub use run::run;
 pub use sequence::{SequenceCheck, SequenceReport};
 pub use shape::{FLOWS_MAX, MAGIC, STAMPED_BYTES_MIN, Shape, Stamp};
 pub use sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Sizes};

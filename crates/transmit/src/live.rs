@@ -1,6 +1,6 @@
 //! The live sender: frames made inside the kernel by `bpf/generate.bpf.c`.
 
-use crate::run::FrameSender;
+use crate::job::FrameSender;
 use crate::{Error, Shape, Wire};
 use ringside_ebpf::{Anchor, Generator, LIVE_FRAME_BYTES_MAX, attached_program, redirect_reaches};
 

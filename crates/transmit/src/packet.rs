@@ -1,6 +1,6 @@
 //! The packet sender: frames of any size through a packet socket.
 
-use crate::run::FrameSender;
+use crate::job::FrameSender;
 use crate::{Error, Load, Shape, Wire};
 use ringside_core::OwnedFrame;
 use ringside_sys::SysError;

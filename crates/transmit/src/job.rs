@@ -1,0 +1,84 @@
+//! What a run is to do, and what a way of sending must be able to do.
+
+use crate::{Error, Shape, Wire};
+use ringside_core::OwnedFrame;
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Sending threads of one run; each is a stream of numbers of its own.
+pub const SENDERS_MAX: usize = 64;
+
+/// How frames are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SenderKind {
+    /// Live frames of an XDP program: fastest, 14 to 3,408 bytes, generated frames only. All
+    /// frames of one thread arrive on one receive queue (its CPU modulo the queues).
+    Live,
+    /// Packet sockets: 14 to 65,535 bytes, any frames; the queue follows the flow's hash.
+    Packet,
+}
+
+/// What is sent.
+#[derive(Clone, Debug)]
+pub enum Load {
+    /// Numbered frames.
+    Numbered(Shape),
+    /// These frames, in order, again and again, by one thread of the packet sender.
+    Replay(Arc<[OwnedFrame]>),
+}
+
+/// When a run ends; at least one is set.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub(crate) count: Option<u64>,
+    pub(crate) duration: Option<Duration>,
+}
+
+impl Limits {
+    /// After `count` frames of all threads together, or after `duration`, whichever is first.
+    ///
+    /// # Errors
+    /// Neither is given.
+    pub fn new(count: Option<u64>, duration: Option<Duration>) -> Result<Limits, Error> {
+        if count.is_none() && duration.is_none() {
+            return Err(Error::Unbounded);
+        }
+        Ok(Limits { count, duration })
+    }
+}
+
+/// A run to be done.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// How.
+    pub sender: SenderKind,
+    /// Where.
+    pub wire: Wire,
+    /// What.
+    pub load: Load,
+    /// One sending thread on each of these CPUs; for the live sender each is given once. Empty
+    /// stands for one thread, which the live sender keeps on the first CPU that it may use.
+    pub cpus: Vec<usize>,
+    /// Frames a second of all threads together; `None` for as fast as it goes. See
+    /// [`PACE_DEPTH_NS`](crate::PACE_DEPTH_NS) for the error.
+    pub rate_per_sec: Option<u64>,
+    /// When it ends.
+    pub limits: Limits,
+}
+
+/// One thread's way of sending.
+pub(crate) trait FrameSender {
+    /// Most frames of one call of [`FrameSender::send`].
+    fn call_frames_max(&self) -> u64;
+
+    /// Offers up to `frames` frames and returns how many it offered; fewer after a signal.
+    fn send(&mut self, frames: u64) -> Result<u64, Error>;
+
+    /// Bytes of all frames offered so far.
+    fn bytes(&self) -> u64;
+
+    /// Frames that a system call refused so far.
+    fn refused(&self) -> u64;
+}
