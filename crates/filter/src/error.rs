@@ -93,7 +93,8 @@ pub enum FilterError {
 /// Longest part of an expression in a message, in characters: a screen line or two.
 const SHOWN_MAX: usize = 160;
 
-fn shown(expression: &str) -> String {
+/// An expression as messages show it: cut to a line or two.
+pub fn shown(expression: &str) -> String {
     match expression.char_indices().nth(SHOWN_MAX) {
         Some((end, _)) => format!("{}…", &expression[..end]),
         None => expression.to_owned(),

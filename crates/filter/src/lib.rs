@@ -22,6 +22,6 @@ pub mod translate;
 pub use child::child_main;
 pub use classic::{Operation, validate};
 pub use compile::{Compiled, Compiler, compile};
-pub use error::FilterError;
+pub use error::{FilterError, shown};
 pub use evaluate::{Prepared, evaluate};
 pub use translate::{TranslateOptions, translate};

@@ -59,7 +59,7 @@ pub enum BackendError {
         limit: String,
     },
     /// The filter cannot be used.
-    #[error("filter `{expression}`: {reason}")]
+    #[error("filter `{}`: {reason}", ringside_filter::shown(expression))]
     Filter {
         /// As it was given.
         expression: String,
