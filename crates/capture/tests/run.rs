@@ -165,7 +165,10 @@ fn a_full_disk_stops_the_run_with_an_error_and_a_balanced_ledger() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let report = stream(3_000, 1 << 24, full.into());
     assert!(report.errors[0].contains("No space left"), "{:?}", report.errors);
-    assert_eq!(report.ledger.consumers[0].missed[&Cause::DiskFull], 3_000);
+    // The header does not fit, so the run may end before its first frame.
+    let writer = &report.ledger.consumers[0];
+    let missed = writer.missed.get(&Cause::DiskFull).copied().unwrap_or(0);
+    assert_eq!((writer.delivered, missed), (0, report.ledger.taken));
 }
 
 #[test]
