@@ -17,7 +17,7 @@ deps: ## install the Debian packages that are missing (as root), check cargo
 build: deps ## build the binary, target/release/ringside
 	cargo build --release --package ringside-cli
 
-demo: root build ## record real programs on a private test network (as root), in about a minute
+demo: root build ## record real programs on a private test network (as root), in less than a minute
 	$(target)/release/ringside demo
 
 test: deps ## run every check and test; the last line counts them (as root, to skip none)

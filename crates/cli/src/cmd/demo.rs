@@ -28,7 +28,7 @@ const HOST: &str = "www.ringside.example";
 /// Arguments of `demo`.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  sudo ringside demo                       about half a minute; needs root for namespaces
+  sudo ringside demo                       less than a minute; needs root for namespaces
   sudo ringside demo -w /data/demo         keep the recording there")]
 pub struct DemoArgs {
     /// Directory for the recording.

@@ -137,7 +137,7 @@ impl Network {
     }
 }
 
-/// Options come before a filter, which takes all words behind it.
+/// Puts `--json` before the arguments, unless the output goes to `-`.
 fn json_first<'a>(args: &[&'a str]) -> Vec<&'a str> {
     let stream = args.windows(2).any(|pair| pair == ["-w", "-"]);
     let json = (!stream).then_some("--json");
