@@ -1,6 +1,6 @@
 //! A batch: a loan of frames.
 
-use crate::{Frame, FrameMeta, SourceInterface};
+use crate::{Frame, FrameMeta, SourceInterface, Timestamp};
 
 /// Where one frame of a batch lies in the lent memory.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,11 @@ impl FrameSlot {
     pub fn new(offset: usize, captured_bytes: u32, mut meta: FrameMeta) -> FrameSlot {
         meta.wire_bytes = meta.wire_bytes.max(captured_bytes);
         FrameSlot { offset, captured_bytes, meta }
+    }
+
+    /// When the frame was received.
+    pub fn timestamp(&self) -> Timestamp {
+        self.meta.timestamp
     }
 }
 

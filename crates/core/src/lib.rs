@@ -14,6 +14,7 @@ pub mod ids;
 pub mod ledger;
 pub mod limits;
 pub mod link;
+pub mod share;
 pub mod source;
 pub mod time;
 

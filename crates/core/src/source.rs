@@ -2,6 +2,7 @@
 
 use crate::ledger::Cause;
 use crate::{Batch, LinkType, Timestamp};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use thiserror::Error;
@@ -65,7 +66,7 @@ pub trait Source: Send {
 }
 
 /// An interface as a capture file describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceInterface {
     /// Name, as `eth1`; empty where a file gives none.
     pub name: String,
