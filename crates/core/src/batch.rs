@@ -22,6 +22,12 @@ impl FrameSlot {
     pub fn timestamp(&self) -> Timestamp {
         self.meta.timestamp
     }
+
+    /// The frame in `memory`; `None` if it reaches beyond.
+    pub fn frame<'m>(&self, memory: &'m [u8]) -> Option<Frame<'m>> {
+        let end = self.offset.checked_add(self.captured_bytes as usize)?;
+        Some(Frame { bytes: memory.get(self.offset..end)?, meta: self.meta })
+    }
 }
 
 /// Takes a batch's memory back; called once, when the batch is dropped.
