@@ -22,6 +22,7 @@
 
 pub mod bpf;
 pub mod clock;
+pub mod fdpass;
 mod error;
 pub mod live;
 pub mod mmap;

@@ -1,0 +1,150 @@
+//! Lines over a Unix stream socket, with file descriptors beside them (SCM_RIGHTS, unix(7)).
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Result, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+/// Descriptors beside one line, and the most that are kept of one. The kernel takes 253 with one
+/// message (SCM_MAX_FD of linux/scm.h); nobody here needs as many.
+pub const FDS_MAX: usize = 64;
+
+/// Bytes fetched at a time.
+const CHUNK_BYTES: usize = 4096;
+
+/// Sends `line` and a line feed, with `fds` beside the first byte. Waits until all is sent.
+///
+/// # Errors
+/// The other end is gone, more than [`FDS_MAX`] descriptors, or the line has a line feed in it.
+pub fn send_line(mut stream: &UnixStream, line: &[u8], fds: &[BorrowedFd<'_>]) -> Result<()> {
+    if fds.len() > FDS_MAX || line.contains(&b'\n') {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    let mut text = line.to_vec();
+    text.push(b'\n');
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    let sent = loop {
+        match sendmsg(stream, &[IoSlice::new(&text)], &mut control, SendFlags::NOSIGNAL) {
+            Err(rustix::io::Errno::INTR) => {}
+            result => break result?,
+        }
+    };
+    stream.write_all(&text[sent..])
+}
+
+/// Receives lines.
+#[derive(Debug)]
+pub struct LineReceiver {
+    bytes_max: usize,
+    buffer: Vec<u8>,
+    fds: Vec<OwnedFd>,
+}
+
+/// A line, without its line feed, and what came with it.
+#[derive(Debug)]
+pub struct Line {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// The descriptors, close-on-exec.
+    pub fds: Vec<OwnedFd>,
+}
+
+impl LineReceiver {
+    /// Takes lines of at most `bytes_max` bytes.
+    pub fn new(bytes_max: usize) -> LineReceiver {
+        LineReceiver { bytes_max, buffer: Vec::new(), fds: Vec::new() }
+    }
+
+    /// The next line; `None` when the other end has closed, whatever it left unfinished. Waits as
+    /// the socket does.
+    ///
+    /// # Errors
+    /// The socket's, also `WouldBlock` (what came is kept); a line or descriptors beyond the
+    /// limits.
+    pub fn receive(&mut self, stream: &UnixStream) -> Result<Option<Line>> {
+        loop {
+            if let Some(line) = self.take_line() {
+                return Ok(Some(line));
+            }
+            if self.buffer.len() > self.bytes_max || self.fds.len() > FDS_MAX {
+                let text = format!("a line of more than {} bytes", self.bytes_max);
+                return Err(Error::new(ErrorKind::InvalidData, text));
+            }
+            if self.fetch(stream)? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn take_line(&mut self) -> Option<Line> {
+        let end = self.buffer.iter().position(|&byte| byte == b'\n')?;
+        let rest = self.buffer.split_off(end + 1);
+        let mut bytes = std::mem::replace(&mut self.buffer, rest);
+        bytes.pop();
+        Some(Line { bytes, fds: std::mem::take(&mut self.fds) })
+    }
+
+    fn fetch(&mut self, stream: &UnixStream) -> Result<usize> {
+        let mut chunk = [0; CHUNK_BYTES];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let received = loop {
+            match recvmsg(stream, &mut [IoSliceMut::new(&mut chunk)], &mut control, flags) {
+                Err(rustix::io::Errno::INTR) => {}
+                result => break result?,
+            }
+        };
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(fds) = message {
+                self.fds.extend(fds);
+            }
+        }
+        self.buffer.extend_from_slice(&chunk[..received.bytes]);
+        Ok(received.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn lines_arrive_whole_with_their_descriptors() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (mut pipe_end, pipe_start) = std::io::pipe().unwrap();
+        send_line(&ours, b"first", &[pipe_start.as_fd()]).unwrap();
+        send_line(&ours, b"second", &[]).unwrap();
+        drop((ours, pipe_start));
+        let mut receiver = LineReceiver::new(100);
+        let first = receiver.receive(&theirs).unwrap().unwrap();
+        assert_eq!((&first.bytes[..], first.fds.len()), (&b"first"[..], 1));
+        let second = receiver.receive(&theirs).unwrap().unwrap();
+        assert_eq!((&second.bytes[..], second.fds.len()), (&b"second"[..], 0));
+        assert!(receiver.receive(&theirs).unwrap().is_none());
+        let fd = first.fds.into_iter().next().unwrap();
+        std::fs::File::from(fd).write_all(b"through").unwrap();
+        let mut text = String::new();
+        pipe_end.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "through");
+    }
+
+    #[test]
+    fn a_line_beyond_the_limit_is_refused() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        send_line(&ours, &[b'x'; 9000], &[]).unwrap();
+        let error = LineReceiver::new(8000).receive(&theirs).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        assert!(send_line(&ours, b"two\nlines", &[]).is_err());
+    }
+}
