@@ -81,6 +81,15 @@ pub struct RunReport {
     pub late: u64,
 }
 
+/// A run with everything opened (sources, memory, files) and nothing started: what needs
+/// privileges is done, and they can be dropped.
+pub struct Prepared {
+    lanes: Vec<LaneSource>,
+    shared: Shared,
+    consumer: Consumer,
+    settings: Settings,
+}
+
 /// A run in progress.
 pub struct Run {
     control: Arc<Control>,
@@ -90,6 +99,13 @@ pub struct Run {
     counts: Arc<ConsumerCounts>,
 }
 
+/// What is behind the ring, before its threads.
+enum Consumer {
+    Meter,
+    Recorders(Vec<LaneRecorder>),
+    Merged(Box<MergedWriter>),
+}
+
 /// The threads behind the ring.
 enum ConsumerThreads {
     Meter,
@@ -97,16 +113,40 @@ enum ConsumerThreads {
     Merged(JoinHandle<MergedSummary>),
 }
 
+impl Prepared {
+    /// The capture ring; `None` for a run that only counts.
+    pub fn ring(&self) -> Option<&Arc<CaptureRing>> {
+        self.shared.ring.as_ref()
+    }
+
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// A source could not begin, or there is no thread to be had.
+    pub fn start(mut self) -> Result<Run, RunError> {
+        let consumer = self.consumer.start(&self.shared)?;
+        // The supply, all lanes as close together as possible, and only then the workers: what
+        // comes meanwhile waits in the kernel's rings.
+        for lane in &mut self.lanes {
+            lane.source.start()?;
+        }
+        let workers = self.shared.workers(self.lanes, &self.settings)?;
+        let Shared { control, counts, status, .. } = self.shared;
+        Ok(Run { control, status, workers, consumer, counts })
+    }
+}
+
 impl Run {
-    /// Starts the threads. `interfaces` are those of the run, by interface id.
+    /// Opens and allocates all that the run needs. `interfaces` are those of the run, by interface
+    /// id.
     ///
     /// # Errors
     /// There is no source, no memory for the ring, or the output cannot be created.
-    pub fn start(
-        mut lanes: Vec<LaneSource>,
+    pub fn prepare(
+        lanes: Vec<LaneSource>,
         interfaces: Vec<SourceInterface>,
         config: RunConfig,
-    ) -> Result<Run, RunError> {
+    ) -> Result<Prepared, RunError> {
         if lanes.is_empty() {
             return Err(RunError::NoSource);
         }
@@ -124,16 +164,21 @@ impl Run {
         let status: Vec<_> = lanes.iter().map(|_| Arc::new(LaneStatus::default())).collect();
         let block_timeout_ns = config.block_timeout_ns;
         let shared = Shared { ring, control, counts, status, block_timeout_ns };
-        // The consumer first: an output that cannot be created must not cost a frame.
+        // An output that cannot be created must not cost a frame.
         let consumer = shared.consumer(config.output, &lanes, interfaces, config.block_bytes)?;
-        // Then the supply, all lanes as close together as possible, and only then the workers: what
-        // comes meanwhile waits in the kernel's rings.
-        for lane in &mut lanes {
-            lane.source.start()?;
-        }
-        let workers = shared.workers(lanes, &settings)?;
-        let Shared { control, counts, status, .. } = shared;
-        Ok(Run { control, status, workers, consumer, counts })
+        Ok(Prepared { lanes, shared, consumer, settings })
+    }
+
+    /// [`prepare`](Self::prepare) and [`start`](Prepared::start) in one.
+    ///
+    /// # Errors
+    /// As these two.
+    pub fn start(
+        lanes: Vec<LaneSource>,
+        interfaces: Vec<SourceInterface>,
+        config: RunConfig,
+    ) -> Result<Run, RunError> {
+        Run::prepare(lanes, interfaces, config)?.start()
     }
 
     /// The ledger as it was last read, at most 100 ms and one batch ago.
@@ -181,6 +226,27 @@ impl Run {
             self.control.fail(imbalance.to_string());
         }
         RunReport { ledger, files, errors: self.control.errors(), late }
+    }
+}
+
+impl Consumer {
+    fn start(self, shared: &Shared) -> Result<ConsumerThreads, RunError> {
+        let Some(ring) = &shared.ring else { return Ok(ConsumerThreads::Meter) };
+        Ok(match self {
+            Consumer::Meter => ConsumerThreads::Meter,
+            Consumer::Recorders(recorders) => {
+                let start = |(lane, recorder): (usize, LaneRecorder)| {
+                    let reader = lossless_reader(ring, lane);
+                    spawn(&format!("record {lane}"), move || recorder.run(reader))
+                };
+                let threads: Result<_, RunError> =
+                    recorders.into_iter().enumerate().map(start).collect();
+                ConsumerThreads::Recorders(threads?)
+            }
+            Consumer::Merged(writer) => {
+                ConsumerThreads::Merged(spawn("merge", move || writer.run())?)
+            }
+        })
     }
 }
 
@@ -244,10 +310,10 @@ impl Shared {
         lanes: &[LaneSource],
         interfaces: Vec<SourceInterface>,
         block_bytes: usize,
-    ) -> Result<ConsumerThreads, RunError> {
-        let Some(ring) = &self.ring else { return Ok(ConsumerThreads::Meter) };
+    ) -> Result<Consumer, RunError> {
+        let Some(ring) = &self.ring else { return Ok(Consumer::Meter) };
         let sink = match output {
-            Output::Count => return Ok(ConsumerThreads::Meter),
+            Output::Count => return Ok(Consumer::Meter),
             Output::Directory { path, rotation } => {
                 std::fs::create_dir_all(&path)
                     .map_err(|source| RunError::Directory { path: path.clone(), source })?;
@@ -256,7 +322,7 @@ impl Shared {
                 let directory = path;
                 let recording =
                     Recording { directory, run, start, interfaces, block_bytes, rotation };
-                return self.recorders(ring, recording, lanes);
+                return self.recorders(recording, lanes);
             }
             Output::File { path, format, rotation } => {
                 Sink::file(path, format, rotation, interfaces)?
@@ -277,15 +343,10 @@ impl Shared {
             counts: self.counts.clone(),
             block_timeout_ns: self.block_timeout_ns,
         };
-        Ok(ConsumerThreads::Merged(spawn("merge", move || writer.run())?))
+        Ok(Consumer::Merged(Box::new(writer)))
     }
 
-    fn recorders(
-        &self,
-        ring: &Arc<CaptureRing>,
-        recording: Recording,
-        lanes: &[LaneSource],
-    ) -> Result<ConsumerThreads, RunError> {
+    fn recorders(&self, recording: Recording, lanes: &[LaneSource]) -> Result<Consumer, RunError> {
         let recording = Arc::new(recording);
         let mut recorders = Vec::new();
         for (index, lane) in lanes.iter().enumerate() {
@@ -297,12 +358,7 @@ impl Shared {
                 self.control.clone(),
             )?);
         }
-        let start = |(lane, recorder): (usize, LaneRecorder)| {
-            let reader = lossless_reader(ring, lane);
-            spawn(&format!("record {lane}"), move || recorder.run(reader))
-        };
-        let threads: Result<_, RunError> = recorders.into_iter().enumerate().map(start).collect();
-        Ok(ConsumerThreads::Recorders(threads?))
+        Ok(Consumer::Recorders(recorders))
     }
 
     fn workers(
