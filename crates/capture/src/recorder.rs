@@ -10,7 +10,7 @@ use crate::config::Rotation;
 use crate::control::{ConsumerCounts, Control};
 use crate::output::FileList;
 use crate::run::{RunError, spawn};
-use ringside_core::{Cause, FrameNumber, LaneId, SourceInterface, Timestamp};
+use ringside_core::{Cause, LaneId, SourceInterface, Timestamp};
 use ringside_store::{StoreError, block, recording};
 use ringside_sys::ring::{Chunk, LosslessReader};
 use std::fs::File;
@@ -182,8 +182,7 @@ impl LaneRecorder {
                 lane: self.lane,
                 sequence,
                 block_bytes: recording.block_bytes,
-                first_frame: FrameNumber(self.frames),
-                blocks_complete: 0,
+                ..recording::FileHeader::default()
             };
             let file = recording::SeriesWriter::create(&path, &header, &recording.interfaces)?;
             self.files.push(path);

@@ -1,15 +1,17 @@
 //! Packing of a block of the capture ring: whole pcapng blocks, then statistics, then padding.
 //!
 //! A ring block is a power of two long and goes to disk as it lies, so it must be legal pcapng by
-//! itself: Enhanced Packet Blocks, one Interface Statistics Block when it is closed, and one block
+//! itself: a header block that tells its number, Enhanced Packet Blocks, one Interface Statistics Block when it is closed, and one block
 //! of a local-use type to the end. No frame straddles two ring blocks. [`fits`] keeps room for the
 //! largest statistics block and the smallest padding, so [`close_block`] never fails, whatever was
 //! written before.
 //!
 //! Everything here is a pure function over slices; nothing is allocated.
 
+mod header;
 mod packet;
 
+pub use header::{BLOCK_HEADER_BYTES, BlockHeader, block_header, write_block_header};
 pub use packet::packet;
 
 use crate::pcapng::{

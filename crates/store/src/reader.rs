@@ -3,6 +3,7 @@
 //! The parsers are pure steps over the bytes at hand; this file moves the window over the input
 //! and lends the frames in place. What comes before a damaged or torn record is always delivered.
 
+mod header;
 mod input;
 mod interface;
 mod options;
@@ -10,6 +11,7 @@ mod pcap;
 mod pcapng;
 mod record;
 
+pub(crate) use self::header::{HeaderStep, HeaderWalk};
 use self::input::Input;
 use self::pcap::PcapParser;
 use self::pcapng::PcapngParser;

@@ -3,14 +3,17 @@
 //! A file is a header page of 4 KiB (a whole multiple with many interfaces), then ring block `i` at
 //! `header_bytes + i * block_bytes`. The page holds a section header with a JSON comment, the
 //! descriptions of all interfaces of the run, one block of the local-use type 0x80525348 with a
-//! fixed layout, and padding. The whole is legal pcapng at every moment. docs/formats/recording.md
-//! describes it for those who read it without Ringside.
+//! fixed layout, and padding. The whole is legal pcapng at every moment. A file holds some of the
+//! ring blocks of its lane, in order; each tells its number, so that a lane may lie in several
+//! directories. docs/formats/recording.md describes it for those who read it without Ringside.
 
 mod directory;
+mod header;
 mod name;
 mod series;
 
 pub use directory::series_of_directory;
+pub use header::read_header;
 pub use name::file_name;
 pub use series::SeriesWriter;
 
@@ -18,12 +21,12 @@ use crate::StoreError;
 use crate::block::write_padding;
 use crate::pcapng::{BLOCK_BYTES_MIN, RINGSIDE_HEADER, append_block};
 use crate::writer::{append_interface, append_section_header};
-use ringside_core::limits::{RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
-use ringside_core::{FrameNumber, LaneId, SourceInterface};
+use ringside_core::limits::{RING_BLOCK_BYTES, RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
+use ringside_core::{LaneId, SourceInterface, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// Version of the format that is written, and the only one that is read.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// The header is a multiple of this: a page, and the unit of direct I/O.
 pub const HEADER_PAGE_BYTES: usize = 4096;
 /// Largest header: tens of thousands of interfaces. A reader holds at most this much while it
@@ -34,10 +37,14 @@ pub const RUN_ID_BYTES_MAX: usize = 128;
 
 /// First bytes of the header block's body.
 const MAGIC: [u8; 8] = *b"RINGSIDE";
-/// Body of the header block: magic, four words of 32 bits, four of 64 bits (the last is reserved).
-const BODY_BYTES: usize = 56;
+/// Body of the header block: magic, four words of 32 bits, seven of 64 bits, the boot id.
+const BODY_BYTES: usize = 96;
+/// Where in the body the number of the file's first ring block stands.
+const FIRST_BLOCK_AT: usize = 32;
 /// Where in the body the count of complete ring blocks stands.
 const BLOCKS_COMPLETE_AT: usize = 40;
+/// Stands for "no ring block yet" where the number of the first is stored.
+const NO_BLOCK: u64 = u64::MAX;
 
 /// What the header page of a file says, apart from the interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,10 +57,49 @@ pub struct FileHeader {
     pub sequence: u64,
     /// Bytes of a ring block.
     pub block_bytes: usize,
-    /// Number of the first frame of the file within its lane.
-    pub first_frame: FrameNumber,
+    /// Number of the file's first ring block within its lane over the run; `None` as long as the
+    /// file has none.
+    pub first_block: Option<u64>,
     /// Complete ring blocks that follow the header without a gap.
     pub blocks_complete: u64,
+    /// Order of creation among all files of the directory, whatever the clock says.
+    pub serial: u64,
+    /// Largest size that the file will reach: what is reserved for it. 0 stands for no limit.
+    pub bytes_max: u64,
+    /// When the file was created, by the wall clock.
+    pub created: Timestamp,
+    /// When the file was created, in nanoseconds of CLOCK_BOOTTIME since the boot `boot_id`.
+    pub created_boot_ns: u64,
+    /// The kernel's random id of that boot (/proc/sys/kernel/random/boot_id); zeros if unknown.
+    pub boot_id: [u8; 16],
+}
+
+impl Default for FileHeader {
+    /// A file without a run, in blocks of the ordinary size.
+    fn default() -> FileHeader {
+        FileHeader {
+            run: String::new(),
+            lane: LaneId(0),
+            sequence: 0,
+            block_bytes: RING_BLOCK_BYTES,
+            first_block: None,
+            blocks_complete: 0,
+            serial: 0,
+            bytes_max: 0,
+            created: Timestamp::default(),
+            created_boot_ns: 0,
+            boot_id: [0; 16],
+        }
+    }
+}
+
+/// The encoded header page(s), and where in the file the fields stand that change.
+pub(crate) struct HeaderPage {
+    pub(crate) bytes: Vec<u8>,
+    /// Of [`FileHeader::first_block`], 8 bytes.
+    pub(crate) first_block_at: u64,
+    /// Of [`FileHeader::blocks_complete`], 8 bytes.
+    pub(crate) blocks_complete_at: u64,
 }
 
 /// The comment of the section header: the same facts for people and scripts, and the run.
@@ -71,8 +117,8 @@ struct CommentBody {
 }
 
 impl FileHeader {
-    /// Encodes the header page(s). Returns the bytes and where in them `blocks_complete` stands.
-    fn encode(&self, interfaces: &[SourceInterface]) -> Result<(Vec<u8>, u64), StoreError> {
+    /// Encodes the header page(s).
+    pub(crate) fn encode(&self, interfaces: &[SourceInterface]) -> Result<HeaderPage, StoreError> {
         let run = crate::pcapng::cut_text(&self.run, RUN_ID_BYTES_MAX).to_owned();
         let (lane, sequence) = (self.lane, self.sequence);
         let body = CommentBody { format: FORMAT_VERSION, run, lane, sequence };
@@ -104,7 +150,11 @@ impl FileHeader {
         append_block(&mut out, RINGSIDE_HEADER, |out| self.append_body(out, header_bytes));
         out.resize(header_bytes, 0);
         write_padding(&mut out[used..]);
-        Ok((out, (body_at + BLOCKS_COMPLETE_AT) as u64))
+        Ok(HeaderPage {
+            bytes: out,
+            first_block_at: (body_at + FIRST_BLOCK_AT) as u64,
+            blocks_complete_at: (body_at + BLOCKS_COMPLETE_AT) as u64,
+        })
     }
 
     fn append_body(&self, out: &mut Vec<u8>, header_bytes: usize) {
@@ -114,9 +164,14 @@ impl FileHeader {
         for word in words {
             out.extend_from_slice(&word.to_le_bytes());
         }
-        for word in [self.sequence, self.first_frame.0, self.blocks_complete, 0] {
+        let first_block = self.first_block.unwrap_or(NO_BLOCK);
+        let (created, created_boot) = (self.created.0, self.created_boot_ns);
+        let (complete, serial) = (self.blocks_complete, self.serial);
+        let longs = [self.sequence, first_block, complete, serial, self.bytes_max, created];
+        for word in longs.into_iter().chain([created_boot]) {
             out.extend_from_slice(&word.to_le_bytes());
         }
+        out.extend_from_slice(&self.boot_id);
     }
 
     /// Decodes the body of a header block and the comment of its section. Returns the header and
@@ -141,8 +196,13 @@ impl FileHeader {
             lane: LaneId(u16::try_from(word(20)?).ok()?),
             sequence: long(24)?,
             block_bytes,
-            first_frame: FrameNumber(long(32)?),
-            blocks_complete: long(40)?,
+            first_block: Some(long(FIRST_BLOCK_AT)?).filter(|&number| number != NO_BLOCK),
+            blocks_complete: long(BLOCKS_COMPLETE_AT)?,
+            serial: long(48)?,
+            bytes_max: long(56)?,
+            created: Timestamp(long(64)?),
+            created_boot_ns: long(72)?,
+            boot_id: *body[80..].first_chunk()?,
         };
         Some((header, header_bytes))
     }

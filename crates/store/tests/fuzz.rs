@@ -7,7 +7,7 @@ mod common;
 use common::read_bytes;
 use ringside_core::limits::RING_BLOCK_BYTES_MIN;
 use ringside_core::{
-    Direction, Frame, FrameMeta, FrameNumber, InterfaceId, LaneCounters, LaneId, LinkType,
+    Direction, Frame, FrameMeta, InterfaceId, LaneCounters, LaneId, LinkType,
     SourceInterface, Timestamp,
 };
 use ringside_store::block::{
@@ -37,8 +37,7 @@ fn recording() -> Vec<u8> {
         lane: LaneId(1),
         sequence: 2,
         block_bytes: RING_BLOCK_BYTES_MIN,
-        first_frame: FrameNumber(3),
-        blocks_complete: 0,
+        ..FileHeader::default()
     };
     let interface = SourceInterface {
         name: "eth1".into(),

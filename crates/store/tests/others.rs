@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use ringside_core::limits::RING_BLOCK_BYTES_MIN;
 use ringside_core::{
-    Direction, Frame, FrameMeta, FrameNumber, InterfaceId, LaneCounters, LaneId, LinkType,
+    Direction, Frame, FrameMeta, InterfaceId, LaneCounters, LaneId, LinkType,
     SourceInterface, Timestamp,
 };
 use ringside_store::block::{Statistics, close_block, fits, write_packet_block};
@@ -94,8 +94,7 @@ fn series(path: &Path) -> SeriesWriter {
         lane: LaneId(0),
         sequence: 0,
         block_bytes: BLOCK_BYTES,
-        first_frame: FrameNumber(0),
-        blocks_complete: 0,
+        ..FileHeader::default()
     };
     SeriesWriter::create(path, &header, &[interface("eth1"), interface("eth2")]).unwrap()
 }

@@ -3,7 +3,7 @@ use crate::block::{Statistics, close_block, write_packet_block};
 use crate::recording::{FileHeader, SeriesWriter, file_name};
 use crate::writer::{FrameWriter, PcapngWriter};
 use ringside_core::limits::RING_BLOCK_BYTES_MIN;
-use ringside_core::{Frame, FrameMeta, FrameNumber, LaneCounters, LaneId, LinkType, OwnedFrame};
+use ringside_core::{Frame, FrameMeta, LaneCounters, LaneId, LinkType, OwnedFrame};
 
 fn interface(name: &str) -> SourceInterface {
     SourceInterface {
@@ -41,8 +41,7 @@ fn write_series(dir: &Path, run: &str, lane: u16, sequence: u64, stamps: &[u64])
         lane: LaneId(lane),
         sequence,
         block_bytes: RING_BLOCK_BYTES_MIN,
-        first_frame: FrameNumber(0),
-        blocks_complete: 0,
+        ..FileHeader::default()
     };
     let interfaces = [interface("eth0"), interface(&format!("{run}-eth1"))];
     let mut writer = SeriesWriter::create(&path, &header, &interfaces).unwrap();

@@ -1,9 +1,9 @@
 //! A directory of recordings: which files belong to which series.
 
-use super::FileHeader;
+use super::read_header;
 use crate::StoreError;
 use crate::merged::skipped;
-use crate::reader::{FileSource, Notice};
+use crate::reader::Notice;
 use ringside_core::LaneId;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,11 +37,15 @@ pub fn series_of_directory(dir: &Path) -> Result<(Series, Vec<Notice>), StoreErr
     let mut notices = Vec::new();
     for path in paths {
         match read_header(&path) {
-            Ok(header) => {
+            Ok(Some(header)) => {
                 let lane = series.entry((header.run, header.lane)).or_default();
                 lane.push((header.sequence, path));
             }
-            Err(reason) => notices.push(skipped(&path, reason)),
+            Ok(None) => {
+                let reason = "not a file of a recording; name it to read it";
+                notices.push(skipped(&path, reason));
+            }
+            Err(error) => notices.push(skipped(&path, error.to_string())),
         }
     }
     if series.is_empty() {
@@ -53,11 +57,4 @@ pub fn series_of_directory(dir: &Path) -> Result<(Series, Vec<Notice>), StoreErr
         lane.into_iter().map(|(_, path)| path).collect()
     });
     Ok((ordered.collect(), notices))
-}
-
-/// What the header page of a file says, or why there is none.
-fn read_header(path: &Path) -> Result<FileHeader, String> {
-    let source = FileSource::open(path).map_err(|error| error.to_string())?;
-    let header = source.recording().cloned();
-    header.ok_or_else(|| "not a file of a recording; name it to read it".to_owned())
 }

@@ -1,6 +1,6 @@
 //! Writing one file of a recording, block by block, with the visible size always valid.
 
-use super::FileHeader;
+use super::{FileHeader, HeaderPage};
 use crate::StoreError;
 use crate::block;
 use crate::writer::FILE_MODE;
@@ -47,7 +47,8 @@ impl SeriesWriter {
             return Err(StoreError::Misplaced { path: path.to_owned(), reason });
         }
         let header = FileHeader { blocks_complete: 0, ..header.clone() };
-        let (page, count_at) = header.encode(interfaces)?;
+        let HeaderPage { bytes: page, blocks_complete_at: count_at, .. } =
+            header.encode(interfaces)?;
         let context = |what: &str| format!("cannot {what} {}", path.display());
         let mut options = OpenOptions::new();
         let file = options

@@ -22,8 +22,13 @@ fn header() -> FileHeader {
         lane: LaneId(3),
         sequence: 7,
         block_bytes: BLOCK_BYTES,
-        first_frame: FrameNumber(1_000_000),
+        first_block: Some(1_000_000),
         blocks_complete: 0,
+        serial: u64::MAX - 1,
+        bytes_max: 1 << 30,
+        created: Timestamp(1_795_239_000_123_456_789),
+        created_boot_ns: 98_765_432_100,
+        boot_id: *b"0123456789abcdef",
     }
 }
 
@@ -57,15 +62,18 @@ fn read_header(bytes: &[u8]) -> (FileHeader, usize) {
 #[test]
 fn the_header_is_whole_pages_for_any_number_of_interfaces() {
     for count in [0, 1, 2, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 1000] {
-        let (page, count_at) = header().encode(&interfaces(count)).unwrap();
+        let HeaderPage { bytes: page, blocks_complete_at, first_block_at } =
+            header().encode(&interfaces(count)).unwrap();
         assert!(page.len().is_multiple_of(HEADER_PAGE_BYTES));
         assert_eq!(crate::block::whole_bytes(&page), page.len());
         assert_eq!(read_header(&page), (header(), page.len()));
         let mut counted = page.clone();
-        counted[count_at as usize..][..8].copy_from_slice(&9u64.to_le_bytes());
-        assert_eq!(read_header(&counted).0.blocks_complete, 9);
+        counted[blocks_complete_at as usize..][..8].copy_from_slice(&9u64.to_le_bytes());
+        counted[first_block_at as usize..][..8].copy_from_slice(&NO_BLOCK.to_le_bytes());
+        let expected = FileHeader { blocks_complete: 9, first_block: None, ..header() };
+        assert_eq!(read_header(&counted).0, expected);
     }
-    assert_eq!(header().encode(&interfaces(1)).unwrap().0.len(), HEADER_PAGE_BYTES);
+    assert_eq!(header().encode(&interfaces(1)).unwrap().bytes.len(), HEADER_PAGE_BYTES);
     let mut huge = interfaces(100);
     huge.iter_mut().for_each(|one| one.filter = "x".repeat(65_000));
     assert!(matches!(header().encode(&huge), Err(StoreError::HeaderTooLarge { .. })));
@@ -77,7 +85,7 @@ fn every_remainder_of_the_last_page_is_padded_or_a_page_is_added() {
     for extra in 0..400 {
         let mut interfaces = interfaces(38);
         interfaces[0].description = "d".repeat(extra * 4 + 1);
-        let (page, _) = header().encode(&interfaces).unwrap();
+        let page = header().encode(&interfaces).unwrap().bytes;
         assert_eq!(crate::block::whole_bytes(&page), page.len(), "extra {extra}");
         sizes.insert(page.len());
     }
@@ -122,6 +130,34 @@ fn the_file_is_valid_after_every_append_and_never_overwritten() {
     assert_eq!(ring[..BLOCK_BYTES], block);
     assert_eq!(ring[BLOCK_BYTES..2 * BLOCK_BYTES], block);
     assert_eq!(ring[2 * BLOCK_BYTES..], block[..first]);
+}
+
+#[test]
+fn a_header_is_read_alone_and_anything_else_is_foreign() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.pcapng");
+    let read = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        super::read_header(&path).unwrap()
+    };
+    for count in [0, 1, 40, 1000] {
+        let page = header().encode(&interfaces(count)).unwrap().bytes;
+        assert_eq!(read(&page), Some(header()), "{count} interfaces");
+        let block_end = page.windows(8).position(|bytes| bytes == MAGIC).unwrap() + 100;
+        assert_eq!(read(&page[..block_end]), Some(header()), "it need not be whole");
+        assert_eq!(read(&page[..block_end - 1]), None);
+    }
+    let page = header().encode(&interfaces(1)).unwrap().bytes;
+    let mut old = page.clone();
+    let at = page.windows(8).position(|bytes| bytes == MAGIC).unwrap() + 8;
+    old[at] = 1;
+    let endless = [&page[..28], &vec![0xff; HEADER_BYTES_MAX]].concat();
+    let rubbish = vec![0; 2 * HEADER_BYTES_MAX];
+    for foreign in [&old, &endless, &rubbish, &Vec::new(), &b"notes".to_vec()] {
+        assert_eq!(read(foreign), None);
+    }
+    assert_eq!(super::read_header(dir.path()).unwrap(), None, "a directory");
+    assert!(super::read_header(&dir.path().join("none")).is_err());
 }
 
 #[test]

@@ -1,0 +1,59 @@
+//! Reading the header page of a file, and nothing else of it.
+
+use super::{FileHeader, HEADER_BYTES_MAX, HEADER_PAGE_BYTES};
+use crate::StoreError;
+use crate::reader::{HeaderStep, HeaderWalk};
+use ringside_core::SourceInterface;
+use rustix::fs::OFlags;
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Everything that the header page(s) of a file say.
+#[derive(Debug)]
+pub(crate) struct Header {
+    pub(crate) file: FileHeader,
+    /// Where ring block 0 begins.
+    pub(crate) bytes: usize,
+    pub(crate) interfaces: Vec<SourceInterface>,
+}
+
+/// What the header page of the file at `path` says; `None` for anything but a file of a recording
+/// in this version's format. Reads as much of the file as its header takes, at most 4 MiB.
+///
+/// # Errors
+/// The file cannot be opened or read.
+pub fn read_header(path: &Path) -> Result<Option<FileHeader>, StoreError> {
+    let fail = |error| StoreError::io(format!("cannot read {}", path.display()), error);
+    // A name may lead to a FIFO, whose opening would wait for a writer.
+    let mut options = OpenOptions::new();
+    let file =
+        options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path).map_err(fail)?;
+    if !file.metadata().map_err(fail)?.is_file() {
+        return Ok(None);
+    }
+    let header = read_from(&file).map_err(fail)?;
+    Ok(header.map(|header| header.file))
+}
+
+/// Reads the header from the start of `file`, which is read from its position on.
+pub(crate) fn read_from(mut file: &File) -> std::io::Result<Option<Header>> {
+    let mut bytes = Vec::with_capacity(HEADER_PAGE_BYTES);
+    let mut walk = HeaderWalk::new();
+    while bytes.len() < HEADER_BYTES_MAX {
+        // Twice as much each time: a long header costs few reads, a short one a single page.
+        let more = bytes.len().max(HEADER_PAGE_BYTES).min(HEADER_BYTES_MAX - bytes.len());
+        if file.by_ref().take(more as u64).read_to_end(&mut bytes)? == 0 {
+            break;
+        }
+        match walk.advance(&bytes) {
+            HeaderStep::Found(file, bytes) => {
+                return Ok(Some(Header { file, bytes, interfaces: walk.into_interfaces() }));
+            }
+            HeaderStep::Foreign => break,
+            HeaderStep::More => {}
+        }
+    }
+    Ok(None)
+}
