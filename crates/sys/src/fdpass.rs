@@ -1,12 +1,13 @@
 //! Lines over a Unix stream socket, with file descriptors beside them (SCM_RIGHTS, unix(7)).
 
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Result, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 /// Descriptors beside one line, and the most that are kept of one. The kernel takes 253 with one
@@ -26,18 +27,42 @@ pub fn send_line(mut stream: &UnixStream, line: &[u8], fds: &[BorrowedFd<'_>]) -
     }
     let mut text = line.to_vec();
     text.push(b'\n');
+    let sent = send_with(stream, &text, fds)?;
+    stream.write_all(&text[sent..])
+}
+
+/// Sends bytes once, as many as the socket takes, with at most [`FDS_MAX`] descriptors.
+pub(crate) fn send_with(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
         return Err(ErrorKind::InvalidInput.into());
     }
-    let sent = loop {
-        match sendmsg(stream, &[IoSlice::new(&text)], &mut control, SendFlags::NOSIGNAL) {
-            Err(rustix::io::Errno::INTR) => {}
+    let parts = [IoSlice::new(bytes)];
+    Ok(retry_on_intr(|| sendmsg(&socket, &parts, &mut control, SendFlags::NOSIGNAL))?)
+}
+
+/// Receives once into `bytes`; descriptors that come along, close-on-exec, are added to `fds`.
+pub(crate) fn receive_with(
+    socket: impl AsFd,
+    bytes: &mut [u8],
+    fds: &mut Vec<OwnedFd>,
+) -> Result<(usize, ReturnFlags)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let received = loop {
+        match recvmsg(&socket, &mut [IoSliceMut::new(bytes)], &mut control, flags) {
+            Err(Errno::INTR) => {}
             result => break result?,
         }
     };
-    stream.write_all(&text[sent..])
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fds.extend(rights);
+        }
+    }
+    Ok((received.bytes, received.flags))
 }
 
 /// Receives lines.
@@ -94,22 +119,9 @@ impl LineReceiver {
 
     fn fetch(&mut self, stream: &UnixStream) -> Result<usize> {
         let mut chunk = [0; CHUNK_BYTES];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let flags = RecvFlags::CMSG_CLOEXEC;
-        let received = loop {
-            match recvmsg(stream, &mut [IoSliceMut::new(&mut chunk)], &mut control, flags) {
-                Err(rustix::io::Errno::INTR) => {}
-                result => break result?,
-            }
-        };
-        for message in control.drain() {
-            if let RecvAncillaryMessage::ScmRights(fds) = message {
-                self.fds.extend(fds);
-            }
-        }
-        self.buffer.extend_from_slice(&chunk[..received.bytes]);
-        Ok(received.bytes)
+        let (bytes, _) = receive_with(stream, &mut chunk, &mut self.fds)?;
+        self.buffer.extend_from_slice(&chunk[..bytes]);
+        Ok(bytes)
     }
 }
 
@@ -117,7 +129,6 @@ impl LineReceiver {
 mod tests {
     use super::*;
     use std::io::Read;
-    use std::os::fd::AsFd;
 
     #[test]
     fn lines_arrive_whole_with_their_descriptors() {

@@ -9,6 +9,7 @@
 //! - [`netdev`]: interfaces: list, properties, offloads, hardware time stamps;
 //! - [`ring`]: the memory and the hand-over of the capture ring;
 //! - [`bpf`] loads programs and maps by bpf(2);
+//! - [`child`], [`fdpass`]: messages with descriptors, to a child process and over sockets;
 //! - [`mmap`], [`thread`], [`netns`], [`clock`]: memory, CPUs, namespaces, time.
 //!
 //! `unsafe` is kept in one crate so that it can be read in one sitting: every block states its
@@ -21,6 +22,7 @@
 //! business of `capture`. It starts no threads.
 
 pub mod bpf;
+pub mod child;
 pub mod clock;
 pub mod fdpass;
 mod error;
