@@ -1,7 +1,11 @@
-//! The system's clocks, in nanoseconds.
+//! The system's clocks, in nanoseconds, and the name of the boot.
 
+use crate::SysError;
 use ringside_core::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
+
+/// A random UUID that the kernel draws at each boot (drivers/char/random.c).
+const BOOT_ID_PATH: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Nanoseconds of UTC now (CLOCK_REALTIME): the clock that stamps frames in the kernel.
 pub fn realtime_now() -> Timestamp {
@@ -11,6 +15,48 @@ pub fn realtime_now() -> Timestamp {
 /// Nanoseconds since some fixed moment (CLOCK_MONOTONIC); never steps.
 pub fn monotonic_ns() -> u64 {
     nanos(ClockId::Monotonic)
+}
+
+/// Nanoseconds since the boot, suspended time included (CLOCK_BOOTTIME); never steps, and means
+/// nothing beyond this boot.
+pub fn boottime_ns() -> u64 {
+    nanos(ClockId::Boottime)
+}
+
+/// The name of this boot: two readings of [`boottime_ns`] compare only if it is the same.
+///
+/// # Errors
+/// /proc is not mounted, or what it says is no UUID.
+pub fn boot_id() -> Result<[u8; 16], SysError> {
+    let fail = |error| SysError::io(format!("reading {BOOT_ID_PATH}"), error);
+    let text = std::fs::read_to_string(BOOT_ID_PATH).map_err(fail)?;
+    let no_uuid = || fail(std::io::Error::other(format!("{text:?} is no UUID")));
+    uuid(text.trim()).ok_or_else(no_uuid)
+}
+
+/// One moment on all clocks that age is told by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// UTC; may step either way.
+    pub wall: Timestamp,
+    /// [`boottime_ns`].
+    pub boot_ns: u64,
+    /// [`boot_id`].
+    pub boot_id: [u8; 16],
+}
+
+impl Clocks {
+    /// Now. The boot's name is given, because it is read once.
+    pub fn now(boot_id: [u8; 16]) -> Clocks {
+        Clocks { wall: realtime_now(), boot_ns: boottime_ns(), boot_id }
+    }
+}
+
+/// The 16 bytes of a UUID in the usual notation.
+fn uuid(text: &str) -> Option<[u8; 16]> {
+    let digits: String = text.chars().filter(|&c| c != '-').collect();
+    let valid = digits.len() == 32 && digits.chars().all(|c| c.is_ascii_hexdigit());
+    valid.then(|| u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes))?
 }
 
 fn nanos(clock: ClockId) -> u64 {
@@ -34,5 +80,25 @@ mod tests {
         assert!(before <= now && now <= after);
         let first = monotonic_ns();
         assert!(monotonic_ns() >= first);
+    }
+
+    #[test]
+    fn the_boot_has_one_name_and_a_clock_that_counts_suspended_time() {
+        let name = boot_id().unwrap();
+        assert_eq!(boot_id().unwrap(), name);
+        assert_ne!(name, [0; 16]);
+        let monotonic = monotonic_ns();
+        let now = Clocks::now(name);
+        assert!(now.boot_ns >= monotonic && boottime_ns() >= now.boot_ns);
+        assert!(now.wall <= realtime_now());
+    }
+
+    #[test]
+    fn uuids() {
+        let bytes = uuid("00112233-4455-6677-8899-aabbccddeeff").unwrap();
+        assert_eq!(bytes[..3], [0, 0x11, 0x22]);
+        for wrong in ["", "+0112233-4455-6677-8899-aabbccddeeff", "0011", "zz"] {
+            assert_eq!(uuid(wrong), None, "{wrong}");
+        }
     }
 }
