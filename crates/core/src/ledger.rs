@@ -10,6 +10,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use thiserror::Error;
 
+mod words;
+
+pub use words::{LEDGER_WORDS, Words};
+
 /// Why frames were lost. Serialised in snake case; the names are part of the output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -39,6 +43,26 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// All causes, each at its [`index`](Cause::index).
+    pub const ALL: [Cause; 11] = [
+        Cause::KernelRingFull,
+        Cause::InterfaceDrop,
+        Cause::RecorderBehind,
+        Cause::FrameTooLarge,
+        Cause::Overtaken,
+        Cause::DiskFull,
+        Cause::WriteFailed,
+        Cause::PipeClosed,
+        Cause::PipeStalled,
+        Cause::LimitReached,
+        Cause::Damaged,
+    ];
+
+    /// The place of this cause in tables.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
     /// The name in output formats.
     pub fn name(self) -> &'static str {
         match self {
@@ -125,6 +149,9 @@ pub struct Consumer {
     pub name: String,
     /// Frames that it got.
     pub delivered: u64,
+    /// Of these, frames that a live merge delivered after a younger one.
+    #[serde(default)]
+    pub late: u64,
     /// Frames that it did not get.
     pub missed: ByCause,
 }
@@ -236,7 +263,8 @@ mod tests {
     fn a_consumer_must_account_for_everything_taken() {
         let mut ledger = Ledger::from_lanes(vec![lane(), lane()]);
         let missed = ByCause::from([(Cause::DiskFull, 2)]);
-        ledger.consumers.push(Consumer { name: "recorder".into(), delivered: 10, missed });
+        let name = "recorder".into();
+        ledger.consumers.push(Consumer { name, delivered: 10, late: 1, missed });
         assert_eq!(ledger.balance(), Ok(()));
         ledger.consumers[0].delivered = 9;
         assert!(ledger.balance().is_err());
@@ -255,8 +283,9 @@ mod tests {
 
     #[test]
     fn cause_names_are_the_serialised_names() {
-        for cause in [Cause::KernelRingFull, Cause::RecorderBehind, Cause::PipeStalled] {
+        for (index, cause) in Cause::ALL.into_iter().enumerate() {
             assert_eq!(serde_json::to_value(cause).unwrap(), cause.name());
+            assert_eq!(cause.index(), index);
         }
     }
 }

@@ -1,0 +1,118 @@
+//! The ledger of a lane as words of 64 bits, for memory that is shared between processes.
+//!
+//! The layout holds between processes of one version only: they are one binary. Whoever reads the
+//! words decides by other means whether they were whole when it read them.
+
+use super::{ByCause, Cause, Consumer, LaneCounters};
+
+/// Words of an encoded ledger.
+pub const LEDGER_WORDS: usize = 64;
+/// An encoded ledger.
+pub type Words = [u64; LEDGER_WORDS];
+
+/// Stands for "cannot be counted".
+const UNKNOWN: u64 = u64::MAX;
+/// Where the counts by cause begin; the words before them are the other terms, in the order of the
+/// functions below.
+const CAUSES_AT: usize = 16;
+
+const _: () = assert!(CAUSES_AT + Cause::ALL.len() <= LEDGER_WORDS);
+
+impl LaneCounters {
+    /// The counts; the names of interface and queue are left out.
+    pub fn to_words(&self) -> Words {
+        let mut words = words(&self.dropped);
+        let optional = |count: Option<u64>| count.unwrap_or(UNKNOWN);
+        let counts = [
+            optional(self.received),
+            self.taken,
+            self.taken_bytes,
+            self.passed,
+            optional(self.filtered),
+            self.in_flight,
+            self.inversions,
+        ];
+        words[..counts.len()].copy_from_slice(&counts);
+        words
+    }
+
+    /// The counters of an interface's queue from [`to_words`](LaneCounters::to_words).
+    pub fn from_words(interface: &str, queue: u16, words: &Words) -> LaneCounters {
+        let optional = |word: u64| Some(word).filter(|&word| word != UNKNOWN);
+        let [received, taken, taken_bytes, passed, filtered, in_flight, inversions, ..] = *words;
+        LaneCounters {
+            interface: interface.to_owned(),
+            queue,
+            received: optional(received),
+            taken,
+            taken_bytes,
+            passed,
+            filtered: optional(filtered),
+            dropped: by_cause(words),
+            in_flight,
+            inversions,
+        }
+    }
+}
+
+impl Consumer {
+    /// The counts; the name is left out.
+    pub fn to_words(&self) -> Words {
+        let mut words = words(&self.missed);
+        words[0] = self.delivered;
+        words
+    }
+
+    /// The consumer of this name from [`to_words`](Consumer::to_words).
+    pub fn from_words(name: &str, words: &Words) -> Consumer {
+        Consumer { name: name.to_owned(), delivered: words[0], missed: by_cause(words) }
+    }
+}
+
+fn words(by_cause: &ByCause) -> Words {
+    let mut words = [0; LEDGER_WORDS];
+    for (cause, &count) in by_cause {
+        words[CAUSES_AT + cause.index()] = count;
+    }
+    words
+}
+
+fn by_cause(words: &Words) -> ByCause {
+    let counts = &words[CAUSES_AT..];
+    Cause::ALL.into_iter().zip(counts).filter(|(_, count)| **count > 0).map(pair).collect()
+}
+
+fn pair((cause, &count): (Cause, &u64)) -> (Cause, u64) {
+    (cause, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_come_back_with_what_cannot_be_counted() {
+        for filtered in [None, Some(0), Some(7)] {
+            let counters = LaneCounters {
+                interface: "eth1".into(),
+                queue: 3,
+                received: Some(100),
+                taken: 90,
+                taken_bytes: 9_000,
+                passed: 1,
+                filtered,
+                dropped: Cause::ALL.into_iter().zip(1..).collect(),
+                in_flight: 2,
+                inversions: 5,
+            };
+            assert_eq!(LaneCounters::from_words("eth1", 3, &counters.to_words()), counters);
+        }
+    }
+
+    #[test]
+    fn a_consumer_comes_back() {
+        let missed = ByCause::from([(Cause::DiskFull, 3), (Cause::Damaged, 1)]);
+        let consumer = Consumer { name: "recorder".into(), delivered: 12, missed };
+        assert_eq!(Consumer::from_words("recorder", &consumer.to_words()), consumer);
+    }
+}
