@@ -82,12 +82,18 @@ impl Control {
 #[derive(Default)]
 pub(crate) struct ConsumerCounts {
     delivered: AtomicU64,
+    late: AtomicU64,
     missed: Mutex<ByCause>,
 }
 
 impl ConsumerCounts {
     pub(crate) fn deliver(&self, frames: u64) {
         self.delivered.fetch_add(frames, Ordering::AcqRel);
+    }
+
+    /// Frames, among those that are delivered, that come after a younger one.
+    pub(crate) fn deliver_late(&self, frames: u64) {
+        self.late.fetch_add(frames, Ordering::AcqRel);
     }
 
     pub(crate) fn delivered(&self) -> u64 {
@@ -107,7 +113,12 @@ impl ConsumerCounts {
 
     /// As a line of the ledger.
     pub(crate) fn consumer(&self, name: &str) -> Consumer {
-        Consumer { name: name.to_owned(), delivered: self.delivered(), missed: self.missed() }
+        Consumer {
+            name: name.to_owned(),
+            delivered: self.delivered(),
+            late: self.late.load(Ordering::Acquire),
+            missed: self.missed(),
+        }
     }
 }
 

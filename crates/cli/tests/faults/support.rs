@@ -55,8 +55,9 @@ pub fn printed_ledger(stderr: &str) -> Ledger {
                 note_cause(&mut consumers.last_mut().unwrap().missed, cause, number);
             }
             (name, Some("delivered")) => {
-                let (name, missed) = (name.to_owned(), ByCause::new());
-                consumers.push(Consumer { name, delivered: number, missed });
+                let consumer =
+                    Consumer { name: name.to_owned(), delivered: number, ..Consumer::default() };
+                consumers.push(consumer);
             }
             _ => {}
         }

@@ -59,13 +59,14 @@ impl Consumer {
     /// The counts; the name is left out.
     pub fn to_words(&self) -> Words {
         let mut words = words(&self.missed);
-        words[0] = self.delivered;
+        words[..2].copy_from_slice(&[self.delivered, self.late]);
         words
     }
 
     /// The consumer of this name from [`to_words`](Consumer::to_words).
     pub fn from_words(name: &str, words: &Words) -> Consumer {
-        Consumer { name: name.to_owned(), delivered: words[0], missed: by_cause(words) }
+        let [delivered, late, ..] = *words;
+        Consumer { name: name.to_owned(), delivered, late, missed: by_cause(words) }
     }
 }
 
@@ -112,7 +113,7 @@ mod tests {
     #[test]
     fn a_consumer_comes_back() {
         let missed = ByCause::from([(Cause::DiskFull, 3), (Cause::Damaged, 1)]);
-        let consumer = Consumer { name: "recorder".into(), delivered: 12, missed };
-        assert_eq!(Consumer::from_words("recorder", &consumer.to_words()), consumer);
+        let consumer = Consumer { name: "writer".into(), delivered: 12, late: 4, missed };
+        assert_eq!(Consumer::from_words("writer", &consumer.to_words()), consumer);
     }
 }
