@@ -8,11 +8,13 @@
 //! directories. docs/formats/recording.md describes it for those who read it without Ringside.
 
 mod directory;
+mod file;
 mod header;
 mod name;
 mod series;
 
-pub use directory::series_of_directory;
+pub use directory::{Series, StoredFile, series_of};
+pub use file::SeriesFile;
 pub use header::read_header;
 pub use name::file_name;
 pub use series::SeriesWriter;

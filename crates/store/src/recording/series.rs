@@ -1,28 +1,22 @@
 //! Writing one file of a recording, block by block, with the visible size always valid.
 
-use super::{FileHeader, HeaderPage};
+use super::{FileHeader, SeriesFile};
 use crate::StoreError;
 use crate::block;
-use crate::writer::FILE_MODE;
 use ringside_core::SourceInterface;
-use ringside_core::limits::{RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Error, ErrorKind};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
-/// Writes one file of a series: ring blocks in order, each in one piece or in several.
+/// Writes one file of a series by itself: ring blocks in order, each in one piece or in several.
 ///
 /// The file is never overwritten and grows only by whole pcapng blocks; after a write that the
 /// system refused it is cut back to the last whole block, and nothing more is written.
 #[derive(Debug)]
 pub struct SeriesWriter {
-    file: File,
-    path: PathBuf,
-    header_bytes: u64,
-    block_bytes: u64,
-    /// Where in the file the count of complete blocks stands.
-    count_at: u64,
+    file: SeriesFile,
+    first_block: Option<u64>,
     blocks: u64,
     /// Bytes of the current ring block that are written.
     block_filled: u64,
@@ -30,48 +24,18 @@ pub struct SeriesWriter {
 }
 
 impl SeriesWriter {
-    /// Creates the file, which must not exist, and writes its header page, which counts no block
-    /// yet whatever `header` says.
+    /// As [`SeriesFile::create`].
     ///
     /// # Errors
-    /// The file exists or cannot be created, or the interfaces do not fit the header. A file that
-    /// could not be begun is removed again.
+    /// As there.
     pub fn create(
         path: &Path,
         header: &FileHeader,
         interfaces: &[SourceInterface],
     ) -> Result<SeriesWriter, StoreError> {
-        let sizes = RING_BLOCK_BYTES_MIN..=RING_BLOCK_BYTES_MAX;
-        if !header.block_bytes.is_power_of_two() || !sizes.contains(&header.block_bytes) {
-            let reason = format!("no ring block has {} bytes", header.block_bytes);
-            return Err(StoreError::Misplaced { path: path.to_owned(), reason });
-        }
-        let header = FileHeader { blocks_complete: 0, ..header.clone() };
-        let HeaderPage { bytes: page, blocks_complete_at: count_at, .. } =
-            header.encode(interfaces)?;
-        let context = |what: &str| format!("cannot {what} {}", path.display());
-        let mut options = OpenOptions::new();
-        let file = options
-            .write(true)
-            .create_new(true)
-            .mode(FILE_MODE)
-            .open(path)
-            .map_err(|error| StoreError::io(context("create"), error))?;
-        if let Err(error) = file.write_all_at(&page, 0) {
-            // Best effort: the error that is reported is the one that matters.
-            let _ = std::fs::remove_file(path);
-            return Err(StoreError::io(context("write the header of"), error));
-        }
-        Ok(SeriesWriter {
-            file,
-            path: path.to_owned(),
-            header_bytes: page.len() as u64,
-            block_bytes: header.block_bytes as u64,
-            count_at,
-            blocks: 0,
-            block_filled: 0,
-            failed: false,
-        })
+        let file = SeriesFile::create(path, header, interfaces)?;
+        let first_block = header.first_block;
+        Ok(SeriesWriter { file, first_block, blocks: 0, block_filled: 0, failed: false })
     }
 
     /// Appends the next bytes of the current ring block: whole pcapng blocks.
@@ -82,8 +46,8 @@ impl SeriesWriter {
     /// [`block_filled`](SeriesWriter::block_filled) tell what is kept: whole pcapng blocks.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         self.check_usable()?;
-        if self.block_filled + bytes.len() as u64 > self.block_bytes {
-            let (filled, block) = (self.block_filled, self.block_bytes);
+        if self.block_filled + bytes.len() as u64 > self.file.block_bytes() {
+            let (filled, block) = (self.block_filled, self.file.block_bytes());
             return Err(self.misplaced(format!(
                 "{} bytes do not fit the ring block: {filled} of {block} bytes are filled",
                 bytes.len()
@@ -91,7 +55,10 @@ impl SeriesWriter {
         }
         debug_assert_eq!(block::whole_bytes(bytes), bytes.len(), "only whole pcapng blocks");
         let start = self.bytes_written();
-        let (accepted, result) = write_counted(&self.file, bytes, start);
+        let (accepted, result) = write_counted(self.file.file(), bytes, start);
+        if self.first_block.is_none() {
+            self.first_block = block::block_header(bytes).map(|header| header.number);
+        }
         let Err(error) = result else {
             self.block_filled += bytes.len() as u64;
             return Ok(());
@@ -99,8 +66,8 @@ impl SeriesWriter {
         self.failed = true;
         self.block_filled += block::whole_bytes(&bytes[..accepted]) as u64;
         // If cutting fails too, readers still stop at the torn block.
-        let _ = self.file.set_len(self.bytes_written());
-        Err(StoreError::io(format!("cannot write {}", self.path.display()), error))
+        let _ = self.file.cut(self.bytes_written());
+        Err(self.file.write_error(error))
     }
 
     /// Counts the current ring block, which must be filled to its end, in the header page.
@@ -109,17 +76,15 @@ impl SeriesWriter {
     /// The block is not filled, or the system refused.
     pub fn complete_block(&mut self) -> Result<(), StoreError> {
         self.check_usable()?;
-        if self.block_filled != self.block_bytes {
-            let (filled, block) = (self.block_filled, self.block_bytes);
+        if self.block_filled != self.file.block_bytes() {
+            let (filled, block) = (self.block_filled, self.file.block_bytes());
             return Err(self.misplaced(format!("a ring block with {filled} of {block} bytes")));
         }
         self.blocks += 1;
         self.block_filled = 0;
-        let count = self.blocks.to_le_bytes();
-        self.file.write_all_at(&count, self.count_at).map_err(|error| {
-            self.failed = true;
-            StoreError::io(format!("cannot update the header of {}", self.path.display()), error)
-        })
+        let counted = self.file.set_blocks(self.first_block, self.blocks);
+        self.failed = counted.is_err();
+        counted
     }
 
     /// Complete ring blocks in the file.
@@ -134,12 +99,12 @@ impl SeriesWriter {
 
     /// Size of the file: header, complete blocks and what there is of the current one.
     pub fn bytes_written(&self) -> u64 {
-        self.header_bytes + self.blocks * self.block_bytes + self.block_filled
+        self.file.block_offset(self.blocks) + self.block_filled
     }
 
     /// Where the file is.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
     /// Another handle of the file, to sync it from another thread.
@@ -147,8 +112,7 @@ impl SeriesWriter {
     /// # Errors
     /// The system refused.
     pub fn duplicate(&self) -> Result<File, StoreError> {
-        let context = || format!("cannot duplicate the handle of {}", self.path.display());
-        self.file.try_clone().map_err(|error| StoreError::io(context(), error))
+        self.file.duplicate()
     }
 
     /// Ends the file where it is, also within a ring block, and waits until it is on the medium,
@@ -157,9 +121,7 @@ impl SeriesWriter {
     /// # Errors
     /// The system refused.
     pub fn finish(self) -> Result<(), StoreError> {
-        self.file
-            .sync_all()
-            .map_err(|error| StoreError::io(format!("cannot sync {}", self.path.display()), error))
+        self.file.sync_all()
     }
 
     fn check_usable(&self) -> Result<(), StoreError> {
@@ -167,7 +129,7 @@ impl SeriesWriter {
     }
 
     fn misplaced(&self, reason: String) -> StoreError {
-        StoreError::Misplaced { path: self.path.clone(), reason }
+        StoreError::Misplaced { path: self.file.path().to_owned(), reason }
     }
 }
 

@@ -1,0 +1,193 @@
+//! One file of a recording while it grows: its header page, its name and its end.
+
+use super::{FileHeader, HeaderPage};
+use crate::StoreError;
+use crate::writer::FILE_MODE;
+use ringside_core::SourceInterface;
+use ringside_core::limits::{RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A file with its header page. Its ring blocks are written by whoever holds it, in order, at
+/// [`block_offset`](SeriesFile::block_offset).
+#[derive(Debug)]
+pub struct SeriesFile {
+    file: File,
+    path: PathBuf,
+    header_bytes: u64,
+    block_bytes: u64,
+    /// Where in the file the number of the first ring block stands.
+    first_block_at: u64,
+    /// Where in the file the count of complete blocks stands.
+    blocks_complete_at: u64,
+}
+
+impl SeriesFile {
+    /// Creates the file, which must not exist, and writes its header page, which counts no block
+    /// yet whatever `header` says.
+    ///
+    /// # Errors
+    /// The file exists or cannot be created, or the interfaces do not fit the header. A file that
+    /// could not be begun is removed again.
+    pub fn create(
+        path: &Path,
+        header: &FileHeader,
+        interfaces: &[SourceInterface],
+    ) -> Result<SeriesFile, StoreError> {
+        let sizes = RING_BLOCK_BYTES_MIN..=RING_BLOCK_BYTES_MAX;
+        if !header.block_bytes.is_power_of_two() || !sizes.contains(&header.block_bytes) {
+            let reason = format!("no ring block has {} bytes", header.block_bytes);
+            return Err(StoreError::Misplaced { path: path.to_owned(), reason });
+        }
+        let header = FileHeader { blocks_complete: 0, ..header.clone() };
+        let HeaderPage { bytes: page, first_block_at, blocks_complete_at } =
+            header.encode(interfaces)?;
+        let context = |what: &str| format!("cannot {what} {}", path.display());
+        let mut options = OpenOptions::new();
+        let file = options
+            .write(true)
+            .create_new(true)
+            .mode(FILE_MODE)
+            .open(path)
+            .map_err(|error| StoreError::io(context("create"), error))?;
+        if let Err(error) = file.write_all_at(&page, 0) {
+            // Best effort: the error that is reported is the one that matters.
+            let _ = std::fs::remove_file(path);
+            return Err(StoreError::io(context("write the header of"), error));
+        }
+        Ok(SeriesFile {
+            file,
+            path: path.to_owned(),
+            header_bytes: page.len() as u64,
+            block_bytes: header.block_bytes as u64,
+            first_block_at,
+            blocks_complete_at,
+        })
+    }
+
+    /// The open file, written through the page cache.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of a ring block.
+    pub fn block_bytes(&self) -> u64 {
+        self.block_bytes
+    }
+
+    /// Where in the file ring block `index` begins, counted from 0 in this file.
+    pub fn block_offset(&self, index: u64) -> u64 {
+        self.header_bytes + index * self.block_bytes
+    }
+
+    /// Gives the file another name in its file system, which must be free.
+    ///
+    /// # Errors
+    /// The name is taken, or the system refused.
+    pub fn rename(&mut self, to: &Path) -> Result<(), StoreError> {
+        let moved = renameat_with(CWD, &self.path, CWD, to, RenameFlags::NOREPLACE);
+        let moved = moved.map_err(io::Error::from).or_else(|error| match error.kind() {
+            // Some file systems cannot look and rename in one step. Linking does look.
+            io::ErrorKind::InvalidInput => {
+                std::fs::hard_link(&self.path, to).and_then(|()| std::fs::remove_file(&self.path))
+            }
+            _ => Err(error),
+        });
+        moved.map_err(|error| StoreError::io(format!("cannot create {}", to.display()), error))?;
+        self.path = to.to_owned();
+        Ok(())
+    }
+
+    /// Writes into the header page which ring block is the first, and how many are complete.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn set_blocks(&self, first: Option<u64>, complete: u64) -> Result<(), StoreError> {
+        let first = first.unwrap_or(super::NO_BLOCK);
+        self.file
+            .write_all_at(&first.to_le_bytes(), self.first_block_at)
+            .and_then(|()| self.file.write_all_at(&complete.to_le_bytes(), self.blocks_complete_at))
+            .map_err(|error| self.error("cannot update the header of", error))
+    }
+
+    /// Cuts the file to `bytes`; also gives back what is reserved beyond.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn cut(&self, bytes: u64) -> Result<(), StoreError> {
+        self.file.set_len(bytes).map_err(|error| self.error("cannot cut", error))
+    }
+
+    /// Waits until the content is on the medium, with the size that is needed to read it.
+    ///
+    /// # Errors
+    /// The system refused: what was written may be lost.
+    pub fn sync_data(&self) -> Result<(), StoreError> {
+        self.file.sync_data().map_err(|error| self.error("cannot sync", error))
+    }
+
+    /// As [`sync_data`](SeriesFile::sync_data), with all that the file system keeps of the file.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn sync_all(&self) -> Result<(), StoreError> {
+        self.file.sync_all().map_err(|error| self.error("cannot sync", error))
+    }
+
+    /// Another handle of the file.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn duplicate(&self) -> Result<File, StoreError> {
+        self.file.try_clone().map_err(|error| self.error("cannot duplicate the handle of", error))
+    }
+
+    /// The error of a write to the file that the caller tried.
+    pub fn write_error(&self, error: io::Error) -> StoreError {
+        self.error("cannot write", error)
+    }
+
+    fn error(&self, what: &str, error: io::Error) -> StoreError {
+        StoreError::io(format!("{what} {}", self.path.display()), error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::read_header;
+
+    #[test]
+    fn a_name_that_is_taken_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let (hidden, named) = (dir.path().join(".a.next"), dir.path().join("a.pcapng"));
+        let mut file = SeriesFile::create(&hidden, &FileHeader::default(), &[]).unwrap();
+        std::fs::write(&named, b"somebody's").unwrap();
+        let error = file.rename(&named).unwrap_err().to_string();
+        assert!(error.contains("a.pcapng"), "{error}");
+        assert_eq!(std::fs::read(&named).unwrap(), b"somebody's");
+        std::fs::remove_file(&named).unwrap();
+        file.rename(&named).unwrap();
+        assert_eq!((file.path(), hidden.exists()), (&*named, false));
+    }
+
+    #[test]
+    fn the_header_counts_what_it_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.pcapng");
+        let file = SeriesFile::create(&path, &FileHeader::default(), &[]).unwrap();
+        assert_eq!(read_header(&path).unwrap().unwrap().first_block, None);
+        file.set_blocks(Some(17), 3).unwrap();
+        let header = read_header(&path).unwrap().unwrap();
+        assert_eq!((header.first_block, header.blocks_complete), (Some(17), 3));
+        assert_eq!(file.block_offset(2), 4096 + (2 << 20));
+    }
+}
