@@ -1,135 +1,93 @@
-//! The memory of the ring: a memfd, mapped shared, headers first, then the lanes' blocks.
+//! The memory of the ring: a memfd, mapped shared, by its owner to write, by others to read.
 
-use super::cursor::{LOSSLESS_READERS_MAX, Lane, LaneHeader, Range, SlotHeader};
-use ringside_core::limits::{LANES_MAX, RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use super::board::{BOARDS_PER_LANE, Board, BoardMemory};
+use super::cursor::{Lane, LaneHeader, Range, SlotHeader};
+use super::header;
+use super::layout::{HUGE_PAGE_BYTES, HugePages, RingError, RingLayout};
+use rustix::fs::{
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
+};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use thiserror::Error;
 
-/// Blocks of one lane. 65,536 blocks of 1 MiB are 64 GiB, more than a machine of today gives to
-/// one queue.
-const BLOCKS_PER_LANE_MAX: usize = 65_536;
-
-/// Huge pages on x86-64 and most others; the mapping is rounded up to them.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
-
-/// Sizes of a ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RingLayout {
-    /// Lanes, 1 to `LANES_MAX`.
-    pub lanes: usize,
-    /// Blocks of each lane, at least 2: a copying reader needs one that the writer is not in.
-    pub blocks_per_lane: usize,
-    /// Bytes of a block, a power of two from 512 KiB to 8 MiB.
-    pub block_bytes: usize,
-    /// Lossless readers of each lane, 0 to `LOSSLESS_READERS_MAX`.
-    pub lossless_readers: usize,
-}
-
-impl RingLayout {
-    fn check(&self) -> Result<(), RingError> {
-        let range = |name, value, min, max| {
-            let inside = (min..=max).contains(&value);
-            if inside { Ok(()) } else { Err(RingError::Layout { name, value, min, max }) }
-        };
-        range("lanes", self.lanes, 1, LANES_MAX)?;
-        range("blocks per lane", self.blocks_per_lane, 2, BLOCKS_PER_LANE_MAX)?;
-        range("block bytes", self.block_bytes, RING_BLOCK_BYTES_MIN, RING_BLOCK_BYTES_MAX)?;
-        range("lossless readers", self.lossless_readers, 0, LOSSLESS_READERS_MAX)?;
-        if self.block_bytes.is_power_of_two() {
-            Ok(())
-        } else {
-            Err(RingError::NotPowerOfTwo(self.block_bytes))
-        }
-    }
-
-    fn slots_offset(&self) -> usize {
-        self.lanes * size_of::<LaneHeader>()
-    }
-
-    fn data_offset(&self) -> usize {
-        let slots = self.lanes * self.blocks_per_lane * size_of::<SlotHeader>();
-        (self.slots_offset() + slots).next_multiple_of(4096)
-    }
-
-    fn total_bytes(&self) -> usize {
-        let data = self.lanes * self.blocks_per_lane * self.block_bytes;
-        (self.data_offset() + data).next_multiple_of(HUGE_PAGE_BYTES)
-    }
-}
-
-/// Whether to ask for huge pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HugePages {
-    /// Take them if there are enough, else ordinary pages.
-    Try,
-    /// Ordinary pages.
-    No,
-}
-
-/// Why a ring could not be made.
-#[derive(Debug, Error)]
-pub enum RingError {
-    /// A size outside its limits.
-    #[error("capture ring: {name} is {value}, must be {min} to {max}")]
-    Layout {
-        /// Which size.
-        name: &'static str,
-        /// What was asked.
-        value: usize,
-        /// Least.
-        min: usize,
-        /// Most.
-        max: usize,
-    },
-    /// A block size that is no power of two.
-    #[error("capture ring: block of {0} bytes is not a power of two")]
-    NotPowerOfTwo(usize),
-    /// The system refused the memory.
-    #[error(
-        "capture ring: cannot get {bytes} bytes of shared memory ({source}); ask for less with \
-         --ring-size"
-    )]
-    Memory {
-        /// How much.
-        bytes: usize,
-        /// Why.
-        source: std::io::Error,
-    },
-}
+/// What keeps other processes from writing to the memory and everybody from taking it away.
+const SEALS: SealFlags =
+    SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::FUTURE_WRITE).union(SealFlags::SEAL);
 
 /// A mapped ring.
 pub(super) struct Region {
     layout: RingLayout,
     base: NonNull<u8>,
     huge: bool,
-    // Held so that other processes can be handed the memory.
-    _memfd: OwnedFd,
+    memfd: OwnedFd,
 }
 
-// SAFETY: the region owns its mapping; what is shared in it is reached through atomics (headers)
-// or through the ring's protocol (blocks), whose callers say why at each use.
+// SAFETY: the region owns its mapping; what is shared in it is reached through atomics (headers,
+// boards) or through the ring's protocol (blocks), whose callers say why at each use.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
 
 impl Region {
+    /// New memory, touched, with its description in place and all other words zero.
     pub(super) fn create(layout: RingLayout, huge_pages: HugePages) -> Result<Region, RingError> {
         layout.check()?;
         let bytes = layout.total_bytes();
-        if huge_pages == HugePages::Try {
-            // memfd_create succeeds without free huge pages; mmap or the first touch then fails.
-            let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB;
-            if let Ok((base, memfd)) = map(bytes, flags) {
-                return Ok(Region { layout, base, huge: true, _memfd: memfd });
-            }
-        }
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let (base, memfd) =
-            map(bytes, flags).map_err(|errno| RingError::Memory { bytes, source: errno.into() })?;
-        Ok(Region { layout, base, huge: false, _memfd: memfd })
+        let with = |flags, huge| {
+            map_new(bytes, flags, huge).map(|(base, memfd)| Region { layout, base, huge, memfd })
+        };
+        // memfd_create succeeds without free huge pages; mmap or the first touch then fails.
+        let in_huge_pages = match huge_pages {
+            HugePages::Try => with(flags | MemfdFlags::HUGETLB, true).ok(),
+            HugePages::No => None,
+        };
+        let region = match in_huge_pages {
+            Some(region) => region,
+            None => with(flags, false)
+                .map_err(|errno| RingError::Memory { bytes, source: errno.into() })?,
+        };
+        let header = header::encode(&layout);
+        // SAFETY: the mapping is new, writable, longer than the header, and not shared yet.
+        unsafe { region.base.as_ptr().copy_from_nonoverlapping(header.as_ptr(), header.len()) };
+        Ok(region)
+    }
+
+    /// The ring behind `memfd`, to read.
+    pub(super) fn attach(memfd: OwnedFd) -> Result<Region, RingError> {
+        let refused = |errno: rustix::io::Errno| RingError::Attach(errno.into());
+        let status = fstat(&memfd).map_err(refused)?;
+        let mut first = [0; header::HEADER_BYTES];
+        let read = rustix::io::pread(&memfd, &mut first, 0).map_err(refused)?;
+        if read < first.len() {
+            return Err(RingError::NotARing);
+        }
+        let layout = header::decode(&first, u64::try_from(status.st_size).unwrap_or(0))?;
+        let huge = usize::try_from(status.st_blksize).is_ok_and(|page| page >= HUGE_PAGE_BYTES);
+        let base = map(&memfd, layout.total_bytes(), ProtFlags::READ).map_err(refused)?;
+        let region = Region { layout, base, huge, memfd };
+        if huge {
+            // A huge page that is not there would be a SIGBUS at its first touch.
+            // SAFETY: populating a mapping changes none of its bytes.
+            unsafe {
+                madvise(base.as_ptr().cast(), layout.total_bytes(), Advice::LinuxPopulateRead)
+            }
+            .map_err(refused)?;
+        }
+        Ok(region)
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.memfd.as_fd()
+    }
+
+    /// From now on nobody can map the memory to write, nor change its size.
+    pub(super) fn seal(&self) -> Result<(), RingError> {
+        if is_sealed(&self.memfd) {
+            return Ok(());
+        }
+        fcntl_add_seals(&self.memfd, SEALS).map_err(|errno| RingError::Seal(errno.into()))
     }
 
     pub(super) fn layout(&self) -> RingLayout {
@@ -141,73 +99,91 @@ impl Region {
     }
 
     pub(super) fn lane(&self, lane: usize) -> Lane<'_> {
-        assert!(lane < self.layout.lanes);
+        assert!(lane < self.layout.lanes, "lane {lane} of {}", self.layout.lanes);
         let slots_before = lane * self.layout.blocks_per_lane;
         // SAFETY: the offsets lie within the mapping by `RingLayout`; headers are 64-byte aligned
         // (page-aligned base, sizes that are multiples of 64), made of atomics only, for which any
-        // bytes, also the memfd's zeros, are valid; they live as long as `self`.
+        // bytes are valid; they live as long as `self`. Where the mapping is read-only, its users
+        // only load, relaxed (see `load_acquire`).
         unsafe {
-            let header = self.base.add(lane * size_of::<LaneHeader>()).cast::<LaneHeader>();
+            let header = self.base.add(self.layout.lanes_offset()).cast::<LaneHeader>().add(lane);
             let slots = self.base.add(self.layout.slots_offset()).cast::<SlotHeader>();
             let slots = slots.add(slots_before).as_ptr();
             Lane {
                 header: header.as_ref(),
                 slots: std::slice::from_raw_parts(slots, self.layout.blocks_per_lane),
+                block_bytes: self.layout.block_bytes,
             }
         }
     }
 
-    fn block(&self, lane: usize, slot: usize) -> NonNull<u8> {
+    pub(super) fn board(&self, lane: usize, board: Board) -> &BoardMemory {
+        assert!(lane < self.layout.lanes, "lane {lane} of {}", self.layout.lanes);
+        let index = lane * BOARDS_PER_LANE + board as usize;
+        // SAFETY: as for the headers in `lane`.
+        unsafe {
+            let boards = self.base.add(self.layout.boards_offset()).cast::<BoardMemory>();
+            boards.add(index).as_ref()
+        }
+    }
+
+    /// First byte of a block.
+    pub(super) fn block(&self, lane: usize, slot: usize) -> NonNull<u8> {
         assert!(lane < self.layout.lanes && slot < self.layout.blocks_per_lane);
         let block = lane * self.layout.blocks_per_lane + slot;
         // SAFETY: the block lies within the mapping, by the assertion and `total_bytes`.
         unsafe { self.base.add(self.layout.data_offset() + block * self.layout.block_bytes) }
     }
 
-    /// Bytes `from..to` of a block.
+    /// Bytes `from..to`, counted from the start of a block; they may go on into the next ones.
     ///
     /// # Safety
     /// Nothing writes them while the slice lives.
     pub(super) unsafe fn bytes(&self, lane: usize, slot: usize, from: usize, to: usize) -> &[u8] {
-        assert!(from <= to && to <= self.layout.block_bytes);
+        let room = (self.layout.blocks_per_lane - slot) * self.layout.block_bytes;
+        assert!(from <= to && to <= room);
         // SAFETY: in bounds by the assertion; no writer by the caller's promise.
         unsafe { std::slice::from_raw_parts(self.block(lane, slot).add(from).as_ptr(), to - from) }
-    }
-
-    /// Bytes `from..to` of a block, to write.
-    ///
-    /// # Safety
-    /// No other slice to any of them lives, and nobody else writes them.
-    #[allow(clippy::mut_from_ref)]
-    pub(super) unsafe fn bytes_mut(
-        &self,
-        lane: usize,
-        slot: usize,
-        from: usize,
-        to: usize,
-    ) -> &mut [u8] {
-        assert!(from <= to && to <= self.layout.block_bytes);
-        // SAFETY: in bounds by the assertion; exclusive by the caller's promise.
-        unsafe {
-            std::slice::from_raw_parts_mut(self.block(lane, slot).add(from).as_ptr(), to - from)
-        }
     }
 
     /// Appends the range to `buffer`, tolerating a writer in it: the caller confirms afterwards.
     pub(super) fn copy_out(&self, lane: usize, range: &Range, buffer: &mut Vec<u8>) {
         let (from, to) = (range.from as usize, range.to as usize);
-        // Blocks are filled in steps of 4 bytes (pcapng), so words of 4 bytes are aligned.
         assert!(from <= to && to <= self.layout.block_bytes);
-        assert!(from.is_multiple_of(4) && to.is_multiple_of(4), "pcapng blocks are multiples of 4");
-        let block = self.block(lane, range.slot).cast::<u32>();
-        let start = buffer.len();
-        buffer.resize(start + to - from, 0);
-        for (word, out) in (from / 4..to / 4).zip(buffer[start..].chunks_exact_mut(4)) {
-            // SAFETY: in bounds by the assertion and aligned; the read is volatile because a writer
-            // may be changing the word. Any value is a valid u32.
-            let value = unsafe { block.add(word).as_ptr().read_volatile() };
-            out.copy_from_slice(&value.to_ne_bytes());
+        let length = to - from;
+        buffer.reserve(length);
+        let out = buffer.spare_capacity_mut().as_mut_ptr().cast::<u8>();
+        // SAFETY: the range lies in the block by the assertion, `out` has room for it, and the two
+        // do not overlap; all `length` bytes are set.
+        unsafe {
+            copy_volatile(self.block(lane, range.slot).add(from).as_ptr(), out, length);
+            buffer.set_len(buffer.len() + length);
         }
+    }
+
+    /// The blocks in pieces that io_uring takes as registered buffers. No block lies in two.
+    #[allow(dead_code, reason = "for the module that registers them")]
+    pub(crate) fn data_regions(&self) -> Vec<(NonNull<u8>, usize)> {
+        let piece_bytes = self.layout.blocks_per_region() * self.layout.block_bytes;
+        let data_bytes = self.layout.data_bytes();
+        // SAFETY: the blocks lie within the mapping.
+        let data = unsafe { self.base.add(self.layout.data_offset()) };
+        let piece = |offset: usize| {
+            // SAFETY: `offset` is below `data_bytes`.
+            (unsafe { data.add(offset) }, piece_bytes.min(data_bytes - offset))
+        };
+        (0..data_bytes).step_by(piece_bytes).map(piece).collect()
+    }
+
+    /// Which of the `data_regions` a block lies in.
+    pub(super) fn region_index(&self, lane: usize, slot: usize) -> usize {
+        (lane * self.layout.blocks_per_lane + slot) / self.layout.blocks_per_region()
+    }
+
+    /// Blocks from this one on that lie in the same of the `data_regions`.
+    pub(super) fn blocks_in_region(&self, lane: usize, slot: usize) -> usize {
+        let per_region = self.layout.blocks_per_region();
+        per_region - (lane * self.layout.blocks_per_lane + slot) % per_region
     }
 }
 
@@ -219,19 +195,62 @@ impl Drop for Region {
     }
 }
 
-fn map(bytes: usize, flags: MemfdFlags) -> rustix::io::Result<(NonNull<u8>, OwnedFd)> {
+/// True if nobody can change the size of the memory behind `memfd`, nor map it to write.
+pub(super) fn is_sealed(memfd: &OwnedFd) -> bool {
+    fcntl_get_seals(memfd).is_ok_and(|seals| seals.contains(SEALS))
+}
+
+/// Copies bytes that somebody may be changing: the result is then worthless, but nothing worse.
+///
+/// # Safety
+/// `from` is valid for reads and `to` for writes of `length` bytes; they do not overlap.
+unsafe fn copy_volatile(from: *const u8, to: *mut u8, length: usize) {
+    const WORD: usize = size_of::<u64>();
+    let head = from.align_offset(WORD).min(length);
+    let words_end = head + (length - head) / WORD * WORD;
+    let single = (0..head).chain(words_end..length);
+    // SAFETY: every index is below `length`; words are read from aligned addresses and written
+    // unaligned; the reads are volatile because their source may change. Any value is valid.
+    unsafe {
+        for index in single {
+            to.add(index).write(from.add(index).read_volatile());
+        }
+        for index in (head..words_end).step_by(WORD) {
+            let word = from.add(index).cast::<u64>().read_volatile();
+            to.add(index).cast::<u64>().write_unaligned(word);
+        }
+    }
+}
+
+fn map_new(
+    bytes: usize,
+    flags: MemfdFlags,
+    huge: bool,
+) -> rustix::io::Result<(NonNull<u8>, OwnedFd)> {
     let memfd = memfd_create("ringside-capture-ring", flags)?;
     ftruncate(&memfd, bytes as u64)?;
-    let prot = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping at an address of the kernel's choice touches nothing of ours.
-    let base = unsafe { mmap(std::ptr::null_mut(), bytes, prot, MapFlags::SHARED, &memfd, 0)? };
-    // SAFETY: populating our own new mapping changes no byte of it. Touching the memory now, in
-    // one call, is what keeps first-touch faults out of the capture.
-    if let Err(errno) = unsafe { madvise(base, bytes, Advice::LinuxPopulateWrite) } {
+    let base = map(&memfd, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
+    let advise = |advice| {
+        // SAFETY: none of the advices given here changes a byte of our own new mapping.
+        unsafe { madvise(base.as_ptr().cast(), bytes, advice) }
+    };
+    if !huge {
+        // Where the system allows it for shared memory; refused, nothing is lost.
+        let _ = advise(Advice::LinuxHugepage);
+    }
+    // A core dump of the size of the ring, full of what others sent, helps nobody.
+    let _ = advise(Advice::LinuxDontDump);
+    // Touching the memory now, in one call, keeps first-touch faults out of the capture.
+    if let Err(errno) = advise(Advice::LinuxPopulateWrite) {
         // SAFETY: the mapping is ours and nothing refers to it.
-        unsafe { munmap(base, bytes)? };
+        unsafe { munmap(base.as_ptr().cast(), bytes)? };
         return Err(errno);
     }
-    let base = NonNull::new(base.cast()).expect("mmap without MAP_FIXED does not return null");
     Ok((base, memfd))
+}
+
+fn map(memfd: &OwnedFd, bytes: usize, prot: ProtFlags) -> rustix::io::Result<NonNull<u8>> {
+    // SAFETY: a new mapping at an address of the kernel's choice touches nothing of ours.
+    let base = unsafe { mmap(std::ptr::null_mut(), bytes, prot, MapFlags::SHARED, memfd, 0)? };
+    Ok(NonNull::new(base.cast()).expect("mmap without MAP_FIXED does not return null"))
 }

@@ -83,7 +83,7 @@ fn a_half_full_block_is_seen_and_continued() {
 fn an_overtaken_reader_knows_exactly_what_it_missed() {
     let ring = CaptureRing::create(layout(4, 0), HugePages::No).unwrap();
     let mut writer = ring.writer(0).unwrap();
-    let mut reader = ring.copy_reader(0);
+    let mut reader = ring.copy_reader(0, RingStart::Oldest);
     let mut buffer = Vec::new();
     write_block(&mut writer, 0).unwrap();
     assert_eq!(reader.read(&mut buffer), ReadOutcome::Frames(PER_BLOCK as u32));
@@ -104,7 +104,7 @@ fn an_overtaken_reader_knows_exactly_what_it_missed() {
 fn a_copying_reader_beside_a_running_writer_accounts_for_every_frame() {
     let ring = CaptureRing::create(layout(3, 0), HugePages::Try).unwrap();
     let blocks = 400;
-    let mut reader = ring.copy_reader(0);
+    let mut reader = ring.copy_reader(0, RingStart::Oldest);
     let mut writer = ring.writer(0).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -119,6 +119,7 @@ fn a_copying_reader_beside_a_running_writer_accounts_for_every_frame() {
             match reader.read(&mut buffer) {
                 ReadOutcome::Finished => break,
                 ReadOutcome::Nothing => std::thread::yield_now(),
+                ReadOutcome::Damaged => panic!("an honest writer"),
                 ReadOutcome::Frames(_) => {
                     // The range may begin within a block, at a frame's border.
                     for frame in buffer.chunks_exact(FRAME) {

@@ -1,0 +1,128 @@
+//! The writing side: the blocks of one lane.
+
+use super::cursor::{RingFull, WriterCursor};
+use super::region::Region;
+use super::sync::Ordering;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Fills the blocks of one lane. Not shared, not cloned.
+pub struct LaneWriter {
+    region: Arc<Region>,
+    lane: usize,
+    cursor: WriterCursor,
+    block_bytes: usize,
+    /// First byte of the open block; while none is open, of any block.
+    block: NonNull<u8>,
+}
+
+// SAFETY: `block` points into the region that this value keeps alive, wherever it is used.
+unsafe impl Send for LaneWriter {}
+
+impl LaneWriter {
+    pub(super) fn new(region: Arc<Region>, lane: usize) -> LaneWriter {
+        let block = region.block(lane, 0);
+        let block_bytes = region.layout().block_bytes;
+        LaneWriter { region, lane, cursor: WriterCursor::default(), block_bytes, block }
+    }
+
+    /// Opens the next block; `first_frame` is the cumulative number of its first frame.
+    ///
+    /// # Errors
+    /// [`RingFull`] while a lossless reader still needs the block that lies there.
+    ///
+    /// # Panics
+    /// If a block is open.
+    pub fn open(&mut self, first_frame: u64) -> Result<(), RingFull> {
+        let slot = self.cursor.open(self.region.lane(self.lane), first_frame)?;
+        self.block = self.region.block(self.lane, slot);
+        Ok(())
+    }
+
+    /// True between `open` and `close`.
+    pub fn is_open(&self) -> bool {
+        self.cursor.slot().is_some()
+    }
+
+    /// Sequence number of the block that `open` will open next, or has opened last plus 1.
+    pub fn next_sequence(&self) -> u64 {
+        self.cursor.next_sequence()
+    }
+
+    /// The part of the open block that is not filled; empty when none is open.
+    #[inline]
+    pub fn tail(&mut self) -> &mut [u8] {
+        if !self.is_open() {
+            return &mut [];
+        }
+        let filled = self.filled_bytes();
+        debug_assert!(filled <= self.block_bytes);
+        // SAFETY: `block` is the open block and `fill` keeps `filled` within it. No lossless reader
+        // borrows any of it beyond the published bytes, which end at or before `filled`; there is
+        // one writer per lane, and `&mut self` makes this its only slice. Copying readers read the
+        // bytes volatile and throw away what changed under them.
+        unsafe {
+            std::slice::from_raw_parts_mut(
+                self.block.add(filled).as_ptr(),
+                self.block_bytes - filled,
+            )
+        }
+    }
+
+    /// Says that the next `bytes` of the tail are filled and hold `frames` frames. They are seen
+    /// by readers after the next [`publish`](Self::publish).
+    ///
+    /// # Panics
+    /// If the block has no room for them.
+    #[inline]
+    pub fn fill(&mut self, bytes: usize, frames: u32) {
+        self.cursor.fill(bytes, frames, self.block_bytes);
+    }
+
+    /// Bytes filled in the open block.
+    #[inline]
+    pub fn filled_bytes(&self) -> usize {
+        self.cursor.filled_bytes() as usize
+    }
+
+    /// Earliest and latest stamp of the frames filled in the open block, nanoseconds of UTC. They
+    /// are seen after the next [`publish`](Self::publish); a block begins with none (0, 0).
+    #[inline]
+    pub fn set_times(&mut self, first_ns: u64, last_ns: u64) {
+        self.cursor.set_times(first_ns, last_ns);
+    }
+
+    /// Shows readers what is filled. Two release stores.
+    pub fn publish(&mut self) {
+        self.cursor.publish(self.region.lane(self.lane));
+    }
+
+    /// Publishes and closes the open block.
+    ///
+    /// # Panics
+    /// If the block is not filled to its end.
+    pub fn close(&mut self) {
+        assert_eq!(self.filled_bytes(), self.block_bytes, "a closed block is full");
+        self.cursor.close(self.region.lane(self.lane));
+    }
+
+    /// Promises that no later frame is stamped before `low_water_ns`.
+    pub fn set_low_water_ns(&self, low_water_ns: u64) {
+        let header = self.region.lane(self.lane).header;
+        header.low_water_ns.store(low_water_ns, Ordering::Release);
+    }
+
+    /// Publishes what is filled and says that nothing follows. Dropping the writer does the same,
+    /// so that readers end also when the writer's thread died.
+    pub fn finish(self) {
+        drop(self);
+    }
+}
+
+impl Drop for LaneWriter {
+    fn drop(&mut self) {
+        self.publish();
+        self.set_low_water_ns(u64::MAX);
+        self.cursor.finish(self.region.lane(self.lane));
+    }
+}
