@@ -7,8 +7,7 @@ mod common;
 use common::*;
 use ringside_core::Frame;
 use ringside_lab::LabConfig;
-use ringside_store::FileSource;
-use ringside_store::recording::series_of_directory;
+use ringside_store::recording::{StoredFile, series_of};
 use ringside_testkit::need_root;
 use ringside_transmit::{SenderKind, SequenceCheck, SequenceReport, Shape, Sizes, Stamp};
 use rustix::process::Signal;
@@ -64,11 +63,11 @@ impl Verifier<'_> {
 
     /// Reads the lanes of a recording, each file in order. Gives the number of lanes.
     fn note_directory(&mut self, directory: &Path) -> usize {
-        let (series, notices) = series_of_directory(directory).unwrap();
+        let (series, notices) = series_of(&[directory.to_owned()]).unwrap();
         assert!(notices.is_empty(), "{notices:?}");
-        for (lane, files) in (0u16..).zip(&series) {
-            for path in files {
-                assert_eq!(FileSource::open(path).unwrap().recording().unwrap().lane.0, lane);
+        for (lane, series) in (0u16..).zip(&series) {
+            assert_eq!(series.lane.0, lane);
+            for StoredFile { path, .. } in &series.files {
                 let notices = for_each_frame(std::slice::from_ref(path), |frame, _| {
                     self.note(lane, frame);
                 });
@@ -194,9 +193,10 @@ fn at_full_load_every_lost_frame_has_a_cause() {
     assert_eq!(received, ledger.taken + dropped);
 
     let mut verifiers = shapes.each_ref().map(|shape| Verifier::new(shape, LOAD));
-    let (series, _) = series_of_directory(&recording).unwrap();
-    for (lane, files) in (0u16..).zip(&series) {
-        let notices = for_each_frame(files, |frame, _| {
+    let (series, _) = series_of(std::slice::from_ref(&recording)).unwrap();
+    for (lane, series) in (0u16..).zip(&series) {
+        let paths: Vec<_> = series.files.iter().map(|file| file.path.clone()).collect();
+        let notices = for_each_frame(&paths, |frame, _| {
             verifiers[usize::from(frame.bytes[5])].note(lane, frame);
         });
         assert!(notices.is_empty(), "{notices:?}");

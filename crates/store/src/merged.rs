@@ -1,22 +1,24 @@
 //! Several files or series as one [`Source`] in the order of time.
 //!
-//! Each lane is a file, or the files of one series one after the other. A lane is opened when the
-//! merge reaches its first frame and closed after its last, so a directory with years of runs
-//! needs only as many files at a time as overlap. Frames are copied once, into the batch that is
-//! lent.
+//! Each lane is a file, or the files of one series in the order of their ring blocks. A lane is
+//! opened when the merge reaches its first frame and closed after its last, so a directory with
+//! years of runs needs only as many files at a time as overlap. Frames are copied once, into the
+//! batch that is lent.
 
+mod lane;
 mod registry;
 
+use self::lane::{Lane, Next, Step};
 use self::registry::Registry;
 use crate::StoreError;
 use crate::merge::Merger;
 use crate::reader::{Condition, FileSource, Notice, StoredSource, stored_counters};
+use crate::recording::series_of;
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
-    Batch, Cause, FrameSlot, InterfaceId, Source, SourceCounters, SourceError, SourceInterface,
-    Timestamp,
+    Batch, Cause, FrameSlot, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
 };
-use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -30,23 +32,6 @@ const LANES_MAX: usize = 65_536;
 const BATCH_BYTES: usize = 1 << 20;
 /// Notices that are kept: a directory of a million foreign files must not fill the memory.
 const NOTICES_MAX: usize = 1024;
-
-/// A file that waits for its turn in a lane.
-enum Pending {
-    /// To be opened.
-    Path(PathBuf),
-    /// Already open, because it can be opened only once (a pipe).
-    Open(Box<FileSource>),
-}
-
-#[derive(Default)]
-struct Lane {
-    pending: VecDeque<Pending>,
-    current: Option<Box<FileSource>>,
-    /// Ids in the merge by ids in the current file.
-    ids: Vec<InterfaceId>,
-    last_stamp: Timestamp,
-}
 
 /// Files merged into one time-ordered [`Source`].
 ///
@@ -70,16 +55,13 @@ pub struct MergedSource {
 }
 
 impl MergedSource {
-    /// Merges lanes, each the paths of its files in order. `notices` are what is known already.
+    /// Merges lanes. `notices` are what is known already.
     ///
     /// # Errors
     /// The first file of a lane cannot be opened, or there are too many lanes.
-    pub(crate) fn new(
-        lanes: Vec<Vec<PathBuf>>,
-        notices: Vec<Notice>,
-    ) -> Result<MergedSource, StoreError> {
+    fn new(lanes: Vec<Lane>, notices: Vec<Notice>) -> Result<MergedSource, StoreError> {
         if lanes.len() > LANES_MAX {
-            let path = lanes[0].first().cloned().unwrap_or_default();
+            let path = lanes[0].next_path().map(Path::to_owned).unwrap_or_default();
             let reason = format!("and {} more: at most {LANES_MAX} are merged", lanes.len() - 1);
             return Err(StoreError::Unusable { path, reason });
         }
@@ -99,29 +81,22 @@ impl MergedSource {
             low_water: Timestamp::default(),
         };
         notices.into_iter().for_each(|notice| merged.note(notice));
-        for paths in lanes {
-            let lane = merged.begin_lane(paths)?;
-            merged.lanes.push(lane);
+        for lane in lanes {
+            merged.begin_lane(lane)?;
         }
         Ok(merged)
     }
 
     /// Looks into the first file: its interfaces, and when its first frame was.
-    fn begin_lane(&mut self, paths: Vec<PathBuf>) -> Result<Lane, StoreError> {
-        let mut lane = Lane::default();
-        if let Some(path) = paths.first() {
-            let source = FileSource::open(path)?;
-            self.registry.ids(&mut lane.ids, source.interfaces());
-            lane.ids.clear();
+    fn begin_lane(&mut self, mut lane: Lane) -> Result<(), StoreError> {
+        if let Some(source) = lane.look()? {
+            self.registry.ids(&mut Vec::new(), source.interfaces());
             let first = source.first_stamp();
             self.merger.advance(self.lanes.len(), first.map_or(0, |stamp| stamp.0));
-            if !path.is_file() {
-                lane.pending.push_back(Pending::Open(Box::new(source)));
-            }
+            lane.keep(source);
         }
-        let known = lane.pending.len();
-        lane.pending.extend(paths.into_iter().skip(known).map(Pending::Path));
-        Ok(lane)
+        self.lanes.push(lane);
+        Ok(())
     }
 
     fn note(&mut self, notice: Notice) {
@@ -133,81 +108,87 @@ impl MergedSource {
     /// Brings the next frames of `lane` into the merge, or its end. False if that took too long.
     fn load(&mut self, index: usize, deadline: Option<Instant>) -> bool {
         loop {
-            if self.lanes[index].current.is_none() && !self.open_next(index) {
-                self.merger.advance(index, u64::MAX);
-                return true;
-            }
-            let lane = &mut self.lanes[index];
-            let Some(source) = &mut lane.current else { continue };
-            match source.fill(deadline) {
-                Ok(true) => {
-                    self.registry.ids(&mut lane.ids, source.interfaces());
-                    for (item, frame) in source.batch_from(0).iter().enumerate() {
-                        self.merger.push(index, frame.meta.timestamp.0, 0, item);
-                    }
+            match self.lanes[index].choose() {
+                Next::Open => self.open_next(index),
+                Next::Read => match self.lanes[index].step(deadline) {
+                    Step::Frames(first) if self.offer(index, first) => return true,
+                    Step::Frames(_) => {}
+                    Step::Passed(notice) => notice.into_iter().for_each(|one| self.note(one)),
+                    Step::Late => return false,
+                    Step::Ended(error) => self.close(index, error),
+                },
+                Next::End => {
+                    self.merger.advance(index, u64::MAX);
                     return true;
-                }
-                Ok(false) if !source.is_finished() => return false,
-                Ok(false) => self.close(index),
-                Err(error) => {
-                    self.failure.get_or_insert(error);
-                    self.close(index);
                 }
             }
         }
     }
 
-    /// Opens the next file of a lane; false if there is none. What cannot be opened is a failure
-    /// that is told at the end.
-    fn open_next(&mut self, index: usize) -> bool {
-        while let Some(pending) = self.lanes[index].pending.pop_front() {
-            let opened = match pending {
-                Pending::Open(source) => Ok(source),
-                Pending::Path(path) if self.files_open == FILES_OPEN_MAX => {
-                    let reason = format!("more than {FILES_OPEN_MAX} files overlap in time");
-                    Err(StoreError::Unusable { path, reason })
-                }
-                Pending::Path(path) => FileSource::open(&path).map(Box::new),
-            };
-            match opened {
-                Ok(source) => {
-                    self.lanes[index].current = Some(source);
-                    self.files_open += 1;
-                    return true;
-                }
-                Err(error) => {
-                    let error = SourceError::Damaged(error.to_string());
-                    self.failure.get_or_insert(error);
-                }
-            }
+    /// Offers the frames that a lane has at hand to the merge, from `first` on; false if there is
+    /// none.
+    fn offer(&mut self, index: usize, first: usize) -> bool {
+        let Some(file) = self.lanes[index].current() else { return false };
+        self.registry.ids(&mut file.ids, file.source.interfaces());
+        let batch = file.source.batch_from(0);
+        for (item, frame) in batch.iter().enumerate().skip(first) {
+            self.merger.push(index, frame.meta.timestamp.0, 0, item);
         }
-        false
+        first < batch.frame_count()
     }
 
-    fn close(&mut self, index: usize) {
+    /// Opens the next file of a lane. What cannot be opened is a failure that is told at the end;
+    /// what vanished since it was found (retention deletes) is only noted.
+    fn open_next(&mut self, index: usize) {
         let lane = &mut self.lanes[index];
-        lane.ids.clear();
-        let Some(mut source) = lane.current.take() else { return };
+        let path = lane.next_path().map(Path::to_owned);
+        let opened = match path.clone() {
+            Some(path) if self.files_open == FILES_OPEN_MAX => {
+                lane.give_up_next();
+                let reason = format!("more than {FILES_OPEN_MAX} files overlap in time");
+                Err(StoreError::Unusable { path, reason })
+            }
+            _ => lane.open_next(),
+        };
+        match (opened, path) {
+            (Ok(()), _) => self.files_open += 1,
+            (Err(StoreError::Io { source, .. }), Some(path))
+                if source.kind() == ErrorKind::NotFound =>
+            {
+                self.note(skipped(&path, "was deleted meanwhile"));
+            }
+            (Err(error), _) => {
+                let error = SourceError::Damaged(error.to_string());
+                self.failure.get_or_insert(error);
+            }
+        }
+    }
+
+    /// Closes the file that a lane reads.
+    fn close(&mut self, index: usize, error: Option<SourceError>) {
+        self.failure = self.failure.take().or(error);
+        let Some(mut file) = self.lanes[index].close_current() else { return };
         self.files_open -= 1;
-        let damaged = source.counters().dropped.get(&Cause::Damaged).copied();
+        let damaged = file.source.counters().dropped.get(&Cause::Damaged).copied();
         self.frames_damaged += damaged.unwrap_or(0);
-        source.notices().into_iter().for_each(|notice| self.note(notice));
+        file.source.notices().into_iter().for_each(|notice| self.note(notice));
     }
 
     /// Copies the frame at `item` of the current batch of `lane` into the batch to be lent.
     fn take(&mut self, index: usize, item: usize) {
         let lane = &mut self.lanes[index];
-        let Some(source) = &lane.current else { return };
-        let batch = source.batch_from(item);
+        let Some(file) = lane.current() else { return };
+        let batch = file.source.batch_from(item);
         let Some(frame) = batch.get(0) else { return };
         let mut meta = frame.meta;
-        meta.interface = lane.ids[meta.interface.0 as usize];
+        meta.interface = file.ids[meta.interface.0 as usize];
+        self.slots.push(FrameSlot::new(self.bytes.len(), frame.bytes.len() as u32, meta));
+        self.bytes.extend_from_slice(frame.bytes);
+        drop(batch);
         if meta.timestamp != Timestamp::default() {
             self.inversions += u64::from(meta.timestamp < lane.last_stamp);
             lane.last_stamp = meta.timestamp;
         }
-        self.slots.push(FrameSlot::new(self.bytes.len(), frame.bytes.len() as u32, meta));
-        self.bytes.extend_from_slice(frame.bytes);
     }
 }
 
@@ -264,8 +245,8 @@ impl StoredSource for MergedSource {
     }
 }
 
-/// Opens what `-r` names: files, `-` for standard input, directories of a recording. One file is
-/// lent in place; several are merged by time.
+/// Opens what `-r` names: files, `-` for standard input, directories. One file is lent in place;
+/// several are merged by time. A recording may lie in several of the directories.
 ///
 /// # Errors
 /// Nothing was named, or something cannot be opened or is no capture.
@@ -275,16 +256,10 @@ pub fn open(paths: &[PathBuf]) -> Result<Box<dyn StoredSource>, StoreError> {
     {
         return Ok(Box::new(FileSource::open(path)?));
     }
-    let (mut lanes, mut notices) = (Vec::new(), Vec::new());
-    for path in paths {
-        if path.is_dir() {
-            let (series, skipped) = crate::recording::series_of_directory(path)?;
-            lanes.extend(series);
-            notices.extend(skipped);
-        } else {
-            lanes.push(vec![path.clone()]);
-        }
-    }
+    let (directories, files): (Vec<_>, Vec<_>) = paths.iter().cloned().partition(|p| p.is_dir());
+    let (series, notices) = series_of(&directories)?;
+    let lanes = series.into_iter().map(Lane::of_series);
+    let lanes: Vec<_> = lanes.chain(files.into_iter().map(Lane::of_file)).collect();
     if lanes.is_empty() {
         let reason = "no input was named; give a file, a directory or - for standard input";
         return Err(StoreError::Unusable { path: PathBuf::new(), reason: reason.into() });

@@ -3,6 +3,7 @@
 //! The parsers are pure steps over the bytes at hand; this file moves the window over the input
 //! and lends the frames in place. What comes before a damaged or torn record is always delivered.
 
+mod condition;
 mod header;
 mod input;
 mod interface;
@@ -11,13 +12,15 @@ mod pcap;
 mod pcapng;
 mod record;
 
+pub use self::condition::{Condition, Notice};
 pub(crate) use self::header::{HeaderStep, HeaderWalk};
 use self::input::Input;
 use self::pcap::PcapParser;
 use self::pcapng::PcapngParser;
 use self::record::{Damage, Step};
 use crate::StoreError;
-use crate::recording::FileHeader;
+use crate::block::{BLOCK_HEADER_BYTES, BlockHeader};
+use crate::recording::{FileHeader, HEADER_PAGE_BYTES};
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
     Batch, Cause, FrameSlot, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
@@ -28,63 +31,15 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How the reading of a file stands, or ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Condition {
-    /// There may be more.
-    Reading,
-    /// The input ended after a whole record.
-    Complete,
-    /// The input ended within a record: a capture that was stopped hard, or a copy cut off.
-    CutShort {
-        /// Where the torn record begins: the length of what is whole, in bytes.
-        offset: u64,
-        /// Bytes of the torn record that are there.
-        left_bytes: u64,
-    },
-    /// A record that cannot be read; what follows it was not looked at.
-    Damaged {
-        /// Where the record begins, in bytes.
-        offset: u64,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// Not read at all.
-    Skipped {
-        /// Why.
-        reason: String,
-    },
-}
-
-impl fmt::Display for Condition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Condition::Reading => f.write_str("not read to its end"),
-            Condition::Complete => f.write_str("complete"),
-            Condition::CutShort { offset, left_bytes } => {
-                write!(f, "cut short at byte {offset}: {left_bytes} bytes of a record are left")
-            }
-            Condition::Damaged { offset, reason } => {
-                write!(f, "damaged at byte {offset}: {reason}")
-            }
-            Condition::Skipped { reason } => write!(f, "skipped: {reason}"),
-        }
-    }
-}
-
-/// What is to be said about one input.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// The file; `-` is standard input.
-    pub path: PathBuf,
-    /// How it stands.
-    pub condition: Condition,
-}
-
-impl fmt::Display for Notice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.condition)
-    }
+/// How far a step of the reading went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// To a ring block, whose frames come next.
+    RingBlock(BlockHeader),
+    /// To frames.
+    Frames,
+    /// To the end, or to the time limit.
+    Nothing,
 }
 
 /// A [`Source`] over files that also tells in what condition they were.
@@ -133,6 +88,8 @@ pub struct FileSource {
     path: PathBuf,
     input: Input,
     parser: Parser,
+    /// Size of a regular file when it was opened.
+    file_bytes: Option<u64>,
     slots: Vec<FrameSlot>,
     /// `slots` hold frames that were read ahead and not lent.
     is_primed: bool,
@@ -164,6 +121,16 @@ impl FileSource {
         if path.as_os_str() == "-" {
             return FileSource::from_reader(path, Box::new(std::io::stdin()));
         }
+        let mut source = FileSource::open_unread(path)?;
+        if source.file_bytes.is_some() {
+            // An error comes again from the first `next_batch`.
+            source.is_primed = matches!(source.fill(None), Ok(true));
+        }
+        Ok(source)
+    }
+
+    /// As [`open`](FileSource::open), but nothing is read ahead.
+    pub(crate) fn open_unread(path: &Path) -> Result<FileSource, StoreError> {
         let fail = |error| StoreError::io(format!("cannot open {}", path.display()), error);
         let file = File::open(path).map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
@@ -171,10 +138,7 @@ impl FileSource {
             return Err(unusable(path, "is a directory, where a file is needed".into()));
         }
         let mut source = FileSource::from_reader(path, Box::new(file))?;
-        if metadata.is_file() {
-            // An error comes again from the first `next_batch`.
-            source.is_primed = matches!(source.fill(None), Ok(true));
-        }
+        source.file_bytes = metadata.is_file().then_some(metadata.len());
         Ok(source)
     }
 
@@ -193,6 +157,7 @@ impl FileSource {
             path: path.to_owned(),
             input,
             parser,
+            file_bytes: None,
             slots: Vec::with_capacity(BATCH_FRAMES_MAX),
             is_primed: false,
             record_offset,
@@ -218,6 +183,21 @@ impl FileSource {
         }
     }
 
+    /// What messages call the input.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// True if the input is a regular file, which can be opened again.
+    pub(crate) fn is_regular_file(&self) -> bool {
+        self.file_bytes.is_some()
+    }
+
+    /// Where in the file the record begins that was looked at last.
+    pub(crate) fn record_offset(&self) -> u64 {
+        self.record_offset
+    }
+
     /// Interface statistics blocks that were passed.
     pub fn statistics_blocks(&self) -> u64 {
         match &self.parser {
@@ -232,15 +212,23 @@ impl FileSource {
         if std::mem::take(&mut self.is_primed) {
             return Ok(true);
         }
+        loop {
+            match self.advance(deadline)? {
+                Progress::RingBlock(_) => {}
+                progress => return Ok(progress == Progress::Frames),
+            }
+        }
+    }
+
+    /// As [`fill`](FileSource::fill), but stops at the beginning of every ring block too, so that
+    /// the frames found lie in one.
+    pub(crate) fn advance(&mut self, deadline: Option<Instant>) -> Result<Progress, SourceError> {
         self.slots.clear();
         // The first read is made in any case: a time-out of zero must get on too.
         let mut limit = None;
         while self.slots.len() < BATCH_FRAMES_MAX && self.condition == Condition::Reading {
             if self.skip_bytes > 0 {
-                let count = self.skip_bytes.min(self.input.available().len());
-                self.input.consume(count);
-                self.skip_bytes -= count;
-                if self.skip_bytes == 0 {
+                if self.pass_available() {
                     continue;
                 }
                 if !self.slots.is_empty() || !self.read(1, limit)? {
@@ -259,6 +247,13 @@ impl FileSource {
                     self.note_stamp(meta.timestamp);
                     self.input.consume(record_bytes);
                 }
+                Ok(Step::RingBlock(_)) if !self.slots.is_empty() => break,
+                Ok(Step::RingBlock(header)) => {
+                    self.input.consume(BLOCK_HEADER_BYTES);
+                    if self.is_ring_block_position(self.record_offset) {
+                        return Ok(Progress::RingBlock(header));
+                    }
+                }
                 Ok(Step::Skip(bytes)) => self.skip_bytes = bytes,
                 Ok(Step::Need(bytes)) => {
                     if !self.slots.is_empty() || !self.read(bytes, limit)? {
@@ -268,10 +263,43 @@ impl FileSource {
                 }
                 // The frames before it come first; the parser will say it again.
                 Err(_) if !self.slots.is_empty() => break,
+                Err(_) if self.is_being_written() => self.cut_short(),
                 Err(reason) => return Err(self.damaged(reason)),
             }
         }
-        Ok(!self.slots.is_empty())
+        Ok(if self.slots.is_empty() { Progress::Nothing } else { Progress::Frames })
+    }
+
+    /// Passes what is to be skipped and at hand; false if there is more of it.
+    fn pass_available(&mut self) -> bool {
+        let count = self.skip_bytes.min(self.input.available().len());
+        self.input.consume(count);
+        self.skip_bytes -= count;
+        if self.skip_bytes > 0 {
+            return false;
+        }
+        if let (Some(_), Some(bytes)) = (self.recording(), self.file_bytes) {
+            // The file may grow, and its last page be written again meanwhile: it ends where it
+            // ended when it was opened.
+            self.input.end_at(bytes);
+        }
+        true
+    }
+
+    /// True if ring blocks begin at `offset` of this file, or may begin there.
+    fn is_ring_block_position(&self, offset: u64) -> bool {
+        let Parser::Pcapng(parser) = &self.parser else { return false };
+        parser.recording.as_ref().is_some_and(|(header, header_bytes)| {
+            let since = offset.checked_sub(*header_bytes as u64);
+            since.is_some_and(|since| since.is_multiple_of(header.block_bytes as u64))
+        })
+    }
+
+    /// True in the last page of a file of a recording, which its recorder writes again and again
+    /// on a quiet link: what cannot be read there is a torn end.
+    fn is_being_written(&self) -> bool {
+        let end = self.input.end();
+        end != u64::MAX && self.record_offset + HEADER_PAGE_BYTES as u64 >= end
     }
 
     fn note_stamp(&mut self, stamp: Timestamp) {
@@ -294,16 +322,21 @@ impl FileSource {
         })?;
         if !more {
             let left = self.input.available();
-            let torn = !left.is_empty() || self.skip_bytes > 0 || self.parser.is_inside_record();
-            let packet = torn && self.skip_bytes == 0 && self.parser.may_be_packet(left);
-            self.frames_damaged += u64::from(packet);
-            let left_bytes = self.input.offset() + left.len() as u64 - self.record_offset;
-            self.condition = match torn {
-                true => Condition::CutShort { offset: self.record_offset, left_bytes },
-                false => Condition::Complete,
-            };
+            match !left.is_empty() || self.skip_bytes > 0 || self.parser.is_inside_record() {
+                true => self.cut_short(),
+                false => self.condition = Condition::Complete,
+            }
         }
         Ok(more)
+    }
+
+    /// Ends the reading within the record that begins at `record_offset`.
+    fn cut_short(&mut self) {
+        let left = self.input.available();
+        let packet = self.skip_bytes == 0 && self.parser.may_be_packet(left);
+        self.frames_damaged += u64::from(packet);
+        let left_bytes = self.input.offset() + left.len() as u64 - self.record_offset;
+        self.condition = Condition::CutShort { offset: self.record_offset, left_bytes };
     }
 
     fn damaged(&mut self, reason: Damage) -> SourceError {
@@ -420,7 +453,7 @@ fn begin_pcapng(input: &mut Input, path: &Path) -> Result<Parser, StoreError> {
                 input.consume(bytes); // a section header is held whole
                 return Ok(Parser::Pcapng(parser));
             }
-            Step::Frame { .. } => {
+            Step::Frame { .. } | Step::RingBlock(_) => {
                 return Err(unusable(path, "does not begin with a section header".into()));
             }
         }

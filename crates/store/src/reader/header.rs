@@ -33,7 +33,7 @@ impl HeaderWalk {
             match self.parser.step(rest) {
                 Ok(Step::Need(_)) => return HeaderStep::More,
                 Ok(Step::Skip(bytes)) => self.at += bytes,
-                Ok(Step::Frame { .. }) | Err(_) => return HeaderStep::Foreign,
+                Ok(Step::Frame { .. } | Step::RingBlock(_)) | Err(_) => return HeaderStep::Foreign,
             }
             if let Some((header, header_bytes)) = &self.parser.recording {
                 return HeaderStep::Found(header.clone(), *header_bytes);

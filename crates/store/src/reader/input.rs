@@ -15,12 +15,28 @@ pub(super) struct Input {
     end: usize,
     /// Bytes of the input before `start`.
     offset: u64,
+    /// Where the input ends, although more may come.
+    end_at: u64,
     ended: bool,
 }
 
 impl Input {
     pub(super) fn new(reader: Box<dyn Read + Send>) -> Input {
-        Input { reader, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, offset: 0, ended: false }
+        let buffer = vec![0; BUFFER_BYTES];
+        Input { reader, buffer, start: 0, end: 0, offset: 0, end_at: u64::MAX, ended: false }
+    }
+
+    /// Ends the input at `offset`, whatever comes after it. What was consumed stays so.
+    pub(super) fn end_at(&mut self, offset: u64) {
+        self.end_at = offset;
+        let left = offset.saturating_sub(self.offset);
+        let available = self.end - self.start;
+        self.end = self.start + available.min(usize::try_from(left).unwrap_or(usize::MAX));
+    }
+
+    /// Where the input was made to end.
+    pub(super) fn end(&self) -> u64 {
+        self.end_at
     }
 
     /// Bytes of the input that were consumed.
@@ -67,8 +83,10 @@ impl Input {
                 self.buffer.resize(bytes, 0);
             }
         }
+        let left = self.end_at.saturating_sub(self.offset + (self.end - self.start) as u64);
+        let room = (self.buffer.len() - self.end).min(usize::try_from(left).unwrap_or(usize::MAX));
         while !self.ended {
-            match self.reader.read(&mut self.buffer[self.end..]) {
+            match self.reader.read(&mut self.buffer[self.end..self.end + room]) {
                 Ok(0) => self.ended = true,
                 Ok(count) => {
                     self.end += count;

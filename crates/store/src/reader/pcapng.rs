@@ -6,9 +6,11 @@
 use super::interface::{Interface, read_interface};
 use super::options::options;
 use super::record::{Damage, Order, Step};
+use crate::block::{BLOCK_HEADER_BYTES, block_header};
 use crate::pcapng::{
     BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE_DESCRIPTION,
-    INTERFACE_STATISTICS, PACKET, RINGSIDE_HEADER, SECTION_HEADER, SIMPLE_PACKET, aligned, option,
+    INTERFACE_STATISTICS, PACKET, RINGSIDE_BLOCK, RINGSIDE_HEADER, SECTION_HEADER, SIMPLE_PACKET,
+    aligned, option,
 };
 use crate::recording::FileHeader;
 use ringside_core::limits::{FRAME_BYTES_MAX, INTERFACES_MAX};
@@ -89,6 +91,12 @@ impl PcapngParser {
             return Err("it does not begin with a section header".into());
         }
         let length = check_length(length)?;
+        if block_type == RINGSIDE_BLOCK && self.recording.is_some() && length == BLOCK_HEADER_BYTES
+        {
+            let Some(block) = bytes.get(..length) else { return Ok(Step::Need(length)) };
+            check_trailer(self.order, block)?;
+            return Ok(block_header(block).map_or(Step::Skip(length), Step::RingBlock));
+        }
         let is_known = matches!(
             block_type,
             INTERFACE_DESCRIPTION | PACKET | SIMPLE_PACKET | ENHANCED_PACKET | RINGSIDE_HEADER

@@ -1,5 +1,6 @@
 //! What the two parsers have in common: one step over the bytes at hand, without I/O.
 
+use crate::block::BlockHeader;
 use ringside_core::FrameMeta;
 
 /// What stands at the beginning of the bytes.
@@ -16,6 +17,8 @@ pub(super) enum Step {
         /// The rest. The interface id is that of the whole input, over all sections.
         meta: FrameMeta,
     },
+    /// The header of a ring block, if it stands where ring blocks begin: 40 bytes without a frame.
+    RingBlock(BlockHeader),
     /// Bytes without a frame, as many as may lie beyond those at hand.
     Skip(usize),
     /// At least so many bytes are needed from here on.

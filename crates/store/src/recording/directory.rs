@@ -1,60 +1,113 @@
-//! A directory of recordings: which files belong to which series.
+//! Directories of recordings: which files belong to which lane.
 
-use super::read_header;
+use super::header;
 use crate::StoreError;
+use crate::block::{BLOCK_HEADER_BYTES, block_header};
 use crate::merged::skipped;
 use crate::reader::Notice;
 use ringside_core::LaneId;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Files of one directory. A recording of 1 GiB files that needs more is a petabyte.
 const FILES_MAX: usize = 1 << 20;
 
-/// The files of each series, in order.
-type Series = Vec<Vec<PathBuf>>;
+/// The files of one lane of one run, wherever they lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Series {
+    /// Name of the run.
+    pub run: String,
+    /// Lane of the run.
+    pub lane: LaneId,
+    /// By the number of their first ring block, then by sequence number. Files of different
+    /// directories overlap: the order is that of their ring blocks.
+    pub files: Vec<StoredFile>,
+}
 
-/// Groups the `*.pcapng` files of `dir` into series (run and lane), each in order of its sequence
-/// numbers. Files that are no part of a recording are told in the notices.
+/// A file of a [`Series`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Number of its first ring block; `None` as long as it has none.
+    pub first_block: Option<u64>,
+    /// Number of the file within its lane.
+    pub sequence: u64,
+}
+
+/// Groups the `*.pcapng` files of all `directories` into series. Hidden files are passed; others
+/// that are no part of a recording are told in the notices.
 ///
 /// # Errors
-/// The directory cannot be read, or holds nothing of a recording.
-pub fn series_of_directory(dir: &Path) -> Result<(Series, Vec<Notice>), StoreError> {
-    let fail = |error| StoreError::io(format!("cannot read directory {}", dir.display()), error);
+/// A directory cannot be read, or holds nothing of a recording.
+pub fn series_of(directories: &[PathBuf]) -> Result<(Vec<Series>, Vec<Notice>), StoreError> {
+    let mut series: BTreeMap<(String, LaneId), Vec<StoredFile>> = BTreeMap::new();
+    let mut notices = Vec::new();
+    for directory in directories {
+        let mut found = false;
+        for path in pcapng_files(directory)? {
+            match look_at(&path) {
+                Ok(Some((run, lane, file))) => {
+                    series.entry((run, lane)).or_default().push(file);
+                    found = true;
+                }
+                Ok(None) => {
+                    let reason = "not a file of a recording; name it to read it";
+                    notices.push(skipped(&path, reason));
+                }
+                Err(error) => notices.push(skipped(&path, error.to_string())),
+            }
+        }
+        if !found {
+            let reason =
+                "holds no file of a recording (made by -w DIR); name its files to read others";
+            return Err(StoreError::Unusable { path: directory.clone(), reason: reason.into() });
+        }
+    }
+    let ordered = series.into_iter().map(|((run, lane), mut files)| {
+        files.sort_by_key(|file| (file.first_block.unwrap_or(0), file.sequence));
+        Series { run, lane, files }
+    });
+    Ok((ordered.collect(), notices))
+}
+
+/// The `*.pcapng` files of a directory that are not hidden, by name.
+///
+/// # Errors
+/// The directory cannot be read.
+pub(crate) fn pcapng_files(directory: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let fail =
+        |error| StoreError::io(format!("cannot read directory {}", directory.display()), error);
     let mut paths = Vec::new();
-    for entry in std::fs::read_dir(dir).map_err(fail)? {
-        let path = entry.map_err(fail)?.path();
-        if path.extension().is_some_and(|extension| extension == "pcapng") && path.is_file() {
+    for entry in std::fs::read_dir(directory).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let (name, path) = (entry.file_name(), entry.path());
+        let is_hidden = name.as_encoded_bytes().starts_with(b".");
+        if !is_hidden && path.extension().is_some_and(|one| one == "pcapng") && path.is_file() {
             paths.push(path);
         }
         if paths.len() > FILES_MAX {
             let reason = format!("holds more than {FILES_MAX} files; name some of them");
-            return Err(StoreError::Unusable { path: dir.to_owned(), reason });
+            return Err(StoreError::Unusable { path: directory.to_owned(), reason });
         }
     }
     paths.sort();
-    let mut series: BTreeMap<(String, LaneId), Vec<(u64, PathBuf)>> = BTreeMap::new();
-    let mut notices = Vec::new();
-    for path in paths {
-        match read_header(&path) {
-            Ok(Some(header)) => {
-                let lane = series.entry((header.run, header.lane)).or_default();
-                lane.push((header.sequence, path));
-            }
-            Ok(None) => {
-                let reason = "not a file of a recording; name it to read it";
-                notices.push(skipped(&path, reason));
-            }
-            Err(error) => notices.push(skipped(&path, error.to_string())),
-        }
-    }
-    if series.is_empty() {
-        let reason = "holds no file of a recording (made by -w DIR); name its files to read others";
-        return Err(StoreError::Unusable { path: dir.to_owned(), reason: reason.into() });
-    }
-    let ordered = series.into_values().map(|mut lane| {
-        lane.sort();
-        lane.into_iter().map(|(_, path)| path).collect()
-    });
-    Ok((ordered.collect(), notices))
+    Ok(paths)
+}
+
+/// What a file says of its place; `None` if it is no file of a recording. The number in its first
+/// ring block counts: the header page may be older.
+fn look_at(path: &Path) -> Result<Option<(String, LaneId, StoredFile)>, StoreError> {
+    let fail = |error| StoreError::io(format!("cannot read {}", path.display()), error);
+    let file = File::open(path).map_err(fail)?;
+    let Some(header) = header::read_from(&file).map_err(fail)? else { return Ok(None) };
+    let mut bytes = [0; BLOCK_HEADER_BYTES];
+    let read = file.read_exact_at(&mut bytes, header.bytes as u64);
+    let first = read.ok().and_then(|()| block_header(&bytes)).map(|block| block.number);
+    let header = header.file;
+    let (path, first_block) = (path.to_owned(), first.or(header.first_block));
+    let file = StoredFile { path, first_block, sequence: header.sequence };
+    Ok(Some((header.run, header.lane, file)))
 }

@@ -96,6 +96,7 @@ fn every_remainder_of_the_last_page_is_padded_or_a_page_is_added() {
 fn the_file_is_valid_after_every_append_and_never_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.pcapng");
+    let header = || FileHeader { first_block: None, ..header() };
     let mut writer = SeriesWriter::create(&path, &header(), &interfaces(2)).unwrap();
     let again = SeriesWriter::create(&path, &header(), &interfaces(2)).unwrap_err();
     let StoreError::Io { source, .. } = again else { panic!("{again}") };

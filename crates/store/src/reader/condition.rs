@@ -1,0 +1,97 @@
+//! What is to be said about an input: in what condition it was, and what is missing.
+
+use ringside_core::LaneId;
+use std::fmt;
+use std::path::PathBuf;
+
+/// How the reading of a file stands, or ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// There may be more.
+    Reading,
+    /// The input ended after a whole record.
+    Complete,
+    /// The input ended within a record: a capture that was stopped hard, or a copy cut off.
+    CutShort {
+        /// Where the torn record begins: the length of what is whole, in bytes.
+        offset: u64,
+        /// Bytes of the torn record that are there.
+        left_bytes: u64,
+    },
+    /// A record that cannot be read; what follows it was not looked at.
+    Damaged {
+        /// Where the record begins, in bytes.
+        offset: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Not read at all.
+    Skipped {
+        /// Why.
+        reason: String,
+    },
+    /// Part of a lane was not found before a ring block of this file, as the numbers of the ring
+    /// blocks tell.
+    Missing {
+        /// The lane.
+        lane: LaneId,
+        /// Numbers of the first and last ring block that is missing; with `None` it is only the
+        /// end of the one before.
+        blocks: Option<(u64, u64)>,
+        /// Frames that are missing.
+        frames: u64,
+    },
+    /// A ring block of this file was found before, in another: no frame of it is given twice.
+    Repeated {
+        /// The lane.
+        lane: LaneId,
+        /// Number of the ring block.
+        block: u64,
+    },
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Condition::Reading => f.write_str("not read to its end"),
+            Condition::Complete => f.write_str("complete"),
+            Condition::CutShort { offset, left_bytes } => {
+                write!(f, "cut short at byte {offset}: {left_bytes} bytes of a record are left")
+            }
+            Condition::Damaged { offset, reason } => {
+                write!(f, "damaged at byte {offset}: {reason}")
+            }
+            Condition::Skipped { reason } => write!(f, "skipped: {reason}"),
+            Condition::Missing { lane, blocks, frames } => {
+                match blocks {
+                    Some((first, last)) if first == last => {
+                        write!(f, "ring block {first} of lane {lane} is missing")?;
+                    }
+                    Some((first, last)) => {
+                        write!(f, "ring blocks {first}-{last} of lane {lane} are missing")?;
+                    }
+                    None => write!(f, "the end of a ring block of lane {lane} is missing")?,
+                }
+                write!(f, ": {frames} frame{}", if *frames == 1 { "" } else { "s" })
+            }
+            Condition::Repeated { lane, block } => {
+                write!(f, "ring block {block} of lane {lane} was read from another file already")
+            }
+        }
+    }
+}
+
+/// What is to be said about one input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The file; `-` is standard input.
+    pub path: PathBuf,
+    /// How it stands.
+    pub condition: Condition,
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.condition)
+    }
+}
