@@ -6,6 +6,7 @@
 //! could not. A run that receives ends with its ledger.
 
 mod cmd;
+mod keeper;
 mod ledger_text;
 mod live;
 mod open;

@@ -1,5 +1,6 @@
 //! `ringside capture`: receive, count or record, and end with the ledger.
 
+use crate::keeper::{self, Link};
 use crate::live::Live;
 use crate::open::{self, OpenArgs};
 use crate::signals::StopSignal;
@@ -71,6 +72,11 @@ pub struct CaptureArgs {
     /// One JSON object a line on standard output: a status each second, at last the ledger.
     #[arg(long)]
     json: bool,
+
+    /// Run in one process, as profilers want it. Without the keeper, its parent, nobody finishes
+    /// the recording and puts settings back when the process is killed, before the next start.
+    #[arg(long)]
+    no_keeper: bool,
 }
 
 /// File format by name.
@@ -93,11 +99,16 @@ impl From<FormatArg> for FileFormat {
 
 /// Runs the subcommand.
 pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
+    keeper::supervised(args.no_keeper, |link| receive(&args, link))
+}
+
+/// The run, in this process.
+fn receive(args: &CaptureArgs, link: Option<Link>) -> anyhow::Result<ExitCode> {
     if args.json && args.write.as_deref() == Some(Path::new("-")) {
         bail!("--json and -w - both want standard output; write to a file, or leave out --json");
     }
-    let stop = StopSignal::install()?;
-    let output = output(&args)?;
+    let stop = link.as_ref().map_or_else(StopSignal::install, |link| Ok(link.stop_signal()))?;
+    let output = output(args)?;
     let opened = open::open(&args.open)?;
     for warning in &opened.warnings {
         say::message(format_args!("ringside: warning: {warning}"));
@@ -113,10 +124,11 @@ pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
     };
     let run = Run::start(opened.lanes, opened.interfaces, config)?;
     say::message(format_args!("listening on {}", opened.description));
-    let watched = watch(&run, &args, &stop);
+    let watched = watch(&run, args, &stop);
     let report = run.finish();
-    finish(&report, &args)?;
-    watched?;
+    let told = finish(&report, args);
+    link.inspect(Link::closed);
+    told.and(watched)?;
     Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 

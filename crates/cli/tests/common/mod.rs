@@ -194,6 +194,20 @@ impl Running {
         self.child.id()
     }
 
+    /// Process id of the worker: the child of what was started, which is its keeper. 0 if it has
+    /// none (any more).
+    pub fn worker_pid(&self) -> u32 {
+        let path = format!("/proc/{0}/task/{0}/children", self.pid());
+        let children = std::fs::read_to_string(path).unwrap_or_default();
+        children.split_whitespace().next().map_or(0, |pid| pid.parse().unwrap())
+    }
+
+    /// Sends a signal to the worker only.
+    pub fn signal_worker(&self, signal: Signal) {
+        let worker = i32::try_from(self.worker_pid()).ok().and_then(Pid::from_raw);
+        kill_process(worker.expect("there is a worker"), signal).unwrap();
+    }
+
     /// Waits until standard error says `text`.
     pub fn wait_for_stderr(&self, text: &str) {
         wait_until(&format!("{text:?}, said: {}", self.stderr_so_far()), || {

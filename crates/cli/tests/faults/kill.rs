@@ -54,8 +54,8 @@ fn a_killed_recording_keeps_every_complete_block() {
     let sender = Running::start(sender);
     let file = files_in(&directory).remove(0);
     wait_until("three blocks", || header(&file).blocks_complete >= 3);
-    running.signal(Signal::KILL);
-    assert_eq!(running.finish().code(), None);
+    running.signal_worker(Signal::KILL);
+    assert_eq!(running.finish().code(), Some(2));
     assert_eq!(sender.stop().code(), Some(0));
     assert_eq!(promiscuity(&network), 0);
 

@@ -37,18 +37,51 @@ fn a_second_signal_ends_at_once() {
     let running = Running::start_directed(command);
     running.wait_for_stderr("listening on");
     send(&network, 1_000, 1_000);
-    running.signal(Signal::INT);
-    let status = format!("/proc/{}/status", running.pid());
-    wait_until("the first signal to be taken", || {
-        let text = std::fs::read_to_string(&status).unwrap();
-        text.lines().any(|line| line.starts_with("ShdPnd:") && line.ends_with("0000"))
+    // Signals at once are one order; the second order is one that comes later.
+    wait_until("the end after a second signal", || {
+        running.signal(Signal::INT);
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        running.worker_pid() == 0
     });
-    running.signal(Signal::INT);
     let outcome = running.finish();
     assert_eq!(outcome.code(), Some(2), "{}", outcome.stderr);
     // The ledger would have come after the wait.
     assert!(!outcome.stderr.contains("received"), "{}", outcome.stderr);
     assert_eq!(promiscuity(&network), 0);
+}
+
+#[test]
+fn a_signal_to_the_whole_group_ends_in_order_once() {
+    if !need_root("a_signal_to_the_whole_group") {
+        return;
+    }
+    let network = Network::up();
+    // `timeout` signals its child and then its process group.
+    let mut command = std::process::Command::new("timeout");
+    command.args(["--signal=TERM", "3"]).arg(ringside());
+    command.args(["capture", "--netns", network.receiver(), "-i", "rx0", "--json"]);
+    let outcome = Running::start(command).finish();
+    assert_eq!(outcome.code(), Some(124), "{}", outcome.stderr);
+    check_ledger(&outcome.ledger(), outcome.ledger().received.unwrap());
+}
+
+#[test]
+fn a_run_whose_keeper_is_killed_ends_in_order() {
+    if !need_root("a_run_whose_keeper_is_killed") {
+        return;
+    }
+    let network = Network::up();
+    let folder = tempfile::tempdir().unwrap();
+    let running = network.capture(&["-i", "rx0", "-w", arg(folder.path())]);
+    let report = send(&network, 300, 700);
+    running.signal(Signal::KILL);
+    // What it says comes until the worker has ended.
+    let outcome = running.finish();
+    assert_eq!(outcome.code(), None);
+    assert!(outcome.stderr.contains("the keeper is gone"), "{}", outcome.stderr);
+    let ledger = outcome.ledger();
+    check_ledger(&ledger, report.handed);
+    assert_eq!(tshark_count(&files_in(folder.path())[0]), 700);
 }
 
 #[test]

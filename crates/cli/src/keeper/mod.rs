@@ -1,0 +1,44 @@
+//! The keeper: a small parent process that outlives what may die.
+//!
+//! `ringside capture` is two processes. What the user started is the keeper; it starts the same
+//! program with the same arguments as its child, the *worker*, which receives and writes. The two
+//! share a socket pair:
+//!
+//! - The keeper catches the signals that end a run and passes them on as orders; the worker ignores
+//!   the signals, which a terminal sends to both.
+//! - The worker sends what is needed to finish for it (descriptors of its memory and sockets, names
+//!   of its files), and asks for knobs to be turned.
+//! - If the worker is killed, the keeper finishes. If the keeper is killed, the worker sees the end
+//!   of the socket and ends the run in order. If both are, the next start repairs.
+//!
+//! The keeper waits in one poll and costs nothing meanwhile. `--no-keeper` runs in one process.
+
+mod link;
+mod message;
+mod supervise;
+
+pub use link::Link;
+
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+/// Names the socket that a worker finds its keeper by.
+const ENVIRONMENT: &str = "RINGSIDE_KEEPER";
+
+/// Runs `work` in a process with a keeper: this one if it has a keeper or wants none (then `work`
+/// gets no link), else a child, and this process becomes its keeper.
+///
+/// # Errors
+/// Those of `work` here; or the child could not be started.
+pub fn supervised(
+    no_keeper: bool,
+    work: impl FnOnce(Option<Link>) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    let text = std::env::var_os(ENVIRONMENT);
+    let socket = text.as_deref().and_then(OsStr::to_str).and_then(ringside_sys::child::inherited);
+    match socket {
+        Some(socket) => work(Some(Link::new(socket)?)),
+        None if no_keeper => work(None),
+        None => supervise::run(),
+    }
+}

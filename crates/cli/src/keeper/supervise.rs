@@ -1,0 +1,189 @@
+//! The keeper's own life: start the worker, pass orders on, wait for its end.
+
+use super::ENVIRONMENT;
+use super::message::{ToKeeper, ToWorker};
+use crate::say;
+use crate::signals::{ABORT_STATUS, StopPipe};
+use anyhow::Context;
+use ringside_sys::child::{self, Received};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// Signals within this time are one order: `timeout` signals its child and then its whole process
+/// group, so the same wish comes twice. Nobody who means a second one is so fast.
+const ONE_ORDER: Duration = Duration::from_millis(250);
+/// How long a worker that was told to end at once may take, before it is killed.
+const ABORT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Starts the worker, keeps it company until it ends, and passes its status on.
+///
+/// # Errors
+/// It could not be started or waited for.
+pub(super) fn run() -> anyhow::Result<ExitCode> {
+    // The signals first: one that comes while the worker starts must reach it.
+    let signals = StopPipe::install()?;
+    let mut keeper = Keeper::start(signals)?;
+    let status = keeper.wait()?;
+    Ok(keeper.conclude(status))
+}
+
+struct Keeper {
+    signals: StopPipe,
+    worker: Child,
+    /// Readable once the worker and all its threads have ended.
+    pidfd: OwnedFd,
+    socket: OwnedFd,
+    orders: Orders,
+    closed: bool,
+}
+
+/// Orders that were given.
+#[derive(Default)]
+struct Orders {
+    stop: Option<Instant>,
+    abort: Option<Instant>,
+    killed: bool,
+}
+
+impl Keeper {
+    fn start(signals: StopPipe) -> anyhow::Result<Keeper> {
+        let (socket, theirs) = child::pair()?;
+        let mut command = Command::new(program());
+        let mut args = std::env::args_os();
+        if let Some(name) = args.next() {
+            command.arg0(name);
+        }
+        command.args(args).env(ENVIRONMENT, child::leave_for_child(&theirs)?);
+        let worker = command
+            .spawn()
+            .context("cannot start the process that receives; --no-keeper does without it")?;
+        let pidfd = pidfd_open(Pid::from_child(&worker), PidfdFlags::empty())
+            .context("watching the process that receives")?;
+        let (orders, closed) = (Orders::default(), false);
+        Ok(Keeper { signals, worker, pidfd, socket, orders, closed })
+    }
+
+    /// Waits for the worker's end; meanwhile passes orders on and takes its messages.
+    fn wait(&mut self) -> anyhow::Result<ExitStatus> {
+        let mut talking = true;
+        loop {
+            let readable = self.poll(talking)?;
+            if readable.signals {
+                self.signals.clear();
+                self.order();
+            }
+            if readable.socket {
+                talking = self.hear();
+            }
+            if self.orders.abort.is_some_and(|at| at.elapsed() >= ABORT_PATIENCE)
+                && !std::mem::replace(&mut self.orders.killed, true)
+            {
+                // An error says that it has ended meanwhile.
+                let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+            }
+            if readable.end {
+                // What it still said is in the socket; its end of it is closed.
+                while talking {
+                    talking = self.hear();
+                }
+                return self.worker.wait().context("waiting for the process that receives");
+            }
+        }
+    }
+
+    fn poll(&self, talking: bool) -> anyhow::Result<Readable> {
+        let timeout = match (self.orders.abort, self.orders.killed) {
+            (Some(at), false) => Some(ABORT_PATIENCE.saturating_sub(at.elapsed())),
+            _ => None,
+        };
+        let timeout = timeout.and_then(|left| Timespec::try_from(left).ok());
+        let mut fds = [
+            PollFd::new(&self.pidfd, PollFlags::IN),
+            PollFd::new(self.signals.reader(), PollFlags::IN),
+            PollFd::new(&self.socket, PollFlags::IN),
+        ];
+        let count = if talking { 3 } else { 2 };
+        match poll(&mut fds[..count], timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error).context("waiting for the process that receives"),
+        }
+        let [end, signals, socket] = fds.map(|fd| !fd.revents().is_empty());
+        Ok(Readable { end, signals, socket: socket && talking })
+    }
+
+    /// Passes an order on: the first to stop, the second to stop at once.
+    fn order(&mut self) {
+        let order = match &mut self.orders {
+            Orders { stop: stop @ None, .. } => {
+                *stop = Some(Instant::now());
+                ToWorker::Stop
+            }
+            Orders { stop: Some(at), abort: abort @ None, .. } if at.elapsed() >= ONE_ORDER => {
+                *abort = Some(Instant::now());
+                ToWorker::Abort
+            }
+            _ => return,
+        };
+        let bytes = serde_json::to_vec(&order).expect("messages have text keys only");
+        // A worker that does not hear is ending.
+        let _ = child::send(&self.socket, &bytes, &[]);
+    }
+
+    /// Takes one message; false once the worker's end is closed.
+    fn hear(&mut self) -> bool {
+        match child::receive(&self.socket) {
+            Ok(Some(received)) => {
+                self.note(received);
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                tracing::warn!("messages of the worker are lost: {error}");
+                false
+            }
+        }
+    }
+
+    fn note(&mut self, received: Received) {
+        match serde_json::from_slice(&received.bytes) {
+            Ok(ToKeeper::Closed) => self.closed = true,
+            Err(error) => tracing::warn!("a message of the worker was not understood: {error}"),
+        }
+    }
+
+    /// What the worker's end means for the user.
+    fn conclude(&self, status: ExitStatus) -> ExitCode {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => ExitCode::from(u8::try_from(code).unwrap_or(ABORT_STATUS as u8)),
+            (None, _) if self.orders.abort.is_some() || self.closed => {
+                ExitCode::from(ABORT_STATUS as u8)
+            }
+            (None, signal) => {
+                let signal = signal.unwrap_or_default();
+                say::message(format_args!("ringside: the worker was killed by signal {signal}"));
+                ExitCode::from(ABORT_STATUS as u8)
+            }
+        }
+    }
+}
+
+/// What a poll found.
+struct Readable {
+    end: bool,
+    signals: bool,
+    socket: bool,
+}
+
+/// This program. Its file may have been replaced or removed since it was started.
+fn program() -> PathBuf {
+    let running = Path::new("/proc/self/exe");
+    std::env::current_exe()
+        .ok()
+        .filter(|path| path.exists())
+        .unwrap_or_else(|| running.to_path_buf())
+}
