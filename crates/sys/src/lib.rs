@@ -8,8 +8,10 @@
 //! - [`packet_tx`]: a packet socket that sends;
 //! - [`netdev`]: interfaces: list, properties, offloads, hardware time stamps;
 //! - [`ring`]: the memory and the hand-over of the capture ring;
+//! - [`uring`] and [`disk`]: blocks of the ring on their way to a disk, and what the disk can do;
 //! - [`bpf`] loads programs and maps by bpf(2);
 //! - [`child`], [`fdpass`]: messages with descriptors, to a child process and over sockets;
+//! - [`bell`] wakes a thread that waits;
 //! - [`mmap`], [`thread`], [`netns`], [`clock`]: memory, CPUs, namespaces, time.
 //!
 //! `unsafe` is kept in one crate so that it can be read in one sitting: every block states its
@@ -21,9 +23,11 @@
 //! This crate decides nothing: which filter, how many lanes, what to tell the user is the
 //! business of `capture`. It starts no threads.
 
+pub mod bell;
 pub mod bpf;
 pub mod child;
 pub mod clock;
+pub mod disk;
 pub mod fdpass;
 mod error;
 pub mod live;
@@ -35,5 +39,6 @@ pub mod packet_tx;
 pub mod ring;
 mod socket;
 pub mod thread;
+pub mod uring;
 
 pub use error::SysError;

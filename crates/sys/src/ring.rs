@@ -162,7 +162,6 @@ impl CaptureRing {
 
     /// The blocks' memory in pieces that io_uring takes as registered buffers (at most 1 GiB). No
     /// block and no claim lies in two.
-    #[allow(dead_code, reason = "for the module that registers them")]
     pub(crate) fn data_regions(&self) -> Vec<(NonNull<u8>, usize)> {
         self.region.data_regions()
     }

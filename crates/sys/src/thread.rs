@@ -22,14 +22,24 @@ pub fn allowed_cpus() -> Result<Vec<usize>, SysError> {
 /// # Errors
 /// The CPU does not exist or is not allowed.
 pub fn pin_to_cpu(cpu: usize) -> Result<(), SysError> {
-    if cpu >= CpuSet::MAX_CPU {
-        let limit = format!("below {}", CpuSet::MAX_CPU);
-        return Err(SysError::Limit { what: "the CPU number", value: cpu as u64, limit });
-    }
+    pin_to_cpus(&[cpu])
+}
+
+/// Keeps this thread, and the threads that it or the kernel makes for it, on `cpus`.
+///
+/// # Errors
+/// A number is too high, or none of the CPUs exists and is allowed.
+pub fn pin_to_cpus(cpus: &[usize]) -> Result<(), SysError> {
     let mut set = CpuSet::new();
-    set.set(cpu);
+    for &cpu in cpus {
+        if cpu >= CpuSet::MAX_CPU {
+            let limit = format!("below {}", CpuSet::MAX_CPU);
+            return Err(SysError::Limit { what: "the CPU number", value: cpu as u64, limit });
+        }
+        set.set(cpu);
+    }
     sched_setaffinity(None, &set)
-        .map_err(|e| SysError::io(format!("pinning this thread to CPU {cpu}"), e))
+        .map_err(|e| SysError::io(format!("pinning this thread to CPU {cpus:?}"), e))
 }
 
 /// Names this thread, as `ps -L` shows it. The name is cut to 15 bytes and at a zero byte.

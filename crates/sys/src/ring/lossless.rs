@@ -5,7 +5,6 @@ use super::cursor::claim::{ClaimCursor, Opened, Run};
 use super::cursor::lossless::LosslessCursor;
 use super::cursor::{Range, leave};
 use super::region::Region;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// What a lossless reader may look at: published bytes of one block, in place.
@@ -181,15 +180,8 @@ impl Claim {
     }
 
     /// Which of the ring's `data_regions` the blocks lie in.
-    #[allow(dead_code, reason = "for the module that registers the regions")]
     pub(crate) fn region_index(&self) -> usize {
         self.hold.region.region_index(self.hold.lane, self.run.slot)
-    }
-
-    /// First byte of the blocks.
-    #[allow(dead_code, reason = "for the module that registers the regions")]
-    pub(crate) fn as_ptr(&self) -> NonNull<u8> {
-        self.hold.region.block(self.hold.lane, self.run.slot)
     }
 }
 

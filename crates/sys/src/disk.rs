@@ -1,0 +1,116 @@
+//! What a file system and its disk say of themselves: direct I/O, room, the NUMA node.
+
+mod numa;
+
+pub use numa::cpus_beside;
+
+use crate::SysError;
+use rustix::fs::{
+    AtFlags, FallocateFlags, Mode, OFlags, StatxFlags, fallocate, open, openat, statvfs, statx,
+};
+use std::fs::File;
+use std::path::Path;
+
+/// Alignment that the capture ring and the files of a recording keep: a page. File systems that
+/// want more are written through the page cache.
+pub const DIRECT_ALIGN_BYTES: u32 = 4096;
+
+/// Opens an existing file for writing past the page cache; `None` where the file system does not
+/// say (statx, STATX_DIOALIGN, Linux 6.1) that [`DIRECT_ALIGN_BYTES`] are enough. Trying O_DIRECT
+/// instead would not tell: tmpfs takes it and writes to the page cache all the same.
+///
+/// # Errors
+/// The file cannot be opened.
+pub fn open_direct(path: &Path) -> Result<Option<File>, SysError> {
+    let fail = |errno| SysError::io(format!("opening {} for direct writes", path.display()), errno);
+    let plain = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).map_err(fail)?;
+    let plain = File::from(plain);
+    if !takes_direct_writes(&plain) {
+        return Ok(None);
+    }
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::DIRECT;
+    Ok(Some(File::from(open(path, flags, Mode::empty()).map_err(fail)?)))
+}
+
+/// A file without a name in `dir`, gone when it is closed, for direct writes; `None` where these
+/// or such a file (O_TMPFILE) cannot be had.
+pub fn unnamed_direct_file(dir: &Path) -> Option<File> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::DIRECT;
+    let file = File::from(open(dir, flags, Mode::RUSR | Mode::WUSR).ok()?);
+    takes_direct_writes(&file).then_some(file)
+}
+
+fn takes_direct_writes(file: &File) -> bool {
+    let Ok(status) = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) else {
+        return false;
+    };
+    let aligned = |bytes: u32| (1..=DIRECT_ALIGN_BYTES).contains(&bytes);
+    StatxFlags::from_bits_retain(status.stx_mask).contains(StatxFlags::DIOALIGN)
+        && aligned(status.stx_dio_mem_align)
+        && aligned(status.stx_dio_offset_align)
+}
+
+/// Reserves room for bytes `from..from + bytes` of a file without changing its size.
+///
+/// # Errors
+/// The disk is too full, or the file system cannot reserve.
+pub fn preallocate(file: &File, from: u64, bytes: u64) -> Result<(), SysError> {
+    fallocate(file, FallocateFlags::KEEP_SIZE, from, bytes)
+        .map_err(|errno| SysError::io(format!("reserving {bytes} bytes"), errno))
+}
+
+/// Bytes that an ordinary user may still write to the file system of `path`.
+///
+/// # Errors
+/// There is no such path.
+pub fn free_bytes(path: &Path) -> Result<u64, SysError> {
+    let context = || format!("asking for the free space of {}", path.display());
+    let status = statvfs(path).map_err(|errno| SysError::io(context(), errno))?;
+    Ok(status.f_bavail.saturating_mul(status.f_frsize))
+}
+
+/// Sends the names in the directory `dir` to the medium: those of files made or renamed there.
+///
+/// # Errors
+/// The system refused.
+pub fn sync_directory(dir: &Path) -> Result<(), SysError> {
+    let fail = |errno| SysError::io(format!("syncing the directory {}", dir.display()), errno);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = openat(rustix::fs::CWD, dir, flags, Mode::empty()).map_err(fail)?;
+    rustix::fs::fsync(directory).map_err(fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_reservation_keeps_the_size() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let file = File::create(&path).unwrap();
+        match preallocate(&file, 0, 1 << 20) {
+            Ok(()) => {
+                let metadata = file.metadata().unwrap();
+                assert_eq!(metadata.len(), 0);
+                assert!(metadata.blocks() * 512 >= 1 << 20);
+            }
+            Err(error) => ringside_testkit::skip(
+                "a_reservation_keeps_the_size",
+                &format!("the file system of the temporary directory: {error}"),
+            ),
+        }
+        assert!(free_bytes(dir.path()).unwrap() > 0);
+        sync_directory(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn shared_memory_is_no_disk() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let path = dir.path().join("file");
+        File::create(&path).unwrap();
+        assert!(open_direct(&path).unwrap().is_none());
+        assert!(unnamed_direct_file(dir.path()).is_none());
+    }
+}
