@@ -328,9 +328,10 @@ fn one_link_type(format: Format, interfaces: &[SourceInterface]) -> Result<(), S
     }
 }
 
-/// `name.pcapng` without rotation, else `name-000007.pcapng`.
+/// `name-000007.pcapng`; the first file of a run without rotation has the name as it was given.
 fn numbered(path: &Path, rotation: Rotation, number: u64) -> PathBuf {
-    if rotation == Rotation::default() {
+    // A later file of such a run is begun by an order, and must not be written over the first.
+    if rotation == Rotation::default() && number == 0 {
         return path.to_owned();
     }
     let mut name = path.file_stem().unwrap_or_default().to_owned();
@@ -379,9 +380,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_numbered_only_when_they_rotate() {
+    fn files_are_numbered_when_there_are_several() {
         let path = Path::new("/data/two.pcapng");
-        assert_eq!(numbered(path, Rotation::default(), 3), path);
+        assert_eq!(numbered(path, Rotation::default(), 0), path);
+        assert_eq!(numbered(path, Rotation::default(), 3), Path::new("/data/two-000003.pcapng"));
         let rotation = Rotation { bytes: Some(1), interval: None };
         assert_eq!(numbered(path, rotation, 7), Path::new("/data/two-000007.pcapng"));
         assert_eq!(numbered(Path::new("x"), rotation, 0), Path::new("x-000000"));

@@ -12,6 +12,20 @@ pub fn json(ledger: &Ledger) -> serde_json::Value {
 
 /// The ledger as lines of text; stage 1, then each consumer, then what does not balance.
 pub fn text(ledger: &Ledger) -> String {
+    let mut out = so_far(ledger);
+    match ledger.balance() {
+        Ok(()) if ledger.received.is_some() && ledger.filtered.is_some() => {
+            out.push_str("the ledger balances\n");
+        }
+        Ok(()) => out.push_str("the ledger balances as far as this backend counts\n"),
+        Err(imbalance) => writeln!(out, "{imbalance}").expect("writing to a String"),
+    }
+    out
+}
+
+/// The ledger of a run that goes on: frames that a consumer has not got yet are in none of the
+/// lines.
+pub fn so_far(ledger: &Ledger) -> String {
     let mut out = String::new();
     line(&mut out, "received", ledger.received, "frames that the interface accepted");
     line(&mut out, "  taken", Some(ledger.taken), "");
@@ -25,18 +39,15 @@ pub fn text(ledger: &Ledger) -> String {
     }
     for consumer in &ledger.consumers {
         line(&mut out, &consumer.name, Some(consumer.delivered), "delivered");
+        if consumer.late > 0 {
+            let note = "of these after a younger frame, flagged where the format can";
+            line(&mut out, "  late", Some(consumer.late), note);
+        }
         causes(&mut out, "  missed", &consumer.missed);
     }
     let inversions: u64 = ledger.lanes.iter().map(|lane| lane.inversions).sum();
     if inversions > 0 {
         line(&mut out, "inversions", Some(inversions), "frames stamped before their predecessor");
-    }
-    match ledger.balance() {
-        Ok(()) if ledger.received.is_some() && ledger.filtered.is_some() => {
-            out.push_str("the ledger balances\n");
-        }
-        Ok(()) => out.push_str("the ledger balances as far as this backend counts\n"),
-        Err(imbalance) => writeln!(out, "{imbalance}").expect("writing to a String"),
     }
     out
 }

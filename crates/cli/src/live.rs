@@ -1,5 +1,6 @@
 //! One line a second while a run receives: rate, bits, stored, every cause of loss.
 
+use crate::control::Rates;
 use crate::units::{grouped, scaled};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ringside_core::Ledger;
@@ -14,6 +15,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 pub struct Live {
     bar: ProgressBar,
     last: Option<(Instant, u64, u64)>,
+    rates: Option<Rates>,
 }
 
 impl Live {
@@ -26,7 +28,7 @@ impl Live {
         };
         let bar = ProgressBar::with_draw_target(None, target);
         bar.set_style(ProgressStyle::with_template("{msg}").expect("a constant template"));
-        Live { bar, last: None }
+        Live { bar, last: None, rates: None }
     }
 
     /// Shows the ledger if a second has passed. True if it did.
@@ -42,11 +44,18 @@ impl Live {
             return false;
         }
         let per_second = |now: u64, then: u64| (now - then) as f64 / elapsed.as_secs_f64();
-        let frame_rate = per_second(ledger.taken, frames_then);
-        let bit_rate = per_second(bytes, bytes_then) * 8.0;
-        self.bar.set_message(line(ledger, frame_rate, bit_rate, bytes));
+        let frames_per_second = per_second(ledger.taken, frames_then).round() as u64;
+        let bits_per_second = (per_second(bytes, bytes_then) * 8.0).round() as u64;
+        let rates = Rates { frames_per_second, bits_per_second };
+        self.bar.set_message(line(ledger, rates, bytes));
+        self.rates = Some(rates);
         self.last = Some((now, ledger.taken, bytes));
         true
+    }
+
+    /// The rates of the last whole second.
+    pub fn rates(&self) -> Option<Rates> {
+        self.rates
     }
 
     /// Ends the line.
@@ -55,11 +64,11 @@ impl Live {
     }
 }
 
-fn line(ledger: &Ledger, frame_rate: f64, bit_rate: f64, bytes: u64) -> String {
+fn line(ledger: &Ledger, rates: Rates, bytes: u64) -> String {
     let mut line = format!(
         "{}frames/s  {}bit/s  taken {} ({}B)",
-        scaled(frame_rate),
-        scaled(bit_rate),
+        scaled(rates.frames_per_second as f64),
+        scaled(rates.bits_per_second as f64),
         grouped(ledger.taken),
         scaled(bytes as f64),
     );

@@ -6,6 +6,7 @@
 //! could not. A run that receives ends with its ledger.
 
 mod cmd;
+mod control;
 mod keeper;
 mod ledger_text;
 mod live;
@@ -37,6 +38,10 @@ struct Cli {
 enum Command {
     /// Receive from interfaces: count, or record.
     Capture(cmd::capture::CaptureArgs),
+    /// What the running captures do.
+    Status(cmd::status::StatusArgs),
+    /// Give an order to a running capture: rotate, stop.
+    Control(cmd::control::ControlCommandArgs),
     /// Print packets of files, directories or standard input, or copy them.
     Read(cmd::read::ReadArgs),
     /// A private test network of namespaces, and senders.
@@ -69,6 +74,8 @@ fn main() -> ExitCode {
         .init();
     let result = match cli.command {
         Command::Capture(args) => cmd::capture::run(args),
+        Command::Status(args) => cmd::status::run(args),
+        Command::Control(args) => cmd::control::run(args),
         Command::Read(args) => cmd::read::run(args),
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => cmd::demo::run(args),

@@ -1,5 +1,6 @@
 //! `ringside capture`: receive, count or record, and end with the ledger.
 
+use crate::control::{Board, ControlArgs, ControlSocket, OutputStatus, serve_while};
 use crate::keeper::{self, Link};
 use crate::live::Live;
 use crate::open::{self, OpenArgs};
@@ -69,6 +70,9 @@ pub struct CaptureArgs {
     #[arg(default_value_t = RING_BYTES as u64)]
     ring_size: u64,
 
+    #[command(flatten)]
+    control: ControlArgs,
+
     /// One JSON object a line on standard output: a status each second, at last the ledger.
     #[arg(long)]
     json: bool,
@@ -113,6 +117,11 @@ fn receive(args: &CaptureArgs, link: Option<Link>) -> anyhow::Result<ExitCode> {
     for warning in &opened.warnings {
         say::message(format_args!("ringside: warning: {warning}"));
     }
+    let board = Board::new(
+        opened.description.clone(),
+        &opened.interfaces,
+        output_status(&output, args.write.iter()),
+    );
     let config = RunConfig {
         snaplen: args.open.snaplen_bytes(),
         frames_max: args.count,
@@ -122,9 +131,12 @@ fn receive(args: &CaptureArgs, link: Option<Link>) -> anyhow::Result<ExitCode> {
         block_timeout_ns: opened.block_timeout_ns,
         output,
     };
+    let control = ControlSocket::open(&args.control)?;
     let run = Run::start(opened.lanes, opened.interfaces, config)?;
     say::message(format_args!("listening on {}", opened.description));
-    let watched = watch(&run, args, &stop);
+    let answer = |command| board.answer(&run, command);
+    // Who gave the order to stop waits for the end of its connection, which is that of the run.
+    let (watched, _clients) = serve_while(control, answer, || watch(&run, args, &stop, &board));
     let report = run.finish();
     let told = finish(&report, args);
     link.inspect(Link::closed);
@@ -133,7 +145,7 @@ fn receive(args: &CaptureArgs, link: Option<Link>) -> anyhow::Result<ExitCode> {
 }
 
 /// Waits for the end of the run, with the live line, timed rotation and JSON status meanwhile.
-fn watch(run: &Run, args: &CaptureArgs, stop: &StopSignal) -> io::Result<()> {
+fn watch(run: &Run, args: &CaptureArgs, stop: &StopSignal, board: &Board) -> io::Result<()> {
     let start = Instant::now();
     let mut live = Live::start();
     let mut rotate_at = args.file_time.map(|interval| start + interval);
@@ -149,8 +161,11 @@ fn watch(run: &Run, args: &CaptureArgs, stop: &StopSignal) -> io::Result<()> {
         }
         std::thread::sleep(TICK);
         let ledger = run.status();
-        if live.update(&ledger) && args.json {
-            say::data(serde_json::json!({ "status": ledger }))?;
+        if live.update(&ledger) {
+            board.set_rates(live.rates());
+            if args.json {
+                say::data(serde_json::json!({ "status": ledger }))?;
+            }
         }
     }
     live.finish();
@@ -163,12 +178,6 @@ fn finish(report: &RunReport, args: &CaptureArgs) -> io::Result<()> {
         say::message(format_args!("ringside: {error}"));
     }
     say::message(ledger_text::text(&report.ledger).trim_end());
-    if report.late > 0 {
-        let late = units::grouped(report.late);
-        say::message(format_args!(
-            "late          {late:>16}  frames written after a later one, none left out"
-        ));
-    }
     if let Some(text) = to_read(report, args) {
         say::message(text);
     }
@@ -188,6 +197,18 @@ fn to_read(report: &RunReport, args: &CaptureArgs) -> Option<String> {
         (_, 1) => format!("1 file; to read it: ringside read -r '{what}'"),
         _ => format!("{count} files; to read them: ringside read -r '{what}'"),
     })
+}
+
+/// What the control socket says of the output.
+fn output_status<'a>(output: &Output, paths: impl Iterator<Item = &'a PathBuf>) -> OutputStatus {
+    let kind = match output {
+        Output::Count => "count",
+        Output::Directory { .. } => "directory",
+        Output::File { .. } => "file",
+        Output::Stream { .. } => "stream",
+    };
+    let paths = paths.map(|path| path.display().to_string()).collect();
+    OutputStatus { kind: kind.to_owned(), paths }
 }
 
 /// What `-w` means: `-`, a file by its ending, else a directory.

@@ -3,9 +3,11 @@
 pub mod backends;
 pub mod bench;
 pub mod capture;
+pub mod control;
 pub mod demo;
 pub mod lab;
 pub mod read;
+pub mod status;
 
 use std::process::ExitCode;
 

@@ -1,0 +1,83 @@
+//! `ringside control`: gives an order to a running capture.
+
+use crate::control::{Command, Found};
+use crate::{ledger_text, say};
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Arguments of `control`.
+#[derive(Args)]
+#[command(
+    allow_missing_positional = true,
+    after_help = "Examples:
+  sudo ringside control rotate             the one capture that runs begins new files
+  sudo ringside control /run/ringside/capture-4711.sock stop
+  sudo ringside control ledger --json      one JSON line, as the socket gives it"
+)]
+pub struct ControlCommandArgs {
+    /// Control socket; may be left out if one capture runs.
+    #[arg(value_name = "SOCKET")]
+    socket: Option<PathBuf>,
+
+    /// What to do.
+    #[arg(value_enum, value_name = "ORDER")]
+    order: Order,
+
+    /// The reply as one JSON line on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Orders by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Order {
+    /// What the run is, and how it goes.
+    Status,
+    /// The ledger so far.
+    Ledger,
+    /// Begin new files.
+    Rotate,
+    /// End the run as Ctrl-C does, and wait until it has ended.
+    Stop,
+}
+
+impl Order {
+    fn command(self) -> Command {
+        match self {
+            Order::Status => Command::Status {},
+            Order::Ledger => Command::Ledger {},
+            Order::Rotate => Command::Rotate {},
+            Order::Stop => Command::Stop {},
+        }
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(args: ControlCommandArgs) -> anyhow::Result<ExitCode> {
+    let mut found = Found::at(args.socket.as_deref());
+    if let Some(error) = found.errors.pop() {
+        return Err(error);
+    }
+    if found.clients.len() > 1 {
+        let paths: Vec<_> = found.clients.iter().map(|c| c.path().display().to_string()).collect();
+        bail!("{} captures run: name one of {}", paths.len(), paths.join(", "));
+    }
+    let Some(mut client) = found.clients.pop() else {
+        say::message("no capture runs there");
+        return Ok(ExitCode::from(1));
+    };
+    let reply = client.ask(args.order.command())?;
+    if args.json {
+        say::data(serde_json::json!(reply))?;
+    } else if let Some(status) = &reply.status {
+        say::data(super::status::table(std::iter::once(&**status)))?;
+    } else if let Some(ledger) = &reply.ledger {
+        say::data(ledger_text::so_far(ledger).trim_end())?;
+    }
+    if args.order == Order::Stop {
+        client.wait_for_end();
+    }
+    Ok(ExitCode::SUCCESS)
+}

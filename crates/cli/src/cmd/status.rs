@@ -1,0 +1,204 @@
+//! `ringside status`: what the running captures do.
+
+use crate::control::{Command, Found, Rates, Status};
+use crate::say;
+use crate::signals::StopSignal;
+use crate::units::{grouped, scaled};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How often `--watch` looks.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How often signals are looked at meanwhile.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Arguments of `status`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  sudo ringside status                every running capture, a line each
+  sudo ringside status --watch        the same, each second
+  sudo ringside status --json | jq '.status.ledger.dropped'")]
+pub struct StatusArgs {
+    /// Control socket of one capture; by default all in /run/ringside and
+    /// $XDG_RUNTIME_DIR/ringside.
+    #[arg(value_name = "SOCKET")]
+    socket: Option<PathBuf>,
+
+    /// One JSON object a line on standard output for each capture.
+    #[arg(long)]
+    json: bool,
+
+    /// Again each second, until Ctrl-C or until no capture runs.
+    #[arg(long)]
+    watch: bool,
+}
+
+/// Runs the subcommand: status 1 if no capture runs, 2 if none that runs could be asked.
+pub fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
+    let stop = StopSignal::install()?;
+    let screen = Screen::new(&args);
+    for round in 0u64.. {
+        let mut found = Found::at(args.socket.as_deref());
+        let mut rows = Vec::new();
+        for client in &mut found.clients {
+            match client.ask(Command::Status {}) {
+                Ok(reply) => rows.extend(reply.status.map(|status| (client.path(), *status))),
+                Err(error) => found.errors.push(error),
+            }
+        }
+        if round == 0 {
+            for error in &found.errors {
+                say::message(format_args!("ringside: {error:#}"));
+            }
+        }
+        match (rows.is_empty(), found.errors.is_empty()) {
+            // All that was watched has ended.
+            (true, _) if round > 0 => break,
+            (true, true) => {
+                say::message("no capture runs");
+                return Ok(ExitCode::from(1));
+            }
+            (true, false) => return Ok(ExitCode::from(2)),
+            (false, _) => screen.show(&rows, args.json)?,
+        }
+        if !args.watch || is_stopped_within(&stop, INTERVAL) {
+            break;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_stopped_within(stop: &StopSignal, interval: Duration) -> bool {
+    let start = Instant::now();
+    while !stop.is_set() && start.elapsed() < interval {
+        std::thread::sleep(TICK);
+    }
+    stop.is_set()
+}
+
+/// Where the tables go: one after the other, or each in the place of the one before.
+struct Screen {
+    in_place: Option<ProgressBar>,
+}
+
+impl Screen {
+    fn new(args: &StatusArgs) -> Screen {
+        let in_place = args.watch && !args.json && io::stdout().is_terminal();
+        let bar = in_place.then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout());
+            bar.set_style(ProgressStyle::with_template("{msg}").expect("a constant template"));
+            bar
+        });
+        Screen { in_place: bar }
+    }
+
+    fn show(&self, rows: &[(&Path, Status)], json: bool) -> io::Result<()> {
+        if json {
+            for (socket, status) in rows {
+                say::data(serde_json::json!({ "socket": socket, "status": status }))?;
+            }
+            return Ok(());
+        }
+        let text = table(rows.iter().map(|(_, status)| status));
+        match &self.in_place {
+            Some(bar) => bar.set_message(text),
+            None => say::data(text)?,
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Screen {
+    /// The last table stays on the terminal.
+    fn drop(&mut self) {
+        if let Some(bar) = &self.in_place {
+            bar.abandon();
+        }
+    }
+}
+
+/// A line for each capture, under headings.
+pub fn table<'s>(statuses: impl Iterator<Item = &'s Status>) -> String {
+    const HEADINGS: [&str; 9] =
+        ["PID", "RUNNING", "FRAMES/S", "BIT/S", "TAKEN", "LOST", "LATE", "FROM", "TO"];
+    /// Columns of numbers, which stand to the right.
+    const NUMBERS: usize = 7;
+    let mut rows = vec![HEADINGS.map(String::from)];
+    rows.extend(statuses.map(row));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: [usize; 9] = std::array::from_fn(|column| width(column).unwrap_or(0));
+    let line = |row: &[String; 9]| {
+        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
+            if column < NUMBERS { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn row(status: &Status) -> [String; 9] {
+    let rate = |number: fn(Rates) -> u64| {
+        status.rates.map_or_else(|| "-".into(), |rates| scaled(number(rates) as f64))
+    };
+    let ledger = &status.ledger;
+    let late: u64 = ledger.consumers.iter().map(|consumer| consumer.late).sum();
+    let to = match &status.output.paths[..] {
+        [] => "counts only".into(),
+        paths => paths.join(", "),
+    };
+    [
+        status.pid.to_string(),
+        running(status.running_ms / 1000),
+        rate(|rates| rates.frames_per_second),
+        rate(|rates| rates.bits_per_second),
+        grouped(ledger.taken),
+        grouped(ledger.lost()),
+        grouped(late),
+        status.source.clone(),
+        to,
+    ]
+}
+
+/// Hours, minutes and seconds.
+fn running(seconds: u64) -> String {
+    format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::OutputStatus;
+    use ringside_core::Ledger;
+
+    #[test]
+    fn the_table_has_a_line_for_each_capture() {
+        let rates = Rates { frames_per_second: 1_420_000, bits_per_second: 17 };
+        let ledger = Ledger { taken: 1_234_567, ..Ledger::default() };
+        let counting = Status {
+            pid: 4711,
+            program: "ringside 0.1.0".into(),
+            started: "2026-11-21T13:00:00Z".into(),
+            running_ms: 3_725_999,
+            source: "rx0 (af-packet, 1 lane)".into(),
+            interfaces: vec!["rx0".into()],
+            lanes: 1,
+            output: OutputStatus { kind: "count".into(), paths: Vec::new() },
+            rates: Some(rates),
+            ledger,
+        };
+        let paths = vec!["/data/a".into(), "/data/b".into()];
+        let output = OutputStatus { kind: "directory".into(), paths };
+        let recording = Status { pid: 9, rates: None, output, ..counting.clone() };
+        let text = table([&counting, &recording].into_iter());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3);
+        for word in ["4711", "1:02:05", "1.42 M", "1,234,567", "(af-packet, 1 lane)  counts only"] {
+            assert!(lines[1].contains(word), "{text}");
+        }
+        assert!(lines[2].starts_with("   9  ") && lines[2].ends_with("  /data/a, /data/b"));
+    }
+}

@@ -1,0 +1,72 @@
+//! What a run answers at its control socket.
+
+use super::protocol::{Command, OutputStatus, Rates, Reply, Status};
+use ringside_capture::run::Run;
+use ringside_core::SourceInterface;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// What is known of a run beside its counters.
+pub struct Board {
+    source: String,
+    interfaces: Vec<String>,
+    output: OutputStatus,
+    started: jiff::Timestamp,
+    started_at: Instant,
+    rates: Mutex<Option<Rates>>,
+}
+
+impl Board {
+    /// Of a run that begins now.
+    pub fn new(source: String, interfaces: &[SourceInterface], output: OutputStatus) -> Board {
+        Board {
+            source,
+            interfaces: interfaces.iter().map(|interface| interface.name.clone()).collect(),
+            output,
+            started: jiff::Timestamp::now(),
+            started_at: Instant::now(),
+            rates: Mutex::new(None),
+        }
+    }
+
+    /// Notes the rates of the last second.
+    pub fn set_rates(&self, rates: Option<Rates>) {
+        *self.rates.lock().unwrap_or_else(PoisonError::into_inner) = rates;
+    }
+
+    /// Does what a client asks for.
+    pub fn answer(&self, run: &Run, command: Command) -> Reply {
+        match command {
+            Command::Status {} => Reply::status(self.status(run)),
+            Command::Ledger {} => Reply::ledger(run.status()),
+            Command::Rotate {} if !self.output.has_files() => {
+                Reply::refused("this run writes no files that could end and begin")
+            }
+            Command::Rotate {} => {
+                run.rotate();
+                Reply::done()
+            }
+            Command::Stop {} => {
+                run.stop();
+                Reply::done()
+            }
+        }
+    }
+
+    fn status(&self, run: &Run) -> Status {
+        let ledger = run.status();
+        let rates = *self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        Status {
+            pid: std::process::id(),
+            program: concat!("ringside ", env!("CARGO_PKG_VERSION")).to_owned(),
+            started: format!("{:.0}", self.started),
+            running_ms: u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX),
+            source: self.source.clone(),
+            interfaces: self.interfaces.clone(),
+            lanes: ledger.lanes.len(),
+            output: self.output.clone(),
+            rates,
+            ledger,
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The control socket of a running capture: asked by `ringside status` and `ringside control`, or
+//! by any program that writes JSON lines (`docs/control.md`).
+//!
+//! ```text
+//! board       what a run answers
+//! place       where the socket lies, who may open it, what happens to a stale one
+//! protocol    requests and replies
+//! server      one thread, at most 16 clients, each a [`connection`]
+//! client      the other side
+//! ```
+//!
+//! Nothing that a client does or leaves undone reaches the capture: the server has a thread of its
+//! own, waits for nobody, keeps one line and one reply a client, and takes at most a tenth of a
+//! core. What a command does is a closure of the caller's, so that the server knows no run.
+
+mod board;
+mod client;
+mod connection;
+mod place;
+mod protocol;
+mod server;
+
+pub use board::Board;
+pub use client::Found;
+pub use place::{ControlArgs, ControlSocket};
+pub use protocol::{Command, OutputStatus, Rates, Status};
+pub use server::serve_while;
