@@ -14,6 +14,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-ebpf", 2),
     ("ringside-store", 2),
     ("ringside-capture", 3),
+    ("ringside-client", 3),
     ("ringside-transmit", 3),
     ("ringside-lab", 4),
     ("ringside-cli", 5),

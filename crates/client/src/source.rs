@@ -1,0 +1,271 @@
+//! One lane of a ring of another process, as a source.
+
+use crate::attachment::Owner;
+use ringside_core::limits::BATCH_FRAMES_MAX;
+use ringside_core::{
+    Batch, Cause, Frame, FrameSlot, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
+};
+use ringside_filter::Prepared;
+use ringside_store::block::{blocks, packet};
+use ringside_sys::ring::{CopyReader, ReadOutcome, RingStart, RingView};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often an idle reader looks for new frames. The owner does not wake its readers: that would
+/// cost it a system call for each.
+const POLL: Duration = Duration::from_millis(2);
+
+const DAMAGED: &str = "the capture's shared memory contradicts itself; reading it ends here";
+
+/// Where to begin, and which frames to take.
+#[derive(Clone, Default)]
+pub struct ReadOptions {
+    /// Frames stamped at or after this; `None` begins with what is received from now on. The ring
+    /// reaches back as far as its memory does.
+    pub from: Option<Timestamp>,
+    /// Only frames that the filter of their interface accepts, by interface id; the others are
+    /// counted as filtered. Empty takes all.
+    pub filters: Vec<Prepared>,
+}
+
+/// A lane, read without holding it back.
+///
+/// `received` counts the frames from the start of reading: those before `from` are no part of it.
+/// Frames that the reader was too slow for are dropped{overtaken}.
+pub struct RingSource {
+    reader: CopyReader,
+    view: Arc<RingView>,
+    lane: usize,
+    interfaces: Vec<SourceInterface>,
+    owner: Arc<Owner>,
+    from: Timestamp,
+    filters: Vec<Prepared>,
+    /// What was copied from the ring last, and the frames in it that are still to be lent.
+    bytes: Vec<u8>,
+    slots: Vec<FrameSlot>,
+    lent: usize,
+    /// Cumulative number, in the owner's count, of the next frame to come from the ring.
+    position: u64,
+    /// Where reading ends: set when detached.
+    end: u64,
+    counts: Counts,
+    low_water: Timestamp,
+    last_stamp: Timestamp,
+    finished: bool,
+    /// The ring's memory contradicts itself; told once.
+    damaged: bool,
+}
+
+#[derive(Default)]
+struct Counts {
+    seen: u64,
+    filtered: u64,
+    overtaken: u64,
+    inversions: u64,
+}
+
+impl RingSource {
+    pub(crate) fn new(
+        view: Arc<RingView>,
+        lane: usize,
+        interfaces: Vec<SourceInterface>,
+        owner: Arc<Owner>,
+        options: &ReadOptions,
+    ) -> RingSource {
+        let start = options.from.map_or(RingStart::Now, RingStart::Since);
+        let reader = view.copy_reader(lane, start);
+        let position = reader.first_frame();
+        RingSource {
+            reader,
+            view,
+            lane,
+            interfaces,
+            owner,
+            from: options.from.unwrap_or_default(),
+            filters: options.filters.clone(),
+            bytes: Vec::new(),
+            slots: Vec::new(),
+            lent: 0,
+            position,
+            end: u64::MAX,
+            counts: Counts::default(),
+            low_water: Timestamp::default(),
+            last_stamp: Timestamp::default(),
+            finished: false,
+            damaged: false,
+        }
+    }
+
+    /// Cumulative number, in the owner's count of this lane, of the frame that comes next.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Fetches what was published since. True if there is a frame to lend.
+    fn fetch(&mut self) -> bool {
+        // In this order: what the low-water time and the end speak of was published before.
+        let low_water = Timestamp(self.view.low_water_ns(self.lane));
+        let gone = self.owner.is_gone();
+        self.bytes.clear();
+        self.slots.clear();
+        self.lent = 0;
+        match self.reader.read(&mut self.bytes) {
+            ReadOutcome::Frames(frames) => self.take(u64::from(frames)),
+            ReadOutcome::Nothing => {
+                self.low_water = self.low_water.max(low_water);
+                self.finished = gone || self.position >= self.end;
+            }
+            ReadOutcome::Finished => {
+                self.pass_over(0);
+                self.finished = true;
+            }
+            ReadOutcome::Damaged => {
+                self.damaged = true;
+                self.finished = true;
+            }
+        }
+        if self.finished {
+            self.low_water = Timestamp::MAX;
+        }
+        !self.slots.is_empty()
+    }
+
+    /// Counts what was overtaken before the `frames` that the reader gave last; returns how many
+    /// of these lie before the end of reading.
+    fn pass_over(&mut self, frames: u64) -> u64 {
+        let after = self.reader.first_frame() + self.reader.delivered() + self.reader.missed();
+        let gap = after.saturating_sub(frames).saturating_sub(self.position);
+        let overtaken = gap.min(self.end.saturating_sub(self.position));
+        self.counts.overtaken += overtaken;
+        let ours = frames.min(self.end.saturating_sub(after.saturating_sub(frames)));
+        self.position = after;
+        ours
+    }
+
+    fn take(&mut self, frames: u64) {
+        let ours = self.pass_over(frames);
+        let mut taken = 0;
+        let mut at = 0;
+        for (_, block) in blocks(&self.bytes) {
+            let start = at;
+            at += block.len();
+            let Some(frame) = packet(block) else { continue };
+            if taken == ours {
+                break;
+            }
+            taken += 1;
+            if frame.meta.timestamp < self.from {
+                continue;
+            }
+            self.counts.seen += 1;
+            let filter = self.filters.get(frame.meta.interface.0 as usize);
+            if filter.is_some_and(|filter| !filter.accepts(frame.bytes, frame.meta.wire_bytes)) {
+                self.counts.filtered += 1;
+                continue;
+            }
+            let offset = start + PACKET_DATA_AT;
+            self.slots.push(FrameSlot::new(offset, frame.bytes.len() as u32, frame.meta));
+        }
+        // An owner that counts more frames than it wrote: they are not there to be lent.
+        self.counts.overtaken += ours - taken;
+        self.finished = self.position >= self.end && self.slots.is_empty();
+    }
+}
+
+/// For a merge, which takes all that was fetched at once.
+impl RingSource {
+    /// Fetches if the source is not finished; what was fetched before is gone.
+    pub(crate) fn refill(&mut self) -> &[FrameSlot] {
+        self.lent = self.slots.len();
+        if !self.finished && !self.fetch() {
+            return &[];
+        }
+        &self.slots
+    }
+
+    /// No frame that is fetched later is stamped before this.
+    pub(crate) fn floor(&self) -> Timestamp {
+        self.low_water
+    }
+
+    /// True if nothing will be fetched any more.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.finished
+    }
+
+    /// Frames that were overwritten before they were read.
+    pub(crate) fn missed(&self) -> u64 {
+        self.counts.overtaken
+    }
+
+    /// Frame `index` of what was fetched last.
+    pub(crate) fn fetched(&self, index: usize) -> Option<Frame<'_>> {
+        self.slots.get(index)?.frame(&self.bytes)
+    }
+}
+
+/// Where the captured bytes begin in an Enhanced Packet Block (draft-ietf-opsawg-pcapng, 4.3).
+const PACKET_DATA_AT: usize = 28;
+
+impl Source for RingSource {
+    fn next_batch(&mut self, timeout: Duration) -> Result<Option<Batch<'_>>, SourceError> {
+        let until = Instant::now() + timeout;
+        while self.lent == self.slots.len() {
+            if std::mem::take(&mut self.damaged) {
+                return Err(SourceError::Damaged(DAMAGED.into()));
+            }
+            if self.finished || (!self.fetch() && Instant::now() >= until) {
+                return Ok(None);
+            }
+            if self.slots.is_empty() && !self.finished {
+                // Only sleeps: the end of the owner is looked at with the next fetch.
+                let left = until.saturating_duration_since(Instant::now());
+                std::thread::sleep(left.min(POLL));
+            }
+        }
+        let end = self.slots.len().min(self.lent + BATCH_FRAMES_MAX);
+        let batch = self.lent..end;
+        self.lent = end;
+        for slot in &self.slots[batch.clone()] {
+            let stamp = slot.timestamp();
+            self.counts.inversions += u64::from(stamp < self.last_stamp);
+            self.last_stamp = stamp;
+        }
+        self.low_water = self.low_water.max(self.last_stamp);
+        Ok(Some(Batch::new(&self.bytes, &self.slots[batch], None)))
+    }
+
+    fn is_finished(&self) -> bool {
+        self.finished && self.lent == self.slots.len()
+    }
+
+    fn interfaces(&self) -> &[SourceInterface] {
+        &self.interfaces
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        let Counts { seen, filtered, overtaken, inversions } = self.counts;
+        SourceCounters {
+            received: Some(seen + overtaken),
+            filtered: Some(filtered),
+            passed: 0,
+            dropped: BTreeMap::from([(Cause::Overtaken, overtaken)]),
+            inversions,
+        }
+    }
+
+    fn low_water(&self) -> Timestamp {
+        match self.slots.get(self.lent) {
+            Some(next) => next.timestamp(),
+            None => self.low_water,
+        }
+    }
+
+    fn detach(&mut self) -> Result<(), SourceError> {
+        if self.end == u64::MAX {
+            self.end = self.view.frames(self.lane).max(self.position);
+        }
+        Ok(())
+    }
+}
