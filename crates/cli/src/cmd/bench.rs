@@ -1,23 +1,33 @@
 //! `ringside bench`: measurements with a peer in the same run, and the loss of each.
 
 mod capture;
+mod instructions;
 mod load;
+mod measure;
+mod place;
+mod plot;
+mod process;
+mod raw_disk;
 mod receiver;
+mod record;
+mod results;
+mod search;
+mod table;
+mod tools;
 
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
 /// CPU of the tool.
 const TOOL_CPU: usize = 1;
-/// The kernel ring of each tool, in bytes.
-const KERNEL_RING_BYTES: u64 = 32 << 20;
 
 /// Arguments of `bench`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   sudo ringside bench capture                      64, 512 and 1514 bytes, five rounds
   sudo ringside bench capture --rounds 1 --for 1s  a quick look
-  sudo ringside bench capture --csv rates.csv      keep the figures")]
+  sudo ringside bench record --csv record.csv --svg .   every recorder that is installed
+  sudo ringside bench record --figure 4.6          rate by snapshot length")]
 pub struct BenchArgs {
     #[command(subcommand)]
     command: BenchCommand,
@@ -27,15 +37,22 @@ pub struct BenchArgs {
 enum BenchCommand {
     /// Full-load rates of counting and recording, next to tcpdump.
     Capture(capture::CaptureBench),
+    /// Recording to memory and to a disk, at full load and without loss, next to its peers.
+    Record(record::RecordBench),
+    /// Instructions for each frame in the tool's own code, under callgrind.
+    Instructions(instructions::InstructionsBench),
 }
 
 /// Runs the subcommand.
 pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     match args.command {
         BenchCommand::Capture(args) => capture::run(&args),
+        BenchCommand::Record(args) => record::run(&args),
+        BenchCommand::Instructions(args) => instructions::run(&args),
     }
 }
 
+/// The middle value; NaN of none.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

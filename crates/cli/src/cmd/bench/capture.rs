@@ -1,17 +1,18 @@
 //! `ringside bench capture`: full-load rates of counting and recording, next to tcpdump.
 
-use super::load::{self, SETTLE};
-use super::median;
-use super::receiver::Receiver;
-use crate::units::{self, grouped};
+use super::load::{self, FrameSizes};
+use super::measure::{Bench, Place, Sample, Setup};
+use super::place::Workspace;
+use super::results::LoadRow;
+use super::tools::Tool;
+use crate::signals::StopSignal;
+use crate::units::grouped;
+use crate::{say, units};
 use anyhow::Context;
 use clap::Args;
-use ringside_lab::Lab;
-use ringside_transmit::Sizes;
-use std::io::Write;
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::thread::sleep;
 use std::time::Duration;
 
 /// Arguments of `bench capture`.
@@ -30,8 +31,8 @@ pub(super) struct CaptureBench {
     #[arg(long = "for", value_parser = units::duration, default_value = "2s")]
     duration: Duration,
 
-    /// Directory for recordings; each is removed after its run.
-    #[arg(long, default_value = "/dev/shm/ringside-bench")]
+    /// Make recordings in this directory; each is removed after its run.
+    #[arg(long, default_value = "/dev/shm")]
     dir: PathBuf,
 
     /// Also write the figures to this file.
@@ -39,120 +40,72 @@ pub(super) struct CaptureBench {
     csv: Option<PathBuf>,
 }
 
+/// What is compared, by its name in the record.
+const SETUPS: [(&str, Tool, Place); 5] = [
+    ("ringside-count", Tool::Ringside, Place::Nowhere),
+    ("ringside-record", Tool::Ringside, Place::Memory),
+    ("ringside-pcapng", Tool::Ringside, Place::MergedFile),
+    ("tcpdump-null", Tool::Tcpdump, Place::Nowhere),
+    ("tcpdump-record", Tool::Tcpdump, Place::Memory),
+];
+
 /// Measures, and prints the medians.
 pub(super) fn run(args: &CaptureBench) -> anyhow::Result<ExitCode> {
-    let lab = load::lab()?;
-    let mut samples = Vec::new();
-    for round in 1..=args.rounds {
-        for &size in &args.sizes {
-            for tool in TOOLS {
-                let sample = measure(&lab, args, tool, size)
-                    .with_context(|| format!("{} at {size} bytes", tool.name))?;
-                eprintln!("round {round}: {}", sample.text());
-                samples.push(sample);
-            }
+    let stop = StopSignal::install()?;
+    let memory = Workspace::within(&args.dir)?;
+    let lab = load::lab(&format!("bench{}", std::process::id()))?;
+    let bench = Bench { lab: &lab, memory: Some(&memory), disk: None, stop: &stop };
+    let mut rows = Vec::new();
+    for &bytes in &args.sizes {
+        let sizes = FrameSizes::fixed(bytes)?;
+        for (name, tool, place) in SETUPS {
+            let setup = Setup { tool, place, snaplen: None };
+            rows.push((name, LoadRow { setup, sizes: sizes.clone(), samples: Vec::new() }));
         }
     }
-    let table = summary(args, &samples);
-    print!("{table}");
+    for round in 1..=args.rounds {
+        for (name, row) in &mut rows {
+            let sample = bench
+                .measure(row.setup, &row.sizes, None, args.duration, false)
+                .with_context(|| format!("{name} at {} bytes", row.sizes))?;
+            say::message(format_args!("round {round}: {} B {name}: {}", row.sizes, text(&sample)));
+            row.samples.push(sample);
+        }
+    }
+    let table = summary(&rows);
+    say::data(table.trim_end())?;
     if let Some(path) = &args.csv {
         std::fs::write(path, table).with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A tool that receives.
-struct Tool {
-    name: &'static str,
-    /// Program and arguments; `DIR` stands for the directory of the run.
-    line: &'static [&'static str],
-}
-
-const TOOLS: &[Tool] = &[
-    Tool { name: "ringside-count", line: &["ringside", "--json"] },
-    Tool { name: "ringside-record", line: &["ringside", "--json", "-w", "DIR/series"] },
-    Tool { name: "ringside-pcapng", line: &["ringside", "--json", "-w", "DIR/one.pcapng"] },
-    Tool { name: "tcpdump-null", line: &["tcpdump", "-w", "/dev/null"] },
-    Tool { name: "tcpdump-record", line: &["tcpdump", "-w", "DIR/one.pcap"] },
-];
-
-/// One tool under one load.
-struct Sample {
-    tool: &'static str,
-    size: u16,
-    handed: u64,
-    received: u64,
-    seconds: f64,
-    cpu_seconds: f64,
-}
-
-impl Sample {
-    fn text(&self) -> String {
-        format!(
-            "{} B {}: offered {}, received {} ({:.3} M/s), lost {:.2} %",
-            self.size,
-            self.tool,
-            grouped(self.handed),
-            grouped(self.received),
-            self.received_mps(),
-            self.lost_percent(),
-        )
-    }
-
-    fn handed_mps(&self) -> f64 {
-        self.handed as f64 / self.seconds / 1e6
-    }
-
-    fn received_mps(&self) -> f64 {
-        self.received as f64 / self.seconds / 1e6
-    }
-
-    fn lost_percent(&self) -> f64 {
-        100.0 * (1.0 - self.received as f64 / self.handed.max(1) as f64)
-    }
-
-    fn cpu_ns(&self) -> f64 {
-        self.cpu_seconds * 1e9 / self.received.max(1) as f64
-    }
-}
-
-fn measure(lab: &Lab, args: &CaptureBench, tool: &Tool, size: u16) -> anyhow::Result<Sample> {
-    std::fs::create_dir_all(&args.dir)?;
-    let result = Receiver::start(lab, tool.line, &args.dir).and_then(|receiver| {
-        let report = load::send(lab, Sizes::fixed(size)?, None, args.duration)?;
-        sleep(SETTLE);
-        let (received, cpu_seconds) = receiver.stop()?;
-        let seconds = report.elapsed_ns as f64 / 1e9;
-        Ok(Sample { tool: tool.name, size, handed: report.handed, received, seconds, cpu_seconds })
-    });
-    std::fs::remove_dir_all(&args.dir)?;
-    result
+fn text(sample: &Sample) -> String {
+    format!(
+        "offered {}, received {} ({:.3} M/s), lost {:.2} %",
+        grouped(sample.handed),
+        grouped(sample.received),
+        sample.received_mps(),
+        sample.lost_percent(),
+    )
 }
 
 /// A CSV table of the medians.
-fn summary(args: &CaptureBench, samples: &[Sample]) -> String {
-    let mut out = Vec::new();
-    let header =
-        "frame_bytes,tool,rounds,offered_mps,received_mps,lost_percent,tool_cpu_ns_per_frame";
-    writeln!(out, "{header}").expect("writing to memory");
-    for &size in &args.sizes {
-        for tool in TOOLS {
-            let of = |value: fn(&Sample) -> f64| {
-                let mine = samples.iter().filter(|s| s.size == size && s.tool == tool.name);
-                median(mine.map(value).collect())
-            };
-            writeln!(
-                out,
-                "{size},{},{},{:.3},{:.3},{:.2},{:.0}",
-                tool.name,
-                args.rounds,
-                of(Sample::handed_mps),
-                of(Sample::received_mps),
-                of(Sample::lost_percent),
-                of(Sample::cpu_ns)
-            )
-            .expect("writing to memory");
-        }
+fn summary(rows: &[(&str, LoadRow)]) -> String {
+    let mut out = String::from(
+        "frame_bytes,tool,rounds,offered_mps,received_mps,lost_percent,tool_cpu_ns_per_frame\n",
+    );
+    for (name, row) in rows {
+        let _ = writeln!(
+            out,
+            "{},{name},{},{:.3},{:.3},{:.2},{:.0}",
+            row.sizes,
+            row.samples.len(),
+            row.median(Sample::handed_mps),
+            row.median(Sample::received_mps),
+            row.median(Sample::lost_percent),
+            row.median(Sample::cpu_ns)
+        );
     }
-    String::from_utf8_lossy(&out).into_owned()
+    out
 }

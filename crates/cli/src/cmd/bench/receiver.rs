@@ -1,102 +1,252 @@
-//! A tool that receives, as a child process.
+//! A tool that receives, as a child process: started, watched until it is idle, ended.
 
-use super::{KERNEL_RING_BYTES, TOOL_CPU};
+use super::TOOL_CPU;
+use super::load;
+use super::process::{CpuTime, cpu_time};
+use super::tools::{Options, Summary, Target, Tool};
+use crate::signals::StopSignal;
 use anyhow::{Context, bail, ensure};
-use ringside_lab::{Lab, RECEIVER_INTERFACE};
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use ringside_lab::Lab;
+use ringside_sys::netns::Namespace;
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, sleep};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Clock ticks of /proc/PID/stat in a second; constant on Linux (USER_HZ).
-const TICKS_PER_SEC: u64 = 100;
+/// How often a condition is looked at.
+const POLL: Duration = Duration::from_millis(10);
+/// Longest start: a tool may touch its memory first, and under a profiler it is slow.
+const START_MAX: Duration = Duration::from_secs(60);
+/// Between the socket that runs and the first frame: a filter may still be changed.
+const AFTER_START: Duration = Duration::from_millis(300);
+/// A tool is idle if it uses at most a tick in this time.
+const IDLE_WINDOW: Duration = Duration::from_millis(100);
+/// Longest wait for idleness; some tools never are.
+const IDLE_MAX: Duration = Duration::from_secs(10);
+/// What a profiled tool gets instead, beyond its settling.
+const PROFILED_IDLE: Duration = Duration::from_secs(1);
+/// Longest end; what is left in memory is written then.
+const END_MAX: Duration = Duration::from_secs(60);
+/// How long a tool that is known to hang may take for its last write.
+const HANG_AFTER: Duration = Duration::from_millis(1500);
 
-/// A running tool.
-pub(super) struct Receiver {
+/// A running tool; killed when dropped.
+pub(super) struct Receiver<'a> {
+    tool: Tool,
+    target: Target<'a>,
+    is_profiled: bool,
     child: Child,
-    messages: JoinHandle<String>,
-    output: JoinHandle<String>,
+    output: Collector,
+    messages: Collector,
+    cpu_at_start: CpuTime,
 }
 
-impl Receiver {
-    /// Starts it and waits until it listens. `line` holds program and arguments; `DIR` stands for
-    /// `dir`.
-    pub(super) fn start(lab: &Lab, line: &[&str], dir: &Path) -> anyhow::Result<Receiver> {
-        let cpu = TOOL_CPU.to_string();
-        let ring = KERNEL_RING_BYTES.to_string();
-        let tcpdump_ring = (KERNEL_RING_BYTES >> 10).to_string();
+/// What a tool did.
+#[derive(Clone, Debug)]
+pub(super) struct Received {
+    /// What it says.
+    pub(super) summary: Summary,
+    /// CPU time of all its threads and processes, from before the first frame until it was idle.
+    pub(super) cpu: CpuTime,
+    /// How long it was seen at work after the last frame, and its end.
+    pub(super) drain: Duration,
+    /// Everything on its standard error, a profiler's figures with it.
+    pub(super) messages: String,
+}
+
+impl<'a> Receiver<'a> {
+    /// Starts `tool` on its CPU in the receiver's namespace and waits until it receives.
+    /// `wrapper` is a profiler's command line before the tool's, or empty.
+    ///
+    /// # Errors
+    /// It cannot be started, or ends at once; what it said is in the error.
+    pub(super) fn start(
+        lab: &Lab,
+        tool: Tool,
+        target: Target<'a>,
+        options: Options,
+        wrapper: &[OsString],
+        stop: &StopSignal,
+    ) -> anyhow::Result<Receiver<'a>> {
+        let namespace = &lab.status().receiver_namespace;
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &lab.status().receiver_namespace, "taskset", "-c", &cpu]);
-        match line[0] {
-            "ringside" => command.arg(std::env::current_exe()?).args([
-                "capture",
-                "-i",
-                RECEIVER_INTERFACE,
-                "--kernel-ring-size",
-                &ring,
-            ]),
-            program => command.args([program, "-n", "-i", RECEIVER_INTERFACE, "-B", &tcpdump_ring]),
-        };
-        command.args(line[1..].iter().map(|part| part.replace("DIR", &dir.to_string_lossy())));
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let stdout = child.stdout.take().context("the tool's output")?;
-        let mut stderr = BufReader::new(child.stderr.take().context("the tool's messages")?);
-        let mut said = String::new();
-        while !said.contains("listening on") {
-            said.clear();
-            if stderr.read_line(&mut said)? == 0 {
-                bail!("the tool did not start ({})", child.wait()?);
+        command.args(["netns", "exec", namespace, "taskset", "-c", &TOOL_CPU.to_string()]);
+        command.args(wrapper).args(tool.command(target, options));
+        // A group of its own: Ctrl-C reaches this program alone, which ends the tool in order.
+        command.process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("starting ip netns exec")?;
+        let output = Collector::start(child.stdout.take().context("the tool's output")?);
+        let messages = Collector::start(child.stderr.take().context("the tool's messages")?);
+        let cpu_at_start = CpuTime::default();
+        let is_profiled = !wrapper.is_empty();
+        let mut receiver =
+            Receiver { tool, target, is_profiled, child, output, messages, cpu_at_start };
+        receiver.wait_until_ready(namespace, stop)?;
+        sleep(AFTER_START);
+        receiver.cpu_at_start = cpu_time(receiver.child.id())?;
+        Ok(receiver)
+    }
+
+    fn wait_until_ready(&mut self, namespace: &str, stop: &StopSignal) -> anyhow::Result<()> {
+        let start = Instant::now();
+        loop {
+            load::check(stop)?;
+            let messages = self.messages.so_far();
+            if let Some(status) = self.child.try_wait()? {
+                bail!("{} did not start ({status}): {}", self.tool.name(), messages.trim());
             }
+            if self.tool.says_ready(&messages) && has_running_socket(namespace)? {
+                return Ok(());
+            }
+            ensure!(
+                start.elapsed() < START_MAX,
+                "{} did not begin to receive in {START_MAX:?}: {}",
+                self.tool.name(),
+                messages.trim()
+            );
+            sleep(POLL);
         }
-        // tcpdump says so a little before its socket is ready.
-        sleep(Duration::from_millis(300));
-        Ok(Receiver { child, messages: collect(stderr), output: collect(BufReader::new(stdout)) })
     }
 
-    /// Ends the tool; returns the frames that it got, and its CPU time.
-    pub(super) fn stop(mut self) -> anyhow::Result<(u64, f64)> {
-        let pid = self.child.id();
-        let cpu_seconds = cpu_seconds(pid)?;
-        let status = Command::new("kill").args(["-TERM", &pid.to_string()]).status()?;
-        ensure!(status.success(), "cannot end the tool");
-        let status = self.child.wait()?;
-        let messages = self.messages.join().unwrap_or_default();
-        let output = self.output.join().unwrap_or_default();
-        ensure!(status.success(), "the tool failed ({status}): {}", messages.trim());
-        let received = received(&output, &messages).context("the tool's count of frames")?;
-        Ok((received, cpu_seconds))
+    /// Waits until everything that was sent has been dealt with, ends the tool, and reads what it
+    /// says. Call it right after the last frame.
+    ///
+    /// # Errors
+    /// It failed, or did not say what it received.
+    pub(super) fn finish(mut self) -> anyhow::Result<Received> {
+        let (cpu, worked) = self.wait_until_idle()?;
+        let ending = Instant::now();
+        let status = self.end()?;
+        let drain = worked + ending.elapsed();
+        let (output, messages) = (self.output.all(), self.messages.all());
+        ensure!(
+            status.success() || self.tool.hangs_at_end(),
+            "{} failed ({status}): {}",
+            self.tool.name(),
+            messages.trim()
+        );
+        let summary = self.tool.summary(&output, &messages, self.target)?;
+        Ok(Received { summary, cpu: cpu - self.cpu_at_start, drain, messages })
+    }
+
+    /// CPU time used until the tool is idle, and when it was last seen at work.
+    fn wait_until_idle(&self) -> anyhow::Result<(CpuTime, Duration)> {
+        let start = Instant::now();
+        let mut before = cpu_time(self.child.id())?;
+        let settle = self.tool.settle();
+        if self.is_profiled {
+            // Never idle, and its life must have the same length each time.
+            sleep(settle + PROFILED_IDLE);
+            return Ok((before, Duration::ZERO));
+        }
+        let mut worked_until = Duration::ZERO;
+        loop {
+            sleep(IDLE_WINDOW);
+            let now = cpu_time(self.child.id())?;
+            let elapsed = start.elapsed();
+            let is_idle = now.ticks() <= before.ticks() + 1;
+            if !is_idle {
+                worked_until = elapsed;
+            }
+            if (is_idle && elapsed >= settle) || elapsed > IDLE_MAX {
+                return Ok((now, worked_until));
+            }
+            before = now;
+        }
+    }
+
+    fn end(&mut self) -> anyhow::Result<ExitStatus> {
+        self.signal(self.tool.stop_signal());
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            if self.tool.hangs_at_end() && start.elapsed() > HANG_AFTER {
+                self.signal(Signal::KILL);
+            }
+            ensure!(start.elapsed() < END_MAX, "{} does not end", self.tool.name());
+            sleep(POLL);
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // An error says that it has ended already, which the caller sees.
+        let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 }
 
-fn collect(mut reader: impl BufRead + Send + 'static) -> JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut text = String::new();
-        // What cannot be read shows as a missing count.
-        let _ = reader.read_to_string(&mut text);
-        text
-    })
-}
-
-/// User and system time of a process, /proc/PID/stat fields 14 and 15 (proc(5)).
-fn cpu_seconds(pid: u32) -> anyhow::Result<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let (_, fields) = stat.rsplit_once(')').context("/proc/PID/stat")?;
-    let ticks: u64 = fields
-        .split_whitespace()
-        .skip(11)
-        .take(2)
-        .filter_map(|text| text.parse::<u64>().ok())
-        .sum();
-    Ok(ticks as f64 / TICKS_PER_SEC as f64)
-}
-
-/// What the tool delivered: our ledger, or tcpdump's "N packets captured".
-fn received(output: &str, messages: &str) -> Option<u64> {
-    if let Some(line) = output.lines().last() {
-        let ledger: serde_json::Value = serde_json::from_str(line).ok()?;
-        return ledger["ledger"]["consumers"][0]["delivered"].as_u64();
+impl Drop for Receiver<'_> {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        // In order first: a keeper ends its worker and takes knobs back.
+        self.signal(Signal::TERM);
+        let start = Instant::now();
+        while start.elapsed() < HANG_AFTER && matches!(self.child.try_wait(), Ok(None)) {
+            sleep(POLL);
+        }
+        // An error says that it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
-    let line = messages.lines().find(|line| line.ends_with("packets captured"))?;
-    line.split_whitespace().next()?.parse().ok()
+}
+
+/// True if a packet socket of the namespace is bound to all protocols and runs
+/// (/proc/net/packet, columns Proto and R).
+fn has_running_socket(namespace: &str) -> anyhow::Result<bool> {
+    let read = || -> anyhow::Result<String> {
+        Namespace::open(namespace)?.enter()?;
+        Ok(std::fs::read_to_string("/proc/thread-self/net/packet")?)
+    };
+    // A thread of its own, so that this one stays where it is.
+    let table = std::thread::scope(|scope| scope.spawn(read).join());
+    let table = table.unwrap_or_else(|_| bail!("reading the table of packet sockets"))?;
+    Ok(table.lines().skip(1).any(|line| {
+        let mut columns = line.split_whitespace();
+        columns.nth(3) == Some("0003") && columns.nth(1) == Some("1")
+    }))
+}
+
+/// A thread that reads a pipe to its end.
+struct Collector {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Collector {
+    fn start(mut pipe: impl Read + Send + 'static) -> Collector {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let shared = bytes.clone();
+        let thread = std::thread::spawn(move || {
+            let mut buffer = vec![0; 64 << 10];
+            // What cannot be read shows as a missing summary.
+            while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+                if let Ok(mut bytes) = shared.lock() {
+                    bytes.extend_from_slice(&buffer[..count]);
+                }
+            }
+        });
+        Collector { bytes, thread: Some(thread) }
+    }
+
+    fn so_far(&self) -> String {
+        let bytes = self.bytes.lock().map(|bytes| bytes.clone()).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Everything; call it after the child's end.
+    fn all(&mut self) -> String {
+        if let Some(thread) = self.thread.take() {
+            // The thread does not panic.
+            let _ = thread.join();
+        }
+        self.so_far()
+    }
 }

@@ -1,0 +1,319 @@
+//! The figures of `bench record` as SVG files.
+
+use super::load::FrameSizes;
+use super::measure::{Place, Setup};
+use super::results::{LoadRow, Results};
+use super::tools::Tool;
+use anyhow::Context;
+use clap::ValueEnum;
+use plotters::coord::ranged1d::{NoDefaultFormatting, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
+use plotters::coord::{Shift, cartesian::Cartesian2d};
+use plotters::prelude::*;
+use std::path::Path;
+
+/// Pixels.
+const SIZE: (u32, u32) = (900, 540);
+const BACKGROUND: RGBColor = RGBColor(255, 255, 255);
+const FAINT: RGBColor = RGBColor(225, 225, 225);
+/// Colours that remain apart for people who see colours differently (Okabe and Ito).
+const PALETTE: [RGBColor; 6] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(90, 90, 90),
+];
+/// Room above the highest value.
+const HEADROOM: f64 = 1.12;
+/// Most labels on an axis.
+const LABELS_MAX: usize = 8;
+
+/// A line of a chart, by frame size.
+#[derive(Clone, Debug, PartialEq)]
+struct Line {
+    name: String,
+    /// (frame bytes, value), by size.
+    points: Vec<(f64, f64)>,
+    /// The same for mixes, at their mean size; they stand alone.
+    mixes: Vec<(f64, f64)>,
+}
+
+impl Line {
+    /// `value` of each row that `setup` has.
+    fn new(name: &str, results: &Results, setup: Setup, value: fn(&LoadRow) -> f64) -> Line {
+        let mut line = Line { name: name.into(), points: Vec::new(), mixes: Vec::new() };
+        for row in results.loads.iter().filter(|row| row.setup == setup) {
+            let point = (row.sizes.mean_bytes(), value(row));
+            let list =
+                if row.sizes.single().is_some() { &mut line.points } else { &mut line.mixes };
+            list.push(point);
+        }
+        line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        line
+    }
+
+    fn all(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        self.points.iter().chain(&self.mixes).copied()
+    }
+}
+
+/// Draws what there are figures for; `dir` is made if it is missing.
+///
+/// # Errors
+/// `dir` cannot be written.
+pub(super) fn draw(results: &Results, dir: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+    for place in [Place::Memory, Place::Disk] {
+        let lines = tools(results, place);
+        if lines.len() > 1 {
+            let title = format!("Recorded at full load, to {}", long_name(place));
+            let file = dir.join(format!("full-load-{}.svg", place.name()));
+            line_chart(&file, &title, "million frames a second", &lines)?;
+        }
+    }
+    let setup = |place, snaplen| Setup { tool: Tool::Ringside, place, snaplen };
+    let gigabits = "Gbit/s of frames";
+    let discard: Vec<Line> = [Place::Nowhere, Place::Memory, Place::Disk]
+        .into_iter()
+        .map(|place| Line::new(place.name(), results, setup(place, None), gbit_per_s))
+        .filter(|line| line.all().next().is_some())
+        .collect();
+    if discard.iter().any(|line| line.name == Place::Nowhere.name()) {
+        let title = "Received when discarding and when storing";
+        line_chart(&dir.join("figure-4.5.svg"), title, gigabits, &discard)?;
+    }
+    let snaplens = snaplens(results);
+    if snaplens.len() > 1 {
+        let lines: Vec<Line> = snaplens
+            .into_iter()
+            .map(|snaplen| {
+                let name = snaplen.map_or("whole frames".into(), |bytes| format!("{bytes} bytes"));
+                Line::new(&name, results, setup(Place::Memory, snaplen), gbit_per_s)
+            })
+            .collect();
+        let title = "Received when keeping the first bytes of each frame, to tmpfs";
+        line_chart(&dir.join("figure-4.6.svg"), title, gigabits, &lines)?;
+    }
+    if !results.zero_loss.is_empty() {
+        bar_chart(&dir.join("zero-loss.svg"), results)?;
+    }
+    Ok(())
+}
+
+/// A line for each tool that was measured with whole frames.
+fn tools(results: &Results, place: Place) -> Vec<Line> {
+    let lines = Tool::value_variants().iter().map(|&tool| {
+        let setup = Setup { tool, place, snaplen: None };
+        Line::new(tool.name(), results, setup, |row| row.median(|s| s.received_mps()))
+    });
+    lines.filter(|line| line.all().next().is_some()).collect()
+}
+
+/// The snapshot lengths that were measured, whole frames last.
+fn snaplens(results: &Results) -> Vec<Option<u32>> {
+    let kept = results.loads.iter().filter_map(|row| row.setup.snaplen);
+    let mut lengths: Vec<u32> = kept.collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    lengths.into_iter().map(Some).chain([None]).collect()
+}
+
+fn gbit_per_s(row: &LoadRow) -> f64 {
+    row.median(|sample| sample.received_mps()) * row.sizes.mean_bytes() * 8.0 / 1e3
+}
+
+fn long_name(place: Place) -> &'static str {
+    match place {
+        Place::Nowhere => "nowhere",
+        Place::Memory => "new files on tmpfs",
+        Place::Disk => "new files on a disk",
+        Place::MergedFile => "one merged file on tmpfs",
+    }
+}
+
+fn line_chart(file: &Path, title: &str, y_label: &str, lines: &[Line]) -> anyhow::Result<()> {
+    let root = SVGBackend::new(file, SIZE).into_drawing_area();
+    draw_lines(&root, title, y_label, lines)
+        .and_then(|()| root.present().map_err(Into::into))
+        .with_context(|| format!("drawing {}", file.display()))
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+fn draw_lines(root: &Area<'_>, title: &str, y_label: &str, lines: &[Line]) -> anyhow::Result<()> {
+    let points = || lines.iter().flat_map(Line::all);
+    let right = points().map(|(x, _)| x).fold(0.0, f64::max) * 1.04;
+    let top = points().map(|(_, y)| y).fold(0.0, f64::max).max(1e-9) * HEADROOM;
+    root.fill(&BACKGROUND)?;
+    let mut chart = ChartBuilder::on(root)
+        .caption(title, ("sans-serif", 20))
+        .margin(14)
+        .x_label_area_size(50)
+        .y_label_area_size(64)
+        .build_cartesian_2d(0.0..right, 0.0..top)?;
+    mesh(&mut chart, "frame size, bytes (diamonds: a mix, at its mean)", y_label)?;
+    for (index, line) in lines.iter().enumerate() {
+        let color = PALETTE[index % PALETTE.len()];
+        let stroke = color.stroke_width(2);
+        chart
+            .draw_series(LineSeries::new(line.points.iter().copied(), stroke))?
+            .label(&line.name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 22, y)], stroke));
+        let dot = |&point: &(f64, f64)| Circle::new(point, 4, color.filled());
+        chart.draw_series(line.points.iter().map(dot))?;
+        let diamond = |&point: &(f64, f64)| {
+            EmptyElement::at(point)
+                + Polygon::new([(0, -7), (6, 0), (0, 7), (-6, 0)], color.filled())
+        };
+        chart.draw_series(line.mixes.iter().map(diamond))?;
+    }
+    legend(&mut chart)
+}
+
+fn bar_chart(file: &Path, results: &Results) -> anyhow::Result<()> {
+    let root = SVGBackend::new(file, SIZE).into_drawing_area();
+    draw_bars(&root, results)
+        .and_then(|()| root.present().map_err(Into::into))
+        .with_context(|| format!("drawing {}", file.display()))
+}
+
+/// A group for each size and place, in it a bar for each tool.
+fn draw_bars(root: &Area<'_>, results: &Results) -> anyhow::Result<()> {
+    let rows = &results.zero_loss;
+    let mut groups: Vec<(&FrameSizes, Place)> = Vec::new();
+    for row in rows {
+        if !groups.contains(&(&row.sizes, row.setup.place)) {
+            groups.push((&row.sizes, row.setup.place));
+        }
+    }
+    let tools: Vec<Tool> = Tool::value_variants()
+        .iter()
+        .copied()
+        .filter(|&tool| rows.iter().any(|row| row.setup.tool == tool))
+        .collect();
+    let top = rows.iter().map(|row| row.rate_mps()).fold(1e-9, f64::max) * HEADROOM;
+    root.fill(&BACKGROUND)?;
+    let title = "Highest rate without a lost frame (≥: all that the generator gives)";
+    let mut chart = ChartBuilder::on(root)
+        .caption(title, ("sans-serif", 20))
+        .margin(14)
+        .x_label_area_size(50)
+        .y_label_area_size(64)
+        .build_cartesian_2d(Groups::new(&groups), 0.0..top)?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .light_line_style(BACKGROUND)
+        .bold_line_style(FAINT)
+        .x_labels(groups.len() + 1)
+        .x_desc("frame size in bytes, and where the recording goes")
+        .y_desc("million frames a second")
+        .axis_desc_style(("sans-serif", 16))
+        .label_style(("sans-serif", 14))
+        .draw()?;
+    let width = 0.8 / tools.len().max(1) as f64;
+    for (index, &tool) in tools.iter().enumerate() {
+        let color = PALETTE[index % PALETTE.len()];
+        let bars = rows.iter().filter(|row| row.setup.tool == tool).filter_map(|row| {
+            let group = groups.iter().position(|g| *g == (&row.sizes, row.setup.place))?;
+            let left = group as f64 + 0.1 + index as f64 * width;
+            Some((left, row.rate_mps(), row.at_limit()))
+        });
+        let bars: Vec<(f64, f64, bool)> = bars.collect();
+        let bar = |&(left, rate, _): &(f64, f64, bool)| {
+            Rectangle::new([(left, 0.0), (left + width * 0.92, rate)], color.filled())
+        };
+        chart
+            .draw_series(bars.iter().map(bar))?
+            .label(tool.name())
+            .legend(move |(x, y)| Rectangle::new([(x, y - 6), (x + 14, y + 6)], color.filled()));
+        let number = |&(left, rate, at_limit): &(f64, f64, bool)| {
+            let sign = if at_limit { "≥" } else { "" };
+            let style = ("sans-serif", 12).into_text_style(root);
+            Text::new(format!("{sign}{rate:.2}"), (left, rate + top * 0.03), style)
+        };
+        chart.draw_series(bars.iter().map(number))?;
+    }
+    legend(&mut chart)
+}
+
+/// The axis of a bar chart: group `n` lies from `n` to `n + 1`, with its name in the middle.
+struct Groups {
+    names: Vec<String>,
+    range: RangedCoordf64,
+}
+
+impl Groups {
+    fn new(groups: &[(&FrameSizes, Place)]) -> Groups {
+        let name = |(sizes, place): &(&FrameSizes, Place)| format!("{sizes} to {}", place.name());
+        let range = (0.0..groups.len() as f64).into();
+        Groups { names: groups.iter().map(name).collect(), range }
+    }
+}
+
+impl Ranged for Groups {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        self.range.map(value, limit)
+    }
+
+    fn key_points<Hint: plotters::coord::ranged1d::KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        (0..self.names.len()).map(|group| group as f64 + 0.5).collect()
+    }
+
+    fn range(&self) -> std::ops::Range<f64> {
+        self.range.range()
+    }
+}
+
+impl ValueFormatter<f64> for Groups {
+    fn format(value: &f64) -> String {
+        value.to_string()
+    }
+
+    fn format_ext(&self, value: &f64) -> String {
+        self.names.get(*value as usize).cloned().unwrap_or_default()
+    }
+}
+
+type Numbers = Cartesian2d<RangedCoordf64, RangedCoordf64>;
+
+fn mesh(
+    chart: &mut ChartContext<'_, SVGBackend<'_>, Numbers>,
+    x_label: &str,
+    y_label: &str,
+) -> anyhow::Result<()> {
+    chart
+        .configure_mesh()
+        .light_line_style(BACKGROUND)
+        .bold_line_style(FAINT)
+        .x_labels(LABELS_MAX)
+        .y_labels(LABELS_MAX)
+        .x_label_formatter(&|bytes| format!("{bytes:.0}"))
+        .x_desc(x_label)
+        .y_desc(y_label)
+        .axis_desc_style(("sans-serif", 16))
+        .label_style(("sans-serif", 14))
+        .draw()?;
+    Ok(())
+}
+
+fn legend<'a, X: Ranged<ValueType = f64>>(
+    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, RangedCoordf64>>,
+) -> anyhow::Result<()> {
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(BACKGROUND.mix(0.85))
+        .border_style(FAINT)
+        .label_font(("sans-serif", 14))
+        .draw()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

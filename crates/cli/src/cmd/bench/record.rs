@@ -1,0 +1,372 @@
+//! `ringside bench record`: how fast each tool records, to memory and to a disk, at full load and
+//! without loss.
+
+use super::load::{self, FrameSizes};
+use super::measure::{Bench, Place, Setup};
+use super::place::{self, Workspace};
+use super::results::Results;
+use super::search::{self, Probe};
+use super::tools::Tool;
+use super::{plot, raw_disk};
+use crate::signals::StopSignal;
+use crate::{say, units};
+use anyhow::{Context, ensure};
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Snapshot lengths of figure 4.6, beside whole frames.
+const SNAPLENS: [u32; 3] = [18, 64, 200];
+/// Loads that a search for the rate without loss takes: 2 at the top, then about 6 rates.
+const LOADS_OF_A_SEARCH: u32 = 9;
+/// Start, idleness, end and removal around a load, for the estimate.
+const AROUND_A_LOAD: Duration = Duration::from_millis(1200);
+/// Rate at which memory of a fresh virtual machine is touched, for the estimate.
+const PREFAULT_BYTES_PER_SEC: f64 = 0.4e9;
+/// Memory that is touched beyond one recording: page cache and rings.
+const PREFAULT_EXTRA_BYTES: f64 = (2u64 << 30) as f64;
+
+/// Arguments of `bench record`.
+#[derive(Args)]
+pub(super) struct RecordBench {
+    /// What to measure; figures by their number in the description of HPCAP's recorder.
+    #[arg(long, value_delimiter = ',', value_enum, value_name = "LIST")]
+    #[arg(default_value = "load,zero-loss,4.5,4.6")]
+    figure: Vec<Figure>,
+
+    /// Tools; those that are not installed are left out and named.
+    #[arg(long, value_delimiter = ',', value_enum, value_name = "LIST")]
+    #[arg(default_value = "ringside,tcpdump,dumpcap,netsniff-ng,stenotype")]
+    tools: Vec<Tool>,
+
+    /// Frame sizes in bytes, or imix.
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    #[arg(default_value = "64,128,256,512,1024,1514,imix")]
+    sizes: Vec<FrameSizes>,
+
+    /// Rounds; in each, every tool runs once at every size.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+
+    /// Length of one load.
+    #[arg(long = "for", value_parser = units::duration, default_value = "4s")]
+    duration: Duration,
+
+    /// Frame sizes of the search for the highest rate without loss.
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "64,1514")]
+    zero_loss_sizes: Vec<FrameSizes>,
+
+    /// Rounds of that search.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    zero_loss_rounds: u32,
+
+    /// How near to each other the rates without and with loss are at its end, in per cent.
+    #[arg(long, value_name = "PERCENT", default_value_t = 3.0, value_parser = percent)]
+    resolution: f64,
+
+    /// Make recordings in this directory of a disk; each is removed after its load. By default in
+    /// the current directory, or in /var/tmp.
+    #[arg(long, value_name = "DIR")]
+    disk: Option<PathBuf>,
+
+    /// Only these places.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_enum,
+        value_name = "LIST",
+        default_value = "tmpfs,disk"
+    )]
+    to: Vec<PlaceArg>,
+
+    /// Also write the medians to this file.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+
+    /// Also draw the figures, as SVG files in this directory.
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+}
+
+/// Parts of the measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Figure {
+    /// Every tool at full load.
+    Load,
+    /// Every tool at its highest rate without loss.
+    ZeroLoss,
+    /// Discarding against storing, by frame size.
+    #[value(name = "4.5")]
+    Discard,
+    /// Rate by frame size with a snapshot length of 18, 64 and 200 bytes, and whole frames.
+    #[value(name = "4.6")]
+    Snaplen,
+}
+
+/// Places by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PlaceArg {
+    /// New files on /dev/shm.
+    Tmpfs,
+    /// New files on a disk.
+    Disk,
+}
+
+impl From<PlaceArg> for Place {
+    fn from(place: PlaceArg) -> Place {
+        match place {
+            PlaceArg::Tmpfs => Place::Memory,
+            PlaceArg::Disk => Place::Disk,
+        }
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if (0.1..=50.0).contains(&percent) => Ok(percent),
+        _ => Err("must be a number from 0.1 to 50".into()),
+    }
+}
+
+/// Measures; prints and writes the results.
+pub(super) fn run(args: &RecordBench) -> anyhow::Result<ExitCode> {
+    let stop = StopSignal::install()?;
+    let tools = installed(&args.tools);
+    ensure!(!tools.is_empty(), "none of the tools is installed");
+    let plan = Plan::new(args, &tools);
+    let memory = Workspace::in_memory()?;
+    let disk = match plan.places.contains(&Place::Disk) {
+        true => Some(Workspace::on_disk(args.disk.as_deref())?),
+        false => None,
+    };
+    let mean_bytes = plan.largest_mean_bytes();
+    for workspace in [Some(&memory), disk.as_ref()].into_iter().flatten() {
+        workspace.check_room(mean_bytes, args.duration)?;
+    }
+    plan.announce(disk.as_ref());
+    let lab = load::lab(&format!("bench{}", std::process::id()))?;
+    let touched = place::recording_bytes(mean_bytes, args.duration) + PREFAULT_EXTRA_BYTES;
+    let (bytes, took) = place::prefault(&memory, touched as u64, &stop)?;
+    say::message(format_args!(
+        "touched {}B of memory in {:.1} s, so that no tool pays for its first touch",
+        units::scaled(bytes as f64),
+        took.as_secs_f64()
+    ));
+    let bench = Bench { lab: &lab, memory: Some(&memory), disk: disk.as_ref(), stop: &stop };
+    let measured = plan.measure(&bench);
+    let results = measured?;
+    say::data(results.text().trim_end())?;
+    if let Some(path) = &args.csv {
+        std::fs::write(path, results.csv())
+            .with_context(|| format!("writing {}", path.display()))?;
+    }
+    if let Some(dir) = &args.svg {
+        plot::draw(&results, dir)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The tools of `wanted` that are here; says which are and how each treats its files.
+fn installed(wanted: &[Tool]) -> Vec<Tool> {
+    let mut tools = Vec::new();
+    for &tool in wanted {
+        match tool.version() {
+            Some(version) => {
+                say::message(format_args!(
+                    "{} {version}: files recycled: {}",
+                    tool.name(),
+                    tool.recycling()
+                ));
+                tools.push(tool);
+            }
+            None => say::message(format_args!("{}: absent, not run", tool.name())),
+        }
+    }
+    tools
+}
+
+/// What will be run.
+struct Plan<'a> {
+    args: &'a RecordBench,
+    places: Vec<Place>,
+    /// At full load, in every round, in this order.
+    loads: Vec<(Setup, &'a FrameSizes)>,
+    searches: Vec<(Setup, &'a FrameSizes)>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(args: &'a RecordBench, tools: &[Tool]) -> Plan<'a> {
+        let has = |figure| args.figure.contains(&figure);
+        let places: Vec<Place> = args.to.iter().map(|&place| place.into()).collect();
+        let whole = |tool, place| Setup { tool, place, snaplen: None };
+        let recorders: Vec<Setup> = places
+            .iter()
+            .flat_map(|&place| tools.iter().map(move |&tool| whole(tool, place)))
+            .collect();
+        let mut setups = Vec::new();
+        if has(Figure::Load) {
+            setups.extend(&recorders);
+        }
+        if has(Figure::Discard) {
+            let all = [Place::Nowhere].into_iter().chain(places.iter().copied());
+            setups.extend(all.map(|place| whole(Tool::Ringside, place)));
+        }
+        if has(Figure::Snaplen) {
+            let lengths = SNAPLENS.into_iter().map(Some).chain([None]);
+            setups.extend(
+                lengths.map(|snaplen| Setup { snaplen, ..whole(Tool::Ringside, Place::Memory) }),
+            );
+        }
+        let mut loads = Vec::new();
+        for sizes in &args.sizes {
+            for &setup in &setups {
+                // Figures share what they have in common.
+                if !loads.contains(&(setup, sizes)) {
+                    loads.push((setup, sizes));
+                }
+            }
+        }
+        let mut searches = Vec::new();
+        if has(Figure::ZeroLoss) {
+            for sizes in &args.zero_loss_sizes {
+                searches.extend(recorders.iter().map(|&setup| (setup, sizes)));
+            }
+        }
+        Plan { args, places, loads, searches }
+    }
+
+    fn largest_mean_bytes(&self) -> f64 {
+        let all = self.loads.iter().chain(&self.searches);
+        all.map(|(_, sizes)| sizes.mean_bytes()).fold(0.0, f64::max)
+    }
+
+    /// Says what is coming and how long it takes.
+    fn announce(&self, disk: Option<&Workspace>) {
+        if let Some(disk) = disk {
+            say::message(format_args!("disk: {}", disk.path().display()));
+        }
+        let (loads, searches) = (self.loads.len(), self.searches.len());
+        let (rounds, zero_rounds) = (self.args.rounds, self.args.zero_loss_rounds);
+        say::message(format_args!(
+            "{rounds} rounds of {loads} loads, {zero_rounds} of {searches} searches, {:?} each: \
+             about {} minutes",
+            self.args.duration,
+            self.estimate().as_secs().div_ceil(60)
+        ));
+    }
+
+    /// How long it will take; searches that find a tool at the generator's limit are shorter.
+    fn estimate(&self) -> Duration {
+        let one = |setup: Setup| self.args.duration + setup.tool.settle() + AROUND_A_LOAD;
+        let loads: Duration = self.loads.iter().map(|&(setup, _)| one(setup)).sum();
+        let searches: Duration = self.searches.iter().map(|&(setup, _)| one(setup)).sum();
+        let touched = place::recording_bytes(self.largest_mean_bytes(), self.args.duration);
+        loads * self.args.rounds
+            + searches * (self.args.zero_loss_rounds * LOADS_OF_A_SEARCH)
+            + raw_disk::LENGTH * self.args.rounds
+            + Duration::from_secs_f64((touched + PREFAULT_EXTRA_BYTES) / PREFAULT_BYTES_PER_SEC)
+    }
+
+    fn measure(&self, bench: &Bench<'_>) -> anyhow::Result<Results> {
+        let steps = self.loads.len() as u64 * u64::from(self.args.rounds)
+            + self.searches.len() as u64 * u64::from(self.args.zero_loss_rounds);
+        let bar = ProgressBar::new(steps);
+        let style = "{elapsed_precise} {bar:24} {pos}/{len} {wide_msg}";
+        bar.set_style(ProgressStyle::with_template(style).expect("a constant template"));
+        let mut results = Results::default();
+        let measured = self
+            .measure_loads(bench, &bar, &mut results)
+            .and_then(|()| self.search_all(bench, &bar, &mut results));
+        bar.finish_and_clear();
+        measured.map(|()| results)
+    }
+
+    fn measure_loads(
+        &self,
+        bench: &Bench<'_>,
+        bar: &ProgressBar,
+        results: &mut Results,
+    ) -> anyhow::Result<()> {
+        for round in 1..=self.args.rounds {
+            if let Some(disk) = bench.disk.filter(|_| !self.loads.is_empty()) {
+                load::check(bench.stop)?;
+                bar.set_message("raw speed of the disk");
+                results.raw_mb_per_s.extend(raw_disk::mb_per_s(disk)?);
+            }
+            for &(setup, sizes) in &self.loads {
+                let what = describe(setup, sizes);
+                bar.set_message(format!("round {round}: {what}"));
+                // Once is enough to see that a tool counts what it writes.
+                let verify = round == 1;
+                let sample = bench
+                    .measure(setup, sizes, None, self.args.duration, verify)
+                    .with_context(|| what.clone())?;
+                tracing::info!(round, what, ?sample);
+                results.add(setup, sizes, sample);
+                bar.inc(1);
+            }
+        }
+        Ok(())
+    }
+
+    fn search_all(
+        &self,
+        bench: &Bench<'_>,
+        bar: &ProgressBar,
+        results: &mut Results,
+    ) -> anyhow::Result<()> {
+        for round in 1..=self.args.zero_loss_rounds {
+            for &(setup, sizes) in &self.searches {
+                let what = describe(setup, sizes);
+                bar.set_message(format!("without loss, round {round}: {what}"));
+                let found = self.search(bench, results, setup, sizes).with_context(|| what)?;
+                results.add_zero_loss(setup, sizes, found);
+                bar.inc(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Between nothing and what the generator gives at full load. If that lost nothing in at least
+    /// two rounds, it is the answer.
+    fn search(
+        &self,
+        bench: &Bench<'_>,
+        results: &Results,
+        setup: Setup,
+        sizes: &FrameSizes,
+    ) -> anyhow::Result<search::ZeroLoss> {
+        let known = results.load(setup, sizes).filter(|row| row.samples.len() > 1);
+        if let Some(row) = known.filter(|row| row.lost_nothing()) {
+            let rate_per_sec = row.median(|sample| sample.handed_mps()) * 1e6;
+            return Ok(search::ZeroLoss { rate_per_sec, at_limit: true, loads: 0 });
+        }
+        let (top, received) = match known {
+            Some(row) => {
+                (row.median(|sample| sample.handed_mps()), row.median(|s| s.received_mps()))
+            }
+            None => {
+                let sample = bench.measure(setup, sizes, None, self.args.duration, false)?;
+                (sample.handed_mps(), sample.received_mps())
+            }
+        };
+        let probe = |rate: f64| {
+            let rate_per_sec = Some(rate as u64);
+            let sample = bench.measure(setup, sizes, rate_per_sec, self.args.duration, false)?;
+            Ok(Probe { achieved_per_sec: sample.handed_mps() * 1e6, lost: sample.lost() })
+        };
+        // What a tool gets under overload is a little more than what it gets without loss.
+        let resolution = self.args.resolution / 100.0;
+        search::zero_loss(top * 1e6, received * 0.9e6, resolution, probe)
+    }
+}
+
+fn describe(setup: Setup, sizes: &FrameSizes) -> String {
+    let snaplen = setup.snaplen.map(|bytes| format!(", {bytes} bytes kept")).unwrap_or_default();
+    format!("{} to {}, {sizes} bytes{snaplen}", setup.tool.name(), setup.place.name())
+}
+
+#[cfg(test)]
+mod tests;

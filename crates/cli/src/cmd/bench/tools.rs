@@ -1,0 +1,333 @@
+//! The tools that are compared: how each is run at its fastest, and what it says at its end.
+//!
+//! Every tool gets the same kernel ring, [`KERNEL_RING_BYTES`], the same CPU, and the options that
+//! make it fastest; none prints packets.
+
+use anyhow::Context;
+use clap::ValueEnum;
+use ringside_core::Ledger;
+use ringside_core::ledger::total;
+use ringside_lab::RECEIVER_INTERFACE;
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// The kernel ring of each tool, in bytes.
+pub(super) const KERNEL_RING_BYTES: u64 = 32 << 20;
+/// Blocks of Stenographer's ring and of its files (its default, --blocksize_kb).
+const STENOTYPE_BLOCK_BYTES: u64 = 1 << 20;
+/// Where struct tpacket_block_desc (linux/if_packet.h) has its count of frames, `num_pkts`.
+const BLOCK_FRAMES_OFFSET: u64 = 12;
+/// Stenographer's user and group after its start; names, because it looks them up.
+const STENOTYPE_USER: (&str, &str) = ("nobody", "nogroup");
+
+/// A profiler sees one process, and may not know every system call.
+const PROFILER_OPTIONS: [&str; 2] = ["--no-keeper", "--plain-writes"];
+
+/// A tool that receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
+pub(super) enum Tool {
+    /// This program.
+    Ringside,
+    /// tcpdump.
+    Tcpdump,
+    /// dumpcap of Wireshark.
+    Dumpcap,
+    /// netsniff-ng.
+    #[value(name = "netsniff-ng")]
+    Netsniff,
+    /// The recording part of Stenographer, without its index.
+    Stenotype,
+}
+
+/// Where frames go.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target<'a> {
+    /// Received and forgotten.
+    Nowhere,
+    /// The tool's natural recording, in this existing directory.
+    Recording(&'a Path),
+    /// One pcapng file in this directory; for other tools than this program a recording.
+    PcapngFile(&'a Path),
+}
+
+/// How the program under test is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Options {
+    /// Bytes kept of each frame; whole frames if none.
+    pub(super) snaplen: Option<u32>,
+    /// In one process and by plain writes, where this program can: for profilers.
+    pub(super) for_profiler: bool,
+}
+
+/// What a tool says at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Summary {
+    /// Frames that it delivered: recorded, or counted if nothing is recorded.
+    pub(super) frames: u64,
+    /// Frames that it knows it lost.
+    pub(super) lost: Option<u64>,
+}
+
+impl Tool {
+    /// As people call it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Tool::Ringside => "ringside",
+            Tool::Tcpdump => "tcpdump",
+            Tool::Dumpcap => "dumpcap",
+            Tool::Netsniff => "netsniff-ng",
+            Tool::Stenotype => "stenotype",
+        }
+    }
+
+    /// Its version; `None` if it is not installed.
+    pub(super) fn version(self) -> Option<String> {
+        if self == Tool::Ringside {
+            return Some(env!("CARGO_PKG_VERSION").into());
+        }
+        // Stenotype knows no version and shows its help instead.
+        let question = if self == Tool::Stenotype { "--help" } else { "--version" };
+        let output = Command::new(self.name()).arg(question).stdin(Stdio::null()).output().ok()?;
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        Some(version_number(&text).unwrap_or_else(|| "of unknown version".into()))
+    }
+
+    /// How the files of an earlier run are used again.
+    pub(super) fn recycling(self) -> &'static str {
+        match self {
+            Tool::Ringside => "no, new files; space is allocated ahead",
+            Tool::Stenotype => "no, new files",
+            _ => "no, truncates",
+        }
+    }
+
+    /// How long after the last frame the tool must be left alone. The kernel hands a part-filled
+    /// block over late; stopped earlier a tool would count loss that is none.
+    pub(super) fn settle(self) -> Duration {
+        Duration::from_millis(match self {
+            // Its block timeout is 50 ms.
+            Tool::Ringside => 300,
+            // libpcap's timeout of a second, seen to take twice that.
+            Tool::Tcpdump => 2300,
+            // libpcap with a timeout of 250 ms.
+            Tool::Dumpcap => 800,
+            // A block timeout of 100 ms.
+            Tool::Netsniff => 500,
+            // --blockage_sec=1.
+            Tool::Stenotype => 2300,
+        })
+    }
+
+    /// The signal that ends it cleanly.
+    pub(super) fn stop_signal(self) -> rustix::process::Signal {
+        match self {
+            Tool::Stenotype => rustix::process::Signal::INT,
+            _ => rustix::process::Signal::TERM,
+        }
+    }
+
+    /// True if it is known to hang after its last write and must be killed: Stenographer 1.0.1
+    /// waits for its threads for ever.
+    pub(super) fn hangs_at_end(self) -> bool {
+        self == Tool::Stenotype
+    }
+
+    /// True once it says that it receives; the others are known to by their socket.
+    pub(super) fn says_ready(self, messages: &str) -> bool {
+        self != Tool::Ringside || messages.contains("listening on")
+    }
+
+    /// Program and arguments.
+    pub(super) fn command(self, target: Target<'_>, options: Options) -> Vec<OsString> {
+        let file = |name: &str| match target {
+            Target::Nowhere => "/dev/null".into(),
+            Target::Recording(dir) | Target::PcapngFile(dir) => dir.join(name).into_os_string(),
+        };
+        let words = |text: String| -> Vec<OsString> {
+            text.split_whitespace().map(OsString::from).collect()
+        };
+        let mut command = match self {
+            Tool::Ringside => ringside(target, options),
+            Tool::Tcpdump => {
+                words(format!("tcpdump -n -i {RECEIVER_INTERFACE} -B {}", KERNEL_RING_BYTES >> 10))
+            }
+            // pcap has the shorter record, and no interface statistics are written.
+            Tool::Dumpcap => words(format!(
+                "dumpcap -q -P -i {RECEIVER_INTERFACE} -B {}",
+                KERNEL_RING_BYTES >> 20
+            )),
+            Tool::Netsniff => words(format!(
+                "netsniff-ng --in {RECEIVER_INTERFACE} --silent --ring-size {}MiB --no-sock-mem \
+                 --notouch-irq --no-hwtimestamp --out",
+                KERNEL_RING_BYTES >> 20
+            )),
+            Tool::Stenotype => words(format!(
+                "stenotype --iface={RECEIVER_INTERFACE} --threads=1 --blocks={} --aiops=16 \
+                 --no_index --no_watchdogs --seccomp=none --blockage_sec=1 --uid={} --gid={}",
+                KERNEL_RING_BYTES / STENOTYPE_BLOCK_BYTES,
+                STENOTYPE_USER.0,
+                STENOTYPE_USER.1
+            )),
+        };
+        match self {
+            Tool::Tcpdump | Tool::Dumpcap => {
+                command.extend(options.snaplen.map(|bytes| format!("-s{bytes}").into()));
+                command.extend(["-w".into(), file("one.pcap")]);
+            }
+            Tool::Netsniff => command.push(file("one.pcap")),
+            Tool::Stenotype => {
+                if let Target::Recording(dir) | Target::PcapngFile(dir) = target {
+                    command.push(joined("--dir=", dir));
+                }
+            }
+            Tool::Ringside => {}
+        }
+        command
+    }
+
+    /// Makes what the tool expects to find in its directory.
+    ///
+    /// # Errors
+    /// The directory cannot be written, or the tool's user does not exist.
+    pub(super) fn prepare(self, dir: &Path) -> anyhow::Result<()> {
+        if self != Tool::Stenotype {
+            return Ok(());
+        }
+        let folders = ["PKT0", "IDX0"].map(|name| dir.join(name));
+        for folder in &folders {
+            std::fs::create_dir(folder)?;
+        }
+        let owner = format!("{}:{}", STENOTYPE_USER.0, STENOTYPE_USER.1);
+        let status = Command::new("chown").arg(owner).arg(dir).args(&folders).status()?;
+        anyhow::ensure!(status.success(), "cannot give {} to stenotype's user", dir.display());
+        Ok(())
+    }
+
+    /// What it says at its end; for stenotype, which says nothing, what its files hold.
+    ///
+    /// # Errors
+    /// It did not say.
+    pub(super) fn summary(
+        self,
+        output: &str,
+        messages: &str,
+        target: Target<'_>,
+    ) -> anyhow::Result<Summary> {
+        match (self, target) {
+            (Tool::Ringside, _) => of_ringside(output),
+            (Tool::Tcpdump, _) => of_tcpdump(messages),
+            (Tool::Dumpcap, _) => of_dumpcap(messages),
+            (Tool::Netsniff, _) => of_netsniff(output),
+            (Tool::Stenotype, Target::Recording(dir) | Target::PcapngFile(dir)) => {
+                let frames = stenotype_frames(&dir.join("PKT0")).ok();
+                frames.map(|frames| Summary { frames, lost: None })
+            }
+            (Tool::Stenotype, Target::Nowhere) => None,
+        }
+        .with_context(|| format!("{} did not say how many frames it got: {messages}", self.name()))
+    }
+}
+
+/// This program's own command line.
+fn ringside(target: Target<'_>, options: Options) -> Vec<OsString> {
+    let exe = std::env::current_exe().map_or_else(|_| "ringside".into(), |path| path.into());
+    let mut command = vec![exe];
+    let fixed = ["capture", "-i", RECEIVER_INTERFACE, "--json", "--kernel-ring-size"];
+    command.extend(fixed.map(OsString::from));
+    command.push(KERNEL_RING_BYTES.to_string().into());
+    if options.for_profiler {
+        let known = PROFILER_OPTIONS.iter().filter(|option| knows(&command[0], option));
+        let known: Vec<OsString> = known.map(OsString::from).collect();
+        command.extend(known);
+    }
+    command.extend(options.snaplen.map(|bytes| format!("-s{bytes}").into()));
+    match target {
+        Target::Nowhere => {}
+        Target::Recording(dir) => command.extend(["-w".into(), dir.join("series").into()]),
+        Target::PcapngFile(dir) => command.extend(["-w".into(), dir.join("one.pcapng").into()]),
+    }
+    command
+}
+
+/// True if `capture` of this program takes `option`: an unknown one is refused before `--help`.
+fn knows(program: &OsString, option: &str) -> bool {
+    let mut command = Command::new(program);
+    command.args(["capture", option, "--help"]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn joined(option: &str, path: &Path) -> OsString {
+    let mut word = OsString::from(option);
+    word.push(path);
+    word
+}
+
+/// The first word that looks like `4.99.3`.
+fn version_number(text: &str) -> Option<String> {
+    let words = text.split_whitespace().map(|word| word.trim_end_matches([',', ')', '.']));
+    words
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'))
+        .map(str::to_owned)
+        .next()
+}
+
+/// The ledger on the last line of standard output.
+fn of_ringside(output: &str) -> Option<Summary> {
+    let line: serde_json::Value = serde_json::from_str(output.lines().last()?).ok()?;
+    let ledger: Ledger = serde_json::from_value(line.get("ledger")?.clone()).ok()?;
+    let consumer = ledger.consumers.first()?;
+    let lost = total(&ledger.dropped) + total(&consumer.missed);
+    Some(Summary { frames: consumer.delivered, lost: Some(lost) })
+}
+
+/// `450696 packets captured`, `73592 packets dropped by kernel`.
+fn of_tcpdump(messages: &str) -> Option<Summary> {
+    let count = |ending: &str| {
+        let line = messages.lines().find(|line| line.ends_with(ending))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    let frames = count("packets captured").or_else(|| count("packet captured"))?;
+    let lost = count("packets dropped by kernel").or_else(|| count("packet dropped by kernel"));
+    Some(Summary { frames, lost })
+}
+
+/// `Packets received/dropped on interface 'rx0': 191403/300117 (pcap:300117/…)`.
+fn of_dumpcap(messages: &str) -> Option<Summary> {
+    let line = messages.lines().find(|line| line.starts_with("Packets received/dropped"))?;
+    let (_, counts) = line.split_once("': ")?;
+    let (frames, lost) = counts.split_whitespace().next()?.split_once('/')?;
+    Some(Summary { frames: frames.parse().ok()?, lost: lost.parse().ok() })
+}
+
+/// `332128  packets incoming (143008 unread on exit)`, `143008  packets failed filter (out of
+/// space)`; a progress mark may stand before the first.
+fn of_netsniff(output: &str) -> Option<Summary> {
+    let count = |phrase: &str| {
+        let (before, _) = output.split_once(phrase)?;
+        before.split_whitespace().next_back()?.parse().ok()
+    };
+    let frames = count("packets incoming")?;
+    Some(Summary { frames, lost: count("packets failed filter (out of space)") })
+}
+
+/// Frames in Stenographer's files, which are kernel blocks as they were.
+fn stenotype_frames(dir: &Path) -> std::io::Result<u64> {
+    let mut frames = 0;
+    for entry in std::fs::read_dir(dir)? {
+        let file = File::open(entry?.path())?;
+        for block in 0..file.metadata()?.len() / STENOTYPE_BLOCK_BYTES {
+            let mut count = [0; 4];
+            file.read_exact_at(&mut count, block * STENOTYPE_BLOCK_BYTES + BLOCK_FRAMES_OFFSET)?;
+            frames += u64::from(u32::from_ne_bytes(count));
+        }
+    }
+    Ok(frames)
+}
+
+#[cfg(test)]
+mod tests;
