@@ -10,12 +10,14 @@
 mod directory;
 mod file;
 mod header;
+mod lock;
 mod name;
 mod series;
 
 pub use directory::{Series, StoredFile, series_of};
 pub use file::SeriesFile;
 pub use header::read_header;
+pub use lock::{RunLock, run_lock_name};
 pub use name::file_name;
 pub use series::SeriesWriter;
 
