@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 
 const ARCHITECTURE: &str = "docs/ARCHITECTURE.md";
 const DEPENDENCIES: &str = "docs/DEPENDENCIES.md";
-/// Where Debian's packages are listed, one a line, between these two lines.
+/// Where Debian's packages are listed, one a line, each list between a line that ends so and a
+/// line that is so.
 const PACKAGES: &str = "scripts/deps";
 const PACKAGES_BEGIN: &str = "packages='";
 const PACKAGES_END: &str = "'";
@@ -222,9 +223,16 @@ fn workspace_dependencies(house: &House) -> Vec<((&str, usize), &str)> {
 /// Debian's packages that the project installs, each with file and line.
 fn debian_packages(house: &House) -> Vec<((&str, usize), &str)> {
     let text = house.tree.file(PACKAGES).map_or("", |file| &file.text);
-    let list = text.lines().enumerate().skip_while(|(_, line)| *line != PACKAGES_BEGIN);
-    list.skip(1)
-        .take_while(|(_, line)| *line != PACKAGES_END)
-        .map(|(index, line)| ((PACKAGES, index + 1), line.trim()))
-        .collect()
+    let mut is_listed = false;
+    let mut packages = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if line == PACKAGES_END {
+            is_listed = false;
+        } else if is_listed {
+            packages.push(((PACKAGES, index + 1), line.trim()));
+        } else if line.ends_with(PACKAGES_BEGIN) {
+            is_listed = true;
+        }
+    }
+    packages
 }

@@ -16,6 +16,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-capture", 3),
     ("ringside-client", 3),
     ("ringside-transmit", 3),
+    ("ringside-client-c", 4),
     ("ringside-lab", 4),
     ("ringside-cli", 5),
 ];

@@ -1,11 +1,11 @@
-//! `unsafe` lives in crates/sys, and each use says why it is sound.
+//! `unsafe` lives in crates/sys (and in the C interface), and each use says why it is sound.
 
 use super::rust::{RustFile, is_word};
 use super::{Finding, House};
 use proc_macro2::{Delimiter, TokenTree};
 
-/// The one crate that may say `unsafe`.
-const UNSAFE_FOLDER: &str = "crates/sys/";
+/// The crates that may say `unsafe`: system calls and shared memory, and pointers that C hands over.
+const UNSAFE_FOLDERS: [&str; 2] = ["crates/sys/", "crates/client-c/"];
 const FORBID: &str = "#![forbid(unsafe_code)]";
 
 /// Judges every `unsafe` of a file, also inside macros.
@@ -16,8 +16,9 @@ pub fn check(file: &RustFile<'_>) -> Vec<Finding> {
             return;
         }
         let line = tokens[index].span().start().line;
-        if !file.path.starts_with(UNSAFE_FOLDER) {
-            let text = format!("`unsafe` outside {UNSAFE_FOLDER}; add a safe function there");
+        if !may_be_unsafe(file.path) {
+            let folder = UNSAFE_FOLDERS[0];
+            let text = format!("`unsafe` outside {folder}; add a safe function there");
             findings.push(Finding::new(file.path, line, text));
         } else if !has_reason(&file.lines, line) {
             let text = "`unsafe` without a reason; add `// SAFETY:` (or `# Safety` in the \
@@ -33,9 +34,13 @@ pub fn check_roots(house: &House) -> Vec<Finding> {
     let roots = house.packages.iter().flat_map(|package| &package.roots);
     let files = roots.filter_map(|root| house.tree.file(root));
     files
-        .filter(|file| !file.path.starts_with(UNSAFE_FOLDER) && !file.text.contains(FORBID))
+        .filter(|file| !may_be_unsafe(&file.path) && !file.text.contains(FORBID))
         .map(|file| Finding::new(&file.path, 1, format!("lacks {FORBID}; add it as first line")))
         .collect()
+}
+
+fn may_be_unsafe(path: &str) -> bool {
+    UNSAFE_FOLDERS.iter().any(|folder| path.starts_with(folder))
 }
 
 /// `unsafe fn(…)` and `unsafe extern "C" fn(…)` name a type; only calling one is unsafe.

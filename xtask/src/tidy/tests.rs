@@ -239,6 +239,9 @@ fn every_dependency_has_its_reason() {
     let deps = ("scripts/deps", "packages='\nclang\n'\n");
     good(&[deps, ("docs/DEPENDENCIES.md", "| `clang` | compiles bpf |\n")]);
     bad(&[deps], place, "no reason for clang");
+    let two = ("scripts/deps", "packages='\nclang\n'\nmore_packages='\nfio\n'\n");
+    let reason = ("docs/DEPENDENCIES.md", "| `clang` | compiles bpf |\n");
+    bad(&[two, reason], place, "no reason for fio");
 }
 
 #[test]
