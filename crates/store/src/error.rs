@@ -63,6 +63,9 @@ pub enum StoreError {
         /// The limit.
         limit: usize,
     },
+    /// No room below the limits of a directory, or it could not be made.
+    #[error(transparent)]
+    Retention(#[from] crate::retention::RetentionError),
     /// A writer that failed before.
     #[error("the file cannot be written any more, because an earlier write failed")]
     FailedBefore,

@@ -17,8 +17,10 @@ mod series;
 pub use directory::{Series, StoredFile, series_of};
 pub use file::SeriesFile;
 pub use header::read_header;
+pub(crate) use header::read_from as read_header_from;
 pub use lock::{RunLock, run_lock_name};
 pub use name::file_name;
+pub(crate) use name::parts_of_name;
 pub use series::SeriesWriter;
 
 use crate::StoreError;
@@ -47,6 +49,8 @@ const BODY_BYTES: usize = 96;
 const FIRST_BLOCK_AT: usize = 32;
 /// Where in the body the count of complete ring blocks stands.
 const BLOCKS_COMPLETE_AT: usize = 40;
+/// Where in the body the largest size of the file stands.
+const BYTES_MAX_AT: usize = 56;
 /// Stands for "no ring block yet" where the number of the first is stored.
 const NO_BLOCK: u64 = u64::MAX;
 
@@ -68,7 +72,8 @@ pub struct FileHeader {
     pub blocks_complete: u64,
     /// Order of creation among all files of the directory, whatever the clock says.
     pub serial: u64,
-    /// Largest size that the file will reach: what is reserved for it. 0 stands for no limit.
+    /// Largest size that the file will reach: what is reserved for it. 0 stands for no limit. Once
+    /// nothing more is written, the file's size.
     pub bytes_max: u64,
     /// When the file was created, by the wall clock.
     pub created: Timestamp,
@@ -104,6 +109,8 @@ pub(crate) struct HeaderPage {
     pub(crate) first_block_at: u64,
     /// Of [`FileHeader::blocks_complete`], 8 bytes.
     pub(crate) blocks_complete_at: u64,
+    /// Of [`FileHeader::bytes_max`], 8 bytes.
+    pub(crate) bytes_max_at: u64,
 }
 
 /// The comment of the section header: the same facts for people and scripts, and the run.
@@ -158,6 +165,7 @@ impl FileHeader {
             bytes: out,
             first_block_at: (body_at + FIRST_BLOCK_AT) as u64,
             blocks_complete_at: (body_at + BLOCKS_COMPLETE_AT) as u64,
+            bytes_max_at: (body_at + BYTES_MAX_AT) as u64,
         })
     }
 
@@ -203,7 +211,7 @@ impl FileHeader {
             first_block: Some(long(FIRST_BLOCK_AT)?).filter(|&number| number != NO_BLOCK),
             blocks_complete: long(BLOCKS_COMPLETE_AT)?,
             serial: long(48)?,
-            bytes_max: long(56)?,
+            bytes_max: long(BYTES_MAX_AT)?,
             created: Timestamp(long(64)?),
             created_boot_ns: long(72)?,
             boot_id: *body[80..].first_chunk()?,

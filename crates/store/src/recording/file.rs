@@ -23,6 +23,8 @@ pub struct SeriesFile {
     first_block_at: u64,
     /// Where in the file the count of complete blocks stands.
     blocks_complete_at: u64,
+    /// Where in the file its largest size stands.
+    bytes_max_at: u64,
 }
 
 impl SeriesFile {
@@ -43,7 +45,7 @@ impl SeriesFile {
             return Err(StoreError::Misplaced { path: path.to_owned(), reason });
         }
         let header = FileHeader { blocks_complete: 0, ..header.clone() };
-        let HeaderPage { bytes: page, first_block_at, blocks_complete_at } =
+        let HeaderPage { bytes: page, first_block_at, blocks_complete_at, bytes_max_at } =
             header.encode(interfaces)?;
         let context = |what: &str| format!("cannot {what} {}", path.display());
         let mut options = OpenOptions::new();
@@ -65,6 +67,7 @@ impl SeriesFile {
             block_bytes: header.block_bytes as u64,
             first_block_at,
             blocks_complete_at,
+            bytes_max_at,
         })
     }
 
@@ -116,6 +119,17 @@ impl SeriesFile {
             .write_all_at(&first.to_le_bytes(), self.first_block_at)
             .and_then(|()| self.file.write_all_at(&complete.to_le_bytes(), self.blocks_complete_at))
             .map_err(|error| self.error("cannot update the header of", error))
+    }
+
+    /// Writes into the header page that nothing more will be written: the largest size becomes
+    /// `bytes`, the size that the file has. Until then it counts as full and is not deleted
+    /// ([`crate::retention`]).
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn set_finished(&self, bytes: u64) -> Result<(), StoreError> {
+        let written = self.file.write_all_at(&bytes.to_le_bytes(), self.bytes_max_at);
+        written.map_err(|error| self.error("cannot update the header of", error))
     }
 
     /// Cuts the file to `bytes`; also gives back what is reserved beyond.

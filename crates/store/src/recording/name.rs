@@ -11,14 +11,34 @@ const INTERFACE_CHARS_MAX: usize = 64;
 /// Sorting by name sorts by time. Characters of the interface other than letters, digits, `.` and
 /// `_` become `_`, so that the name is one path component and its parts stay separable.
 pub fn file_name(start: Timestamp, interface: &str, lane: LaneId, sequence: u64) -> String {
-    let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
     let interface: String = interface
         .chars()
         .take(INTERFACE_CHARS_MAX)
-        .map(|c| if safe(c) { c } else { '_' })
+        .map(|c| if is_kept(c) { c } else { '_' })
         .collect();
     let seconds = i64::try_from(start.seconds()).unwrap_or(i64::MAX);
     let start = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
     let start = start.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ");
     format!("{start}-{interface}-lane{lane}-{sequence:06}.pcapng")
+}
+
+/// Lane and number that [`file_name`] has put into `name`, or `None` if it did not make it.
+pub(crate) fn parts_of_name(name: &str) -> Option<(LaneId, u64)> {
+    let (rest, sequence) = name.strip_suffix(".pcapng")?.rsplit_once('-')?;
+    let (rest, lane) = rest.rsplit_once("-lane")?;
+    let (start, interface) = rest.split_once('-')?;
+    let (lane, sequence) = (LaneId(lane.parse().ok()?), sequence.parse().ok()?);
+    let (date, time) = start.strip_suffix('Z')?.split_once('T')?;
+    let is_number =
+        |text: &str, digits| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
+    let valid = is_number(date, 8)
+        && is_number(time, 6)
+        && interface.chars().all(is_kept)
+        && name.ends_with(&format!("-lane{lane}-{sequence:06}.pcapng"));
+    valid.then_some((lane, sequence))
+}
+
+/// True for the characters of an interface's name that go into a file's name as they are.
+fn is_kept(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '_')
 }

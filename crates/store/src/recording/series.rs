@@ -121,6 +121,7 @@ impl SeriesWriter {
     /// # Errors
     /// The system refused.
     pub fn finish(self) -> Result<(), StoreError> {
+        self.file.set_finished(self.bytes_written())?;
         self.file.sync_all()
     }
 

@@ -62,7 +62,7 @@ fn read_header(bytes: &[u8]) -> (FileHeader, usize) {
 #[test]
 fn the_header_is_whole_pages_for_any_number_of_interfaces() {
     for count in [0, 1, 2, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 1000] {
-        let HeaderPage { bytes: page, blocks_complete_at, first_block_at } =
+        let HeaderPage { bytes: page, blocks_complete_at, first_block_at, .. } =
             header().encode(&interfaces(count)).unwrap();
         assert!(page.len().is_multiple_of(HEADER_PAGE_BYTES));
         assert_eq!(crate::block::whole_bytes(&page), page.len());

@@ -1,0 +1,203 @@
+//! Retention: a directory of recordings never passes its limit, and the oldest go first.
+//!
+//! Whoever creates a file of a recording reserves its largest size here before. Under a lock of
+//! the whole directory, what is there is read anew, files are deleted strictly in the order of
+//! their serial numbers until the new one fits, and the next serial is handed out. Because sizes
+//! are reserved and not estimated, the limit holds at every moment, whoever dies in between; and
+//! because what is there is read and not remembered, it holds with several recorders, restarts and
+//! files that vanish. docs/retention.md describes it for users.
+//!
+//! Refused: to delete what a live run still writes, what is not Ringside's (by name *and* by
+//! content), anything out of order, and anything if deleting cannot help.
+
+mod age;
+mod disk;
+mod enforce;
+mod error;
+mod folder;
+mod sizes;
+mod state;
+
+pub use error::RetentionError;
+pub use folder::spare_name;
+pub use sizes::{FILES_PER_LANE, Shape, file_interval};
+
+use crate::StoreError;
+use disk::Disk;
+use enforce::{Order, enforce};
+use ringside_core::Timestamp;
+use ringside_sys::clock::Clocks;
+use std::path::Path;
+use std::time::Duration;
+
+/// What a directory may hold. Without a limit files only get their serial numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Bytes of all files of recordings together, reservations included.
+    pub limit_bytes: Option<u64>,
+    /// Time after its creation at which a file goes.
+    pub limit_age: Option<Duration>,
+    /// Bytes of the file system that stay free for others, after every reservation.
+    pub min_free: Option<u64>,
+}
+
+impl Policy {
+    /// True if nothing is ever deleted.
+    pub fn is_unlimited(&self) -> bool {
+        *self == Policy::default()
+    }
+
+    /// The policy of each of the `directories` of one recording: they share its bytes evenly.
+    ///
+    /// # Panics
+    /// If `directories` is 0.
+    #[must_use]
+    pub fn for_each_of(self, directories: usize) -> Policy {
+        let limit_bytes = self.limit_bytes.map(|bytes| bytes / directories as u64);
+        Policy { limit_bytes, ..self }
+    }
+}
+
+/// One file that was deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deleted {
+    /// Name within the directory.
+    pub name: String,
+    /// Its serial number.
+    pub serial: u64,
+    /// Bytes that it took.
+    pub bytes: u64,
+}
+
+/// What retention did since the directory was opened, and what is there: for status and reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Files deleted. Spare files that a killed run left empty are not counted.
+    pub deleted_files: u64,
+    /// Bytes that they took.
+    pub deleted_bytes: u64,
+    /// When the oldest file that is kept was created, by the clock of that time.
+    pub oldest: Option<Timestamp>,
+    /// Bytes in use or reserved, at the last look.
+    pub used_bytes: u64,
+    /// Files of recordings, at the last look.
+    pub files: u64,
+    /// Why files that are past their age are still there.
+    pub overdue: Option<String>,
+}
+
+/// A directory of recordings, as one run uses it.
+#[derive(Debug)]
+pub struct Directory {
+    disk: Disk,
+    run: String,
+    policy: Policy,
+    summary: Summary,
+}
+
+impl Directory {
+    /// Opens the directory, which must exist, for the run `run`, whose run lock is held. Deletes
+    /// nothing yet.
+    ///
+    /// # Errors
+    /// The directory cannot be read, or its lock file cannot be made.
+    pub fn open(path: &Path, run: &str, policy: Policy) -> Result<Directory, StoreError> {
+        let disk = Disk::open(path)?;
+        Ok(Directory { disk, run: run.to_owned(), policy, summary: Summary::default() })
+    }
+
+    /// Reserves `bytes_max` bytes for the file that is about to be created as `name`, and deletes
+    /// what has to go for it. `bytes_max` 0 reserves nothing: a file without a limit, whose size
+    /// counts as it grows.
+    ///
+    /// The directory stays locked until the reservation is dropped. Meanwhile the file is created
+    /// and its header page written, with the reservation's serial, `bytes_max` and `now`; only
+    /// then space may be allocated for it. Once nothing more is written to a file, its header's
+    /// `bytes_max` becomes its size: until then it is not deleted, and counts as if it were full.
+    /// So a lane's file is finished before the one after the next is reserved.
+    ///
+    /// # Errors
+    /// There is no room and deleting cannot make it, a file cannot be deleted, or the directory
+    /// cannot be read. Nothing is reserved then; what was deleted before stands in the summary.
+    pub fn reserve(
+        &mut self,
+        name: &str,
+        bytes_max: u64,
+        now: Clocks,
+    ) -> Result<Reservation<'_>, StoreError> {
+        self.disk.lock()?;
+        match self.enforce(Some(name), bytes_max, now) {
+            Ok((serial, deleted)) => Ok(Reservation { directory: self, serial, deleted }),
+            Err(error) => {
+                self.disk.unlock();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Deletes what is past its age, and what the limits do not allow: for quiet times, in which
+    /// no file is begun.
+    ///
+    /// # Errors
+    /// As [`Directory::reserve`].
+    pub fn sweep(&mut self, now: Clocks) -> Result<Vec<Deleted>, StoreError> {
+        self.disk.lock()?;
+        let result = self.enforce(None, 0, now);
+        self.disk.unlock();
+        Ok(result.map(|(_, deleted)| deleted)?)
+    }
+
+    /// What was done so far.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn enforce(
+        &mut self,
+        name: Option<&str>,
+        room: u64,
+        now: Clocks,
+    ) -> Result<(u64, Vec<Deleted>), RetentionError> {
+        let order = Order { run: &self.run, policy: self.policy, name, room, now };
+        let mut deleted = Vec::new();
+        let result = enforce(&mut self.disk, &order, &mut deleted);
+        self.summary.deleted_files += deleted.len() as u64;
+        self.summary.deleted_bytes += deleted.iter().map(|file| file.bytes).sum::<u64>();
+        let kept = result?;
+        self.summary.oldest = kept.oldest;
+        self.summary.used_bytes = kept.used_bytes;
+        self.summary.files = kept.files;
+        self.summary.overdue = kept.overdue.map(|error| error.to_string());
+        Ok((kept.serial, deleted))
+    }
+}
+
+/// Room for one file, and the lock of the directory until this is dropped.
+#[derive(Debug)]
+pub struct Reservation<'d> {
+    directory: &'d mut Directory,
+    serial: u64,
+    deleted: Vec<Deleted>,
+}
+
+impl Reservation<'_> {
+    /// Serial number of the file: greater than that of every file in the directory.
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// What was deleted for it, in order.
+    pub fn deleted(&self) -> &[Deleted] {
+        &self.deleted
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        self.directory.disk.end_creation();
+        self.directory.disk.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,297 @@
+//! A directory of a file system: the lock file, the files of recordings, who still writes.
+//!
+//! Everything goes through descriptors of the directory, so that it may be moved; no symbolic link
+//! is followed and nothing but regular files is opened.
+
+use super::RetentionError;
+use super::folder::{Born, FileFacts, Folder, is_finished, name_of_spare};
+use super::state::{STATE_BYTES, STATE_VERSION, State};
+use crate::recording::{FileHeader, parts_of_name, read_header_from, run_lock_name};
+use crate::writer::FILE_MODE;
+use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags, Statx, StatxFlags};
+use rustix::io::Errno;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Lock of the directory; its content is the [`State`].
+const LOCK_NAME: &str = ".ringside.lock";
+/// Longest wait for the lock. It is held while files are deleted and one is created: a second at
+/// most, unless the disk or the holder hangs, and then waiting longer does not help.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+/// How often the lock is tried meanwhile.
+const LOCK_POLL: Duration = Duration::from_millis(5);
+/// Names in a directory: as many as a reader of recordings takes.
+const NAMES_MAX: usize = 1 << 20;
+
+/// Unit of `stx_blocks`.
+const STAT_BLOCK_BYTES: u64 = 512;
+
+/// The directory, as one process sees it.
+#[derive(Debug)]
+pub(super) struct Disk {
+    path: PathBuf,
+    directory: OwnedFd,
+    lock: File,
+    /// Header pages that were read before, by name: they are not read again each time.
+    headers: HashMap<String, Cached>,
+}
+
+/// What was found in a file, and which file that was.
+#[derive(Clone, Debug)]
+struct Cached {
+    identity: Identity,
+    /// `None`: not a file of a recording.
+    header: Option<(FileHeader, u64)>,
+}
+
+/// Tells a file from another that comes to have its name or its inode number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    inode: u64,
+    created: (i64, u32),
+}
+
+impl Disk {
+    /// Opens the directory and makes its lock file.
+    pub(super) fn open(path: &Path) -> Result<Disk, RetentionError> {
+        let fail = |error| RetentionError::io(format!("cannot open {}", path.display()), error);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = fs::open(path, flags, Mode::empty()).map_err(fail)?;
+        let lock = open_lock(&directory, path)?;
+        Ok(Disk { path: path.to_owned(), directory, lock, headers: HashMap::new() })
+    }
+
+    /// Takes the lock of the directory.
+    pub(super) fn lock(&mut self) -> Result<(), RetentionError> {
+        let start = Instant::now();
+        let path = self.path.join(LOCK_NAME);
+        while start.elapsed() < LOCK_WAIT {
+            match fs::flock(&self.lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) if self.is_lock_current() => return Ok(()),
+                // Someone removed the file: those who come later would lock another.
+                Ok(()) => self.lock = open_lock(&self.directory, &self.path)?,
+                Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(LOCK_POLL),
+                Err(error) => {
+                    let context = format!("cannot lock {}", path.display());
+                    return Err(RetentionError::io(context, error));
+                }
+            }
+        }
+        Err(RetentionError::Locked { path, seconds: LOCK_WAIT.as_secs() })
+    }
+
+    /// Gives the lock back.
+    pub(super) fn unlock(&mut self) {
+        // It cannot fail for a lock that is held; if it did, the end of the process unlocks.
+        let _ = fs::flock(&self.lock, FlockOperation::Unlock);
+    }
+
+    /// Notes that the file whose name the state holds has been created, or will not be.
+    pub(super) fn end_creation(&mut self) {
+        if let Ok(mut state) = self.state()
+            && state.creating.take().is_some()
+        {
+            // If it cannot be noted, the next reservation looks at the file.
+            let _ = self.set_state(&state);
+        }
+    }
+
+    fn is_lock_current(&self) -> bool {
+        let named = fs::statat(&self.directory, LOCK_NAME, AtFlags::SYMLINK_NOFOLLOW);
+        let locked = fs::fstat(&self.lock);
+        matches!((named, locked), (Ok(named), Ok(locked))
+            if (named.st_ino, named.st_dev) == (locked.st_ino, locked.st_dev))
+    }
+
+    fn fail(&self, what: &str, error: impl Into<io::Error>) -> RetentionError {
+        RetentionError::io(format!("cannot {what} {}", self.path.display()), error)
+    }
+
+    /// Names that files of recordings may have. A file that is renamed while a directory is being
+    /// read may appear under both its names, or neither: so it is read twice, and the name that a
+    /// spare file is to have is looked for as well.
+    fn names(&self) -> Result<BTreeSet<String>, RetentionError> {
+        let mut names = BTreeSet::new();
+        for _ in 0..2 {
+            let list = fs::Dir::read_from(&self.directory);
+            for (count, entry) in list.map_err(|e| self.fail("read directory", e))?.enumerate() {
+                let entry = entry.map_err(|e| self.fail("read directory", e))?;
+                if count == NAMES_MAX {
+                    let (directory, limit) = (self.path.clone(), NAMES_MAX);
+                    let what = "names; give recordings a directory of their own";
+                    return Err(RetentionError::TooMany { directory, limit, what });
+                }
+                // A name that is no text is not ours.
+                let Ok(name) = entry.file_name().to_str() else { continue };
+                let final_name = name_of_spare(name).unwrap_or(name);
+                if parts_of_name(final_name).is_some() {
+                    names.extend([name, final_name].map(str::to_owned));
+                }
+            }
+        }
+        Ok(names)
+    }
+
+    /// Size, allocation and identity of a regular file; `None` for anything else, or if it is gone.
+    fn look(&self, name: &str) -> Result<Option<Statx>, RetentionError> {
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        match fs::statx(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW, wanted) {
+            Ok(found) if fs::FileType::from_raw_mode(found.stx_mode.into()).is_file() => {
+                Ok(Some(found))
+            }
+            Ok(_) | Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(self.fail(&format!("look at {name} in"), error)),
+        }
+    }
+
+    /// The header page of a file: from memory, if what it says cannot have changed.
+    fn header(&mut self, name: &str, found: &Statx) -> Result<Cached, RetentionError> {
+        let created = (found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
+        let identity = Identity { inode: found.stx_ino, created };
+        if let Some(cached) = self.headers.get(name)
+            && let Some((header, _)) = &cached.header
+            && cached.identity == identity
+            && is_finished(header.bytes_max, found.stx_size)
+        {
+            return Ok(cached.clone());
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let header = match fs::openat(&self.directory, name, flags, Mode::empty()) {
+            Ok(file) => read_header_from(&File::from(file)).map_err(|e| self.fail("read in", e))?,
+            // Gone, or replaced by a symbolic link meanwhile.
+            Err(Errno::NOENT | Errno::LOOP) => None,
+            Err(error) => return Err(self.fail(&format!("open {name} in"), error)),
+        };
+        // A file that was given another name, or the name of another file, is its owner's.
+        let parts = parts_of_name(name_of_spare(name).unwrap_or(name));
+        let header = header
+            .filter(|header| parts == Some((header.file.lane, header.file.sequence)))
+            .map(|header| (header.file, header.bytes as u64));
+        Ok(Cached { identity, header })
+    }
+
+    /// What retention has to know of a file; `None` if it is not of a recording.
+    fn facts(&mut self, name: &str) -> Result<Option<(Cached, FileFacts)>, RetentionError> {
+        // The size first: a file that is finished meanwhile then counts as larger, not as smaller.
+        let Some(found) = self.look(name)? else { return Ok(None) };
+        let cached = self.header(name, &found)?;
+        let Some((header, header_bytes)) = cached.header.clone() else { return Ok(None) };
+        let born =
+            Born { wall: header.created, boot_ns: header.created_boot_ns, boot_id: header.boot_id };
+        let facts = FileFacts {
+            name: name.to_owned(),
+            is_spare: name_of_spare(name).is_some(),
+            size_bytes: found.stx_size,
+            allocated_bytes: found.stx_blocks * STAT_BLOCK_BYTES,
+            header_bytes,
+            run: header.run,
+            serial: header.serial,
+            bytes_max: header.bytes_max,
+            born,
+        };
+        Ok(Some((cached, facts)))
+    }
+}
+
+impl Folder for Disk {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn state(&mut self) -> Result<State, RetentionError> {
+        let mut bytes = Vec::new();
+        let path = || self.path.join(LOCK_NAME);
+        let fail = |error| RetentionError::io(format!("cannot read {}", path().display()), error);
+        let read = (&self.lock).seek(SeekFrom::Start(0));
+        let read = read.and_then(|_| (&self.lock).take(STATE_BYTES as u64).read_to_end(&mut bytes));
+        read.map_err(fail)?;
+        State::decode(&bytes).map_err(|version| RetentionError::LaterVersion {
+            path: path(),
+            version,
+            known: STATE_VERSION,
+        })
+    }
+
+    fn set_state(&mut self, state: &State) -> Result<(), RetentionError> {
+        let path = self.path.join(LOCK_NAME);
+        let fail = |error| RetentionError::io(format!("cannot write {}", path.display()), error);
+        let page = state.encode().ok_or_else(|| fail(io::Error::other("it exceeds one page")))?;
+        self.lock.write_all_at(&page, 0).map_err(fail)
+    }
+
+    fn files(&mut self) -> Result<Vec<FileFacts>, RetentionError> {
+        let mut headers = HashMap::new();
+        let mut files = Vec::new();
+        // A file under two names is one file.
+        let mut seen = HashSet::new();
+        for name in self.names()? {
+            if let Some((cached, facts)) = self.facts(&name)?
+                && seen.insert(cached.identity.inode)
+            {
+                headers.insert(name, cached);
+                files.push(facts);
+            }
+        }
+        self.headers = headers;
+        Ok(files)
+    }
+
+    fn is_live(&mut self, run: &str) -> Result<bool, RetentionError> {
+        is_run_locked(&self.directory, run)
+            .map_err(|error| self.fail(&format!("look whether run {run} lives in"), error))
+    }
+
+    fn free_bytes(&mut self) -> Result<u64, RetentionError> {
+        let found = fs::fstatvfs(&self.directory);
+        let found = found.map_err(|e| self.fail("ask for the free space of", e))?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
+    fn settle_free_bytes(&mut self) {
+        // Best effort: who asks looks at what came of it.
+        let _ = fs::syncfs(&self.directory);
+    }
+
+    fn exists(&mut self, name: &str) -> Result<bool, RetentionError> {
+        match fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(self.fail(&format!("look at {name} in"), error)),
+        }
+    }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        Ok(fs::unlinkat(&self.directory, name, AtFlags::empty())?)
+    }
+}
+
+/// Opens or makes the lock file.
+fn open_lock(directory: &OwnedFd, path: &Path) -> Result<File, RetentionError> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = fs::openat(directory, LOCK_NAME, flags, Mode::from_raw_mode(FILE_MODE));
+    let context = || format!("cannot open {}", path.join(LOCK_NAME).display());
+    opened.map(File::from).map_err(|error| RetentionError::io(context(), error))
+}
+
+/// True if a process holds the lock of the run.
+fn is_run_locked(directory: &OwnedFd, run: &str) -> io::Result<bool> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    // A run whose name cannot be a lock's was never a run that is recorded.
+    let Some(name) = run_lock_name(run) else { return Ok(false) };
+    let lock = match fs::openat(directory, name.as_str(), flags, Mode::empty()) {
+        Ok(lock) => lock,
+        Err(Errno::NOENT) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    // Who wants the lock meanwhile tries again.
+    match fs::flock(&lock, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(false),
+        Err(Errno::WOULDBLOCK) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}

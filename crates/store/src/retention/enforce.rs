@@ -1,0 +1,371 @@
+//! The procedure, with the directory's lock held: look, delete strictly oldest first until the new
+//! file fits, hand out its serial number.
+
+use super::age::ages_ns;
+use super::folder::{FileFacts, Folder};
+use super::state::{Limits, RECORDERS_MAX, State};
+use super::{Deleted, Policy, RetentionError};
+use ringside_core::Timestamp;
+use ringside_sys::clock::Clocks;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io;
+
+/// What a repair may add to the file of a killed run: its end mark, and padding to a page.
+pub(super) const REPAIR_BYTES: u64 = 4096;
+/// Deletions that freed nothing before deleting for free space ends. One may be a file that a
+/// reader holds open; a file system with snapshots would swallow all.
+pub(super) const VAIN_DELETIONS_MAX: u32 = 2;
+
+/// What is asked for.
+pub(super) struct Order<'a> {
+    pub(super) run: &'a str,
+    pub(super) policy: Policy,
+    /// Name of the file that is about to be created; `None` only tidies up.
+    pub(super) name: Option<&'a str>,
+    /// Its largest size.
+    pub(super) room: u64,
+    pub(super) now: Clocks,
+}
+
+/// What is there afterwards.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// Serial number for the new file.
+    pub(super) serial: u64,
+    pub(super) files: u64,
+    /// Bytes in use and reserved, the new file included.
+    pub(super) used_bytes: u64,
+    pub(super) oldest: Option<Timestamp>,
+    /// Why files past their age are still there. The limits hold nevertheless.
+    pub(super) overdue: Option<RetentionError>,
+}
+
+/// Makes room. `deleted` is appended to as files go, so that it is right also after an error.
+pub(super) fn enforce<F: Folder>(
+    folder: &mut F,
+    order: &Order<'_>,
+    deleted: &mut Vec<Deleted>,
+) -> Result<Kept, RetentionError> {
+    let mut state = folder.state()?;
+    let mut files = folder.files()?;
+    files.sort_by(|a, b| (a.serial, &a.name).cmp(&(b.serial, &b.name)));
+    end_creation(folder, &mut state, &files)?;
+    let mut living = Living::new(order.run);
+    let limits = limits(folder, &mut state, order, &mut living)?;
+    state.next_serial = next_serial(folder, &state, &files)?;
+    let mut shelf = Shelf::new(folder, files, &mut living)?;
+    shelf.remove_empty_spares();
+    let overdue = shelf.delete_past_age(order, deleted).err();
+    shelf.make_room(order.room, &limits, deleted)?;
+    let kept = Kept {
+        serial: state.next_serial,
+        files: shelf.books.len() as u64,
+        used_bytes: u64::try_from(shelf.used_bytes())
+            .unwrap_or(u64::MAX)
+            .saturating_add(order.room),
+        oldest: shelf.books.front().map(|book| book.file.born.wall),
+        overdue,
+    };
+    if let Some(name) = order.name {
+        if folder.exists(name)? {
+            return Err(RetentionError::NameTaken { path: folder.path().join(name) });
+        }
+        state.creating = Some(name.to_owned());
+        state.next_serial += 1;
+    }
+    folder.set_state(&state)?;
+    Ok(kept)
+}
+
+/// Removes what a creator left that was killed before its header page was written. Its name was
+/// free when the state was written, so it is ours although nothing in it says so.
+fn end_creation<F: Folder>(
+    folder: &mut F,
+    state: &mut State,
+    files: &[FileFacts],
+) -> Result<(), RetentionError> {
+    let Some(name) = state.creating.take() else { return Ok(()) };
+    if files.iter().any(|file| file.name == name) || !folder.exists(&name)? {
+        return Ok(());
+    }
+    let path = folder.path().join(&name);
+    tracing::info!("{}: removed, its creation was cut short", path.display());
+    folder.remove(&name).or_else(gone).map_err(|source| RetentionError::Delete { path, source })
+}
+
+fn gone(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+}
+
+/// One more than any serial number that was ever handed out or is there.
+fn next_serial<F: Folder>(
+    folder: &F,
+    state: &State,
+    files: &[FileFacts],
+) -> Result<u64, RetentionError> {
+    let Some(last) = files.last() else { return Ok(state.next_serial) };
+    let path = || folder.path().join(&last.name);
+    // The one after must exist too, as it is what the state will say.
+    match last.serial.checked_add(2) {
+        Some(_) => Ok(state.next_serial.max(last.serial + 1)),
+        None => Err(RetentionError::SerialsUsedUp { path: path() }),
+    }
+}
+
+/// Notes this run's limits in the state, forgets those of dead runs, and gives the strictest.
+fn limits<F: Folder>(
+    folder: &mut F,
+    state: &mut State,
+    order: &Order<'_>,
+    living: &mut Living,
+) -> Result<Limits, RetentionError> {
+    state.note(order.run, &order.policy);
+    let mut live = Vec::new();
+    for recorder in std::mem::take(&mut state.recorders) {
+        if living.is_live(folder, &recorder.run)? {
+            live.push(recorder);
+        }
+    }
+    if live.len() > RECORDERS_MAX {
+        return Err(RetentionError::TooMany {
+            directory: folder.path().to_owned(),
+            limit: RECORDERS_MAX,
+            what: "runs record here with limits; give some of them another directory",
+        });
+    }
+    state.recorders = live;
+    Ok(state.limits())
+}
+
+/// Which runs live: each is asked once. Who asks lives.
+struct Living(HashMap<String, bool>);
+
+impl Living {
+    fn new(own: &str) -> Living {
+        Living(HashMap::from([(own.to_owned(), true)]))
+    }
+
+    fn is_live<F: Folder>(&mut self, folder: &mut F, run: &str) -> Result<bool, RetentionError> {
+        if let Some(&live) = self.0.get(run) {
+            return Ok(live);
+        }
+        let live = folder.is_live(run)?;
+        self.0.insert(run.to_owned(), live);
+        Ok(live)
+    }
+}
+
+/// A file, and what it means for the limits.
+struct Book {
+    file: FileFacts,
+    /// A live run may still write to it: it is not deleted.
+    is_open: bool,
+    /// Bytes that it takes or may still come to take.
+    charged_bytes: u64,
+}
+
+impl Book {
+    fn new(file: FileFacts, is_open: bool) -> Book {
+        let taken = file.taken_bytes();
+        let charged_bytes = match file.is_unfinished() {
+            true if is_open => taken.max(file.bytes_max),
+            true => taken.max(file.bytes_max.min(file.size_bytes.saturating_add(REPAIR_BYTES))),
+            false => taken,
+        };
+        Book { file, is_open, charged_bytes }
+    }
+}
+
+/// The files of the directory, in order of serial. Sums are of 128 bits: sizes come from headers.
+struct Shelf<'f, F> {
+    folder: &'f mut F,
+    books: VecDeque<Book>,
+}
+
+impl<'f, F: Folder> Shelf<'f, F> {
+    fn new(
+        folder: &'f mut F,
+        files: Vec<FileFacts>,
+        living: &mut Living,
+    ) -> Result<Shelf<'f, F>, RetentionError> {
+        let mut books = VecDeque::with_capacity(files.len());
+        for file in files {
+            // A finished file is nobody's any more, whoever lives.
+            let is_open = file.is_unfinished() && living.is_live(folder, &file.run)?;
+            books.push_back(Book::new(file, is_open));
+        }
+        Ok(Shelf { folder, books })
+    }
+
+    fn used_bytes(&self) -> u128 {
+        self.books.iter().map(|book| u128::from(book.charged_bytes)).sum()
+    }
+
+    fn open(&self) -> impl Iterator<Item = &Book> {
+        self.books.iter().filter(|book| book.is_open)
+    }
+
+    /// Spare files of dead runs hold space and no frame, so that they go is no loss.
+    fn remove_empty_spares(&mut self) {
+        let folder = &mut *self.folder;
+        self.books.retain(|book| {
+            let file = &book.file;
+            let is_empty = file.is_spare && file.size_bytes <= file.header_bytes;
+            // What cannot be removed counts, and has its turn when it is the oldest.
+            book.is_open || !is_empty || folder.remove(&file.name).or_else(gone).is_err()
+        });
+    }
+
+    /// Deletes files past their age, in order; the first that is not ends it.
+    fn delete_past_age(
+        &mut self,
+        order: &Order<'_>,
+        deleted: &mut Vec<Deleted>,
+    ) -> Result<(), RetentionError> {
+        let Some(limit) = order.policy.limit_age else { return Ok(()) };
+        let born: Vec<_> = self.books.iter().map(|book| book.file.born).collect();
+        let ages = ages_ns(&born, &order.now);
+        let closed = self.books.iter().zip(ages).filter(|(book, _)| !book.is_open);
+        let past = closed.take_while(|&(_, age)| u128::from(age) > limit.as_nanos()).count();
+        for _ in 0..past {
+            self.delete_oldest("past its age", deleted)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes until `room` fits the limits; nothing if that cannot be reached.
+    fn make_room(
+        &mut self,
+        room: u64,
+        limits: &Limits,
+        deleted: &mut Vec<Deleted>,
+    ) -> Result<(), RetentionError> {
+        if let Some(limit) = limits.bytes {
+            self.keep_below(limit, room, deleted)?;
+        }
+        if let Some(min_free) = limits.min_free {
+            self.keep_free(min_free, room, deleted)?;
+        }
+        Ok(())
+    }
+
+    fn keep_below(
+        &mut self,
+        limit: u64,
+        room: u64,
+        deleted: &mut Vec<Deleted>,
+    ) -> Result<(), RetentionError> {
+        let mut used = self.used_bytes() + u128::from(room);
+        if used > u128::from(limit) {
+            self.check_limit(room, limit)?;
+        }
+        while used > u128::from(limit) {
+            let gone = self.delete_oldest("to keep the limit of bytes", deleted)?;
+            let gone = gone.expect("open files alone fit the limit, so something else is here");
+            used -= u128::from(gone.charged_bytes);
+        }
+        Ok(())
+    }
+
+    fn keep_free(
+        &mut self,
+        min_free: u64,
+        room: u64,
+        deleted: &mut Vec<Deleted>,
+    ) -> Result<(), RetentionError> {
+        // What open files are still to take from what is free.
+        let missing = |book: &Book| book.charged_bytes.saturating_sub(book.file.allocated_bytes);
+        let reserved = self.open().map(missing).fold(0, u64::saturating_add);
+        let wanted = min_free.saturating_add(room).saturating_add(reserved);
+        let mut free = self.folder.free_bytes()?;
+        let mut vain = 0;
+        if free < wanted {
+            self.check_free(wanted, free)?;
+        }
+        while free < wanted {
+            let Some(gone) = self.delete_oldest("to keep space free", deleted)? else {
+                return self.check_free(wanted, free);
+            };
+            let before = free;
+            let expected = before.saturating_add(gone.freed_bytes / 2);
+            free = self.folder.free_bytes()?;
+            if free < expected {
+                self.folder.settle_free_bytes();
+                free = self.folder.free_bytes()?;
+            }
+            vain += u32::from(free < expected);
+            if vain == VAIN_DELETIONS_MAX && free < wanted {
+                let name = deleted.last().map(|file| file.name.clone()).unwrap_or_default();
+                let directory = self.folder.path().to_owned();
+                return Err(RetentionError::NotFreed { directory, name, count: vain });
+            }
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// The files that may not be deleted alone leave no room.
+    fn check_limit(&self, room: u64, limit: u64) -> Result<(), RetentionError> {
+        let mut holders: BTreeMap<&str, (u32, u128)> = BTreeMap::new();
+        for book in self.open() {
+            let holder = holders.entry(&book.file.run).or_default();
+            *holder = (holder.0 + 1, holder.1 + u128::from(book.charged_bytes));
+        }
+        let held: u128 = holders.values().map(|holder| holder.1).sum();
+        if held + u128::from(room) <= u128::from(limit) {
+            return Ok(());
+        }
+        let name = |(run, (files, bytes))| format!("run {run}: {files} files, {bytes} bytes");
+        let holders: Vec<String> = holders.into_iter().map(name).collect();
+        Err(RetentionError::LimitHeld {
+            directory: self.folder.path().to_owned(),
+            limit,
+            asked: room,
+            held,
+            holders: holders.join("; "),
+        })
+    }
+
+    /// # Errors
+    /// Deleting everything that may be deleted would not free enough.
+    fn check_free(&self, wanted: u64, free: u64) -> Result<(), RetentionError> {
+        let closed = self.books.iter().filter(|book| !book.is_open);
+        let deletable = closed.map(|book| book.file.allocated_bytes).fold(0, u64::saturating_add);
+        if free.saturating_add(deletable) >= wanted {
+            return Ok(());
+        }
+        let directory = self.folder.path().to_owned();
+        Err(RetentionError::FreeHeld { directory, free, wanted, deletable })
+    }
+
+    /// Deletes the oldest file that may go; `None` if there is none.
+    fn delete_oldest(
+        &mut self,
+        why: &str,
+        deleted: &mut Vec<Deleted>,
+    ) -> Result<Option<Gone>, RetentionError> {
+        let Some(at) = self.books.iter().position(|book| !book.is_open) else { return Ok(None) };
+        let path = self.folder.path().join(&self.books[at].file.name);
+        let result = self.folder.remove(&self.books[at].file.name);
+        let was_here = match result {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(source) => return Err(RetentionError::Delete { path, source }),
+        };
+        let Some(Book { file, charged_bytes, .. }) = self.books.remove(at) else { return Ok(None) };
+        if !was_here {
+            return Ok(Some(Gone { charged_bytes, freed_bytes: 0 }));
+        }
+        let (bytes, freed_bytes) = (file.taken_bytes(), file.allocated_bytes);
+        tracing::info!(serial = file.serial, bytes, "deleted {} {why}", path.display());
+        deleted.push(Deleted { name: file.name, serial: file.serial, bytes });
+        Ok(Some(Gone { charged_bytes, freed_bytes }))
+    }
+}
+
+/// What is no longer there.
+struct Gone {
+    charged_bytes: u64,
+    /// Bytes that the file system should have got back; 0 if someone else had deleted the file.
+    freed_bytes: u64,
+}

@@ -1,0 +1,93 @@
+//! What retention sees of a directory, and the few things that it does there.
+//!
+//! A trait, because there are two: the directory of a file system, and the model that the random
+//! histories of the tests run on.
+
+use super::RetentionError;
+use super::state::State;
+use ringside_core::Timestamp;
+use std::io;
+use std::path::Path;
+
+/// A file of a recording: its name and its header page both say so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FileFacts {
+    pub(super) name: String,
+    /// Made ready, not yet in use: see [`spare_name`].
+    pub(super) is_spare: bool,
+    /// The file's size.
+    pub(super) size_bytes: u64,
+    /// Bytes that the file system has allocated for it, which may be more or less.
+    pub(super) allocated_bytes: u64,
+    pub(super) header_bytes: u64,
+    pub(super) run: String,
+    pub(super) serial: u64,
+    /// Largest size that it will reach; 0 if that is not known. Once it is written, its size.
+    pub(super) bytes_max: u64,
+    pub(super) born: Born,
+}
+
+/// When a file was created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Born {
+    pub(super) wall: Timestamp,
+    pub(super) boot_ns: u64,
+    pub(super) boot_id: [u8; 16],
+}
+
+impl FileFacts {
+    /// False once the file says that nothing more will be written to it.
+    pub(super) fn is_unfinished(&self) -> bool {
+        !is_finished(self.bytes_max, self.size_bytes)
+    }
+
+    /// Bytes that it takes now.
+    pub(super) fn taken_bytes(&self) -> u64 {
+        self.size_bytes.max(self.allocated_bytes)
+    }
+}
+
+/// True if a file of this size says that nothing more will be written to it.
+pub(super) fn is_finished(bytes_max: u64, size_bytes: u64) -> bool {
+    bytes_max != 0 && bytes_max <= size_bytes
+}
+
+/// A directory whose lock is held.
+pub(super) trait Folder {
+    /// Its path, for messages.
+    fn path(&self) -> &Path;
+
+    /// The state, or a fresh one if there is none.
+    fn state(&mut self) -> Result<State, RetentionError>;
+
+    /// Replaces the state, at once or not at all.
+    fn set_state(&mut self, state: &State) -> Result<(), RetentionError>;
+
+    /// All files of recordings, in any order. What is not one does not appear.
+    fn files(&mut self) -> Result<Vec<FileFacts>, RetentionError>;
+
+    /// True if a process still writes for `run`.
+    fn is_live(&mut self, run: &str) -> Result<bool, RetentionError>;
+
+    /// Bytes of the file system that are free for this user.
+    fn free_bytes(&mut self) -> Result<u64, RetentionError>;
+
+    /// Makes the file system count what deleted files gave back, where it does so only later.
+    fn settle_free_bytes(&mut self);
+
+    /// True if there is anything of this name.
+    fn exists(&mut self, name: &str) -> Result<bool, RetentionError>;
+
+    /// Deletes a file.
+    fn remove(&mut self, name: &str) -> io::Result<()>;
+}
+
+/// Hidden name under which a file is made ready; it is renamed to `name` when it comes into use.
+pub fn spare_name(name: &str) -> String {
+    format!(".{name}.next")
+}
+
+/// The name that a spare file is to have, or `None` if `name` is no spare's.
+pub(super) fn name_of_spare(name: &str) -> Option<&str> {
+    name.strip_prefix('.')?.strip_suffix(".next")
+}

@@ -1,0 +1,3 @@
+mod histories;
+mod model;
+mod pieces;

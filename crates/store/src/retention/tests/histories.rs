@@ -1,0 +1,406 @@
+//! Random histories over the model: two recorders with several lanes, restarts, kills at any step,
+//! clocks that step, files that are not ours, vanish, come from elsewhere or cannot be deleted.
+
+use super::super::enforce::{Order, enforce};
+use super::super::folder::FileFacts;
+use super::super::{Policy, RetentionError, spare_name};
+use super::model::{Asked, PAGE, World};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Histories of a run of the test; `RINGSIDE_HISTORIES` sets another number.
+const HISTORIES: u64 = 100_000;
+/// Actions of a history.
+const ACTIONS: usize = 60;
+const SECOND: u64 = 1_000_000_000;
+
+#[derive(Default)]
+struct Lane {
+    active: Option<String>,
+    spare: Option<String>,
+    sequence: u64,
+}
+
+struct Recorder {
+    run: String,
+    policy: Policy,
+    file_bytes: u64,
+    lanes: Vec<Lane>,
+    is_alive: bool,
+}
+
+/// How often what happened, so that a test that tests nothing is seen.
+#[derive(Default, Debug)]
+struct Seen(BTreeMap<&'static str, u64>);
+
+impl Seen {
+    fn note(&mut self, what: &'static str) {
+        *self.0.entry(what).or_default() += 1;
+    }
+}
+
+struct History<'s> {
+    world: World,
+    recorders: Vec<Recorder>,
+    /// Serial that was handed out last.
+    last_serial: u64,
+    /// Numbers names.
+    names: u64,
+    seen: &'s mut Seen,
+}
+
+impl History<'_> {
+    fn new(seed: u64, seen: &mut Seen) -> History<'_> {
+        let mut world = World::new(seed);
+        let first = policy(&mut world);
+        let second = if world.chance(2) { first } else { policy(&mut world) };
+        let recorders = [first, second].map(|policy| {
+            let lanes = 1 + world.random.below(2);
+            let bounded = !policy.is_unlimited() || world.chance(2);
+            let file_bytes = PAGE * (2 + world.random.below(10) as u64) * u64::from(bounded);
+            let lanes = (0..lanes).map(|_| Lane::default()).collect();
+            Recorder { run: String::new(), policy, file_bytes, lanes, is_alive: false }
+        });
+        History { world, recorders: recorders.into(), last_serial: 0, names: 0, seen }
+    }
+
+    fn act(&mut self) {
+        let at = self.world.random.below(2);
+        match self.world.random.below(32) {
+            0..=9 => self.make_ready(at),
+            10..=16 => self.begin_next(at),
+            17..=19 => self.world.grow_any(),
+            20..=21 => {
+                let ns = self.world.random.next_u64() % (40 * SECOND);
+                self.world.pass(ns);
+            }
+            22 => self.kill(at),
+            23 => self.repair(),
+            24 => self.sweep(at),
+            25 => self.step_clock(),
+            26 => (0..3).for_each(|_| self.world.stick_any()),
+            27 => self.world.others = self.world.pages(300),
+            28 => self.add_foreign(),
+            29 if self.world.chance(2) => self.world.vanish_any(),
+            29 => {
+                self.names += 1;
+                self.world.copy_in(self.names);
+            }
+            30 if self.world.chance(3) => self.reboot(),
+            31 if self.world.chance(8) => (self.world.state, self.last_serial) = (None, 0),
+            _ => {}
+        }
+    }
+
+    /// Reserves and creates the next file of a lane that has none ready.
+    fn make_ready(&mut self, at: usize) {
+        self.start(at);
+        let recorder = &self.recorders[at];
+        let Some(lane) = recorder.lanes.iter().position(|lane| lane.spare.is_none()) else {
+            return;
+        };
+        self.names += 1;
+        let name = format!("{}-lane{lane}-{}", recorder.run, self.names);
+        let spare = spare_name(&name);
+        let room = recorder.file_bytes;
+        let Some(serial) = self.order(at, Some(&spare), room) else { return };
+        if self.create(at, &spare, serial).is_err() {
+            self.seen.note("killed in a creation");
+            self.kill(at);
+            return;
+        }
+        let lane = &mut self.recorders[at].lanes[lane];
+        lane.spare = Some(spare);
+        lane.sequence += 1;
+    }
+
+    /// Creates the file step by step, with the lock held.
+    fn create(&mut self, at: usize, name: &str, serial: u64) -> std::io::Result<()> {
+        let recorder = &self.recorders[at];
+        let born = self.world.born();
+        let facts = FileFacts {
+            name: name.to_owned(),
+            is_spare: true,
+            size_bytes: 0,
+            allocated_bytes: 0,
+            header_bytes: PAGE,
+            run: recorder.run.clone(),
+            serial,
+            bytes_max: recorder.file_bytes,
+            born,
+        };
+        let bytes_max = facts.bytes_max;
+        let world = &mut self.world;
+        world.step()?;
+        world.add(facts, false).is_begun = true;
+        world.step()?;
+        let Some(entry) = world.entries.get_mut(name) else { return Ok(()) };
+        (entry.facts.size_bytes, entry.facts.allocated_bytes) = (PAGE, PAGE);
+        entry.is_ours = true;
+        if bytes_max == 0 {
+            // Nothing is reserved for a file without a limit: its header is growth as well.
+            world.bound = world.bound.saturating_add(PAGE.into());
+        }
+        world.step()?;
+        let preallocates = world.chance(2);
+        let Some(entry) = world.entries.get_mut(name) else { return Ok(()) };
+        if preallocates {
+            entry.facts.allocated_bytes = bytes_max.max(PAGE);
+        }
+        world.step()?;
+        if let Some(state) = &mut world.state {
+            state.creating = None;
+        }
+        Ok(())
+    }
+
+    /// A lane finishes its file and goes on in the one that is ready.
+    fn begin_next(&mut self, at: usize) {
+        if !self.recorders[at].is_alive {
+            return;
+        }
+        let lane = self.world.random.below(self.recorders[at].lanes.len());
+        let lane = &mut self.recorders[at].lanes[lane];
+        let Some(spare) = lane.spare.take() else { return };
+        let old = lane.active.take();
+        let name = spare.trim_start_matches('.').trim_end_matches(".next").to_owned();
+        lane.active = Some(name.clone());
+        if let Some(mut entry) = self.world.entries.remove(&spare) {
+            (entry.facts.name, entry.facts.is_spare) = (name.clone(), false);
+            self.world.entries.insert(name, entry);
+        }
+        let killed_between = self.world.chance(20);
+        let entry = old.and_then(|old| self.world.entries.get_mut(&old));
+        if let Some(entry) = entry {
+            entry.facts.bytes_max = entry.facts.size_bytes;
+            if !killed_between {
+                entry.facts.allocated_bytes = entry.facts.size_bytes;
+            }
+        }
+        if killed_between {
+            self.kill(at);
+        }
+    }
+
+    fn start(&mut self, at: usize) {
+        if self.recorders[at].is_alive {
+            return;
+        }
+        self.names += 1;
+        let recorder = &mut self.recorders[at];
+        recorder.run = format!("run{at}-{}", self.names);
+        recorder.is_alive = true;
+        self.world.live.insert(recorder.run.clone());
+    }
+
+    fn kill(&mut self, at: usize) {
+        let recorder = &mut self.recorders[at];
+        self.world.live.remove(&recorder.run);
+        recorder.is_alive = false;
+        recorder.lanes.iter_mut().for_each(|lane| *lane = Lane::default());
+    }
+
+    fn reboot(&mut self) {
+        self.kill(0);
+        self.kill(1);
+        let id = self.world.random.next_u64() as u8 | 2;
+        self.world.clocks.boot_id =
+            [id, self.names as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        self.world.clocks.boot_ns = self.world.random.next_u64() % SECOND;
+        self.world.pass(30 * SECOND);
+    }
+
+    fn step_clock(&mut self) {
+        let to = match self.world.random.below(4) {
+            0 => 0,
+            1 => u64::MAX,
+            _ => self.world.random.next_u64(),
+        };
+        self.world.clocks.wall.0 = to;
+        self.world.was_stepped = true;
+    }
+
+    /// The next start mends the files of dead runs.
+    fn repair(&mut self) {
+        let live = self.world.live.clone();
+        for entry in self.world.entries.values_mut() {
+            let facts = &mut entry.facts;
+            if entry.is_ours && facts.is_unfinished() && !live.contains(&facts.run) {
+                facts.size_bytes =
+                    facts.bytes_max.min(facts.size_bytes + PAGE).max(facts.size_bytes);
+                facts.bytes_max = facts.size_bytes;
+                facts.allocated_bytes = facts.size_bytes;
+            }
+        }
+    }
+
+    fn add_foreign(&mut self) {
+        self.names += 1;
+        let size_bytes = self.world.pages(40);
+        let born = self.world.born();
+        let facts = FileFacts {
+            name: format!("foreign-{}", self.names),
+            is_spare: self.world.chance(2),
+            size_bytes,
+            allocated_bytes: size_bytes,
+            header_bytes: 0,
+            run: String::new(),
+            serial: 0,
+            bytes_max: 0,
+            born,
+        };
+        self.world.add(facts, false);
+    }
+
+    fn sweep(&mut self, at: usize) {
+        if self.recorders[at].is_alive {
+            let _ = self.order(at, None, 0);
+        }
+    }
+
+    /// Has retention do its work and judges what it did. Gives the serial number.
+    fn order(&mut self, at: usize, name: Option<&str>, room: u64) -> Option<u64> {
+        let Recorder { run, policy, .. } = &self.recorders[at];
+        let (run, policy) = (run.clone(), *policy);
+        let asked = self.asked(&run, policy, room);
+        let steps_left = self.world.chance(6).then(|| self.world.random.below(24) as u32);
+        let now = self.world.clocks;
+        let order = Order { run: &run, policy, name, room, now };
+        self.world.begin(&order, asked, steps_left);
+        let mut deleted = Vec::new();
+        let result = enforce(&mut self.world, &order, &mut deleted);
+        if self.world.was_killed {
+            self.seen.note("killed");
+            self.kill(at);
+            return None;
+        }
+        for _ in &deleted {
+            self.seen.note("deleted");
+        }
+        match result {
+            Ok(kept) => {
+                // What went to make room may have kept the next from going by its age: that does
+                // the next time.
+                let may_be_late = kept.overdue.is_some() || !deleted.is_empty();
+                self.judge(&asked, may_be_late);
+                let ours = self.world.entries.values().filter(|entry| entry.is_ours);
+                let last = ours.map(|entry| entry.facts.serial).max().unwrap_or(0);
+                let last = last.max(self.last_serial);
+                if name.is_some() && self.world.arrived() == 0 {
+                    assert!(kept.serial > last, "{} comes after {last}", kept.serial);
+                    self.last_serial = kept.serial;
+                }
+                self.seen.note("reserved");
+                Some(kept.serial)
+            }
+            Err(error) => {
+                self.judge_error(&error, &asked, deleted.len());
+                None
+            }
+        }
+    }
+
+    /// The limits that hold now: this run's and those of the others that live and were heard.
+    fn asked(&self, run: &str, policy: Policy, room: u64) -> Asked {
+        let mut asked = Asked {
+            limit: policy.limit_bytes,
+            min_free: policy.min_free,
+            limit_age: policy.limit_age,
+            room,
+        };
+        let known = self.world.state.iter().flat_map(|state| &state.recorders);
+        let others = known.filter(|other| other.run != run && self.world.live.contains(&other.run));
+        for other in others {
+            asked.limit = [asked.limit, other.limit_bytes].into_iter().flatten().min();
+            asked.min_free = asked.min_free.max(other.min_free);
+        }
+        asked
+    }
+
+    /// After a success: the limit holds, and so does the age.
+    fn judge(&mut self, asked: &Asked, may_be_late: bool) {
+        if let Some(limit) = asked.limit {
+            let used = self.world.charged() + u128::from(asked.room);
+            let most = u128::from(limit) + u128::from(self.world.arrived());
+            assert!(used <= most, "{used} bytes in use and reserved, {most} allowed");
+            self.world.bound = most;
+        } else {
+            self.world.bound = u128::MAX;
+        }
+        let Some(limit) = asked.limit_age else { return };
+        let oldest = self.world.closed().next().and_then(|facts| {
+            let is_of_this_boot = facts.born.boot_id == self.world.clocks.boot_id;
+            is_of_this_boot.then(|| self.world.true_age(facts)).flatten()
+        });
+        let is_past = oldest.is_some_and(|age| u128::from(age) > limit.as_nanos());
+        assert!(!is_past || may_be_late, "a file past its age was left without a word");
+    }
+
+    /// After an error: there was a reason.
+    fn judge_error(&mut self, error: &RetentionError, asked: &Asked, deleted: usize) {
+        let world = &self.world;
+        match error {
+            RetentionError::LimitHeld { .. } => {
+                self.seen.note("limit held");
+                let held = world.known_held() + u128::from(asked.room);
+                assert!(held > u128::from(asked.limit.unwrap()), "{error}");
+            }
+            RetentionError::FreeHeld { .. } => self.seen.note("free space held"),
+            RetentionError::NotFreed { .. } => {
+                self.seen.note("not freed");
+                assert!(deleted >= 2, "{error}");
+            }
+            RetentionError::Delete { path, .. } => {
+                self.seen.note("not deletable");
+                let name = path.file_name().unwrap().to_str().unwrap();
+                assert!(world.entries[name].is_stuck, "{error}");
+            }
+            other => panic!("{other}"),
+        }
+    }
+}
+
+fn policy(world: &mut World) -> Policy {
+    let bytes = PAGE * (12 + world.random.below(90) as u64);
+    let age = Duration::from_secs(20 + world.random.below(400) as u64);
+    let free = PAGE * world.random.below(100) as u64;
+    Policy {
+        limit_bytes: (!world.chance(4)).then_some(bytes),
+        limit_age: world.chance(3).then_some(age),
+        min_free: world.chance(3).then_some(free),
+    }
+}
+
+#[test]
+fn random_histories_keep_every_promise() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seed = number("RINGSIDE_HISTORY_SEED").unwrap_or(1);
+    let histories = number("RINGSIDE_HISTORIES").unwrap_or(HISTORIES);
+    let mut seen = Seen::default();
+    for history in 0..histories {
+        let seed = seed.wrapping_add(history);
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut history = History::new(seed, &mut seen);
+            for _ in 0..ACTIONS {
+                history.act();
+            }
+        }));
+        if let Err(panic) = result {
+            eprintln!("failed with RINGSIDE_HISTORY_SEED={seed} RINGSIDE_HISTORIES=1");
+            std::panic::resume_unwind(panic);
+        }
+    }
+    eprintln!("{histories} histories from seed {seed}: {seen:?}");
+    for what in [
+        "reserved",
+        "deleted",
+        "killed",
+        "killed in a creation",
+        "limit held",
+        "free space held",
+        "not freed",
+        "not deletable",
+    ] {
+        assert!(histories < HISTORIES || seen.0[what] > 500, "{what} is hardly tried: {seen:?}");
+    }
+}
