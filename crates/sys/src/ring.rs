@@ -32,9 +32,11 @@ mod sync;
 mod view;
 mod writer;
 
-#[cfg(all(test, loom))]
+#[cfg(loom)]
+#[cfg(test)]
 mod model;
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;
 
 pub use board::{BOARD_WORDS, Board};

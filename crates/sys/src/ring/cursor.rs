@@ -48,7 +48,7 @@ pub(super) struct SlotHeader {
     pub(super) committed: AtomicU64,
     /// Cumulative number of the block's first frame.
     pub(super) first_frame: AtomicU64,
-    /// Earliest and latest stamp of what is published, nanoseconds of UTC; 0 if nothing is.
+    /// Earliest and latest stamp, nanoseconds of UTC, of at least what is published; 0 at first.
     pub(super) first_time_ns: AtomicU64,
     pub(super) last_time_ns: AtomicU64,
 }
@@ -76,23 +76,31 @@ impl<'r> Lane<'r> {
         load_acquire(&self.header.finished) == 1
     }
 
-    /// The words of block `sequence`, of which `opened` has said that it was opened.
-    pub(super) fn look(&self, sequence: u64) -> Look {
-        let (slot, header) = self.slot(sequence);
+    /// What `load` takes from the words of block `sequence`, of which `opened` has said that it was
+    /// opened.
+    pub(super) fn look<T>(
+        &self,
+        sequence: u64,
+        load: impl FnOnce(&SlotHeader, Committed) -> T,
+    ) -> Look<T> {
+        let (_, header) = self.slot(sequence);
         let committed = Committed::unpack(load_acquire(&header.committed));
-        let seen = Seen {
-            slot,
-            committed,
-            first_frame: header.first_frame.load(Ordering::Relaxed),
-            first_time_ns: header.first_time_ns.load(Ordering::Relaxed),
-            last_time_ns: header.last_time_ns.load(Ordering::Relaxed),
-        };
-        // Not older: `opened` was stored after all of them were set for this block. Not newer: see
-        // the fence in `WriterCursor::open`; if a word above is of a later block, this load sees
-        // that block's number.
+        match self.confirmed(sequence, load(header, committed)) {
+            Look::Here(_) if committed.bytes as usize > self.block_bytes => Look::Damaged,
+            look => look,
+        }
+    }
+
+    /// Whether what was loaded from the slot of block `sequence` was of that block.
+    ///
+    /// It was not older: `opened` was stored after all words were set for this block. It was not
+    /// newer: see the fence in `WriterCursor::open`; if a word, or a byte, was of a later block,
+    /// this load sees that block's number.
+    pub(super) fn confirmed<T>(&self, sequence: u64, loaded: T) -> Look<T> {
         fence(Ordering::Acquire);
-        let there = header.sequence.load(Ordering::Relaxed);
+        let there = self.slot(sequence).1.sequence.load(Ordering::Relaxed);
         match there.cmp(&sequence.wrapping_add(1)) {
+            std::cmp::Ordering::Equal => Look::Here(loaded),
             std::cmp::Ordering::Greater => {
                 // With the release at the store of `sequence`: the reader that looks on sees all
                 // blocks before the one that it found here as opened.
@@ -100,28 +108,34 @@ impl<'r> Lane<'r> {
                 Look::Replaced
             }
             std::cmp::Ordering::Less => Look::Damaged,
-            std::cmp::Ordering::Equal if committed.bytes as usize > self.block_bytes => {
-                Look::Damaged
-            }
-            std::cmp::Ordering::Equal => Look::Here(seen),
         }
     }
 }
 
-/// The words of a block, all of the same block.
+/// The words of a block, all of the same block if a look took them.
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
-    pub(super) slot: usize,
     pub(super) committed: Committed,
     pub(super) first_frame: u64,
     pub(super) first_time_ns: u64,
     pub(super) last_time_ns: u64,
 }
 
+impl Seen {
+    pub(super) fn load(header: &SlotHeader, committed: Committed) -> Seen {
+        Seen {
+            committed,
+            first_frame: header.first_frame.load(Ordering::Relaxed),
+            first_time_ns: header.first_time_ns.load(Ordering::Relaxed),
+            last_time_ns: header.last_time_ns.load(Ordering::Relaxed),
+        }
+    }
+}
+
 /// What a look at a block's slot finds.
-pub(super) enum Look {
+pub(super) enum Look<T> {
     /// The block.
-    Here(Seen),
+    Here(T),
     /// A later block.
     Replaced,
     /// What no writer of this protocol leaves there.
@@ -177,8 +191,6 @@ pub(super) struct WriterCursor {
     open_slot: Option<usize>,
     filled: Committed,
     frames_before: u64,
-    first_time_ns: u64,
-    last_time_ns: u64,
 }
 
 impl WriterCursor {
@@ -207,7 +219,7 @@ impl WriterCursor {
         let (index, slot) = lane.slot(sequence);
         // Release: a reader that finds its block replaced also sees that the blocks before this one
         // were opened. The fence: whoever sees any store that follows sees the new sequence too (it
-        // pairs with the acquire fences in `Lane::look` and `CopyCursor::confirm`), so a copying
+        // pairs with the acquire fence in `Lane::confirmed`), so a copying
         // reader that read a byte or a word of the new block finds out.
         slot.sequence.store(sequence + 1, Ordering::Release);
         fence(Ordering::Release);
@@ -219,7 +231,6 @@ impl WriterCursor {
         self.open_slot = Some(index);
         self.filled = Committed::default();
         self.frames_before = first_frame;
-        (self.first_time_ns, self.last_time_ns) = (0, 0);
         self.next_sequence = sequence + 1;
         Ok(index)
     }
@@ -231,18 +242,17 @@ impl WriterCursor {
         self.filled.frames += frames;
     }
 
-    pub(super) fn set_times(&mut self, first_ns: u64, last_ns: u64) {
-        (self.first_time_ns, self.last_time_ns) = (first_ns, last_ns);
+    /// Relaxed: the publication that follows carries them along.
+    pub(super) fn set_times(&self, lane: Lane<'_>, first_ns: u64, last_ns: u64) {
+        let Some(index) = self.open_slot else { return };
+        lane.slots[index].first_time_ns.store(first_ns, Ordering::Relaxed);
+        lane.slots[index].last_time_ns.store(last_ns, Ordering::Relaxed);
     }
 
     pub(super) fn publish(&mut self, lane: Lane<'_>) {
         let Some(index) = self.open_slot else { return };
-        let slot = &lane.slots[index];
-        // Before the count: whoever sees a frame counted sees times that cover it.
-        slot.first_time_ns.store(self.first_time_ns, Ordering::Relaxed);
-        slot.last_time_ns.store(self.last_time_ns, Ordering::Relaxed);
         // Release: the bytes come before the count of them.
-        slot.committed.store(self.filled.pack(), Ordering::Release);
+        lane.slots[index].committed.store(self.filled.pack(), Ordering::Release);
         let frames = self.frames_before + u64::from(self.filled.frames);
         lane.header.frames.store(frames, Ordering::Release);
     }

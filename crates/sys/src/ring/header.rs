@@ -12,7 +12,7 @@ const MAGIC: u64 = u64::from_ne_bytes(*b"ringside");
 const VERSION: u64 = 1;
 
 /// Words of the header, each with its name for messages.
-const FIELDS: [&str; 11] = [
+const FIELDS: [&str; 12] = [
     "magic",
     "version",
     "lanes",
@@ -24,6 +24,7 @@ const FIELDS: [&str; 11] = [
     "offset of slots",
     "offset of blocks",
     "total bytes",
+    "checksum",
 ];
 
 /// Bytes of the header that are used.
@@ -77,7 +78,7 @@ pub(super) fn decode(
 }
 
 fn words(layout: &RingLayout) -> [u64; FIELDS.len()] {
-    [
+    let mut words = [
         MAGIC,
         VERSION,
         layout.lanes as u64,
@@ -89,5 +90,10 @@ fn words(layout: &RingLayout) -> [u64; FIELDS.len()] {
         layout.slots_offset() as u64,
         layout.data_offset() as u64,
         layout.total_bytes() as u64,
-    ]
+        0,
+    ];
+    // Several sizes may give the same offsets: FNV-1a over words tells them apart.
+    let mix = |sum: u64, word: &u64| (sum ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+    words[FIELDS.len() - 1] = words.iter().fold(0xcbf2_9ce4_8422_2325, mix);
+    words
 }

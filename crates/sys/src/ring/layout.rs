@@ -19,7 +19,7 @@ pub(super) const HUGE_PAGE_BYTES: usize = 2 << 20;
 pub(super) const PAGE_BYTES: usize = 4096;
 
 /// Largest piece of memory that io_uring registers as one buffer (io_buffer_validate).
-pub(super) const REGION_BYTES_MAX: usize = 1 << 30;
+const REGION_BYTES_MAX: usize = 1 << 30;
 
 /// Sizes of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +78,32 @@ impl RingLayout {
         (self.data_offset() + self.data_bytes()).next_multiple_of(HUGE_PAGE_BYTES)
     }
 
-    /// Blocks in each piece that `data_regions` gives; the last may have fewer.
-    pub(super) fn blocks_per_region(&self) -> usize {
+    /// The blocks' memory in pieces that io_uring can register, as offset from the first block and
+    /// length. No block lies in two.
+    pub(super) fn data_regions(&self) -> impl Iterator<Item = (usize, usize)> {
+        let piece = self.blocks_per_region() * self.block_bytes;
+        let data = self.data_bytes();
+        (0..data).step_by(piece).map(move |offset| (offset, piece.min(data - offset)))
+    }
+
+    /// Which of the pieces a block lies in.
+    pub(super) fn region_index(&self, lane: usize, slot: usize) -> usize {
+        self.block_index(lane, slot) / self.blocks_per_region()
+    }
+
+    /// Blocks from this one on that lie in the same piece.
+    pub(super) fn blocks_to_region_end(&self, lane: usize, slot: usize) -> usize {
+        let per_region = self.blocks_per_region();
+        per_region - self.block_index(lane, slot) % per_region
+    }
+
+    fn blocks_per_region(&self) -> usize {
         REGION_BYTES_MAX / self.block_bytes
+    }
+
+    /// A block's place among all blocks of the memory.
+    pub(super) fn block_index(&self, lane: usize, slot: usize) -> usize {
+        lane * self.blocks_per_lane + slot
     }
 }
 

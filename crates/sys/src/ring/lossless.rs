@@ -95,7 +95,7 @@ impl BlockReader {
         let Hold { region, lane, .. } = &*self.hold;
         let headers = region.lane(*lane);
         // io_uring knows the memory in pieces; a claim lies in one.
-        let room = region.blocks_in_region(*lane, self.cursor.next_slot(headers));
+        let room = region.layout().blocks_to_region_end(*lane, self.cursor.next_slot(headers));
         let run = self.cursor.claim(headers, blocks_max.min(room))?;
         Some(Claim { hold: self.hold.clone(), run })
     }
@@ -181,7 +181,7 @@ impl Claim {
 
     /// Which of the ring's `data_regions` the blocks lie in.
     pub(crate) fn region_index(&self) -> usize {
-        self.hold.region.region_index(self.hold.lane, self.run.slot)
+        self.hold.region.layout().region_index(self.hold.lane, self.run.slot)
     }
 }
 

@@ -1,14 +1,16 @@
 //! The ring's protocol under loom: every interleaving and every allowed reordering of one writer
-//! with a lossless and with a copying reader, over three blocks in two slots.
+//! with lossless and copying readers, over three blocks in two slots, and of a board.
 //!
 //! Block `s` holds two words; a word of block `s` is `s + 1`, so bytes of a wrong block show. The
 //! data words are relaxed atomics, as weak as the volatile accesses of the real memory.
 
+use super::board::BoardMemory;
+use super::cursor::claim::{ClaimCursor, Run};
 use super::cursor::copy::{Copied, CopyCursor, Ready, RingStart};
 use super::cursor::lossless::LosslessCursor;
 use super::cursor::*;
 use super::sync::{AtomicU64, Ordering};
-use loom::sync::Arc;
+use loom::sync::{Arc, Mutex};
 
 const SLOTS: usize = 2;
 const BLOCK_WORDS: usize = 2;
@@ -69,31 +71,55 @@ impl Model {
     }
 }
 
-fn bounded(check: impl Fn() + Sync + Send + 'static) {
+/// Checks all interleavings of at most `preemptions` preemptions. Two reach every pair of races
+/// between threads of this size, three every chain of two; without a bound the search takes hours.
+fn bounded(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    // Three preemptions reach every pair of races between two threads of this size; without a
-    // bound the search takes hours.
-    builder.preemption_bound = Some(3);
+    builder.preemption_bound = Some(preemptions);
     builder.check(check);
+}
+
+/// A thread that writes `blocks` blocks, waits where it must, and finishes.
+fn write(model: &Arc<Model>, blocks: u64) -> loom::thread::JoinHandle<()> {
+    let model = model.clone();
+    loom::thread::spawn(move || {
+        let mut cursor = WriterCursor::default();
+        let mut written = 0;
+        while written < blocks {
+            if model.write_block(&mut cursor, written) {
+                written += 1;
+            } else {
+                loom::thread::yield_now();
+            }
+        }
+        cursor.finish(model.lane());
+    })
+}
+
+/// Reads to the end; returns the words.
+fn read(model: &Model, reader: &mut CopyCursor) -> Vec<u64> {
+    let mut seen = Vec::new();
+    loop {
+        match reader.ready(model.lane()) {
+            Ready::Range(range) => {
+                let words = model.words(&range);
+                if reader.confirm(model.lane(), &range) == Copied::Valid {
+                    assert!(words.iter().all(|word| *word == words[0]), "one block: {words:?}");
+                    seen.extend(words);
+                }
+            }
+            Ready::Nothing => loom::thread::yield_now(),
+            Ready::Finished => return seen,
+            Ready::Damaged => panic!("the writer keeps to the protocol"),
+        }
+    }
 }
 
 #[test]
 fn loom_lossless_reader_sees_every_word_once_and_holds_the_writer() {
-    bounded(|| {
+    bounded(3, || {
         let model = Model::new(1);
-        let other = model.clone();
-        let writer = loom::thread::spawn(move || {
-            let mut cursor = WriterCursor::default();
-            let mut written = 0;
-            while written < BLOCKS {
-                if other.write_block(&mut cursor, written) {
-                    written += 1;
-                } else {
-                    loom::thread::yield_now();
-                }
-            }
-            cursor.finish(other.lane());
-        });
+        let writer = write(&model, BLOCKS);
         let mut reader = LosslessCursor::new(0);
         let mut seen = Vec::new();
         while !reader.is_finished(model.lane()) {
@@ -112,36 +138,103 @@ fn loom_lossless_reader_sees_every_word_once_and_holds_the_writer() {
 
 #[test]
 fn loom_copying_reader_never_keeps_a_torn_block_and_counts_what_it_missed() {
-    bounded(|| {
+    bounded(3, || {
         let model = Model::new(0);
-        let other = model.clone();
-        let writer = loom::thread::spawn(move || {
-            let mut cursor = WriterCursor::default();
-            for block in 0..BLOCKS {
-                assert!(other.write_block(&mut cursor, block), "nobody holds the writer");
-            }
-            cursor.finish(other.lane());
-        });
         let mut reader = CopyCursor::new(model.lane(), RingStart::Oldest);
-        let mut seen = Vec::new();
-        loop {
-            match reader.ready(model.lane()) {
-                Ready::Range(range) => {
-                    let words = model.words(&range);
-                    if reader.confirm(model.lane(), &range) == Copied::Valid {
-                        assert!(words.iter().all(|word| *word == words[0]), "one block: {words:?}");
-                        seen.extend(words);
-                    }
-                }
-                Ready::Nothing => loom::thread::yield_now(),
-                Ready::Finished => break,
-                Ready::Damaged => panic!("an honest writer"),
-            }
-        }
+        let writer = write(&model, BLOCKS);
+        let seen = read(&model, &mut reader);
         writer.join().unwrap();
         assert!(seen.is_sorted() && !seen.contains(&0), "{seen:?}");
         assert_eq!(reader.delivered(), seen.len() as u64);
-        let all = BLOCKS * BLOCK_WORDS as u64;
-        assert_eq!(reader.first_frame() + reader.delivered() + reader.missed(), all);
+        assert_eq!(reader.delivered() + reader.missed(), BLOCKS * BLOCK_WORDS as u64);
+    });
+}
+
+#[test]
+fn loom_copying_reader_that_begins_beside_the_writer_counts_from_its_first_frame() {
+    bounded(2, || {
+        let model = Model::new(0);
+        let writer = write(&model, BLOCKS);
+        let mut reader = CopyCursor::new(model.lane(), RingStart::Now);
+        let first_frame = reader.first_frame();
+        let seen = read(&model, &mut reader);
+        writer.join().unwrap();
+        assert!(seen.is_sorted() && !seen.contains(&0), "{seen:?}");
+        let known = first_frame + reader.delivered() + reader.missed();
+        assert_eq!(known, BLOCKS * BLOCK_WORDS as u64);
+        if reader.missed() == 0 {
+            let after =
+                (first_frame..BLOCKS * BLOCK_WORDS as u64).map(|f| f / BLOCK_WORDS as u64 + 1);
+            assert_eq!(seen, after.collect::<Vec<_>>());
+        }
+    });
+}
+
+/// Claims, reads and releases blocks one at a time until there are none; returns their numbers.
+fn claim_all(model: &Model, reader: &Mutex<ClaimCursor>) -> Vec<u64> {
+    let mut blocks = Vec::new();
+    loop {
+        let mut cursor = reader.lock().unwrap();
+        let finished = cursor.is_finished(model.lane());
+        let claimed = cursor.claim(model.lane(), 1);
+        drop(cursor);
+        let Some(run) = claimed else {
+            if finished {
+                return blocks;
+            }
+            loom::thread::yield_now();
+            continue;
+        };
+        blocks.push(check_claim(model, &run));
+        reader.lock().unwrap().release(model.lane(), &run);
+    }
+}
+
+/// The claimed block holds its own words and nothing else; returns its number.
+fn check_claim(model: &Model, run: &Run) -> u64 {
+    let base = run.slot * BLOCK_WORDS;
+    for word in &model.data[base..base + BLOCK_WORDS] {
+        assert_eq!(word.load(Ordering::Relaxed), run.first_sequence + 1);
+    }
+    run.first_sequence
+}
+
+#[test]
+fn loom_claims_of_two_threads_are_never_written_over_and_are_released_in_any_order() {
+    bounded(2, || {
+        let model = Model::new(1);
+        let reader = Arc::new(Mutex::new(ClaimCursor::new(0)));
+        let writer = write(&model, BLOCKS);
+        let other = {
+            let (model, reader) = (model.clone(), reader.clone());
+            loom::thread::spawn(move || claim_all(&model, &reader))
+        };
+        let mut blocks = claim_all(&model, &reader);
+        blocks.extend(other.join().unwrap());
+        writer.join().unwrap();
+        blocks.sort();
+        assert_eq!(blocks, (0..BLOCKS).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn loom_a_board_is_read_whole_wherever_its_writer_stands() {
+    bounded(3, || {
+        let zeros = || std::array::from_fn(|_| AtomicU64::new(0));
+        let board = BoardMemory { generation: AtomicU64::new(0), buffers: [zeros(), zeros()] };
+        let board = Arc::new(board);
+        board.publish(1, &[1, 1]);
+        let writer = {
+            let board = board.clone();
+            loom::thread::spawn(move || (2..=4).for_each(|words| board.publish(words, &[words; 2])))
+        };
+        let mut last = 1;
+        for _ in 0..2 {
+            let mut words = [0; 2];
+            assert!(board.read(&mut words), "published once, always readable");
+            assert!(words[0] == words[1] && words[0] >= last, "{words:?} after {last}");
+            last = words[0];
+        }
+        writer.join().unwrap();
     });
 }

@@ -130,7 +130,7 @@ impl Region {
     /// First byte of a block.
     pub(super) fn block(&self, lane: usize, slot: usize) -> NonNull<u8> {
         assert!(lane < self.layout.lanes && slot < self.layout.blocks_per_lane);
-        let block = lane * self.layout.blocks_per_lane + slot;
+        let block = self.layout.block_index(lane, slot);
         // SAFETY: the block lies within the mapping, by the assertion and `total_bytes`.
         unsafe { self.base.add(self.layout.data_offset() + block * self.layout.block_bytes) }
     }
@@ -162,28 +162,10 @@ impl Region {
     }
 
     /// The blocks in pieces that io_uring takes as registered buffers. No block lies in two.
-    #[allow(dead_code, reason = "for the module that registers them")]
-    pub(crate) fn data_regions(&self) -> Vec<(NonNull<u8>, usize)> {
-        let piece_bytes = self.layout.blocks_per_region() * self.layout.block_bytes;
-        let data_bytes = self.layout.data_bytes();
-        // SAFETY: the blocks lie within the mapping.
-        let data = unsafe { self.base.add(self.layout.data_offset()) };
-        let piece = |offset: usize| {
-            // SAFETY: `offset` is below `data_bytes`.
-            (unsafe { data.add(offset) }, piece_bytes.min(data_bytes - offset))
-        };
-        (0..data_bytes).step_by(piece_bytes).map(piece).collect()
-    }
-
-    /// Which of the `data_regions` a block lies in.
-    pub(super) fn region_index(&self, lane: usize, slot: usize) -> usize {
-        (lane * self.layout.blocks_per_lane + slot) / self.layout.blocks_per_region()
-    }
-
-    /// Blocks from this one on that lie in the same of the `data_regions`.
-    pub(super) fn blocks_in_region(&self, lane: usize, slot: usize) -> usize {
-        let per_region = self.layout.blocks_per_region();
-        per_region - (lane * self.layout.blocks_per_lane + slot) % per_region
+    pub(super) fn data_regions(&self) -> Vec<(NonNull<u8>, usize)> {
+        // SAFETY: the blocks lie within the mapping, and so do the pieces of them.
+        let at = |offset| unsafe { self.base.add(self.layout.data_offset() + offset) };
+        self.layout.data_regions().map(|(offset, bytes)| (at(offset), bytes)).collect()
     }
 }
 

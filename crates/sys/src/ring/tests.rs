@@ -1,5 +1,11 @@
 //! The ring over real memory: exact counts, order, and what happens at its edges.
 
+mod blocks;
+mod boards;
+mod hostile;
+mod sharing;
+mod start;
+
 use super::*;
 
 const BLOCK: usize = 512 << 10;

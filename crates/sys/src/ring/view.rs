@@ -4,10 +4,10 @@
 use super::board::Board;
 use super::copying::CopyReader;
 use super::cursor::copy::RingStart;
-use super::cursor::{LOSSLESS_READERS_MAX, Look, Range};
+use super::cursor::{LOSSLESS_READERS_MAX, Look, Range, Seen};
 use super::layout::{RingError, RingLayout};
 use super::region::Region;
-use super::sync::{Ordering, fence, load_acquire};
+use super::sync::load_acquire;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -106,18 +106,15 @@ impl RingView {
         if sequence >= headers.opened() {
             return None;
         }
-        let Look::Here(seen) = headers.look(sequence) else { return None };
+        let Look::Here(seen) = headers.look(sequence, Seen::load) else { return None };
         let committed = seen.committed;
         let (to, frames, closed) = (committed.bytes, committed.frames, committed.closed);
-        let range = Range { slot: seen.slot, from: 0, to, frames, closed };
-        self.region.copy_out(lane, &range, buffer);
-        // As in `CopyCursor::confirm`.
-        fence(Ordering::Acquire);
-        let there = headers.slot(sequence).1.sequence.load(Ordering::Relaxed);
-        if there != sequence.wrapping_add(1) {
+        let (slot, _) = headers.slot(sequence);
+        self.region.copy_out(lane, &Range { slot, from: 0, to, frames, closed }, buffer);
+        let Look::Here(_) = headers.confirmed(sequence, ()) else {
             buffer.clear();
             return None;
-        }
+        };
         Some(BlockState {
             bytes: buffer.len(),
             frames,

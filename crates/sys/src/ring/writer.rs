@@ -85,11 +85,11 @@ impl LaneWriter {
         self.cursor.filled_bytes() as usize
     }
 
-    /// Earliest and latest stamp of the frames filled in the open block, nanoseconds of UTC. They
-    /// are seen after the next [`publish`](Self::publish); a block begins with none (0, 0).
+    /// Earliest and latest stamp of the frames filled in the open block, nanoseconds of UTC; a block
+    /// begins with none (0, 0). To be told before the frames are published. Two relaxed stores.
     #[inline]
     pub fn set_times(&mut self, first_ns: u64, last_ns: u64) {
-        self.cursor.set_times(first_ns, last_ns);
+        self.cursor.set_times(self.region.lane(self.lane), first_ns, last_ns);
     }
 
     /// Shows readers what is filled. Two release stores.

@@ -1,7 +1,7 @@
 //! A reader that holds nothing back, may be overtaken, and trusts no word that it reads.
 
 use super::{Committed, Lane, Look, Range, Seen};
-use crate::ring::sync::{Ordering, fence, load_acquire};
+use crate::ring::sync::{Ordering, load_acquire};
 use ringside_core::Timestamp;
 
 /// Turns of any loop over shared memory. A writer that overtakes a reader so often within one call
@@ -96,21 +96,21 @@ impl CopyCursor {
             if lane.opened() <= self.sequence {
                 return self.nothing(lane, finished);
             }
-            let seen = match lane.look(self.sequence) {
-                Look::Here(seen) => seen,
+            let to = match lane.look(self.sequence, |_, committed| committed) {
+                Look::Here(committed) => committed,
                 Look::Replaced => {
                     self.move_to_oldest(lane);
                     continue;
                 }
                 Look::Damaged => return self.damage(),
             };
-            let (from, to) = (self.consumed, seen.committed);
+            let from = self.consumed;
             let Some(frames) = to.frames.checked_sub(from.frames) else { return self.damage() };
             if to.bytes < from.bytes {
                 return self.damage();
             }
             if to.bytes > from.bytes {
-                let Seen { slot, .. } = seen;
+                let (slot, _) = lane.slot(self.sequence);
                 let closed = to.closed;
                 return Ready::Range(Range {
                     slot,
@@ -146,27 +146,26 @@ impl CopyCursor {
 
     /// Looks, after the copy, whether the block still was the one that was meant.
     pub(in crate::ring) fn confirm(&mut self, lane: Lane<'_>, range: &Range) -> Copied {
-        // Pairs with the release fence in `WriterCursor::open`: if any copied byte was of a later
-        // block, this load sees that block's sequence number.
-        fence(Ordering::Acquire);
-        let (_, header) = lane.slot(self.sequence);
-        if header.sequence.load(Ordering::Relaxed) != self.sequence.wrapping_add(1) {
+        let Look::Here(_) = lane.confirmed(self.sequence, ()) else {
             return Copied::Overtaken;
-        }
+        };
         self.consumed.bytes = range.to;
         self.consumed.frames = self.consumed.frames.saturating_add(range.frames);
         self.next_frame = self.next_frame.saturating_add(u64::from(range.frames));
         self.delivered = self.delivered.saturating_add(u64::from(range.frames));
+        if range.closed {
+            self.move_to(self.sequence.wrapping_add(1));
+        }
         Copied::Valid
     }
 
     /// Moves to the oldest block that can still be read and counts what was lost on the way.
     fn move_to_oldest(&mut self, lane: Lane<'_>) {
         for _ in 0..TURNS_MAX {
-            let sequence = oldest(lane).max(self.sequence.wrapping_add(1));
-            match lane.look(sequence) {
-                Look::Here(seen) => {
-                    self.damaged |= !self.miss_until(seen.first_frame);
+            let sequence = oldest(lane, lane.opened()).max(self.sequence.wrapping_add(1));
+            match lane.look(sequence, |header, _| header.first_frame.load(Ordering::Relaxed)) {
+                Look::Here(first_frame) => {
+                    self.damaged |= !self.miss_until(first_frame);
                     return self.move_to(sequence);
                 }
                 Look::Replaced => {}
@@ -193,19 +192,17 @@ impl CopyCursor {
 
     /// False if the writer was faster and another turn is due.
     fn begin(&mut self, lane: Lane<'_>, start: RingStart) -> bool {
+        // Before `opened`: if it says finished, nobody overwrites even the oldest of all.
+        let finished = lane.is_finished();
         let opened = lane.opened();
         let Some(last) = opened.checked_sub(1) else { return true };
-        let (first, time_ns) = match start {
-            // Nobody overwrites the oldest of all any more.
-            RingStart::Oldest if lane.is_finished() => {
-                (lane.opened().saturating_sub(lane.slots.len() as u64), 0)
-            }
-            RingStart::Oldest => (oldest(lane), 0),
-            RingStart::Now => (last, u64::MAX),
-            RingStart::Since(time) => (oldest(lane), time.0),
+        let first = match start {
+            RingStart::Oldest if finished => opened.saturating_sub(lane.slots.len() as u64),
+            RingStart::Oldest | RingStart::Since(_) => oldest(lane, opened),
+            RingStart::Now => last,
         };
         for sequence in first..=last {
-            let seen = match lane.look(sequence) {
+            let seen = match lane.look(sequence, Seen::load) {
                 Look::Here(seen) => seen,
                 Look::Replaced => return false,
                 Look::Damaged => {
@@ -213,7 +210,12 @@ impl CopyCursor {
                     return true;
                 }
             };
-            if seen.last_time_ns >= time_ns && start != RingStart::Now {
+            let wanted = match start {
+                RingStart::Oldest => true,
+                RingStart::Now => false,
+                RingStart::Since(time) => seen.last_time_ns >= time.0,
+            };
+            if wanted {
                 self.move_to(sequence);
                 self.next_frame = seen.first_frame;
                 return true;
@@ -230,10 +232,9 @@ impl CopyCursor {
     }
 }
 
-/// The oldest block that is worth a try: the writer may already be opening the next one in place of
-/// the very oldest. With at least two slots (see `RingLayout`) it is below `opened`, unless nothing
-/// was opened.
-fn oldest(lane: Lane<'_>) -> u64 {
-    let opened = lane.opened();
+/// The oldest of `opened` blocks that is worth a try: the writer may already be opening the next
+/// one in place of the very oldest. With at least two slots (see `RingLayout`) it is below
+/// `opened`, unless nothing was opened.
+fn oldest(lane: Lane<'_>, opened: u64) -> u64 {
     opened.saturating_sub(lane.slots.len() as u64 - 1)
 }
