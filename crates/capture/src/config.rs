@@ -1,6 +1,7 @@
 //! What a run is asked to do.
 
 use ringside_core::limits::{FRAME_BYTES_MAX, RING_BLOCK_BYTES};
+use ringside_sys::ring::RingLayout;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,6 +44,20 @@ impl RunConfig {
             block_timeout_ns: 0,
             output: Output::Count,
         }
+    }
+}
+
+impl RunConfig {
+    /// The capture ring that so many lanes get; none for a run that only counts.
+    pub fn ring_layout(&self, lanes: usize) -> Option<RingLayout> {
+        let blocks = self.ring_bytes / self.block_bytes / lanes.max(1);
+        let layout = RingLayout {
+            lanes,
+            blocks_per_lane: blocks.max(BLOCKS_PER_LANE_MIN),
+            block_bytes: self.block_bytes,
+            lossless_readers: 1,
+        };
+        (!matches!(self.output, Output::Count)).then_some(layout)
     }
 }
 

@@ -7,7 +7,7 @@
 //! source ─┴ workers ─ capture ring ─ merging writer ─ file  (Output::File, Output::Stream)
 //! ```
 
-use crate::config::{BLOCKS_PER_LANE_MIN, Output, RunConfig};
+use crate::config::{Output, RunConfig};
 use crate::control::{ConsumerCounts, Control};
 use crate::lane::{LaneSink, LaneStatus, Worker};
 use crate::merged::{MergedInput, MergedSummary, MergedWriter};
@@ -20,7 +20,7 @@ use ringside_core::{
 };
 use ringside_store::StoreError;
 use ringside_sys::clock;
-use ringside_sys::ring::{CaptureRing, HugePages, RingError, RingLayout};
+use ringside_sys::ring::{CaptureRing, HugePages, RingError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -152,9 +152,9 @@ impl Run {
         }
         let control = Arc::new(Control::new(config.frames_max));
         let counts = Arc::new(ConsumerCounts::default());
-        let ring = match config.output {
-            Output::Count => None,
-            _ => Some(CaptureRing::create(layout(&config, lanes.len()), HugePages::Try)?),
+        let ring = match config.ring_layout(lanes.len()) {
+            Some(layout) => Some(CaptureRing::create(layout, HugePages::Try)?),
+            None => None,
         };
         let settings = Settings {
             snaplen: config.snaplen,
@@ -392,16 +392,6 @@ impl Shared {
 
 fn lossless_reader(ring: &Arc<CaptureRing>, lane: usize) -> ringside_sys::ring::LosslessReader {
     ring.lossless_reader(lane, 0).expect("each lane's lossless reader is taken once")
-}
-
-fn layout(config: &RunConfig, lanes: usize) -> RingLayout {
-    let blocks = config.ring_bytes / config.block_bytes / lanes;
-    RingLayout {
-        lanes,
-        blocks_per_lane: blocks.max(BLOCKS_PER_LANE_MIN),
-        block_bytes: config.block_bytes,
-        lossless_readers: 1,
-    }
 }
 
 /// The start time for the names of the files: now, or the next second that is free, when a run

@@ -14,6 +14,7 @@ mod open;
 mod print;
 mod say;
 mod signals;
+mod state_directory;
 mod units;
 
 use clap::{Parser, Subcommand};

@@ -1,5 +1,6 @@
 //! From command-line options to open lanes: namespace, filter, backend, placement.
 
+use crate::keeper::{Knobs, Request};
 use crate::{FILTER_CHILD, say};
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args, ValueEnum};
@@ -139,8 +140,9 @@ pub fn filter_compiler() -> anyhow::Result<Compiler> {
 }
 
 /// Opens everything that `args` names. Frames are counted from the start of the run on (libpcap's
-/// from here on): what takes time, as compiling filters, is done before the first is opened.
-pub fn open(args: &OpenArgs) -> anyhow::Result<Opened> {
+/// from here on): what takes time, as compiling filters, is done before the first is opened. What
+/// must be changed on an interface is changed by `knobs`.
+pub fn open(args: &OpenArgs, knobs: &Knobs<'_>) -> anyhow::Result<Opened> {
     if let Some(name) = &args.netns {
         Namespace::open(name)?.enter()?;
     }
@@ -164,7 +166,7 @@ pub fn open(args: &OpenArgs) -> anyhow::Result<Opened> {
         plans.push(Plan::new(args, name, InterfaceId(index as u32))?);
     }
     for plan in plans {
-        let sources = plan.open(args, &mut opened.warnings)?;
+        let sources = plan.open(args, knobs, &mut opened.warnings)?;
         opened.add(&plan, sources);
     }
     Ok(opened)
@@ -189,10 +191,15 @@ impl<'a> Plan<'a> {
         Ok(Plan { name, interface_id, backend, filter })
     }
 
-    fn open(&self, args: &OpenArgs, warnings: &mut Vec<String>) -> anyhow::Result<Sources> {
+    fn open(
+        &self,
+        args: &OpenArgs,
+        knobs: &Knobs<'_>,
+        warnings: &mut Vec<String>,
+    ) -> anyhow::Result<Sources> {
         match self.backend {
             Backend::Pcap => self.pcap(args, warnings),
-            Backend::Auto | Backend::AfPacket => self.af_packet(args, warnings),
+            Backend::Auto | Backend::AfPacket => self.af_packet(args, knobs, warnings),
         }
     }
 }
@@ -235,7 +242,13 @@ fn choose(backend: Backend, name: &str) -> anyhow::Result<Backend> {
 }
 
 impl Plan<'_> {
-    fn af_packet(&self, args: &OpenArgs, warnings: &mut Vec<String>) -> anyhow::Result<Sources> {
+    fn af_packet(
+        &self,
+        args: &OpenArgs,
+        knobs: &Knobs<'_>,
+        warnings: &mut Vec<String>,
+    ) -> anyhow::Result<Sources> {
+        let hardware_timestamps = args.hardware_time && self.stamps_by_hardware(knobs, warnings);
         let opened = af_packet::open(&af_packet::AfPacketConfig {
             interface: self.name.to_owned(),
             interface_id: self.interface_id,
@@ -251,10 +264,19 @@ impl Plan<'_> {
             promiscuous: !args.no_promiscuous,
             direction: direction(args),
             filter: self.filter.clone().map(|program| (program, args.expression())),
-            hardware_timestamps: args.hardware_time,
+            hardware_timestamps,
         })?;
         warnings.extend(opened.warnings);
         Ok(opened.sources.into_iter().map(|source| Box::new(source) as Box<dyn Source>).collect())
+    }
+
+    fn stamps_by_hardware(&self, knobs: &Knobs<'_>, warnings: &mut Vec<String>) -> bool {
+        let request = Request::HardwareStamps { interface: self.name.to_owned() };
+        let result = knobs.turn(&request);
+        if let Err(error) = &result {
+            warnings.push(format!("{error:#}; frames are stamped by the kernel"));
+        }
+        result.is_ok()
     }
 
     fn pcap(&self, args: &OpenArgs, warnings: &mut Vec<String>) -> anyhow::Result<Sources> {

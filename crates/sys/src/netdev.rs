@@ -1,5 +1,5 @@
-//! Network interfaces: which there are, and what they can do. Everything here reads; the one
-//! thing that changes an interface is [`HardwareStamps`], and it puts back what it found.
+//! Network interfaces: which there are, and what they can do. Everything here reads, but for
+//! [`set_stamp_settings`]: who calls it puts back what was set before.
 //!
 //! All answers are those of the calling thread's network namespace: they come by netlink and
 //! ioctl, not from /sys, whose view is that of who mounted it.
@@ -8,8 +8,9 @@ mod ethtool;
 mod links;
 mod similar;
 
-pub use ethtool::{HardwareStamps, Offloads, Queues, StampCapability};
+pub use ethtool::{Offloads, Queues, StampCapability, StampSettings};
 pub use ethtool::{driver, is_up_by, offloads, queues, stamp_capability};
+pub use ethtool::{set_stamp_settings, stamp_settings};
 pub use similar::similar_names;
 
 pub(crate) use ethtool::offloads_by;
@@ -103,7 +104,7 @@ mod tests {
         assert!(offloads("rsafp-none").is_err());
         let capability = stamp_capability("lo").unwrap();
         assert!(!capability.receive_hardware);
-        let refusal = HardwareStamps::enable("lo").err().unwrap().to_string();
+        let refusal = stamp_settings("lo").unwrap_err().to_string();
         assert!(refusal.contains("lo"), "{refusal}");
         assert!(queues("lo").is_err() || queues("lo").unwrap().rx >= 1);
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -6,11 +6,14 @@
 use crate::SysError;
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// Where `ip netns` keeps its names.
 const NAMED_DIR: &str = "/run/netns";
+
+/// Names and processes that a search looks at. More of them hide what is sought.
+const SEARCHED_MAX: usize = 100_000;
 
 /// An open network namespace; it lives at least as long as this handle.
 #[derive(Debug)]
@@ -44,6 +47,37 @@ impl Namespace {
         Namespace::open_path(Path::new("/proc/thread-self/ns/net"))
     }
 
+    /// The namespace with this [`identity`](Namespace::identity): the calling thread's, a named one,
+    /// or one that a process is in. `None` if it is gone, or nobody may look into it.
+    pub fn find(identity: u64) -> Option<Namespace> {
+        let entries = |directory: &str| std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let named = entries(NAMED_DIR).map(|entry| entry.path());
+        let of_processes = entries("/proc")
+            .filter(|entry| entry.file_name().as_encoded_bytes()[0].is_ascii_digit())
+            .map(|entry| entry.path().join("ns/net"));
+        let own = std::iter::once(PathBuf::from("/proc/thread-self/ns/net"));
+        own.chain(named)
+            .chain(of_processes)
+            .take(SEARCHED_MAX)
+            .filter_map(|path| Namespace::open_path(&path).ok())
+            .find(|namespace| namespace.identity().is_ok_and(|found| found == identity))
+    }
+
+    /// From a descriptor that another process gave.
+    pub fn from_fd(fd: OwnedFd) -> Namespace {
+        Namespace { fd, path: PathBuf::from("of another process") }
+    }
+
+    /// A number that no other living namespace has until the system starts anew.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn identity(&self) -> Result<u64, SysError> {
+        let status = rustix::fs::fstat(&self.fd)
+            .map_err(|e| SysError::io("looking at a network namespace", e))?;
+        Ok(status.st_ino)
+    }
+
     fn open_path(path: &Path) -> Result<Namespace, SysError> {
         let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(
             |e| {
@@ -69,6 +103,12 @@ impl Namespace {
     }
 }
 
+impl AsFd for Namespace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +128,9 @@ mod tests {
         let own = std::process::id().to_string();
         Namespace::open(&own).unwrap().enter().unwrap();
         Namespace::current().unwrap().enter().unwrap();
+        let identity = Namespace::current().unwrap().identity().unwrap();
+        assert_eq!(Namespace::find(identity).unwrap().identity().unwrap(), identity);
+        assert!(Namespace::find(1).is_none());
         assert!(Namespace::open("/etc/passwd").unwrap().enter().is_err());
     }
 }

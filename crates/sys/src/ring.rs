@@ -43,7 +43,7 @@ pub use board::{BOARD_WORDS, Board};
 pub use copying::{CopyReader, ReadOutcome};
 pub use cursor::copy::RingStart;
 pub use cursor::{LOSSLESS_READERS_MAX, RingFull};
-pub use layout::{HugePages, RingError, RingLayout};
+pub use layout::{HUGE_PAGE_BYTES, HugePages, RingError, RingLayout};
 pub use lossless::{BlockReader, Chunk, Claim, LosslessReader, OpenBlock};
 pub use view::{BlockState, RingView};
 pub use writer::LaneWriter;

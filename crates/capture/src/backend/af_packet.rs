@@ -21,9 +21,7 @@ use ringside_core::{
 use ringside_ebpf::socket_filter::{FilterCounters, SocketFilter};
 use ringside_filter::Prepared;
 use ringside_sys::clock;
-use ringside_sys::netdev::HardwareStamps;
 use ringside_sys::packet::{Filled, FilterProgram, InterfaceEvent, PacketRing, Wakeup};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often the kernel's 32-bit counters are read at least while frames come: at 10 million
@@ -46,7 +44,8 @@ pub struct AfPacketSource {
     /// When the newest block was read.
     newest_seen: Timestamp,
     statistics_read: Instant,
-    stamps: Option<Arc<HardwareStamps>>,
+    /// Stamps are of the interface's clock.
+    hardware_stamped: bool,
 }
 
 /// Where frames are filtered.
@@ -96,7 +95,7 @@ impl AfPacketSource {
     fn note_idle(&mut self, now: Timestamp) {
         let hold_ns = self.block_timeout_ns + MERGE_HOLD_NS;
         let newest = self.ring.newest_stamp();
-        let clock_now = if self.stamps.is_some() && newest > Timestamp(0) {
+        let clock_now = if self.hardware_stamped && newest > Timestamp(0) {
             // The interface's clock is not ours, but it has gone on as long as ours has.
             newest.saturating_add(now.0.saturating_sub(self.newest_seen.0))
         } else {

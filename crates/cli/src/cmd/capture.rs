@@ -1,7 +1,7 @@
 //! `ringside capture`: receive, count or record, and end with the ledger.
 
 use crate::control::{Board, ControlArgs, ControlSocket, OutputStatus, serve_while};
-use crate::keeper::{self, Link};
+use crate::keeper::{self, Knobs, Link, Request};
 use crate::live::Live;
 use crate::open::{self, OpenArgs};
 use crate::signals::StopSignal;
@@ -14,6 +14,7 @@ use ringside_capture::config::{
 use ringside_capture::run::{Run, RunReport};
 use ringside_core::limits::RING_BLOCK_BYTES;
 use ringside_store::Format;
+use ringside_sys::ring::HUGE_PAGE_BYTES;
 use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -70,6 +71,10 @@ pub struct CaptureArgs {
     #[arg(default_value_t = RING_BYTES as u64)]
     ring_size: u64,
 
+    /// Have the system reserve huge pages for the capture ring while the run lasts.
+    #[arg(long)]
+    huge_pages: bool,
+
     #[command(flatten)]
     control: ControlArgs,
 
@@ -113,7 +118,8 @@ fn receive(args: &CaptureArgs, link: Option<Link>) -> anyhow::Result<ExitCode> {
     }
     let stop = link.as_ref().map_or_else(StopSignal::install, |link| Ok(link.stop_signal()))?;
     let output = output(args)?;
-    let opened = open::open(&args.open)?;
+    let knobs = Knobs::new(link.as_ref());
+    let opened = open::open(&args.open, &knobs)?;
     for warning in &opened.warnings {
         say::message(format_args!("ringside: warning: {warning}"));
     }
@@ -132,16 +138,33 @@ fn receive(args: &CaptureArgs, link: Option<Link>) -> anyhow::Result<ExitCode> {
         output,
     };
     let control = ControlSocket::open(&args.control)?;
-    let run = Run::start(opened.lanes, opened.interfaces, config)?;
+    if args.huge_pages {
+        reserve_huge_pages(&knobs, &config, opened.lanes.len());
+    }
+    let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
+    if args.huge_pages && prepared.ring().is_some_and(|ring| !ring.has_huge_pages()) {
+        say::message("ringside: warning: the capture ring does not lie in huge pages");
+    }
+    link.as_ref().inspect(|link| link.started());
+    let run = prepared.start()?;
     say::message(format_args!("listening on {}", opened.description));
     let answer = |command| board.answer(&run, command);
     // Who gave the order to stop waits for the end of its connection, which is that of the run.
     let (watched, _clients) = serve_while(control, answer, || watch(&run, args, &stop, &board));
     let report = run.finish();
     let told = finish(&report, args);
-    link.inspect(Link::closed);
+    link.as_ref().inspect(|link| link.closed());
     told.and(watched)?;
     Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// Has the system keep so many free huge pages as the ring takes; without them it lies in others.
+fn reserve_huge_pages(knobs: &Knobs<'_>, config: &RunConfig, lanes: usize) {
+    let Some(layout) = config.ring_layout(lanes) else { return };
+    let pages = layout.total_bytes().div_ceil(HUGE_PAGE_BYTES) as u64;
+    if let Err(error) = knobs.turn(&Request::HugePages { pages }) {
+        say::message(format_args!("ringside: warning: no huge pages were reserved: {error:#}"));
+    }
 }
 
 /// Waits for the end of the run, with the live line, timed rotation and JSON status meanwhile.

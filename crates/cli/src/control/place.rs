@@ -10,28 +10,24 @@
 //! of the directory, so that of two starts at once neither takes the other's fresh socket for a
 //! stale one.
 
+use crate::state_directory::{self, StateDirectory, lock};
 use anyhow::{Context, bail};
 use clap::Args;
-use rustix::fs::{FlockOperation, Mode, fchmod, flock};
+use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Directory of the sockets of root's captures.
-const SYSTEM_DIRECTORY: &str = "/run/ringside";
 /// Longest path of a Unix socket (unix(7)); the address holds a zero byte more.
 const PATH_BYTES_MAX: usize = 107;
 /// Connections that wait until the server looks: one round of it takes as many.
 const BACKLOG: i32 = 16;
-/// Longest wait for the lock of the directory. Whoever holds it binds one socket.
-const LOCK_WAIT_MAX: Duration = Duration::from_secs(2);
-/// How often a lock or a full backlog is tried again.
+/// How often a full backlog is tried again.
 const RETRY: Duration = Duration::from_millis(10);
 /// Directory entries that are looked at: bounds the start among foreign files.
 const ENTRIES_MAX: usize = 10_000;
@@ -72,8 +68,8 @@ impl ControlSocket {
             return ControlSocket::bind(path).map(Some);
         }
         let name = format!("capture-{}.sock", std::process::id());
-        for (directory, mode) in default_directories() {
-            match in_default_directory(&directory, mode, &name) {
+        for directory in state_directory::candidates() {
+            match in_default_directory(&directory, &name) {
                 Ok(socket) => {
                     tracing::info!("control socket {}", socket.path.display());
                     return Ok(Some(socket));
@@ -112,7 +108,7 @@ impl Drop for ControlSocket {
 /// The sockets of running captures in the default directories, in order of their process ids;
 /// some may be stale.
 pub fn running() -> Vec<PathBuf> {
-    default_directories().iter().flat_map(|(directory, _)| sockets_in(directory)).collect()
+    state_directory::candidates().iter().flat_map(|place| sockets_in(&place.path)).collect()
 }
 
 /// Connects without waiting for longer than `wait_max` if the other side is busy.
@@ -132,22 +128,9 @@ pub(super) fn connect(path: &Path, wait_max: Duration) -> io::Result<UnixStream>
     }
 }
 
-/// Where sockets lie unless asked otherwise, with the mode of a new directory.
-fn default_directories() -> Vec<(PathBuf, u32)> {
-    // Others may see that a capture runs; what it says is behind the mode of the socket.
-    let system = (PathBuf::from(SYSTEM_DIRECTORY), 0o755);
-    let user = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let user = user.filter(|path| path.is_absolute()).map(|path| (path.join("ringside"), 0o700));
-    std::iter::once(system).chain(user).collect()
-}
-
-fn in_default_directory(directory: &Path, mode: u32, name: &str) -> anyhow::Result<ControlSocket> {
-    match DirBuilder::new().mode(mode).create(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(error).with_context(|| format!("cannot make {}", directory.display()));
-        }
-        _ => {}
-    }
+fn in_default_directory(place: &StateDirectory, name: &str) -> anyhow::Result<ControlSocket> {
+    place.make()?;
+    let directory = &place.path;
     let _lock = lock(directory)?;
     for path in sockets_in(directory) {
         // What is live, or not ours to remove, stays.
@@ -167,21 +150,6 @@ fn sockets_in(directory: &Path) -> Vec<PathBuf> {
     let mut found: Vec<_> = paths.filter_map(|path| Some((pid(&path)?, path))).collect();
     found.sort();
     found.into_iter().map(|(_, path)| path).collect()
-}
-
-/// Holds the lock of a directory until the file is dropped.
-fn lock(directory: &Path) -> anyhow::Result<File> {
-    let file = File::open(directory).with_context(|| format!("opening {}", directory.display()))?;
-    let start = Instant::now();
-    loop {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(file),
-            Err(Errno::AGAIN) if start.elapsed() < LOCK_WAIT_MAX => std::thread::sleep(RETRY),
-            Err(error) => {
-                return Err(error).with_context(|| format!("locking {}", directory.display()));
-            }
-        }
-    }
 }
 
 /// Removes a socket to which nobody listens. The directory is locked.
@@ -312,7 +280,8 @@ mod tests {
             drop(UnixListener::bind(path(name)).unwrap());
         }
         std::fs::write(path("capture-3.sock"), "").unwrap();
-        let mine = in_default_directory(directory.path(), 0o700, "capture-9.sock").unwrap();
+        let place = StateDirectory::at(directory.path());
+        let mine = in_default_directory(&place, "capture-9.sock").unwrap();
         let names = ["capture-3.sock", "capture-9.sock", "capture-10.sock"];
         assert_eq!(sockets_in(directory.path()), names.map(path));
         assert!(path("share-2.sock").exists() && path("capture-x.sock").exists());

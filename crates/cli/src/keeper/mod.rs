@@ -11,14 +11,24 @@
 //! - If the worker is killed, the keeper finishes. If the keeper is killed, the worker sees the end
 //!   of the socket and ends the run in order. If both are, the next start repairs.
 //!
+//! Knobs (settings of the system that outlive a process) are turned by the keeper, after a note in
+//! a journal, and put back at the end, or by the next start if keeper and worker die.
+//!
 //! The keeper waits in one poll and costs nothing meanwhile. `--no-keeper` runs in one process.
 
+mod journal;
+mod knob;
+mod knobs;
 mod link;
 mod message;
+mod process;
 mod supervise;
 
+pub use knob::Request;
+pub use knobs::Knobs;
 pub use link::Link;
 
+use crate::say;
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
@@ -38,7 +48,11 @@ pub fn supervised(
     let socket = text.as_deref().and_then(OsStr::to_str).and_then(ringside_sys::child::inherited);
     match socket {
         Some(socket) => work(Some(Link::new(socket)?)),
-        None if no_keeper => work(None),
-        None => supervise::run(),
+        None => {
+            for note in journal::put_back_of_the_dead() {
+                say::message(format_args!("ringside: {note}"));
+            }
+            if no_keeper { work(None) } else { supervise::run() }
+        }
     }
 }

@@ -1,11 +1,15 @@
 //! The keeper's own life: start the worker, pass orders on, wait for its end.
 
-use super::ENVIRONMENT;
+use super::journal::Journal;
+use super::knob::Request;
 use super::message::{ToKeeper, ToWorker};
+use super::process::ProcessIdentity;
+use super::{ENVIRONMENT, knobs};
 use crate::say;
 use crate::signals::{ABORT_STATUS, StopPipe};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use ringside_sys::child::{self, Received};
+use ringside_sys::netns::Namespace;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::os::fd::OwnedFd;
@@ -28,8 +32,9 @@ pub(super) fn run() -> anyhow::Result<ExitCode> {
     // The signals first: one that comes while the worker starts must reach it.
     let signals = StopPipe::install()?;
     let mut keeper = Keeper::start(signals)?;
-    let status = keeper.wait()?;
-    Ok(keeper.conclude(status))
+    let status = keeper.wait();
+    knobs::put_back(&mut keeper.journal);
+    Ok(keeper.conclude(status?))
 }
 
 struct Keeper {
@@ -39,6 +44,8 @@ struct Keeper {
     pidfd: OwnedFd,
     socket: OwnedFd,
     orders: Orders,
+    journal: Option<Journal>,
+    started: bool,
     closed: bool,
 }
 
@@ -64,8 +71,16 @@ impl Keeper {
             .context("cannot start the process that receives; --no-keeper does without it")?;
         let pidfd = pidfd_open(Pid::from_child(&worker), PidfdFlags::empty())
             .context("watching the process that receives")?;
-        let (orders, closed) = (Orders::default(), false);
-        Ok(Keeper { signals, worker, pidfd, socket, orders, closed })
+        Ok(Keeper {
+            signals,
+            worker,
+            pidfd,
+            socket,
+            orders: Orders::default(),
+            journal: None,
+            started: false,
+            closed: false,
+        })
     }
 
     /// Waits for the worker's end; meanwhile passes orders on and takes its messages.
@@ -129,7 +144,11 @@ impl Keeper {
             }
             _ => return,
         };
-        let bytes = serde_json::to_vec(&order).expect("messages have text keys only");
+        self.tell(&order);
+    }
+
+    fn tell(&self, message: &ToWorker) {
+        let bytes = serde_json::to_vec(message).expect("messages have text keys only");
         // A worker that does not hear is ending.
         let _ = child::send(&self.socket, &bytes, &[]);
     }
@@ -151,9 +170,29 @@ impl Keeper {
 
     fn note(&mut self, received: Received) {
         match serde_json::from_slice(&received.bytes) {
+            Ok(ToKeeper::Turn(request)) => {
+                let result = self.turn(&request, received.fds);
+                self.tell(&ToWorker::Turned(result.map_err(|error| format!("{error:#}"))));
+            }
+            Ok(ToKeeper::Started) => self.started = true,
             Ok(ToKeeper::Closed) => self.closed = true,
             Err(error) => tracing::warn!("a message of the worker was not understood: {error}"),
         }
+    }
+
+    fn turn(&mut self, request: &Request, fds: Vec<OwnedFd>) -> anyhow::Result<()> {
+        // Once the worker has dropped its privileges, it may not use ours.
+        if self.started {
+            bail!("the run has begun");
+        }
+        let namespace = fds.into_iter().next().map(Namespace::from_fd);
+        let first = self.journal.is_none();
+        knobs::turn(&mut self.journal, request, namespace)?;
+        if let Some(journal) = self.journal.as_mut().filter(|_| first) {
+            let worker = ProcessIdentity::of(self.worker.id());
+            worker.into_iter().try_for_each(|worker| journal.add_user(worker))?;
+        }
+        Ok(())
     }
 
     /// What the worker's end means for the user.

@@ -125,42 +125,45 @@ pub fn stamp_capability(name: &str) -> Result<StampCapability, SysError> {
     })
 }
 
-/// Hardware stamps of every received frame, switched on while this value lives; dropping it puts
-/// back what was set before. A killed process leaves them on.
-#[derive(Debug)]
-pub struct HardwareStamps {
-    socket: OwnedFd,
-    name: String,
-    before: StampConfig,
+/// What an interface stamps by itself (`struct hwtstamp_config`). A setting of the interface, not of
+/// a socket: it stays when the process that made it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StampSettings {
+    /// Flags.
+    pub flags: u32,
+    /// Which sent frames, as an HWTSTAMP_TX_ value.
+    pub transmit: u32,
+    /// Which received frames, as an HWTSTAMP_FILTER_ value.
+    pub receive: u32,
 }
 
-impl HardwareStamps {
-    /// Switches them on.
-    ///
-    /// # Errors
-    /// The interface cannot stamp every frame (then nothing is changed), or CAP_NET_ADMIN is
-    /// missing.
-    pub fn enable(name: &str) -> Result<HardwareStamps, SysError> {
-        let capability = stamp_capability(name)?;
-        if !(capability.receive_hardware && capability.every_frame) {
-            let context = format!("interface {name} cannot stamp every received frame itself");
-            return Err(SysError::io(context, io::Error::from(io::ErrorKind::Unsupported)));
-        }
-        let socket = control_socket()?;
-        let mut before = StampConfig::default();
-        stamp_request::<SIOCGHWTSTAMP>(&socket, name, &mut before)?;
-        let mut wanted = [before[0], before[1], libc::HWTSTAMP_FILTER_ALL];
-        stamp_request::<SIOCSHWTSTAMP>(&socket, name, &mut wanted)?;
-        Ok(HardwareStamps { socket, name: name.to_owned(), before })
+impl StampSettings {
+    /// These, with a stamp on every received frame.
+    pub fn every_frame(self) -> StampSettings {
+        StampSettings { receive: libc::HWTSTAMP_FILTER_ALL, ..self }
     }
 }
 
-impl Drop for HardwareStamps {
-    fn drop(&mut self) {
-        // Best effort: the interface may be gone, and nobody is left to be told.
-        let mut before = self.before;
-        let _ = stamp_request::<SIOCSHWTSTAMP>(&self.socket, &self.name, &mut before);
-    }
+/// What an interface is set to stamp.
+///
+/// # Errors
+/// There is no such interface, or it stamps nothing itself.
+pub fn stamp_settings(name: &str) -> Result<StampSettings, SysError> {
+    let mut config = StampConfig::default();
+    stamp_request::<SIOCGHWTSTAMP>(control_socket()?, name, &mut config)?;
+    let [flags, transmit, receive] = config;
+    Ok(StampSettings { flags, transmit, receive })
+}
+
+/// Sets what an interface stamps; returns what its driver made of it, which may be more.
+///
+/// # Errors
+/// The interface cannot do that, or CAP_NET_ADMIN is missing.
+pub fn set_stamp_settings(name: &str, wanted: StampSettings) -> Result<StampSettings, SysError> {
+    let mut config = [wanted.flags, wanted.transmit, wanted.receive];
+    stamp_request::<SIOCSHWTSTAMP>(control_socket()?, name, &mut config)?;
+    let [flags, transmit, receive] = config;
+    Ok(StampSettings { flags, transmit, receive })
 }
 
 fn control_socket() -> Result<OwnedFd, SysError> {

@@ -13,7 +13,7 @@ use thiserror::Error;
 const BLOCKS_PER_LANE_MAX: usize = 65_536;
 
 /// Huge pages on x86-64 and most others; the mapping is rounded up to them.
-pub(super) const HUGE_PAGE_BYTES: usize = 2 << 20;
+pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// What a block's address is a multiple of, so that it can go to a disk past the page cache.
 pub(super) const PAGE_BYTES: usize = 4096;
@@ -73,8 +73,8 @@ impl RingLayout {
         self.lanes * self.blocks_per_lane * self.block_bytes
     }
 
-    /// Bytes of the whole memory.
-    pub(super) fn total_bytes(&self) -> usize {
+    /// Bytes of the whole memory, a multiple of [`HUGE_PAGE_BYTES`].
+    pub fn total_bytes(&self) -> usize {
         (self.data_offset() + self.data_bytes()).next_multiple_of(HUGE_PAGE_BYTES)
     }
 

@@ -7,10 +7,9 @@ use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
 use ringside_core::{InterfaceId, LinkType, QueueId, SourceInterface, Timestamp};
 use ringside_ebpf::socket_filter::{FilterCounters, SocketFilter};
 use ringside_filter::Prepared;
-use ringside_sys::netdev::{HardwareStamps, NetDevice};
+use ringside_sys::netdev::NetDevice;
 use ringside_sys::packet::{CaptureDirection, Fanout, FanoutMode, PacketConfig, PacketRing};
 use ringside_sys::{SysError, clock};
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Wanted size of a ring's block: a frame of FRAME_BYTES_MAX fits, and a block is handed over
@@ -47,7 +46,7 @@ pub struct AfPacketConfig {
     pub direction: CaptureDirection,
     /// Program of the filter, for the frame as on the wire, and the expression it came from.
     pub filter: Option<(ClassicProgram, String)>,
-    /// Switch on and use the interface's own time stamps, where it has them.
+    /// Use the interface's own time stamps, which were switched on for every received frame.
     pub hardware_timestamps: bool,
 }
 
@@ -113,14 +112,13 @@ pub(super) fn open_lanes(
     mut filters: Vec<LaneFilter>,
 ) -> Result<Opened, BackendError> {
     let mut warnings: Vec<String> = merge_warning(&device.name).into_iter().collect();
-    let stamps = hardware_stamps(config, &mut warnings);
     let mut sources = Vec::with_capacity(usize::from(config.lanes));
     let mut group = None;
     for queue in 0..config.lanes {
-        let ring = open_ring(config, device, link_type, QueueId(queue), group, stamps.is_some())?;
+        let ring = open_ring(config, device, link_type, QueueId(queue), group)?;
         group = ring.fanout_group();
         let filter = filters.pop().unwrap_or(LaneFilter::None);
-        sources.push(new_source(config, ring, filter, link_type, stamps.clone()));
+        sources.push(new_source(config, ring, filter, link_type));
     }
     let (block_bytes, _) = blocks(config.ring_bytes)?;
     if u64::from(block_bytes) < u64::from(config.snaplen_bytes) && block_bytes < FRAMES_FIT_BYTES {
@@ -137,7 +135,6 @@ fn new_source(
     ring: PacketRing,
     filter: LaneFilter,
     link_type: LinkType,
-    stamps: Option<Arc<HardwareStamps>>,
 ) -> AfPacketSource {
     let expression = config.filter.as_ref().map_or("", |(_, text)| text.as_str());
     AfPacketSource {
@@ -156,7 +153,7 @@ fn new_source(
         low_water: Timestamp(0),
         newest_seen: clock::realtime_now(),
         statistics_read: Instant::now(),
-        stamps,
+        hardware_stamped: config.hardware_timestamps,
     }
 }
 
@@ -166,7 +163,6 @@ fn open_ring(
     link_type: LinkType,
     queue: QueueId,
     group: Option<u16>,
-    hardware_timestamps: bool,
 ) -> Result<PacketRing, BackendError> {
     let (block_bytes, block_count) = blocks(config.ring_bytes)?;
     let fanout = (config.lanes > 1).then_some(Fanout { group, mode: config.fanout });
@@ -180,7 +176,7 @@ fn open_ring(
         fanout,
         promiscuous: config.promiscuous,
         direction: config.direction,
-        hardware_timestamps,
+        hardware_timestamps: config.hardware_timestamps,
         // The kernel would compute it in software for every frame, and nobody reads it.
         receive_hash: false,
         snaplen_bytes: config.snaplen_bytes,
@@ -237,22 +233,6 @@ fn load_filters(
                  worker instead: counts are as exact, but it is slower"
             );
             Ok((0..config.lanes).map(|_| LaneFilter::User(prepared.clone())).collect())
-        }
-    }
-}
-
-fn hardware_stamps(
-    config: &AfPacketConfig,
-    warnings: &mut Vec<String>,
-) -> Option<Arc<HardwareStamps>> {
-    if !config.hardware_timestamps {
-        return None;
-    }
-    match HardwareStamps::enable(&config.interface) {
-        Ok(stamps) => Some(Arc::new(stamps)),
-        Err(error) => {
-            warnings.push(format!("{error}; frames are stamped by the kernel"));
-            None
         }
     }
 }

@@ -1,0 +1,70 @@
+//! Turning knobs for a run: by its keeper, or where there is none by this process.
+
+use super::journal::Journal;
+use super::knob::{Knob, Request};
+use super::link::Link;
+use crate::say;
+use ringside_sys::netns::Namespace;
+use std::cell::RefCell;
+
+/// Who turns the knobs of a run.
+pub enum Knobs<'l> {
+    /// The keeper, which puts them back.
+    Keeper(&'l Link),
+    /// This process, which puts them back when this is dropped.
+    Own(RefCell<Option<Journal>>),
+}
+
+impl<'l> Knobs<'l> {
+    /// By the keeper, if there is one.
+    pub fn new(link: Option<&'l Link>) -> Knobs<'l> {
+        link.map_or(Knobs::Own(RefCell::new(None)), Knobs::Keeper)
+    }
+
+    /// Turns a knob, in the calling thread's network namespace if it has to do with one.
+    ///
+    /// # Errors
+    /// Why it is as it was.
+    pub fn turn(&self, request: &Request) -> anyhow::Result<()> {
+        match self {
+            Knobs::Keeper(link) => link.turn(request),
+            Knobs::Own(journal) => {
+                turn(&mut journal.borrow_mut(), request, Some(Namespace::current()?))
+            }
+        }
+    }
+}
+
+impl Drop for Knobs<'_> {
+    fn drop(&mut self) {
+        if let Knobs::Own(journal) = self {
+            put_back(&mut journal.borrow_mut());
+        }
+    }
+}
+
+/// Turns a knob and notes it in the journal, which is made for the first.
+pub(super) fn turn(
+    journal: &mut Option<Journal>,
+    request: &Request,
+    namespace: Option<Namespace>,
+) -> anyhow::Result<()> {
+    let Some(knob) = Knob::plan(request, namespace.as_ref())? else { return Ok(()) };
+    if journal.is_none() {
+        *journal = Some(Journal::create()?);
+    }
+    let turned = journal.as_mut().expect("made above").turn(knob)?;
+    tracing::info!("turned: {turned:?}");
+    Ok(())
+}
+
+/// Puts everything back and tells what was not to be had.
+pub(super) fn put_back(journal: &mut Option<Journal>) {
+    for note in journal.iter_mut().flat_map(Journal::put_back) {
+        if note.ends_with(": put back") {
+            tracing::info!("{note}");
+        } else {
+            say::message(format_args!("ringside: {note}"));
+        }
+    }
+}
