@@ -1,5 +1,6 @@
 //! What a run is asked to do.
 
+use crate::share::ShareSocket;
 use ringside_core::limits::{FRAME_BYTES_MAX, RING_BLOCK_BYTES};
 use ringside_sys::ring::RingLayout;
 use std::os::fd::OwnedFd;
@@ -30,6 +31,8 @@ pub struct RunConfig {
     pub block_timeout_ns: u64,
     /// What happens to the frames.
     pub output: Output,
+    /// Where other processes may attach to the ring. A run that only counts gets a ring for them.
+    pub share: Option<ShareSocket>,
 }
 
 impl RunConfig {
@@ -43,21 +46,25 @@ impl RunConfig {
             cpus: Vec::new(),
             block_timeout_ns: 0,
             output: Output::Count,
+            share: None,
         }
     }
 }
 
 impl RunConfig {
-    /// The capture ring that so many lanes get; none for a run that only counts.
+    /// The capture ring that so many lanes get; none for a run that only counts, unless other
+    /// processes may attach to it.
     pub fn ring_layout(&self, lanes: usize) -> Option<RingLayout> {
+        let counts = matches!(self.output, Output::Count);
         let blocks = self.ring_bytes / self.block_bytes / lanes.max(1);
         let layout = RingLayout {
             lanes,
             blocks_per_lane: blocks.max(BLOCKS_PER_LANE_MIN),
             block_bytes: self.block_bytes,
-            lossless_readers: 1,
+            // Without a recorder nothing holds the ring: it keeps the latest frames for readers.
+            lossless_readers: usize::from(!counts),
         };
-        (!matches!(self.output, Output::Count)).then_some(layout)
+        (!counts || self.share.is_some()).then_some(layout)
     }
 }
 

@@ -19,4 +19,5 @@ pub mod output;
 pub mod packer;
 mod recorder;
 pub mod run;
+pub mod share;
 mod stream;

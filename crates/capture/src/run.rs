@@ -14,9 +14,12 @@ use crate::merged::{MergedInput, MergedSummary, MergedWriter};
 use crate::output::{FileList, Sink};
 use crate::packer::Packer;
 use crate::recorder::{LaneRecorder, Recording};
+use crate::share::{Share, ShareSocket};
 use crate::stream::StreamWriter;
+use ringside_core::share::{Hello, HelloLane, SHARE_VERSION};
 use ringside_core::{
-    InterfaceId, LaneCounters, LaneId, Ledger, Source, SourceError, SourceInterface, Timestamp,
+    InterfaceId, LaneCounters, LaneId, Ledger, QueueId, Source, SourceError, SourceInterface,
+    Timestamp,
 };
 use ringside_store::StoreError;
 use ringside_sys::clock;
@@ -88,6 +91,7 @@ pub struct Prepared {
     shared: Shared,
     consumer: Consumer,
     settings: Settings,
+    share: Option<(ShareSocket, Hello)>,
 }
 
 /// A run in progress.
@@ -97,6 +101,7 @@ pub struct Run {
     workers: Vec<JoinHandle<LaneCounters>>,
     consumer: ConsumerThreads,
     counts: Arc<ConsumerCounts>,
+    share: Option<Share>,
 }
 
 /// What is behind the ring, before its threads.
@@ -130,9 +135,13 @@ impl Prepared {
         for lane in &mut self.lanes {
             lane.source.start()?;
         }
+        let share = match (self.share, &self.shared.ring) {
+            (Some((socket, hello)), Some(ring)) => Some(socket.serve(ring.clone(), &hello)?),
+            _ => None,
+        };
         let workers = self.shared.workers(self.lanes, &self.settings)?;
         let Shared { control, counts, status, .. } = self.shared;
-        Ok(Run { control, status, workers, consumer, counts })
+        Ok(Run { control, status, workers, consumer, counts, share })
     }
 }
 
@@ -156,6 +165,14 @@ impl Run {
             Some(layout) => Some(CaptureRing::create(layout, HugePages::Try)?),
             None => None,
         };
+        let share = match (config.share, &ring) {
+            (Some(socket), Some(ring)) => {
+                // Readers of other processes get memory that nobody can write or take away.
+                ring.seal()?;
+                Some((socket, hello(&lanes, &interfaces, config.block_timeout_ns)))
+            }
+            _ => None,
+        };
         let settings = Settings {
             snaplen: config.snaplen,
             block_bytes: config.block_bytes,
@@ -166,7 +183,7 @@ impl Run {
         let shared = Shared { ring, control, counts, status, block_timeout_ns };
         // An output that cannot be created must not cost a frame.
         let consumer = shared.consumer(config.output, &lanes, interfaces, config.block_bytes)?;
-        Ok(Prepared { lanes, shared, consumer, settings })
+        Ok(Prepared { lanes, shared, consumer, settings, share })
     }
 
     /// [`prepare`](Self::prepare) and [`start`](Prepared::start) in one.
@@ -196,6 +213,11 @@ impl Run {
     /// True until the run was told to stop, stopped by itself, or every source has ended.
     pub fn is_running(&self) -> bool {
         !self.control.is_stopping() && self.workers.iter().any(|worker| !worker.is_finished())
+    }
+
+    /// Readers of other processes that are attached now; `None` for a ring that is not shared.
+    pub fn attached(&self) -> Option<usize> {
+        self.share.as_ref().map(Share::attached)
     }
 
     /// Orders the run to stop; [`finish`](Self::finish) waits for it.
@@ -387,6 +409,23 @@ impl Shared {
         let writer = ring.writer(index).expect("each lane's writer is taken once, here");
         let interface = lane.interface_id;
         LaneSink::Ring(Packer::new(writer, interface, settings.snaplen, settings.block_bytes))
+    }
+}
+
+/// What a reader of another process is told.
+fn hello(lanes: &[LaneSource], interfaces: &[SourceInterface], block_timeout_ns: u64) -> Hello {
+    let lane = |lane: &LaneSource| HelloLane {
+        interface: lane.interface.clone(),
+        interface_id: lane.interface_id,
+        queue: QueueId(lane.queue),
+    };
+    Hello {
+        version: SHARE_VERSION,
+        owner: concat!("Ringside ", env!("CARGO_PKG_VERSION")).to_owned(),
+        pid: std::process::id(),
+        interfaces: interfaces.to_vec(),
+        lanes: lanes.iter().map(lane).collect(),
+        block_timeout_ns,
     }
 }
 
