@@ -88,6 +88,6 @@ pub fn spare_name(name: &str) -> String {
 }
 
 /// The name that a spare file is to have, or `None` if `name` is no spare's.
-pub(super) fn name_of_spare(name: &str) -> Option<&str> {
+pub(crate) fn name_of_spare(name: &str) -> Option<&str> {
     name.strip_prefix('.')?.strip_suffix(".next")
 }

@@ -1,3 +1,4 @@
+mod disk;
 mod histories;
 mod model;
 mod pieces;
