@@ -5,6 +5,7 @@
 //!   are: pure functions over slices, used on the packet path.
 //! - [`writer`] stores frames in one file or stream, pcapng or pcap; [`recording`] stores the
 //!   ring's blocks in series of files.
+//! - [`repair`] makes recordings whole again that nobody ended.
 //! - [`retention`] keeps a directory of recordings below its limits.
 //! - [`reader`] lends the frames of one file; [`merged`] those of several files and of directories,
 //!   in the order of time, by the logic of [`merge`], which live readers use as well.
@@ -25,6 +26,7 @@ pub mod merged;
 pub mod pcapng;
 pub mod reader;
 pub mod recording;
+pub mod repair;
 pub mod retention;
 pub mod writer;
 

@@ -3,6 +3,7 @@
 //! The parsers are pure steps over the bytes at hand; this file moves the window over the input
 //! and lends the frames in place. What comes before a damaged or torn record is always delivered.
 
+mod borders;
 mod condition;
 mod header;
 mod input;
@@ -12,6 +13,7 @@ mod pcap;
 mod pcapng;
 mod record;
 
+pub(crate) use self::borders::Borders;
 pub use self::condition::{Condition, Notice};
 pub(crate) use self::header::{HeaderStep, HeaderWalk};
 use self::input::Input;
@@ -97,6 +99,7 @@ pub struct FileSource {
     record_offset: u64,
     /// Bytes of the record that are passed without being looked at.
     skip_bytes: usize,
+    borders: Option<Borders>,
     condition: Condition,
     frames_lent: u64,
     frames_damaged: u64,
@@ -152,22 +155,39 @@ impl FileSource {
     ) -> Result<FileSource, StoreError> {
         let mut input = Input::new(reader);
         let parser = begin(&mut input, path)?;
-        let record_offset = input.offset();
-        Ok(FileSource {
+        Ok(FileSource::over(path, input, parser))
+    }
+
+    /// Reads a file of a recording on from where `borders` stand, which is the beginning of a
+    /// record and of all that `reader` gives. `header` was found in the file before.
+    pub(crate) fn resume(
+        path: &Path,
+        reader: Box<dyn Read + Send>,
+        header: &HeaderWalk,
+        (offset, borders): (u64, Borders),
+    ) -> FileSource {
+        let input = Input::starting_at(reader, offset);
+        let parser = Parser::Pcapng(Box::new(header.parser.clone()));
+        FileSource { borders: Some(borders), ..FileSource::over(path, input, parser) }
+    }
+
+    fn over(path: &Path, input: Input, parser: Parser) -> FileSource {
+        FileSource {
             path: path.to_owned(),
+            record_offset: input.offset(),
             input,
             parser,
+            borders: None,
             file_bytes: None,
             slots: Vec::with_capacity(BATCH_FRAMES_MAX),
             is_primed: false,
-            record_offset,
             skip_bytes: 0,
             condition: Condition::Reading,
             frames_lent: 0,
             frames_damaged: 0,
             inversions: 0,
             low_water: Timestamp::default(),
-        })
+        }
     }
 
     /// How the reading stands, or ended.
@@ -181,6 +201,11 @@ impl FileSource {
             Parser::Pcapng(parser) => parser.recording.as_ref().map(|(header, _)| header),
             Parser::Pcap(_) => None,
         }
+    }
+
+    /// How far the borders of ring blocks are borders of records, if that is looked at.
+    pub(crate) fn borders(&self) -> Option<Borders> {
+        self.borders
     }
 
     /// What messages call the input.
@@ -239,6 +264,9 @@ impl FileSource {
             }
             if !self.parser.is_inside_record() {
                 self.record_offset = self.input.offset();
+                if let Some(borders) = &mut self.borders {
+                    borders.note(self.record_offset);
+                }
             }
             match self.parser.step(self.input.available()) {
                 Ok(Step::Frame { record_bytes, data_at, captured, meta }) => {

@@ -19,6 +19,7 @@ mod sizes;
 mod state;
 
 pub use error::RetentionError;
+pub(crate) use folder::name_of_spare;
 pub use folder::spare_name;
 pub use sizes::{FILES_PER_LANE, Shape, file_interval};
 

@@ -6,8 +6,9 @@ use crate::recording::FileHeader;
 use ringside_core::SourceInterface;
 
 /// Walks the first blocks of a file as they become available.
+#[derive(Clone, Debug)]
 pub(crate) struct HeaderWalk {
-    parser: PcapngParser,
+    pub(super) parser: PcapngParser,
     at: usize,
 }
 
@@ -41,8 +42,13 @@ impl HeaderWalk {
         }
     }
 
+    /// Where the walk stands: behind the header block, once that is found.
+    pub(crate) fn offset(&self) -> usize {
+        self.at
+    }
+
     /// The interfaces that were described so far.
-    pub(crate) fn into_interfaces(self) -> Vec<SourceInterface> {
-        self.parser.interfaces
+    pub(crate) fn interfaces(&self) -> &[SourceInterface] {
+        &self.parser.interfaces
     }
 }

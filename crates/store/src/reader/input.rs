@@ -26,6 +26,11 @@ impl Input {
         Input { reader, buffer, start: 0, end: 0, offset: 0, end_at: u64::MAX, ended: false }
     }
 
+    /// As [`new`](Input::new), where the first byte that `reader` gives is at `offset`.
+    pub(super) fn starting_at(reader: Box<dyn Read + Send>, offset: u64) -> Input {
+        Input { offset, ..Input::new(reader) }
+    }
+
     /// Ends the input at `offset`, whatever comes after it. What was consumed stays so.
     pub(super) fn end_at(&mut self, offset: u64) {
         self.end_at = offset;

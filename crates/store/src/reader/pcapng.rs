@@ -17,7 +17,7 @@ use ringside_core::limits::{FRAME_BYTES_MAX, INTERFACES_MAX};
 use ringside_core::{Direction, FrameMeta, InterfaceId, SourceInterface, Timestamp, TimestampKind};
 
 /// Parser of the blocks of one file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PcapngParser {
     order: Order,
     in_section: bool,

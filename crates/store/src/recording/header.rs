@@ -1,11 +1,13 @@
 //! Reading the header page of a file, and nothing else of it.
 
-use super::{FileHeader, HEADER_BYTES_MAX, HEADER_PAGE_BYTES};
+use super::{
+    BLOCKS_COMPLETE_AT, BODY_BYTES, BYTES_MAX_AT, FIRST_BLOCK_AT, FileHeader, HEADER_BYTES_MAX,
+    HEADER_PAGE_BYTES, NO_BLOCK,
+};
 use crate::StoreError;
 use crate::reader::{HeaderStep, HeaderWalk};
-use ringside_core::SourceInterface;
 use rustix::fs::OFlags;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -16,7 +18,8 @@ pub(crate) struct Header {
     pub(crate) file: FileHeader,
     /// Where ring block 0 begins.
     pub(crate) bytes: usize,
-    pub(crate) interfaces: Vec<SourceInterface>,
+    /// The walk over the header, from which the rest of the file is read on.
+    pub(crate) walk: HeaderWalk,
 }
 
 /// What the header page of the file at `path` says; `None` for anything but a file of a recording
@@ -37,8 +40,22 @@ pub fn read_header(path: &Path) -> Result<Option<FileHeader>, StoreError> {
     Ok(header.map(|header| header.file))
 }
 
+impl Header {
+    /// The fields that change while and after a file is written, as `header` has them: where in
+    /// the file they stand, and their values.
+    pub(crate) fn changing_fields(&self, header: &FileHeader) -> [(u64, u64); 3] {
+        let body_at = self.walk.offset() - 4 - BODY_BYTES;
+        let fields = [
+            (FIRST_BLOCK_AT, header.first_block.unwrap_or(NO_BLOCK)),
+            (BLOCKS_COMPLETE_AT, header.blocks_complete),
+            (BYTES_MAX_AT, header.bytes_max),
+        ];
+        fields.map(|(at, value)| ((body_at + at) as u64, value))
+    }
+}
+
 /// Reads the header from the start of `file`, which is read from its position on.
-pub(crate) fn read_from(mut file: &File) -> std::io::Result<Option<Header>> {
+pub(crate) fn read_from(mut file: impl Read) -> std::io::Result<Option<Header>> {
     let mut bytes = Vec::with_capacity(HEADER_PAGE_BYTES);
     let mut walk = HeaderWalk::new();
     while bytes.len() < HEADER_BYTES_MAX {
@@ -49,7 +66,7 @@ pub(crate) fn read_from(mut file: &File) -> std::io::Result<Option<Header>> {
         }
         match walk.advance(&bytes) {
             HeaderStep::Found(file, bytes) => {
-                return Ok(Some(Header { file, bytes, interfaces: walk.into_interfaces() }));
+                return Ok(Some(Header { file, bytes, walk }));
             }
             HeaderStep::Foreign => break,
             HeaderStep::More => {}

@@ -121,7 +121,6 @@ pub fn run_lock_name(run: &str) -> Option<String> {
 }
 
 /// The run whose lock has this name.
-#[cfg_attr(not(test), expect(dead_code, reason = "repair looks for locks"))]
 pub(crate) fn run_of_lock(name: &str) -> Option<&str> {
     let run = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
     run_lock_name(run).map(|_| run)

@@ -1,6 +1,8 @@
 //! What the tests against other programs share.
 #![allow(dead_code)] // each test file uses a part
 
+pub mod recording;
+
 use ringside_core::{Cause, LinkType, OwnedFrame, Source, SourceInterface};
 use ringside_store::{Condition, FileSource, FrameWriter, StoredSource};
 use std::io::{Cursor, Write};

@@ -1,0 +1,204 @@
+//! Which files and locks of recordings lie in directories.
+
+use crate::StoreError;
+use crate::recording::{
+    FileHeader, HeaderPage, parts_of_name, read_header_from, run_lock_name, run_of_lock,
+};
+use crate::retention::name_of_spare;
+use ringside_core::{LaneId, SourceInterface};
+use rustix::fs::OFlags;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Names in a directory: as many as a reader of recordings takes.
+const NAMES_MAX: usize = 1 << 20;
+
+/// A file of a run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Found {
+    pub(super) lane: LaneId,
+    pub(super) sequence: u64,
+    pub(super) path: PathBuf,
+    /// The name that it was made ready for.
+    pub(super) final_name: Option<String>,
+    /// True if its header page is lost.
+    pub(super) is_lost: bool,
+    serial: u64,
+}
+
+/// Everything of one run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Run {
+    pub(super) files: Vec<Found>,
+    /// Locks that are there.
+    pub(super) locks: Vec<PathBuf>,
+    /// Directories in which its files lie.
+    pub(super) directories: BTreeSet<PathBuf>,
+}
+
+/// Everything that was found.
+#[derive(Debug, Default)]
+pub(super) struct Finds {
+    pub(super) runs: BTreeMap<String, Run>,
+    /// Files with the name of a recording's file and without a header page, that no run claims.
+    pub(super) unreadable: Vec<PathBuf>,
+}
+
+impl Finds {
+    /// Looks at `paths`: directories, or single files.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    pub(super) fn new(paths: &[PathBuf]) -> Result<Finds, StoreError> {
+        let mut finds = Finds::default();
+        for path in paths {
+            match path.is_dir() {
+                true => finds.add_directory(path)?,
+                false => finds.add_file(path, true)?,
+            }
+        }
+        finds.claim_lost();
+        for run in finds.runs.values_mut() {
+            run.files.sort();
+            run.files.dedup();
+            run.locks.sort();
+            run.locks.dedup();
+        }
+        Ok(finds)
+    }
+
+    fn add_directory(&mut self, directory: &Path) -> Result<(), StoreError> {
+        let fail =
+            |error| StoreError::io(format!("cannot read directory {}", directory.display()), error);
+        for (count, entry) in std::fs::read_dir(directory).map_err(fail)?.enumerate() {
+            if count == NAMES_MAX {
+                let reason = format!("holds more than {NAMES_MAX} files; name some of them");
+                return Err(StoreError::Unusable { path: directory.to_owned(), reason });
+            }
+            let entry = entry.map_err(fail)?;
+            if !entry.file_type().map_err(fail)?.is_file() {
+                continue;
+            }
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            if let Some(run) = run_of_lock(name) {
+                let run = self.runs.entry(run.to_owned()).or_default();
+                run.locks.push(entry.path());
+                run.directories.insert(directory.to_owned());
+            } else if name.ends_with(".pcapng") && !name.starts_with('.')
+                || name_of_spare(name).is_some()
+            {
+                self.add_file(&entry.path(), false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a file, if it is one of a recording; one that is named alone brings its lock along.
+    fn add_file(&mut self, path: &Path, alone: bool) -> Result<(), StoreError> {
+        let fail = |error| StoreError::io(format!("cannot read {}", path.display()), error);
+        let header = match open(path).and_then(|file| read_header_from(&file)) {
+            Err(error) if alone => return Err(fail(error)),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            header => header.unwrap_or(None),
+        };
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let final_name = name_of_spare(name).map(str::to_owned);
+        let Some(header) = header.map(|header| header.file) else {
+            if alone || parts_of_name(final_name.as_deref().unwrap_or(name)).is_some() {
+                self.unreadable.push(path.to_owned());
+            }
+            return Ok(());
+        };
+        // A run whose name cannot be that of a lock is none that a recorder made.
+        let Some(lock) = run_lock_name(&header.run) else { return Ok(()) };
+        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+        let run = self.runs.entry(header.run).or_default();
+        if alone && directory.join(&lock).exists() {
+            run.locks.push(directory.join(lock));
+        }
+        run.directories.insert(directory);
+        run.files.push(Found {
+            lane: header.lane,
+            sequence: header.sequence,
+            path: path.to_owned(),
+            final_name,
+            is_lost: false,
+            serial: header.serial,
+        });
+        Ok(())
+    }
+
+    /// Gives files without a header page to the run that began when their names say, if it is
+    /// the only one.
+    fn claim_lost(&mut self) {
+        let mut owners: BTreeMap<String, BTreeSet<&String>> = BTreeMap::new();
+        for (name, run) in &self.runs {
+            for start in run.files.iter().filter_map(|file| start_of(&file.path)) {
+                owners.entry(start).or_default().insert(name);
+            }
+        }
+        let owner = |path: &Path| {
+            let owners = owners.get(&start_of(path)?)?;
+            let only = owners.first().filter(|_| owners.len() == 1)?;
+            Some((*only).clone())
+        };
+        let lost: Vec<_> = self.unreadable.iter().map(|path| (path.clone(), owner(path))).collect();
+        self.unreadable.clear();
+        for (path, owner) in lost {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let final_name = name_of_spare(name).map(str::to_owned);
+            let parts = parts_of_name(final_name.as_deref().unwrap_or(name));
+            let run = owner.and_then(|owner| self.runs.get_mut(&owner));
+            let (Some(run), Some((lane, sequence))) = (run, parts) else {
+                self.unreadable.push(path);
+                continue;
+            };
+            let found = Found { lane, sequence, path, final_name, is_lost: true, serial: 0 };
+            run.files.push(found);
+        }
+    }
+}
+
+impl Run {
+    /// The header page that the lost one of `found` must have been, from another file of the run:
+    /// all its files describe the same interfaces.
+    pub(super) fn lost_page(&self, found: &Found) -> Result<Option<HeaderPage>, StoreError> {
+        // The one before it in its lane and directory is closest to it in age.
+        let siblings = self.files.iter().filter(|file| !file.is_lost);
+        let closest = siblings.max_by_key(|file| {
+            let same_directory = file.path.parent() == found.path.parent();
+            let before = file.lane == found.lane && file.sequence < found.sequence;
+            (same_directory, before, file.serial)
+        });
+        let Some(sibling) = closest else { return Ok(None) };
+        let fail = |error| StoreError::io(format!("cannot read {}", sibling.path.display()), error);
+        let header = open(&sibling.path).and_then(|file| read_header_from(&file)).map_err(fail)?;
+        let Some(header) = header else { return Ok(None) };
+        let interfaces: &[SourceInterface] = header.walk.interfaces();
+        let lost = FileHeader {
+            lane: found.lane,
+            sequence: found.sequence,
+            first_block: None,
+            blocks_complete: 0,
+            ..header.file.clone()
+        };
+        lost.encode(interfaces).map(Some)
+    }
+}
+
+fn open(path: &Path) -> std::io::Result<File> {
+    let safely = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    OpenOptions::new().read(true).custom_flags(safely).open(path)
+}
+
+/// The start of the run in a file's name, and its interface: `20261121T053000Z-eth1`.
+fn start_of(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let name = name_of_spare(name).unwrap_or(name);
+    parts_of_name(name)?;
+    name.split_once('-').map(|(start, _)| start.to_owned())
+}
