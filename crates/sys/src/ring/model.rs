@@ -170,50 +170,59 @@ fn loom_copying_reader_that_begins_beside_the_writer_counts_from_its_first_frame
     });
 }
 
-/// Claims, reads and releases blocks one at a time until there are none; returns their numbers.
-fn claim_all(model: &Model, reader: &Mutex<ClaimCursor>) -> Vec<u64> {
-    let mut blocks = Vec::new();
-    loop {
-        let mut cursor = reader.lock().unwrap();
-        let finished = cursor.is_finished(model.lane());
-        let claimed = cursor.claim(model.lane(), 1);
-        drop(cursor);
-        let Some(run) = claimed else {
-            if finished {
-                return blocks;
-            }
-            loom::thread::yield_now();
-            continue;
-        };
-        blocks.push(check_claim(model, &run));
-        reader.lock().unwrap().release(model.lane(), &run);
+/// The claimed blocks hold their own words and nothing else; returns their numbers.
+fn check_claim(model: &Model, run: &Run) -> std::ops::Range<u64> {
+    let sequences = run.first_sequence..run.first_sequence + run.blocks as u64;
+    for (sequence, slot) in sequences.clone().zip(run.slot..) {
+        for word in &model.data[slot * BLOCK_WORDS..(slot + 1) * BLOCK_WORDS] {
+            assert_eq!(word.load(Ordering::Relaxed), sequence + 1);
+        }
     }
-}
-
-/// The claimed block holds its own words and nothing else; returns its number.
-fn check_claim(model: &Model, run: &Run) -> u64 {
-    let base = run.slot * BLOCK_WORDS;
-    for word in &model.data[base..base + BLOCK_WORDS] {
-        assert_eq!(word.load(Ordering::Relaxed), run.first_sequence + 1);
-    }
-    run.first_sequence
+    sequences
 }
 
 #[test]
-fn loom_claims_of_two_threads_are_never_written_over_and_are_released_in_any_order() {
-    bounded(2, || {
+fn loom_claims_beside_the_writer_hold_whole_blocks_each_once() {
+    bounded(3, || {
         let model = Model::new(1);
-        let reader = Arc::new(Mutex::new(ClaimCursor::new(0)));
         let writer = write(&model, BLOCKS);
-        let other = {
-            let (model, reader) = (model.clone(), reader.clone());
-            loom::thread::spawn(move || claim_all(&model, &reader))
-        };
-        let mut blocks = claim_all(&model, &reader);
-        blocks.extend(other.join().unwrap());
+        let mut reader = ClaimCursor::new(0);
+        let mut blocks = Vec::new();
+        while !reader.is_finished(model.lane()) {
+            let Some(run) = reader.claim(model.lane(), SLOTS) else {
+                loom::thread::yield_now();
+                continue;
+            };
+            blocks.extend(check_claim(&model, &run));
+            reader.release(model.lane(), &run);
+        }
         writer.join().unwrap();
-        blocks.sort();
         assert_eq!(blocks, (0..BLOCKS).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn loom_claims_of_two_threads_are_released_in_any_order_and_never_written_over() {
+    bounded(3, || {
+        let model = Model::new(1);
+        let mut writer = WriterCursor::default();
+        assert!((0..2).all(|block| model.write_block(&mut writer, block)));
+        let reader = Arc::new(Mutex::new(ClaimCursor::new(0)));
+        let holders = [(); 2].map(|()| {
+            let run = reader.lock().unwrap().claim(model.lane(), 1).unwrap();
+            let (model, reader) = (model.clone(), reader.clone());
+            loom::thread::spawn(move || {
+                check_claim(&model, &run);
+                reader.lock().unwrap().release(model.lane(), &run);
+            })
+        });
+        // As the writer: it may find both, one or no slot free, and must fill none that is held.
+        let early =
+            (2..4).take_while(|block| model.write_block(&mut writer, *block)).count() as u64;
+        for holder in holders {
+            holder.join().unwrap();
+        }
+        assert!((2 + early..4).all(|block| model.write_block(&mut writer, block)), "all released");
     });
 }
 

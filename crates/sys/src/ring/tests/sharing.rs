@@ -258,12 +258,13 @@ fn readers_in_other_processes_count_exactly_and_their_death_changes_nothing() {
     let witness = start_other("reader", &path);
     line_of(victim.stdout.as_mut().unwrap(), "reading");
     let mut writer = ring.writer(0).unwrap();
-    for block in 0..200 {
+    for block in 0..100 {
         write_block(&mut writer, block).unwrap();
-        if block == 100 {
-            victim.kill().unwrap();
-            victim.wait().unwrap();
-        }
+    }
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    for block in 100..200 {
+        write_block(&mut writer, block).unwrap();
     }
     writer.finish();
     let output = witness.wait_with_output().unwrap();
