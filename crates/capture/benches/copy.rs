@@ -6,7 +6,7 @@
 //! difference: `bench/run` does.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on ends")]
 
-use ringside_capture::packer::{Packer, Put, Reading};
+use ringside_capture::packer::{Packer, Reading};
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{Batch, FrameMeta, FrameSlot, InterfaceId, Timestamp};
 use ringside_sys::ring::{CaptureRing, HugePages, LosslessReader, RingLayout};
@@ -67,9 +67,8 @@ fn ring(input: &Input, frames: u64) -> f64 {
     let reading = Reading::default();
     let start = Instant::now();
     input.lend(frames, |batch| {
-        for frame in batch.iter() {
-            assert!(matches!(packer.put(&frame, &reading), Put::Taken(_)));
-        }
+        let put = packer.put(batch, batch.frame_count(), &reading);
+        assert_eq!(put.taken, batch.frame_count() as u64);
         packer.publish(Timestamp(0));
         drain(&mut reader);
     });

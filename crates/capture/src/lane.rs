@@ -3,7 +3,7 @@
 use crate::control::Control;
 use crate::packer::{Packer, Put, Reading};
 use ringside_core::ledger::{ByCause, total};
-use ringside_core::{Cause, LaneCounters, Source, SourceError, Timestamp};
+use ringside_core::{Cause, Frame, LaneCounters, Source, SourceError, Timestamp};
 use ringside_sys::{clock, thread};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -59,6 +59,13 @@ struct Tally {
 }
 
 impl Tally {
+    fn add(&mut self, put: &Put) {
+        self.taken += put.taken;
+        self.taken_bytes += put.taken_bytes;
+        self.drop_frames(Cause::RecorderBehind, put.recorder_behind);
+        self.drop_frames(Cause::FrameTooLarge, put.too_large);
+    }
+
     fn drop_frames(&mut self, cause: Cause, frames: u64) {
         if frames > 0 {
             *self.dropped.entry(cause).or_default() += frames;
@@ -108,17 +115,13 @@ impl Worker {
             let frames = batch.frame_count() as u64;
             let claimed = self.control.claim(frames);
             tally.drop_frames(Cause::LimitReached, frames - claimed);
-            for frame in batch.iter().take(claimed as usize) {
-                let put = match &mut self.sink {
-                    LaneSink::Ring(packer) => packer.put(&frame, reading),
-                    LaneSink::Meter => Put::Taken(frame.bytes.len().min(self.snaplen as usize)),
-                };
-                match put {
-                    Put::Taken(bytes) => {
-                        tally.taken += 1;
-                        tally.taken_bytes += bytes as u64;
-                    }
-                    Put::Dropped(cause) => tally.drop_frames(cause, 1),
+            match &mut self.sink {
+                LaneSink::Ring(packer) => tally.add(&packer.put(&batch, claimed as usize, reading)),
+                LaneSink::Meter => {
+                    let kept = |frame: Frame<'_>| frame.bytes.len().min(self.snaplen as usize);
+                    let frames = batch.range(0..claimed as usize);
+                    tally.taken_bytes += frames.map(|frame| kept(frame) as u64).sum::<u64>();
+                    tally.taken += claimed;
                 }
             }
         }

@@ -1,19 +1,25 @@
 //! Packing frames of one lane into the capture ring: the one copy.
 
-use ringside_core::{Cause, Frame, InterfaceId, LaneCounters, Timestamp};
+use ringside_core::{Batch, Cause, Frame, FrameNumber, InterfaceId, LaneCounters, Timestamp};
 use ringside_store::block::{
-    self, CLOSING_BYTES_MAX, Statistics, captured_bytes, fits, packet_block_bytes,
-    write_packet_block,
+    self, BLOCK_HEADER_BYTES, BlockHeader, CLOSING_BYTES_MAX, Statistics, captured_bytes,
+    captured_max, packet_block_bytes, write_block_header,
 };
+use ringside_sys::clock;
 use ringside_sys::ring::LaneWriter;
+use std::ops::Range;
 
-/// What became of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Put {
-    /// It lies in the ring with this many bytes.
-    Taken(usize),
-    /// It was lost here.
-    Dropped(Cause),
+/// What became of the frames of a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Put {
+    /// Frames that lie in the ring.
+    pub taken: u64,
+    /// Their bytes, without what the snapshot length cut.
+    pub taken_bytes: u64,
+    /// Frames that were lost because no block was free.
+    pub recorder_behind: u64,
+    /// Frames that were lost because no block can hold them.
+    pub too_large: u64,
 }
 
 /// The ledger of the lane as it was last read, for the statistics of a block.
@@ -32,7 +38,22 @@ pub struct Packer {
     snaplen: u32,
     block_bytes: usize,
     frames: u64,
+    /// Stamp of the lane's first frame.
     first_time: Timestamp,
+    open: OpenBlock,
+}
+
+/// What is known of the frames in the open block.
+struct OpenBlock {
+    earliest: Timestamp,
+    latest: Timestamp,
+    /// Bytes of the largest batch that went into it.
+    batch_bytes_max: usize,
+}
+
+impl OpenBlock {
+    const EMPTY: OpenBlock =
+        OpenBlock { earliest: Timestamp::MAX, latest: Timestamp(0), batch_bytes_max: 0 };
 }
 
 impl Packer {
@@ -43,31 +64,87 @@ impl Packer {
         snaplen: u32,
         block_bytes: usize,
     ) -> Packer {
-        let first_time = Timestamp::default();
-        Packer { writer, interface, snaplen, block_bytes, frames: 0, first_time }
+        Packer {
+            writer,
+            interface,
+            snaplen,
+            block_bytes,
+            frames: 0,
+            first_time: Timestamp::default(),
+            open: OpenBlock::EMPTY,
+        }
     }
 
-    /// Copies `frame` into the ring. It is seen by readers after [`publish`](Self::publish).
-    #[inline]
-    pub fn put(&mut self, frame: &Frame<'_>, reading: &Reading) -> Put {
+    /// Copies the first `count` frames of `batch` into the ring. They are seen by readers after
+    /// [`publish`](Self::publish).
+    ///
+    /// # Panics
+    /// If the batch has fewer.
+    pub fn put(&mut self, batch: &Batch<'_>, count: usize, reading: &Reading) -> Put {
+        let mut put = Put::default();
+        let mut next = 0;
+        loop {
+            next += self.pack(batch, next..count, &mut put);
+            if next == count {
+                return put;
+            }
+            let frame = batch.get(next).expect("the batch has `count` frames");
+            match self.make_room(&frame, reading) {
+                Ok(()) => continue,
+                Err(Cause::FrameTooLarge) => put.too_large += 1,
+                Err(_) => put.recorder_behind += 1,
+            }
+            next += 1;
+        }
+    }
+
+    /// Packs what fits of the frames at `range` into the open block; returns how many did.
+    fn pack(&mut self, batch: &Batch<'_>, range: Range<usize>, put: &mut Put) -> usize {
+        let packed =
+            block::pack(self.writer.tail(), batch.range(range.clone()), captured_max(self.snaplen));
+        if packed.frames == 0 {
+            return 0;
+        }
+        if self.frames == 0
+            && let Some(first) = batch.get(range.start)
+        {
+            self.first_time = first.meta.timestamp;
+        }
+        let open = &mut self.open;
+        open.earliest = open.earliest.min(packed.earliest);
+        open.latest = open.latest.max(packed.latest);
+        open.batch_bytes_max = open.batch_bytes_max.max(packed.bytes);
+        self.writer.fill(packed.bytes, packed.frames as u32);
+        self.writer.set_times(open.earliest.0, open.latest.0);
+        self.frames += packed.frames as u64;
+        put.taken += packed.frames as u64;
+        put.taken_bytes += packed.captured_bytes;
+        packed.frames
+    }
+
+    /// Opens a block with room for `frame`, after one without.
+    fn make_room(&mut self, frame: &Frame<'_>, reading: &Reading) -> Result<(), Cause> {
         let captured = captured_bytes(frame, self.snaplen);
-        let direction = frame.meta.direction;
-        if !fits(self.writer.tail().len(), captured, direction) {
-            if packet_block_bytes(captured, direction) + CLOSING_BYTES_MAX > self.block_bytes {
-                return Put::Dropped(Cause::FrameTooLarge);
-            }
-            self.close(reading);
-            if self.writer.open(self.frames).is_err() {
-                return Put::Dropped(Cause::RecorderBehind);
-            }
+        let bytes = packet_block_bytes(captured, frame.meta.direction);
+        if BLOCK_HEADER_BYTES + bytes + CLOSING_BYTES_MAX > self.block_bytes {
+            return Err(Cause::FrameTooLarge);
         }
-        if self.frames == 0 {
-            self.first_time = frame.meta.timestamp;
-        }
-        let bytes = write_packet_block(self.writer.tail(), frame, self.snaplen);
-        self.writer.fill(bytes, 1);
-        self.frames += 1;
-        Put::Taken(captured)
+        self.close(reading);
+        self.open_block()
+    }
+
+    /// Opens the next block, with its header.
+    fn open_block(&mut self) -> Result<(), Cause> {
+        let header = BlockHeader {
+            number: self.writer.next_sequence(),
+            first_frame: FrameNumber(self.frames),
+            opened: clock::realtime_now(),
+        };
+        self.writer.open(self.frames).map_err(|_| Cause::RecorderBehind)?;
+        let bytes = write_block_header(self.writer.tail(), &header);
+        self.writer.fill(bytes, 0);
+        self.open = OpenBlock::EMPTY;
+        Ok(())
     }
 
     /// Shows readers what was put, and how far time has come in this lane.
@@ -76,9 +153,11 @@ impl Packer {
         self.writer.set_low_water_ns(low_water.0);
     }
 
-    /// True if the open block is so full that a batch may close it: time to read the counters.
+    /// True if the open block is so full that a batch may close it, going by those that it took:
+    /// time to read the counters.
     pub fn is_nearly_full(&self) -> bool {
-        self.writer.is_open() && self.writer.filled_bytes() > self.block_bytes / 4 * 3
+        let free = self.block_bytes - self.writer.filled_bytes();
+        self.writer.is_open() && free < 2 * self.open.batch_bytes_max + CLOSING_BYTES_MAX
     }
 
     /// Closes the open block, if any: statistics, then padding to its end.
@@ -96,7 +175,7 @@ impl Packer {
 
     /// Ends the lane: final statistics without padding, so that a short run is a short file.
     pub fn finish(mut self, reading: &Reading) {
-        if self.writer.is_open() || self.writer.open(self.frames).is_ok() {
+        if self.writer.is_open() || self.open_block().is_ok() {
             let statistics = self.statistics(reading);
             let bytes = block::write_statistics_block(self.writer.tail(), &statistics);
             self.writer.fill(bytes, 0);

@@ -1,6 +1,7 @@
 //! A batch: a loan of frames.
 
 use crate::{Frame, FrameMeta, SourceInterface, Timestamp};
+use std::ops::Range;
 
 /// Where one frame of a batch lies in the lent memory.
 #[derive(Clone, Copy, Debug)]
@@ -13,17 +14,20 @@ pub struct FrameSlot {
 impl FrameSlot {
     /// A frame of `captured_bytes` bytes at `offset` of the batch's memory. `meta.wire_bytes` is
     /// raised to `captured_bytes` where the backend reported less.
+    #[inline]
     pub fn new(offset: usize, captured_bytes: u32, mut meta: FrameMeta) -> FrameSlot {
         meta.wire_bytes = meta.wire_bytes.max(captured_bytes);
         FrameSlot { offset, captured_bytes, meta }
     }
 
     /// When the frame was received.
+    #[inline]
     pub fn timestamp(&self) -> Timestamp {
         self.meta.timestamp
     }
 
     /// The frame in `memory`; `None` if it reaches beyond.
+    #[inline]
     pub fn frame<'m>(&self, memory: &'m [u8]) -> Option<Frame<'m>> {
         let end = self.offset.checked_add(self.captured_bytes as usize)?;
         Some(Frame { bytes: memory.get(self.offset..end)?, meta: self.meta })
@@ -62,19 +66,17 @@ pub struct Batch<'s> {
 impl<'s> Batch<'s> {
     /// Lends the frames at `slots` of `memory`; `owner` is told when the batch is dropped.
     ///
+    /// A slot that reaches beyond `memory` is a bug of the backend, which must check lengths that
+    /// come from outside before it makes a slot; looking at its frame panics.
+    ///
     /// # Panics
-    /// If a slot reaches beyond `memory`, or if there is no slot: both are bugs of the backend,
-    /// which must check lengths that come from outside before it makes a slot.
+    /// If there is no slot.
     pub fn new(
         memory: &'s [u8],
         slots: &'s [FrameSlot],
         owner: Option<&'s dyn BatchReturn>,
     ) -> Batch<'s> {
         assert!(!slots.is_empty(), "an empty batch does not exist");
-        for slot in slots {
-            let end = slot.offset.checked_add(slot.captured_bytes as usize);
-            assert!(end.is_some_and(|end| end <= memory.len()), "frame beyond the batch's memory");
-        }
         Batch { memory, slots, interfaces: &[], owner }
     }
 
@@ -101,13 +103,24 @@ impl<'s> Batch<'s> {
     }
 
     /// The frames in order of receipt.
+    #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<'_>> {
-        self.slots.iter().map(|slot| self.frame(slot))
+        self.range(0..self.slots.len())
     }
 
+    /// The frames whose indices are in `range`.
+    ///
+    /// # Panics
+    /// If `range` reaches beyond the last.
+    #[inline]
+    pub fn range(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = Frame<'_>> {
+        self.slots[range].iter().map(|slot| self.frame(slot))
+    }
+
+    #[inline]
     fn frame(&self, slot: &FrameSlot) -> Frame<'_> {
-        let end = slot.offset + slot.captured_bytes as usize;
-        Frame { bytes: &self.memory[slot.offset..end], meta: slot.meta }
+        let bytes = &self.memory[slot.offset..][..slot.captured_bytes as usize];
+        Frame { bytes, meta: slot.meta }
     }
 }
 

@@ -1,17 +1,19 @@
 //! Packing of a block of the capture ring: whole pcapng blocks, then statistics, then padding.
 //!
 //! A ring block is a power of two long and goes to disk as it lies, so it must be legal pcapng by
-//! itself: a header block that tells its number, Enhanced Packet Blocks, one Interface Statistics Block when it is closed, and one block
-//! of a local-use type to the end. No frame straddles two ring blocks. [`fits`] keeps room for the
-//! largest statistics block and the smallest padding, so [`close_block`] never fails, whatever was
-//! written before.
+//! itself: a header block that tells its number, Enhanced Packet Blocks, one Interface Statistics
+//! Block when it is closed, and one block of a local-use type to the end. No frame straddles two
+//! ring blocks. [`fits`] keeps room for the largest statistics block and the smallest padding, so
+//! [`close_block`] never fails, whatever was written before.
 //!
 //! Everything here is a pure function over slices; nothing is allocated.
 
 mod header;
+mod pack;
 mod packet;
 
 pub use header::{BLOCK_HEADER_BYTES, BlockHeader, block_header, write_block_header};
+pub use pack::{Packed, captured_max, pack, write_packet_block};
 pub use packet::packet;
 
 use crate::pcapng::{
@@ -41,7 +43,8 @@ const LEDGER_NAME_BYTES_MAX: usize = 64;
 #[inline]
 pub const fn packet_block_bytes(captured: usize, direction: Direction) -> usize {
     let options = if matches!(direction, Direction::Outbound) { PACKET_FLAGS_BYTES } else { 0 };
-    PACKET_FIXED_BYTES + aligned(captured) + options
+    // Not `aligned`, whose check for overflow runs for every frame.
+    PACKET_FIXED_BYTES + (captured + 3) / 4 * 4 + options
 }
 
 /// True if a frame of `captured` bytes can be added to a ring block with `free_bytes` left, with
@@ -52,58 +55,8 @@ pub const fn fits(free_bytes: usize, captured: usize, direction: Direction) -> b
 }
 
 /// Bytes of `frame` that are kept under a snapshot length of `snaplen`; 0 stands for no limit.
-#[inline]
 pub fn captured_bytes(frame: &Frame<'_>, snaplen: u32) -> usize {
-    match snaplen {
-        0 => frame.bytes.len(),
-        limit => frame.bytes.len().min(limit as usize),
-    }
-}
-
-/// Writes `frame`, cut to `snaplen`, as an Enhanced Packet Block at the start of `dst`. Returns its
-/// length, which is `packet_block_bytes(captured_bytes(frame, snaplen), direction)`.
-///
-/// # Panics
-/// If `dst` is shorter than that; the caller asked [`fits`] before.
-#[inline]
-pub fn write_packet_block(dst: &mut [u8], frame: &Frame<'_>, snaplen: u32) -> usize {
-    let captured = captured_bytes(frame, snaplen);
-    let outbound = frame.meta.direction == Direction::Outbound;
-    let length = packet_block_bytes(captured, frame.meta.direction);
-    let dst = &mut dst[..length];
-    let (head, rest) = dst.split_at_mut(28);
-    head.copy_from_slice(&packet_head(frame, length as u32, captured as u32));
-    rest[..captured].copy_from_slice(&frame.bytes[..captured]);
-    let mut at = aligned(captured);
-    rest[captured..at].fill(0);
-    if outbound {
-        let options = &mut rest[at..at + PACKET_FLAGS_BYTES];
-        options[..4].copy_from_slice(&[option::EPB_FLAGS as u8, 0, 4, 0]);
-        options[4..8].copy_from_slice(&FLAGS_OUTBOUND.to_le_bytes());
-        options[8..].fill(0);
-        at += PACKET_FLAGS_BYTES;
-    }
-    rest[at..at + 4].copy_from_slice(&(length as u32).to_le_bytes());
-    length
-}
-
-#[inline]
-fn packet_head(frame: &Frame<'_>, length: u32, captured: u32) -> [u8; 28] {
-    let stamp = frame.meta.timestamp.0;
-    let words = [
-        ENHANCED_PACKET,
-        length,
-        frame.meta.interface.0,
-        (stamp >> 32) as u32,
-        stamp as u32,
-        captured,
-        frame.meta.wire_bytes,
-    ];
-    let mut head = [0; 28];
-    for (to, word) in head.chunks_exact_mut(4).zip(words) {
-        to.copy_from_slice(&word.to_le_bytes());
-    }
-    head
+    frame.bytes.len().min(captured_max(snaplen) as usize)
 }
 
 /// What a statistics block says: the counters of one lane since the start of the run.

@@ -9,11 +9,11 @@
 //! `fake` in the tests.
 
 use super::layout::{BLOCK_STATUS, BODY};
-use super::walk::{BlockWalk, FrameRules, Step, WalkedFrame};
+use super::walk::{BlockWalk, FrameRules, Step};
 use crate::mmap::Mapping;
 use libc::{TP_STATUS_KERNEL, TP_STATUS_USER};
 use ringside_core::limits::BATCH_FRAMES_MAX;
-use ringside_core::{Batch, BatchReturn, Frame, FrameSlot, Timestamp};
+use ringside_core::{Batch, BatchReturn, Frame, FrameMeta, FrameSlot, Timestamp};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -56,7 +56,9 @@ pub(super) struct BlockRing {
     held: HeldBlock,
     walk: BlockWalk,
     rules: FrameRules,
-    slots: Vec<FrameSlot>,
+    slots: Box<[FrameSlot; BATCH_FRAMES_MAX]>,
+    /// Slots that hold a frame of the next batch.
+    filled: usize,
     slots_lent: bool,
     counts: BlockCounts,
     last_stamp: Timestamp,
@@ -87,7 +89,8 @@ impl BlockRing {
             },
             walk: BlockWalk::default(),
             rules,
-            slots: Vec::with_capacity(BATCH_FRAMES_MAX),
+            slots: Box::new([FrameSlot::new(0, 0, FrameMeta::default()); BATCH_FRAMES_MAX]),
+            filled: 0,
             slots_lent: false,
             counts: BlockCounts::default(),
             last_stamp: Timestamp(0),
@@ -97,11 +100,11 @@ impl BlockRing {
 
     /// Collects up to `BATCH_FRAMES_MAX` frames of one block for the next batch. Reads at most one
     /// block to its end, so it comes back also when `keep` rejects everything.
-    pub(super) fn fill(&mut self, mut keep: Option<Keep<'_>>) -> Filled {
+    pub(super) fn fill(&mut self, keep: Option<Keep<'_>>) -> Filled {
         if std::mem::take(&mut self.slots_lent) {
-            self.slots.clear();
+            self.filled = 0;
         }
-        if !self.slots.is_empty() {
+        if self.filled > 0 {
             return Filled::Frames;
         }
         // Here no batch is out. One that was leaked instead of dropped gave nothing back.
@@ -112,47 +115,56 @@ impl BlockRing {
             }
             self.walk = BlockWalk::begin(self.held.body_mut());
         }
-        while self.slots.len() < BATCH_FRAMES_MAX {
-            match self.walk.step(self.held.body_mut(), &self.rules) {
-                Step::Frame(frame) => self.consider(&frame, &mut keep),
-                Step::Damaged(count) => self.counts.damaged += u64::from(count),
-                Step::End => break,
-            }
+        match keep {
+            None => self.collect(|_, _| true),
+            Some(keep) => self.collect(|body, slot| slot.frame(body).is_some_and(|f| keep(&f))),
         }
         self.held.read.set(self.walk.is_done());
-        if self.slots.is_empty() {
+        if self.filled == 0 {
             self.held.give_back_if_read();
             return Filled::Rejected;
         }
         Filled::Frames
     }
 
-    fn consider(&mut self, walked: &WalkedFrame, keep: &mut Option<Keep<'_>>) {
-        self.newest_stamp = self.newest_stamp.max(walked.meta.timestamp);
-        let slot = FrameSlot::new(walked.offset, walked.captured_bytes, walked.meta);
-        if let Some(keep) = keep {
-            let end = walked.offset + walked.captured_bytes as usize;
-            let bytes = &self.held.body_mut()[walked.offset..end];
-            if !keep(&Frame { bytes, meta: walked.meta }) {
-                self.counts.rejected += 1;
-                return;
+    /// Walks on to the end of the block or of a batch, in a loop that has the registers for itself.
+    #[inline(never)]
+    fn collect(&mut self, mut keep: impl FnMut(&[u8], &FrameSlot) -> bool) {
+        let (mut walk, mut counts, mut filled) = (self.walk, self.counts, self.filled);
+        let (mut last, mut newest) = (self.last_stamp, self.newest_stamp);
+        let body = self.held.body_mut();
+        while let Some(slot) = self.slots.get_mut(filled) {
+            match walk.step(body, &self.rules, slot) {
+                Step::Frame => {}
+                Step::Damaged(count) => {
+                    counts.damaged += u64::from(count);
+                    continue;
+                }
+                Step::End => break,
             }
+            let stamp = slot.timestamp();
+            newest = newest.max(stamp);
+            if !keep(body, slot) {
+                counts.rejected += 1;
+                continue;
+            }
+            counts.inversions += u64::from(stamp < last);
+            last = stamp;
+            filled += 1;
         }
-        let stamp = walked.meta.timestamp;
-        self.counts.inversions += u64::from(stamp < self.last_stamp);
-        self.last_stamp = stamp;
-        self.slots.push(slot);
+        (self.walk, self.counts, self.filled) = (walk, counts, filled);
+        (self.last_stamp, self.newest_stamp) = (last, newest);
     }
 
     /// Lends what `fill` collected; `None` if that was nothing. The block goes back when the batch
     /// with its last frame is dropped.
     pub(super) fn lend(&mut self) -> Option<Batch<'_>> {
-        if self.slots.is_empty() || self.slots_lent {
+        if self.filled == 0 || self.slots_lent {
             return None;
         }
         self.slots_lent = true;
-        self.counts.lent += self.slots.len() as u64;
-        Some(Batch::new(self.held.body(), &self.slots, Some(&self.held)))
+        self.counts.lent += self.filled as u64;
+        Some(Batch::new(self.held.body(), &self.slots[..self.filled], Some(&self.held)))
     }
 
     pub(super) fn counts(&self) -> BlockCounts {

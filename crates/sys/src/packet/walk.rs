@@ -11,7 +11,7 @@ use super::layout::{
 };
 use libc::{TP_STATUS_TS_RAW_HARDWARE, TP_STATUS_VLAN_TPID_VALID, TP_STATUS_VLAN_VALID};
 use ringside_core::{
-    Direction, FrameMeta, InterfaceId, QueueId, Timestamp, TimestampKind, VlanTag,
+    Direction, FrameMeta, FrameSlot, InterfaceId, QueueId, Timestamp, TimestampKind, VlanTag,
 };
 
 /// Bytes of a VLAN tag; the ring is set up with as many spare before each frame (PACKET_RESERVE).
@@ -20,6 +20,11 @@ pub(super) const VLAN_TAG_BYTES: usize = 4;
 const MAC_ADDRESSES_BYTES: usize = 12;
 /// ETH_P_8021Q: the tag's protocol where the kernel does not say which.
 const TPID_DEFAULT: u16 = 0x8100;
+
+/// Where no header can be: beyond every block.
+const NOWHERE: usize = usize::MAX;
+
+type FrameHeader = [u8; FRAME_HEADER_BYTES];
 
 /// What is the same for every frame of a ring.
 #[derive(Clone, Copy, Debug)]
@@ -37,23 +42,24 @@ pub(super) struct FrameRules {
 /// Position within a block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BlockWalk {
-    /// Offset of the next frame's header from the start of the block.
+    /// Offset of the next frame's header from the start of the body.
     position: usize,
     remaining: u32,
 }
 
 /// One frame of the block; `offset` counts from the start of the body.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct WalkedFrame {
-    pub offset: usize,
-    pub captured_bytes: u32,
-    pub meta: FrameMeta,
+struct WalkedFrame {
+    offset: usize,
+    captured_bytes: u32,
+    meta: FrameMeta,
 }
 
 /// What the next step of a walk found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Step {
-    Frame(WalkedFrame),
+    /// A frame, which is in the slot now.
+    Frame,
     /// So many frames with impossible headers.
     Damaged(u32),
     End,
@@ -64,10 +70,11 @@ impl BlockWalk {
     /// bytes.
     pub(super) fn begin(body: &[u8]) -> BlockWalk {
         let count = u32_at(body, BLOCK_FRAME_COUNT).unwrap_or(0);
-        let first = u32_at(body, BLOCK_FIRST_FRAME).unwrap_or(0);
+        let first = u32_at(body, BLOCK_FIRST_FRAME).unwrap_or(0) as usize;
         // More frames than headers fit cannot be; the bound keeps the count of damage honest.
         let count_max = (body.len() / FRAME_HEADER_BYTES) as u32;
-        BlockWalk { position: first as usize, remaining: count.min(count_max) }
+        let position = if first < BLOCK_HEADER_BYTES { NOWHERE } else { first - BODY };
+        BlockWalk { position, remaining: count.min(count_max) }
     }
 
     /// True when every frame of the block was handed out.
@@ -75,71 +82,106 @@ impl BlockWalk {
         self.remaining == 0
     }
 
-    /// Takes the next frame, with its VLAN tag put back into the bytes.
-    pub(super) fn step(&mut self, body: &mut [u8], rules: &FrameRules) -> Step {
+    /// Puts the next frame, with its VLAN tag in its bytes again, into `slot`.
+    ///
+    /// A header is checked once, as a whole; its fields are then read without checks.
+    #[inline(always)]
+    pub(super) fn step(
+        &mut self,
+        body: &mut [u8],
+        rules: &FrameRules,
+        slot: &mut FrameSlot,
+    ) -> Step {
         if self.remaining == 0 {
             return Step::End;
         }
-        let header = self.position;
-        let in_block = header >= BLOCK_HEADER_BYTES
-            && header.saturating_add(FRAME_HEADER_BYTES) <= body.len() + BODY;
-        let next = u32_at(body, header.saturating_add(FRAME_NEXT)).filter(|_| in_block);
-        let Some(next) = next else { return self.break_off() };
+        let at = self.position;
+        let Some(header) = body.get(at..).and_then(<[u8]>::first_chunk) else {
+            return self.break_off();
+        };
         self.remaining -= 1;
-        self.position = header.saturating_add(next as usize);
-        let frame = read_frame(body, header, rules);
-        // The last frame's offset means nothing; any other must lead behind this header.
-        if self.remaining > 0 && (next as usize) < FRAME_HEADER_BYTES {
-            self.position = usize::MAX;
+        // The offset must lead behind this header; the last frame's is never followed. Should the
+        // sum wrap, it is checked like any other position.
+        let next = word(header, FRAME_NEXT) as usize;
+        self.position = if next < FRAME_HEADER_BYTES { NOWHERE } else { at.wrapping_add(next) };
+        let status = word(header, FRAME_STATUS);
+        if status & TP_STATUS_VLAN_VALID != 0 || rules.receive_hash {
+            return uncommon_frame(body, at, rules, slot);
         }
-        frame.map_or(Step::Damaged(1), Step::Frame)
+        let Some(frame) = read_frame(body, at, header, rules) else { return Step::Damaged(1) };
+        *slot = frame.slot(rules);
+        Step::Frame
     }
 
+    #[cold]
     fn break_off(&mut self) -> Step {
         Step::Damaged(std::mem::take(&mut self.remaining))
     }
 }
 
-fn read_frame(body: &mut [u8], header: usize, rules: &FrameRules) -> Option<WalkedFrame> {
-    let snaplen = u32_at(body, header + FRAME_SNAPLEN)?;
-    let len = u32_at(body, header + FRAME_LEN)?;
-    let status = u32_at(body, header + FRAME_STATUS)?;
-    let mac = usize::from(u16_at(body, header + FRAME_MAC)?);
+impl WalkedFrame {
+    /// As it is lent: cut to the snapshot length.
+    #[inline(always)]
+    fn slot(self, rules: &FrameRules) -> FrameSlot {
+        FrameSlot::new(self.offset, self.captured_bytes.min(rules.snaplen_bytes), self.meta)
+    }
+}
+
+/// The frame of the header at `at`, without its tag and hash, and not yet cut.
+#[inline(always)]
+fn read_frame(
+    body: &[u8],
+    at: usize,
+    header: &FrameHeader,
+    rules: &FrameRules,
+) -> Option<WalkedFrame> {
+    let snaplen = word(header, FRAME_SNAPLEN);
+    let mac = usize::from(half_word(header, FRAME_MAC));
     if mac < FRAME_HEADER_BYTES {
         return None;
     }
-    let start = header.checked_add(mac)?.checked_sub(BODY)?;
-    body.get(start..start.checked_add(snaplen as usize)?)?;
-
-    let seconds = u32_at(body, header + FRAME_SECONDS)?;
-    let nanos = u32_at(body, header + FRAME_NANOS)?;
-    let hardware = status & TP_STATUS_TS_RAW_HARDWARE != 0;
-    let kind = if hardware { TimestampKind::Hardware } else { TimestampKind::Kernel };
-    let vlan = vlan_tag(body, header, status)?;
-    let hash = if rules.receive_hash { u32_at(body, header + FRAME_HASH) } else { None };
-    let mut frame = WalkedFrame {
-        offset: start,
+    let offset = at + mac;
+    if (snaplen as usize) > body.len().checked_sub(offset)? {
+        return None;
+    }
+    let seconds = u64::from(word(header, FRAME_SECONDS));
+    let hardware = word(header, FRAME_STATUS) & TP_STATUS_TS_RAW_HARDWARE != 0;
+    Some(WalkedFrame {
+        offset,
         captured_bytes: snaplen,
         meta: FrameMeta {
-            timestamp: Timestamp::from_parts(u64::from(seconds), nanos),
-            timestamp_kind: kind,
-            wire_bytes: len.max(snaplen),
+            timestamp: Timestamp::from_parts(seconds, word(header, FRAME_NANOS)),
+            timestamp_kind: if hardware { TimestampKind::Hardware } else { TimestampKind::Kernel },
+            wire_bytes: word(header, FRAME_LEN).max(snaplen),
             interface: rules.interface,
             queue: rules.queue,
-            vlan,
-            hash,
-            direction: direction(*body.get(header + FRAME_PACKET_TYPE - BODY)?),
+            vlan: None,
+            hash: None,
+            direction: DIRECTIONS[usize::from(header[FRAME_PACKET_TYPE])],
         },
+    })
+}
+
+/// As `step` for a frame with more to it: with its hash, and with the tag that the kernel took out.
+#[inline(never)]
+fn uncommon_frame(body: &mut [u8], at: usize, rules: &FrameRules, slot: &mut FrameSlot) -> Step {
+    let read = || {
+        let header = body.get(at..)?.first_chunk()?;
+        let mut frame = read_frame(body, at, header, rules)?;
+        frame.meta.hash = rules.receive_hash.then(|| word(header, FRAME_HASH));
+        frame.meta.vlan = vlan_tag(header);
+        Some(frame)
     };
-    if let (Some(tag), true) = (vlan, rules.ethernet) {
+    let Some(mut frame) = read() else { return Step::Damaged(1) };
+    if let (Some(tag), true) = (frame.meta.vlan, rules.ethernet) {
         // Without the spare room the frame would have to be lent without its tag.
-        if mac < FRAME_HEADER_BYTES + VLAN_TAG_BYTES {
-            return None;
+        if frame.offset < at + FRAME_HEADER_BYTES + VLAN_TAG_BYTES {
+            return Step::Damaged(1);
         }
         put_tag_back(body, &mut frame, tag);
     }
-    frame.captured_bytes = frame.captured_bytes.min(rules.snaplen_bytes);
-    Some(frame)
+    *slot = frame.slot(rules);
+    Step::Frame
 }
 
 /// Moves the MAC addresses forward and writes the tag behind them, as libpcap does. A frame that
@@ -159,37 +201,43 @@ fn put_tag_back(body: &mut [u8], frame: &mut WalkedFrame, tag: VlanTag) {
     frame.captured_bytes += VLAN_TAG_BYTES as u32;
 }
 
-fn vlan_tag(body: &[u8], header: usize, status: u32) -> Option<Option<VlanTag>> {
+fn vlan_tag(header: &FrameHeader) -> Option<VlanTag> {
+    let status = word(header, FRAME_STATUS);
     if status & TP_STATUS_VLAN_VALID == 0 {
-        return Some(None);
+        return None;
     }
-    let tci = u32_at(body, header + FRAME_VLAN_TCI)? as u16;
     let known = status & TP_STATUS_VLAN_TPID_VALID != 0;
-    let tpid = if known { u16_at(body, header + FRAME_VLAN_TPID)? } else { TPID_DEFAULT };
-    Some(Some(VlanTag { tpid, tci }))
+    let tpid = if known { half_word(header, FRAME_VLAN_TPID) } else { TPID_DEFAULT };
+    Some(VlanTag { tpid, tci: word(header, FRAME_VLAN_TCI) as u16 })
 }
 
-fn direction(packet_type: u8) -> Direction {
-    match packet_type {
-        libc::PACKET_HOST | libc::PACKET_BROADCAST => Direction::Inbound,
-        libc::PACKET_MULTICAST | libc::PACKET_OTHERHOST => Direction::Inbound,
-        libc::PACKET_OUTGOING => Direction::Outbound,
-        _ => Direction::Unknown,
-    }
-}
+/// By packet type; a table, because it is looked up for every frame.
+const DIRECTIONS: [Direction; 256] = {
+    let mut table = [Direction::Unknown; 256];
+    table[libc::PACKET_HOST as usize] = Direction::Inbound;
+    table[libc::PACKET_BROADCAST as usize] = Direction::Inbound;
+    table[libc::PACKET_MULTICAST as usize] = Direction::Inbound;
+    table[libc::PACKET_OTHERHOST as usize] = Direction::Inbound;
+    table[libc::PACKET_OUTGOING as usize] = Direction::Outbound;
+    table
+};
 
 /// The word at `offset` of the block.
 fn u32_at(body: &[u8], offset: usize) -> Option<u32> {
-    let start = offset.checked_sub(BODY)?;
-    let bytes = body.get(start..start.checked_add(4)?)?;
-    Some(u32::from_ne_bytes(bytes.try_into().ok()?))
+    Some(u32::from_ne_bytes(*body.get(offset.checked_sub(BODY)?..)?.first_chunk()?))
 }
 
-fn u16_at(body: &[u8], offset: usize) -> Option<u16> {
-    let start = offset.checked_sub(BODY)?;
-    let bytes = body.get(start..start.checked_add(2)?)?;
-    Some(u16::from_ne_bytes(bytes.try_into().ok()?))
+#[inline]
+fn word(header: &FrameHeader, at: usize) -> u32 {
+    u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
 }
 
+#[inline]
+fn half_word(header: &FrameHeader, at: usize) -> u16 {
+    u16::from_ne_bytes([header[at], header[at + 1]])
+}
+
+#[cfg(test)]
+mod reference;
 #[cfg(test)]
 mod tests;

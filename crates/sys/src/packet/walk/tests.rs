@@ -1,5 +1,7 @@
 use super::super::blocks::fake::{FakeFrame, MAC_OFFSET, block_with};
+use super::reference::ReferenceWalk;
 use super::*;
+use ringside_core::OwnedFrame;
 
 const RULES: FrameRules = FrameRules {
     interface: InterfaceId(1),
@@ -14,30 +16,60 @@ fn body(frames: &[FakeFrame]) -> Vec<u8> {
     block_with(frames, 8192).split_off(BODY)
 }
 
-/// Every step of a walk, with the frames' bytes.
-fn walk(body: &mut [u8], rules: &FrameRules) -> Vec<(Step, Vec<u8>)> {
+/// What a walk found: a frame, or so many damaged ones.
+type Found = Result<OwnedFrame, u32>;
+
+/// Every step of a walk.
+fn walk(body: &mut [u8], rules: &FrameRules) -> Vec<Found> {
     let mut walk = BlockWalk::begin(body);
-    let mut steps = Vec::new();
+    steps(body, |body, slot| walk.step(body, rules, slot))
+}
+
+fn steps(body: &mut [u8], mut step: impl FnMut(&mut [u8], &mut FrameSlot) -> Step) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut slot = FrameSlot::new(usize::MAX, 0, FrameMeta::default());
     loop {
-        let step = walk.step(body, rules);
-        let bytes = match step {
-            Step::Frame(frame) => {
-                body[frame.offset..frame.offset + frame.captured_bytes as usize].to_vec()
-            }
-            Step::Damaged(_) => Vec::new(),
-            Step::End => return steps,
-        };
-        steps.push((step, bytes));
+        match step(body, &mut slot) {
+            Step::Frame => found.push(Ok(slot.frame(body).unwrap().to_owned_frame())),
+            Step::Damaged(count) => found.push(Err(count)),
+            Step::End => return found,
+        }
     }
 }
 
-fn damaged(steps: &[(Step, Vec<u8>)]) -> u32 {
-    steps.iter().map(|(step, _)| if let Step::Damaged(count) = step { *count } else { 0 }).sum()
+fn damaged(found: &[Found]) -> u32 {
+    found.iter().map(|found| found.as_ref().err().copied().unwrap_or(0)).sum()
 }
 
-fn meta(step: &Step) -> FrameMeta {
-    let Step::Frame(frame) = step else { panic!("{step:?} is no frame") };
-    frame.meta
+fn meta(found: &Found) -> FrameMeta {
+    found.as_ref().unwrap().meta
+}
+
+fn bytes(found: &Found) -> &[u8] {
+    &found.as_ref().unwrap().bytes
+}
+
+#[test]
+fn the_fast_walk_finds_what_the_reference_finds() {
+    let tag = libc::TP_STATUS_VLAN_VALID;
+    let tagged = FakeFrame { status: tag, tci: 7, tpid: 0x88a8, ..FakeFrame::new(&[9; 60]) };
+    let known = FakeFrame { status: tag | libc::TP_STATUS_VLAN_TPID_VALID, ..tagged.clone() };
+    let sent = FakeFrame { packet_type: libc::PACKET_OUTGOING, ..FakeFrame::new(&[3; 100]) };
+    let short = FakeFrame { len: 1500, ..FakeFrame::new(&[2; 14]) };
+    let mut seed = body(&[FakeFrame::new(&[1; 64]), tagged, sent, known, short]);
+    seed.truncate(900);
+    ringside_testkit::fuzz("tpacket-walk", &[seed], |input| {
+        for receive_hash in [false, true] {
+            for snaplen_bytes in [40, 262_144] {
+                let rules = FrameRules { receive_hash, snaplen_bytes, ..RULES };
+                let (mut fast, mut slow) = (input.to_vec(), input.to_vec());
+                let mut reference = ReferenceWalk::begin(input);
+                let expected = steps(&mut slow, |body, slot| reference.step(body, &rules, slot));
+                assert!(walk(&mut fast, &rules) == expected, "other frames or other damage");
+                assert!(fast == slow, "other bytes in the block");
+            }
+        }
+    });
 }
 
 #[test]
@@ -61,10 +93,10 @@ fn metadata_is_what_the_kernel_wrote() {
         hash: Some(0x1234_5678),
         direction: Direction::Outbound,
     };
-    assert_eq!(meta(&steps[0].0), expected);
-    assert_eq!(steps[1].1, [2; 14]);
-    assert_eq!(meta(&steps[1].0).direction, Direction::Inbound);
-    assert_eq!(meta(&steps[1].0).timestamp_kind, TimestampKind::Kernel);
+    assert_eq!(meta(&steps[0]), expected);
+    assert_eq!(bytes(&steps[1]), [2; 14]);
+    assert_eq!(meta(&steps[1]).direction, Direction::Inbound);
+    assert_eq!(meta(&steps[1]).timestamp_kind, TimestampKind::Kernel);
 }
 
 #[test]
@@ -75,9 +107,9 @@ fn tags_are_put_back_behind_the_addresses() {
     let both = libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
     let frame = FakeFrame { status: both, tci: 0xe064, tpid: 0x88a8, ..FakeFrame::new(&plain) };
     let steps = walk(&mut body(std::slice::from_ref(&frame)), &RULES);
-    assert_eq!(steps[0].1, tagged);
-    assert_eq!(meta(&steps[0].0).wire_bytes, 64);
-    assert_eq!(meta(&steps[0].0).vlan, Some(VlanTag { tpid: 0x88a8, tci: 0xe064 }));
+    assert_eq!(bytes(&steps[0]), tagged);
+    assert_eq!(meta(&steps[0]).wire_bytes, 64);
+    assert_eq!(meta(&steps[0]).vlan, Some(VlanTag { tpid: 0x88a8, tci: 0xe064 }));
 
     // Without a protocol it is 802.1Q; and a snapshot length counts the tag.
     let frame = FakeFrame { status: libc::TP_STATUS_VLAN_VALID, ..frame };
@@ -85,12 +117,12 @@ fn tags_are_put_back_behind_the_addresses() {
     let steps = walk(&mut body(std::slice::from_ref(&frame)), &rules);
     tagged[12] = 0x81;
     tagged[13] = 0x00;
-    assert_eq!(steps[0].1, tagged[..20]);
-    assert_eq!(meta(&steps[0].0).wire_bytes, 64);
+    assert_eq!(bytes(&steps[0]), &tagged[..20]);
+    assert_eq!(meta(&steps[0]).wire_bytes, 64);
 
     let raw_ip = FrameRules { ethernet: false, ..RULES };
     let steps = walk(&mut body(&[frame]), &raw_ip);
-    assert_eq!((&steps[0].1, meta(&steps[0].0).wire_bytes), (&plain, 60));
+    assert_eq!((bytes(&steps[0]), meta(&steps[0]).wire_bytes), (&plain[..], 60));
 }
 
 #[test]
@@ -104,9 +136,9 @@ fn a_frame_cut_within_the_addresses_keeps_what_is_there() {
         };
         let steps = walk(&mut body(&[frame]), &RULES);
         let expected = if captured < 12 { captured } else { 16 };
-        assert_eq!(steps[0].1.len(), expected);
-        assert_eq!(steps[0].1[..captured], vec![5; captured]);
-        assert_eq!(meta(&steps[0].0).wire_bytes, 64);
+        assert_eq!(bytes(&steps[0]).len(), expected);
+        assert_eq!(bytes(&steps[0])[..captured], vec![5; captured]);
+        assert_eq!(meta(&steps[0]).wire_bytes, 64);
     }
 }
 
@@ -127,7 +159,7 @@ fn one_impossible_frame_is_left_out_and_the_others_stay() {
         body[at..at + width].copy_from_slice(&value.to_ne_bytes()[..width]);
         let steps = walk(&mut body, &RULES);
         assert_eq!((steps.len(), damaged(&steps)), (3, 1), "{field} {value:#x}");
-        assert_eq!((steps[0].1[0], steps[2].1[0]), (1, 3));
+        assert_eq!((bytes(&steps[0])[0], bytes(&steps[2])[0]), (1, 3));
     }
 }
 
@@ -149,7 +181,7 @@ fn a_broken_chain_counts_the_rest_as_damaged() {
         body[at..at + 4].copy_from_slice(&next.to_ne_bytes());
         let steps = walk(&mut body, &RULES);
         assert_eq!(damaged(&steps), 2, "next {next}");
-        assert_eq!(steps[0].1, [1; 60]);
+        assert_eq!(bytes(&steps[0]), [1; 60]);
     }
 }
 
