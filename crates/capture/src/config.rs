@@ -72,12 +72,15 @@ impl RunConfig {
 pub enum Output {
     /// Nowhere: they are counted in place, without a copy.
     Count,
-    /// A directory: one series of files per lane, the ring's blocks as they lie.
+    /// Directories: one series of files per lane, the ring's blocks as they lie, each in whichever
+    /// directory is free.
     Directory {
-        /// The directory; made if it is missing.
-        path: PathBuf,
+        /// The directories, at least one; made if they are missing.
+        paths: Vec<PathBuf>,
         /// When a file ends.
         rotation: Rotation,
+        /// How it is written.
+        options: DiskOptions,
     },
     /// One file, all lanes merged by time.
     File {
@@ -95,6 +98,23 @@ pub enum Output {
         /// Its format.
         format: FileFormat,
     },
+}
+
+/// How a recording is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskOptions {
+    /// Most ring blocks of one write; unless asked otherwise, tried on the disk at the start.
+    pub write_blocks: Option<usize>,
+    /// io_uring, where it is to be had.
+    pub io_uring: bool,
+    /// Past the page cache, where the file system says that it can.
+    pub direct: bool,
+}
+
+impl Default for DiskOptions {
+    fn default() -> DiskOptions {
+        DiskOptions { write_blocks: None, io_uring: true, direct: true }
+    }
 }
 
 /// Format of a merged file.

@@ -27,6 +27,11 @@ pub struct FileList {
 }
 
 impl FileList {
+    /// A list of one file.
+    pub(crate) fn of(path: &Path) -> FileList {
+        FileList { paths: vec![path.to_owned()], count: 1 }
+    }
+
     pub(crate) fn push(&mut self, path: PathBuf) {
         self.count += 1;
         if self.paths.len() < PATHS_MAX {

@@ -1,252 +1,359 @@
-//! The recorder of a lane: the ring's blocks to a series of files, as they lie.
+//! The recorder: the ring's blocks to files in one or several directories, as they lie.
 //!
-//! It is a lossless reader: it borrows a block until the block is on its way to the disk, and the
-//! worker drops frames, counted as `recorder_behind`, when the ring is full. Under load whole
-//! blocks are written. On a quiet link a time limit governs writing: what is published goes to the
-//! file after [`WRITE_INTERVAL`], and the same block is continued later, so that an idle link
-//! costs no space.
+//! ```text
+//! lane ─ BlockReader ─┬─ writer ─ io_uring ─ files of directory 0 ─ housekeeper
+//! lane ─ BlockReader ─┴─ writer ─ io_uring ─ files of directory 1 ─ housekeeper
+//! ```
+//!
+//! Each directory, which should be a disk of its own, has a [`writer`] thread and a [`housekeeper`]
+//! thread. A writer takes closed blocks of any lane and holds them until they are in a file; so
+//! the recorder is a lossless reader, and workers drop frames, counted as `recorder_behind`, when
+//! the ring is full. On a quiet link a time limit governs writing: what is published goes to the
+//! file within a second, and the same block is continued later, so that an idle link costs no
+//! space. [`file`] says how files stay valid at every moment.
+//!
+//! The first error (a full disk, a dead disk) stops the run. What is in the ring goes to the
+//! directories that still work; without one it is missed under its cause.
 
-use crate::config::Rotation;
+mod buffer;
+mod file;
+mod folder;
+mod housekeeper;
+mod lane;
+mod queue;
+mod tune;
+mod writer;
+
+use crate::config::{DiskOptions, Rotation};
 use crate::control::{ConsumerCounts, Control};
 use crate::output::FileList;
 use crate::run::{RunError, spawn};
-use ringside_core::{Cause, LaneId, SourceInterface, Timestamp};
-use ringside_store::{StoreError, block, recording};
-use ringside_sys::ring::{Chunk, LosslessReader};
-use std::fs::File;
-use std::path::PathBuf;
+use file::LaneFile;
+use folder::Folder;
+use housekeeper::Housekeeper;
+use lane::Lane;
+use queue::Queue;
+use ringside_core::{LaneId, SourceInterface, Timestamp};
+use ringside_sys::bell::Bells;
+use ringside_sys::ring::{Board, CaptureRing};
+use ringside_sys::uring::UringSetup;
+use ringside_sys::{clock, disk, thread};
+use std::collections::VecDeque;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::{JoinHandle, sleep};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::thread::JoinHandle;
+use writer::WriterSetup;
 
-/// Longest time that a published frame waits for its block to be full before it is written.
-const WRITE_INTERVAL: Duration = Duration::from_secs(1);
-/// How often an idle recorder looks for new bytes: at 2 GB/s the ring gains 10 blocks meanwhile.
-const POLL: Duration = Duration::from_millis(5);
-/// How often what is written is sent to the medium: what a power cut may cost.
-const SYNC_INTERVAL: Duration = Duration::from_secs(1);
-/// Files that wait for the medium at a time. Each holds a descriptor; a disk that is so far behind
-/// gains nothing from more.
-const SYNCS_WAITING_MAX: usize = 4;
-
-/// What all lanes of a recording share.
-pub(crate) struct Recording {
-    pub(crate) directory: PathBuf,
-    /// Identifies the run in all its files.
-    pub(crate) run: String,
-    pub(crate) start: Timestamp,
-    pub(crate) interfaces: Vec<SourceInterface>,
-    pub(crate) block_bytes: usize,
+/// What a recorder is asked to do.
+pub(crate) struct RecorderConfig<'c> {
+    pub(crate) directories: Vec<PathBuf>,
     pub(crate) rotation: Rotation,
+    pub(crate) options: DiskOptions,
+    /// Names of the interfaces of the lanes, lane by lane.
+    pub(crate) lanes: Vec<String>,
+    pub(crate) interfaces: Vec<SourceInterface>,
+    pub(crate) ring: &'c Arc<CaptureRing>,
+    pub(crate) counts: Arc<ConsumerCounts>,
+    pub(crate) control: Arc<Control>,
 }
 
-/// Writes the series of one lane. Runs on a thread of its own until the lane is finished.
-pub(crate) struct LaneRecorder {
+/// What all files of a recording have in common.
+struct Recording {
+    /// Identifies the run in all its files.
+    run: String,
+    start: Timestamp,
+    interfaces: Vec<SourceInterface>,
+    block_bytes: usize,
+    rotation: Rotation,
+    /// The name of this boot; zeros if it is not to be had.
+    boot_id: [u8; 16],
+}
+
+impl Recording {
+    /// True if a file is followed by others.
+    fn rotates(&self) -> bool {
+        self.rotation != Rotation::default()
+    }
+}
+
+/// What the threads of a recorder share.
+struct Shared {
     recording: Arc<Recording>,
-    lane: LaneId,
-    interface: String,
-    counts: Arc<ConsumerCounts>,
+    lanes: Vec<Lane>,
     control: Arc<Control>,
-    file: Option<recording::SeriesWriter>,
-    files: FileList,
-    frames: u64,
-    rotation_seen: u64,
-    closer: Closer,
-    failed: Option<Cause>,
+    bells: Arc<Bells>,
+    /// Writers that still write.
+    writers: AtomicUsize,
+    /// By directory: its writer has ended, in order or not.
+    gone: Vec<AtomicBool>,
 }
 
-impl LaneRecorder {
-    /// Creates the first file, so that a directory that cannot be written is found at the start.
+/// A recorder whose files and queues are open and whose threads do not run yet.
+pub(crate) struct Recorder {
+    writers: Vec<WriterSetup>,
+    shared: Arc<Shared>,
+    notes: Vec<String>,
+}
+
+/// How a writer's queue will be made, on its thread.
+enum QueueSetup {
+    Uring(Box<UringSetup>),
+    Plain,
+}
+
+impl QueueSetup {
+    fn enable(self) -> Queue {
+        match self {
+            QueueSetup::Plain => Queue::Plain(VecDeque::new()),
+            QueueSetup::Uring(setup) => match setup.enable() {
+                Ok(uring) => Queue::Uring(Box::new(uring)),
+                Err(error) => {
+                    tracing::warn!("{error}; plain writes instead");
+                    Queue::Plain(VecDeque::new())
+                }
+            },
+        }
+    }
+}
+
+impl Recorder {
+    /// Makes the directories and the first files, so that what cannot be written is found at the
+    /// start.
     ///
     /// # Errors
-    /// As [`recording::SeriesWriter::create`], or there is no thread to be had.
-    pub(crate) fn new(
-        recording: Arc<Recording>,
-        lane: LaneId,
-        interface: String,
-        counts: Arc<ConsumerCounts>,
-        control: Arc<Control>,
-    ) -> Result<LaneRecorder, RunError> {
-        let mut recorder = LaneRecorder {
-            recording,
-            lane,
-            interface,
-            counts,
-            closer: Closer::start(control.clone())?,
-            control,
-            file: None,
-            files: FileList::default(),
-            frames: 0,
-            rotation_seen: 0,
-            failed: None,
+    /// A directory or a file cannot be made, or is named twice.
+    pub(crate) fn prepare(config: RecorderConfig<'_>) -> Result<Recorder, RunError> {
+        for path in &config.directories {
+            std::fs::create_dir_all(path)
+                .map_err(|source| RunError::Directory { path: path.clone(), source })?;
+        }
+        let mut notes = same_disks(&config.directories)?;
+        let block_bytes = config.ring.layout().block_bytes;
+        let start = free_start(&config.directories, &config.lanes);
+        let recording = Arc::new(Recording {
+            run: format!("{}-{}", start.0, std::process::id()),
+            start,
+            interfaces: config.interfaces,
+            block_bytes,
+            rotation: config.rotation,
+            boot_id: clock::boot_id().unwrap_or_default(),
+        });
+        let lane = |(index, interface): (usize, String)| {
+            let reader = config.ring.block_reader(index, 0).expect("taken once, here");
+            let board = config.ring.board_writer(index, Board::Recorder).expect("taken once, here");
+            Lane::new(LaneId(index as u16), interface, reader, board, config.counts.clone())
         };
-        recorder.file()?;
-        Ok(recorder)
+        let directories = config.directories.len();
+        let shared = Arc::new(Shared {
+            recording,
+            lanes: config.lanes.into_iter().enumerate().map(lane).collect(),
+            control: config.control,
+            bells: Arc::new(Bells::new(directories)?),
+            writers: AtomicUsize::new(directories),
+            gone: (0..directories).map(|_| AtomicBool::new(false)).collect(),
+        });
+        let mut writers = Vec::new();
+        for (directory, path) in config.directories.into_iter().enumerate() {
+            let (writer, note) = writer(directory, path, &shared, config.ring, config.options)?;
+            notes.push(note);
+            writers.push(writer);
+        }
+        Ok(Recorder { writers, shared, notes })
     }
 
-    /// Runs to the end of the lane; returns the files in order.
-    pub(crate) fn run(mut self, mut reader: LosslessReader) -> FileList {
-        let mut written_at = Instant::now();
-        let mut synced_at = Instant::now();
-        loop {
-            let finished = reader.is_finished();
-            let Some(chunk) = reader.peek() else {
-                if finished {
-                    break;
-                }
-                sleep(POLL);
+    /// What was chosen, for people: a line for each directory.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// What the lanes' workers ring when a block is closed.
+    pub(crate) fn bells(&self) -> Arc<Bells> {
+        self.shared.bells.clone()
+    }
+
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub(crate) fn start(self) -> Result<RecorderThreads, RunError> {
+        let mut threads = RecorderThreads { writers: Vec::new(), housekeepers: Vec::new() };
+        for writer in self.writers {
+            let (folder, shared) = (writer.folder.clone(), self.shared.clone());
+            let index = writer.directory;
+            let keeper = Housekeeper { folder, shared };
+            threads.housekeepers.push(spawn(&format!("keep {index}"), move || keeper.run())?);
+            threads.writers.push(spawn(&format!("write {index}"), move || writer.run())?);
+        }
+        Ok(threads)
+    }
+}
+
+/// The running threads of a recorder.
+pub(crate) struct RecorderThreads {
+    writers: Vec<JoinHandle<Vec<FileList>>>,
+    housekeepers: Vec<JoinHandle<()>>,
+}
+
+impl RecorderThreads {
+    /// Waits until all lanes are in files, and these on the medium. Returns the files, lane by
+    /// lane.
+    pub(crate) fn finish(self, control: &Control) -> FileList {
+        let mut lanes: Vec<FileList> = Vec::new();
+        for writer in self.writers {
+            let Ok(files) = writer.join() else {
+                control.fail("a recorder died".into());
                 continue;
             };
-            // The order to stop is given before the last bytes are published: then nothing waits.
-            let due = chunk.closed
-                || written_at.elapsed() >= WRITE_INTERVAL
-                || self.control.is_stopping();
-            if !due {
-                sleep(POLL);
-                continue;
-            }
-            self.take(&chunk);
-            reader.consume();
-            written_at = Instant::now();
-            if synced_at.elapsed() >= SYNC_INTERVAL {
-                synced_at = written_at;
-                self.sync();
+            lanes.resize_with(files.len().max(lanes.len()), FileList::default);
+            for (lane, files) in lanes.iter_mut().zip(files) {
+                lane.append(files);
             }
         }
-        if let Some(file) = self.file.take() {
-            self.closer.close(file);
+        for housekeeper in self.housekeepers {
+            // A panic there was printed; the files' content does not depend on it.
+            let _ = housekeeper.join();
         }
-        self.closer.join();
-        self.files
-    }
-
-    /// Writes a chunk, or counts it as missed once writing has failed.
-    fn take(&mut self, chunk: &Chunk<'_>) {
-        let frames = u64::from(chunk.frames);
-        if let Some(cause) = self.failed {
-            self.counts.miss(cause, frames);
-            return;
-        }
-        match self.file().map(|file| file.bytes_written()) {
-            Ok(before) => match self.write(chunk) {
-                Ok(()) => self.counts.deliver(frames),
-                Err(error) => self.fail(&error, chunk, before),
-            },
-            Err(error) => self.fail(&error, chunk, u64::MAX),
-        }
-        self.frames += frames;
-    }
-
-    fn write(&mut self, chunk: &Chunk<'_>) -> Result<(), StoreError> {
-        let file = self.file()?;
-        file.append(chunk.bytes)?;
-        if chunk.closed {
-            file.complete_block()?;
-            self.rotate_if_due();
-        }
-        Ok(())
-    }
-
-    /// Has what is written sent to the medium, without waiting for it.
-    fn sync(&self) {
-        let Some(file) = &self.file else { return };
-        match file.duplicate() {
-            Ok(file) => self.closer.sync(file),
-            Err(error) => tracing::warn!("{error}"),
-        }
-    }
-
-    /// The first error ends the recording; the ledger goes on. `written_before` is the size of the
-    /// file before the chunk.
-    fn fail(&mut self, error: &StoreError, chunk: &Chunk<'_>, written_before: u64) {
-        let cause = if error.is_disk_full() { Cause::DiskFull } else { Cause::WriteFailed };
-        let written = self.file.as_ref().map_or(0, recording::SeriesWriter::bytes_written);
-        let kept = written.saturating_sub(written_before).min(chunk.bytes.len() as u64) as usize;
-        let delivered = block::frame_count(&chunk.bytes[..kept]);
-        self.counts.deliver(delivered);
-        self.counts.miss(cause, u64::from(chunk.frames) - delivered);
-        self.failed = Some(cause);
-        self.control.fail(format!("recording stopped: {error}; what is written stays valid"));
-    }
-
-    /// The open file; the next one of the series if none is open.
-    fn file(&mut self) -> Result<&mut recording::SeriesWriter, StoreError> {
-        if self.file.is_none() {
-            let recording = &*self.recording;
-            let sequence = self.files.count;
-            let name = recording::file_name(recording.start, &self.interface, self.lane, sequence);
-            let path = recording.directory.join(name);
-            let header = recording::FileHeader {
-                run: recording.run.clone(),
-                lane: self.lane,
-                sequence,
-                block_bytes: recording.block_bytes,
-                ..recording::FileHeader::default()
-            };
-            let file = recording::SeriesWriter::create(&path, &header, &recording.interfaces)?;
-            self.files.push(path);
-            self.file = Some(file);
-        }
-        Ok(self.file.as_mut().expect("set above"))
-    }
-
-    /// Ends the file at a block's border when it is large or old enough.
-    fn rotate_if_due(&mut self) {
-        let Some(file) = &self.file else { return };
-        let next_bytes = file.bytes_written() + self.recording.block_bytes as u64;
-        let full = self.recording.rotation.bytes.is_some_and(|limit| next_bytes > limit);
-        let period = self.control.rotation();
-        if (full || period != self.rotation_seen)
-            && let Some(file) = self.file.take()
-        {
-            self.closer.close(file);
-        }
-        self.rotation_seen = period;
+        let mut all = FileList::default();
+        lanes.into_iter().for_each(|files| all.append(files));
+        all
     }
 }
 
-/// Sends files to the medium on a thread of its own: waiting for it must not hold the ring up.
-struct Closer {
-    work: SyncSender<Work>,
-    thread: JoinHandle<()>,
+/// The writer of one directory, and what there is to say about it.
+fn writer(
+    directory: usize,
+    path: PathBuf,
+    shared: &Arc<Shared>,
+    ring: &Arc<CaptureRing>,
+    options: DiskOptions,
+) -> Result<(WriterSetup, String), RunError> {
+    let folder = Folder::new(path.clone(), shared.recording.clone(), options.direct);
+    let mut files = Vec::new();
+    for (index, lane) in shared.lanes.iter().enumerate() {
+        files.push(folder.open(folder.create(lane)?, index)?);
+    }
+    let is_direct = files.iter().any(LaneFile::is_direct);
+    let block_bytes = shared.recording.block_bytes;
+    let tuned = match options.write_blocks {
+        None if is_direct => tune::tune(&path, block_bytes),
+        _ => None,
+    };
+    let blocks = tuned.map_or(tune::BLOCKS_DEFAULT, |tuned| tuned.blocks);
+    let write_blocks = options.write_blocks.unwrap_or(blocks);
+    let (queue, refusal) = queue(ring, is_direct && options.io_uring);
+    let mut note = format!("{}: ", path.display());
+    note += if matches!(queue, QueueSetup::Uring(_)) { "io_uring, " } else { "plain writes, " };
+    note += if is_direct { "O_DIRECT, " } else { "page cache, " };
+    note += &format!("{} a write", mebibytes(write_blocks * block_bytes));
+    if let Some(tuned) = tuned {
+        note += &format!(" ({:.1} GB/s tried)", tuned.bytes_per_second / 1e9);
+    }
+    if let Some(refusal) = refusal {
+        note += &format!("; {refusal}");
+    }
+    let cpus = disk::cpus_beside(&path).map(|cpus| {
+        let allowed = thread::allowed_cpus().unwrap_or_default();
+        cpus.into_iter().filter(|cpu| allowed.contains(cpu)).collect::<Vec<_>>()
+    });
+    let setup = WriterSetup {
+        directory,
+        shared: shared.clone(),
+        folder: Arc::new(folder),
+        write_blocks,
+        files,
+        queue,
+        cpus: cpus.filter(|cpus| !cpus.is_empty()),
+    };
+    Ok((setup, note))
 }
 
-enum Work {
-    Finish(recording::SeriesWriter),
-    Sync(File),
+/// io_uring where it is wanted and to be had; else why not.
+fn queue(ring: &Arc<CaptureRing>, wanted: bool) -> (QueueSetup, Option<String>) {
+    if !wanted {
+        return (QueueSetup::Plain, None);
+    }
+    match UringSetup::new(ring) {
+        Ok(setup) => {
+            let note = "the ring's memory is not registered (see ulimit -l)".to_owned();
+            let note = (!setup.is_registered()).then_some(note);
+            (QueueSetup::Uring(Box::new(setup)), note)
+        }
+        Err(error) => (QueueSetup::Plain, Some(error.to_string())),
+    }
 }
 
-impl Closer {
-    fn start(control: Arc<Control>) -> Result<Closer, RunError> {
-        let (work, inbox) = sync_channel(SYNCS_WAITING_MAX);
-        let thread = spawn("sync", move || {
-            for work in inbox {
-                let result = match work {
-                    Work::Finish(file) => file.finish().map_err(|error| error.to_string()),
-                    Work::Sync(file) => file.sync_data().map_err(|error| error.to_string()),
-                };
-                if let Err(error) = result {
-                    control.fail(format!("what is written may not reach the medium: {error}"));
+fn mebibytes(bytes: usize) -> String {
+    match (bytes >> 20, bytes & ((1 << 20) - 1)) {
+        (mebibytes, 0) => format!("{mebibytes} MiB"),
+        _ => format!("{} KiB", bytes >> 10),
+    }
+}
+
+/// Refuses a directory that is named twice; tells of two that lie on one disk.
+fn same_disks(directories: &[PathBuf]) -> Result<Vec<String>, RunError> {
+    let identity = |path: &Path| std::fs::metadata(path).map(|data| (data.dev(), data.ino())).ok();
+    let known: Vec<_> = directories.iter().map(|path| identity(path)).collect();
+    let mut notes = Vec::new();
+    for (index, path) in directories.iter().enumerate() {
+        let Some((device, inode)) = known[index] else { continue };
+        for (earlier, other) in known[..index].iter().zip(directories) {
+            match *earlier {
+                Some(same) if same == (device, inode) => {
+                    return Err(RunError::DirectoryTwice { path: path.clone() });
                 }
+                Some((same, _)) if same == device => notes.push(format!(
+                    "{} and {} are on the same disk: this is no faster than one of them",
+                    other.display(),
+                    path.display()
+                )),
+                _ => {}
             }
-        })?;
-        Ok(Closer { work, thread })
+        }
+    }
+    Ok(notes)
+}
+
+/// The start time for the names of the files: now, or the next second that is free, when a run
+/// into one of the directories began within this second.
+fn free_start(directories: &[PathBuf], lanes: &[String]) -> Timestamp {
+    const TRIES: u64 = 60;
+    let now = clock::realtime_now();
+    let candidates = (0..TRIES).map(|second| now.saturating_add(second * 1_000_000_000));
+    let is_free = |start: &Timestamp| {
+        lanes.iter().enumerate().all(|(index, interface)| {
+            let lane = LaneId(index as u16);
+            // Each directory has one of the lanes' first files, whichever number it has.
+            (0..directories.len() as u64).all(|sequence| {
+                let name = ringside_store::recording::file_name(*start, interface, lane, sequence);
+                directories.iter().all(|directory| !directory.join(&name).exists())
+            })
+        })
+    };
+    candidates.into_iter().find(is_free).unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_may_not_be_named_twice_and_one_disk_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+        std::fs::create_dir(&a).unwrap();
+        std::fs::create_dir(&b).unwrap();
+        let again = dir.path().join("b/../a");
+        assert!(same_disks(&[a.clone(), b.clone(), again]).is_err());
+        let notes = same_disks(&[a, b]).unwrap();
+        assert_eq!(notes.len(), 1);
+        assert!(notes[0].contains("same disk"), "{notes:?}");
     }
 
-    /// Syncs and closes; if the disk is far behind, only closes.
-    fn close(&self, file: recording::SeriesWriter) {
-        let _ = self.work.try_send(Work::Finish(file));
-    }
-
-    /// Syncs; if the disk is far behind, an earlier order does it.
-    fn sync(&self, file: File) {
-        let _ = self.work.try_send(Work::Sync(file));
-    }
-
-    fn join(self) {
-        drop(self.work);
-        // A panic there was printed; the file's content does not depend on it.
-        let _ = self.thread.join();
+    #[test]
+    fn sizes_are_told_in_whole_units() {
+        assert_eq!(mebibytes(4 << 20), "4 MiB");
+        assert_eq!(mebibytes(512 << 10), "512 KiB");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! source ─ worker ─ meter                                   (Output::Count)
-//! source ─ worker ─ capture ring ─ lane recorder ─ series   (Output::Directory)
+//! source ─ worker ─ capture ring ─ recorder ─ series        (Output::Directory)
 //! source ─┐
 //! source ─┴ workers ─ capture ring ─ merging writer ─ file  (Output::File, Output::Stream)
 //! ```
@@ -13,16 +13,16 @@ use crate::lane::{LaneSink, LaneStatus, Worker};
 use crate::merged::{MergedInput, MergedSummary, MergedWriter};
 use crate::output::{FileList, Sink};
 use crate::packer::Packer;
-use crate::recorder::{LaneRecorder, Recording};
+use crate::recorder::{Recorder, RecorderConfig, RecorderThreads};
 use crate::share::{Share, ShareSocket};
 use crate::stream::StreamWriter;
 use ringside_core::share::{Hello, HelloLane, SHARE_VERSION};
 use ringside_core::{
-    InterfaceId, LaneCounters, LaneId, Ledger, QueueId, Source, SourceError, SourceInterface,
-    Timestamp,
+    InterfaceId, LaneCounters, Ledger, QueueId, Source, SourceError, SourceInterface,
 };
 use ringside_store::StoreError;
-use ringside_sys::clock;
+use ringside_sys::SysError;
+use ringside_sys::bell::Bells;
 use ringside_sys::ring::{CaptureRing, HugePages, RingError};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,6 +49,15 @@ pub enum RunError {
         "cannot start a thread ({0}): raise the limit (ulimit -u, pids.max), or lower --queues"
     )]
     Thread(#[source] std::io::Error),
+    /// An output directory twice.
+    #[error("{path} is named twice as a directory to record to; name it once")]
+    DirectoryTwice {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The system refused something small.
+    #[error(transparent)]
+    System(#[from] SysError),
     /// The output directory.
     #[error("cannot make the directory {path}: {source}")]
     Directory {
@@ -107,14 +116,14 @@ pub struct Run {
 /// What is behind the ring, before its threads.
 enum Consumer {
     Meter,
-    Recorders(Vec<LaneRecorder>),
+    Recorder(Box<Recorder>),
     Merged(Box<MergedWriter>),
 }
 
 /// The threads behind the ring.
 enum ConsumerThreads {
     Meter,
-    Recorders(Vec<JoinHandle<FileList>>),
+    Recorder(RecorderThreads),
     Merged(JoinHandle<MergedSummary>),
 }
 
@@ -124,12 +133,20 @@ impl Prepared {
         self.shared.ring.as_ref()
     }
 
+    /// What was chosen where the run could choose, for people: a line each.
+    pub fn notes(&self) -> &[String] {
+        match &self.consumer {
+            Consumer::Recorder(recorder) => recorder.notes(),
+            Consumer::Meter | Consumer::Merged(_) => &[],
+        }
+    }
+
     /// Starts the threads.
     ///
     /// # Errors
     /// A source could not begin, or there is no thread to be had.
     pub fn start(mut self) -> Result<Run, RunError> {
-        let consumer = self.consumer.start(&self.shared)?;
+        let consumer = self.consumer.start()?;
         // The supply, all lanes as close together as possible, and only then the workers: what
         // comes meanwhile waits in the kernel's rings.
         for lane in &mut self.lanes {
@@ -173,16 +190,17 @@ impl Run {
             }
             _ => None,
         };
-        let settings = Settings {
-            snaplen: config.snaplen,
-            block_bytes: config.block_bytes,
-            cpus: config.cpus,
-        };
         let status: Vec<_> = lanes.iter().map(|_| Arc::new(LaneStatus::default())).collect();
         let block_timeout_ns = config.block_timeout_ns;
         let shared = Shared { ring, control, counts, status, block_timeout_ns };
         // An output that cannot be created must not cost a frame.
-        let consumer = shared.consumer(config.output, &lanes, interfaces, config.block_bytes)?;
+        let consumer = shared.consumer(config.output, &lanes, interfaces)?;
+        let settings = Settings {
+            snaplen: config.snaplen,
+            block_bytes: config.block_bytes,
+            cpus: config.cpus,
+            bells: consumer.bells(),
+        };
         Ok(Prepared { lanes, shared, consumer, settings, share })
     }
 
@@ -252,19 +270,17 @@ impl Run {
 }
 
 impl Consumer {
-    fn start(self, shared: &Shared) -> Result<ConsumerThreads, RunError> {
-        let Some(ring) = &shared.ring else { return Ok(ConsumerThreads::Meter) };
+    fn bells(&self) -> Option<Arc<Bells>> {
+        match self {
+            Consumer::Recorder(recorder) => Some(recorder.bells()),
+            Consumer::Meter | Consumer::Merged(_) => None,
+        }
+    }
+
+    fn start(self) -> Result<ConsumerThreads, RunError> {
         Ok(match self {
             Consumer::Meter => ConsumerThreads::Meter,
-            Consumer::Recorders(recorders) => {
-                let start = |(lane, recorder): (usize, LaneRecorder)| {
-                    let reader = lossless_reader(ring, lane);
-                    spawn(&format!("record {lane}"), move || recorder.run(reader))
-                };
-                let threads: Result<_, RunError> =
-                    recorders.into_iter().enumerate().map(start).collect();
-                ConsumerThreads::Recorders(threads?)
-            }
+            Consumer::Recorder(recorder) => ConsumerThreads::Recorder(recorder.start()?),
             Consumer::Merged(writer) => {
                 ConsumerThreads::Merged(spawn("merge", move || writer.run())?)
             }
@@ -276,7 +292,7 @@ impl ConsumerThreads {
     fn name(&self) -> &'static str {
         match self {
             ConsumerThreads::Meter => "meter",
-            ConsumerThreads::Recorders(_) => "recorder",
+            ConsumerThreads::Recorder(_) => "recorder",
             ConsumerThreads::Merged(_) => "writer",
         }
     }
@@ -288,16 +304,7 @@ impl ConsumerThreads {
                 counts.deliver(taken);
                 (FileList::default(), 0)
             }
-            ConsumerThreads::Recorders(threads) => {
-                let mut files = FileList::default();
-                for thread in threads {
-                    match thread.join() {
-                        Ok(series) => files.append(series),
-                        Err(_) => control.fail("a recorder died".into()),
-                    }
-                }
-                (files, 0)
-            }
+            ConsumerThreads::Recorder(threads) => (threads.finish(control), 0),
             ConsumerThreads::Merged(thread) => {
                 let summary = thread.join().unwrap_or_else(|_| {
                     control.fail("the writer died".into());
@@ -314,6 +321,8 @@ struct Settings {
     snaplen: u32,
     block_bytes: usize,
     cpus: Vec<usize>,
+    /// Of the recorder's writers.
+    bells: Option<Arc<Bells>>,
 }
 
 /// What the threads of a run are made from.
@@ -331,20 +340,22 @@ impl Shared {
         output: Output,
         lanes: &[LaneSource],
         interfaces: Vec<SourceInterface>,
-        block_bytes: usize,
     ) -> Result<Consumer, RunError> {
         let Some(ring) = &self.ring else { return Ok(Consumer::Meter) };
         let sink = match output {
             Output::Count => return Ok(Consumer::Meter),
-            Output::Directory { path, rotation } => {
-                std::fs::create_dir_all(&path)
-                    .map_err(|source| RunError::Directory { path: path.clone(), source })?;
-                let start = free_start(&path, lanes);
-                let run = format!("{}-{}", start.0, std::process::id());
-                let directory = path;
-                let recording =
-                    Recording { directory, run, start, interfaces, block_bytes, rotation };
-                return self.recorders(recording, lanes);
+            Output::Directory { paths, rotation, options } => {
+                let recorder = Recorder::prepare(RecorderConfig {
+                    directories: paths,
+                    rotation,
+                    options,
+                    lanes: lanes.iter().map(|lane| lane.interface.clone()).collect(),
+                    interfaces,
+                    ring,
+                    counts: self.counts.clone(),
+                    control: self.control.clone(),
+                })?;
+                return Ok(Consumer::Recorder(Box::new(recorder)));
             }
             Output::File { path, format, rotation } => {
                 Sink::file(path, format, rotation, interfaces)?
@@ -366,21 +377,6 @@ impl Shared {
             block_timeout_ns: self.block_timeout_ns,
         };
         Ok(Consumer::Merged(Box::new(writer)))
-    }
-
-    fn recorders(&self, recording: Recording, lanes: &[LaneSource]) -> Result<Consumer, RunError> {
-        let recording = Arc::new(recording);
-        let mut recorders = Vec::new();
-        for (index, lane) in lanes.iter().enumerate() {
-            recorders.push(LaneRecorder::new(
-                recording.clone(),
-                LaneId(index as u16),
-                lane.interface.clone(),
-                self.counts.clone(),
-                self.control.clone(),
-            )?);
-        }
-        Ok(Consumer::Recorders(recorders))
     }
 
     fn workers(
@@ -406,7 +402,10 @@ impl Shared {
 
     fn sink(&self, index: usize, lane: &LaneSource, settings: &Settings) -> LaneSink {
         let Some(ring) = &self.ring else { return LaneSink::Meter };
-        let writer = ring.writer(index).expect("each lane's writer is taken once, here");
+        let mut writer = ring.writer(index).expect("each lane's writer is taken once, here");
+        if let Some(bells) = &settings.bells {
+            writer.wake(bells.clone());
+        }
         let interface = lane.interface_id;
         LaneSink::Ring(Packer::new(writer, interface, settings.snaplen, settings.block_bytes))
     }
@@ -431,22 +430,6 @@ fn hello(lanes: &[LaneSource], interfaces: &[SourceInterface], block_timeout_ns:
 
 fn lossless_reader(ring: &Arc<CaptureRing>, lane: usize) -> ringside_sys::ring::LosslessReader {
     ring.lossless_reader(lane, 0).expect("each lane's lossless reader is taken once")
-}
-
-/// The start time for the names of the files: now, or the next second that is free, when a run
-/// into the same directory began within this second.
-fn free_start(directory: &std::path::Path, lanes: &[LaneSource]) -> Timestamp {
-    const TRIES: u64 = 60;
-    let now = clock::realtime_now();
-    let candidates = (0..TRIES).map(|second| now.saturating_add(second * 1_000_000_000));
-    let is_free = |start: &Timestamp| {
-        lanes.iter().enumerate().all(|(index, lane)| {
-            let lane_id = LaneId(index as u16);
-            let name = ringside_store::recording::file_name(*start, &lane.interface, lane_id, 0);
-            !directory.join(name).exists()
-        })
-    };
-    candidates.into_iter().find(is_free).unwrap_or(now)
 }
 
 pub(crate) fn spawn<T: Send + 'static>(

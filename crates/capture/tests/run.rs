@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Numbered, frames_of, lanes, numbers};
-use ringside_capture::config::{FileFormat, Output, Rotation, RunConfig};
+use ringside_capture::config::{DiskOptions, FileFormat, Output, Rotation, RunConfig};
 use ringside_capture::run::{Run, RunReport};
 use ringside_core::Cause;
 use ringside_store::block;
@@ -35,7 +35,8 @@ fn run(sources: Vec<Numbered>, config: RunConfig) -> RunReport {
 /// Recording with the default ring, which holds all that these sources give: they are faster than
 /// any disk.
 fn directory(path: &Path, rotation: Rotation) -> RunConfig {
-    let output = Output::Directory { path: path.to_owned(), rotation };
+    let paths = vec![path.to_owned()];
+    let output = Output::Directory { paths, rotation, options: DiskOptions::default() };
     RunConfig { output, ..RunConfig::counting() }
 }
 

@@ -72,6 +72,33 @@ impl AsFd for Bell {
     }
 }
 
+/// The bells of several threads that wait for the same.
+#[derive(Debug)]
+pub struct Bells(Vec<Bell>);
+
+impl Bells {
+    /// One for each of `threads`.
+    ///
+    /// # Errors
+    /// No descriptor is to be had.
+    pub fn new(threads: usize) -> Result<Bells, SysError> {
+        (0..threads).map(|_| Bell::new()).collect::<Result<_, _>>().map(Bells)
+    }
+
+    /// Wakes every thread that listens.
+    pub fn ring(&self) {
+        self.0.iter().for_each(Bell::ring);
+    }
+
+    /// The bell of one thread.
+    ///
+    /// # Panics
+    /// If there is no such thread.
+    pub fn of(&self, thread: usize) -> &Bell {
+        &self.0[thread]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

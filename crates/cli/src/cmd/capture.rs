@@ -9,7 +9,7 @@ use crate::{ledger_text, say, units};
 use anyhow::{Context, bail};
 use clap::Args;
 use ringside_capture::config::{
-    BLOCKS_PER_LANE_MIN, FileFormat, Output, RING_BYTES, Rotation, RunConfig,
+    BLOCKS_PER_LANE_MIN, DiskOptions, FileFormat, Output, RING_BYTES, Rotation, RunConfig,
 };
 use ringside_capture::run::{Run, RunReport};
 use ringside_core::limits::RING_BLOCK_BYTES;
@@ -268,7 +268,8 @@ fn output(args: &CaptureArgs) -> anyhow::Result<Output> {
         if by_option.is_some() {
             bail!("--format is for files and streams; a directory holds pcapng");
         }
-        return Ok(Output::Directory { path, rotation });
+        let options = DiskOptions::default();
+        return Ok(Output::Directory { paths: vec![path], rotation, options });
     }
     let format = by_option.or(by_ending).unwrap_or(FileFormat::Pcapng);
     Ok(Output::File { path, format, rotation })

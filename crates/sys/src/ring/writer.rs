@@ -3,6 +3,7 @@
 use super::cursor::{RingFull, WriterCursor};
 use super::region::Region;
 use super::sync::Ordering;
+use crate::bell::Bells;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -14,6 +15,8 @@ pub struct LaneWriter {
     block_bytes: usize,
     /// First byte of the open block; while none is open, of any block.
     block: NonNull<u8>,
+    /// Who waits for closed blocks.
+    bells: Option<Arc<Bells>>,
 }
 
 // SAFETY: `block` points into the region that this value keeps alive, wherever it is used.
@@ -23,7 +26,13 @@ impl LaneWriter {
     pub(super) fn new(region: Arc<Region>, lane: usize) -> LaneWriter {
         let block = region.block(lane, 0);
         let block_bytes = region.layout().block_bytes;
-        LaneWriter { region, lane, cursor: WriterCursor::default(), block_bytes, block }
+        let cursor = WriterCursor::default();
+        LaneWriter { region, lane, cursor, block_bytes, block, bells: None }
+    }
+
+    /// From now on rings when a block is closed, and at the end.
+    pub fn wake(&mut self, bells: Arc<Bells>) {
+        self.bells = Some(bells);
     }
 
     /// Opens the next block; `first_frame` is the cumulative number of its first frame.
@@ -104,6 +113,13 @@ impl LaneWriter {
     pub fn close(&mut self) {
         assert_eq!(self.filled_bytes(), self.block_bytes, "a closed block is full");
         self.cursor.close(self.region.lane(self.lane));
+        self.ring_bells();
+    }
+
+    fn ring_bells(&self) {
+        if let Some(bells) = &self.bells {
+            bells.ring();
+        }
     }
 
     /// Promises that no later frame is stamped before `low_water_ns`.
@@ -124,5 +140,6 @@ impl Drop for LaneWriter {
         self.publish();
         self.set_low_water_ns(u64::MAX);
         self.cursor.finish(self.region.lane(self.lane));
+        self.ring_bells();
     }
 }

@@ -1,0 +1,325 @@
+//! The file that a directory's writer fills for a lane.
+//!
+//! It grows by whole pcapng blocks only, so that its visible size is valid at every moment:
+//!
+//! - Closed ring blocks are appended. A direct write that extends a file shows its new size when
+//!   all of it is there.
+//! - The published part of an open block is written up to where it ends; for direct writes from
+//!   the last page's border on, and padded to a page with a block of padding. When it goes on, the
+//!   file is first cut to where the frames ended: so nobody sees the new bytes of that page, which
+//!   overwrite the padding, with the old size.
+
+use super::buffer::{PAGE_BYTES, PageBuffer};
+use super::queue::write_counted;
+use ringside_store::recording::SeriesFile;
+use ringside_store::{StoreError, block};
+use ringside_sys::disk;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Stands for "no ring block yet".
+const NO_BLOCK: u64 = u64::MAX;
+
+/// A file as its writer and the housekeeper share it.
+pub(super) struct OpenFile {
+    pub(super) series: SeriesFile,
+    /// Index of its lane.
+    pub(super) lane: usize,
+    /// Largest size; 0 for no limit.
+    pub(super) bytes_max: u64,
+    /// The file that will follow.
+    pub(super) next: Mutex<Next>,
+    /// What the housekeeper did.
+    pub(super) kept: Mutex<Kept>,
+    /// Number of the ring block that is the first here.
+    first_block: AtomicU64,
+    /// Complete ring blocks.
+    complete: AtomicU64,
+    /// Where the file ends: the frames, not the padding behind them.
+    end: AtomicU64,
+    /// Nothing more is written.
+    ended: AtomicBool,
+    /// The file was cut to its end.
+    is_cut: Mutex<bool>,
+}
+
+impl OpenFile {
+    pub(super) fn first_block(&self) -> Option<u64> {
+        Some(self.first_block.load(Ordering::Acquire)).filter(|&number| number != NO_BLOCK)
+    }
+
+    pub(super) fn complete(&self) -> u64 {
+        self.complete.load(Ordering::Acquire)
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Gives back what the file holds beyond its end: padding and reserved room. Once; the second
+    /// call does nothing.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub(super) fn cut(&self) -> Result<(), StoreError> {
+        let mut is_cut = self.is_cut.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if *is_cut {
+            return Ok(());
+        }
+        *is_cut = true;
+        self.series.cut(self.end())
+    }
+}
+
+/// The file that will follow another one.
+#[derive(Default)]
+pub(super) enum Next {
+    /// Not made yet.
+    #[default]
+    None,
+    /// Ready, under a hidden name.
+    Ready(Spare),
+    /// The writer took it, or goes without.
+    Taken,
+}
+
+/// What the housekeeper did for a file.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// End of the file at the last sync.
+    pub(super) synced: u64,
+    /// Room is reserved up to here.
+    pub(super) reserved: u64,
+    /// The file system cannot reserve, or there is no room.
+    pub(super) reserves_no_more: bool,
+}
+
+/// A file that was made ready ahead, and the name that it will have.
+pub(super) struct Spare {
+    pub(super) series: SeriesFile,
+    pub(super) path: PathBuf,
+}
+
+/// A file as its writer sees it.
+pub(super) struct LaneFile {
+    pub(super) shared: Arc<OpenFile>,
+    /// The handle for ring blocks.
+    handle: Arc<File>,
+    /// True if that handle goes past the page cache.
+    direct: bool,
+    /// Complete ring blocks.
+    complete: u64,
+    /// Bytes of the ring block after them that are in the file.
+    filled: usize,
+    /// Size of the file as others see it.
+    visible: u64,
+}
+
+/// Where a write of closed blocks begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WriteStart {
+    /// In the first of the blocks.
+    pub(super) from: usize,
+    /// In the file.
+    pub(super) offset: u64,
+}
+
+impl LaneFile {
+    /// A file that was just created. `direct` asks for direct writes, where they can be had.
+    ///
+    /// # Errors
+    /// There is no descriptor for a second handle.
+    pub(super) fn new(
+        series: SeriesFile,
+        lane: usize,
+        bytes_max: u64,
+        direct: bool,
+    ) -> Result<LaneFile, StoreError> {
+        let asked = direct.then(|| disk::open_direct(series.path()).ok().flatten());
+        let handle = asked.flatten();
+        let direct = handle.is_some();
+        let handle = match handle {
+            Some(handle) => handle,
+            None => series.duplicate()?,
+        };
+        let visible = series.block_offset(0);
+        let shared = OpenFile {
+            series,
+            lane,
+            bytes_max,
+            next: Mutex::default(),
+            kept: Mutex::default(),
+            first_block: AtomicU64::new(NO_BLOCK),
+            complete: AtomicU64::new(0),
+            end: AtomicU64::new(visible),
+            ended: AtomicBool::new(false),
+            is_cut: Mutex::new(false),
+        };
+        let (shared, handle) = (Arc::new(shared), Arc::new(handle));
+        Ok(LaneFile { shared, handle, direct, complete: 0, filled: 0, visible })
+    }
+
+    pub(super) fn handle(&self) -> &Arc<File> {
+        &self.handle
+    }
+
+    pub(super) fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    /// True if it holds nothing but its header.
+    pub(super) fn is_empty(&self) -> bool {
+        self.complete == 0 && self.filled == 0
+    }
+
+    /// Ring blocks that still fit; a file holds one whatever its largest size.
+    pub(super) fn room_blocks(&self) -> usize {
+        let series = &self.shared.series;
+        let limit = match self.shared.bytes_max {
+            0 => u64::MAX,
+            bytes => bytes.saturating_sub(series.block_offset(0)) / series.block_bytes(),
+        };
+        usize::try_from(limit.max(1).saturating_sub(self.complete)).unwrap_or(usize::MAX)
+    }
+
+    /// Readies the file for a write of closed blocks, the first of which has the number
+    /// `sequence`.
+    ///
+    /// # Errors
+    /// The padding cannot be cut away.
+    pub(super) fn begin_write(&mut self, sequence: u64) -> Result<WriteStart, StoreError> {
+        self.cut_padding()?;
+        self.note_first(sequence);
+        let from = if self.direct { page_before(self.filled) } else { self.filled };
+        Ok(WriteStart { from, offset: self.block_start() + from as u64 })
+    }
+
+    /// `blocks` closed blocks were written whole.
+    pub(super) fn wrote(&mut self, blocks: usize) {
+        self.complete += blocks as u64;
+        self.filled = 0;
+        self.visible = self.block_start();
+        self.shared.complete.store(self.complete, Ordering::Release);
+        self.shared.end.store(self.visible, Ordering::Release);
+    }
+
+    /// A write of the closed blocks `bytes` got to their byte `reached` only. Cuts the file to the
+    /// last whole pcapng block and returns how much of `bytes` is kept.
+    pub(super) fn write_failed(&mut self, bytes: &[u8], reached: usize) -> usize {
+        let kept = block::whole_bytes(&bytes[..reached]).max(self.filled);
+        let block_bytes = self.shared.series.block_bytes() as usize;
+        self.complete += (kept / block_bytes) as u64;
+        self.filled = kept % block_bytes;
+        self.shared.complete.store(self.complete, Ordering::Release);
+        self.set_end();
+        kept
+    }
+
+    /// Copies what is published of an open block into `buffer`, as it is to be written: from the
+    /// last page's border before what the file has of it, or from there.
+    pub(super) fn copy_part(&self, block: &[u8], buffer: &mut PageBuffer) -> Part {
+        let from = if self.direct { page_before(self.filled) } else { self.filled };
+        let bytes = block.len() - from;
+        let target = buffer.bytes_mut();
+        target[..bytes].copy_from_slice(&block[from..]);
+        let mut padded = bytes;
+        if self.direct {
+            padded = bytes.next_multiple_of(PAGE_BYTES);
+            if padded != bytes && padded - bytes < PADDING_BYTES_MIN {
+                padded += PAGE_BYTES;
+            }
+            block::write_padding(&mut target[bytes..padded]);
+        }
+        Part { from, bytes, padded }
+    }
+
+    /// Writes the published part of the open block `sequence`.
+    ///
+    /// # Errors
+    /// The system refused; the file was cut to the last whole pcapng block, and the frames that
+    /// are new in it are told.
+    pub(super) fn write_part(
+        &mut self,
+        sequence: u64,
+        part: Part,
+        buffer: &PageBuffer,
+    ) -> Result<(), (StoreError, u64)> {
+        let offset = self.block_start() + part.from as u64;
+        if offset + part.padded as u64 != self.visible {
+            self.cut_padding().map_err(|error| (error, 0))?;
+        }
+        self.note_first(sequence);
+        let (written, result) = write_counted(&self.handle, &buffer.bytes()[..part.padded], offset);
+        if let Err(error) = result {
+            // What lies before `from` is in the file as it was; `from` may be within a block.
+            let new = &buffer.bytes()[..written.min(part.bytes)];
+            let new = new.get(self.filled - part.from..).unwrap_or_default();
+            let whole = &new[..block::whole_bytes(new)];
+            self.filled += whole.len();
+            self.set_end();
+            return Err((self.shared.series.write_error(error), block::frame_count(whole)));
+        }
+        self.filled = part.from + part.bytes;
+        self.visible = offset + part.padded as u64;
+        self.shared.end.store(self.block_start() + self.filled as u64, Ordering::Release);
+        Ok(())
+    }
+
+    /// Says that nothing more is written.
+    pub(super) fn end(self) {
+        self.shared.ended.store(true, Ordering::Release);
+    }
+
+    /// Where the ring block begins that is being filled.
+    fn block_start(&self) -> u64 {
+        self.shared.series.block_offset(self.complete)
+    }
+
+    fn note_first(&self, sequence: u64) {
+        if self.is_empty() {
+            self.shared.first_block.store(sequence, Ordering::Release);
+        }
+    }
+
+    /// Makes the file end where its frames end.
+    fn cut_padding(&mut self) -> Result<(), StoreError> {
+        let end = self.block_start() + self.filled as u64;
+        if self.visible != end {
+            self.shared.series.cut(end)?;
+            self.visible = end;
+        }
+        Ok(())
+    }
+
+    /// After a failed write: the file ends where whole blocks end. If cutting it fails too,
+    /// readers still stop at the torn block.
+    fn set_end(&mut self) {
+        let end = self.block_start() + self.filled as u64;
+        self.shared.end.store(end, Ordering::Release);
+        let _ = self.shared.series.cut(end);
+        self.visible = end;
+    }
+}
+
+/// Shortest block of padding.
+const PADDING_BYTES_MIN: usize = 12;
+
+/// What is to be written of an open block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Where in the block it begins.
+    from: usize,
+    /// Without the padding.
+    bytes: usize,
+    padded: usize,
+}
+
+fn page_before(at: usize) -> usize {
+    at / PAGE_BYTES * PAGE_BYTES
+}

@@ -1,0 +1,180 @@
+//! A directory of the recording: how its files come to be, and which are open.
+
+use super::Recording;
+use super::file::{LaneFile, Next, OpenFile, Spare};
+use super::lane::Lane;
+use ringside_store::StoreError;
+use ringside_store::recording::{FileHeader, SeriesFile, file_name};
+use ringside_sys::clock::Clocks;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::thread::Thread;
+
+/// Files that have ended and wait for the medium. Each holds two descriptors; a disk that is so far
+/// behind gains nothing from more.
+const ENDED_MAX: usize = 64;
+
+/// One directory.
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    pub(super) recording: Arc<Recording>,
+    /// Largest size of a file; 0 for no limit.
+    pub(super) bytes_max: u64,
+    /// True if direct writes are wanted.
+    pub(super) direct: bool,
+    files: Mutex<Vec<Arc<OpenFile>>>,
+    closing: AtomicBool,
+    housekeeper: OnceLock<Thread>,
+}
+
+impl Folder {
+    pub(super) fn new(path: PathBuf, recording: Arc<Recording>, direct: bool) -> Folder {
+        Folder {
+            path,
+            bytes_max: recording.rotation.bytes.unwrap_or(0),
+            recording,
+            direct,
+            files: Mutex::new(Vec::new()),
+            closing: AtomicBool::new(false),
+            housekeeper: OnceLock::new(),
+        }
+    }
+
+    /// Creates the next file of a lane under its name.
+    pub(super) fn create(&self, lane: &Lane) -> Result<SeriesFile, StoreError> {
+        let sequence = lane.next_file();
+        self.create_at(self.path.join(self.name(lane, sequence)), lane, sequence)
+    }
+
+    /// Creates the next file of a lane under a hidden name.
+    pub(super) fn create_spare(&self, lane: &Lane) -> Result<Spare, StoreError> {
+        let sequence = lane.next_file();
+        let name = self.name(lane, sequence);
+        let hidden = self.path.join(format!(".{name}.next"));
+        let series = self.create_at(hidden, lane, sequence)?;
+        Ok(Spare { series, path: self.path.join(name) })
+    }
+
+    fn create_at(
+        &self,
+        path: PathBuf,
+        lane: &Lane,
+        sequence: u64,
+    ) -> Result<SeriesFile, StoreError> {
+        let recording = &*self.recording;
+        let now = Clocks::now(recording.boot_id);
+        let header = FileHeader {
+            run: recording.run.clone(),
+            lane: lane.id,
+            sequence,
+            block_bytes: recording.block_bytes,
+            bytes_max: self.bytes_max,
+            created: now.wall,
+            created_boot_ns: now.boot_ns,
+            boot_id: now.boot_id,
+            ..FileHeader::default()
+        };
+        SeriesFile::create(&path, &header, &recording.interfaces)
+    }
+
+    fn name(&self, lane: &Lane, sequence: u64) -> String {
+        file_name(self.recording.start, &lane.interface, lane.id, sequence)
+    }
+
+    /// Opens a file that was created for its writer; the housekeeper looks after it from now on.
+    pub(super) fn open(&self, series: SeriesFile, lane: usize) -> Result<LaneFile, StoreError> {
+        let file = LaneFile::new(series, lane, self.bytes_max, self.direct)?;
+        self.lock().push(file.shared.clone());
+        Ok(file)
+    }
+
+    /// Gives a file that was made ready its name; `None` if that name was taken meanwhile.
+    pub(super) fn name_spare(&self, spare: Spare) -> Option<SeriesFile> {
+        let Spare { mut series, path } = spare;
+        match series.rename(&path) {
+            Ok(()) => Some(series),
+            Err(error) => {
+                tracing::warn!("{error}; another file is begun");
+                remove_unused(&series);
+                None
+            }
+        }
+    }
+
+    /// `file` gets nothing more: the housekeeper is to finish it. Returns the file that was made
+    /// ready to follow it.
+    pub(super) fn end(&self, file: LaneFile) -> Option<Spare> {
+        let next = std::mem::replace(&mut *lock(&file.shared.next), Next::Taken);
+        file.end();
+        self.make_room();
+        self.wake();
+        match next {
+            Next::Ready(spare) => Some(spare),
+            Next::None | Next::Taken => None,
+        }
+    }
+
+    /// If the disk is far behind, the oldest file that ended is only cut: the kernel writes it back
+    /// in its own time.
+    fn make_room(&self) {
+        let mut files = self.lock();
+        if files.iter().filter(|file| file.has_ended()).count() > ENDED_MAX
+            && let Some(at) = files.iter().position(|file| file.has_ended())
+        {
+            let file = files.remove(at);
+            drop(files);
+            if let Err(error) = file.cut() {
+                tracing::warn!("{error}");
+            }
+        }
+    }
+
+    /// The files that are open or not finished.
+    pub(super) fn files(&self) -> Vec<Arc<OpenFile>> {
+        self.lock().clone()
+    }
+
+    /// Forgets a file that was finished.
+    pub(super) fn forget(&self, file: &Arc<OpenFile>) {
+        self.lock().retain(|other| !Arc::ptr_eq(file, other));
+    }
+
+    /// Registers the calling thread as the housekeeper that is woken.
+    pub(super) fn keep_house(&self) {
+        let _ = self.housekeeper.set(std::thread::current());
+    }
+
+    /// There is something to do for the housekeeper.
+    pub(super) fn wake(&self) {
+        if let Some(thread) = self.housekeeper.get() {
+            thread.unpark();
+        }
+    }
+
+    /// No file is opened any more.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<OpenFile>>> {
+        lock(&self.files)
+    }
+}
+
+/// Removes a file that was made ready and is not needed: nobody has written to it, and nobody will.
+pub(super) fn remove_unused(series: &SeriesFile) {
+    if let Err(error) = std::fs::remove_file(series.path()) {
+        tracing::warn!("cannot remove {}: {error}", series.path().display());
+    }
+}
+
+/// Locks, also behind a thread that died: what is locked here is whole between any two statements.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,126 @@
+//! What takes time and must not hold the ring up: a thread for each directory that sends what is
+//! written to the medium, reserves room ahead, makes the next file ready and finishes old ones.
+
+use super::Shared;
+use super::file::{Kept, Next, OpenFile};
+use super::folder::{Folder, lock};
+use ringside_store::StoreError;
+use ringside_sys::disk;
+use std::sync::Arc;
+use std::thread::park_timeout;
+use std::time::{Duration, Instant};
+
+/// How often what was written is sent to the medium: with the time that this takes, about what a
+/// power cut may cost.
+const SYNC_INTERVAL: Duration = Duration::from_millis(800);
+/// A file that grows by less between two syncs gets no room reserved: a quiet link is not to hold
+/// the disk's space.
+const FAST_BYTES: u64 = 16 << 20;
+/// Room is reserved in steps of this, ahead of what is written: few extents, few calls.
+const AHEAD_BYTES: u64 = 256 << 20;
+/// Most room that is reserved ahead, for the fastest disks.
+const AHEAD_BYTES_MAX: u64 = 8 << 30;
+/// Free space that no reservation touches. Others need some, and a disk that is nearly full has
+/// better uses for it than room that may never be written.
+const MARGIN_BYTES: u64 = 1 << 30;
+
+/// The housekeeper of a directory.
+pub(super) struct Housekeeper {
+    pub(super) folder: Arc<Folder>,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Housekeeper {
+    /// Runs until the folder is closed and all its files are finished.
+    pub(super) fn run(self) {
+        self.folder.keep_house();
+        let mut sync_at = Instant::now() + SYNC_INTERVAL;
+        loop {
+            let closing = self.folder.is_closing();
+            let is_due = Instant::now() >= sync_at;
+            let files = self.folder.files();
+            for file in &files {
+                if file.has_ended() {
+                    self.report(finish(file));
+                    self.folder.forget(file);
+                    continue;
+                }
+                self.prepare_next(file);
+                if is_due {
+                    self.report(tend(&self.folder, file));
+                }
+            }
+            if closing && self.folder.files().is_empty() {
+                return;
+            }
+            if is_due {
+                sync_at = Instant::now() + SYNC_INTERVAL;
+            }
+            park_timeout(sync_at.saturating_duration_since(Instant::now()));
+        }
+    }
+
+    /// Makes the file ready that follows, once this one is in use and will end.
+    fn prepare_next(&self, file: &OpenFile) {
+        let mut next = lock(&file.next);
+        let wanted = matches!(*next, Next::None) && self.shared.recording.rotates();
+        if !wanted || file.complete() == 0 {
+            return;
+        }
+        match self.folder.create_spare(&self.shared.lanes[file.lane]) {
+            Ok(spare) => *next = Next::Ready(spare),
+            // The writer tries again when it needs the file, and then says so.
+            Err(error) => tracing::debug!("no file was made ready: {error}"),
+        }
+    }
+
+    fn report(&self, result: Result<(), StoreError>) {
+        if let Err(error) = result {
+            let text = format!("what is written may not reach the medium: {error}");
+            self.shared.control.fail(text);
+        }
+    }
+}
+
+/// Sends what is new to the medium, then counts its complete blocks in the header: so that the
+/// count is never ahead of the medium.
+fn tend(folder: &Folder, file: &OpenFile) -> Result<(), StoreError> {
+    let kept = &mut *lock(&file.kept);
+    let (end, complete) = (file.end(), file.complete());
+    if end == kept.synced {
+        return Ok(());
+    }
+    reserve(folder, file, end.saturating_sub(kept.synced), kept);
+    file.series.sync_data()?;
+    if kept.synced == 0 {
+        // Best effort: most file systems sync the name with the file.
+        let _ = disk::sync_directory(&folder.path);
+    }
+    kept.synced = end;
+    file.series.set_blocks(file.first_block(), complete)
+}
+
+/// Reserves room ahead of a file that grows fast: twice what it grew by.
+fn reserve(folder: &Folder, file: &OpenFile, grown: u64, kept: &mut Kept) {
+    let end = file.end();
+    let ahead = (2 * grown).next_multiple_of(AHEAD_BYTES).min(AHEAD_BYTES_MAX);
+    let limit = if file.bytes_max == 0 { u64::MAX } else { file.bytes_max };
+    let (from, to) = (kept.reserved.max(end), (end + ahead).min(limit));
+    if grown < FAST_BYTES || kept.reserves_no_more || to < from + AHEAD_BYTES.min(limit - end) {
+        return;
+    }
+    let free = disk::free_bytes(&folder.path).unwrap_or(0).saturating_sub(MARGIN_BYTES);
+    if free < to - from || disk::preallocate(file.series.file(), from, to - from).is_err() {
+        kept.reserves_no_more = true;
+        return;
+    }
+    kept.reserved = to;
+}
+
+/// Ends a file: cut to its end, on the medium, its blocks counted.
+fn finish(file: &OpenFile) -> Result<(), StoreError> {
+    file.cut()?;
+    file.series.sync_data()?;
+    file.series.set_blocks(file.first_block(), file.complete())?;
+    file.series.sync_all()
+}

@@ -1,0 +1,88 @@
+//! How writes reach the kernel: by io_uring, or one by one.
+
+use ringside_sys::bell::Bell;
+use ringside_sys::ring::Claim;
+use ringside_sys::uring::{Completion, Uring};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The writes of one writer. Both kinds take the same calls and give the same completions.
+pub(super) enum Queue {
+    /// Writes go on while the writer looks after other lanes.
+    Uring(Box<Uring>),
+    /// A write is over when it was submitted.
+    Plain(VecDeque<Completion>),
+}
+
+impl Queue {
+    /// Writes in flight that will be told as completions.
+    pub(super) fn in_flight(&self) -> usize {
+        match self {
+            Queue::Uring(uring) => uring.in_flight(),
+            Queue::Plain(completed) => completed.len(),
+        }
+    }
+
+    /// Writes the claim's bytes from `from` on to `file` at `offset`.
+    pub(super) fn write(
+        &mut self,
+        file: &Arc<File>,
+        claim: Claim,
+        from: usize,
+        offset: u64,
+        token: u64,
+    ) {
+        match self {
+            Queue::Uring(uring) => uring.submit_write(file, claim, from, offset, token),
+            Queue::Plain(completed) => {
+                let (written, result) = write_counted(file, &claim.bytes()[from..], offset);
+                completed.push_back(Completion { token, claim, written, result });
+            }
+        }
+    }
+
+    /// Hands over what was written since the last call.
+    pub(super) fn submit(&mut self) -> io::Result<()> {
+        match self {
+            Queue::Uring(uring) => uring.submit(),
+            Queue::Plain(_) => Ok(()),
+        }
+    }
+
+    /// The end of a write.
+    pub(super) fn next_completion(&mut self) -> Option<Completion> {
+        match self {
+            Queue::Uring(uring) => uring.next_completion(),
+            Queue::Plain(completed) => completed.pop_front(),
+        }
+    }
+
+    /// Waits until a write has ended, the bell rings, or the time is over.
+    pub(super) fn wait(&mut self, bell: &Bell, timeout: Duration) -> io::Result<()> {
+        match self {
+            Queue::Uring(uring) => uring.wait(bell, timeout),
+            Queue::Plain(_) => {
+                bell.wait(timeout);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// As `write_all_at`, but tells how many bytes were written also when it fails.
+pub(super) fn write_counted(file: &File, bytes: &[u8], offset: u64) -> (usize, io::Result<()>) {
+    let mut written = 0;
+    while written < bytes.len() {
+        match file.write_at(&bytes[written..], offset + written as u64) {
+            Ok(0) => return (written, Err(ErrorKind::WriteZero.into())),
+            Ok(count) => written += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return (written, Err(error)),
+        }
+    }
+    (written, Ok(()))
+}

@@ -1,0 +1,350 @@
+//! The writer of a directory: one thread that serves all lanes in turn.
+//!
+//! A lane has one write in flight here, of as many closed blocks as lie ready, up to a limit that
+//! was tuned on the disk: file systems let one write at a time extend a file, so one large write
+//! is as fast as several small ones, and it keeps the file's visible size valid. With several
+//! directories the lane's next blocks go to whichever writer is free.
+
+use super::buffer::{PAGE_BYTES, PageBuffer};
+use super::file::{LaneFile, Part, Spare};
+use super::folder::{Folder, remove_unused};
+use super::lane::{Asker, Rest, Taken};
+use super::queue::Queue;
+use super::{QueueSetup, Shared};
+use crate::output::FileList;
+use ringside_core::Cause;
+use ringside_store::{StoreError, block};
+use ringside_sys::uring::Completion;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Longest time that a published frame waits for its block to be full before it is written. With
+/// `POLL`, a full second is never reached.
+const WRITE_INTERVAL: Duration = Duration::from_millis(850);
+/// How often a writer looks for published bytes when nobody wakes it.
+const POLL: Duration = Duration::from_millis(100);
+
+/// What a writer is made from.
+pub(super) struct WriterSetup {
+    pub(super) directory: usize,
+    pub(super) shared: Arc<Shared>,
+    pub(super) folder: Arc<Folder>,
+    /// Ring blocks of one write.
+    pub(super) write_blocks: usize,
+    /// The first file of each lane.
+    pub(super) files: Vec<LaneFile>,
+    pub(super) queue: QueueSetup,
+    /// CPUs beside the disk, where that makes a difference.
+    pub(super) cpus: Option<Vec<usize>>,
+}
+
+/// The writer, on its thread.
+struct Writer {
+    directory: usize,
+    shared: Arc<Shared>,
+    folder: Arc<Folder>,
+    write_blocks: usize,
+    queue: Queue,
+    slots: Vec<Slot>,
+    buffer: PageBuffer,
+    /// Set after the first error: nothing more is written here.
+    failed: Option<Cause>,
+}
+
+/// A lane as this writer sees it.
+struct Slot {
+    file: Option<LaneFile>,
+    /// The file that was made ready to follow the last one.
+    spare: Option<Spare>,
+    in_flight: Option<InFlight>,
+    /// When published bytes of the open block were first seen that are in no file.
+    unwritten_since: Option<Instant>,
+    /// The rotation's period that the file belongs to.
+    period: u64,
+    names: FileList,
+}
+
+/// A write of closed blocks.
+struct InFlight {
+    /// Byte of the claim at which it began.
+    from: usize,
+    /// Frames of the claim that are in the account already.
+    frames_before: u64,
+}
+
+impl WriterSetup {
+    /// Runs until every lane has ended; returns the files of each lane.
+    pub(super) fn run(self) -> Vec<FileList> {
+        if let Some(cpus) = &self.cpus
+            && let Err(error) = ringside_sys::thread::pin_to_cpus(cpus)
+        {
+            tracing::warn!("{error}; the writer runs where the scheduler puts it");
+        }
+        let slot = |file: LaneFile| Slot {
+            names: FileList::of(file.path()),
+            file: Some(file),
+            spare: None,
+            in_flight: None,
+            unwritten_since: None,
+            period: 0,
+        };
+        let writer = Writer {
+            directory: self.directory,
+            write_blocks: self.write_blocks,
+            queue: self.queue.enable(),
+            slots: self.files.into_iter().map(slot).collect(),
+            // An open block that ends just before its end may need a page more for the padding.
+            buffer: PageBuffer::new(self.shared.recording.block_bytes + PAGE_BYTES),
+            failed: None,
+            folder: self.folder,
+            shared: self.shared,
+        };
+        writer.run()
+    }
+}
+
+impl Writer {
+    fn run(mut self) -> Vec<FileList> {
+        let shared = self.shared.clone();
+        let bell = shared.bells.of(self.directory);
+        loop {
+            if self.pass() {
+                continue;
+            }
+            if self.is_done() {
+                break;
+            }
+            bell.listen();
+            let waited = if self.pass() { Ok(()) } else { self.queue.wait(bell, self.pause()) };
+            bell.stop_listening();
+            if let Err(error) = waited {
+                // What is in flight is waited for, or never freed, when the queue is dropped.
+                let context = format!("cannot wait for writes to {}", self.folder.path.display());
+                self.fail(&StoreError::Io { context, source: error });
+                break;
+            }
+        }
+        let mut names = Vec::new();
+        for mut slot in std::mem::take(&mut self.slots) {
+            let next = slot.file.take().and_then(|file| self.folder.end(file));
+            for spare in slot.spare.into_iter().chain(next) {
+                remove_unused(&spare.series);
+            }
+            names.push(slot.names);
+        }
+        names
+    }
+
+    /// Takes in what has ended and begins what can be begun. True if that was anything.
+    fn pass(&mut self) -> bool {
+        let mut progress = false;
+        while let Some(completion) = self.queue.next_completion() {
+            self.complete(completion);
+            progress = true;
+        }
+        for lane in 0..self.slots.len() {
+            if self.slots[lane].in_flight.is_none() {
+                progress |= self.serve(lane);
+            }
+        }
+        if progress && let Err(error) = self.queue.submit() {
+            tracing::warn!("{error}; the writes wait for the next look");
+        }
+        progress
+    }
+
+    fn serve(&mut self, lane: usize) -> bool {
+        if let Some(cause) = self.failed {
+            let nobody_writes = self.shared.writers.load(Ordering::Acquire) == 0;
+            return self.shared.lanes[lane].discard(self.asker(), nobody_writes, cause);
+        }
+        match self.write_lane(lane) {
+            Ok(progress) => progress,
+            Err(error) => {
+                self.fail(&error);
+                true
+            }
+        }
+    }
+
+    /// Begins a write of the lane's closed blocks; if there are none, looks at its open one.
+    fn write_lane(&mut self, lane: usize) -> Result<bool, StoreError> {
+        let shared = self.shared.clone();
+        let feed = &shared.lanes[lane];
+        if feed.is_waiting(self.asker()) {
+            let room = self.file(lane)?.room_blocks();
+            let asker = self.asker();
+            if let Some(taken) = feed.take(asker, room.min(self.write_blocks)) {
+                self.slots[lane].unwritten_since = None;
+                return self.write(lane, taken).map(|()| true);
+            }
+        }
+        let rest = feed.rest(self.asker());
+        let slot = &mut self.slots[lane];
+        match rest {
+            Rest::Nothing | Rest::Ended => {
+                slot.unwritten_since = None;
+                if slot.file.as_ref().is_none_or(LaneFile::is_empty) {
+                    slot.period = shared.control.rotation();
+                }
+                Ok(false)
+            }
+            Rest::Open => {
+                let since = *slot.unwritten_since.get_or_insert_with(Instant::now);
+                if since.elapsed() < WRITE_INTERVAL {
+                    return Ok(false);
+                }
+                self.write_open(lane, false).map(|()| true)
+            }
+            Rest::Final => self.write_open(lane, true).map(|()| true),
+        }
+    }
+
+    fn write(&mut self, lane: usize, taken: Taken) -> Result<(), StoreError> {
+        let Taken { claim, begun } = taken;
+        let sequence = claim.first_sequence();
+        let file = self.file(lane)?;
+        let handle = file.handle().clone();
+        match file.begin_write(sequence) {
+            Ok(start) => {
+                let in_flight = InFlight { from: start.from, frames_before: begun.frames };
+                self.slots[lane].in_flight = Some(in_flight);
+                self.queue.write(&handle, claim, start.from, start.offset, lane as u64);
+                Ok(())
+            }
+            Err(error) => {
+                let missed = claim.frames() - begun.frames;
+                self.shared.lanes[lane].settle(Some(claim), 0, (cause_of(&error), missed));
+                Err(error)
+            }
+        }
+    }
+
+    fn complete(&mut self, completion: Completion) {
+        let Completion { token, claim, written, result } = completion;
+        let lane = token as usize;
+        let slot = &mut self.slots[lane];
+        let (Some(in_flight), Some(file)) = (slot.in_flight.take(), &mut slot.file) else { return };
+        let new = claim.frames() - in_flight.frames_before;
+        let feed = &self.shared.lanes[lane];
+        match result {
+            Ok(()) => {
+                file.wrote(claim.blocks());
+                feed.settle(Some(claim), new, (Cause::WriteFailed, 0));
+                self.rotate_if_due(lane);
+            }
+            Err(error) => {
+                let error = file.shared.series.write_error(error);
+                let kept = file.write_failed(claim.bytes(), in_flight.from + written);
+                let kept = block::frame_count(&claim.bytes()[..kept]) - in_flight.frames_before;
+                feed.settle(Some(claim), kept, (cause_of(&error), new - kept));
+                self.fail(&error);
+            }
+        }
+    }
+
+    /// Writes what is published of the lane's open block.
+    fn write_open(&mut self, lane: usize, is_final: bool) -> Result<(), StoreError> {
+        self.file(lane)?;
+        let shared = self.shared.clone();
+        let asker = Asker { directory: self.directory, gone: &shared.gone };
+        let (slot, buffer) = (&mut self.slots[lane], &mut self.buffer);
+        slot.unwritten_since = None;
+        let Some(file) = &mut slot.file else { return Ok(()) };
+        let mut part: Option<(u64, Part)> = None;
+        let new = shared.lanes[lane].take_open(asker, is_final, |open| {
+            part = Some((open.sequence, file.copy_part(open.bytes, buffer)));
+        });
+        let (Some(new), Some((sequence, part))) = (new, part) else { return Ok(()) };
+        match file.write_part(sequence, part, buffer) {
+            Ok(()) => {
+                shared.lanes[lane].settle(None, new, (Cause::WriteFailed, 0));
+                Ok(())
+            }
+            Err((error, kept)) => {
+                shared.lanes[lane].settle(None, kept, (cause_of(&error), new - kept));
+                Err(error)
+            }
+        }
+    }
+
+    /// The lane's open file; the next one of the series if none is open.
+    fn file(&mut self, lane: usize) -> Result<&mut LaneFile, StoreError> {
+        let slot = &mut self.slots[lane];
+        if slot.file.is_none() {
+            let spare = slot.spare.take().and_then(|spare| self.folder.name_spare(spare));
+            let series = match spare {
+                Some(series) => series,
+                None => self.folder.create(&self.shared.lanes[lane])?,
+            };
+            slot.names.push(series.path().to_owned());
+            slot.file = Some(self.folder.open(series, lane)?);
+        }
+        Ok(slot.file.as_mut().expect("set above"))
+    }
+
+    /// Ends the file at a block's border when it is full, or with its period.
+    fn rotate_if_due(&mut self, lane: usize) {
+        let slot = &mut self.slots[lane];
+        let period = self.shared.control.rotation();
+        let is_full = slot.file.as_ref().is_some_and(|file| file.room_blocks() == 0);
+        if (is_full || period != slot.period)
+            && let Some(file) = slot.file.take()
+        {
+            slot.spare = self.folder.end(file);
+        } else if slot.file.as_ref().is_some_and(|file| file.shared.complete() == 1) {
+            // The file is in use: the next one can be made ready.
+            self.folder.wake();
+        }
+        slot.period = period;
+    }
+
+    /// The first error ends the recording into this directory; other directories take what is
+    /// left, and the ledger goes on.
+    fn fail(&mut self, error: &StoreError) {
+        if self.failed.is_none() {
+            self.failed = Some(cause_of(error));
+            self.shared.writers.fetch_sub(1, Ordering::AcqRel);
+            let text = format!("recording stopped: {error}; what is written stays valid");
+            self.shared.control.fail(text);
+            self.shared.bells.ring();
+        }
+    }
+
+    /// True if all lanes have ended and nothing is in flight.
+    fn is_done(&self) -> bool {
+        self.queue.in_flight() == 0 && self.shared.lanes.iter().all(|lane| lane.has_ended())
+    }
+
+    /// How long there is nothing to do unless the bell rings.
+    fn pause(&self) -> Duration {
+        let since = self.slots.iter().filter_map(|slot| slot.unwritten_since);
+        let left = since.map(|since| WRITE_INTERVAL.saturating_sub(since.elapsed()));
+        left.min().unwrap_or(POLL).min(POLL)
+    }
+
+    fn asker(&self) -> Asker<'_> {
+        Asker { directory: self.directory, gone: &self.shared.gone }
+    }
+}
+
+impl Drop for Writer {
+    /// Whatever ended it: the housekeeper ends, and other writers do not wait.
+    fn drop(&mut self) {
+        self.shared.gone[self.directory].store(true, Ordering::Release);
+        self.folder.close();
+        self.shared.bells.ring();
+    }
+}
+
+impl LaneFile {
+    fn path(&self) -> &Path {
+        self.shared.series.path()
+    }
+}
+
+fn cause_of(error: &StoreError) -> Cause {
+    if error.is_disk_full() { Cause::DiskFull } else { Cause::WriteFailed }
+}
