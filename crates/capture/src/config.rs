@@ -1,6 +1,7 @@
 //! What a run is asked to do.
 
 use crate::share::ShareSocket;
+use crate::trigger::TriggerConfig;
 use ringside_core::limits::{FRAME_BYTES_MAX, RING_BLOCK_BYTES};
 use ringside_sys::ring::RingLayout;
 use std::os::fd::OwnedFd;
@@ -14,6 +15,9 @@ pub const RING_BYTES: usize = 128 << 20;
 /// Least number of blocks a lane gets, whatever the ring's size: one is filled, one is written,
 /// the others are the reserve.
 pub const BLOCKS_PER_LANE_MIN: usize = 4;
+
+/// Blocks of each lane between the trigger and the recorder: two of the largest writes.
+const TRIGGERED_BLOCKS_PER_LANE: usize = 16;
 
 /// Settings of a run.
 pub struct RunConfig {
@@ -31,6 +35,9 @@ pub struct RunConfig {
     pub block_timeout_ns: u64,
     /// What happens to the frames.
     pub output: Output,
+    /// Only what surrounds a hit is kept; with `Output::Directory`. The ring is then the memory
+    /// that a hit reaches back to.
+    pub trigger: Option<TriggerConfig>,
     /// Where other processes may attach to the ring. A run that only counts gets a ring for them.
     pub share: Option<ShareSocket>,
 }
@@ -46,12 +53,23 @@ impl RunConfig {
             cpus: Vec::new(),
             block_timeout_ns: 0,
             output: Output::Count,
+            trigger: None,
             share: None,
         }
     }
 }
 
 impl RunConfig {
+    /// The ring between trigger and recorder: room for the writes that are under way.
+    pub(crate) fn recorded_layout(&self, lanes: usize) -> RingLayout {
+        RingLayout {
+            lanes,
+            blocks_per_lane: TRIGGERED_BLOCKS_PER_LANE,
+            block_bytes: self.block_bytes,
+            lossless_readers: 1,
+        }
+    }
+
     /// The capture ring that so many lanes get; none for a run that only counts, unless other
     /// processes may attach to it.
     pub fn ring_layout(&self, lanes: usize) -> Option<RingLayout> {

@@ -21,3 +21,4 @@ mod recorder;
 pub mod run;
 pub mod share;
 mod stream;
+pub mod trigger;

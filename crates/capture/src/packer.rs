@@ -98,6 +98,19 @@ impl Packer {
         }
     }
 
+    /// As [`put`](Self::put), for who can wait: stops at the first frame for which no block is free.
+    /// Returns how many frames lie in the ring.
+    pub fn put_while_free(&mut self, batch: &Batch<'_>, reading: &Reading) -> usize {
+        let (mut put, mut next, count) = (Put::default(), 0, batch.frame_count());
+        loop {
+            next += self.pack(batch, next..count, &mut put);
+            match batch.get(next) {
+                Some(frame) if self.make_room(&frame, reading).is_ok() => {}
+                _ => return next,
+            }
+        }
+    }
+
     /// Packs what fits of the frames at `range` into the open block; returns how many did.
     fn pack(&mut self, batch: &Batch<'_>, range: Range<usize>, put: &mut Put) -> usize {
         let packed =

@@ -3,6 +3,7 @@
 //! ```text
 //! source ─ worker ─ meter                                   (Output::Count)
 //! source ─ worker ─ capture ring ─ recorder ─ series        (Output::Directory)
+//!                    … ring ─ trigger ─ ring ─ recorder     (and a trigger)
 //! source ─┐
 //! source ─┴ workers ─ capture ring ─ merging writer ─ file  (Output::File, Output::Stream)
 //! ```
@@ -16,6 +17,7 @@ use crate::packer::Packer;
 use crate::recorder::{Recorder, RecorderConfig, RecorderThreads};
 use crate::share::{Share, ShareSocket};
 use crate::stream::StreamWriter;
+use crate::trigger::{Trigger, TriggerConfig, TriggerLane, TriggerSummary};
 use ringside_core::share::{Hello, HelloLane, SHARE_VERSION};
 use ringside_core::{
     InterfaceId, LaneCounters, Ledger, QueueId, Source, SourceError, SourceInterface,
@@ -91,6 +93,8 @@ pub struct RunReport {
     pub errors: Vec<String>,
     /// Frames that the merging writer emitted after a later one.
     pub late: u64,
+    /// What the trigger did, if there was one.
+    pub trigger: Option<TriggerSummary>,
 }
 
 /// A run with everything opened (sources, memory, files) and nothing started: what needs
@@ -100,6 +104,7 @@ pub struct Prepared {
     shared: Shared,
     consumer: Consumer,
     settings: Settings,
+    trigger: Option<Trigger>,
     share: Option<(ShareSocket, Hello)>,
 }
 
@@ -110,6 +115,7 @@ pub struct Run {
     workers: Vec<JoinHandle<LaneCounters>>,
     consumer: ConsumerThreads,
     counts: Arc<ConsumerCounts>,
+    trigger: Option<JoinHandle<TriggerSummary>>,
     share: Option<Share>,
 }
 
@@ -128,9 +134,9 @@ enum ConsumerThreads {
 }
 
 impl Prepared {
-    /// The capture ring; `None` for a run that only counts.
+    /// The ring that the consumer reads; `None` for a run that only counts.
     pub fn ring(&self) -> Option<&Arc<CaptureRing>> {
-        self.shared.ring.as_ref()
+        self.shared.recorded.as_ref()
     }
 
     /// What was chosen where the run could choose, for people: a line each.
@@ -147,6 +153,8 @@ impl Prepared {
     /// A source could not begin, or there is no thread to be had.
     pub fn start(mut self) -> Result<Run, RunError> {
         let consumer = self.consumer.start()?;
+        let trigger = self.trigger.map(|trigger| spawn("trigger", move || trigger.run()));
+        let trigger = trigger.transpose()?;
         // The supply, all lanes as close together as possible, and only then the workers: what
         // comes meanwhile waits in the kernel's rings.
         for lane in &mut self.lanes {
@@ -158,7 +166,7 @@ impl Prepared {
         };
         let workers = self.shared.workers(self.lanes, &self.settings)?;
         let Shared { control, counts, status, .. } = self.shared;
-        Ok(Run { control, status, workers, consumer, counts, share })
+        Ok(Run { control, status, workers, consumer, counts, trigger, share })
     }
 }
 
@@ -182,6 +190,13 @@ impl Run {
             Some(layout) => Some(CaptureRing::create(layout, HugePages::Try)?),
             None => None,
         };
+        let recorded = match config.trigger {
+            Some(_) => {
+                let layout = config.recorded_layout(lanes.len());
+                Some(CaptureRing::create(layout, HugePages::Try)?)
+            }
+            None => ring.clone(),
+        };
         let share = match (config.share, &ring) {
             (Some(socket), Some(ring)) => {
                 // Readers of other processes get memory that nobody can write or take away.
@@ -192,7 +207,7 @@ impl Run {
         };
         let status: Vec<_> = lanes.iter().map(|_| Arc::new(LaneStatus::default())).collect();
         let block_timeout_ns = config.block_timeout_ns;
-        let shared = Shared { ring, control, counts, status, block_timeout_ns };
+        let shared = Shared { ring, recorded, control, counts, status, block_timeout_ns };
         // An output that cannot be created must not cost a frame.
         let consumer = shared.consumer(config.output, &lanes, interfaces)?;
         let settings = Settings {
@@ -201,7 +216,8 @@ impl Run {
             cpus: config.cpus,
             bells: consumer.bells(),
         };
-        Ok(Prepared { lanes, shared, consumer, settings, share })
+        let trigger = config.trigger.map(|trigger| shared.trigger(trigger, &lanes, &settings));
+        Ok(Prepared { lanes, shared, consumer, settings, trigger, share })
     }
 
     /// [`prepare`](Self::prepare) and [`start`](Prepared::start) in one.
@@ -259,13 +275,20 @@ impl Run {
             }));
         }
         let mut ledger = Ledger::from_lanes(lanes);
+        let trigger = self.trigger.and_then(|thread| {
+            let summary = thread.join().ok();
+            if summary.is_none() {
+                self.control.fail("the trigger died".into());
+            }
+            summary
+        });
         let name = self.consumer.name();
         let (files, late) = self.consumer.finish(&self.counts, ledger.taken, &self.control);
         ledger.consumers.push(self.counts.consumer(name));
         if let Err(imbalance) = ledger.balance() {
             self.control.fail(imbalance.to_string());
         }
-        RunReport { ledger, files, errors: self.control.errors(), late }
+        RunReport { ledger, files, errors: self.control.errors(), late, trigger }
     }
 }
 
@@ -327,7 +350,10 @@ struct Settings {
 
 /// What the threads of a run are made from.
 struct Shared {
+    /// What the workers fill.
     ring: Option<Arc<CaptureRing>>,
+    /// What the consumer reads: the same, or the one behind the trigger.
+    recorded: Option<Arc<CaptureRing>>,
     control: Arc<Control>,
     counts: Arc<ConsumerCounts>,
     status: Vec<Arc<LaneStatus>>,
@@ -341,7 +367,7 @@ impl Shared {
         lanes: &[LaneSource],
         interfaces: Vec<SourceInterface>,
     ) -> Result<Consumer, RunError> {
-        let Some(ring) = &self.ring else { return Ok(Consumer::Meter) };
+        let Some(ring) = &self.recorded else { return Ok(Consumer::Meter) };
         let sink = match output {
             Output::Count => return Ok(Consumer::Meter),
             Output::Directory { paths, rotation, options } => {
@@ -401,14 +427,34 @@ impl Shared {
     }
 
     fn sink(&self, index: usize, lane: &LaneSource, settings: &Settings) -> LaneSink {
-        let Some(ring) = &self.ring else { return LaneSink::Meter };
-        let mut writer = ring.writer(index).expect("each lane's writer is taken once, here");
-        if let Some(bells) = &settings.bells {
-            writer.wake(bells.clone());
+        match &self.ring {
+            Some(ring) => LaneSink::Ring(packer(ring, index, lane, settings)),
+            None => LaneSink::Meter,
         }
-        let interface = lane.interface_id;
-        LaneSink::Ring(Packer::new(writer, interface, settings.snaplen, settings.block_bytes))
     }
+
+    /// The trigger between the two rings.
+    fn trigger(&self, config: TriggerConfig, lanes: &[LaneSource], settings: &Settings) -> Trigger {
+        let (Some(ring), Some(recorded)) = (&self.ring, &self.recorded) else {
+            unreachable!("a run with a trigger has both rings");
+        };
+        let lane = |(index, lane): (usize, &LaneSource)| {
+            let reader = ring.block_reader(index, 0).expect("taken once, here");
+            let packer = packer(recorded, index, lane, settings);
+            TriggerLane::new(index, ring.clone(), reader, packer, self.status[index].clone())
+        };
+        let lanes = lanes.iter().enumerate().map(lane).collect();
+        Trigger { lanes, config, counts: self.counts.clone() }
+    }
+}
+
+/// What fills a lane of `ring`.
+fn packer(ring: &CaptureRing, index: usize, lane: &LaneSource, settings: &Settings) -> Packer {
+    let mut writer = ring.writer(index).expect("each lane's writer is taken once");
+    if let Some(bells) = &settings.bells {
+        writer.wake(bells.clone());
+    }
+    Packer::new(writer, lane.interface_id, settings.snaplen, settings.block_bytes)
 }
 
 /// What a reader of another process is told.

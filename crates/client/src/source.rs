@@ -6,7 +6,7 @@ use ringside_core::{
     Batch, Cause, Frame, FrameSlot, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
 };
 use ringside_filter::Prepared;
-use ringside_store::block::{blocks, packet};
+use ringside_store::block::{PACKET_DATA_AT, blocks, packet};
 use ringside_sys::ring::{CopyReader, ReadOutcome, RingStart, RingView};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// How often an idle reader looks for new frames. The owner does not wake its readers: that would
 /// cost it a system call for each.
-const POLL: Duration = Duration::from_millis(2);
+const POLL: Duration = Duration::from_millis(5);
 
 const DAMAGED: &str = "the capture's shared memory contradicts itself; reading it ends here";
 
@@ -204,9 +204,6 @@ impl RingSource {
         self.slots.get(index)?.frame(&self.bytes)
     }
 }
-
-/// Where the captured bytes begin in an Enhanced Packet Block (draft-ietf-opsawg-pcapng, 4.3).
-const PACKET_DATA_AT: usize = 28;
 
 impl Source for RingSource {
     fn next_batch(&mut self, timeout: Duration) -> Result<Option<Batch<'_>>, SourceError> {

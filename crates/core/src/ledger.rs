@@ -40,11 +40,13 @@ pub enum Cause {
     LimitReached,
     /// A record of a file that could not be read.
     Damaged,
+    /// Not kept on purpose: no hit of the trigger (`--on`) was near.
+    OutsideTrigger,
 }
 
 impl Cause {
     /// All causes, each at its [`index`](Cause::index).
-    pub const ALL: [Cause; 11] = [
+    pub const ALL: [Cause; 12] = [
         Cause::KernelRingFull,
         Cause::InterfaceDrop,
         Cause::RecorderBehind,
@@ -56,6 +58,7 @@ impl Cause {
         Cause::PipeStalled,
         Cause::LimitReached,
         Cause::Damaged,
+        Cause::OutsideTrigger,
     ];
 
     /// The place of this cause in tables.
@@ -77,6 +80,7 @@ impl Cause {
             Cause::PipeStalled => "pipe_stalled",
             Cause::LimitReached => "limit_reached",
             Cause::Damaged => "damaged",
+            Cause::OutsideTrigger => "outside_trigger",
         }
     }
 }
@@ -224,9 +228,11 @@ impl Ledger {
         Ok(())
     }
 
-    /// Frames lost in either stage.
+    /// Frames lost in either stage. What a trigger leaves out was not to be kept.
     pub fn lost(&self) -> u64 {
-        total(&self.dropped) + self.consumers.iter().map(|c| total(&c.missed)).sum::<u64>()
+        let missed = self.consumers.iter().flat_map(|consumer| &consumer.missed);
+        let lost = missed.filter(|(cause, _)| **cause != Cause::OutsideTrigger);
+        total(&self.dropped) + lost.map(|(_, frames)| frames).sum::<u64>()
     }
 }
 

@@ -14,7 +14,7 @@ mod packet;
 
 pub use header::{BLOCK_HEADER_BYTES, BlockHeader, block_header, write_block_header};
 pub use pack::{Packed, captured_max, pack, write_packet_block};
-pub use packet::packet;
+pub use packet::{PACKET_DATA_AT, packet};
 
 use crate::pcapng::{
     BLOCK_BYTES_MIN, ENHANCED_PACKET, INTERFACE_STATISTICS, RINGSIDE_PADDING, aligned, cut_text,

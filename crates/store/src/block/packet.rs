@@ -4,6 +4,9 @@ use super::{FLAGS_OUTBOUND, PACKET_FIXED_BYTES};
 use crate::pcapng::{ENHANCED_PACKET, aligned, option};
 use ringside_core::{Direction, Frame, FrameMeta, InterfaceId, Timestamp, TimestampKind};
 
+/// Where the captured bytes begin in a packet block.
+pub const PACKET_DATA_AT: usize = 28;
+
 /// The frame in `block`, one whole pcapng block as [`super::blocks`] gives it; `None` for any
 /// other block, and for one whose lengths do not agree.
 pub fn packet(block: &[u8]) -> Option<Frame<'_>> {
@@ -12,7 +15,7 @@ pub fn packet(block: &[u8]) -> Option<Frame<'_>> {
         return None;
     }
     let captured = word(20)? as usize;
-    let rest = block.get(28..block.len() - 4)?;
+    let rest = block.get(PACKET_DATA_AT..block.len() - 4)?;
     let bytes = rest.get(..captured)?;
     let meta = FrameMeta {
         timestamp: Timestamp(u64::from(word(12)?) << 32 | u64::from(word(16)?)),
