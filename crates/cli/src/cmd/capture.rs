@@ -136,6 +136,7 @@ fn receive(args: &CaptureArgs, link: Option<Link>) -> anyhow::Result<ExitCode> {
         cpus: opened.cpus,
         block_timeout_ns: opened.block_timeout_ns,
         output,
+        trigger: None,
         share: None,
     };
     let control = ControlSocket::open(&args.control)?;
