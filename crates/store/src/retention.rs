@@ -21,7 +21,7 @@ mod state;
 pub use error::RetentionError;
 pub(crate) use folder::name_of_spare;
 pub use folder::spare_name;
-pub use sizes::{FILES_PER_LANE, Shape, file_interval};
+pub use sizes::{END_BYTES, FILES_PER_LANE, Shape, file_interval};
 
 use crate::StoreError;
 use disk::Disk;
@@ -110,6 +110,8 @@ impl Directory {
     /// Reserves `bytes_max` bytes for the file that is about to be created as `name`, and deletes
     /// what has to go for it. `bytes_max` 0 reserves nothing: a file without a limit, whose size
     /// counts as it grows.
+    ///
+    /// The last [`END_BYTES`] of it are not for ring blocks, but for the mark of a repair.
     ///
     /// The directory stays locked until the reservation is dropped. Meanwhile the file is created
     /// and its header page written, with the reservation's serial, `bytes_max` and `now`; only

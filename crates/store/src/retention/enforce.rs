@@ -3,6 +3,7 @@
 
 use super::age::ages_ns;
 use super::folder::{FileFacts, Folder};
+use super::sizes::END_BYTES;
 use super::state::{Limits, RECORDERS_MAX, State};
 use super::{Deleted, Policy, RetentionError};
 use ringside_core::Timestamp;
@@ -10,8 +11,6 @@ use ringside_sys::clock::Clocks;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 
-/// What a repair may add to the file of a killed run: its end mark, and padding to a page.
-pub(super) const REPAIR_BYTES: u64 = 4096;
 /// Deletions that freed nothing before deleting for free space ends. One may be a file that a
 /// reader holds open; a file system with snapshots would swallow all.
 pub(super) const VAIN_DELETIONS_MAX: u32 = 2;
@@ -169,7 +168,7 @@ impl Book {
         let taken = file.taken_bytes();
         let charged_bytes = match file.is_unfinished() {
             true if is_open => taken.max(file.bytes_max),
-            true => taken.max(file.bytes_max.min(file.size_bytes.saturating_add(REPAIR_BYTES))),
+            true => taken.max(file.bytes_max.min(file.size_bytes.saturating_add(END_BYTES))),
             false => taken,
         };
         Book { file, is_open, charged_bytes }

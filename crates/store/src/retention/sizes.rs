@@ -3,6 +3,9 @@
 use super::{Policy, RetentionError};
 use std::time::Duration;
 
+/// Room at the end of every file, beyond its ring blocks: a repair puts its mark there, with padding
+/// before it, after the reservation of a killed run is gone.
+pub const END_BYTES: u64 = 4096;
 /// Files that a limit is divided into, for each lane. Two of them are being written or made ready,
 /// so at least seven eighths of the limit hold what is kept.
 pub const FILES_PER_LANE: u64 = 16;
@@ -31,9 +34,15 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The smallest file: its header and one ring block.
+    /// The smallest file: its header, one ring block, and [`END_BYTES`].
     pub fn file_bytes_min(&self) -> u64 {
-        (self.header_bytes + self.block_bytes) as u64
+        (self.header_bytes + self.block_bytes) as u64 + END_BYTES
+    }
+
+    /// Ring blocks that fit a file of at most `file_bytes`: at least one.
+    pub fn blocks_in(&self, file_bytes: u64) -> u64 {
+        let around = self.header_bytes as u64 + END_BYTES;
+        (file_bytes.saturating_sub(around) / self.block_bytes as u64).max(1)
     }
 
     /// The least limit that is enough for files of `file_bytes`: each lane has one that is being
@@ -81,8 +90,8 @@ impl Shape {
 
     /// The largest file of whole ring blocks within `bytes`, at least one block.
     fn whole_blocks(&self, bytes: u64) -> u64 {
-        let (header, block) = (self.header_bytes as u64, self.block_bytes as u64);
-        header + (bytes.saturating_sub(header) / block).max(1) * block
+        let blocks = self.blocks_in(bytes) * self.block_bytes as u64;
+        self.header_bytes as u64 + blocks + END_BYTES
     }
 }
 

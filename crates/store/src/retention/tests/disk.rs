@@ -1,7 +1,6 @@
 //! On a real directory: what is ours, what is not, and histories of several runs.
 
-use super::super::enforce::REPAIR_BYTES;
-use super::super::{Directory, Policy, RetentionError, spare_name};
+use super::super::{Directory, END_BYTES, Policy, RetentionError, spare_name};
 use crate::StoreError;
 use crate::recording::{FileHeader, RunLock, SeriesFile, file_name, read_header};
 use ringside_core::{LaneId, Timestamp};
@@ -140,7 +139,7 @@ fn files_of_live_runs_count_in_full_and_stay() {
     // The run ends without its end: its spare goes for nothing, its file counts as it is.
     drop(lock);
     directory.reserve("x", 32 * KIB, now()).unwrap();
-    assert_eq!(directory.summary().used_bytes, 8 * KIB + REPAIR_BYTES + 32 * KIB);
+    assert_eq!(directory.summary().used_bytes, 8 * KIB + END_BYTES + 32 * KIB);
     assert_eq!(directory.summary().deleted_files, 2);
     assert!(!spare.exists());
 }
@@ -248,7 +247,7 @@ fn record(directory: &Path, run: &str, limit: u64, random: &mut Random, number: 
         let taken: u64 = look(directory).values().sum();
         assert!(taken + room <= limit, "{taken} and {room} of {limit} bytes");
         let last = deleted.last().map_or(limit, |serial| before[serial]);
-        assert!(taken + room + last + REPAIR_BYTES > limit, "one more than needed");
+        assert!(taken + room + last + END_BYTES > limit, "one more than needed");
         let file = make(&directory.join(&name), run, *number, reservation.serial(), room);
         drop(reservation);
         let size = (4 + random.below(room as usize / 1024 - 4) as u64) * KIB;

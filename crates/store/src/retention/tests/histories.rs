@@ -87,7 +87,7 @@ impl History<'_> {
                 self.world.copy_in(self.names);
             }
             30 if self.world.chance(3) => self.reboot(),
-            31 if self.world.chance(8) => (self.world.state, self.last_serial) = (None, 0),
+            31 if self.world.chance(8) => self.lose_state(),
             _ => {}
         }
     }
@@ -132,15 +132,18 @@ impl History<'_> {
         let bytes_max = facts.bytes_max;
         let world = &mut self.world;
         world.step()?;
-        world.add(facts, false).is_begun = true;
-        world.step()?;
-        let Some(entry) = world.entries.get_mut(name) else { return Ok(()) };
-        (entry.facts.size_bytes, entry.facts.allocated_bytes) = (PAGE, PAGE);
-        entry.is_ours = true;
         if bytes_max == 0 {
             // Nothing is reserved for a file without a limit: its header is growth as well.
             world.bound = world.bound.saturating_add(PAGE.into());
         }
+        let written = world.pages(1);
+        let entry = world.add(facts, false);
+        entry.is_begun = true;
+        (entry.facts.size_bytes, entry.facts.allocated_bytes) = (written, written);
+        world.step()?;
+        let Some(entry) = world.entries.get_mut(name) else { return Ok(()) };
+        (entry.facts.size_bytes, entry.facts.allocated_bytes) = (PAGE, PAGE);
+        entry.is_ours = true;
         world.step()?;
         let preallocates = world.chance(2);
         let Some(entry) = world.entries.get_mut(name) else { return Ok(()) };
@@ -208,6 +211,12 @@ impl History<'_> {
             [id, self.names as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
         self.world.clocks.boot_ns = self.world.random.next_u64() % SECOND;
         self.world.pass(30 * SECOND);
+    }
+
+    /// Someone removes the lock file. With it goes what was known of creations that were cut short.
+    fn lose_state(&mut self) {
+        (self.world.state, self.last_serial) = (None, 0);
+        self.world.entries.values_mut().for_each(|entry| entry.is_begun = false);
     }
 
     fn step_clock(&mut self) {

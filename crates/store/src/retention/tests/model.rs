@@ -2,8 +2,9 @@
 //! are finished, vanish and appear while retention looks, and the process may be killed at each of
 //! its steps. At each deletion it judges, by sums of its own, whether that was due.
 
+use super::super::END_BYTES;
 use super::super::RetentionError;
-use super::super::enforce::{Order, REPAIR_BYTES};
+use super::super::enforce::Order;
 use super::super::folder::{Born, FileFacts, Folder};
 use super::super::state::State;
 use ringside_core::Timestamp;
@@ -248,7 +249,7 @@ impl World {
         } else if is_live {
             taken.max(facts.bytes_max)
         } else {
-            taken.max(facts.bytes_max.min(facts.size_bytes + REPAIR_BYTES))
+            taken.max(facts.bytes_max.min(facts.size_bytes + END_BYTES))
         }
     }
 

@@ -58,7 +58,7 @@ fn limited(limit_bytes: u64) -> Policy {
 
 #[test]
 fn files_have_a_size_that_fits_the_limit() {
-    let mib = |count: u64| Some(4096 + (count << 20));
+    let mib = |count: u64| Some(8192 + (count << 20));
     let size = |lanes, directories, limit, asked| {
         shape(lanes, directories).file_bytes(&limited(limit), asked).unwrap()
     };
@@ -68,6 +68,8 @@ fn files_have_a_size_that_fits_the_limit() {
     // The smallest file is what a smaller request gets.
     assert_eq!(size(1, 1, 64 << 20, Some(1)), mib(1));
     assert_eq!(size(1, 1, 64 << 20, Some(32 << 20)), Some(32 << 20));
+    let blocks = [0, 1 << 20, (2 << 20) + 8191, (2 << 20) + 8192].map(|b| shape(1, 1).blocks_in(b));
+    assert_eq!(blocks, [1, 1, 1, 2]);
     assert_eq!(shape(1, 1).file_bytes(&Policy::default(), None).unwrap(), None);
     assert_eq!(shape(1, 1).file_bytes(&Policy::default(), Some(5 << 30)).unwrap(), Some(5 << 30));
     let by_age = Policy { limit_age: Some(Duration::from_secs(60)), ..Policy::default() };
@@ -78,11 +80,11 @@ fn files_have_a_size_that_fits_the_limit() {
 fn a_limit_that_is_too_small_is_told_with_the_least_that_would_do() {
     for (lanes, directories) in [(1, 1), (3, 2)] {
         let shape = shape(lanes, directories);
-        let least = 2 * (lanes * directories) as u64 * ((1 << 20) + 4096);
+        let least = 2 * (lanes * directories) as u64 * ((1 << 20) + 8192);
         let error = shape.file_bytes(&limited(least - 1), None).unwrap_err();
         assert!(error.to_string().contains(&least.to_string()), "{error}");
         let size = shape.file_bytes(&limited(least), None).unwrap();
-        assert_eq!(size, Some((1 << 20) + 4096));
+        assert_eq!(size, Some((1 << 20) + 8192));
         let error = shape.file_bytes(&limited(least), Some(2 << 20)).unwrap_err();
         assert!(matches!(error, RetentionError::FilesTooLarge { .. }), "{error}");
     }
