@@ -3,6 +3,7 @@
 use crate::share::ShareSocket;
 use crate::trigger::TriggerConfig;
 use ringside_core::limits::{FRAME_BYTES_MAX, RING_BLOCK_BYTES};
+use ringside_store::retention::Policy;
 use ringside_sys::ring::RingLayout;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -99,6 +100,8 @@ pub enum Output {
         rotation: Rotation,
         /// How it is written.
         options: DiskOptions,
+        /// What may be kept, in all directories together.
+        retention: Policy,
     },
     /// One file, all lanes merged by time.
     File {

@@ -34,11 +34,15 @@ use housekeeper::Housekeeper;
 use lane::Lane;
 use queue::Queue;
 use ringside_core::{LaneId, SourceInterface, Timestamp};
+use ringside_store::StoreError;
+use ringside_store::recording::{FileHeader, RunLock};
+use ringside_store::retention::{Policy, Shape};
 use ringside_sys::bell::Bells;
 use ringside_sys::ring::{Board, CaptureRing};
 use ringside_sys::uring::UringSetup;
 use ringside_sys::{clock, disk, thread};
 use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,6 +55,8 @@ pub(crate) struct RecorderConfig<'c> {
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) rotation: Rotation,
     pub(crate) options: DiskOptions,
+    /// For all directories together.
+    pub(crate) retention: Policy,
     /// Names of the interfaces of the lanes, lane by lane.
     pub(crate) lanes: Vec<String>,
     pub(crate) interfaces: Vec<SourceInterface>,
@@ -67,6 +73,8 @@ struct Recording {
     interfaces: Vec<SourceInterface>,
     block_bytes: usize,
     rotation: Rotation,
+    /// For each directory.
+    retention: Policy,
     /// The name of this boot; zeros if it is not to be had.
     boot_id: [u8; 16],
 }
@@ -75,6 +83,18 @@ impl Recording {
     /// True if a file is followed by others.
     fn rotates(&self) -> bool {
         self.rotation != Rotation::default()
+    }
+
+    /// The header of a file to come, without its place and time.
+    fn header(&self, lane: LaneId, sequence: u64) -> FileHeader {
+        FileHeader {
+            run: self.run.clone(),
+            lane,
+            sequence,
+            block_bytes: self.block_bytes,
+            bytes_max: self.rotation.bytes.unwrap_or(0),
+            ..FileHeader::default()
+        }
     }
 }
 
@@ -95,6 +115,18 @@ pub(crate) struct Recorder {
     writers: Vec<WriterSetup>,
     shared: Arc<Shared>,
     notes: Vec<String>,
+    locks: Vec<RunLock>,
+}
+
+/// A recording that is about to begin, as a process must know it that is to finish it.
+#[derive(Clone, Debug)]
+pub struct RecordingFacts<'r> {
+    /// Identifies the run in all its files.
+    pub run: &'r str,
+    /// Where it goes.
+    pub directories: Vec<&'r Path>,
+    /// The lock of the run in each of them (`RunLock`): who holds a copy keeps the run alive.
+    pub locks: Vec<BorrowedFd<'r>>,
 }
 
 /// How a writer's queue will be made, on its thread.
@@ -132,20 +164,26 @@ impl Recorder {
         let mut notes = same_disks(&config.directories)?;
         let block_bytes = config.ring.layout().block_bytes;
         let start = free_start(&config.directories, &config.lanes);
-        let recording = Arc::new(Recording {
+        let directories = config.directories.len();
+        let mut recording = Recording {
             run: format!("{}-{}", start.0, std::process::id()),
             start,
             interfaces: config.interfaces,
             block_bytes,
             rotation: config.rotation,
+            retention: config.retention.for_each_of(directories),
             boot_id: clock::boot_id().unwrap_or_default(),
-        });
+        };
+        let header_bytes = recording.header(LaneId(0), 0).page_bytes(&recording.interfaces)?;
+        let shape = Shape { lanes: config.lanes.len(), directories, block_bytes, header_bytes };
+        let bytes = shape.file_bytes(&config.retention, config.rotation.bytes);
+        recording.rotation.bytes = bytes.map_err(StoreError::from)?;
+        let recording = Arc::new(recording);
         let lane = |(index, interface): (usize, String)| {
             let reader = config.ring.block_reader(index, 0).expect("taken once, here");
             let board = config.ring.board_writer(index, Board::Recorder).expect("taken once, here");
             Lane::new(LaneId(index as u16), interface, reader, board, config.counts.clone())
         };
-        let directories = config.directories.len();
         let shared = Arc::new(Shared {
             recording,
             lanes: config.lanes.into_iter().enumerate().map(lane).collect(),
@@ -155,12 +193,24 @@ impl Recorder {
             gone: (0..directories).map(|_| AtomicBool::new(false)).collect(),
         });
         let mut writers = Vec::new();
+        let mut locks = Vec::new();
         for (directory, path) in config.directories.into_iter().enumerate() {
+            locks.push(RunLock::create(&path, &shared.recording.run)?);
             let (writer, note) = writer(directory, path, &shared, config.ring, config.options)?;
             notes.push(note);
             writers.push(writer);
         }
-        Ok(Recorder { writers, shared, notes })
+        Ok(Recorder { writers, shared, notes, locks })
+    }
+
+    /// What a process must know that is to finish the recording if this one dies.
+    pub(crate) fn facts(&self) -> RecordingFacts<'_> {
+        let folders = self.writers.iter().map(|writer| &writer.folder);
+        RecordingFacts {
+            run: &self.shared.recording.run,
+            directories: folders.map(|folder| &*folder.path).collect(),
+            locks: self.locks.iter().map(AsFd::as_fd).collect(),
+        }
     }
 
     /// What was chosen, for people: a line for each directory.
@@ -178,7 +228,8 @@ impl Recorder {
     /// # Errors
     /// There is no thread to be had.
     pub(crate) fn start(self) -> Result<RecorderThreads, RunError> {
-        let mut threads = RecorderThreads { writers: Vec::new(), housekeepers: Vec::new() };
+        let (writers, housekeepers) = (Vec::new(), Vec::new());
+        let mut threads = RecorderThreads { writers, housekeepers, locks: self.locks };
         for writer in self.writers {
             let (folder, shared) = (writer.folder.clone(), self.shared.clone());
             let index = writer.directory;
@@ -194,6 +245,7 @@ impl Recorder {
 pub(crate) struct RecorderThreads {
     writers: Vec<JoinHandle<Vec<FileList>>>,
     housekeepers: Vec<JoinHandle<()>>,
+    locks: Vec<RunLock>,
 }
 
 impl RecorderThreads {
@@ -215,6 +267,11 @@ impl RecorderThreads {
             // A panic there was printed; the files' content does not depend on it.
             let _ = housekeeper.join();
         }
+        for lock in self.locks {
+            if let Err(error) = lock.remove() {
+                control.fail(error.to_string());
+            }
+        }
         let mut all = FileList::default();
         lanes.into_iter().for_each(|files| all.append(files));
         all
@@ -229,7 +286,7 @@ fn writer(
     ring: &Arc<CaptureRing>,
     options: DiskOptions,
 ) -> Result<(WriterSetup, String), RunError> {
-    let folder = Folder::new(path.clone(), shared.recording.clone(), options.direct);
+    let folder = Folder::new(path.clone(), shared.recording.clone(), options.direct)?;
     let mut files = Vec::new();
     for (index, lane) in shared.lanes.iter().enumerate() {
         files.push(folder.open(folder.create(lane)?, index)?);

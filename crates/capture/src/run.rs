@@ -14,6 +14,7 @@ use crate::lane::{LaneSink, LaneStatus, Worker};
 use crate::merged::{MergedInput, MergedSummary, MergedWriter};
 use crate::output::{FileList, Sink};
 use crate::packer::Packer;
+pub use crate::recorder::RecordingFacts;
 use crate::recorder::{Recorder, RecorderConfig, RecorderThreads};
 use crate::share::{Share, ShareSocket};
 use crate::stream::StreamWriter;
@@ -137,6 +138,14 @@ impl Prepared {
     /// The ring that the consumer reads; `None` for a run that only counts.
     pub fn ring(&self) -> Option<&Arc<CaptureRing>> {
         self.shared.recorded.as_ref()
+    }
+
+    /// The recording, if the run writes one to directories.
+    pub fn recording(&self) -> Option<RecordingFacts<'_>> {
+        match &self.consumer {
+            Consumer::Recorder(recorder) => Some(recorder.facts()),
+            Consumer::Meter | Consumer::Merged(_) => None,
+        }
     }
 
     /// What was chosen where the run could choose, for people: a line each.
@@ -370,11 +379,12 @@ impl Shared {
         let Some(ring) = &self.recorded else { return Ok(Consumer::Meter) };
         let sink = match output {
             Output::Count => return Ok(Consumer::Meter),
-            Output::Directory { paths, rotation, options } => {
+            Output::Directory { paths, rotation, options, retention } => {
                 let recorder = Recorder::prepare(RecorderConfig {
                     directories: paths,
                     rotation,
                     options,
+                    retention,
                     lanes: lanes.iter().map(|lane| lane.interface.clone()).collect(),
                     interfaces,
                     ring,

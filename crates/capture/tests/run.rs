@@ -8,6 +8,7 @@ use ringside_capture::config::{DiskOptions, FileFormat, Output, Rotation, RunCon
 use ringside_capture::run::{Run, RunReport};
 use ringside_core::Cause;
 use ringside_store::block;
+use ringside_store::retention::Policy;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -36,7 +37,12 @@ fn run(sources: Vec<Numbered>, config: RunConfig) -> RunReport {
 /// any disk.
 fn directory(path: &Path, rotation: Rotation) -> RunConfig {
     let paths = vec![path.to_owned()];
-    let output = Output::Directory { paths, rotation, options: DiskOptions::default() };
+    let output = Output::Directory {
+        paths,
+        rotation,
+        options: DiskOptions::default(),
+        retention: Policy::default(),
+    };
     RunConfig { output, ..RunConfig::counting() }
 }
 

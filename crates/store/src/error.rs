@@ -92,12 +92,17 @@ impl StoreError {
         StoreError::Io { context: context.into(), source }
     }
 
-    /// True if the disk, a quota or the file's size limit was reached: what is written stays
-    /// valid, and space mends it.
+    /// True if the disk, a quota, the file's size limit or a limit of retention was reached: what
+    /// is written stays valid, and space mends it.
     pub fn is_disk_full(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-        let StoreError::Io { source, .. } = self else { return false };
-        matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+        match self {
+            StoreError::Io { source, .. } => {
+                matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+            }
+            StoreError::Retention(error) => error.is_no_room(),
+            _ => false,
+        }
     }
 
     /// True if the other end of a pipe was closed.

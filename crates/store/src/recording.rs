@@ -129,6 +129,14 @@ struct CommentBody {
 }
 
 impl FileHeader {
+    /// Bytes of the header page(s).
+    ///
+    /// # Errors
+    /// The interfaces do not fit.
+    pub fn page_bytes(&self, interfaces: &[SourceInterface]) -> Result<usize, StoreError> {
+        Ok(self.encode(interfaces)?.bytes.len())
+    }
+
     /// Encodes the header page(s).
     pub(crate) fn encode(&self, interfaces: &[SourceInterface]) -> Result<HeaderPage, StoreError> {
         let run = crate::pcapng::cut_text(&self.run, RUN_ID_BYTES_MAX).to_owned();

@@ -10,6 +10,7 @@
 //!   overwrite the padding, with the old size.
 
 use super::buffer::{PAGE_BYTES, PageBuffer};
+use super::folder::lock;
 use super::queue::write_counted;
 use ringside_store::recording::SeriesFile;
 use ringside_store::{StoreError, block};
@@ -27,8 +28,8 @@ pub(super) struct OpenFile {
     pub(super) series: SeriesFile,
     /// Index of its lane.
     pub(super) lane: usize,
-    /// Largest size; 0 for no limit.
-    pub(super) bytes_max: u64,
+    /// Largest size, if there is one.
+    pub(super) bytes_max: Option<u64>,
     /// The file that will follow.
     pub(super) next: Mutex<Next>,
     /// What the housekeeper did.
@@ -41,8 +42,8 @@ pub(super) struct OpenFile {
     end: AtomicU64,
     /// Nothing more is written.
     ended: AtomicBool,
-    /// The file was cut to its end.
-    is_cut: Mutex<bool>,
+    /// The file was cut to its end and says so.
+    is_settled: Mutex<bool>,
 }
 
 impl OpenFile {
@@ -62,18 +63,19 @@ impl OpenFile {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Gives back what the file holds beyond its end: padding and reserved room. Once; the second
-    /// call does nothing.
+    /// Gives back what the file holds beyond its end, padding and reserved room, and has it say
+    /// that it grows no more. Once; the second call does nothing.
     ///
     /// # Errors
     /// The system refused.
-    pub(super) fn cut(&self) -> Result<(), StoreError> {
-        let mut is_cut = self.is_cut.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if *is_cut {
+    pub(super) fn settle(&self) -> Result<(), StoreError> {
+        let mut is_settled = lock(&self.is_settled);
+        if *is_settled {
             return Ok(());
         }
-        *is_cut = true;
-        self.series.cut(self.end())
+        *is_settled = true;
+        self.series.cut(self.end())?;
+        self.series.set_finished(self.end())
     }
 }
 
@@ -138,7 +140,7 @@ impl LaneFile {
     pub(super) fn new(
         series: SeriesFile,
         lane: usize,
-        bytes_max: u64,
+        bytes_max: Option<u64>,
         direct: bool,
     ) -> Result<LaneFile, StoreError> {
         let asked = direct.then(|| disk::open_direct(series.path()).ok().flatten());
@@ -159,7 +161,7 @@ impl LaneFile {
             complete: AtomicU64::new(0),
             end: AtomicU64::new(visible),
             ended: AtomicBool::new(false),
-            is_cut: Mutex::new(false),
+            is_settled: Mutex::new(false),
         };
         let (shared, handle) = (Arc::new(shared), Arc::new(handle));
         Ok(LaneFile { shared, handle, direct, complete: 0, filled: 0, visible })
@@ -182,8 +184,8 @@ impl LaneFile {
     pub(super) fn room_blocks(&self) -> usize {
         let series = &self.shared.series;
         let limit = match self.shared.bytes_max {
-            0 => u64::MAX,
-            bytes => bytes.saturating_sub(series.block_offset(0)) / series.block_bytes(),
+            None => u64::MAX,
+            Some(bytes) => bytes.saturating_sub(series.block_offset(0)) / series.block_bytes(),
         };
         usize::try_from(limit.max(1).saturating_sub(self.complete)).unwrap_or(usize::MAX)
     }

@@ -4,7 +4,8 @@ use super::Recording;
 use super::file::{LaneFile, Next, OpenFile, Spare};
 use super::lane::Lane;
 use ringside_store::StoreError;
-use ringside_store::recording::{FileHeader, SeriesFile, file_name};
+use ringside_store::recording::{SeriesFile, file_name};
+use ringside_store::retention::{Directory, spare_name};
 use ringside_sys::clock::Clocks;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,63 +20,72 @@ const ENDED_MAX: usize = 64;
 pub(super) struct Folder {
     pub(super) path: PathBuf,
     pub(super) recording: Arc<Recording>,
-    /// Largest size of a file; 0 for no limit.
-    pub(super) bytes_max: u64,
     /// True if direct writes are wanted.
     pub(super) direct: bool,
+    /// Makes room for new files.
+    retention: Mutex<Directory>,
     files: Mutex<Vec<Arc<OpenFile>>>,
     closing: AtomicBool,
     housekeeper: OnceLock<Thread>,
 }
 
 impl Folder {
-    pub(super) fn new(path: PathBuf, recording: Arc<Recording>, direct: bool) -> Folder {
-        Folder {
+    pub(super) fn new(
+        path: PathBuf,
+        recording: Arc<Recording>,
+        direct: bool,
+    ) -> Result<Folder, StoreError> {
+        let retention = Directory::open(&path, &recording.run, recording.retention)?;
+        Ok(Folder {
             path,
-            bytes_max: recording.rotation.bytes.unwrap_or(0),
             recording,
             direct,
+            retention: Mutex::new(retention),
             files: Mutex::new(Vec::new()),
             closing: AtomicBool::new(false),
             housekeeper: OnceLock::new(),
-        }
+        })
     }
 
     /// Creates the next file of a lane under its name.
     pub(super) fn create(&self, lane: &Lane) -> Result<SeriesFile, StoreError> {
         let sequence = lane.next_file();
-        self.create_at(self.path.join(self.name(lane, sequence)), lane, sequence)
+        self.create_as(&self.name(lane, sequence), lane, sequence)
     }
 
     /// Creates the next file of a lane under a hidden name.
     pub(super) fn create_spare(&self, lane: &Lane) -> Result<Spare, StoreError> {
         let sequence = lane.next_file();
         let name = self.name(lane, sequence);
-        let hidden = self.path.join(format!(".{name}.next"));
-        let series = self.create_at(hidden, lane, sequence)?;
+        let series = self.create_as(&spare_name(&name), lane, sequence)?;
         Ok(Spare { series, path: self.path.join(name) })
     }
 
-    fn create_at(
-        &self,
-        path: PathBuf,
-        lane: &Lane,
-        sequence: u64,
-    ) -> Result<SeriesFile, StoreError> {
+    /// Makes room for a file and creates it.
+    fn create_as(&self, name: &str, lane: &Lane, sequence: u64) -> Result<SeriesFile, StoreError> {
         let recording = &*self.recording;
+        let mut header = recording.header(lane.id, sequence);
+        // A lane has two files that are not finished, in use and ready; older ones must say that
+        // they are, before room is made for another.
+        for file in self.files().iter().filter(|file| file.has_ended()) {
+            file.settle()?;
+        }
         let now = Clocks::now(recording.boot_id);
-        let header = FileHeader {
-            run: recording.run.clone(),
-            lane: lane.id,
-            sequence,
-            block_bytes: recording.block_bytes,
-            bytes_max: self.bytes_max,
-            created: now.wall,
-            created_boot_ns: now.boot_ns,
-            boot_id: now.boot_id,
-            ..FileHeader::default()
-        };
-        SeriesFile::create(&path, &header, &recording.interfaces)
+        let mut retention = lock(&self.retention);
+        let reservation = retention.reserve(name, header.bytes_max, now)?;
+        for deleted in reservation.deleted() {
+            tracing::info!("{}: deleted {}", self.path.display(), deleted.name);
+        }
+        header.serial = reservation.serial();
+        header.created = now.wall;
+        header.created_boot_ns = now.boot_ns;
+        header.boot_id = now.boot_id;
+        SeriesFile::create(&self.path.join(name), &header, &recording.interfaces)
+    }
+
+    /// Deletes what is past its age, in times in which no file is begun.
+    pub(super) fn sweep(&self) -> Result<(), StoreError> {
+        lock(&self.retention).sweep(Clocks::now(self.recording.boot_id)).map(|_| ())
     }
 
     fn name(&self, lane: &Lane, sequence: u64) -> String {
@@ -84,7 +94,7 @@ impl Folder {
 
     /// Opens a file that was created for its writer; the housekeeper looks after it from now on.
     pub(super) fn open(&self, series: SeriesFile, lane: usize) -> Result<LaneFile, StoreError> {
-        let file = LaneFile::new(series, lane, self.bytes_max, self.direct)?;
+        let file = LaneFile::new(series, lane, self.recording.rotation.bytes, self.direct)?;
         self.lock().push(file.shared.clone());
         Ok(file)
     }
@@ -115,8 +125,8 @@ impl Folder {
         }
     }
 
-    /// If the disk is far behind, the oldest file that ended is only cut: the kernel writes it back
-    /// in its own time.
+    /// If the disk is far behind, the oldest file that ended is not waited for: the kernel writes it
+    /// back in its own time.
     fn make_room(&self) {
         let mut files = self.lock();
         if files.iter().filter(|file| file.has_ended()).count() > ENDED_MAX
@@ -124,7 +134,7 @@ impl Folder {
         {
             let file = files.remove(at);
             drop(files);
-            if let Err(error) = file.cut() {
+            if let Err(error) = file.settle() {
                 tracing::warn!("{error}");
             }
         }

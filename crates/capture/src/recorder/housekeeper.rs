@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 /// How often what was written is sent to the medium: with the time that this takes, about what a
 /// power cut may cost.
 const SYNC_INTERVAL: Duration = Duration::from_millis(800);
+/// How often files that are past their age are looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 /// A file that grows by less between two syncs gets no room reserved: a quiet link is not to hold
 /// the disk's space.
 const FAST_BYTES: u64 = 16 << 20;
@@ -35,6 +37,7 @@ impl Housekeeper {
     pub(super) fn run(self) {
         self.folder.keep_house();
         let mut sync_at = Instant::now() + SYNC_INTERVAL;
+        let mut sweep_at = Instant::now() + SWEEP_INTERVAL;
         loop {
             let closing = self.folder.is_closing();
             let is_due = Instant::now() >= sync_at;
@@ -56,6 +59,10 @@ impl Housekeeper {
             if is_due {
                 sync_at = Instant::now() + SYNC_INTERVAL;
             }
+            if Instant::now() >= sweep_at {
+                sweep_at = Instant::now() + SWEEP_INTERVAL;
+                self.sweep();
+            }
             park_timeout(sync_at.saturating_duration_since(Instant::now()));
         }
     }
@@ -71,6 +78,15 @@ impl Housekeeper {
             Ok(spare) => *next = Next::Ready(spare),
             // The writer tries again when it needs the file, and then says so.
             Err(error) => tracing::debug!("no file was made ready: {error}"),
+        }
+    }
+
+    /// Deletes what is past its age. What stands in the way is told when room is needed.
+    fn sweep(&self) {
+        if !self.shared.recording.retention.is_unlimited()
+            && let Err(error) = self.folder.sweep()
+        {
+            tracing::warn!("{error}");
         }
     }
 
@@ -104,7 +120,7 @@ fn tend(folder: &Folder, file: &OpenFile) -> Result<(), StoreError> {
 fn reserve(folder: &Folder, file: &OpenFile, grown: u64, kept: &mut Kept) {
     let end = file.end();
     let ahead = (2 * grown).next_multiple_of(AHEAD_BYTES).min(AHEAD_BYTES_MAX);
-    let limit = if file.bytes_max == 0 { u64::MAX } else { file.bytes_max };
+    let limit = file.bytes_max.unwrap_or(u64::MAX);
     let (from, to) = (kept.reserved.max(end), (end + ahead).min(limit));
     if grown < FAST_BYTES || kept.reserves_no_more || to < from + AHEAD_BYTES.min(limit - end) {
         return;
@@ -119,7 +135,7 @@ fn reserve(folder: &Folder, file: &OpenFile, grown: u64, kept: &mut Kept) {
 
 /// Ends a file: cut to its end, on the medium, its blocks counted.
 fn finish(file: &OpenFile) -> Result<(), StoreError> {
-    file.cut()?;
+    file.settle()?;
     file.series.sync_data()?;
     file.series.set_blocks(file.first_block(), file.complete())?;
     file.series.sync_all()

@@ -1,5 +1,7 @@
 //! `ringside capture`: receive, count or record, and end with the ledger.
 
+mod write;
+
 use crate::control::{Board, ControlArgs, ControlSocket, OutputStatus, serve_while};
 use crate::keeper::{self, Knobs, Link, Request};
 use crate::live::Live;
@@ -8,29 +10,29 @@ use crate::signals::StopSignal;
 use crate::{ledger_text, say, units};
 use anyhow::{Context, bail};
 use clap::Args;
-use ringside_capture::config::{
-    BLOCKS_PER_LANE_MIN, DiskOptions, FileFormat, Output, RING_BYTES, Rotation, RunConfig,
-};
+use ringside_capture::config::{BLOCKS_PER_LANE_MIN, Output, RING_BYTES, RunConfig};
 use ringside_capture::run::{Run, RunReport};
 use ringside_core::limits::RING_BLOCK_BYTES;
-use ringside_store::Format;
 use ringside_sys::ring::HUGE_PAGE_BYTES;
-use std::fs::OpenOptions;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+pub use write::FormatArg;
+use write::WriteArgs;
 
 /// Smallest ring: four blocks for one lane.
 const RING_BYTES_MIN: u64 = (BLOCKS_PER_LANE_MIN * RING_BLOCK_BYTES) as u64;
-/// How often signals, durations and rotation are looked at.
-const TICK: Duration = Duration::from_millis(20);
+/// How often signals and the end of the sources are looked at.
+const TICK: Duration = Duration::from_millis(100);
 
 /// Arguments of `capture`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   sudo ringside capture -i eth1                          count until Ctrl-C
   sudo ringside capture -i eth1 -w /data/eth1 -G 1h      record, a new file each hour
+  sudo ringside capture -i eth1 -w /ssd0 -w /ssd1        one recording on two disks
+  sudo ringside capture -i eth1 -w /data --limit-bytes 500GB   keep the latest
   sudo ringside capture -i eth1 -i eth2 -w two.pcapng    two interfaces, merged by time
   sudo ringside capture -i eth1 --queues 4 -w /data      four lanes in parallel
   sudo ringside capture -i eth1 -w - 'udp port 53' | tshark -r -
@@ -39,10 +41,8 @@ pub struct CaptureArgs {
     #[command(flatten)]
     open: OpenArgs,
 
-    /// Record: to a directory (a series of files per lane), to FILE.pcapng or FILE.pcap (lanes
-    /// merged by time), or to standard output with `-`.
-    #[arg(short = 'w', long = "write", value_name = "DIR|FILE|-")]
-    write: Option<PathBuf>,
+    #[command(flatten)]
+    write: WriteArgs,
 
     /// Stop after this many frames.
     #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -51,20 +51,6 @@ pub struct CaptureArgs {
     /// Stop after this time: 10s, 5m, 1h.
     #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
     duration: Option<Duration>,
-
-    /// Begin a new file at this size: millions of bytes, or with a unit, as 512MiB.
-    #[arg(short = 'C', long = "file-size", value_name = "SIZE", value_parser = units::file_bytes)]
-    #[arg(requires = "write")]
-    file_bytes: Option<u64>,
-
-    /// Begin a new file after this time: seconds, or with a unit, as 10m.
-    #[arg(short = 'G', long = "file-time", value_name = "DURATION")]
-    #[arg(value_parser = units::period, requires = "write")]
-    file_time: Option<Duration>,
-
-    /// Format of `-w -` and of files without a telling ending.
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    format: Option<FormatArg>,
 
     /// Memory of the capture ring, shared by the lanes; it rides out stalls of the disk.
     #[arg(long, value_name = "SIZE", value_parser = ring_bytes)]
@@ -88,24 +74,6 @@ pub struct CaptureArgs {
     no_keeper: bool,
 }
 
-/// File format by name.
-#[derive(Clone, Copy, clap::ValueEnum)]
-pub enum FormatArg {
-    /// pcapng.
-    Pcapng,
-    /// pcap with nanosecond stamps.
-    Pcap,
-}
-
-impl From<FormatArg> for FileFormat {
-    fn from(format: FormatArg) -> FileFormat {
-        match format {
-            FormatArg::Pcapng => FileFormat::Pcapng,
-            FormatArg::Pcap => FileFormat::Pcap,
-        }
-    }
-}
-
 /// Runs the subcommand.
 pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
     keeper::supervised(args.no_keeper, |link| receive(&args, link))
@@ -113,11 +81,11 @@ pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
 
 /// The run, in this process.
 fn receive(args: &CaptureArgs, link: Option<Link>) -> anyhow::Result<ExitCode> {
-    if args.json && args.write.as_deref() == Some(Path::new("-")) {
+    if args.json && args.write.is_stdout() {
         bail!("--json and -w - both want standard output; write to a file, or leave out --json");
     }
     let stop = link.as_ref().map_or_else(StopSignal::install, |link| Ok(link.stop_signal()))?;
-    let output = output(args)?;
+    let output = args.write.output()?;
     let knobs = Knobs::new(link.as_ref());
     let opened = open::open(&args.open, &knobs)?;
     for warning in &opened.warnings {
@@ -126,7 +94,7 @@ fn receive(args: &CaptureArgs, link: Option<Link>) -> anyhow::Result<ExitCode> {
     let board = Board::new(
         opened.description.clone(),
         &opened.interfaces,
-        output_status(&output, args.write.iter()),
+        output_status(&output, args.write.paths.iter()),
     );
     let config = RunConfig {
         snaplen: args.open.snaplen_bytes(),
@@ -146,6 +114,9 @@ fn receive(args: &CaptureArgs, link: Option<Link>) -> anyhow::Result<ExitCode> {
     let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
     if args.huge_pages && prepared.ring().is_some_and(|ring| !ring.has_huge_pages()) {
         say::message("ringside: warning: the capture ring does not lie in huge pages");
+    }
+    for note in prepared.notes() {
+        say::message(note);
     }
     link.as_ref().inspect(|link| link.started());
     let run = prepared.start()?;
@@ -173,18 +144,22 @@ fn reserve_huge_pages(knobs: &Knobs<'_>, config: &RunConfig, lanes: usize) {
 fn watch(run: &Run, args: &CaptureArgs, stop: &StopSignal, board: &Board) -> io::Result<()> {
     let start = Instant::now();
     let mut live = Live::start();
-    let mut rotate_at = args.file_time.map(|interval| start + interval);
+    let stop_at = args.duration.map(|duration| start + duration);
+    let file_time = args.write.file_time();
+    let mut rotate_at = file_time.map(|interval| start + interval);
     while run.is_running() && !stop.is_set() {
-        if args.duration.is_some_and(|duration| start.elapsed() >= duration) {
+        let now = Instant::now();
+        if stop_at.is_some_and(|at| now >= at) {
             break;
         }
-        if let (Some(at), Some(interval)) = (rotate_at, args.file_time)
-            && Instant::now() >= at
+        if let (Some(at), Some(interval)) = (rotate_at, file_time)
+            && now >= at
         {
             run.rotate();
-            rotate_at = Some(Instant::now() + interval);
+            rotate_at = Some(at.max(now - interval) + interval);
         }
-        std::thread::sleep(TICK);
+        let next = [stop_at, rotate_at].into_iter().flatten().min();
+        std::thread::sleep(next.map_or(TICK, |next| (next - now).min(TICK)));
         let ledger = run.status();
         if live.update(&ledger) {
             board.set_rates(live.rates());
@@ -215,8 +190,16 @@ fn finish(report: &RunReport, args: &CaptureArgs) -> io::Result<()> {
 /// How to read what was written.
 fn to_read(report: &RunReport, args: &CaptureArgs) -> Option<String> {
     let (first, count) = (report.files.paths.first()?, report.files.count);
-    let directory = args.write.as_deref().filter(|path| path.is_dir());
-    let what = directory.unwrap_or(first).display();
+    let directories: Vec<_> = args.write.paths.iter().filter(|path| path.is_dir()).collect();
+    if directories.len() > 1 {
+        let inputs = directories.iter().map(|path| format!(" -r '{}'", path.display()));
+        return Some(format!(
+            "{count} files; to read: ringside read{}",
+            inputs.collect::<String>()
+        ));
+    }
+    let directory = directories.first();
+    let what = directory.map_or(first.as_path(), |path| path).display();
     Some(match (directory, count) {
         (None, 2..) => format!("{count} files, the first {what}; name each with -r to read them"),
         (_, 1) => format!("1 file; to read it: ringside read -r '{what}'"),
@@ -234,53 +217,6 @@ fn output_status<'a>(output: &Output, paths: impl Iterator<Item = &'a PathBuf>) 
     };
     let paths = paths.map(|path| path.display().to_string()).collect();
     OutputStatus { kind: kind.to_owned(), paths }
-}
-
-/// What `-w` means: `-`, a file by its ending, else a directory.
-fn output(args: &CaptureArgs) -> anyhow::Result<Output> {
-    let rotation = Rotation { bytes: args.file_bytes, interval: args.file_time };
-    let rotates = rotation != Rotation::default();
-    let Some(path) = args.write.clone() else { return Ok(Output::Count) };
-    let by_option = args.format.map(FileFormat::from);
-    if path == Path::new("-") {
-        if rotates {
-            bail!("-C and -G need files; a stream on standard output has none");
-        }
-        let fd = open::stdout_stream()?;
-        return Ok(Output::Stream { fd, format: by_option.unwrap_or(FileFormat::Pcapng) });
-    }
-    if path.exists() && !path.is_file() && !path.is_dir() {
-        if rotates {
-            bail!("-C and -G need files; {} is none", path.display());
-        }
-        let file = OpenOptions::new().write(true).open(&path);
-        let file = file.with_context(|| format!("cannot open {}", path.display()))?;
-        let format = by_option.or(by_ending(&path)).unwrap_or(FileFormat::Pcapng);
-        return Ok(Output::Stream { fd: file.into(), format });
-    }
-    let by_ending = by_ending(&path);
-    if path.is_dir() || (by_option.is_none() && by_ending.is_none()) {
-        if path.is_file() {
-            bail!(
-                "{} is a file; name a directory, or a file that ends in .pcapng or .pcap",
-                path.display()
-            );
-        }
-        if by_option.is_some() {
-            bail!("--format is for files and streams; a directory holds pcapng");
-        }
-        let options = DiskOptions::default();
-        return Ok(Output::Directory { paths: vec![path], rotation, options });
-    }
-    let format = by_option.or(by_ending).unwrap_or(FileFormat::Pcapng);
-    Ok(Output::File { path, format, rotation })
-}
-
-fn by_ending(path: &Path) -> Option<FileFormat> {
-    Format::of_path(path).map(|format| match format {
-        Format::Pcapng => FileFormat::Pcapng,
-        Format::Pcap => FileFormat::Pcap,
-    })
 }
 
 /// A ring that fits the memory: touching more than there is would end other programs.

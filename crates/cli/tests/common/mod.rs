@@ -351,10 +351,12 @@ pub fn for_each_frame(
     source.notices()
 }
 
-/// The files of a recording, by name.
+/// The files of a directory, by name, without hidden ones.
 pub fn files_in(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap();
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let is_hidden = |path: &PathBuf| arg(path).rsplit('/').next().unwrap().starts_with('.');
+    let mut files: Vec<PathBuf> = paths.filter(|path| !is_hidden(path)).collect();
     files.sort();
     files
 }
