@@ -96,6 +96,10 @@ impl ConsumerCounts {
         self.late.fetch_add(frames, Ordering::AcqRel);
     }
 
+    pub(crate) fn late(&self) -> u64 {
+        self.late.load(Ordering::Acquire)
+    }
+
     pub(crate) fn delivered(&self) -> u64 {
         self.delivered.load(Ordering::Acquire)
     }
@@ -116,7 +120,7 @@ impl ConsumerCounts {
         Consumer {
             name: name.to_owned(),
             delivered: self.delivered(),
-            late: self.late.load(Ordering::Acquire),
+            late: self.late(),
             missed: self.missed(),
         }
     }

@@ -2,14 +2,18 @@
 //!
 //! It is a lossless reader of every lane. It copies a lane's published bytes out of the ring (that
 //! copy is allowed here), so that a lane that must wait for a slower one does not hold the ring.
+//! A frame that is older than one before it is *late*: it is written all the same, flagged and
+//! counted. That happens when a lane stood still for longer than the merge holds others back, and
+//! when a lane's own clock went back; everything else is in the order of time.
+//!
 //! What the output has accepted is counted as delivered after each flush; when an output fails, or
 //! a pipe is not read until the end of the run, the rest is missed under its cause.
 
 use crate::control::{ConsumerCounts, Control};
 use crate::lane::LaneStatus;
 use crate::output::{FileList, Sink};
-use ringside_core::Frame;
 use ringside_core::limits::MERGE_HOLD_NS;
+use ringside_core::{Frame, Timestamp};
 use ringside_store::StoreError;
 use ringside_store::block::{blocks, packet};
 use ringside_store::merge::Merger;
@@ -81,6 +85,23 @@ struct Item {
     end: usize,
 }
 
+/// The order of time of what was written.
+#[derive(Debug, Default)]
+struct Order {
+    newest: Timestamp,
+}
+
+impl Order {
+    /// By how many nanoseconds the next frame is late; `None` if it is not. This goes by the
+    /// frames' own stamps and not by the merge's keys, so that no reader finds a frame out of order
+    /// that is not flagged.
+    fn late_ns(&mut self, stamp: Timestamp) -> Option<u64> {
+        let late_ns = self.newest.0.saturating_sub(stamp.0);
+        self.newest = self.newest.max(stamp);
+        (late_ns > 0).then_some(late_ns)
+    }
+}
+
 /// What the merging writer did.
 #[derive(Default)]
 pub(crate) struct MergedSummary {
@@ -104,6 +125,7 @@ impl MergedWriter {
         let hold_ns = MERGE_HOLD_NS + self.block_timeout_ns;
         self.hand_over(Sink::begin);
         let mut merger = Merger::new(self.inputs.len(), Some(hold_ns));
+        let mut order = Order::default();
         loop {
             let mut progress = false;
             for input in &mut self.inputs {
@@ -111,7 +133,7 @@ impl MergedWriter {
             }
             while let Some(popped) = merger.pop(clock::monotonic_ns()) {
                 progress = true;
-                self.emit(popped.lane, popped.item);
+                self.emit(popped.lane, popped.item, &mut order);
             }
             self.hand_over(Sink::flush);
             let drained = self.inputs.iter().all(|input| input.finished && input.waiting == 0);
@@ -124,14 +146,15 @@ impl MergedWriter {
         }
         let statistics = crate::output::final_statistics(&self.status, self.sink.interfaces());
         self.hand_over(|sink| sink.finish(&statistics));
-        MergedSummary { files: self.sink.into_files(), late: merger.late() }
+        MergedSummary { files: self.sink.into_files(), late: self.counts.late() }
     }
 
-    fn emit(&mut self, lane: usize, item: Item) {
+    fn emit(&mut self, lane: usize, item: Item, order: &mut Order) {
         self.inputs[lane].waiting -= 1;
         let Some(frame) = self.inputs[lane].frame(item) else { return };
+        let late_ns = order.late_ns(frame.meta.timestamp);
         let period = self.control.rotation();
-        let result = self.sink.write(&frame, period);
+        let result = self.sink.write(&frame, late_ns, period);
         self.account(result);
     }
 
@@ -144,7 +167,8 @@ impl MergedWriter {
     fn account(&mut self, result: Result<(), StoreError>) {
         let accepted = self.sink.take_accepted();
         let lost = self.sink.take_lost();
-        self.counts.deliver(accepted);
+        self.counts.deliver(accepted.frames);
+        self.counts.deliver_late(accepted.late);
         if let Some((cause, frames)) = lost {
             self.counts.miss(cause, frames);
         }
@@ -161,5 +185,18 @@ impl MergedWriter {
                 self.control.fail(format!("writing stopped: {error}; {note}"));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_not_late_is_in_the_order_of_time() {
+        let mut order = Order::default();
+        let stamps = [5, 5, 9, 8, 9, 3, 12];
+        let late = stamps.map(|stamp| order.late_ns(Timestamp(stamp)));
+        assert_eq!(late, [None, None, None, Some(1), None, Some(6), None]);
     }
 }

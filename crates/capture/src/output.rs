@@ -8,6 +8,7 @@ use ringside_store::StoreError;
 use ringside_store::block::Statistics;
 use ringside_store::writer::{Format, FrameWriter, create_file};
 use ringside_sys::clock;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::ErrorKind::TimedOut;
 use std::path::{Path, PathBuf};
@@ -57,9 +58,19 @@ pub(crate) struct Sink {
     submitted: u64,
     /// Of these, frames that were reported as accepted or lost.
     reported: u64,
-    accepted: u64,
+    /// Which of those that are not yet reported are late, counted as `submitted` is.
+    late: VecDeque<u64>,
+    accepted: Accepted,
     lost: Option<(Cause, u64)>,
     failed: Option<Cause>,
+}
+
+/// Frames that the output has accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    pub(crate) frames: u64,
+    /// Of these, frames that came after a younger one.
+    pub(crate) late: u64,
 }
 
 struct Files {
@@ -113,7 +124,8 @@ impl Sink {
             files,
             submitted: 0,
             reported: 0,
-            accepted: 0,
+            late: VecDeque::new(),
+            accepted: Accepted::default(),
             lost: None,
             failed: None,
         }
@@ -138,13 +150,23 @@ impl Sink {
         self.files.map(|files| files.written).unwrap_or_default()
     }
 
-    /// Writes a frame; `period` is the present period of a timed rotation.
-    pub(crate) fn write(&mut self, frame: &Frame<'_>, period: u64) -> Result<(), StoreError> {
+    /// Writes a frame, flagged if it is `late_ns` older than one before it; `period` is the present
+    /// period of a timed rotation.
+    pub(crate) fn write(
+        &mut self,
+        frame: &Frame<'_>,
+        late_ns: Option<u64>,
+        period: u64,
+    ) -> Result<(), StoreError> {
         if let Some(cause) = self.failed {
             self.lose(cause, 1);
             return Ok(());
         }
-        let record_bytes = self.format.record_bytes(frame.bytes.len(), frame.meta.direction);
+        let comment = late_ns.map(late_comment);
+        let direction = frame.meta.direction;
+        let comment_bytes =
+            comment.as_ref().map_or(0, |comment| self.format.comment_bytes(comment, direction));
+        let record_bytes = self.format.record_bytes(frame.bytes.len(), direction) + comment_bytes;
         let file_bytes = self.writer.bytes_added() + record_bytes;
         if self.files.as_ref().is_some_and(|files| files.is_due(file_bytes, period))
             && let Err(error) = self.next_file(period)
@@ -152,8 +174,15 @@ impl Sink {
             self.lose(cause_of(&error), 1);
             return Err(error);
         }
-        match self.writer.write(frame) {
+        let written = match &comment {
+            None => self.writer.write(frame),
+            Some(comment) => self.writer.write_commented(frame, comment),
+        };
+        match written {
             Ok(()) => {
+                if late_ns.is_some() {
+                    self.late.push_back(self.submitted);
+                }
                 self.submitted += 1;
                 Ok(())
             }
@@ -198,7 +227,7 @@ impl Sink {
     }
 
     /// Frames accepted since the last call.
-    pub(crate) fn take_accepted(&mut self) -> u64 {
+    pub(crate) fn take_accepted(&mut self) -> Accepted {
         std::mem::take(&mut self.accepted)
     }
 
@@ -218,6 +247,7 @@ impl Sink {
                 self.writer = writer;
                 self.submitted = 0;
                 self.reported = 0;
+                self.late.clear();
                 Ok(())
             }
             Err(error) => {
@@ -230,8 +260,12 @@ impl Sink {
     /// Moves what the writer has accepted to `accepted`.
     fn report(&mut self) {
         let written = self.writer.frames_written();
-        self.accepted += written - self.reported;
+        self.accepted.frames += written - self.reported;
         self.reported = written;
+        while self.late.front().is_some_and(|&index| index < written) {
+            self.late.pop_front();
+            self.accepted.late += 1;
+        }
     }
 
     /// The first error of the system ends the output: counts the rest as lost and leaves the file
@@ -331,6 +365,12 @@ fn one_link_type(format: Format, interfaces: &[SourceInterface]) -> Result<(), S
         }),
         _ => Ok(()),
     }
+}
+
+/// How a late frame is flagged, where the format has comments: Wireshark lists it, finds it by
+/// `frame.comment`, and pcapng has no flag for it.
+fn late_comment(late_ns: u64) -> String {
+    format!("ringside: late by {late_ns} ns")
 }
 
 /// `name-000007.pcapng`; the first file of a run without rotation has the name as it was given.

@@ -69,7 +69,7 @@ pub mod option {
 
 /// Longest option value that is written: the largest multiple of 4 in 16 bits. Longer texts are
 /// cut at a character.
-const OPTION_BYTES_MAX: usize = 65_532;
+pub(crate) const OPTION_BYTES_MAX: usize = 65_532;
 
 /// `length` rounded up to a multiple of 4, as pcapng aligns everything.
 pub const fn aligned(length: usize) -> usize {

@@ -41,6 +41,12 @@ pub trait FrameWriter: Send {
     /// the system refused a write.
     fn write(&mut self, frame: &Frame<'_>) -> Result<(), StoreError>;
 
+    /// As [`write`](FrameWriter::write), with a comment where the format has a place for one.
+    ///
+    /// # Errors
+    /// As for `write`.
+    fn write_commented(&mut self, frame: &Frame<'_>, comment: &str) -> Result<(), StoreError>;
+
     /// Hands everything over that was added, so that a reader of the stream sees it.
     ///
     /// # Errors
@@ -91,6 +97,14 @@ impl Format {
             Format::Pcap => pcap::RECORD_HEADER_BYTES + captured,
         };
         bytes as u64
+    }
+
+    /// Bytes that `comment` adds to that, exactly.
+    pub fn comment_bytes(self, comment: &str, direction: Direction) -> u64 {
+        match self {
+            Format::Pcapng => pcapng::comment_bytes(comment, direction) as u64,
+            Format::Pcap => 0,
+        }
     }
 
     /// A writer of this format over `out`, with `interfaces` as ids from 0, whose frames keep

@@ -148,6 +148,11 @@ impl<W: Write + Send> FrameWriter for PcapWriter<W> {
         })
     }
 
+    /// The format has no place for a comment.
+    fn write_commented(&mut self, frame: &Frame<'_>, _: &str) -> Result<(), StoreError> {
+        self.write(frame)
+    }
+
     fn flush(&mut self) -> Result<(), StoreError> {
         self.flush_all()
     }

@@ -5,17 +5,22 @@ use super::buffer::RecordBuffer;
 use crate::StoreError;
 use crate::block::{self, STATISTICS_BLOCK_BYTES_MAX, Statistics};
 use crate::pcapng::{
-    BYTE_ORDER_MAGIC, INTERFACE_DESCRIPTION, SECTION_HEADER, append_block, append_option,
-    append_text, option,
+    BYTE_ORDER_MAGIC, INTERFACE_DESCRIPTION, OPTION_BYTES_MAX, SECTION_HEADER, aligned,
+    append_block, append_option, append_text, cut_text, option,
 };
 use ringside_core::limits::INTERFACES_MAX;
-use ringside_core::{Frame, InterfaceId, SourceInterface};
+use ringside_core::{Direction, Frame, InterfaceId, SourceInterface};
 use std::io::Write;
 
 /// What the section header names as the application.
 const USER_APPLICATION: &str = concat!("Ringside ", env!("CARGO_PKG_VERSION"));
 /// Value of if_tsresol for nanoseconds: 10^-9 s.
 const TSRESOL_NANOSECONDS: u8 = 9;
+
+/// Code and length of an option; all of the option that ends the others.
+const OPTION_HEADER_BYTES: usize = 4;
+/// The length at the end of a block.
+const LENGTH_BYTES: usize = 4;
 
 /// Appends a section header; `comment` may be empty.
 pub(crate) fn append_section_header(out: &mut Vec<u8>, comment: &str) {
@@ -45,6 +50,39 @@ pub(crate) fn append_interface(out: &mut Vec<u8>, interface: &SourceInterface) {
         }
         append_option(out, option::END, &[]);
     });
+}
+
+/// Bytes that `comment` adds to a packet block.
+pub(super) fn comment_bytes(comment: &str, direction: Direction) -> usize {
+    // The options of a block that has none otherwise end in an option of their own.
+    let end_bytes = OPTION_HEADER_BYTES - options_end_bytes(direction);
+    OPTION_HEADER_BYTES + aligned(cut_text(comment, OPTION_BYTES_MAX).len()) + end_bytes
+}
+
+/// Bytes of the end of the options of a packet block without a comment.
+fn options_end_bytes(direction: Direction) -> usize {
+    let bare = block::packet_block_bytes(0, Direction::Unknown);
+    if block::packet_block_bytes(0, direction) > bare { OPTION_HEADER_BYTES } else { 0 }
+}
+
+/// Appends a packet block with a comment after its other options.
+fn append_commented(out: &mut Vec<u8>, frame: &Frame<'_>, comment: &str) {
+    let start = out.len();
+    append_packet(out, frame);
+    // What ends the block comes again after the comment.
+    out.truncate(out.len() - LENGTH_BYTES - options_end_bytes(frame.meta.direction));
+    append_option(out, option::COMMENT, cut_text(comment, OPTION_BYTES_MAX).as_bytes());
+    append_option(out, option::END, &[]);
+    let length = ((out.len() - start + LENGTH_BYTES) as u32).to_le_bytes();
+    out[start + 4..start + 8].copy_from_slice(&length);
+    out.extend_from_slice(&length);
+}
+
+fn append_packet(out: &mut Vec<u8>, frame: &Frame<'_>) {
+    let start = out.len();
+    let length = block::packet_block_bytes(frame.bytes.len(), frame.meta.direction);
+    out.resize(start + length, 0);
+    block::write_packet_block(&mut out[start..], frame, 0);
 }
 
 /// Writes a pcapng file or stream.
@@ -77,6 +115,14 @@ impl<W: Write> PcapngWriter<W> {
         self.interfaces += 1;
         Ok(InterfaceId(self.interfaces as u32 - 1))
     }
+
+    fn check(&self, frame: &Frame<'_>) -> Result<(), StoreError> {
+        let interface = frame.meta.interface.0;
+        if interface as usize >= self.interfaces {
+            return Err(StoreError::UnknownInterface { interface, known: self.interfaces });
+        }
+        Ok(())
+    }
 }
 
 impl<W: Write + Send> FrameWriter for PcapngWriter<W> {
@@ -85,16 +131,13 @@ impl<W: Write + Send> FrameWriter for PcapngWriter<W> {
     }
 
     fn write(&mut self, frame: &Frame<'_>) -> Result<(), StoreError> {
-        let interface = frame.meta.interface.0;
-        if interface as usize >= self.interfaces {
-            return Err(StoreError::UnknownInterface { interface, known: self.interfaces });
-        }
-        self.out.record(true, |out| {
-            let start = out.len();
-            let length = block::packet_block_bytes(frame.bytes.len(), frame.meta.direction);
-            out.resize(start + length, 0);
-            block::write_packet_block(&mut out[start..], frame, 0);
-        })
+        self.check(frame)?;
+        self.out.record(true, |out| append_packet(out, frame))
+    }
+
+    fn write_commented(&mut self, frame: &Frame<'_>, comment: &str) -> Result<(), StoreError> {
+        self.check(frame)?;
+        self.out.record(true, |out| append_commented(out, frame, comment))
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {

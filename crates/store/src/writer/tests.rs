@@ -5,6 +5,7 @@ use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Accepts `room` bytes, in pieces of at most `piece`, and then says that the disk is full.
 #[derive(Clone)]
@@ -184,6 +185,39 @@ fn sizes_are_known_before_anything_is_handed_over() {
             (writer.bytes_added(), writer.bytes_written(), stored),
             (expected, stored, expected)
         );
+    }
+}
+
+#[test]
+fn a_comment_takes_the_room_that_is_told_and_changes_no_frame() {
+    let interfaces = [interface("eth1", LinkType::ETHERNET)];
+    for format in [Format::Pcapng, Format::Pcap] {
+        for comment in ["", "x", "ringside: late by 17 ns", &"ä".repeat(40_000)] {
+            let disk = SmallDisk::new(1 << 20, 1 << 20);
+            let mut writer = format.writer(disk.clone(), &interfaces).unwrap();
+            let mut expected = writer.bytes_added();
+            let directions = [Direction::Unknown, Direction::Outbound];
+            for (captured, direction) in [0, 1, 60, 61].into_iter().zip(directions.repeat(2)) {
+                let data = vec![captured as u8; captured];
+                let mut frame = frame(&data, 0, 1);
+                frame.meta.direction = direction;
+                writer.write_commented(&frame, comment).unwrap();
+                expected += format.record_bytes(captured, direction);
+                expected += format.comment_bytes(comment, direction);
+                assert_eq!(writer.bytes_added(), expected, "{format:?}, {captured} bytes");
+            }
+            writer.finish(&[]).unwrap();
+            let bytes = disk.bytes.lock().unwrap();
+            assert_eq!((writer.frames_written(), bytes.len() as u64), (4, expected));
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(&bytes).unwrap();
+            let mut source = crate::open(&[file.path().to_owned()]).unwrap();
+            let batch = source.next_batch(Duration::ZERO).unwrap().unwrap();
+            let lengths: Vec<usize> = batch.iter().map(|frame| frame.bytes.len()).collect();
+            assert_eq!(lengths, [0, 1, 60, 61]);
+            let outbound = batch.iter().filter(|f| f.meta.direction == Direction::Outbound);
+            assert_eq!(outbound.count(), if format == Format::Pcapng { 2 } else { 0 });
+        }
     }
 }
 
