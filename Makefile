@@ -6,13 +6,16 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # Where cargo puts what it builds.
 target := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help deps build demo test bench lint fuzz clean install
+.PHONY: help deps bench-deps build demo test bench lint fuzz clean install
 
 help: ## list the commands
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 deps: ## install the Debian packages that are missing (as root), check cargo
 	@scripts/deps
+
+bench-deps: ## install also what the measurements compare with (as root)
+	@scripts/deps bench
 
 build: deps ## build the binary, target/release/ringside
 	cargo build --release --package ringside-cli
@@ -23,7 +26,7 @@ demo: root build ## record real programs on a private test network (as root), in
 test: deps ## run every check and test; the last line counts them (as root, to skip none)
 	@cargo xtask test
 
-bench: root build ## measure this machine on a private test network (as root)
+bench: root bench-deps build ## measure this machine on a private test network (as root)
 	RINGSIDE_BIN=$(target)/release/ringside bench/run
 
 lint: deps ## formatting, clippy and the house rules

@@ -74,14 +74,22 @@ pub(super) fn run(args: &InstructionsBench) -> anyhow::Result<ExitCode> {
     ));
     let lab = load::lab(&format!("bench{}", std::process::id()))?;
     let counter = Counter { lab: &lab, memory: &memory, args, stop: &stop };
-    let mut rows = Vec::new();
+    let (mut rows, mut failed) = (Vec::new(), false);
     for sizes in &args.sizes {
         for &tool in &tools {
-            let count = counter
-                .per_frame(tool, sizes)
-                .with_context(|| format!("{} at {sizes} bytes", tool.name()))?;
-            say::message(format_args!("{} at {sizes} bytes: {count:.0}", tool.name()));
-            rows.push([tool.name().to_owned(), sizes.to_string(), format!("{count:.0}")]);
+            let what = format!("{} at {sizes} bytes", tool.name());
+            let count = match counter.per_frame(tool, sizes) {
+                Ok(count) => format!("{count:.0}"),
+                Err(error) => {
+                    // The others are counted all the same.
+                    load::check(&stop)?;
+                    say::message(format_args!("ringside: {what}: {error:#}"));
+                    failed = true;
+                    continue;
+                }
+            };
+            say::message(format_args!("{what}: {count}"));
+            rows.push([tool.name().to_owned(), sizes.to_string(), count]);
         }
     }
     let lines: Vec<Vec<String>> = rows.iter().map(|row| row.to_vec()).collect();
@@ -89,7 +97,7 @@ pub(super) fn run(args: &InstructionsBench) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.csv {
         std::fs::write(path, csv(&rows)).with_context(|| format!("writing {}", path.display()))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn csv(rows: &[[String; 3]]) -> String {

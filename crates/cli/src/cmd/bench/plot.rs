@@ -10,10 +10,17 @@ use plotters::coord::ranged1d::{NoDefaultFormatting, ValueFormatter};
 use plotters::coord::types::RangedCoordf64;
 use plotters::coord::{Shift, cartesian::Cartesian2d};
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::path::Path;
 
 /// Pixels.
-const SIZE: (u32, u32) = (900, 540);
+const SIZE: (u32, u32) = (960, 540);
+/// Pixels at the right for the legend, so that it hides nothing.
+const LEGEND_WIDTH: u32 = 150;
+/// Pixels from one entry to the next.
+const LEGEND_LINE: i32 = 24;
+/// Pixels from the top to the first entry.
+const LEGEND_TOP: i32 = 60;
 const BACKGROUND: RGBColor = RGBColor(255, 255, 255);
 const FAINT: RGBColor = RGBColor(225, 225, 225);
 /// Colours that remain apart for people who see colours differently (Okabe and Ito).
@@ -70,18 +77,18 @@ pub(super) fn draw(results: &Results, dir: &Path) -> anyhow::Result<()> {
         if lines.len() > 1 {
             let title = format!("Recorded at full load, to {}", long_name(place));
             let file = dir.join(format!("full-load-{}.svg", place.name()));
-            line_chart(&file, &title, "million frames a second", &lines)?;
+            line_chart(&file, &title, "million frames a second, received", &lines)?;
         }
     }
     let setup = |place, snaplen| Setup { tool: Tool::Ringside, place, snaplen };
-    let gigabits = "Gbit/s of frames";
+    let gigabits = "Gbit/s of frames, received";
     let discard: Vec<Line> = [Place::Nowhere, Place::Memory, Place::Disk]
         .into_iter()
         .map(|place| Line::new(place.name(), results, setup(place, None), gbit_per_s))
         .filter(|line| line.all().next().is_some())
         .collect();
     if discard.iter().any(|line| line.name == Place::Nowhere.name()) {
-        let title = "Received when discarding and when storing";
+        let title = "Ringside at full load: discarding and storing";
         line_chart(&dir.join("figure-4.5.svg"), title, gigabits, &discard)?;
     }
     let snaplens = snaplens(results);
@@ -93,7 +100,7 @@ pub(super) fn draw(results: &Results, dir: &Path) -> anyhow::Result<()> {
                 Line::new(&name, results, setup(Place::Memory, snaplen), gbit_per_s)
             })
             .collect();
-        let title = "Received when keeping the first bytes of each frame, to tmpfs";
+        let title = "Ringside at full load, keeping the first bytes of each frame, to tmpfs";
         line_chart(&dir.join("figure-4.6.svg"), title, gigabits, &lines)?;
     }
     if !results.zero_loss.is_empty() {
@@ -147,20 +154,20 @@ fn draw_lines(root: &Area<'_>, title: &str, y_label: &str, lines: &[Line]) -> an
     let right = points().map(|(x, _)| x).fold(0.0, f64::max) * 1.04;
     let top = points().map(|(_, y)| y).fold(0.0, f64::max).max(1e-9) * HEADROOM;
     root.fill(&BACKGROUND)?;
-    let mut chart = ChartBuilder::on(root)
+    let (left, aside) = root.split_horizontally(SIZE.0 - LEGEND_WIDTH);
+    let mut chart = ChartBuilder::on(&left)
         .caption(title, ("sans-serif", 20))
         .margin(14)
         .x_label_area_size(50)
         .y_label_area_size(64)
         .build_cartesian_2d(0.0..right, 0.0..top)?;
-    mesh(&mut chart, "frame size, bytes (diamonds: a mix, at its mean)", y_label)?;
+    let has_mixes = lines.iter().any(|line| !line.mixes.is_empty());
+    let mixes = if has_mixes { " (diamonds: a mix, at its mean)" } else { "" };
+    mesh(&mut chart, &format!("frame size in bytes{mixes}"), y_label)?;
     for (index, line) in lines.iter().enumerate() {
         let color = PALETTE[index % PALETTE.len()];
         let stroke = color.stroke_width(2);
-        chart
-            .draw_series(LineSeries::new(line.points.iter().copied(), stroke))?
-            .label(&line.name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 22, y)], stroke));
+        chart.draw_series(LineSeries::new(line.points.iter().copied(), stroke))?;
         let dot = |&point: &(f64, f64)| Circle::new(point, 4, color.filled());
         chart.draw_series(line.points.iter().map(dot))?;
         let diamond = |&point: &(f64, f64)| {
@@ -169,7 +176,8 @@ fn draw_lines(root: &Area<'_>, title: &str, y_label: &str, lines: &[Line]) -> an
         };
         chart.draw_series(line.mixes.iter().map(diamond))?;
     }
-    legend(&mut chart)
+    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    legend(&aside, &names)
 }
 
 fn bar_chart(file: &Path, results: &Results) -> anyhow::Result<()> {
@@ -196,7 +204,8 @@ fn draw_bars(root: &Area<'_>, results: &Results) -> anyhow::Result<()> {
     let top = rows.iter().map(|row| row.rate_mps()).fold(1e-9, f64::max) * HEADROOM;
     root.fill(&BACKGROUND)?;
     let title = "Highest rate without a lost frame (≥: all that the generator gives)";
-    let mut chart = ChartBuilder::on(root)
+    let (left, aside) = root.split_horizontally(SIZE.0 - LEGEND_WIDTH);
+    let mut chart = ChartBuilder::on(&left)
         .caption(title, ("sans-serif", 20))
         .margin(14)
         .x_label_area_size(50)
@@ -225,18 +234,17 @@ fn draw_bars(root: &Area<'_>, results: &Results) -> anyhow::Result<()> {
         let bar = |&(left, rate, _): &(f64, f64, bool)| {
             Rectangle::new([(left, 0.0), (left + width * 0.92, rate)], color.filled())
         };
-        chart
-            .draw_series(bars.iter().map(bar))?
-            .label(tool.name())
-            .legend(move |(x, y)| Rectangle::new([(x, y - 6), (x + 14, y + 6)], color.filled()));
+        chart.draw_series(bars.iter().map(bar))?;
         let number = |&(left, rate, at_limit): &(f64, f64, bool)| {
             let sign = if at_limit { "≥" } else { "" };
-            let style = ("sans-serif", 12).into_text_style(root);
-            Text::new(format!("{sign}{rate:.2}"), (left, rate + top * 0.03), style)
+            let center = Pos::new(HPos::Center, VPos::Bottom);
+            let style = ("sans-serif", 12).into_text_style(root).pos(center);
+            Text::new(format!("{sign}{rate:.2}"), (left + width * 0.46, rate + top * 0.005), style)
         };
         chart.draw_series(bars.iter().map(number))?;
     }
-    legend(&mut chart)
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+    legend(&aside, &names)
 }
 
 /// The axis of a bar chart: group `n` lies from `n` to `n + 1`, with its name in the middle.
@@ -302,16 +310,16 @@ fn mesh(
     Ok(())
 }
 
-fn legend<'a, X: Ranged<ValueType = f64>>(
-    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, RangedCoordf64>>,
-) -> anyhow::Result<()> {
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .background_style(BACKGROUND.mix(0.85))
-        .border_style(FAINT)
-        .label_font(("sans-serif", 14))
-        .draw()?;
+/// A coloured square and its name for each series, in the order of the palette.
+fn legend(aside: &Area<'_>, names: &[&str]) -> anyhow::Result<()> {
+    for (index, name) in names.iter().enumerate() {
+        let color = PALETTE[index % PALETTE.len()];
+        let y = LEGEND_TOP + index as i32 * LEGEND_LINE;
+        aside.draw(&Rectangle::new([(0, y - 6), (12, y + 6)], color.filled()))?;
+        let style = ("sans-serif", 14).into_text_style(aside);
+        let style = style.pos(Pos::new(HPos::Left, VPos::Center));
+        aside.draw(&Text::new((*name).to_owned(), (20, y), style))?;
+    }
     Ok(())
 }
 

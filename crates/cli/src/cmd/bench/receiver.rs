@@ -97,10 +97,11 @@ impl<'a> Receiver<'a> {
         loop {
             load::check(stop)?;
             let messages = self.messages.so_far();
+            let said = self.output.so_far() + &messages;
             if let Some(status) = self.child.try_wait()? {
                 bail!("{} did not start ({status}): {}", self.tool.name(), messages.trim());
             }
-            if self.tool.says_ready(&messages) && has_running_socket(namespace)? {
+            if self.tool.says_ready(&said) && has_running_socket(namespace)? {
                 return Ok(());
             }
             ensure!(
@@ -122,7 +123,9 @@ impl<'a> Receiver<'a> {
         let (cpu, worked) = self.wait_until_idle()?;
         let ending = Instant::now();
         let status = self.end()?;
-        let drain = worked + ending.elapsed();
+        // What hangs has written everything before: it was idle.
+        let end = if self.tool.hangs_at_end() { Duration::ZERO } else { ending.elapsed() };
+        let drain = worked + end;
         let (output, messages) = (self.output.all(), self.messages.all());
         ensure!(
             status.success() || self.tool.hangs_at_end(),

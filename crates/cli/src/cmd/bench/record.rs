@@ -2,7 +2,7 @@
 //! without loss.
 
 use super::load::{self, FrameSizes};
-use super::measure::{Bench, Place, Setup};
+use super::measure::{Bench, Place, Sample, Setup};
 use super::place::{self, Workspace};
 use super::results::Results;
 use super::search::{self, Probe};
@@ -19,14 +19,15 @@ use std::time::Duration;
 
 /// Snapshot lengths of figure 4.6, beside whole frames.
 const SNAPLENS: [u32; 3] = [18, 64, 200];
-/// Loads that a search for the rate without loss takes: 2 at the top, then about 6 rates.
+/// Loads that a search for the rate without loss takes: about 6 rates, half of them twice.
 const LOADS_OF_A_SEARCH: u32 = 9;
 /// Start, idleness, end and removal around a load, for the estimate.
 const AROUND_A_LOAD: Duration = Duration::from_millis(1200);
 /// Rate at which memory of a fresh virtual machine is touched, for the estimate.
 const PREFAULT_BYTES_PER_SEC: f64 = 0.4e9;
-/// Memory that is touched beyond one recording: page cache and rings.
-const PREFAULT_EXTRA_BYTES: f64 = (2u64 << 30) as f64;
+/// Memory that is touched, as a multiple of the largest recording: page cache and rings lie
+/// elsewhere than what a recording on tmpfs has just left.
+const PREFAULT_MULTIPLE: f64 = 2.0;
 
 /// Arguments of `bench record`.
 #[derive(Args)]
@@ -61,6 +62,11 @@ pub(super) struct RecordBench {
     /// Rounds of that search.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     zero_loss_rounds: u32,
+
+    /// Length of one load of that search; by default as --for. What is in the rings at its end
+    /// was not written in time: the shorter, the higher the rate that seems to be without loss.
+    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
+    zero_loss_for: Option<Duration>,
 
     /// How near to each other the rates without and with loss are at its end, in per cent.
     #[arg(long, value_name = "PERCENT", default_value_t = 3.0, value_parser = percent)]
@@ -123,6 +129,13 @@ impl From<PlaceArg> for Place {
     }
 }
 
+impl RecordBench {
+    /// Length of one load of a search.
+    fn search_duration(&self) -> Duration {
+        self.zero_loss_for.unwrap_or(self.duration)
+    }
+}
+
 fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (0.1..=50.0).contains(&percent) => Ok(percent),
@@ -143,20 +156,18 @@ pub(super) fn run(args: &RecordBench) -> anyhow::Result<ExitCode> {
     };
     let mean_bytes = plan.largest_mean_bytes();
     for workspace in [Some(&memory), disk.as_ref()].into_iter().flatten() {
-        workspace.check_room(mean_bytes, args.duration)?;
+        workspace.check_room(mean_bytes, plan.longest())?;
     }
     plan.announce(disk.as_ref());
     let lab = load::lab(&format!("bench{}", std::process::id()))?;
-    let touched = place::recording_bytes(mean_bytes, args.duration) + PREFAULT_EXTRA_BYTES;
-    let (bytes, took) = place::prefault(&memory, touched as u64, &stop)?;
+    let (bytes, took) = place::prefault(&memory, plan.memory_bytes() as u64, &stop)?;
     say::message(format_args!(
         "touched {}B of memory in {:.1} s, so that no tool pays for its first touch",
         units::scaled(bytes as f64),
         took.as_secs_f64()
     ));
     let bench = Bench { lab: &lab, memory: Some(&memory), disk: disk.as_ref(), stop: &stop };
-    let measured = plan.measure(&bench);
-    let results = measured?;
+    let results = plan.measure(&bench)?;
     say::data(results.text().trim_end())?;
     if let Some(path) = &args.csv {
         std::fs::write(path, results.csv())
@@ -165,7 +176,7 @@ pub(super) fn run(args: &RecordBench) -> anyhow::Result<ExitCode> {
     if let Some(dir) = &args.svg {
         plot::draw(&results, dir)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if results.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The tools of `wanted` that are here; says which are and how each treats its files.
@@ -250,23 +261,39 @@ impl<'a> Plan<'a> {
         let (loads, searches) = (self.loads.len(), self.searches.len());
         let (rounds, zero_rounds) = (self.args.rounds, self.args.zero_loss_rounds);
         say::message(format_args!(
-            "{rounds} rounds of {loads} loads, {zero_rounds} of {searches} searches, {:?} each: \
-             about {} minutes",
+            "{rounds} rounds of {loads} loads of {:?}, {zero_rounds} of {searches} searches with \
+             loads of {:?}: about {} minutes",
             self.args.duration,
+            self.args.search_duration(),
             self.estimate().as_secs().div_ceil(60)
         ));
     }
 
     /// How long it will take; searches that find a tool at the generator's limit are shorter.
     fn estimate(&self) -> Duration {
-        let one = |setup: Setup| self.args.duration + setup.tool.settle() + AROUND_A_LOAD;
-        let loads: Duration = self.loads.iter().map(|&(setup, _)| one(setup)).sum();
-        let searches: Duration = self.searches.iter().map(|&(setup, _)| one(setup)).sum();
-        let touched = place::recording_bytes(self.largest_mean_bytes(), self.args.duration);
+        let length = |list: &[(Setup, &FrameSizes)], load: Duration| -> Duration {
+            list.iter().map(|(setup, _)| load + setup.tool.settle() + AROUND_A_LOAD).sum()
+        };
+        let loads = length(&self.loads, self.args.duration);
+        let searches = length(&self.searches, self.args.search_duration());
         loads * self.args.rounds
             + searches * (self.args.zero_loss_rounds * LOADS_OF_A_SEARCH)
             + raw_disk::LENGTH * self.args.rounds
-            + Duration::from_secs_f64((touched + PREFAULT_EXTRA_BYTES) / PREFAULT_BYTES_PER_SEC)
+            + Duration::from_secs_f64(self.memory_bytes() / PREFAULT_BYTES_PER_SEC)
+    }
+
+    /// The longest load.
+    fn longest(&self) -> Duration {
+        match self.searches.is_empty() {
+            true => self.args.duration,
+            false => self.args.duration.max(self.args.search_duration()),
+        }
+    }
+
+    /// How much memory is touched first.
+    fn memory_bytes(&self) -> f64 {
+        let recording = place::recording_bytes(self.largest_mean_bytes(), self.longest());
+        PREFAULT_MULTIPLE * recording
     }
 
     fn measure(&self, bench: &Bench<'_>) -> anyhow::Result<Results> {
@@ -300,11 +327,10 @@ impl<'a> Plan<'a> {
                 bar.set_message(format!("round {round}: {what}"));
                 // Once is enough to see that a tool counts what it writes.
                 let verify = round == 1;
-                let sample = bench
-                    .measure(setup, sizes, None, self.args.duration, verify)
-                    .with_context(|| what.clone())?;
-                tracing::info!(round, what, ?sample);
-                results.add(setup, sizes, sample);
+                match bench.measure(setup, sizes, None, self.args.duration, verify) {
+                    Ok(sample) => results.add(setup, sizes, sample),
+                    Err(error) => failed(bench, bar, results, error.context(what))?,
+                }
                 bar.inc(1);
             }
         }
@@ -321,8 +347,10 @@ impl<'a> Plan<'a> {
             for &(setup, sizes) in &self.searches {
                 let what = describe(setup, sizes);
                 bar.set_message(format!("without loss, round {round}: {what}"));
-                let found = self.search(bench, results, setup, sizes).with_context(|| what)?;
-                results.add_zero_loss(setup, sizes, found);
+                match self.search(bench, results, setup, sizes) {
+                    Ok(found) => results.add_zero_loss(setup, sizes, found),
+                    Err(error) => failed(bench, bar, results, error.context(what))?,
+                }
                 bar.inc(1);
             }
         }
@@ -340,27 +368,42 @@ impl<'a> Plan<'a> {
     ) -> anyhow::Result<search::ZeroLoss> {
         let known = results.load(setup, sizes).filter(|row| row.samples.len() > 1);
         if let Some(row) = known.filter(|row| row.lost_nothing()) {
-            let rate_per_sec = row.median(|sample| sample.handed_mps()) * 1e6;
+            let rate_per_sec = row.median(Sample::handed_mps) * 1e6;
             return Ok(search::ZeroLoss { rate_per_sec, at_limit: true, loads: 0 });
         }
-        let (top, received) = match known {
-            Some(row) => {
-                (row.median(|sample| sample.handed_mps()), row.median(|s| s.received_mps()))
-            }
+        let duration = self.args.search_duration();
+        let overload = match known {
+            Some(row) => (row.median(Sample::handed_mps), row.median(Sample::received_mps), true),
             None => {
-                let sample = bench.measure(setup, sizes, None, self.args.duration, false)?;
-                (sample.handed_mps(), sample.received_mps())
+                let sample = bench.measure(setup, sizes, None, duration, false)?;
+                (sample.handed_mps(), sample.received_mps(), sample.lost() > 0)
             }
         };
+        let (top_mps, received_mps, top_is_bad) = overload;
         let probe = |rate: f64| {
-            let rate_per_sec = Some(rate as u64);
-            let sample = bench.measure(setup, sizes, rate_per_sec, self.args.duration, false)?;
+            let sample = bench.measure(setup, sizes, Some(rate as u64), duration, false)?;
             Ok(Probe { achieved_per_sec: sample.handed_mps() * 1e6, lost: sample.lost() })
         };
         // What a tool gets under overload is a little more than what it gets without loss.
+        let guess = received_mps * 0.9e6;
         let resolution = self.args.resolution / 100.0;
-        search::zero_loss(top * 1e6, received * 0.9e6, resolution, probe)
+        search::zero_loss(top_mps * 1e6, top_is_bad, guess, resolution, probe)
     }
+}
+
+/// Notes the failure of one step, so that the others are measured all the same; an error if the
+/// user wants to stop.
+fn failed(
+    bench: &Bench<'_>,
+    bar: &ProgressBar,
+    results: &mut Results,
+    error: anyhow::Error,
+) -> anyhow::Result<()> {
+    load::check(bench.stop)?;
+    let text = format!("{error:#}");
+    bar.suspend(|| say::message(format_args!("ringside: {text}")));
+    results.failures.push(text);
+    Ok(())
 }
 
 fn describe(setup: Setup, sizes: &FrameSizes) -> String {

@@ -64,6 +64,8 @@ pub(super) struct Results {
     pub(super) zero_loss: Vec<ZeroLossRow>,
     /// Raw rate of the disk in each round, in million bytes a second; empty if it was not measured.
     pub(super) raw_mb_per_s: Vec<f64>,
+    /// Steps that gave no figure, and why.
+    pub(super) failures: Vec<String>,
 }
 
 impl Results {
@@ -132,6 +134,9 @@ impl Results {
             let lines: Vec<Vec<String>> = self.zero_loss.iter().map(zero_loss_line).collect();
             out.push_str(&table::text(&head, &lines));
             out.push_str("≥: all that the generator gives; the tool's own limit is higher\n");
+        }
+        if !self.failures.is_empty() {
+            let _ = writeln!(out, "\nWithout a figure:\n{}", self.failures.join("\n"));
         }
         out
     }

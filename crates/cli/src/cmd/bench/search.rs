@@ -28,15 +28,17 @@ pub(super) struct ZeroLoss {
     pub(super) loads: u32,
 }
 
-/// Searches between 0 and `top_per_sec`, which is tried first, then `guess_per_sec`, then the
-/// middle of what is left, until that is narrower than `resolution` (a share of its upper end). A
-/// rate is good if two loads in a row lose nothing; loss is not strictly monotonous in the rate, so
-/// the answer is a good rate whose neighbour above was bad, not a proof for all below.
+/// Searches between 0 and `top_per_sec`, which is tried first unless it is known to be bad, then
+/// `guess_per_sec`, then the middle of what is left, until that is narrower than `resolution` (a
+/// share of its upper end). A rate is good if two loads in a row lose nothing; loss is not strictly
+/// monotonous in the rate, so the answer is a good rate whose neighbour above was bad, not a proof
+/// for all below.
 ///
 /// # Errors
 /// Those of `probe`.
 pub(super) fn zero_loss<E>(
     top_per_sec: f64,
+    top_is_bad: bool,
     guess_per_sec: f64,
     resolution: f64,
     mut probe: impl FnMut(f64) -> Result<Probe, E>,
@@ -54,7 +56,7 @@ pub(super) fn zero_loss<E>(
         }
         Ok(Some(slowest))
     };
-    if let Some(rate_per_sec) = is_good(top_per_sec, &mut loads)? {
+    if !top_is_bad && let Some(rate_per_sec) = is_good(top_per_sec, &mut loads)? {
         return Ok(ZeroLoss { rate_per_sec, at_limit: true, loads });
     }
     let (mut low, mut high, mut best) = (0.0, top_per_sec, 0.0);
@@ -81,7 +83,7 @@ mod tests {
         let probe = |rate: f64| -> Result<Probe, Infallible> {
             Ok(Probe { achieved_per_sec: rate, lost: (rate - limit).max(0.0).ceil() as u64 })
         };
-        zero_loss(top, guess, 0.03, probe).unwrap()
+        zero_loss(top, false, guess, 0.03, probe).unwrap()
     }
 
     #[test]
@@ -103,6 +105,18 @@ mod tests {
     }
 
     #[test]
+    fn a_top_that_is_known_to_be_bad_is_not_tried() {
+        let mut tried = Vec::new();
+        let probe = |rate: f64| -> Result<Probe, Infallible> {
+            tried.push(rate);
+            Ok(Probe { achieved_per_sec: rate, lost: 0 })
+        };
+        let found = zero_loss(1000.0, true, 0.0, 0.03, probe).unwrap();
+        assert!(!found.at_limit && found.rate_per_sec > 960.0, "{found:?}");
+        assert!(tried.iter().all(|&rate| rate < 1000.0), "{tried:?}");
+    }
+
+    #[test]
     fn what_always_loses_ends_with_none() {
         let found = search(1e6, 5e5, -1.0);
         assert_eq!((found.rate_per_sec, found.at_limit), (0.0, false));
@@ -117,7 +131,7 @@ mod tests {
             count += 1;
             Ok(Probe { achieved_per_sec: rate, lost: u64::from(rate > 1000.0 && count % 2 == 0) })
         };
-        let found = zero_loss(10_000.0, 0.0, 0.03, probe).unwrap();
+        let found = zero_loss(10_000.0, false, 0.0, 0.03, probe).unwrap();
         assert!(found.rate_per_sec <= 1000.0, "{found:?}");
     }
 
@@ -126,13 +140,13 @@ mod tests {
         let probe = |rate: f64| -> Result<Probe, Infallible> {
             Ok(Probe { achieved_per_sec: rate.min(700.0), lost: u64::from(rate > 900.0) })
         };
-        let found = zero_loss(1000.0, 0.0, 0.03, probe).unwrap();
+        let found = zero_loss(1000.0, false, 0.0, 0.03, probe).unwrap();
         assert_eq!(found.rate_per_sec, 700.0);
     }
 
     #[test]
     fn an_error_ends_the_search() {
-        assert_eq!(zero_loss(1e6, 0.0, 0.03, |_| Err("gone")), Err("gone"));
+        assert_eq!(zero_loss(1e6, false, 0.0, 0.03, |_| Err("gone")), Err("gone"));
     }
 
     #[test]
@@ -140,7 +154,7 @@ mod tests {
         let probe = |rate: f64| -> Result<Probe, Infallible> {
             Ok(Probe { achieved_per_sec: rate, lost: u64::from(rate > 333.0) })
         };
-        let found = zero_loss(1000.0, 0.0, 0.0, probe).unwrap();
+        let found = zero_loss(1000.0, false, 0.0, 0.0, probe).unwrap();
         assert!(found.loads <= LOADS_MAX + CONFIRMATIONS, "{found:?}");
     }
 }

@@ -138,8 +138,12 @@ impl Tool {
     }
 
     /// True once it says that it receives; the others are known to by their socket.
-    pub(super) fn says_ready(self, messages: &str) -> bool {
-        self != Tool::Ringside || messages.contains("listening on")
+    pub(super) fn says_ready(self, said: &str) -> bool {
+        match self {
+            Tool::Ringside => said.contains("listening on"),
+            Tool::Netsniff => said.contains("Running!"),
+            Tool::Tcpdump | Tool::Dumpcap | Tool::Stenotype => true,
+        }
     }
 
     /// Program and arguments.

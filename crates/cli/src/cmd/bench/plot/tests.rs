@@ -43,7 +43,7 @@ fn every_figure_is_drawn_with_its_words() {
     let dir = tempfile::tempdir().unwrap();
     draw(&results(), dir.path()).unwrap();
     let words: [(&str, &[&str]); 5] = [
-        ("full-load-tmpfs.svg", &["tcpdump", "frame size, bytes", "million frames a second"]),
+        ("full-load-tmpfs.svg", &["tcpdump", "frame size in bytes", "million frames a second"]),
         ("full-load-disk.svg", &["stenotype", "to new files on a disk"]),
         ("figure-4.5.svg", &["discard", "tmpfs", "Gbit/s of frames"]),
         ("figure-4.6.svg", &["18 bytes", "200 bytes", "whole frames"]),

@@ -1,0 +1,124 @@
+//! The measurements run from end to end, tiny; their figures are judged by nobody here.
+
+#![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
+
+mod common;
+
+use common::*;
+use ringside_testkit::{need_root, need_tool};
+use rustix::process::Signal;
+use std::path::Path;
+use std::process::Command;
+
+/// A place for results, and recordings on a disk, where cargo has its own files.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// `ringside bench ARGS`, with the default disk in `folder`.
+fn bench(folder: &Path, args: &str) -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT,HUP").arg(ringside());
+    command.arg("bench").args(args.split_whitespace()).current_dir(folder);
+    command
+}
+
+/// The fields of the lines of a CSV file that begin with `start`.
+fn lines(csv: &Path, start: &str) -> Vec<Vec<String>> {
+    let text = std::fs::read_to_string(csv).unwrap();
+    let fields = |line: &str| line.split(',').map(str::to_owned).collect();
+    text.lines().filter(|line| line.starts_with(start)).map(fields).collect()
+}
+
+/// Nothing of the process is left in memory, on the disk or as a network.
+fn assert_clean(pid: u32, folder: &Path) {
+    for parent in [Path::new("/dev/shm"), folder] {
+        let left = parent.join(format!("ringside-bench-{pid}"));
+        assert!(!left.exists(), "{} is left", left.display());
+    }
+    let networks = run("ip", &["netns", "list"]).text();
+    assert!(!networks.contains(&format!("ringside-bench{pid}-")), "{networks}");
+}
+
+#[test]
+fn a_record_has_a_row_for_each_tool_and_place() {
+    let test = "a_record_has_a_row_for_each_tool_and_place";
+    if !need_root(test) || !need_tool(test, "tcpdump") {
+        return;
+    }
+    let folder = folder();
+    let args = "record --figure load,4.5 --tools ringside,tcpdump --sizes 64 --rounds 1 \
+                --for 300ms --csv record.csv --svg figures";
+    let running = Running::start(bench(folder.path(), args));
+    let pid = running.pid();
+    let outcome = running.finish();
+    assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+    for part in ["about", "minutes", "ringside", "truncates"] {
+        assert!(outcome.stderr.contains(part), "{part} in {}", outcome.stderr);
+    }
+    let csv = folder.path().join("record.csv");
+    let places = lines(&csv, "load,").into_iter().map(|fields| {
+        let received: f64 = fields[8].parse().unwrap();
+        assert!(received > 0.0, "{fields:?}");
+        format!("{} {}", fields[1], fields[2])
+    });
+    let expected = ["ringside tmpfs", "tcpdump tmpfs", "ringside disk", "tcpdump disk"];
+    assert_eq!(places.collect::<Vec<_>>(), [&expected[..], &["ringside discard"]].concat());
+    assert!(outcome.text().contains("Full load"), "{}", outcome.text());
+    for figure in ["full-load-tmpfs.svg", "full-load-disk.svg", "figure-4.5.svg"] {
+        assert!(folder.path().join("figures").join(figure).exists(), "{figure}");
+    }
+    assert_clean(pid, folder.path());
+}
+
+#[test]
+fn a_search_without_loss_finds_a_rate() {
+    if !need_root("a_search_without_loss_finds_a_rate") {
+        return;
+    }
+    let folder = folder();
+    let args = "record --figure zero-loss --tools ringside --to tmpfs --zero-loss-sizes 64 \
+                --zero-loss-rounds 1 --for 200ms --resolution 50 --csv record.csv";
+    let outcome = Running::start(bench(folder.path(), args)).finish();
+    assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+    let found = lines(&folder.path().join("record.csv"), "zero_loss,ringside,tmpfs,,64,");
+    assert_eq!(found.len(), 1, "{}", outcome.text());
+    let rate: f64 = found[0][8].parse().unwrap();
+    assert!((0.0..100.0).contains(&rate), "{found:?}");
+}
+
+#[test]
+fn a_signal_ends_it_and_nothing_stays() {
+    if !need_root("a_signal_ends_it_and_nothing_stays") {
+        return;
+    }
+    let folder = folder();
+    let args = "record --figure load --tools ringside --sizes 64 --rounds 1 --for 5s --to disk";
+    let running = Running::start(bench(folder.path(), args));
+    let pid = running.pid();
+    // The load is under way as soon as there is a recording.
+    let recording = folder.path().join(format!("ringside-bench-{pid}/run/series"));
+    wait_until("the recording", || {
+        assert!(!running.stderr_so_far().contains("ringside:"), "{}", running.stderr_so_far());
+        recording.exists()
+    });
+    running.signal(Signal::INT);
+    let outcome = running.finish();
+    assert_eq!(outcome.code(), Some(2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("stopped by a signal"), "{}", outcome.stderr);
+    assert_clean(pid, folder.path());
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_mend() {
+    let folder = folder();
+    for (args, part) in [
+        ("record --disk /dev/shm --for 1s --rounds 1", "tmpfs"),
+        ("record --for 3000h", "--for"),
+        ("record --figure 9.9", "possible values"),
+    ] {
+        let outcome = Running::start(bench(folder.path(), args)).finish();
+        assert_eq!(outcome.code(), Some(2), "{args}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(part), "{args}: {}", outcome.stderr);
+    }
+}
