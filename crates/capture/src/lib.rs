@@ -21,4 +21,5 @@ mod recorder;
 pub mod run;
 pub mod share;
 mod stream;
+pub mod synthetic;
 pub mod trigger;

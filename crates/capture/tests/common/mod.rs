@@ -1,4 +1,5 @@
 //! A source of numbered frames, and reading back what a run wrote.
+#![allow(dead_code, reason = "each test program uses some of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use ringside_capture::run::LaneSource;
@@ -18,6 +19,7 @@ pub struct Numbered {
     next: u64,
     fails_at: Option<u64>,
     pause: Duration,
+    batch: u64,
     memory: Vec<u8>,
     slots: Vec<FrameSlot>,
     detached: bool,
@@ -41,6 +43,7 @@ impl Numbered {
             next: 0,
             fails_at: None,
             pause: Duration::ZERO,
+            batch: BATCH_FRAMES_MAX as u64,
             memory: Vec::new(),
             slots: Vec::new(),
             detached: false,
@@ -52,7 +55,12 @@ impl Numbered {
     }
 
     pub fn with_pause(self, pause: Duration) -> Numbered {
-        Numbered { pause, ..self }
+        self.in_batches(1, pause)
+    }
+
+    /// Gives `batch` frames after each `pause`.
+    pub fn in_batches(self, batch: u64, pause: Duration) -> Numbered {
+        Numbered { batch, pause, ..self }
     }
 
     /// Frame `number` of `interface`: 60 to 1,213 bytes.
@@ -77,8 +85,7 @@ impl Source for Numbered {
             let (name, event) = (self.interfaces[0].name.clone(), "was removed".into());
             return Err(SourceError::InterfaceGone { name, event });
         }
-        let most = if self.pause.is_zero() { BATCH_FRAMES_MAX as u64 } else { 1 };
-        let frames = (self.end() - self.next).min(most);
+        let frames = (self.end() - self.next).min(self.batch);
         if frames == 0 {
             return Ok(None);
         }

@@ -1,6 +1,7 @@
 //! `ringside bench`: measurements with a peer in the same run, and the loss of each.
 
 mod capture;
+mod disk;
 mod instructions;
 mod load;
 mod measure;
@@ -27,6 +28,7 @@ const TOOL_CPU: usize = 1;
   sudo ringside bench capture                      64, 512 and 1514 bytes, five rounds
   sudo ringside bench capture --rounds 1 --for 1s  a quick look
   sudo ringside bench record --csv record.csv --svg .   every recorder that is installed
+  ringside bench disk --dir /data                  the writer alone, next to fio
   sudo ringside bench record --figure 4.6          rate by snapshot length")]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -39,6 +41,8 @@ enum BenchCommand {
     Capture(capture::CaptureBench),
     /// Recording to memory and to a disk, at full load and without loss, next to its peers.
     Record(record::RecordBench),
+    /// The writer alone, from a ring that is always full, next to fio.
+    Disk(disk::DiskBench),
     /// Instructions for each frame in the tool's own code, under callgrind.
     Instructions(instructions::InstructionsBench),
 }
@@ -48,6 +52,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     match args.command {
         BenchCommand::Capture(args) => capture::run(&args),
         BenchCommand::Record(args) => record::run(&args),
+        BenchCommand::Disk(args) => disk::run(&args),
         BenchCommand::Instructions(args) => instructions::run(&args),
     }
 }
