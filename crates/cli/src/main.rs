@@ -45,6 +45,8 @@ enum Command {
     Control(cmd::control::ControlCommandArgs),
     /// Print packets of files, directories or standard input, or copy them.
     Read(cmd::read::ReadArgs),
+    /// Make recordings whole that nobody ended: after a crash, a power cut, or of a copy.
+    Repair(cmd::repair::RepairArgs),
     /// A private test network of namespaces, and senders.
     Lab(cmd::lab::LabArgs),
     /// The main job on a private network, in one go: record real programs, then read it back.
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         Command::Status(args) => cmd::status::run(args),
         Command::Control(args) => cmd::control::run(args),
         Command::Read(args) => cmd::read::run(args),
+        Command::Repair(args) => cmd::repair::run(args),
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => cmd::demo::run(args),
         Command::Bench(args) => cmd::bench::run(args),

@@ -7,6 +7,7 @@ pub mod control;
 pub mod demo;
 pub mod lab;
 pub mod read;
+pub mod repair;
 pub mod status;
 
 use std::process::ExitCode;

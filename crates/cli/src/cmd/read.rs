@@ -24,13 +24,14 @@ const WAIT: Duration = Duration::from_millis(200);
 #[derive(Args)]
 #[command(after_help = "Examples:
   ringside read -r /data/eth1                          a recording: all lanes, in order of time
+  ringside read -r /disk1/eth1 -r /disk2/eth1          a recording on two disks
   ringside read -r trace.pcap -n -v 'tcp port 80'      print what matches
   ringside read -r a.pcapng -r b.pcap -w both.pcapng   merge two files by time
   ringside read -r /data/eth1 -w - | wireshark -k -i - look at it in Wireshark
   ringside read -r trace.pcap --json | jq .tcp         one object a packet")]
 pub struct ReadArgs {
     /// File (pcap or pcapng), directory of a recording, or `-` for standard input; several are
-    /// merged by time.
+    /// merged by time. A recording that lies in several directories is read from all of them.
     #[arg(short = 'r', long = "read", value_name = "FILE|DIR|-", required = true)]
     read: Vec<PathBuf>,
 

@@ -186,10 +186,12 @@ fn damage_in_one_file_keeps_nothing_else_back_and_is_told_at_the_end() {
     write_series(dir.path(), "run", (0, 1), (2, 4), &[50]);
     let torn = write_series(dir.path(), "run", (1, 0), (0, 0), &[15, 45]);
     let mut bytes = std::fs::read(&damaged).unwrap();
-    bytes[4096 + RING_BLOCK_BYTES_MIN + BLOCK_HEADER_BYTES + 4] ^= 1; // length of the third frame's block
+    // The length of the third frame's block.
+    bytes[4096 + RING_BLOCK_BYTES_MIN + BLOCK_HEADER_BYTES + 4] ^= 1;
     std::fs::write(&damaged, &bytes).unwrap();
     let bytes = std::fs::read(&torn).unwrap();
-    std::fs::write(&torn, &bytes[..4096 + BLOCK_HEADER_BYTES + 40 + 20]).unwrap(); // within the second frame
+    // Within the second frame.
+    std::fs::write(&torn, &bytes[..4096 + BLOCK_HEADER_BYTES + 40 + 20]).unwrap();
     let mut source = open(&[dir.path().to_owned()]).unwrap();
     let (frames, error) = drain(&mut *source);
     assert_eq!(stamps(&frames), [10, 15, 20, 50]);

@@ -1,0 +1,115 @@
+//! `ringside repair`: recordings that nobody ended are made whole.
+
+use crate::{say, units};
+use clap::Args;
+use jiff::tz::TimeZone;
+use ringside_core::Timestamp;
+use ringside_store::repair::{self, FileReport, Options, Report, RunReport, RunState};
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Arguments of `repair`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  ringside repair /data/eth1                 after a crash or a power cut, or of a copy
+  ringside repair /disk1/eth1 /disk2/eth1    a recording that lies on two disks
+  ringside repair --dry-run /data/eth1       only look; exit status 1 if something is to be done
+
+What a process records at the moment is left alone, and so is every file that is not of a recording.
+What is whole stays as it is; a second repair changes nothing.")]
+pub struct RepairArgs {
+    /// Directories of recordings, all those of one recording together; or single files.
+    #[arg(value_name = "DIR", required = true)]
+    paths: Vec<PathBuf>,
+
+    /// Only look, and say what is to be done.
+    #[arg(long)]
+    dry_run: bool,
+
+    /// One JSON object a run.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(args: RepairArgs) -> anyhow::Result<ExitCode> {
+    let options = Options { dry_run: args.dry_run, ..Options::IN_FULL };
+    let report = repair::repair(&args.paths, &options)?;
+    for run in &report.runs {
+        match args.json {
+            true => say::data(serde_json::to_string(run)?)?,
+            false => print_run(run)?,
+        }
+    }
+    for path in &report.unreadable {
+        say::message(format_args!(
+            "ringside: {}: its header page cannot be read, and no other file here tells of which \
+             recording it is; left as it is",
+            path.display()
+        ));
+    }
+    Ok(status(&report))
+}
+
+fn status(report: &Report) -> ExitCode {
+    if report.has(RunState::Failed) || !report.unreadable.is_empty() {
+        return ExitCode::from(2);
+    }
+    ExitCode::from(u8::from(report.has(RunState::Broken)))
+}
+
+fn print_run(run: &RunReport) -> io::Result<()> {
+    let state = match run.state {
+        RunState::Clean => "nothing to repair",
+        RunState::Live => "is being recorded: left alone",
+        RunState::Broken => "to be repaired",
+        RunState::Repaired => "repaired",
+        RunState::Failed => "not all could be repaired",
+    };
+    say::data(format_args!("run {}: {state}", run.run))?;
+    for file in &run.files {
+        print_file(file)?;
+    }
+    for lane in &run.lanes {
+        for missing in &lane.missing {
+            say::data(format_args!("  lane {}: missing: {missing}", lane.lane))?;
+        }
+        if let Some(time) = lane.unknown_after_ns {
+            say::data(format_args!(
+                "  lane {}: unknown: what was in memory after {}",
+                lane.lane,
+                utc(time)
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+/// One file, if there is something to say of it.
+fn print_file(file: &FileReport) -> io::Result<()> {
+    if file.changes.is_empty() && file.error.is_none() {
+        return Ok(());
+    }
+    let blocks = units::grouped(file.ring_blocks);
+    let frames = file.frames.map(|frames| format!(", {} frames", units::grouped(frames)));
+    let path = file.path.display();
+    say::data(format_args!(
+        "  {path}: {blocks} complete ring blocks{} kept",
+        frames.unwrap_or_default()
+    ))?;
+    for change in &file.changes {
+        say::data(format_args!("    {change}"))?;
+    }
+    match &file.error {
+        Some(error) => say::data(format_args!("    {error}")),
+        None => Ok(()),
+    }
+}
+
+/// A time with nanoseconds, as in ISO 8601.
+fn utc(time: Timestamp) -> String {
+    let (seconds, nanos) = (time.seconds() as i64, time.subsec_nanos() as i32);
+    let time = jiff::Timestamp::new(seconds, nanos).unwrap_or(jiff::Timestamp::MAX);
+    time.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S%.9fZ").to_string()
+}
