@@ -96,6 +96,9 @@ fn a_recording_is_asked_rotated_and_stopped() {
     assert_eq!((&status["lanes"], &status["output"]["kind"]), (&1.into(), &"directory".into()));
     assert_eq!(status["output"]["paths"][0], arg(&recording));
     assert_eq!(status["ledger"]["received"], LOAD);
+    let (ring, readers) = (&status["ring"], &status["readers"]);
+    let held = ring["held_bytes"][0].as_u64().unwrap();
+    assert!(held <= ring["lane_bytes"].as_u64().unwrap() && readers.is_null(), "{status}");
     let files = || files_in(&recording).iter().filter(|path| is_capture(path)).count();
     let before = files();
     assert_eq!(controlled.order("rotate"), serde_json::json!({ "version": 1, "ok": true }));

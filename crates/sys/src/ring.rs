@@ -90,6 +90,17 @@ impl CaptureRing {
         self.region.layout()
     }
 
+    /// Blocks of `lane` that the writer cannot reuse yet: opened, and not released by every lossless
+    /// reader.
+    ///
+    /// # Panics
+    /// If there is no such lane.
+    pub fn blocks_held(&self, lane: usize) -> usize {
+        let lane = self.region.lane(lane);
+        let released = lane.header.released.iter().map(sync::load_acquire).min().unwrap_or(0);
+        lane.opened().saturating_sub(released) as usize
+    }
+
     /// True if the memory lies in huge pages.
     pub fn has_huge_pages(&self) -> bool {
         self.region.has_huge_pages()

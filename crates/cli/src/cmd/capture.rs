@@ -91,7 +91,7 @@ fn receive(args: &CaptureArgs, link: Option<Link>) -> anyhow::Result<ExitCode> {
     for warning in &opened.warnings {
         say::message(format_args!("ringside: warning: {warning}"));
     }
-    let board = Board::new(
+    let mut board = Board::new(
         opened.description.clone(),
         &opened.interfaces,
         output_status(&output, args.write.paths.iter()),
@@ -119,6 +119,7 @@ fn receive(args: &CaptureArgs, link: Option<Link>) -> anyhow::Result<ExitCode> {
         say::message(note);
     }
     link.as_ref().inspect(|link| link.started());
+    board.set_ring(prepared.ring().cloned());
     let run = prepared.start()?;
     say::message(format_args!("listening on {}", opened.description));
     let answer = |command| board.answer(&run, command);

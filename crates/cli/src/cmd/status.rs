@@ -1,6 +1,6 @@
 //! `ringside status`: what the running captures do.
 
-use crate::control::{Command, Found, Rates, Status};
+use crate::control::{Command, Found, Rates, RingStatus, Status};
 use crate::say;
 use crate::signals::StopSignal;
 use crate::units::{grouped, scaled};
@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// How often `--watch` looks.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Columns of the table.
+const COLUMNS: usize = 10;
 /// How often signals are looked at meanwhile.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -123,15 +125,15 @@ impl Drop for Screen {
 
 /// A line for each capture, under headings.
 pub fn table<'s>(statuses: impl Iterator<Item = &'s Status>) -> String {
-    const HEADINGS: [&str; 9] =
-        ["PID", "RUNNING", "FRAMES/S", "BIT/S", "TAKEN", "LOST", "LATE", "FROM", "TO"];
+    const HEADINGS: [&str; COLUMNS] =
+        ["PID", "RUNNING", "FRAMES/S", "BIT/S", "TAKEN", "LOST", "LATE", "RING", "FROM", "TO"];
     /// Columns of numbers, which stand to the right.
-    const NUMBERS: usize = 7;
+    const NUMBERS: usize = 8;
     let mut rows = vec![HEADINGS.map(String::from)];
     rows.extend(statuses.map(row));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: [usize; 9] = std::array::from_fn(|column| width(column).unwrap_or(0));
-    let line = |row: &[String; 9]| {
+    let widths: [usize; COLUMNS] = std::array::from_fn(|column| width(column).unwrap_or(0));
+    let line = |row: &[String; COLUMNS]| {
         let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
             if column < NUMBERS { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
         });
@@ -140,7 +142,7 @@ pub fn table<'s>(statuses: impl Iterator<Item = &'s Status>) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn row(status: &Status) -> [String; 9] {
+fn row(status: &Status) -> [String; COLUMNS] {
     let rate = |number: fn(Rates) -> u64| {
         status.rates.map_or_else(|| "-".into(), |rates| scaled(number(rates) as f64))
     };
@@ -158,9 +160,16 @@ fn row(status: &Status) -> [String; 9] {
         grouped(ledger.taken),
         grouped(ledger.lost()),
         grouped(late),
+        status.ring.as_ref().map_or_else(|| "-".into(), fullest),
         status.source.clone(),
         to,
     ]
+}
+
+/// How full the fullest lane's part of the ring is.
+fn fullest(ring: &RingStatus) -> String {
+    let held = ring.held_bytes.iter().max().copied().unwrap_or(0);
+    format!("{:.0} %", held as f64 / ring.lane_bytes.max(1) as f64 * 100.0)
 }
 
 /// Hours, minutes and seconds.
@@ -188,11 +197,14 @@ mod tests {
             lanes: 1,
             output: OutputStatus { kind: "count".into(), paths: Vec::new() },
             rates: Some(rates),
+            ring: None,
+            readers: None,
             ledger,
         };
         let paths = vec!["/data/a".into(), "/data/b".into()];
         let output = OutputStatus { kind: "directory".into(), paths };
-        let recording = Status { pid: 9, rates: None, output, ..counting.clone() };
+        let ring = Some(RingStatus { lane_bytes: 200, held_bytes: vec![1, 50] });
+        let recording = Status { pid: 9, rates: None, ring, output, ..counting.clone() };
         let text = table([&counting, &recording].into_iter());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3);
@@ -200,5 +212,6 @@ mod tests {
             assert!(lines[1].contains(word), "{text}");
         }
         assert!(lines[2].starts_with("   9  ") && lines[2].ends_with("  /data/a, /data/b"));
+        assert!(lines[2].contains("  25 %  "), "{text}");
     }
 }

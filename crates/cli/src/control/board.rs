@@ -1,9 +1,10 @@
 //! What a run answers at its control socket.
 
-use super::protocol::{Command, OutputStatus, Rates, Reply, Status};
+use super::protocol::{Command, OutputStatus, Rates, Reply, RingStatus, Status};
 use ringside_capture::run::Run;
 use ringside_core::SourceInterface;
-use std::sync::{Mutex, PoisonError};
+use ringside_sys::ring::CaptureRing;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// What is known of a run beside its counters.
@@ -14,6 +15,7 @@ pub struct Board {
     started: jiff::Timestamp,
     started_at: Instant,
     rates: Mutex<Option<Rates>>,
+    ring: Option<Arc<CaptureRing>>,
 }
 
 impl Board {
@@ -26,7 +28,13 @@ impl Board {
             started: jiff::Timestamp::now(),
             started_at: Instant::now(),
             rates: Mutex::new(None),
+            ring: None,
         }
+    }
+
+    /// Shows this ring from now on.
+    pub fn set_ring(&mut self, ring: Option<Arc<CaptureRing>>) {
+        self.ring = ring;
     }
 
     /// Notes the rates of the last second.
@@ -66,7 +74,18 @@ impl Board {
             lanes: ledger.lanes.len(),
             output: self.output.clone(),
             rates,
+            ring: self.ring.as_deref().map(ring_status),
+            readers: run.attached(),
             ledger,
         }
+    }
+}
+
+fn ring_status(ring: &CaptureRing) -> RingStatus {
+    let layout = ring.layout();
+    let held = |lane| ring.blocks_held(lane) * layout.block_bytes;
+    RingStatus {
+        lane_bytes: layout.blocks_per_lane * layout.block_bytes,
+        held_bytes: (0..layout.lanes).map(held).collect(),
     }
 }

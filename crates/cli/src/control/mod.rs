@@ -23,5 +23,5 @@ mod server;
 pub use board::Board;
 pub use client::Found;
 pub use place::{ControlArgs, ControlSocket};
-pub use protocol::{Command, OutputStatus, Rates, Status};
+pub use protocol::{Command, OutputStatus, Rates, RingStatus, Status};
 pub use server::serve_while;

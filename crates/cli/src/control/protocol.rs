@@ -117,6 +117,10 @@ pub struct Status {
     pub output: OutputStatus,
     /// Of the last whole second.
     pub rates: Option<Rates>,
+    /// The capture ring; null where frames are only counted.
+    pub ring: Option<RingStatus>,
+    /// Readers of other processes that are attached; null if the ring is not shared.
+    pub readers: Option<usize>,
     /// As last read, at most a fifth of a second ago.
     pub ledger: Ledger,
 }
@@ -135,6 +139,16 @@ impl OutputStatus {
     pub fn has_files(&self) -> bool {
         self.kind == "directory" || self.kind == "file"
     }
+}
+
+/// How full the capture ring is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RingStatus {
+    /// Size of each lane's part.
+    pub lane_bytes: usize,
+    /// How much of its part each lane holds for a recorder or writer that has not taken it yet, in
+    /// whole blocks, the open one included.
+    pub held_bytes: Vec<usize>,
 }
 
 /// How fast frames are taken.

@@ -88,3 +88,33 @@ fn without_bpf_a_filter_runs_in_the_worker_and_the_counts_are_exact() {
     assert_eq!(ledger.taken, 50);
     assert!(ledger.filtered.unwrap() >= 40, "{ledger:#?}");
 }
+
+#[test]
+fn without_root_the_control_socket_lies_with_the_user_or_nowhere() {
+    if !need_root("without_root_the_control_socket") {
+        return;
+    }
+    let network = Network::up();
+    let (folder, program) = public_folder();
+    let user = folder.path().join("user");
+    std::fs::create_dir(&user).unwrap();
+    std::os::unix::fs::chown(&user, Some(65534), Some(65534)).unwrap();
+    let capture = |runtime: &str| {
+        let runtime = format!("XDG_RUNTIME_DIR={runtime}");
+        let run = ["capture", "-i", "rx0", "--for", "0.1s"];
+        let args = [&[&runtime, "RINGSIDE_LOG=info", arg(&program)], &run[..]].concat();
+        let outcome = nobody(network.receiver(), "+net_raw,+net_admin", Path::new("env"), &args);
+        assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+        outcome.stderr
+    };
+    let said = capture(arg(&user));
+    let place = format!("control socket {}/ringside/capture-", user.display());
+    assert!(said.contains(&place), "{said}");
+    assert_eq!(
+        std::fs::read_dir(user.join("ringside")).unwrap().count(),
+        0,
+        "it goes with the run"
+    );
+    let said = capture("");
+    assert!(said.contains("there is no control socket"), "{said}");
+}

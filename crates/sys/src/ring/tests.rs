@@ -46,6 +46,7 @@ fn a_lossless_reader_gets_every_frame_in_order_and_a_full_ring_is_reported() {
         write_block(&mut writer, block).unwrap();
     }
     assert_eq!(writer.open(3 * PER_BLOCK), Err(RingFull));
+    assert_eq!((ring.blocks_held(0), ring.blocks_held(1)), (3, 0));
     let chunk = reader.peek().unwrap();
     assert_eq!((chunk.offset, chunk.closed, u64::from(chunk.frames)), (0, true, PER_BLOCK));
     assert_eq!(frames_in(chunk.bytes), (0..PER_BLOCK as u8).collect::<Vec<_>>());
@@ -58,6 +59,7 @@ fn a_lossless_reader_gets_every_frame_in_order_and_a_full_ring_is_reported() {
         rest += u64::from(reader.peek().unwrap().frames);
         reader.consume();
     }
+    assert_eq!(ring.blocks_held(0), 0);
     assert_eq!(rest, 3 * PER_BLOCK);
 }
 
