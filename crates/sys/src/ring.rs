@@ -90,8 +90,8 @@ impl CaptureRing {
         self.region.layout()
     }
 
-    /// Blocks of `lane` that the writer cannot reuse yet: opened, and not released by every lossless
-    /// reader.
+    /// Blocks of `lane` that the writer cannot reuse yet: opened, and not released by every
+    /// lossless reader.
     ///
     /// # Panics
     /// If there is no such lane.
