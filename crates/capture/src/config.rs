@@ -147,6 +147,20 @@ pub enum FileFormat {
     Pcap,
 }
 
+impl Output {
+    /// The directories in which files are made, whether they exist or not.
+    pub fn directories(&self) -> Vec<PathBuf> {
+        match self {
+            Output::Directory { paths, .. } => paths.clone(),
+            Output::File { path, .. } => match path.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => vec![parent.to_owned()],
+                _ => vec![PathBuf::from(".")],
+            },
+            Output::Count | Output::Stream { .. } => Vec::new(),
+        }
+    }
+}
+
 /// When a file ends and the next begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rotation {

@@ -12,6 +12,7 @@ mod ledger_text;
 mod live;
 mod open;
 mod print;
+mod privileges;
 mod say;
 mod signals;
 mod state_directory;

@@ -47,10 +47,11 @@ impl Namespace {
         Namespace::open_path(Path::new("/proc/thread-self/ns/net"))
     }
 
-    /// The namespace with this [`identity`](Namespace::identity): the calling thread's, a named one,
-    /// or one that a process is in. `None` if it is gone, or nobody may look into it.
+    /// The namespace with this [`identity`](Namespace::identity): the calling thread's, a named
+    /// one, or one that a process is in. `None` if it is gone, or nobody may look into it.
     pub fn find(identity: u64) -> Option<Namespace> {
-        let entries = |directory: &str| std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let entries =
+            |directory: &str| std::fs::read_dir(directory).into_iter().flatten().flatten();
         let named = entries(NAMED_DIR).map(|entry| entry.path());
         let of_processes = entries("/proc")
             .filter(|entry| entry.file_name().as_encoded_bytes()[0].is_ascii_digit())

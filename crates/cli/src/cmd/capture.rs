@@ -7,7 +7,7 @@ use crate::keeper::{self, Knobs, Link, Request};
 use crate::live::Live;
 use crate::open::{self, OpenArgs};
 use crate::signals::StopSignal;
-use crate::{ledger_text, say, units};
+use crate::{ledger_text, privileges, say, units};
 use anyhow::{Context, bail};
 use clap::Args;
 use ringside_capture::config::{BLOCKS_PER_LANE_MIN, Output, RING_BYTES, RunConfig};
@@ -68,6 +68,10 @@ pub struct CaptureArgs {
     #[arg(long)]
     json: bool,
 
+    /// Receive and write as this user, once everything is open; the files belong to it.
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+
     /// Run in one process, as profilers want it. Without the keeper, its parent, nobody finishes
     /// the recording and puts settings back when the process is killed, before the next start.
     #[arg(long)]
@@ -107,9 +111,14 @@ fn receive(args: &CaptureArgs, link: Option<Link>) -> anyhow::Result<ExitCode> {
         trigger: None,
         share: None,
     };
-    let control = ControlSocket::open(&args.control)?;
     if args.huge_pages {
         reserve_huge_pages(&knobs, &config, opened.lanes.len());
+    }
+    let control = ControlSocket::open(&args.control)?;
+    let directories = config.output.directories();
+    privileges::raise_locked_memory();
+    if let Some(user) = &args.user {
+        privileges::become_user(user, &directories)?;
     }
     let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
     if args.huge_pages && prepared.ring().is_some_and(|ring| !ring.has_huge_pages()) {
@@ -118,8 +127,12 @@ fn receive(args: &CaptureArgs, link: Option<Link>) -> anyhow::Result<ExitCode> {
     for note in prepared.notes() {
         say::message(note);
     }
-    link.as_ref().inspect(|link| link.started());
     board.set_ring(prepared.ring().cloned());
+    let mut others_files = args.user.is_some();
+    if !knobs.need_privileges() {
+        others_files |= privileges::give_up(&directories)?;
+    }
+    link.as_ref().map_or(Ok(()), |link| link.started(others_files))?;
     let run = prepared.start()?;
     say::message(format_args!("listening on {}", opened.description));
     let answer = |command| board.answer(&run, command);

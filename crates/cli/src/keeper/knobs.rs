@@ -33,6 +33,11 @@ impl<'l> Knobs<'l> {
             }
         }
     }
+
+    /// True if this process must put knobs back itself, for which it needs what it turned them by.
+    pub fn need_privileges(&self) -> bool {
+        matches!(self, Knobs::Own(journal) if journal.borrow().is_some())
+    }
 }
 
 impl Drop for Knobs<'_> {

@@ -9,27 +9,17 @@ use ringside_sys::child;
 use ringside_sys::netns::Namespace;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// The worker's connection to its keeper.
 pub struct Link {
     socket: Arc<OwnedFd>,
     stop: StopSignal,
-    answers: Receiver<Result<(), String>>,
 }
 
 impl Link {
-    /// Ignores the signals that the keeper answers, and listens to the keeper instead.
+    /// Ignores the signals that the keeper answers.
     pub(super) fn new(socket: OwnedFd) -> anyhow::Result<Link> {
-        let socket = Arc::new(socket);
-        let stop = StopSignal::left_to_the_keeper()?;
-        let (orders, flag) = (socket.clone(), stop.clone());
-        let (answer, answers) = channel();
-        std::thread::Builder::new()
-            .name("orders".into())
-            .spawn(move || obey(&orders, &flag, &answer))
-            .context("cannot start a thread")?;
-        Ok(Link { socket, stop, answers })
+        Ok(Link { socket: Arc::new(socket), stop: StopSignal::left_to_the_keeper()? })
     }
 
     /// Set once the keeper ordered the run to stop, or is gone.
@@ -38,22 +28,41 @@ impl Link {
     }
 
     /// Has the keeper turn a knob in the calling thread's network namespace; it puts it back at the
-    /// end of the run, however that comes.
+    /// end of the run, however that comes. To be called before [`started`](Link::started).
     ///
     /// # Errors
     /// Why it is as it was.
     pub fn turn(&self, request: &Request) -> anyhow::Result<()> {
         let namespace = Namespace::current()?;
         self.send(&ToKeeper::Turn(request.clone()), &[namespace.as_fd()]);
-        match self.answers.recv() {
-            Ok(answer) => answer.map_err(anyhow::Error::msg),
-            Err(_) => bail!("the keeper is gone"),
+        loop {
+            match next(&self.socket) {
+                Some(ToWorker::Turned(answer)) => return answer.map_err(anyhow::Error::msg),
+                Some(order) => follow(&order, &self.stop),
+                None => bail!("the keeper is gone"),
+            }
         }
     }
 
-    /// The run begins: the keeper does no more than to finish after it.
-    pub fn started(&self) {
-        self.send(&ToKeeper::Started, &[]);
+    /// The run begins: orders are followed by a thread from now on, which inherits what privileges
+    /// the caller has left, and the keeper does no more than to finish after this process. Orders
+    /// that were given before have waited. `others_files` says that the files belong to another
+    /// user than the keeper's.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub fn started(&self, others_files: bool) -> anyhow::Result<()> {
+        self.send(&ToKeeper::Started { others_files }, &[]);
+        let (socket, stop) = (self.socket.clone(), self.stop.clone());
+        let obey = move || {
+            while let Some(order) = next(&socket) {
+                follow(&order, &stop);
+            }
+            say::message("ringside: the keeper is gone; the run ends");
+            stop.set();
+        };
+        let thread = std::thread::Builder::new().name("orders".into()).spawn(obey);
+        thread.map(|_| ()).context("cannot start a thread")
     }
 
     /// The run has ended and its ledger is printed.
@@ -70,25 +79,25 @@ impl Link {
     }
 }
 
-/// Waits for orders until the keeper is gone.
-fn obey(socket: &OwnedFd, stop: &StopSignal, answer: &Sender<Result<(), String>>) {
+/// Waits for the next message; `None` once the keeper is gone.
+fn next(socket: &OwnedFd) -> Option<ToWorker> {
     loop {
-        let message = match child::receive(socket) {
-            Ok(Some(message)) => message,
-            Ok(None) => break,
-            Err(error) => {
-                tracing::warn!("orders of the keeper are lost: {error}");
-                break;
-            }
-        };
+        let message = child::receive(socket).unwrap_or_else(|error| {
+            tracing::warn!("orders of the keeper are lost: {error}");
+            None
+        })?;
         match serde_json::from_slice(&message.bytes) {
-            Ok(ToWorker::Stop) => stop.set(),
-            Ok(ToWorker::Abort) => std::process::exit(ABORT_STATUS),
-            // Nobody waits for it if it comes too late.
-            Ok(ToWorker::Turned(result)) => drop(answer.send(result)),
+            Ok(message) => return Some(message),
             Err(error) => tracing::warn!("an order of the keeper was not understood: {error}"),
         }
     }
-    say::message("ringside: the keeper is gone; the run ends");
-    stop.set();
+}
+
+fn follow(order: &ToWorker, stop: &StopSignal) {
+    match order {
+        ToWorker::Stop => stop.set(),
+        ToWorker::Abort => std::process::exit(ABORT_STATUS),
+        // Nobody waits for it any more.
+        ToWorker::Turned(_) => {}
+    }
 }

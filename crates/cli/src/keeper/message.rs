@@ -19,11 +19,14 @@ pub enum ToWorker {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToKeeper {
-    /// Turn a knob; the network namespace that is meant comes as a descriptor. Waits for the answer.
+    /// Turn a knob; the network namespace that is meant comes as a descriptor. It is answered.
     Turn(Request),
     /// The run begins and privileges are dropped: from now on nothing is done for the worker but
     /// to finish after it.
-    Started,
+    Started {
+        /// The files belong to another user than the keeper's.
+        others_files: bool,
+    },
     /// The run has ended and its ledger is printed: whatever happens to the worker now, nothing is
     /// left to finish.
     Closed,

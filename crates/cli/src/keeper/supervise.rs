@@ -5,13 +5,14 @@ use super::knob::Request;
 use super::message::{ToKeeper, ToWorker};
 use super::process::ProcessIdentity;
 use super::{ENVIRONMENT, knobs};
-use crate::say;
 use crate::signals::{ABORT_STATUS, StopPipe};
+use crate::{privileges, say};
 use anyhow::{Context, bail};
 use ringside_sys::child::{self, Received};
 use ringside_sys::netns::Namespace;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::thread::CapabilitySet;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -174,7 +175,7 @@ impl Keeper {
                 let result = self.turn(&request, received.fds);
                 self.tell(&ToWorker::Turned(result.map_err(|error| format!("{error:#}"))));
             }
-            Ok(ToKeeper::Started) => self.started = true,
+            Ok(ToKeeper::Started { others_files }) => self.give_up_privileges(others_files),
             Ok(ToKeeper::Closed) => self.closed = true,
             Err(error) => tracing::warn!("a message of the worker was not understood: {error}"),
         }
@@ -193,6 +194,22 @@ impl Keeper {
             worker.into_iter().try_for_each(|worker| journal.add_user(worker))?;
         }
         Ok(())
+    }
+
+    /// Keeps what is needed to end the worker, to finish its files and to put knobs back.
+    fn give_up_privileges(&mut self, others_files: bool) {
+        self.started = true;
+        let mut kept = CapabilitySet::KILL | privileges::needed_for_maps();
+        if others_files {
+            kept |= CapabilitySet::DAC_OVERRIDE;
+        }
+        if self.journal.is_some() {
+            // To enter a network namespace, and to set an interface in it.
+            kept |= CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
+        }
+        if let Err(error) = privileges::keep_only(kept) {
+            tracing::warn!("the keeper keeps its privileges: {error:#}");
+        }
     }
 
     /// What the worker's end means for the user.

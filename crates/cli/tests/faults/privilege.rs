@@ -118,3 +118,84 @@ fn without_root_the_control_socket_lies_with_the_user_or_nowhere() {
     let said = capture("");
     assert!(said.contains("there is no control socket"), "{said}");
 }
+
+/// Name, user, effective capabilities, no_new_privs and seccomp mode of every thread of a process.
+fn threads(pid: u32) -> Vec<[String; 5]> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let look = |task: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(task.path().join("status")).unwrap();
+        ["Name:", "Uid:", "CapPrm:", "NoNewPrivs:", "Seccomp:"].map(|field| {
+            let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+            line.split_whitespace().next().unwrap().to_owned()
+        })
+    };
+    tasks.map(|task| look(task.unwrap())).collect()
+}
+
+/// Every thread of the worker has these rights, the keeper these capabilities.
+fn check_rights(running: &Running, user: &str, worker: u64, keeper: u64) {
+    let threads_of_worker = threads(running.worker_pid());
+    assert!(threads_of_worker.len() >= 3, "{threads_of_worker:?}");
+    for [name, uid, permitted, no_new_privileges, seccomp] in threads_of_worker {
+        assert_eq!((uid.as_str(), &*permitted), (user, &*format!("{worker:016x}")), "{name}");
+        assert_eq!((&*no_new_privileges, &*seccomp), ("1", "2"), "{name}");
+    }
+    for [name, _, permitted, no_new_privileges, _] in threads(running.pid()) {
+        assert_eq!(permitted, format!("{keeper:016x}"), "{name}");
+        assert_eq!(no_new_privileges, "1", "{name}");
+    }
+}
+
+const CAP_DAC_OVERRIDE: u64 = 1 << 1;
+const CAP_KILL: u64 = 1 << 5;
+
+#[test]
+fn a_run_has_the_capabilities_that_the_document_lists() {
+    if !need_root("a_run_has_the_capabilities") {
+        return;
+    }
+    let network = Network::up();
+    let folder = tempfile::tempdir().unwrap();
+    let [own, others] = ["own", "others"].map(|name| folder.path().join(name));
+    std::fs::create_dir(&others).unwrap();
+    std::os::unix::fs::chown(&others, Some(65534), Some(65534)).unwrap();
+    let file = folder.path().join("a.pcapng");
+    let cases: [(&[&str], u64); 4] = [
+        (&["udp"], 0),
+        (&["-w", arg(&own), "udp"], 0),
+        (&["-w", arg(&file), "udp"], 0),
+        (&["-w", arg(&others), "udp"], CAP_DAC_OVERRIDE),
+    ];
+    for (args, needed) in cases {
+        let running = network.capture(&[&["-i", "rx0"], args].concat());
+        check_rights(&running, "0", needed, needed | CAP_KILL);
+        let report = send(&network, 200, 500);
+        let ledger = running.stop().checked_ledger(report.handed);
+        assert_eq!((ledger.taken, ledger.filtered), (500, Some(0)), "{args:?}");
+    }
+}
+
+#[test]
+fn another_user_records_files_of_its_own() {
+    use std::os::unix::fs::MetadataExt;
+    if !need_root("another_user_records") {
+        return;
+    }
+    let network = Network::up();
+    let (folder, _) = public_folder();
+    let directory = folder.path().join("recording");
+    let args = ["-i", "rx0", "-w", arg(&directory), "--user", "nobody"];
+    let running = network.capture(&args);
+    check_rights(&running, "65534", 0, CAP_DAC_OVERRIDE | CAP_KILL);
+    let report = send(&network, 200, 500);
+    running.stop().checked_ledger(report.handed);
+    let owners = |path: &Path| std::fs::metadata(path).unwrap().uid();
+    assert_eq!(owners(&directory), 65534);
+    for file in files_in(&directory) {
+        assert_eq!(owners(&file), 65534, "{}", file.display());
+    }
+    assert_eq!(count(&[directory]), 500);
+    let unknown = network.capture_command().args(["-i", "rx0", "--user", "rsafp-none"]).output();
+    let said = String::from_utf8(unknown.unwrap().stderr).unwrap();
+    assert!(said.contains("--user rsafp-none: there is no such user"), "{said}");
+}

@@ -125,8 +125,8 @@ pub fn stamp_capability(name: &str) -> Result<StampCapability, SysError> {
     })
 }
 
-/// What an interface stamps by itself (`struct hwtstamp_config`). A setting of the interface, not of
-/// a socket: it stays when the process that made it ends.
+/// What an interface stamps by itself (`struct hwtstamp_config`). A setting of the interface, not
+/// of a socket: it stays when the process that made it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StampSettings {
     /// Flags.
