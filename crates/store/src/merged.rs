@@ -118,6 +118,8 @@ impl MergedSource {
                     Step::Ended(error) => self.close(index, error),
                 },
                 Next::End => {
+                    let words = self.lanes[index].last_words();
+                    words.into_iter().for_each(|notice| self.note(notice));
                     self.merger.advance(index, u64::MAX);
                     return true;
                 }

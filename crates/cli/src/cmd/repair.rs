@@ -4,7 +4,7 @@ use crate::{say, units};
 use clap::Args;
 use jiff::tz::TimeZone;
 use ringside_core::Timestamp;
-use ringside_store::repair::{self, FileReport, Options, Report, RunReport, RunState};
+use ringside_store::repair::{self, Change, FileReport, Options, Report, RunReport, RunState};
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -94,6 +94,9 @@ fn print_file(file: &FileReport) -> io::Result<()> {
     let blocks = units::grouped(file.ring_blocks);
     let frames = file.frames.map(|frames| format!(", {} frames", units::grouped(frames)));
     let path = file.path.display();
+    if let [removed @ Change::Removed] = file.changes[..] {
+        return say::data(format_args!("  {path}: {removed}"));
+    }
     say::data(format_args!(
         "  {path}: {blocks} complete ring blocks{} kept",
         frames.unwrap_or_default()

@@ -13,6 +13,10 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// Gaps of a lane that are told one by one. Someone who gave one directory of two has a gap with
+/// each ring block.
+const GAPS_TOLD_MAX: u32 = 10;
+
 /// Where a file stands in its lane: number of its ring block, then its number as a file.
 type Order = (u64, u64);
 
@@ -48,6 +52,9 @@ pub(super) struct OpenFile {
 struct Reached {
     next_block: u64,
     next_frame: u64,
+    gaps_told: u32,
+    /// The gaps that are told together at the end.
+    more: Option<Notice>,
 }
 
 /// What a lane needs to get on.
@@ -144,6 +151,11 @@ impl Lane {
         Next::Read
     }
 
+    /// What is still to be told when the lane is at its end.
+    pub(super) fn last_words(&mut self) -> Option<Notice> {
+        self.reached.more.take()
+    }
+
     /// Opens the next file.
     pub(super) fn open_next(&mut self) -> Result<(), StoreError> {
         let Some(Pending { order, input }) = self.pending.pop_front() else { return Ok(()) };
@@ -225,7 +237,20 @@ impl Reached {
                 Some(file.notice(Condition::Damaged { offset, reason }))
             }
             Some(0) if blocks.is_none() => None,
-            Some(frames) => Some(file.notice(Condition::Missing { lane, blocks, frames })),
+            Some(frames) if self.gaps_told == GAPS_TOLD_MAX => {
+                let (gaps, frames) = match self.more.take().map(|notice| notice.condition) {
+                    Some(Condition::MoreMissing { gaps, frames: before, .. }) => {
+                        (gaps + 1, before.saturating_add(frames))
+                    }
+                    _ => (1, frames),
+                };
+                self.more = Some(file.notice(Condition::MoreMissing { lane, gaps, frames }));
+                None
+            }
+            Some(frames) => {
+                self.gaps_told += 1;
+                Some(file.notice(Condition::Missing { lane, blocks, frames }))
+            }
         }
     }
 

@@ -210,6 +210,11 @@ fn what_cannot_be_opened_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let error = open(&[dir.path().to_owned()]).err().unwrap().to_string();
     assert!(error.contains("holds no file of a recording"), "{error}");
+    let other = tempfile::tempdir().unwrap();
+    write_series(other.path(), "run", (0, 0), (0, 0), &[1]);
+    let source = open(&[dir.path().to_owned(), other.path().to_owned()]).unwrap();
+    let notice = source.notices()[0].to_string();
+    assert!(notice.contains("skipped: holds no file of a recording"), "{notice}");
     let missing = [dir.path().join("a"), dir.path().join("b")];
     assert!(open(&missing).err().unwrap().to_string().contains("cannot open"));
     assert!(open(&[]).err().unwrap().to_string().contains("no input was named"));
@@ -322,6 +327,21 @@ fn what_is_missing_of_a_lane_is_told_to_the_frame() {
         assert_eq!(found.len() as u64 + missing, total, "seed {seed}");
         assert!(found.iter().all(|stamp| *stamp == 5000 || expected.contains(stamp)));
     }
+}
+
+#[test]
+fn many_gaps_are_told_together_and_to_the_frame() {
+    let dir = tempfile::tempdir().unwrap();
+    let blocks: Vec<_> = (0..30).map(|n| ring_block((2 * n, 10 * n), 0, &[n + 1])).collect();
+    write_blocks(dir.path(), "run", (0, 0), &blocks);
+    let mut source = open(&[dir.path().to_owned()]).unwrap();
+    assert_eq!(drain(&mut *source).0.len(), 30);
+    let notices = source.notices();
+    assert_eq!(notices.len(), 11);
+    let missing = Condition::Missing { lane: LaneId(0), blocks: Some((19, 19)), frames: 9 };
+    assert_eq!(notices[9].condition, missing);
+    let more = Condition::MoreMissing { lane: LaneId(0), gaps: 19, frames: 19 * 9 };
+    assert_eq!(notices[10].condition, more);
 }
 
 #[test]

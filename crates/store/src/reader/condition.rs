@@ -41,6 +41,15 @@ pub enum Condition {
         /// Frames that are missing.
         frames: u64,
     },
+    /// As [`Missing`](Condition::Missing), for the gaps of a lane that are not told one by one.
+    MoreMissing {
+        /// The lane.
+        lane: LaneId,
+        /// How many gaps.
+        gaps: u64,
+        /// Frames that are missing in them.
+        frames: u64,
+    },
     /// A ring block of this file was found before, in another: no frame of it is given twice.
     Repeated {
         /// The lane.
@@ -73,6 +82,14 @@ impl fmt::Display for Condition {
                     None => write!(f, "the end of a ring block of lane {lane} is missing")?,
                 }
                 write!(f, ": {frames} frame{}", if *frames == 1 { "" } else { "s" })
+            }
+            Condition::MoreMissing { lane, gaps, frames } => {
+                let plural = if *gaps == 1 { "" } else { "s" };
+                write!(
+                    f,
+                    "{gaps} more gap{plural} in lane {lane}, the last before a ring block of "
+                )?;
+                write!(f, "this file: {frames} frames in all")
             }
             Condition::Repeated { lane, block } => {
                 write!(f, "ring block {block} of lane {lane} was read from another file already")

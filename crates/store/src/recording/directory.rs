@@ -41,10 +41,10 @@ pub struct StoredFile {
 /// that are no part of a recording are told in the notices.
 ///
 /// # Errors
-/// A directory cannot be read, or holds nothing of a recording.
+/// A directory cannot be read, or none holds a file of a recording.
 pub fn series_of(directories: &[PathBuf]) -> Result<(Vec<Series>, Vec<Notice>), StoreError> {
     let mut series: BTreeMap<(String, LaneId), Vec<StoredFile>> = BTreeMap::new();
-    let mut notices = Vec::new();
+    let (mut notices, mut empty) = (Vec::new(), Vec::new());
     for directory in directories {
         let mut found = false;
         for path in pcapng_files(directory)? {
@@ -61,11 +61,17 @@ pub fn series_of(directories: &[PathBuf]) -> Result<(Vec<Series>, Vec<Notice>), 
             }
         }
         if !found {
-            let reason =
-                "holds no file of a recording (made by -w DIR); name its files to read others";
-            return Err(StoreError::Unusable { path: directory.clone(), reason: reason.into() });
+            empty.push(directory);
         }
     }
+    let reason = "holds no file of a recording (made by -w DIR); name its files to read others";
+    if series.is_empty()
+        && let Some(&directory) = empty.first()
+    {
+        return Err(StoreError::Unusable { path: directory.clone(), reason: reason.into() });
+    }
+    // A short recording may have left nothing in one of its directories.
+    notices.extend(empty.into_iter().map(|directory| skipped(directory, reason)));
     let ordered = series.into_iter().map(|((run, lane), mut files)| {
         files.sort_by_key(|file| (file.first_block.unwrap_or(0), file.sequence));
         Series { run, lane, files }

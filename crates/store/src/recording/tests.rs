@@ -125,7 +125,8 @@ fn the_file_is_valid_after_every_append_and_never_overwritten() {
     writer.finish().unwrap();
 
     let bytes = std::fs::read(&path).unwrap();
-    let expected = FileHeader { blocks_complete: 2, ..header() };
+    let bytes_max = bytes.len() as u64;
+    let expected = FileHeader { blocks_complete: 2, bytes_max, ..header() };
     assert_eq!(read_header(&bytes), (expected, HEADER_PAGE_BYTES));
     let ring = &bytes[HEADER_PAGE_BYTES..];
     assert_eq!(ring[..BLOCK_BYTES], block);
