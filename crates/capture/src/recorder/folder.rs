@@ -125,8 +125,8 @@ impl Folder {
         }
     }
 
-    /// If the disk is far behind, the oldest file that ended is not waited for: the kernel writes it
-    /// back in its own time.
+    /// If the disk is far behind, the oldest file that ended is not waited for: the kernel writes
+    /// it back in its own time.
     fn make_room(&self) {
         let mut files = self.lock();
         if files.iter().filter(|file| file.has_ended()).count() > ENDED_MAX

@@ -40,7 +40,8 @@ pub struct DiskBench {
     lanes: u8,
 
     /// Blocks of the ring (1 MiB) in one write.
-    #[arg(long, default_value_t = WRITE_BLOCKS, value_parser = clap::value_parser!(u8).range(1..=64))]
+    #[arg(long, default_value_t = WRITE_BLOCKS)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=64))]
     write_blocks: u8,
 
     /// Write without io_uring.
