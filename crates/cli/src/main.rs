@@ -13,6 +13,7 @@ mod live;
 mod open;
 mod print;
 mod privileges;
+mod record;
 mod say;
 mod signals;
 mod state_directory;
@@ -40,6 +41,8 @@ struct Cli {
 enum Command {
     /// Receive from interfaces: count, or record.
     Capture(cmd::capture::CaptureArgs),
+    /// Read a running capture from another process.
+    Attach(cmd::attach::AttachArgs),
     /// What the running captures do.
     Status(cmd::status::StatusArgs),
     /// Give an order to a running capture: rotate, stop.
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         .init();
     let result = match cli.command {
         Command::Capture(args) => cmd::capture::run(args),
+        Command::Attach(args) => cmd::attach::run(args),
         Command::Status(args) => cmd::status::run(args),
         Command::Control(args) => cmd::control::run(args),
         Command::Read(args) => cmd::read::run(args),

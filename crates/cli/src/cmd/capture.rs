@@ -1,30 +1,18 @@
 //! `ringside capture`: receive, count or record, and end with the ledger.
 
-mod write;
-
-use crate::control::{Board, ControlArgs, ControlSocket, OutputStatus, serve_while};
-use crate::keeper::{self, Knobs, Link, Request};
-use crate::live::Live;
-use crate::open::{self, OpenArgs};
-use crate::signals::StopSignal;
-use crate::{ledger_text, privileges, say, units};
+use crate::keeper::{self, Knobs};
+use crate::open::{self, OpenArgs, Opened};
+use crate::record::{self, Extras, RunArgs};
+use crate::units;
 use anyhow::{Context, bail};
 use clap::Args;
-use ringside_capture::config::{BLOCKS_PER_LANE_MIN, Output, RING_BYTES, RunConfig};
-use ringside_capture::run::{Run, RunReport};
-use ringside_core::limits::RING_BLOCK_BYTES;
-use ringside_sys::ring::HUGE_PAGE_BYTES;
-use std::io;
-use std::path::PathBuf;
+use ringside_capture::share::ShareSocket;
+use ringside_capture::trigger::TriggerConfig;
+use ringside_core::SourceInterface;
+use ringside_filter::Prepared;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-pub use write::FormatArg;
-use write::WriteArgs;
-
-/// Smallest ring: four blocks for one lane.
-const RING_BYTES_MIN: u64 = (BLOCKS_PER_LANE_MIN * RING_BLOCK_BYTES) as u64;
-/// How often signals and the end of the sources are looked at.
-const TICK: Duration = Duration::from_millis(100);
+use std::time::Duration;
 
 /// Arguments of `capture`.
 #[derive(Args)]
@@ -33,6 +21,9 @@ const TICK: Duration = Duration::from_millis(100);
   sudo ringside capture -i eth1 -w /data/eth1 -G 1h      record, a new file each hour
   sudo ringside capture -i eth1 -w /ssd0 -w /ssd1        one recording on two disks
   sudo ringside capture -i eth1 -w /data --limit-bytes 500GB   keep the latest
+  sudo ringside capture -i eth1 -w /data --on 'icmp' --before 30s --after 60s
+                                                         only what surrounds a hit
+  sudo ringside capture -i eth1 --share /run/eth1.share  let `ringside attach` read along
   sudo ringside capture -i eth1 -i eth2 -w two.pcapng    two interfaces, merged by time
   sudo ringside capture -i eth1 --queues 4 -w /data      four lanes in parallel
   sudo ringside capture -i eth1 -w - 'udp port 53' | tshark -r -
@@ -42,208 +33,61 @@ pub struct CaptureArgs {
     open: OpenArgs,
 
     #[command(flatten)]
-    write: WriteArgs,
+    run: RunArgs,
 
-    /// Stop after this many frames.
-    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    count: Option<u64>,
+    /// Let other processes read the capture's memory (`ringside attach`): a socket of mode 0600.
+    #[arg(long, value_name = "SOCKET")]
+    share: Option<PathBuf>,
 
-    /// Stop after this time: 10s, 5m, 1h.
-    #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
-    duration: Option<Duration>,
+    /// Write only what surrounds the frames that match this pcap-filter(7) expression.
+    #[arg(long, value_name = "FILTER", requires = "paths")]
+    on: Option<String>,
 
-    /// Memory of the capture ring, shared by the lanes; it rides out stalls of the disk.
-    #[arg(long, value_name = "SIZE", value_parser = ring_bytes)]
-    #[arg(default_value_t = RING_BYTES as u64)]
-    ring_size: u64,
+    /// How long before a hit, as far as the memory (--ring-size) reaches back.
+    #[arg(long, value_name = "DURATION", value_parser = units::duration, default_value = "30s")]
+    #[arg(requires = "on")]
+    before: Duration,
 
-    /// Have the system reserve huge pages for the capture ring while the run lasts.
-    #[arg(long)]
-    huge_pages: bool,
-
-    #[command(flatten)]
-    control: ControlArgs,
-
-    /// One JSON object a line on standard output: a status each second, at last the ledger.
-    #[arg(long)]
-    json: bool,
-
-    /// Receive and write as this user, once everything is open; the files belong to it.
-    #[arg(long, value_name = "NAME")]
-    user: Option<String>,
-
-    /// Run in one process, as profilers want it. Without the keeper, its parent, nobody finishes
-    /// the recording and puts settings back when the process is killed, before the next start.
-    #[arg(long)]
-    no_keeper: bool,
+    /// How long after a hit.
+    #[arg(long, value_name = "DURATION", value_parser = units::duration, default_value = "60s")]
+    #[arg(requires = "on")]
+    after: Duration,
 }
 
 /// Runs the subcommand.
 pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
-    keeper::supervised(args.no_keeper, |link| receive(&args, link))
-}
-
-/// The run, in this process.
-fn receive(args: &CaptureArgs, link: Option<Link>) -> anyhow::Result<ExitCode> {
-    if args.json && args.write.is_stdout() {
-        bail!("--json and -w - both want standard output; write to a file, or leave out --json");
-    }
-    let stop = link.as_ref().map_or_else(StopSignal::install, |link| Ok(link.stop_signal()))?;
-    let output = args.write.output()?;
-    let knobs = Knobs::new(link.as_ref());
-    let opened = open::open(&args.open, &knobs)?;
-    for warning in &opened.warnings {
-        say::message(format_args!("ringside: warning: {warning}"));
-    }
-    let mut board = Board::new(
-        opened.description.clone(),
-        &opened.interfaces,
-        output_status(&output, args.write.paths.iter()),
-    );
-    let config = RunConfig {
-        snaplen: args.open.snaplen_bytes(),
-        frames_max: args.count,
-        ring_bytes: usize::try_from(args.ring_size).context("--ring-size")?,
-        block_bytes: RING_BLOCK_BYTES,
-        cpus: opened.cpus,
-        block_timeout_ns: opened.block_timeout_ns,
-        output,
-        trigger: None,
-        share: None,
-    };
-    if args.huge_pages {
-        reserve_huge_pages(&knobs, &config, opened.lanes.len());
-    }
-    let control = ControlSocket::open(&args.control)?;
-    let directories = config.output.directories();
-    privileges::raise_locked_memory();
-    if let Some(user) = &args.user {
-        privileges::become_user(user, &directories)?;
-    }
-    let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
-    if args.huge_pages && prepared.ring().is_some_and(|ring| !ring.has_huge_pages()) {
-        say::message("ringside: warning: the capture ring does not lie in huge pages");
-    }
-    for note in prepared.notes() {
-        say::message(note);
-    }
-    board.set_ring(prepared.ring().cloned());
-    let mut others_files = args.user.is_some();
-    if !knobs.need_privileges() {
-        others_files |= privileges::give_up(&directories)?;
-    }
-    link.as_ref().map_or(Ok(()), |link| link.started(others_files))?;
-    let run = prepared.start()?;
-    say::message(format_args!("listening on {}", opened.description));
-    let answer = |command| board.answer(&run, command);
-    // Who gave the order to stop waits for the end of its connection, which is that of the run.
-    let (watched, _clients) = serve_while(control, answer, || watch(&run, args, &stop, &board));
-    let report = run.finish();
-    let told = finish(&report, args);
-    link.as_ref().inspect(|link| link.closed());
-    told.and(watched)?;
-    Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
-}
-
-/// Has the system keep so many free huge pages as the ring takes; without them it lies in others.
-fn reserve_huge_pages(knobs: &Knobs<'_>, config: &RunConfig, lanes: usize) {
-    let Some(layout) = config.ring_layout(lanes) else { return };
-    let pages = layout.total_bytes().div_ceil(HUGE_PAGE_BYTES) as u64;
-    if let Err(error) = knobs.turn(&Request::HugePages { pages }) {
-        say::message(format_args!("ringside: warning: no huge pages were reserved: {error:#}"));
-    }
-}
-
-/// Waits for the end of the run, with the live line, timed rotation and JSON status meanwhile.
-fn watch(run: &Run, args: &CaptureArgs, stop: &StopSignal, board: &Board) -> io::Result<()> {
-    let start = Instant::now();
-    let mut live = Live::start();
-    let stop_at = args.duration.map(|duration| start + duration);
-    let file_time = args.write.file_time();
-    let mut rotate_at = file_time.map(|interval| start + interval);
-    while run.is_running() && !stop.is_set() {
-        let now = Instant::now();
-        if stop_at.is_some_and(|at| now >= at) {
-            break;
-        }
-        if let (Some(at), Some(interval)) = (rotate_at, file_time)
-            && now >= at
-        {
-            run.rotate();
-            rotate_at = Some(at.max(now - interval) + interval);
-        }
-        let next = [stop_at, rotate_at].into_iter().flatten().min();
-        std::thread::sleep(next.map_or(TICK, |next| (next - now).min(TICK)));
-        let ledger = run.status();
-        if live.update(&ledger) {
-            board.set_rates(live.rates());
-            if args.json {
-                say::data(serde_json::json!({ "status": ledger }))?;
-            }
-        }
-    }
-    live.finish();
-    Ok(())
-}
-
-/// Prints what was done.
-fn finish(report: &RunReport, args: &CaptureArgs) -> io::Result<()> {
-    for error in &report.errors {
-        say::message(format_args!("ringside: {error}"));
-    }
-    say::message(ledger_text::text(&report.ledger).trim_end());
-    if let Some(text) = to_read(report, args) {
-        say::message(text);
-    }
-    if args.json {
-        say::data(ledger_text::json(&report.ledger))?;
-    }
-    Ok(())
-}
-
-/// How to read what was written.
-fn to_read(report: &RunReport, args: &CaptureArgs) -> Option<String> {
-    let (first, count) = (report.files.paths.first()?, report.files.count);
-    let directories: Vec<_> = args.write.paths.iter().filter(|path| path.is_dir()).collect();
-    if directories.len() > 1 {
-        let inputs = directories.iter().map(|path| format!(" -r '{}'", path.display()));
-        return Some(format!(
-            "{count} files; to read: ringside read{}",
-            inputs.collect::<String>()
-        ));
-    }
-    let directory = directories.first();
-    let what = directory.map_or(first.as_path(), |path| path).display();
-    Some(match (directory, count) {
-        (None, 2..) => format!("{count} files, the first {what}; name each with -r to read them"),
-        (_, 1) => format!("1 file; to read it: ringside read -r '{what}'"),
-        _ => format!("{count} files; to read them: ringside read -r '{what}'"),
+    keeper::supervised(args.run.no_keeper, |link| {
+        record::run(&args.run, link, |knobs| open(&args, knobs))
     })
 }
 
-/// What the control socket says of the output.
-fn output_status<'a>(output: &Output, paths: impl Iterator<Item = &'a PathBuf>) -> OutputStatus {
-    let kind = match output {
-        Output::Count => "count",
-        Output::Directory { .. } => "directory",
-        Output::File { .. } => "file",
-        Output::Stream { .. } => "stream",
+fn open(args: &CaptureArgs, knobs: &Knobs<'_>) -> anyhow::Result<(Opened, Extras)> {
+    if args.on.is_some() && !args.run.write.is_directory() {
+        bail!("--on writes to a directory: name one with -w");
+    }
+    let opened = open::open(&args.open, knobs)?;
+    let extras = Extras {
+        snaplen: args.open.snaplen_bytes(),
+        trigger: trigger(args, &opened.interfaces)?,
+        share: args.share.as_deref().map(share).transpose()?,
     };
-    let paths = paths.map(|path| path.display().to_string()).collect();
-    OutputStatus { kind: kind.to_owned(), paths }
+    Ok((opened, extras))
 }
 
-/// A ring that fits the memory: touching more than there is would end other programs.
-fn ring_bytes(text: &str) -> Result<u64, String> {
-    let bytes = units::bytes(text)?;
-    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let available = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = available.and_then(|text| text.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    match kib.map(|kib| kib * 1024) {
-        Some(limit) if bytes > limit => {
-            Err(format!("{bytes} bytes are asked for, {limit} are available"))
-        }
-        _ if bytes < RING_BYTES_MIN => Err(format!("must be {RING_BYTES_MIN} bytes at least")),
-        _ => Ok(bytes),
-    }
+fn trigger(
+    args: &CaptureArgs,
+    interfaces: &[SourceInterface],
+) -> anyhow::Result<Option<TriggerConfig>> {
+    let Some(expression) = &args.on else { return Ok(None) };
+    let filter = |interface: &SourceInterface| {
+        let program = open::compile(expression, interface.link_type)?;
+        let program = program.context("--on needs a filter that is not empty")?;
+        Ok(Prepared::new(&program)?)
+    };
+    let filters = interfaces.iter().map(filter).collect::<anyhow::Result<_>>()?;
+    Ok(Some(TriggerConfig { filters, before: args.before, after: args.after }))
+}
+
+fn share(path: &Path) -> anyhow::Result<ShareSocket> {
+    ShareSocket::bind(path).with_context(|| format!("cannot listen at {}", path.display()))
 }

@@ -1,5 +1,6 @@
 //! The subcommands.
 
+pub mod attach;
 pub mod backends;
 pub mod bench;
 pub mod capture;

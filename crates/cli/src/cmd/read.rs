@@ -1,8 +1,8 @@
 //! `ringside read`: print packets like tcpdump, or copy them.
 
-use crate::cmd::capture::FormatArg;
 use crate::open;
 use crate::print::{HexDump, PrintOptions, PrintState, TimeStyle, packet_json, packet_line};
+use crate::record::FormatArg;
 use crate::{say, units};
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args};

@@ -1,4 +1,4 @@
-//! Where `capture` writes, how, and how much it keeps.
+//! Where a run writes, how, and how much it keeps.
 
 use crate::{open, units};
 use anyhow::{Context, bail, ensure};
@@ -70,6 +70,13 @@ impl From<FormatArg> for FileFormat {
 }
 
 impl WriteArgs {
+    /// True if all that is named is directories, or is to be made as such.
+    pub fn is_directory(&self) -> bool {
+        self.format.is_none()
+            && !self.is_stdout()
+            && !self.paths.iter().any(|path| names_a_file(path))
+    }
+
     /// True for `-w -`.
     pub fn is_stdout(&self) -> bool {
         self.paths.iter().any(|path| path == Path::new("-"))

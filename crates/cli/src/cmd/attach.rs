@@ -1,0 +1,146 @@
+//! `ringside attach`: read a running capture from another process.
+
+use crate::keeper;
+use crate::open::{self, Opened};
+use crate::print::{PrintOptions, PrintState, packet_line};
+use crate::record::{self, Extras, RunArgs};
+use crate::signals::StopSignal;
+use crate::{say, units};
+use anyhow::Context;
+use clap::Args;
+use ringside_capture::run::LaneSource;
+use ringside_client::{Attachment, ReadOptions, Reader};
+use ringside_core::limits::FRAME_BYTES_MAX;
+use ringside_core::{LinkType, Timestamp};
+use ringside_filter::Prepared;
+use ringside_sys::clock;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How long a printing reader waits for a frame before it looks at the order to stop.
+const WAIT: Duration = Duration::from_millis(100);
+/// Readers yield to the capture that they read: it must not lose a frame to them.
+const NICE: i32 = 10;
+
+/// Arguments of `attach`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  sudo ringside capture -i eth1 -w /data --share /run/eth1.share
+  ringside attach /run/eth1.share 'port 53'              print what matches, from now on
+  ringside attach /run/eth1.share --from -30s -w last.pcapng --for 1s
+                                                         what the memory holds of the last 30 s
+  ringside attach /run/eth1.share -w - | wireshark -k -i -")]
+pub struct AttachArgs {
+    /// The socket that `ringside capture --share` made.
+    #[arg(value_name = "SOCKET")]
+    socket: PathBuf,
+
+    /// Begin so long ago, as -30s, as far as the capture's memory reaches; by default now.
+    #[arg(long, value_name = "-DURATION", allow_hyphen_values = true, value_parser = ago)]
+    from: Option<Duration>,
+
+    #[command(flatten)]
+    run: RunArgs,
+
+    /// pcap-filter(7) expression; frames that do not match are counted as filtered.
+    #[arg(value_name = "FILTER")]
+    filter: Vec<String>,
+}
+
+/// Runs the subcommand.
+pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
+    if args.run.write.paths.is_empty() && !args.run.json {
+        return print(&args);
+    }
+    keeper::supervised(args.run.no_keeper, |link| {
+        record::run(&args.run, link, |_| {
+            let extras = Extras { snaplen: FRAME_BYTES_MAX, ..Extras::default() };
+            Ok((attach(&args)?, extras))
+        })
+    })
+}
+
+/// The lanes of the running capture as those of a run of our own.
+fn attach(args: &AttachArgs) -> anyhow::Result<Opened> {
+    let (attachment, options) = connect(args)?;
+    let hello = attachment.hello();
+    let lane = |(source, lane): (_, &ringside_core::share::HelloLane)| LaneSource {
+        source: Box::new(source),
+        interface: lane.interface.clone(),
+        interface_id: lane.interface_id,
+        queue: lane.queue.0,
+    };
+    Ok(Opened {
+        lanes: attachment.sources(&options).into_iter().zip(&hello.lanes).map(lane).collect(),
+        interfaces: hello.interfaces.clone(),
+        cpus: Vec::new(),
+        block_timeout_ns: hello.block_timeout_ns,
+        description: format!("{} (the capture of process {})", args.socket.display(), hello.pid),
+        warnings: Vec::new(),
+    })
+}
+
+fn connect(args: &AttachArgs) -> anyhow::Result<(Attachment, ReadOptions)> {
+    // Best effort: a reader that may not yield reads as well.
+    let _ = rustix::process::nice(NICE);
+    let attachment = Attachment::connect(&args.socket)?;
+    let expression = args.filter.join(" ");
+    let filter = |link_type: LinkType| -> anyhow::Result<Option<Prepared>> {
+        let program = open::compile(&expression, link_type)?;
+        Ok(program.as_ref().map(Prepared::new).transpose()?)
+    };
+    let mut filters = Vec::new();
+    for interface in &attachment.hello().interfaces {
+        let filter = filter(interface.link_type)
+            .with_context(|| format!("for interface {}", interface.name))?;
+        filters.extend(filter);
+    }
+    let from = args.from.map(|ago| {
+        let ago_ns = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
+        Timestamp(clock::realtime_now().0.saturating_sub(ago_ns))
+    });
+    Ok((attachment, ReadOptions { from, filters }))
+}
+
+/// A line a packet on standard output, until the capture ends, the order to stop, or `-c`.
+fn print(args: &AttachArgs) -> anyhow::Result<ExitCode> {
+    let stop = StopSignal::install()?;
+    let (attachment, options) = connect(args)?;
+    let mut reader = Reader::new(&attachment, &options);
+    say::message(format_args!("listening on {}", args.socket.display()));
+    let links: Vec<_> =
+        attachment.hello().interfaces.iter().map(|interface| interface.link_type).collect();
+    let (options, mut state) = (PrintOptions::default(), PrintState::default());
+    let (mut out, mut line) = (std::io::stdout().lock(), String::new());
+    let until = args.run.duration.map(|duration| Instant::now() + duration);
+    let count_max = args.run.count.unwrap_or(u64::MAX);
+    while !stop.is_set()
+        && !reader.is_finished()
+        && reader.delivered() < count_max
+        && until.is_none_or(|until| Instant::now() < until)
+    {
+        let Some(frame) = reader.next_frame(WAIT) else {
+            out.flush()?;
+            continue;
+        };
+        let link = links.get(frame.meta.interface.0 as usize).copied();
+        line.clear();
+        packet_line(&mut line, &frame, link.unwrap_or(LinkType::ETHERNET), &options, &mut state);
+        out.write_all(line.as_bytes())?;
+    }
+    out.flush()?;
+    say::message(format_args!(
+        "{} frames printed, {} missed (this reader was too slow), {} filtered",
+        units::grouped(reader.delivered()),
+        units::grouped(reader.missed()),
+        units::grouped(reader.filtered()),
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A time ago, with or without its minus.
+fn ago(text: &str) -> Result<Duration, String> {
+    units::duration(text.strip_prefix('-').unwrap_or(text))
+}

@@ -1,0 +1,265 @@
+//! A run from its options to its ledger: the part of `capture` and `attach` behind the sources.
+
+mod write;
+
+use crate::control::{Board, ControlArgs, ControlSocket, OutputStatus, serve_while};
+use crate::keeper::{Knobs, Link, Request};
+use crate::live::Live;
+use crate::open::Opened;
+use crate::signals::StopSignal;
+use crate::{ledger_text, privileges, say, units};
+use anyhow::{Context, bail};
+use clap::Args;
+use ringside_capture::config::{BLOCKS_PER_LANE_MIN, Output, RING_BYTES, RunConfig};
+use ringside_capture::run::{Run, RunReport};
+use ringside_capture::share::ShareSocket;
+use ringside_capture::trigger::{TriggerConfig, TriggerSummary};
+use ringside_core::limits::RING_BLOCK_BYTES;
+use ringside_sys::ring::HUGE_PAGE_BYTES;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+pub use write::FormatArg;
+use write::WriteArgs;
+
+/// Smallest ring: four blocks for one lane.
+const RING_BYTES_MIN: u64 = (BLOCKS_PER_LANE_MIN * RING_BLOCK_BYTES) as u64;
+/// How often signals and the end of the sources are looked at.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Options of every run that receives.
+#[derive(Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub write: WriteArgs,
+
+    /// Stop after this many frames.
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+
+    /// Stop after this time: 10s, 5m, 1h.
+    #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
+    pub duration: Option<Duration>,
+
+    /// Memory of the capture ring, shared by the lanes; it rides out stalls of the disk.
+    #[arg(long, value_name = "SIZE", value_parser = ring_bytes)]
+    #[arg(default_value_t = RING_BYTES as u64)]
+    pub ring_size: u64,
+
+    /// Have the system reserve huge pages for the capture ring while the run lasts.
+    #[arg(long)]
+    pub huge_pages: bool,
+
+    #[command(flatten)]
+    pub control: ControlArgs,
+
+    /// One JSON object a line on standard output: a status each second, at last the ledger.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Receive and write as this user, once everything is open; the files belong to it.
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+
+    /// Run in one process, as profilers want it. Without the keeper, its parent, nobody finishes
+    /// the recording and puts settings back when the process is killed, before the next start.
+    #[arg(long)]
+    pub no_keeper: bool,
+}
+
+/// What a subcommand adds to its lanes.
+#[derive(Default)]
+pub struct Extras {
+    /// Bytes kept of each frame.
+    pub snaplen: u32,
+    /// Only what surrounds a hit is kept.
+    pub trigger: Option<TriggerConfig>,
+    /// Where other processes may attach.
+    pub share: Option<ShareSocket>,
+}
+
+/// The run, in this process, with the lanes that `open` opens.
+pub fn run(
+    args: &RunArgs,
+    link: Option<Link>,
+    open: impl FnOnce(&Knobs<'_>) -> anyhow::Result<(Opened, Extras)>,
+) -> anyhow::Result<ExitCode> {
+    if args.json && args.write.is_stdout() {
+        bail!("--json and -w - both want standard output; write to a file, or leave out --json");
+    }
+    let stop = link.as_ref().map_or_else(StopSignal::install, |link| Ok(link.stop_signal()))?;
+    let output = args.write.output()?;
+    let knobs = Knobs::new(link.as_ref());
+    let (opened, extras) = open(&knobs)?;
+    for warning in &opened.warnings {
+        say::message(format_args!("ringside: warning: {warning}"));
+    }
+    let mut board = Board::new(
+        opened.description.clone(),
+        &opened.interfaces,
+        output_status(&output, args.write.paths.iter()),
+    );
+    let config = RunConfig {
+        snaplen: extras.snaplen,
+        frames_max: args.count,
+        ring_bytes: usize::try_from(args.ring_size).context("--ring-size")?,
+        block_bytes: RING_BLOCK_BYTES,
+        cpus: opened.cpus,
+        block_timeout_ns: opened.block_timeout_ns,
+        output,
+        trigger: extras.trigger,
+        share: extras.share,
+    };
+    if args.huge_pages {
+        reserve_huge_pages(&knobs, &config, opened.lanes.len());
+    }
+    let control = ControlSocket::open(&args.control)?;
+    let directories = config.output.directories();
+    privileges::raise_locked_memory();
+    if let Some(user) = &args.user {
+        privileges::become_user(user, &directories)?;
+    }
+    let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
+    if args.huge_pages && prepared.ring().is_some_and(|ring| !ring.has_huge_pages()) {
+        say::message("ringside: warning: the capture ring does not lie in huge pages");
+    }
+    for note in prepared.notes() {
+        say::message(note);
+    }
+    board.set_ring(prepared.ring().cloned());
+    let mut others_files = args.user.is_some();
+    if !knobs.need_privileges() {
+        others_files |= privileges::give_up(&directories)?;
+    }
+    link.as_ref().map_or(Ok(()), |link| link.started(others_files))?;
+    let run = prepared.start()?;
+    say::message(format_args!("listening on {}", opened.description));
+    let answer = |command| board.answer(&run, command);
+    // Who gave the order to stop waits for the end of its connection, which is that of the run.
+    let (watched, _clients) = serve_while(control, answer, || watch(&run, args, &stop, &board));
+    let report = run.finish();
+    let told = finish(&report, args);
+    link.as_ref().inspect(|link| link.closed());
+    told.and(watched)?;
+    Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// Has the system keep so many free huge pages as the ring takes; without them it lies in others.
+fn reserve_huge_pages(knobs: &Knobs<'_>, config: &RunConfig, lanes: usize) {
+    let Some(layout) = config.ring_layout(lanes) else { return };
+    let pages = layout.total_bytes().div_ceil(HUGE_PAGE_BYTES) as u64;
+    if let Err(error) = knobs.turn(&Request::HugePages { pages }) {
+        say::message(format_args!("ringside: warning: no huge pages were reserved: {error:#}"));
+    }
+}
+
+/// Waits for the end of the run, with the live line, timed rotation and JSON status meanwhile.
+fn watch(run: &Run, args: &RunArgs, stop: &StopSignal, board: &Board) -> io::Result<()> {
+    let start = Instant::now();
+    let mut live = Live::start();
+    let stop_at = args.duration.map(|duration| start + duration);
+    let file_time = args.write.file_time();
+    let mut rotate_at = file_time.map(|interval| start + interval);
+    while run.is_running() && !stop.is_set() {
+        let now = Instant::now();
+        if stop_at.is_some_and(|at| now >= at) {
+            break;
+        }
+        if let (Some(at), Some(interval)) = (rotate_at, file_time)
+            && now >= at
+        {
+            run.rotate();
+            rotate_at = Some(at.max(now - interval) + interval);
+        }
+        let next = [stop_at, rotate_at].into_iter().flatten().min();
+        std::thread::sleep(next.map_or(TICK, |next| (next - now).min(TICK)));
+        let ledger = run.status();
+        if live.update(&ledger) {
+            board.set_rates(live.rates());
+            if args.json {
+                say::data(serde_json::json!({ "status": ledger }))?;
+            }
+        }
+    }
+    live.finish();
+    Ok(())
+}
+
+/// Prints what was done.
+fn finish(report: &RunReport, args: &RunArgs) -> io::Result<()> {
+    for error in &report.errors {
+        say::message(format_args!("ringside: {error}"));
+    }
+    say::message(ledger_text::text(&report.ledger).trim_end());
+    if let Some(trigger) = &report.trigger {
+        say::message(trigger_text(trigger));
+    }
+    if let Some(text) = to_read(report, args) {
+        say::message(text);
+    }
+    if args.json {
+        say::data(ledger_text::json(&report.ledger))?;
+    }
+    Ok(())
+}
+
+/// What the trigger did, for people.
+fn trigger_text(trigger: &TriggerSummary) -> String {
+    let hits = units::grouped(trigger.hits);
+    match trigger.given_up_early {
+        0 => format!("trigger       {hits:>16}  hits"),
+        frames => format!(
+            "trigger       {hits:>16}  hits; the memory was too small to wait the whole --before \
+             for {} frames: a larger --ring-size reaches back further",
+            units::grouped(frames)
+        ),
+    }
+}
+
+/// How to read what was written.
+fn to_read(report: &RunReport, args: &RunArgs) -> Option<String> {
+    let (first, count) = (report.files.paths.first()?, report.files.count);
+    let directories: Vec<_> = args.write.paths.iter().filter(|path| path.is_dir()).collect();
+    if directories.len() > 1 {
+        let inputs = directories.iter().map(|path| format!(" -r '{}'", path.display()));
+        return Some(format!(
+            "{count} files; to read: ringside read{}",
+            inputs.collect::<String>()
+        ));
+    }
+    let directory = directories.first();
+    let what = directory.map_or(first.as_path(), |path| path).display();
+    Some(match (directory, count) {
+        (None, 2..) => format!("{count} files, the first {what}; name each with -r to read them"),
+        (_, 1) => format!("1 file; to read it: ringside read -r '{what}'"),
+        _ => format!("{count} files; to read them: ringside read -r '{what}'"),
+    })
+}
+
+/// What the control socket says of the output.
+fn output_status<'a>(output: &Output, paths: impl Iterator<Item = &'a PathBuf>) -> OutputStatus {
+    let kind = match output {
+        Output::Count => "count",
+        Output::Directory { .. } => "directory",
+        Output::File { .. } => "file",
+        Output::Stream { .. } => "stream",
+    };
+    let paths = paths.map(|path| path.display().to_string()).collect();
+    OutputStatus { kind: kind.to_owned(), paths }
+}
+
+/// A ring that fits the memory: touching more than there is would end other programs.
+fn ring_bytes(text: &str) -> Result<u64, String> {
+    let bytes = units::bytes(text)?;
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let available = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = available.and_then(|text| text.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    match kib.map(|kib| kib * 1024) {
+        Some(limit) if bytes > limit => {
+            Err(format!("{bytes} bytes are asked for, {limit} are available"))
+        }
+        _ if bytes < RING_BYTES_MIN => Err(format!("must be {RING_BYTES_MIN} bytes at least")),
+        _ => Ok(bytes),
+    }
+}
