@@ -18,7 +18,7 @@
 //! - A **board** holds a few words of one thread of the owner, for whoever looks, also after the
 //!   owner's death.
 //!
-//! The protocol ([`cursor`], [`board`]) touches only atomics and is model-checked with loom; the
+//! The protocol (`cursor.rs`, `board.rs`) touches only atomics and is model-checked with loom; the
 //! other files add the memory.
 
 mod board;
@@ -162,7 +162,7 @@ impl CaptureRing {
     /// The writer of a board of `lane`; `None` the second time, or if there is no such lane.
     pub fn board_writer(&self, lane: usize, board: Board) -> Option<BoardWriter> {
         let taken = self.board_taken.get(lane * BOARDS_PER_LANE + board as usize)?;
-        take(taken).then(|| BoardWriter { region: self.region.clone(), lane, board, generation: 0 })
+        take(taken).then(|| BoardWriter { region: self.region.clone(), lane, board, published: 0 })
     }
 
     /// The first `N` words last published on a board of `lane`; `None` if nothing was.
@@ -190,7 +190,7 @@ pub struct BoardWriter {
     region: Arc<Region>,
     lane: usize,
     board: Board,
-    generation: u64,
+    published: u64,
 }
 
 impl BoardWriter {
@@ -198,8 +198,8 @@ impl BoardWriter {
     /// if `N` changes, are undefined. One relaxed store a word and one release store.
     pub fn publish<const N: usize>(&mut self, words: &[u64; N]) {
         const { assert!(N <= BOARD_WORDS, "a board has fewer words") };
-        self.generation += 1;
-        self.region.board(self.lane, self.board).publish(self.generation, words);
+        self.published += 1;
+        self.region.board(self.lane, self.board).publish(self.published, words);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Boards: a few words that one thread keeps up to date and anyone may read, also after its death.
 //!
-//! A publication goes to one of two buffers in turn and is then named by the generation, so the
-//! buffer that the generation names is whole whenever the writer dies. A reader copies it and looks
-//! whether the generation is still the same: a later publication but one would write into it.
+//! A publication goes to one of two buffers in turn, and its number is stored after it. So the
+//! buffer of the latest publication is whole whenever the writer dies. A reader copies it and looks
+//! whether it still is the latest: the next but one is written over it.
 
 use super::sync::{AtomicU64, Ordering, fence, load_acquire};
 
@@ -29,39 +29,39 @@ pub enum Board {
 /// A board in the shared memory.
 #[repr(C, align(64))]
 pub(super) struct BoardMemory {
-    /// Number of publications.
-    pub(super) generation: AtomicU64,
+    /// Number of the latest publication, from 1; 0 before it.
+    pub(super) latest: AtomicU64,
     /// Publication `n` lies in buffer `n % 2`.
     pub(super) buffers: [[AtomicU64; BOARD_WORDS]; 2],
 }
 
 impl BoardMemory {
-    /// Makes `words` publication number `generation`.
-    pub(super) fn publish(&self, generation: u64, words: &[u64]) {
-        // The generation that was stored last names the other buffer. The fence: whoever sees a
-        // word that follows sees that generation too (it pairs with the fence in `read`).
+    /// Makes `words` the latest publication, with the next number.
+    pub(super) fn publish(&self, number: u64, words: &[u64]) {
+        // The latest publication lies in the other buffer. The fence: whoever sees a word that
+        // follows sees its number too (it pairs with the fence in `read`).
         fence(Ordering::Release);
-        let buffer = &self.buffers[(generation % 2) as usize];
+        let buffer = &self.buffers[(number % 2) as usize];
         for (place, word) in buffer.iter().zip(words) {
             place.store(*word, Ordering::Relaxed);
         }
-        // Release: the words come before their name.
-        self.generation.store(generation, Ordering::Release);
+        // Release: the words come before their number.
+        self.latest.store(number, Ordering::Release);
     }
 
-    /// The last publication, into `words`; false if there is none.
+    /// The latest publication, into `words`; false if there is none.
     pub(super) fn read(&self, words: &mut [u64]) -> bool {
         for _ in 0..READINGS_MAX {
-            let generation = load_acquire(&self.generation);
-            if generation == 0 {
+            let latest = load_acquire(&self.latest);
+            if latest == 0 {
                 return false;
             }
-            let buffer = &self.buffers[(generation % 2) as usize];
+            let buffer = &self.buffers[(latest % 2) as usize];
             for (word, place) in words.iter_mut().zip(buffer) {
                 *word = place.load(Ordering::Relaxed);
             }
             fence(Ordering::Acquire);
-            if self.generation.load(Ordering::Relaxed) == generation {
+            if self.latest.load(Ordering::Relaxed) == latest {
                 return true;
             }
         }

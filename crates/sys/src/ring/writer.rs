@@ -14,17 +14,21 @@ pub struct LaneWriter {
     cursor: WriterCursor,
     block_bytes: usize,
     /// First byte of the open block; while none is open, of any block.
-    block: NonNull<u8>,
+    block: BlockPointer,
     /// Who waits for closed blocks.
     bells: Option<Arc<Bells>>,
 }
 
-// SAFETY: `block` points into the region that this value keeps alive, wherever it is used.
-unsafe impl Send for LaneWriter {}
+/// First byte of a block.
+struct BlockPointer(NonNull<u8>);
+
+// SAFETY: it points into the region that the `LaneWriter` beside it keeps alive, and shared memory
+// belongs to no thread.
+unsafe impl Send for BlockPointer {}
 
 impl LaneWriter {
     pub(super) fn new(region: Arc<Region>, lane: usize) -> LaneWriter {
-        let block = region.block(lane, 0);
+        let block = BlockPointer(region.block(lane, 0));
         let block_bytes = region.layout().block_bytes;
         let cursor = WriterCursor::default();
         LaneWriter { region, lane, cursor, block_bytes, block, bells: None }
@@ -44,7 +48,7 @@ impl LaneWriter {
     /// If a block is open.
     pub fn open(&mut self, first_frame: u64) -> Result<(), RingFull> {
         let slot = self.cursor.open(self.region.lane(self.lane), first_frame)?;
-        self.block = self.region.block(self.lane, slot);
+        self.block = BlockPointer(self.region.block(self.lane, slot));
         Ok(())
     }
 
@@ -72,7 +76,7 @@ impl LaneWriter {
         // bytes volatile and throw away what changed under them.
         unsafe {
             std::slice::from_raw_parts_mut(
-                self.block.add(filled).as_ptr(),
+                self.block.0.add(filled).as_ptr(),
                 self.block_bytes - filled,
             )
         }
