@@ -378,3 +378,35 @@ fn contradicting_numbers_are_told_and_keep_no_frame_back() {
     assert!(notices[0].contains("ring block 1 begins with frame 1, and 2 frames came before"));
     assert!(notices[1].contains("ring blocks 2-18446744073709551614 of lane 0 are missing"));
 }
+
+/// A recorder goes on while its file is read: the padding behind the last frame is replaced by
+/// frames, and the file grows. The reader gives what was there when it was opened.
+#[test]
+fn a_file_that_grows_while_it_is_read_ends_where_it_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut begun = ring_block((1, 2), 0, &[3, 4]);
+    let frames_end = BLOCK_HEADER_BYTES + 2 * 40;
+    begun.truncate(4096);
+    crate::block::write_padding(&mut begun[frames_end..]);
+    let complete = ring_block((0, 0), 0, &[1, 2]);
+    let path = write_blocks(dir.path(), "run", (0, 0), &[complete, begun]);
+    let mut sources = [
+        Box::new(FileSource::open(&path).unwrap()) as Box<dyn StoredSource>,
+        open(&[dir.path().to_owned()]).unwrap(),
+    ];
+    // The first read of an open file does not reach its end.
+    let at = 4096 + RING_BLOCK_BYTES_MIN + frames_end;
+    let continued = ring_block((1, 2), 0, &(3..303).collect::<Vec<_>>());
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &continued[frames_end..], at as u64).unwrap();
+    for (source, frames_old) in sources.iter_mut().zip([true, false]) {
+        let (frames, error) = drain(&mut **source);
+        assert_eq!(error, None);
+        let found = stamps(&frames);
+        assert!(found.iter().copied().eq(1..=found.len() as u64), "{}", found.len());
+        assert!(found.len() >= 4, "{}", found.len());
+        // A file that was opened before has only what fits its old size.
+        let page = (4096 - BLOCK_HEADER_BYTES) / 40;
+        assert_eq!(found.len() <= 2 + page, frames_old, "{}", found.len());
+    }
+}
