@@ -45,15 +45,15 @@ pub struct Packer {
 
 /// What is known of the frames in the open block.
 struct OpenBlock {
-    earliest: Timestamp,
+    /// Stamp of its first frame.
+    first: Option<Timestamp>,
     latest: Timestamp,
     /// Bytes of the largest batch that went into it.
     batch_bytes_max: usize,
 }
 
 impl OpenBlock {
-    const EMPTY: OpenBlock =
-        OpenBlock { earliest: Timestamp::MAX, latest: Timestamp(0), batch_bytes_max: 0 };
+    const EMPTY: OpenBlock = OpenBlock { first: None, latest: Timestamp(0), batch_bytes_max: 0 };
 }
 
 impl Packer {
@@ -114,21 +114,20 @@ impl Packer {
     /// Packs what fits of the frames at `range` into the open block; returns how many did.
     fn pack(&mut self, batch: &Batch<'_>, range: Range<usize>, put: &mut Put) -> usize {
         let packed =
-            block::pack(self.writer.tail(), batch.range(range.clone()), captured_max(self.snaplen));
+            block::pack(self.writer.tail(), batch, range.clone(), captured_max(self.snaplen));
         if packed.frames == 0 {
             return 0;
         }
-        if self.frames == 0
-            && let Some(first) = batch.get(range.start)
-        {
-            self.first_time = first.meta.timestamp;
+        let stamp = batch.get(range.start).map(|frame| frame.meta.timestamp).unwrap_or_default();
+        if self.frames == 0 {
+            self.first_time = stamp;
         }
         let open = &mut self.open;
-        open.earliest = open.earliest.min(packed.earliest);
+        let first = *open.first.get_or_insert(stamp);
         open.latest = open.latest.max(packed.latest);
         open.batch_bytes_max = open.batch_bytes_max.max(packed.bytes);
         self.writer.fill(packed.bytes, packed.frames as u32);
-        self.writer.set_times(open.earliest.0, open.latest.0);
+        self.writer.set_times(first.0, open.latest.0);
         self.frames += packed.frames as u64;
         put.taken += packed.frames as u64;
         put.taken_bytes += packed.captured_bytes;

@@ -32,6 +32,16 @@ impl FrameSlot {
         let end = self.offset.checked_add(self.captured_bytes as usize)?;
         Some(Frame { bytes: memory.get(self.offset..end)?, meta: self.meta })
     }
+
+    /// The frame in `memory`, of which the backend has made sure that it holds it.
+    ///
+    /// # Panics
+    /// If it reaches beyond.
+    #[inline]
+    pub fn lend<'m>(&self, memory: &'m [u8]) -> Frame<'m> {
+        let bytes = &memory[self.offset..][..self.captured_bytes as usize];
+        Frame { bytes, meta: self.meta }
+    }
 }
 
 /// Takes a batch's memory back; called once, when the batch is dropped.
@@ -92,6 +102,18 @@ impl<'s> Batch<'s> {
         self.interfaces
     }
 
+    /// Where the frames lie in [`memory`](Self::memory), for a loop over many.
+    #[inline]
+    pub fn slots(&self) -> &[FrameSlot] {
+        self.slots
+    }
+
+    /// The memory that is lent.
+    #[inline]
+    pub fn memory(&self) -> &[u8] {
+        self.memory
+    }
+
     /// Number of frames, at least 1.
     pub fn frame_count(&self) -> usize {
         self.slots.len()
@@ -99,7 +121,7 @@ impl<'s> Batch<'s> {
 
     /// The frame at `index`, or `None` beyond the last.
     pub fn get(&self, index: usize) -> Option<Frame<'_>> {
-        self.slots.get(index).map(|slot| self.frame(slot))
+        self.slots.get(index).map(|slot| slot.lend(self.memory))
     }
 
     /// The frames in order of receipt.
@@ -114,13 +136,8 @@ impl<'s> Batch<'s> {
     /// If `range` reaches beyond the last.
     #[inline]
     pub fn range(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = Frame<'_>> {
-        self.slots[range].iter().map(|slot| self.frame(slot))
-    }
-
-    #[inline]
-    fn frame(&self, slot: &FrameSlot) -> Frame<'_> {
-        let bytes = &self.memory[slot.offset..][..slot.captured_bytes as usize];
-        Frame { bytes, meta: slot.meta }
+        let memory = self.memory;
+        self.slots[range].iter().map(move |slot| slot.lend(memory))
     }
 }
 

@@ -4,17 +4,19 @@
 //! its block fits, stores of whole words and one copy. Sums of lengths are in 64 bits of values
 //! that begin with 32, so none can overflow.
 
-use super::{CLOSING_BYTES_MAX, FLAGS_OUTBOUND, packet_block_bytes};
+use super::{
+    CLOSING_BYTES_MAX, FLAGS_OUTBOUND, PACKET_FLAGS_BYTES, captured_bytes, packet_block_bytes,
+    time_words,
+};
 use crate::pcapng::{ENHANCED_PACKET, option};
-use ringside_core::{Direction, Frame, FrameMeta, Timestamp};
-use std::ops::ControlFlow;
+use ringside_core::{Batch, Direction, Frame, FrameMeta, Timestamp};
+use std::ops::Range;
 
 /// Where the data of an Enhanced Packet Block begins.
 const PACKET_DATA: usize = 28;
 
-/// Padding, and the option that says that the frame was sent.
-const OUTBOUND: [u8; 12] =
-    [0, 0, 0, 0, option::EPB_FLAGS as u8, 0, 4, 0, FLAGS_OUTBOUND as u8, 0, 0, 0];
+/// The last words of a packet block: padding or the end of options, and the length again.
+const BLOCK_END: usize = 8;
 
 /// What [`pack`] put into a ring block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,42 +27,39 @@ pub struct Packed {
     pub captured_bytes: u64,
     /// Bytes of the ring block that are filled now.
     pub bytes: usize,
-    /// Earliest stamp; meaningless without a frame.
-    pub earliest: Timestamp,
-    /// Latest stamp; meaningless without a frame.
+    /// Latest stamp; zero without a frame.
     pub latest: Timestamp,
 }
 
-/// Packs `frames`, of each at most `captured_max` bytes, at the start of `tail`, which is all that
-/// is left of a ring block, up to the first that does not [fit](super::fits).
+/// Packs the frames of `batch` whose indices are in `range`, of each at most `captured_max` bytes,
+/// at the start of `tail`, which is all that is left of a ring block, up to the first that does not
+/// [fit](super::fits).
+///
+/// # Panics
+/// If `range` reaches beyond the last.
 // Not inlined: the loop needs all registers for itself.
 #[inline(never)]
-pub fn pack<'f>(
-    tail: &mut [u8],
-    mut frames: impl Iterator<Item = Frame<'f>>,
-    captured_max: u32,
-) -> Packed {
+pub fn pack(tail: &mut [u8], batch: &Batch<'_>, range: Range<usize>, captured_max: u32) -> Packed {
+    let memory = batch.memory();
     let room_bytes = tail.len().saturating_sub(CLOSING_BYTES_MAX);
     let mut room = &mut tail[..room_bytes];
-    let mut packed = Packed { earliest: Timestamp::MAX, ..Packed::default() };
-    // From within the iterator: a `for` loop asks each frame whether it is one.
-    let _ = frames.try_for_each(|frame| {
-        let captured = frame.bytes.len().min(captured_max as usize);
-        let length = packet_block_bytes(captured, frame.meta.direction);
+    let (mut frames, mut captured_bytes, mut latest) = (0usize, 0u64, Timestamp(0));
+    for slot in &batch.slots()[range] {
+        let frame = slot.lend(memory);
+        let bytes = &frame.bytes[..frame.bytes.len().min(captured_max as usize)];
+        let length = write_options(room, bytes.len(), frame.meta.direction);
         if length > room.len() {
-            return ControlFlow::Break(());
+            break;
         }
         let (block, rest) = std::mem::take(&mut room).split_at_mut(length);
-        fill_block(block, &frame.bytes[..captured], &frame.meta);
+        write_rest(block, bytes, &frame.meta);
         room = rest;
-        packed.frames += 1;
-        packed.captured_bytes += captured as u64;
-        packed.earliest = packed.earliest.min(frame.meta.timestamp);
-        packed.latest = packed.latest.max(frame.meta.timestamp);
-        ControlFlow::Continue(())
-    });
-    packed.bytes = room_bytes - room.len();
-    packed
+        // Counts of what lies in memory do not wrap.
+        frames = frames.wrapping_add(1);
+        captured_bytes = captured_bytes.wrapping_add(bytes.len() as u64);
+        latest = latest.max(frame.meta.timestamp);
+    }
+    Packed { frames, captured_bytes, bytes: room_bytes - room.len(), latest }
 }
 
 /// Writes `frame`, cut to `snaplen`, as an Enhanced Packet Block at the start of `dst`. Returns its
@@ -69,9 +68,9 @@ pub fn pack<'f>(
 /// # Panics
 /// If `dst` is shorter than that; the caller asked [`fits`](super::fits) before.
 pub fn write_packet_block(dst: &mut [u8], frame: &Frame<'_>, snaplen: u32) -> usize {
-    let bytes = &frame.bytes[..frame.bytes.len().min(captured_max(snaplen) as usize)];
-    let length = packet_block_bytes(bytes.len(), frame.meta.direction);
-    fill_block(&mut dst[..length], bytes, &frame.meta);
+    let bytes = &frame.bytes[..captured_bytes(frame, snaplen)];
+    let length = write_options(dst, bytes.len(), frame.meta.direction);
+    write_rest(&mut dst[..length], bytes, &frame.meta);
     length
 }
 
@@ -80,18 +79,41 @@ pub const fn captured_max(snaplen: u32) -> u32 {
     if snaplen == 0 { u32::MAX } else { snaplen }
 }
 
-/// Fills `block`, which is exactly as long as the packet block of `bytes`, from its end: what is
-/// padding only in part is written over by what comes before it.
+/// Length of the packet block of `captured` bytes. If it has options and fits at the start of
+/// `room`, they are written.
 #[inline]
-fn fill_block(block: &mut [u8], bytes: &[u8], meta: &FrameMeta) {
-    let length = block.len() as u32;
-    // Padding or the end of options, and the length again.
-    if let Some(end) = block.last_chunk_mut() {
-        *end = (u64::from(length) << 32).to_le_bytes();
+fn write_options(room: &mut [u8], captured: usize, direction: Direction) -> usize {
+    let mut length = packet_block_bytes(captured, Direction::Inbound);
+    if direction == Direction::Outbound {
+        length += PACKET_FLAGS_BYTES;
+        write_flags(room, length);
     }
-    if meta.direction == Direction::Outbound {
-        let end = block.len() - 8;
-        block[end - OUTBOUND.len()..end].copy_from_slice(&OUTBOUND);
+    length
+}
+
+/// The option that says that the frame was sent, and all padding that can be before it.
+// Cold: most recordings are of received frames.
+#[cold]
+#[inline(never)]
+fn write_flags(room: &mut [u8], length: usize) {
+    const FLAGS: [u8; 12] =
+        [0, 0, 0, 0, option::EPB_FLAGS as u8, 0, 4, 0, FLAGS_OUTBOUND as u8, 0, 0, 0];
+    if let Some(block) = room.get_mut(..length) {
+        let end = length - BLOCK_END;
+        block[end - FLAGS.len()..end].copy_from_slice(&FLAGS);
+    }
+}
+
+/// Fills the rest of `block`, from its end: what is padding only in part is written over by what
+/// comes before it.
+#[inline]
+fn write_rest(block: &mut [u8], bytes: &[u8], meta: &FrameMeta) {
+    let length = block.len() as u32;
+    if let Some([end @ .., _, _, _, _]) = block.last_chunk_mut::<BLOCK_END>() {
+        *end = [0; 4];
+    }
+    if let Some(end) = block.last_chunk_mut() {
+        *end = length.to_le_bytes();
     }
     if let Some(head) = block.first_chunk_mut() {
         *head = packet_head(length, bytes.len() as u32, meta);
@@ -101,20 +123,13 @@ fn fill_block(block: &mut [u8], bytes: &[u8], meta: &FrameMeta) {
 
 #[inline]
 fn packet_head(length: u32, captured: u32, meta: &FrameMeta) -> [u8; PACKET_DATA] {
-    let stamp = meta.timestamp.0;
-    let words = [
-        ENHANCED_PACKET,
-        length,
-        meta.interface.0,
-        (stamp >> 32) as u32,
-        stamp as u32,
-        captured,
-        meta.wire_bytes,
-    ];
     let mut head = [0; PACKET_DATA];
-    for (to, word) in head.chunks_exact_mut(4).zip(words) {
-        to.copy_from_slice(&word.to_le_bytes());
-    }
+    head[..4].copy_from_slice(&ENHANCED_PACKET.to_le_bytes());
+    head[4..8].copy_from_slice(&length.to_le_bytes());
+    head[8..12].copy_from_slice(&meta.interface.0.to_le_bytes());
+    head[12..20].copy_from_slice(&time_words(meta.timestamp));
+    head[20..24].copy_from_slice(&captured.to_le_bytes());
+    head[24..].copy_from_slice(&meta.wire_bytes.to_le_bytes());
     head
 }
 
@@ -123,7 +138,7 @@ fn packet_head(length: u32, captured: u32, meta: &FrameMeta) -> [u8; PACKET_DATA
 #[inline]
 fn copy(to: &mut [u8], from: &[u8]) {
     const HALF: usize = 32;
-    if (HALF..=2 * HALF).contains(&from.len())
+    if from.len().wrapping_sub(HALF) <= HALF
         && let (Some(start), Some(end)) = (from.first_chunk::<HALF>(), from.last_chunk::<HALF>())
     {
         to[..HALF].copy_from_slice(start);

@@ -115,10 +115,7 @@ impl BlockRing {
             }
             self.walk = BlockWalk::begin(self.held.body_mut());
         }
-        match keep {
-            None => self.collect(|_, _| true),
-            Some(keep) => self.collect(|body, slot| slot.frame(body).is_some_and(|f| keep(&f))),
-        }
+        self.collect(keep);
         self.held.read.set(self.walk.is_done());
         if self.filled == 0 {
             self.held.give_back_if_read();
@@ -127,33 +124,40 @@ impl BlockRing {
         Filled::Frames
     }
 
-    /// Walks on to the end of the block or of a batch, in a loop that has the registers for itself.
-    #[inline(never)]
-    fn collect(&mut self, mut keep: impl FnMut(&[u8], &FrameSlot) -> bool) {
-        let (mut walk, mut counts, mut filled) = (self.walk, self.counts, self.filled);
-        let (mut last, mut newest) = (self.last_stamp, self.newest_stamp);
+    /// Walks on to the end of the block or of a batch.
+    fn collect(&mut self, mut keep: Option<Keep<'_>>) {
         let body = self.held.body_mut();
-        while let Some(slot) = self.slots.get_mut(filled) {
-            match walk.step(body, &self.rules, slot) {
+        loop {
+            let free = &mut self.slots[self.filled..];
+            if keep.is_none() {
+                let count = self.walk.run(body, &self.rules, free, self.last_stamp);
+                if let Some(slot) = free[..count].last() {
+                    self.last_stamp = slot.timestamp();
+                    self.newest_stamp = self.newest_stamp.max(self.last_stamp);
+                }
+                self.filled += count;
+            }
+            let Some(slot) = self.slots.get_mut(self.filled) else { break };
+            match self.walk.step(body, &self.rules, slot) {
                 Step::Frame => {}
                 Step::Damaged(count) => {
-                    counts.damaged += u64::from(count);
+                    self.counts.damaged += u64::from(count);
                     continue;
                 }
                 Step::End => break,
             }
             let stamp = slot.timestamp();
-            newest = newest.max(stamp);
-            if !keep(body, slot) {
-                counts.rejected += 1;
+            self.newest_stamp = self.newest_stamp.max(stamp);
+            if let (Some(keep), Some(frame)) = (&mut keep, slot.frame(body))
+                && !keep(&frame)
+            {
+                self.counts.rejected += 1;
                 continue;
             }
-            counts.inversions += u64::from(stamp < last);
-            last = stamp;
-            filled += 1;
+            self.counts.inversions += u64::from(stamp < self.last_stamp);
+            self.last_stamp = stamp;
+            self.filled += 1;
         }
-        (self.walk, self.counts, self.filled) = (walk, counts, filled);
-        (self.last_stamp, self.newest_stamp) = (last, newest);
     }
 
     /// Lends what `fill` collected; `None` if that was nothing. The block goes back when the batch

@@ -82,10 +82,44 @@ impl BlockWalk {
         self.remaining == 0
     }
 
-    /// Puts the next frame, with its VLAN tag in its bytes again, into `slot`.
+    /// Puts the next frames into `slots` as long as they are of the common kind, and returns how
+    /// many. What ends it is for [`step`](Self::step): the end of the block, a tag, an impossible
+    /// header, a stamp earlier than the one before (before the first: `last`).
     ///
-    /// A header is checked once, as a whole; its fields are then read without checks.
-    #[inline(always)]
+    /// This runs for almost every frame of a recording. A header is checked once, as a whole; its
+    /// fields are then read without checks.
+    #[inline(never)]
+    pub(super) fn run(
+        &mut self,
+        body: &[u8],
+        rules: &FrameRules,
+        slots: &mut [FrameSlot],
+        mut last: Timestamp,
+    ) -> usize {
+        let count_max = if rules.receive_hash { 0 } else { slots.len() };
+        let count_max = count_max.min(self.remaining as usize);
+        let (mut at, mut count) = (self.position, 0);
+        for slot in &mut slots[..count_max] {
+            let Some(rest) = body.get(at..) else { break };
+            let Some(header) = rest.first_chunk() else { break };
+            let next = word(header, FRAME_NEXT) as usize;
+            let tagged = word(header, FRAME_STATUS) & TP_STATUS_VLAN_VALID != 0;
+            let stamp = stamp(header);
+            if next < FRAME_HEADER_BYTES || tagged || stamp < last || !is_possible(header, rest) {
+                break;
+            }
+            last = stamp;
+            *slot = read_frame(at, header, rules).slot(rules);
+            // Should the sum wrap, it is checked like any other position.
+            at = at.wrapping_add(next);
+            count += 1;
+        }
+        self.position = at;
+        self.remaining -= count as u32;
+        count
+    }
+
+    /// Puts the next frame, whatever it is, into `slot`, with its VLAN tag in its bytes again.
     pub(super) fn step(
         &mut self,
         body: &mut [u8],
@@ -96,26 +130,30 @@ impl BlockWalk {
             return Step::End;
         }
         let at = self.position;
-        let Some(header) = body.get(at..).and_then(<[u8]>::first_chunk) else {
-            return self.break_off();
+        let rest = body.get(at..).unwrap_or_default();
+        let Some(header) = rest.first_chunk() else {
+            return Step::Damaged(std::mem::take(&mut self.remaining));
         };
         self.remaining -= 1;
         // The offset must lead behind this header; the last frame's is never followed. Should the
         // sum wrap, it is checked like any other position.
         let next = word(header, FRAME_NEXT) as usize;
         self.position = if next < FRAME_HEADER_BYTES { NOWHERE } else { at.wrapping_add(next) };
-        let status = word(header, FRAME_STATUS);
-        if status & TP_STATUS_VLAN_VALID != 0 || rules.receive_hash {
-            return uncommon_frame(body, at, rules, slot);
+        if !is_possible(header, rest) {
+            return Step::Damaged(1);
         }
-        let Some(frame) = read_frame(body, at, header, rules) else { return Step::Damaged(1) };
+        let mut frame = read_frame(at, header, rules);
+        frame.meta.hash = rules.receive_hash.then(|| word(header, FRAME_HASH));
+        frame.meta.vlan = vlan_tag(header);
+        if let (Some(tag), true) = (frame.meta.vlan, rules.ethernet) {
+            // Without the spare room the frame would have to be lent without its tag.
+            if frame.offset < at + FRAME_HEADER_BYTES + VLAN_TAG_BYTES {
+                return Step::Damaged(1);
+            }
+            put_tag_back(body, &mut frame, tag);
+        }
         *slot = frame.slot(rules);
         Step::Frame
-    }
-
-    #[cold]
-    fn break_off(&mut self) -> Step {
-        Step::Damaged(std::mem::take(&mut self.remaining))
     }
 }
 
@@ -127,30 +165,30 @@ impl WalkedFrame {
     }
 }
 
-/// The frame of the header at `at`, without its tag and hash, and not yet cut.
+/// True if the bytes of the header's frame lie behind it in `rest`, which begins with the header.
 #[inline(always)]
-fn read_frame(
-    body: &[u8],
-    at: usize,
-    header: &FrameHeader,
-    rules: &FrameRules,
-) -> Option<WalkedFrame> {
+fn is_possible(header: &FrameHeader, rest: &[u8]) -> bool {
+    let (mac, snaplen) = (half_word(header, FRAME_MAC), word(header, FRAME_SNAPLEN));
+    let end = u64::from(mac) + u64::from(snaplen);
+    usize::from(mac) >= FRAME_HEADER_BYTES && end <= rest.len() as u64
+}
+
+#[inline(always)]
+fn stamp(header: &FrameHeader) -> Timestamp {
+    Timestamp::from_parts(u64::from(word(header, FRAME_SECONDS)), word(header, FRAME_NANOS))
+}
+
+/// The frame of the header at `at`, which is possible; without its tag and hash, and not yet cut.
+#[inline(always)]
+fn read_frame(at: usize, header: &FrameHeader, rules: &FrameRules) -> WalkedFrame {
     let snaplen = word(header, FRAME_SNAPLEN);
-    let mac = usize::from(half_word(header, FRAME_MAC));
-    if mac < FRAME_HEADER_BYTES {
-        return None;
-    }
-    let offset = at + mac;
-    if (snaplen as usize) > body.len().checked_sub(offset)? {
-        return None;
-    }
-    let seconds = u64::from(word(header, FRAME_SECONDS));
     let hardware = word(header, FRAME_STATUS) & TP_STATUS_TS_RAW_HARDWARE != 0;
-    Some(WalkedFrame {
-        offset,
+    WalkedFrame {
+        // Within the body: it does not wrap.
+        offset: at.wrapping_add(usize::from(half_word(header, FRAME_MAC))),
         captured_bytes: snaplen,
         meta: FrameMeta {
-            timestamp: Timestamp::from_parts(seconds, word(header, FRAME_NANOS)),
+            timestamp: stamp(header),
             timestamp_kind: if hardware { TimestampKind::Hardware } else { TimestampKind::Kernel },
             wire_bytes: word(header, FRAME_LEN).max(snaplen),
             interface: rules.interface,
@@ -159,29 +197,7 @@ fn read_frame(
             hash: None,
             direction: DIRECTIONS[usize::from(header[FRAME_PACKET_TYPE])],
         },
-    })
-}
-
-/// As `step` for a frame with more to it: with its hash, and with the tag that the kernel took out.
-#[inline(never)]
-fn uncommon_frame(body: &mut [u8], at: usize, rules: &FrameRules, slot: &mut FrameSlot) -> Step {
-    let read = || {
-        let header = body.get(at..)?.first_chunk()?;
-        let mut frame = read_frame(body, at, header, rules)?;
-        frame.meta.hash = rules.receive_hash.then(|| word(header, FRAME_HASH));
-        frame.meta.vlan = vlan_tag(header);
-        Some(frame)
-    };
-    let Some(mut frame) = read() else { return Step::Damaged(1) };
-    if let (Some(tag), true) = (frame.meta.vlan, rules.ethernet) {
-        // Without the spare room the frame would have to be lent without its tag.
-        if frame.offset < at + FRAME_HEADER_BYTES + VLAN_TAG_BYTES {
-            return Step::Damaged(1);
-        }
-        put_tag_back(body, &mut frame, tag);
     }
-    *slot = frame.slot(rules);
-    Step::Frame
 }
 
 /// Moves the MAC addresses forward and writes the tag behind them, as libpcap does. A frame that

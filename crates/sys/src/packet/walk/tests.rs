@@ -2,6 +2,7 @@ use super::super::blocks::fake::{FakeFrame, MAC_OFFSET, block_with};
 use super::reference::ReferenceWalk;
 use super::*;
 use ringside_core::OwnedFrame;
+use std::collections::VecDeque;
 
 const RULES: FrameRules = FrameRules {
     interface: InterfaceId(1),
@@ -19,10 +20,22 @@ fn body(frames: &[FakeFrame]) -> Vec<u8> {
 /// What a walk found: a frame, or so many damaged ones.
 type Found = Result<OwnedFrame, u32>;
 
-/// Every step of a walk.
+/// Everything that a walk finds.
 fn walk(body: &mut [u8], rules: &FrameRules) -> Vec<Found> {
     let mut walk = BlockWalk::begin(body);
-    steps(body, |body, slot| walk.step(body, rules, slot))
+    let mut ready = VecDeque::new();
+    let mut slots = [FrameSlot::new(usize::MAX, 0, FrameMeta::default()); 3];
+    steps(body, |body, slot| {
+        if ready.is_empty() {
+            let count = walk.run(body, rules, &mut slots, Timestamp(0));
+            ready.extend(&slots[..count]);
+        }
+        match ready.pop_front() {
+            Some(next) => *slot = next,
+            None => return walk.step(body, rules, slot),
+        }
+        Step::Frame
+    })
 }
 
 fn steps(body: &mut [u8], mut step: impl FnMut(&mut [u8], &mut FrameSlot) -> Step) -> Vec<Found> {
