@@ -36,7 +36,7 @@ use queue::Queue;
 use ringside_core::{LaneId, SourceInterface, Timestamp};
 use ringside_store::StoreError;
 use ringside_store::recording::{FileHeader, RunLock};
-use ringside_store::retention::{Policy, Shape};
+use ringside_store::retention::{Policy, Shape, Summary};
 use ringside_sys::bell::Bells;
 use ringside_sys::ring::{Board, CaptureRing};
 use ringside_sys::uring::UringSetup;
@@ -244,14 +244,14 @@ impl Recorder {
 /// The running threads of a recorder.
 pub(crate) struct RecorderThreads {
     writers: Vec<JoinHandle<Vec<FileList>>>,
-    housekeepers: Vec<JoinHandle<()>>,
+    housekeepers: Vec<JoinHandle<Summary>>,
     locks: Vec<RunLock>,
 }
 
 impl RecorderThreads {
     /// Waits until all lanes are in files, and these on the medium. Returns the files, lane by
-    /// lane.
-    pub(crate) fn finish(self, control: &Control) -> FileList {
+    /// lane, and what was deleted and is kept in all directories.
+    pub(crate) fn finish(self, control: &Control) -> (FileList, Summary) {
         let mut lanes: Vec<FileList> = Vec::new();
         for writer in self.writers {
             let Ok(files) = writer.join() else {
@@ -263,9 +263,10 @@ impl RecorderThreads {
                 lane.append(files);
             }
         }
+        let mut kept = Summary::default();
         for housekeeper in self.housekeepers {
             // A panic there was printed; the files' content does not depend on it.
-            let _ = housekeeper.join();
+            kept.add(&housekeeper.join().unwrap_or_default());
         }
         for lock in self.locks {
             if let Err(error) = lock.remove() {
@@ -274,7 +275,7 @@ impl RecorderThreads {
         }
         let mut all = FileList::default();
         lanes.into_iter().for_each(|files| all.append(files));
-        all
+        (all, kept)
     }
 }
 

@@ -23,7 +23,7 @@ use ringside_core::share::{Hello, HelloLane, SHARE_VERSION};
 use ringside_core::{
     InterfaceId, LaneCounters, Ledger, QueueId, Source, SourceError, SourceInterface,
 };
-use ringside_store::StoreError;
+use ringside_store::{StoreError, retention};
 use ringside_sys::SysError;
 use ringside_sys::bell::Bells;
 use ringside_sys::ring::{CaptureRing, HugePages, RingError};
@@ -90,6 +90,8 @@ pub struct RunReport {
     pub ledger: Ledger,
     /// Files that were written, in order, lane by lane.
     pub files: FileList,
+    /// Of a recording in directories: what was deleted to keep to the limits, and what is there.
+    pub kept: Option<retention::Summary>,
     /// What failed on the way; the ledger includes its losses.
     pub errors: Vec<String>,
     /// Frames that the merging writer emitted after a later one.
@@ -292,12 +294,13 @@ impl Run {
             summary
         });
         let name = self.consumer.name();
-        let (files, late) = self.consumer.finish(&self.counts, ledger.taken, &self.control);
+        let consumed = self.consumer.finish(&self.counts, ledger.taken, &self.control);
+        let Consumed { files, late, kept } = consumed;
         ledger.consumers.push(self.counts.consumer(name));
         if let Err(imbalance) = ledger.balance() {
             self.control.fail(imbalance.to_string());
         }
-        RunReport { ledger, files, errors: self.control.errors(), late, trigger }
+        RunReport { ledger, files, kept, errors: self.control.errors(), late, trigger }
     }
 }
 
@@ -329,23 +332,35 @@ impl ConsumerThreads {
         }
     }
 
-    /// Waits for the threads; returns the files and how many frames came late.
-    fn finish(self, counts: &ConsumerCounts, taken: u64, control: &Control) -> (FileList, u64) {
+    /// Waits for the threads.
+    fn finish(self, counts: &ConsumerCounts, taken: u64, control: &Control) -> Consumed {
         match self {
             ConsumerThreads::Meter => {
                 counts.deliver(taken);
-                (FileList::default(), 0)
+                Consumed::default()
             }
-            ConsumerThreads::Recorder(threads) => (threads.finish(control), 0),
+            ConsumerThreads::Recorder(threads) => {
+                let (files, kept) = threads.finish(control);
+                Consumed { files, kept: Some(kept), late: 0 }
+            }
             ConsumerThreads::Merged(thread) => {
                 let summary = thread.join().unwrap_or_else(|_| {
                     control.fail("the writer died".into());
                     MergedSummary::default()
                 });
-                (summary.files, summary.late)
+                Consumed { files: summary.files, late: summary.late, kept: None }
             }
         }
     }
+}
+
+/// What a consumer did.
+#[derive(Default)]
+struct Consumed {
+    files: FileList,
+    /// Frames that came late.
+    late: u64,
+    kept: Option<retention::Summary>,
 }
 
 /// Settings of the workers.

@@ -20,14 +20,15 @@ pub fn file_bytes(text: &str) -> Result<u64, String> {
     if bytes == 0 { Err("a file cannot have size 0".into()) } else { Ok(bytes) }
 }
 
-/// A duration: `90` (seconds), `1.5s`, `10m`, `1h 30m`.
+/// A duration: `90` (seconds), `1.5s`, `10m`, `1h 30m`, `30d` (of 24 hours).
 pub fn duration(text: &str) -> Result<Duration, String> {
     let mend = "write seconds, or units, as 10s, 5m or 1h 30m";
     let seconds = text.parse::<f64>().ok();
     let duration = match seconds {
         Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string()),
         None => text
-            .parse::<jiff::SignedDuration>()
+            .parse::<jiff::Span>()
+            .and_then(|span| span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()))
             .map_err(|error| error.to_string())
             .and_then(|duration| Duration::try_from(duration).map_err(|e| e.to_string())),
     }
@@ -95,7 +96,8 @@ mod tests {
         assert_eq!(duration("0.5"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("10m"), Ok(Duration::from_secs(600)));
         assert_eq!(duration("1h 30m"), Ok(Duration::from_secs(5400)));
-        for wrong in ["0", "-3s", "soon", "-1", "1e400", "1e19"] {
+        assert_eq!(duration("30d 12h"), Ok(Duration::from_secs((30 * 24 + 12) * 3600)));
+        for wrong in ["0", "-3s", "soon", "-1", "1e400", "1e19", "1 month"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
     }

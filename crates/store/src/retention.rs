@@ -25,9 +25,10 @@ pub use sizes::{END_BYTES, FILES_PER_LANE, Shape, file_interval};
 
 use crate::StoreError;
 use disk::Disk;
-use enforce::{Order, enforce};
+use enforce::{InVain, Order, enforce};
 use ringside_core::Timestamp;
 use ringside_sys::clock::Clocks;
+use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
 
@@ -71,7 +72,7 @@ pub struct Deleted {
 }
 
 /// What retention did since the directory was opened, and what is there: for status and reports.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Files deleted. Spare files that a killed run left empty are not counted.
     pub deleted_files: u64,
@@ -87,6 +88,18 @@ pub struct Summary {
     pub overdue: Option<String>,
 }
 
+impl Summary {
+    /// Adds what was done in another directory of the same recording.
+    pub fn add(&mut self, other: &Summary) {
+        self.deleted_files += other.deleted_files;
+        self.deleted_bytes += other.deleted_bytes;
+        self.oldest = [self.oldest, other.oldest].into_iter().flatten().min();
+        self.used_bytes = self.used_bytes.saturating_add(other.used_bytes);
+        self.files += other.files;
+        self.overdue = self.overdue.take().or_else(|| other.overdue.clone());
+    }
+}
+
 /// A directory of recordings, as one run uses it.
 #[derive(Debug)]
 pub struct Directory {
@@ -94,6 +107,7 @@ pub struct Directory {
     run: String,
     policy: Policy,
     summary: Summary,
+    in_vain: Option<InVain>,
 }
 
 impl Directory {
@@ -104,7 +118,8 @@ impl Directory {
     /// The directory cannot be read, or its lock file cannot be made.
     pub fn open(path: &Path, run: &str, policy: Policy) -> Result<Directory, StoreError> {
         let disk = Disk::open(path)?;
-        Ok(Directory { disk, run: run.to_owned(), policy, summary: Summary::default() })
+        let (run, summary) = (run.to_owned(), Summary::default());
+        Ok(Directory { disk, run, policy, summary, in_vain: None })
     }
 
     /// Reserves `bytes_max` bytes for the file that is about to be created as `name`, and deletes
@@ -161,11 +176,19 @@ impl Directory {
         room: u64,
         now: Clocks,
     ) -> Result<(u64, Vec<Deleted>), RetentionError> {
-        let order = Order { run: &self.run, policy: self.policy, name, room, now };
+        let in_vain = self.in_vain.as_ref();
+        let order = Order { run: &self.run, policy: self.policy, name, room, now, in_vain };
         let mut deleted = Vec::new();
         let result = enforce(&mut self.disk, &order, &mut deleted);
         self.summary.deleted_files += deleted.len() as u64;
         self.summary.deleted_bytes += deleted.iter().map(|file| file.bytes).sum::<u64>();
+        match &result {
+            Ok(_) => self.in_vain = None,
+            Err(RetentionError::NotFreed { name, count, .. }) => {
+                self.in_vain = Some(InVain { name: name.clone(), count: *count });
+            }
+            Err(_) => {}
+        }
         let kept = result?;
         self.summary.oldest = kept.oldest;
         self.summary.used_bytes = kept.used_bytes;

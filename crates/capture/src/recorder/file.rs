@@ -13,6 +13,7 @@ use super::buffer::{PAGE_BYTES, PageBuffer};
 use super::folder::lock;
 use super::queue::write_counted;
 use ringside_store::recording::SeriesFile;
+use ringside_store::retention::END_BYTES;
 use ringside_store::{StoreError, block};
 use ringside_sys::disk;
 use std::fs::File;
@@ -185,7 +186,9 @@ impl LaneFile {
         let series = &self.shared.series;
         let limit = match self.shared.bytes_max {
             None => u64::MAX,
-            Some(bytes) => bytes.saturating_sub(series.block_offset(0)) / series.block_bytes(),
+            Some(bytes) => {
+                bytes.saturating_sub(series.block_offset(0) + END_BYTES) / series.block_bytes()
+            }
         };
         usize::try_from(limit.max(1).saturating_sub(self.complete)).unwrap_or(usize::MAX)
     }

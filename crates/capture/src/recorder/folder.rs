@@ -5,7 +5,7 @@ use super::file::{LaneFile, Next, OpenFile, Spare};
 use super::lane::Lane;
 use ringside_store::StoreError;
 use ringside_store::recording::{SeriesFile, file_name};
-use ringside_store::retention::{Directory, spare_name};
+use ringside_store::retention::{Directory, Summary, spare_name};
 use ringside_sys::clock::Clocks;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,9 +73,6 @@ impl Folder {
         let now = Clocks::now(recording.boot_id);
         let mut retention = lock(&self.retention);
         let reservation = retention.reserve(name, header.bytes_max, now)?;
-        for deleted in reservation.deleted() {
-            tracing::info!("{}: deleted {}", self.path.display(), deleted.name);
-        }
         header.serial = reservation.serial();
         header.created = now.wall;
         header.created_boot_ns = now.boot_ns;
@@ -86,6 +83,11 @@ impl Folder {
     /// Deletes what is past its age, in times in which no file is begun.
     pub(super) fn sweep(&self) -> Result<(), StoreError> {
         lock(&self.retention).sweep(Clocks::now(self.recording.boot_id)).map(|_| ())
+    }
+
+    /// What was deleted, and what is kept.
+    pub(super) fn kept(&self) -> Summary {
+        lock(&self.retention).summary().clone()
     }
 
     fn name(&self, lane: &Lane, sequence: u64) -> String {

@@ -5,6 +5,7 @@ use super::Shared;
 use super::file::{Kept, Next, OpenFile};
 use super::folder::{Folder, lock};
 use ringside_store::StoreError;
+use ringside_store::retention::Summary;
 use ringside_sys::disk;
 use std::sync::Arc;
 use std::thread::park_timeout;
@@ -33,8 +34,9 @@ pub(super) struct Housekeeper {
 }
 
 impl Housekeeper {
-    /// Runs until the folder is closed and all its files are finished.
-    pub(super) fn run(self) {
+    /// Runs until the folder is closed and all its files are finished. Returns what was deleted and
+    /// what is kept.
+    pub(super) fn run(self) -> Summary {
         self.folder.keep_house();
         let mut sync_at = Instant::now() + SYNC_INTERVAL;
         let mut sweep_at = Instant::now() + SWEEP_INTERVAL;
@@ -54,7 +56,7 @@ impl Housekeeper {
                 }
             }
             if closing && self.folder.files().is_empty() {
-                return;
+                return self.folder.kept();
             }
             if is_due {
                 sync_at = Instant::now() + SYNC_INTERVAL;

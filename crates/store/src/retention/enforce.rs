@@ -24,6 +24,16 @@ pub(super) struct Order<'a> {
     /// Its largest size.
     pub(super) room: u64,
     pub(super) now: Clocks,
+    /// What was deleted in vain before, if free space has been short ever since: then no more is.
+    pub(super) in_vain: Option<&'a InVain>,
+}
+
+/// Deletions that did not free anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct InVain {
+    /// The last file.
+    pub(super) name: String,
+    pub(super) count: u32,
 }
 
 /// What is there afterwards.
@@ -55,7 +65,7 @@ pub(super) fn enforce<F: Folder>(
     let mut shelf = Shelf::new(folder, files, &mut living)?;
     shelf.remove_empty_spares();
     let overdue = shelf.delete_past_age(order, deleted).err();
-    shelf.make_room(order.room, &limits, deleted)?;
+    shelf.make_room(order, &limits, deleted)?;
     let kept = Kept {
         serial: state.next_serial,
         files: shelf.books.len() as u64,
@@ -235,15 +245,15 @@ impl<'f, F: Folder> Shelf<'f, F> {
     /// Deletes until `room` fits the limits; nothing if that cannot be reached.
     fn make_room(
         &mut self,
-        room: u64,
+        order: &Order<'_>,
         limits: &Limits,
         deleted: &mut Vec<Deleted>,
     ) -> Result<(), RetentionError> {
         if let Some(limit) = limits.bytes {
-            self.keep_below(limit, room, deleted)?;
+            self.keep_below(limit, order.room, deleted)?;
         }
         if let Some(min_free) = limits.min_free {
-            self.keep_free(min_free, room, deleted)?;
+            self.keep_free(min_free, order, deleted)?;
         }
         Ok(())
     }
@@ -269,18 +279,21 @@ impl<'f, F: Folder> Shelf<'f, F> {
     fn keep_free(
         &mut self,
         min_free: u64,
-        room: u64,
+        order: &Order<'_>,
         deleted: &mut Vec<Deleted>,
     ) -> Result<(), RetentionError> {
         // What open files are still to take from what is free.
         let missing = |book: &Book| book.charged_bytes.saturating_sub(book.file.allocated_bytes);
         let reserved = self.open().map(missing).fold(0, u64::saturating_add);
-        let wanted = min_free.saturating_add(room).saturating_add(reserved);
+        let wanted = min_free.saturating_add(order.room).saturating_add(reserved);
         let mut free = self.folder.free_bytes()?;
-        let mut vain = 0;
         if free < wanted {
+            if let Some(before) = order.in_vain {
+                return Err(self.not_freed(before.clone()));
+            }
             self.check_free(wanted, free)?;
         }
+        let mut vain = 0;
         while free < wanted {
             let Some(gone) = self.delete_oldest("to keep space free", deleted)? else {
                 return self.check_free(wanted, free);
@@ -295,11 +308,15 @@ impl<'f, F: Folder> Shelf<'f, F> {
             vain += u32::from(free < expected);
             if vain == VAIN_DELETIONS_MAX && free < wanted {
                 let name = deleted.last().map(|file| file.name.clone()).unwrap_or_default();
-                let directory = self.folder.path().to_owned();
-                return Err(RetentionError::NotFreed { directory, name, count: vain });
+                return Err(self.not_freed(InVain { name, count: vain }));
             }
         }
         Ok(())
+    }
+
+    fn not_freed(&self, vain: InVain) -> RetentionError {
+        let InVain { name, count } = vain;
+        RetentionError::NotFreed { directory: self.folder.path().to_owned(), name, count }
     }
 
     /// # Errors

@@ -1,7 +1,7 @@
 //! Random histories over the model: two recorders with several lanes, restarts, kills at any step,
 //! clocks that step, files that are not ours, vanish, come from elsewhere or cannot be deleted.
 
-use super::super::enforce::{Order, enforce};
+use super::super::enforce::{InVain, Order, enforce};
 use super::super::folder::FileFacts;
 use super::super::{Policy, RetentionError, spare_name};
 use super::model::{Asked, PAGE, World};
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Histories of a run of the test; `RINGSIDE_HISTORIES` sets another number.
 const HISTORIES: u64 = 100_000;
 /// Actions of a history.
-const ACTIONS: usize = 60;
+const ACTIONS: usize = 48;
 const SECOND: u64 = 1_000_000_000;
 
 #[derive(Default)]
@@ -27,6 +27,7 @@ struct Recorder {
     file_bytes: u64,
     lanes: Vec<Lane>,
     is_alive: bool,
+    in_vain: Option<InVain>,
 }
 
 /// How often what happened, so that a test that tests nothing is seen.
@@ -59,7 +60,14 @@ impl History<'_> {
             let bounded = !policy.is_unlimited() || world.chance(2);
             let file_bytes = PAGE * (2 + world.random.below(10) as u64) * u64::from(bounded);
             let lanes = (0..lanes).map(|_| Lane::default()).collect();
-            Recorder { run: String::new(), policy, file_bytes, lanes, is_alive: false }
+            Recorder {
+                run: String::new(),
+                policy,
+                file_bytes,
+                lanes,
+                is_alive: false,
+                in_vain: None,
+            }
         });
         History { world, recorders: recorders.into(), last_serial: 0, names: 0, seen }
     }
@@ -200,6 +208,7 @@ impl History<'_> {
         let recorder = &mut self.recorders[at];
         self.world.live.remove(&recorder.run);
         recorder.is_alive = false;
+        recorder.in_vain = None;
         recorder.lanes.iter_mut().for_each(|lane| *lane = Lane::default());
     }
 
@@ -269,12 +278,16 @@ impl History<'_> {
 
     /// Has retention do its work and judges what it did. Gives the serial number.
     fn order(&mut self, at: usize, name: Option<&str>, room: u64) -> Option<u64> {
-        let Recorder { run, policy, .. } = &self.recorders[at];
-        let (run, policy) = (run.clone(), *policy);
-        let asked = self.asked(&run, policy, room);
+        let Recorder { run, policy, in_vain, .. } = &self.recorders[at];
+        let (run, policy, in_vain) = (run.clone(), *policy, in_vain.clone());
+        let mut asked = self.asked(&run, policy, room);
+        if in_vain.is_some() {
+            // Nothing may be deleted for free space any more.
+            asked.min_free = None;
+        }
         let steps_left = self.world.chance(6).then(|| self.world.random.below(24) as u32);
         let now = self.world.clocks;
-        let order = Order { run: &run, policy, name, room, now };
+        let order = Order { run: &run, policy, name, room, now, in_vain: in_vain.as_ref() };
         self.world.begin(&order, asked, steps_left);
         let mut deleted = Vec::new();
         let result = enforce(&mut self.world, &order, &mut deleted);
@@ -288,6 +301,7 @@ impl History<'_> {
         }
         match result {
             Ok(kept) => {
+                self.recorders[at].in_vain = None;
                 // What went to make room may have kept the next from going by its age: that does
                 // the next time.
                 let may_be_late = kept.overdue.is_some() || !deleted.is_empty();
@@ -303,7 +317,12 @@ impl History<'_> {
                 Some(kept.serial)
             }
             Err(error) => {
-                self.judge_error(&error, &asked, deleted.len());
+                if let RetentionError::NotFreed { name, count, .. } = &error {
+                    let vain = InVain { name: name.clone(), count: *count };
+                    self.recorders[at].in_vain = Some(vain);
+                }
+                let deleted = if in_vain.is_some() { None } else { Some(deleted.len()) };
+                self.judge_error(&error, &asked, deleted);
                 None
             }
         }
@@ -346,7 +365,7 @@ impl History<'_> {
     }
 
     /// After an error: there was a reason.
-    fn judge_error(&mut self, error: &RetentionError, asked: &Asked, deleted: usize) {
+    fn judge_error(&mut self, error: &RetentionError, asked: &Asked, deleted: Option<usize>) {
         let world = &self.world;
         match error {
             RetentionError::LimitHeld { .. } => {
@@ -357,7 +376,7 @@ impl History<'_> {
             RetentionError::FreeHeld { .. } => self.seen.note("free space held"),
             RetentionError::NotFreed { .. } => {
                 self.seen.note("not freed");
-                assert!(deleted >= 2, "{error}");
+                assert!(deleted.is_none_or(|deleted| deleted >= 2), "{error}");
             }
             RetentionError::Delete { path, .. } => {
                 self.seen.note("not deletable");
@@ -410,6 +429,6 @@ fn random_histories_keep_every_promise() {
         "not freed",
         "not deletable",
     ] {
-        assert!(histories < HISTORIES || seen.0[what] > 500, "{what} is hardly tried: {seen:?}");
+        assert!(histories < HISTORIES || seen.0[what] > 300, "{what} is hardly tried: {seen:?}");
     }
 }

@@ -3,7 +3,7 @@
 use super::super::age::ages_ns;
 use super::super::folder::{Born, name_of_spare};
 use super::super::state::{Limits, State};
-use super::super::{Policy, RetentionError, Shape, file_interval, spare_name};
+use super::super::{Policy, RetentionError, Shape, Summary, file_interval, spare_name};
 use ringside_core::Timestamp;
 use ringside_sys::clock::Clocks;
 use std::time::Duration;
@@ -102,6 +102,16 @@ fn an_age_makes_files_short_enough_to_go_in_parts() {
 fn directories_share_a_limit() {
     let policy = Policy { limit_bytes: Some(100), min_free: Some(7), ..Policy::default() };
     assert_eq!(policy.for_each_of(3), Policy { limit_bytes: Some(33), ..policy });
+}
+
+#[test]
+fn summaries_of_directories_add_up() {
+    let one = Summary { deleted_files: 1, used_bytes: 5, ..Summary::default() };
+    let (oldest, overdue) = (Some(Timestamp(3)), Some("stuck".to_owned()));
+    let mut sum = Summary { oldest, overdue, ..one.clone() };
+    sum.add(&Summary { oldest: Some(Timestamp(2)), files: 7, deleted_bytes: 9, ..one });
+    assert_eq!((sum.deleted_files, sum.deleted_bytes, sum.files, sum.used_bytes), (2, 9, 7, 10));
+    assert_eq!((sum.oldest, sum.overdue.as_deref()), (Some(Timestamp(2)), Some("stuck")));
 }
 
 #[test]

@@ -1,0 +1,158 @@
+//! A recording that keeps to its limits under load, as its users run it.
+
+mod common;
+
+use common::*;
+use ringside_store::recording::read_header;
+use ringside_testkit::{Random, need_root};
+use ringside_transmit::{SenderKind, Shape, Sizes};
+use rustix::fs::{FlockOperation, flock};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+const MIB: u64 = 1 << 20;
+
+/// What a directory holds of recordings at a moment at which none is created or deleted.
+struct Look {
+    /// Sizes, or what is allocated if that is more.
+    bytes: u64,
+    /// Serial numbers; true for files that say that they are finished.
+    files: BTreeMap<u64, bool>,
+}
+
+fn look(directory: &Path) -> Option<Look> {
+    let lock = File::open(directory.join(".ringside.lock")).ok()?;
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let mut look = Look { bytes: 0, files: BTreeMap::new() };
+    let mut inodes = HashSet::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        // A file that is being renamed has vanished under its old name.
+        let Ok(metadata) = std::fs::metadata(&path) else { continue };
+        let is_recorded = path.to_string_lossy().contains("-lane");
+        if !is_recorded || !inodes.insert(metadata.ino()) {
+            continue;
+        }
+        look.bytes += metadata.len().max(metadata.blocks() * 512);
+        if let Ok(Some(header)) = read_header(&path) {
+            look.files.insert(header.serial, header.bytes_max <= metadata.len());
+        }
+    }
+    Some(look)
+}
+
+/// Looks at random moments until `done`; the limit holds, and what is finished goes in order.
+fn watch(directory: &Path, limit: u64, done: impl Fn() -> bool) -> usize {
+    let mut random = Random::new(1);
+    let mut before = BTreeMap::new();
+    let mut gone = 0;
+    while !done() {
+        std::thread::sleep(Duration::from_micros(200 + random.below(8_000) as u64));
+        let Some(Look { bytes, files }) = look(directory) else { continue };
+        assert!(bytes <= limit, "{bytes} of {limit} bytes");
+        let finished = || before.iter().filter(|&(_, &is_finished)| is_finished);
+        let kept = finished().find(|&(serial, _)| files.contains_key(serial));
+        for (serial, _) in finished().filter(|&(serial, _)| !files.contains_key(serial)) {
+            gone += 1;
+            assert!(kept.is_none_or(|(kept, _)| kept > serial), "file {serial} went too early");
+        }
+        before = files;
+    }
+    gone
+}
+
+/// What is not of the recording, and must be there afterwards.
+fn foreign(directory: &Path) -> HashMap<&'static str, Vec<u8>> {
+    let files = [
+        ("notes.txt", b"mine".to_vec()),
+        ("incident.pcapng", vec![7; 3 << 20]),
+        ("20200101T000000Z-rx0-lane0-000000.pcapng", b"not what it is called".to_vec()),
+    ];
+    for (name, content) in &files {
+        std::fs::write(directory.join(name), content).unwrap();
+    }
+    HashMap::from(files)
+}
+
+/// Sends much more than the limit to two lanes while the directory is watched.
+fn record_within_the_limit(args: &[&str], limit: u64) -> (usize, String) {
+    let network = Network::up();
+    let folder = tempfile::tempdir().unwrap();
+    let foreign = foreign(folder.path());
+    let all = [&["-i", "rx0", "--queues", "2", "-w", arg(folder.path())], args].concat();
+    let running = network.capture(&all);
+    let shape = Shape::new(Sizes::fixed(1_514).unwrap(), 64).unwrap();
+    let (report, gone) = std::thread::scope(|scope| {
+        let sender = scope.spawn(|| network.send(SenderKind::Live, &shape, 400_000, Some(100_000)));
+        let gone = watch(folder.path(), limit, || sender.is_finished());
+        (sender.join().unwrap(), gone)
+    });
+    let outcome = running.stop();
+    let ledger = outcome.checked_ledger(report.handed);
+    let last = look(folder.path()).unwrap();
+    assert!(last.bytes <= limit, "{} of {limit} bytes", last.bytes);
+    assert!(last.files.values().all(|&is_finished| is_finished), "{:?}", last.files);
+    let mut kept = 0;
+    for_each_frame(&[folder.path().to_owned()], |_, _| kept += 1);
+    assert!(kept > 0 && kept < ledger.consumers[0].delivered, "{kept} frames are left");
+    for (name, content) in foreign {
+        assert!(std::fs::read(folder.path().join(name)).unwrap() == content, "{name}");
+    }
+    (gone, outcome.stderr)
+}
+
+#[test]
+fn the_limit_is_never_passed_under_load_and_the_oldest_go_first() {
+    if !need_root("the_limit_is_never_passed") {
+        return;
+    }
+    let (gone, said) = record_within_the_limit(&["--limit-bytes", "64MiB"], 64 * MIB);
+    assert!(gone > 20, "{gone} files went: {said}");
+}
+
+#[test]
+fn the_least_limit_does_and_one_byte_less_is_refused_with_its_value() {
+    if !need_root("the_least_limit_does") {
+        return;
+    }
+    // Two lanes, two files each: a header page, a ring block, a page for the mark of a repair.
+    let least = 4 * (MIB + 2 * 4096);
+    let (gone, said) = record_within_the_limit(&["--limit-bytes", &least.to_string()], least);
+    assert!(gone > 20, "{gone} files went: {said}");
+    let network = Network::up();
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = network.capture_command();
+    command.args(["-i", "rx0", "--queues", "2", "-w", arg(folder.path())]);
+    command.args(["--limit-bytes", &(least - 1).to_string()]);
+    let refused = Running::start(command).finish();
+    assert_eq!(refused.code(), Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains(&least.to_string()), "{}", refused.stderr);
+    assert!(files_in(folder.path()).is_empty());
+}
+
+#[test]
+fn two_recorders_share_a_directory_and_the_smaller_limit_holds() {
+    if !need_root("two_recorders_share_a_directory") {
+        return;
+    }
+    let network = Network::up();
+    let folder = tempfile::tempdir().unwrap();
+    let start =
+        |limit| network.capture(&["-i", "rx0", "-w", arg(folder.path()), "--limit-bytes", limit]);
+    let recorders = [start("48MiB"), start("500MiB")];
+    let shape = Shape::new(Sizes::fixed(1_514).unwrap(), 64).unwrap();
+    let (report, gone) = std::thread::scope(|scope| {
+        let sender = scope.spawn(|| network.send(SenderKind::Live, &shape, 200_000, Some(50_000)));
+        let gone = watch(folder.path(), 48 * MIB, || sender.is_finished());
+        (sender.join().unwrap(), gone)
+    });
+    for recorder in recorders {
+        recorder.stop().checked_ledger(report.handed);
+    }
+    assert!(gone > 5, "{gone} files went");
+    let last = look(folder.path()).unwrap();
+    assert!(last.bytes <= 48 * MIB && last.files.len() > 2, "{} bytes", last.bytes);
+}
