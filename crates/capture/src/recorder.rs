@@ -115,7 +115,22 @@ pub(crate) struct Recorder {
     writers: Vec<WriterSetup>,
     shared: Arc<Shared>,
     notes: Vec<String>,
+    unstarted: Unstarted,
+}
+
+/// What is there of a recording before it starts. If it never does, nothing stays behind.
+#[derive(Default)]
+struct Unstarted {
     locks: Vec<RunLock>,
+    files: Vec<PathBuf>,
+}
+
+impl Drop for Unstarted {
+    fn drop(&mut self) {
+        // Best effort: what stays holds no frame, and repair removes it.
+        self.files.iter().for_each(|file| drop(std::fs::remove_file(file)));
+        self.locks.drain(..).for_each(|lock| drop(lock.remove()));
+    }
 }
 
 /// A recording that is about to begin, as a process must know it that is to finish it.
@@ -193,14 +208,17 @@ impl Recorder {
             gone: (0..directories).map(|_| AtomicBool::new(false)).collect(),
         });
         let mut writers = Vec::new();
-        let mut locks = Vec::new();
+        let mut unstarted = Unstarted::default();
         for (directory, path) in config.directories.into_iter().enumerate() {
-            locks.push(RunLock::create(&path, &shared.recording.run)?);
-            let (writer, note) = writer(directory, path, &shared, config.ring, config.options)?;
+            unstarted.locks.push(RunLock::create(&path, &shared.recording.run)?);
+            let folder = Folder::new(path, shared.recording.clone(), config.options.direct)?;
+            let files = first_files(&folder, &shared.lanes, &mut unstarted)?;
+            let (writer, note) =
+                writer(directory, folder, files, &shared, config.ring, config.options);
             notes.push(note);
             writers.push(writer);
         }
-        Ok(Recorder { writers, shared, notes, locks })
+        Ok(Recorder { writers, shared, notes, unstarted })
     }
 
     /// What a process must know that is to finish the recording if this one dies.
@@ -209,7 +227,7 @@ impl Recorder {
         RecordingFacts {
             run: &self.shared.recording.run,
             directories: folders.map(|folder| &*folder.path).collect(),
-            locks: self.locks.iter().map(AsFd::as_fd).collect(),
+            locks: self.unstarted.locks.iter().map(AsFd::as_fd).collect(),
         }
     }
 
@@ -227,9 +245,11 @@ impl Recorder {
     ///
     /// # Errors
     /// There is no thread to be had.
-    pub(crate) fn start(self) -> Result<RecorderThreads, RunError> {
+    pub(crate) fn start(mut self) -> Result<RecorderThreads, RunError> {
+        self.unstarted.files.clear();
+        let locks = std::mem::take(&mut self.unstarted.locks);
         let (writers, housekeepers) = (Vec::new(), Vec::new());
-        let mut threads = RecorderThreads { writers, housekeepers, locks: self.locks };
+        let mut threads = RecorderThreads { writers, housekeepers, locks };
         for writer in self.writers {
             let (folder, shared) = (writer.folder.clone(), self.shared.clone());
             let index = writer.directory;
@@ -279,23 +299,35 @@ impl RecorderThreads {
     }
 }
 
+/// The first file of each lane.
+fn first_files(
+    folder: &Folder,
+    lanes: &[Lane],
+    unstarted: &mut Unstarted,
+) -> Result<Vec<LaneFile>, RunError> {
+    let mut files = Vec::new();
+    for (index, lane) in lanes.iter().enumerate() {
+        let series = folder.create(lane)?;
+        unstarted.files.push(series.path().to_owned());
+        files.push(folder.open(series, index)?);
+    }
+    Ok(files)
+}
+
 /// The writer of one directory, and what there is to say about it.
 fn writer(
     directory: usize,
-    path: PathBuf,
+    folder: Folder,
+    files: Vec<LaneFile>,
     shared: &Arc<Shared>,
     ring: &Arc<CaptureRing>,
     options: DiskOptions,
-) -> Result<(WriterSetup, String), RunError> {
-    let folder = Folder::new(path.clone(), shared.recording.clone(), options.direct)?;
-    let mut files = Vec::new();
-    for (index, lane) in shared.lanes.iter().enumerate() {
-        files.push(folder.open(folder.create(lane)?, index)?);
-    }
+) -> (WriterSetup, String) {
+    let path = &folder.path;
     let is_direct = files.iter().any(LaneFile::is_direct);
     let block_bytes = shared.recording.block_bytes;
     let tuned = match options.write_blocks {
-        None if is_direct => tune::tune(&path, block_bytes),
+        None if is_direct => tune::tune(path, block_bytes),
         _ => None,
     };
     let blocks = tuned.map_or(tune::BLOCKS_DEFAULT, |tuned| tuned.blocks);
@@ -311,7 +343,7 @@ fn writer(
     if let Some(refusal) = refusal {
         note += &format!("; {refusal}");
     }
-    let cpus = disk::cpus_beside(&path).map(|cpus| {
+    let cpus = disk::cpus_beside(path).map(|cpus| {
         let allowed = thread::allowed_cpus().unwrap_or_default();
         cpus.into_iter().filter(|cpu| allowed.contains(cpu)).collect::<Vec<_>>()
     });
@@ -324,7 +356,7 @@ fn writer(
         queue,
         cpus: cpus.filter(|cpus| !cpus.is_empty()),
     };
-    Ok((setup, note))
+    (setup, note)
 }
 
 /// io_uring where it is wanted and to be had; else why not.

@@ -163,14 +163,15 @@ impl Prepared {
     /// # Errors
     /// A source could not begin, or there is no thread to be had.
     pub fn start(mut self) -> Result<Run, RunError> {
-        let consumer = self.consumer.start()?;
-        let trigger = self.trigger.map(|trigger| spawn("trigger", move || trigger.run()));
-        let trigger = trigger.transpose()?;
-        // The supply, all lanes as close together as possible, and only then the workers: what
-        // comes meanwhile waits in the kernel's rings.
+        // The supply, all lanes as close together as possible, and only then the threads: what
+        // comes meanwhile waits in the kernel's rings, and a source that cannot start leaves
+        // nothing behind.
         for lane in &mut self.lanes {
             lane.source.start()?;
         }
+        let consumer = self.consumer.start()?;
+        let trigger = self.trigger.map(|trigger| spawn("trigger", move || trigger.run()));
+        let trigger = trigger.transpose()?;
         let share = match (self.share, &self.shared.ring) {
             (Some((socket, hello)), Some(ring)) => Some(socket.serve(ring.clone(), &hello)?),
             _ => None,

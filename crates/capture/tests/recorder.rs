@@ -7,7 +7,7 @@ mod common;
 use common::{Numbered, frames_of, lanes, numbers};
 use ringside_capture::config::{DiskOptions, Output, Rotation, RunConfig};
 use ringside_capture::run::{Run, RunReport};
-use ringside_core::{OwnedFrame, Source};
+use ringside_core::OwnedFrame;
 use ringside_store::block;
 use ringside_store::recording::{FileHeader, read_header};
 use ringside_store::retention::Policy;

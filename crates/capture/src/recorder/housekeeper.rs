@@ -124,7 +124,10 @@ fn reserve(folder: &Folder, file: &OpenFile, grown: u64, kept: &mut Kept) {
     let ahead = (2 * grown).next_multiple_of(AHEAD_BYTES).min(AHEAD_BYTES_MAX);
     let limit = file.bytes_max.unwrap_or(u64::MAX);
     let (from, to) = (kept.reserved.max(end), (end + ahead).min(limit));
-    if grown < FAST_BYTES || kept.reserves_no_more || to < from + AHEAD_BYTES.min(limit - end) {
+    if grown < FAST_BYTES
+        || kept.reserves_no_more
+        || to < from + AHEAD_BYTES.min(limit.saturating_sub(end))
+    {
         return;
     }
     let free = disk::free_bytes(&folder.path).unwrap_or(0).saturating_sub(MARGIN_BYTES);

@@ -14,7 +14,7 @@ use super::{QueueSetup, Shared};
 use crate::output::FileList;
 use ringside_core::Cause;
 use ringside_store::{StoreError, block};
-use ringside_sys::uring::Completion;
+use ringside_sys::uring::{Completion, WRITES_MAX};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -48,6 +48,8 @@ struct Writer {
     write_blocks: usize,
     queue: Queue,
     slots: Vec<Slot>,
+    /// The lane that is served first.
+    first: usize,
     buffer: PageBuffer,
     /// Set after the first error: nothing more is written here.
     failed: Option<Cause>,
@@ -97,6 +99,7 @@ impl WriterSetup {
             slots: self.files.into_iter().map(slot).collect(),
             // An open block that ends just before its end may need a page more for the padding.
             buffer: PageBuffer::new(self.shared.recording.block_bytes + PAGE_BYTES),
+            first: 0,
             failed: None,
             folder: self.folder,
             shared: self.shared,
@@ -144,8 +147,12 @@ impl Writer {
             self.complete(completion);
             progress = true;
         }
-        for lane in 0..self.slots.len() {
-            if self.slots[lane].in_flight.is_none() {
+        // Each time another lane is the first: none waits for ever where there are more lanes than
+        // the queue takes writes.
+        let lanes = self.slots.len();
+        self.first = (self.first + 1) % lanes.max(1);
+        for lane in (self.first..lanes).chain(0..self.first) {
+            if self.slots[lane].in_flight.is_none() && self.queue.in_flight() < WRITES_MAX {
                 progress |= self.serve(lane);
             }
         }
@@ -306,6 +313,8 @@ impl Writer {
     fn fail(&mut self, error: &StoreError) {
         if self.failed.is_none() {
             self.failed = Some(cause_of(error));
+            // Nothing is due here any more.
+            self.slots.iter_mut().for_each(|slot| slot.unwritten_since = None);
             self.shared.writers.fetch_sub(1, Ordering::AcqRel);
             let text = format!("recording stopped: {error}; what is written stays valid");
             self.shared.control.fail(text);
