@@ -48,7 +48,8 @@ pub(super) struct SlotHeader {
     pub(super) committed: AtomicU64,
     /// Cumulative number of the block's first frame.
     pub(super) first_frame: AtomicU64,
-    /// Earliest and latest stamp, nanoseconds of UTC, of at least what is published; 0 at first.
+    /// Stamp of the first frame and the latest, nanoseconds of UTC, of at least what is published;
+    /// 0 at first.
     pub(super) first_time_ns: AtomicU64,
     pub(super) last_time_ns: AtomicU64,
 }
@@ -95,18 +96,14 @@ impl<'r> Lane<'r> {
     ///
     /// It was not older: `opened` was stored after all words were set for this block. It was not
     /// newer: see the fence in `WriterCursor::open`; if a word, or a byte, was of a later block,
-    /// this load sees that block's number.
+    /// this load sees that block's number. Who goes on from a replaced block passes an acquire fence
+    /// before the next judgement, and then sees all blocks before the one found here as opened.
     pub(super) fn confirmed<T>(&self, sequence: u64, loaded: T) -> Look<T> {
         fence(Ordering::Acquire);
         let there = self.slot(sequence).1.sequence.load(Ordering::Relaxed);
         match there.cmp(&sequence.wrapping_add(1)) {
             std::cmp::Ordering::Equal => Look::Here(loaded),
-            std::cmp::Ordering::Greater => {
-                // With the release at the store of `sequence`: the reader that looks on sees all
-                // blocks before the one that it found here as opened.
-                fence(Ordering::Acquire);
-                Look::Replaced
-            }
+            std::cmp::Ordering::Greater => Look::Replaced,
             std::cmp::Ordering::Less => Look::Damaged,
         }
     }
