@@ -113,12 +113,13 @@ impl Packer {
 
     /// Packs what fits of the frames at `range` into the open block; returns how many did.
     fn pack(&mut self, batch: &Batch<'_>, range: Range<usize>, put: &mut Put) -> usize {
-        let packed =
-            block::pack(self.writer.tail(), batch, range.clone(), captured_max(self.snaplen));
+        let slots = &batch.slots()[range];
+        let captured_max = captured_max(self.snaplen);
+        let packed = block::pack(self.writer.tail(), batch.memory(), slots, captured_max);
         if packed.frames == 0 {
             return 0;
         }
-        let stamp = batch.get(range.start).map(|frame| frame.meta.timestamp).unwrap_or_default();
+        let stamp = slots[0].timestamp();
         if self.frames == 0 {
             self.first_time = stamp;
         }
@@ -204,3 +205,6 @@ impl Packer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,8 +9,7 @@ use super::{
     time_words,
 };
 use crate::pcapng::{ENHANCED_PACKET, option};
-use ringside_core::{Batch, Direction, Frame, FrameMeta, Timestamp};
-use std::ops::Range;
+use ringside_core::{Direction, Frame, FrameMeta, FrameSlot, Timestamp};
 
 /// Where the data of an Enhanced Packet Block begins.
 const PACKET_DATA: usize = 28;
@@ -31,20 +30,19 @@ pub struct Packed {
     pub latest: Timestamp,
 }
 
-/// Packs the frames of `batch` whose indices are in `range`, of each at most `captured_max` bytes,
-/// at the start of `tail`, which is all that is left of a ring block, up to the first that does not
+/// Packs the frames at `slots` of `memory` (of a batch), of each at most `captured_max` bytes, at
+/// the start of `tail`, which is all that is left of a ring block, up to the first that does not
 /// [fit](super::fits).
 ///
 /// # Panics
-/// If `range` reaches beyond the last.
+/// If a slot reaches beyond `memory`.
 // Not inlined: the loop needs all registers for itself.
 #[inline(never)]
-pub fn pack(tail: &mut [u8], batch: &Batch<'_>, range: Range<usize>, captured_max: u32) -> Packed {
-    let memory = batch.memory();
+pub fn pack(tail: &mut [u8], memory: &[u8], slots: &[FrameSlot], captured_max: u32) -> Packed {
     let room_bytes = tail.len().saturating_sub(CLOSING_BYTES_MAX);
     let mut room = &mut tail[..room_bytes];
     let (mut frames, mut captured_bytes, mut latest) = (0usize, 0u64, Timestamp(0));
-    for slot in &batch.slots()[range] {
+    for slot in slots {
         let frame = slot.lend(memory);
         let bytes = &frame.bytes[..frame.bytes.len().min(captured_max as usize)];
         let length = write_options(room, bytes.len(), frame.meta.direction);
@@ -147,3 +145,6 @@ fn copy(to: &mut [u8], from: &[u8]) {
         to.copy_from_slice(from);
     }
 }
+
+#[cfg(test)]
+mod tests;

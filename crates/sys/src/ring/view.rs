@@ -22,7 +22,7 @@ pub struct BlockState {
     pub closed: bool,
     /// Cumulative number of the block's first frame.
     pub first_frame: u64,
-    /// Earliest stamp, nanoseconds of UTC; 0 if the writer gave none.
+    /// Stamp of the first frame, nanoseconds of UTC; 0 if the writer gave none.
     pub first_time_ns: u64,
     /// Latest stamp, nanoseconds of UTC; 0 if the writer gave none.
     pub last_time_ns: u64,

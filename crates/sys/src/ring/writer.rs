@@ -98,8 +98,8 @@ impl LaneWriter {
         self.cursor.filled_bytes() as usize
     }
 
-    /// Earliest and latest stamp of the frames filled in the open block, nanoseconds of UTC; a
-    /// block begins with none (0, 0). To be told before they are published. Two relaxed stores.
+    /// Stamp of the first frame in the open block, and the latest, nanoseconds of UTC; a block
+    /// begins with none (0, 0). To be told before they are published. Two relaxed stores.
     #[inline]
     pub fn set_times(&mut self, first_ns: u64, last_ns: u64) {
         self.cursor.set_times(self.region.lane(self.lane), first_ns, last_ns);
