@@ -96,8 +96,9 @@ impl<'r> Lane<'r> {
     ///
     /// It was not older: `opened` was stored after all words were set for this block. It was not
     /// newer: see the fence in `WriterCursor::open`; if a word, or a byte, was of a later block,
-    /// this load sees that block's number. Who goes on from a replaced block passes an acquire fence
-    /// before the next judgement, and then sees all blocks before the one found here as opened.
+    /// this load sees that block's number. Who goes on from a replaced block passes an acquire
+    /// fence before the next judgement, and then sees all blocks before the one found here as
+    /// opened.
     pub(super) fn confirmed<T>(&self, sequence: u64, loaded: T) -> Look<T> {
         fence(Ordering::Acquire);
         let there = self.slot(sequence).1.sequence.load(Ordering::Relaxed);
