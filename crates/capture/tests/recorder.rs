@@ -10,7 +10,7 @@ use ringside_capture::run::{Run, RunReport};
 use ringside_core::OwnedFrame;
 use ringside_store::block;
 use ringside_store::recording::{FileHeader, read_header};
-use ringside_store::retention::Policy;
+use ringside_store::retention::{END_BYTES, Policy};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -162,7 +162,8 @@ fn every_way_of_writing_gives_the_same_frames_and_sizes() {
 fn a_file_ends_exactly_at_its_largest_size() {
     let dir = tempfile::tempdir().unwrap();
     let limit = HEADER_BYTES + 3 * BLOCK_BYTES;
-    let rotation = Rotation { bytes: Some(limit), interval: None };
+    // What a repair may have to add has its room beyond the ring blocks.
+    let rotation = Rotation { bytes: Some(limit + END_BYTES), interval: None };
     let plan = Plan { rotation, ..Plan::default() };
     let report = record(&[dir.path()], vec![Numbered::new(0, 60_000)], plan);
     let (last, others) = report.files.paths.split_last().unwrap();

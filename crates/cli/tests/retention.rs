@@ -1,5 +1,7 @@
 //! A recording that keeps to its limits under load, as its users run it.
 
+#![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
+
 mod common;
 
 use common::*;

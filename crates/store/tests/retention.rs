@@ -1,6 +1,8 @@
 //! Two real recorders in one directory, killed again and again: the limit is never passed, no
 //! serial number is given twice, and the oldest go first.
 
+#![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
+
 use ringside_core::{LaneId, Timestamp};
 use ringside_store::recording::{FileHeader, RunLock, SeriesFile, file_name, read_header};
 use ringside_store::retention::{Directory, Policy, spare_name};

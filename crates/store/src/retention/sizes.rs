@@ -3,8 +3,8 @@
 use super::{Policy, RetentionError};
 use std::time::Duration;
 
-/// Room at the end of every file, beyond its ring blocks: a repair puts its mark there, with padding
-/// before it, after the reservation of a killed run is gone.
+/// Room at the end of every file, beyond its ring blocks: a repair puts its mark there, with
+/// padding before it, after the reservation of a killed run is gone.
 pub const END_BYTES: u64 = 4096;
 /// Files that a limit is divided into, for each lane. Two of them are being written or made ready,
 /// so at least seven eighths of the limit hold what is kept.
