@@ -98,8 +98,8 @@ impl Packer {
         }
     }
 
-    /// As [`put`](Self::put), for who can wait: stops at the first frame for which no block is free.
-    /// Returns how many frames lie in the ring.
+    /// As [`put`](Self::put), for who can wait: stops at the first frame for which no block is
+    /// free. Returns how many frames lie in the ring.
     pub fn put_while_free(&mut self, batch: &Batch<'_>, reading: &Reading) -> usize {
         let (mut put, mut next, count) = (Put::default(), 0, batch.frame_count());
         loop {

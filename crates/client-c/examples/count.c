@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the frames and bytes of a running capture: cc count.c -lringside_client_c && ./a.out SOCKET */
+/* Counts the frames and bytes of a running capture.
+ * cc count.c -lringside_client_c && ./a.out SOCKET */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /*
  * Reads a running capture from another process: `ringside capture -i IF --share SOCKET`.
  *
- * Link with -lringside_client_c. A reader belongs to one thread at a time. It holds the capture up in
- * no way; what it is too slow for is counted, exactly, by ringside_missed().
+ * Link with -lringside_client_c. A reader belongs to one thread at a time. It holds the capture up
+ * in no way; what it is too slow for is counted, exactly, by ringside_missed().
  */
 #ifndef RINGSIDE_H
 #define RINGSIDE_H
@@ -37,9 +37,9 @@ struct ringside_frame {
 #define RINGSIDE_END (-1)  /* the capture has ended and every frame was given out */
 
 /*
- * Attaches to the socket at path `socket`. Frames stamped at or after `from_ns` are given out, as far
- * back as the capture's memory reaches (0: all there is). NULL on error, with a message in `error`
- * (cut to `error_bytes` with its NUL; may be NULL).
+ * Attaches to the socket at path `socket`. Frames stamped at or after `from_ns` are given out, as
+ * far back as the capture's memory reaches (0: all there is). NULL on error, with a message in
+ * `error` (cut to `error_bytes` with its NUL; may be NULL).
  */
 ringside_reader *ringside_attach(const char *socket, uint64_t from_ns, char *error,
 				 size_t error_bytes);

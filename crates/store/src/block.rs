@@ -44,7 +44,7 @@ const LEDGER_NAME_BYTES_MAX: usize = 64;
 pub const fn packet_block_bytes(captured: usize, direction: Direction) -> usize {
     let options = if matches!(direction, Direction::Outbound) { PACKET_FLAGS_BYTES } else { 0 };
     // Not `aligned`, whose check for overflow runs for every frame.
-    PACKET_FIXED_BYTES + (captured + 3) / 4 * 4 + options
+    PACKET_FIXED_BYTES + captured.div_ceil(4) * 4 + options
 }
 
 /// True if a frame of `captured` bytes can be added to a ring block with `free_bytes` left, with

@@ -4,7 +4,7 @@ use super::rust::{RustFile, is_word};
 use super::{Finding, House};
 use proc_macro2::{Delimiter, TokenTree};
 
-/// The crates that may say `unsafe`: system calls and shared memory, and pointers that C hands over.
+/// Who may say `unsafe`: system calls and shared memory, and pointers that C hands over.
 const UNSAFE_FOLDERS: [&str; 2] = ["crates/sys/", "crates/client-c/"];
 const FORBID: &str = "#![forbid(unsafe_code)]";
 
