@@ -1,6 +1,8 @@
 #![forbid(unsafe_code)]
 //! The header compiles as C and C++, its struct is ours, and the example reads a ring.
 
+#![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
+
 use ringside_core::share::{Hello, HelloLane, SHARE_VERSION};
 use ringside_core::{Frame, FrameMeta, InterfaceId, LinkType, QueueId, SourceInterface, Timestamp};
 use ringside_store::block::{BlockHeader, write_block_header, write_packet_block};

@@ -1,5 +1,7 @@
 //! Attaching to a ring: a small owner is played here, frame by frame.
 
+#![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
+
 use ringside_client::{Attachment, ClientError, ReadOptions, Reader};
 use ringside_core::share::{Hello, HelloLane, SHARE_VERSION};
 use ringside_core::{
