@@ -10,6 +10,7 @@ mod control;
 mod keeper;
 mod ledger_text;
 mod live;
+mod memory;
 mod open;
 mod print;
 mod privileges;

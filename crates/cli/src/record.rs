@@ -252,10 +252,7 @@ fn output_status<'a>(output: &Output, paths: impl Iterator<Item = &'a PathBuf>) 
 /// A ring that fits the memory: touching more than there is would end other programs.
 fn ring_bytes(text: &str) -> Result<u64, String> {
     let bytes = units::bytes(text)?;
-    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let available = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = available.and_then(|text| text.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    match kib.map(|kib| kib * 1024) {
+    match crate::memory::available_bytes() {
         Some(limit) if bytes > limit => {
             Err(format!("{bytes} bytes are asked for, {limit} are available"))
         }

@@ -4,10 +4,10 @@
 //! same file system with the same size of a write and one write in flight, which is what the
 //! writer has for a file. Both end when everything is on the medium.
 
-use super::median;
+use super::{median, raw_disk};
 use crate::say;
 use crate::units::{self, scaled};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use clap::Args;
 use ringside_capture::config::DiskOptions;
 use ringside_capture::synthetic::{SyntheticConfig, record};
@@ -122,18 +122,17 @@ fn writer(args: &DiskBench, folder: &Path, tell: bool) -> anyhow::Result<(f64, u
 fn fio(args: &DiskBench, folder: &Path, bytes: u64) -> anyhow::Result<f64> {
     let lanes = u64::from(args.lanes);
     let engine = if args.no_io_uring { "psync" } else { "io_uring" };
-    let mut command = Command::new("fio");
-    command.arg(format!("--directory={}", folder.display())).arg(format!("--ioengine={engine}"));
-    command.arg(format!("--bs={}", usize::from(args.write_blocks) * RING_BLOCK_BYTES));
-    command.arg(format!("--size={}", bytes / lanes)).arg(format!("--numjobs={lanes}"));
-    command.args(["--name=fio", "--rw=write", "--direct=1", "--iodepth=1", "--fallocate=keep"]);
-    command.args(["--end_fsync=1", "--group_reporting", "--output-format=json"]);
-    let output = command.output().context("fio")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "fio failed ({}): {}", output.status, said.trim());
-    let text = String::from_utf8_lossy(&output.stdout);
-    let json = text.find('{').map(|at| &text[at..]).context("fio printed no JSON")?;
-    let report: serde_json::Value = serde_json::from_str(json).context("fio's report")?;
+    let mut line = vec![
+        format!("--directory={}", folder.display()),
+        format!("--ioengine={engine}"),
+        format!("--bs={}", usize::from(args.write_blocks) * RING_BLOCK_BYTES),
+        format!("--size={}", bytes / lanes),
+        format!("--numjobs={lanes}"),
+    ];
+    let fixed = "--name=fio --rw=write --direct=1 --iodepth=1 --fallocate=keep --end_fsync=1 \
+                 --group_reporting";
+    line.extend(fixed.split_whitespace().map(str::to_owned));
+    let report = raw_disk::fio(&line)?.context("fio is gone")?;
     let job = &report["jobs"][0];
     // The run time includes the sync at the end; write.bw does not.
     let milliseconds = job["job_runtime"].as_f64().context("fio's run time")? / lanes as f64;
@@ -158,7 +157,7 @@ fn table(args: &DiskBench, rounds: &[Round]) -> String {
         "rounds,lanes,write_mib,writer_mb_per_s,fio_mb_per_s,ratio\n{},{},{},{:.0},{:.0},{:.3}\n",
         rounds.len(),
         args.lanes,
-        usize::from(args.write_blocks) * RING_BLOCK_BYTES >> 20,
+        (usize::from(args.write_blocks) * RING_BLOCK_BYTES) >> 20,
         writer / 1e6,
         fio / 1e6,
         median(ratio.collect()),

@@ -130,8 +130,14 @@ impl Counter<'_> {
     fn per_frame(&self, tool: Tool, sizes: &FrameSizes) -> anyhow::Result<f64> {
         let few = self.instructions(tool, sizes, self.args.frames)?;
         let many = self.instructions(tool, sizes, MULTIPLE * self.args.frames)?;
+        tracing::info!(few, many, "instructions of both runs");
         let frames = (MULTIPLE - 1) * self.args.frames;
-        Ok(many.saturating_sub(few) as f64 / frames as f64)
+        ensure!(
+            many >= few + frames,
+            "{few} and {many} instructions for a difference of {frames} frames: other work hides \
+             what a frame costs; choose more --frames"
+        );
+        Ok((many - few) as f64 / frames as f64)
     }
 
     /// Instructions of one whole run that records `frames` frames.

@@ -2,6 +2,7 @@
 //! full, on memory that the host has given.
 
 use super::load;
+use crate::memory;
 use crate::signals::StopSignal;
 use crate::units::scaled;
 use anyhow::{Context, bail, ensure};
@@ -110,7 +111,8 @@ impl Workspace {
         if !self.is_memory {
             return Ok(on_file_system);
         }
-        Ok(on_file_system.min(memory_available_bytes()?.saturating_sub(MEMORY_LEFT_BYTES)))
+        let available = memory::available_bytes().context("/proc/meminfo has no MemAvailable")?;
+        Ok(on_file_system.min(available.saturating_sub(MEMORY_LEFT_BYTES)))
     }
 
     /// Refuses a load of `duration` with frames of `mean_bytes` for which there is no room.
@@ -204,13 +206,6 @@ fn files(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
 fn is_tmpfs(path: &Path) -> anyhow::Result<bool> {
     let stat = statfs(path).with_context(|| format!("looking at {}", path.display()))?;
     Ok(stat.f_type as u64 == TMPFS_MAGIC)
-}
-
-fn memory_available_bytes() -> anyhow::Result<u64> {
-    let meminfo = std::fs::read_to_string("/proc/meminfo")?;
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|text| text.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
-    Ok(kib.context("/proc/meminfo has no MemAvailable")? * 1024)
 }
 
 #[cfg(test)]

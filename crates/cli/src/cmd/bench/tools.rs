@@ -24,9 +24,6 @@ const BLOCK_FRAMES_OFFSET: u64 = 12;
 /// Stenographer's user and group after its start; names, because it looks them up.
 const STENOTYPE_USER: (&str, &str) = ("nobody", "nogroup");
 
-/// A profiler sees one process, and may not know every system call.
-const PROFILER_OPTIONS: [&str; 2] = ["--no-keeper", "--plain-writes"];
-
 /// A tool that receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub(super) enum Tool {
@@ -59,7 +56,7 @@ pub(super) enum Target<'a> {
 pub(super) struct Options {
     /// Bytes kept of each frame; whole frames if none.
     pub(super) snaplen: Option<u32>,
-    /// In one process and by plain writes, where this program can: for profilers.
+    /// This program in one process.
     pub(super) for_profiler: bool,
 }
 
@@ -244,11 +241,8 @@ fn ringside(target: Target<'_>, options: Options) -> Vec<OsString> {
     let fixed = ["capture", "-i", RECEIVER_INTERFACE, "--json", "--kernel-ring-size"];
     command.extend(fixed.map(OsString::from));
     command.push(KERNEL_RING_BYTES.to_string().into());
-    if options.for_profiler {
-        let known = PROFILER_OPTIONS.iter().filter(|option| knows(&command[0], option));
-        let known: Vec<OsString> = known.map(OsString::from).collect();
-        command.extend(known);
-    }
+    // A profiler sees one process.
+    command.extend(options.for_profiler.then(|| "--no-keeper".into()));
     command.extend(options.snaplen.map(|bytes| format!("-s{bytes}").into()));
     match target {
         Target::Nowhere => {}
@@ -256,13 +250,6 @@ fn ringside(target: Target<'_>, options: Options) -> Vec<OsString> {
         Target::PcapngFile(dir) => command.extend(["-w".into(), dir.join("one.pcapng").into()]),
     }
     command
-}
-
-/// True if `capture` of this program takes `option`: an unknown one is refused before `--help`.
-fn knows(program: &OsString, option: &str) -> bool {
-    let mut command = Command::new(program);
-    command.args(["capture", option, "--help"]).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
 }
 
 fn joined(option: &str, path: &Path) -> OsString {
