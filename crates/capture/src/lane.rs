@@ -2,8 +2,9 @@
 
 use crate::control::Control;
 use crate::packer::{Packer, Put, Reading};
-use ringside_core::ledger::{ByCause, total};
+use ringside_core::ledger::{ByCause, LEDGER_SPARE_AT, Words, total};
 use ringside_core::{Cause, Frame, LaneCounters, Source, SourceError, Timestamp};
+use ringside_sys::ring::{Board, BoardWriter, RingView};
 use ringside_sys::{clock, thread};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -47,7 +48,51 @@ pub(crate) struct Worker {
     pub(crate) snaplen: u32,
     pub(crate) cpu: Option<usize>,
     pub(crate) status: Arc<LaneStatus>,
+    /// For who closes the ledger if this process dies.
+    pub(crate) board: LaneBoard,
     pub(crate) control: Arc<Control>,
+}
+
+/// The lane's counters in shared memory, as they were last read, and whether they are being read:
+/// the kernel forgets what it told, so of a process that died between the two nobody knows.
+pub(crate) struct LaneBoard {
+    writer: BoardWriter,
+    words: Words,
+}
+
+/// What the board says.
+pub(crate) struct BoardReading {
+    pub(crate) counters: LaneCounters,
+    /// The process died while it read the counters: what the kernel told it then is lost.
+    pub(crate) is_interrupted: bool,
+}
+
+impl LaneBoard {
+    /// The words of the ledger that are free for others begin here.
+    const READING_AT: usize = LEDGER_SPARE_AT;
+
+    pub(crate) fn new(writer: BoardWriter) -> LaneBoard {
+        LaneBoard { writer, words: LaneCounters::default().to_words() }
+    }
+
+    /// What a lane's board says; `None` if the lane was never read.
+    pub(crate) fn read(view: &RingView, lane: usize) -> Option<BoardReading> {
+        let words: Words = view.read_board(lane, Board::Worker)?;
+        let counters = LaneCounters::from_words("", 0, &words);
+        Some(BoardReading { counters, is_interrupted: words[LaneBoard::READING_AT] != 0 })
+    }
+
+    /// The kernel is about to be asked.
+    fn begin(&mut self) {
+        self.words[LaneBoard::READING_AT] = 1;
+        self.writer.publish(&self.words);
+    }
+
+    /// This is what it said.
+    fn publish(&mut self, counters: &LaneCounters) {
+        self.words = counters.to_words();
+        self.writer.publish(&self.words);
+    }
 }
 
 /// What the worker itself counts.
@@ -89,6 +134,7 @@ impl Worker {
         while !self.source.is_finished() {
             if drain_until.is_none() && self.control.is_stopping() {
                 self.detach();
+                reading = self.read(&tally);
                 drain_until = Some(Instant::now() + DRAIN_MAX);
             }
             if drain_until.is_some_and(|until| Instant::now() > until) {
@@ -132,6 +178,8 @@ impl Worker {
     }
 
     fn detach(&mut self) {
+        // It reads the kernel's counters, which the next reading adds.
+        self.board.begin();
         if let Err(error) = self.source.detach() {
             self.control.fail(error.to_string());
         }
@@ -150,6 +198,7 @@ impl Worker {
     /// The ledger of the lane now. Called between batches, so that every frame that was lent is
     /// in the tally and what is left over is in flight.
     fn read(&mut self, tally: &Tally) -> Reading {
+        self.board.begin();
         let source = self.source.counters();
         let mut dropped = source.dropped;
         for (&cause, &count) in &tally.dropped {
@@ -172,6 +221,7 @@ impl Worker {
             in_flight,
             inversions: source.inversions,
         };
+        self.board.publish(&counters);
         self.status.set(&counters);
         Reading { counters, when: self.now() }
     }

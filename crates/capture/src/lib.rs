@@ -13,6 +13,7 @@
 pub mod backend;
 pub mod config;
 mod control;
+pub mod finish;
 mod lane;
 mod merged;
 pub mod output;

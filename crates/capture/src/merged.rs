@@ -10,6 +10,7 @@
 //! a pipe is not read until the end of the run, the rest is missed under its cause.
 
 use crate::control::{ConsumerCounts, Control};
+use crate::finish::Position;
 use crate::lane::LaneStatus;
 use crate::output::{FileList, Sink};
 use ringside_core::limits::MERGE_HOLD_NS;
@@ -18,7 +19,7 @@ use ringside_store::StoreError;
 use ringside_store::block::{blocks, packet};
 use ringside_store::merge::Merger;
 use ringside_sys::clock;
-use ringside_sys::ring::{CaptureRing, LosslessReader};
+use ringside_sys::ring::{BoardWriter, CaptureRing, LosslessReader};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
@@ -117,6 +118,10 @@ pub(crate) struct MergedWriter {
     pub(crate) status: Vec<Arc<LaneStatus>>,
     pub(crate) control: Arc<Control>,
     pub(crate) counts: Arc<ConsumerCounts>,
+    /// For who finishes if this process dies.
+    pub(crate) board: BoardWriter,
+    /// What stands there of the output's position.
+    pub(crate) published: Option<Position>,
     pub(crate) block_timeout_ns: u64,
 }
 
@@ -172,6 +177,9 @@ impl MergedWriter {
         if let Some((cause, frames)) = lost {
             self.counts.miss(cause, frames);
         }
+        if accepted.frames > 0 || lost.is_some() || self.published != Some(self.sink.position()) {
+            self.publish();
+        }
         match result {
             Ok(()) => {}
             // A reader that had enough is no failure: the run ends as it would on Ctrl-C.
@@ -185,6 +193,17 @@ impl MergedWriter {
                 self.control.fail(format!("writing stopped: {error}; {note}"));
             }
         }
+    }
+}
+
+impl MergedWriter {
+    /// What the output has, and up to where: more may be in it by the time that this is read.
+    fn publish(&mut self) {
+        let position = self.sink.position();
+        let mut words = self.counts.consumer("").to_words();
+        position.add_to(&mut words);
+        self.board.publish(&words);
+        self.published = Some(position);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Where merged frames go: one file, several by rotation, or a stream.
 
 use crate::config::{FileFormat, Rotation};
+use crate::finish::Position;
 use crate::lane::LaneStatus;
 use crate::stream::StreamWriter;
 use ringside_core::{Cause, Frame, InterfaceId, LaneCounters, SourceInterface, Timestamp};
@@ -61,6 +62,8 @@ pub(crate) struct Sink {
     /// Which of those that are not yet reported are late, counted as `submitted` is.
     late: VecDeque<u64>,
     accepted: Accepted,
+    /// Where the last of the accepted frames ends.
+    position: Position,
     lost: Option<(Cause, u64)>,
     failed: Option<Cause>,
 }
@@ -126,6 +129,7 @@ impl Sink {
             reported: 0,
             late: VecDeque::new(),
             accepted: Accepted::default(),
+            position: Position::default(),
             lost: None,
             failed: None,
         }
@@ -231,6 +235,11 @@ impl Sink {
         std::mem::take(&mut self.accepted)
     }
 
+    /// Where the output was when it last accepted frames.
+    pub(crate) fn position(&self) -> Position {
+        self.position
+    }
+
     /// Frames lost since the last call.
     pub(crate) fn take_lost(&mut self) -> Option<(Cause, u64)> {
         self.lost.take()
@@ -248,6 +257,8 @@ impl Sink {
                 self.submitted = 0;
                 self.reported = 0;
                 self.late.clear();
+                let file = self.position.file + 1;
+                self.position = Position { file, bytes: self.writer.bytes_written() };
                 Ok(())
             }
             Err(error) => {
@@ -261,6 +272,7 @@ impl Sink {
     fn report(&mut self) {
         let written = self.writer.frames_written();
         self.accepted.frames += written - self.reported;
+        self.position.bytes = self.writer.bytes_written();
         self.reported = written;
         while self.late.front().is_some_and(|&index| index < written) {
             self.late.pop_front();
@@ -371,6 +383,12 @@ fn one_link_type(format: Format, interfaces: &[SourceInterface]) -> Result<(), S
 /// `frame.comment`, and pcapng has no flag for it.
 fn late_comment(late_ns: u64) -> String {
     format!("ringside: late by {late_ns} ns")
+}
+
+/// The name of file `number` of a run.
+pub(crate) fn numbered_file(path: &Path, rotates: bool, number: u64) -> PathBuf {
+    let rotation = Rotation { bytes: rotates.then_some(0), interval: None };
+    numbered(path, rotation, number)
 }
 
 /// `name-000007.pcapng`; the first file of a run without rotation has the name as it was given.

@@ -142,6 +142,10 @@ pub struct RecordingFacts<'r> {
     pub directories: Vec<&'r Path>,
     /// The lock of the run in each of them (`RunLock`): who holds a copy keeps the run alive.
     pub locks: Vec<BorrowedFd<'r>>,
+    /// Largest size of a file.
+    pub bytes_max: Option<u64>,
+    /// What each of the directories may hold.
+    pub retention: Policy,
 }
 
 /// How a writer's queue will be made, on its thread.
@@ -228,6 +232,8 @@ impl Recorder {
             run: &self.shared.recording.run,
             directories: folders.map(|folder| &*folder.path).collect(),
             locks: self.unstarted.locks.iter().map(AsFd::as_fd).collect(),
+            bytes_max: self.shared.recording.rotation.bytes,
+            retention: self.shared.recording.retention,
         }
     }
 

@@ -10,7 +10,7 @@
 
 use crate::config::{Output, RunConfig};
 use crate::control::{ConsumerCounts, Control};
-use crate::lane::{LaneSink, LaneStatus, Worker};
+use crate::lane::{LaneBoard, LaneSink, LaneStatus, Worker};
 use crate::merged::{MergedInput, MergedSummary, MergedWriter};
 use crate::output::{FileList, Sink};
 use crate::packer::Packer;
@@ -26,7 +26,7 @@ use ringside_core::{
 use ringside_store::{StoreError, retention};
 use ringside_sys::SysError;
 use ringside_sys::bell::Bells;
-use ringside_sys::ring::{CaptureRing, HugePages, RingError};
+use ringside_sys::ring::{Board, CaptureRing, HugePages, RingError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -142,6 +142,12 @@ impl Prepared {
         self.shared.recorded.as_ref()
     }
 
+    /// The memory in which the workers publish their counters: the ring that they fill, or one
+    /// that has nothing else.
+    pub fn boards(&self) -> &Arc<CaptureRing> {
+        &self.shared.boards
+    }
+
     /// The recording, if the run writes one to directories.
     pub fn recording(&self) -> Option<RecordingFacts<'_>> {
         match &self.consumer {
@@ -219,7 +225,11 @@ impl Run {
         };
         let status: Vec<_> = lanes.iter().map(|_| Arc::new(LaneStatus::default())).collect();
         let block_timeout_ns = config.block_timeout_ns;
-        let shared = Shared { ring, recorded, control, counts, status, block_timeout_ns };
+        let boards = match &ring {
+            Some(ring) => ring.clone(),
+            None => CaptureRing::create_for_boards(lanes.len())?,
+        };
+        let shared = Shared { ring, recorded, boards, control, counts, status, block_timeout_ns };
         // An output that cannot be created must not cost a frame.
         let consumer = shared.consumer(config.output, &lanes, interfaces)?;
         let settings = Settings {
@@ -379,6 +389,8 @@ struct Shared {
     ring: Option<Arc<CaptureRing>>,
     /// What the consumer reads: the same, or the one behind the trigger.
     recorded: Option<Arc<CaptureRing>>,
+    /// Where workers publish their counters: the first ring, if there is one.
+    boards: Arc<CaptureRing>,
     control: Arc<Control>,
     counts: Arc<ConsumerCounts>,
     status: Vec<Arc<LaneStatus>>,
@@ -426,6 +438,8 @@ impl Shared {
             status: self.status.clone(),
             control: self.control.clone(),
             counts: self.counts.clone(),
+            board: ring.board_writer(0, Board::Recorder).expect("taken once, here"),
+            published: None,
             block_timeout_ns: self.block_timeout_ns,
         };
         Ok(Consumer::Merged(Box::new(writer)))
@@ -445,11 +459,17 @@ impl Shared {
                 snaplen: settings.snaplen,
                 cpu: settings.cpus.get(index % settings.cpus.len().max(1)).copied(),
                 status: self.status[index].clone(),
+                board: self.board(index),
                 control: self.control.clone(),
             };
             spawn(&format!("lane {index}"), move || worker.run())
         };
         lanes.into_iter().enumerate().map(start).collect()
+    }
+
+    fn board(&self, index: usize) -> LaneBoard {
+        let writer = self.boards.board_writer(index, Board::Worker);
+        LaneBoard::new(writer.expect("each lane's board is taken once, here"))
     }
 
     fn sink(&self, index: usize, lane: &LaneSource, settings: &Settings) -> LaneSink {

@@ -4,6 +4,7 @@ use crate::keeper::{Knobs, Request};
 use crate::{FILTER_CHILD, say};
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args, ValueEnum};
+use ringside_capture::backend::af_packet::{AfPacketSource, KernelHandles};
 use ringside_capture::backend::{BackendError, af_packet, merge_warning, pcap};
 use ringside_capture::run::LaneSource;
 use ringside_core::bpf::ClassicProgram;
@@ -126,6 +127,8 @@ pub enum DirectionArg {
 /// Lanes, ready to run.
 pub struct Opened {
     pub lanes: Vec<LaneSource>,
+    /// For each of the first lanes what the kernel holds of it, if that can be asked for.
+    pub kernel: Vec<Option<KernelHandles>>,
     pub interfaces: Vec<SourceInterface>,
     pub cpus: Vec<usize>,
     pub block_timeout_ns: u64,
@@ -148,6 +151,7 @@ pub fn open(args: &OpenArgs, knobs: &Knobs<'_>) -> anyhow::Result<Opened> {
     }
     let mut opened = Opened {
         lanes: Vec::new(),
+        kernel: Vec::new(),
         interfaces: Vec::new(),
         cpus: cpus(args)?,
         block_timeout_ns: u64::from(args.block_timeout) * 1_000_000,
@@ -204,7 +208,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-type Sources = Vec<Box<dyn Source>>;
+type Sources = Vec<(Box<dyn Source>, Option<KernelHandles>)>;
 
 impl Opened {
     fn add(&mut self, plan: &Plan<'_>, sources: Sources) {
@@ -214,7 +218,8 @@ impl Opened {
         let separator = if self.description.is_empty() { "" } else { ", " };
         let plural = if lanes == 1 { "" } else { "s" };
         self.description.push_str(&format!("{separator}{name} ({backend}, {lanes} lane{plural})"));
-        for (queue, source) in sources.into_iter().enumerate() {
+        for (queue, (source, kernel)) in sources.into_iter().enumerate() {
+            self.kernel.push(kernel);
             if queue == 0 {
                 self.interfaces.extend(source.interfaces().iter().cloned());
             }
@@ -267,7 +272,12 @@ impl Plan<'_> {
             hardware_timestamps,
         })?;
         warnings.extend(opened.warnings);
-        Ok(opened.sources.into_iter().map(|source| Box::new(source) as Box<dyn Source>).collect())
+        let with_handles = |source: AfPacketSource| {
+            // Without a descriptor left the run goes on; only its end after a crash knows less.
+            let handles = source.kernel_handles().ok();
+            (Box::new(source) as Box<dyn Source>, handles)
+        };
+        Ok(opened.sources.into_iter().map(with_handles).collect())
     }
 
     fn stamps_by_hardware(&self, knobs: &Knobs<'_>, warnings: &mut Vec<String>) -> bool {
@@ -303,7 +313,7 @@ impl Plan<'_> {
             direction: direction(args),
             filter: (!expression.is_empty()).then_some(expression),
         })?;
-        Ok(vec![Box::new(source)])
+        Ok(vec![(Box::new(source), None)])
     }
 }
 

@@ -3,7 +3,7 @@
 mod write;
 
 use crate::control::{Board, ControlArgs, ControlSocket, OutputStatus, serve_while};
-use crate::keeper::{Knobs, Link, Request};
+use crate::keeper::{Knobs, Leaving, Link, Request, Wishes};
 use crate::live::Live;
 use crate::open::Opened;
 use crate::signals::StopSignal;
@@ -68,6 +68,13 @@ pub struct RunArgs {
     pub no_keeper: bool,
 }
 
+impl RunArgs {
+    /// What the run wants of a keeper.
+    pub fn wishes(&self) -> Wishes<'_> {
+        Wishes { no_keeper: self.no_keeper, json: self.json, directories: &self.write.paths }
+    }
+}
+
 /// What a subcommand adds to its lanes.
 #[derive(Default)]
 pub struct Extras {
@@ -91,7 +98,7 @@ pub fn run(
     let stop = link.as_ref().map_or_else(StopSignal::install, |link| Ok(link.stop_signal()))?;
     let output = args.write.output()?;
     let knobs = Knobs::new(link.as_ref());
-    let (opened, extras) = open(&knobs)?;
+    let (mut opened, extras) = open(&knobs)?;
     for warning in &opened.warnings {
         say::message(format_args!("ringside: warning: {warning}"));
     }
@@ -105,7 +112,7 @@ pub fn run(
         frames_max: args.count,
         ring_bytes: usize::try_from(args.ring_size).context("--ring-size")?,
         block_bytes: RING_BLOCK_BYTES,
-        cpus: opened.cpus,
+        cpus: std::mem::take(&mut opened.cpus),
         block_timeout_ns: opened.block_timeout_ns,
         output,
         trigger: extras.trigger,
@@ -120,6 +127,7 @@ pub fn run(
     if let Some(user) = &args.user {
         privileges::become_user(user, &directories)?;
     }
+    let leaving = Leaving::new(&mut opened, &config.output);
     let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
     if args.huge_pages && prepared.ring().is_some_and(|ring| !ring.has_huge_pages()) {
         say::message("ringside: warning: the capture ring does not lie in huge pages");
@@ -132,7 +140,10 @@ pub fn run(
     if !knobs.need_privileges() {
         others_files |= privileges::give_up(&directories)?;
     }
-    link.as_ref().map_or(Ok(()), |link| link.started(others_files))?;
+    if let Some(link) = &link {
+        leaving.send(link, &prepared);
+        link.started(others_files)?;
+    }
     let run = prepared.start()?;
     say::message(format_args!("listening on {}", opened.description));
     let answer = |command| board.answer(&run, command);

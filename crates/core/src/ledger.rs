@@ -12,7 +12,7 @@ use thiserror::Error;
 
 mod words;
 
-pub use words::{LEDGER_WORDS, Words};
+pub use words::{LEDGER_SPARE_AT, LEDGER_WORDS, Words};
 
 /// Why frames were lost. Serialised in snake case; the names are part of the output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -42,11 +42,13 @@ pub enum Cause {
     Damaged,
     /// Not kept on purpose: no hit of the trigger (`--on`) was near.
     OutsideTrigger,
+    /// The worker process died: the kernel or the process had the frame, and nothing shared did.
+    WorkerDied,
 }
 
 impl Cause {
     /// All causes, each at its [`index`](Cause::index).
-    pub const ALL: [Cause; 12] = [
+    pub const ALL: [Cause; 13] = [
         Cause::KernelRingFull,
         Cause::InterfaceDrop,
         Cause::RecorderBehind,
@@ -59,6 +61,7 @@ impl Cause {
         Cause::LimitReached,
         Cause::Damaged,
         Cause::OutsideTrigger,
+        Cause::WorkerDied,
     ];
 
     /// The place of this cause in tables.
@@ -81,6 +84,7 @@ impl Cause {
             Cause::LimitReached => "limit_reached",
             Cause::Damaged => "damaged",
             Cause::OutsideTrigger => "outside_trigger",
+            Cause::WorkerDied => "worker_died",
         }
     }
 }

@@ -8,12 +8,15 @@ use ringside_core::LinkType;
 use ringside_core::bpf::{ClassicProgram, EbpfInstruction, Instruction};
 use ringside_filter::{FilterError, TranslateOptions, translate};
 use ringside_sys::bpf::{BpfError, PerCpuArray, Program, ProgramType, attach_socket_filter};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 use thiserror::Error;
 
 /// Name in `bpftool prog` and `bpftool map`.
 const NAME: &str = "ringside_filter";
+
+/// Counters of a filter: seen, accepted.
+const COUNTERS: usize = 2;
 
 /// Why a socket filter could not be used.
 #[derive(Debug, Error)]
@@ -109,7 +112,7 @@ impl SocketFilter {
         link_type: LinkType,
         snaplen_bytes: u32,
     ) -> Result<SocketFilter, SocketFilterError> {
-        let counters = PerCpuArray::create(NAME, 2)?;
+        let counters = PerCpuArray::create(NAME, COUNTERS)?;
         let map_fd = counters.as_fd().as_raw_fd();
         let options = TranslateOptions { link_type, snaplen_bytes, counters: Some(map_fd) };
         let code: Vec<EbpfInstruction> = translate(program, &options)?;
@@ -141,15 +144,33 @@ impl SocketFilter {
     /// # Errors
     /// The kernel's refusal.
     pub fn counters(&self) -> Result<FilterCounters, SocketFilterError> {
-        let sums = self.counters.sums()?;
-        Ok(match sums[..] {
-            [seen, accepted] => FilterCounters { seen, accepted },
-            _ => FilterCounters::default(),
-        })
+        Ok(FilterCounters::from_sums(&self.counters.sums()?))
+    }
+
+    /// The map of the counters, for [`FilterCounters::read`] in another process.
+    pub fn counters_fd(&self) -> BorrowedFd<'_> {
+        self.counters.as_fd()
     }
 
     /// The loaded program.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+}
+
+impl FilterCounters {
+    /// The counters of a filter's map, from outside: the process that loaded it may have died.
+    ///
+    /// # Errors
+    /// The descriptor is not that of such a map, or the kernel's refusal.
+    pub fn read(map: OwnedFd) -> Result<FilterCounters, SocketFilterError> {
+        Ok(FilterCounters::from_sums(&PerCpuArray::from_fd(map, COUNTERS)?.sums()?))
+    }
+
+    fn from_sums(sums: &[u64]) -> FilterCounters {
+        match *sums {
+            [seen, accepted] => FilterCounters { seen, accepted },
+            _ => FilterCounters::default(),
+        }
     }
 }

@@ -369,12 +369,8 @@ impl PerCpuArray {
     /// # Errors
     /// No privilege, or no memory.
     pub fn create(name: &str, counters: usize) -> Result<PerCpuArray, BpfError> {
-        if counters == 0 || counters > COUNTERS_MAX {
-            let what = "counters in a per-CPU array";
-            return Err(BpfError::TooLarge { what, value: counters, limit: COUNTERS_MAX });
-        }
-        let cpus = possible_cpus()
-            .map_err(|error| BpfError::of("reading the number of possible CPUs", error))?;
+        PerCpuArray::check(counters)?;
+        let cpus = cpus_of_maps()?;
         let mut attributes = MapAttributes {
             map_type: BPF_MAP_TYPE_PERCPU_ARRAY,
             key_size: 4,
@@ -392,6 +388,25 @@ impl PerCpuArray {
             owned(result, "creating a BPF map")?
         };
         Ok(PerCpuArray { fd, counters, cpus })
+    }
+
+    /// An array that another process made by [`create`](PerCpuArray::create) with so many counters,
+    /// by its descriptor.
+    ///
+    /// # Errors
+    /// There are not 1 to 8 counters, or the number of CPUs cannot be read. Whether the descriptor
+    /// is such an array's shows at the first reading.
+    pub fn from_fd(fd: OwnedFd, counters: usize) -> Result<PerCpuArray, BpfError> {
+        PerCpuArray::check(counters)?;
+        Ok(PerCpuArray { fd, counters, cpus: cpus_of_maps()? })
+    }
+
+    fn check(counters: usize) -> Result<(), BpfError> {
+        if counters == 0 || counters > COUNTERS_MAX {
+            let what = "counters in a per-CPU array";
+            return Err(BpfError::TooLarge { what, value: counters, limit: COUNTERS_MAX });
+        }
+        Ok(())
     }
 
     /// The counters, summed over the CPUs. Each is exact once the programs that write it have
@@ -429,6 +444,10 @@ impl AsFd for PerCpuArray {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+fn cpus_of_maps() -> Result<usize, BpfError> {
+    possible_cpus().map_err(|error| BpfError::of("reading the number of possible CPUs", error))
 }
 
 /// CPUs that the kernel has per-CPU memory for: `0-3,8` in sysfs.

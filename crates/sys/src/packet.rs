@@ -19,11 +19,13 @@
 
 mod blocks;
 mod layout;
+mod left_behind;
 mod setup;
 mod statistics;
 mod walk;
 
 pub use blocks::{BlockCounts, Filled, Keep};
+pub use left_behind::LeftBehind;
 pub use setup::{CaptureDirection, Fanout, FanoutMode, PacketConfig};
 pub use statistics::PacketStatistics;
 
@@ -154,12 +156,7 @@ impl PacketRing {
         if self.detached {
             return Ok(());
         }
-        bpf::attach_classic(self.socket.as_fd(), &return_constant(0))?;
-        // The packet path runs the filter and counts its verdict within one RCU section;
-        // MEMBARRIER_CMD_GLOBAL is synchronize_rcu. A kernel with nohz_full refuses it.
-        if membarrier(MembarrierCommand::Global).is_err() {
-            std::thread::sleep(FILTER_GRACE);
-        }
+        reject_all(self.socket.as_fd())?;
         self.detached = true;
         self.read_statistics()
     }
@@ -260,6 +257,17 @@ impl AsFd for PacketRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// Has a packet socket receive nothing more, and waits until no CPU is within its old filter.
+fn reject_all(socket: BorrowedFd<'_>) -> Result<(), SysError> {
+    bpf::attach_classic(socket, &return_constant(0))?;
+    // The packet path runs the filter and counts its verdict within one RCU section;
+    // MEMBARRIER_CMD_GLOBAL is synchronize_rcu. A kernel with nohz_full refuses it.
+    if membarrier(MembarrierCommand::Global).is_err() {
+        std::thread::sleep(FILTER_GRACE);
+    }
+    Ok(())
 }
 
 /// Has a packet socket of another library receive no frames that this host sends.

@@ -50,6 +50,7 @@ pub use writer::LaneWriter;
 
 use board::BOARDS_PER_LANE;
 use region::Region;
+use ringside_core::limits::RING_BLOCK_BYTES_MIN;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -72,17 +73,36 @@ impl CaptureRing {
         layout: RingLayout,
         huge_pages: HugePages,
     ) -> Result<Arc<CaptureRing>, RingError> {
-        let region = Region::create(layout, huge_pages)?;
+        Ok(CaptureRing::of(Region::create(layout, huge_pages)?))
+    }
+
+    /// A ring for its boards only, with so many lanes: its blocks take no memory, and nobody is to
+    /// fill them.
+    ///
+    /// # Errors
+    /// As [`create`](CaptureRing::create).
+    pub fn create_for_boards(lanes: usize) -> Result<Arc<CaptureRing>, RingError> {
+        let layout = RingLayout {
+            lanes,
+            blocks_per_lane: 2,
+            block_bytes: RING_BLOCK_BYTES_MIN,
+            lossless_readers: 0,
+        };
+        Ok(CaptureRing::of(Region::create_untouched(layout)?))
+    }
+
+    fn of(region: Region) -> Arc<CaptureRing> {
+        let layout = region.layout();
         for lane in 0..layout.lanes {
             cursor::initialise(region.lane(lane).header, layout.lossless_readers);
         }
         let flags = |count: usize| (0..count).map(|_| AtomicBool::new(false)).collect();
-        Ok(Arc::new(CaptureRing {
+        Arc::new(CaptureRing {
             region: Arc::new(region),
             writer_taken: flags(layout.lanes),
             lossless_taken: flags(layout.lanes * layout.lossless_readers),
             board_taken: flags(layout.lanes * BOARDS_PER_LANE),
-        }))
+        })
     }
 
     /// The layout it was made with.

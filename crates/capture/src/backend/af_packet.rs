@@ -22,6 +22,7 @@ use ringside_ebpf::socket_filter::{FilterCounters, SocketFilter};
 use ringside_filter::Prepared;
 use ringside_sys::clock;
 use ringside_sys::packet::{Filled, FilterProgram, InterfaceEvent, PacketRing, Wakeup};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// How often the kernel's 32-bit counters are read at least while frames come: at 10 million
@@ -161,6 +162,36 @@ impl AfPacketSource {
     }
 }
 
+/// What the kernel holds of a lane and tells whoever has the descriptors, also when the process
+/// that opened them is gone.
+#[derive(Debug)]
+pub struct KernelHandles {
+    /// The packet socket.
+    pub socket: OwnedFd,
+    /// The filter's counters, where it has some.
+    pub counters: Option<OwnedFd>,
+    /// Frames are filtered by the process: the kernel does not know how many were.
+    pub filtered_here: bool,
+}
+
+impl AfPacketSource {
+    /// Copies of the lane's descriptors, for a process that is to outlive this one.
+    ///
+    /// # Errors
+    /// There is no descriptor left.
+    pub fn kernel_handles(&self) -> std::io::Result<KernelHandles> {
+        let counters = match &self.filter {
+            LaneFilter::Kernel { filter, .. } => Some(filter.counters_fd().try_clone_to_owned()?),
+            LaneFilter::None | LaneFilter::User(_) => None,
+        };
+        Ok(KernelHandles {
+            socket: self.ring.as_fd().try_clone_to_owned()?,
+            counters,
+            filtered_here: matches!(self.filter, LaneFilter::User(_)),
+        })
+    }
+}
+
 impl Source for AfPacketSource {
     fn start(&mut self) -> Result<(), SourceError> {
         if !matches!(self.state, State::Ready) {
@@ -220,6 +251,7 @@ impl Source for AfPacketSource {
     fn counters(&mut self) -> SourceCounters {
         // Reading fails only on a bad descriptor; then the last values stand.
         let _ = self.ring.read_statistics();
+        self.statistics_read = Instant::now();
         let (statistics, counts) = (self.ring.statistics(), self.ring.counts());
         let (received, filtered) = match &mut self.filter {
             LaneFilter::None => (statistics.received, 0),

@@ -54,7 +54,7 @@ pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
     if args.run.write.paths.is_empty() && !args.run.json {
         return print(&args);
     }
-    keeper::supervised(args.run.no_keeper, |link| {
+    keeper::supervised(&args.run.wishes(), |link| {
         record::run(&args.run, link, |_| {
             let extras = Extras { snaplen: FRAME_BYTES_MAX, ..Extras::default() };
             Ok((attach(&args)?, extras))
@@ -73,6 +73,7 @@ fn attach(args: &AttachArgs) -> anyhow::Result<Opened> {
         queue: lane.queue.0,
     };
     Ok(Opened {
+        kernel: Vec::new(),
         lanes: attachment.sources(&options).into_iter().zip(&hello.lanes).map(lane).collect(),
         interfaces: hello.interfaces.clone(),
         cpus: Vec::new(),

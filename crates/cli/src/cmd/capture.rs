@@ -56,7 +56,7 @@ pub struct CaptureArgs {
 
 /// Runs the subcommand.
 pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
-    keeper::supervised(args.run.no_keeper, |link| {
+    keeper::supervised(&args.run.wishes(), |link| {
         record::run(&args.run, link, |knobs| open(&args, knobs))
     })
 }

@@ -71,7 +71,7 @@ impl Link {
     }
 
     /// A keeper that is gone hears nothing: the order to stop, which its end is, will be seen.
-    fn send(&self, message: &ToKeeper, fds: &[BorrowedFd<'_>]) {
+    pub(super) fn send(&self, message: &ToKeeper, fds: &[BorrowedFd<'_>]) {
         let bytes = serde_json::to_vec(message).expect("messages have text keys only");
         if let Err(error) = child::send(&*self.socket, &bytes, fds) {
             tracing::debug!("telling the keeper: {error}");

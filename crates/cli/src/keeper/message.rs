@@ -1,6 +1,7 @@
 //! What keeper and worker say to each other: one JSON object a message.
 
 use super::knob::Request;
+use super::remains::Part;
 use serde::{Deserialize, Serialize};
 
 /// Orders and answers, from the keeper.
@@ -21,6 +22,8 @@ pub enum ToWorker {
 pub enum ToKeeper {
     /// Turn a knob; the network namespace that is meant comes as a descriptor. It is answered.
     Turn(Request),
+    /// Keep this, to finish with if the worker dies.
+    Leave(Part),
     /// The run begins and privileges are dropped: from now on nothing is done for the worker but
     /// to finish after it.
     Started {

@@ -22,18 +22,31 @@ mod knobs;
 mod link;
 mod message;
 mod process;
+mod remains;
 mod supervise;
 
 pub use knob::Request;
 pub use knobs::Knobs;
 pub use link::Link;
+pub use remains::Leaving;
 
 use crate::say;
 use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Names the socket that a worker finds its keeper by.
 const ENVIRONMENT: &str = "RINGSIDE_KEEPER";
+
+/// What a subcommand wants of a keeper.
+pub struct Wishes<'w> {
+    /// Run in one process.
+    pub no_keeper: bool,
+    /// The ledger goes to standard output as JSON, whoever closes it.
+    pub json: bool,
+    /// Where recordings may lie that a dead process did not end; these are mended first.
+    pub directories: &'w [PathBuf],
+}
 
 /// Runs `work` in a process with a keeper: this one if it has a keeper or wants none (then `work`
 /// gets no link), else a child, and this process becomes its keeper.
@@ -41,18 +54,17 @@ const ENVIRONMENT: &str = "RINGSIDE_KEEPER";
 /// # Errors
 /// Those of `work` here; or the child could not be started.
 pub fn supervised(
-    no_keeper: bool,
+    wishes: &Wishes<'_>,
     work: impl FnOnce(Option<Link>) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
     let text = std::env::var_os(ENVIRONMENT);
     let socket = text.as_deref().and_then(OsStr::to_str).and_then(ringside_sys::child::inherited);
-    match socket {
-        Some(socket) => work(Some(Link::new(socket)?)),
-        None => {
-            for note in journal::put_back_of_the_dead() {
-                say::message(format_args!("ringside: {note}"));
-            }
-            if no_keeper { work(None) } else { supervise::run() }
-        }
+    if let Some(socket) = socket {
+        return work(Some(Link::new(socket)?));
     }
+    for note in journal::put_back_of_the_dead() {
+        say::message(format_args!("ringside: {note}"));
+    }
+    remains::repair_of_the_dead(wishes.directories);
+    if wishes.no_keeper { work(None) } else { supervise::run(wishes.json) }
 }

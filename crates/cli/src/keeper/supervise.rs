@@ -4,6 +4,7 @@ use super::journal::Journal;
 use super::knob::Request;
 use super::message::{ToKeeper, ToWorker};
 use super::process::ProcessIdentity;
+use super::remains::{self, Left};
 use super::{ENVIRONMENT, knobs};
 use crate::signals::{ABORT_STATUS, StopPipe};
 use crate::{privileges, say};
@@ -29,13 +30,15 @@ const ABORT_PATIENCE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// It could not be started or waited for.
-pub(super) fn run() -> anyhow::Result<ExitCode> {
+pub(super) fn run(json: bool) -> anyhow::Result<ExitCode> {
     // The signals first: one that comes while the worker starts must reach it.
     let signals = StopPipe::install()?;
     let mut keeper = Keeper::start(signals)?;
     let status = keeper.wait();
+    let concluded = status.and_then(|status| keeper.conclude(status, json));
+    // At last: huge pages are free once nobody holds the ring any more.
     knobs::put_back(&mut keeper.journal);
-    Ok(keeper.conclude(status?))
+    concluded
 }
 
 struct Keeper {
@@ -46,6 +49,7 @@ struct Keeper {
     socket: OwnedFd,
     orders: Orders,
     journal: Option<Journal>,
+    left: Left,
     started: bool,
     closed: bool,
 }
@@ -79,6 +83,7 @@ impl Keeper {
             socket,
             orders: Orders::default(),
             journal: None,
+            left: Left::default(),
             started: false,
             closed: false,
         })
@@ -175,6 +180,12 @@ impl Keeper {
                 let result = self.turn(&request, received.fds);
                 self.tell(&ToWorker::Turned(result.map_err(|error| format!("{error:#}"))));
             }
+            Ok(ToKeeper::Leave(part)) if !self.started => {
+                if let Err(error) = self.left.take(part, received.fds) {
+                    tracing::warn!("the worker left something of no use: {error:#}");
+                }
+            }
+            Ok(ToKeeper::Leave(_)) => tracing::warn!("the worker left something too late"),
             Ok(ToKeeper::Started { others_files }) => self.give_up_privileges(others_files),
             Ok(ToKeeper::Closed) => self.closed = true,
             Err(error) => tracing::warn!("a message of the worker was not understood: {error}"),
@@ -212,19 +223,49 @@ impl Keeper {
         }
     }
 
-    /// What the worker's end means for the user.
-    fn conclude(&self, status: ExitStatus) -> ExitCode {
+    /// What the worker's end means: its status is passed on, or what it left is finished.
+    fn conclude(&mut self, status: ExitStatus, json: bool) -> anyhow::Result<ExitCode> {
+        let left = std::mem::take(&mut self.left);
+        let failed = ExitCode::from(ABORT_STATUS as u8);
+        let was_ordered = self.orders.abort.is_some();
         match (status.code(), status.signal()) {
-            (Some(code), _) => ExitCode::from(u8::try_from(code).unwrap_or(ABORT_STATUS as u8)),
-            (None, _) if self.orders.abort.is_some() || self.closed => {
-                ExitCode::from(ABORT_STATUS as u8)
+            (Some(code), _) if self.closed || !self.started || was_ordered => {
+                Ok(ExitCode::from(u8::try_from(code).unwrap_or(ABORT_STATUS as u8)))
             }
-            (None, signal) => {
-                let signal = signal.unwrap_or_default();
-                say::message(format_args!("ringside: the worker was killed by signal {signal}"));
-                ExitCode::from(ABORT_STATUS as u8)
+            (None, Some(_)) if self.closed || was_ordered => Ok(failed),
+            (code, signal) => {
+                let reason = reason(code, signal);
+                self.finish(left, &reason, json)?;
+                Ok(failed)
             }
         }
+    }
+
+    /// Finishes for a worker that died.
+    fn finish(&self, left: Left, reason: &str, json: bool) -> anyhow::Result<()> {
+        if !self.started {
+            say::message(format_args!("ringside: the worker {reason} before the run began"));
+            let directories = left.directories();
+            // The locks go first: nobody holds the run any more.
+            drop(left);
+            remains::repair_of_the_dead(&directories);
+            return Ok(());
+        }
+        say::message(format_args!("ringside: the worker {reason}; its keeper finishes the run"));
+        let finished = left.finish().context("the run cannot be finished")?;
+        Ok(remains::tell(&finished, reason, json)?)
+    }
+}
+
+/// How the worker ended, for people.
+fn reason(code: Option<i32>, signal: Option<i32>) -> String {
+    match (code, signal) {
+        (_, Some(signal)) => match signal_hook::low_level::signal_name(signal) {
+            Some(name) => format!("was killed by signal {signal} ({name})"),
+            None => format!("was killed by signal {signal}"),
+        },
+        (Some(code), None) => format!("ended with status {code} in the middle of the run"),
+        (None, None) => "is gone".to_owned(),
     }
 }
 

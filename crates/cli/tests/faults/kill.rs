@@ -207,6 +207,8 @@ fn a_killed_demo_takes_its_programs_with_it() {
     wait_until("the end of the demo's servers", || left() == 0);
     // The capture too, which first writes what it has.
     wait_until("the end of the demo's capture", || programs().is_empty());
+    // Another start may have cleaned what a dead process left.
     let down = run_ringside(&["lab", "down", "--name", "demo"]);
-    assert_eq!(down.code(), Some(0), "{}", down.stderr);
+    let is_gone = down.stderr.contains("there is no test network demo");
+    assert!(down.code() == Some(0) || is_gone, "{}", down.stderr);
 }

@@ -15,6 +15,8 @@ const UNKNOWN: u64 = u64::MAX;
 /// Where the counts by cause begin; the words before them are the other terms, in the order of the
 /// functions below.
 const CAUSES_AT: usize = 16;
+/// The words from here to 16 are 0: whoever publishes a ledger may put words of its own there.
+pub const LEDGER_SPARE_AT: usize = 8;
 
 const _: () = assert!(CAUSES_AT + Cause::ALL.len() <= LEDGER_WORDS);
 

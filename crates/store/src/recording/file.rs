@@ -1,11 +1,11 @@
 //! One file of a recording while it grows: its header page, its name and its end.
 
-use super::{FileHeader, HeaderPage};
+use super::{FileHeader, HeaderPage, read_header_from};
 use crate::StoreError;
 use crate::writer::FILE_MODE;
 use ringside_core::SourceInterface;
 use ringside_core::limits::{RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -69,6 +69,39 @@ impl SeriesFile {
             blocks_complete_at,
             bytes_max_at,
         })
+    }
+
+    /// Opens a file that another process began, to go on with it; with what its header page says.
+    /// `None` if it is no file of a recording.
+    ///
+    /// # Errors
+    /// It cannot be opened or read, or is no regular file.
+    pub fn open(
+        path: &Path,
+    ) -> Result<Option<(SeriesFile, FileHeader, Vec<SourceInterface>)>, StoreError> {
+        let fail = |error| StoreError::io(format!("cannot open {}", path.display()), error);
+        // No link is followed, and no FIFO waited for.
+        let safely = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+        let mut options = OpenOptions::new();
+        let opened = options.read(true).write(true).custom_flags(safely).open(path);
+        let file = opened.map_err(fail)?;
+        if !file.metadata().map_err(fail)?.is_file() {
+            return Err(fail(io::Error::other("not a regular file")));
+        }
+        let Some(header) = read_header_from(&file).map_err(fail)? else { return Ok(None) };
+        let [first_block_at, blocks_complete_at, bytes_max_at] =
+            header.changing_fields(&header.file).map(|(at, _)| at);
+        let series = SeriesFile {
+            file,
+            path: path.to_owned(),
+            header_bytes: header.bytes as u64,
+            block_bytes: header.file.block_bytes as u64,
+            first_block_at,
+            blocks_complete_at,
+            bytes_max_at,
+        };
+        let interfaces = header.walk.interfaces().to_vec();
+        Ok(Some((series, header.file, interfaces)))
     }
 
     /// The open file, written through the page cache.

@@ -48,10 +48,27 @@ impl Region {
             None => with(flags, false)
                 .map_err(|errno| RingError::Memory { bytes, source: errno.into() })?,
         };
-        let header = header::encode(&layout);
-        // SAFETY: the mapping is new, writable, longer than the header, and not shared yet.
-        unsafe { region.base.as_ptr().copy_from_nonoverlapping(header.as_ptr(), header.len()) };
+        region.describe();
         Ok(region)
+    }
+
+    /// Memory for headers and boards only: the blocks are an empty range of addresses.
+    pub(super) fn create_untouched(layout: RingLayout) -> Result<Region, RingError> {
+        layout.check()?;
+        let bytes = layout.total_bytes();
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let (base, memfd) = map_file(bytes, flags)
+            .map_err(|errno| RingError::Memory { bytes, source: errno.into() })?;
+        let region = Region { layout, base, huge: false, memfd };
+        region.describe();
+        Ok(region)
+    }
+
+    /// Writes the description to new memory.
+    fn describe(&self) {
+        let header = header::encode(&self.layout);
+        // SAFETY: the mapping is new, writable, longer than the header, and not shared yet.
+        unsafe { self.base.as_ptr().copy_from_nonoverlapping(header.as_ptr(), header.len()) };
     }
 
     /// The ring behind `memfd`, to read.
@@ -209,9 +226,7 @@ fn map_new(
     flags: MemfdFlags,
     huge: bool,
 ) -> rustix::io::Result<(NonNull<u8>, OwnedFd)> {
-    let memfd = memfd_create("ringside-capture-ring", flags)?;
-    ftruncate(&memfd, bytes as u64)?;
-    let base = map(&memfd, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
+    let (base, memfd) = map_file(bytes, flags)?;
     let advise = |advice| {
         // SAFETY: none of the advices given here changes a byte of our own new mapping.
         unsafe { madvise(base.as_ptr().cast(), bytes, advice) }
@@ -228,6 +243,14 @@ fn map_new(
         unsafe { munmap(base.as_ptr().cast(), bytes)? };
         return Err(errno);
     }
+    Ok((base, memfd))
+}
+
+/// A new file in memory, mapped, of zeros that take no space.
+fn map_file(bytes: usize, flags: MemfdFlags) -> rustix::io::Result<(NonNull<u8>, OwnedFd)> {
+    let memfd = memfd_create("ringside-capture-ring", flags)?;
+    ftruncate(&memfd, bytes as u64)?;
+    let base = map(&memfd, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
     Ok((base, memfd))
 }
 

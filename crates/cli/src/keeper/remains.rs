@@ -1,0 +1,286 @@
+//! What the worker leaves with its keeper, so that the keeper can finish if the worker dies:
+//! descriptors of its memory, sockets, counters and locks, and what they are.
+
+use super::link::Link;
+use super::message::ToKeeper;
+use crate::say;
+use crate::{ledger_text, open::Opened};
+use anyhow::{Context, bail};
+use ringside_capture::backend::af_packet::KernelHandles;
+use ringside_capture::config::{FileFormat, Output, Rotation};
+use ringside_capture::finish::{Finished, LaneRemains, OutputRemains, RecordingRemains, Remains};
+use ringside_capture::run::Prepared;
+use ringside_core::InterfaceId;
+use ringside_core::limits::LANES_MAX;
+use ringside_store::recording::RunLock;
+use ringside_store::retention::Policy;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Directories of one recording: each is a disk.
+const FOLDERS_MAX: usize = 1_024;
+
+/// A part of what is left, with descriptors beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// The next lane; with its socket and its filter's counters, as far as it has them.
+    Lane {
+        /// Interface.
+        interface: String,
+        /// Its id in the run.
+        interface_id: u32,
+        /// Queue or fanout member.
+        queue: u16,
+        /// The kernel can be asked about it.
+        kernel: bool,
+        /// The worker filters, so the kernel does not know how many were filtered.
+        filtered_here: bool,
+    },
+    /// The memory in which workers publish; and that which the consumer reads, if it is another.
+    Memory,
+    /// Where frames go.
+    Output(Destination),
+    /// A directory of the recording, with the lock of the run in it.
+    Folder {
+        /// The bytes of its path.
+        path: Vec<u8>,
+    },
+}
+
+/// Where frames go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Destination {
+    /// They are counted only.
+    Count,
+    /// To directories, each of which follows.
+    Recording {
+        /// Identifies the run in all its files.
+        run: String,
+        /// Largest size of a file.
+        bytes_max: Option<u64>,
+        /// What a directory may hold.
+        limit_bytes: Option<u64>,
+        /// After which time a file goes.
+        limit_age: Option<Duration>,
+        /// What stays free.
+        min_free: Option<u64>,
+    },
+    /// To a file, or several by rotation.
+    File {
+        /// The bytes of its path.
+        path: Vec<u8>,
+        /// pcap, else pcapng.
+        is_pcap: bool,
+        /// The files bear numbers.
+        rotates: bool,
+    },
+    /// To a stream.
+    Stream,
+}
+
+/// What can be said of a run before it is prepared.
+pub struct Leaving {
+    lanes: Vec<(Part, Option<KernelHandles>)>,
+    destination: Destination,
+}
+
+impl Leaving {
+    /// Of these lanes, whose handles are taken, with this output.
+    pub fn new(opened: &mut Opened, output: &Output) -> Leaving {
+        let mut handles = std::mem::take(&mut opened.kernel).into_iter();
+        let lanes = opened.lanes.iter().map(|lane| {
+            let kernel = handles.next().flatten();
+            let part = Part::Lane {
+                interface: lane.interface.clone(),
+                interface_id: lane.interface_id.0,
+                queue: lane.queue,
+                kernel: kernel.is_some(),
+                filtered_here: kernel.as_ref().is_some_and(|kernel| kernel.filtered_here),
+            };
+            (part, kernel)
+        });
+        Leaving { lanes: lanes.collect(), destination: Destination::of(output) }
+    }
+
+    /// Sends everything, now that it is made.
+    pub fn send(self, link: &Link, prepared: &Prepared) {
+        for (part, kernel) in self.lanes {
+            let mut fds: Vec<BorrowedFd<'_>> = Vec::new();
+            if let Some(kernel) = &kernel {
+                fds.push(kernel.socket.as_fd());
+                fds.extend(kernel.counters.as_ref().map(AsFd::as_fd));
+            }
+            link.send(&ToKeeper::Leave(part), &fds);
+        }
+        let boards = prepared.boards();
+        let mut memory = vec![boards.fd()];
+        if let Some(ring) = prepared.ring().filter(|ring| !Arc::ptr_eq(ring, boards)) {
+            memory.push(ring.fd());
+        }
+        link.send(&ToKeeper::Leave(Part::Memory), &memory);
+        let Some(recording) = prepared.recording() else {
+            return link.send(&ToKeeper::Leave(Part::Output(self.destination)), &[]);
+        };
+        let Policy { limit_bytes, limit_age, min_free } = recording.retention;
+        let (run, bytes_max) = (recording.run.to_owned(), recording.bytes_max);
+        let destination =
+            Destination::Recording { run, bytes_max, limit_bytes, limit_age, min_free };
+        link.send(&ToKeeper::Leave(Part::Output(destination)), &[]);
+        for (path, lock) in recording.directories.iter().zip(recording.locks) {
+            let path = path.as_os_str().as_bytes().to_vec();
+            link.send(&ToKeeper::Leave(Part::Folder { path }), &[lock]);
+        }
+    }
+}
+
+impl Destination {
+    fn of(output: &Output) -> Destination {
+        match output {
+            // A recording says more of itself once it is prepared.
+            Output::Count | Output::Directory { .. } => Destination::Count,
+            Output::File { path, format, rotation } => Destination::File {
+                path: path.as_os_str().as_bytes().to_vec(),
+                is_pcap: *format == FileFormat::Pcap,
+                rotates: *rotation != Rotation::default(),
+            },
+            Output::Stream { .. } => Destination::Stream,
+        }
+    }
+}
+
+/// What has been left so far, at the keeper.
+#[derive(Debug, Default)]
+pub struct Left {
+    lanes: Vec<LaneRemains>,
+    memory: Option<(OwnedFd, Option<OwnedFd>)>,
+    destination: Option<Destination>,
+    folders: Vec<(PathBuf, RunLock)>,
+}
+
+impl Left {
+    /// Takes a part.
+    ///
+    /// # Errors
+    /// It contradicts itself, or there is too much of it.
+    pub fn take(&mut self, part: Part, fds: Vec<OwnedFd>) -> anyhow::Result<()> {
+        let mut fds = fds.into_iter();
+        match part {
+            Part::Lane { interface, interface_id, queue, kernel, filtered_here } => {
+                let socket = fds.next().filter(|_| kernel);
+                let handles =
+                    |socket| KernelHandles { socket, counters: fds.next(), filtered_here };
+                let kernel = socket.map(handles);
+                if self.lanes.len() == LANES_MAX {
+                    bail!("more than {LANES_MAX} lanes");
+                }
+                let interface_id = InterfaceId(interface_id);
+                self.lanes.push(LaneRemains { interface, interface_id, queue, kernel });
+            }
+            Part::Memory => {
+                let boards = fds.next().context("memory without a descriptor")?;
+                self.memory = Some((boards, fds.next()));
+            }
+            Part::Output(destination) => self.destination = Some(destination),
+            Part::Folder { path } => {
+                let lock = RunLock::adopt(fds.next().context("a lock without a descriptor")?)?;
+                if self.folders.len() == FOLDERS_MAX {
+                    bail!("more than {FOLDERS_MAX} directories");
+                }
+                self.folders.push((PathBuf::from(OsString::from_vec(path)), lock));
+            }
+        }
+        Ok(())
+    }
+
+    /// The directories of the recording.
+    pub fn directories(&self) -> Vec<PathBuf> {
+        self.folders.iter().map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Finishes for the worker, which is gone.
+    ///
+    /// # Errors
+    /// It had not left enough.
+    pub fn finish(self) -> anyhow::Result<Finished> {
+        let (boards, recorded) = self.memory.context("the worker left no memory")?;
+        let output = match self.destination.context("the worker left no word of its output")? {
+            Destination::Count => OutputRemains::Count,
+            Destination::Stream => OutputRemains::Stream,
+            Destination::File { path, is_pcap, rotates } => OutputRemains::File {
+                path: PathBuf::from(OsString::from_vec(path)),
+                format: if is_pcap { FileFormat::Pcap } else { FileFormat::Pcapng },
+                rotates,
+            },
+            Destination::Recording { run, bytes_max, limit_bytes, limit_age, min_free } => {
+                OutputRemains::Recording(RecordingRemains {
+                    run,
+                    directories: self.folders,
+                    bytes_max,
+                    retention: Policy { limit_bytes, limit_age, min_free },
+                })
+            }
+        };
+        Ok(Remains { boards, recorded, lanes: self.lanes, output }.finish()?)
+    }
+}
+
+/// Tells what was finished, as a run tells it that ends itself.
+///
+/// # Errors
+/// Standard output is closed, or the disk behind it is full.
+pub fn tell(finished: &Finished, reason: &str, json: bool) -> io::Result<()> {
+    for unknown in &finished.unknown {
+        say::message(format_args!("ringside: not known: {unknown}"));
+    }
+    for error in &finished.errors {
+        say::message(format_args!("ringside: {error}"));
+    }
+    say::message(ledger_text::text(&finished.ledger).trim_end());
+    if finished.blocks_written > 0 {
+        let blocks = finished.blocks_written;
+        say::message(format_args!("{blocks} ring blocks were written after the worker's end"));
+    }
+    if json {
+        let mut line = ledger_text::json(&finished.ledger);
+        line["closed_by"] = "keeper".into();
+        line["reason"] = reason.into();
+        say::data(line)?;
+    }
+    Ok(())
+}
+
+/// Mends recordings that nobody finished, as far as a dead process can have left them torn; a line
+/// for each on standard error.
+pub fn repair_of_the_dead(directories: &[PathBuf]) {
+    use ringside_store::repair::{self, Options, RunState};
+    let directories: Vec<PathBuf> =
+        directories.iter().filter(|path| Path::is_dir(path)).cloned().collect();
+    if directories.is_empty() {
+        return;
+    }
+    let report = match repair::repair(&directories, &Options::AT_START) {
+        Ok(report) => report,
+        Err(error) => return say::message(format_args!("ringside: {error}")),
+    };
+    for run in &report.runs {
+        let state = match run.state {
+            RunState::Clean | RunState::Live => continue,
+            RunState::Broken | RunState::Failed => "could not be repaired",
+            RunState::Repaired => "was repaired",
+        };
+        let changed = run.files.iter().filter(|file| !file.changes.is_empty()).count();
+        say::message(format_args!(
+            "ringside: recording {} was not ended: it {state} ({changed} files changed); what was \
+             in memory at its end is not known",
+            run.run
+        ));
+    }
+}
