@@ -3,7 +3,7 @@
 use crate::control::Control;
 use crate::packer::{Packer, Put, Reading};
 use ringside_core::ledger::{ByCause, LEDGER_SPARE_AT, Words, total};
-use ringside_core::{Cause, Frame, LaneCounters, Source, SourceError, Timestamp};
+use ringside_core::{Batch, Cause, Frame, LaneCounters, Source, SourceError, Timestamp};
 use ringside_sys::ring::{Board, BoardWriter, RingView};
 use ringside_sys::{clock, thread};
 use std::sync::{Arc, Mutex};
@@ -13,9 +13,12 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_millis(50);
 /// How often the counters are read for the live view: reading costs system calls.
 const READING_INTERVAL: Duration = Duration::from_millis(100);
-/// How long a source may take to drain after it was detached. A full kernel ring is copied in well
-/// under a second; what is still there after this is reported as in flight.
+/// How long a source that was detached, or one that waits for room, may bring no frame before it is
+/// given up. A full kernel ring is copied in well under a second; what is still there after this is
+/// reported as in flight.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
+/// How often a source that can wait looks for room.
+const WAIT_FOR_ROOM: Duration = Duration::from_millis(1);
 
 /// The last reading of a lane's counters, for others to see.
 #[derive(Default)]
@@ -144,8 +147,12 @@ impl Worker {
                 reading = self.read(&tally);
                 read_at = Instant::now();
             }
+            let taken = tally.taken;
             if let Err(error) = self.step(&mut tally, &reading) {
                 self.control.fail(error.to_string());
+            }
+            if drain_until.is_some() && tally.taken > taken {
+                drain_until = Some(Instant::now() + DRAIN_MAX);
             }
             if rotation != self.control.rotation() {
                 rotation = self.control.rotation();
@@ -157,11 +164,15 @@ impl Worker {
 
     /// One batch.
     fn step(&mut self, tally: &mut Tally, reading: &Reading) -> Result<(), SourceError> {
+        let can_wait = self.source.can_wait();
         if let Some(batch) = self.source.next_batch(POLL)? {
             let frames = batch.frame_count() as u64;
             let claimed = self.control.claim(frames);
             tally.drop_frames(Cause::LimitReached, frames - claimed);
             match &mut self.sink {
+                LaneSink::Ring(packer) if can_wait => {
+                    tally.add(&put_patiently(packer, &batch, claimed as usize, reading));
+                }
                 LaneSink::Ring(packer) => tally.add(&packer.put(&batch, claimed as usize, reading)),
                 LaneSink::Meter => {
                     let kept = |frame: Frame<'_>| frame.bytes.len().min(self.snaplen as usize);
@@ -241,5 +252,27 @@ impl Worker {
             packer.finish(&reading);
         }
         reading.counters
+    }
+}
+
+/// Puts frames that are not lost by waiting for room.
+fn put_patiently(packer: &mut Packer, batch: &Batch<'_>, count: usize, reading: &Reading) -> Put {
+    let (mut put, mut next) = (Put::default(), 0);
+    let mut give_up_at = Instant::now() + DRAIN_MAX;
+    loop {
+        let before = next;
+        next = packer.put_while_free(batch, next..count, reading, &mut put);
+        if next == count {
+            return put;
+        }
+        // The consumer frees blocks only of what it has seen.
+        packer.show();
+        if next > before {
+            give_up_at = Instant::now() + DRAIN_MAX;
+        } else if Instant::now() > give_up_at {
+            put.recorder_behind += (count - next) as u64;
+            return put;
+        }
+        std::thread::sleep(WAIT_FOR_ROOM);
     }
 }

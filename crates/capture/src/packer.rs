@@ -98,17 +98,35 @@ impl Packer {
         }
     }
 
-    /// As [`put`](Self::put), for who can wait: stops at the first frame for which no block is
-    /// free. Returns how many frames lie in the ring.
-    pub fn put_while_free(&mut self, batch: &Batch<'_>, reading: &Reading) -> usize {
-        let (mut put, mut next, count) = (Put::default(), 0, batch.frame_count());
-        loop {
-            next += self.pack(batch, next..count, &mut put);
-            match batch.get(next) {
-                Some(frame) if self.make_room(&frame, reading).is_ok() => {}
-                _ => return next,
+    /// As [`put`](Self::put), of the frames at `range`, for who can wait: stops at the first frame
+    /// for which no block is free, and adds to `put` what became of the others. Returns the frame
+    /// that is next.
+    pub fn put_while_free(
+        &mut self,
+        batch: &Batch<'_>,
+        range: Range<usize>,
+        reading: &Reading,
+        put: &mut Put,
+    ) -> usize {
+        let Range { start: mut next, end } = range;
+        while next < end {
+            next += self.pack(batch, next..end, put);
+            let Some(frame) = batch.get(next).filter(|_| next < end) else { break };
+            match self.make_room(&frame, reading) {
+                Ok(()) => {}
+                Err(Cause::FrameTooLarge) => {
+                    put.too_large += 1;
+                    next += 1;
+                }
+                Err(_) => break,
             }
         }
+        next
+    }
+
+    /// Shows readers what was put, without a word on time.
+    pub fn show(&mut self) {
+        self.writer.publish();
     }
 
     /// Packs what fits of the frames at `range` into the open block; returns how many did.

@@ -297,13 +297,7 @@ impl Run {
             }));
         }
         let mut ledger = Ledger::from_lanes(lanes);
-        let trigger = self.trigger.and_then(|thread| {
-            let summary = thread.join().ok();
-            if summary.is_none() {
-                self.control.fail("the trigger died".into());
-            }
-            summary
-        });
+        let trigger = self.trigger.and_then(|thread| thread.join().ok());
         let name = self.consumer.name();
         let consumed = self.consumer.finish(&self.counts, ledger.taken, &self.control);
         let Consumed { files, late, kept } = consumed;
@@ -490,7 +484,8 @@ impl Shared {
             TriggerLane::new(index, ring.clone(), reader, packer, self.status[index].clone())
         };
         let lanes = lanes.iter().enumerate().map(lane).collect();
-        Trigger { lanes, config, counts: self.counts.clone() }
+        let (counts, control) = (self.counts.clone(), self.control.clone());
+        Trigger { lanes, config, counts, control }
     }
 }
 

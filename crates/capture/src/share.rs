@@ -9,46 +9,34 @@ use ringside_core::share::{ATTACHED_MAX, Hello};
 use ringside_sys::fdpass;
 use ringside_sys::ring::CaptureRing;
 use rustix::event::{PollFd, PollFlags, poll};
-use std::fs::Permissions;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 
-/// The socket is its owner's alone; `chmod` and `chgrp` let others in.
-const SOCKET_MODE: u32 = 0o600;
+/// How long nobody is let in after the system refused to.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 /// How long a reader may take to accept the hello, before it is given up: others wait meanwhile.
 const SEND_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A bound socket that nobody is answered on yet.
+/// A listening socket that nobody is answered on yet.
 pub struct ShareSocket {
     listener: UnixListener,
-    path: PathBuf,
+    /// Takes the socket's name away when it is dropped.
+    _name: Box<dyn Send>,
 }
 
 impl ShareSocket {
-    /// Binds `path`. A socket that a dead process left there is replaced.
+    /// Readers will be answered on `listener`; `name` is dropped when the sharing ends.
     ///
     /// # Errors
-    /// Somebody listens there, something else lies there, or it is not permitted.
-    pub fn bind(path: &Path) -> io::Result<ShareSocket> {
-        if path.symlink_metadata().is_ok_and(|data| data.file_type().is_socket())
-            && UnixStream::connect(path).is_err()
-        {
-            std::fs::remove_file(path)?;
-        }
-        let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
-        let bound = UnixListener::bind(path);
-        rustix::process::umask(mask);
-        let listener = bound?;
-        std::fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE))?;
+    /// The system refused.
+    pub fn new(listener: UnixListener, name: impl Send + 'static) -> io::Result<ShareSocket> {
         listener.set_nonblocking(true)?;
-        Ok(ShareSocket { listener, path: path.to_owned() })
+        Ok(ShareSocket { listener, _name: Box::new(name) })
     }
 
     /// Answers readers on a thread of its own.
@@ -69,13 +57,6 @@ impl ShareSocket {
         };
         let thread = spawn("share", move || server.run())?;
         Ok(Share { stop: Some(stop), thread: Some(thread), attached })
-    }
-}
-
-impl Drop for ShareSocket {
-    fn drop(&mut self) {
-        // Best effort: a socket left behind is replaced by the next run.
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 
@@ -143,7 +124,16 @@ impl Server {
     }
 
     fn accept(&mut self) {
-        let Ok((stream, _)) = self.socket.listener.accept() else { return };
+        let stream = match self.socket.listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            Err(error) => {
+                // As without descriptors: who waits at the door would wake us again at once.
+                tracing::warn!("a reader cannot attach: {error}");
+                sleep(ACCEPT_PAUSE);
+                return;
+            }
+        };
         if self.readers.len() >= ATTACHED_MAX {
             tracing::warn!("a reader was refused: {ATTACHED_MAX} are attached");
             return;

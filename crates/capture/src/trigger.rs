@@ -12,9 +12,9 @@
 
 mod windows;
 
-use crate::control::ConsumerCounts;
+use crate::control::{ConsumerCounts, Control};
 use crate::lane::LaneStatus;
-use crate::packer::{Packer, Reading};
+use crate::packer::{Packer, Put, Reading};
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{Batch, Cause, FrameSlot, Timestamp};
 use ringside_filter::Prepared;
@@ -28,9 +28,12 @@ use std::time::Duration;
 use windows::{Decision, Windows};
 
 /// How often quiet lanes are looked at. A hit must be on disk within a second.
-const POLL: Duration = Duration::from_millis(10);
-/// Blocks of each lane that the trigger leaves to the worker: one is filled, one is waiting.
-const BLOCKS_LEFT_FREE: usize = 2;
+const POLL: Duration = Duration::from_millis(5);
+/// How often a recorder that is behind is looked at: it frees at most a few blocks meanwhile.
+const POLL_BEHIND: Duration = Duration::from_millis(1);
+/// The part of each lane's blocks that the trigger leaves to the worker, at least two (one is
+/// filled, one is waiting): what comes while the trigger sleeps or is held up.
+const PART_LEFT_FREE: usize = 8;
 
 /// When frames are kept.
 #[derive(Clone)]
@@ -113,7 +116,8 @@ impl TriggerLane {
         packer: Packer,
         status: Arc<LaneStatus>,
     ) -> TriggerLane {
-        let held_max = first.layout().blocks_per_lane.saturating_sub(BLOCKS_LEFT_FREE).max(1);
+        let blocks = first.layout().blocks_per_lane;
+        let held_max = (blocks - (blocks / PART_LEFT_FREE).max(2).min(blocks - 1)).max(1);
         TriggerLane {
             lane,
             first,
@@ -130,21 +134,24 @@ impl TriggerLane {
         }
     }
 
-    /// Looks at what was published since, for hits; returns how many there were.
-    fn scan(&mut self, filters: &[Prepared], windows: &mut Windows) -> u64 {
+    /// Looks at what was published since, for hits; returns how many there were, and whether there
+    /// was anything to look at.
+    fn scan(&mut self, filters: &[Prepared], windows: &mut Windows) -> (u64, bool) {
         // In this order: what the low-water time and the end speak of was published before.
         let low_water = self.first.low_water_ns(self.lane);
         let finished = self.reader.is_finished();
-        let mut hits = 0;
+        let (mut hits, before) = (0, self.open.bytes);
+        let mut progress = false;
         while self.held.len() <= self.held_max
             && let Some(claim) = self.reader.claim(1)
         {
+            progress = true;
             let mut scan = std::mem::replace(&mut self.open, NOT_SCANNED);
             hits += scan.look(claim.bytes(), filters, windows);
             self.held.push_back(Held { claim, scan });
             self.scanned_ns = self.scanned_ns.max(scan.last_ns);
             if self.held.len() > self.held_max && !self.make_room(windows) {
-                return hits;
+                return (hits, progress);
             }
         }
         if let Some(open) = self.reader.open_block() {
@@ -153,7 +160,7 @@ impl TriggerLane {
         }
         self.scanned_ns = self.scanned_ns.max(low_water);
         self.finished = finished;
-        hits
+        (hits, progress || self.open.bytes != before)
     }
 
     /// Gives the oldest block up for want of memory. False if the recorder must catch up first.
@@ -290,8 +297,8 @@ impl<'t> Mover<'t> {
             return true;
         }
         let moved = {
-            let batch = Batch::new(bytes, &self.slots, None);
-            self.packer.put_while_free(&batch, self.reading)
+            let (batch, mut put) = (Batch::new(bytes, &self.slots, None), Put::default());
+            self.packer.put_while_free(&batch, 0..self.slots.len(), self.reading, &mut put)
         };
         if let Some(last) = moved.checked_sub(1) {
             *decided = self.ends[last];
@@ -329,22 +336,40 @@ pub(crate) struct Trigger {
     pub(crate) lanes: Vec<TriggerLane>,
     pub(crate) config: TriggerConfig,
     pub(crate) counts: Arc<ConsumerCounts>,
+    pub(crate) control: Arc<Control>,
+}
+
+/// A trigger that dies ends the run: nobody else would see its frames.
+struct EndsTheRun(Arc<Control>);
+
+impl Drop for EndsTheRun {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail("the trigger died".into());
+        }
+    }
 }
 
 impl Trigger {
     pub(crate) fn run(mut self) -> TriggerSummary {
+        let _guard = EndsTheRun(self.control.clone());
         let before_ns = nanos(self.config.before);
         let mut windows = Windows::new(before_ns, nanos(self.config.after));
         let mut summary = TriggerSummary::default();
         loop {
+            let (mut progress, mut behind) = (false, false);
             for lane in &mut self.lanes {
-                summary.hits += lane.scan(&self.config.filters, &mut windows);
+                let (hits, some) = lane.scan(&self.config.filters, &mut windows);
+                summary.hits += hits;
+                progress |= some;
             }
             let ended = self.lanes.iter().all(|lane| lane.finished);
             let scanned_ns = if ended { u64::MAX } else { self.scanned_ns() };
             let mut drained = ended;
             for lane in &mut self.lanes {
-                drained &= lane.decide(&windows, scanned_ns) == Stop::Done;
+                let stop = lane.decide(&windows, scanned_ns);
+                drained &= stop == Stop::Done;
+                behind |= stop == Stop::Stalled;
                 lane.packer.publish(Timestamp(scanned_ns));
                 let tally = std::mem::take(&mut lane.tally);
                 self.counts.miss(Cause::OutsideTrigger, tally.outside);
@@ -354,7 +379,11 @@ impl Trigger {
                 break;
             }
             windows.forget_before(self.undecided_ns());
-            sleep(POLL);
+            if behind {
+                sleep(POLL_BEHIND);
+            } else if !progress {
+                sleep(POLL);
+            }
         }
         self.lanes.into_iter().for_each(TriggerLane::finish);
         summary

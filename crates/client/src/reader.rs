@@ -48,7 +48,7 @@ impl Reader {
     pub fn next_frame(&mut self, timeout: Duration) -> Option<Frame<'_>> {
         let until = Instant::now() + timeout;
         let (lane, index) = loop {
-            self.refill();
+            let progress = self.refill();
             if let Some(popped) = self.merger.pop(clock::monotonic_ns()) {
                 break (popped.lane, popped.item);
             }
@@ -56,7 +56,9 @@ impl Reader {
             if left.is_zero() || self.is_finished() {
                 return None;
             }
-            sleep(left.min(POLL));
+            if !progress {
+                sleep(left.min(POLL));
+            }
         };
         self.waiting[lane] -= 1;
         self.delivered += 1;
@@ -88,17 +90,22 @@ impl Reader {
         self.merger.late()
     }
 
-    fn refill(&mut self) {
+    /// Fetches for every lane that has none left; false if nothing came.
+    fn refill(&mut self) -> bool {
+        let mut progress = false;
         let now_ns = clock::monotonic_ns();
         for (lane, source) in self.sources.iter_mut().enumerate() {
             if self.waiting[lane] > 0 {
                 continue;
             }
-            for (index, slot) in source.refill().iter().enumerate() {
+            let (slots, some) = source.refill();
+            progress |= some;
+            for (index, slot) in slots.iter().enumerate() {
                 self.merger.push(lane, slot.timestamp().0, now_ns, index);
                 self.waiting[lane] += 1;
             }
             self.merger.advance(lane, source.floor().0);
         }
+        progress
     }
 }

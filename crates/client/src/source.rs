@@ -47,6 +47,8 @@ pub struct RingSource {
     lent: usize,
     /// Cumulative number, in the owner's count, of the next frame to come from the ring.
     position: u64,
+    /// Frames from this number on came after the attachment: `from` does not speak of them.
+    attached_at: u64,
     /// Where reading ends: set when detached.
     end: u64,
     counts: Counts,
@@ -73,6 +75,7 @@ impl RingSource {
         owner: Arc<Owner>,
         options: &ReadOptions,
     ) -> RingSource {
+        let attached_at = view.frames(lane);
         let start = options.from.map_or(RingStart::Now, RingStart::Since);
         let reader = view.copy_reader(lane, start);
         let position = reader.first_frame();
@@ -88,6 +91,7 @@ impl RingSource {
             slots: Vec::new(),
             lent: 0,
             position,
+            attached_at,
             end: u64::MAX,
             counts: Counts::default(),
             low_water: Timestamp::default(),
@@ -102,7 +106,7 @@ impl RingSource {
         self.position
     }
 
-    /// Fetches what was published since. True if there is a frame to lend.
+    /// Fetches what was published since; false if that is nothing. There may be none to lend in it.
     fn fetch(&mut self) -> bool {
         // In this order: what the low-water time and the end speak of was published before.
         let low_water = Timestamp(self.view.low_water_ns(self.lane));
@@ -111,7 +115,10 @@ impl RingSource {
         self.slots.clear();
         self.lent = 0;
         match self.reader.read(&mut self.bytes) {
-            ReadOutcome::Frames(frames) => self.take(u64::from(frames)),
+            ReadOutcome::Frames(frames) => {
+                self.take(u64::from(frames));
+                return true;
+            }
             ReadOutcome::Nothing => {
                 self.low_water = self.low_water.max(low_water);
                 self.finished = gone || self.position >= self.end;
@@ -128,13 +135,15 @@ impl RingSource {
         if self.finished {
             self.low_water = Timestamp::MAX;
         }
-        !self.slots.is_empty()
+        false
     }
 
     /// Counts what was overtaken before the `frames` that the reader gave last; returns how many
     /// of these lie before the end of reading.
     fn pass_over(&mut self, frames: u64) -> u64 {
-        let after = self.reader.first_frame() + self.reader.delivered() + self.reader.missed();
+        // Saturating: these numbers come from another process.
+        let read = self.reader.delivered().saturating_add(self.reader.missed());
+        let after = self.reader.first_frame().saturating_add(read);
         let gap = after.saturating_sub(frames).saturating_sub(self.position);
         let overtaken = gap.min(self.end.saturating_sub(self.position));
         self.counts.overtaken += overtaken;
@@ -145,6 +154,7 @@ impl RingSource {
 
     fn take(&mut self, frames: u64) {
         let ours = self.pass_over(frames);
+        let first = self.position.saturating_sub(frames);
         let mut taken = 0;
         let mut at = 0;
         for (_, block) in blocks(&self.bytes) {
@@ -154,8 +164,9 @@ impl RingSource {
             if taken == ours {
                 break;
             }
+            let number = first + taken;
             taken += 1;
-            if frame.meta.timestamp < self.from {
+            if number < self.attached_at && frame.meta.timestamp < self.from {
                 continue;
             }
             self.counts.seen += 1;
@@ -169,19 +180,21 @@ impl RingSource {
         }
         // An owner that counts more frames than it wrote: they are not there to be lent.
         self.counts.overtaken += ours - taken;
-        self.finished = self.position >= self.end && self.slots.is_empty();
+        if self.position >= self.end && self.slots.is_empty() {
+            self.finished = true;
+            self.low_water = Timestamp::MAX;
+        }
     }
 }
 
 /// For a merge, which takes all that was fetched at once.
 impl RingSource {
-    /// Fetches if the source is not finished; what was fetched before is gone.
-    pub(crate) fn refill(&mut self) -> &[FrameSlot] {
+    /// Fetches if the source is not finished; what was fetched before is gone. Also tells whether
+    /// there was anything, be it filtered.
+    pub(crate) fn refill(&mut self) -> (&[FrameSlot], bool) {
         self.lent = self.slots.len();
-        if !self.finished && !self.fetch() {
-            return &[];
-        }
-        &self.slots
+        let progress = !self.finished && self.fetch();
+        (if progress { &self.slots } else { &[] }, progress)
     }
 
     /// No frame that is fetched later is stamped before this.
@@ -212,12 +225,16 @@ impl Source for RingSource {
             if std::mem::take(&mut self.damaged) {
                 return Err(SourceError::Damaged(DAMAGED.into()));
             }
-            if self.finished || (!self.fetch() && Instant::now() >= until) {
+            if self.finished {
                 return Ok(None);
             }
-            if self.slots.is_empty() && !self.finished {
+            let progress = self.fetch();
+            let left = until.saturating_duration_since(Instant::now());
+            if self.slots.is_empty() && left.is_zero() {
+                return Ok(None);
+            }
+            if !progress && !self.finished {
                 // Only sleeps: the end of the owner is looked at with the next fetch.
-                let left = until.saturating_duration_since(Instant::now());
                 std::thread::sleep(left.min(POLL));
             }
         }
@@ -243,8 +260,10 @@ impl Source for RingSource {
 
     fn counters(&mut self) -> SourceCounters {
         let Counts { seen, filtered, overtaken, inversions } = self.counts;
+        // Once the end is known, what lies before it belongs to the run, read or not.
+        let ahead = if self.end == u64::MAX { 0 } else { self.end.saturating_sub(self.position) };
         SourceCounters {
-            received: Some(seen + overtaken),
+            received: Some(seen + overtaken + ahead),
             filtered: Some(filtered),
             passed: 0,
             dropped: BTreeMap::from([(Cause::Overtaken, overtaken)]),
@@ -257,6 +276,10 @@ impl Source for RingSource {
             Some(next) => next.timestamp(),
             None => self.low_water,
         }
+    }
+
+    fn can_wait(&self) -> bool {
+        true
     }
 
     fn detach(&mut self) -> Result<(), SourceError> {

@@ -58,6 +58,12 @@ pub trait Source: Send {
     /// No later frame is older than this.
     fn low_water(&self) -> Timestamp;
 
+    /// True if frames that are not taken at once are not lost: a file, or memory that reaches back.
+    /// Then whoever has no room waits instead of dropping them.
+    fn can_wait(&self) -> bool {
+        false
+    }
+
     /// Stops the supply; the rest is still lent. Does nothing for a file.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! `ringside capture`: receive, count or record, and end with the ledger.
 
+use crate::control::ControlSocket;
 use crate::keeper::{self, Knobs};
 use crate::open::{self, OpenArgs, Opened};
 use crate::record::{self, Extras, RunArgs};
@@ -89,5 +90,7 @@ fn trigger(
 }
 
 fn share(path: &Path) -> anyhow::Result<ShareSocket> {
-    ShareSocket::bind(path).with_context(|| format!("cannot listen at {}", path.display()))
+    let socket = ControlSocket::bind(path)?;
+    let listener = socket.listener().context("the socket for readers")?;
+    ShareSocket::new(listener, socket).context("the socket for readers")
 }

@@ -86,10 +86,20 @@ impl ControlSocket {
     /// # Errors
     /// Something lives at `path` already, or the system refused.
     pub fn bind(path: &Path) -> anyhow::Result<ControlSocket> {
-        let context = || format!("cannot make the control socket {}", path.display());
+        let context = || format!("cannot make the socket {}", path.display());
         let _lock = lock(directory_of(path)).with_context(context)?;
         remove_stale(path).with_context(context)?;
         bind_new(path).with_context(context)
+    }
+}
+
+impl ControlSocket {
+    /// Another handle of the listening socket.
+    ///
+    /// # Errors
+    /// No descriptor is to be had.
+    pub fn listener(&self) -> io::Result<UnixListener> {
+        self.listener.try_clone()
     }
 }
 
