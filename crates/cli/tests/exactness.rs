@@ -176,10 +176,10 @@ fn at_full_load_every_lost_frame_has_a_cause() {
     for (phase, shape) in (0u8..).zip(&mut shapes) {
         shape.destination[5] = phase;
         if phase == 1 {
-            running.signal(Signal::STOP);
+            running.signal_worker(Signal::STOP);
         }
         handed += network.send(SenderKind::Live, shape, LOAD, None).handed;
-        running.signal(Signal::CONT);
+        running.signal_worker(Signal::CONT);
     }
     let received = network.received() - before;
     assert_eq!(received, handed);
