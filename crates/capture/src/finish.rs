@@ -230,18 +230,32 @@ impl Memory {
         self.consumer_line("recorder", missed, finished)
     }
 
-    /// The recorder's line. What lies behind a trigger was not written on purpose.
-    fn consumer_line(&self, name: &str, mut missed: ByCause, finished: &Finished) -> Consumer {
+    /// The recorder's line. `missed` is what of the recorder's ring is in no file.
+    fn consumer_line(&self, name: &str, mut missed: ByCause, finished: &mut Finished) -> Consumer {
         let taken = finished.ledger.taken;
-        let recorded: u64 = match &self.recorded {
-            Some(view) => (0..view.layout().lanes).map(|lane| view.frames(lane)).sum(),
-            None => 0,
-        };
-        // With a trigger the second ring has fewer frames than were taken: the rest lay outside its
-        // windows, or was not decided yet, and is in no file.
+        let lanes = 0..self.boards.layout().lanes;
+        let in_view = |view: &Arc<RingView>| lanes.clone().map(|lane| view.frames(lane)).sum();
+        let recorded: u64 = self.recorded.as_ref().map_or(0, in_view);
+        // With a trigger the second ring has fewer frames than were taken: most lay outside its
+        // windows, which it counts on the first ring's boards; of the last it had not decided.
         let elsewhere = taken.saturating_sub(recorded);
         if elsewhere > 0 {
-            *missed.entry(Cause::WorkerDied).or_default() += elsewhere;
+            let words = lanes.filter_map(|lane| self.boards.read_board(lane, Board::Recorder));
+            let outside = words.map(|words: Words| total(&Consumer::from_words("", &words).missed));
+            let outside = outside.sum::<u64>().min(elsewhere);
+            for (cause, frames) in
+                [(Cause::OutsideTrigger, outside), (Cause::WorkerDied, elsewhere - outside)]
+            {
+                if frames > 0 {
+                    *missed.entry(cause).or_default() += frames;
+                }
+            }
+            if elsewhere > outside {
+                finished.unknown.push(format!(
+                    "which of {} frames, of which the trigger had not decided, are near a hit",
+                    elsewhere - outside
+                ));
+            }
         }
         let delivered = taken.saturating_sub(total(&missed));
         Consumer { name: name.into(), delivered, missed, ..Consumer::default() }

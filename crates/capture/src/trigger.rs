@@ -15,12 +15,13 @@ mod windows;
 use crate::control::{ConsumerCounts, Control};
 use crate::lane::LaneStatus;
 use crate::packer::{Packer, Put, Reading};
+use ringside_core::ledger::ByCause;
 use ringside_core::limits::BATCH_FRAMES_MAX;
-use ringside_core::{Batch, Cause, FrameSlot, Timestamp};
+use ringside_core::{Batch, Cause, Consumer, FrameSlot, Timestamp};
 use ringside_filter::Prepared;
 use ringside_store::block::{PACKET_DATA_AT, blocks, packet};
 use ringside_sys::clock;
-use ringside_sys::ring::{BlockReader, CaptureRing, Claim};
+use ringside_sys::ring::{BlockReader, Board, BoardWriter, CaptureRing, Claim};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::sleep;
@@ -72,6 +73,7 @@ pub(crate) struct TriggerLane {
     /// Every frame stamped before this was looked at, but for inversions of the lane's clock.
     scanned_ns: u64,
     tally: Tally,
+    outside: Outside,
     finished: bool,
 }
 
@@ -97,6 +99,22 @@ struct Tally {
     given_up_early: u64,
 }
 
+/// The frames of a lane that were left out, for who closes the ledger if this process dies.
+struct Outside {
+    board: BoardWriter,
+    frames: u64,
+}
+
+impl Outside {
+    fn add(&mut self, frames: u64) {
+        if frames > 0 {
+            self.frames += frames;
+            let missed = ByCause::from([(Cause::OutsideTrigger, self.frames)]);
+            self.board.publish(&Consumer { missed, ..Consumer::default() }.to_words());
+        }
+    }
+}
+
 /// Why deciding stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
@@ -118,8 +136,10 @@ impl TriggerLane {
     ) -> TriggerLane {
         let blocks = first.layout().blocks_per_lane;
         let held_max = (blocks - (blocks / PART_LEFT_FREE).max(2).min(blocks - 1)).max(1);
+        let board = first.board_writer(lane, Board::Recorder).expect("the trigger takes it, once");
         TriggerLane {
             lane,
+            outside: Outside { board, frames: 0 },
             first,
             reader,
             packer,
@@ -373,6 +393,7 @@ impl Trigger {
                 lane.packer.publish(Timestamp(scanned_ns));
                 let tally = std::mem::take(&mut lane.tally);
                 self.counts.miss(Cause::OutsideTrigger, tally.outside);
+                lane.outside.add(tally.outside);
                 summary.given_up_early += tally.given_up_early;
             }
             if drained {

@@ -209,6 +209,7 @@ fn when_both_die_the_next_start_repairs() {
     let outcome = running.finish();
     assert_eq!(outcome.code(), None);
     assert_eq!(sender.stop().code(), Some(0));
+    assert_eq!(run_ringside(&["repair", "--knobs"]).code(), Some(0));
     let left = numbered_frames_of_torn(&recorded_files(folder.path()));
 
     let next = network.capture(&["-i", "rx0", "-w", arg(folder.path()), "-c", "1"]);
@@ -278,4 +279,44 @@ fn huge_pages_are_given_back_whoever_dies() {
         assert_eq!(next.stop().code(), Some(0));
         assert_eq!(huge_pages(), before, "the next start, both died: {both}");
     }
+}
+
+#[test]
+fn without_a_keeper_a_run_is_one_process_and_the_next_start_repairs() {
+    if !need_root("without_a_keeper") {
+        return;
+    }
+    let network = Network::up();
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["-i", "rx0", "-w", arg(folder.path()), "--no-keeper"];
+    let running = network.capture(&args);
+    assert_eq!(running.worker_pid(), 0);
+    let sender = sender(&network);
+    let before = network.received();
+    wait_until("frames", || network.received() > before + 20_000);
+    running.signal(Signal::KILL);
+    assert_eq!(running.finish().code(), None);
+    assert_eq!(sender.stop().code(), Some(0));
+    let next = network.capture(&args);
+    let said = next.stderr_so_far();
+    assert!(said.contains("was not ended: it was repaired"), "{said}");
+    assert_eq!(next.stop().code(), Some(0));
+    nothing_to_repair(folder.path());
+}
+
+#[test]
+fn what_no_hit_was_near_is_told_from_what_was_lost() {
+    if !need_root("what_no_hit_was_near") {
+        return;
+    }
+    let network = Network::up();
+    let folder = tempfile::tempdir().unwrap();
+    let trigger = ["--on", "tcp", "--before", "0.01s", "--after", "0.01s"];
+    let running =
+        network.capture(&[&["-i", "rx0", "-w", arg(folder.path())], &trigger[..]].concat());
+    let ledger = closed_by_keeper(&kill_under_load(&network, running));
+    let consumer = &ledger.consumers[0];
+    assert_eq!(consumer.delivered, 0, "{ledger:#?}");
+    assert!(consumer.missed[&Cause::OutsideTrigger] > 1_000, "{ledger:#?}");
+    nothing_to_repair(folder.path());
 }

@@ -1,6 +1,6 @@
 //! `ringside repair`: recordings that nobody ended are made whole.
 
-use crate::{say, units};
+use crate::{keeper, say, units};
 use clap::Args;
 use jiff::tz::TimeZone;
 use ringside_core::Timestamp;
@@ -20,11 +20,16 @@ What a process records at the moment is left alone, and so is every file that is
 What is whole stays as it is; a second repair changes nothing.")]
 pub struct RepairArgs {
     /// Directories of recordings, all those of one recording together; or single files.
-    #[arg(value_name = "DIR", required = true)]
+    #[arg(value_name = "DIR", required_unless_present = "knobs")]
     paths: Vec<PathBuf>,
 
-    /// Only look, and say what is to be done.
+    /// Put back settings of the system that a capture had changed and that nobody put back,
+    /// because it was killed with its keeper. The next capture would do it, too.
     #[arg(long)]
+    knobs: bool,
+
+    /// Only look, and say what is to be done.
+    #[arg(long, conflicts_with = "knobs")]
     dry_run: bool,
 
     /// One JSON object a run.
@@ -34,6 +39,14 @@ pub struct RepairArgs {
 
 /// Runs the subcommand.
 pub fn run(args: RepairArgs) -> anyhow::Result<ExitCode> {
+    if args.knobs {
+        for note in keeper::put_back_of_the_dead() {
+            say::message(format_args!("ringside: {note}"));
+        }
+    }
+    if args.paths.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
     let options = Options { dry_run: args.dry_run, ..Options::IN_FULL };
     let report = repair::repair(&args.paths, &options)?;
     for run in &report.runs {

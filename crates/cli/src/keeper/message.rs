@@ -34,3 +34,64 @@ pub enum ToKeeper {
     /// left to finish.
     Closed,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keeper::remains::{Destination, Left};
+
+    fn all() -> Vec<ToKeeper> {
+        let destination = Destination::Recording {
+            run: "1-2".into(),
+            bytes_max: Some(1 << 30),
+            limit_bytes: None,
+            limit_age: Some(std::time::Duration::from_secs(5)),
+            min_free: None,
+        };
+        vec![
+            ToKeeper::Turn(Request::HugePages { pages: 64 }),
+            ToKeeper::Turn(Request::File { path: "/sys/class/net/x".into(), value: "1".into() }),
+            ToKeeper::Leave(Part::Lane {
+                interface: "eth1".into(),
+                interface_id: 0,
+                queue: 3,
+                kernel: true,
+                filtered_here: false,
+            }),
+            ToKeeper::Leave(Part::Memory),
+            ToKeeper::Leave(Part::Output(destination)),
+            ToKeeper::Leave(Part::Folder { path: b"/data/\xff".to_vec() }),
+            ToKeeper::Started { others_files: true },
+            ToKeeper::Closed,
+        ]
+    }
+
+    #[test]
+    fn messages_come_back() {
+        for message in all() {
+            let bytes = serde_json::to_vec(&message).unwrap();
+            assert_eq!(serde_json::from_slice::<ToKeeper>(&bytes).unwrap(), message);
+        }
+        let orders = [ToWorker::Stop, ToWorker::Turned(Ok(())), ToWorker::Turned(Err("no".into()))];
+        for order in orders {
+            let bytes = serde_json::to_vec(&order).unwrap();
+            assert_eq!(serde_json::from_slice::<ToWorker>(&bytes).unwrap(), order);
+        }
+    }
+
+    #[test]
+    fn whatever_a_worker_says_the_keeper_lives() {
+        let seeds: Vec<Vec<u8>> =
+            all().iter().map(|message| serde_json::to_vec(message).unwrap()).collect();
+        ringside_testkit::fuzz("keeper-messages", &seeds, |bytes| {
+            let _ = serde_json::from_slice::<ToWorker>(bytes);
+            if let Ok(ToKeeper::Leave(part)) = serde_json::from_slice::<ToKeeper>(bytes) {
+                let mut left = Left::default();
+                let memory = rustix::fs::memfd_create("x", rustix::fs::MemfdFlags::CLOEXEC);
+                let _ = left.take(part.clone(), Vec::new());
+                let _ = left.take(part, memory.into_iter().collect());
+                assert!(left.finish().is_err(), "a part is not all");
+            }
+        });
+    }
+}

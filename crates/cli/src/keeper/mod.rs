@@ -25,6 +25,7 @@ mod process;
 mod remains;
 mod supervise;
 
+pub use journal::put_back_of_the_dead;
 pub use knob::Request;
 pub use knobs::Knobs;
 pub use link::Link;
@@ -66,5 +67,5 @@ pub fn supervised(
         say::message(format_args!("ringside: {note}"));
     }
     remains::repair_of_the_dead(wishes.directories);
-    if wishes.no_keeper { work(None) } else { supervise::run(wishes.json) }
+    if wishes.no_keeper { work(None) } else { supervise::run(wishes) }
 }

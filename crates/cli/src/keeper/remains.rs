@@ -200,11 +200,6 @@ impl Left {
         Ok(())
     }
 
-    /// The directories of the recording.
-    pub fn directories(&self) -> Vec<PathBuf> {
-        self.folders.iter().map(|(path, _)| path.clone()).collect()
-    }
-
     /// Finishes for the worker, which is gone.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use super::knob::Request;
 use super::message::{ToKeeper, ToWorker};
 use super::process::ProcessIdentity;
 use super::remains::{self, Left};
-use super::{ENVIRONMENT, knobs};
+use super::{ENVIRONMENT, Wishes, knobs};
 use crate::signals::{ABORT_STATUS, StopPipe};
 use crate::{privileges, say};
 use anyhow::{Context, bail};
@@ -30,12 +30,12 @@ const ABORT_PATIENCE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// It could not be started or waited for.
-pub(super) fn run(json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn run(wishes: &Wishes<'_>) -> anyhow::Result<ExitCode> {
     // The signals first: one that comes while the worker starts must reach it.
     let signals = StopPipe::install()?;
     let mut keeper = Keeper::start(signals)?;
     let status = keeper.wait();
-    let concluded = status.and_then(|status| keeper.conclude(status, json));
+    let concluded = status.and_then(|status| keeper.conclude(status, wishes));
     // At last: huge pages are free once nobody holds the ring any more.
     knobs::put_back(&mut keeper.journal);
     concluded
@@ -224,7 +224,7 @@ impl Keeper {
     }
 
     /// What the worker's end means: its status is passed on, or what it left is finished.
-    fn conclude(&mut self, status: ExitStatus, json: bool) -> anyhow::Result<ExitCode> {
+    fn conclude(&mut self, status: ExitStatus, wishes: &Wishes<'_>) -> anyhow::Result<ExitCode> {
         let left = std::mem::take(&mut self.left);
         let failed = ExitCode::from(ABORT_STATUS as u8);
         let was_ordered = self.orders.abort.is_some();
@@ -235,25 +235,24 @@ impl Keeper {
             (None, Some(_)) if self.closed || was_ordered => Ok(failed),
             (code, signal) => {
                 let reason = reason(code, signal);
-                self.finish(left, &reason, json)?;
+                self.finish(left, &reason, wishes)?;
                 Ok(failed)
             }
         }
     }
 
     /// Finishes for a worker that died.
-    fn finish(&self, left: Left, reason: &str, json: bool) -> anyhow::Result<()> {
+    fn finish(&self, left: Left, reason: &str, wishes: &Wishes<'_>) -> anyhow::Result<()> {
         if !self.started {
             say::message(format_args!("ringside: the worker {reason} before the run began"));
-            let directories = left.directories();
-            // The locks go first: nobody holds the run any more.
+            // The locks go first: nobody holds the run any more, if it had got so far.
             drop(left);
-            remains::repair_of_the_dead(&directories);
+            remains::repair_of_the_dead(wishes.directories);
             return Ok(());
         }
         say::message(format_args!("ringside: the worker {reason}; its keeper finishes the run"));
         let finished = left.finish().context("the run cannot be finished")?;
-        Ok(remains::tell(&finished, reason, json)?)
+        Ok(remains::tell(&finished, reason, wishes.json)?)
     }
 }
 
