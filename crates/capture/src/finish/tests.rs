@@ -96,7 +96,7 @@ impl Model {
             let meta = FrameMeta { timestamp: Timestamp(self.frames + 1), ..FrameMeta::default() };
             let slots = [FrameSlot::new(0, length as u32, meta)];
             let batch = Batch::new(&memory, &slots, None);
-            if self.packer.put_while_free(&batch, &Reading::default()) == 0 {
+            if self.packer.put(&batch, 1, &Reading::default()).taken == 0 {
                 break;
             }
             self.frames += 1;
