@@ -65,12 +65,16 @@ impl Control {
 
     /// Keeps an error for the report and stops the run.
     pub(crate) fn fail(&self, error: String) {
+        self.complain(error);
+        self.stop();
+    }
+
+    /// Keeps an error for the report; the run goes on.
+    pub(crate) fn complain(&self, error: String) {
         let mut errors = self.errors.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if errors.len() < ERRORS_MAX {
             errors.push(error);
         }
-        drop(errors);
-        self.stop();
     }
 
     pub(crate) fn errors(&self) -> Vec<String> {
@@ -151,8 +155,10 @@ mod tests {
     #[test]
     fn an_error_stops_the_run_and_is_kept() {
         let control = Control::new(None);
+        control.complain("a file is gone".into());
+        assert!(!control.is_stopping());
         control.fail("the disk is gone".into());
         assert!(control.is_stopping());
-        assert_eq!(control.errors(), ["the disk is gone"]);
+        assert_eq!(control.errors(), ["a file is gone", "the disk is gone"]);
     }
 }

@@ -17,6 +17,7 @@ use ringside_store::retention::END_BYTES;
 use ringside_store::{StoreError, block};
 use ringside_sys::disk;
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -43,6 +44,8 @@ pub(super) struct OpenFile {
     end: AtomicU64,
     /// Nothing more is written.
     ended: AtomicBool,
+    /// Another program deleted it: what is written here is nowhere.
+    deleted: AtomicBool,
     /// The file was cut to its end and says so.
     is_settled: Mutex<bool>,
 }
@@ -62,6 +65,17 @@ impl OpenFile {
 
     pub(super) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
+    }
+
+    /// True from the first [`note_deletion`](Self::note_deletion) that found it deleted.
+    pub(super) fn is_deleted(&self) -> bool {
+        self.deleted.load(Ordering::Acquire)
+    }
+
+    /// Looks whether the file still has a name. True once: if it was deleted since the last look.
+    pub(super) fn note_deletion(&self) -> bool {
+        let has_name = self.series.file().metadata().is_ok_and(|found| found.nlink() > 0);
+        !has_name && !self.deleted.swap(true, Ordering::AcqRel)
     }
 
     /// Gives back what the file holds beyond its end, padding and reserved room, and has it say
@@ -162,6 +176,7 @@ impl LaneFile {
             complete: AtomicU64::new(0),
             end: AtomicU64::new(visible),
             ended: AtomicBool::new(false),
+            deleted: AtomicBool::new(false),
             is_settled: Mutex::new(false),
         };
         let (shared, handle) = (Arc::new(shared), Arc::new(handle));
@@ -179,6 +194,11 @@ impl LaneFile {
     /// True if it holds nothing but its header.
     pub(super) fn is_empty(&self) -> bool {
         self.complete == 0 && self.filled == 0
+    }
+
+    /// True if it holds a part of the block that is being filled.
+    pub(super) fn has_begun_block(&self) -> bool {
+        self.filled > 0
     }
 
     /// Ring blocks that still fit; a file holds one whatever its largest size.

@@ -52,6 +52,7 @@ impl Housekeeper {
                 }
                 self.prepare_next(file);
                 if is_due {
+                    self.look_for(file);
                     self.report(tend(&self.folder, file));
                 }
             }
@@ -80,6 +81,21 @@ impl Housekeeper {
             Ok(spare) => *next = Next::Ready(spare),
             // The writer tries again when it needs the file, and then says so.
             Err(error) => tracing::debug!("no file was made ready: {error}"),
+        }
+    }
+
+    /// If another program deleted the file, this is told, and its writer goes on in another one:
+    /// nobody would ever see what is written to it.
+    fn look_for(&self, file: &OpenFile) {
+        if file.note_deletion() {
+            let (path, blocks) = (file.series.path().display(), file.complete());
+            let text = format!(
+                "{path} was deleted by another program while it was being written; {blocks} ring \
+                 blocks are lost with it, and the recording goes on in another file"
+            );
+            tracing::warn!("{text}");
+            self.shared.control.complain(text);
+            self.shared.bells.ring();
         }
     }
 

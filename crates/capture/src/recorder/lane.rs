@@ -49,6 +49,15 @@ pub(super) struct Begun {
     pub(super) frames: u64,
 }
 
+/// Frames of an open block that was taken as far as it is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OpenFrames {
+    /// Taken before; they are in the account.
+    pub(super) before: u64,
+    /// Taken now.
+    pub(super) new: u64,
+}
+
 /// Closed blocks on their way to a file.
 pub(super) struct Taken {
     pub(super) claim: Claim,
@@ -165,13 +174,13 @@ impl Lane {
     }
 
     /// Takes what is published of the open block: `copy` gets it. `is_final` ends the lane. Returns
-    /// the frames that are new.
+    /// its frames.
     pub(super) fn take_open(
         &self,
         asker: Asker<'_>,
         is_final: bool,
         copy: impl FnOnce(&OpenBlock<'_>),
-    ) -> Option<u64> {
+    ) -> Option<OpenFrames> {
         let mut state = self.lock();
         let state = &mut *state;
         if asker.owner(state.begun) != Owner::Free {
@@ -181,9 +190,9 @@ impl Lane {
         copy(&open);
         let (directory, frames) = (asker.directory, u64::from(open.frames));
         let begun = Begun { directory, bytes: open.bytes.len(), frames };
-        let before = state.begun.replace(begun).unwrap_or_default();
+        let before = state.begun.replace(begun).unwrap_or_default().frames;
         state.ended |= is_final;
-        Some(frames - before.frames)
+        Some(OpenFrames { before, new: frames - before })
     }
 
     /// Gives up what this writer began, or, with `all`, everything that is there: it is missed for

@@ -8,7 +8,7 @@
 use super::buffer::{PAGE_BYTES, PageBuffer};
 use super::file::{LaneFile, Part, Spare};
 use super::folder::{Folder, remove_unused};
-use super::lane::{Asker, Rest, Taken};
+use super::lane::{Asker, OpenFrames, Rest, Taken};
 use super::queue::Queue;
 use super::{QueueSetup, Shared};
 use crate::output::FileList;
@@ -178,6 +178,7 @@ impl Writer {
 
     /// Begins a write of the lane's closed blocks; if there are none, looks at its open one.
     fn write_lane(&mut self, lane: usize) -> Result<bool, StoreError> {
+        self.replace_deleted(lane)?;
         let shared = self.shared.clone();
         let feed = &shared.lanes[lane];
         if feed.is_waiting(self.asker()) {
@@ -207,6 +208,17 @@ impl Writer {
             }
             Rest::Final => self.write_open(lane, true).map(|()| true),
         }
+    }
+
+    /// Goes on in another file if the lane's was deleted. A block that was begun there is still in
+    /// the ring and is written anew, from its start.
+    fn replace_deleted(&mut self, lane: usize) -> Result<(), StoreError> {
+        let slot = &mut self.slots[lane];
+        if let Some(file) = slot.file.take_if(|file| file.shared.is_deleted()) {
+            slot.spare = self.folder.end(file);
+            self.file(lane)?;
+        }
+        Ok(())
     }
 
     fn write(&mut self, lane: usize, taken: Taken) -> Result<(), StoreError> {
@@ -245,7 +257,9 @@ impl Writer {
             Err(error) => {
                 let error = file.shared.series.write_error(error);
                 let kept = file.write_failed(claim.bytes(), in_flight.from + written);
-                let kept = block::frame_count(&claim.bytes()[..kept]) - in_flight.frames_before;
+                let kept = block::frame_count(&claim.bytes()[..kept]);
+                // Less, if it was to replace what lay in a file that was deleted.
+                let kept = kept.saturating_sub(in_flight.frames_before);
                 feed.settle(Some(claim), kept, (cause_of(&error), new - kept));
                 self.fail(&error);
             }
@@ -260,17 +274,21 @@ impl Writer {
         let (slot, buffer) = (&mut self.slots[lane], &mut self.buffer);
         slot.unwritten_since = None;
         let Some(file) = &mut slot.file else { return Ok(()) };
+        let is_begun = file.has_begun_block();
         let mut part: Option<(u64, Part)> = None;
-        let new = shared.lanes[lane].take_open(asker, is_final, |open| {
+        let frames = shared.lanes[lane].take_open(asker, is_final, |open| {
             part = Some((open.sequence, file.copy_part(open.bytes, buffer)));
         });
-        let (Some(new), Some((sequence, part))) = (new, part) else { return Ok(()) };
+        let (Some(frames), Some((sequence, part))) = (frames, part) else { return Ok(()) };
+        let OpenFrames { before, new } = frames;
         match file.write_part(sequence, part, buffer) {
             Ok(()) => {
                 shared.lanes[lane].settle(None, new, (Cause::WriteFailed, 0));
                 Ok(())
             }
             Err((error, kept)) => {
+                // As above: frames that were written before, to a file that was deleted.
+                let kept = if is_begun { kept } else { kept.saturating_sub(before) };
                 shared.lanes[lane].settle(None, kept, (cause_of(&error), new - kept));
                 Err(error)
             }
