@@ -10,10 +10,16 @@ mod common;
 
 #[path = "faults/clock.rs"]
 mod clock;
+#[path = "faults/directory.rs"]
+mod directory;
 #[path = "faults/disk.rs"]
 mod disk;
+#[path = "faults/dying_disk.rs"]
+mod dying_disk;
 #[path = "faults/frames.rs"]
 mod frames;
+#[path = "faults/idle.rs"]
+mod idle;
 #[path = "faults/interface.rs"]
 mod interface;
 #[path = "faults/kill.rs"]
@@ -24,5 +30,9 @@ mod pipe;
 mod privilege;
 #[path = "faults/signals.rs"]
 mod signals;
+#[path = "faults/slow_disk.rs"]
+mod slow_disk;
+#[path = "faults/small_disk.rs"]
+mod small_disk;
 #[path = "faults/support.rs"]
 mod support;

@@ -217,6 +217,15 @@ impl Running {
         });
     }
 
+    /// Waits until standard output says `text`.
+    pub fn wait_for_stdout(&self, text: &str) {
+        wait_until(&format!("{text:?}"), || {
+            let said = self.stdout_so_far();
+            assert!(!self.stderr.is_done(), "it ended, and said: {}", self.stderr_so_far());
+            String::from_utf8_lossy(&said).contains(text)
+        });
+    }
+
     /// What it has said on standard error.
     pub fn stderr_so_far(&self) -> String {
         String::from_utf8_lossy(&self.stderr.so_far()).into_owned()

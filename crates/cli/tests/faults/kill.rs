@@ -3,7 +3,6 @@
 use crate::common::*;
 use crate::support::*;
 use ringside_testkit::{need_root, need_tool};
-use ringside_transmit::Stamp;
 use rustix::process::Signal;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -81,20 +80,6 @@ fn a_killed_recording_keeps_every_complete_block() {
     running.stop().checked_ledger(report.handed);
     assert_eq!(files_in(&directory).len(), 2);
     assert_eq!(count(&[directory]), left + 10);
-}
-
-/// Frames of a file; their numbers must follow each other from 0.
-fn contiguous_frames(path: &Path) -> u64 {
-    let mut next = std::collections::BTreeMap::new();
-    let mut frames = 0;
-    for_each_frame(&[path.to_owned()], |frame, _| {
-        let stamp = Stamp::read(frame.bytes).unwrap();
-        let expected = next.entry(stamp.stream).or_insert(0);
-        assert_eq!(stamp.sequence, *expected, "stream {}", stamp.stream);
-        *expected += 1;
-        frames += 1;
-    });
-    frames
 }
 
 #[test]

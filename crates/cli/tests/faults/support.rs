@@ -3,9 +3,12 @@
 use crate::common::*;
 use ringside_core::ledger::ByCause;
 use ringside_core::{Consumer, LaneCounters, Ledger};
-use ringside_transmit::{Report, SenderKind, Shape, Sizes};
+use ringside_transmit::{Report, SenderKind, Shape, Sizes, Stamp};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+pub use crate::small_disk::SmallDisk;
 
 /// Sends `count` frames of `bytes` bytes in 16 flows, at a rate that every machine records.
 pub fn send(network: &Network, bytes: u16, count: u64) -> Report {
@@ -30,6 +33,20 @@ pub fn count(paths: &[PathBuf]) -> u64 {
     let mut count = 0;
     for_each_frame(paths, |_, _| count += 1);
     count
+}
+
+/// Frames of a recording; in each stream their numbers must follow each other from 0.
+pub fn contiguous_frames(path: &Path) -> u64 {
+    let mut next = BTreeMap::new();
+    let mut frames = 0;
+    for_each_frame(&[path.to_owned()], |frame, _| {
+        let stamp = Stamp::read(frame.bytes).unwrap();
+        let expected = next.entry(stamp.stream).or_insert(0);
+        assert_eq!(stamp.sequence, *expected, "stream {}", stamp.stream);
+        *expected += 1;
+        frames += 1;
+    });
+    frames
 }
 
 /// The ledger that a run printed for people; both stages balance and nothing is in flight.
@@ -98,54 +115,6 @@ pub fn public_folder() -> (tempfile::TempDir, PathBuf) {
     let program = folder.path().join("ringside");
     std::fs::copy(ringside(), &program).unwrap();
     (folder, program)
-}
-
-/// A small disk in a mount namespace of its own: it is gone with the process that holds it.
-pub struct SmallDisk {
-    holder: Running,
-    mounted_at: tempfile::TempDir,
-}
-
-impl SmallDisk {
-    /// A tmpfs with these mount options.
-    pub fn mount(options: &str) -> SmallDisk {
-        let mounted_at = tempfile::tempdir().unwrap();
-        let script = format!(
-            "mount -t tmpfs -o {options} none '{}' && echo mounted && exec sleep 120",
-            arg(mounted_at.path())
-        );
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "--propagation", "slave", "sh", "-c", &script]);
-        let holder = Running::start(command);
-        wait_until("the small disk", || holder.stdout_so_far() == b"mounted\n");
-        SmallDisk { holder, mounted_at }
-    }
-
-    /// What to put before a program so that it sees the disk.
-    pub fn enter(&self) -> Vec<String> {
-        let holder = self.holder.pid().to_string();
-        ["nsenter", "--mount", "--target", &holder, "--"].map(String::from).into()
-    }
-
-    /// A path of the disk as programs on it see it.
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.mounted_at.path().join(name)
-    }
-
-    /// The same path from outside.
-    pub fn outside(&self, path: &Path) -> PathBuf {
-        let root = PathBuf::from(format!("/proc/{}/root", self.holder.pid()));
-        root.join(path.strip_prefix("/").unwrap())
-    }
-
-    /// Starts a capture that sees the disk, and waits until it listens.
-    pub fn capture(&self, network: &Network, args: &[&str]) -> Running {
-        let enter = self.enter();
-        let enter: Vec<&str> = enter.iter().map(String::as_str).collect();
-        let running = Running::start(capture_by(&enter, network, args));
-        running.wait_for_stderr("listening on");
-        running
-    }
 }
 
 /// Runs `ip ARGS`, which must succeed.
