@@ -36,6 +36,10 @@ fuzz: deps ## run the tests with RINGSIDE_FUZZ_SECONDS (60) for each fuzz test
 	RINGSIDE_FUZZ_SECONDS=$${RINGSIDE_FUZZ_SECONDS:-60} \
 		cargo test --workspace --exclude ringside-cli -- --show-output
 
+crashes: root build ## kill a recorder at 1,000 random moments, and with its keeper at 200 (as root)
+	RINGSIDE_KILLS=1000 RINGSIDE_BIN=$(target)/release/ringside \
+		cargo test -p ringside-cli --test crashes -- --test-threads=1 --nocapture
+
 clean: ## remove what was built
 	cargo clean
 
