@@ -6,7 +6,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # Where cargo puts what it builds.
 target := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help deps bench-deps build demo test bench lint fuzz clean install
+.PHONY: help crashes deps bench-deps build demo test bench lint fuzz clean install
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
