@@ -7,8 +7,8 @@ mod common;
 use common::read_bytes;
 use ringside_core::limits::RING_BLOCK_BYTES_MIN;
 use ringside_core::{
-    Direction, Frame, FrameMeta, InterfaceId, LaneCounters, LaneId, LinkType,
-    SourceInterface, Timestamp,
+    Direction, Frame, FrameMeta, InterfaceId, LaneCounters, LaneId, LinkType, SourceInterface,
+    Timestamp,
 };
 use ringside_store::block::{
     Statistics, blocks, close_block, frame_count, packet, whole_bytes, write_packet_block,

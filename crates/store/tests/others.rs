@@ -7,8 +7,8 @@ mod common;
 use common::*;
 use ringside_core::limits::RING_BLOCK_BYTES_MIN;
 use ringside_core::{
-    Direction, Frame, FrameMeta, InterfaceId, LaneCounters, LaneId, LinkType,
-    SourceInterface, Timestamp,
+    Direction, Frame, FrameMeta, InterfaceId, LaneCounters, LaneId, LinkType, SourceInterface,
+    Timestamp,
 };
 use ringside_store::block::{Statistics, close_block, fits, write_packet_block};
 use ringside_store::writer::Precision;
