@@ -16,6 +16,7 @@
 //! place. The first error (a full disk, a dead disk) stops the run. What is in the ring goes to the
 //! directories that still work; without one it is missed under its cause.
 
+mod begin;
 mod buffer;
 mod file;
 mod folder;
@@ -29,6 +30,7 @@ use crate::config::{DiskOptions, Rotation};
 use crate::control::{ConsumerCounts, Control};
 use crate::output::FileList;
 use crate::run::{RunError, spawn};
+use begin::{Begun, Unstarted, begin};
 use file::LaneFile;
 use folder::Folder;
 use housekeeper::Housekeeper;
@@ -36,7 +38,7 @@ use lane::Lane;
 use queue::Queue;
 use ringside_core::{LaneId, SourceInterface, Timestamp};
 use ringside_store::StoreError;
-use ringside_store::recording::{FileHeader, RunLock};
+use ringside_store::recording::{FileHeader, HEADER_PAGE_BYTES, RunLock};
 use ringside_store::retention::{Policy, Shape, Summary};
 use ringside_sys::bell::Bells;
 use ringside_sys::ring::{Board, CaptureRing};
@@ -67,6 +69,7 @@ pub(crate) struct RecorderConfig<'c> {
 }
 
 /// What all files of a recording have in common.
+#[derive(Clone)]
 struct Recording {
     /// Identifies the run in all its files.
     run: String,
@@ -81,6 +84,17 @@ struct Recording {
 }
 
 impl Recording {
+    /// The same, of the run that begins at `start`.
+    fn begun_at(&self, start: Timestamp) -> Recording {
+        let run = format!("{}-{}", start.0, std::process::id());
+        Recording { run, start, ..self.clone() }
+    }
+
+    /// Bytes of the header page(s).
+    fn header_bytes(&self) -> Result<usize, StoreError> {
+        self.header(LaneId(0), 0).page_bytes(&self.interfaces)
+    }
+
     /// True if a file is followed by others.
     fn rotates(&self) -> bool {
         self.rotation != Rotation::default()
@@ -119,21 +133,6 @@ pub(crate) struct Recorder {
     unstarted: Unstarted,
 }
 
-/// What is there of a recording before it starts. If it never does, nothing stays behind.
-#[derive(Default)]
-struct Unstarted {
-    locks: Vec<RunLock>,
-    files: Vec<PathBuf>,
-}
-
-impl Drop for Unstarted {
-    fn drop(&mut self) {
-        // Best effort: what stays holds no frame, and repair removes it.
-        self.files.iter().for_each(|file| drop(std::fs::remove_file(file)));
-        self.locks.drain(..).for_each(|lock| drop(lock.remove()));
-    }
-}
-
 /// A recording that is about to begin, as a process must know it that is to finish it.
 #[derive(Clone, Debug)]
 pub struct RecordingFacts<'r> {
@@ -153,12 +152,16 @@ pub struct RecordingFacts<'r> {
 enum QueueSetup {
     Uring(Box<UringSetup>),
     Plain,
+    #[cfg(test)]
+    Failing(tests::FailingQueue),
 }
 
 impl QueueSetup {
     fn enable(self) -> Queue {
         match self {
             QueueSetup::Plain => Queue::Plain(VecDeque::new()),
+            #[cfg(test)]
+            QueueSetup::Failing(queue) => Queue::Failing(queue),
             QueueSetup::Uring(setup) => match setup.enable() {
                 Ok(uring) => Queue::Uring(Box::new(uring)),
                 Err(error) => {
@@ -183,41 +186,39 @@ impl Recorder {
         }
         let mut notes = same_disks(&config.directories)?;
         let block_bytes = config.ring.layout().block_bytes;
-        let start = free_start(&config.directories, &config.lanes);
         let directories = config.directories.len();
         let mut recording = Recording {
-            run: format!("{}-{}", start.0, std::process::id()),
-            start,
+            run: String::new(),
+            start: Timestamp::default(),
             interfaces: config.interfaces,
             block_bytes,
             rotation: config.rotation,
             retention: config.retention.for_each_of(directories),
             boot_id: clock::boot_id().unwrap_or_default(),
         };
-        let header_bytes = recording.header(LaneId(0), 0).page_bytes(&recording.interfaces)?;
+        let header_bytes = recording.begun_at(Timestamp::MAX).header_bytes()?;
         let shape = Shape { lanes: config.lanes.len(), directories, block_bytes, header_bytes };
         let bytes = shape.file_bytes(&config.retention, config.rotation.bytes);
-        recording.rotation.bytes = bytes.map_err(StoreError::from)?;
-        let recording = Arc::new(recording);
+        recording.rotation.bytes = bytes.map_err(StoreError::from)?.map(in_pages);
         let lane = |(index, interface): (usize, String)| {
             let reader = config.ring.block_reader(index, 0).expect("taken once, here");
             let board = config.ring.board_writer(index, Board::Recorder).expect("taken once, here");
             Lane::new(LaneId(index as u16), interface, reader, board, config.counts.clone())
         };
+        let lanes: Vec<Lane> = config.lanes.into_iter().enumerate().map(lane).collect();
+        let direct = config.options.direct;
+        let Begun { recording, folders, unstarted } =
+            begin(&recording, &lanes, &config.directories, direct)?;
         let shared = Arc::new(Shared {
             recording,
-            lanes: config.lanes.into_iter().enumerate().map(lane).collect(),
+            lanes,
             control: config.control,
             bells: Arc::new(Bells::new(directories)?),
             writers: AtomicUsize::new(directories),
             gone: (0..directories).map(|_| AtomicBool::new(false)).collect(),
         });
         let mut writers = Vec::new();
-        let mut unstarted = Unstarted::default();
-        for (directory, path) in config.directories.into_iter().enumerate() {
-            unstarted.locks.push(RunLock::create(&path, &shared.recording.run)?);
-            let folder = Folder::new(path, shared.recording.clone(), config.options.direct)?;
-            let files = first_files(&folder, &shared.lanes, &mut unstarted)?;
+        for (directory, (folder, files)) in folders.into_iter().enumerate() {
             let (writer, note) =
                 writer(directory, folder, files, &shared, config.ring, config.options);
             notes.push(note);
@@ -255,8 +256,9 @@ impl Recorder {
     pub(crate) fn start(mut self) -> Result<RecorderThreads, RunError> {
         self.unstarted.files.clear();
         let locks = std::mem::take(&mut self.unstarted.locks);
+        let folders = self.writers.iter().map(|writer| writer.folder.clone()).collect();
         let (writers, housekeepers) = (Vec::new(), Vec::new());
-        let mut threads = RecorderThreads { writers, housekeepers, locks };
+        let mut threads = RecorderThreads { writers, housekeepers, folders, locks };
         for writer in self.writers {
             let (folder, shared) = (writer.folder.clone(), self.shared.clone());
             let index = writer.directory;
@@ -272,6 +274,7 @@ impl Recorder {
 pub(crate) struct RecorderThreads {
     writers: Vec<JoinHandle<Vec<FileList>>>,
     housekeepers: Vec<JoinHandle<Summary>>,
+    folders: Vec<Arc<Folder>>,
     locks: Vec<RunLock>,
 }
 
@@ -292,11 +295,14 @@ impl RecorderThreads {
         }
         let mut kept = Summary::default();
         for housekeeper in self.housekeepers {
-            // A panic there was printed; the files' content does not depend on it.
+            // One that died has failed the run by itself.
             kept.add(&housekeeper.join().unwrap_or_default());
         }
-        for lock in self.locks {
-            if let Err(error) = lock.remove() {
+        for (lock, folder) in self.locks.into_iter().zip(self.folders) {
+            // Without its holder, a lock that stays tells a repair to look at the run.
+            if folder.is_finished()
+                && let Err(error) = lock.remove()
+            {
                 control.fail(error.to_string());
             }
         }
@@ -306,19 +312,9 @@ impl RecorderThreads {
     }
 }
 
-/// The first file of each lane.
-fn first_files(
-    folder: &Folder,
-    lanes: &[Lane],
-    unstarted: &mut Unstarted,
-) -> Result<Vec<LaneFile>, RunError> {
-    let mut files = Vec::new();
-    for (index, lane) in lanes.iter().enumerate() {
-        let series = folder.create(lane)?;
-        unstarted.files.push(series.path().to_owned());
-        files.push(folder.open(series, index)?);
-    }
-    Ok(files)
+/// The largest size in whole pages, in which file systems allocate: the last page counts in full.
+fn in_pages(bytes: u64) -> u64 {
+    bytes - bytes % HEADER_PAGE_BYTES as u64
 }
 
 /// The writer of one directory, and what there is to say about it.
@@ -412,45 +408,5 @@ fn same_disks(directories: &[PathBuf]) -> Result<Vec<String>, RunError> {
     Ok(notes)
 }
 
-/// The start time for the names of the files: now, or the next second that is free, when a run
-/// into one of the directories began within this second.
-fn free_start(directories: &[PathBuf], lanes: &[String]) -> Timestamp {
-    const TRIES: u64 = 60;
-    let now = clock::realtime_now();
-    let candidates = (0..TRIES).map(|second| now.saturating_add(second * 1_000_000_000));
-    let is_free = |start: &Timestamp| {
-        lanes.iter().enumerate().all(|(index, interface)| {
-            let lane = LaneId(index as u16);
-            // Each directory has one of the lanes' first files, whichever number it has.
-            (0..directories.len() as u64).all(|sequence| {
-                let name = ringside_store::recording::file_name(*start, interface, lane, sequence);
-                directories.iter().all(|directory| !directory.join(&name).exists())
-            })
-        })
-    };
-    candidates.into_iter().find(is_free).unwrap_or(now)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_directory_may_not_be_named_twice_and_one_disk_is_told() {
-        let dir = tempfile::tempdir().unwrap();
-        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
-        std::fs::create_dir(&a).unwrap();
-        std::fs::create_dir(&b).unwrap();
-        let again = dir.path().join("b/../a");
-        assert!(same_disks(&[a.clone(), b.clone(), again]).is_err());
-        let notes = same_disks(&[a, b]).unwrap();
-        assert_eq!(notes.len(), 1);
-        assert!(notes[0].contains("same disk"), "{notes:?}");
-    }
-
-    #[test]
-    fn sizes_are_told_in_whole_units() {
-        assert_eq!(mebibytes(4 << 20), "4 MiB");
-        assert_eq!(mebibytes(512 << 10), "512 KiB");
-    }
-}
+mod tests;

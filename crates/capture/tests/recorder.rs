@@ -239,6 +239,39 @@ fn an_idle_lane_costs_no_space() {
 }
 
 #[test]
+fn a_rotation_of_a_quiet_lane_costs_what_is_in_it() {
+    for direct in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        // Frames all the time, so that each file ends within a ring block.
+        let source = Numbered::new(0, 300).in_batches(1, Duration::from_millis(10));
+        let options = DiskOptions { direct, ..DiskOptions::default() };
+        let run = start(&[dir.path()], vec![source], Plan { options, ..Plan::default() });
+        for files in 2..5 {
+            let frames = |path: &PathBuf| block::frame_count(&std::fs::read(path).unwrap());
+            let newest = || files_of(dir.path()).last().map_or(0, frames);
+            wait_until("frames in the last file", || newest() > 0);
+            run.rotate();
+            wait_until("another file", || files_of(dir.path()).len() >= files);
+        }
+        run.stop();
+        let report = run.finish();
+        assert!(report.errors.is_empty(), "{:?}", report.errors);
+        assert_lane(&frames_in(&[dir.path()]), 0, report.ledger.taken);
+        let mut firsts = Vec::new();
+        for path in files_of(dir.path()) {
+            let file = std::fs::metadata(&path).unwrap();
+            assert!(file.len() < BLOCK_BYTES / 2 && file.blocks() * 512 < BLOCK_BYTES / 2);
+            let bytes = std::fs::read(&path).unwrap();
+            assert_eq!(block::whole_bytes(&bytes), bytes.len());
+            let header = header_of(&path);
+            assert_eq!((header.blocks_complete, header.bytes_max), (0, file.len()));
+            firsts.push(header.first_block.unwrap());
+        }
+        assert!(firsts.into_iter().eq(0..report.files.count), "a ring block is missing");
+    }
+}
+
+#[test]
 fn the_oldest_files_go_and_the_limit_holds() {
     let dir = tempfile::tempdir().unwrap();
     let limit = 24 << 20;

@@ -218,14 +218,16 @@ impl LaneFile {
         self.found.iter().find(|(found, _)| *found == number).map(|(_, slot)| *slot)
     }
 
-    /// True if ring block `number` can be appended: numbers rise, and there is room.
+    /// True if ring block `number` can be appended: numbers rise, the last ring block is whole (one
+    /// that a rotation ended is not), and there is room.
     pub(super) fn takes(&self, number: u64) -> bool {
         let room = match self.header.bytes_max {
             0 => u64::MAX,
             bytes => bytes.saturating_sub(self.series.block_offset(0)) / self.series.block_bytes(),
         };
         // A file holds one ring block whatever its largest size.
-        self.last.is_none_or(|last| last < number) && self.slots < room.max(1)
+        let is_whole = self.end == self.series.block_offset(self.slots);
+        self.last.is_none_or(|last| last < number && is_whole) && self.slots < room.max(1)
     }
 
     /// Writes ring block `number`, to its slot if it is here, else behind the last. Returns how

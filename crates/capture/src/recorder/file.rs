@@ -12,13 +12,14 @@
 use super::buffer::{PAGE_BYTES, PageBuffer};
 use super::folder::lock;
 use super::queue::write_counted;
+use ringside_store::pcapng::RINGSIDE_PADDING;
 use ringside_store::recording::SeriesFile;
 use ringside_store::retention::END_BYTES;
 use ringside_store::{StoreError, block};
 use ringside_sys::disk;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -46,6 +47,8 @@ pub(super) struct OpenFile {
     ended: AtomicBool,
     /// Another program deleted it: what is written here is nowhere.
     deleted: AtomicBool,
+    /// Room that was reserved beyond the end went with a cut.
+    was_cut: AtomicBool,
     /// The file was cut to its end and says so.
     is_settled: Mutex<bool>,
 }
@@ -78,6 +81,11 @@ impl OpenFile {
         !has_name && !self.deleted.swap(true, Ordering::AcqRel)
     }
 
+    /// True once after each cut of the growing file: what was reserved is gone.
+    pub(super) fn take_cut(&self) -> bool {
+        self.was_cut.swap(false, Ordering::AcqRel)
+    }
+
     /// Gives back what the file holds beyond its end, padding and reserved room, and has it say
     /// that it grows no more. Once; the second call does nothing.
     ///
@@ -88,9 +96,10 @@ impl OpenFile {
         if *is_settled {
             return Ok(());
         }
-        *is_settled = true;
         self.series.cut(self.end())?;
-        self.series.set_finished(self.end())
+        self.series.set_finished(self.end())?;
+        *is_settled = true;
+        Ok(())
     }
 }
 
@@ -111,6 +120,9 @@ pub(super) enum Next {
 pub(super) struct Kept {
     /// End of the file at the last sync.
     pub(super) synced: u64,
+    /// A sync failed. The kernel tells so once, and later ones succeed without the bytes that were
+    /// lost: no block may be counted any more.
+    pub(super) is_lost: bool,
     /// Room is reserved up to here.
     pub(super) reserved: u64,
     /// The file system cannot reserve, or there is no room.
@@ -177,10 +189,15 @@ impl LaneFile {
             end: AtomicU64::new(visible),
             ended: AtomicBool::new(false),
             deleted: AtomicBool::new(false),
+            was_cut: AtomicBool::new(false),
             is_settled: Mutex::new(false),
         };
         let (shared, handle) = (Arc::new(shared), Arc::new(handle));
         Ok(LaneFile { shared, handle, direct, complete: 0, filled: 0, visible })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.shared.series.path()
     }
 
     pub(super) fn handle(&self) -> &Arc<File> {
@@ -317,6 +334,7 @@ impl LaneFile {
         let end = self.block_start() + self.filled as u64;
         if self.visible != end {
             self.shared.series.cut(end)?;
+            self.shared.was_cut.store(true, Ordering::Release);
             self.visible = end;
         }
         Ok(())
@@ -343,6 +361,19 @@ pub(super) struct Part {
     /// Without the padding.
     bytes: usize,
     padded: usize,
+}
+
+/// Where the padding begins of a ring block that is mostly padding.
+pub(super) fn short_bytes(block: &[u8]) -> Option<usize> {
+    let mut blocks = block::blocks(block);
+    let mut start = 0;
+    while let Some((kind, bytes)) = blocks.next() {
+        if kind == RINGSIDE_PADDING && bytes.len() > block.len() / 2 {
+            return (start + bytes.len() == block.len()).then_some(start);
+        }
+        start = blocks.offset();
+    }
+    None
 }
 
 fn page_before(at: usize) -> usize {

@@ -26,6 +26,8 @@ pub(super) struct Folder {
     retention: Mutex<Directory>,
     files: Mutex<Vec<Arc<OpenFile>>>,
     closing: AtomicBool,
+    /// A file was not finished: a repair must look at the run.
+    is_unfinished: AtomicBool,
     housekeeper: OnceLock<Thread>,
 }
 
@@ -43,6 +45,7 @@ impl Folder {
             retention: Mutex::new(retention),
             files: Mutex::new(Vec::new()),
             closing: AtomicBool::new(false),
+            is_unfinished: AtomicBool::new(false),
             housekeeper: OnceLock::new(),
         })
     }
@@ -138,8 +141,25 @@ impl Folder {
             drop(files);
             if let Err(error) = file.settle() {
                 tracing::warn!("{error}");
+                self.leave_unfinished();
             }
         }
+    }
+
+    /// `file` is left as it is, for a repair.
+    pub(super) fn abandon(&self, file: LaneFile) {
+        self.leave_unfinished();
+        self.forget(&file.shared);
+    }
+
+    /// A file could not be finished.
+    pub(super) fn leave_unfinished(&self) {
+        self.is_unfinished.store(true, Ordering::Release);
+    }
+
+    /// True if all files of the run are as they should be.
+    pub(super) fn is_finished(&self) -> bool {
+        self.lock().is_empty() && !self.is_unfinished.load(Ordering::Acquire)
     }
 
     /// The files that are open or not finished.

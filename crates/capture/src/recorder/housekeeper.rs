@@ -46,7 +46,11 @@ impl Housekeeper {
             let files = self.folder.files();
             for file in &files {
                 if file.has_ended() {
-                    self.report(finish(file));
+                    let finished = finish(file);
+                    if finished.is_err() {
+                        self.folder.leave_unfinished();
+                    }
+                    self.report(finished);
                     self.folder.forget(file);
                     continue;
                 }
@@ -125,7 +129,12 @@ fn tend(folder: &Folder, file: &OpenFile) -> Result<(), StoreError> {
         return Ok(());
     }
     reserve(folder, file, end.saturating_sub(kept.synced), kept);
-    file.series.sync_data()?;
+    let was_lost = kept.is_lost;
+    match kept.sync(|| file.series.sync_data()) {
+        // That was told.
+        Err(_) if was_lost => return Ok(()),
+        other => other?,
+    }
     if kept.synced == 0 {
         // Best effort: most file systems sync the name with the file.
         let _ = disk::sync_directory(&folder.path);
@@ -135,7 +144,10 @@ fn tend(folder: &Folder, file: &OpenFile) -> Result<(), StoreError> {
 }
 
 /// Reserves room ahead of a file that grows fast: twice what it grew by.
-fn reserve(folder: &Folder, file: &OpenFile, grown: u64, kept: &mut Kept) {
+pub(super) fn reserve(folder: &Folder, file: &OpenFile, grown: u64, kept: &mut Kept) {
+    if file.take_cut() {
+        kept.reserved = 0;
+    }
     let end = file.end();
     let ahead = (2 * grown).next_multiple_of(AHEAD_BYTES).min(AHEAD_BYTES_MAX);
     let limit = file.bytes_max.unwrap_or(u64::MAX);
@@ -154,10 +166,50 @@ fn reserve(folder: &Folder, file: &OpenFile, grown: u64, kept: &mut Kept) {
     kept.reserved = to;
 }
 
+impl Kept {
+    /// Syncs.
+    ///
+    /// # Errors
+    /// The system refused, now or before.
+    fn sync(&mut self, sync: impl FnOnce() -> Result<(), StoreError>) -> Result<(), StoreError> {
+        // Also in vain: what came since can still reach the medium.
+        let synced = sync();
+        if self.is_lost {
+            return Err(StoreError::FailedBefore);
+        }
+        self.is_lost = synced.is_err();
+        synced
+    }
+}
+
 /// Ends a file: cut to its end, on the medium, its blocks counted.
 fn finish(file: &OpenFile) -> Result<(), StoreError> {
     file.settle()?;
-    file.series.sync_data()?;
+    lock(&file.kept).sync(|| file.series.sync_data())?;
     file.series.set_blocks(file.first_block(), file.complete())?;
     file.series.sync_all()
+}
+
+impl Drop for Housekeeper {
+    /// A panic fails the run at once, not only at its end.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.folder.leave_unfinished();
+            let path = self.folder.path.display();
+            self.shared.control.fail(format!("the housekeeper of {path} died"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_failed_sync_no_later_one_is_believed() {
+        let mut kept = Kept::default();
+        kept.sync(|| Ok(())).unwrap();
+        assert!(kept.sync(|| Err(StoreError::FailedBefore)).is_err());
+        assert!(kept.sync(|| Ok(())).is_err(), "the kernel tells of a loss once");
+    }
 }

@@ -126,6 +126,11 @@ impl Lane {
         self.files.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Numbers the files from 0 again: none of them is there.
+    pub(super) fn restart_files(&self) {
+        self.files.store(0, Ordering::Relaxed);
+    }
+
     /// Takes up to `blocks_max` closed blocks.
     pub(super) fn take(&self, asker: Asker<'_>, blocks_max: usize) -> Option<Taken> {
         let mut state = self.lock();

@@ -16,6 +16,9 @@ pub(super) enum Queue {
     Uring(Box<Uring>),
     /// A write is over when it was submitted.
     Plain(VecDeque<Completion>),
+    /// As `Plain`, and fails as a test wants it.
+    #[cfg(test)]
+    Failing(super::tests::FailingQueue),
 }
 
 impl Queue {
@@ -24,7 +27,16 @@ impl Queue {
         match self {
             Queue::Uring(uring) => uring.in_flight(),
             Queue::Plain(completed) => completed.len(),
+            #[cfg(test)]
+            Queue::Failing(queue) => queue.completed.len(),
         }
+    }
+
+    /// Gives up all writes in flight: the queue has none any more, and what it lent to the kernel
+    /// is never freed while the kernel has it.
+    pub(super) fn abandon(&mut self) {
+        // The ring's own end waits for the kernel, or leaks what that still reads.
+        *self = Queue::Plain(VecDeque::new());
     }
 
     /// Writes the claim's bytes from `from` on to `file` at `offset`.
@@ -42,6 +54,11 @@ impl Queue {
                 let (written, result) = write_counted(file, &claim.bytes()[from..], offset);
                 completed.push_back(Completion { token, claim, written, result });
             }
+            #[cfg(test)]
+            Queue::Failing(queue) => {
+                let (written, result) = write_counted(file, &claim.bytes()[from..], offset);
+                queue.completed.push_back(Completion { token, claim, written, result });
+            }
         }
     }
 
@@ -50,6 +67,8 @@ impl Queue {
         match self {
             Queue::Uring(uring) => uring.submit(),
             Queue::Plain(_) => Ok(()),
+            #[cfg(test)]
+            Queue::Failing(queue) => queue.submit(),
         }
     }
 
@@ -58,6 +77,8 @@ impl Queue {
         match self {
             Queue::Uring(uring) => uring.next_completion(),
             Queue::Plain(completed) => completed.pop_front(),
+            #[cfg(test)]
+            Queue::Failing(queue) => queue.next_completion(),
         }
     }
 
@@ -69,6 +90,8 @@ impl Queue {
                 bell.wait(timeout);
                 Ok(())
             }
+            #[cfg(test)]
+            Queue::Failing(queue) => queue.wait(),
         }
     }
 }

@@ -6,16 +6,18 @@
 //! directories the lane's next blocks go to whichever writer is free.
 
 use super::buffer::{PAGE_BYTES, PageBuffer};
-use super::file::{LaneFile, Part, Spare};
+use super::file::{LaneFile, Part, Spare, short_bytes};
 use super::folder::{Folder, remove_unused};
-use super::lane::{Asker, OpenFrames, Rest, Taken};
+use super::lane::{Asker, Rest, Taken};
 use super::queue::Queue;
 use super::{QueueSetup, Shared};
 use crate::output::FileList;
 use ringside_core::Cause;
 use ringside_store::{StoreError, block};
+use ringside_sys::bell::Bell;
+use ringside_sys::ring::Claim;
 use ringside_sys::uring::{Completion, WRITES_MAX};
-use std::path::Path;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -25,6 +27,9 @@ use std::time::{Duration, Instant};
 const WRITE_INTERVAL: Duration = Duration::from_millis(850);
 /// How often a writer looks for published bytes when nobody wakes it.
 const POLL: Duration = Duration::from_millis(100);
+/// How long the end of writes is waited for while the kernel refuses to tell it: longer than a lack
+/// of memory lasts. A disk that hangs is waited for without a limit: there it does not refuse.
+const REFUSED_MAX: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 
 /// What a writer is made from.
 pub(super) struct WriterSetup {
@@ -53,6 +58,8 @@ struct Writer {
     buffer: PageBuffer,
     /// Set after the first error: nothing more is written here.
     failed: Option<Cause>,
+    /// Since when the kernel has refused to tell of writes.
+    refused_since: Option<Instant>,
 }
 
 /// A lane as this writer sees it.
@@ -61,12 +68,19 @@ struct Slot {
     /// The file that was made ready to follow the last one.
     spare: Option<Spare>,
     in_flight: Option<InFlight>,
+    /// Frames that were taken from the lane and are in no account yet.
+    unsettled: u64,
+    /// Their blocks, while the queue does not have them.
+    held: Option<Claim>,
     /// When published bytes of the open block were first seen that are in no file.
     unwritten_since: Option<Instant>,
     /// The rotation's period that the file belongs to.
     period: u64,
     names: FileList,
 }
+
+/// What became of a write; with an error, how many of the frames are in the file nevertheless.
+type Outcome = Result<(), (StoreError, u64)>;
 
 /// A write of closed blocks.
 struct InFlight {
@@ -89,6 +103,8 @@ impl WriterSetup {
             file: Some(file),
             spare: None,
             in_flight: None,
+            unsettled: 0,
+            held: None,
             unwritten_since: None,
             period: 0,
         };
@@ -101,6 +117,7 @@ impl WriterSetup {
             buffer: PageBuffer::new(self.shared.recording.block_bytes + PAGE_BYTES),
             first: 0,
             failed: None,
+            refused_since: None,
             folder: self.folder,
             shared: self.shared,
         };
@@ -110,24 +127,11 @@ impl WriterSetup {
 
 impl Writer {
     fn run(mut self) -> Vec<FileList> {
-        let shared = self.shared.clone();
-        let bell = shared.bells.of(self.directory);
-        loop {
-            if self.pass() {
-                continue;
-            }
-            if self.is_done() {
-                break;
-            }
-            bell.listen();
-            let waited = if self.pass() { Ok(()) } else { self.queue.wait(bell, self.pause()) };
-            bell.stop_listening();
-            if let Err(error) = waited {
-                // What is in flight is waited for, or never freed, when the queue is dropped.
-                let context = format!("cannot wait for writes to {}", self.folder.path.display());
-                self.fail(&StoreError::Io { context, source: error });
-                break;
-            }
+        // A panic fails the recording into this directory like any other error: what is in flight
+        // is awaited, and the lanes are served until they end. A second one ends the thread.
+        if catch_unwind(AssertUnwindSafe(|| self.work())).is_err() {
+            self.give_up("the writer died");
+            self.work();
         }
         let mut names = Vec::new();
         for mut slot in std::mem::take(&mut self.slots) {
@@ -138,6 +142,85 @@ impl Writer {
             names.push(slot.names);
         }
         names
+    }
+
+    /// Serves the lanes until all have ended.
+    fn work(&mut self) {
+        let shared = self.shared.clone();
+        let bell = shared.bells.of(self.directory);
+        loop {
+            if self.pass() {
+                continue;
+            }
+            if self.is_done() {
+                break;
+            }
+            bell.listen();
+            if !self.pass() {
+                self.wait(bell, self.pause());
+            }
+            bell.stop_listening();
+        }
+    }
+
+    /// Waits until there may be something to do. If the kernel refuses, this fails the directory,
+    /// and waits nevertheless: files are ended, and frames accounted for, only when nothing is in
+    /// flight any more.
+    fn wait(&mut self, bell: &Bell, pause: Duration) {
+        let Err(error) = self.queue.wait(bell, pause) else {
+            self.refused_since = None;
+            return;
+        };
+        let context = format!("cannot wait for writes to {}", self.folder.path.display());
+        self.fail(&StoreError::Io { context, source: error });
+        let since = *self.refused_since.get_or_insert_with(Instant::now);
+        if since.elapsed() > REFUSED_MAX && self.queue.in_flight() > 0 {
+            self.lose_in_flight();
+        } else {
+            bell.wait(pause);
+        }
+    }
+
+    /// Nobody will tell what became of the writes in flight: their frames are missed, and their
+    /// files are left to a repair, because cutting them could meet a write.
+    fn lose_in_flight(&mut self) {
+        self.queue.abandon();
+        for lane in 0..self.slots.len() {
+            let slot = &mut self.slots[lane];
+            if slot.in_flight.take().is_some() {
+                if let Some(file) = slot.file.take() {
+                    self.folder.abandon(file);
+                }
+                self.settle_rest(lane, Cause::WriteFailed);
+            }
+        }
+    }
+
+    /// After a panic: fails, awaits what is in flight, and accounts for what was being dealt with.
+    fn give_up(&mut self, what: &str) {
+        let context = format!("{what} of {}", self.folder.path.display());
+        self.fail(&StoreError::Io { context, source: std::io::Error::other("it panicked") });
+        let shared = self.shared.clone();
+        let bell = shared.bells.of(self.directory);
+        while self.queue.in_flight() > 0 {
+            while let Some(completion) = self.queue.next_completion() {
+                self.complete(completion);
+            }
+            if self.queue.in_flight() > 0 {
+                self.wait(bell, POLL);
+            }
+        }
+        for lane in 0..self.slots.len() {
+            self.slots[lane].in_flight = None;
+            self.settle_rest(lane, Cause::WriteFailed);
+        }
+    }
+
+    /// What was taken of a lane and is in no account is missed.
+    fn settle_rest(&mut self, lane: usize, cause: Cause) {
+        let slot = &mut self.slots[lane];
+        let (held, missed) = (slot.held.take(), std::mem::take(&mut slot.unsettled));
+        self.shared.lanes[lane].settle(held, 0, (cause, missed));
     }
 
     /// Takes in what has ended and begins what can be begun. True if that was anything.
@@ -170,6 +253,8 @@ impl Writer {
         match self.write_lane(lane) {
             Ok(progress) => progress,
             Err(error) => {
+                // What was taken and did not get to a write.
+                self.settle_rest(lane, cause_of(&error));
                 self.fail(&error);
                 true
             }
@@ -182,11 +267,18 @@ impl Writer {
         let shared = self.shared.clone();
         let feed = &shared.lanes[lane];
         if feed.is_waiting(self.asker()) {
+            let is_due = shared.control.rotation() != self.slots[lane].period;
+            // The block that a rotation closed comes alone: it may be short.
+            let most = if is_due { 1 } else { self.write_blocks };
             let room = self.file(lane)?.room_blocks();
-            let asker = self.asker();
-            if let Some(taken) = feed.take(asker, room.min(self.write_blocks)) {
+            if let Some(taken) = feed.take(self.asker(), room.min(most)) {
                 self.slots[lane].unwritten_since = None;
-                return self.write(lane, taken).map(|()| true);
+                let short = if is_due { short_bytes(taken.claim.bytes()) } else { None };
+                return match short {
+                    Some(bytes) => self.write_short(lane, taken, bytes),
+                    None => self.write(lane, taken),
+                }
+                .map(|()| true);
             }
         }
         let rest = feed.rest(self.asker());
@@ -194,9 +286,7 @@ impl Writer {
         match rest {
             Rest::Nothing | Rest::Ended => {
                 slot.unwritten_since = None;
-                if slot.file.as_ref().is_none_or(LaneFile::is_empty) {
-                    slot.period = shared.control.rotation();
-                }
+                self.rotate_idle(lane);
                 Ok(false)
             }
             Rest::Open => {
@@ -224,46 +314,75 @@ impl Writer {
     fn write(&mut self, lane: usize, taken: Taken) -> Result<(), StoreError> {
         let Taken { claim, begun } = taken;
         let sequence = claim.first_sequence();
+        let (frames, slot) = (claim.frames(), &mut self.slots[lane]);
+        slot.unsettled = frames - begun.frames;
+        slot.held = Some(claim);
         let file = self.file(lane)?;
         let handle = file.handle().clone();
-        match file.begin_write(sequence) {
-            Ok(start) => {
-                let in_flight = InFlight { from: start.from, frames_before: begun.frames };
-                self.slots[lane].in_flight = Some(in_flight);
-                self.queue.write(&handle, claim, start.from, start.offset, lane as u64);
-                Ok(())
-            }
-            Err(error) => {
-                let missed = claim.frames() - begun.frames;
-                self.shared.lanes[lane].settle(Some(claim), 0, (cause_of(&error), missed));
-                Err(error)
-            }
+        let start = file.begin_write(sequence)?;
+        let slot = &mut self.slots[lane];
+        slot.in_flight = Some(InFlight { from: start.from, frames_before: begun.frames });
+        if let Some(claim) = slot.held.take() {
+            self.queue.write(&handle, claim, start.from, start.offset, lane as u64);
         }
+        Ok(())
+    }
+
+    /// Writes a closed block without its padding, and ends the file with it: a quiet lane's
+    /// rotation costs what is in it, not a ring block.
+    fn write_short(&mut self, lane: usize, taken: Taken, bytes: usize) -> Result<(), StoreError> {
+        let Taken { claim, begun } = taken;
+        let (sequence, slot) = (claim.first_sequence(), &mut self.slots[lane]);
+        slot.unsettled = claim.frames() - begun.frames;
+        let claim = slot.held.insert(claim);
+        let Some(file) = &mut slot.file else { return Ok(()) };
+        let again = if file.has_begun_block() { 0 } else { begun.frames };
+        let part = file.copy_part(&claim.bytes()[..bytes], &mut self.buffer);
+        let outcome = file.write_part(sequence, part, &self.buffer);
+        self.settle(lane, outcome.map_err(|(error, kept)| (error, kept.saturating_sub(again))))?;
+        self.rotate_if_due(lane);
+        Ok(())
     }
 
     fn complete(&mut self, completion: Completion) {
         let Completion { token, claim, written, result } = completion;
         let lane = token as usize;
         let slot = &mut self.slots[lane];
-        let (Some(in_flight), Some(file)) = (slot.in_flight.take(), &mut slot.file) else { return };
-        let new = claim.frames() - in_flight.frames_before;
-        let feed = &self.shared.lanes[lane];
-        match result {
+        let (Some(in_flight), Some(file)) = (&slot.in_flight, &mut slot.file) else { return };
+        let (from, before) = (in_flight.from, in_flight.frames_before);
+        let claim = slot.held.insert(claim);
+        let outcome = match result {
             Ok(()) => {
                 file.wrote(claim.blocks());
-                feed.settle(Some(claim), new, (Cause::WriteFailed, 0));
-                self.rotate_if_due(lane);
+                Ok(())
             }
             Err(error) => {
                 let error = file.shared.series.write_error(error);
-                let kept = file.write_failed(claim.bytes(), in_flight.from + written);
+                let kept = file.write_failed(claim.bytes(), from + written);
                 let kept = block::frame_count(&claim.bytes()[..kept]);
                 // Less, if it was to replace what lay in a file that was deleted.
-                let kept = kept.saturating_sub(in_flight.frames_before);
-                feed.settle(Some(claim), kept, (cause_of(&error), new - kept));
-                self.fail(&error);
+                Err((error, kept.saturating_sub(before)))
             }
+        };
+        slot.in_flight = None;
+        match self.settle(lane, outcome) {
+            Ok(()) => self.rotate_if_due(lane),
+            Err(error) => self.fail(&error),
         }
+    }
+
+    /// Accounts for what was taken of the lane: it is in the file, or as many frames of it are as
+    /// the error tells.
+    fn settle(&mut self, lane: usize, outcome: Outcome) -> Result<(), StoreError> {
+        let slot = &mut self.slots[lane];
+        let (claim, new) = (slot.held.take(), std::mem::take(&mut slot.unsettled));
+        let (kept, result) = match outcome {
+            Ok(()) => (new, Ok(())),
+            Err((error, kept)) => (kept, Err(error)),
+        };
+        let cause = result.as_ref().err().map_or(Cause::WriteFailed, cause_of);
+        self.shared.lanes[lane].settle(claim, kept, (cause, new - kept));
+        result
     }
 
     /// Writes what is published of the lane's open block.
@@ -280,19 +399,11 @@ impl Writer {
             part = Some((open.sequence, file.copy_part(open.bytes, buffer)));
         });
         let (Some(frames), Some((sequence, part))) = (frames, part) else { return Ok(()) };
-        let OpenFrames { before, new } = frames;
-        match file.write_part(sequence, part, buffer) {
-            Ok(()) => {
-                shared.lanes[lane].settle(None, new, (Cause::WriteFailed, 0));
-                Ok(())
-            }
-            Err((error, kept)) => {
-                // As above: frames that were written before, to a file that was deleted.
-                let kept = if is_begun { kept } else { kept.saturating_sub(before) };
-                shared.lanes[lane].settle(None, kept, (cause_of(&error), new - kept));
-                Err(error)
-            }
-        }
+        slot.unsettled = frames.new;
+        let outcome = file.write_part(sequence, part, buffer);
+        // As above: frames that were written before, to a file that was deleted.
+        let again = if is_begun { 0 } else { frames.before };
+        self.settle(lane, outcome.map_err(|(error, kept)| (error, kept.saturating_sub(again))))
     }
 
     /// The lane's open file; the next one of the series if none is open.
@@ -324,6 +435,19 @@ impl Writer {
             self.folder.wake();
         }
         slot.period = period;
+    }
+
+    /// Ends the file of a lane of which there is nothing to write, if its period is over.
+    fn rotate_idle(&mut self, lane: usize) {
+        let slot = &mut self.slots[lane];
+        let period = self.shared.control.rotation();
+        if slot.file.as_ref().is_none_or(LaneFile::is_empty) {
+            slot.period = period;
+        } else if period != slot.period
+            && slot.file.as_ref().is_some_and(|file| !file.has_begun_block())
+        {
+            self.rotate_if_due(lane);
+        }
     }
 
     /// The first error ends the recording into this directory; other directories take what is
@@ -360,15 +484,14 @@ impl Writer {
 impl Drop for Writer {
     /// Whatever ended it: the housekeeper ends, and other writers do not wait.
     fn drop(&mut self) {
+        // Empty if it ended in order. Else the files stay for a repair, which is told by the lock
+        // of the run: writes may still be under way.
+        for slot in &mut self.slots {
+            slot.file.take().into_iter().for_each(|file| self.folder.abandon(file));
+        }
         self.shared.gone[self.directory].store(true, Ordering::Release);
         self.folder.close();
         self.shared.bells.ring();
-    }
-}
-
-impl LaneFile {
-    fn path(&self) -> &Path {
-        self.shared.series.path()
     }
 }
 

@@ -1,0 +1,239 @@
+//! The recorder with queues that fail.
+
+use super::begin::{SECOND_NS, begin_at, begin_from, is_taken};
+use super::buffer::PageBuffer;
+use super::file::Kept;
+use super::housekeeper::reserve;
+use super::*;
+use crate::packer::{Packer, Reading};
+use ringside_core::{Batch, Cause, FrameMeta, FrameSlot, InterfaceId, LinkType};
+use ringside_store::block;
+use ringside_sys::ring::{HugePages, RingLayout};
+use ringside_sys::uring::Completion;
+use std::io;
+use std::time::{Duration, Instant};
+
+const BLOCK_BYTES: usize = 512 << 10;
+
+/// A queue that writes at once and tells it late, or never.
+#[derive(Default)]
+pub(super) struct FailingQueue {
+    pub(super) completed: VecDeque<Completion>,
+    /// Waits that are refused; completions are held back until they are over.
+    pub(super) refused_waits: u32,
+    /// The first submission of a write panics.
+    pub(super) panics: bool,
+}
+
+impl FailingQueue {
+    pub(super) fn submit(&mut self) -> io::Result<()> {
+        assert!(!(std::mem::take(&mut self.panics)), "as the test wants it");
+        Ok(())
+    }
+
+    pub(super) fn next_completion(&mut self) -> Option<Completion> {
+        if self.refused_waits > 0 { None } else { self.completed.pop_front() }
+    }
+
+    pub(super) fn wait(&mut self) -> io::Result<()> {
+        if self.refused_waits == 0 {
+            return Ok(());
+        }
+        self.refused_waits -= 1;
+        Err(io::Error::from_raw_os_error(12))
+    }
+}
+
+struct Setting {
+    recorder: Recorder,
+    counts: Arc<ConsumerCounts>,
+    control: Arc<Control>,
+    ring: Arc<CaptureRing>,
+}
+
+fn prepare(directories: Vec<PathBuf>, rotation: Rotation) -> Setting {
+    let layout =
+        RingLayout { lanes: 1, blocks_per_lane: 8, block_bytes: BLOCK_BYTES, lossless_readers: 1 };
+    let ring = CaptureRing::create(layout, HugePages::No).unwrap();
+    let (counts, control) = (Arc::new(ConsumerCounts::default()), Arc::new(Control::new(None)));
+    let interface = SourceInterface {
+        name: "test0".into(),
+        link_type: LinkType::ETHERNET,
+        snaplen_bytes: 0,
+        description: String::new(),
+        filter: String::new(),
+    };
+    let recorder = Recorder::prepare(RecorderConfig {
+        directories,
+        rotation,
+        options: DiskOptions { write_blocks: Some(1), io_uring: false, direct: true },
+        retention: Policy::default(),
+        lanes: vec!["test0".into()],
+        interfaces: vec![interface],
+        ring: &ring,
+        counts: counts.clone(),
+        control: control.clone(),
+    });
+    Setting { recorder: recorder.unwrap(), counts, control, ring }
+}
+
+/// Puts `count` frames of 1,000 bytes.
+fn put(packer: &mut Packer, count: u64) {
+    let meta = |stamp| FrameMeta { timestamp: Timestamp(stamp), ..FrameMeta::default() };
+    let slots: Vec<_> = (0..count).map(|stamp| FrameSlot::new(0, 1_000, meta(stamp))).collect();
+    for slots in slots.chunks(100) {
+        let batch = Batch::new(&[0x5a; 1_000], slots, None);
+        assert_eq!(packer.put(&batch, slots.len(), &Reading::default()).taken, 100);
+        packer.publish(Timestamp(0));
+    }
+}
+
+/// Records 1,000 frames of 1,000 bytes through `queue`: two blocks and a part.
+fn record_through(queue: FailingQueue) -> (Vec<u8>, Ended) {
+    let dir = tempfile::tempdir().unwrap();
+    let Setting { mut recorder, counts, control, ring } =
+        prepare(vec![dir.path().to_owned()], Rotation::default());
+    recorder.writers[0].queue = QueueSetup::Failing(queue);
+    let mut packer = Packer::new(ring.writer(0).unwrap(), InterfaceId(0), 0, BLOCK_BYTES);
+    put(&mut packer, 1_000);
+    packer.finish(&Reading::default());
+    let (files, _) = recorder.start().unwrap().finish(&control);
+    let bytes = std::fs::read(&files.paths[0]).unwrap();
+    let names = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let has_lock = names
+        .filter_map(|name| name.into_string().ok())
+        .any(|name| name.starts_with(".ringside-") && name.ends_with(".lock"));
+    (bytes, Ended { counts, control, has_lock })
+}
+
+/// What is left of a recording that ended.
+struct Ended {
+    counts: Arc<ConsumerCounts>,
+    control: Arc<Control>,
+    has_lock: bool,
+}
+
+#[test]
+fn frames_whose_writes_are_told_late_are_in_the_ledger_and_the_file() {
+    let (bytes, end) = record_through(FailingQueue { refused_waits: 1, ..Default::default() });
+    let missed = end.counts.missed().get(&Cause::WriteFailed).copied().unwrap_or(0);
+    assert!(end.counts.delivered() > 0 && missed > 0);
+    assert_eq!(end.counts.delivered() + missed, 1_000, "every frame is accounted for");
+    assert_eq!(block::frame_count(&bytes), end.counts.delivered());
+    assert_eq!(end.control.errors().len(), 1);
+    assert!(!end.has_lock, "the file was finished");
+}
+
+#[test]
+fn writes_that_are_never_told_are_missed_and_their_file_is_left_to_a_repair() {
+    let (bytes, end) =
+        record_through(FailingQueue { refused_waits: u32::MAX, ..Default::default() });
+    assert_eq!(end.counts.delivered(), 0);
+    assert_eq!(end.counts.missed().get(&Cause::WriteFailed), Some(&1_000));
+    assert!(block::frame_count(&bytes) > 0, "nothing was cut under the write");
+    assert!(end.has_lock, "the lock tells a repair to look");
+}
+
+#[test]
+fn a_cut_gives_up_what_was_reserved() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut setting = prepare(vec![dir.path().to_owned()], Rotation::default());
+    let writer = &mut setting.recorder.writers[0];
+    let file = &mut writer.files[0];
+    let mut buffer = PageBuffer::new(BLOCK_BYTES);
+    let mut bytes = [0; 100];
+    block::write_padding(&mut bytes);
+    let part = file.copy_part(&bytes, &mut buffer);
+    assert!(file.write_part(0, part, &buffer).is_ok());
+    let mut kept = Kept { reserved: 1 << 30, ..Kept::default() };
+    reserve(&writer.folder, &file.shared, 0, &mut kept);
+    assert_eq!(kept.reserved, 1 << 30, "the padding is still there");
+    file.begin_write(0).unwrap();
+    reserve(&writer.folder, &file.shared, 0, &mut kept);
+    assert_eq!(kept.reserved == 0, file.is_direct(), "only direct writes pad");
+}
+
+#[test]
+fn a_writer_that_panics_ends_the_run_and_accounts_for_its_frames() {
+    let (bytes, end) = record_through(FailingQueue { panics: true, ..Default::default() });
+    let missed = end.counts.missed().get(&Cause::WriteFailed).copied().unwrap_or(0);
+    assert!(missed > 0);
+    assert_eq!(end.counts.delivered() + missed, 1_000, "every frame is accounted for");
+    assert_eq!(block::frame_count(&bytes), end.counts.delivered());
+    assert!(end.control.is_stopping() && end.control.errors()[0].contains("died"));
+}
+
+#[test]
+fn two_runs_that_begin_in_one_second_have_names_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = prepare(vec![dir.path().to_owned()], Rotation::default());
+    let Recorder { shared, .. } = &first.recorder;
+    // The second run looked before the first one began, within the same second.
+    let start = shared.recording.start.0;
+    let start = Timestamp(start - start % SECOND_NS + (start + 1) % SECOND_NS);
+    let dirs = [dir.path().to_owned()];
+    let taken = begin_at(start, &shared.recording, &shared.lanes, &dirs, true).err();
+    assert!(is_taken(&taken.unwrap()));
+    let mut starts = vec![start, start].into_iter();
+    let tried = |_: u64| starts.next().unwrap_or(start.saturating_add(SECOND_NS));
+    let begun = begin_from(tried, &shared.recording, &shared.lanes, &dirs, true).unwrap();
+    assert_eq!(begun.recording.start, start.saturating_add(SECOND_NS));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().filter(is_recording).count(), 2);
+}
+
+fn is_recording(entry: &io::Result<std::fs::DirEntry>) -> bool {
+    entry.as_ref().unwrap().path().extension().is_some_and(|end| end == "pcapng")
+}
+
+#[test]
+fn with_its_period_a_file_ends_also_while_nothing_comes() {
+    let dir = tempfile::tempdir().unwrap();
+    let rotation = Rotation { bytes: None, interval: Some(Duration::from_secs(3600)) };
+    let Setting { recorder, counts, control, ring } = prepare(vec![dir.path().into()], rotation);
+    let file = recorder.writers[0].files[0].shared.clone();
+    let mut packer = Packer::new(ring.writer(0).unwrap(), InterfaceId(0), 0, BLOCK_BYTES);
+    let threads = recorder.start().unwrap();
+    put(&mut packer, 500);
+    packer.close(&Reading::default());
+    wait_until("the frames in the file", || counts.delivered() == 500);
+    control.rotate();
+    wait_until("the end of the file", || file.has_ended());
+    packer.finish(&Reading::default());
+    threads.finish(&control);
+    assert_eq!(control.errors(), Vec::<String>::new());
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while !done() {
+        assert!(Instant::now() < limit, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn sizes_of_files_are_whole_pages() {
+    let dir = tempfile::tempdir().unwrap();
+    let rotation = Rotation { bytes: Some((4 << 20) + 4_095), interval: None };
+    let setting = prepare(vec![dir.path().to_owned()], rotation);
+    assert_eq!(setting.recorder.facts().bytes_max, Some(4 << 20));
+}
+
+#[test]
+fn a_directory_may_not_be_named_twice_and_one_disk_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+    std::fs::create_dir(&a).unwrap();
+    std::fs::create_dir(&b).unwrap();
+    let again = dir.path().join("b/../a");
+    assert!(same_disks(&[a.clone(), b.clone(), again]).is_err());
+    let notes = same_disks(&[a, b]).unwrap();
+    assert_eq!(notes.len(), 1);
+    assert!(notes[0].contains("same disk"), "{notes:?}");
+}
+
+#[test]
+fn sizes_are_told_in_whole_units() {
+    assert_eq!(mebibytes(4 << 20), "4 MiB");
+    assert_eq!(mebibytes(512 << 10), "512 KiB");
+}
