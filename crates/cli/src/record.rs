@@ -206,10 +206,24 @@ fn finish(report: &RunReport, args: &RunArgs) -> io::Result<()> {
     if let Some(trigger) = &report.trigger {
         say::message(trigger_text(trigger));
     }
+    if let Some(overdue) = report.kept.as_ref().and_then(|kept| kept.overdue.as_ref()) {
+        say::message(format_args!("ringside: warning: files past their age remain: {overdue}"));
+    }
+    let deleted = report.kept.as_ref().filter(|kept| kept.deleted_files > 0);
+    if let Some(kept) = deleted {
+        say::message(format_args!(
+            "retention     {:>16}  files deleted, the oldest, of {} bytes together",
+            units::grouped(kept.deleted_files),
+            units::grouped(kept.deleted_bytes)
+        ));
+    }
     if let Some(text) = to_read(report, args) {
         say::message(text);
     }
     if args.json {
+        if let Some(kept) = deleted {
+            say::data(serde_json::json!({ "retention": kept }))?;
+        }
         say::data(ledger_text::json(&report.ledger))?;
     }
     Ok(())
