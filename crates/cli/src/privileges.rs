@@ -76,6 +76,13 @@ pub fn raise_locked_memory() {
     }
 }
 
+/// Lets this process open as many files as it may: the keeper of many lanes holds copies of their
+/// descriptors, and finishes many files. Where it is not allowed, the limit stays.
+pub fn raise_descriptors() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
 /// Becomes the user `name`, with the user's groups. Of the capabilities only that of locking memory
 /// is left, until [`give_up`]: the ring is still to be made. Missing `directories` are made and
 /// given to the user before.

@@ -13,9 +13,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Newest files of a lane that are looked at in a directory: more than the recorder has open, ended
-/// and waiting for the medium.
-const FILES_MAX: usize = 128;
+/// After so many finished files of a lane in a row, older ones are taken to be finished too. The
+/// recorder has some that ended and wait for the medium, and finishes them in about their order.
+const FINISHED_IN_A_ROW: usize = 256;
 /// Names in a directory: as many as a reader of recordings takes.
 const NAMES_MAX: usize = 1 << 20;
 
@@ -76,12 +76,20 @@ impl Folder {
             .collect();
         // The longer number is the greater one.
         names.sort_by_key(|(name, _)| std::cmp::Reverse((name.len(), *name)));
-        let mut files = Vec::new();
-        for (name, is_spare) in names.into_iter().take(FILES_MAX) {
+        let (mut files, mut in_a_row) = (Vec::new(), 0);
+        for (name, is_spare) in names {
             let named = self.path.join(name);
             let path = if is_spare { self.path.join(spare_name(name)) } else { named.clone() };
             let file = LaneFile::open(&path, is_spare.then_some(named), run.name, lane, from)?;
-            files.extend(file);
+            let Some(file) = file else { continue };
+            in_a_row = if file.is_finished() { in_a_row + 1 } else { 0 };
+            // One that nothing is to be done for takes no descriptor.
+            if !file.is_finished() || file.last >= Some(from) || files.is_empty() {
+                files.push(file);
+            }
+            if in_a_row == FINISHED_IN_A_ROW {
+                break;
+            }
         }
         Ok(files)
     }
@@ -181,7 +189,9 @@ impl LaneFile {
             if self.last.is_none() {
                 self.last = Some(number);
                 self.slots = slot + 1;
-                self.end = self.whole_end(slot, size)?;
+                let whole = self.series.block_offset(self.header.blocks_complete);
+                let is_finished = self.header.bytes_max == size && whole == size;
+                self.end = if is_finished { size } else { self.whole_end(slot, size)? };
             }
             if number < from {
                 break;
@@ -201,6 +211,15 @@ impl LaneFile {
         let mut block = vec![0; bytes as usize];
         self.series.file().read_exact_at(&mut block, offset)?;
         Ok(offset + whole_bytes(&block) as u64)
+    }
+
+    /// True if the header page tells what is there, and that it is all.
+    fn is_finished(&self) -> bool {
+        let body = self.end.saturating_sub(self.series.block_offset(0));
+        self.name.is_none()
+            && self.header.bytes_max == self.end
+            && self.header.blocks_complete == body / self.series.block_bytes()
+            && self.header.first_block == self.first
     }
 
     /// Number of the file within its lane.
@@ -275,10 +294,7 @@ impl LaneFile {
         }
         let body = self.end.saturating_sub(self.series.block_offset(0));
         let complete = body / self.series.block_bytes();
-        let is_finished = self.header.bytes_max == self.end
-            && self.header.blocks_complete == complete
-            && self.header.first_block == self.first;
-        if is_finished && !self.is_touched {
+        if self.is_finished() && !self.is_touched {
             return Ok(());
         }
         self.series.cut(self.end)?;

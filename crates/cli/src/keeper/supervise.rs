@@ -14,6 +14,7 @@ use ringside_sys::netns::Namespace;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::thread::CapabilitySet;
+use std::io::IsTerminal;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ pub(super) fn run(wishes: &Wishes<'_>) -> anyhow::Result<ExitCode> {
     // The signals first: one that comes while the worker starts must reach it.
     let signals = StopPipe::install()?;
     let mut keeper = Keeper::start(signals)?;
+    privileges::raise_descriptors();
     let status = keeper.wait();
     let concluded = status.and_then(|status| keeper.conclude(status, wishes));
     // At last: huge pages are free once nobody holds the ring any more.
@@ -243,6 +245,10 @@ impl Keeper {
 
     /// Finishes for a worker that died.
     fn finish(&self, left: Left, reason: &str, wishes: &Wishes<'_>) -> anyhow::Result<()> {
+        if std::io::stderr().is_terminal() {
+            // The worker's live line stands there without an end.
+            say::message("");
+        }
         if !self.started {
             say::message(format_args!("ringside: the worker {reason} before the run began"));
             // The locks go first: nobody holds the run any more, if it had got so far.
