@@ -270,7 +270,7 @@ impl LaneFile {
                 self.first = Some(number);
             }
         }
-        if slot + 1 >= self.slots {
+        if slot + 1 == self.slots {
             self.end = offset + kept as u64;
         }
         self.is_touched = true;

@@ -47,7 +47,8 @@ pub(super) fn finish(run: &Run<'_>, folders: &[Folder], view: &RingView, end: &E
     // A block is released when it is written whole (or given up, and then accounted for). Of the
     // others nobody knows; they still lie in the ring.
     let from = view.released(lane, 0).clamp(oldest, opened);
-    let mut series = Series { run, end, files: Vec::new(), outcome: Outcome::default() };
+    let outcome = Outcome::default();
+    let mut series = Series { run, end, files: Vec::new(), failed: Vec::new(), outcome };
     for (index, folder) in folders.iter().enumerate() {
         match folder.files(run, end.interface, end.lane, from) {
             Ok(files) => series.files.extend(files.into_iter().map(|file| (index, file))),
@@ -63,6 +64,9 @@ struct Series<'s> {
     run: &'s Run<'s>,
     end: &'s End<'s>,
     files: Vec<(usize, LaneFile)>,
+    /// Folders that refused something, and under which cause that counts. As in the recorder they
+    /// get nothing more: behind a block that is there in part no other can lie.
+    failed: Vec<(usize, Cause)>,
     outcome: Outcome,
 }
 
@@ -125,54 +129,69 @@ impl Series<'_> {
         bytes.truncate(used);
     }
 
-    /// Puts a ring block into a file.
+    /// Puts a ring block into a file; if its folder refuses it, what is left of it is missed.
     fn put(&mut self, folders: &[Folder], number: u64, bytes: &[u8], frames: u64) {
-        let place = match self.place(folders, number) {
-            Ok(place) => place,
-            Err(error) => return self.miss(&error, frames),
+        let Some(place) = self.place(folders, number) else {
+            let cause = self.failed.first().map(|&(_, cause)| cause);
+            if cause.is_none() && self.outcome.missed.is_empty() {
+                let text = format!("lane {} has no file left to go on with", self.end.lane);
+                self.outcome.errors.push(text);
+            }
+            return self.miss(cause.unwrap_or(Cause::WriteFailed), frames);
         };
-        let (written, error) = self.files[place].1.write(number, bytes);
-        self.outcome.blocks_written += 1;
-        if let Some(error) = error {
-            self.miss(&error, frames.saturating_sub(written));
+        let (folder, file) = &mut self.files[place];
+        let folder = *folder;
+        let (written, error) = file.write(number, bytes);
+        match error {
+            None => self.outcome.blocks_written += 1,
+            Some(error) => {
+                let cause = self.fail(folder, &error);
+                self.miss(cause, frames.saturating_sub(written));
+            }
         }
     }
 
-    fn miss(&mut self, error: &StoreError, frames: u64) {
-        let cause = if error.is_disk_full() { Cause::DiskFull } else { Cause::WriteFailed };
+    fn miss(&mut self, cause: Cause, frames: u64) {
         if frames > 0 {
             *self.outcome.missed.entry(cause).or_default() += frames;
         }
-        let text = error.to_string();
-        if !self.outcome.errors.contains(&text) {
-            self.outcome.errors.push(text);
-        }
+    }
+
+    /// Notes that a folder takes nothing more.
+    fn fail(&mut self, folder: usize, error: &StoreError) -> Cause {
+        let cause = if error.is_disk_full() { Cause::DiskFull } else { Cause::WriteFailed };
+        self.failed.push((folder, cause));
+        self.outcome.errors.push(error.to_string());
+        cause
+    }
+
+    fn works(&self, folder: usize) -> bool {
+        self.failed.iter().all(|(failed, _)| *failed != folder)
     }
 
     /// The file for a ring block: the one that has it; else the one with the nearest number below,
-    /// as the dead writer would have gone on; else one that was made ready; else a new one.
-    fn place(&mut self, folders: &[Folder], number: u64) -> Result<usize, StoreError> {
-        if let Some(place) = self.files.iter().position(|(_, f)| f.slot_of(number).is_some()) {
-            return Ok(place);
+    /// as the dead writer would have gone on; else one that was made ready; else a new one. `None`
+    /// if no folder is left that takes it.
+    fn place(&mut self, folders: &[Folder], number: u64) -> Option<usize> {
+        loop {
+            let works = |folder: &usize| self.works(*folder);
+            let files = self.files.iter().enumerate().filter(|(_, (folder, _))| works(folder));
+            let has_it = files.clone().find(|(_, (_, file))| file.slot_of(number).is_some());
+            let free = files.clone().filter(|(_, (_, file))| file.takes(number));
+            let nearest = free.max_by_key(|(_, (_, file))| {
+                (file.last, !file.is_spare(), std::cmp::Reverse(file.sequence()))
+            });
+            if let Some((place, _)) = has_it.or(nearest) {
+                return Some(place);
+            }
+            let (_, (folder, other)) = files.max_by_key(|(_, (_, file))| file.last)?;
+            let folder = *folder;
+            let sequence = self.files.iter().map(|(_, file)| file.sequence() + 1).max()?;
+            match folders[folder].create(self.run, self.end.interface, sequence, other) {
+                Ok(file) => self.files.push((folder, file)),
+                Err(error) => _ = self.fail(folder, &error),
+            }
         }
-        let free = self.files.iter().enumerate().filter(|(_, (_, file))| file.takes(number));
-        let best = free.max_by_key(|(_, (_, file))| {
-            (file.last, !file.is_spare(), std::cmp::Reverse(file.sequence()))
-        });
-        if let Some((place, _)) = best {
-            return Ok(place);
-        }
-        let sequence = self.files.iter().map(|(_, file)| file.sequence() + 1).max();
-        let like = self.files.iter().max_by_key(|(_, file)| file.last);
-        let (Some(sequence), Some((folder, other))) = (sequence, like) else {
-            let path = std::path::PathBuf::from(self.run.name);
-            let reason = format!("lane {} has no file left to go on with", self.end.lane);
-            return Err(StoreError::Unusable { path, reason });
-        };
-        let file = folders[*folder].create(self.run, self.end.interface, sequence, other)?;
-        let folder = *folder;
-        self.files.push((folder, file));
-        Ok(self.files.len() - 1)
     }
 
     fn close(self) -> Outcome {

@@ -5,6 +5,7 @@ use crate::small_disk::need_loop;
 use crate::support::*;
 use ringside_core::{Cause, Ledger};
 use ringside_testkit::skip;
+use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -171,6 +172,44 @@ fn a_run_on_a_slow_disk_ends_with_what_is_in_the_ring() {
     eprintln!("slow disk: the end took {:.2?}, {RING} at {THROTTLE} bytes/s", stopped.elapsed());
     let ledger = outcome.checked_ledger(sent);
     assert!(check(&disk, &output, &ledger, sent) > 0);
+}
+
+#[test]
+fn what_a_killed_worker_left_in_the_ring_is_written_as_far_as_the_disk_goes() {
+    let test = "what_a_killed_worker_left";
+    if !need_loop(test) {
+        return;
+    }
+    let network = Network::up();
+    for room in [None, Some(3 << 20)] {
+        let disk = SmallDisk::ext4("128M");
+        let Some(throttle) = Throttle::new(test, &disk) else { return };
+        let output = disk.path("recording");
+        let running = throttle.capture(&disk, &network, &output);
+        overload(&network);
+        if let Some(room) = room {
+            fill(&disk, room);
+        }
+        running.signal_worker(Signal::KILL);
+        let outcome = running.finish();
+        let ledger = failed_ledger(&outcome);
+        let consumer = &ledger.consumers[0];
+        let missed: Vec<_> = consumer.missed.keys().copied().collect();
+        let expected = if room.is_some() { &[Cause::DiskFull][..] } else { &[] };
+        assert_eq!(missed, expected, "{ledger:#?} {}", outcome.stderr);
+        assert!(ledger.dropped[&Cause::RecorderBehind] > 0, "{ledger:#?}");
+        let files = files_in(&disk.outside(&output));
+        assert_eq!(tshark_count(&files[0]), consumer.delivered);
+        assert_eq!(count(&files), consumer.delivered);
+    }
+}
+
+/// Fills the disk until there are no more than `room` bytes.
+fn fill(disk: &SmallDisk, room: u64) {
+    let ballast = disk.outside(&disk.path("ballast"));
+    let file = std::fs::File::create(&ballast).unwrap();
+    let free = ringside_sys::disk::free_bytes(&ballast).unwrap();
+    ringside_sys::disk::preallocate(&file, 0, free.saturating_sub(room)).unwrap();
 }
 
 #[test]

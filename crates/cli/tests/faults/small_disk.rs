@@ -18,7 +18,7 @@ pub struct SmallDisk {
 /// for later, so that nobody but the test writes to the disk. (A file system that is too full for
 /// its image would be of no use: loop devices tell a write that got there in part as done.)
 fn ext4(image: &str, bytes: &str, mount: &str, at: &str) -> String {
-    let at_once = "-J size=4 -E lazy_itable_init=0,lazy_journal_init=0";
+    let at_once = "-J size=4 -m 0 -E lazy_itable_init=0,lazy_journal_init=0";
     format!(
         "truncate -s {bytes} {image} && mkfs.ext4 -q {at_once} {image} && \
          mkdir {at} && mount -o loop,{mount} {image} {at}"
