@@ -48,11 +48,10 @@ impl Bell {
 
     /// Forgets what was rung: the thread is awake and looks for work by itself.
     pub fn stop_listening(&self) {
-        if !self.listening.swap(false, Ordering::AcqRel) {
-            // Nothing to read: the ring that took the flag is about to write. The next sleep then
-            // ends early, once.
-            let _ = rustix::io::read(&self.event, &mut [0; 8]);
-        }
+        self.listening.store(false, Ordering::Release);
+        // Nothing to read: nobody rang, or the ring that took the flag is about to write. The next
+        // sleep then ends early, once: also a sleep that nobody rang in takes out what is there.
+        let _ = rustix::io::read(&self.event, &mut [0; 8]);
     }
 
     /// Sleeps until it is rung or `timeout` is over.
@@ -125,6 +124,19 @@ mod tests {
         let bell = Bell::new().unwrap();
         bell.ring();
         assert!(rustix::io::read(&bell, &mut [0; 8]).is_err(), "nothing was written");
+    }
+
+    #[test]
+    fn a_ring_that_comes_late_ends_one_sleep_early_and_no_other() {
+        let bell = Bell::new().unwrap();
+        bell.listen();
+        bell.stop_listening();
+        // What a ringing thread does that took the flag and was stopped before its write.
+        rustix::io::write(&bell, &1u64.to_ne_bytes()).unwrap();
+        bell.listen();
+        bell.wait(LONG);
+        bell.stop_listening();
+        assert!(rustix::io::read(&bell, &mut [0; 8]).is_err(), "every later sleep would be none");
     }
 
     #[test]
