@@ -130,8 +130,8 @@ impl Folder {
         }
     }
 
-    /// If the disk is far behind, the oldest file that ended is not waited for: the kernel writes
-    /// it back in its own time.
+    /// If the disk is far behind, the oldest file that ended is finished here: the writer waits for
+    /// the medium instead of heaping up files.
     fn make_room(&self) {
         let mut files = self.lock();
         if files.iter().filter(|file| file.has_ended()).count() > ENDED_MAX
@@ -139,7 +139,7 @@ impl Folder {
         {
             let file = files.remove(at);
             drop(files);
-            if let Err(error) = file.settle() {
+            if let Err(error) = super::housekeeper::finish(&file) {
                 tracing::warn!("{error}");
                 self.leave_unfinished();
             }

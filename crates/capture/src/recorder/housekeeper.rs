@@ -183,7 +183,7 @@ impl Kept {
 }
 
 /// Ends a file: cut to its end, on the medium, its blocks counted.
-fn finish(file: &OpenFile) -> Result<(), StoreError> {
+pub(super) fn finish(file: &OpenFile) -> Result<(), StoreError> {
     file.settle()?;
     lock(&file.kept).sync(|| file.series.sync_data())?;
     file.series.set_blocks(file.first_block(), file.complete())?;
