@@ -67,7 +67,10 @@ impl Tree {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
             let kind = entry.file_type()?;
-            if kind.is_dir() && !is_output(folder, &name) {
+            if is_output(folder, &name) {
+                continue;
+            }
+            if kind.is_dir() {
                 self.read_folder(root, &path)?;
             } else if kind.is_file() {
                 if entry.metadata()?.len() <= TEXT_BYTES_MAX {
@@ -82,7 +85,7 @@ impl Tree {
     }
 }
 
-/// Folders that .gitignore names, and git's own.
+/// What .gitignore names, and git's own: a folder, or a file in a further working tree.
 fn is_output(folder: &str, name: &str) -> bool {
     folder.is_empty() && (name == ".git" || name == "out" || name.starts_with("target"))
 }
