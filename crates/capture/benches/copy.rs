@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p ringside-capture --bench copy` prints a table. For instruction counts run the
 //! binary under callgrind with `--frames N --size B --mode ring|look` at two N and take the
-//! difference: `bench/run` does.
+//! difference: `bench/run` does. `ringside bench instructions` counts the whole program's.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on ends")]
 
 use ringside_capture::packer::{Packer, Reading};
