@@ -3,10 +3,10 @@
 //! Another process held copies of what the dead one worked with: the shared memory of the ring, the
 //! packet sockets, the maps of the filters' counters, the locks of the run. So, when it is over:
 //!
-//! 1. The sockets are detached; the kernel's counters stand still and are read ([`kernel`]).
+//! 1. The sockets are detached; the kernel's counters stand still and are read (`kernel`).
 //! 2. What was committed to the ring and is not in the files is written, in the order of the lane,
-//!    behind it the statistics with the final ledger ([`lane`]). A merged file, whose order only
-//!    the writer knew, is cut to its last whole record ([`merged`]).
+//!    behind it the statistics with the final ledger (`lane`). A merged file, whose order only
+//!    the writer knew, is cut to its last whole record (`merged`).
 //! 3. The ledger: what the kernel accepted and nobody had put into the ring is dropped, by the
 //!    cause `worker_died`; what lay in the ring and could not be written is missed.
 //!
