@@ -103,15 +103,8 @@ impl Order {
     }
 }
 
-/// What the merging writer did.
-#[derive(Default)]
-pub(crate) struct MergedSummary {
-    pub(crate) files: FileList,
-    /// Frames written after a later one.
-    pub(crate) late: u64,
-}
-
-/// Merges the lanes into the output. Runs on a thread of its own until all lanes are finished.
+/// Merges the lanes into the output. Runs on a thread of its own until all lanes are finished, and
+/// returns the files.
 pub(crate) struct MergedWriter {
     pub(crate) inputs: Vec<MergedInput>,
     pub(crate) sink: Sink,
@@ -126,7 +119,7 @@ pub(crate) struct MergedWriter {
 }
 
 impl MergedWriter {
-    pub(crate) fn run(mut self) -> MergedSummary {
+    pub(crate) fn run(mut self) -> FileList {
         let hold_ns = MERGE_HOLD_NS + self.block_timeout_ns;
         self.hand_over(Sink::begin);
         let mut merger = Merger::new(self.inputs.len(), Some(hold_ns));
@@ -151,7 +144,7 @@ impl MergedWriter {
         }
         let statistics = crate::output::final_statistics(&self.status, self.sink.interfaces());
         self.hand_over(|sink| sink.finish(&statistics));
-        MergedSummary { files: self.sink.into_files(), late: self.counts.late() }
+        self.sink.into_files()
     }
 
     fn emit(&mut self, lane: usize, item: Item, order: &mut Order) {

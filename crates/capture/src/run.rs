@@ -11,7 +11,7 @@
 use crate::config::{Output, RunConfig};
 use crate::control::{ConsumerCounts, Control};
 use crate::lane::{LaneBoard, LaneSink, LaneStatus, Worker};
-use crate::merged::{MergedInput, MergedSummary, MergedWriter};
+use crate::merged::{MergedInput, MergedWriter};
 use crate::output::{FileList, Sink};
 use crate::packer::Packer;
 pub use crate::recorder::RecordingFacts;
@@ -94,8 +94,6 @@ pub struct RunReport {
     pub kept: Option<retention::Summary>,
     /// What failed on the way; the ledger includes its losses.
     pub errors: Vec<String>,
-    /// Frames that the merging writer emitted after a later one.
-    pub late: u64,
     /// What the trigger did, if there was one.
     pub trigger: Option<TriggerSummary>,
 }
@@ -133,7 +131,7 @@ enum Consumer {
 enum ConsumerThreads {
     Meter,
     Recorder(RecorderThreads),
-    Merged(JoinHandle<MergedSummary>),
+    Merged(JoinHandle<FileList>),
 }
 
 impl Prepared {
@@ -154,6 +152,11 @@ impl Prepared {
             Consumer::Recorder(recorder) => Some(recorder.facts()),
             Consumer::Meter | Consumer::Merged(_) => None,
         }
+    }
+
+    /// The ring that the workers fill: with a trigger, the memory that a hit reaches back to.
+    pub fn memory(&self) -> Option<&Arc<CaptureRing>> {
+        self.shared.ring.as_ref()
     }
 
     /// What was chosen where the run could choose, for people: a line each.
@@ -300,12 +303,12 @@ impl Run {
         let trigger = self.trigger.and_then(|thread| thread.join().ok());
         let name = self.consumer.name();
         let consumed = self.consumer.finish(&self.counts, ledger.taken, &self.control);
-        let Consumed { files, late, kept } = consumed;
+        let Consumed { files, kept } = consumed;
         ledger.consumers.push(self.counts.consumer(name));
         if let Err(imbalance) = ledger.balance() {
             self.control.fail(imbalance.to_string());
         }
-        RunReport { ledger, files, kept, errors: self.control.errors(), late, trigger }
+        RunReport { ledger, files, kept, errors: self.control.errors(), trigger }
     }
 }
 
@@ -346,14 +349,14 @@ impl ConsumerThreads {
             }
             ConsumerThreads::Recorder(threads) => {
                 let (files, kept) = threads.finish(control);
-                Consumed { files, kept: Some(kept), late: 0 }
+                Consumed { files, kept: Some(kept) }
             }
             ConsumerThreads::Merged(thread) => {
-                let summary = thread.join().unwrap_or_else(|_| {
+                let files = thread.join().unwrap_or_else(|_| {
                     control.fail("the writer died".into());
-                    MergedSummary::default()
+                    FileList::default()
                 });
-                Consumed { files: summary.files, late: summary.late, kept: None }
+                Consumed { files, kept: None }
             }
         }
     }
@@ -363,8 +366,6 @@ impl ConsumerThreads {
 #[derive(Default)]
 struct Consumed {
     files: FileList,
-    /// Frames that came late.
-    late: u64,
     kept: Option<retention::Summary>,
 }
 

@@ -109,7 +109,10 @@ fn lanes_are_merged_by_time_into_each_format() {
         let sources = vec![Numbered::new(0, 5_000), Numbered::new(1, 5_000), Numbered::new(2, 10)];
         let report = run(sources, RunConfig { output, ..RunConfig::counting() });
         assert_eq!(report.errors, Vec::<String>::new());
-        assert_eq!((report.ledger.consumers[0].delivered, report.late), (10_010, 0));
+        assert_eq!(
+            (report.ledger.consumers[0].delivered, report.ledger.consumers[0].late),
+            (10_010, 0)
+        );
         let frames = frames_of(&report.files.paths[0]);
         assert!(frames.is_sorted_by_key(|frame| frame.meta.timestamp));
         assert_eq!(frames.len(), 10_010);

@@ -135,7 +135,7 @@ pub fn run(
     for note in prepared.notes() {
         say::message(note);
     }
-    board.set_ring(prepared.ring().cloned());
+    board.set_ring(prepared.memory().cloned());
     let mut others_files = args.user.is_some();
     if !knobs.need_privileges() {
         others_files |= privileges::give_up(&directories)?;

@@ -9,11 +9,27 @@ use rustix::fs::{
     AtFlags, FallocateFlags, Mode, OFlags, StatxFlags, fallocate, open, openat, statvfs, statx,
 };
 use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Alignment that the capture ring and the files of a recording keep: a page. File systems that
 /// want more are written through the page cache.
 pub const DIRECT_ALIGN_BYTES: u32 = 4096;
+
+/// As `write_all_at`, but tells how many bytes were written also when it fails.
+pub fn write_counted(file: &File, bytes: &[u8], offset: u64) -> (usize, io::Result<()>) {
+    let mut written = 0;
+    while written < bytes.len() {
+        match file.write_at(&bytes[written..], offset + written as u64) {
+            Ok(0) => return (written, Err(ErrorKind::WriteZero.into())),
+            Ok(count) => written += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return (written, Err(error)),
+        }
+    }
+    (written, Ok(()))
+}
 
 /// Opens an existing file for writing past the page cache; `None` where the file system does not
 /// say (statx, STATX_DIOALIGN, Linux 6.1) that [`DIRECT_ALIGN_BYTES`] are enough. Trying O_DIRECT

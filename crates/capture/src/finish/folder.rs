@@ -122,19 +122,8 @@ impl Folder {
         };
         let series = SeriesFile::create(&self.path.join(&name), &header, &other.interfaces)?;
         let end = series.block_offset(0);
-        let interfaces = other.interfaces.clone();
-        Ok(LaneFile {
-            series,
-            header,
-            interfaces,
-            first: None,
-            last: None,
-            slots: 0,
-            found: Vec::new(),
-            end,
-            name: None,
-            is_touched: true,
-        })
+        let file = LaneFile::new(series, header, other.interfaces.clone(), end);
+        Ok(LaneFile { is_touched: true, ..file })
     }
 
     /// Waits until the names are on the medium.
@@ -144,6 +133,27 @@ impl Folder {
 }
 
 impl LaneFile {
+    /// A file that ends at `end`, in which nothing was looked at.
+    fn new(
+        series: SeriesFile,
+        header: FileHeader,
+        interfaces: Vec<SourceInterface>,
+        end: u64,
+    ) -> LaneFile {
+        LaneFile {
+            series,
+            header,
+            interfaces,
+            first: None,
+            last: None,
+            slots: 0,
+            found: Vec::new(),
+            end,
+            name: None,
+            is_touched: false,
+        }
+    }
+
     fn open(
         path: &Path,
         name: Option<PathBuf>,
@@ -160,18 +170,7 @@ impl LaneFile {
         let _ = disk::preallocate(series.file(), 0, 1);
         let fail = |error| io_error("cannot read", path, error);
         let size = series.file().metadata().map_err(fail)?.len();
-        let mut file = LaneFile {
-            end: size,
-            series,
-            header,
-            interfaces,
-            first: None,
-            last: None,
-            slots: 0,
-            found: Vec::new(),
-            name,
-            is_touched: false,
-        };
+        let mut file = LaneFile { name, ..LaneFile::new(series, header, interfaces, size) };
         file.look(size, from).map_err(fail)?;
         Ok(Some(file))
     }
@@ -257,7 +256,7 @@ impl LaneFile {
         }
         let slot = self.slot_of(number).unwrap_or(self.slots);
         let offset = self.series.block_offset(slot);
-        let (written, result) = write_counted(self.series.file(), bytes, offset);
+        let (written, result) = disk::write_counted(self.series.file(), bytes, offset);
         let kept = match &result {
             Ok(()) => bytes.len(),
             Err(_) => whole_bytes(&bytes[..written]),
@@ -313,20 +312,6 @@ fn number_at(file: &File, offset: u64) -> std::io::Result<Option<u64>> {
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
         other => other.map(|()| block_header(&header).map(|header| header.number)),
     }
-}
-
-/// Writes all of `bytes`; returns how many were written, also with an error.
-fn write_counted(file: &File, bytes: &[u8], offset: u64) -> (usize, std::io::Result<()>) {
-    let mut written = 0;
-    while written < bytes.len() {
-        match file.write_at(&bytes[written..], offset + written as u64) {
-            Ok(0) => return (written, Err(std::io::ErrorKind::WriteZero.into())),
-            Ok(count) => written += count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return (written, Err(error)),
-        }
-    }
-    (written, Ok(()))
 }
 
 /// The start of a run, which its name begins with.

@@ -11,12 +11,12 @@
 
 use super::buffer::{PAGE_BYTES, PageBuffer};
 use super::folder::lock;
-use super::queue::write_counted;
 use ringside_store::pcapng::RINGSIDE_PADDING;
 use ringside_store::recording::SeriesFile;
 use ringside_store::retention::END_BYTES;
 use ringside_store::{StoreError, block};
 use ringside_sys::disk;
+use ringside_sys::disk::write_counted;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,12 @@
 //! How writes reach the kernel: by io_uring, or one by one.
 
 use ringside_sys::bell::Bell;
+use ringside_sys::disk::write_counted;
 use ringside_sys::ring::Claim;
 use ringside_sys::uring::{Completion, Uring};
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,18 +94,4 @@ impl Queue {
             Queue::Failing(queue) => queue.wait(),
         }
     }
-}
-
-/// As `write_all_at`, but tells how many bytes were written also when it fails.
-pub(super) fn write_counted(file: &File, bytes: &[u8], offset: u64) -> (usize, io::Result<()>) {
-    let mut written = 0;
-    while written < bytes.len() {
-        match file.write_at(&bytes[written..], offset + written as u64) {
-            Ok(0) => return (written, Err(ErrorKind::WriteZero.into())),
-            Ok(count) => written += count,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return (written, Err(error)),
-        }
-    }
-    (written, Ok(()))
 }

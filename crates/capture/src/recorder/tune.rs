@@ -45,7 +45,7 @@ pub(super) fn tune(directory: &Path, block_bytes: usize) -> Option<Tuned> {
         let start = Instant::now();
         let mut written = 0;
         while written < TRIAL_BYTES {
-            super::queue::write_counted(&file, write, written as u64).1.ok()?;
+            ringside_sys::disk::write_counted(&file, write, written as u64).1.ok()?;
             written += write.len();
             if Instant::now() > deadline {
                 break;

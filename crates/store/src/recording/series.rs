@@ -4,9 +4,8 @@ use super::{FileHeader, SeriesFile};
 use crate::StoreError;
 use crate::block;
 use ringside_core::SourceInterface;
+use ringside_sys::disk::write_counted;
 use std::fs::File;
-use std::io::{Error, ErrorKind};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Writes one file of a series by itself: ring blocks in order, each in one piece or in several.
@@ -132,18 +131,4 @@ impl SeriesWriter {
     fn misplaced(&self, reason: String) -> StoreError {
         StoreError::Misplaced { path: self.file.path().to_owned(), reason }
     }
-}
-
-/// As `write_all_at`, but tells how many bytes were accepted also when it fails.
-fn write_counted(file: &File, bytes: &[u8], start: u64) -> (usize, Result<(), Error>) {
-    let mut accepted = 0;
-    while accepted < bytes.len() {
-        match file.write_at(&bytes[accepted..], start + accepted as u64) {
-            Ok(0) => return (accepted, Err(ErrorKind::WriteZero.into())),
-            Ok(count) => accepted += count,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return (accepted, Err(error)),
-        }
-    }
-    (accepted, Ok(()))
 }

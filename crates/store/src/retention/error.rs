@@ -17,8 +17,8 @@ pub enum RetentionError {
     },
     /// The limit has no room for the files that are written at one time.
     #[error(
-        "a limit of {limit} bytes is too small: {lanes} lane(s), two files each, in each of \
-         {directories} director(ies) need {least} bytes at least"
+        "a limit of {limit} bytes is too small: with two files for each lane in each directory \
+         ({lanes} by {directories}) at least {least} bytes are needed"
     )]
     LimitTooSmall {
         /// Bytes of the limit, for all directories.
@@ -33,7 +33,7 @@ pub enum RetentionError {
     /// Files are larger than the limit allows.
     #[error(
         "files of {file_bytes} bytes are too large for a limit of {limit} bytes, of which each of \
-         {lanes} lane(s) has two at a time in each directory; at most {most} bytes (-C) would do, \
+         {lanes} lanes has two at a time in each directory; at most {most} bytes (-C) would do, \
          or a limit of at least {least}"
     )]
     FilesTooLarge {
