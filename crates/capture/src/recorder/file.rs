@@ -125,7 +125,7 @@ pub(super) struct Kept {
     pub(super) is_lost: bool,
     /// Room is reserved up to here.
     pub(super) reserved: u64,
-    /// The file system cannot reserve, or there is no room.
+    /// The file is not written directly, the file system cannot reserve, or there is no room.
     pub(super) reserves_no_more: bool,
 }
 
@@ -183,7 +183,9 @@ impl LaneFile {
             lane,
             bytes_max,
             next: Mutex::default(),
-            kept: Mutex::default(),
+            // The page cache gets room when it is written back, tmpfs with each page; reserved ahead
+            // it would be looked for twice.
+            kept: Mutex::new(Kept { reserves_no_more: !direct, ..Kept::default() }),
             first_block: AtomicU64::new(NO_BLOCK),
             complete: AtomicU64::new(0),
             end: AtomicU64::new(visible),

@@ -110,7 +110,8 @@ impl RingLayout {
 /// Whether to ask for huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HugePages {
-    /// Take them if there are enough, else ordinary pages.
+    /// Take those set aside if there are enough, else as many transparent ones as there are, else
+    /// ordinary pages.
     Try,
     /// Ordinary pages.
     No,

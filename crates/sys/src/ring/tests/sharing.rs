@@ -101,6 +101,23 @@ fn assert_sealed(ring: &CaptureRing) {
     }
 }
 
+#[test]
+fn every_mapping_can_lie_in_huge_pages() {
+    let ring = CaptureRing::create(layout(4, 1), HugePages::Try).unwrap();
+    let _reader = view(&ring);
+    let inode = rustix::fs::fstat(ring.fd()).unwrap().st_ino.to_string();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let starts: Vec<usize> = maps
+        .lines()
+        .filter(|line| line.split_whitespace().nth(4) == Some(&inode))
+        .map(|line| usize::from_str_radix(line.split('-').next().unwrap(), 16).unwrap())
+        .collect();
+    assert_eq!(starts.len(), 2, "{maps}");
+    for start in starts {
+        assert_eq!(start % HUGE_PAGE_BYTES, 0, "{start:x}");
+    }
+}
+
 fn seal_and_go_on(huge_pages: HugePages) -> Arc<CaptureRing> {
     let ring = CaptureRing::create(layout(4, 1), huge_pages).unwrap();
     let unsealed = RingView::attach_sealed(ring.fd().try_clone_to_owned().unwrap());
