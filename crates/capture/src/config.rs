@@ -9,8 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Memory of the capture ring unless asked otherwise: at 10 Gb/s it holds 100 ms, longer than the
-/// stalls of a disk's write cache that were seen on the reference machine.
+/// Memory of a capture ring whose reader keeps up: at 10 Gb/s it holds 100 ms. A disk wants more.
 pub const RING_BYTES: usize = 128 << 20;
 
 /// Least number of blocks a lane gets, whatever the ring's size: one is filled, one is written,

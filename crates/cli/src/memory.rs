@@ -1,9 +1,32 @@
 //! How much memory there is for us.
 
-/// Bytes that programs can have without ending others (MemAvailable of proc(5)); `None` if /proc
-/// does not say.
+use std::fs::read_to_string;
+use std::path::Path;
+
+/// Where control groups of version 2 are.
+const CGROUPS: &str = "/sys/fs/cgroup";
+
+/// Bytes that we can have without ending other programs, or being ended: the least of what the
+/// machine has (MemAvailable of proc(5)) and what the limit of each control group around us leaves
+/// (memory.max of the kernel's cgroup-v2.rst). `None` if nothing says.
 pub fn available_bytes() -> Option<u64> {
-    available(&std::fs::read_to_string("/proc/meminfo").ok()?)
+    let machine = read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
+    let own = read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let groups = groups(&own).filter_map(|group| left(&Path::new(CGROUPS).join(group)));
+    machine.into_iter().chain(groups).min()
+}
+
+/// The control group that /proc/self/cgroup names, and those around it. In a container the own one
+/// may be outside of what is seen; then the root that is seen is the container's.
+fn groups(own: &str) -> impl Iterator<Item = &Path> {
+    let path = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    Path::new(path).ancestors()
+}
+
+/// What the limit of a control group leaves; `None` without one.
+fn left(group: &Path) -> Option<u64> {
+    let number = |file| read_to_string(group.join(file)).ok()?.trim().parse::<u64>().ok();
+    Some(number("memory.max")?.saturating_sub(number("memory.current").unwrap_or(0)))
 }
 
 fn available(meminfo: &str) -> Option<u64> {
@@ -15,6 +38,22 @@ fn available(meminfo: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_around_us_counts() {
+        let paths = |own| groups(own).map(|path| path.to_str().unwrap().to_owned()).collect();
+        let found: Vec<String> = paths("1:memory:/old\n0::/a/b.service\n");
+        assert_eq!(found, ["a/b.service", "a", ""]);
+        assert_eq!(Vec::from_iter(groups("")), [Path::new("")]);
+        let group = tempfile::tempdir().unwrap();
+        assert_eq!(left(group.path()), None);
+        std::fs::write(group.path().join("memory.max"), "max\n").unwrap();
+        assert_eq!(left(group.path()), None);
+        std::fs::write(group.path().join("memory.max"), "1000\n").unwrap();
+        assert_eq!(left(group.path()), Some(1000));
+        std::fs::write(group.path().join("memory.current"), "1200\n").unwrap();
+        assert_eq!(left(group.path()), Some(0));
+    }
 
     #[test]
     fn the_right_line_counts() {

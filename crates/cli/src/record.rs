@@ -10,7 +10,7 @@ use crate::signals::StopSignal;
 use crate::{ledger_text, privileges, say, units};
 use anyhow::{Context, bail};
 use clap::Args;
-use ringside_capture::config::{BLOCKS_PER_LANE_MIN, Output, RING_BYTES, RunConfig};
+use ringside_capture::config::{BLOCKS_PER_LANE_MIN, Output, RunConfig};
 use ringside_capture::run::{Run, RunReport};
 use ringside_capture::share::ShareSocket;
 use ringside_capture::trigger::{TriggerConfig, TriggerSummary};
@@ -25,6 +25,9 @@ use write::WriteArgs;
 
 /// Smallest ring: four blocks for one lane.
 const RING_BYTES_MIN: u64 = (BLOCKS_PER_LANE_MIN * RING_BLOCK_BYTES) as u64;
+/// The ring takes this part of the free memory unless asked otherwise: the page cache and other
+/// programs need it too.
+const SHARE_OF_MEMORY: u64 = 16;
 /// How often signals and the end of the sources are looked at.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -42,10 +45,10 @@ pub struct RunArgs {
     #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
     pub duration: Option<Duration>,
 
-    /// Memory of the capture ring, shared by the lanes; it rides out stalls of the disk.
+    /// Memory of the capture ring, shared by the lanes; it rides out stalls of the disk. By default
+    /// 512 MiB to capture and 128 MiB to attach, and no more than a sixteenth of the free memory.
     #[arg(long, value_name = "SIZE", value_parser = ring_bytes)]
-    #[arg(default_value_t = RING_BYTES as u64)]
-    pub ring_size: u64,
+    pub ring_size: Option<u64>,
 
     /// Have the system reserve huge pages for the capture ring while the run lasts.
     #[arg(long)]
@@ -73,13 +76,22 @@ impl RunArgs {
     pub fn wishes(&self) -> Wishes<'_> {
         Wishes { no_keeper: self.no_keeper, json: self.json, directories: &self.write.paths }
     }
+
+    /// What was asked for, or `usual` where there is much memory.
+    fn ring_bytes(&self, usual: u64) -> u64 {
+        self.ring_size.unwrap_or_else(|| {
+            let free = crate::memory::available_bytes().unwrap_or(u64::MAX);
+            usual.min(free / SHARE_OF_MEMORY).max(RING_BYTES_MIN)
+        })
+    }
 }
 
 /// What a subcommand adds to its lanes.
-#[derive(Default)]
 pub struct Extras {
     /// Bytes kept of each frame.
     pub snaplen: u32,
+    /// Bytes of the capture ring, unless the user or the memory wants otherwise.
+    pub ring_bytes: u64,
     /// Only what surrounds a hit is kept.
     pub trigger: Option<TriggerConfig>,
     /// Where other processes may attach.
@@ -110,7 +122,7 @@ pub fn run(
     let config = RunConfig {
         snaplen: extras.snaplen,
         frames_max: args.count,
-        ring_bytes: usize::try_from(args.ring_size).context("--ring-size")?,
+        ring_bytes: usize::try_from(args.ring_bytes(extras.ring_bytes)).context("--ring-size")?,
         block_bytes: RING_BLOCK_BYTES,
         cpus: std::mem::take(&mut opened.cpus),
         block_timeout_ns: opened.block_timeout_ns,

@@ -8,6 +8,7 @@ use crate::signals::StopSignal;
 use crate::{say, units};
 use anyhow::Context;
 use clap::Args;
+use ringside_capture::config::RING_BYTES;
 use ringside_capture::run::LaneSource;
 use ringside_client::{Attachment, ReadOptions, Reader};
 use ringside_core::limits::FRAME_BYTES_MAX;
@@ -56,7 +57,9 @@ pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
     }
     keeper::supervised(&args.run.wishes(), |link| {
         record::run(&args.run, link, |_| {
-            let extras = Extras { snaplen: FRAME_BYTES_MAX, ..Extras::default() };
+            let snaplen = FRAME_BYTES_MAX;
+            let extras =
+                Extras { snaplen, ring_bytes: RING_BYTES as u64, trigger: None, share: None };
             Ok((attach(&args)?, extras))
         })
     })

@@ -15,6 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// The capture ring, unless asked otherwise: half a second at 8 Gb/s, which is longer than the
+/// weak phases of a disk under load that were seen (bench/README.md).
+const RING_BYTES: u64 = 512 << 20;
+
 /// Arguments of `capture`.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -69,6 +73,7 @@ fn open(args: &CaptureArgs, knobs: &Knobs<'_>) -> anyhow::Result<(Opened, Extras
     let opened = open::open(&args.open, knobs)?;
     let extras = Extras {
         snaplen: args.open.snaplen_bytes(),
+        ring_bytes: RING_BYTES,
         trigger: trigger(args, &opened.interfaces)?,
         share: args.share.as_deref().map(share).transpose()?,
     };

@@ -4,7 +4,7 @@ use super::load::{self, FrameSizes};
 use super::measure::{Bench, Place, Sample, Setup};
 use super::place::Workspace;
 use super::results::LoadRow;
-use super::tools::Tool;
+use super::tools::{MEMORY_BYTES, Tool};
 use crate::signals::StopSignal;
 use crate::units::grouped;
 use crate::{say, units};
@@ -54,7 +54,13 @@ pub(super) fn run(args: &CaptureBench) -> anyhow::Result<ExitCode> {
     let stop = StopSignal::install()?;
     let memory = Workspace::within(&args.dir)?;
     let lab = load::lab(&format!("bench{}", std::process::id()))?;
-    let bench = Bench { lab: &lab, memory: Some(&memory), disk: None, stop: &stop };
+    let bench = Bench {
+        lab: &lab,
+        memory: Some(&memory),
+        disk: None,
+        stop: &stop,
+        memory_bytes: MEMORY_BYTES,
+    };
     let mut rows = Vec::new();
     for &bytes in &args.sizes {
         let sizes = FrameSizes::fixed(bytes)?;

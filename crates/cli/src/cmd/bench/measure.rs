@@ -1,7 +1,7 @@
 //! One tool under one load: what was sent, what it got, what it cost.
 
 use super::load::{self, FrameSizes, LoadSpec};
-use super::place::{self, Workspace};
+use super::place::{self, FRAMES_PER_SEC_MAX, Workspace};
 use super::process::CpuTime;
 use super::receiver::Receiver;
 use super::tools::{Options, Target, Tool};
@@ -124,6 +124,8 @@ pub(super) struct Bench<'a> {
     pub(super) memory: Option<&'a Workspace>,
     pub(super) disk: Option<&'a Workspace>,
     pub(super) stop: &'a StopSignal,
+    /// Memory for frames of each tool.
+    pub(super) memory_bytes: u64,
 }
 
 impl Bench<'_> {
@@ -171,8 +173,13 @@ impl Bench<'_> {
             Some(run) if setup.place == Place::MergedFile => Target::PcapngFile(run),
             Some(run) => Target::Recording(run),
         };
-        let options = Options { snaplen: setup.snaplen, ..Options::default() };
+        let options = Options {
+            memory_bytes: self.memory_bytes,
+            snaplen: setup.snaplen,
+            ..Options::default()
+        };
         let receiver = Receiver::start(self.lab, setup.tool, target, options, &[], self.stop)?;
+        self.prefault(setup, load)?;
         let report = load::send(self.lab, load, self.stop)?;
         let received = receiver.finish()?;
         let (stored_bytes, sync) = run.map(place::sync_files).transpose()?.unwrap_or_default();
@@ -199,6 +206,24 @@ impl Bench<'_> {
             _ => {}
         }
         Ok(sample)
+    }
+
+    /// Lets the host give the memory that the files or their page cache will take, so that no tool
+    /// pays for it.
+    fn prefault(&self, setup: Setup, load: LoadSpec<'_>) -> anyhow::Result<()> {
+        let Some(memory) = self.memory.filter(|memory| memory.is_memory()) else { return Ok(()) };
+        if setup.place == Place::Nowhere
+            || setup.place == Place::Disk && setup.tool.writes_past_the_page_cache()
+        {
+            return Ok(());
+        }
+        let frames_per_sec = load.rate_per_sec.map_or(FRAMES_PER_SEC_MAX, |rate| rate as f64);
+        let kept_bytes = match setup.snaplen {
+            Some(most) => load.sizes.mean_bytes().min(most.into()),
+            None => load.sizes.mean_bytes(),
+        };
+        let bytes = place::recording_bytes(frames_per_sec, kept_bytes, load.duration);
+        place::prefault(memory, bytes, self.stop)
     }
 
     fn workspace(&self, place: Place) -> anyhow::Result<Option<&Workspace>> {

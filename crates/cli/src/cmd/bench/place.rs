@@ -6,8 +6,9 @@ use crate::memory;
 use crate::signals::StopSignal;
 use crate::units::scaled;
 use anyhow::{Context, bail, ensure};
-use rustix::fs::{FallocateFlags, fallocate, statfs, statvfs};
+use rustix::fs::{statfs, statvfs};
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -25,9 +26,9 @@ const SHARE_OF_FREE: f64 = 0.8;
 const RECORD_OVERHEAD_BYTES: f64 = 128.0;
 /// Frames a second that no tool of this comparison passes (the kernel's receive path on one core
 /// gives 2.2 million), for estimates.
-const FRAMES_PER_SEC_MAX: f64 = 2.0e6;
+pub(super) const FRAMES_PER_SEC_MAX: f64 = 2.0e6;
 /// Memory is touched in pieces, so that a signal is seen.
-const PREFAULT_PIECE_BYTES: u64 = 256 << 20;
+const PREFAULT_PIECE_BYTES: usize = 1 << 20;
 
 /// A directory that is removed when this is dropped.
 #[derive(Debug)]
@@ -78,6 +79,11 @@ impl Workspace {
         Workspace::within(disk)
     }
 
+    /// True on tmpfs.
+    pub(super) fn is_memory(&self) -> bool {
+        self.is_memory
+    }
+
     /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
@@ -120,7 +126,7 @@ impl Workspace {
     /// # Errors
     /// There is none, and how much would be needed.
     pub(super) fn check_room(&self, mean_bytes: f64, duration: Duration) -> anyhow::Result<()> {
-        let needed = recording_bytes(mean_bytes, duration);
+        let needed = recording_bytes(FRAMES_PER_SEC_MAX, mean_bytes, duration);
         let usable = self.free_bytes()? as f64 * SHARE_OF_FREE;
         ensure!(
             needed <= usable,
@@ -141,37 +147,29 @@ impl Drop for Workspace {
     }
 }
 
-/// What one load may write at most.
-pub(super) fn recording_bytes(mean_bytes: f64, duration: Duration) -> f64 {
-    FRAMES_PER_SEC_MAX * duration.as_secs_f64() * (mean_bytes + RECORD_OVERHEAD_BYTES)
+/// What a load of `frames_per_sec` may write at most.
+pub(super) fn recording_bytes(frames_per_sec: f64, mean_bytes: f64, duration: Duration) -> f64 {
+    frames_per_sec * duration.as_secs_f64() * (mean_bytes + RECORD_OVERHEAD_BYTES)
 }
 
 /// Touches `bytes` of memory, or as much as is free, and gives it back: a virtual machine gets
-/// memory from its host at the first touch, ten to fifty times slower than later ones, and the tool
-/// that came first would pay for it. Returns the bytes and how long they took.
+/// memory from its host at the first touch, ten to fifty times slower than later ones, and loses it
+/// again seconds after it was freed (free page reporting).
 ///
 /// # Errors
 /// The memory cannot be had, or a signal came.
-pub(super) fn prefault(
-    memory: &Workspace,
-    bytes: u64,
-    stop: &StopSignal,
-) -> anyhow::Result<(u64, Duration)> {
-    let bytes = bytes.min((memory.free_bytes()? as f64 * SHARE_OF_FREE) as u64);
-    let start = Instant::now();
-    let path = memory.fresh()?.join("prefault");
-    let file = File::create(&path)?;
-    let mut done = 0;
-    while done < bytes {
+pub(super) fn prefault(memory: &Workspace, bytes: f64, stop: &StopSignal) -> anyhow::Result<()> {
+    let bytes = bytes.min(memory.free_bytes()? as f64 * SHARE_OF_FREE) as u64;
+    let path = memory.path.join("prefault");
+    let mut file = File::create(&path)?;
+    // Space that is only allocated is not touched.
+    let piece = vec![0; PREFAULT_PIECE_BYTES];
+    let touched = (0..bytes / PREFAULT_PIECE_BYTES as u64).try_for_each(|_| {
         load::check(stop)?;
-        let piece = PREFAULT_PIECE_BYTES.min(bytes - done);
-        // tmpfs clears each page that it allocates, which touches it.
-        fallocate(&file, FallocateFlags::empty(), done, piece).context("touching memory")?;
-        done += piece;
-    }
-    drop(file);
+        file.write_all(&piece).context("touching memory")
+    });
     std::fs::remove_file(&path)?;
-    Ok((bytes, start.elapsed()))
+    touched
 }
 
 /// Brings what is in `dir` to the disk and adds up the files' sizes.

@@ -6,7 +6,7 @@ use super::measure::{Bench, Place, Sample, Setup};
 use super::place::{self, Workspace};
 use super::results::Results;
 use super::search::{self, Probe};
-use super::tools::Tool;
+use super::tools::{MEMORY_BYTES_MIN, Tool};
 use super::{plot, raw_disk};
 use crate::signals::StopSignal;
 use crate::{say, units};
@@ -23,11 +23,9 @@ const SNAPLENS: [u32; 3] = [18, 64, 200];
 const LOADS_OF_A_SEARCH: u32 = 9;
 /// Start, idleness, end and removal around a load, for the estimate.
 const AROUND_A_LOAD: Duration = Duration::from_millis(1200);
-/// Rate at which memory of a fresh virtual machine is touched, for the estimate.
-const PREFAULT_BYTES_PER_SEC: f64 = 0.4e9;
-/// Memory that is touched, as a multiple of the largest recording: page cache and rings lie
-/// elsewhere than what a recording on tmpfs has just left.
-const PREFAULT_MULTIPLE: f64 = 2.0;
+/// Rate at which memory is touched before a load, for the estimate: 0.4 GB/s if the host must give
+/// it, 10 GB/s if it has.
+const PREFAULT_BYTES_PER_SEC: f64 = 3e9;
 
 /// Arguments of `bench record`.
 #[derive(Args)]
@@ -71,6 +69,11 @@ pub(super) struct RecordBench {
     /// How near to each other the rates without and with loss are at its end, in per cent.
     #[arg(long, value_name = "PERCENT", default_value_t = 3.0, value_parser = percent)]
     resolution: f64,
+
+    /// Memory for frames that each tool gets: its kernel ring and, of ours, the capture ring. Short
+    /// loads of small frames fit into much of it and show nothing.
+    #[arg(long, value_name = "SIZE", value_parser = memory, default_value = "544MiB")]
+    memory: u64,
 
     /// Make recordings in this directory of a disk; each is removed after its load. By default in
     /// the current directory, or in /var/tmp.
@@ -136,6 +139,13 @@ impl RecordBench {
     }
 }
 
+fn memory(text: &str) -> Result<u64, String> {
+    match units::bytes(text)? {
+        bytes if bytes >= MEMORY_BYTES_MIN => Ok(bytes),
+        _ => Err(format!("must be {MEMORY_BYTES_MIN} bytes at least")),
+    }
+}
+
 fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (0.1..=50.0).contains(&percent) => Ok(percent),
@@ -154,19 +164,16 @@ pub(super) fn run(args: &RecordBench) -> anyhow::Result<ExitCode> {
         true => Some(Workspace::on_disk(args.disk.as_deref())?),
         false => None,
     };
-    let mean_bytes = plan.largest_mean_bytes();
-    for workspace in [Some(&memory), disk.as_ref()].into_iter().flatten() {
-        workspace.check_room(mean_bytes, plan.longest())?;
-    }
+    plan.check_room(&memory, disk.as_ref())?;
     plan.announce(disk.as_ref());
     let lab = load::lab(&format!("bench{}", std::process::id()))?;
-    let (bytes, took) = place::prefault(&memory, plan.memory_bytes() as u64, &stop)?;
-    say::message(format_args!(
-        "touched {}B of memory in {:.1} s, so that no tool pays for its first touch",
-        units::scaled(bytes as f64),
-        took.as_secs_f64()
-    ));
-    let bench = Bench { lab: &lab, memory: Some(&memory), disk: disk.as_ref(), stop: &stop };
+    let bench = Bench {
+        lab: &lab,
+        memory: Some(&memory),
+        disk: disk.as_ref(),
+        stop: &stop,
+        memory_bytes: args.memory,
+    };
     let results = plan.measure(&bench)?;
     say::data(results.text().trim_end())?;
     if let Some(path) = &args.csv {
@@ -248,9 +255,21 @@ impl<'a> Plan<'a> {
         Plan { args, places, loads, searches }
     }
 
-    fn largest_mean_bytes(&self) -> f64 {
-        let all = self.loads.iter().chain(&self.searches);
-        all.map(|(_, sizes)| sizes.mean_bytes()).fold(0.0, f64::max)
+    /// Refuses what would fill a place.
+    fn check_room(&self, memory: &Workspace, disk: Option<&Workspace>) -> anyhow::Result<()> {
+        let loads = self.loads.iter().map(|load| (load, self.args.duration));
+        let searches = self.searches.iter().map(|search| (search, self.args.search_duration()));
+        for ((setup, sizes), duration) in loads.chain(searches) {
+            let workspace = match setup.place {
+                Place::Nowhere => None,
+                Place::Memory | Place::MergedFile => Some(memory),
+                Place::Disk => disk,
+            };
+            if let Some(workspace) = workspace {
+                workspace.check_room(sizes.mean_bytes(), duration)?;
+            }
+        }
+        Ok(())
     }
 
     /// Says what is coming and how long it takes.
@@ -272,28 +291,19 @@ impl<'a> Plan<'a> {
     /// How long it will take; searches that find a tool at the generator's limit are shorter.
     fn estimate(&self) -> Duration {
         let length = |list: &[(Setup, &FrameSizes)], load: Duration| -> Duration {
-            list.iter().map(|(setup, _)| load + setup.tool.settle() + AROUND_A_LOAD).sum()
+            let one = |(setup, sizes): &(Setup, &FrameSizes)| {
+                let bytes =
+                    place::recording_bytes(place::FRAMES_PER_SEC_MAX, sizes.mean_bytes(), load);
+                let prefault = Duration::from_secs_f64(bytes / PREFAULT_BYTES_PER_SEC);
+                load + prefault + setup.tool.settle() + AROUND_A_LOAD
+            };
+            list.iter().map(one).sum()
         };
         let loads = length(&self.loads, self.args.duration);
         let searches = length(&self.searches, self.args.search_duration());
         loads * self.args.rounds
             + searches * (self.args.zero_loss_rounds * LOADS_OF_A_SEARCH)
             + raw_disk::LENGTH * self.args.rounds
-            + Duration::from_secs_f64(self.memory_bytes() / PREFAULT_BYTES_PER_SEC)
-    }
-
-    /// The longest load.
-    fn longest(&self) -> Duration {
-        match self.searches.is_empty() {
-            true => self.args.duration,
-            false => self.args.duration.max(self.args.search_duration()),
-        }
-    }
-
-    /// How much memory is touched first.
-    fn memory_bytes(&self) -> f64 {
-        let recording = place::recording_bytes(self.largest_mean_bytes(), self.longest());
-        PREFAULT_MULTIPLE * recording
     }
 
     fn measure(&self, bench: &Bench<'_>) -> anyhow::Result<Results> {

@@ -1,7 +1,7 @@
 //! The tools that are compared: how each is run at its fastest, and what it says at its end.
 //!
-//! Every tool gets the same kernel ring, [`KERNEL_RING_BYTES`], the same CPU, and the options that
-//! make it fastest; none prints packets.
+//! Every tool gets the same memory for frames, the same CPU, and the options that make it fastest;
+//! none prints packets.
 
 use anyhow::Context;
 use clap::ValueEnum;
@@ -15,8 +15,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The kernel ring of each tool, in bytes.
-pub(super) const KERNEL_RING_BYTES: u64 = 32 << 20;
+/// Memory for frames unless asked otherwise: what this program takes by itself.
+pub(super) const MEMORY_BYTES: u64 = 544 << 20;
+/// Our kernel ring; the rest of the memory is the capture ring. The others have one ring.
+const KERNEL_RING_BYTES: u64 = 32 << 20;
+/// Least memory for frames: a capture ring as small as the kernel ring.
+pub(super) const MEMORY_BYTES_MIN: u64 = 2 * KERNEL_RING_BYTES;
 /// Blocks of Stenographer's ring and of its files (its default, --blocksize_kb).
 const STENOTYPE_BLOCK_BYTES: u64 = 1 << 20;
 /// Where struct tpacket_block_desc (linux/if_packet.h) has its count of frames, `num_pkts`.
@@ -52,12 +56,20 @@ pub(super) enum Target<'a> {
 }
 
 /// How the program under test is run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Options {
+    /// Memory for frames, in bytes, page cache aside.
+    pub(super) memory_bytes: u64,
     /// Bytes kept of each frame; whole frames if none.
     pub(super) snaplen: Option<u32>,
     /// This program in one process.
     pub(super) for_profiler: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { memory_bytes: MEMORY_BYTES, snaplen: None, for_profiler: false }
+    }
 }
 
 /// What a tool says at its end.
@@ -97,10 +109,14 @@ impl Tool {
     /// How the files of an earlier run are used again.
     pub(super) fn recycling(self) -> &'static str {
         match self {
-            Tool::Ringside => "no, new files; space is allocated ahead",
-            Tool::Stenotype => "no, new files",
+            Tool::Ringside | Tool::Stenotype => "no, new files",
             _ => "no, truncates",
         }
+    }
+
+    /// True if its files on a disk are written by O_DIRECT.
+    pub(super) fn writes_past_the_page_cache(self) -> bool {
+        matches!(self, Tool::Ringside | Tool::Stenotype)
     }
 
     /// How long after the last frame the tool must be left alone. The kernel hands a part-filled
@@ -152,25 +168,25 @@ impl Tool {
         let words = |text: String| -> Vec<OsString> {
             text.split_whitespace().map(OsString::from).collect()
         };
+        let ring_bytes = options.memory_bytes;
         let mut command = match self {
             Tool::Ringside => ringside(target, options),
             Tool::Tcpdump => {
-                words(format!("tcpdump -n -i {RECEIVER_INTERFACE} -B {}", KERNEL_RING_BYTES >> 10))
+                words(format!("tcpdump -n -i {RECEIVER_INTERFACE} -B {}", ring_bytes >> 10))
             }
             // pcap has the shorter record, and no interface statistics are written.
-            Tool::Dumpcap => words(format!(
-                "dumpcap -q -P -i {RECEIVER_INTERFACE} -B {}",
-                KERNEL_RING_BYTES >> 20
-            )),
+            Tool::Dumpcap => {
+                words(format!("dumpcap -q -P -i {RECEIVER_INTERFACE} -B {}", ring_bytes >> 20))
+            }
             Tool::Netsniff => words(format!(
                 "netsniff-ng --in {RECEIVER_INTERFACE} --silent --ring-size {}MiB --no-sock-mem \
                  --notouch-irq --no-hwtimestamp --out",
-                KERNEL_RING_BYTES >> 20
+                ring_bytes >> 20
             )),
             Tool::Stenotype => words(format!(
                 "stenotype --iface={RECEIVER_INTERFACE} --threads=1 --blocks={} --aiops=16 \
                  --no_index --no_watchdogs --seccomp=none --blockage_sec=1 --uid={} --gid={}",
-                KERNEL_RING_BYTES / STENOTYPE_BLOCK_BYTES,
+                ring_bytes / STENOTYPE_BLOCK_BYTES,
                 STENOTYPE_USER.0,
                 STENOTYPE_USER.1
             )),
@@ -241,6 +257,8 @@ fn ringside(target: Target<'_>, options: Options) -> Vec<OsString> {
     let fixed = ["capture", "-i", RECEIVER_INTERFACE, "--json", "--kernel-ring-size"];
     command.extend(fixed.map(OsString::from));
     command.push(KERNEL_RING_BYTES.to_string().into());
+    let ring_bytes = options.memory_bytes.saturating_sub(KERNEL_RING_BYTES);
+    command.extend(["--ring-size".into(), ring_bytes.to_string().into()]);
     // A profiler sees one process.
     command.extend(options.for_profiler.then(|| "--no-keeper".into()));
     command.extend(options.snaplen.map(|bytes| format!("-s{bytes}").into()));

@@ -82,12 +82,14 @@ fn versions_are_found() {
 }
 
 #[test]
-fn every_tool_gets_the_same_ring_and_its_file() {
+fn every_tool_gets_the_same_memory_and_its_file() {
     let dir = Path::new("/where-files-go");
     for tool in Tool::value_variants() {
-        let words = tool.command(Target::Recording(dir), Options::default());
+        let options = Options { memory_bytes: 96 << 20, ..Options::default() };
+        let words = tool.command(Target::Recording(dir), options);
         let line = words.join(" ".as_ref()).to_string_lossy().into_owned();
-        let rings = ["33554432", "-B 32768", "-B 32", "--ring-size 32MiB", "--blocks=32"];
+        let ours = "--kernel-ring-size 33554432 --ring-size 67108864";
+        let rings = [ours, "-B 98304", "-B 96", "--ring-size 96MiB", "--blocks=96"];
         assert!(rings.iter().any(|ring| line.contains(ring)), "{line}");
         assert!(line.contains("/where-files-go"), "{line}");
     }
