@@ -6,7 +6,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # Where cargo puts what it builds.
 target := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help crashes deps bench-deps build demo test bench lint fuzz clean install
+.PHONY: help crashes soak deps bench-deps build demo test bench lint fuzz clean install
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -39,6 +39,10 @@ fuzz: deps ## run the tests with RINGSIDE_FUZZ_SECONDS (60) for each fuzz test
 crashes: root build ## kill a recorder at 1,000 random moments, and with its keeper at 200 (as root)
 	RINGSIDE_KILLS=1000 RINGSIDE_BIN=$(target)/release/ringside \
 		cargo test -p ringside-cli --test crashes -- --test-threads=1 --nocapture
+
+soak: root build ## record at full rate for half an hour within a limit of 2 GB (as root)
+	RINGSIDE_SOAK_SECONDS=1800 RINGSIDE_BIN=$(target)/release/ringside \
+		cargo test -p ringside-cli --test retention -- --nocapture a_soak
 
 clean: ## remove what was built
 	cargo clean

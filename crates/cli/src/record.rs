@@ -50,7 +50,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "SIZE", value_parser = ring_bytes)]
     pub ring_size: Option<u64>,
 
-    /// Have the system reserve huge pages for the capture ring while the run lasts.
+    /// Have the system reserve huge pages for the capture ring while the run lasts. Without, the
+    /// ring lies in those that the system finds (transparent huge pages), as many as there are.
     #[arg(long)]
     pub huge_pages: bool,
 
@@ -142,7 +143,7 @@ pub fn run(
     let leaving = Leaving::new(&mut opened, &config.output);
     let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
     if args.huge_pages && prepared.ring().is_some_and(|ring| !ring.has_huge_pages()) {
-        say::message("ringside: warning: the capture ring does not lie in huge pages");
+        say::message("ringside: warning: the capture ring does not lie in reserved huge pages");
     }
     for note in prepared.notes() {
         say::message(note);

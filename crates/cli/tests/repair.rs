@@ -7,8 +7,8 @@ mod common;
 use common::*;
 use ringside_core::{Frame, FrameMeta, FrameNumber, LinkType, SourceInterface, Timestamp};
 use ringside_store::block::{BlockHeader, write_block_header, write_packet_block};
-use ringside_store::recording::{RunLock, file_name};
-use ringside_store::{FileHeader, SeriesWriter};
+use ringside_store::recording::{FileHeader, RunLock, SeriesFile, file_name};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,7 +25,7 @@ fn torn_recording(dir: &Path) -> PathBuf {
         filter: String::new(),
     };
     let path = dir.join(file_name(Timestamp(0), "eth1", header.lane, 0));
-    let mut writer = SeriesWriter::create(&path, &header, &[interface]).unwrap();
+    let file = SeriesFile::create(&path, &header, &[interface]).unwrap();
     let mut block = vec![0; 1000];
     let opened = BlockHeader { number: 0, first_frame: FrameNumber(0), opened: Timestamp(0) };
     let mut at = write_block_header(&mut block, &opened);
@@ -34,9 +34,8 @@ fn torn_recording(dir: &Path) -> PathBuf {
         let meta = FrameMeta { timestamp, wire_bytes: 60, ..FrameMeta::default() };
         at += write_packet_block(&mut block[at..], &Frame { bytes: &[0; 60], meta }, 0);
     }
-    writer.append(&block[..at]).unwrap();
-    let size = path.metadata().unwrap().len();
-    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(size - 3).unwrap();
+    // The last three bytes are missing.
+    file.file().write_all_at(&block[..at - 3], file.block_offset(0)).unwrap();
     path
 }
 

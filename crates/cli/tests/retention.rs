@@ -1,4 +1,5 @@
-//! A recording that keeps to its limits under load, as its users run it.
+//! A recording that keeps to its limits under load, as its users run it. `RINGSIDE_SOAK_SECONDS`
+//! says how long the soak takes; `make soak` runs half an hour.
 
 #![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
 
@@ -13,9 +14,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
+/// Length of the soak in a run of all tests: its limit is passed some times.
+const SOAK_SECONDS: u64 = 10;
+const SOAK_LIMIT_BYTES: u64 = 2_000_000_000;
 
 /// What a directory holds of recordings at a moment at which none is created or deleted.
 struct Look {
@@ -46,24 +50,36 @@ fn look(directory: &Path) -> Option<Look> {
     Some(look)
 }
 
+/// What was seen of a directory in which a recording keeps to its limit.
+#[derive(Debug, Default)]
+struct Watched {
+    looks: u64,
+    /// Finished files that went.
+    gone: usize,
+    /// The most bytes that were seen.
+    bytes_max: u64,
+}
+
 /// Looks at random moments until `done`; the limit holds, and what is finished goes in order.
-fn watch(directory: &Path, limit: u64, done: impl Fn() -> bool) -> usize {
+fn watch(directory: &Path, limit: u64, done: impl Fn() -> bool) -> Watched {
     let mut random = Random::new(1);
     let mut before = BTreeMap::new();
-    let mut gone = 0;
+    let mut watched = Watched::default();
     while !done() {
         std::thread::sleep(Duration::from_micros(200 + random.below(8_000) as u64));
         let Some(Look { bytes, files }) = look(directory) else { continue };
         assert!(bytes <= limit, "{bytes} of {limit} bytes");
+        watched.looks += 1;
+        watched.bytes_max = watched.bytes_max.max(bytes);
         let finished = || before.iter().filter(|&(_, &is_finished)| is_finished);
         let kept = finished().find(|&(serial, _)| files.contains_key(serial));
         for (serial, _) in finished().filter(|&(serial, _)| !files.contains_key(serial)) {
-            gone += 1;
+            watched.gone += 1;
             assert!(kept.is_none_or(|(kept, _)| kept > serial), "file {serial} went too early");
         }
         before = files;
     }
-    gone
+    watched
 }
 
 /// What is not of the recording, and must be there afterwards.
@@ -87,10 +103,10 @@ fn record_within_the_limit(args: &[&str], limit: u64) -> (usize, String) {
     let all = [&["-i", "rx0", "--queues", "2", "-w", arg(folder.path())], args].concat();
     let running = network.capture(&all);
     let shape = Shape::new(Sizes::fixed(1_514).unwrap(), 64).unwrap();
-    let (report, gone) = std::thread::scope(|scope| {
+    let (report, watched) = std::thread::scope(|scope| {
         let sender = scope.spawn(|| network.send(SenderKind::Live, &shape, 400_000, Some(100_000)));
-        let gone = watch(folder.path(), limit, || sender.is_finished());
-        (sender.join().unwrap(), gone)
+        let watched = watch(folder.path(), limit, || sender.is_finished());
+        (sender.join().unwrap(), watched)
     });
     let outcome = running.stop();
     let ledger = outcome.checked_ledger(report.handed);
@@ -103,7 +119,7 @@ fn record_within_the_limit(args: &[&str], limit: u64) -> (usize, String) {
     for (name, content) in foreign {
         assert!(std::fs::read(folder.path().join(name)).unwrap() == content, "{name}");
     }
-    (gone, outcome.stderr)
+    (watched.gone, outcome.stderr)
 }
 
 #[test]
@@ -146,15 +162,47 @@ fn two_recorders_share_a_directory_and_the_smaller_limit_holds() {
         |limit| network.capture(&["-i", "rx0", "-w", arg(folder.path()), "--limit-bytes", limit]);
     let recorders = [start("48MiB"), start("500MiB")];
     let shape = Shape::new(Sizes::fixed(1_514).unwrap(), 64).unwrap();
-    let (report, gone) = std::thread::scope(|scope| {
+    let (report, watched) = std::thread::scope(|scope| {
         let sender = scope.spawn(|| network.send(SenderKind::Live, &shape, 200_000, Some(50_000)));
-        let gone = watch(folder.path(), 48 * MIB, || sender.is_finished());
-        (sender.join().unwrap(), gone)
+        let watched = watch(folder.path(), 48 * MIB, || sender.is_finished());
+        (sender.join().unwrap(), watched)
     });
     for recorder in recorders {
         recorder.stop().checked_ledger(report.handed);
     }
-    assert!(gone > 5, "{gone} files went");
+    assert!(watched.gone > 5, "{watched:?}");
     let last = look(folder.path()).unwrap();
     assert!(last.bytes <= 48 * MIB && last.files.len() > 2, "{} bytes", last.bytes);
+}
+
+#[test]
+fn a_soak_at_full_rate_stays_within_its_limit() {
+    if !need_root("a_soak_at_full_rate") {
+        return;
+    }
+    let seconds = std::env::var("RINGSIDE_SOAK_SECONDS").ok();
+    let seconds: u64 = seconds.map_or(SOAK_SECONDS, |text| text.parse().unwrap());
+    let network = Network::up();
+    // Of the disk that the build is on: /tmp may be memory.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let running =
+        network.capture(&["-i", "rx0", "-w", arg(folder.path()), "--limit-bytes", "2GB", "--json"]);
+    let mut sender = std::process::Command::new(ringside());
+    sender.args(["lab", "send", "--name", network.name(), "--cpus", "0", "--size", "1514"]);
+    sender.args(["--flows", "1000", "--json", "--for", &format!("{seconds}s")]);
+    let sender = Running::start(sender);
+    let until = Instant::now() + Duration::from_secs(seconds);
+    let watched = watch(folder.path(), SOAK_LIMIT_BYTES, || Instant::now() >= until);
+    let sent = sender.finish().json_lines();
+    let handed = sent.last().unwrap()["sent"]["handed"].as_u64().unwrap();
+    let outcome = running.stop();
+    let ledger = outcome.checked_ledger(handed);
+    let last = look(folder.path()).unwrap();
+    assert!(last.bytes <= SOAK_LIMIT_BYTES, "{} bytes", last.bytes);
+    assert!(watched.bytes_max > SOAK_LIMIT_BYTES / 2 && watched.gone > 10, "{watched:?}");
+    let delivered = ledger.consumers[0].delivered;
+    println!(
+        "{seconds} s: {handed} frames of 1,514 bytes, {delivered} recorded, lost {:?} {:?}; {watched:?}",
+        ledger.dropped, ledger.consumers[0].missed
+    );
 }

@@ -35,5 +35,5 @@ pub use inputs::is_input;
 pub use merge::Merger;
 pub use merged::{MergedSource, open};
 pub use reader::{Condition, FileSource, Notice, StoredSource};
-pub use recording::{FileHeader, SeriesWriter};
+pub use recording::FileHeader;
 pub use writer::{Format, FrameWriter, PcapWriter, PcapngWriter};

@@ -12,7 +12,6 @@ mod file;
 mod header;
 mod lock;
 mod name;
-mod series;
 
 pub use directory::{Series, StoredFile, series_of};
 pub use file::SeriesFile;
@@ -22,7 +21,6 @@ pub(crate) use lock::run_of_lock;
 pub use lock::{RunLock, run_lock_name};
 pub use name::file_name;
 pub(crate) use name::parts_of_name;
-pub use series::SeriesWriter;
 
 use crate::StoreError;
 use crate::block::write_padding;

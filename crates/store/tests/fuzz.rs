@@ -10,10 +10,10 @@ use ringside_core::{
     Direction, Frame, FrameMeta, InterfaceId, LaneCounters, LaneId, LinkType, SourceInterface,
     Timestamp,
 };
+use ringside_store::FileHeader;
 use ringside_store::block::{
     Statistics, blocks, close_block, frame_count, packet, whole_bytes, write_packet_block,
 };
-use ringside_store::{FileHeader, SeriesWriter};
 
 /// Seeds above this size only slow the mutation down.
 const SEED_BYTES_MAX: u64 = 16 << 10;
@@ -46,8 +46,7 @@ fn recording() -> Vec<u8> {
         description: String::new(),
         filter: String::new(),
     };
-    let mut writer = SeriesWriter::create(&path, &header, &[interface]).unwrap();
-    writer.append(&small_block()).unwrap();
+    common::write_series(&path, &header, &[interface], &[&small_block()]);
     std::fs::read(&path).unwrap()
 }
 

@@ -183,8 +183,8 @@ impl LaneFile {
             lane,
             bytes_max,
             next: Mutex::default(),
-            // The page cache gets room when it is written back, tmpfs with each page; reserved ahead
-            // it would be looked for twice.
+            // The page cache gets room when it is written back, tmpfs with each page; reserved
+            // ahead it would be looked for twice.
             kept: Mutex::new(Kept { reserves_no_more: !direct, ..Kept::default() }),
             first_block: AtomicU64::new(NO_BLOCK),
             complete: AtomicU64::new(0),

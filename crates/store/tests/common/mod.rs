@@ -4,8 +4,11 @@
 pub mod recording;
 
 use ringside_core::{Cause, LinkType, OwnedFrame, Source, SourceInterface};
-use ringside_store::{Condition, FileSource, FrameWriter, StoredSource};
+use ringside_store::block::block_header;
+use ringside_store::recording::SeriesFile;
+use ringside_store::{Condition, FileHeader, FileSource, FrameWriter, StoredSource};
 use std::io::{Cursor, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -31,6 +34,23 @@ impl Contents {
     pub fn link_type(&self, frame: &OwnedFrame) -> LinkType {
         self.interfaces[frame.meta.interface.0 as usize].link_type
     }
+}
+
+/// A file of a recording with these ring blocks; those that are full are counted.
+pub fn write_series(
+    path: &Path,
+    header: &FileHeader,
+    interfaces: &[SourceInterface],
+    blocks: &[&[u8]],
+) -> SeriesFile {
+    let file = SeriesFile::create(path, header, interfaces).unwrap();
+    for (index, block) in blocks.iter().enumerate() {
+        file.file().write_all_at(block, file.block_offset(index as u64)).unwrap();
+    }
+    let complete = blocks.iter().filter(|block| block.len() == header.block_bytes).count();
+    let first = blocks.first().and_then(|block| block_header(block)).map(|header| header.number);
+    file.set_blocks(first.or(header.first_block), complete as u64).unwrap();
+    file
 }
 
 /// Reads a source to its end, and checks its contract on the way.

@@ -9,7 +9,7 @@ use ringside_core::{
 use ringside_store::block::{
     BlockHeader, Statistics, close_block, fits, write_block_header, write_packet_block,
 };
-use ringside_store::{FileHeader, FileSource, SeriesWriter};
+use ringside_store::{FileHeader, FileSource};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -94,13 +94,8 @@ pub fn write_file_at(path: &Path, (lane, sequence): (u16, u64), blocks: &[Vec<u8
         created: Timestamp(START),
         ..FileHeader::default()
     };
-    let mut writer = SeriesWriter::create(path, &header, &interfaces()).unwrap();
-    for block in blocks {
-        writer.append(block).unwrap();
-        if block.len() == BLOCK_BYTES {
-            writer.complete_block().unwrap();
-        }
-    }
+    let blocks: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
+    super::write_series(path, &header, &interfaces(), &blocks);
 }
 
 /// The numbers of the frames that our reader finds in a file or directories, and its notices. The

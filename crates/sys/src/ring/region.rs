@@ -288,8 +288,8 @@ fn map(memfd: &OwnedFd, bytes: usize, prot: ProtFlags) -> rustix::io::Result<Non
         mmap_anonymous(std::ptr::null_mut(), room, ProtFlags::empty(), MapFlags::PRIVATE)?
     };
     let before = start.cast::<u8>().align_offset(HUGE_PAGE_BYTES);
-    // SAFETY: `before` is less than a huge page, so that `before + bytes` is within the new mapping,
-    // of which nothing was used yet; what is left of it on both sides is given back.
+    // SAFETY: `before` is less than a huge page, so that `before + bytes` is within the new
+    // mapping, of which nothing was used yet; what is left of it on both sides is given back.
     unsafe {
         let base = start.byte_add(before);
         if let Err(errno) = mmap(base, bytes, prot, MapFlags::SHARED | MapFlags::FIXED, memfd, 0) {

@@ -4,7 +4,7 @@ use super::load::{self, FrameSizes};
 use super::measure::{Bench, Place, Sample, Setup};
 use super::place::Workspace;
 use super::results::LoadRow;
-use super::tools::{MEMORY_BYTES, Tool};
+use super::tools::Tool;
 use crate::signals::StopSignal;
 use crate::units::grouped;
 use crate::{say, units};
@@ -39,6 +39,9 @@ pub(super) struct CaptureBench {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 }
+
+/// Memory for frames of each tool: little, so that a short load does not fit into it.
+const MEMORY_BYTES: u64 = 96 << 20;
 
 /// What is compared, by its name in the record.
 const SETUPS: [(&str, Tool, Place); 5] = [
