@@ -1,12 +1,12 @@
 //! The recorder: the ring's blocks to files in one or several directories, as they lie.
 //!
 //! ```text
-//! lane ─ BlockReader ─┬─ writer ─ io_uring ─ files of directory 0 ─ housekeeper
-//! lane ─ BlockReader ─┴─ writer ─ io_uring ─ files of directory 1 ─ housekeeper
+//! lane ─ BlockReader ─┬─ writer ─ io_uring ─ files of directory 0 ─ housekeeper, supplier
+//! lane ─ BlockReader ─┴─ writer ─ io_uring ─ files of directory 1 ─ housekeeper, supplier
 //! ```
 //!
-//! Each directory, which should be a disk of its own, has a [`writer`] thread and a [`housekeeper`]
-//! thread. A writer takes closed blocks of any lane and holds them until they are in a file; so
+//! Each directory, which should be a disk of its own, has a [`writer`] thread, a [`housekeeper`] and
+//! a [`supplier`]. A writer takes closed blocks of any lane and holds them until they are in a file; so
 //! the recorder is a lossless reader, and workers drop frames, counted as `recorder_behind`, when
 //! the ring is full. On a quiet link a time limit governs writing: what is published goes to the
 //! file within a second, and the same block is continued later, so that an idle link costs no
@@ -23,6 +23,7 @@ mod folder;
 mod housekeeper;
 mod lane;
 mod queue;
+mod supplier;
 mod tune;
 mod writer;
 
@@ -51,6 +52,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::thread::JoinHandle;
+use supplier::Supplier;
 use writer::WriterSetup;
 
 /// What a recorder is asked to do.
@@ -257,13 +259,15 @@ impl Recorder {
         self.unstarted.files.clear();
         let locks = std::mem::take(&mut self.unstarted.locks);
         let folders = self.writers.iter().map(|writer| writer.folder.clone()).collect();
-        let (writers, housekeepers) = (Vec::new(), Vec::new());
-        let mut threads = RecorderThreads { writers, housekeepers, folders, locks };
+        let (writers, keepers) = (Vec::new(), Vec::new());
+        let mut threads = RecorderThreads { writers, keepers, folders, locks };
         for writer in self.writers {
             let (folder, shared) = (writer.folder.clone(), self.shared.clone());
             let index = writer.directory;
+            let supplier = Supplier { folder: folder.clone(), shared: shared.clone() };
             let keeper = Housekeeper { folder, shared };
-            threads.housekeepers.push(spawn(&format!("keep {index}"), move || keeper.run())?);
+            threads.keepers.push(spawn(&format!("keep {index}"), move || keeper.run())?);
+            threads.keepers.push(spawn(&format!("supply {index}"), move || supplier.run())?);
             threads.writers.push(spawn(&format!("write {index}"), move || writer.run())?);
         }
         Ok(threads)
@@ -273,7 +277,8 @@ impl Recorder {
 /// The running threads of a recorder.
 pub(crate) struct RecorderThreads {
     writers: Vec<JoinHandle<Vec<FileList>>>,
-    housekeepers: Vec<JoinHandle<Summary>>,
+    /// Housekeepers and suppliers.
+    keepers: Vec<JoinHandle<()>>,
     folders: Vec<Arc<Folder>>,
     locks: Vec<RunLock>,
 }
@@ -293,12 +298,13 @@ impl RecorderThreads {
                 lane.append(files);
             }
         }
-        let mut kept = Summary::default();
-        for housekeeper in self.housekeepers {
+        for keeper in self.keepers {
             // One that died has failed the run by itself.
-            kept.add(&housekeeper.join().unwrap_or_default());
+            let _ = keeper.join();
         }
+        let mut kept = Summary::default();
         for (lock, folder) in self.locks.into_iter().zip(self.folders) {
+            kept.add(&folder.kept());
             // Without its holder, a lock that stays tells a repair to look at the run.
             if folder.is_finished()
                 && let Err(error) = lock.remove()

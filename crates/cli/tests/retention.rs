@@ -185,8 +185,7 @@ fn a_soak_at_full_rate_stays_within_its_limit() {
     let network = Network::up();
     // Of the disk that the build is on: /tmp may be memory.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let running =
-        network.capture(&["-i", "rx0", "-w", arg(folder.path()), "--limit-bytes", "2GB", "--json"]);
+    let running = network.capture(&["-i", "rx0", "-w", arg(folder.path()), "--limit-bytes", "2GB"]);
     let mut sender = std::process::Command::new(ringside());
     sender.args(["lab", "send", "--name", network.name(), "--cpus", "0", "--size", "1514"]);
     sender.args(["--flows", "1000", "--json", "--for", &format!("{seconds}s")]);

@@ -29,6 +29,7 @@ pub(super) struct Folder {
     /// A file was not finished: a repair must look at the run.
     is_unfinished: AtomicBool,
     housekeeper: OnceLock<Thread>,
+    supplier: OnceLock<Thread>,
 }
 
 impl Folder {
@@ -47,6 +48,7 @@ impl Folder {
             closing: AtomicBool::new(false),
             is_unfinished: AtomicBool::new(false),
             housekeeper: OnceLock::new(),
+            supplier: OnceLock::new(),
         })
     }
 
@@ -177,9 +179,14 @@ impl Folder {
         let _ = self.housekeeper.set(std::thread::current());
     }
 
-    /// There is something to do for the housekeeper.
+    /// Registers the calling thread as the supplier that is woken.
+    pub(super) fn supply(&self) {
+        let _ = self.supplier.set(std::thread::current());
+    }
+
+    /// There is something to do for the housekeeper or the supplier.
     pub(super) fn wake(&self) {
-        if let Some(thread) = self.housekeeper.get() {
+        for thread in [&self.housekeeper, &self.supplier].into_iter().filter_map(OnceLock::get) {
             thread.unpark();
         }
     }

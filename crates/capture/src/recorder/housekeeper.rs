@@ -1,11 +1,10 @@
 //! What takes time and must not hold the ring up: a thread for each directory that sends what is
-//! written to the medium, reserves room ahead, makes the next file ready and finishes old ones.
+//! written to the medium, reserves room ahead and finishes old files.
 
 use super::Shared;
-use super::file::{Kept, Next, OpenFile};
+use super::file::{Kept, OpenFile};
 use super::folder::{Folder, lock};
 use ringside_store::StoreError;
-use ringside_store::retention::Summary;
 use ringside_sys::disk;
 use std::sync::Arc;
 use std::thread::park_timeout;
@@ -14,8 +13,6 @@ use std::time::{Duration, Instant};
 /// How often what was written is sent to the medium: with the time that this takes, about what a
 /// power cut may cost.
 const SYNC_INTERVAL: Duration = Duration::from_millis(800);
-/// How often files that are past their age are looked for.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 /// A file that grows by less between two syncs gets no room reserved: a quiet link is not to hold
 /// the disk's space.
 const FAST_BYTES: u64 = 16 << 20;
@@ -34,12 +31,10 @@ pub(super) struct Housekeeper {
 }
 
 impl Housekeeper {
-    /// Runs until the folder is closed and all its files are finished. Returns what was deleted and
-    /// what is kept.
-    pub(super) fn run(self) -> Summary {
+    /// Runs until the folder is closed and all its files are finished.
+    pub(super) fn run(self) {
         self.folder.keep_house();
         let mut sync_at = Instant::now() + SYNC_INTERVAL;
-        let mut sweep_at = Instant::now() + SWEEP_INTERVAL;
         loop {
             let closing = self.folder.is_closing();
             let is_due = Instant::now() >= sync_at;
@@ -54,37 +49,18 @@ impl Housekeeper {
                     self.folder.forget(file);
                     continue;
                 }
-                self.prepare_next(file);
                 if is_due {
                     self.look_for(file);
                     self.report(tend(&self.folder, file));
                 }
             }
             if closing && self.folder.files().is_empty() {
-                return self.folder.kept();
+                return;
             }
             if is_due {
                 sync_at = Instant::now() + SYNC_INTERVAL;
             }
-            if Instant::now() >= sweep_at {
-                sweep_at = Instant::now() + SWEEP_INTERVAL;
-                self.sweep();
-            }
             park_timeout(sync_at.saturating_duration_since(Instant::now()));
-        }
-    }
-
-    /// Makes the file ready that follows, once this one is in use and will end.
-    fn prepare_next(&self, file: &OpenFile) {
-        let mut next = lock(&file.next);
-        let wanted = matches!(*next, Next::None) && self.shared.recording.rotates();
-        if !wanted || file.complete() == 0 {
-            return;
-        }
-        match self.folder.create_spare(&self.shared.lanes[file.lane]) {
-            Ok(spare) => *next = Next::Ready(spare),
-            // The writer tries again when it needs the file, and then says so.
-            Err(error) => tracing::debug!("no file was made ready: {error}"),
         }
     }
 
@@ -100,15 +76,6 @@ impl Housekeeper {
             tracing::warn!("{text}");
             self.shared.control.complain(text);
             self.shared.bells.ring();
-        }
-    }
-
-    /// Deletes what is past its age. What stands in the way is told when room is needed.
-    fn sweep(&self) {
-        if !self.shared.recording.retention.is_unlimited()
-            && let Err(error) = self.folder.sweep()
-        {
-            tracing::warn!("{error}");
         }
     }
 
