@@ -5,12 +5,12 @@
 //! lane ─ BlockReader ─┴─ writer ─ io_uring ─ files of directory 1 ─ housekeeper, supplier
 //! ```
 //!
-//! Each directory, which should be a disk of its own, has a [`writer`] thread, a [`housekeeper`] and
-//! a [`supplier`]. A writer takes closed blocks of any lane and holds them until they are in a file; so
-//! the recorder is a lossless reader, and workers drop frames, counted as `recorder_behind`, when
-//! the ring is full. On a quiet link a time limit governs writing: what is published goes to the
-//! file within a second, and the same block is continued later, so that an idle link costs no
-//! space. [`file`] says how files stay valid at every moment.
+//! Each directory, which should be a disk of its own, has a [`writer`] thread, a [`housekeeper`]
+//! and a [`supplier`]. A writer takes closed blocks of any lane and holds them until they are in a
+//! file; so the recorder is a lossless reader, and workers drop frames, counted as
+//! `recorder_behind`, when the ring is full. On a quiet link a time limit governs writing: what is
+//! published goes to the file within a second, and the same block is continued later, so that an
+//! idle link costs no space. [`file`] says how files stay valid at every moment.
 //!
 //! A file that another program deletes while it is written is told, and another one takes its
 //! place. The first error (a full disk, a dead disk) stops the run. What is in the ring goes to the

@@ -201,7 +201,8 @@ fn a_soak_at_full_rate_stays_within_its_limit() {
     assert!(watched.bytes_max > SOAK_LIMIT_BYTES / 2 && watched.gone > 10, "{watched:?}");
     let delivered = ledger.consumers[0].delivered;
     println!(
-        "{seconds} s: {handed} frames of 1,514 bytes, {delivered} recorded, lost {:?} {:?}; {watched:?}",
+        "{seconds} s: {handed} frames of 1,514 bytes, {delivered} recorded, lost {:?} {:?}; \
+         {watched:?}",
         ledger.dropped, ledger.consumers[0].missed
     );
 }
