@@ -15,8 +15,7 @@ use ringside_store::pcapng::RINGSIDE_PADDING;
 use ringside_store::recording::SeriesFile;
 use ringside_store::retention::END_BYTES;
 use ringside_store::{StoreError, block};
-use ringside_sys::disk;
-use ringside_sys::disk::write_counted;
+use ringside_sys::disk::{self, write_counted};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -146,6 +145,8 @@ pub(super) struct LaneFile {
     complete: u64,
     /// Bytes of the ring block after them that are in the file.
     filled: usize,
+    /// It was told that the file has complete blocks.
+    is_in_use: bool,
     /// Size of the file as others see it.
     visible: u64,
 }
@@ -195,7 +196,8 @@ impl LaneFile {
             is_settled: Mutex::new(false),
         };
         let (shared, handle) = (Arc::new(shared), Arc::new(handle));
-        Ok(LaneFile { shared, handle, direct, complete: 0, filled: 0, visible })
+        let (complete, filled, is_in_use) = (0, 0, false);
+        Ok(LaneFile { shared, handle, direct, complete, filled, is_in_use, visible })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -213,6 +215,11 @@ impl LaneFile {
     /// True if it holds nothing but its header.
     pub(super) fn is_empty(&self) -> bool {
         self.complete == 0 && self.filled == 0
+    }
+
+    /// True once: when its first blocks are complete, and the file that follows can be made.
+    pub(super) fn comes_into_use(&mut self) -> bool {
+        self.complete > 0 && !std::mem::replace(&mut self.is_in_use, true)
     }
 
     /// True if it holds a part of the block that is being filled.

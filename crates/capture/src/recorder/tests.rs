@@ -154,6 +154,20 @@ fn a_cut_gives_up_what_was_reserved() {
 }
 
 #[test]
+fn a_file_comes_into_use_once_whatever_its_first_write_holds() {
+    for blocks in [1, 4] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut setting = prepare(vec![dir.path().to_owned()], Rotation::default());
+        let file = &mut setting.recorder.writers[0].files[0];
+        assert!(!file.comes_into_use(), "it is empty");
+        file.wrote(blocks);
+        assert!(file.comes_into_use(), "{blocks} blocks");
+        file.wrote(1);
+        assert!(!file.comes_into_use());
+    }
+}
+
+#[test]
 fn a_writer_that_panics_ends_the_run_and_accounts_for_its_frames() {
     let (bytes, end) = record_through(FailingQueue { panics: true, ..Default::default() });
     let missed = end.counts.missed().get(&Cause::WriteFailed).copied().unwrap_or(0);

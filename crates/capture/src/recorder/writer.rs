@@ -430,8 +430,7 @@ impl Writer {
             && let Some(file) = slot.file.take()
         {
             slot.spare = self.folder.end(file);
-        } else if slot.file.as_ref().is_some_and(|file| file.shared.complete() == 1) {
-            // The file is in use: the next one can be made ready.
+        } else if slot.file.as_mut().is_some_and(LaneFile::comes_into_use) {
             self.folder.wake();
         }
         slot.period = period;

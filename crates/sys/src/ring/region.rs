@@ -264,9 +264,14 @@ fn map_new(
 /// one. What the system refuses stays in ordinary pages.
 fn collapse(base: NonNull<u8>, bytes: usize) {
     for offset in (0..bytes).step_by(HUGE_PAGE_BYTES) {
-        // The kernel collapses only where there is a page already.
-        // SAFETY: the byte lies in our own new mapping, to which nobody else refers.
-        unsafe { base.add(offset).write_volatile(0) };
+        // The kernel collapses only where there is a page already. Asked for one, it refuses when
+        // there is no memory, where a write would be a SIGBUS.
+        // SAFETY: the page lies in our own new mapping, and touching it changes no byte.
+        let touched =
+            unsafe { madvise(base.add(offset).as_ptr().cast(), 1, Advice::LinuxPopulateWrite) };
+        if touched.is_err() {
+            return;
+        }
     }
     // SAFETY: the advice changes no byte of our own mapping.
     unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_COLLAPSE) };
