@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The capture ring, unless asked otherwise: half a second at 8 Gb/s, which is longer than the
 /// weak phases of a disk under load that were seen (bench/README.md).
-const RING_BYTES: u64 = 512 << 20;
+pub(super) const RING_BYTES: u64 = 512 << 20;
 
 /// Arguments of `capture`.
 #[derive(Args)]

@@ -3,6 +3,7 @@
 //! Every tool gets the same memory for frames, the same CPU, and the options that make it fastest;
 //! none prints packets.
 
+use crate::cmd::capture::RING_BYTES;
 use anyhow::Context;
 use clap::ValueEnum;
 use ringside_core::Ledger;
@@ -16,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Memory for frames unless asked otherwise: what this program takes by itself.
-pub(super) const MEMORY_BYTES: u64 = 544 << 20;
+pub(super) const MEMORY_BYTES: u64 = KERNEL_RING_BYTES + RING_BYTES;
 /// Our kernel ring; the rest of the memory is the capture ring. The others have one ring.
 const KERNEL_RING_BYTES: u64 = 32 << 20;
 /// Least memory for frames: a capture ring as small as the kernel ring.
