@@ -370,9 +370,9 @@ fn cpus(args: &OpenArgs) -> anyhow::Result<Vec<usize>> {
     if let Some(wrong) = args.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         bail!("--cpus {wrong}: this process may run on {allowed:?}");
     }
-    // One lane without a wish is left to the scheduler: pinned to a busy CPU it would only lose.
+    // One thread without a wish is left to the scheduler: pinned to a busy CPU it would only lose.
     let lanes = args.interfaces.len() * usize::from(args.queues);
-    Ok(match (&args.cpus[..], lanes) {
+    Ok(match (&args.cpus[..], lanes * usize::from(args.threads)) {
         ([], 1) => Vec::new(),
         ([], _) => allowed,
         (wanted, _) => wanted.to_vec(),
