@@ -5,13 +5,17 @@
 //! ioctl, not from /sys, whose view is that of who mounted it.
 
 mod ethtool;
+mod features;
 mod links;
 mod similar;
+mod uses;
 
 pub use ethtool::{Offloads, Queues, StampCapability, StampSettings};
 pub use ethtool::{driver, is_up_by, offloads, queues, stamp_capability};
 pub use ethtool::{set_stamp_settings, stamp_settings};
+pub use features::{XdpFeatures, xdp_features};
 pub use similar::similar_names;
+pub use uses::{Use, uses};
 
 pub(crate) use ethtool::offloads_by;
 
@@ -38,6 +42,19 @@ pub struct NetDevice {
     pub rx_queues_max: u32,
     /// Transmit queues that the driver allocated.
     pub tx_queues_max: u32,
+    /// What it is, where a kind of virtual interface: `veth`, `vlan`, `bridge`.
+    pub kind: Option<String>,
+    /// Index of the bridge, bond or the like that it is a member of.
+    pub master: Option<u32>,
+    /// What it is a member of: `bridge`, `bond`, `vrf`.
+    pub member_kind: Option<String>,
+    /// Index of the interface that it stands on (a VLAN) or is joined with (a veth pair).
+    pub link: Option<u32>,
+    /// `link` is the index of an interface in another namespace.
+    pub link_is_elsewhere: bool,
+    /// Ids of the XDP programs on it, in ascending order: one for each mode (driver, generic,
+    /// hardware) in which there is one.
+    pub xdp_programs: Vec<u32>,
     /// Counters since the interface was made.
     pub statistics: DeviceStatistics,
 }
