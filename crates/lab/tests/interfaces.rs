@@ -3,8 +3,8 @@
 mod common;
 
 use common::{config, tool};
-use ringside_lab::{Lab, LabConfig};
-use ringside_sys::netdev;
+use ringside_lab::{Lab, LabConfig, Napi};
+use ringside_sys::netdev::{self, NapiSettings};
 use ringside_sys::netns::Namespace;
 use ringside_testkit::need_root;
 
@@ -69,4 +69,64 @@ fn the_host_uses_what_has_addresses_routes_masters_and_riders() {
     ip("link set rx0 master br0");
     assert_eq!(uses("rx0"), ["it is a member of the bridge br0"]);
     assert!(uses("br0").is_empty());
+}
+
+#[test]
+fn napis_are_told_and_set_one_by_one() {
+    let test = "napis_are_told_and_set_one_by_one";
+    if !need_root(test) {
+        return;
+    }
+    let lab = Lab::up(&LabConfig { queues: 2, napi: Napi::Pinned(0), ..config("napis") }).unwrap();
+    inside(&lab, || {
+        let ifindex = netdev::by_name("rx0").unwrap().unwrap().ifindex;
+        let found = netdev::napis(ifindex).unwrap();
+        let Some(settings) = found.first().and_then(|napi| napi.settings) else {
+            ringside_testkit::skip(test, "a kernel before 6.13");
+            return;
+        };
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found.iter().all(|napi| napi.thread.is_some()), "{found:?}");
+        assert_eq!(settings.defer_hard_irqs, 0);
+        let receiving = |queue: &&netdev::Queue| queue.receives;
+        assert_eq!(netdev::queue_list(ifindex).unwrap().iter().filter(receiving).count(), 2);
+        let wanted = NapiSettings {
+            defer_hard_irqs: 2,
+            gro_flush_timeout_ns: 200_000,
+            irq_suspend_timeout_ns: 5,
+            ..settings
+        };
+        netdev::set_napi(found[0].id, wanted).unwrap();
+        let now = netdev::napis(ifindex).unwrap();
+        assert_eq!((now[0].settings, now[1].settings), (Some(wanted), Some(settings)));
+        assert!(netdev::napis(ifindex + 1000).is_err());
+    });
+}
+
+#[test]
+fn queues_and_features_are_told_and_set() {
+    if !need_root("queues_and_features_are_told_and_set") {
+        return;
+    }
+    // With a program on it, veth wants at least as many queues as the other end sends on.
+    let lab = Lab::up(&LabConfig { queues: 2, xdp_pass: false, ..config("channels") }).unwrap();
+    inside(&lab, || {
+        let before = netdev::channels("rx0").unwrap();
+        assert_eq!((before.receiving(), before.receiving_max()), (2, 2), "{before:?}");
+        netdev::set_channels("rx0", before.with_receiving(1)).unwrap();
+        assert_eq!(netdev::channels("rx0").unwrap().receiving(), 1);
+        assert!(netdev::set_channels("rx0", before.with_receiving(3)).is_err());
+        netdev::set_channels("rx0", before).unwrap();
+        assert_eq!(netdev::channels("rx0").unwrap(), before);
+        let is_on = || netdev::features("rx0").unwrap().active.contains("rx-gro");
+        assert!(!is_on());
+        netdev::set_feature("rx0", "rx-gro", true).unwrap();
+        assert!(is_on());
+        netdev::set_feature("rx0", "rx-gro", false).unwrap();
+        assert!(!is_on());
+        assert!(netdev::set_feature("rx0", "rx-none", true).is_err());
+        let refusal = netdev::ring_sizes("rx0").unwrap_err().to_string();
+        assert!(refusal.contains("rx0"), "{refusal}");
+        assert!(netdev::rss("rx0").is_err());
+    });
 }

@@ -1,5 +1,5 @@
 //! Network interfaces: which there are, and what they can do. Everything here reads, but for
-//! [`set_stamp_settings`]: who calls it puts back what was set before.
+//! the functions `set_…`: who calls them puts back what was set before.
 //!
 //! All answers are those of the calling thread's network namespace: they come by netlink and
 //! ioctl, not from /sys, whose view is that of who mounted it.
@@ -7,6 +7,9 @@
 mod ethtool;
 mod features;
 mod links;
+mod napi;
+mod rss;
+mod settings;
 mod similar;
 mod uses;
 
@@ -14,6 +17,10 @@ pub use ethtool::{Offloads, Queues, StampCapability, StampSettings};
 pub use ethtool::{driver, is_up_by, offloads, queues, stamp_capability};
 pub use ethtool::{set_stamp_settings, stamp_settings};
 pub use features::{XdpFeatures, xdp_features};
+pub use napi::{Napi, NapiSettings, Queue, napis, queue_list, set_napi};
+pub use rss::{FLOW_TYPES, FlowFields, Rss, Table, flow_fields, rss, set_flow_fields, set_rss};
+pub use settings::{Channels, Features, RingSizes, channels, features, ring_sizes};
+pub use settings::{set_channels, set_feature, set_receive_ring};
 pub use similar::similar_names;
 pub use uses::{Use, uses};
 

@@ -10,6 +10,9 @@ const ATTRIBUTE_HEADER_BYTES: usize = 4;
 /// The type without NLA_F_NESTED and NLA_F_NET_BYTEORDER.
 const ATTRIBUTE_TYPE_MASK: u16 = 0x3fff;
 
+/// NLA_F_NESTED, for the type of an attribute that consists of attributes.
+pub(crate) const NESTED: u16 = 0x8000;
+
 /// A question or an order, to be completed.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
@@ -34,11 +37,7 @@ impl Request {
     /// # Panics
     /// If `value` is longer than 64 KiB: all of ours are a few bytes.
     pub(crate) fn attribute(mut self, kind: u16, value: &[u8]) -> Request {
-        let length = u16::try_from(ATTRIBUTE_HEADER_BYTES + value.len()).expect("a short value");
-        self.body.resize(self.body.len().next_multiple_of(4), 0);
-        self.body.extend(length.to_ne_bytes());
-        self.body.extend(kind.to_ne_bytes());
-        self.body.extend(value);
+        self.body.extend(joined_attributes(&[(kind, value)]));
         self
     }
 
@@ -53,6 +52,22 @@ impl Request {
         bytes.extend(&self.body);
         bytes
     }
+}
+
+/// Attributes one after the other, as the value of one that consists of them.
+///
+/// # Panics
+/// If a value is longer than 64 KiB: all of ours are a few bytes.
+pub(crate) fn joined_attributes(parts: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (kind, value) in parts {
+        let length = u16::try_from(ATTRIBUTE_HEADER_BYTES + value.len()).expect("a short value");
+        bytes.extend(length.to_ne_bytes());
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(*value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+    }
+    bytes
 }
 
 /// A message of the kernel's.
