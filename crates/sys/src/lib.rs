@@ -6,6 +6,7 @@
 //! - [`packet`]: the receive ring of a packet socket (TPACKET_V3), and how it is opened, started
 //!   and detached so that every frame is counted once;
 //! - [`packet_tx`]: a packet socket that sends;
+//! - [`xsk`]: AF_XDP sockets that receive;
 //! - [`netdev`]: interfaces: list, properties, offloads, hardware time stamps;
 //! - [`ring`]: the memory and the hand-over of the capture ring;
 //! - [`uring`] and [`disk`]: blocks of the ring on their way to a disk, and what the disk can do;
@@ -40,5 +41,6 @@ pub mod ring;
 mod socket;
 pub mod thread;
 pub mod uring;
+pub mod xsk;
 
 pub use error::SysError;
