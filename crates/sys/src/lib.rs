@@ -6,6 +6,7 @@
 //! - [`packet`]: the receive ring of a packet socket (TPACKET_V3), and how it is opened, started
 //!   and detached so that every frame is counted once;
 //! - [`packet_tx`]: a packet socket that sends;
+//! - [`xsk`]: AF_XDP sockets that receive;
 //! - [`netdev`]: interfaces, by netlink and ioctl: list, properties, what their drivers can do for
 //!   XDP, how the host uses them, offloads, hardware time stamps;
 //! - [`ring`]: the memory and the hand-over of the capture ring;
@@ -43,5 +44,6 @@ pub mod ring;
 mod socket;
 pub mod thread;
 pub mod uring;
+pub mod xsk;
 
 pub use error::SysError;
