@@ -7,10 +7,12 @@
 mod arrays;
 mod attach;
 mod link;
+mod probe;
 
 pub use arrays::{FdArray, PerCpuArray};
 pub use attach::{attach_classic, attach_socket_filter, wait_until_left};
 pub use link::{XdpMode, attach_xdp, detach_link, link_by_id};
+pub use probe::{may_use_trampolines, try_xdp};
 
 use ringside_core::bpf::EbpfInstruction;
 use std::io;
@@ -304,8 +306,25 @@ fn load_raw(
     instructions: &[RawInstruction],
     log: &mut [u8],
 ) -> Result<OwnedFd, BpfError> {
-    let mut attributes = LoadAttributes {
-        program_type: program_type as u32,
+    let mut attributes = load_attributes(program_type as u32, name, instructions, log);
+    // SAFETY: the layout is that of BPF_PROG_LOAD; `instructions` and the license are valid for
+    // reads of their counts, and `log` for writes of `log_size` bytes, until the call returns. The
+    // descriptor that it gives is new.
+    unsafe {
+        let result = bpf(BPF_PROG_LOAD, &mut attributes);
+        owned(result, "loading a BPF program")
+    }
+}
+
+/// What BPF_PROG_LOAD is told. The addresses in it are those of `instructions` and `log`.
+fn load_attributes(
+    program_type: u32,
+    name: &str,
+    instructions: &[RawInstruction],
+    log: &mut [u8],
+) -> LoadAttributes {
+    LoadAttributes {
+        program_type,
         instruction_count: u32::try_from(instructions.len()).unwrap_or(u32::MAX),
         instructions: instructions.as_ptr() as u64,
         license: c"Apache-2.0".as_ptr() as u64,
@@ -315,13 +334,6 @@ fn load_raw(
         kernel_version: 0,
         flags: 0,
         name: name_bytes(name),
-    };
-    // SAFETY: the layout is that of BPF_PROG_LOAD; `instructions` and the license are valid for
-    // reads of their counts, and `log` for writes of `log_size` bytes, until the call returns. The
-    // descriptor that it gives is new.
-    unsafe {
-        let result = bpf(BPF_PROG_LOAD, &mut attributes);
-        owned(result, "loading a BPF program")
     }
 }
 
