@@ -28,7 +28,7 @@ pub enum Wait {
     Auto,
     /// Look again at once.
     Spin,
-    /// Sleep 20 to 500 µs while frames come.
+    /// Sleep 50 to 500 µs while frames come.
     Sleep,
     /// Be woken by the next frames.
     Poll,
