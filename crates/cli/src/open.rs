@@ -10,7 +10,7 @@ use ringside_capture::backend::af_packet::{AfPacketSource, KernelHandles};
 use ringside_capture::backend::{BackendError, af_packet, merge_warning, pcap};
 use ringside_capture::run::LaneSource;
 use ringside_core::bpf::ClassicProgram;
-use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
+use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX, LANES_MAX};
 use ringside_core::{InterfaceId, LinkType, Source, SourceInterface};
 use ringside_filter::Compiler;
 use ringside_sys::packet::{CaptureDirection, FanoutMode};
@@ -33,6 +33,12 @@ pub struct OpenArgs {
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=LANES_MAX as i64))]
     pub queues: Option<u16>,
+
+    /// Threads that drain each lane together, for a queue that one cannot drain. Its frames stay in
+    /// the order of receipt. Not with af-packet and pcap, whose lanes have one thread each.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=LANE_THREADS_MAX as i64))]
+    pub threads: u16,
 
     /// How the kernel spreads frames over the lanes.
     #[arg(long, value_enum, default_value_t = Fanout::Hash)]
@@ -118,6 +124,24 @@ pub enum Backend {
     Pcap,
 }
 
+impl Backend {
+    /// Refuses several threads a lane where a lane has one.
+    fn check_threads(self, threads: u16) -> anyhow::Result<()> {
+        let name = match self {
+            Backend::AfXdp => return Ok(()),
+            Backend::Auto | Backend::AfPacket => "af-packet",
+            Backend::Pcap => "pcap",
+        };
+        if threads > 1 {
+            bail!(
+                "--threads {threads}: a lane of {name} has one thread; spread the frames over \
+                 more lanes with --queues {threads}"
+            );
+        }
+        Ok(())
+    }
+}
+
 /// Fanout modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Fanout {
@@ -201,6 +225,7 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn new(args: &OpenArgs, name: &'a str, interface_id: InterfaceId) -> anyhow::Result<Plan<'a>> {
         let backend = choose(args, name)?;
+        backend.check_threads(args.threads)?;
         let link_type = match backend {
             Backend::Pcap => pcap::link_type(name)?,
             Backend::Auto | Backend::AfPacket | Backend::AfXdp => af_packet::link_type(name)?,

@@ -72,7 +72,7 @@ impl Plan<'_> {
             interface: self.name.to_owned(),
             interface_id: self.interface_id,
             lanes: args.queues,
-            threads: 1,
+            threads: usize::from(args.threads),
             memory_bytes: args.kernel_ring_size,
             snaplen_bytes: args.snaplen_bytes(),
             promiscuous: !args.no_promiscuous,
