@@ -144,8 +144,30 @@ pub struct XdpMetadata {
 }
 
 const _: () = assert!(size_of::<XdpMetadata>() == METADATA_FULL_BYTES as usize);
+// Translated filters read it too.
+const _: () = {
+    use ringside_filter::translate as filter;
+    use std::mem::offset_of;
+    assert!(filter::METADATA_BYTES as u32 == METADATA_FULL_BYTES);
+    assert!(filter::METADATA_FLAGS as usize == offset_of!(XdpMetadata, flags));
+    assert!(filter::METADATA_TPID as usize == offset_of!(XdpMetadata, vlan_tpid));
+    assert!(filter::METADATA_TCI as usize == offset_of!(XdpMetadata, vlan_tci));
+    assert!(filter::METADATA_VLAN as u32 == METADATA_VLAN);
+};
 
 impl XdpMetadata {
+    /// The bytes as the programs write them.
+    pub fn to_bytes(&self) -> [u8; METADATA_FULL_BYTES as usize] {
+        let mut bytes = [0; METADATA_FULL_BYTES as usize];
+        bytes[..8].copy_from_slice(&self.stamp.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&self.flags.to_ne_bytes());
+        bytes[12..16].copy_from_slice(&self.hash.to_ne_bytes());
+        bytes[16..18].copy_from_slice(&self.vlan_tpid.to_ne_bytes());
+        bytes[18..20].copy_from_slice(&self.vlan_tci.to_ne_bytes());
+        bytes[20..].copy_from_slice(&self.reserved.to_ne_bytes());
+        bytes
+    }
+
     /// Reads what the programs wrote.
     pub fn from_bytes(bytes: &[u8; METADATA_FULL_BYTES as usize]) -> XdpMetadata {
         let word = |at: usize| {
