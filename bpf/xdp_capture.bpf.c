@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Hands frames to the AF_XDP socket of their queue; passes those of queues without one.
+ * Hands frames to the AF_XDP socket of their queue; passes those of queues without one. A capture
+ * with a filter has this program twice, behind the filter: for what it accepts, and, without the
+ * first part, for what it rejects (crates/ebpf/src/capture/filter.rs).
  *
  * The configuration is constant when the verifier sees the program, so that only what this run
  * needs is left: without metadata, a redirection and one addition.
@@ -56,7 +58,8 @@ int xdp_capture(struct xdp_md *ctx)
 		count = bpf_map_lookup_elem(&counters, &queue);
 		if (!count)
 			return XDP_ABORTED;
-	} else if (bpf_redirect_map(&sockets, queue, XDP_PASS) == XDP_REDIRECT) {
+	} else if (!config.passes &&
+		   bpf_redirect_map(&sockets, queue, XDP_PASS) == XDP_REDIRECT) {
 		if (config.metadata == METADATA_NONE || mark_with_stamp(ctx)) {
 			count->steered++;
 			return XDP_REDIRECT;

@@ -196,8 +196,8 @@ pub struct CaptureLeafConfig {
     pub position: u32,
     /// Bytes of metadata: 0, [`METADATA_STAMP_BYTES`] or [`METADATA_FULL_BYTES`].
     pub metadata: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// 1: steers nothing, is what a rejected frame goes to.
+    pub passes: u32,
 }
 
 const CAPTURE_CONFIG_BYTES: usize = 16;
@@ -206,7 +206,7 @@ const _: () = assert!(size_of::<CaptureLeafConfig>() == CAPTURE_CONFIG_BYTES);
 impl CaptureLeafConfig {
     /// The bytes as the C program reads them.
     pub fn to_bytes(&self) -> [u8; CAPTURE_CONFIG_BYTES] {
-        let words = [self.queues, self.position, self.metadata, self.reserved];
+        let words = [self.queues, self.position, self.metadata, self.passes];
         let mut bytes = [0; CAPTURE_CONFIG_BYTES];
         for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
             to.copy_from_slice(&word.to_ne_bytes());

@@ -10,7 +10,7 @@ mod random_program;
 use common::{CaptureFile, captures, expressions, program};
 use random_program::random_program;
 use ringside_core::LinkType;
-use ringside_core::bpf::{ClassicProgram, Instruction};
+use ringside_core::bpf::ClassicProgram;
 use ringside_ebpf::socket_filter::{SocketFilter, SocketFilterError};
 use ringside_filter::classic::check_kernel_classic;
 use ringside_filter::{Prepared, validate};

@@ -283,7 +283,7 @@ pub fn test_run(
     run(program, data, None, repeat, output)
 }
 
-/// As [`test_run`] for an XDP program, with `metadata` of a multiple of 4 bytes in front of `frame`.
+/// As [`test_run`] for an XDP program, with `metadata` of a multiple of 4 bytes before `frame`.
 ///
 /// # Errors
 /// As [`test_run`]; the kernel takes 32 bytes of metadata, or 252.
