@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
  * The only structs that C programs and Rust share (Rust: crates/ebpf/src/abi.rs). Both sides
  * assert the sizes: change them together. Integers are in host byte order unless named be.

@@ -39,6 +39,9 @@ pub enum Metadata {
     None,
     /// The time, u64: nanoseconds since 1970, TAI.
     Stamp,
+    /// [`XdpMetadata`](crate::abi::XdpMetadata): the NIC's time, hash and VLAN tag where the driver
+    /// has them, else TAI.
+    Full,
 }
 
 impl Metadata {
@@ -47,11 +50,10 @@ impl Metadata {
         match self {
             Metadata::None => 0,
             Metadata::Stamp => METADATA_STAMP_BYTES,
+            Metadata::Full => METADATA_FULL_BYTES,
         }
     }
 }
-
-const _: () = assert!(METADATA_FULL_BYTES > METADATA_STAMP_BYTES);
 
 /// What is to be captured.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +64,7 @@ pub struct CaptureConfig<'a> {
     pub ifindex: u32,
     /// Receive queues that may get a socket, at least 1.
     pub queues: u32,
-    /// What is put in front of frames.
+    /// What is put in front of frames, if it can be had: see [`CaptureProgram::metadata`].
     pub metadata: Metadata,
     /// Which frames are steered; the others pass. None: all.
     pub filter: Option<&'a ClassicProgram>,
@@ -93,6 +95,7 @@ pub struct CaptureProgram {
     filter: Option<Filter>,
     sockets: FdArray,
     counters: Counters,
+    metadata: Metadata,
     queues: u32,
     is_started: bool,
 }
@@ -109,12 +112,18 @@ impl CaptureProgram {
             interface: config.interface,
             ifindex: config.ifindex,
             positions: CAPTURE_POSITIONS,
+            wants_metadata: config.metadata == Metadata::Full,
             generic_allowed: config.generic_allowed,
         })?;
+        let metadata = match config.metadata {
+            _ if root.has_metadata() => Metadata::Full,
+            Metadata::Full => Metadata::Stamp,
+            wanted => wanted,
+        };
         let mut constants = CaptureLeafConfig {
             queues: config.queues,
             position: root.position(),
-            metadata: config.metadata.bytes(),
+            metadata: metadata.bytes(),
             passes: 0,
         };
         let mut loaded = load_leaf(&constants, root.leaves().as_fd(), None)?;
@@ -126,12 +135,14 @@ impl CaptureProgram {
                 let counters = Some(counters.as_fd());
                 let mut pass = load_leaf(&constants, root.leaves().as_fd(), counters)?;
                 let (steer, pass) = (leaf.as_fd(), pass.program_fd()?);
-                Some(Filter::load(program, config.link_type, false, steer, pass.as_fd())?)
+                let tags = metadata == Metadata::Full;
+                Some(Filter::load(program, config.link_type, tags, steer, pass.as_fd())?)
             }
         };
         Ok(CaptureProgram {
             sockets: fd_array(&loaded.map("sockets")?)?,
             counters: Counters::new(counters.as_fd())?,
+            metadata,
             queues: config.queues,
             is_started: false,
             leaf,
@@ -143,6 +154,13 @@ impl CaptureProgram {
     /// Where the kernel runs it.
     pub fn mode(&self) -> Mode {
         self.root.mode()
+    }
+
+    /// What stands in front of every frame. Full metadata becomes a stamp where the driver has none
+    /// or the root of another process does not ask for it; and what was asked for becomes full
+    /// metadata where that root does. The notes say why.
+    pub fn metadata(&self) -> Metadata {
+        self.metadata
     }
 
     /// What was refused on the way, each with its reason.

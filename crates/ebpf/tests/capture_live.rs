@@ -269,6 +269,11 @@ fn another_program_is_named_and_left_alone() {
     let generic = inside(&pair.receiver, || CaptureProgram::open(&config)).unwrap();
     assert_eq!((generic.mode(), generic.notes().len()), (Mode::Generic, 1));
     drop(generic);
+    let full = CaptureConfig { metadata: Metadata::Full, ..config };
+    let generic = inside(&pair.receiver, || CaptureProgram::open(&full)).unwrap();
+    assert_eq!((generic.mode(), generic.metadata()), (Mode::Generic, Metadata::Stamp));
+    assert_eq!(generic.notes().len(), 2, "{:?}", generic.notes());
+    drop(generic);
     let native_only = CaptureConfig { generic_allowed: false, ..config };
     let error = inside(&pair.receiver, || CaptureProgram::open(&native_only)).unwrap_err();
     assert!(matches!(&error, Error::Attach { refused, .. } if refused.len() == 1), "{error}");
