@@ -242,7 +242,7 @@ impl<'a> Plan<'a> {
     ) -> anyhow::Result<Sources> {
         match self.backend {
             Backend::Pcap => self.pcap(args, warnings),
-            Backend::AfXdp => self.af_xdp(args, warnings),
+            Backend::AfXdp => self.af_xdp(args, knobs, warnings),
             Backend::Auto | Backend::AfPacket => self.af_packet(args, knobs, warnings),
         }
     }

@@ -1,6 +1,7 @@
 //! Frames from inside the driver: options, and when `auto` takes this way.
 
 use super::{Backend, DirectionArg, OpenArgs, Plan, Sources};
+use crate::keeper::Knobs;
 use crate::say;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
@@ -61,6 +62,7 @@ impl Plan<'_> {
     pub(super) fn af_xdp(
         &self,
         args: &OpenArgs,
+        knobs: &Knobs<'_>,
         warnings: &mut Vec<String>,
     ) -> anyhow::Result<Sources> {
         if args.direction == DirectionArg::Both {
@@ -68,6 +70,11 @@ impl Plan<'_> {
                 "af-xdp sees received frames only: leave out --direction both, or use --backend af-packet"
             );
         }
+        let stamps = match (args.af_xdp.no_stamps, args.hardware_time) {
+            (true, _) => Stamps::Off,
+            (false, true) if self.stamps_by_hardware(knobs, warnings) => Stamps::Hardware,
+            (false, _) => Stamps::On,
+        };
         let opened = open(&AfXdpConfig {
             interface: self.name.to_owned(),
             interface_id: self.interface_id,
@@ -77,7 +84,7 @@ impl Plan<'_> {
             snaplen_bytes: args.snaplen_bytes(),
             promiscuous: !args.no_promiscuous,
             filter: self.filter.clone().map(|program| (program, args.expression())),
-            stamps: if args.af_xdp.no_stamps { Stamps::Off } else { Stamps::On },
+            stamps,
             waiting: match args.af_xdp.wait {
                 Wait::Auto | Wait::Sleep => Waiting::Sleep,
                 Wait::Spin => Waiting::Spin,
