@@ -129,7 +129,7 @@ pub fn run(
         block_bytes: RING_BLOCK_BYTES,
         threads: extras.threads,
         judge: None,
-        cpus: std::mem::take(&mut opened.cpus),
+        cpus: std::mem::take(&mut opened.placed.cpus),
         block_timeout_ns: opened.block_timeout_ns,
         output,
         trigger: extras.trigger,
@@ -146,6 +146,8 @@ pub fn run(
     }
     let leaving = Leaving::new(&mut opened, &config.output);
     let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
+    // The rings lie where they should; what comes from now on lies where it is used.
+    drop(opened.placed.memory);
     if args.huge_pages && prepared.ring().is_some_and(|ring| !ring.has_huge_pages()) {
         say::message("ringside: warning: the capture ring does not lie in reserved huge pages");
     }

@@ -7,7 +7,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use ringside_capture::backend::af_xdp::{AfXdpConfig, Stamps, Waiting, open};
 use ringside_core::{LinkType, Source};
-use ringside_sys::netdev;
+use ringside_sys::netdev::{self, PolledQueue};
 
 /// Options of the af-xdp backend.
 #[derive(Args)]
@@ -58,10 +58,27 @@ pub(super) fn reason_against(args: &OpenArgs, name: &str) -> Option<String> {
     }
 }
 
+/// Lanes of an interface: one for each receive queue, unless fewer are asked for.
+pub(super) fn lanes(args: &OpenArgs, name: &str) -> usize {
+    let all = netdev::queues(name).map_or(1, |queues| queues.rx as usize);
+    args.queues.map_or(all, usize::from)
+}
+
+/// True if the workers go to `cpus`, and the kernel is known to receive on others.
+fn has_own_cpus(name: &str, cpus: &[usize]) -> bool {
+    let device = netdev::by_name(name).ok().flatten();
+    let queues = device.and_then(|device| netdev::polled_queues(&device).ok()).unwrap_or_default();
+    let apart = |queue: &PolledQueue| {
+        !queue.cpus.is_empty() && queue.cpus.iter().all(|cpu| !cpus.contains(cpu))
+    };
+    !cpus.is_empty() && !queues.is_empty() && queues.iter().all(apart)
+}
+
 impl Plan<'_> {
     pub(super) fn af_xdp(
         &self,
         args: &OpenArgs,
+        cpus: &[usize],
         knobs: &Knobs<'_>,
         warnings: &mut Vec<String>,
     ) -> anyhow::Result<Sources> {
@@ -86,6 +103,7 @@ impl Plan<'_> {
             filter: self.filter.clone().map(|program| (program, args.expression())),
             stamps,
             waiting: match args.af_xdp.wait {
+                Wait::Auto if has_own_cpus(self.name, cpus) => Waiting::Spin,
                 Wait::Auto | Wait::Sleep => Waiting::Sleep,
                 Wait::Spin => Waiting::Spin,
                 Wait::Poll => Waiting::Poll,
