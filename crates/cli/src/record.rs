@@ -91,6 +91,8 @@ impl RunArgs {
 pub struct Extras {
     /// Bytes kept of each frame.
     pub snaplen: u32,
+    /// Threads of each lane.
+    pub threads: usize,
     /// Bytes of the capture ring, unless the user or the memory wants otherwise.
     pub ring_bytes: u64,
     /// Only what surrounds a hit is kept.
@@ -125,6 +127,8 @@ pub fn run(
         frames_max: args.count,
         ring_bytes: usize::try_from(args.ring_bytes(extras.ring_bytes)).context("--ring-size")?,
         block_bytes: RING_BLOCK_BYTES,
+        threads: extras.threads,
+        judge: None,
         cpus: std::mem::take(&mut opened.placed.cpus),
         block_timeout_ns: opened.block_timeout_ns,
         output,

@@ -59,8 +59,13 @@ pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
     keeper::supervised(&args.run.wishes(), |link| {
         record::run(&args.run, link, |_| {
             let snaplen = FRAME_BYTES_MAX;
-            let extras =
-                Extras { snaplen, ring_bytes: RING_BYTES as u64, trigger: None, share: None };
+            let extras = Extras {
+                snaplen,
+                threads: 1,
+                ring_bytes: RING_BYTES as u64,
+                trigger: None,
+                share: None,
+            };
             Ok((attach(&args)?, extras))
         })
     })

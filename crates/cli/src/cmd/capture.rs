@@ -74,6 +74,7 @@ fn open(args: &CaptureArgs, knobs: &Knobs<'_>) -> anyhow::Result<(Opened, Extras
     let opened = open::open(&args.open, directories, knobs)?;
     let extras = Extras {
         snaplen: args.open.snaplen_bytes(),
+        threads: usize::from(args.open.threads),
         ring_bytes: RING_BYTES,
         trigger: trigger(args, &opened.interfaces)?,
         share: args.share.as_deref().map(share).transpose()?,

@@ -14,8 +14,6 @@ const EXIT: u8 = 0x95;
 #[repr(C)]
 struct TracingAttributes {
     load: LoadAttributes,
-    ifindex: u32,
-    expected_attach_type: u32,
     btf_fd: u32,
     function_record_bytes: u32,
     function_records: u64,
@@ -50,9 +48,10 @@ fn try_load(kind: u32, expected_attach_type: u32, attach_btf_id: u32) -> Result<
     let instruction = |code| RawInstruction { code, registers: 0, offset: 0, imm: 0 };
     let instructions = [instruction(MOVE), instruction(EXIT)];
     let mut attributes = TracingAttributes {
-        load: load_attributes(kind, "rs_probe", &instructions, &mut []),
-        ifindex: 0,
-        expected_attach_type,
+        load: LoadAttributes {
+            expected_attach_type,
+            ..load_attributes(kind, "rs_probe", &instructions, &mut [])
+        },
         btf_fd: 0,
         function_record_bytes: 0,
         function_records: 0,
