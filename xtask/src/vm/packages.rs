@@ -209,6 +209,7 @@ Dir::Cache::srcpkgcache \"\";
 APT::Default-Release \"{codename}-backports\";
 APT::Sandbox::User \"\";
 APT::Install-Recommends \"false\";
+APT::Update::Error-Mode \"any\";
 Debug::NoLocking \"true\";
 Acquire::Languages \"none\";
 Acquire::Retries \"1\";
