@@ -131,7 +131,7 @@ impl Run {
     fn step(&self, step: Step, time: Duration, summary: &mut Summary) -> anyhow::Result<Ending> {
         let mut command = match step {
             Step::Tidy => return self.tidy(),
-            Step::Vm => return self.vm(summary),
+            Step::Vm => return self.vm(time, summary),
             Step::Loom if !self.has_loom_tests()? => {
                 summary.skip("loom: crates/sys has no test named loom_*");
                 return Ok(Ending::Well);
@@ -174,12 +174,13 @@ impl Run {
         Ok(if findings.is_empty() { Ending::Well } else { Ending::Failed })
     }
 
-    /// Runs the emulated machine, whose own limits are those of its parts.
-    fn vm(&self, summary: &mut Summary) -> anyhow::Result<Ending> {
+    /// Runs the emulated machine.
+    fn vm(&self, time_max: Duration, summary: &mut Summary) -> anyhow::Result<Ending> {
         let plan = vm::Plan {
             root: &self.root,
             target: &self.target,
             cargo: &self.cargo,
+            time_max,
             programs: vm::Programs(&self.children),
         };
         match plan.run(|line| summary.line(line))? {

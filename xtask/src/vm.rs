@@ -19,13 +19,15 @@ use machine::Machine;
 use packages::Packages;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 /// Longest time of the machine: it takes about a minute and a half on two cores under emulation.
 const MACHINE_TIME_MAX: Duration = Duration::from_secs(300);
+
+/// Longest time to build the tests, for a cold build on two cores.
+const BUILD_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// What the script of the machine prints before the exit status of the tests.
 const STATUS: &str = "vm: status ";
@@ -42,7 +44,8 @@ impl Programs<'_> {
             self.0.run(command, time_max, |_| {}).with_context(|| format!("{command:?}"))?;
         match ending {
             Ending::Well => Ok(()),
-            ending => bail!("{} {ending:?}", command.get_program().display()),
+            Ending::TimedOut => bail!("not done after {time_max:?}"),
+            Ending::Failed | Ending::Interrupted => bail!("it failed"),
         }
     }
 }
@@ -68,6 +71,8 @@ pub struct Plan<'p> {
     pub target: &'p Path,
     /// The cargo that runs this.
     pub cargo: &'p OsStr,
+    /// Longest time for each part of it, below the part's own limit.
+    pub time_max: Duration,
     /// Who runs children.
     pub programs: Programs<'p>,
 }
@@ -76,7 +81,7 @@ impl Plan<'_> {
     /// Builds the tests, starts the machine, and gives `look` each line that they print.
     ///
     /// # Errors
-    /// The tests cannot be built, or a file of the run cannot be written.
+    /// cargo or QEMU cannot be started, or a file of the run cannot be written.
     pub fn run(&self, mut look: impl FnMut(&str)) -> anyhow::Result<Outcome> {
         let folder = self.target.join("vm");
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -87,23 +92,30 @@ impl Plan<'_> {
             }
             Err(error) => return Ok(Outcome::Skipped(format!("{error:#}"))),
         };
-        let test = self.build_test()?;
-        let machine = Machine::prepare(&folder, &packages, &self.script(&packages, &test))?;
+        let limit = |time_max: Duration| time_max.min(self.time_max);
+        let built =
+            self.programs.0.run(&mut self.build_command(), limit(BUILD_TIME_MAX), |_| {})?;
+        if built != Ending::Well {
+            return Ok(Outcome::Ran { ending: built, skips: Vec::new() });
+        }
+        let script = self.script(&packages, &self.test_path()?);
+        let machine = Machine::prepare(&folder, &packages, &script)?;
         println!(
             "booting {} under emulation; kernel messages go to {}",
             packages.release,
             machine.kernel_log.display()
         );
         let (mut status, mut skips) = (None, Vec::new());
-        let ending = self.programs.0.run(&mut machine.command(), MACHINE_TIME_MAX, |line| {
-            if let Some(text) = line.strip_prefix(STATUS) {
-                status = text.parse::<i32>().ok();
-            } else if let Some(skip) = line.strip_prefix(SKIPPED) {
-                skips.push(skip.to_owned());
-            } else {
-                look(line);
-            }
-        })?;
+        let ending =
+            self.programs.0.run(&mut machine.command(), limit(MACHINE_TIME_MAX), |line| {
+                if let Some(text) = line.strip_prefix(STATUS) {
+                    status = text.parse::<i32>().ok();
+                } else if let Some(skip) = line.strip_prefix(SKIPPED) {
+                    skips.push(skip.to_owned());
+                } else {
+                    look(line);
+                }
+            })?;
         let ending = match (ending, status) {
             (Ending::Well, Some(0)) => Ending::Well,
             (Ending::Well, _) => Ending::Failed,
@@ -116,25 +128,26 @@ impl Plan<'_> {
         Ok(Outcome::Ran { ending, skips })
     }
 
-    /// Builds the test program `vm` of crates/cli; gives its path.
-    fn build_test(&self) -> anyhow::Result<PathBuf> {
+    /// `cargo test` that builds the test program `vm` of crates/cli and does not run it.
+    fn build_command(&self) -> Command {
         let mut command = Command::new(self.cargo);
         command
             .args(["test", "--package", "ringside-cli", "--test", "vm", "--no-run"])
-            .arg("--message-format=json-render-diagnostics")
-            .current_dir(self.root)
-            .stdout(Stdio::piped());
-        let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
-        let output = child.stdout.take().context("cargo has no output")?;
+            .current_dir(self.root);
+        command
+    }
+
+    /// The path of the test program, which was built.
+    fn test_path(&self) -> anyhow::Result<PathBuf> {
+        let mut command = self.build_command();
+        let output = command.args(["--quiet", "--message-format=json"]).output();
+        let output = output.with_context(|| format!("{command:?}"))?;
         let mut executable = None;
-        for message in Message::parse_stream(BufReader::new(output)) {
+        for message in Message::parse_stream(&output.stdout[..]) {
             if let Message::CompilerArtifact(artifact) = message? {
                 let wanted = artifact.target.name == "vm";
                 executable = artifact.executable.filter(|_| wanted).or(executable);
             }
-        }
-        if !child.wait()?.success() {
-            bail!("{command:?} failed");
         }
         Ok(executable.context("cargo built no test named vm")?.into_std_path_buf())
     }

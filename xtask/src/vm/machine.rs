@@ -1,4 +1,5 @@
-//! The emulated machine: two cores, a pair of igb joined by a hub, the host's files.
+//! The emulated machine: two cores, a pair of igb joined by a hub, a pair of virtio-net joined by a
+//! bridge of the host, the host's files.
 
 use super::initrd;
 use super::packages::Packages;
@@ -10,6 +11,12 @@ use std::process::{Command, Stdio};
 /// Kernel messages that are shown when the machine did not come to its end.
 const LAST_LINES: usize = 50;
 
+/// The hub inside QEMU has one queue, and virtio-net has those of its wire.
+const WIRE: &str = include_str!("wire.sh");
+/// Receive queues of virtio-net. With more than the machine has cores, its driver would enable
+/// queues that no socket reads once an XDP program is attached.
+const QUEUES: u32 = 2;
+
 /// A machine that is ready to be started.
 pub struct Machine {
     qemu: PathBuf,
@@ -17,6 +24,8 @@ pub struct Machine {
     kernel: PathBuf,
     initrd: PathBuf,
     script: PathBuf,
+    /// Makes the wire of several queues; none if the host does not allow it.
+    wire: Option<PathBuf>,
     /// Where its kernel's messages go.
     pub kernel_log: PathBuf,
 }
@@ -27,7 +36,11 @@ impl Machine {
     /// # Errors
     /// A file is missing in the packages or cannot be written.
     pub fn prepare(folder: &Path, packages: &Packages, script: &str) -> anyhow::Result<Machine> {
+        let wire = folder.join("wire.sh");
+        fs::write(&wire, WIRE).with_context(|| wire.display().to_string())?;
+        let wire = can_run(&wire).then_some(wire);
         let machine = Machine {
+            wire,
             qemu: packages.path("usr/bin/qemu-system-x86_64"),
             tree: packages.tree.clone(),
             kernel: packages.path(&format!("boot/vmlinuz-{}", packages.release)),
@@ -54,7 +67,7 @@ impl Machine {
             "console=ttyS1 panic=-1 net.ifnames=0 ipv6.disable=1 ringside.script={}",
             self.script.display()
         );
-        let mut command = Command::new(&self.qemu);
+        let mut command = self.qemu_command();
         command
             .env(
                 "LD_LIBRARY_PATH",
@@ -79,14 +92,44 @@ impl Machine {
             .arg(&self.initrd)
             .args(["-append", &append])
             .stdin(Stdio::null());
-        for (number, mac) in ["52:54:00:00:01:01", "52:54:00:00:01:02"].iter().enumerate() {
+        self.add_cards(&mut command);
+        command
+    }
+
+    /// QEMU, in the namespace of the wire if there is one.
+    fn qemu_command(&self) -> Command {
+        let Some(wire) = &self.wire else { return Command::new(&self.qemu) };
+        let mut command = in_namespace(wire);
+        command.arg(&self.qemu);
+        command
+    }
+
+    fn add_cards(&self, command: &mut Command) {
+        for number in 0..2 {
+            let mac = format!("52:54:00:00:01:0{number}");
             command
                 .args(["-netdev", &format!("hubport,id=igb{number},hubid=0")])
                 .args(["-device", &format!("pcie-root-port,id=port{number},slot={number}")])
                 .arg("-device")
                 .arg(format!("igb,netdev=igb{number},mac={mac},bus=port{number},romfile="));
         }
-        command
+        for number in (0..2).filter(|_| self.wire.is_some()) {
+            let mac = format!("52:54:00:00:02:0{number}");
+            let tap = "script=no,downscript=no,vhost=off";
+            // The DMA interface, which zero-copy needs; a vector for each ring and two more. No
+            // RSS: the wire's queues are the card's, so that each is in order, where a second hash
+            // would mix frames of both.
+            let dma = "iommu_platform=on,disable-legacy=on";
+            let vectors = 2 * QUEUES + 2;
+            let queues = format!("mq=on,vectors={vectors}");
+            command
+                .arg("-netdev")
+                .arg(format!("tap,id=virtio{number},ifname=wire{number},queues={QUEUES},{tap}"))
+                .arg("-device")
+                .arg(format!(
+                    "virtio-net-pci,netdev=virtio{number},mac={mac},{queues},{dma},romfile="
+                ));
+        }
     }
 
     /// The end of what its kernel said.
@@ -96,4 +139,18 @@ impl Machine {
         let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
         lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
     }
+}
+
+/// `unshare --net sh SCRIPT`, to be followed by a command.
+fn in_namespace(script: &Path) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--net", "sh"]).arg(script);
+    command
+}
+
+/// True if the wire can be made here, which takes root and /dev/net/tun.
+fn can_run(wire: &Path) -> bool {
+    let mut command = in_namespace(wire);
+    command.arg("true").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }

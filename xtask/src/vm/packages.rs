@@ -139,7 +139,8 @@ impl<'p> Apt<'p> {
     }
 
     fn call(&self, program: &str, arguments: &[&str]) -> anyhow::Result<()> {
-        self.programs.run(self.command(program).args(arguments), CALL_TIME_MAX)
+        let ended = self.programs.run(self.command(program).args(arguments), CALL_TIME_MAX);
+        ended.with_context(|| format!("{program} {}", arguments.join(" ")))
     }
 }
 
