@@ -6,7 +6,9 @@
 //! - [`packet`]: the receive ring of a packet socket (TPACKET_V3), and how it is opened, started
 //!   and detached so that every frame is counted once;
 //! - [`packet_tx`]: a packet socket that sends;
-//! - [`netdev`]: interfaces: list, properties, offloads, hardware time stamps;
+//! - [`xsk`]: AF_XDP sockets that receive;
+//! - [`netdev`]: interfaces, by netlink and ioctl: list, properties, what their drivers can do for
+//!   XDP, how the host uses them, offloads, hardware time stamps;
 //! - [`ring`]: the memory and the hand-over of the capture ring;
 //! - [`uring`] and [`disk`]: blocks of the ring on their way to a disk, and what the disk can do;
 //! - [`bpf`] loads programs and maps by bpf(2);
@@ -33,6 +35,7 @@ pub mod fdpass;
 pub mod live;
 pub mod mmap;
 pub mod netdev;
+mod netlink;
 pub mod netns;
 pub mod packet;
 pub mod packet_tx;
@@ -40,5 +43,6 @@ pub mod ring;
 mod socket;
 pub mod thread;
 pub mod uring;
+pub mod xsk;
 
 pub use error::SysError;

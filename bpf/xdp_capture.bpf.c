@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Hands frames to the AF_XDP socket of their queue; passes those of queues without one.
+ *
+ * The configuration is constant when the verifier sees the program, so that only what this run
+ * needs is left: without metadata, a redirection and one addition.
+ *
+ * The counters need no atomic operations: on one CPU the kernel runs no XDP program in the middle
+ * of another.
+ */
+#include "leaves.h"
+
+const volatile struct capture_config config = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, 1); /* the number of queues, from user space */
+	__uint(key_size, 4);
+	__uint(value_size, 4);
+} sockets SEC(".maps");
+
+/* A value for each queue, and one behind them for queues that appeared later. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2); /* one more than queues, from user space */
+	__type(key, __u32);
+	__type(value, struct capture_counters);
+} counters SEC(".maps");
+
+/*
+ * Puts the time in front of the frame. What a sender inside this host left there is overwritten:
+ * the metadata has one size in a run.
+ */
+static __always_inline int mark_with_stamp(struct xdp_md *ctx)
+{
+	long there = (long)ctx->data - (long)ctx->data_meta;
+	__u64 *stamp;
+
+	if (bpf_xdp_adjust_meta(ctx, there - METADATA_STAMP))
+		return 0;
+	stamp = (void *)(long)ctx->data_meta;
+	if ((void *)(stamp + 1) > (void *)(long)ctx->data)
+		return 0;
+	*stamp = bpf_ktime_get_tai_ns();
+	return 1;
+}
+
+SEC("xdp.frags")
+int xdp_capture(struct xdp_md *ctx)
+{
+	__u32 queue = ctx->rx_queue_index;
+	struct capture_counters *count = bpf_map_lookup_elem(&counters, &queue);
+
+	if (unlikely(!count)) {
+		queue = config.queues;
+		count = bpf_map_lookup_elem(&counters, &queue);
+		if (!count)
+			return XDP_ABORTED;
+	} else if (bpf_redirect_map(&sockets, queue, XDP_PASS) == XDP_REDIRECT) {
+		if (config.metadata == METADATA_NONE || mark_with_stamp(ctx)) {
+			count->steered++;
+			return XDP_REDIRECT;
+		}
+		/* A socket's reader would take other bytes for the metadata. */
+		count->unmarked++;
+	}
+	count->passed++;
+	try_leaves(ctx, config.position + 1);
+	return XDP_PASS;
+}
+
+const char terms[] SEC("license") = "Apache-2.0";
