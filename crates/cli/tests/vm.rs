@@ -8,6 +8,8 @@
 
 mod common;
 
+#[path = "vm/bind.rs"]
+mod bind;
 #[path = "vm/doctor.rs"]
 mod doctor;
 #[path = "vm/exactness.rs"]

@@ -67,7 +67,7 @@ impl Card {
 }
 
 impl Pair {
-    /// Brings both ends up, the sender in its namespace; harmless if they are.
+    /// Brings both ends up, the sender in its namespace, whatever an earlier test left.
     fn up(&self) {
         let (sender, receiver) = (&self.wire.sender.interface, self.receiver());
         if !run("ip", &["netns", "list"]).text().contains(FAR) {
@@ -83,7 +83,7 @@ impl Pair {
             run_clean("ip", &["address", "add", &near, "dev", receiver]);
         }
         run_clean("ip", &["-n", FAR, "link", "set", sender, "up"]);
-        run_clean("ip", &["link", "set", receiver, "up"]);
+        run_clean("ip", &["link", "set", receiver, "up", "promisc", "off"]);
         self.wait_for_carrier();
     }
 
