@@ -18,6 +18,7 @@ mod lane;
 mod merged;
 pub mod output;
 pub mod packer;
+pub mod placement;
 mod recorder;
 pub mod run;
 pub mod share;

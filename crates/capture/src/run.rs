@@ -234,7 +234,7 @@ impl Run {
         };
         let shared = Shared { ring, recorded, boards, control, counts, status, block_timeout_ns };
         // An output that cannot be created must not cost a frame.
-        let consumer = shared.consumer(config.output, &lanes, interfaces)?;
+        let consumer = shared.consumer(config.output, &lanes, interfaces, &config.cpus)?;
         let settings = Settings {
             snaplen: config.snaplen,
             block_bytes: config.block_bytes,
@@ -398,6 +398,7 @@ impl Shared {
         output: Output,
         lanes: &[LaneSource],
         interfaces: Vec<SourceInterface>,
+        worker_cpus: &[usize],
     ) -> Result<Consumer, RunError> {
         let Some(ring) = &self.recorded else { return Ok(Consumer::Meter) };
         let sink = match output {
@@ -410,6 +411,7 @@ impl Shared {
                     retention,
                     lanes: lanes.iter().map(|lane| lane.interface.clone()).collect(),
                     interfaces,
+                    worker_cpus,
                     ring,
                     counts: self.counts.clone(),
                     control: self.control.clone(),

@@ -3,7 +3,9 @@
 //!
 //! The first process attaches the root by a link; every process holds the link and the array of
 //! leaves by descriptors, so that the kernel takes the root off when the last one is gone, in
-//! whatever way. Later processes find both through the kernel: interface, program, link, maps.
+//! whatever way. Later processes find both through the kernel: interface, program, link, maps. A
+//! *standing* root, which a test network has, is on the interface by netlink: it has no link, and
+//! stays.
 //!
 //! **Claims.** Who has a place among the leaves holds an abstract Unix socket whose name says the
 //! interface and the place. Such names belong to a network namespace like the interface itself, a
@@ -25,7 +27,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use crate::abi::ROOT_POSITIONS;
 
-static XDP_ROOT: Embedded = embedded!("xdp_root");
+pub(crate) static XDP_ROOT: Embedded = embedded!("xdp_root");
 
 /// Name of the array of leaves in bpf/leaves.h; with the root's name it tells ours from others'.
 pub(crate) const LEAVES: &str = "ringside_leaves";
@@ -51,7 +53,7 @@ pub(crate) struct Root {
     /// Freed first: who still finds the claim finds the leaves.
     claim: UnixDatagram,
     leaves: FdArray,
-    link: OwnedFd,
+    hold: Hold,
     position: u32,
     mode: XdpMode,
     notes: Vec<String>,
@@ -65,16 +67,18 @@ impl Root {
         for _ in 0..TRIES_MAX {
             let found = match find(config)? {
                 None => attach(config, &mut notes)?,
-                Some(found) if others(config.ifindex, position).next().is_some() => Some(found),
-                Some(orphan) => {
+                Some(Found { hold: Hold::Link(link), .. })
+                    if others(config.ifindex, position).next().is_none() =>
+                {
                     // Its last process is just going, or it was left by accident. Its array may be
                     // about to be cleared, as the kernel does when nobody holds it any more.
-                    bpf::detach_link(orphan.link.as_fd())?;
+                    bpf::detach_link(link.as_fd())?;
                     None
                 }
+                found => found,
             };
-            let Some(Found { link, leaves, mode }) = found else { continue };
-            let root = Root { claim, leaves, link, position, mode, notes };
+            let Some(Found { hold, leaves, mode }) = found else { continue };
+            let root = Root { claim, leaves, hold, position, mode, notes };
             root.clear_unclaimed(config.ifindex)?;
             return Ok(root);
         }
@@ -100,8 +104,11 @@ impl Root {
         &self.leaves
     }
 
-    pub fn link(&self) -> BorrowedFd<'_> {
-        self.link.as_fd()
+    /// What keeps it on the interface: its link, or of a standing root the program.
+    pub fn hold(&self) -> BorrowedFd<'_> {
+        match &self.hold {
+            Hold::Link(fd) | Hold::Standing(fd) => fd.as_fd(),
+        }
     }
 
     pub fn claim(&self) -> BorrowedFd<'_> {
@@ -162,9 +169,18 @@ fn others(ifindex: u32, own: u32) -> impl Iterator<Item = u32> {
     (0..ROOT_POSITIONS).filter(move |position| *position != own && is_claimed(ifindex, *position))
 }
 
+/// How a root is on its interface.
+#[derive(Debug)]
+enum Hold {
+    /// By a link, while somebody holds it.
+    Link(OwnedFd),
+    /// By netlink, as long as the interface; this is the program.
+    Standing(OwnedFd),
+}
+
 /// A root on its interface.
 struct Found {
-    link: OwnedFd,
+    hold: Hold,
     leaves: FdArray,
     mode: XdpMode,
 }
@@ -186,13 +202,12 @@ fn find(config: &RootConfig<'_>) -> Result<Option<Found>, Error> {
     }
     let of_root = |info: &LinkTypeInfo| matches!(info, LinkTypeInfo::Xdp(_));
     let link = LinkInfoIter::default().find(|link| link.prog_id == id && of_root(&link.info));
-    // The link goes first: while it is there the program and its maps are.
-    let Some(link) = link.and_then(|link| bpf::link_by_id(link.id).ok()) else {
-        return match crate::xdp::attached(config.ifindex)? {
-            Some((now, _)) if now == id => Err(foreign()),
-            _ => Ok(None),
-        };
+    // The hold goes first: while it is there the program and its maps are.
+    let hold = match link {
+        Some(link) => bpf::link_by_id(link.id).map(Hold::Link).ok(),
+        None => libbpf_rs::Program::fd_from_id(id).map(Hold::Standing).ok(),
     };
+    let Some(hold) = hold else { return Ok(None) };
     let mut maps = program.map_ids.iter().filter_map(|id| MapHandle::from_map_id(*id).ok());
     let leaves = maps.find(|map| {
         map.name() == LEAVES
@@ -200,7 +215,7 @@ fn find(config: &RootConfig<'_>) -> Result<Option<Found>, Error> {
             && map.max_entries() == ROOT_POSITIONS
     });
     let leaves = fd_array(&leaves.ok_or_else(foreign)?)?;
-    Ok(Some(Found { link, leaves, mode }))
+    Ok(Some(Found { hold, leaves, mode }))
 }
 
 /// Attaches a new root; `None` if somebody else was faster.
@@ -209,7 +224,10 @@ fn attach(config: &RootConfig<'_>, notes: &mut Vec<String>) -> Result<Option<Fou
     let program = loaded.program_fd()?;
     let leaves = fd_array(&loaded.map(LEAVES)?)?;
     let native = match bpf::attach_xdp(program.as_fd(), config.ifindex, XdpMode::Native) {
-        Ok(link) => return Ok(Some(Found { link, leaves, mode: XdpMode::Native })),
+        Ok(link) => {
+            let hold = Hold::Link(link);
+            return Ok(Some(Found { hold, leaves, mode: XdpMode::Native }));
+        }
         Err(e) => e,
     };
     if is_busy(&native) {
@@ -222,7 +240,7 @@ fn attach(config: &RootConfig<'_>, notes: &mut Vec<String>) -> Result<Option<Fou
     match bpf::attach_xdp(program.as_fd(), config.ifindex, XdpMode::Generic) {
         Ok(link) => {
             notes.append(&mut refused);
-            Ok(Some(Found { link, leaves, mode: XdpMode::Generic }))
+            Ok(Some(Found { hold: Hold::Link(link), leaves, mode: XdpMode::Generic }))
         }
         Err(generic) if is_busy(&generic) => Ok(None),
         Err(generic) => {

@@ -253,7 +253,7 @@ fn make(state: &mut State) -> Result<(), Error> {
             let device = netdev::by_name(RECEIVER_INTERFACE)?;
             let ifindex = device.map_or(0, |device| device.ifindex);
             // By netlink, so that it stays as long as the interface, not as this process.
-            XdpProgram::pass()?.attach(ifindex)?.keep();
+            XdpProgram::standing_root()?.attach(ifindex)?.keep();
             Ok(())
         })?;
     }

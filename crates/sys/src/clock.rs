@@ -2,7 +2,8 @@
 
 use crate::SysError;
 use ringside_core::Timestamp;
-use rustix::time::{ClockId, clock_gettime};
+use ringside_core::time::NANOS_PER_SEC;
+use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic};
 
 /// A random UUID that the kernel draws at each boot (drivers/char/random.c).
 const BOOT_ID_PATH: &str = "/proc/sys/kernel/random/boot_id";
@@ -10,6 +11,16 @@ const BOOT_ID_PATH: &str = "/proc/sys/kernel/random/boot_id";
 /// Nanoseconds of UTC now (CLOCK_REALTIME): the clock that stamps frames in the kernel.
 pub fn realtime_now() -> Timestamp {
     Timestamp(nanos(ClockId::Realtime))
+}
+
+/// Nanoseconds that TAI is ahead of UTC by the system's word (adjtimex(2)): whole seconds, 0 where
+/// nobody told the system.
+pub fn tai_offset_ns() -> u64 {
+    // The two clocks are read one after the other; the offset changes at leap seconds only.
+    let utc = nanos(ClockId::Realtime);
+    let Ok(tai) = clock_gettime_dynamic(DynamicClockId::Tai) else { return 0 };
+    let tai = nanos_of(tai);
+    tai.saturating_sub(utc) / NANOS_PER_SEC * NANOS_PER_SEC
 }
 
 /// Nanoseconds since some fixed moment (CLOCK_MONOTONIC); never steps.
@@ -60,7 +71,10 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
 }
 
 fn nanos(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
+    nanos_of(clock_gettime(clock))
+}
+
+fn nanos_of(time: Timespec) -> u64 {
     // A clock that was set before 1970 reads as 1970: `Timestamp` cannot say less.
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);

@@ -14,7 +14,7 @@
 //! - [`bpf`] loads programs and maps by bpf(2);
 //! - [`child`], [`fdpass`]: messages with descriptors, to a child process and over sockets;
 //! - [`bell`] wakes a thread that waits;
-//! - [`mmap`], [`thread`], [`netns`], [`clock`]: memory, CPUs, namespaces, time.
+//! - [`mmap`], [`numa`], [`thread`], [`netns`], [`clock`]: memory, CPUs, namespaces, time.
 //!
 //! `unsafe` is kept in one crate so that it can be read in one sitting: every block states its
 //! obligations, kernel layouts are asserted against the headers they come from, and whatever can
@@ -37,6 +37,7 @@ pub mod mmap;
 pub mod netdev;
 mod netlink;
 pub mod netns;
+pub mod numa;
 pub mod packet;
 pub mod packet_tx;
 pub mod ring;

@@ -2,12 +2,14 @@
 //! the functions `set_…`: who calls them puts back what was set before.
 //!
 //! All answers are those of the calling thread's network namespace: they come by netlink and
-//! ioctl, not from /sys, whose view is that of who mounted it.
+//! ioctl, not from /sys, whose view is that of who mounted it. What is only there (the place of a
+//! card in the machine) is believed if the interface is the same.
 
 mod ethtool;
 mod features;
 mod links;
 mod napi;
+mod polling;
 mod rss;
 mod settings;
 mod similar;
@@ -18,6 +20,7 @@ pub use ethtool::{driver, is_up_by, offloads, queues, stamp_capability};
 pub use ethtool::{set_stamp_settings, stamp_settings};
 pub use features::{XdpFeatures, xdp_features};
 pub use napi::{Napi, NapiSettings, Queue, napis, queue_list, set_napi};
+pub use polling::{PolledQueue, Poller, node, polled_queues};
 pub use rss::{FLOW_TYPES, FlowFields, Rss, Table, flow_fields, rss, set_flow_fields, set_rss};
 pub use settings::{Channels, Features, RingSizes, channels, features, ring_sizes};
 pub use settings::{set_channels, set_feature, set_receive_ring};
@@ -37,6 +40,8 @@ pub struct NetDevice {
     pub ifindex: u32,
     /// IFF_ flags (linux/if.h).
     pub flags: u32,
+    /// Its address in the link layer; empty if it has none.
+    pub hardware_address: Vec<u8>,
     /// ARPHRD_ value: how its frames begin.
     pub hardware_type: u16,
     /// Largest packet, in bytes, without the link-layer header.

@@ -1,6 +1,7 @@
 //! The calling thread: its CPU and its name.
 
 use crate::SysError;
+use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_name};
 use std::ffi::CString;
 
@@ -15,6 +16,13 @@ pub fn allowed_cpus() -> Result<Vec<usize>, SysError> {
     let set = sched_getaffinity(None)
         .map_err(|e| SysError::io("asking which CPUs this thread may run on", e))?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
+
+/// The CPUs that another thread may run on, in ascending order; `None` if there is no such thread.
+pub fn allowed_cpus_of(thread: u32) -> Option<Vec<usize>> {
+    let pid = Pid::from_raw(i32::try_from(thread).ok()?)?;
+    let set = sched_getaffinity(Some(pid)).ok()?;
+    Some((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
 /// Keeps this thread on `cpu`.
@@ -40,6 +48,14 @@ pub fn pin_to_cpus(cpus: &[usize]) -> Result<(), SysError> {
     }
     sched_setaffinity(None, &set)
         .map_err(|e| SysError::io(format!("pinning this thread to CPU {cpus:?}"), e))
+}
+
+/// Has timers of this thread go off when they are due, instead of up to 50 µs later
+/// (PR_SET_TIMERSLACK).
+pub fn use_precise_timers() {
+    // SAFETY: this prctl takes a number and changes the calling thread's timer slack only.
+    // It does not fail.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
 /// Names this thread, as `ps -L` shows it. The name is cut to 15 bytes and at a zero byte.

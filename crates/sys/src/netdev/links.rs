@@ -45,6 +45,7 @@ fn read_link(message: &Message<'_>) -> io::Result<Option<NetDevice>> {
 fn read_attribute(device: &mut NetDevice, attribute: Attribute<'_>) -> io::Result<()> {
     let some = |word: u32| Some(word).filter(|&word| word != 0);
     match attribute.kind {
+        libc::IFLA_ADDRESS => device.hardware_address = attribute.value.to_vec(),
         libc::IFLA_IFNAME => device.name = attribute.text(),
         libc::IFLA_MTU => device.mtu_bytes = attribute.word(),
         libc::IFLA_PROMISCUITY => device.promiscuity = attribute.word(),

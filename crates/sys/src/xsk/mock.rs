@@ -11,7 +11,7 @@ use super::layout::RawDescriptor;
 use super::receive::{LaneArena, RxRing};
 use super::ring::RingMemory;
 use super::socket::{XskEnds, XskStatistics};
-use super::umem::{HEADROOM_BYTES, Placement, Umem};
+use super::umem::{HEADROOM_BYTES, Umem};
 use crate::SysError;
 use crate::mmap::Mapping;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -103,10 +103,6 @@ impl MockKernel {
             bytes.as_ptr().copy_to_nonoverlapping(base.add(address as usize), bytes.len());
         }
         let options = if continues { libc::XDP_PKT_CONTD } else { 0 };
-        let address = match self.umem.layout().placement {
-            Placement::Aligned => address,
-            Placement::Spread => chunk | u64::from(HEADROOM_BYTES) << 48,
-        };
         self.put_raw(address, bytes.len() as u32, options);
     }
 

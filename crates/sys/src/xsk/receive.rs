@@ -3,7 +3,7 @@
 use super::cursor::{ConsumerCursor, Ordering};
 use super::layout::RawDescriptor;
 use super::ring::RingMemory;
-use super::umem::{Chunk, Placement, Umem, UmemLayout};
+use super::umem::{Chunk, Umem, UmemLayout};
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Claim {
     /// [`parts`](Self::parts), and in the lane's arena, mean anything.
     #[inline]
     pub fn memory(&self) -> &[u8] {
-        self.umem.bytes()
+        self.umem.memory()
     }
 
     /// Descriptors, so far, that named no place in the memory. They were left out, and their chunks
@@ -115,6 +115,14 @@ pub struct LaneArena {
 impl LaneArena {
     pub(super) fn new(umem: &Umem, lane: usize) -> LaneArena {
         LaneArena { range: umem.arena(lane) }
+    }
+
+    /// Cuts it into `count` of one size, for as many threads.
+    pub fn split(self, count: usize) -> Vec<LaneArena> {
+        let Range { start, end } = self.range;
+        let bytes = (end - start) / count.max(1);
+        let at = |index: usize| start + index * bytes;
+        (0..count).map(|index| LaneArena { range: at(index)..at(index + 1) }).collect()
     }
 
     /// Where it lies in the memory.
@@ -215,6 +223,14 @@ impl RxRing {
         waiting
     }
 
+    /// Descriptors that waited at the last look at the kernel's index, and still do.
+    #[inline]
+    pub fn waiting_as_seen(&mut self) -> u32 {
+        let waiting = self.cursor.waiting();
+        self.high_water = self.high_water.max(waiting);
+        waiting
+    }
+
     /// Most descriptors that any look found waiting.
     pub fn high_water(&self) -> u32 {
         self.high_water.max(self.cursor.waiting())
@@ -226,23 +242,15 @@ impl RxRing {
     }
 }
 
-/// The part that a descriptor names, if it lies in one chunk. Of spread chunks the upper bits of an
-/// address are what lies before the data (XSK_UNALIGNED_BUF_OFFSET_SHIFT).
+/// The part that a descriptor names, if it lies in one chunk.
 #[inline]
 fn checked(raw: &RawDescriptor, layout: &UmemLayout) -> Option<Part> {
-    const OFFSET_SHIFT: u32 = 48;
     let chunk_bytes = u64::from(layout.chunk_bytes);
-    let (chunk, headroom) = match layout.placement {
-        Placement::Aligned => {
-            let headroom = raw.address & (chunk_bytes - 1);
-            (raw.address - headroom, headroom)
-        }
-        Placement::Spread => (raw.address & ((1 << OFFSET_SHIFT) - 1), raw.address >> OFFSET_SHIFT),
-    };
-    let inside = chunk + chunk_bytes <= layout.chunks_bytes() as u64
+    let headroom = raw.address & (chunk_bytes - 1);
+    let inside = raw.address < layout.chunks_bytes() as u64
         && headroom + u64::from(raw.bytes) <= chunk_bytes;
     inside.then_some(Part {
-        offset: (chunk + headroom) as usize,
+        offset: raw.address as usize,
         bytes: raw.bytes,
         headroom: headroom as u16,
         continues: raw.options & libc::XDP_PKT_CONTD != 0,

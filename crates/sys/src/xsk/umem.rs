@@ -23,21 +23,6 @@ pub const CHUNKS_PER_LANE_MAX: u32 = 1 << 20;
 /// Most bytes that the kernel leaves free before the data (XDP_PACKET_HEADROOM).
 pub const HEADROOM_BYTES: u32 = 256;
 
-/// Where chunks begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
-    /// At multiples of their size, as drivers like it that write to them themselves.
-    Aligned,
-    /// A cache line further from each other than they are long (XDP_UMEM_UNALIGNED_CHUNK_FLAG), so
-    /// that the beginnings of frames do not all compete for the same few sets of a cache; and the
-    /// kernel then reuses one descriptor of its own instead of one for each chunk. Where the kernel
-    /// copies frames, that is a quarter of the time of a small one.
-    Spread,
-}
-
-/// Distance that chunks are spread by: an odd number of cache lines with the chunk itself.
-const SPREAD_BYTES: usize = 64;
-
 /// How the memory is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UmemLayout {
@@ -47,8 +32,6 @@ pub struct UmemLayout {
     pub chunks_per_lane: u32,
     /// Bytes of a chunk, [`CHUNK_BYTES_MIN`] or [`CHUNK_BYTES_MAX`].
     pub chunk_bytes: u32,
-    /// Where chunks begin.
-    pub placement: Placement,
     /// Bytes of each lane's arena.
     pub arena_bytes: usize,
 }
@@ -74,19 +57,9 @@ impl UmemLayout {
         Ok(())
     }
 
-    /// From the beginning of a chunk to that of the next.
-    fn stride_bytes(&self) -> usize {
-        let spread = match self.placement {
-            Placement::Aligned => 0,
-            Placement::Spread => SPREAD_BYTES,
-        };
-        self.chunk_bytes as usize + spread
-    }
-
     /// Bytes of all chunks: what the kernel knows.
     pub(super) fn chunks_bytes(&self) -> usize {
-        let bytes = self.lanes * self.chunks_per_lane as usize * self.stride_bytes();
-        bytes.next_multiple_of(CHUNK_BYTES_MAX as usize)
+        self.lanes * self.chunks_per_lane as usize * self.chunk_bytes as usize
     }
 
     /// Where the arena of a lane begins.
@@ -129,9 +102,10 @@ impl Umem {
 
     /// All of it, chunks and arenas.
     ///
-    /// Which bytes of it mean something is known to who owns chunks: only those may be looked at,
-    /// because the kernel writes to the others meanwhile.
-    pub(super) fn bytes(&self) -> &[u8] {
+    /// Which bytes of it mean something is known to who has claimed chunks: only those may be
+    /// looked at, because the kernel writes to the others meanwhile.
+    #[inline]
+    pub fn memory(&self) -> &[u8] {
         // SAFETY: the mapping is as long, initialised (zeroed by the kernel), and lives as long as
         // `self`. The kernel writes to chunks in its hands while this slice exists; no byte of
         // those is read through it (see above), so that no read meets a write.
@@ -146,7 +120,7 @@ impl Umem {
     pub(super) fn chunks_of(&self, lane: usize) -> Vec<Chunk> {
         assert!(lane < self.layout.lanes, "lane {lane} of {}", self.layout.lanes);
         let count = self.layout.chunks_per_lane as usize;
-        let at = |chunk: usize| Chunk((chunk * self.layout.stride_bytes()) as u64);
+        let at = |chunk: usize| Chunk((chunk * self.layout.chunk_bytes as usize) as u64);
         (lane * count..(lane + 1) * count).map(at).collect()
     }
 
