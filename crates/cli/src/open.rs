@@ -1,5 +1,7 @@
 //! From command-line options to open lanes: namespace, filter, backend, placement.
 
+mod af_xdp;
+
 use crate::keeper::{Knobs, Request};
 use crate::{FILTER_CHILD, say};
 use anyhow::{Context, bail};
@@ -26,10 +28,11 @@ pub struct OpenArgs {
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     pub backend: Backend,
 
-    /// Lanes of each interface: members of a fanout group, each with a worker of its own.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Lanes of each interface, each with a worker of its own: members of a fanout group (1, unless
+    /// asked otherwise), with af-xdp the first N receive queues (all).
+    #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=LANES_MAX as i64))]
-    pub queues: u16,
+    pub queues: Option<u16>,
 
     /// How the kernel spreads frames over the lanes.
     #[arg(long, value_enum, default_value_t = Fanout::Hash)]
@@ -65,6 +68,9 @@ pub struct OpenArgs {
     #[arg(long)]
     pub hardware_time: bool,
 
+    #[command(flatten)]
+    pub af_xdp: af_xdp::AfXdpArgs,
+
     /// CPUs for the workers, in turn, as 2,3; by default all that are allowed.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cpus: Vec<usize>,
@@ -87,6 +93,11 @@ impl OpenArgs {
         self.filter.join(" ")
     }
 
+    /// Lanes of each interface, as far as the options say.
+    fn lanes(&self) -> usize {
+        self.queues.map_or(1, usize::from)
+    }
+
     /// Bytes kept of each frame.
     pub fn snaplen_bytes(&self) -> u32 {
         if self.snaplen == 0 { FRAME_BYTES_MAX } else { self.snaplen }
@@ -96,8 +107,11 @@ impl OpenArgs {
 /// Backends of this build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
-    /// af-packet where the interface has Ethernet or IP frames, else pcap.
+    /// af-xdp where the host does not use the interface, else af-packet, or pcap for what that does
+    /// not know.
     Auto,
+    /// From inside the driver, away from the host (AF_XDP): the fastest.
+    AfXdp,
     /// The kernel's packet sockets (TPACKET_V3).
     AfPacket,
     /// libpcap: any device that it knows.
@@ -158,7 +172,7 @@ pub fn open(args: &OpenArgs, knobs: &Knobs<'_>) -> anyhow::Result<Opened> {
         description: String::new(),
         warnings: Vec::new(),
     };
-    let lanes = args.interfaces.len() * usize::from(args.queues);
+    let lanes = args.interfaces.len() * args.lanes();
     if lanes > LANES_MAX {
         bail!("{lanes} lanes are asked for, a run has at most {LANES_MAX}: lower --queues");
     }
@@ -186,10 +200,10 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     fn new(args: &OpenArgs, name: &'a str, interface_id: InterfaceId) -> anyhow::Result<Plan<'a>> {
-        let backend = choose(args.backend, name)?;
+        let backend = choose(args, name)?;
         let link_type = match backend {
             Backend::Pcap => pcap::link_type(name)?,
-            Backend::Auto | Backend::AfPacket => af_packet::link_type(name)?,
+            Backend::Auto | Backend::AfPacket | Backend::AfXdp => af_packet::link_type(name)?,
         };
         let filter = compile(&args.expression(), link_type)?;
         Ok(Plan { name, interface_id, backend, filter })
@@ -203,6 +217,7 @@ impl<'a> Plan<'a> {
     ) -> anyhow::Result<Sources> {
         match self.backend {
             Backend::Pcap => self.pcap(args, warnings),
+            Backend::AfXdp => self.af_xdp(args, warnings),
             Backend::Auto | Backend::AfPacket => self.af_packet(args, knobs, warnings),
         }
     }
@@ -213,7 +228,11 @@ type Sources = Vec<(Box<dyn Source>, Option<KernelHandles>)>;
 impl Opened {
     fn add(&mut self, plan: &Plan<'_>, sources: Sources) {
         let (name, interface_id) = (plan.name, plan.interface_id);
-        let backend = if plan.backend == Backend::Pcap { "pcap" } else { "af-packet" };
+        let backend = match plan.backend {
+            Backend::Pcap => "pcap",
+            Backend::AfXdp => "af-xdp",
+            Backend::Auto | Backend::AfPacket => "af-packet",
+        };
         let lanes = sources.len();
         let separator = if self.description.is_empty() { "" } else { ", " };
         let plural = if lanes == 1 { "" } else { "s" };
@@ -229,10 +248,11 @@ impl Opened {
     }
 }
 
-/// af-packet leaves the host's own traffic alone, so it is right on every interface that it knows.
-fn choose(backend: Backend, name: &str) -> anyhow::Result<Backend> {
-    if backend != Backend::Auto {
-        return Ok(backend);
+/// af-packet leaves the host's own traffic alone; af-xdp is for interfaces that the host does not
+/// use.
+fn choose(args: &OpenArgs, name: &str) -> anyhow::Result<Backend> {
+    if args.backend != Backend::Auto {
+        return Ok(args.backend);
     }
     match af_packet::link_type(name) {
         Err(error @ BackendError::UnknownLinkType { .. }) => {
@@ -242,7 +262,7 @@ fn choose(backend: Backend, name: &str) -> anyhow::Result<Backend> {
         // libpcap has devices that are no interface, as "any".
         Err(BackendError::NoSuchInterface { .. }) if name == "any" => Ok(Backend::Pcap),
         Err(error) => Err(error.into()),
-        Ok(_) => Ok(Backend::AfPacket),
+        Ok(link_type) => Ok(af_xdp::choose_auto(args, name, link_type)),
     }
 }
 
@@ -257,7 +277,7 @@ impl Plan<'_> {
         let opened = af_packet::open(&af_packet::AfPacketConfig {
             interface: self.name.to_owned(),
             interface_id: self.interface_id,
-            lanes: args.queues,
+            lanes: args.queues.unwrap_or(1),
             fanout: match args.fanout {
                 Fanout::Hash => FanoutMode::Hash,
                 Fanout::Cpu => FanoutMode::Cpu,
@@ -290,7 +310,7 @@ impl Plan<'_> {
     }
 
     fn pcap(&self, args: &OpenArgs, warnings: &mut Vec<String>) -> anyhow::Result<Sources> {
-        if args.queues > 1 {
+        if args.lanes() > 1 {
             bail!("libpcap has one lane: leave out --queues, or use --backend af-packet");
         }
         let length = self.filter.as_ref().map_or(0, |program| program.instructions.len());
@@ -347,7 +367,7 @@ fn cpus(args: &OpenArgs) -> anyhow::Result<Vec<usize>> {
         bail!("--cpus {wrong}: this process may run on {allowed:?}");
     }
     // One lane without a wish is left to the scheduler: pinned to a busy CPU it would only lose.
-    let lanes = args.interfaces.len() * usize::from(args.queues);
+    let lanes = args.interfaces.len() * args.lanes();
     Ok(match (&args.cpus[..], lanes) {
         ([], 1) => Vec::new(),
         ([], _) => allowed,

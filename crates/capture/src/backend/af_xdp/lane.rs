@@ -2,7 +2,7 @@
 
 use super::depth::Depth;
 use super::frames::{self, FrameRules, Slots, Stamping};
-use super::wait::Waiter;
+use super::wait::{Waiter, Waiting};
 use crate::backend::source_error;
 use ringside_core::limits::MERGE_HOLD_NS;
 use ringside_core::profile::{BATCH_CLASSES, batch_class};
@@ -13,7 +13,7 @@ use ringside_core::{
 use ringside_ebpf::capture::{CaptureHandles, CaptureProgram, QueueCounters};
 use ringside_sys::packet::{InterfaceEvent, Promiscuous};
 use ringside_sys::xsk::{Claim, FillRing, LaneArena, RxRing, XskSocket, XskStatistics};
-use ringside_sys::{clock, netdev, thread};
+use ringside_sys::{clock, netdev};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -78,6 +78,7 @@ pub(super) struct Lane {
     pub fill: Mutex<FillEnd>,
     pub interface: Arc<Interface>,
     pub queue: u32,
+    pub waiting: Waiting,
     pub rules: FrameRules,
     /// For hands that are still to come.
     pub arenas: Mutex<Vec<LaneArena>>,
@@ -145,7 +146,7 @@ impl AfXdpSource {
         // What a batch that was leaked held.
         self.held.give_back();
         if std::mem::take(&mut self.is_first_batch) {
-            thread::use_precise_timers();
+            self.held.lane.waiting.ready_thread();
         }
         let lane = &self.held.lane;
         let mut supply = lock(&lane.supply);

@@ -301,6 +301,7 @@ fn new_lane(
         fill: Mutex::new(FillEnd { ring: fill, returned: 0, returns: 0 }),
         interface: interface.clone(),
         queue,
+        waiting: config.waiting,
         rules: FrameRules {
             interface: config.interface_id,
             queue: QueueId(queue as u16),

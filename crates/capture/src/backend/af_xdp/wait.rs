@@ -6,12 +6,14 @@
 //! while whenever it has emptied the ring lets the kernel work in peace, and then finds a thousand
 //! frames.
 
-use ringside_sys::SysError;
 use ringside_sys::xsk::{RxRing, XskSocket};
+use ringside_sys::{SysError, thread};
 use std::time::{Duration, Instant};
 
 /// Shortest sleep: less is mostly the way to sleep and back.
-const SLEEP_MIN: Duration = Duration::from_micros(20);
+const SLEEP_MIN: Duration = Duration::from_micros(50);
+/// The first sleep.
+const SLEEP_START: Duration = Duration::from_micros(100);
 /// Longest sleep while frames come: what 10 million frames a second bring fits into the memory.
 const SLEEP_MAX: Duration = Duration::from_micros(500);
 /// Frames between two sleeps that are worth going to sleep for.
@@ -20,6 +22,8 @@ const SWEEP_FRAMES_MIN: u32 = 256;
 const SWEEP_FRAMES_MAX: u32 = 1024;
 /// Empty sweeps in a row after which a sleeper asks to be woken instead.
 const IDLE_SWEEPS: u32 = 2;
+/// The scheduler's turn of a thread that sleeps and works by turns, in microseconds: the shortest.
+const TURN_US: u32 = 100;
 /// Looks at the ring between two looks at the clock.
 const SPINS: u32 = 256;
 
@@ -28,12 +32,26 @@ const SPINS: u32 = 256;
 pub enum Waiting {
     /// Look again at once: for a CPU of the worker's own.
     Spin,
-    /// Sleep for 20 to 500 µs while frames come, as the traffic is; ask to be woken when none do.
+    /// Sleep for 50 to 500 µs while frames come, as the traffic is; ask to be woken when none do.
     Sleep,
     /// Ask to be woken by the next frame.
     Poll,
     /// Have the kernel poll the queue from the worker (SO_BUSY_POLL).
     BusyPoll,
+}
+
+impl Waiting {
+    /// Readies the calling thread, which will wait so.
+    pub(super) fn ready_thread(self) {
+        if self == Waiting::Sleep {
+            thread::use_precise_timers();
+            // With long turns of the kernel's polling on the same CPU, memory for frames runs out
+            // before it is this thread's turn. Refused, that may happen.
+            if let Err(error) = thread::prefer_short_turns(TURN_US) {
+                tracing::debug!("{error}");
+            }
+        }
+    }
 }
 
 /// The waiting of one lane.
@@ -50,7 +68,7 @@ pub(super) struct Waiter {
 
 impl Waiter {
     pub(super) fn new(waiting: Waiting) -> Waiter {
-        Waiter { waiting, sleep: SLEEP_MIN, sweep: 0, idle_sweeps: 0, empty_polls: 0 }
+        Waiter { waiting, sleep: SLEEP_START, sweep: 0, idle_sweeps: 0, empty_polls: 0 }
     }
 
     /// So many frames came.
