@@ -12,6 +12,7 @@ mod ledger_text;
 mod live;
 mod memory;
 mod open;
+mod placement;
 mod print;
 mod privileges;
 mod record;

@@ -54,12 +54,13 @@ pub(super) fn turn(
     request: &Request,
     namespace: Option<Namespace>,
 ) -> anyhow::Result<()> {
-    let Some(knob) = Knob::plan(request, namespace.as_ref())? else { return Ok(()) };
-    if journal.is_none() {
-        *journal = Some(Journal::create()?);
+    for knob in Knob::plan(request, namespace.as_ref())? {
+        if journal.is_none() {
+            *journal = Some(Journal::create()?);
+        }
+        let turned = journal.as_mut().expect("made above").turn(knob)?;
+        tracing::info!("turned: {turned:?}");
     }
-    let turned = journal.as_mut().expect("made above").turn(knob)?;
-    tracing::info!("turned: {turned:?}");
     Ok(())
 }
 

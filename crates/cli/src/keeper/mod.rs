@@ -26,7 +26,7 @@ mod remains;
 mod supervise;
 
 pub use journal::put_back_of_the_dead;
-pub use knob::Request;
+pub use knob::{Request, Wish};
 pub use knobs::Knobs;
 pub use link::Link;
 pub use remains::Leaving;

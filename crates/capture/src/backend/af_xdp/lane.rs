@@ -349,6 +349,11 @@ impl Source for AfXdpSource {
         lock(&self.held.lane.supply).low_water
     }
 
+    fn another_hand(&mut self) -> Option<Box<dyn Source>> {
+        let hand = AfXdpSource::new(self.held.lane.clone())?;
+        Some(Box::new(hand))
+    }
+
     fn detach(&mut self) -> Result<(), SourceError> {
         let lane = &self.held.lane;
         lane.stop(&mut lock(&lane.supply), None)
