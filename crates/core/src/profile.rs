@@ -25,6 +25,25 @@ pub struct Profile {
     pub returns: u64,
 }
 
+/// The profile of a lane, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneProfile {
+    /// Interface of the lane.
+    pub interface: String,
+    /// Queue or fanout member.
+    pub queue: u16,
+    /// What was counted.
+    #[serde(flatten)]
+    pub profile: Profile,
+}
+
+impl Profile {
+    /// Chunks that went back to the kernel each time that some did, on average.
+    pub fn returned_per_batch(&self) -> u64 {
+        self.returned / self.returns.max(1)
+    }
+}
+
 /// The class of a batch of `frames` frames, at least 1.
 #[inline]
 pub fn batch_class(frames: usize) -> usize {
