@@ -13,6 +13,7 @@ mod depth;
 mod frames;
 mod lane;
 mod open;
+mod trial;
 mod wait;
 
 pub use lane::AfXdpSource;

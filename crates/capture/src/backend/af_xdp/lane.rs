@@ -335,6 +335,7 @@ impl Source for AfXdpSource {
         let lane = &self.held.lane;
         let (supply, fill) = (lock(&lane.supply), lock(&lane.fill));
         Some(Profile {
+            waiting: supply.waiter.name().to_owned(),
             batches: supply.batches,
             empty_polls: supply.waiter.empty_polls,
             fill_starved: fill.ring.starved(),
