@@ -241,6 +241,8 @@ impl Lane {
     }
 
     fn read(&self, supply: &mut Supply) {
+        // A time daemon may tell the system only now; then the clock that stamps steps too.
+        supply.stamping.tai_offset_ns = clock::tai_offset_ns();
         // Reading fails only on a bad descriptor; then the last values stand.
         if let Ok(statistics) = self.socket.statistics() {
             supply.statistics = statistics;
