@@ -4,7 +4,8 @@ use super::{Backend, DirectionArg, OpenArgs, Plan, Sources};
 use crate::say;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use ringside_capture::backend::af_xdp::{AfXdpConfig, Stamps, Waiting, open};
+use ringside_capture::backend::KernelHandles;
+use ringside_capture::backend::af_xdp::{AfXdpConfig, AfXdpSource, Stamps, Waiting, open};
 use ringside_core::{LinkType, Source};
 use ringside_sys::netdev;
 
@@ -90,8 +91,12 @@ impl Plan<'_> {
         }
         say::message(format_args!("ringside: {}: af-xdp, {}", self.name, opened.way));
         warnings.extend(ringside_capture::backend::merge_warning(self.name));
-        let boxed = |source| (Box::new(source) as Box<dyn Source>, None);
-        Ok(opened.sources.into_iter().map(boxed).collect())
+        let with_handles = |source: AfXdpSource| {
+            // Without a descriptor left the run goes on; only its end after a crash knows less.
+            let handles = source.kernel_handles().ok().map(KernelHandles::AfXdp);
+            (Box::new(source) as Box<dyn Source>, handles)
+        };
+        Ok(opened.sources.into_iter().map(with_handles).collect())
     }
 }
 
