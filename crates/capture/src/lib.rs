@@ -15,6 +15,7 @@ pub mod config;
 mod control;
 pub mod finish;
 mod lane;
+pub mod memory_ring;
 mod merged;
 pub mod output;
 pub mod packer;

@@ -243,7 +243,7 @@ fn make(state: &mut State) -> Result<(), Error> {
         mtu = config.mtu
     ))?;
     for (namespace, interface) in [(a, SENDER_INTERFACE), (b, RECEIVER_INTERFACE)] {
-        let features = "tx off tso off gso off gro off";
+        let features = "tx off tso off gso off gro off rxvlan off";
         run(&format!("ip netns exec {namespace} ethtool -K {interface} {features}"))?;
         let arp = if config.arp { "on" } else { "off" };
         run(&format!("ip -n {namespace} link set {interface} arp {arp}"))?;

@@ -1,13 +1,14 @@
 //! Frames from inside the driver: options, and when `auto` takes this way.
 
 use super::{Backend, DirectionArg, OpenArgs, Plan, Sources};
+use crate::keeper::Knobs;
 use crate::say;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use ringside_capture::backend::KernelHandles;
 use ringside_capture::backend::af_xdp::{AfXdpConfig, AfXdpSource, Stamps, Waiting, open};
 use ringside_core::{LinkType, Source};
-use ringside_sys::netdev;
+use ringside_sys::netdev::{self, PolledQueue};
 
 /// Options of the af-xdp backend.
 #[derive(Args)]
@@ -46,6 +47,15 @@ pub(super) fn reason_against(args: &OpenArgs, name: &str) -> Option<String> {
         return Some("--hardware-time is asked for".into());
     }
     let Ok(Some(device)) = netdev::by_name(name) else { return Some("it is not there".into()) };
+    if let (Some(wanted), Ok(there)) = (args.queues, netdev::queues(name))
+        && u32::from(wanted) > there.rx
+    {
+        let plural = if there.rx == 1 { "" } else { "s" };
+        let there = there.rx;
+        return Some(format!(
+            "{wanted} lanes are asked for, and it has {there} receive queue{plural}"
+        ));
+    }
     match netdev::xdp_features(device.ifindex) {
         Ok(Some(features)) if features.native && features.redirect => {}
         Ok(Some(_)) => return Some("its driver has no XDP".into()),
@@ -58,10 +68,28 @@ pub(super) fn reason_against(args: &OpenArgs, name: &str) -> Option<String> {
     }
 }
 
+/// Lanes of an interface: one for each receive queue, unless fewer are asked for.
+pub(super) fn lanes(args: &OpenArgs, name: &str) -> usize {
+    let all = netdev::queues(name).map_or(1, |queues| queues.rx as usize);
+    args.queues.map_or(all, usize::from)
+}
+
+/// True if the workers go to `cpus`, and the kernel is known to receive on others.
+fn has_own_cpus(name: &str, cpus: &[usize]) -> bool {
+    let device = netdev::by_name(name).ok().flatten();
+    let queues = device.and_then(|device| netdev::polled_queues(&device).ok()).unwrap_or_default();
+    let apart = |queue: &PolledQueue| {
+        !queue.cpus.is_empty() && queue.cpus.iter().all(|cpu| !cpus.contains(cpu))
+    };
+    !cpus.is_empty() && !queues.is_empty() && queues.iter().all(apart)
+}
+
 impl Plan<'_> {
     pub(super) fn af_xdp(
         &self,
         args: &OpenArgs,
+        cpus: &[usize],
+        knobs: &Knobs<'_>,
         warnings: &mut Vec<String>,
     ) -> anyhow::Result<Sources> {
         if args.direction == DirectionArg::Both {
@@ -69,17 +97,23 @@ impl Plan<'_> {
                 "af-xdp sees received frames only: leave out --direction both, or use --backend af-packet"
             );
         }
+        let stamps = match (args.af_xdp.no_stamps, args.hardware_time) {
+            (true, _) => Stamps::Off,
+            (false, true) if self.stamps_by_hardware(knobs, warnings) => Stamps::Hardware,
+            (false, _) => Stamps::On,
+        };
         let opened = open(&AfXdpConfig {
             interface: self.name.to_owned(),
             interface_id: self.interface_id,
             lanes: args.queues,
-            threads: 1,
+            threads: usize::from(args.threads),
             memory_bytes: args.kernel_ring_size,
             snaplen_bytes: args.snaplen_bytes(),
             promiscuous: !args.no_promiscuous,
             filter: self.filter.clone().map(|program| (program, args.expression())),
-            stamps: if args.af_xdp.no_stamps { Stamps::Off } else { Stamps::On },
+            stamps,
             waiting: match args.af_xdp.wait {
+                Wait::Auto if has_own_cpus(self.name, cpus) => Waiting::Spin,
                 Wait::Auto | Wait::Sleep => Waiting::Sleep,
                 Wait::Spin => Waiting::Spin,
                 Wait::Poll => Waiting::Poll,

@@ -1,6 +1,6 @@
 //! What a capture leaves to another process: descriptors, and how to finish with them alone.
 
-use super::{CaptureProgram, Counters, QueueCounters};
+use super::{CaptureProgram, Counters, Filter, QueueCounters};
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
 use libbpf_rs::Program;
@@ -16,7 +16,7 @@ pub struct CaptureHandles {
 
 impl CaptureHandles {
     /// How many descriptors there are.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
 
     pub(super) fn of(program: &CaptureProgram) -> Result<CaptureHandles, Error> {
         let copy = |fd: BorrowedFd<'_>| {
@@ -30,8 +30,10 @@ impl CaptureHandles {
             copy(root.claim())?,
             copy(root.hold())?,
             copy(root.leaves().as_fd())?,
-            copy(program.leaf.as_fd())?,
+            copy(program.entry())?,
             copy(program.counters.0.as_fd())?,
+            // Without a filter there are no steps, and the leaves stand for them.
+            copy(program.filter.as_ref().map_or(root.leaves().as_fd(), Filter::steps))?,
         ];
         Ok(CaptureHandles { descriptors })
     }
@@ -54,8 +56,9 @@ pub struct CaptureLeftBehind {
     /// Freed first, as in the root.
     _claim: OwnedFd,
     leaves: FdArray,
-    leaf: OwnedFd,
+    entry: OwnedFd,
     counters: Counters,
+    _steps: OwnedFd,
     _link: OwnedFd,
 }
 
@@ -66,10 +69,10 @@ impl CaptureLeftBehind {
     /// The descriptors are others than those of [`CaptureProgram::handles`].
     pub fn new(handles: CaptureHandles) -> Result<CaptureLeftBehind, Error> {
         let CaptureHandles { descriptors } = handles;
-        let [claim, link, leaves, leaf, counters] = descriptors;
+        let [claim, link, leaves, entry, counters, steps] = descriptors;
         let leaves = FdArray::from_fd(leaves)?;
         let counters = Counters::new(counters.as_fd())?;
-        Ok(CaptureLeftBehind { _claim: claim, leaves, leaf, counters, _link: link })
+        Ok(CaptureLeftBehind { _claim: claim, leaves, entry, counters, _steps: steps, _link: link })
     }
 
     /// Takes the leaf out if it is still in its place. When this returns the counters stand still.
@@ -78,7 +81,7 @@ impl CaptureLeftBehind {
     /// The kernel refused.
     pub fn stop(&self) -> Result<(), Error> {
         let refused = |e| Error::kernel("cannot look for the capture's program", e);
-        let ours = Program::id_from_fd(self.leaf.as_fd()).map_err(refused)?;
+        let ours = Program::id_from_fd(self.entry.as_fd()).map_err(refused)?;
         for position in 0..ROOT_POSITIONS {
             if self.leaves.program_at(position)? == Some(ours) {
                 self.leaves.clear(position)?;

@@ -78,6 +78,21 @@ impl Claim {
         change(slice, usize::from(part.headroom))
     }
 
+    /// Changes the arena of a lane; `change` gets its bytes, and where in the memory they begin.
+    pub fn edit_arena<R>(
+        &mut self,
+        lane: &LaneArena,
+        change: impl FnOnce(&mut [u8], usize) -> R,
+    ) -> R {
+        let Range { start, end } = lane.range;
+        // SAFETY: the arena lies in the memory, the kernel does not know it, and it has one owner,
+        // who has lent it for this call; no batch of frames joined there is out while its claim can
+        // be borrowed exclusively.
+        let bytes =
+            unsafe { std::slice::from_raw_parts_mut(self.umem.as_ptr().add(start), end - start) };
+        change(bytes, start)
+    }
+
     /// Copies part `part` to `at` in the arena of `lane`; false if it does not fit.
     pub fn copy_to_arena(&mut self, part: usize, lane: &LaneArena, at: usize) -> bool {
         let part = self.parts[part];

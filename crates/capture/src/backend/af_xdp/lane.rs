@@ -192,7 +192,7 @@ impl Lane {
         let waiting = parts as u32 + supply.rx.waiting_as_seen();
         supply.waiter.note_frames(count as u32);
         supply.batches[batch_class(count)] += u64::from(count > 0);
-        if supply.depth.note_waiting(waiting) {
+        if supply.depth.note_waiting(waiting, count as u32) {
             lock(&self.fill).ring.set_level(supply.depth.chunks());
         }
         supply.low_water = supply.low_water.max(supply.stamping.newest);
@@ -341,6 +341,11 @@ impl Source for AfXdpSource {
 
     fn low_water(&self) -> Timestamp {
         lock(&self.held.lane.supply).low_water
+    }
+
+    fn another_hand(&mut self) -> Option<Box<dyn Source>> {
+        let hand = AfXdpSource::new(self.held.lane.clone())?;
+        Some(Box::new(hand))
     }
 
     fn detach(&mut self) -> Result<(), SourceError> {

@@ -42,6 +42,8 @@ const BUSY_INTERVAL: Duration = Duration::from_millis(5);
 pub enum Stamps {
     /// All, by the program in the driver.
     On,
+    /// All, by the interface itself, which was told to; by the program where it gives none.
+    Hardware,
     /// None: their time is 0. For counting only.
     Off,
 }
@@ -107,6 +109,7 @@ pub fn open(config: &AfXdpConfig) -> Result<Opened, BackendError> {
             device.name
         ));
     }
+    let metadata = program.metadata();
     let (bound, step) = bind_lanes(config, &device, lanes, program.mode(), &mut notes)?;
     for (queue, (socket, _)) in (0..).zip(&bound) {
         program.set_socket(queue, socket.as_fd()).map_err(|e| program_error(&device.name, e))?;
@@ -125,7 +128,10 @@ pub fn open(config: &AfXdpConfig) -> Result<Opened, BackendError> {
     });
     let described = describe(config);
     let sources = (0..).zip(bound).filter_map(|(queue, (socket, ends))| {
-        let lane = new_lane(config, &interface, queue, socket, ends, &described, step);
+        let rules =
+            FrameRules { interface: config.interface_id, queue: QueueId(queue as u16), metadata };
+        let ends = prepare(ends, step);
+        let lane = new_lane(config, &interface, rules, socket, ends, &described);
         AfXdpSource::new(Arc::new(lane))
     });
     Ok(Opened { sources: sources.collect(), way, notes })
@@ -140,16 +146,26 @@ fn open_program(
         interface: &device.name,
         ifindex: device.ifindex,
         queues,
-        metadata: metadata(config),
+        metadata: wanted_metadata(config, device),
+        filter: config.filter.as_ref().map(|(program, _)| program),
+        link_type: LinkType::ETHERNET,
         generic_allowed: true,
     })
     .map_err(|error| program_error(&device.name, error))
 }
 
-fn metadata(config: &AfXdpConfig) -> Metadata {
+/// What is to stand before a frame. All that the driver knows is asked for only where something
+/// would be missing without: each question costs time for every frame.
+fn wanted_metadata(config: &AfXdpConfig, device: &NetDevice) -> Metadata {
+    let features = netdev::xdp_features(device.ifindex).ok().flatten().unwrap_or_default();
+    let takes_tags_out = features.metadata_vlan_tag
+        && netdev::features(&device.name)
+            .is_ok_and(|features| features.active.contains("rx-vlan-hw-parse"));
     match config.stamps {
-        Stamps::On => Metadata::Stamp,
         Stamps::Off => Metadata::None,
+        Stamps::Hardware => Metadata::Full,
+        Stamps::On if takes_tags_out => Metadata::Full,
+        Stamps::On => Metadata::Stamp,
     }
 }
 
@@ -293,21 +309,24 @@ fn layout(
     })
 }
 
+/// Hands the kernel its first chunks.
+fn prepare(mut ends: XskEnds, step: BindStep) -> XskEnds {
+    if step.has_parts() {
+        ends.rx.expect_parts();
+    }
+    while ends.fill.refill() > 0 {}
+    ends
+}
+
 fn new_lane(
     config: &AfXdpConfig,
     interface: &Arc<Interface>,
-    queue: u32,
+    rules: FrameRules,
     socket: XskSocket,
     ends: XskEnds,
     described: &SourceInterface,
-    step: BindStep,
 ) -> Lane {
-    let XskEnds { mut rx, mut fill, arena } = ends;
-    if step.has_parts() {
-        rx.expect_parts();
-    }
-    // Little by little, and all of it.
-    while fill.refill() > 0 {}
+    let XskEnds { rx, fill, arena } = ends;
     let now = Instant::now();
     Lane {
         supply: Mutex::new(Supply {
@@ -325,13 +344,9 @@ fn new_lane(
         }),
         fill: Mutex::new(FillEnd { ring: fill, returned: 0, returns: 0 }),
         interface: interface.clone(),
-        queue,
+        queue: u32::from(rules.queue.0),
         waiting: config.waiting,
-        rules: FrameRules {
-            interface: config.interface_id,
-            queue: QueueId(queue as u16),
-            metadata: metadata(config),
-        },
+        rules,
         arenas: Mutex::new(arena.split(config.threads)),
         described: [described.clone()],
         socket,

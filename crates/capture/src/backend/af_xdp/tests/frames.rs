@@ -3,6 +3,7 @@
 use super::super::frames::{FrameRules, Slots, Stamping, collect, new_slots};
 use super::*;
 use ringside_core::QueueId;
+use ringside_ebpf::abi::{METADATA_HARDWARE_STAMP, METADATA_HASH, METADATA_VLAN};
 use ringside_ebpf::capture::Metadata;
 use ringside_sys::xsk::mock::MockKernel;
 use ringside_sys::xsk::{Claim, FillRing, LaneArena, RxRing, Umem, UmemLayout};
@@ -90,6 +91,54 @@ fn parts_are_joined_and_each_frame_has_the_stamp_of_its_first() {
         }
         assert_eq!((rig.damaged, rig.stamping.inversions), (0, 0));
     }
+}
+
+/// What the driver knows of a frame, as the program writes it.
+fn known(stamp: u64, flags: u32, hash: u32, tag: (u16, u16)) -> Vec<u8> {
+    let mut bytes = stamp.to_ne_bytes().to_vec();
+    bytes.extend(flags.to_ne_bytes());
+    bytes.extend(hash.to_ne_bytes());
+    bytes.extend(tag.0.to_ne_bytes());
+    bytes.extend(tag.1.to_ne_bytes());
+    bytes.extend([0; 4]);
+    bytes
+}
+
+#[test]
+fn what_the_driver_took_out_is_put_back_and_what_it_knows_is_told() {
+    let mut rig = Rig::new(256, 1 << 20, Metadata::Full);
+    let sizes = [14, 60, PART_BYTES, PART_BYTES + 1, 9_000];
+    for round in 0..20 {
+        let mut expected = Vec::new();
+        for (number, bytes) in (0u32..).zip(sizes) {
+            let frame = pattern(number, bytes);
+            let mut tagged = frame.clone();
+            tagged.splice(12..12, [0x88, 0xa8, 0x20, 0x64]);
+            let utc = known(5 + TAI_OFFSET_NS, 0, 7, (1, 2));
+            assert!(rig.kernel.receive(&utc, &frame), "{round}");
+            expected.push((frame, Timestamp(5), TimestampKind::Kernel, None));
+            let flags = METADATA_HARDWARE_STAMP | METADATA_HASH | METADATA_VLAN;
+            let all = known(5, flags, 7, (0x88a8, 0x2064));
+            assert!(rig.kernel.receive(&all, &pattern(number, bytes)), "{round}");
+            expected.push((tagged, Timestamp(5), TimestampKind::Hardware, Some(7)));
+        }
+        // Without addresses there was no tag to take out.
+        let short = known(5, METADATA_VLAN | METADATA_HARDWARE_STAMP, 0, (0x8100, 5));
+        assert!(rig.kernel.receive(&short, &[9; 11]));
+        expected.push((vec![9; 11], Timestamp(5), TimestampKind::Hardware, None));
+        rig.kernel.flush();
+        let got = rig.take();
+        assert_eq!(got.len(), expected.len());
+        for (index, (got, (bytes, stamp, kind, hash))) in got.iter().zip(&expected).enumerate() {
+            assert!(got.bytes == *bytes, "frame {index}: {} bytes", got.bytes.len());
+            assert_eq!(got.meta.wire_bytes as usize, bytes.len());
+            assert_eq!((got.meta.timestamp, got.meta.timestamp_kind), (*stamp, *kind));
+            assert_eq!(got.meta.hash, *hash);
+            let is_tagged = hash.is_some() || bytes.len() == 11;
+            assert_eq!(got.meta.vlan.is_some(), is_tagged, "frame {index}");
+        }
+    }
+    assert_eq!(rig.damaged, 0);
 }
 
 #[test]
