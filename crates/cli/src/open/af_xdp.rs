@@ -5,7 +5,8 @@ use crate::keeper::{Knobs, Request, Wish};
 use crate::say;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use ringside_capture::backend::af_xdp::{AfXdpConfig, Stamps, Waiting, open};
+use ringside_capture::backend::KernelHandles;
+use ringside_capture::backend::af_xdp::{AfXdpConfig, AfXdpSource, Stamps, Waiting, open};
 use ringside_core::{LinkType, Source};
 use ringside_sys::netdev::{self, PolledQueue};
 
@@ -51,6 +52,15 @@ pub(super) fn reason_against(args: &OpenArgs, name: &str) -> Option<String> {
         return Some("--hardware-time is asked for".into());
     }
     let Ok(Some(device)) = netdev::by_name(name) else { return Some("it is not there".into()) };
+    if let (Some(wanted), Ok(there)) = (args.queues, netdev::queues(name))
+        && u32::from(wanted) > there.rx
+    {
+        let plural = if there.rx == 1 { "" } else { "s" };
+        let there = there.rx;
+        return Some(format!(
+            "{wanted} lanes are asked for, and it has {there} receive queue{plural}"
+        ));
+    }
     match netdev::xdp_features(device.ifindex) {
         Ok(Some(features)) if features.native && features.redirect => {}
         Ok(Some(_)) => return Some("its driver has no XDP".into()),
@@ -123,8 +133,12 @@ impl Plan<'_> {
         }
         say::message(format_args!("ringside: {}: af-xdp, {}", self.name, opened.way));
         warnings.extend(ringside_capture::backend::merge_warning(self.name));
-        let boxed = |source| (Box::new(source) as Box<dyn Source>, None);
-        Ok(opened.sources.into_iter().map(boxed).collect())
+        let with_handles = |source: AfXdpSource| {
+            // Without a descriptor left the run goes on; only its end after a crash knows less.
+            let handles = source.kernel_handles().ok().map(KernelHandles::AfXdp);
+            (Box::new(source) as Box<dyn Source>, handles)
+        };
+        Ok(opened.sources.into_iter().map(with_handles).collect())
     }
 }
 
