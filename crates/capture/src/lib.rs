@@ -19,6 +19,7 @@ pub mod memory_ring;
 mod merged;
 pub mod output;
 pub mod packer;
+pub mod placement;
 pub mod policies;
 mod recorder;
 pub mod run;

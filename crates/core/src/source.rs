@@ -1,7 +1,7 @@
 //! A source: where frames come from.
 
 use crate::ledger::Cause;
-use crate::{Batch, LinkType, Timestamp};
+use crate::{Batch, LinkType, Profile, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -63,6 +63,11 @@ pub trait Source: Send {
     /// Then whoever has no room waits instead of dropping them.
     fn can_wait(&self) -> bool {
         false
+    }
+
+    /// How the lane is worked on, where the backend counts that.
+    fn profile(&self) -> Option<Profile> {
+        None
     }
 
     /// Another hand on the same lane, for another thread; `None` if one thread must drain it.

@@ -2,8 +2,10 @@
 //! descriptor, so that it can outlive the process that made it where that is asked for.
 
 use crate::load::{Embedded, Loaded, embedded};
+use crate::root::XDP_ROOT;
 use crate::{Error, TestRun};
 use libbpf_rs::{Xdp, XdpFlags};
+use ringside_sys::bpf::XdpMode;
 use std::os::fd::AsFd;
 
 static XDP_PASS: Embedded = embedded!("xdp_pass");
@@ -24,6 +26,14 @@ impl XdpProgram {
     /// The kernel refused.
     pub fn pass() -> Result<XdpProgram, Error> {
         Ok(XdpProgram { name: XDP_PASS.name, loaded: Loaded::new(&XDP_PASS, None)? })
+    }
+
+    /// A root that other programs can share (`bpf/xdp_root.bpf.c`); alone it passes every frame.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn standing_root() -> Result<XdpProgram, Error> {
+        Ok(XdpProgram { name: XDP_ROOT.name, loaded: Loaded::new(&XDP_ROOT, None)? })
     }
 
     /// Attaches it to an interface of the calling thread's network namespace, inside the driver.
@@ -80,8 +90,14 @@ impl Drop for Attachment {
 /// # Errors
 /// No such interface, or the kernel refused.
 pub fn attached_program(ifindex: u32) -> Result<Option<u32>, Error> {
-    let Query { program: id, .. } = query(ifindex)?;
-    Ok((id != 0).then_some(id))
+    Ok(attached(ifindex)?.map(|(id, _)| id))
+}
+
+/// As [`attached_program`], and where the kernel runs it.
+pub(crate) fn attached(ifindex: u32) -> Result<Option<(u32, XdpMode)>, Error> {
+    let Query { program: id, is_generic, .. } = query(ifindex)?;
+    let mode = if is_generic { XdpMode::Generic } else { XdpMode::Native };
+    Ok((id != 0).then_some((id, mode)))
 }
 
 /// True if frames redirected to this interface arrive somewhere. A veth end says so only while the
@@ -95,8 +111,12 @@ pub fn redirect_reaches(ifindex: u32) -> Result<Option<bool>, Error> {
     Ok((features != 0).then_some(features & NDO_XMIT != 0))
 }
 
+/// XDP_ATTACHED_SKB of linux/if_link.h: by the generic path.
+const ATTACHED_GENERIC: u8 = 2;
+
 struct Query {
     program: u32,
+    is_generic: bool,
     features: u64,
 }
 
@@ -104,6 +124,10 @@ fn query(ifindex: u32) -> Result<Query, Error> {
     // A query does not look at the program's descriptor; the API wants one.
     Xdp::new(std::io::stdin().as_fd())
         .query(ifindex as i32, XdpFlags::NONE)
-        .map(|answer| Query { program: answer.prog_id, features: answer.feature_flags })
+        .map(|answer| Query {
+            program: answer.prog_id,
+            is_generic: answer.attach_mode == ATTACHED_GENERIC,
+            features: answer.feature_flags,
+        })
         .map_err(|e| Error::kernel(format!("cannot ask interface {ifindex} about XDP"), e))
 }

@@ -1,7 +1,8 @@
 //! Owned memory mappings.
 
 use crate::SysError;
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use crate::ring::HUGE_PAGE_BYTES;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
@@ -35,10 +36,46 @@ impl Mapping {
     /// # Errors
     /// `fd` cannot be mapped at this length.
     pub fn shared(fd: impl AsFd, bytes: usize) -> Result<Mapping, SysError> {
+        Mapping::shared_at(fd, bytes, 0)
+    }
+
+    /// The same, from `offset` of it on. Its pages are there at once.
+    ///
+    /// # Errors
+    /// `fd` cannot be mapped there at this length.
+    pub fn shared_at(fd: impl AsFd, bytes: usize, offset: u64) -> Result<Mapping, SysError> {
         let prot = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: without an address hint and MAP_FIXED no existing mapping is replaced.
-        let base = unsafe { mmap(std::ptr::null_mut(), bytes, prot, MapFlags::SHARED, fd, 0) };
+        let base = unsafe { mmap(std::ptr::null_mut(), bytes, prot, flags, fd, offset) };
         Mapping::from_result(base, bytes)
+    }
+
+    /// Private zeroed memory that is touched: in huge pages that the system has set aside, else in
+    /// those that it finds, else in ordinary ones. Its length is rounded up to huge pages.
+    ///
+    /// # Errors
+    /// There is not enough memory, or `bytes` is 0.
+    pub fn huge(bytes: usize) -> Result<Mapping, SysError> {
+        let bytes = bytes.next_multiple_of(HUGE_PAGE_BYTES);
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::HUGETLB | MapFlags::POPULATE;
+        // SAFETY: without an address hint and MAP_FIXED no existing mapping is replaced.
+        let reserved = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, prot, flags) };
+        if reserved.is_ok() {
+            return Mapping::from_result(reserved, bytes);
+        }
+        // An anonymous mapping of this size begins where huge pages can be (THP alignment of
+        // mmap, Linux 6.7); before that some of it lies in ordinary ones.
+        let mapping = Mapping::anonymous(bytes)?;
+        let base = mapping.as_ptr().cast();
+        // SAFETY: none of the two advices changes a byte of our own new mapping.
+        unsafe {
+            let _ = madvise(base, bytes, Advice::LinuxHugepage);
+            madvise(base, bytes, Advice::LinuxPopulateWrite)
+                .map_err(|e| SysError::io(format!("touching {bytes} bytes of memory"), e))?;
+        }
+        Ok(mapping)
     }
 
     fn from_result(

@@ -2,6 +2,7 @@
 
 use crate::keeper;
 use crate::open::{self, Opened};
+use crate::placement::Placed;
 use crate::print::{PrintOptions, PrintState, packet_line};
 use crate::record::{self, Extras, RunArgs};
 use crate::signals::StopSignal;
@@ -84,7 +85,7 @@ fn attach(args: &AttachArgs) -> anyhow::Result<Opened> {
         kernel: Vec::new(),
         lanes: attachment.sources(&options).into_iter().zip(&hello.lanes).map(lane).collect(),
         interfaces: hello.interfaces.clone(),
-        cpus: Vec::new(),
+        placed: Placed::default(),
         block_timeout_ns: hello.block_timeout_ns,
         description: format!("{} (the capture of process {})", args.socket.display(), hello.pid),
         warnings: Vec::new(),

@@ -70,7 +70,8 @@ fn open(args: &CaptureArgs, knobs: &Knobs<'_>) -> anyhow::Result<(Opened, Extras
     if args.on.is_some() && !args.run.write.is_directory() {
         bail!("--on writes to a directory: name one with -w");
     }
-    let opened = open::open(&args.open, knobs)?;
+    let directories = if args.run.write.is_directory() { &args.run.write.paths[..] } else { &[] };
+    let opened = open::open(&args.open, directories, knobs)?;
     let extras = Extras {
         snaplen: args.open.snaplen_bytes(),
         threads: usize::from(args.open.threads),
