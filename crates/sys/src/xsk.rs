@@ -25,6 +25,10 @@ mod ring;
 mod socket;
 mod umem;
 
+#[cfg(not(loom))]
+#[cfg(test)]
+mod tests;
+
 pub use fill::FillRing;
 pub use receive::{Claim, LaneArena, PARTS_PER_FRAME_MAX, Part, RxRing};
 pub use socket::{BindStep, BusyPoll, XskConfig, XskEnds, XskSocket, XskStatistics};

@@ -3,6 +3,7 @@
 use super::fill::FillRing;
 use super::layout::{self, Address, RawDescriptor, Ring};
 use super::receive::{LaneArena, RxRing};
+use super::ring::RingMemory;
 use super::umem::Umem;
 use crate::{SysError, socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -74,7 +75,10 @@ pub struct XskConfig {
     pub ifindex: u32,
     /// Receive queue.
     pub queue: u32,
-    /// Entries of the receive ring, a power of two.
+    /// Entries of the receive ring, a power of two. With as many as the lane has chunks it never
+    /// fills up, which is more than convenient: where the driver uses our memory itself, a ring
+    /// that fills up within a frame of several parts cuts that frame, and the next one seems to
+    /// continue it (before commit f7387d6579d6 of Linux 7.0).
     pub rx_entries: u32,
 }
 
@@ -117,12 +121,36 @@ pub struct XskEnds {
     pub arena: LaneArena,
 }
 
+impl XskEnds {
+    /// The ends of lane `lane`: its rings, new, of `rx_entries` entries and of as many as it has
+    /// chunks.
+    ///
+    /// # Panics
+    /// If there is no such lane, or it has its ends.
+    pub(super) fn new(
+        umem: &Arc<Umem>,
+        lane: usize,
+        rx: (RingMemory, u32),
+        fill: RingMemory,
+    ) -> XskEnds {
+        let (chunks, arena) = umem.take_lane(lane);
+        XskEnds {
+            rx: RxRing::new(rx.0, rx.1, umem.clone()),
+            fill: FillRing::new(fill, umem.clone(), chunks),
+            arena: LaneArena::new(umem.clone(), arena),
+        }
+    }
+}
+
 impl XskSocket {
     /// Makes the socket of lane `lane` of `umem` with its rings; not bound yet. The first socket of
     /// an [`Umem`] registers the memory; later ones share it with `first`.
     ///
     /// # Errors
     /// A privilege is missing (CAP_NET_RAW), the kernel has no AF_XDP, or not enough memory.
+    ///
+    /// # Panics
+    /// If there is no such lane, it was opened before, or `first` is of other memory.
     pub fn open(
         umem: &Arc<Umem>,
         lane: usize,
@@ -133,7 +161,10 @@ impl XskSocket {
         let fd = socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, None)
             .map_err(|e| SysError::io("opening an AF_XDP socket", e))?;
         let cut = umem.layout();
-        if first.is_none() {
+        if let Some(first) = first {
+            // The kernel takes the chunks of this socket for places in that memory.
+            assert!(Arc::ptr_eq(&first.umem, umem), "lanes share the memory that they are of");
+        } else {
             let (bytes, chunk_bytes) = (cut.chunks_bytes(), cut.chunk_bytes);
             // SAFETY: every socket keeps the memory alive (`umem`), and the kernel unpins it only
             // after the last is closed; what it writes to are chunks, by `Chunk`'s rules.
@@ -152,11 +183,7 @@ impl XskSocket {
         let descriptor = size_of::<RawDescriptor>();
         let rx = layout::map_ring(&fd, Ring::Receive, config.rx_entries, descriptor)?;
         let fill = layout::map_ring(&fd, Ring::Fill, cut.chunks_per_lane, size_of::<u64>())?;
-        let ends = XskEnds {
-            rx: RxRing::new(rx, config.rx_entries, cut),
-            fill: FillRing::new(fill, cut.chunks_per_lane, umem.clone(), lane),
-            arena: LaneArena::new(umem, lane),
-        };
+        let ends = XskEnds::new(umem, lane, (rx, config.rx_entries), fill);
         Ok((XskSocket { fd, config, umem: umem.clone() }, ends))
     }
 
@@ -165,10 +192,16 @@ impl XskSocket {
     ///
     /// # Errors
     /// What the kernel said to this step.
+    ///
+    /// # Panics
+    /// If `shared_with` is of other memory.
     pub fn bind(&self, step: BindStep, shared_with: Option<&XskSocket>) -> Result<(), io::Error> {
         let flags = shared_with.map_or(step.flags(), |_| libc::XDP_SHARED_UMEM);
         let XskConfig { ifindex, queue, .. } = self.config;
-        let shared_with = shared_with.map(|socket| &socket.fd);
+        let shared_with = shared_with.map(|socket| {
+            assert!(Arc::ptr_eq(&socket.umem, &self.umem), "lanes share the memory they are of");
+            &socket.fd
+        });
         layout::bind(&self.fd, &Address { flags, ifindex, queue, shared_with })
     }
 
