@@ -25,6 +25,9 @@ mod ring;
 mod socket;
 mod umem;
 
+#[cfg(loom)]
+#[cfg(test)]
+mod model;
 #[cfg(not(loom))]
 #[cfg(test)]
 mod tests;
