@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
  * The only structs that C programs and Rust share (Rust: crates/ebpf/src/abi.rs). Both sides
  * assert the sizes: change them together. Integers are in host byte order unless named be.
@@ -38,5 +38,49 @@ struct generate_state {
 	__u32 reserved;
 };
 _Static_assert(sizeof(struct generate_state) == 32, "generate_state: keep abi.rs in step");
+
+/* Positions for programs that share an interface, tried in this order (crates/ebpf/src/root.rs). */
+#define ROOT_POSITIONS 4
+
+/* What stands in front of every frame that goes to a socket; the numbers are its bytes. */
+enum metadata_kind {
+	METADATA_NONE = 0,
+	METADATA_STAMP = 8, /* the first member of struct xdp_metadata alone */
+	METADATA_FULL = 24,
+};
+
+/* Bits of the metadata's flags. */
+#define METADATA_HARDWARE_STAMP 1 /* the stamp is the NIC's, by its own clock */
+#define METADATA_HASH 2           /* hash is valid */
+#define METADATA_VLAN 4           /* a tag was taken out of the frame: vlan_tpid, vlan_tci */
+
+/* In front of a frame's first byte. */
+struct xdp_metadata {
+	__u64 stamp;     /* nanoseconds since 1970, of TAI unless the flags say hardware; 0: none */
+	__u32 flags;
+	__u32 hash;      /* what receive-side scaling computed */
+	__u16 vlan_tpid; /* type of the tag, 0x8100 or 0x88a8 */
+	__u16 vlan_tci;
+	__u32 reserved;  /* 0 */
+};
+_Static_assert(sizeof(struct xdp_metadata) == METADATA_FULL, "xdp_metadata: keep abi.rs in step");
+
+/* What a capture leaf does; read-only for the program. */
+struct capture_config {
+	__u32 queues;   /* entries of the map of sockets */
+	__u32 position; /* its own place among the leaves */
+	__u32 metadata; /* enum metadata_kind */
+	__u32 passes;   /* 1: steers nothing, is what a rejected frame goes to */
+};
+_Static_assert(sizeof(struct capture_config) == 16, "capture_config: keep abi.rs in step");
+
+/* Frames of one queue on one CPU: each is counted once, in passed or in steered. */
+struct capture_counters {
+	__u64 passed;   /* left to the programs behind this one and to the host */
+	__u64 steered;  /* handed to the queue's socket */
+	__u64 unmarked; /* of those passed: no room for the metadata */
+	__u64 reserved;
+};
+_Static_assert(sizeof(struct capture_counters) == 32, "capture_counters: keep abi.rs in step");
 
 #endif

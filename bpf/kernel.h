@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
  * The few definitions of the kernel's BPF interface that our programs use, so that a build does
  * not depend on the age of the kernel headers or of libbpf on the machine. Values are user API of
@@ -12,9 +12,13 @@ typedef unsigned short __u16;
 typedef unsigned int __u32;
 typedef unsigned long long __u64;
 typedef long long __s64;
+typedef __u16 __be16;
 
 #define SEC(name) __attribute__((section(name), used))
 #define __always_inline inline __attribute__((always_inline))
+#define __ksym __attribute__((section(".ksyms")))
+#define __weak __attribute__((weak))
+#define unlikely(x) __builtin_expect(!!(x), 0)
 
 enum xdp_action { XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT };
 
@@ -30,12 +34,20 @@ struct xdp_md {
 /* A map's definition, as libbpf reads it from BTF. */
 #define __uint(name, value) int(*name)[value]
 #define __type(name, value) typeof(value) *name
-enum bpf_map_type { BPF_MAP_TYPE_PERCPU_ARRAY = 6 };
+enum bpf_map_type {
+	BPF_MAP_TYPE_PROG_ARRAY = 3,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_XSKMAP = 17,
+};
 
 /* Helpers are called by number. */
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*const bpf_tail_call)(void *ctx, void *map, __u32 index) = (void *)12;
 static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
+static long (*const bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
+static long (*const bpf_xdp_adjust_meta)(struct xdp_md *ctx, long delta) = (void *)54;
 static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
+static __u64 (*const bpf_ktime_get_tai_ns)(void) = (void *)208;
 
 /* Network byte order; every machine that Ringside is built for is little-endian or the reverse. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

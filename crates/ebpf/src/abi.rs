@@ -105,3 +105,115 @@ impl GenerateState {
         })
     }
 }
+
+/// Places for programs that share one interface, tried in this order.
+pub const ROOT_POSITIONS: u32 = 4;
+
+/// Bytes of the metadata with a stamp alone: the first member of [`XdpMetadata`].
+pub const METADATA_STAMP_BYTES: u32 = 8;
+
+/// Bytes of [`XdpMetadata`].
+pub const METADATA_FULL_BYTES: u32 = 24;
+
+/// Bit of [`XdpMetadata::flags`]: the stamp is the NIC's, by its own clock.
+pub const METADATA_HARDWARE_STAMP: u32 = 1;
+
+/// Bit of [`XdpMetadata::flags`]: the hash is valid.
+pub const METADATA_HASH: u32 = 2;
+
+/// Bit of [`XdpMetadata::flags`]: a VLAN tag was taken out of the frame.
+pub const METADATA_VLAN: u32 = 4;
+
+/// `struct xdp_metadata`: what stands in front of the first byte of a frame that was handed to a
+/// socket. Of a run with stamps only, just the first member is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct XdpMetadata {
+    /// Nanoseconds since 1970, of TAI unless the flags say hardware; 0: none.
+    pub stamp: u64,
+    /// The bits named above.
+    pub flags: u32,
+    /// What receive-side scaling computed.
+    pub hash: u32,
+    /// Type of the tag, 0x8100 or 0x88a8.
+    pub vlan_tpid: u16,
+    /// The tag: priority and VLAN.
+    pub vlan_tci: u16,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+const _: () = assert!(size_of::<XdpMetadata>() == METADATA_FULL_BYTES as usize);
+// Translated filters read it too.
+const _: () = {
+    use ringside_filter::translate as filter;
+    use std::mem::offset_of;
+    assert!(filter::METADATA_BYTES as u32 == METADATA_FULL_BYTES);
+    assert!(filter::METADATA_FLAGS as usize == offset_of!(XdpMetadata, flags));
+    assert!(filter::METADATA_TPID as usize == offset_of!(XdpMetadata, vlan_tpid));
+    assert!(filter::METADATA_TCI as usize == offset_of!(XdpMetadata, vlan_tci));
+    assert!(filter::METADATA_VLAN as u32 == METADATA_VLAN);
+};
+
+impl XdpMetadata {
+    /// The bytes as the programs write them.
+    pub fn to_bytes(&self) -> [u8; METADATA_FULL_BYTES as usize] {
+        let mut bytes = [0; METADATA_FULL_BYTES as usize];
+        bytes[..8].copy_from_slice(&self.stamp.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&self.flags.to_ne_bytes());
+        bytes[12..16].copy_from_slice(&self.hash.to_ne_bytes());
+        bytes[16..18].copy_from_slice(&self.vlan_tpid.to_ne_bytes());
+        bytes[18..20].copy_from_slice(&self.vlan_tci.to_ne_bytes());
+        bytes[20..].copy_from_slice(&self.reserved.to_ne_bytes());
+        bytes
+    }
+
+    /// Reads what the programs wrote.
+    pub fn from_bytes(bytes: &[u8; METADATA_FULL_BYTES as usize]) -> XdpMetadata {
+        let word = |at: usize| {
+            u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let half = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
+        let [a, b, c, d, e, f, g, h, ..] = *bytes;
+        XdpMetadata {
+            stamp: u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
+            flags: word(8),
+            hash: word(12),
+            vlan_tpid: half(16),
+            vlan_tci: half(18),
+            reserved: word(20),
+        }
+    }
+}
+
+/// `struct capture_config`: what a capture leaf does.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct CaptureLeafConfig {
+    /// Entries of the map of sockets.
+    pub queues: u32,
+    /// Its own place among the leaves.
+    pub position: u32,
+    /// Bytes of metadata: 0, [`METADATA_STAMP_BYTES`] or [`METADATA_FULL_BYTES`].
+    pub metadata: u32,
+    /// 1: steers nothing, is what a rejected frame goes to.
+    pub passes: u32,
+}
+
+const CAPTURE_CONFIG_BYTES: usize = 16;
+const _: () = assert!(size_of::<CaptureLeafConfig>() == CAPTURE_CONFIG_BYTES);
+
+impl CaptureLeafConfig {
+    /// The bytes as the C program reads them.
+    pub fn to_bytes(&self) -> [u8; CAPTURE_CONFIG_BYTES] {
+        let words = [self.queues, self.position, self.metadata, self.passes];
+        let mut bytes = [0; CAPTURE_CONFIG_BYTES];
+        for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+}
+
+/// Numbers in `struct capture_counters`, each a u64: passed, steered, unmarked, one reserved.
+pub const CAPTURE_COUNTERS: usize = 4;

@@ -1,5 +1,7 @@
 //! Why an eBPF program could not be loaded, attached or run.
 
+use ringside_filter::FilterError;
+use ringside_sys::bpf::BpfError;
 use thiserror::Error;
 
 /// Errors of this crate.
@@ -43,6 +45,63 @@ pub enum Error {
         value: u64,
         /// What is allowed.
         limit: String,
+    },
+    /// bpf(2) refused.
+    #[error(transparent)]
+    Bpf(#[from] BpfError),
+    /// The filter cannot be translated.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    /// Somebody else's program is on the interface.
+    #[error(
+        "the XDP program {program} (number {id}) is on {interface}, and Ringside does not take \
+         others' programs off: end what attached it, or run `ip link set dev {interface} xdp off` \
+         (where a BPF link holds it: `bpftool link show`, `bpftool link detach id N`)"
+    )]
+    Foreign {
+        /// The interface.
+        interface: String,
+        /// Name of the program.
+        program: String,
+        /// The kernel's number of it.
+        id: u32,
+    },
+    /// No place among the programs of the interface.
+    #[error(
+        "{places} captures by AF_XDP run on {interface}, and more cannot; end one of them \
+         (`ss -xap | grep {claim}` shows which processes they are)"
+    )]
+    NoPlace {
+        /// The interface.
+        interface: String,
+        /// How many there are.
+        places: usize,
+        /// How the names of their claims begin.
+        claim: String,
+    },
+    /// The interface takes no program.
+    #[error("no XDP program can be attached to {interface}: {}", .refused.join("; "))]
+    Attach {
+        /// The interface.
+        interface: String,
+        /// Each way that was tried, with the reason.
+        refused: Vec<String>,
+    },
+    /// The claim of a place could not be made.
+    #[error("cannot claim a place among the programs of {interface}: {source}")]
+    Claim {
+        /// The interface.
+        interface: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A queue that the program was not made for.
+    #[error("queue {queue} of {queues}: the program was loaded for queues below that number")]
+    Queue {
+        /// Which.
+        queue: u32,
+        /// How many there are.
+        queues: u32,
     },
 }
 

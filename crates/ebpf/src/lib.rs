@@ -2,6 +2,7 @@
 //! eBPF programs of Ringside: the C sources of `bpf/`, compiled by `build.rs`, embedded, loaded.
 //!
 //! - [`Generator`] makes numbered frames out of live test frames and hands them to an interface.
+//! - [`capture`] steers frames to AF_XDP sockets, beside other programs on the interface.
 //! - [`XdpProgram`] loads a program for an interface, [`Attachment`] keeps it there until dropped.
 //! - [`redirect_reaches`] tells whether frames redirected to a veth end arrive at the other one.
 //! - [`TestRun`] runs a program on one frame and shows verdict and frame afterwards.
@@ -14,9 +15,11 @@
 //! of the calling thread.
 
 pub mod abi;
+pub mod capture;
 mod error;
 mod generate;
 mod load;
+mod root;
 pub mod socket_filter;
 mod xdp;
 

@@ -4,6 +4,7 @@
 use crate::load::{Embedded, Loaded, embedded};
 use crate::{Error, TestRun};
 use libbpf_rs::{Xdp, XdpFlags};
+use ringside_sys::bpf::XdpMode;
 use std::os::fd::AsFd;
 
 static XDP_PASS: Embedded = embedded!("xdp_pass");
@@ -80,8 +81,14 @@ impl Drop for Attachment {
 /// # Errors
 /// No such interface, or the kernel refused.
 pub fn attached_program(ifindex: u32) -> Result<Option<u32>, Error> {
-    let Query { program: id, .. } = query(ifindex)?;
-    Ok((id != 0).then_some(id))
+    Ok(attached(ifindex)?.map(|(id, _)| id))
+}
+
+/// As [`attached_program`], and where the kernel runs it.
+pub(crate) fn attached(ifindex: u32) -> Result<Option<(u32, XdpMode)>, Error> {
+    let Query { program: id, is_generic, .. } = query(ifindex)?;
+    let mode = if is_generic { XdpMode::Generic } else { XdpMode::Native };
+    Ok((id != 0).then_some((id, mode)))
 }
 
 /// True if frames redirected to this interface arrive somewhere. A veth end says so only while the
@@ -95,8 +102,12 @@ pub fn redirect_reaches(ifindex: u32) -> Result<Option<bool>, Error> {
     Ok((features != 0).then_some(features & NDO_XMIT != 0))
 }
 
+/// XDP_ATTACHED_SKB of linux/if_link.h: by the generic path.
+const ATTACHED_GENERIC: u8 = 2;
+
 struct Query {
     program: u32,
+    is_generic: bool,
     features: u64,
 }
 
@@ -104,6 +115,10 @@ fn query(ifindex: u32) -> Result<Query, Error> {
     // A query does not look at the program's descriptor; the API wants one.
     Xdp::new(std::io::stdin().as_fd())
         .query(ifindex as i32, XdpFlags::NONE)
-        .map(|answer| Query { program: answer.prog_id, features: answer.feature_flags })
+        .map(|answer| Query {
+            program: answer.prog_id,
+            is_generic: answer.attach_mode == ATTACHED_GENERIC,
+            features: answer.feature_flags,
+        })
         .map_err(|e| Error::kernel(format!("cannot ask interface {ifindex} about XDP"), e))
 }

@@ -4,117 +4,26 @@
 
 #[path = "../../filter/tests/common/mod.rs"]
 mod common;
+mod pair;
 
 use common::{captures, expressions, program};
+use pair::{Pair, send};
 use ringside_core::LinkType;
 use ringside_ebpf::socket_filter::{FilterCounters, SocketFilter};
 use ringside_filter::Prepared;
-use ringside_sys::netns::Namespace;
-use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
 use ringside_testkit::need_root;
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socket_with};
+use rustix::net::{RecvFlags, recv};
 use std::os::fd::OwnedFd;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Longest frame on an interface with the largest MTU.
 const FRAME_BYTES_MAX: usize = 65_535 + 14;
-
-/// Two namespaces joined by a veth pair, in which nobody else sends.
-struct Pair {
-    sender: String,
-    receiver: String,
-}
-
-impl Pair {
-    fn new(name: &str) -> Pair {
-        let id = std::process::id();
-        let pair = Pair {
-            sender: format!("rsflt-{name}-a-{id}"),
-            receiver: format!("rsflt-{name}-b-{id}"),
-        };
-        for namespace in [&pair.sender, &pair.receiver] {
-            ip(&["netns", "add", namespace]);
-            // No router solicitations and the like among the frames that are counted.
-            let quiet = "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 > $f; done";
-            ip(&["netns", "exec", namespace, "sh", "-c", quiet]);
-        }
-        let (a, b) = (pair.sender.as_str(), pair.receiver.as_str());
-        ip(&[
-            "-n", a, "link", "add", "end", "mtu", "65535", "type", "veth", "peer", "end", "mtu",
-            "65535", "netns", b,
-        ]);
-        for namespace in [a, b] {
-            ip(&["-n", namespace, "link", "set", "end", "up"]);
-        }
-        pair
-    }
-
-    fn transmitter(&self) -> PacketTx {
-        let text = ip(&["-n", &self.sender, "-o", "link", "show", "end"]);
-        let ifindex = text.split(':').next().unwrap().trim().parse().unwrap();
-        inside(&self.sender, || PacketTx::open(ifindex, true).unwrap())
-    }
-
-    fn sockets(&self, count: usize) -> Vec<OwnedFd> {
-        let every_protocol = rustix::net::Protocol::from_raw(0x0300.try_into().unwrap());
-        let open = || {
-            let (family, kind) = (AddressFamily::PACKET, SocketType::RAW);
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            socket_with(family, kind, flags, Some(every_protocol)).unwrap()
-        };
-        inside(&self.receiver, || (0..count).map(|_| open()).collect())
-    }
-}
-
-impl Drop for Pair {
-    fn drop(&mut self) {
-        for namespace in [&self.sender, &self.receiver] {
-            let _ = Command::new("ip").args(["netns", "del", namespace]).status();
-        }
-    }
-}
-
-fn ip(arguments: &[&str]) -> String {
-    let output = Command::new("ip").args(arguments).output().unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ip {arguments:?}: {error}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// Runs `work` in a thread of a namespace; what it opens stays there.
-fn inside<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| {
-        let run = || {
-            Namespace::open(namespace).unwrap().enter().unwrap();
-            work()
-        };
-        scope.spawn(run).join().unwrap()
-    })
-}
 
 /// Frames that reach a packet socket: the kernel drops a tagged frame without room for a type
 /// behind the tag, and the interface takes none that is longer or has no header.
 fn reaches(bytes: &[u8]) -> bool {
     let tagged = matches!(bytes.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
     (if tagged { 20 } else { 14 }..=FRAME_BYTES_MAX).contains(&bytes.len())
-}
-
-/// Sends in small batches and waits for each, so that no queue on the way overflows.
-fn send(transmitter: &PacketTx, frames: &[&[u8]], witness: &SocketFilter) {
-    let mut seen = witness.counters().unwrap().seen;
-    for batch in frames.chunks(SEND_FRAMES_MAX) {
-        let mut rest = batch;
-        while !rest.is_empty() {
-            rest = &rest[transmitter.send_batch(rest).unwrap()..];
-        }
-        seen += batch.len() as u64;
-        let start = Instant::now();
-        while witness.counters().unwrap().seen < seen {
-            assert!(start.elapsed() < Duration::from_secs(20), "frames were lost on the way");
-            std::thread::yield_now();
-        }
-    }
 }
 
 #[test]

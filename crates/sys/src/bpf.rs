@@ -1,38 +1,36 @@
-//! bpf(2), as far as socket filters need it: load a program, count in a per-CPU array, run a
-//! program on given bytes, attach to a socket.
+//! bpf(2), as far as filters need it: load a program, count in a per-CPU array, run a program on
+//! given bytes, attach to a socket, or by a link to an interface.
 //!
 //! Layouts as in linux/bpf.h and linux/filter.h. The programs are made at run time from filter
 //! expressions, so there is no object file that libbpf could load.
 
+mod arrays;
 mod attach;
+mod link;
 
-pub use attach::{attach_classic, attach_socket_filter};
+pub use arrays::{FdArray, PerCpuArray};
+pub use attach::{attach_classic, attach_socket_filter, wait_until_left};
+pub use link::{XdpMode, attach_xdp, detach_link, link_by_id};
 
 use ringside_core::bpf::EbpfInstruction;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use thiserror::Error;
 
-const BPF_MAP_CREATE: libc::c_long = 0;
-const BPF_MAP_LOOKUP_ELEM: libc::c_long = 1;
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_PROG_TEST_RUN: libc::c_long = 10;
-const BPF_MAP_TYPE_PERCPU_ARRAY: u32 = 6;
-
 /// Longest name of a program or map, with the closing zero (BPF_OBJ_NAME_LEN).
 const NAME_BYTES: usize = 16;
 
 /// Room for the verifier's log of a refused program. Its end, which has the reason, is kept.
 const LOG_BYTES: usize = 1 << 20;
 
+/// How often a program is loaded again: the verifier gives up with EAGAIN when a signal is pending,
+/// also where the process is only stopped for a moment.
+const LOAD_TRIES_MAX: u32 = 8;
+
 /// Part of the log that goes into an error: the last lines.
 const LOG_SHOWN_BYTES: usize = 600;
-
-/// u64 counters in one value of a [`PerCpuArray`]; one cache line.
-const COUNTERS_MAX: usize = 8;
-
-/// CPUs that a machine may have (CONFIG_NR_CPUS is at most 8,192).
-const CPUS_MAX: usize = 8_192;
 
 /// Programs run on longer data than a jumbo frame only in tests.
 const TEST_DATA_BYTES_MAX: usize = 1 << 20;
@@ -90,6 +88,15 @@ impl BpfError {
             _ => BpfError::Io { what, source },
         }
     }
+
+    /// The system's reason alone, for who decides by it.
+    fn into_io(self) -> io::Error {
+        match self {
+            BpfError::Io { source, .. } | BpfError::Verifier { source, .. } => source,
+            BpfError::NotPermitted { .. } => io::Error::from_raw_os_error(libc::EPERM),
+            BpfError::TooLarge { .. } => io::Error::from_raw_os_error(libc::E2BIG),
+        }
+    }
 }
 
 /// `struct bpf_insn`.
@@ -116,29 +123,8 @@ struct LoadAttributes {
     kernel_version: u32,
     flags: u32,
     name: [u8; NAME_BYTES],
-}
-
-/// Start of `union bpf_attr` for BPF_MAP_CREATE.
-#[repr(C)]
-struct MapAttributes {
-    map_type: u32,
-    key_size: u32,
-    value_size: u32,
-    entries_max: u32,
-    flags: u32,
-    inner_map_fd: u32,
-    numa_node: u32,
-    name: [u8; NAME_BYTES],
-}
-
-/// Start of `union bpf_attr` for BPF_MAP_LOOKUP_ELEM.
-#[repr(C)]
-struct LookupAttributes {
-    map_fd: u32,
-    padding: u32,
-    key: u64,
-    value: u64,
-    flags: u64,
+    ifindex: u32,
+    expected_attach_type: u32,
 }
 
 /// Start of `union bpf_attr` for BPF_PROG_TEST_RUN.
@@ -162,10 +148,21 @@ struct TestRunAttributes {
     padding: u32,
 }
 
+/// `struct xdp_md`; for a test run, `data` and `data_end` are offsets in the input.
+#[repr(C)]
+#[derive(Default)]
+struct XdpContext {
+    data: u32,
+    data_end: u32,
+    data_meta: u32,
+    ingress_ifindex: u32,
+    rx_queue_index: u32,
+    egress_ifindex: u32,
+}
+
 const _: () = assert!(size_of::<RawInstruction>() == 8);
-const _: () = assert!(size_of::<LoadAttributes>() == 64);
-const _: () = assert!(size_of::<MapAttributes>() == 44);
-const _: () = assert!(size_of::<LookupAttributes>() == 32);
+const _: () = assert!(size_of::<XdpContext>() == 24);
+const _: () = assert!(size_of::<LoadAttributes>() == 72);
 const _: () = assert!(size_of::<TestRunAttributes>() == 80);
 
 /// Calls bpf(2).
@@ -208,7 +205,13 @@ pub enum ProgramType {
     /// As a tc classifier (BPF_PROG_TYPE_SCHED_CLS); [`Program::test_run`] then shows it the
     /// frame from its link header on.
     SchedCls = 3,
+    /// On the frames of an interface, before the kernel makes socket buffers of them, also frames
+    /// in several pieces (BPF_PROG_TYPE_XDP, BPF_F_XDP_HAS_FRAGS; Linux 5.18).
+    Xdp = 6,
 }
+
+/// BPF_F_XDP_HAS_FRAGS.
+const XDP_HAS_FRAGS: u32 = 1 << 5;
 
 /// A loaded program; unloaded when the last user is gone.
 #[derive(Debug)]
@@ -247,54 +250,103 @@ impl Program {
         match load_raw(program_type, name, &raw, &mut []) {
             Ok(fd) => Ok(Program { fd }),
             Err(error @ BpfError::NotPermitted { .. }) if !may_load() => Err(error),
-            Err(_) => {
-                // Once more for the reason: writing the log is slow, and is not needed above.
+            Err(error) => {
+                // Once more for the reason: writing the log is slow, and is not needed above. This
+                // time the kernel may only say that the log is too long.
                 let mut log = vec![0; LOG_BYTES];
                 match load_raw(program_type, name, &raw, &mut log) {
                     Ok(fd) => Ok(Program { fd }),
-                    Err(error) => Err(refusal(name, error, &log)),
+                    Err(_) => Err(refusal(name, error, &log)),
                 }
             }
         }
     }
 
-    /// Runs a program on `data` `repeat` times (BPF_PROG_TEST_RUN); nothing is sent or received.
-    /// The kernel wants a link header of 14 bytes and at least one byte behind it.
+    /// As [`test_run`]: the output is not looked at.
     ///
     /// # Errors
-    /// The kernel's refusal, as EINVAL for data that it cannot take.
+    /// As [`test_run`].
     pub fn test_run(&self, data: &[u8], repeat: u32) -> Result<TestRun, BpfError> {
-        if data.len() > TEST_DATA_BYTES_MAX {
-            let (what, value) = ("data of a test run, in bytes", data.len());
-            return Err(BpfError::TooLarge { what, value, limit: TEST_DATA_BYTES_MAX });
-        }
-        let mut attributes = TestRunAttributes {
-            program_fd: self.fd.as_raw_fd() as u32,
-            return_value: 0,
-            data_size_in: data.len() as u32,
-            data_size_out: 0,
-            data_in: data.as_ptr() as u64,
-            data_out: 0,
-            repeat,
-            duration_ns: 0,
-            context_size_in: 0,
-            context_size_out: 0,
-            context_in: 0,
-            context_out: 0,
-            flags: 0,
-            cpu: 0,
-            batch_size: 0,
-            padding: 0,
-        };
-        // SAFETY: the layout is that of BPF_PROG_TEST_RUN; `data_in` is valid for `data_size_in`
-        // bytes, which the kernel only reads; there is no output buffer.
-        let result = unsafe { bpf(BPF_PROG_TEST_RUN, &mut attributes) };
-        if result < 0 {
-            return Err(BpfError::last("running a program on test data"));
-        }
-        let TestRunAttributes { return_value, duration_ns, .. } = attributes;
-        Ok(TestRun { return_value, duration_ns })
+        test_run(self.fd.as_fd(), data, repeat, &mut []).map(|(run, _)| run)
     }
+}
+
+/// Runs a program on `data` `repeat` times (BPF_PROG_TEST_RUN); nothing is sent or received. The
+/// kernel wants a link header of 14 bytes and at least one byte behind it. Puts into `output`,
+/// unless it is empty, the frame as the last run left it, with the metadata in front of it if it
+/// is XDP, and says how long that is.
+///
+/// # Errors
+/// The kernel's refusal, as EINVAL for data that it cannot take and ENOSPC for too short an
+/// output.
+pub fn test_run(
+    program: BorrowedFd<'_>,
+    data: &[u8],
+    repeat: u32,
+    output: &mut [u8],
+) -> Result<(TestRun, usize), BpfError> {
+    run(program, data, None, repeat, output)
+}
+
+/// As [`test_run`] for an XDP program, with `metadata` of a multiple of 4 bytes before `frame`.
+///
+/// # Errors
+/// As [`test_run`]; the kernel takes 32 bytes of metadata, or 252.
+pub fn test_run_xdp(
+    program: BorrowedFd<'_>,
+    metadata: &[u8],
+    frame: &[u8],
+    repeat: u32,
+    output: &mut [u8],
+) -> Result<(TestRun, usize), BpfError> {
+    let data = [metadata, frame].concat();
+    let context = XdpContext {
+        data: metadata.len() as u32,
+        data_end: data.len() as u32,
+        ..XdpContext::default()
+    };
+    run(program, &data, Some(&context), repeat, output)
+}
+
+fn run(
+    program: BorrowedFd<'_>,
+    data: &[u8],
+    context: Option<&XdpContext>,
+    repeat: u32,
+    output: &mut [u8],
+) -> Result<(TestRun, usize), BpfError> {
+    if data.len() > TEST_DATA_BYTES_MAX {
+        let (what, value) = ("data of a test run, in bytes", data.len());
+        return Err(BpfError::TooLarge { what, value, limit: TEST_DATA_BYTES_MAX });
+    }
+    let mut attributes = TestRunAttributes {
+        program_fd: program.as_raw_fd() as u32,
+        return_value: 0,
+        data_size_in: data.len() as u32,
+        data_size_out: u32::try_from(output.len()).unwrap_or(u32::MAX),
+        data_in: data.as_ptr() as u64,
+        data_out: if output.is_empty() { 0 } else { output.as_mut_ptr() as u64 },
+        repeat,
+        duration_ns: 0,
+        context_size_in: context.map_or(0, |_| size_of::<XdpContext>() as u32),
+        context_size_out: 0,
+        context_in: context.map_or(0, |context| &raw const *context as u64),
+        context_out: 0,
+        flags: 0,
+        cpu: 0,
+        batch_size: 0,
+        padding: 0,
+    };
+    // SAFETY: the layout is that of BPF_PROG_TEST_RUN; `data_in` is valid for `data_size_in`
+    // bytes and `context_in`, where it is not 0, for `context_size_in`, both of which the kernel
+    // only reads; `data_out`, where it is not 0, for writes of
+    // `data_size_out` bytes.
+    let result = unsafe { bpf(BPF_PROG_TEST_RUN, &mut attributes) };
+    if result < 0 {
+        return Err(BpfError::last("running a program on test data"));
+    }
+    let TestRunAttributes { return_value, duration_ns, data_size_out, .. } = attributes;
+    Ok((TestRun { return_value, duration_ns }, data_size_out as usize))
 }
 
 impl AsFd for Program {
@@ -309,6 +361,10 @@ fn load_raw(
     instructions: &[RawInstruction],
     log: &mut [u8],
 ) -> Result<OwnedFd, BpfError> {
+    let (flags, expected_attach_type) = match program_type {
+        ProgramType::SocketFilter | ProgramType::SchedCls => (0, 0),
+        ProgramType::Xdp => (XDP_HAS_FRAGS, link::ATTACH_TYPE_XDP),
+    };
     let mut attributes = LoadAttributes {
         program_type: program_type as u32,
         instruction_count: u32::try_from(instructions.len()).unwrap_or(u32::MAX),
@@ -318,16 +374,25 @@ fn load_raw(
         log_size: log.len() as u32,
         log_buffer: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
         kernel_version: 0,
-        flags: 0,
+        flags,
         name: name_bytes(name),
+        ifindex: 0,
+        expected_attach_type,
     };
-    // SAFETY: the layout is that of BPF_PROG_LOAD; `instructions` and the license are valid for
-    // reads of their counts, and `log` for writes of `log_size` bytes, until the call returns. The
-    // descriptor that it gives is new.
-    unsafe {
-        let result = bpf(BPF_PROG_LOAD, &mut attributes);
-        owned(result, "loading a BPF program")
+    for _ in 0..LOAD_TRIES_MAX {
+        // SAFETY: the layout is that of BPF_PROG_LOAD; `instructions` and the license are valid for
+        // reads of their counts, and `log` for writes of `log_size` bytes, until the call returns.
+        // The descriptor that it gives is new.
+        let loaded = unsafe {
+            let result = bpf(BPF_PROG_LOAD, &mut attributes);
+            owned(result, "loading a BPF program")
+        };
+        match loaded {
+            Err(BpfError::Io { source, .. }) if source.raw_os_error() == Some(libc::EAGAIN) => {}
+            other => return other,
+        }
     }
+    Err(BpfError::of("loading a BPF program", io::Error::from_raw_os_error(libc::EAGAIN)))
 }
 
 fn refusal(name: &str, error: BpfError, log: &[u8]) -> BpfError {
@@ -353,117 +418,6 @@ fn may_load() -> bool {
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let bits = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
     bits.is_some_and(|bits| bits & (CAP_BPF | CAP_SYS_ADMIN) != 0)
-}
-
-/// A per-CPU array (BPF_MAP_TYPE_PERCPU_ARRAY) of one value: some u64 counters.
-#[derive(Debug)]
-pub struct PerCpuArray {
-    fd: OwnedFd,
-    counters: usize,
-    cpus: usize,
-}
-
-impl PerCpuArray {
-    /// Creates an array with `counters` (1 to 8) counters in value 0, all zero.
-    ///
-    /// # Errors
-    /// No privilege, or no memory.
-    pub fn create(name: &str, counters: usize) -> Result<PerCpuArray, BpfError> {
-        PerCpuArray::check(counters)?;
-        let cpus = cpus_of_maps()?;
-        let mut attributes = MapAttributes {
-            map_type: BPF_MAP_TYPE_PERCPU_ARRAY,
-            key_size: 4,
-            value_size: (counters * size_of::<u64>()) as u32,
-            entries_max: 1,
-            flags: 0,
-            inner_map_fd: 0,
-            numa_node: 0,
-            name: name_bytes(name),
-        };
-        // SAFETY: the layout is that of BPF_MAP_CREATE, which has no addresses; the descriptor
-        // that it gives is new.
-        let fd = unsafe {
-            let result = bpf(BPF_MAP_CREATE, &mut attributes);
-            owned(result, "creating a BPF map")?
-        };
-        Ok(PerCpuArray { fd, counters, cpus })
-    }
-
-    /// An array that another process made by [`create`](PerCpuArray::create) with so many counters,
-    /// by its descriptor.
-    ///
-    /// # Errors
-    /// There are not 1 to 8 counters, or the number of CPUs cannot be read. Whether the descriptor
-    /// is such an array's shows at the first reading.
-    pub fn from_fd(fd: OwnedFd, counters: usize) -> Result<PerCpuArray, BpfError> {
-        PerCpuArray::check(counters)?;
-        Ok(PerCpuArray { fd, counters, cpus: cpus_of_maps()? })
-    }
-
-    fn check(counters: usize) -> Result<(), BpfError> {
-        if counters == 0 || counters > COUNTERS_MAX {
-            let what = "counters in a per-CPU array";
-            return Err(BpfError::TooLarge { what, value: counters, limit: COUNTERS_MAX });
-        }
-        Ok(())
-    }
-
-    /// The counters, summed over the CPUs. Each is exact once the programs that write it have
-    /// stopped, and before that some value that it had.
-    ///
-    /// # Errors
-    /// The kernel's refusal.
-    pub fn sums(&self) -> Result<Vec<u64>, BpfError> {
-        let key = 0u32;
-        let mut values = vec![0u64; self.counters * self.cpus];
-        let mut attributes = LookupAttributes {
-            map_fd: self.fd.as_raw_fd() as u32,
-            padding: 0,
-            key: &raw const key as u64,
-            value: values.as_mut_ptr() as u64,
-            flags: 0,
-        };
-        // SAFETY: the layout is that of BPF_MAP_LOOKUP_ELEM; `key` has the map's 4 bytes, and
-        // `values` has room for the value of every possible CPU, each a multiple of 8 bytes.
-        let result = unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &mut attributes) };
-        if result < 0 {
-            return Err(BpfError::last("reading a BPF map"));
-        }
-        let mut sums = vec![0u64; self.counters];
-        for cpu in values.chunks_exact(self.counters) {
-            for (sum, value) in sums.iter_mut().zip(cpu) {
-                *sum = sum.wrapping_add(*value);
-            }
-        }
-        Ok(sums)
-    }
-}
-
-impl AsFd for PerCpuArray {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-}
-
-fn cpus_of_maps() -> Result<usize, BpfError> {
-    possible_cpus().map_err(|error| BpfError::of("reading the number of possible CPUs", error))
-}
-
-/// CPUs that the kernel has per-CPU memory for: `0-3,8` in sysfs.
-fn possible_cpus() -> io::Result<usize> {
-    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
-    count_cpus(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, text))
-}
-
-fn count_cpus(list: &str) -> Option<usize> {
-    let mut count = 0usize;
-    for range in list.trim().split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        count = count.checked_add(last.checked_sub(first)?.checked_add(1)?)?;
-    }
-    (1..=CPUS_MAX).contains(&count).then_some(count)
 }
 
 #[cfg(test)]

@@ -35,14 +35,9 @@ use blocks::BlockRing;
 use ringside_core::bpf::{ClassicProgram, Instruction};
 use ringside_core::{Batch, Timestamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::thread::{MembarrierCommand, membarrier};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
-
-/// How long to wait for CPUs within the old filter where membarrier(2) is refused: softirqs are
-/// limited to 2 ms (netdev_budget_usecs) or two ticks, and a virtual CPU may be stopped for more.
-const FILTER_GRACE: Duration = Duration::from_millis(50);
 
 /// BPF_RET | BPF_K.
 const RETURN_CONSTANT: u16 = 0x06;
@@ -262,11 +257,8 @@ impl AsFd for PacketRing {
 /// Has a packet socket receive nothing more, and waits until no CPU is within its old filter.
 fn reject_all(socket: BorrowedFd<'_>) -> Result<(), SysError> {
     bpf::attach_classic(socket, &return_constant(0))?;
-    // The packet path runs the filter and counts its verdict within one RCU section;
-    // MEMBARRIER_CMD_GLOBAL is synchronize_rcu. A kernel with nohz_full refuses it.
-    if membarrier(MembarrierCommand::Global).is_err() {
-        std::thread::sleep(FILTER_GRACE);
-    }
+    // The packet path runs the filter and counts its verdict within one RCU section.
+    bpf::wait_until_left();
     Ok(())
 }
 

@@ -2,7 +2,23 @@
 
 use super::{BpfError, Program};
 use ringside_core::bpf::ClassicProgram;
+use rustix::thread::{MembarrierCommand, membarrier};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// How long to wait for CPUs within an old program where membarrier(2) is refused: softirqs are
+/// limited to 2 ms (netdev_budget_usecs) or two ticks, and a virtual CPU may be stopped for more.
+const PROGRAM_GRACE: Duration = Duration::from_millis(50);
+
+/// Waits until no CPU is within a program of the packet path that was taken out or replaced
+/// before: what it counted stands still then. May take some ten milliseconds.
+pub fn wait_until_left() {
+    // Such programs run within RCU sections, and MEMBARRIER_CMD_GLOBAL is synchronize_rcu. A
+    // kernel with nohz_full refuses it.
+    if membarrier(MembarrierCommand::Global).is_err() {
+        std::thread::sleep(PROGRAM_GRACE);
+    }
+}
 
 /// Has `socket` receive only what `program` accepts, cut to the length that it returns. Replaces
 /// an earlier filter at once. Frames already queued stay.

@@ -9,11 +9,11 @@ fn instruction(code: u8, dst: u8, src: u8, offset: i16, imm: i32) -> EbpfInstruc
 
 #[test]
 fn cpu_lists_are_counted_and_nonsense_is_refused() {
-    assert_eq!(count_cpus("0-1\n"), Some(2));
-    assert_eq!(count_cpus("0"), Some(1));
-    assert_eq!(count_cpus("0-3,8-11,15"), Some(9));
+    assert_eq!(arrays::count_cpus("0-1\n"), Some(2));
+    assert_eq!(arrays::count_cpus("0"), Some(1));
+    assert_eq!(arrays::count_cpus("0-3,8-11,15"), Some(9));
     for nonsense in ["", "a", "3-1", "0-99999", "0-18446744073709551615", "1,,2"] {
-        assert_eq!(count_cpus(nonsense), None, "{nonsense}");
+        assert_eq!(arrays::count_cpus(nonsense), None, "{nonsense}");
     }
 }
 

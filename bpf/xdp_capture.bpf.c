@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Hands frames to the AF_XDP socket of their queue; passes those of queues without one. A capture
+ * with a filter has this program twice, behind the filter: for what it accepts, and, without the
+ * first part, for what it rejects (crates/ebpf/src/capture/filter.rs).
+ *
+ * The configuration is constant when the verifier sees the program, so that only what this run
+ * needs is left: without metadata, a redirection and one addition.
+ *
+ * The counters need no atomic operations: on one CPU the kernel runs no XDP program in the middle
+ * of another.
+ */
+#include "leaves.h"
+#include "metadata.h"
+
+const volatile struct capture_config config = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, 1); /* the number of queues, from user space */
+	__uint(key_size, 4);
+	__uint(value_size, 4);
+} sockets SEC(".maps");
+
+/* A value for each queue, and one behind them for queues that appeared later. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2); /* one more than queues, from user space */
+	__type(key, __u32);
+	__type(value, struct capture_counters);
+} counters SEC(".maps");
+
+/* Puts the time in front of the frame, where the driver has not given it; 0 if it cannot. */
+static __always_inline int mark(struct xdp_md *ctx)
+{
+	struct xdp_metadata *metadata = (void *)(long)ctx->data_meta;
+	__u64 *stamp;
+
+	if (config.metadata == METADATA_FULL) {
+		/* The root made room, if there was some. */
+		if ((void *)(metadata + 1) > (void *)(long)ctx->data)
+			return 0;
+		if (!metadata->stamp)
+			metadata->stamp = bpf_ktime_get_tai_ns();
+		return 1;
+	}
+	stamp = make_metadata(ctx, METADATA_STAMP);
+	if (!stamp)
+		return 0;
+	*stamp = bpf_ktime_get_tai_ns();
+	return 1;
+}
+
+SEC("xdp.frags")
+int xdp_capture(struct xdp_md *ctx)
+{
+	__u32 queue = ctx->rx_queue_index;
+	struct capture_counters *count = bpf_map_lookup_elem(&counters, &queue);
+
+	if (unlikely(!count)) {
+		queue = config.queues;
+		count = bpf_map_lookup_elem(&counters, &queue);
+		if (!count)
+			return XDP_ABORTED;
+	} else if (!config.passes &&
+		   bpf_redirect_map(&sockets, queue, XDP_PASS) == XDP_REDIRECT) {
+		if (config.metadata == METADATA_NONE || mark(ctx)) {
+			count->steered++;
+			return XDP_REDIRECT;
+		}
+		/* A socket's reader would take other bytes for the metadata. */
+		count->unmarked++;
+	}
+	count->passed++;
+	try_leaves(ctx, config.position + 1);
+	if (config.metadata == METADATA_FULL)
+		drop_metadata(ctx);
+	return XDP_PASS;
+}
+
+const char terms[] SEC("license") = "Apache-2.0";

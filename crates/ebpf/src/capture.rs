@@ -1,0 +1,308 @@
+//! Frames of an interface to AF_XDP sockets, from inside the driver.
+//!
+//! [`CaptureProgram::open`] puts the root on the interface, where it may stand already for another
+//! process, and loads a capture leaf (`bpf/xdp_capture.bpf.c`). Nothing is taken before
+//! [`start`](CaptureProgram::start), which puts the leaf to its place; after
+//! [`stop`](CaptureProgram::stop) no CPU is within it and its counters stand still.
+//!
+//! Every frame that the leaf sees is counted once, as steered or as passed, by queue.
+
+mod filter;
+mod handles;
+
+pub use handles::{CaptureHandles, CaptureLeftBehind};
+
+use crate::abi::{
+    CAPTURE_COUNTERS, CaptureLeafConfig, METADATA_FULL_BYTES, METADATA_STAMP_BYTES, ROOT_POSITIONS,
+};
+use crate::load::{Embedded, Loaded, embedded, test_run};
+use crate::root::{LEAVES, Root, RootConfig, fd_array};
+use crate::{Error, TestRun};
+use filter::Filter;
+use ringside_core::LinkType;
+use ringside_core::bpf::ClassicProgram;
+use ringside_sys::bpf::{self, FdArray, PerCpuArray};
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+pub use ringside_sys::bpf::XdpMode as Mode;
+
+static XDP_CAPTURE: Embedded = embedded!("xdp_capture");
+
+/// Places among the leaves that captures take: the programs that drop or forward come before.
+const CAPTURE_POSITIONS: Range<u32> = 2..ROOT_POSITIONS;
+
+/// What stands in front of the first byte of a frame in a socket's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metadata {
+    /// Nothing.
+    None,
+    /// The time, u64: nanoseconds since 1970, TAI.
+    Stamp,
+    /// [`XdpMetadata`](crate::abi::XdpMetadata): the NIC's time, hash and VLAN tag where the driver
+    /// has them, else TAI.
+    Full,
+}
+
+impl Metadata {
+    /// Bytes in front of every frame.
+    pub fn bytes(self) -> u32 {
+        match self {
+            Metadata::None => 0,
+            Metadata::Stamp => METADATA_STAMP_BYTES,
+            Metadata::Full => METADATA_FULL_BYTES,
+        }
+    }
+}
+
+/// What is to be captured.
+#[derive(Clone, Copy, Debug)]
+pub struct CaptureConfig<'a> {
+    /// Name of the interface, for messages.
+    pub interface: &'a str,
+    /// Its number in the calling thread's network namespace.
+    pub ifindex: u32,
+    /// Receive queues that may get a socket, at least 1.
+    pub queues: u32,
+    /// What is put in front of frames, if it can be had: see [`CaptureProgram::metadata`].
+    pub metadata: Metadata,
+    /// Which frames are steered; the others pass. None: all.
+    pub filter: Option<&'a ClassicProgram>,
+    /// How the frames begin.
+    pub link_type: LinkType,
+    /// Attach to the kernel's generic path if the driver refuses.
+    pub generic_allowed: bool,
+}
+
+/// Frames of one queue that the leaf saw since it was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueCounters {
+    /// All: passed and steered.
+    pub seen: u64,
+    /// Left to the programs behind this one and to the host.
+    pub passed: u64,
+    /// Handed to the queue's socket, which may still have dropped some and counted them.
+    pub steered: u64,
+    /// Of those passed: the driver had no room for the metadata in front of the frame.
+    pub unmarked: u64,
+}
+
+/// A capture on an interface; taken off on drop.
+#[derive(Debug)]
+pub struct CaptureProgram {
+    root: Root,
+    leaf: OwnedFd,
+    filter: Option<Filter>,
+    sockets: FdArray,
+    counters: Counters,
+    metadata: Metadata,
+    queues: u32,
+    is_started: bool,
+}
+
+impl CaptureProgram {
+    /// Loads the leaf and attaches the root, in the calling thread's network namespace. Every frame
+    /// still passes, uncounted.
+    ///
+    /// # Errors
+    /// A foreign program is on the interface, it takes none, all places are taken, or the kernel
+    /// refused to load.
+    pub fn open(config: &CaptureConfig<'_>) -> Result<CaptureProgram, Error> {
+        let root = Root::open(&RootConfig {
+            interface: config.interface,
+            ifindex: config.ifindex,
+            positions: CAPTURE_POSITIONS,
+            wants_metadata: config.metadata == Metadata::Full,
+            generic_allowed: config.generic_allowed,
+        })?;
+        let metadata = match config.metadata {
+            _ if root.has_metadata() => Metadata::Full,
+            Metadata::Full => Metadata::Stamp,
+            wanted => wanted,
+        };
+        let mut constants = CaptureLeafConfig {
+            queues: config.queues,
+            position: root.position(),
+            metadata: metadata.bytes(),
+            passes: 0,
+        };
+        let mut loaded = load_leaf(&constants, root.leaves().as_fd(), None)?;
+        let (leaf, counters) = (loaded.program_fd()?, loaded.map("counters")?);
+        let filter = match config.filter {
+            None => None,
+            Some(program) => {
+                constants.passes = 1;
+                let counters = Some(counters.as_fd());
+                let mut pass = load_leaf(&constants, root.leaves().as_fd(), counters)?;
+                let (steer, pass) = (leaf.as_fd(), pass.program_fd()?);
+                let tags = metadata == Metadata::Full;
+                Some(Filter::load(program, config.link_type, tags, steer, pass.as_fd())?)
+            }
+        };
+        Ok(CaptureProgram {
+            sockets: fd_array(&loaded.map("sockets")?)?,
+            counters: Counters::new(counters.as_fd())?,
+            metadata,
+            queues: config.queues,
+            is_started: false,
+            leaf,
+            filter,
+            root,
+        })
+    }
+
+    /// Where the kernel runs it.
+    pub fn mode(&self) -> Mode {
+        self.root.mode()
+    }
+
+    /// What stands in front of every frame. Full metadata becomes a stamp where the driver has none
+    /// or the root of another process does not ask for it; and what was asked for becomes full
+    /// metadata where that root does. The notes say why.
+    pub fn metadata(&self) -> Metadata {
+        self.metadata
+    }
+
+    /// What was refused on the way, each with its reason.
+    pub fn notes(&self) -> &[String] {
+        self.root.notes()
+    }
+
+    /// Has the frames of `queue` go to an AF_XDP socket that is bound to that queue.
+    ///
+    /// # Errors
+    /// No such queue, it is no such socket, or the kernel refused.
+    pub fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), Error> {
+        self.check(queue)?;
+        Ok(self.sockets.set(queue, socket)?)
+    }
+
+    /// Has the frames of `queue` pass. A queue without a socket stays so.
+    ///
+    /// # Errors
+    /// No such queue, or the kernel refused.
+    pub fn clear_socket(&self, queue: u32) -> Result<(), Error> {
+        self.check(queue)?;
+        Ok(self.sockets.clear(queue)?)
+    }
+
+    /// From now on frames are counted and steered.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn start(&mut self) -> Result<(), Error> {
+        if !self.is_started {
+            self.root.leaves().set(self.root.position(), self.entry())?;
+            self.is_started = true;
+        }
+        Ok(())
+    }
+
+    /// When this returns no frame enters a socket any more, every frame passes uncounted, and the
+    /// counters stand still. May take some ten milliseconds.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        if self.is_started {
+            self.root.leaves().clear(self.root.position())?;
+            bpf::wait_until_left();
+            self.is_started = false;
+        }
+        Ok(())
+    }
+
+    /// What was counted on `queue`: exact after [`stop`](CaptureProgram::stop), before it some
+    /// values that the counters had.
+    ///
+    /// # Errors
+    /// No such queue, or the kernel refused.
+    pub fn counters(&self, queue: u32) -> Result<QueueCounters, Error> {
+        self.check(queue)?;
+        self.counters.read(queue)
+    }
+
+    /// Frames, all passed, of queues beyond those that the program was loaded for, as when queues
+    /// are added while it runs.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn counters_beyond(&self) -> Result<QueueCounters, Error> {
+        self.counters.read(self.queues)
+    }
+
+    /// Runs filter and leaf once on a copy of `frame`, as if it had come on queue 0; it is counted.
+    ///
+    /// # Errors
+    /// The kernel refused; a frame of less than 14 bytes is.
+    pub fn test_run(&self, frame: &[u8]) -> Result<TestRun, Error> {
+        test_run(self.entry(), frame)
+    }
+
+    /// The program at the capture's place, to which frames come.
+    pub fn entry(&self) -> BorrowedFd<'_> {
+        self.filter.as_ref().map_or(self.leaf.as_fd(), Filter::entry)
+    }
+
+    /// Descriptors with which another process can finish if this one dies.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn handles(&self) -> Result<CaptureHandles, Error> {
+        CaptureHandles::of(self)
+    }
+
+    fn check(&self, queue: u32) -> Result<(), Error> {
+        let queues = self.queues;
+        if queue < queues { Ok(()) } else { Err(Error::Queue { queue, queues }) }
+    }
+}
+
+impl Drop for CaptureProgram {
+    fn drop(&mut self) {
+        // The kernel refuses only what is not there.
+        let _ = self.stop();
+    }
+}
+
+/// Loads the leaf among `leaves`, with the `counters` of another one or its own.
+fn load_leaf(
+    constants: &CaptureLeafConfig,
+    leaves: BorrowedFd<'_>,
+    counters: Option<BorrowedFd<'_>>,
+) -> Result<Loaded, Error> {
+    let queues = constants.queues;
+    Loaded::prepared(&XDP_CAPTURE, Some(&constants.to_bytes()), |object| {
+        for mut map in object.maps_mut() {
+            match (map.name().to_str(), counters) {
+                (Some(LEAVES), _) => map.reuse_fd(leaves)?,
+                (Some("sockets"), _) => map.set_max_entries(queues)?,
+                (Some("counters"), Some(counters)) => map.reuse_fd(counters)?,
+                (Some("counters"), None) => map.set_max_entries(queues.saturating_add(1))?,
+                _ => {}
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The map of counters.
+#[derive(Debug)]
+struct Counters(PerCpuArray);
+
+impl Counters {
+    fn new(map: BorrowedFd<'_>) -> Result<Counters, Error> {
+        let map = map.try_clone_to_owned();
+        let map = map.map_err(|e| Error::kernel("cannot keep the counters", e.into()))?;
+        Ok(Counters(PerCpuArray::from_fd(map, CAPTURE_COUNTERS)?))
+    }
+
+    fn read(&self, queue: u32) -> Result<QueueCounters, Error> {
+        match *self.0.sums_at(queue)? {
+            [passed, steered, unmarked, _] => {
+                Ok(QueueCounters { seen: passed + steered, passed, steered, unmarked })
+            }
+            _ => Err(Error::Object { object: XDP_CAPTURE.name, part: "counters".into() }),
+        }
+    }
+}

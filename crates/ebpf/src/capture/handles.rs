@@ -1,0 +1,95 @@
+//! What a capture leaves to another process: descriptors, and how to finish with them alone.
+
+use super::{CaptureProgram, Counters, Filter, QueueCounters};
+use crate::Error;
+use crate::abi::ROOT_POSITIONS;
+use libbpf_rs::Program;
+use ringside_sys::bpf::{self, FdArray};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Descriptors of a capture. While they are open the root stays on the interface and the place
+/// among its leaves stays taken.
+#[derive(Debug)]
+pub struct CaptureHandles {
+    descriptors: [OwnedFd; CaptureHandles::COUNT],
+}
+
+impl CaptureHandles {
+    /// How many descriptors there are.
+    pub const COUNT: usize = 6;
+
+    pub(super) fn of(program: &CaptureProgram) -> Result<CaptureHandles, Error> {
+        let copy = |fd: BorrowedFd<'_>| {
+            let copy = fd.try_clone_to_owned();
+            copy.map_err(|e| Error::kernel("cannot copy a descriptor of the capture", e.into()))
+        };
+        let root = &program.root;
+        let descriptors = [
+            // The claim first: a dying process closes descriptors in ascending order, and whoever
+            // finds the claim must find the array as it is.
+            copy(root.claim())?,
+            copy(root.link())?,
+            copy(root.leaves().as_fd())?,
+            copy(program.entry())?,
+            copy(program.counters.0.as_fd())?,
+            // Without a filter there are no steps, and the leaves stand for them.
+            copy(program.filter.as_ref().map_or(root.leaves().as_fd(), Filter::steps))?,
+        ];
+        Ok(CaptureHandles { descriptors })
+    }
+
+    /// The descriptors in the order in which [`CaptureLeftBehind::new`] wants them.
+    pub fn descriptors(&self) -> [BorrowedFd<'_>; CaptureHandles::COUNT] {
+        self.descriptors.each_ref().map(|fd| fd.as_fd())
+    }
+}
+
+/// The capture of a process that died, from outside. Its sockets went with it, so that every frame
+/// passes; its leaf still counts.
+#[derive(Debug)]
+pub struct CaptureLeftBehind {
+    /// Freed first, as in the root.
+    _claim: OwnedFd,
+    leaves: FdArray,
+    entry: OwnedFd,
+    counters: Counters,
+    _steps: OwnedFd,
+    _link: OwnedFd,
+}
+
+impl CaptureLeftBehind {
+    /// By the descriptors that the process gave while it lived.
+    ///
+    /// # Errors
+    /// They are others than those of [`CaptureHandles::descriptors`].
+    pub fn new(descriptors: [OwnedFd; CaptureHandles::COUNT]) -> Result<CaptureLeftBehind, Error> {
+        let [claim, link, leaves, entry, counters, steps] = descriptors;
+        let leaves = FdArray::from_fd(leaves)?;
+        let counters = Counters::new(counters.as_fd())?;
+        Ok(CaptureLeftBehind { _claim: claim, leaves, entry, counters, _steps: steps, _link: link })
+    }
+
+    /// Takes the leaf out if it is still in its place. When this returns the counters stand still.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn stop(&self) -> Result<(), Error> {
+        let refused = |e| Error::kernel("cannot look for the capture's program", e);
+        let ours = Program::id_from_fd(self.entry.as_fd()).map_err(refused)?;
+        for position in 0..ROOT_POSITIONS {
+            if self.leaves.program_at(position)? == Some(ours) {
+                self.leaves.clear(position)?;
+            }
+        }
+        bpf::wait_until_left();
+        Ok(())
+    }
+
+    /// What was counted on `queue` since the capture was opened.
+    ///
+    /// # Errors
+    /// There is no such queue, or the kernel refused.
+    pub fn counters(&self, queue: u32) -> Result<QueueCounters, Error> {
+        self.counters.read(queue)
+    }
+}

@@ -1,0 +1,334 @@
+//! One interface, several programs: a root that tries them in order by tail calls
+//! (`bpf/xdp_root.bpf.c`). No trampolines, which some kernels refuse.
+//!
+//! The first process attaches the root by a link; every process holds the link and the array of
+//! leaves by descriptors, so that the kernel takes the root off when the last one is gone, in
+//! whatever way. Later processes find both through the kernel: interface, program, link, maps.
+//!
+//! **Claims.** Who has a place among the leaves holds an abstract Unix socket whose name says the
+//! interface and the place. Such names belong to a network namespace like the interface itself, a
+//! name can be bound once, and the kernel frees it with the last descriptor: so two processes never
+//! get one place, and what a dead process left is told from what is in use. A claim also says that
+//! its holder has root and array open: it is freed before them. In the same way, by a name that is
+//! bound for a moment, processes open one after the other.
+
+use crate::Error;
+use crate::abi::ROOT_POSITIONS;
+use crate::load::{Embedded, Loaded, embedded};
+use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, ProgInfoIter, ProgInfoQueryOptions};
+use libbpf_rs::{MapCore, MapHandle, MapType};
+use ringside_sys::bpf::{self, FdArray, XdpMode};
+use std::ffi::OsStr;
+use std::io;
+use std::net::Shutdown;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::{Duration, Instant};
+
+static XDP_ROOT: Embedded = embedded!("xdp_root");
+static XDP_ROOT_BOUND: Embedded = embedded!("xdp_root_bound");
+
+/// BPF_F_XDP_DEV_BOUND_ONLY of linux/bpf.h (Linux 6.3).
+const DEV_BOUND_ONLY: u32 = 1 << 6;
+
+/// Name of the array of leaves in bpf/leaves.h; with the root's name it tells ours from others'.
+pub(crate) const LEAVES: &str = "ringside_leaves";
+
+/// How often to look again where another process attached or left at the same moment.
+const TRIES_MAX: u32 = 8;
+
+/// Longest wait for other processes, each of which loads and attaches one small program.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How often to ask.
+const TURN_RETRY: Duration = Duration::from_millis(2);
+
+/// What a root must be.
+pub(crate) struct RootConfig<'a> {
+    /// Name of the interface, for messages.
+    pub interface: &'a str,
+    /// Its number in the calling thread's network namespace.
+    pub ifindex: u32,
+    /// Places that will do, the first free one is taken.
+    pub positions: Range<u32>,
+    /// Have what the driver knows of a frame put in front of it, if it can be had.
+    pub wants_metadata: bool,
+    /// Attach to the kernel's generic path where the driver refuses.
+    pub generic_allowed: bool,
+}
+
+/// The root on an interface, with a place among its leaves.
+#[derive(Debug)]
+pub(crate) struct Root {
+    /// Freed first: who still finds the claim finds the leaves.
+    claim: UnixDatagram,
+    leaves: FdArray,
+    link: OwnedFd,
+    position: u32,
+    mode: XdpMode,
+    has_metadata: bool,
+    notes: Vec<String>,
+}
+
+impl Root {
+    /// Takes a place, and joins the root of other processes or attaches one.
+    pub fn open(config: &RootConfig<'_>) -> Result<Root, Error> {
+        let _turn = take_turn(config)?;
+        let (position, claim) = claim(config)?;
+        let mut notes = Vec::new();
+        for _ in 0..TRIES_MAX {
+            notes.clear();
+            let found = match find(config)? {
+                None => attach(config, &mut notes)?,
+                // Asked when root and array are open here: whoever is there held them till now.
+                Some(found) if others(config.ifindex, position).next().is_some() => Some(found),
+                Some(orphan) => {
+                    // Its last process is just going, or it was left by accident. Its array may be
+                    // about to be cleared, as the kernel does when nobody holds it any more.
+                    bpf::detach_link(orphan.link.as_fd())?;
+                    None
+                }
+            };
+            let Some(Found { link, leaves, mode, has_metadata }) = found else { continue };
+            if config.wants_metadata && !has_metadata && notes.is_empty() {
+                notes.push("metadata: another process attached a root without it".into());
+            }
+            let root = Root { claim, leaves, link, position, mode, has_metadata, notes };
+            root.clear_unclaimed(config.ifindex)?;
+            return Ok(root);
+        }
+        let reason = "other processes come and go on it without end".to_owned();
+        Err(Error::Attach { interface: config.interface.into(), refused: vec![reason] })
+    }
+
+    /// Its place among the leaves.
+    pub fn position(&self) -> u32 {
+        self.position
+    }
+
+    pub fn mode(&self) -> XdpMode {
+        self.mode
+    }
+
+    /// True if it puts `struct xdp_metadata` in front of every frame, wanted or not.
+    pub fn has_metadata(&self) -> bool {
+        self.has_metadata
+    }
+
+    /// What was refused on the way, and why.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    pub fn leaves(&self) -> &FdArray {
+        &self.leaves
+    }
+
+    pub fn link(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
+    }
+
+    pub fn claim(&self) -> BorrowedFd<'_> {
+        self.claim.as_fd()
+    }
+
+    /// Takes out what dead processes left: nobody claims its place.
+    fn clear_unclaimed(&self, ifindex: u32) -> Result<(), Error> {
+        for position in 0..ROOT_POSITIONS {
+            if position == self.position || !is_claimed(ifindex, position) {
+                self.leaves.clear(position)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How the names of claims on an interface begin.
+fn claim_prefix(ifindex: u32) -> String {
+    format!("ringside-xdp.{ifindex}.")
+}
+
+fn claim_name(ifindex: u32, position: u32) -> io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name(format!("{}{position}", claim_prefix(ifindex)))
+}
+
+/// Waits until no other process opens a root on the interface; the turn ends with the socket.
+fn take_turn(config: &RootConfig<'_>) -> Result<UnixDatagram, Error> {
+    let start = Instant::now();
+    loop {
+        let name = SocketAddr::from_abstract_name(claim_prefix(config.ifindex) + "turn");
+        match name.and_then(|name| UnixDatagram::bind_addr(&name)) {
+            Ok(turn) => return Ok(turn),
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse && start.elapsed() < TURN_WAIT_MAX => {
+                std::thread::sleep(TURN_RETRY);
+            }
+            Err(source) => {
+                return Err(Error::Claim { interface: config.interface.into(), source });
+            }
+        }
+    }
+}
+
+fn claim(config: &RootConfig<'_>) -> Result<(u32, UnixDatagram), Error> {
+    for position in config.positions.clone() {
+        let bound = claim_name(config.ifindex, position)
+            .and_then(|name| UnixDatagram::bind_addr(&name))
+            // Nobody has anything to say to it.
+            .and_then(|socket| socket.shutdown(Shutdown::Both).map(|()| socket));
+        match bound {
+            Ok(socket) => return Ok((position, socket)),
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse => {}
+            Err(source) => {
+                return Err(Error::Claim { interface: config.interface.into(), source });
+            }
+        }
+    }
+    Err(Error::NoPlace {
+        interface: config.interface.into(),
+        places: config.positions.len(),
+        claim: claim_prefix(config.ifindex),
+    })
+}
+
+/// True if a living process has this place. Asks by connecting, which is in nobody's way.
+fn is_claimed(ifindex: u32, position: u32) -> bool {
+    let asked =
+        claim_name(ifindex, position).and_then(|name| UnixDatagram::unbound()?.connect_addr(&name));
+    // Other errors than this say nothing about the socket at the other end.
+    !asked.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+/// Places that others have.
+fn others(ifindex: u32, own: u32) -> impl Iterator<Item = u32> {
+    (0..ROOT_POSITIONS).filter(move |position| *position != own && is_claimed(ifindex, *position))
+}
+
+/// A root on its interface.
+struct Found {
+    link: OwnedFd,
+    leaves: FdArray,
+    mode: XdpMode,
+    has_metadata: bool,
+}
+
+/// The root that is on the interface; `None` if there is no program, or no longer.
+fn find(config: &RootConfig<'_>) -> Result<Option<Found>, Error> {
+    let Some((id, mode)) = crate::xdp::attached(config.ifindex)? else { return Ok(None) };
+    let options = ProgInfoQueryOptions::default().include_map_ids(true);
+    let Some(program) = ProgInfoIter::with_query_opts(options).find(|p| p.id == id) else {
+        return Ok(None);
+    };
+    let foreign = || Error::Foreign {
+        interface: config.interface.into(),
+        program: program.name.to_string_lossy().into_owned(),
+        id,
+    };
+    let has_metadata = program.name == OsStr::new(XDP_ROOT_BOUND.name);
+    if !has_metadata && program.name != OsStr::new(XDP_ROOT.name) {
+        return Err(foreign());
+    }
+    let of_root = |info: &LinkTypeInfo| matches!(info, LinkTypeInfo::Xdp(_));
+    let link = LinkInfoIter::default().find(|link| link.prog_id == id && of_root(&link.info));
+    // The link goes first: while it is there the program and its maps are.
+    let Some(link) = link.and_then(|link| bpf::link_by_id(link.id).ok()) else {
+        return match crate::xdp::attached(config.ifindex)? {
+            Some((now, _)) if now == id => Err(foreign()),
+            _ => Ok(None),
+        };
+    };
+    let mut maps = program.map_ids.iter().filter_map(|id| MapHandle::from_map_id(*id).ok());
+    let leaves = maps.find(|map| {
+        map.name() == LEAVES
+            && map.map_type() == MapType::ProgArray
+            && map.max_entries() == ROOT_POSITIONS
+    });
+    let leaves = fd_array(&leaves.ok_or_else(foreign)?)?;
+    Ok(Some(Found { link, leaves, mode, has_metadata }))
+}
+
+/// Attaches a new root; `None` if somebody else was faster.
+fn attach(config: &RootConfig<'_>, notes: &mut Vec<String>) -> Result<Option<Found>, Error> {
+    if config.wants_metadata {
+        match load_bound(config.ifindex).and_then(|loaded| Attachable::new(loaded, true)) {
+            Ok(bound) => match bound.attach(config.ifindex, XdpMode::Native) {
+                Ok(found) => return Ok(Some(found)),
+                Err(e) if is_busy(&e) => return Ok(None),
+                Err(e) => notes.push(format!("metadata: the driver refused the program: {e}")),
+            },
+            Err(e) => notes.push(format!("metadata: {e}")),
+        }
+    }
+    let plain = Attachable::new(Loaded::new(&XDP_ROOT, None)?, false)?;
+    let native = match plain.attach(config.ifindex, XdpMode::Native) {
+        Ok(found) => return Ok(Some(found)),
+        Err(e) if is_busy(&e) => return Ok(None),
+        Err(e) => format!("in the driver: {e}{}", native_mend(&e)),
+    };
+    if !config.generic_allowed {
+        let (interface, refused) = (config.interface.into(), vec![native]);
+        return Err(Error::Attach { interface, refused });
+    }
+    match plain.attach(config.ifindex, XdpMode::Generic) {
+        Ok(found) => {
+            notes.push(native);
+            Ok(Some(found))
+        }
+        Err(e) if is_busy(&e) => Ok(None),
+        Err(e) => {
+            let refused = vec![native, format!("in the generic path: {e}")];
+            Err(Error::Attach { interface: config.interface.into(), refused })
+        }
+    }
+}
+
+/// The root that asks the driver about each frame, bound to the interface's device.
+fn load_bound(ifindex: u32) -> Result<Loaded, Error> {
+    Loaded::prepared(&XDP_ROOT_BOUND, None, |object| {
+        for mut program in object.progs_mut() {
+            program.set_ifindex(ifindex);
+            program.set_flags(DEV_BOUND_ONLY);
+        }
+        Ok(())
+    })
+}
+
+/// A loaded root.
+struct Attachable {
+    program: OwnedFd,
+    leaves: MapHandle,
+    has_metadata: bool,
+}
+
+impl Attachable {
+    fn new(mut loaded: Loaded, has_metadata: bool) -> Result<Attachable, Error> {
+        let (program, leaves) = (loaded.program_fd()?, loaded.map(LEAVES)?);
+        Ok(Attachable { program, leaves, has_metadata })
+    }
+
+    fn attach(&self, ifindex: u32, mode: XdpMode) -> io::Result<Found> {
+        let link = bpf::attach_xdp(self.program.as_fd(), ifindex, mode)?;
+        let leaves = fd_array(&self.leaves).map_err(io::Error::other)?;
+        Ok(Found { link, leaves, mode, has_metadata: self.has_metadata })
+    }
+}
+
+/// A map of libbpf's by a descriptor of its own.
+pub(crate) fn fd_array(map: &MapHandle) -> Result<FdArray, Error> {
+    let copy = map.as_fd().try_clone_to_owned();
+    let copy = copy.map_err(|e| Error::kernel("cannot keep a map", e.into()))?;
+    Ok(FdArray::from_fd(copy)?)
+}
+
+fn is_busy(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST))
+}
+
+/// The kernel says the rest only to its log.
+fn native_mend(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EOPNOTSUPP) => " (the driver has no XDP)",
+        Some(libc::EPERM) => " (it needs CAP_NET_ADMIN and CAP_BPF: run it as root)",
+        _ => " (is its MTU within the driver's limit, and are LRO and the like off?)",
+    }
+}
