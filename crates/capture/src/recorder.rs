@@ -30,6 +30,7 @@ mod writer;
 use crate::config::{DiskOptions, Rotation};
 use crate::control::{ConsumerCounts, Control};
 use crate::output::FileList;
+use crate::placement::writer_cpus;
 use crate::run::{RunError, spawn};
 use begin::{Begun, Unstarted, begin};
 use file::LaneFile;
@@ -44,7 +45,7 @@ use ringside_store::retention::{Policy, Shape, Summary};
 use ringside_sys::bell::Bells;
 use ringside_sys::ring::{Board, CaptureRing};
 use ringside_sys::uring::UringSetup;
-use ringside_sys::{clock, disk, thread};
+use ringside_sys::{clock, numa, thread};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
@@ -65,6 +66,8 @@ pub(crate) struct RecorderConfig<'c> {
     /// Names of the interfaces of the lanes, lane by lane.
     pub(crate) lanes: Vec<String>,
     pub(crate) interfaces: Vec<SourceInterface>,
+    /// What the workers are pinned to; the writers keep off it.
+    pub(crate) worker_cpus: &'c [usize],
     pub(crate) ring: &'c Arc<CaptureRing>,
     pub(crate) counts: Arc<ConsumerCounts>,
     pub(crate) control: Arc<Control>,
@@ -221,8 +224,15 @@ impl Recorder {
         });
         let mut writers = Vec::new();
         for (directory, (folder, files)) in folders.into_iter().enumerate() {
-            let (writer, note) =
-                writer(directory, folder, files, &shared, config.ring, config.options);
+            let (writer, note) = writer(
+                directory,
+                folder,
+                files,
+                &shared,
+                config.ring,
+                config.options,
+                config.worker_cpus,
+            );
             notes.push(note);
             writers.push(writer);
         }
@@ -331,6 +341,7 @@ fn writer(
     shared: &Arc<Shared>,
     ring: &Arc<CaptureRing>,
     options: DiskOptions,
+    worker_cpus: &[usize],
 ) -> (WriterSetup, String) {
     let path = &folder.path;
     let is_direct = files.iter().any(LaneFile::is_direct);
@@ -352,10 +363,8 @@ fn writer(
     if let Some(refusal) = refusal {
         note += &format!("; {refusal}");
     }
-    let cpus = disk::cpus_beside(path).map(|cpus| {
-        let allowed = thread::allowed_cpus().unwrap_or_default();
-        cpus.into_iter().filter(|cpu| allowed.contains(cpu)).collect::<Vec<_>>()
-    });
+    let allowed = thread::allowed_cpus().unwrap_or_default();
+    let disk = numa::node_of_disk(path);
     let setup = WriterSetup {
         directory,
         shared: shared.clone(),
@@ -363,7 +372,7 @@ fn writer(
         write_blocks,
         files,
         queue,
-        cpus: cpus.filter(|cpus| !cpus.is_empty()),
+        cpus: writer_cpus(&numa::nodes(), &allowed, disk, worker_cpus),
     };
     (setup, note)
 }

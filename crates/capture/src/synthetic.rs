@@ -84,6 +84,7 @@ pub fn record(config: SyntheticConfig) -> Result<SyntheticReport, RunError> {
         retention: Policy::default(),
         lanes: vec![interface.name.clone(); config.lanes],
         interfaces: vec![interface],
+        worker_cpus: &[],
         ring: &ring,
         counts: counts.clone(),
         control: control.clone(),

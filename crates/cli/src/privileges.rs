@@ -29,8 +29,10 @@ const MAPS_BY_DESCRIPTOR: (u32, u32) = (5, 19);
 /// many of our own.
 const ENTRIES_MAX: usize = 10_000;
 
-/// bpf(2) commands that a run uses.
+/// bpf(2) commands that a run uses: those from the first to the second look up, set and delete
+/// entries of maps that are open.
 const BPF_MAP_LOOKUP_ELEM: u64 = 1;
+const BPF_MAP_DELETE_ELEM: u64 = 3;
 
 /// System calls that a run has no use for: whoever wants them is not us.
 const DENIED: [libc::c_long; 30] = [
@@ -191,9 +193,14 @@ pub fn keep_only(kept: CapabilitySet) -> anyhow::Result<()> {
 fn deny_system_calls() -> anyhow::Result<()> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         DENIED.into_iter().map(|number| (number, Vec::new())).collect();
-    let other_command =
-        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, BPF_MAP_LOOKUP_ELEM)?;
-    rules.insert(libc::SYS_bpf, vec![SeccompRule::new(vec![other_command])?]);
+    let command = |operation, value| {
+        SeccompRule::new(vec![SeccompCondition::new(0, SeccompCmpArgLen::Dword, operation, value)?])
+    };
+    let others_than_maps = vec![
+        command(SeccompCmpOp::Lt, BPF_MAP_LOOKUP_ELEM)?,
+        command(SeccompCmpOp::Gt, BPF_MAP_DELETE_ELEM)?,
+    ];
+    rules.insert(libc::SYS_bpf, others_than_maps);
     let (denied, others) = (SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow);
     let filter = SeccompFilter::new(rules, others, denied, std::env::consts::ARCH.try_into()?)?;
     let program: seccompiler::BpfProgram = filter.try_into()?;

@@ -44,11 +44,13 @@ pub enum Cause {
     OutsideTrigger,
     /// The worker process died: the kernel or the process had the frame, and nothing shared did.
     WorkerDied,
+    /// The kernel had no free memory of ours to receive into (AF_XDP): the worker was too slow.
+    FillRingEmpty,
 }
 
 impl Cause {
     /// All causes, each at its [`index`](Cause::index).
-    pub const ALL: [Cause; 13] = [
+    pub const ALL: [Cause; 14] = [
         Cause::KernelRingFull,
         Cause::InterfaceDrop,
         Cause::RecorderBehind,
@@ -62,6 +64,7 @@ impl Cause {
         Cause::Damaged,
         Cause::OutsideTrigger,
         Cause::WorkerDied,
+        Cause::FillRingEmpty,
     ];
 
     /// The place of this cause in tables.
@@ -85,6 +88,7 @@ impl Cause {
             Cause::Damaged => "damaged",
             Cause::OutsideTrigger => "outside_trigger",
             Cause::WorkerDied => "worker_died",
+            Cause::FillRingEmpty => "fill_ring_empty",
         }
     }
 }
@@ -126,6 +130,9 @@ pub struct LaneCounters {
     pub in_flight: u64,
     /// Frames stamped earlier than the one before them in the lane.
     pub inversions: u64,
+    /// Of the frames taken, how many each thread took, where several drain the lane.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_by_thread: Vec<u64>,
 }
 
 impl LaneCounters {

@@ -12,6 +12,10 @@ pub const FRAME_BYTES_MAX: u32 = 262_144;
 /// Lanes of one run. A fanout group holds at most 256 members (PACKET_FANOUT_MAX before 5.12).
 pub const LANES_MAX: usize = 256;
 
+/// Threads of one lane. What they do one after the other is a tenth of what they do side by side
+/// (large frames), so that more would wait.
+pub const LANE_THREADS_MAX: usize = 16;
+
 /// Interfaces of one run or one file. Files that name more are refused: each costs memory, and the
 /// number comes from outside.
 pub const INTERFACES_MAX: usize = 65_536;

@@ -2,6 +2,7 @@
 //! descriptor, so that it can outlive the process that made it where that is asked for.
 
 use crate::load::{Embedded, Loaded, embedded};
+use crate::root::XDP_ROOT;
 use crate::{Error, TestRun};
 use libbpf_rs::{Xdp, XdpFlags};
 use ringside_sys::bpf::XdpMode;
@@ -25,6 +26,14 @@ impl XdpProgram {
     /// The kernel refused.
     pub fn pass() -> Result<XdpProgram, Error> {
         Ok(XdpProgram { name: XDP_PASS.name, loaded: Loaded::new(&XDP_PASS, None)? })
+    }
+
+    /// A root that other programs can share (`bpf/xdp_root.bpf.c`); alone it passes every frame.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn standing_root() -> Result<XdpProgram, Error> {
+        Ok(XdpProgram { name: XDP_ROOT.name, loaded: Loaded::new(&XDP_ROOT, None)? })
     }
 
     /// Attaches it to an interface of the calling thread's network namespace, inside the driver.

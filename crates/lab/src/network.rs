@@ -243,7 +243,7 @@ fn make(state: &mut State) -> Result<(), Error> {
         mtu = config.mtu
     ))?;
     for (namespace, interface) in [(a, SENDER_INTERFACE), (b, RECEIVER_INTERFACE)] {
-        let features = "tx off tso off gso off gro off";
+        let features = "tx off tso off gso off gro off rxvlan off";
         run(&format!("ip netns exec {namespace} ethtool -K {interface} {features}"))?;
         let arp = if config.arp { "on" } else { "off" };
         run(&format!("ip -n {namespace} link set {interface} arp {arp}"))?;
@@ -253,7 +253,7 @@ fn make(state: &mut State) -> Result<(), Error> {
             let device = netdev::by_name(RECEIVER_INTERFACE)?;
             let ifindex = device.map_or(0, |device| device.ifindex);
             // By netlink, so that it stays as long as the interface, not as this process.
-            XdpProgram::pass()?.attach(ifindex)?.keep();
+            XdpProgram::standing_root()?.attach(ifindex)?.keep();
             Ok(())
         })?;
     }

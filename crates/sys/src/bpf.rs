@@ -7,10 +7,12 @@
 mod arrays;
 mod attach;
 mod link;
+mod probe;
 
 pub use arrays::{FdArray, PerCpuArray};
 pub use attach::{attach_classic, attach_socket_filter, wait_until_left};
 pub use link::{XdpMode, attach_xdp, detach_link, link_by_id};
+pub use probe::{may_use_trampolines, try_xdp};
 
 use ringside_core::bpf::EbpfInstruction;
 use std::io;
@@ -361,24 +363,11 @@ fn load_raw(
     instructions: &[RawInstruction],
     log: &mut [u8],
 ) -> Result<OwnedFd, BpfError> {
-    let (flags, expected_attach_type) = match program_type {
-        ProgramType::SocketFilter | ProgramType::SchedCls => (0, 0),
-        ProgramType::Xdp => (XDP_HAS_FRAGS, link::ATTACH_TYPE_XDP),
-    };
-    let mut attributes = LoadAttributes {
-        program_type: program_type as u32,
-        instruction_count: u32::try_from(instructions.len()).unwrap_or(u32::MAX),
-        instructions: instructions.as_ptr() as u64,
-        license: c"Apache-2.0".as_ptr() as u64,
-        log_level: u32::from(!log.is_empty()),
-        log_size: log.len() as u32,
-        log_buffer: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
-        kernel_version: 0,
-        flags,
-        name: name_bytes(name),
-        ifindex: 0,
-        expected_attach_type,
-    };
+    let mut attributes = load_attributes(program_type as u32, name, instructions, log);
+    if program_type == ProgramType::Xdp {
+        attributes.flags = XDP_HAS_FRAGS;
+        attributes.expected_attach_type = link::ATTACH_TYPE_XDP;
+    }
     for _ in 0..LOAD_TRIES_MAX {
         // SAFETY: the layout is that of BPF_PROG_LOAD; `instructions` and the license are valid for
         // reads of their counts, and `log` for writes of `log_size` bytes, until the call returns.
@@ -393,6 +382,29 @@ fn load_raw(
         }
     }
     Err(BpfError::of("loading a BPF program", io::Error::from_raw_os_error(libc::EAGAIN)))
+}
+
+/// What BPF_PROG_LOAD is told. The addresses in it are those of `instructions` and `log`.
+fn load_attributes(
+    program_type: u32,
+    name: &str,
+    instructions: &[RawInstruction],
+    log: &mut [u8],
+) -> LoadAttributes {
+    LoadAttributes {
+        program_type,
+        instruction_count: u32::try_from(instructions.len()).unwrap_or(u32::MAX),
+        instructions: instructions.as_ptr() as u64,
+        license: c"Apache-2.0".as_ptr() as u64,
+        log_level: u32::from(!log.is_empty()),
+        log_size: log.len() as u32,
+        log_buffer: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
+        kernel_version: 0,
+        flags: 0,
+        name: name_bytes(name),
+        ifindex: 0,
+        expected_attach_type: 0,
+    }
 }
 
 fn refusal(name: &str, error: BpfError, log: &[u8]) -> BpfError {

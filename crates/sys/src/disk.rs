@@ -1,8 +1,4 @@
-//! What a file system and its disk say of themselves: direct I/O, room, the NUMA node.
-
-mod numa;
-
-pub use numa::cpus_beside;
+//! What a file system and its disk say of themselves: direct I/O, room.
 
 use crate::SysError;
 use rustix::fs::{

@@ -7,13 +7,14 @@
 //!   and detached so that every frame is counted once;
 //! - [`packet_tx`]: a packet socket that sends;
 //! - [`xsk`]: AF_XDP sockets that receive;
-//! - [`netdev`]: interfaces: list, properties, offloads, hardware time stamps;
+//! - [`netdev`]: interfaces, by netlink and ioctl: list, properties, what their drivers can do for
+//!   XDP, how the host uses them, offloads, hardware time stamps;
 //! - [`ring`]: the memory and the hand-over of the capture ring;
 //! - [`uring`] and [`disk`]: blocks of the ring on their way to a disk, and what the disk can do;
 //! - [`bpf`] loads programs and maps by bpf(2);
 //! - [`child`], [`fdpass`]: messages with descriptors, to a child process and over sockets;
 //! - [`bell`] wakes a thread that waits;
-//! - [`mmap`], [`thread`], [`netns`], [`clock`]: memory, CPUs, namespaces, time.
+//! - [`mmap`], [`numa`], [`thread`], [`netns`], [`clock`]: memory, CPUs, namespaces, time.
 //!
 //! `unsafe` is kept in one crate so that it can be read in one sitting: every block states its
 //! obligations, kernel layouts are asserted against the headers they come from, and whatever can
@@ -34,7 +35,9 @@ pub mod fdpass;
 pub mod live;
 pub mod mmap;
 pub mod netdev;
+mod netlink;
 pub mod netns;
+pub mod numa;
 pub mod packet;
 pub mod packet_tx;
 pub mod ring;

@@ -1,17 +1,31 @@
 //! Network interfaces: which there are, and what they can do. Everything here reads, but for
-//! [`set_stamp_settings`]: who calls it puts back what was set before.
+//! the functions `set_…`: who calls them puts back what was set before.
 //!
 //! All answers are those of the calling thread's network namespace: they come by netlink and
-//! ioctl, not from /sys, whose view is that of who mounted it.
+//! ioctl, not from /sys, whose view is that of who mounted it. What is only there (the place of a
+//! card in the machine) is believed if the interface is the same.
 
 mod ethtool;
+mod features;
 mod links;
+mod napi;
+mod polling;
+mod rss;
+mod settings;
 mod similar;
+mod uses;
 
 pub use ethtool::{Offloads, Queues, StampCapability, StampSettings};
 pub use ethtool::{driver, is_up_by, offloads, queues, stamp_capability};
 pub use ethtool::{set_stamp_settings, stamp_settings};
+pub use features::{XdpFeatures, xdp_features};
+pub use napi::{Napi, NapiSettings, Queue, napis, queue_list, set_napi};
+pub use polling::{PolledQueue, Poller, node, polled_queues};
+pub use rss::{FLOW_TYPES, FlowFields, Rss, Table, flow_fields, rss, set_flow_fields, set_rss};
+pub use settings::{Channels, Features, RingSizes, channels, features, ring_sizes};
+pub use settings::{set_channels, set_feature, set_receive_ring};
 pub use similar::similar_names;
+pub use uses::{Use, uses};
 
 pub(crate) use ethtool::offloads_by;
 
@@ -26,6 +40,8 @@ pub struct NetDevice {
     pub ifindex: u32,
     /// IFF_ flags (linux/if.h).
     pub flags: u32,
+    /// Its address in the link layer; empty if it has none.
+    pub hardware_address: Vec<u8>,
     /// ARPHRD_ value: how its frames begin.
     pub hardware_type: u16,
     /// Largest packet, in bytes, without the link-layer header.
@@ -38,6 +54,19 @@ pub struct NetDevice {
     pub rx_queues_max: u32,
     /// Transmit queues that the driver allocated.
     pub tx_queues_max: u32,
+    /// What it is, where a kind of virtual interface: `veth`, `vlan`, `bridge`.
+    pub kind: Option<String>,
+    /// Index of the bridge, bond or the like that it is a member of.
+    pub master: Option<u32>,
+    /// What it is a member of: `bridge`, `bond`, `vrf`.
+    pub member_kind: Option<String>,
+    /// Index of the interface that it stands on (a VLAN) or is joined with (a veth pair).
+    pub link: Option<u32>,
+    /// `link` is the index of an interface in another namespace.
+    pub link_is_elsewhere: bool,
+    /// Ids of the XDP programs on it, in ascending order: one for each mode (driver, generic,
+    /// hardware) in which there is one.
+    pub xdp_programs: Vec<u32>,
     /// Counters since the interface was made.
     pub statistics: DeviceStatistics,
 }

@@ -35,6 +35,7 @@ use blocks::BlockRing;
 use ringside_core::bpf::{ClassicProgram, Instruction};
 use ringside_core::{Batch, Timestamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -260,6 +261,28 @@ fn reject_all(socket: BorrowedFd<'_>) -> Result<(), SysError> {
     // The packet path runs the filter and counts its verdict within one RCU section.
     bpf::wait_until_left();
     Ok(())
+}
+
+/// Keeps an interface promiscuous, so that it receives frames for other stations too, until it is
+/// dropped. The kernel counts who wants that, so that nobody else's wish is undone.
+#[derive(Debug)]
+pub struct Promiscuous {
+    _socket: OwnedFd,
+}
+
+impl Promiscuous {
+    /// Makes the interface with index `ifindex` promiscuous.
+    ///
+    /// # Errors
+    /// CAP_NET_RAW is missing, or there is no such interface.
+    pub fn keep(ifindex: u32) -> Result<Promiscuous, SysError> {
+        let (family, kind) = (AddressFamily::PACKET, SocketType::RAW);
+        // Without a protocol the socket receives nothing.
+        let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)
+            .map_err(|e| SysError::io("opening a packet socket", e))?;
+        setup::join_promiscuous(&socket, ifindex)?;
+        Ok(Promiscuous { _socket: socket })
+    }
 }
 
 /// Has a packet socket of another library receive no frames that this host sends.

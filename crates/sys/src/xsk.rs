@@ -36,6 +36,5 @@ pub use fill::FillRing;
 pub use receive::{Claim, LaneArena, PARTS_PER_FRAME_MAX, Part, RxRing};
 pub use socket::{BindStep, BusyPoll, XskConfig, XskEnds, XskSocket, XskStatistics};
 pub use umem::{
-    CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, CHUNKS_PER_LANE_MAX, HEADROOM_BYTES, Placement, Umem,
-    UmemLayout,
+    CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, CHUNKS_PER_LANE_MAX, HEADROOM_BYTES, Umem, UmemLayout,
 };

@@ -1,9 +1,11 @@
 //! Live backends: interfaces as sources.
 //!
 //! - [`af_packet`]: the kernel's packet sockets, several lanes, exact counters; the default.
+//! - [`af_xdp`]: frames from inside the driver, taken away from the host; the fastest.
 //! - [`pcap`]: libpcap, for every device that it knows, one lane.
 
 pub mod af_packet;
+pub mod af_xdp;
 pub mod pcap;
 
 use ringside_core::SourceError;
@@ -74,6 +76,22 @@ pub enum BackendError {
         /// Its message.
         reason: String,
     },
+    /// The kernel's XDP program.
+    #[error("interface {name}: {source}")]
+    Program {
+        /// Interface.
+        name: String,
+        /// The reason, with its mend.
+        source: ringside_ebpf::Error,
+    },
+    /// AF_XDP on a queue.
+    #[error("AF_XDP on interface {name}, {reason}")]
+    AfXdp {
+        /// Interface.
+        name: String,
+        /// Queue, reason and mend.
+        reason: String,
+    },
     /// The operating system refused.
     #[error("interface {name}: {source}")]
     System {
@@ -99,6 +117,19 @@ pub(crate) fn find_device(name: &str) -> Result<netdev::NetDevice, BackendError>
     let similar = netdev::similar_names(name, names);
     let found = devices.into_iter().find(|device| device.name == name);
     found.ok_or_else(|| BackendError::NoSuchInterface { name: name.to_owned(), similar })
+}
+
+/// Refuses a setting outside its limits.
+pub(crate) fn within(
+    what: &'static str,
+    value: u64,
+    least: u64,
+    most: u64,
+) -> Result<(), BackendError> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(BackendError::Limit { what, value, limit: format!("{least} to {most}") })
 }
 
 /// What an interface's offloads do to a capture, for the user; `None` if they are off.

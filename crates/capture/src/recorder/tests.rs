@@ -70,6 +70,7 @@ fn prepare(directories: Vec<PathBuf>, rotation: Rotation) -> Setting {
         retention: Policy::default(),
         lanes: vec!["test0".into()],
         interfaces: vec![interface],
+        worker_cpus: &[],
         ring: &ring,
         counts: counts.clone(),
         control: control.clone(),

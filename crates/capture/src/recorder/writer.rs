@@ -42,7 +42,7 @@ pub(super) struct WriterSetup {
     pub(super) files: Vec<LaneFile>,
     pub(super) queue: QueueSetup,
     /// CPUs beside the disk, where that makes a difference.
-    pub(super) cpus: Option<Vec<usize>>,
+    pub(super) cpus: Vec<usize>,
 }
 
 /// The writer, on its thread.
@@ -93,8 +93,8 @@ struct InFlight {
 impl WriterSetup {
     /// Runs until every lane has ended; returns the files of each lane.
     pub(super) fn run(self) -> Vec<FileList> {
-        if let Some(cpus) = &self.cpus
-            && let Err(error) = ringside_sys::thread::pin_to_cpus(cpus)
+        if !self.cpus.is_empty()
+            && let Err(error) = ringside_sys::thread::pin_to_cpus(&self.cpus)
         {
             tracing::warn!("{error}; the writer runs where the scheduler puts it");
         }

@@ -38,6 +38,7 @@ pub enum ToKeeper {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keeper::Wish;
     use crate::keeper::remains::{Destination, Left};
 
     fn all() -> Vec<ToKeeper> {
@@ -50,6 +51,11 @@ mod tests {
         };
         vec![
             ToKeeper::Turn(Request::HugePages { pages: 64 }),
+            ToKeeper::Turn(Request::Interface { interface: "eth1".into(), wish: Wish::Stamps }),
+            ToKeeper::Turn(Request::Interface {
+                interface: "eth1".into(),
+                wish: Wish::Feature { feature: "rx-gro".into(), on: false },
+            }),
             ToKeeper::Turn(Request::File { path: "/sys/class/net/x".into(), value: "1".into() }),
             ToKeeper::Leave(Part::Lane {
                 interface: "eth1".into(),

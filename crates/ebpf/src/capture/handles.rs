@@ -28,7 +28,7 @@ impl CaptureHandles {
             // The claim first: a dying process closes descriptors in ascending order, and whoever
             // finds the claim must find the array as it is.
             copy(root.claim())?,
-            copy(root.link())?,
+            copy(root.hold())?,
             copy(root.leaves().as_fd())?,
             copy(program.entry())?,
             copy(program.counters.0.as_fd())?,

@@ -17,12 +17,18 @@ const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_GGRO: u32 = 0x2b;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETHTOOL_GET_TS_INFO: u32 = 0x41;
+/// How received frames are spread over queues (`struct ethtool_rxfh`).
+pub(super) const ETHTOOL_GRSSH: u32 = 0x46;
+pub(super) const ETHTOOL_SRSSH: u32 = 0x47;
+/// Words of `struct ethtool_rxfh` before the table.
+pub(super) const RXFH_WORDS: usize = 6;
 const ETH_FLAG_LRO: u32 = 1 << 15;
 
 const SOF_TIMESTAMPING_RX_HARDWARE: u32 = 1 << 2;
 
-/// Words of the buffer for every command here; the largest, `struct ethtool_drvinfo`, has 49.
-const COMMAND_WORDS: usize = 64;
+/// Words of the buffer for every command of fixed size; the largest, `struct ethtool_drvinfo`, has
+/// 49, and `struct ethtool_rxnfc` 48.
+pub(super) const COMMAND_WORDS: usize = 64;
 type Command = [u32; COMMAND_WORDS];
 
 /// `struct hwtstamp_config`: flags, transmit type, receive filter.
@@ -166,7 +172,7 @@ pub fn set_stamp_settings(name: &str, wanted: StampSettings) -> Result<StampSett
     Ok(StampSettings { flags, transmit, receive })
 }
 
-fn control_socket() -> Result<OwnedFd, SysError> {
+pub(super) fn control_socket() -> Result<OwnedFd, SysError> {
     let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
     socket_with(family, kind, SocketFlags::CLOEXEC, None)
         .map_err(|e| SysError::io("opening a socket to ask about interfaces", e))
@@ -175,14 +181,38 @@ fn control_socket() -> Result<OwnedFd, SysError> {
 fn ethtool(socket: impl AsFd, name: &str, command: u32) -> Result<Command, SysError> {
     let mut words: Command = [0; COMMAND_WORDS];
     words[0] = command;
+    exchange(socket, name, &mut words)?;
+    Ok(words)
+}
+
+/// Asks or orders by the structure of a command, which is `words`; the first names the command.
+///
+/// # Panics
+/// If `words` is shorter than what the kernel may write into it: our own bug.
+pub(super) fn exchange(socket: impl AsFd, name: &str, words: &mut [u32]) -> Result<(), SysError> {
+    let command = words[0];
+    assert!(words.len() >= words_written_max(words), "room for ethtool {command:#x}");
     let mut request = request(name, words.as_mut_ptr().cast())?;
     // SAFETY: SIOCETHTOOL takes a struct ifreq whose ifr_data points to the command's structure.
-    // Every command of this file has a structure of fixed size (at most 49 words), so the kernel
-    // writes within `words`, which lives during the call; any bytes are valid words.
+    // The kernel reads and writes at most the structure's fixed part and as much of its last array
+    // as the structure says; the assertion made sure that `words`, which lives during the call,
+    // has room for that. Any bytes are valid words.
     let result = unsafe { ioctl(socket, Updater::<SIOCETHTOOL, libc::ifreq>::new(&mut request)) };
-    result
-        .map_err(|e| SysError::io(format!("asking interface {name} (ethtool {command:#x})"), e))?;
-    Ok(words)
+    result.map_err(|e| SysError::io(format!("ethtool {command:#x} of interface {name}"), e))
+}
+
+/// Words that the kernel may touch for a command: for those of fixed size more than any has; for
+/// `struct ethtool_rxfh` its six words, then the table, then the key.
+fn words_written_max(words: &[u32]) -> usize {
+    let part = |index: usize| words.get(index).map_or(usize::MAX, |&word| word as usize);
+    match words[0] {
+        ETHTOOL_GRSSH | ETHTOOL_SRSSH => {
+            // ETH_RXFH_INDIR_NO_CHANGE stands for no table.
+            let table = if words.get(2) == Some(&u32::MAX) { 0 } else { part(2) };
+            RXFH_WORDS.saturating_add(table).saturating_add(part(3).div_ceil(4))
+        }
+        _ => COMMAND_WORDS,
+    }
 }
 
 fn stamp_request<const OPCODE: Opcode>(

@@ -2,108 +2,79 @@
 
 use super::{DeviceStatistics, NetDevice};
 use crate::SysError;
+use crate::netlink::Connection;
+use crate::netlink::message::{Attribute, Message, Request, attributes, damaged, u16_at, u32_at};
 use ringside_core::limits::INTERFACES_MAX;
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
-use rustix::net::{recv, sendto, socket_with};
 use std::io;
 
-/// The kernel answers a dump in pieces of at most this size (NLMSG_GOODSIZE, and 32 KiB where the
-/// reader offers it).
-const ANSWER_BYTES_MAX: usize = 32 << 10;
-
-/// `struct nlmsghdr`: length, type, flags, sequence, port.
-const MESSAGE_HEADER_BYTES: usize = 16;
 /// `struct ifinfomsg`: family, type, index, flags, change mask.
 const LINK_HEADER_BYTES: usize = 16;
-/// `struct rtattr`: length, type.
-const ATTRIBUTE_HEADER_BYTES: usize = 4;
+/// Attributes of IFLA_LINKINFO.
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_SLAVE_KIND: u16 = 4;
+/// Attributes of IFLA_XDP: the id of the program, which is missing if there are several, and those
+/// of each mode.
+const IFLA_XDP_PROG_IDS: std::ops::RangeInclusive<u16> = 4..=7;
 
 /// All interfaces of this namespace.
 pub(super) fn dump() -> Result<Vec<NetDevice>, SysError> {
-    let failed = |e: rustix::io::Errno| SysError::io("listing interfaces by rtnetlink", e);
-    let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
-    // No protocol stands for 0, which is NETLINK_ROUTE.
-    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).map_err(failed)?;
-    let kernel = SocketAddrNetlink::new(0, 0);
-    sendto(&socket, &request(), SendFlags::empty(), &kernel).map_err(failed)?;
-    let mut devices = Vec::new();
-    let mut answer = vec![0u8; ANSWER_BYTES_MAX];
-    loop {
-        let (length, _) = recv(&socket, &mut answer[..], RecvFlags::empty()).map_err(failed)?;
-        let done = read_messages(&answer[..length], &mut devices)
-            .map_err(|e| SysError::io("listing interfaces by rtnetlink", e))?;
-        // An empty answer or too many interfaces must not keep this going.
-        if done || length == 0 || devices.len() > INTERFACES_MAX {
-            return Ok(devices);
-        }
+    let request = Request::new(libc::RTM_GETLINK, &[0; LINK_HEADER_BYTES]);
+    Connection::route()?
+        .dump(request, INTERFACES_MAX, read_link)
+        .map_err(|e| SysError::io("listing interfaces by rtnetlink", e))
+}
+
+/// The interface that one message describes.
+fn read_link(message: &Message<'_>) -> io::Result<Option<NetDevice>> {
+    if message.kind != libc::RTM_NEWLINK {
+        return Ok(None);
     }
-}
-
-fn request() -> [u8; MESSAGE_HEADER_BYTES + LINK_HEADER_BYTES] {
-    let mut message = [0; MESSAGE_HEADER_BYTES + LINK_HEADER_BYTES];
-    let length = message.len() as u32;
-    message[0..4].copy_from_slice(&length.to_ne_bytes());
-    message[4..6].copy_from_slice(&libc::RTM_GETLINK.to_ne_bytes());
-    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
-    message[6..8].copy_from_slice(&flags.to_ne_bytes());
-    message
-}
-
-/// Adds the interfaces of one answer; true when the dump is complete.
-fn read_messages(mut answer: &[u8], devices: &mut Vec<NetDevice>) -> io::Result<bool> {
-    let damaged = || io::Error::from(io::ErrorKind::InvalidData);
-    while !answer.is_empty() {
-        let length = u32_at(answer, 0).ok_or_else(damaged)? as usize;
-        let message = answer.get(MESSAGE_HEADER_BYTES..length).ok_or_else(damaged)?;
-        match i32::from(u16_at(answer, 4).ok_or_else(damaged)?) {
-            libc::NLMSG_DONE => return Ok(true),
-            libc::NLMSG_ERROR => {
-                let code = u32_at(message, 0).ok_or_else(damaged)? as i32;
-                return Err(io::Error::from_raw_os_error(code.saturating_neg()));
-            }
-            kind if kind == i32::from(libc::RTM_NEWLINK) => {
-                devices.push(read_link(message).ok_or_else(damaged)?);
-            }
-            _ => {}
-        }
-        answer = answer.get(length.next_multiple_of(4)..).unwrap_or(&[]);
-    }
-    Ok(false)
-}
-
-fn read_link(message: &[u8]) -> Option<NetDevice> {
+    let body = message.body;
     let mut device = NetDevice {
-        hardware_type: u16_at(message, 2)?,
-        ifindex: u32_at(message, 4)?,
-        flags: u32_at(message, 8)?,
+        hardware_type: u16_at(body, 2).ok_or_else(damaged)?,
+        ifindex: u32_at(body, 4).ok_or_else(damaged)?,
+        flags: u32_at(body, 8).ok_or_else(damaged)?,
         ..NetDevice::default()
     };
-    let mut attributes = message.get(LINK_HEADER_BYTES..)?;
-    while attributes.len() >= ATTRIBUTE_HEADER_BYTES {
-        let length = usize::from(u16_at(attributes, 0)?);
-        let value = attributes.get(ATTRIBUTE_HEADER_BYTES..length)?;
-        read_attribute(&mut device, u16_at(attributes, 2)?, value);
-        attributes = attributes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+    for attribute in attributes(body.get(LINK_HEADER_BYTES..).ok_or_else(damaged)?)? {
+        read_attribute(&mut device, attribute)?;
     }
-    Some(device)
+    Ok(Some(device))
 }
 
-fn read_attribute(device: &mut NetDevice, kind: u16, value: &[u8]) {
-    let word = || u32_at(value, 0).unwrap_or(0);
-    match kind {
-        libc::IFLA_IFNAME => {
-            let name = value.split(|&byte| byte == 0).next().unwrap_or(&[]);
-            device.name = String::from_utf8_lossy(name).into_owned();
+fn read_attribute(device: &mut NetDevice, attribute: Attribute<'_>) -> io::Result<()> {
+    let some = |word: u32| Some(word).filter(|&word| word != 0);
+    match attribute.kind {
+        libc::IFLA_ADDRESS => device.hardware_address = attribute.value.to_vec(),
+        libc::IFLA_IFNAME => device.name = attribute.text(),
+        libc::IFLA_MTU => device.mtu_bytes = attribute.word(),
+        libc::IFLA_PROMISCUITY => device.promiscuity = attribute.word(),
+        libc::IFLA_NUM_RX_QUEUES => device.rx_queues_max = attribute.word(),
+        libc::IFLA_NUM_TX_QUEUES => device.tx_queues_max = attribute.word(),
+        libc::IFLA_CARRIER => device.carrier = attribute.value.first() == Some(&1),
+        libc::IFLA_STATS64 => device.statistics = read_statistics(attribute.value),
+        libc::IFLA_MASTER => device.master = some(attribute.word()),
+        libc::IFLA_LINK => device.link = some(attribute.word()),
+        libc::IFLA_LINK_NETNSID => device.link_is_elsewhere = true,
+        libc::IFLA_LINKINFO => {
+            for part in attributes(attribute.value)? {
+                match part.kind {
+                    IFLA_INFO_KIND => device.kind = Some(part.text()),
+                    IFLA_INFO_SLAVE_KIND => device.member_kind = Some(part.text()),
+                    _ => {}
+                }
+            }
         }
-        libc::IFLA_MTU => device.mtu_bytes = word(),
-        libc::IFLA_PROMISCUITY => device.promiscuity = word(),
-        libc::IFLA_NUM_RX_QUEUES => device.rx_queues_max = word(),
-        libc::IFLA_NUM_TX_QUEUES => device.tx_queues_max = word(),
-        libc::IFLA_CARRIER => device.carrier = value.first() == Some(&1),
-        libc::IFLA_STATS64 => device.statistics = read_statistics(value),
+        libc::IFLA_XDP => {
+            let parts = attributes(attribute.value)?.into_iter();
+            let ids = parts.filter(|part| IFLA_XDP_PROG_IDS.contains(&part.kind));
+            device.xdp_programs = ids.filter_map(|part| some(part.word())).collect();
+            device.xdp_programs.sort_unstable();
+            device.xdp_programs.dedup();
+        }
         _ => {}
     }
+    Ok(())
 }
 
 /// `struct rtnl_link_stats64`.
@@ -124,56 +95,50 @@ fn read_statistics(value: &[u8]) -> DeviceStatistics {
     }
 }
 
-fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(bytes.get(offset..offset.checked_add(2)?)?.try_into().ok()?))
-}
-
-fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(offset..offset.checked_add(4)?)?.try_into().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::message::messages;
+    use crate::netlink::message::tests::message;
 
-    fn message(kind: u16, body: &[u8]) -> Vec<u8> {
-        let mut bytes = ((MESSAGE_HEADER_BYTES + body.len()) as u32).to_ne_bytes().to_vec();
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend([0; 10]);
-        bytes.extend(body);
-        bytes
+    fn body() -> Vec<u8> {
+        let mut body = vec![0, 0, 1, 0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
+        body.extend([8, 0, 3, 0, b'a', b'b', 0, 0]);
+        body.extend([5, 0, 33, 0, 1, 0, 0, 0]);
+        body.extend([8, 0, 10, 0, 3, 0, 0, 0]);
+        // IFLA_LINKINFO | NLA_F_NESTED with a kind and the kind as a member.
+        body.extend([
+            20, 0, 18, 0x80, 8, 0, 1, 0, b'v', b'l', b'n', 0, 7, 0, 4, 0, b'b', b'r', 0, 0,
+        ]);
+        // IFLA_XDP with the ids of two modes.
+        body.extend([20, 0, 43, 0x80, 8, 0, 5, 0, 9, 0, 0, 0, 8, 0, 6, 0, 8, 0, 0, 0]);
+        body
     }
 
     #[test]
     fn a_made_answer_is_read() {
-        let mut body = vec![0, 0, 1, 0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
-        body.extend([8, 0, 3, 0, b'a', b'b', 0, 0]);
-        body.extend([5, 0, 33, 0, 1, 0, 0, 0]);
-        let mut answer = message(libc::RTM_NEWLINK, &body);
-        answer.extend(message(libc::NLMSG_DONE as u16, &[0; 4]));
-        let mut devices = Vec::new();
-        assert!(read_messages(&answer, &mut devices).unwrap());
-        assert_eq!((devices[0].name.as_str(), devices[0].ifindex), ("ab", 7));
-        assert!(devices[0].carrier && devices[0].is_up());
-    }
-
-    #[test]
-    fn an_error_is_reported_and_a_cut_answer_is_damage() {
-        let refused = message(libc::NLMSG_ERROR as u16, &(-libc::EPERM).to_ne_bytes());
-        let error = read_messages(&refused, &mut Vec::new()).unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(libc::EPERM));
-        assert!(read_messages(&refused[..18], &mut Vec::new()).is_err());
-        assert!(read_messages(&[0; 16], &mut Vec::new()).is_err());
+        let bytes = message(libc::RTM_NEWLINK, &body());
+        let device = read_link(&messages(&bytes).next().unwrap().unwrap()).unwrap().unwrap();
+        assert_eq!((device.name.as_str(), device.ifindex), ("ab", 7));
+        assert!(device.carrier && device.is_up());
+        assert_eq!((device.master, device.link), (Some(3), None));
+        assert_eq!(
+            (device.kind.as_deref(), device.member_kind.as_deref()),
+            (Some("vln"), Some("br"))
+        );
+        assert_eq!(device.xdp_programs, [8, 9]);
+        let other = message(libc::RTM_NEWADDR, &body());
+        assert_eq!(read_link(&messages(&other).next().unwrap().unwrap()).unwrap(), None);
     }
 
     #[test]
     fn mutated_answers_end() {
-        let mut body = vec![0; LINK_HEADER_BYTES];
-        body.extend([8, 0, 3, 0, b'a', b'b', 0, 0]);
-        let mut seed = message(libc::RTM_NEWLINK, &body);
-        seed.extend(seed.clone());
-        ringside_testkit::fuzz("netlink-links", &[seed], |input| {
-            let _ = read_messages(input, &mut Vec::new());
+        let link = message(libc::RTM_NEWLINK, &body());
+        let seeds = [link.clone(), [link.clone(), link].concat()];
+        ringside_testkit::fuzz("netlink-links", &seeds, |input| {
+            for message in messages(input).flatten() {
+                let _ = read_link(&message);
+            }
         });
     }
 }

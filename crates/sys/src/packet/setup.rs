@@ -168,15 +168,20 @@ pub(super) fn bind_and_join(
         None => None,
     };
     if config.promiscuous {
-        // struct packet_mreq: ifindex, type and address length, address. As words: the type is
-        // the first half word in memory.
-        let kind = (libc::PACKET_MR_PROMISC as u16).to_ne_bytes();
-        let kind = u32::from_ne_bytes([kind[0], kind[1], 0, 0]);
-        let request: [u32; 4] = [config.ifindex, kind, 0, 0];
-        let (level, option) = (libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP);
-        socket::set_option(socket, level, option, request, "PACKET_ADD_MEMBERSHIP")?;
+        join_promiscuous(socket, config.ifindex)?;
     }
     Ok(group)
+}
+
+/// Keeps an interface promiscuous until the socket is closed.
+pub(super) fn join_promiscuous(socket: &OwnedFd, ifindex: u32) -> Result<(), SysError> {
+    // struct packet_mreq: ifindex, type and address length, address. As words: the type is the
+    // first half word in memory.
+    let kind = (libc::PACKET_MR_PROMISC as u16).to_ne_bytes();
+    let kind = u32::from_ne_bytes([kind[0], kind[1], 0, 0]);
+    let request: [u32; 4] = [ifindex, kind, 0, 0];
+    let (level, option) = (libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP);
+    socket::set_option(socket, level, option, request, "PACKET_ADD_MEMBERSHIP")
 }
 
 fn join(socket: &OwnedFd, fanout: Fanout, direction: CaptureDirection) -> Result<u16, SysError> {

@@ -1,7 +1,6 @@
 //! Layouts and calls of include/uapi/linux/if_xdp.h, asserted against libc's.
 
 use super::ring::RingMemory;
-use super::umem::Placement;
 use crate::SysError;
 use crate::mmap::Mapping;
 use crate::socket::{self, KernelData};
@@ -120,14 +119,11 @@ pub(super) unsafe fn register_memory(
     address: *mut u8,
     bytes: usize,
     chunk_bytes: u32,
-    placement: Placement,
 ) -> Result<(), SysError> {
     // struct xdp_umem_reg: address and length, chunk size and headroom, flags and metadata length.
-    let flags = match placement {
-        Placement::Aligned => 0,
-        Placement::Spread => libc::XDP_UMEM_UNALIGNED_CHUNK_FLAG,
-    };
-    let request = [address as u64, bytes as u64, two_words(chunk_bytes, 0), two_words(flags, 0)];
+    // No headroom beyond the kernel's own, no flags, no metadata of what is sent.
+    let headroom = 0;
+    let request = [address as u64, bytes as u64, two_words(chunk_bytes, headroom), 0];
     socket::set_option(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, request, "XDP_UMEM_REG")
 }
 

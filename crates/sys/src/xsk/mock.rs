@@ -9,7 +9,7 @@ use super::cursor::{ConsumerCursor, ProducerCursor};
 use super::layout::RawDescriptor;
 use super::ring::RingMemory;
 use super::socket::{XskEnds, XskStatistics};
-use super::umem::{HEADROOM_BYTES, Placement, Umem};
+use super::umem::{HEADROOM_BYTES, Umem};
 use crate::SysError;
 use crate::mmap::Mapping;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -95,7 +95,8 @@ impl MockKernel {
         let layout = self.umem.layout();
         assert!(metadata.len() <= HEADROOM_BYTES as usize);
         assert!(bytes.len() <= (layout.chunk_bytes - HEADROOM_BYTES) as usize);
-        assert!(layout.is_multiple_of_stride(chunk) && chunk < layout.chunks_end());
+        assert!(chunk.is_multiple_of(layout.chunk_bytes.into()));
+        assert!(chunk < layout.chunks_bytes() as u64);
         let start = address as usize - metadata.len();
         // SAFETY: the chunk came out of the fill ring, so nobody else has it, and it lies in the
         // memory; metadata and bytes fit into it: the one into the headroom, the other into the
@@ -106,10 +107,6 @@ impl MockKernel {
             bytes.as_ptr().copy_to_nonoverlapping(base.add(address as usize), bytes.len());
         }
         let options = if continues { libc::XDP_PKT_CONTD } else { 0 };
-        let address = match layout.placement {
-            Placement::Aligned => address,
-            Placement::Spread => chunk | u64::from(HEADROOM_BYTES) << 48,
-        };
         self.put_raw(address, bytes.len() as u32, options);
     }
 

@@ -3,12 +3,8 @@
 use super::cursor::{ConsumerCursor, Ordering};
 use super::layout::RawDescriptor;
 use super::ring::RingMemory;
-use super::umem::{
-    CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Chunk, HEADROOM_BYTES, Placement, Umem, UmemLayout,
-};
+use super::umem::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Chunk, HEADROOM_BYTES, Umem, UmemLayout};
 use ringside_core::limits::BATCH_FRAMES_MAX;
-use std::cell::Cell;
-use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -64,7 +60,7 @@ impl Claim {
     /// [`parts`](Self::parts), and in the lane's arena, mean anything.
     #[inline]
     pub fn memory(&self) -> &[u8] {
-        self.umem.bytes()
+        self.umem.memory()
     }
 
     /// Frames, so far, that were left out: with a descriptor that named no chunk, or of more parts
@@ -90,20 +86,39 @@ impl Claim {
         change(slice, usize::from(part.headroom))
     }
 
+    /// Changes the arena of a lane; `change` gets its bytes, and where in the memory they begin.
+    ///
+    /// # Panics
+    /// If the arena is of other memory.
+    pub fn edit_arena<R>(
+        &mut self,
+        arena: &mut LaneArena,
+        change: impl FnOnce(&mut [u8], usize) -> R,
+    ) -> R {
+        assert!(Arc::ptr_eq(&arena.umem, &self.umem), "the arena lies in the same memory");
+        let Range { start, end } = arena.range;
+        // SAFETY: the arena lies in the memory, the kernel does not know it, and it has one owner,
+        // who has lent it to nobody else during this call; no batch of frames joined there is out
+        // while its claim can be borrowed exclusively.
+        let bytes =
+            unsafe { std::slice::from_raw_parts_mut(self.umem.as_ptr().add(start), end - start) };
+        change(bytes, start)
+    }
+
     /// Copies part `part` to `at` in the arena of `lane`; false if it does not fit.
     ///
     /// # Panics
     /// If there is no such part, or the arena is of other memory.
-    pub fn copy_to_arena(&mut self, part: usize, lane: &LaneArena, at: usize) -> bool {
-        assert!(Arc::ptr_eq(&lane.umem, &self.umem), "the arena lies in the same memory");
+    pub fn copy_to_arena(&mut self, part: usize, arena: &mut LaneArena, at: usize) -> bool {
+        assert!(Arc::ptr_eq(&arena.umem, &self.umem), "the arena lies in the same memory");
         let part = self.parts[part];
         let bytes = part.bytes as usize;
-        if at < lane.range.start || at.checked_add(bytes).is_none_or(|end| end > lane.range.end) {
+        let Range { start, end } = arena.range;
+        if at < start || at.checked_add(bytes).is_none_or(|copy_end| copy_end > end) {
             return false;
         }
         // SAFETY: the part lies in a chunk of this claim, the target in the arena, which has no
-        // chunk in it: both are in the memory and do not overlap. One thread at a time writes to
-        // the arena: `LaneArena` is neither `Clone` nor `Sync`.
+        // chunk in it: both are in the memory and do not overlap. Nobody else has the arena.
         unsafe {
             let base = self.umem.as_ptr();
             base.add(part.offset).copy_to_nonoverlapping(base.add(at), bytes);
@@ -125,17 +140,25 @@ impl Claim {
     }
 }
 
-/// The arena of one lane, owned by who joins the lane's frames.
+/// The arena of one lane, or of one of its threads, owned by who joins frames there.
 pub struct LaneArena {
     umem: Arc<Umem>,
     range: Range<usize>,
-    /// Not `Sync`: who holds a reference may write.
-    _one_thread: PhantomData<Cell<()>>,
 }
 
 impl LaneArena {
     pub(super) fn new(umem: Arc<Umem>, range: Range<usize>) -> LaneArena {
-        LaneArena { umem, range, _one_thread: PhantomData }
+        LaneArena { umem, range }
+    }
+
+    /// Cuts it into `count` of one size, for as many threads.
+    pub fn split(self, count: usize) -> Vec<LaneArena> {
+        let Range { start, end } = self.range;
+        let bytes = (end - start) / count.max(1);
+        let at = |index: usize| start + index * bytes;
+        let umem = &self.umem;
+        let piece = |index| LaneArena { umem: umem.clone(), range: at(index)..at(index + 1) };
+        (0..count).map(piece).collect()
     }
 
     /// Where it lies in the memory.
@@ -199,12 +222,11 @@ impl RxRing {
             return 0;
         }
         let layout = self.umem.layout();
-        let end = layout.chunks_end();
         // Parts at the end of the claim whose frame goes on.
         let mut open = 0;
         for ahead in 0..count {
             let raw: RawDescriptor = self.ring.read(self.cursor.slot(ahead));
-            match checked(&raw, &layout, end) {
+            match checked(&raw, &layout) {
                 Some(part) if !self.is_skipping && open < PARTS_PER_FRAME_MAX => {
                     open = if part.continues { open + 1 } else { 0 };
                     claim.parts.push(part);
@@ -264,6 +286,12 @@ impl RxRing {
         self.look(u32::MAX)
     }
 
+    /// Descriptors that waited at the last look at the kernel's index, and still do.
+    #[inline]
+    pub fn waiting_as_seen(&self) -> u32 {
+        self.cursor.waiting()
+    }
+
     /// Most descriptors that any look found waiting.
     pub fn high_water(&self) -> u32 {
         self.high_water
@@ -282,27 +310,16 @@ impl RxRing {
     }
 }
 
-/// The part that a descriptor names, if it lies in one chunk before `end`. Of spread chunks the
-/// upper bits of an address are what lies before the data (XSK_UNALIGNED_BUF_OFFSET_SHIFT).
+/// The part that a descriptor names, if it lies in one chunk.
 #[inline]
-fn checked(raw: &RawDescriptor, layout: &UmemLayout, end: u64) -> Option<Part> {
-    const OFFSET_SHIFT: u32 = 48;
+fn checked(raw: &RawDescriptor, layout: &UmemLayout) -> Option<Part> {
     let chunk_bytes = u64::from(layout.chunk_bytes);
-    let headroom = match layout.placement {
-        Placement::Aligned => raw.address & (chunk_bytes - 1),
-        Placement::Spread => raw.address >> OFFSET_SHIFT,
-    };
-    let chunk = match layout.placement {
-        Placement::Aligned => raw.address - headroom,
-        Placement::Spread => raw.address & ((1 << OFFSET_SHIFT) - 1),
-    };
-    // A chunk that begins at its place before the end also ends there. No sum overflows: the
-    // headroom has 16 bits at most, and the length 32.
-    let is_inside = chunk < end
-        && layout.is_multiple_of_stride(chunk)
+    let headroom = raw.address & (chunk_bytes - 1);
+    // No sum overflows, and what begins in a chunk and is no longer than it ends there.
+    let is_inside = raw.address < layout.chunks_bytes() as u64
         && headroom + u64::from(raw.bytes) <= chunk_bytes;
     is_inside.then_some(Part {
-        offset: (chunk + headroom) as usize,
+        offset: raw.address as usize,
         bytes: raw.bytes,
         headroom: headroom as u16,
         continues: raw.continues(),

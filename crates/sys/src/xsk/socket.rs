@@ -169,7 +169,7 @@ impl XskSocket {
             // SAFETY: every socket keeps the memory alive (`umem`), and the kernel unpins it only
             // after the last is closed; what it writes to are chunks, by `Chunk`'s rules.
             unsafe {
-                layout::register_memory(&fd, umem.as_ptr(), bytes, chunk_bytes, cut.placement)?;
+                layout::register_memory(&fd, umem.as_ptr(), bytes, chunk_bytes)?;
             }
         }
         let entries = [

@@ -11,23 +11,21 @@ use std::sync::Arc;
 /// Bytes of a frame in one chunk of 2 KiB.
 const ROOM: usize = (CHUNK_BYTES_MIN - HEADROOM_BYTES) as usize;
 
-fn layout(placement: Placement) -> UmemLayout {
-    UmemLayout {
-        lanes: 1,
-        chunks_per_lane: 64,
-        chunk_bytes: CHUNK_BYTES_MIN,
-        placement,
-        arena_bytes: 1 << 16,
-    }
-}
+/// One lane of 64 chunks.
+const LAYOUT: UmemLayout = UmemLayout {
+    lanes: 1,
+    chunks_per_lane: 64,
+    chunk_bytes: CHUNK_BYTES_MIN,
+    arena_bytes: 1 << 16,
+};
 
 fn umem(layout: UmemLayout) -> Arc<Umem> {
     Arc::new(Umem::new(layout).unwrap())
 }
 
 /// A lane of 64 chunks, all with the kernel, and 64 entries in its receive ring.
-fn lane(placement: Placement) -> (MockKernel, XskEnds, Claim) {
-    let umem = umem(layout(placement));
+fn lane() -> (MockKernel, XskEnds, Claim) {
+    let umem = umem(LAYOUT);
     let (kernel, mut ends) = MockKernel::new(&umem, 0, 64).unwrap();
     ends.rx.expect_parts();
     assert_eq!(ends.fill.refill(), 64);
@@ -54,66 +52,62 @@ fn panics(action: impl FnOnce()) -> bool {
 
 #[test]
 fn frames_and_what_stands_before_them_arrive_in_order_and_chunks_go_back() {
-    for placement in [Placement::Aligned, Placement::Spread] {
-        let (mut kernel, mut ends, mut claim) = lane(placement);
-        let long: Vec<u8> = (0..5000u32).map(|byte| byte as u8).collect();
-        assert!(kernel.receive(b"metadata", b"one"));
-        assert!(kernel.receive(b"", &long));
-        assert_eq!(ends.rx.claim(&mut claim), 0, "not shown yet");
-        kernel.flush();
-        assert_eq!((ends.rx.waiting(), ends.rx.is_empty()), (4, false));
-        assert_eq!(ends.rx.claim(&mut claim), 4);
-        assert_eq!(frames(&claim), [b"one".to_vec(), long]);
-        let first = claim.parts()[0];
-        assert_eq!(usize::from(first.headroom), HEADROOM_BYTES as usize);
-        assert_eq!(&claim.memory()[first.offset - 8..first.offset], b"metadata");
-        assert_eq!((kernel.free_chunks(), ends.fill.in_reserve()), (60, 0));
-        let last = claim.parts()[3];
-        assert_eq!(ends.fill.give_back(&mut claim), 4);
-        assert!(claim.parts().is_empty() && ends.rx.is_empty());
-        let order = kernel.fill_ring();
-        assert_eq!(order.len(), 64);
-        let newest = last.offset as u64 - u64::from(last.headroom);
-        assert_eq!(order[60], newest, "the last one used goes out first");
-        assert_eq!((ends.rx.high_water(), claim.damaged()), (4, 0));
-    }
+    let (mut kernel, mut ends, mut claim) = lane();
+    let long: Vec<u8> = (0..5000u32).map(|byte| byte as u8).collect();
+    assert!(kernel.receive(b"metadata", b"one"));
+    assert!(kernel.receive(b"", &long));
+    assert_eq!(ends.rx.claim(&mut claim), 0, "not shown yet");
+    kernel.flush();
+    assert_eq!((ends.rx.waiting(), ends.rx.is_empty()), (4, false));
+    assert_eq!(ends.rx.claim(&mut claim), 4);
+    assert_eq!(frames(&claim), [b"one".to_vec(), long]);
+    let first = claim.parts()[0];
+    assert_eq!(usize::from(first.headroom), HEADROOM_BYTES as usize);
+    assert_eq!(&claim.memory()[first.offset - 8..first.offset], b"metadata");
+    assert_eq!((kernel.free_chunks(), ends.fill.in_reserve()), (60, 0));
+    let last = claim.parts()[3];
+    assert_eq!(ends.fill.give_back(&mut claim), 4);
+    assert!(claim.parts().is_empty() && ends.rx.is_empty());
+    let order = kernel.fill_ring();
+    assert_eq!(order.len(), 64);
+    let newest = last.offset as u64 - u64::from(last.headroom);
+    assert_eq!(order[60], newest, "the last one used goes out first");
+    assert_eq!((ends.rx.high_water(), claim.damaged()), (4, 0));
 }
 
 #[test]
 fn a_claim_can_be_changed_and_joined_within_its_own_bounds() {
-    for placement in [Placement::Aligned, Placement::Spread] {
-        let (mut kernel, mut ends, mut claim) = lane(placement);
-        let long = [[1u8; ROOM], [2; ROOM]].concat();
-        kernel.receive(b"stamp", &long);
-        kernel.receive(b"", b"neighbour");
-        kernel.flush();
-        assert_eq!(ends.rx.claim(&mut claim), 3);
-        let length = claim.edit(0, |bytes, at| {
-            assert_eq!((&bytes[at - 5..at], bytes.len() - at), (&b"stamp"[..], ROOM));
-            bytes.fill(7);
-            bytes.len()
-        });
-        assert_eq!(length, CHUNK_BYTES_MIN as usize);
-        assert_eq!(frames(&claim)[0], [[7u8; ROOM], [2; ROOM]].concat());
-        assert_eq!(frames(&claim)[1], b"neighbour");
-        let arena = ends.arena.range();
-        assert!(claim.copy_to_arena(0, &ends.arena, arena.start));
-        assert!(claim.copy_to_arena(1, &ends.arena, arena.start + ROOM));
-        assert_eq!(claim.memory()[arena.start..][..2 * ROOM], frames(&claim)[0]);
-        assert!(claim.copy_to_arena(2, &ends.arena, arena.end - 9));
-        assert_eq!(&claim.memory()[arena.end - 9..arena.end], b"neighbour");
-        for outside in [arena.start - 1, arena.end - 8, arena.end, usize::MAX, usize::MAX - 4] {
-            assert!(!claim.copy_to_arena(2, &ends.arena, outside), "{outside}");
-        }
-        assert!(panics(|| claim.edit(3, |_, _| ())), "there is no such part");
-        assert!(panics(|| _ = claim.copy_to_arena(3, &ends.arena, arena.start)));
+    let (mut kernel, mut ends, mut claim) = lane();
+    let long = [[1u8; ROOM], [2; ROOM]].concat();
+    kernel.receive(b"stamp", &long);
+    kernel.receive(b"", b"neighbour");
+    kernel.flush();
+    assert_eq!(ends.rx.claim(&mut claim), 3);
+    let length = claim.edit(0, |bytes, at| {
+        assert_eq!((&bytes[at - 5..at], bytes.len() - at), (&b"stamp"[..], ROOM));
+        bytes.fill(7);
+        bytes.len()
+    });
+    assert_eq!(length, CHUNK_BYTES_MIN as usize);
+    assert_eq!(frames(&claim)[0], [[7u8; ROOM], [2; ROOM]].concat());
+    assert_eq!(frames(&claim)[1], b"neighbour");
+    let arena = ends.arena.range();
+    assert!(claim.copy_to_arena(0, &mut ends.arena, arena.start));
+    assert!(claim.copy_to_arena(1, &mut ends.arena, arena.start + ROOM));
+    assert_eq!(claim.memory()[arena.start..][..2 * ROOM], frames(&claim)[0]);
+    assert!(claim.copy_to_arena(2, &mut ends.arena, arena.end - 9));
+    assert_eq!(&claim.memory()[arena.end - 9..arena.end], b"neighbour");
+    for outside in [arena.start - 1, arena.end - 8, arena.end, usize::MAX, usize::MAX - 4] {
+        assert!(!claim.copy_to_arena(2, &mut ends.arena, outside), "{outside}");
     }
+    assert!(panics(|| claim.edit(3, |_, _| ())), "there is no such part");
+    assert!(panics(|| _ = claim.copy_to_arena(3, &mut ends.arena, arena.start)));
 }
 
 #[test]
 fn what_is_of_other_memory_and_what_has_an_owner_is_refused() {
-    let (mut kernel, mut ends, mut claim) = lane(Placement::Aligned);
-    let (_, mut other_ends, mut other_claim) = lane(Placement::Aligned);
+    let (mut kernel, mut ends, mut claim) = lane();
+    let (_, mut other_ends, mut other_claim) = lane();
     kernel.receive(b"", b"one");
     kernel.receive(b"", b"two");
     kernel.flush();
@@ -121,9 +115,9 @@ fn what_is_of_other_memory_and_what_has_an_owner_is_refused() {
     assert_eq!(ends.rx.claim(&mut claim), 2);
     assert!(panics(|| _ = ends.rx.claim(&mut claim)), "what is claimed is not given back yet");
     assert!(panics(|| _ = other_ends.fill.give_back(&mut claim)));
-    assert!(panics(|| _ = claim.copy_to_arena(0, &other_ends.arena, ends.arena.range().start)));
+    assert!(panics(|| _ = claim.copy_to_arena(0, &mut other_ends.arena, ends.arena.range().start)));
     assert_eq!(claim.parts().len(), 2, "nothing was taken out");
-    let umem = umem(layout(Placement::Spread));
+    let umem = umem(LAYOUT);
     let first = MockKernel::new(&umem, 0, 64).unwrap();
     assert!(panics(|| _ = MockKernel::new(&umem, 0, 64)), "the chunks have an owner");
     assert!(panics(|| _ = MockKernel::new(&umem, 1, 64)), "there is no such lane");
@@ -135,7 +129,7 @@ fn what_is_of_other_memory_and_what_has_an_owner_is_refused() {
 
 #[test]
 fn a_claim_that_is_dropped_takes_its_chunks_along() {
-    let (mut kernel, mut ends, mut claim) = lane(Placement::Spread);
+    let (mut kernel, mut ends, mut claim) = lane();
     for _ in 0..3 {
         kernel.receive(b"", b"frame");
     }
@@ -154,7 +148,7 @@ fn umem_of(claim: &Claim) -> Arc<Umem> {
 
 #[test]
 fn a_kernel_without_chunks_or_room_drops_whole_frames_and_counts() {
-    let umem = umem(layout(Placement::Aligned));
+    let umem = umem(LAYOUT);
     let (mut kernel, mut ends) = MockKernel::new(&umem, 0, 8).unwrap();
     ends.rx.expect_parts();
     let mut claim = Claim::new(umem);
@@ -183,7 +177,7 @@ fn a_kernel_without_chunks_or_room_drops_whole_frames_and_counts() {
 
 #[test]
 fn a_claim_holds_a_batch_at_most_and_ends_with_a_frame() {
-    let cut = UmemLayout { chunks_per_lane: 512, ..layout(Placement::Spread) };
+    let cut = UmemLayout { chunks_per_lane: 512, ..LAYOUT };
     let umem = umem(cut);
     let (mut kernel, mut ends) = MockKernel::new(&umem, 0, 512).unwrap();
     ends.rx.expect_parts();
@@ -202,7 +196,7 @@ fn a_claim_holds_a_batch_at_most_and_ends_with_a_frame() {
 
 #[test]
 fn layouts_beyond_their_limits_are_refused() {
-    let good = layout(Placement::Aligned);
+    let good = LAYOUT;
     for (name, cut) in [
         ("no lane", UmemLayout { lanes: 0, ..good }),
         ("too many lanes", UmemLayout { lanes: 257, ..good }),

@@ -29,21 +29,6 @@ const ARENA_BYTES_MAX: usize = 1 << 30;
 /// Most bytes that the kernel leaves free before the data (XDP_PACKET_HEADROOM).
 pub const HEADROOM_BYTES: u32 = 256;
 
-/// Where chunks begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
-    /// At multiples of their size, as drivers like it that write to them themselves.
-    Aligned,
-    /// A cache line further from each other than they are long (XDP_UMEM_UNALIGNED_CHUNK_FLAG), so
-    /// that the beginnings of frames do not all compete for the same few sets of a cache; and the
-    /// kernel then reuses one descriptor of its own instead of one for each chunk. Where the kernel
-    /// copies frames, that is a quarter of the time of a small one.
-    Spread,
-}
-
-/// Distance that chunks are spread by: an odd number of cache lines with the chunk itself.
-const SPREAD_BYTES: u32 = 64;
-
 /// How the memory is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UmemLayout {
@@ -53,8 +38,6 @@ pub struct UmemLayout {
     pub chunks_per_lane: u32,
     /// Bytes of a chunk, [`CHUNK_BYTES_MIN`] or [`CHUNK_BYTES_MAX`].
     pub chunk_bytes: u32,
-    /// Where chunks begin.
-    pub placement: Placement,
     /// Bytes of each lane's arena, at most a gibibyte.
     pub arena_bytes: usize,
 }
@@ -84,39 +67,10 @@ impl UmemLayout {
         Ok(())
     }
 
-    /// From the beginning of a chunk to that of the next.
-    fn stride_bytes(&self) -> usize {
-        let spread = match self.placement {
-            Placement::Aligned => 0,
-            Placement::Spread => SPREAD_BYTES,
-        };
-        (self.chunk_bytes + spread) as usize
-    }
-
-    /// Where the last chunk, and what lies between it and the next, ends.
+    /// Bytes of all chunks: what the kernel knows.
     #[inline]
-    pub(super) fn chunks_end(&self) -> u64 {
-        (self.lanes * self.chunks_per_lane as usize * self.stride_bytes()) as u64
-    }
-
-    /// True if chunks may begin at `offset`, as far as the distance between them goes.
-    #[inline]
-    pub(super) fn is_multiple_of_stride(&self, offset: u64) -> bool {
-        const SMALL: u64 = (CHUNK_BYTES_MIN + SPREAD_BYTES) as u64;
-        const LARGE: u64 = (CHUNK_BYTES_MAX + SPREAD_BYTES) as u64;
-        // Divisors that the compiler knows become multiplications; this is done for each frame.
-        match self.placement {
-            Placement::Aligned => offset & u64::from(self.chunk_bytes - 1) == 0,
-            Placement::Spread if self.chunk_bytes == CHUNK_BYTES_MIN => {
-                offset.is_multiple_of(SMALL)
-            }
-            Placement::Spread => offset.is_multiple_of(LARGE),
-        }
-    }
-
-    /// Bytes of all chunks, in whole pages: what the kernel knows.
     pub(super) fn chunks_bytes(&self) -> usize {
-        (self.chunks_end() as usize).next_multiple_of(CHUNK_BYTES_MAX as usize)
+        self.lanes * self.chunks_per_lane as usize * self.chunk_bytes as usize
     }
 
     /// Where the arena of a lane begins.
@@ -164,9 +118,10 @@ impl Umem {
 
     /// All of it, chunks and arenas.
     ///
-    /// Which bytes of it mean something is known to who owns chunks: only those may be looked at,
-    /// because the kernel writes to the others meanwhile.
-    pub(super) fn bytes(&self) -> &[u8] {
+    /// Which bytes of it mean something is known to who has claimed chunks: only those may be
+    /// looked at, because the kernel writes to the others meanwhile.
+    #[inline]
+    pub fn memory(&self) -> &[u8] {
         // SAFETY: the mapping is as long, initialised (zeroed by the kernel), and lives as long as
         // `self`. The kernel writes to chunks in its hands while this slice exists, other threads
         // to chunks of their claims and to their arenas; no byte of those is read through it (see
@@ -187,7 +142,7 @@ impl Umem {
         assert!(lane < self.layout.lanes, "lane {lane} of {}", self.layout.lanes);
         assert!(!self.taken[lane].swap(true, Ordering::Relaxed), "lane {lane} has its rings");
         let count = self.layout.chunks_per_lane as usize;
-        let at = |chunk: usize| Chunk((chunk * self.layout.stride_bytes()) as u64);
+        let at = |chunk: usize| Chunk((chunk * self.layout.chunk_bytes as usize) as u64);
         let arena = self.layout.arena_at(lane);
         let chunks = (lane * count..(lane + 1) * count).map(at).collect();
         (chunks, arena..arena + self.layout.arena_bytes)

@@ -1,7 +1,7 @@
 //! Opening the lanes of an interface.
 
 use super::{AfPacketSource, LaneFilter, State};
-use crate::backend::{BackendError, find_device, merge_warning};
+use crate::backend::{BackendError, find_device, merge_warning, within};
 use ringside_core::bpf::ClassicProgram;
 use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
 use ringside_core::{InterfaceId, LinkType, QueueId, SourceInterface, Timestamp};
@@ -202,13 +202,6 @@ fn blocks(ring_bytes: u64) -> Result<(u32, u32), BackendError> {
         block_bytes /= 2;
     }
     Ok((block_bytes as u32, (ring_bytes / block_bytes) as u32))
-}
-
-fn within(what: &'static str, value: u64, least: u64, most: u64) -> Result<(), BackendError> {
-    if (least..=most).contains(&value) {
-        return Ok(());
-    }
-    Err(BackendError::Limit { what, value, limit: format!("{least} to {most}") })
 }
 
 /// One filter per lane, so that each lane has its own counters. All are of one kind.

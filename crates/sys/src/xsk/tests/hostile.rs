@@ -9,14 +9,6 @@ use std::collections::HashSet;
 
 const CONTD: u32 = libc::XDP_PKT_CONTD;
 
-/// Address of `headroom` bytes into the chunk at `chunk`, as a descriptor names it.
-fn address(placement: Placement, chunk: u64, headroom: u64) -> u64 {
-    match placement {
-        Placement::Aligned => chunk + headroom,
-        Placement::Spread => chunk | headroom << 48,
-    }
-}
-
 /// The lane's chunks, as the kernel was given them.
 fn chunks(kernel: &mut MockKernel) -> Vec<u64> {
     kernel.fill_ring()
@@ -24,64 +16,43 @@ fn chunks(kernel: &mut MockKernel) -> Vec<u64> {
 
 #[test]
 fn a_descriptor_is_believed_if_it_names_a_part_of_one_chunk() {
-    for placement in [Placement::Aligned, Placement::Spread] {
-        let (mut kernel, mut ends, mut claim) = lane(placement);
-        let chunks = chunks(&mut kernel);
-        let (second, last) = (chunks[1], chunks[63]);
-        let at = |chunk, headroom| address(placement, chunk, headroom);
-        for (address, bytes, good) in [
-            (at(0, 0), 0, true),
-            (at(0, 0), 2048, true),
-            (at(0, 256), 1792, true),
-            (at(last, 256), 1792, true),
-            (at(last, 2047), 1, true),
-            (at(0, 0), 2049, false),
-            (at(second, 256), 1793, false),
-            (at(last, 2047), 2, false),
-            (at(0, 256), u32::MAX, false),
-            (at(last + second, 0), 1, false),
-            (at(last + second, 0), 0, false),
-            (u64::MAX, 1, false),
-            (u64::MAX - 2047, 0, false),
-            (u64::MAX - 2047, 2048, false),
-            (1 << 63, 1, false),
-            (1 << 47, 64, false),
-        ] {
-            kernel.put_raw(address, bytes, 0);
-            kernel.flush();
-            let damaged = claim.damaged();
-            let claimed = ends.rx.claim(&mut claim);
-            let case = format!("{placement:?} {address:#x} {bytes}");
-            assert_eq!((claimed == 1, claim.damaged() == damaged), (good, good), "{case}");
-            if good {
-                claim.edit(0, |slice, at| assert_eq!(slice.len(), at + bytes as usize, "{case}"));
-                ends.fill.give_back(&mut claim);
-            }
+    let (mut kernel, mut ends, mut claim) = lane();
+    let chunks = chunks(&mut kernel);
+    let (second, last) = (chunks[1], chunks[63]);
+    let at = |chunk, headroom| chunk + headroom;
+    for (address, bytes, good) in [
+        (at(0, 0), 0, true),
+        (at(0, 0), 2048, true),
+        (at(0, 256), 1792, true),
+        (at(last, 256), 1792, true),
+        (at(last, 2047), 1, true),
+        (at(0, 0), 2049, false),
+        (at(second, 256), 1793, false),
+        (at(last, 2047), 2, false),
+        (at(0, 256), u32::MAX, false),
+        (at(last + second, 0), 1, false),
+        (at(last + second, 0), 0, false),
+        (u64::MAX, 1, false),
+        (u64::MAX - 2047, 0, false),
+        (u64::MAX - 2047, 2048, false),
+        (1 << 63, 1, false),
+    ] {
+        kernel.put_raw(address, bytes, 0);
+        kernel.flush();
+        let damaged = claim.damaged();
+        let claimed = ends.rx.claim(&mut claim);
+        let case = format!("{address:#x} {bytes}");
+        assert_eq!((claimed == 1, claim.damaged() == damaged), (good, good), "{case}");
+        if good {
+            claim.edit(0, |slice, at| assert_eq!(slice.len(), at + bytes as usize, "{case}"));
+            ends.fill.give_back(&mut claim);
         }
-    }
-}
-
-#[test]
-fn spread_chunks_begin_at_their_places_only() {
-    for chunk_bytes in [CHUNK_BYTES_MIN, CHUNK_BYTES_MAX] {
-        let umem = umem(UmemLayout { chunk_bytes, ..layout(Placement::Spread) });
-        let (mut kernel, mut ends) = MockKernel::new(&umem, 0, 64).unwrap();
-        let mut claim = Claim::new(umem);
-        ends.fill.refill();
-        let chunks: HashSet<u64> = chunks(&mut kernel).into_iter().collect();
-        for address in 0..66 * u64::from(chunk_bytes + 64) {
-            kernel.put_raw(address, 64, 0);
-            kernel.flush();
-            assert_eq!(ends.rx.claim(&mut claim) == 1, chunks.contains(&address), "{address}");
-            claim.take_chunks(drop);
-        }
-        assert_eq!(claim.damaged(), 66 * u64::from(chunk_bytes + 64) - 64);
     }
 }
 
 #[test]
 fn a_frame_with_a_damaged_part_is_left_out_whole() {
-    let (mut kernel, mut ends, mut claim) = lane(Placement::Aligned);
+    let (mut kernel, mut ends, mut claim) = lane();
     let chunks = chunks(&mut kernel);
     // Good parts as `a` to `z`, `!` a damaged one; a capital or `!` goes on in the next part.
     for (stream, expected, damaged) in [
@@ -116,7 +87,7 @@ fn a_frame_with_a_damaged_part_is_left_out_whole() {
 
 #[test]
 fn a_frame_whose_end_does_not_come_waits_and_is_taken_when_it_does() {
-    let (mut kernel, mut ends, mut claim) = lane(Placement::Spread);
+    let (mut kernel, mut ends, mut claim) = lane();
     kernel.receive(b"", b"whole");
     kernel.flush();
     kernel.put_raw(0, 10, CONTD);
@@ -124,7 +95,7 @@ fn a_frame_whose_end_does_not_come_waits_and_is_taken_when_it_does() {
     assert_eq!((ends.rx.claim(&mut claim), ends.rx.waiting()), (1, 1));
     ends.fill.give_back(&mut claim);
     assert_eq!((ends.rx.claim(&mut claim), ends.rx.is_empty(), claim.damaged()), (0, false, 0));
-    kernel.put_raw(2112, 20, 0);
+    kernel.put_raw(2048, 20, 0);
     kernel.flush();
     assert_eq!((ends.rx.claim(&mut claim), ends.rx.is_empty(), claim.damaged()), (2, true, 0));
 }
@@ -133,7 +104,7 @@ fn a_frame_whose_end_does_not_come_waits_and_is_taken_when_it_does() {
 fn a_frame_without_end_is_left_out_and_the_next_one_received() {
     // Rings of fewer entries than a frame may have parts, and of more.
     for rx_entries in [8, 64, 128, 512] {
-        let cut = UmemLayout { chunks_per_lane: 1024, ..layout(Placement::Aligned) };
+        let cut = UmemLayout { chunks_per_lane: 1024, ..LAYOUT };
         let umem = umem(cut);
         let (mut kernel, mut ends) = MockKernel::new(&umem, 0, rx_entries).unwrap();
         ends.rx.expect_parts();
@@ -164,7 +135,7 @@ fn a_frame_without_end_is_left_out_and_the_next_one_received() {
 
 #[test]
 fn frames_have_as_many_parts_as_the_limit_and_no_more() {
-    let cut = UmemLayout { chunks_per_lane: 1024, ..layout(Placement::Spread) };
+    let cut = UmemLayout { chunks_per_lane: 1024, ..LAYOUT };
     let umem = umem(cut);
     let (mut kernel, mut ends) = MockKernel::new(&umem, 0, 1024).unwrap();
     ends.rx.expect_parts();
@@ -190,7 +161,7 @@ fn frames_have_as_many_parts_as_the_limit_and_no_more() {
 
 #[test]
 fn an_index_from_nowhere_does_no_harm() {
-    let (mut kernel, mut ends, mut claim) = lane(Placement::Aligned);
+    let (mut kernel, mut ends, mut claim) = lane();
     for _ in 0..65 {
         kernel.put_raw(u64::MAX, u32::MAX, u32::MAX);
     }
@@ -202,7 +173,6 @@ fn an_index_from_nowhere_does_no_harm() {
 
 /// A lane under fuzzing, kept from input to input.
 struct Victim {
-    placement: Placement,
     chunks: HashSet<u64>,
     kernel: MockKernel,
     ends: XskEnds,
@@ -213,22 +183,19 @@ struct Victim {
 const RESERVE_MAX: usize = 10_000;
 
 impl Victim {
-    fn new(placement: Placement) -> Victim {
-        let umem = umem(layout(placement));
+    fn new() -> Victim {
+        let umem = umem(LAYOUT);
         let (mut kernel, mut ends) = MockKernel::new(&umem, 0, 256).unwrap();
         ends.rx.expect_parts();
         ends.fill.refill();
         let chunks = kernel.fill_ring().into_iter().collect();
-        Victim { placement, chunks, kernel, ends, claim: Claim::new(umem) }
+        Victim { chunks, kernel, ends, claim: Claim::new(umem) }
     }
 
     /// What should be seen of a descriptor, reckoned in another way than the code does.
     fn part_of(&self, raw: &RawDescriptor) -> Option<(usize, u32)> {
         let address = u128::from(raw.address);
-        let (chunk, headroom) = match self.placement {
-            Placement::Aligned => (address / 2048 * 2048, address % 2048),
-            Placement::Spread => (address % (1 << 48), address / (1 << 48)),
-        };
+        let (chunk, headroom) = (address / 2048 * 2048, address % 2048);
         let is_chunk = u64::try_from(chunk).is_ok_and(|chunk| self.chunks.contains(&chunk));
         let fits = headroom + u128::from(raw.bytes) <= 2048;
         (is_chunk && fits).then_some(((chunk + headroom) as usize, raw.bytes))
@@ -301,14 +268,14 @@ impl Victim {
 }
 
 /// Streams of good descriptors, some of frames of several parts.
-fn seeds(placement: Placement, chunks: &HashSet<u64>) -> Vec<Vec<u8>> {
+fn seeds(chunks: &HashSet<u64>) -> Vec<Vec<u8>> {
     let mut chunks: Vec<u64> = chunks.iter().copied().collect();
     chunks.sort_unstable();
     let stream = |parts: usize, frames: usize| {
         let mut bytes = Vec::new();
         for index in 0..parts * frames {
             let ends = (index + 1) % parts == 0;
-            let chunk = address(placement, chunks[index % chunks.len()], 256);
+            let chunk = chunks[index % chunks.len()] + 256;
             bytes.extend_from_slice(&chunk.to_le_bytes());
             bytes.extend_from_slice(&(1 + index as u32 % 1792).to_le_bytes());
             bytes.extend_from_slice(&u32::from(!ends).to_le_bytes());
@@ -320,10 +287,7 @@ fn seeds(placement: Placement, chunks: &HashSet<u64>) -> Vec<Vec<u8>> {
 
 #[test]
 fn whatever_the_descriptors_say_only_whole_frames_in_chunks_are_seen() {
-    for placement in [Placement::Aligned, Placement::Spread] {
-        let victim = RefCell::new(Victim::new(placement));
-        let seeds = seeds(placement, &victim.borrow().chunks);
-        let name = format!("xsk-descriptors-{placement:?}");
-        fuzz(&name, &seeds, |input| victim.borrow_mut().attack(input));
-    }
+    let victim = RefCell::new(Victim::new());
+    let seeds = seeds(&victim.borrow().chunks);
+    fuzz("xsk-descriptors", &seeds, |input| victim.borrow_mut().attack(input));
 }

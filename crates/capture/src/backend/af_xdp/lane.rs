@@ -1,0 +1,361 @@
+//! A lane as a source.
+
+use super::depth::Depth;
+use super::frames::{self, FrameRules, Slots, Stamping};
+use super::wait::{Waiter, Waiting};
+use crate::backend::source_error;
+use ringside_core::limits::MERGE_HOLD_NS;
+use ringside_core::profile::{BATCH_CLASSES, batch_class};
+use ringside_core::{
+    Batch, BatchReturn, Cause, Profile, Source, SourceCounters, SourceError, SourceInterface,
+    Timestamp,
+};
+use ringside_ebpf::capture::{CaptureHandles, CaptureProgram, QueueCounters};
+use ringside_sys::packet::{InterfaceEvent, Promiscuous};
+use ringside_sys::xsk::{Claim, FillRing, LaneArena, RxRing, XskSocket, XskStatistics};
+use ringside_sys::{clock, netdev};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// How often an idle interface is looked at.
+const WATCH_INTERVAL: Duration = Duration::from_millis(200);
+
+/// What the lanes of an interface share.
+pub(super) struct Interface {
+    pub name: String,
+    pub program: Mutex<CaptureProgram>,
+    /// Frames of queues without a lane, which pass, count on this queue.
+    pub first_queue: u32,
+    /// Queues without a lane.
+    pub other_queues: Vec<u32>,
+    /// The driver puts frames into our memory itself.
+    pub zero_copy: bool,
+    /// Keeps the interface promiscuous.
+    pub _promiscuous: Option<Promiscuous>,
+}
+
+/// What a thread needs to take frames out.
+pub(super) struct Supply {
+    pub rx: RxRing,
+    pub waiter: Waiter,
+    pub depth: Depth,
+    pub stamping: Stamping,
+    pub state: State,
+    pub low_water: Timestamp,
+    pub watched: Instant,
+    /// Batches by size, as in [`Profile`].
+    pub batches: [u64; BATCH_CLASSES],
+    /// Frames whose place in the memory was impossible.
+    pub damaged: u64,
+    /// The kernel's counters as last read.
+    pub statistics: XskStatistics,
+    pub counted: QueueCounters,
+}
+
+pub(super) enum State {
+    Ready,
+    Live,
+    /// Stopped, because it was asked for or because of the event.
+    Draining(Option<InterfaceEvent>),
+    Finished,
+}
+
+/// Where chunks go back.
+pub(super) struct FillEnd {
+    pub ring: FillRing,
+    /// Chunks that went back, and how often some did.
+    pub returned: u64,
+    pub returns: u64,
+}
+
+/// A lane, shared by its hands.
+pub(super) struct Lane {
+    // The socket goes before the program, which then passes the frames of its queue.
+    pub socket: XskSocket,
+    pub supply: Mutex<Supply>,
+    pub fill: Mutex<FillEnd>,
+    pub interface: Arc<Interface>,
+    pub queue: u32,
+    pub waiting: Waiting,
+    pub rules: FrameRules,
+    /// For hands that are still to come.
+    pub arenas: Mutex<Vec<LaneArena>>,
+    pub described: [SourceInterface; 1],
+}
+
+/// A hand on one lane of an interface.
+pub struct AfXdpSource {
+    held: Held,
+    slots: Slots,
+    arena: LaneArena,
+    is_first_batch: bool,
+}
+
+/// What a batch gives back.
+struct Held {
+    claim: RefCell<Claim>,
+    lane: Arc<Lane>,
+}
+
+impl BatchReturn for Held {
+    fn give_back(&self) {
+        let mut claim = self.claim.borrow_mut();
+        if !claim.parts().is_empty() {
+            let mut fill = lock(&self.lane.fill);
+            fill.returned += u64::from(fill.ring.give_back(&mut claim));
+            fill.returns += 1;
+            if fill.ring.needs_wakeup() {
+                self.lane.socket.kick();
+            }
+        }
+    }
+}
+
+/// A thread that panicked with the lock left what every other one can go on with: each step leaves
+/// the rings whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl AfXdpSource {
+    /// The first hand on a lane, or another one; `None` if the lane has none left.
+    pub(super) fn new(lane: Arc<Lane>) -> Option<AfXdpSource> {
+        let arena = lock(&lane.arenas).pop()?;
+        let claim = RefCell::new(Claim::new(lane.socket.umem().clone()));
+        let held = Held { claim, lane };
+        Some(AfXdpSource { held, slots: frames::new_slots(), arena, is_first_batch: true })
+    }
+
+    /// Descriptors with which another process can finish if this one dies.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn handles(&self) -> Result<CaptureHandles, ringside_ebpf::Error> {
+        lock(&self.held.lane.interface.program).handles()
+    }
+
+    /// The receive queue.
+    pub fn queue(&self) -> u32 {
+        self.held.lane.queue
+    }
+
+    /// Takes the next frames into the slots; waits up to `timeout` for the first of them.
+    fn fill(&mut self, timeout: Duration) -> Result<usize, SourceError> {
+        // What a batch that was leaked held.
+        self.held.give_back();
+        if std::mem::take(&mut self.is_first_batch) {
+            self.held.lane.waiting.ready_thread();
+        }
+        let lane = &self.held.lane;
+        let mut supply = lock(&lane.supply);
+        let start = Instant::now();
+        while !matches!(supply.state, State::Finished) {
+            let count = lane.take(&mut supply, &self.held, &mut self.slots, &mut self.arena);
+            if count > 0 {
+                return Ok(count);
+            }
+            lane.note_empty(&mut supply)?;
+            let left = timeout.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            lane.wait(&mut supply, left)?;
+        }
+        Ok(0)
+    }
+}
+
+impl Lane {
+    /// Takes what is in the ring; 0 if nothing is.
+    fn take(
+        &self,
+        supply: &mut Supply,
+        held: &Held,
+        slots: &mut Slots,
+        arena: &mut LaneArena,
+    ) -> usize {
+        let mut claim = held.claim.borrow_mut();
+        let parts = supply.rx.claim(&mut claim);
+        if parts == 0 {
+            return 0;
+        }
+        let Supply { stamping, damaged, .. } = supply;
+        let count = frames::collect(&mut claim, &self.rules, stamping, arena, slots, damaged);
+        let waiting = parts as u32 + supply.rx.waiting_as_seen();
+        supply.waiter.note_frames(count as u32);
+        supply.batches[batch_class(count)] += u64::from(count > 0);
+        if supply.depth.note_waiting(waiting) {
+            lock(&self.fill).ring.set_level(supply.depth.chunks());
+        }
+        supply.low_water = supply.low_water.max(supply.stamping.newest);
+        if count == 0 {
+            drop(claim);
+            held.give_back();
+        }
+        count
+    }
+
+    /// The ring was found empty.
+    fn note_empty(&self, supply: &mut Supply) -> Result<(), SourceError> {
+        // What is stamped is in the ring when the round of the NAPI that stamped it ends.
+        let idle = Timestamp(clock::realtime_now().0.saturating_sub(MERGE_HOLD_NS));
+        supply.low_water = supply.low_water.max(idle);
+        if let State::Draining(event) = &supply.state {
+            let event = *event;
+            supply.state = State::Finished;
+            supply.low_water = Timestamp::MAX;
+            return event.map_or(Ok(()), |event| {
+                let name = self.interface.name.clone();
+                Err(SourceError::InterfaceGone { name, event: event.to_string() })
+            });
+        }
+        Ok(())
+    }
+
+    /// Waits for frames, and looks after the interface meanwhile.
+    fn wait(&self, supply: &mut Supply, left: Duration) -> Result<(), SourceError> {
+        if !matches!(supply.state, State::Draining(_)) && supply.watched.elapsed() >= WATCH_INTERVAL
+        {
+            supply.watched = Instant::now();
+            let event = match netdev::is_up_by(&self.socket, &self.interface.name) {
+                Ok(Some(false)) => Some(InterfaceEvent::SetDown),
+                Ok(None) => Some(InterfaceEvent::Removed),
+                Ok(Some(true)) | Err(_) => None,
+            };
+            if event.is_some() {
+                return self.stop(supply, event);
+            }
+        }
+        let Supply { waiter, rx, .. } = supply;
+        waiter.wait(&self.socket, rx, left).map_err(source_error)
+    }
+
+    fn stop(&self, supply: &mut Supply, event: Option<InterfaceEvent>) -> Result<(), SourceError> {
+        if matches!(supply.state, State::Ready | State::Live) {
+            lock(&self.interface.program).stop().map_err(|error| program_error(&error))?;
+            supply.state = State::Draining(event);
+        }
+        Ok(())
+    }
+
+    fn read(&self, supply: &mut Supply) {
+        // Reading fails only on a bad descriptor; then the last values stand.
+        if let Ok(statistics) = self.socket.statistics() {
+            supply.statistics = statistics;
+        }
+        let program = lock(&self.interface.program);
+        if let Ok(mut counted) = program.counters(self.queue) {
+            if self.queue == self.interface.first_queue {
+                let others =
+                    self.interface.other_queues.iter().map(|&queue| program.counters(queue));
+                for other in others.chain([program.counters_beyond()]).flatten() {
+                    counted.seen += other.seen;
+                    counted.passed += other.passed;
+                }
+            }
+            supply.counted = counted;
+        }
+    }
+
+    fn counters(&self, supply: &mut Supply) -> SourceCounters {
+        self.read(supply);
+        if supply.depth.note_time(Instant::now()) {
+            lock(&self.fill).ring.set_level(supply.depth.chunks());
+        }
+        let statistics = supply.statistics;
+        // Without a copy the driver asks for memory before there is a frame.
+        let fill_empty = match self.interface.zero_copy {
+            true => 0,
+            false => statistics.fill_empty.min(statistics.dropped),
+        };
+        let dropped: BTreeMap<Cause, u64> = [
+            (Cause::KernelRingFull, statistics.ring_full),
+            (Cause::FillRingEmpty, fill_empty),
+            (Cause::FrameTooLarge, statistics.dropped - fill_empty),
+            (Cause::Damaged, supply.damaged),
+        ]
+        .into_iter()
+        .filter(|&(_, count)| count > 0)
+        .collect();
+        SourceCounters {
+            received: Some(supply.counted.seen),
+            filtered: Some(0),
+            passed: supply.counted.passed,
+            dropped,
+            inversions: supply.stamping.inversions,
+        }
+    }
+}
+
+/// The kernel's refusal of a program's order.
+fn program_error(error: &ringside_ebpf::Error) -> SourceError {
+    SourceError::Io {
+        context: "the program in the driver".to_owned(),
+        source: std::io::Error::other(error.to_string()),
+    }
+}
+
+impl Source for AfXdpSource {
+    fn start(&mut self) -> Result<(), SourceError> {
+        let lane = &self.held.lane;
+        let mut supply = lock(&lane.supply);
+        if matches!(supply.state, State::Ready) {
+            lock(&lane.interface.program).start().map_err(|error| program_error(&error))?;
+            supply.state = State::Live;
+        }
+        Ok(())
+    }
+
+    fn next_batch(&mut self, timeout: Duration) -> Result<Option<Batch<'_>>, SourceError> {
+        match self.fill(timeout)? {
+            0 => Ok(None),
+            count => {
+                let memory = self.held.lane.socket.umem().memory();
+                Ok(Some(Batch::new(memory, &self.slots[..count], Some(&self.held))))
+            }
+        }
+    }
+
+    fn is_finished(&self) -> bool {
+        matches!(lock(&self.held.lane.supply).state, State::Finished)
+    }
+
+    fn interfaces(&self) -> &[SourceInterface] {
+        &self.held.lane.described
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        let lane = &self.held.lane;
+        lane.counters(&mut lock(&lane.supply))
+    }
+
+    fn profile(&self) -> Option<Profile> {
+        let lane = &self.held.lane;
+        let (supply, fill) = (lock(&lane.supply), lock(&lane.fill));
+        Some(Profile {
+            batches: supply.batches,
+            empty_polls: supply.waiter.empty_polls,
+            fill_starved: fill.ring.starved(),
+            fill_level: supply.depth.chunks(),
+            ring_high_water: supply.rx.high_water(),
+            returned: fill.returned,
+            returns: fill.returns,
+        })
+    }
+
+    fn low_water(&self) -> Timestamp {
+        lock(&self.held.lane.supply).low_water
+    }
+
+    fn another_hand(&mut self) -> Option<Box<dyn Source>> {
+        let hand = AfXdpSource::new(self.held.lane.clone())?;
+        Some(Box::new(hand))
+    }
+
+    fn detach(&mut self) -> Result<(), SourceError> {
+        let lane = &self.held.lane;
+        lane.stop(&mut lock(&lane.supply), None)
+    }
+}

@@ -1,0 +1,344 @@
+//! Opening the lanes of an interface.
+
+use super::depth::Depth;
+use super::frames::{FrameRules, Stamping};
+use super::lane::{AfXdpSource, FillEnd, Interface, Lane, State, Supply};
+use super::wait::{Waiter, Waiting};
+use crate::backend::{BackendError, find_device, within};
+use ringside_core::bpf::ClassicProgram;
+use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX, LANES_MAX};
+use ringside_core::profile::BATCH_CLASSES;
+use ringside_core::{InterfaceId, LinkType, QueueId, SourceInterface, Timestamp};
+use ringside_ebpf::capture::{CaptureConfig, CaptureProgram, Metadata, Mode, QueueCounters};
+use ringside_sys::netdev::{self, NetDevice};
+use ringside_sys::packet::Promiscuous;
+use ringside_sys::xsk::{
+    BindStep, BusyPoll, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, CHUNKS_PER_LANE_MAX, HEADROOM_BYTES,
+    Umem, UmemLayout, XskConfig, XskEnds, XskSocket, XskStatistics,
+};
+use ringside_sys::{SysError, clock};
+use rustix::io::Errno;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// Ethernet header and two VLAN tags: what a frame has beyond the MTU.
+const BEYOND_MTU_BYTES: u32 = 22;
+
+/// Room for joined frames of each thread: a batch of eight of the longest, and more of others.
+const ARENA_BYTES: usize = 1 << 20;
+
+/// How long busy polling polls, in microseconds, and most frames of a round: the values that
+/// drivers' own tests use.
+const BUSY_POLL: BusyPoll = BusyPoll { time_us: 20, budget: 64 };
+
+/// Which frames are stamped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamps {
+    /// All, by the program in the driver.
+    On,
+    /// All, by the interface itself, which was told to; by the program where it gives none.
+    Hardware,
+    /// None: their time is 0. For counting only.
+    Off,
+}
+
+/// What to receive and how.
+#[derive(Clone, Debug)]
+pub struct AfXdpConfig {
+    /// Name of the interface, in the network namespace of the calling thread.
+    pub interface: String,
+    /// Its id within the run.
+    pub interface_id: InterfaceId,
+    /// Lanes: the first so many receive queues; the frames of others pass. `None` stands for all.
+    pub lanes: Option<u16>,
+    /// Threads of each lane.
+    pub threads: usize,
+    /// Memory of each lane's frames, in bytes; rounded down to a power of two of chunks.
+    pub memory_bytes: u64,
+    /// Bytes kept of each frame, for the description; frames are lent whole.
+    pub snaplen_bytes: u32,
+    /// Receive frames for other stations too, until the sources are dropped.
+    pub promiscuous: bool,
+    /// Program of the filter, for the frame as on the wire, and the expression it came from. What
+    /// it does not accept goes to the host.
+    pub filter: Option<(ClassicProgram, String)>,
+    /// Which frames are stamped.
+    pub stamps: Stamps,
+    /// What a worker does while its ring is empty.
+    pub waiting: Waiting,
+}
+
+/// The lanes of an interface.
+pub struct Opened {
+    /// One source per lane.
+    pub sources: Vec<AfXdpSource>,
+    /// How frames come: `native, copy with multi-buffer`.
+    pub way: String,
+    /// What was refused on the way there, each a sentence with its reason.
+    pub notes: Vec<String>,
+}
+
+/// Opens all lanes of an interface. They receive nothing until they are started.
+///
+/// # Errors
+/// No such interface, or it is down or not Ethernet; a privilege is missing; a setting is beyond its
+/// limit; somebody else's XDP program is there, or another socket on a queue.
+pub fn open(config: &AfXdpConfig) -> Result<Opened, BackendError> {
+    within("the snapshot length", u64::from(config.snaplen_bytes), 1, u64::from(FRAME_BYTES_MAX))?;
+    within("the number of threads of a lane", config.threads as u64, 1, LANE_THREADS_MAX as u64)?;
+    let device = find_device(&config.interface)?;
+    if !device.is_up() {
+        return Err(BackendError::InterfaceDown { name: device.name });
+    }
+    let queues = netdev::queues(&device.name).map_or(device.rx_queues_max, |queues| queues.rx);
+    let queues = queues.clamp(1, LANES_MAX as u32);
+    let lanes = config.lanes.map_or(queues, u32::from);
+    within("the number of lanes (receive queues)", lanes.into(), 1, queues.into())?;
+    let program = open_program(config, &device, queues)?;
+    let mut notes: Vec<String> = program.notes().to_vec();
+    if lanes < queues {
+        notes.push(format!(
+            "frames of the queues {lanes} to {} of {} pass to the host",
+            queues - 1,
+            device.name
+        ));
+    }
+    let metadata = program.metadata();
+    let (bound, step) = bind_lanes(config, &device, lanes, program.mode(), &mut notes)?;
+    for (queue, (socket, _)) in (0..).zip(&bound) {
+        program.set_socket(queue, socket.as_fd()).map_err(|e| program_error(&device.name, e))?;
+    }
+    let way =
+        format!("{}, {step}", if program.mode() == Mode::Native { "native" } else { "generic" });
+    let interface = Arc::new(Interface {
+        name: device.name.clone(),
+        program: Mutex::new(program),
+        first_queue: 0,
+        other_queues: (lanes..queues).collect(),
+        zero_copy: step.is_zero_copy(),
+        _promiscuous: promiscuous(config, &device)?,
+    });
+    let described = describe(config);
+    let sources = (0..).zip(bound).filter_map(|(queue, (socket, ends))| {
+        let rules =
+            FrameRules { interface: config.interface_id, queue: QueueId(queue as u16), metadata };
+        let ends = prepare(ends, step);
+        let lane = new_lane(config, &interface, rules, socket, ends, &described);
+        AfXdpSource::new(Arc::new(lane))
+    });
+    Ok(Opened { sources: sources.collect(), way, notes })
+}
+
+fn open_program(
+    config: &AfXdpConfig,
+    device: &NetDevice,
+    queues: u32,
+) -> Result<CaptureProgram, BackendError> {
+    CaptureProgram::open(&CaptureConfig {
+        interface: &device.name,
+        ifindex: device.ifindex,
+        queues,
+        metadata: wanted_metadata(config, device),
+        filter: config.filter.as_ref().map(|(program, _)| program),
+        link_type: LinkType::ETHERNET,
+        generic_allowed: true,
+    })
+    .map_err(|error| program_error(&device.name, error))
+}
+
+/// What is to stand before a frame. All that the driver knows is asked for only where something
+/// would be missing without: each question costs time for every frame.
+fn wanted_metadata(config: &AfXdpConfig, device: &NetDevice) -> Metadata {
+    let features = netdev::xdp_features(device.ifindex).ok().flatten().unwrap_or_default();
+    let takes_tags_out = features.metadata_vlan_tag
+        && netdev::features(&device.name)
+            .is_ok_and(|features| features.active.contains("rx-vlan-hw-parse"));
+    match config.stamps {
+        Stamps::Off => Metadata::None,
+        Stamps::Hardware => Metadata::Full,
+        Stamps::On if takes_tags_out => Metadata::Full,
+        Stamps::On => Metadata::Stamp,
+    }
+}
+
+fn promiscuous(
+    config: &AfXdpConfig,
+    device: &NetDevice,
+) -> Result<Option<Promiscuous>, BackendError> {
+    let wanted = config.promiscuous.then(|| Promiscuous::keep(device.ifindex));
+    wanted.transpose().map_err(|error| refused(&device.name, error))
+}
+
+fn describe(config: &AfXdpConfig) -> SourceInterface {
+    SourceInterface {
+        name: config.interface.clone(),
+        link_type: LinkType::ETHERNET,
+        snaplen_bytes: config.snaplen_bytes,
+        description: String::new(),
+        filter: config.filter.as_ref().map_or_else(String::new, |(_, text)| text.clone()),
+    }
+}
+
+type Bound = Vec<(XskSocket, XskEnds)>;
+
+/// Binds a socket to each queue, all in the best way that the first one gets.
+fn bind_lanes(
+    config: &AfXdpConfig,
+    device: &NetDevice,
+    lanes: u32,
+    mode: Mode,
+    notes: &mut Vec<String>,
+) -> Result<(Bound, BindStep), BackendError> {
+    let name = &device.name;
+    let layout = layout(config, device, lanes)?;
+    let umem = Arc::new(Umem::new(layout).map_err(|error| refused(name, error))?);
+    let mut bound: Bound = Vec::new();
+    let mut step = BindStep::Copy;
+    for queue in 0..lanes {
+        let socket_config =
+            XskConfig { ifindex: device.ifindex, queue, rx_entries: layout.chunks_per_lane };
+        let first = bound.first().map(|(socket, _)| socket);
+        let (socket, ends) = XskSocket::open(&umem, queue as usize, first, socket_config)
+            .map_err(|error| refused(name, error))?;
+        match first {
+            None => step = bind_first(name, &socket, mode, notes)?,
+            Some(first) => {
+                let shared = socket.bind(step, Some(first));
+                shared.map_err(|error| not_bound(name, queue, &error))?;
+            }
+        }
+        if config.waiting == Waiting::BusyPoll {
+            socket.set_busy_poll(BUSY_POLL).map_err(|error| refused(name, error))?;
+        }
+        bound.push((socket, ends));
+    }
+    Ok((bound, step))
+}
+
+/// Climbs down the ladder to the first step that the kernel takes.
+fn bind_first(
+    name: &str,
+    socket: &XskSocket,
+    mode: Mode,
+    notes: &mut Vec<String>,
+) -> Result<BindStep, BackendError> {
+    let mut last = None;
+    for step in BindStep::LADDER {
+        if mode == Mode::Generic && step.is_zero_copy() {
+            continue;
+        }
+        match socket.bind(step, None) {
+            Ok(()) => return Ok(step),
+            Err(error) => {
+                notes.push(format!("{name}: {step} was refused: {}", explained(&error)));
+                let is_final = matches!(errno(&error), Some(Errno::BUSY | Errno::PERM));
+                last = Some(error);
+                if is_final {
+                    break;
+                }
+            }
+        }
+    }
+    Err(not_bound(name, 0, &last.unwrap_or_else(|| std::io::ErrorKind::Unsupported.into())))
+}
+
+fn errno(error: &std::io::Error) -> Option<Errno> {
+    error.raw_os_error().map(Errno::from_raw_os_error)
+}
+
+/// What the kernel means by its refusal of a binding.
+fn explained(error: &std::io::Error) -> String {
+    match errno(error) {
+        Some(Errno::OPNOTSUPP) => "the driver cannot".into(),
+        Some(Errno::INVAL) => "the driver cannot with these sizes".into(),
+        _ => error.to_string(),
+    }
+}
+
+fn not_bound(name: &str, queue: u32, error: &std::io::Error) -> BackendError {
+    let reason = match errno(error) {
+        Some(Errno::BUSY) => "another AF_XDP socket has it: end the other program".to_owned(),
+        _ => error.to_string(),
+    };
+    BackendError::AfXdp { name: name.to_owned(), reason: format!("queue {queue}: {reason}") }
+}
+
+/// Sizes of the memory: chunks that hold a frame of the interface's MTU, if a page does.
+fn layout(
+    config: &AfXdpConfig,
+    device: &NetDevice,
+    lanes: u32,
+) -> Result<UmemLayout, BackendError> {
+    let frame_bytes = device.mtu_bytes.saturating_add(BEYOND_MTU_BYTES + HEADROOM_BYTES);
+    let chunk_bytes =
+        if frame_bytes <= CHUNK_BYTES_MIN { CHUNK_BYTES_MIN } else { CHUNK_BYTES_MAX };
+    let least = 64 * u64::from(chunk_bytes);
+    let most = u64::from(CHUNKS_PER_LANE_MAX) * u64::from(chunk_bytes);
+    within("the memory of a lane", config.memory_bytes, least, most)?;
+    let chunks = config.memory_bytes / u64::from(chunk_bytes);
+    Ok(UmemLayout {
+        lanes: lanes as usize,
+        chunks_per_lane: 1 << chunks.ilog2(),
+        chunk_bytes,
+        arena_bytes: config.threads * ARENA_BYTES,
+    })
+}
+
+/// Hands the kernel its first chunks.
+fn prepare(mut ends: XskEnds, step: BindStep) -> XskEnds {
+    if step.has_parts() {
+        ends.rx.expect_parts();
+    }
+    while ends.fill.refill() > 0 {}
+    ends
+}
+
+fn new_lane(
+    config: &AfXdpConfig,
+    interface: &Arc<Interface>,
+    rules: FrameRules,
+    socket: XskSocket,
+    ends: XskEnds,
+    described: &SourceInterface,
+) -> Lane {
+    let XskEnds { rx, fill, arena } = ends;
+    let now = Instant::now();
+    Lane {
+        supply: Mutex::new(Supply {
+            rx,
+            waiter: Waiter::new(config.waiting),
+            depth: Depth::new(socket.umem().layout().chunks_per_lane, now),
+            stamping: Stamping { tai_offset_ns: clock::tai_offset_ns(), ..Stamping::default() },
+            state: State::Ready,
+            low_water: Timestamp(0),
+            watched: now,
+            batches: [0; BATCH_CLASSES],
+            damaged: 0,
+            statistics: XskStatistics::default(),
+            counted: QueueCounters::default(),
+        }),
+        fill: Mutex::new(FillEnd { ring: fill, returned: 0, returns: 0 }),
+        interface: interface.clone(),
+        queue: u32::from(rules.queue.0),
+        waiting: config.waiting,
+        rules,
+        arenas: Mutex::new(arena.split(config.threads)),
+        described: [described.clone()],
+        socket,
+    }
+}
+
+fn program_error(name: &str, error: ringside_ebpf::Error) -> BackendError {
+    BackendError::Program { name: name.to_owned(), source: error }
+}
+
+fn refused(name: &str, error: SysError) -> BackendError {
+    match error {
+        SysError::Limit { what, value, limit } => BackendError::Limit { what, value, limit },
+        error if error.is_permission_denied() => {
+            BackendError::Privilege { context: format!("interface {name}: {error}") }
+        }
+        source => BackendError::System { name: name.to_owned(), source },
+    }
+}
