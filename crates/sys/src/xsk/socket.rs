@@ -12,10 +12,17 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Entries of the completion ring, which nobody uses.
 const COMPLETION_ENTRIES: u32 = 64;
+
+/// How long the kernel takes to free the queue of a socket that was closed: it does so in the
+/// background (xp_put_pool), within milliseconds unless the machine is very busy.
+const QUEUE_FREED_WITHIN: Duration = Duration::from_secs(1);
+
+/// How often a busy queue is tried.
+const QUEUE_LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 // include/uapi/asm-generic/socket.h; libc does not have them.
 const SO_BUSY_POLL: i32 = 46;
@@ -188,7 +195,8 @@ impl XskSocket {
     }
 
     /// Binds to the queue. A refusal leaves the socket as it was. `shared_with` is the bound first
-    /// socket of the memory, whose way of binding this one takes over.
+    /// socket of the memory, whose way of binding this one takes over. Waits up to a second for a
+    /// queue whose last socket was just closed.
     ///
     /// # Errors
     /// What the kernel said to this step.
@@ -202,7 +210,19 @@ impl XskSocket {
             assert!(Arc::ptr_eq(&socket.umem, &self.umem), "lanes share the memory they are of");
             &socket.fd
         });
-        layout::bind(&self.fd, &Address { flags, ifindex, queue, shared_with })
+        let address = Address { flags, ifindex, queue, shared_with };
+        let start = Instant::now();
+        loop {
+            match layout::bind(&self.fd, &address) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::ResourceBusy
+                        && start.elapsed() < QUEUE_FREED_WITHIN =>
+                {
+                    std::thread::sleep(QUEUE_LOOK_INTERVAL);
+                }
+                result => return result,
+            }
+        }
     }
 
     /// True if the driver uses our memory itself, as the kernel says (XDP_OPTIONS).
@@ -240,10 +260,11 @@ impl XskSocket {
         set(SO_BUSY_POLL_BUDGET, busy_poll.budget, "SO_BUSY_POLL_BUDGET")
     }
 
-    /// Waits until frames may be there, at most `timeout`. False if the time passed.
+    /// Waits until frames may be there, at most `timeout`. False if the time passed. An interface
+    /// that is gone looks like one that receives nothing.
     ///
     /// # Errors
-    /// The interface is gone, or the kernel refused.
+    /// The kernel refused.
     pub fn wait(&self, timeout: Duration) -> Result<bool, SysError> {
         let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
         let tv_sec = i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX);

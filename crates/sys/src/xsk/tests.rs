@@ -1,7 +1,9 @@
 //! The data path with the kernel's side played: exact counts, ownership of chunks, misuse.
 
 mod hostile;
+mod live;
 mod random;
+mod wire;
 
 use super::mock::MockKernel;
 use super::*;
@@ -102,6 +104,28 @@ fn a_claim_can_be_changed_and_joined_within_its_own_bounds() {
     }
     assert!(panics(|| claim.edit(3, |_, _| ())), "there is no such part");
     assert!(panics(|| _ = claim.copy_to_arena(3, &mut ends.arena, arena.start)));
+}
+
+#[test]
+fn an_arena_is_split_into_pieces_of_which_each_is_changed_alone() {
+    let umem = umem(UmemLayout { lanes: 2, arena_bytes: 3000, ..LAYOUT });
+    let lanes = [0, 1].map(|lane| MockKernel::new(&umem, lane, 64).unwrap().1.arena);
+    let whole = lanes.each_ref().map(LaneArena::range);
+    let mut pieces: Vec<LaneArena> = lanes.into_iter().flat_map(|arena| arena.split(3)).collect();
+    let mut claim = Claim::new(umem);
+    for (piece, number) in pieces.iter_mut().zip(1..) {
+        let range = piece.range();
+        claim.edit_arena(piece, |bytes, start| {
+            assert_eq!((bytes.len(), start), (1000, range.start));
+            bytes.fill(number);
+        });
+    }
+    let expected = [1, 2, 3, 4, 5, 6].map(|number| [number; 1000]);
+    assert_eq!(claim.memory()[whole[0].start..whole[1].end], expected.concat());
+    assert_eq!((whole[0].len(), whole[1].start), (3000, whole[0].end));
+    let mut other = Claim::new(super::tests::umem(LAYOUT));
+    assert!(panics(|| other.edit_arena(&mut pieces[0], |_, _| ())), "it is of other memory");
+    assert!(pieces.pop().unwrap().split(0).is_empty());
 }
 
 #[test]
