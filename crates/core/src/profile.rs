@@ -9,6 +9,8 @@ pub const BATCH_CLASSES: usize = 9;
 /// is the ledger's business.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
+    /// What the worker does while no frame is there.
+    pub waiting: String,
     /// Batches by their number of frames; class `n` holds those of `2^n` to `2^(n+1) - 1`.
     pub batches: [u64; BATCH_CLASSES],
     /// Waits before which nothing had come since the wait before.

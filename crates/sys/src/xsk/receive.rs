@@ -63,11 +63,12 @@ impl Claim {
         self.umem.memory()
     }
 
-    /// Frames, so far, that were left out: with a descriptor that named no chunk, or of more parts
-    /// than [`PARTS_PER_FRAME_MAX`]. Only a broken kernel makes such. What else their descriptors
-    /// named is not believed either: their chunks are out of use.
-    pub fn damaged(&self) -> u64 {
-        self.damaged
+    /// Frames, since this was last asked, that were left out: with a descriptor that named no chunk,
+    /// or of more parts than [`PARTS_PER_FRAME_MAX`]. Only a broken kernel makes such. What else
+    /// their descriptors named is not believed either: their chunks are out of use.
+    #[inline]
+    pub fn take_damaged(&mut self) -> u64 {
+        std::mem::take(&mut self.damaged)
     }
 
     /// Changes the bytes before and within a part: from the start of its chunk to its end. `change`

@@ -74,7 +74,7 @@ fn frames_and_what_stands_before_them_arrive_in_order_and_chunks_go_back() {
     assert_eq!(order.len(), 64);
     let newest = last.offset as u64 - u64::from(last.headroom);
     assert_eq!(order[60], newest, "the last one used goes out first");
-    assert_eq!((ends.rx.high_water(), claim.damaged()), (4, 0));
+    assert_eq!((ends.rx.high_water(), claim.take_damaged()), (4, 0));
 }
 
 #[test]

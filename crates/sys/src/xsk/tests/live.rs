@@ -154,9 +154,9 @@ fn both_queues(wire: &Wire) {
         sent.extend(batch);
     }
     check_flows(&sent, &seen);
-    for lane in &lanes {
+    for lane in &mut lanes {
         assert_eq!(lane.socket.statistics().unwrap(), XskStatistics::default());
-        assert_eq!((lane.claim.damaged(), lane.ends.fill.in_reserve()), (0, 0));
+        assert_eq!((lane.claim.take_damaged(), lane.ends.fill.in_reserve()), (0, 0));
     }
 }
 

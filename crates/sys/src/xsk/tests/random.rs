@@ -214,7 +214,7 @@ impl Model {
         assert_eq!(self.ends.fill.in_reserve(), self.reserve() as usize);
         assert_eq!(self.kernel.statistics(), self.statistics);
         assert_eq!(self.ends.fill.starved(), self.empty_looks.saturating_sub(1));
-        assert_eq!(self.claims.iter().map(Claim::damaged).sum::<u64>(), 0);
+        assert_eq!(self.claims.iter_mut().map(Claim::take_damaged).sum::<u64>(), 0);
     }
 
     /// Takes and gives back all there is; then each chunk that was not lost is in one place.
