@@ -14,6 +14,7 @@ mod frames;
 mod handles;
 mod lane;
 mod open;
+mod trial;
 mod wait;
 
 pub use handles::XdpHandles;

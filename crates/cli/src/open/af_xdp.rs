@@ -1,7 +1,7 @@
 //! Frames from inside the driver: options, and when `auto` takes this way.
 
 use super::{Backend, DirectionArg, OpenArgs, Plan, Sources};
-use crate::keeper::Knobs;
+use crate::keeper::{Knobs, Request, Wish};
 use crate::say;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
@@ -9,6 +9,11 @@ use ringside_capture::backend::KernelHandles;
 use ringside_capture::backend::af_xdp::{AfXdpConfig, AfXdpSource, Stamps, Waiting, open};
 use ringside_core::{LinkType, Source};
 use ringside_sys::netdev::{self, PolledQueue};
+
+/// Empty polls before a queue's interrupt is enabled, and the time until it is polled anyway: the
+/// values that drivers' own tests of busy polling use.
+const DEFER_HARD_IRQS: u32 = 2;
+const GRO_FLUSH_TIMEOUT_NS: u64 = 200_000;
 
 /// Options of the af-xdp backend.
 #[derive(Args)]
@@ -102,6 +107,9 @@ impl Plan<'_> {
             (false, true) if self.stamps_by_hardware(knobs, warnings) => Stamps::Hardware,
             (false, _) => Stamps::On,
         };
+        if args.af_xdp.wait == Wait::BusyPoll {
+            self.ready_busy_poll(args, knobs, warnings);
+        }
         let opened = open(&AfXdpConfig {
             interface: self.name.to_owned(),
             interface_id: self.interface_id,
@@ -131,6 +139,25 @@ impl Plan<'_> {
             (Box::new(source) as Box<dyn Source>, handles)
         };
         Ok(opened.sources.into_iter().map(with_handles).collect())
+    }
+}
+
+impl Plan<'_> {
+    /// Has the queues' interrupts wait while they are polled by the workers: without that busy
+    /// polling brings little.
+    fn ready_busy_poll(&self, args: &OpenArgs, knobs: &Knobs<'_>, warnings: &mut Vec<String>) {
+        for queue in 0..lanes(args, self.name) as u32 {
+            let wish = Wish::Napi {
+                queue,
+                defer_hard_irqs: DEFER_HARD_IRQS,
+                gro_flush_timeout_ns: GRO_FLUSH_TIMEOUT_NS,
+                irq_suspend_timeout_ns: 0,
+            };
+            let interface = self.name.to_owned();
+            if let Err(error) = knobs.turn(&Request::Interface { interface, wish }) {
+                warnings.push(format!("queue {queue}: {error:#}; busy polling may bring little"));
+            }
+        }
     }
 }
 

@@ -226,6 +226,16 @@ impl XskSocket {
         set(SO_BUSY_POLL_BUDGET, busy_poll.budget, "SO_BUSY_POLL_BUDGET")
     }
 
+    /// Has system calls on the socket poll nothing any more.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn stop_busy_poll(&self) -> Result<(), SysError> {
+        let set = |option, name| socket::set_option(&self.fd, libc::SOL_SOCKET, option, 0u32, name);
+        set(SO_BUSY_POLL, "SO_BUSY_POLL")?;
+        set(SO_PREFER_BUSY_POLL, "SO_PREFER_BUSY_POLL")
+    }
+
     /// Waits until frames may be there, at most `timeout`. False if the time passed.
     ///
     /// # Errors

@@ -247,6 +247,8 @@ impl Lane {
     }
 
     fn read(&self, supply: &mut Supply) {
+        // A time daemon may tell the system only now; then the clock that stamps steps too.
+        supply.stamping.tai_offset_ns = clock::tai_offset_ns();
         // Reading fails only on a bad descriptor; then the last values stand.
         if let Ok(statistics) = self.socket.statistics() {
             supply.statistics = statistics;
@@ -329,6 +331,7 @@ impl Source for AfXdpSource {
         let lane = &self.held.lane;
         let (supply, fill) = (lock(&lane.supply), lock(&lane.fill));
         Some(Profile {
+            waiting: supply.waiter.name().to_owned(),
             batches: supply.batches,
             empty_polls: supply.waiter.empty_polls,
             fill_starved: fill.ring.starved(),
