@@ -10,7 +10,7 @@ use crate::control::Control;
 use crate::packer::{Packer, Put, Reading};
 use ringside_core::ledger::{ByCause, LEDGER_SPARE_AT, Words, total};
 use ringside_core::{
-    Batch, Cause, Frame, LaneCounters, Source, SourceCounters, SourceError, Timestamp,
+    Batch, Cause, Frame, LaneCounters, Profile, Source, SourceCounters, SourceError, Timestamp,
 };
 use ringside_sys::ring::{Board, BoardWriter, RingView};
 use ringside_sys::{clock, thread};
@@ -30,15 +30,26 @@ const WAIT_FOR_ROOM: Duration = Duration::from_millis(1);
 
 /// The last reading of a lane's counters, for others to see.
 #[derive(Default)]
-pub(crate) struct LaneStatus(Mutex<LaneCounters>);
+pub(crate) struct LaneStatus {
+    counters: Mutex<LaneCounters>,
+    profile: Mutex<Option<Profile>>,
+}
 
 impl LaneStatus {
     pub(crate) fn get(&self) -> LaneCounters {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.counters.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
     fn set(&self, counters: &LaneCounters) {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone_from(counters);
+        self.counters.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone_from(counters);
+    }
+
+    pub(crate) fn profile(&self) -> Option<Profile> {
+        self.profile.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    fn set_profile(&self, profile: Option<Profile>) {
+        *self.profile.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = profile;
     }
 }
 
@@ -251,6 +262,7 @@ impl Worker {
         let counters = tally.counters(&self.interface, self.queue, source);
         self.board.publish(&counters);
         self.status.set(&counters);
+        self.status.set_profile(self.source.profile());
         Reading { counters, when: now(&*self.source) }
     }
 

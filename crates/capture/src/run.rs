@@ -22,6 +22,7 @@ use crate::share::{Share, ShareSocket};
 use crate::stream::StreamWriter;
 use crate::trigger::{Trigger, TriggerConfig, TriggerLane, TriggerSummary};
 use ringside_core::limits::LANE_THREADS_MAX;
+use ringside_core::profile::LaneProfile;
 use ringside_core::share::{Hello, HelloLane, SHARE_VERSION};
 use ringside_core::{
     InterfaceId, LaneCounters, Ledger, QueueId, Source, SourceError, SourceInterface,
@@ -124,6 +125,8 @@ pub struct RunReport {
     pub errors: Vec<String>,
     /// What the trigger did, if there was one.
     pub trigger: Option<TriggerSummary>,
+    /// How the lanes were worked on, of those whose backends count that.
+    pub profiles: Vec<LaneProfile>,
 }
 
 /// A run with everything opened (sources, memory, files) and nothing started: what needs
@@ -307,6 +310,11 @@ impl Run {
         ledger
     }
 
+    /// How the lanes are worked on, of those whose backends count that, at most 100 ms ago.
+    pub fn profiles(&self) -> Vec<LaneProfile> {
+        profiles(&self.status)
+    }
+
     /// True until the run was told to stop, stopped by itself, or every source has ended.
     pub fn is_running(&self) -> bool {
         !self.control.is_stopping() && self.workers.iter().any(|worker| !worker.is_finished())
@@ -346,8 +354,18 @@ impl Run {
         if let Err(imbalance) = ledger.balance() {
             self.control.fail(imbalance.to_string());
         }
-        RunReport { ledger, files, kept, errors: self.control.errors(), trigger }
+        let profiles = profiles(&self.status);
+        RunReport { ledger, files, kept, errors: self.control.errors(), trigger, profiles }
     }
+}
+
+fn profiles(status: &[Arc<LaneStatus>]) -> Vec<LaneProfile> {
+    let of = |status: &Arc<LaneStatus>| {
+        let profile = status.profile()?;
+        let LaneCounters { interface, queue, .. } = status.get();
+        Some(LaneProfile { interface, queue, profile })
+    };
+    status.iter().filter_map(of).collect()
 }
 
 impl Consumer {

@@ -7,8 +7,8 @@ use crate::placement::{Placed, PlacementArgs};
 use crate::{FILTER_CHILD, say};
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args, ValueEnum};
-use ringside_capture::backend::af_packet::{AfPacketSource, KernelHandles};
-use ringside_capture::backend::{BackendError, af_packet, merge_warning, pcap};
+use ringside_capture::backend::af_packet::AfPacketSource;
+use ringside_capture::backend::{BackendError, KernelHandles, af_packet, merge_warning, pcap};
 use ringside_capture::placement::LaneFacts;
 use ringside_capture::run::LaneSource;
 use ringside_core::bpf::ClassicProgram;
@@ -341,7 +341,7 @@ impl Plan<'_> {
         warnings.extend(opened.warnings);
         let with_handles = |source: AfPacketSource| {
             // Without a descriptor left the run goes on; only its end after a crash knows less.
-            let handles = source.kernel_handles().ok();
+            let handles = source.kernel_handles().ok().map(KernelHandles::AfPacket);
             (Box::new(source) as Box<dyn Source>, handles)
         };
         Ok(opened.sources.into_iter().map(with_handles).collect())

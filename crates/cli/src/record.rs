@@ -205,10 +205,11 @@ fn watch(run: &Run, args: &RunArgs, stop: &StopSignal, board: &Board) -> io::Res
         let next = [stop_at, rotate_at].into_iter().flatten().min();
         std::thread::sleep(next.map_or(TICK, |next| (next - now).min(TICK)));
         let ledger = run.status();
-        if live.update(&ledger) {
+        if live.update(&ledger, || run.profiles()) {
             board.set_rates(live.rates());
             if args.json {
-                say::data(serde_json::json!({ "status": ledger }))?;
+                let profiles = run.profiles();
+                say::data(serde_json::json!({ "status": ledger, "profile": profiles }))?;
             }
         }
     }
@@ -242,6 +243,9 @@ fn finish(report: &RunReport, args: &RunArgs) -> io::Result<()> {
     if args.json {
         if let Some(kept) = deleted {
             say::data(serde_json::json!({ "retention": kept }))?;
+        }
+        if !report.profiles.is_empty() {
+            say::data(serde_json::json!({ "profile": report.profiles }))?;
         }
         say::data(ledger_text::json(&report.ledger))?;
     }

@@ -222,13 +222,14 @@ impl CaptureProgram {
         self.counters.read(queue)
     }
 
-    /// Frames, all passed, of queues beyond those that the program was loaded for, as when queues
-    /// are added while it runs.
+    /// What was counted in an entry of the counters: that of a queue, or behind the last one's the
+    /// entry of queues beyond those that the program was loaded for, as when queues are added while
+    /// it runs. Their frames all pass.
     ///
     /// # Errors
-    /// The kernel refused.
-    pub fn counters_beyond(&self) -> Result<QueueCounters, Error> {
-        self.counters.read(self.queues)
+    /// There is no such entry, or the kernel refused.
+    pub fn counters_at(&self, entry: u32) -> Result<QueueCounters, Error> {
+        self.counters.read(entry)
     }
 
     /// Runs filter and leaf once on a copy of `frame`, as if it had come on queue 0; it is counted.

@@ -38,13 +38,14 @@ const DEV_BOUND_ONLY: u32 = 1 << 6;
 /// Name of the array of leaves in bpf/leaves.h; with the root's name it tells ours from others'.
 pub(crate) const LEAVES: &str = "ringside_leaves";
 
-/// How often to look again where another process attached or left at the same moment.
-const TRIES_MAX: u32 = 8;
+/// How often to look again where another program came or goes at the same moment: the kernel takes
+/// a root off some time after its last descriptor is closed.
+const TRIES_MAX: u32 = 100;
+/// How long to wait in between.
+const RETRY: Duration = Duration::from_millis(5);
 
 /// Longest wait for other processes, each of which loads and attaches one small program.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How often to ask.
-const TURN_RETRY: Duration = Duration::from_millis(2);
 
 /// What a root must be.
 pub(crate) struct RootConfig<'a> {
@@ -79,12 +80,16 @@ impl Root {
         let _turn = take_turn(config)?;
         let (position, claim) = claim(config)?;
         let mut notes = Vec::new();
-        for _ in 0..TRIES_MAX {
+        let mut in_the_way = None;
+        for attempt in 0..TRIES_MAX {
+            if attempt > 0 {
+                std::thread::sleep(RETRY);
+            }
             notes.clear();
             let found = match find(config)? {
-                None => attach(config, &mut notes)?,
+                There::Nothing => attach(config, &mut notes)?,
                 // Asked when root and array are open here: whoever is there held them till now.
-                Some(Found { hold: Hold::Link(link), .. })
+                There::Ours(Found { hold: Hold::Link(link), .. })
                     if others(config.ifindex, position).next().is_none() =>
                 {
                     // Its last process is just going, or it was left by accident. Its array may be
@@ -92,7 +97,11 @@ impl Root {
                     bpf::detach_link(link.as_fd())?;
                     None
                 }
-                found => found,
+                There::Ours(found) => Some(found),
+                There::Unknown(error) => {
+                    in_the_way = Some(error);
+                    None
+                }
             };
             let Some(Found { hold, leaves, mode, has_metadata }) = found else { continue };
             if config.wants_metadata && !has_metadata && notes.is_empty() {
@@ -102,8 +111,9 @@ impl Root {
             root.clear_unclaimed(config.ifindex)?;
             return Ok(root);
         }
-        let reason = "other processes come and go on it without end".to_owned();
-        Err(Error::Attach { interface: config.interface.into(), refused: vec![reason] })
+        let reason = "other programs come and go on it without end".to_owned();
+        let gave_up = Error::Attach { interface: config.interface.into(), refused: vec![reason] };
+        Err(in_the_way.unwrap_or(gave_up))
     }
 
     /// Its place among the leaves.
@@ -168,7 +178,7 @@ fn take_turn(config: &RootConfig<'_>) -> Result<UnixDatagram, Error> {
         match name.and_then(|name| UnixDatagram::bind_addr(&name)) {
             Ok(turn) => return Ok(turn),
             Err(e) if e.kind() == io::ErrorKind::AddrInUse && start.elapsed() < TURN_WAIT_MAX => {
-                std::thread::sleep(TURN_RETRY);
+                std::thread::sleep(RETRY);
             }
             Err(source) => {
                 return Err(Error::Claim { interface: config.interface.into(), source });
@@ -228,38 +238,49 @@ struct Found {
     has_metadata: bool,
 }
 
-/// The root that is on the interface; `None` if there is no program, or no longer.
-fn find(config: &RootConfig<'_>) -> Result<Option<Found>, Error> {
-    let Some((id, mode)) = crate::xdp::attached(config.ifindex)? else { return Ok(None) };
+/// What is on an interface.
+enum There {
+    Nothing,
+    Ours(Found),
+    /// A program that is just going, or that cannot be looked at; then with this error.
+    Unknown(Error),
+}
+
+/// Looks what is on the interface.
+fn find(config: &RootConfig<'_>) -> Result<There, Error> {
+    let Some((id, mode)) = crate::xdp::attached(config.ifindex)? else { return Ok(There::Nothing) };
+    let foreign = |name: &OsStr| Error::Foreign {
+        interface: config.interface.into(),
+        program: name.to_string_lossy().into_owned(),
+        id,
+    };
     let options = ProgInfoQueryOptions::default().include_map_ids(true);
     let Some(program) = ProgInfoIter::with_query_opts(options).find(|p| p.id == id) else {
-        return Ok(None);
-    };
-    let foreign = || Error::Foreign {
-        interface: config.interface.into(),
-        program: program.name.to_string_lossy().into_owned(),
-        id,
+        return Ok(There::Unknown(foreign(OsStr::new("with a name that only root may read"))));
     };
     let has_metadata = program.name == OsStr::new(XDP_ROOT_BOUND.name);
     if !has_metadata && program.name != OsStr::new(XDP_ROOT.name) {
-        return Err(foreign());
+        return Err(foreign(&program.name));
     }
-    let of_root = |info: &LinkTypeInfo| matches!(info, LinkTypeInfo::Xdp(_));
-    let link = LinkInfoIter::default().find(|link| link.prog_id == id && of_root(&link.info));
-    // The hold goes first: while it is there the program and its maps are.
+    // What holds it goes first: while that is there the program and its maps are.
+    let mut links = LinkInfoIter::default();
+    let link = links.find(|link| link.prog_id == id && matches!(link.info, LinkTypeInfo::Xdp(_)));
     let hold = match link {
         Some(link) => bpf::link_by_id(link.id).map(Hold::Link).ok(),
         None => libbpf_rs::Program::fd_from_id(id).map(Hold::Standing).ok(),
     };
-    let Some(hold) = hold else { return Ok(None) };
     let mut maps = program.map_ids.iter().filter_map(|id| MapHandle::from_map_id(*id).ok());
     let leaves = maps.find(|map| {
         map.name() == LEAVES
             && map.map_type() == MapType::ProgArray
             && map.max_entries() == ROOT_POSITIONS
     });
-    let leaves = fd_array(&leaves.ok_or_else(foreign)?)?;
-    Ok(Some(Found { hold, leaves, mode, has_metadata }))
+    match (hold, leaves) {
+        (Some(hold), Some(leaves)) => {
+            Ok(There::Ours(Found { hold, leaves: fd_array(&leaves)?, mode, has_metadata }))
+        }
+        _ => Ok(There::Unknown(foreign(&program.name))),
+    }
 }
 
 /// Attaches a new root; `None` if somebody else was faster.

@@ -213,7 +213,7 @@ impl Plan {
     }
 
     fn lead(&self) -> u32 {
-        if self.tags { 6 } else { 0 }
+        if self.options.link_type == LinkType::ETHERNET { 6 } else { 0 }
     }
 
     fn snaplen(&self) -> u32 {

@@ -27,6 +27,10 @@ const NAME_BYTES: usize = 16;
 /// Room for the verifier's log of a refused program. Its end, which has the reason, is kept.
 const LOG_BYTES: usize = 1 << 20;
 
+/// How often a program is loaded again: the verifier gives up with EAGAIN when a signal is pending,
+/// also where the process is only stopped for a moment.
+const LOAD_TRIES_MAX: u32 = 8;
+
 /// Part of the log that goes into an error: the last lines.
 const LOG_SHOWN_BYTES: usize = 600;
 
@@ -248,12 +252,13 @@ impl Program {
         match load_raw(program_type, name, &raw, &mut []) {
             Ok(fd) => Ok(Program { fd }),
             Err(error @ BpfError::NotPermitted { .. }) if !may_load() => Err(error),
-            Err(_) => {
-                // Once more for the reason: writing the log is slow, and is not needed above.
+            Err(error) => {
+                // Once more for the reason: writing the log is slow, and is not needed above. This
+                // time the kernel may only say that the log is too long.
                 let mut log = vec![0; LOG_BYTES];
                 match load_raw(program_type, name, &raw, &mut log) {
                     Ok(fd) => Ok(Program { fd }),
-                    Err(error) => Err(refusal(name, error, &log)),
+                    Err(_) => Err(refusal(name, error, &log)),
                 }
             }
         }
@@ -363,13 +368,20 @@ fn load_raw(
         attributes.flags = XDP_HAS_FRAGS;
         attributes.expected_attach_type = link::ATTACH_TYPE_XDP;
     }
-    // SAFETY: the layout is that of BPF_PROG_LOAD; `instructions` and the license are valid for
-    // reads of their counts, and `log` for writes of `log_size` bytes, until the call returns. The
-    // descriptor that it gives is new.
-    unsafe {
-        let result = bpf(BPF_PROG_LOAD, &mut attributes);
-        owned(result, "loading a BPF program")
+    for _ in 0..LOAD_TRIES_MAX {
+        // SAFETY: the layout is that of BPF_PROG_LOAD; `instructions` and the license are valid for
+        // reads of their counts, and `log` for writes of `log_size` bytes, until the call returns.
+        // The descriptor that it gives is new.
+        let loaded = unsafe {
+            let result = bpf(BPF_PROG_LOAD, &mut attributes);
+            owned(result, "loading a BPF program")
+        };
+        match loaded {
+            Err(BpfError::Io { source, .. }) if source.raw_os_error() == Some(libc::EAGAIN) => {}
+            other => return other,
+        }
     }
+    Err(BpfError::of("loading a BPF program", io::Error::from_raw_os_error(libc::EAGAIN)))
 }
 
 /// What BPF_PROG_LOAD is told. The addresses in it are those of `instructions` and `log`.

@@ -207,6 +207,7 @@ impl Crew {
         let counters = self.tally().counters(&self.lane.interface, self.lane.queue, counted);
         board.publish(&counters);
         self.lane.status.set(&counters);
+        self.lane.status.set_profile(source.profile());
         Reading { counters, when: now(source) }
     }
 

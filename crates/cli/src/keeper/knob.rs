@@ -6,12 +6,12 @@
 
 mod setting;
 
-pub use setting::Wish;
+pub use setting::{Wish, in_namespace};
 
 use anyhow::{Context, bail};
 use ringside_sys::netns::Namespace;
 use serde::{Deserialize, Serialize};
-use setting::{Setting, Target, in_namespace};
+use setting::{Setting, Target};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,13 @@ use std::path::{Path, PathBuf};
 const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
 
 /// Where files lie that may be asked for. Whoever asks may be less trusted than who turns.
-const FILES_OF_KNOBS: [&str; 3] = ["/sys/class/net", "/sys/devices", "/proc/sys/net"];
+const FILES_OF_KNOBS: [&str; 5] = [
+    "/sys/class/net",
+    "/sys/devices",
+    "/sys/kernel/mm/transparent_hugepage",
+    "/proc/sys/net",
+    "/proc/irq",
+];
 
 /// What is to be turned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,7 +117,7 @@ impl Knob {
                 let real = path.canonicalize();
                 let path = real.with_context(|| format!("looking for {}", path.display()))?;
                 if !FILES_OF_KNOBS.iter().any(|place| path.starts_with(place)) {
-                    bail!("{} is no setting of an interface", path.display());
+                    bail!("{} is no setting of receiving", path.display());
                 }
                 plan_file(path, value)?
             }
@@ -233,7 +239,13 @@ fn free_huge_pages(meminfo: &str) -> u64 {
 
 fn read(path: &Path) -> anyhow::Result<String> {
     let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    Ok(text.trim().to_owned())
+    Ok(chosen(text.trim()).to_owned())
+}
+
+/// Of a choice as `always [madvise] never` the one in brackets, which is how it is written.
+fn chosen(text: &str) -> &str {
+    let inner = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    inner.map_or(text, |(chosen, _)| chosen)
 }
 
 fn read_number(path: &Path) -> anyhow::Result<u64> {
@@ -304,6 +316,13 @@ mod tests {
         let mtu = PathBuf::from("/sys/class/net/lo/mtu");
         let value = read(&mtu).unwrap();
         assert_eq!(Knob::plan(&Request::File { path: mtu, value }, None).unwrap(), []);
+    }
+
+    #[test]
+    fn of_a_choice_the_chosen_counts() {
+        assert_eq!(chosen("always [madvise] never"), "madvise");
+        assert_eq!(chosen("10"), "10");
+        assert_eq!(chosen("[broken"), "[broken");
     }
 
     #[test]

@@ -74,3 +74,41 @@ pub(super) fn put_back(journal: &mut Option<Journal>) {
         }
     }
 }
+
+/// Turns knobs that stay turned when this process ends; those of interfaces in `namespace`. Gives
+/// for each request the names of what was turned, or why nothing was.
+///
+/// # Errors
+/// There is no place for the journal.
+pub fn turn_for_good(
+    requests: &[Request],
+    namespace: &Namespace,
+) -> anyhow::Result<Vec<anyhow::Result<Vec<String>>>> {
+    let mut journal = Journal::kept()?;
+    let _lock = journal.lock()?;
+    // Somebody else may have turned more before we had the lock.
+    journal = Journal::kept()?;
+    let mut turn = |request: &Request| {
+        let planned = Knob::plan(request, Some(namespace))?.into_iter();
+        planned.map(|knob| Ok(journal.turn(knob)?.name())).collect()
+    };
+    Ok(requests.iter().map(&mut turn).collect())
+}
+
+/// Puts back what [`turn_for_good`] turned, in all namespaces; says what was done.
+///
+/// # Errors
+/// The journal is damaged.
+pub fn put_back_what_stays() -> anyhow::Result<Vec<String>> {
+    let journal = Journal::kept()?;
+    let _lock = journal.lock()?;
+    Ok(Journal::kept()?.put_back())
+}
+
+/// What [`turn_for_good`] turned and nobody put back, the last first.
+///
+/// # Errors
+/// The journal is damaged.
+pub fn what_stays_turned() -> anyhow::Result<Vec<String>> {
+    Ok(Journal::kept()?.names())
+}

@@ -39,7 +39,7 @@ pub enum ToKeeper {
 mod tests {
     use super::*;
     use crate::keeper::Wish;
-    use crate::keeper::remains::{Destination, Left};
+    use crate::keeper::remains::{Asked, Destination, Left};
 
     fn all() -> Vec<ToKeeper> {
         let destination = Destination::Recording {
@@ -61,8 +61,13 @@ mod tests {
                 interface: "eth1".into(),
                 interface_id: 0,
                 queue: 3,
-                kernel: true,
-                filtered_here: false,
+                kernel: Some(Asked::Packet { filtered_here: false }),
+            }),
+            ToKeeper::Leave(Part::Lane {
+                interface: "eth2".into(),
+                interface_id: 1,
+                queue: 0,
+                kernel: Some(Asked::Xdp { other_queues: 2..5, zero_copy: true }),
             }),
             ToKeeper::Leave(Part::Memory),
             ToKeeper::Leave(Part::Output(destination)),

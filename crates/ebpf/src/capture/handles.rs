@@ -38,7 +38,12 @@ impl CaptureHandles {
         Ok(CaptureHandles { descriptors })
     }
 
-    /// The descriptors in the order in which [`CaptureLeftBehind::new`] wants them.
+    /// The same at the other process, by the descriptors that it got.
+    pub fn from_descriptors(descriptors: [OwnedFd; CaptureHandles::COUNT]) -> CaptureHandles {
+        CaptureHandles { descriptors }
+    }
+
+    /// The descriptors in the order in which [`from_descriptors`](Self::from_descriptors) wants them.
     pub fn descriptors(&self) -> [BorrowedFd<'_>; CaptureHandles::COUNT] {
         self.descriptors.each_ref().map(|fd| fd.as_fd())
     }
@@ -58,11 +63,12 @@ pub struct CaptureLeftBehind {
 }
 
 impl CaptureLeftBehind {
-    /// By the descriptors that the process gave while it lived.
+    /// By what the process gave while it lived.
     ///
     /// # Errors
-    /// They are others than those of [`CaptureHandles::descriptors`].
-    pub fn new(descriptors: [OwnedFd; CaptureHandles::COUNT]) -> Result<CaptureLeftBehind, Error> {
+    /// The descriptors are others than those of [`CaptureProgram::handles`].
+    pub fn new(handles: CaptureHandles) -> Result<CaptureLeftBehind, Error> {
+        let CaptureHandles { descriptors } = handles;
         let [claim, link, leaves, entry, counters, steps] = descriptors;
         let leaves = FdArray::from_fd(leaves)?;
         let counters = Counters::new(counters.as_fd())?;
@@ -85,11 +91,11 @@ impl CaptureLeftBehind {
         Ok(())
     }
 
-    /// What was counted on `queue` since the capture was opened.
+    /// What was counted since the capture was opened, as [`CaptureProgram::counters_at`] says.
     ///
     /// # Errors
-    /// There is no such queue, or the kernel refused.
-    pub fn counters(&self, queue: u32) -> Result<QueueCounters, Error> {
-        self.counters.read(queue)
+    /// There is no such entry, or the kernel refused.
+    pub fn counters_at(&self, entry: u32) -> Result<QueueCounters, Error> {
+        self.counters.read(entry)
     }
 }

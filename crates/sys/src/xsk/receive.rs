@@ -59,10 +59,11 @@ impl Claim {
         self.umem.memory()
     }
 
-    /// Descriptors, so far, that named no place in the memory. They were left out, and their chunks
-    /// are out of use: only a broken kernel makes such.
-    pub fn damaged(&self) -> u64 {
-        self.damaged
+    /// Descriptors, since this was last asked, that named no place in the memory. They were left
+    /// out, and their chunks are out of use: only a broken kernel makes such.
+    #[inline]
+    pub fn take_damaged(&mut self) -> u64 {
+        std::mem::take(&mut self.damaged)
     }
 
     /// Changes the bytes before and within a part: from the start of its chunk to its end. `change`

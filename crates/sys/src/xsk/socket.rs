@@ -100,6 +100,20 @@ pub struct XskStatistics {
     pub fill_empty: u64,
 }
 
+impl XskStatistics {
+    /// What was counted for the socket behind a descriptor, be it another process's.
+    ///
+    /// # Errors
+    /// It is no AF_XDP socket.
+    pub fn of(socket: impl AsFd) -> Result<XskStatistics, SysError> {
+        let name = "XDP_STATISTICS";
+        let words: [u64; 6] =
+            socket::get_option(socket, libc::SOL_XDP, libc::XDP_STATISTICS, name)?;
+        let [dropped, invalid_fill, _, ring_full, fill_empty, _] = words;
+        Ok(XskStatistics { dropped, invalid_fill, ring_full, fill_empty })
+    }
+}
+
 /// An AF_XDP socket that receives.
 pub struct XskSocket {
     fd: OwnedFd,
@@ -187,11 +201,16 @@ impl XskSocket {
     /// # Errors
     /// The kernel refused.
     pub fn statistics(&self) -> Result<XskStatistics, SysError> {
-        let name = "XDP_STATISTICS";
-        let words: [u64; 6] =
-            socket::get_option(&self.fd, libc::SOL_XDP, libc::XDP_STATISTICS, name)?;
-        let [dropped, invalid_fill, _, ring_full, fill_empty, _] = words;
-        Ok(XskStatistics { dropped, invalid_fill, ring_full, fill_empty })
+        XskStatistics::of(&self.fd)
+    }
+
+    /// A descriptor of it for another process, which can read what was counted
+    /// ([`XskStatistics::of`]).
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn try_clone(&self) -> io::Result<OwnedFd> {
+        self.fd.try_clone()
     }
 
     /// Has system calls on the socket poll the queue's NAPI instead of waiting for interrupts.
@@ -205,6 +224,16 @@ impl XskSocket {
         set(SO_PREFER_BUSY_POLL, 1, "SO_PREFER_BUSY_POLL")?;
         set(SO_BUSY_POLL, busy_poll.time_us, "SO_BUSY_POLL")?;
         set(SO_BUSY_POLL_BUDGET, busy_poll.budget, "SO_BUSY_POLL_BUDGET")
+    }
+
+    /// Has system calls on the socket poll nothing any more.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn stop_busy_poll(&self) -> Result<(), SysError> {
+        let set = |option, name| socket::set_option(&self.fd, libc::SOL_SOCKET, option, 0u32, name);
+        set(SO_BUSY_POLL, "SO_BUSY_POLL")?;
+        set(SO_PREFER_BUSY_POLL, "SO_PREFER_BUSY_POLL")
     }
 
     /// Waits until frames may be there, at most `timeout`. False if the time passed.

@@ -10,7 +10,7 @@ use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX, LANES_MAX};
 use ringside_core::profile::BATCH_CLASSES;
 use ringside_core::{InterfaceId, LinkType, QueueId, SourceInterface, Timestamp};
 use ringside_ebpf::capture::{CaptureConfig, CaptureProgram, Metadata, Mode, QueueCounters};
-use ringside_sys::netdev::{self, NetDevice};
+use ringside_sys::netdev::{self, NetDevice, Watch};
 use ringside_sys::packet::Promiscuous;
 use ringside_sys::xsk::{
     BindStep, BusyPoll, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, CHUNKS_PER_LANE_MAX, HEADROOM_BYTES,
@@ -20,7 +20,7 @@ use ringside_sys::{SysError, clock};
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Ethernet header and two VLAN tags: what a frame has beyond the MTU.
 const BEYOND_MTU_BYTES: u32 = 22;
@@ -31,6 +31,11 @@ const ARENA_BYTES: usize = 1 << 20;
 /// How long busy polling polls, in microseconds, and most frames of a round: the values that
 /// drivers' own tests use.
 const BUSY_POLL: BusyPoll = BusyPoll { time_us: 20, budget: 64 };
+
+/// How long a queue that another socket has is waited for: the kernel frees it a moment after the
+/// socket was closed (net/xdp/xsk_buff_pool.c, `xp_put_pool`).
+const BUSY_PATIENCE: Duration = Duration::from_millis(500);
+const BUSY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Which frames are stamped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,9 +118,11 @@ pub fn open(config: &AfXdpConfig) -> Result<Opened, BackendError> {
         format!("{}, {step}", if program.mode() == Mode::Native { "native" } else { "generic" });
     let interface = Arc::new(Interface {
         name: device.name.clone(),
+        watch: Watch::new(device.ifindex).map_err(|error| refused(&device.name, error))?,
         program: Mutex::new(program),
         first_queue: 0,
-        other_queues: (lanes..queues).collect(),
+        // Behind the counters of all queues stand those of queues that came later.
+        other_queues: lanes..queues + 1,
         zero_copy: step.is_zero_copy(),
         _promiscuous: promiscuous(config, &device)?,
     });
@@ -207,7 +214,7 @@ fn bind_lanes(
         match first {
             None => step = bind_first(name, &socket, mode, notes)?,
             Some(first) => {
-                let shared = socket.bind(step, Some(first));
+                let shared = bind_patiently(&socket, step, Some(first));
                 shared.map_err(|error| not_bound(name, queue, &error))?;
             }
         }
@@ -231,7 +238,7 @@ fn bind_first(
         if mode == Mode::Generic && step.is_zero_copy() {
             continue;
         }
-        match socket.bind(step, None) {
+        match bind_patiently(socket, step, None) {
             Ok(()) => return Ok(step),
             Err(error) => {
                 notes.push(format!("{name}: {step} was refused: {}", explained(&error)));
@@ -244,6 +251,23 @@ fn bind_first(
         }
     }
     Err(not_bound(name, 0, &last.unwrap_or_else(|| std::io::ErrorKind::Unsupported.into())))
+}
+
+/// Binds; a queue that is busy may be so for a moment only.
+fn bind_patiently(
+    socket: &XskSocket,
+    step: BindStep,
+    shared_with: Option<&XskSocket>,
+) -> Result<(), std::io::Error> {
+    let start = Instant::now();
+    loop {
+        match socket.bind(step, shared_with) {
+            Err(error) if errno(&error) == Some(Errno::BUSY) && start.elapsed() < BUSY_PATIENCE => {
+                std::thread::sleep(BUSY_INTERVAL);
+            }
+            result => return result,
+        }
+    }
 }
 
 fn errno(error: &std::io::Error) -> Option<Errno> {
