@@ -1,6 +1,6 @@
 //! From command-line options to open lanes: namespace, filter, backend, placement.
 
-mod af_xdp;
+pub mod af_xdp;
 
 use crate::keeper::{Knobs, Request};
 use crate::{FILTER_CHILD, say};
