@@ -1,6 +1,6 @@
 //! From command-line options to open lanes: namespace, filter, backend, placement.
 
-mod af_xdp;
+pub mod af_xdp;
 
 use crate::keeper::{Knobs, Request, Wish};
 use crate::placement::{Placed, PlacementArgs};
@@ -212,8 +212,6 @@ pub fn open(args: &OpenArgs, directories: &[PathBuf], knobs: &Knobs<'_>) -> anyh
     }
     args.placement.turn(&args.interfaces, knobs)?;
     let lanes = plans.iter().enumerate().flat_map(|(index, plan)| plan.lanes(args, index));
-    // Each thread is placed as a lane of its own would be.
-    let lanes = lanes.flat_map(|lane| std::iter::repeat_n(lane, usize::from(args.threads)));
     opened.placed = args.placement.place(&args.interfaces, lanes.collect(), directories)?;
     for plan in plans {
         let sources = plan.open(args, &opened.placed.cpus, knobs, &mut opened.warnings)?;
@@ -249,7 +247,8 @@ impl<'a> Plan<'a> {
             Backend::Auto | Backend::AfPacket => args.fanout == Fanout::Queue,
             Backend::Pcap => false,
         };
-        let lane = |lane| LaneFacts { interface, queue: by_queue.then_some(lane) };
+        let threads = usize::from(args.threads);
+        let lane = |lane| LaneFacts { interface, queue: by_queue.then_some(lane), threads };
         let count = match self.backend {
             Backend::AfXdp => af_xdp::lanes(args, self.name),
             _ => args.lanes(),

@@ -16,7 +16,7 @@ use std::path::Path;
 /// Pixels.
 const SIZE: (u32, u32) = (960, 540);
 /// Pixels at the right for the legend, so that it hides nothing.
-const LEGEND_WIDTH: u32 = 150;
+const LEGEND_WIDTH: u32 = 190;
 /// Pixels from one entry to the next.
 const LEGEND_LINE: i32 = 24;
 /// Pixels from the top to the first entry.
@@ -56,17 +56,24 @@ pub(super) struct Words<'a> {
 }
 
 impl Line {
-    /// `value` of each row that `setup` has.
-    fn new(name: &str, results: &Results, setup: Setup, value: fn(&LoadRow) -> f64) -> Line {
+    /// A line through the values of frame sizes.
+    pub(super) fn through<'a>(
+        name: &str,
+        values: impl Iterator<Item = (&'a FrameSizes, f64)>,
+    ) -> Line {
         let mut line = Line { name: name.into(), points: Vec::new(), mixes: Vec::new() };
-        for row in results.loads.iter().filter(|row| row.setup == setup) {
-            let point = (row.sizes.mean_bytes(), value(row));
-            let list =
-                if row.sizes.single().is_some() { &mut line.points } else { &mut line.mixes };
-            list.push(point);
+        for (sizes, value) in values {
+            let list = if sizes.single().is_some() { &mut line.points } else { &mut line.mixes };
+            list.push((sizes.mean_bytes(), value));
         }
         line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
         line
+    }
+
+    /// `value` of each row that `setup` has.
+    fn new(name: &str, results: &Results, setup: Setup, value: fn(&LoadRow) -> f64) -> Line {
+        let rows = results.loads.iter().filter(|row| row.setup == setup);
+        Line::through(name, rows.map(|row| (&row.sizes, value(row))))
     }
 
     fn all(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
@@ -149,7 +156,10 @@ fn long_name(place: Place) -> &'static str {
 }
 
 /// A chart of lines by frame size.
-fn line_chart(file: &Path, title: &str, y: &str, lines: &[Line]) -> anyhow::Result<()> {
+///
+/// # Errors
+/// `file` cannot be written.
+pub(super) fn line_chart(file: &Path, title: &str, y: &str, lines: &[Line]) -> anyhow::Result<()> {
     let has_mixes = lines.iter().any(|line| !line.mixes.is_empty());
     let mixes = if has_mixes { " (diamonds: a mix, at its mean)" } else { "" };
     chart(file, Words { title, x: &format!("frame size in bytes{mixes}"), y }, lines)
@@ -184,8 +194,15 @@ fn draw_lines(root: &Area<'_>, words: Words<'_>, lines: &[Line]) -> anyhow::Resu
     for (index, line) in lines.iter().enumerate() {
         let color = PALETTE[index % PALETTE.len()];
         let stroke = color.stroke_width(2);
-        chart.draw_series(LineSeries::new(line.points.iter().copied(), stroke))?;
-        let dot = |&point: &(f64, f64)| Circle::new(point, 4, color.filled());
+        let points = line.points.iter().copied();
+        if index < PALETTE.len() {
+            chart.draw_series(LineSeries::new(points, stroke))?;
+        } else {
+            // Colours repeat, the line does not.
+            chart.draw_series(DashedLineSeries::new(points, 6, 5, stroke))?;
+        }
+        let fill = if index < PALETTE.len() { color.filled() } else { stroke };
+        let dot = |&point: &(f64, f64)| Circle::new(point, 4, fill);
         chart.draw_series(line.points.iter().map(dot))?;
         let diamond = |&point: &(f64, f64)| {
             EmptyElement::at(point)
@@ -327,12 +344,14 @@ fn mesh(
     Ok(())
 }
 
-/// A coloured square and its name for each series, in the order of the palette.
+/// A coloured square and its name for each series, in the order of the palette; hollow where the
+/// line is dashed.
 fn legend(aside: &Area<'_>, names: &[&str]) -> anyhow::Result<()> {
     for (index, name) in names.iter().enumerate() {
         let color = PALETTE[index % PALETTE.len()];
         let y = LEGEND_TOP + index as i32 * LEGEND_LINE;
-        aside.draw(&Rectangle::new([(0, y - 6), (12, y + 6)], color.filled()))?;
+        let fill = if index < PALETTE.len() { color.filled() } else { color.stroke_width(2) };
+        aside.draw(&Rectangle::new([(0, y - 6), (12, y + 6)], fill))?;
         let style = ("sans-serif", 14).into_text_style(aside);
         let style = style.pos(Pos::new(HPos::Left, VPos::Center));
         aside.draw(&Text::new((*name).to_owned(), (20, y), style))?;
