@@ -330,11 +330,13 @@ fn new_lane(
 ) -> Lane {
     let XskEnds { rx, fill, arena } = ends;
     let now = Instant::now();
+    let chunks = socket.umem().layout().chunks_per_lane;
+    let depth = Depth::new(chunks, interface.zero_copy, now);
     Lane {
         supply: Mutex::new(Supply {
             rx,
             waiter: Waiter::new(config.waiting),
-            depth: Depth::new(socket.umem().layout().chunks_per_lane, now),
+            depth,
             stamping: Stamping { tai_offset_ns: clock::tai_offset_ns(), ..Stamping::default() },
             state: State::Ready,
             low_water: Timestamp(0),
