@@ -234,6 +234,10 @@ impl Lane {
                 return self.stop(supply, event);
             }
         }
+        // A driver that ran out of chunks may have said so after the last of them went back.
+        if lock(&self.fill).ring.needs_wakeup() {
+            self.socket.kick();
+        }
         let Supply { waiter, rx, .. } = supply;
         waiter.wait(&self.socket, rx, left).map_err(source_error)
     }
