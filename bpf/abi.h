@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
  * The only structs that C programs and Rust share (Rust: crates/ebpf/src/abi.rs). Both sides
  * assert the sizes: change them together. Integers are in host byte order unless named be.
@@ -70,7 +70,7 @@ struct capture_config {
 	__u32 queues;   /* entries of the map of sockets */
 	__u32 position; /* its own place among the leaves */
 	__u32 metadata; /* enum metadata_kind */
-	__u32 reserved; /* 0 */
+	__u32 passes;   /* 1: steers nothing, is what a rejected frame goes to */
 };
 _Static_assert(sizeof(struct capture_config) == 16, "capture_config: keep abi.rs in step");
 

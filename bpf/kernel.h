@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
  * The few definitions of the kernel's BPF interface that our programs use, so that a build does
  * not depend on the age of the kernel headers or of libbpf on the machine. Values are user API of
@@ -12,9 +12,12 @@ typedef unsigned short __u16;
 typedef unsigned int __u32;
 typedef unsigned long long __u64;
 typedef long long __s64;
+typedef __u16 __be16;
 
 #define SEC(name) __attribute__((section(name), used))
 #define __always_inline inline __attribute__((always_inline))
+#define __ksym __attribute__((section(".ksyms")))
+#define __weak __attribute__((weak))
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 enum xdp_action { XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Hands frames to the AF_XDP socket of their queue; passes those of queues without one.
+ * Hands frames to the AF_XDP socket of their queue; passes those of queues without one. A capture
+ * with a filter has this program twice, behind the filter: for what it accepts, and, without the
+ * first part, for what it rejects (crates/ebpf/src/capture/filter.rs).
  *
  * The configuration is constant when the verifier sees the program, so that only what this run
  * needs is left: without metadata, a redirection and one addition.
@@ -9,6 +11,7 @@
  * of another.
  */
 #include "leaves.h"
+#include "metadata.h"
 
 const volatile struct capture_config config = {};
 
@@ -27,19 +30,22 @@ struct {
 	__type(value, struct capture_counters);
 } counters SEC(".maps");
 
-/*
- * Puts the time in front of the frame. What a sender inside this host left there is overwritten:
- * the metadata has one size in a run.
- */
-static __always_inline int mark_with_stamp(struct xdp_md *ctx)
+/* Puts the time in front of the frame, where the driver has not given it; 0 if it cannot. */
+static __always_inline int mark(struct xdp_md *ctx)
 {
-	long there = (long)ctx->data - (long)ctx->data_meta;
+	struct xdp_metadata *metadata = (void *)(long)ctx->data_meta;
 	__u64 *stamp;
 
-	if (bpf_xdp_adjust_meta(ctx, there - METADATA_STAMP))
-		return 0;
-	stamp = (void *)(long)ctx->data_meta;
-	if ((void *)(stamp + 1) > (void *)(long)ctx->data)
+	if (config.metadata == METADATA_FULL) {
+		/* The root made room, if there was some. */
+		if ((void *)(metadata + 1) > (void *)(long)ctx->data)
+			return 0;
+		if (!metadata->stamp)
+			metadata->stamp = bpf_ktime_get_tai_ns();
+		return 1;
+	}
+	stamp = make_metadata(ctx, METADATA_STAMP);
+	if (!stamp)
 		return 0;
 	*stamp = bpf_ktime_get_tai_ns();
 	return 1;
@@ -56,8 +62,9 @@ int xdp_capture(struct xdp_md *ctx)
 		count = bpf_map_lookup_elem(&counters, &queue);
 		if (!count)
 			return XDP_ABORTED;
-	} else if (bpf_redirect_map(&sockets, queue, XDP_PASS) == XDP_REDIRECT) {
-		if (config.metadata == METADATA_NONE || mark_with_stamp(ctx)) {
+	} else if (!config.passes &&
+		   bpf_redirect_map(&sockets, queue, XDP_PASS) == XDP_REDIRECT) {
+		if (config.metadata == METADATA_NONE || mark(ctx)) {
 			count->steered++;
 			return XDP_REDIRECT;
 		}
@@ -66,6 +73,8 @@ int xdp_capture(struct xdp_md *ctx)
 	}
 	count->passed++;
 	try_leaves(ctx, config.position + 1);
+	if (config.metadata == METADATA_FULL)
+		drop_metadata(ctx);
 	return XDP_PASS;
 }
 

@@ -4,14 +4,17 @@
 //! libraries nothing after it could say anything. The last line of the run is
 //! `N passed, N failed, N skipped`; a failed step that runs no tests counts as one failure.
 
-mod child;
+pub(crate) mod child;
 mod summary;
 
 use crate::tidy;
+use crate::vm::{self, Outcome};
 use anyhow::Context;
 use child::{Children, Ending};
 use clap::ValueEnum;
 use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -36,6 +39,8 @@ pub enum Step {
     Tests,
     /// the binary's tests, one at a time: they count frames of a lab to the last one
     EndToEnd,
+    /// tests of network cards, in an emulated machine
+    Vm,
     /// the model checks of crates/sys
     Loom,
     /// cargo doc, warnings are errors
@@ -49,6 +54,7 @@ impl Step {
             Step::Format | Step::Tidy => 2,
             Step::Docs => 5,
             Step::Clippy | Step::Build | Step::Loom => 10,
+            Step::Vm => 15,
             Step::Tests | Step::EndToEnd => 20,
         };
         Duration::from_secs(minutes * 60)
@@ -73,7 +79,8 @@ pub fn run(root: &Path, only: &[Step]) -> anyhow::Result<bool> {
     let run = Run::begin(root)?;
     let mut summary = Summary::default();
     let chosen = |step: &Step| {
-        let needed = *step == Step::Build && only.contains(&Step::EndToEnd);
+        let runs_binary = |step: &Step| matches!(step, Step::EndToEnd | Step::Vm);
+        let needed = *step == Step::Build && only.iter().any(runs_binary);
         only.is_empty() || only.contains(step) || needed
     };
     let begin = Instant::now();
@@ -124,6 +131,7 @@ impl Run {
     fn step(&self, step: Step, time: Duration, summary: &mut Summary) -> anyhow::Result<Ending> {
         let mut command = match step {
             Step::Tidy => return self.tidy(),
+            Step::Vm => return self.vm(time, summary),
             Step::Loom if !self.has_loom_tests()? => {
                 summary.skip("loom: crates/sys has no test named loom_*");
                 return Ok(Ending::Well);
@@ -164,6 +172,30 @@ impl Run {
         let findings = tidy::check(&self.root)?;
         findings.iter().for_each(|finding| println!("{finding}"));
         Ok(if findings.is_empty() { Ending::Well } else { Ending::Failed })
+    }
+
+    /// Runs the emulated machine.
+    fn vm(&self, time_max: Duration, summary: &mut Summary) -> anyhow::Result<Ending> {
+        let plan = vm::Plan {
+            root: &self.root,
+            target: &self.target,
+            cargo: &self.cargo,
+            time_max,
+            programs: vm::Programs(&self.children),
+        };
+        match plan.run(|line| summary.line(line))? {
+            Outcome::Skipped(reason) => {
+                println!("SKIPPED vm: {reason}");
+                summary.skip(&format!("vm: {reason}"));
+                Ok(Ending::Well)
+            }
+            Outcome::Ran { ending, skips } => {
+                let file = OpenOptions::new().append(true).open(&self.skips);
+                let mut file = file.with_context(|| self.skips.display().to_string())?;
+                skips.iter().try_for_each(|skip| writeln!(file, "{skip}"))?;
+                Ok(ending)
+            }
+        }
     }
 
     fn has_loom_tests(&self) -> anyhow::Result<bool> {

@@ -1,5 +1,6 @@
 //! What a run is asked to do.
 
+use crate::packer::Judge;
 use crate::share::ShareSocket;
 use crate::trigger::TriggerConfig;
 use ringside_core::limits::{FRAME_BYTES_MAX, RING_BLOCK_BYTES};
@@ -7,6 +8,7 @@ use ringside_store::retention::Policy;
 use ringside_sys::ring::RingLayout;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Memory of a capture ring whose reader keeps up: at 10 Gb/s it holds 100 ms. A disk wants more.
@@ -29,7 +31,13 @@ pub struct RunConfig {
     pub ring_bytes: usize,
     /// Bytes of one block of it.
     pub block_bytes: usize,
-    /// CPUs for the lanes' workers, in turn; empty leaves them to the scheduler.
+    /// Threads that drain each lane, 1 to `LANE_THREADS_MAX`; more than one if its backend can
+    /// ([`another_hand`](ringside_core::Source::another_hand)).
+    pub threads: usize,
+    /// Says in user space which frames are kept; what is turned away counts as filtered. For lanes
+    /// of several threads: backends of one thread have filters of their own.
+    pub judge: Option<Arc<Judge>>,
+    /// CPUs for the lanes' workers, thread by thread, in turn; empty leaves them to the scheduler.
     pub cpus: Vec<usize>,
     /// How long the backend may hold frames back, in nanoseconds; the live merge waits as long.
     pub block_timeout_ns: u64,
@@ -50,6 +58,8 @@ impl RunConfig {
             frames_max: None,
             ring_bytes: RING_BYTES,
             block_bytes: RING_BLOCK_BYTES,
+            threads: 1,
+            judge: None,
             cpus: Vec::new(),
             block_timeout_ns: 0,
             output: Output::Count,

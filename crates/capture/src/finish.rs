@@ -1,9 +1,10 @@
 //! Finishing for a process that died: its recording, and its ledger.
 //!
 //! Another process held copies of what the dead one worked with: the shared memory of the ring, the
-//! packet sockets, the maps of the filters' counters, the locks of the run. So, when it is over:
+//! sockets, the programs, the maps of their counters, the locks of the run. So, when it is over:
 //!
-//! 1. The sockets are detached; the kernel's counters stand still and are read (`kernel`).
+//! 1. The sockets are detached, the programs taken out; the kernel's counters stand still and are
+//!    read, and what the kernel held for the capture is let go (`kernel`).
 //! 2. What was committed to the ring and is not in the files is written, in the order of the lane,
 //!    behind it the statistics with the final ledger (`lane`). A merged file, whose order only
 //!    the writer knew, is cut to its last whole record (`merged`).
@@ -24,7 +25,7 @@ mod kernel;
 mod lane;
 mod merged;
 
-use crate::backend::af_packet::KernelHandles;
+use crate::backend::KernelHandles;
 use crate::config::FileFormat;
 use crate::lane::LaneBoard;
 use folder::Folder;
@@ -122,7 +123,7 @@ impl Remains {
     ///
     /// # Errors
     /// The shared memory cannot be attached to: nothing can be finished.
-    pub fn finish(self) -> Result<Finished, RingError> {
+    pub fn finish(mut self) -> Result<Finished, RingError> {
         let boards = RingView::attach(self.boards)?;
         let recorded = match (self.recorded, &self.output) {
             (Some(fd), _) => Some(RingView::attach(fd)?),
@@ -131,7 +132,7 @@ impl Remains {
         };
         let memory = Memory { boards, recorded };
         let mut finished = Finished::default();
-        let counts = kernel::close(&self.lanes, &mut finished);
+        let counts = kernel::close(&mut self.lanes, &mut finished);
         let lanes = self.lanes.iter().zip(counts).enumerate();
         let lanes: Vec<LaneCounters> = lanes
             .map(|(index, (lane, count))| {

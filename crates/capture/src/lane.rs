@@ -1,9 +1,17 @@
 //! The worker of a lane: from its source into the ring, or past a meter.
+//!
+//! [`Worker`] is a lane's only thread; [`CrewWorker`] is one of several.
+
+mod crew;
+
+pub(crate) use crew::{Crew, CrewLane, CrewSink, CrewWorker, Hand};
 
 use crate::control::Control;
 use crate::packer::{Packer, Put, Reading};
 use ringside_core::ledger::{ByCause, LEDGER_SPARE_AT, Words, total};
-use ringside_core::{Batch, Cause, Frame, LaneCounters, Source, SourceError, Timestamp};
+use ringside_core::{
+    Batch, Cause, Frame, LaneCounters, Profile, Source, SourceCounters, SourceError, Timestamp,
+};
 use ringside_sys::ring::{Board, BoardWriter, RingView};
 use ringside_sys::{clock, thread};
 use std::sync::{Arc, Mutex};
@@ -22,15 +30,26 @@ const WAIT_FOR_ROOM: Duration = Duration::from_millis(1);
 
 /// The last reading of a lane's counters, for others to see.
 #[derive(Default)]
-pub(crate) struct LaneStatus(Mutex<LaneCounters>);
+pub(crate) struct LaneStatus {
+    counters: Mutex<LaneCounters>,
+    profile: Mutex<Option<Profile>>,
+}
 
 impl LaneStatus {
     pub(crate) fn get(&self) -> LaneCounters {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.counters.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
     fn set(&self, counters: &LaneCounters) {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone_from(counters);
+        self.counters.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone_from(counters);
+    }
+
+    pub(crate) fn profile(&self) -> Option<Profile> {
+        self.profile.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    fn set_profile(&self, profile: Option<Profile>) {
+        *self.profile.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = profile;
     }
 }
 
@@ -103,10 +122,40 @@ impl LaneBoard {
 struct Tally {
     taken: u64,
     taken_bytes: u64,
+    filtered: u64,
     dropped: ByCause,
+    /// Of the frames taken, how many each of several threads took.
+    by_thread: Vec<u64>,
 }
 
 impl Tally {
+    /// The lane's ledger, with what the source counted.
+    fn counters(&self, interface: &str, queue: u16, source: SourceCounters) -> LaneCounters {
+        let mut dropped = source.dropped;
+        for (&cause, &count) in &self.dropped {
+            *dropped.entry(cause).or_default() += count;
+        }
+        let filtered = source.filtered.map(|filtered| filtered + self.filtered);
+        let accounted = self.taken + source.passed + total(&dropped);
+        let in_flight = match (source.received, filtered) {
+            (Some(received), Some(filtered)) => received.saturating_sub(accounted + filtered),
+            _ => 0,
+        };
+        LaneCounters {
+            interface: interface.to_owned(),
+            queue,
+            received: source.received,
+            taken: self.taken,
+            taken_bytes: self.taken_bytes,
+            passed: source.passed,
+            filtered,
+            dropped,
+            in_flight,
+            inversions: source.inversions,
+            taken_by_thread: self.by_thread.clone(),
+        }
+    }
+
     fn add(&mut self, put: &Put) {
         self.taken += put.taken;
         self.taken_bytes += put.taken_bytes;
@@ -175,9 +224,8 @@ impl Worker {
                 }
                 LaneSink::Ring(packer) => tally.add(&packer.put(&batch, claimed as usize, reading)),
                 LaneSink::Meter => {
-                    let kept = |frame: Frame<'_>| frame.bytes.len().min(self.snaplen as usize);
                     let frames = batch.range(0..claimed as usize);
-                    tally.taken_bytes += frames.map(|frame| kept(frame) as u64).sum::<u64>();
+                    tally.taken_bytes += kept_bytes(frames, self.snaplen);
                     tally.taken += claimed;
                 }
             }
@@ -211,38 +259,11 @@ impl Worker {
     fn read(&mut self, tally: &Tally) -> Reading {
         self.board.begin();
         let source = self.source.counters();
-        let mut dropped = source.dropped;
-        for (&cause, &count) in &tally.dropped {
-            *dropped.entry(cause).or_default() += count;
-        }
-        let accounted = tally.taken + source.passed + total(&dropped);
-        let in_flight = match (source.received, source.filtered) {
-            (Some(received), Some(filtered)) => received.saturating_sub(accounted + filtered),
-            _ => 0,
-        };
-        let counters = LaneCounters {
-            interface: self.interface.clone(),
-            queue: self.queue,
-            received: source.received,
-            taken: tally.taken,
-            taken_bytes: tally.taken_bytes,
-            passed: source.passed,
-            filtered: source.filtered,
-            dropped,
-            in_flight,
-            inversions: source.inversions,
-        };
+        let counters = tally.counters(&self.interface, self.queue, source);
         self.board.publish(&counters);
         self.status.set(&counters);
-        Reading { counters, when: self.now() }
-    }
-
-    /// The time of a reading, in the clock of the stamps.
-    fn now(&self) -> Timestamp {
-        match self.source.low_water() {
-            Timestamp::MAX => clock::realtime_now(),
-            low_water => low_water,
-        }
+        self.status.set_profile(self.source.profile());
+        Reading { counters, when: now(&*self.source) }
     }
 
     fn finish(mut self, tally: &Tally) -> LaneCounters {
@@ -253,6 +274,19 @@ impl Worker {
         }
         reading.counters
     }
+}
+
+/// The time of a reading, in the clock of the stamps.
+fn now(source: &dyn Source) -> Timestamp {
+    match source.low_water() {
+        Timestamp::MAX => clock::realtime_now(),
+        low_water => low_water,
+    }
+}
+
+/// Bytes kept of frames, under a snapshot length.
+fn kept_bytes<'f>(frames: impl Iterator<Item = Frame<'f>>, snaplen: u32) -> u64 {
+    frames.map(|frame| frame.bytes.len().min(snaplen as usize) as u64).sum()
 }
 
 /// Puts frames that are not lost by waiting for room.

@@ -1,4 +1,12 @@
 //! Packing frames of one lane into the capture ring: the one copy.
+//!
+//! [`Packer`] is for one thread, [`CrewPacker`] for several threads of one lane. What lies in the
+//! ring is the same.
+
+mod crew;
+mod plan;
+
+pub use crew::{ClaimedFrames, CrewPacker, Done, PackerScratch};
 
 use ringside_core::{Batch, Cause, Frame, FrameNumber, InterfaceId, LaneCounters, Timestamp};
 use ringside_store::block::{
@@ -21,6 +29,9 @@ pub struct Put {
     /// Frames that were lost because no block can hold them.
     pub too_large: u64,
 }
+
+/// Says which frames are kept, from several threads at once.
+pub type Judge = dyn Fn(&Frame<'_>) -> bool + Send + Sync;
 
 /// The ledger of the lane as it was last read, for the statistics of a block.
 #[derive(Clone, Debug, Default)]

@@ -10,15 +10,19 @@
 
 use crate::config::{Output, RunConfig};
 use crate::control::{ConsumerCounts, Control};
-use crate::lane::{LaneBoard, LaneSink, LaneStatus, Worker};
+use crate::lane::{
+    Crew, CrewLane, CrewSink, CrewWorker, Hand, LaneBoard, LaneSink, LaneStatus, Worker,
+};
 use crate::merged::{MergedInput, MergedWriter};
 use crate::output::{FileList, Sink};
-use crate::packer::Packer;
+use crate::packer::{Judge, Packer};
 pub use crate::recorder::RecordingFacts;
 use crate::recorder::{Recorder, RecorderConfig, RecorderThreads};
 use crate::share::{Share, ShareSocket};
 use crate::stream::StreamWriter;
 use crate::trigger::{Trigger, TriggerConfig, TriggerLane, TriggerSummary};
+use ringside_core::limits::LANE_THREADS_MAX;
+use ringside_core::profile::LaneProfile;
 use ringside_core::share::{Hello, HelloLane, SHARE_VERSION};
 use ringside_core::{
     InterfaceId, LaneCounters, Ledger, QueueId, Source, SourceError, SourceInterface,
@@ -47,6 +51,20 @@ pub enum RunError {
     /// A source could not begin.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// Several threads for a lane that one must drain.
+    #[error(
+        "{threads} threads a lane are asked for, and interface {interface} is received in a way \
+         that has one thread for each lane: leave out --threads, or use more --queues"
+    )]
+    OneThread {
+        /// Interface.
+        interface: String,
+        /// What was asked for.
+        threads: usize,
+    },
+    /// More or less threads than a lane can have.
+    #[error("{0} threads a lane are asked for, allowed are 1 to {LANE_THREADS_MAX}")]
+    Threads(usize),
     /// No thread was to be had.
     #[error(
         "cannot start a thread ({0}): raise the limit (ulimit -u, pids.max), or lower --queues"
@@ -83,6 +101,17 @@ pub struct LaneSource {
     pub queue: u16,
 }
 
+impl LaneSource {
+    /// The sources of all threads but the first.
+    fn other_hands(&mut self, threads: usize) -> Result<Vec<Box<dyn Source>>, RunError> {
+        let hands = (1..threads).map(|_| self.source.another_hand());
+        hands.collect::<Option<_>>().ok_or_else(|| {
+            let interface = self.interface.clone();
+            RunError::OneThread { interface, threads }
+        })
+    }
+}
+
 /// What a run did.
 #[derive(Debug)]
 pub struct RunReport {
@@ -96,12 +125,16 @@ pub struct RunReport {
     pub errors: Vec<String>,
     /// What the trigger did, if there was one.
     pub trigger: Option<TriggerSummary>,
+    /// How the lanes were worked on, of those whose backends count that.
+    pub profiles: Vec<LaneProfile>,
 }
 
 /// A run with everything opened (sources, memory, files) and nothing started: what needs
 /// privileges is done, and they can be dropped.
 pub struct Prepared {
     lanes: Vec<LaneSource>,
+    /// For each lane, those of its threads after the first.
+    hands: Vec<Vec<Box<dyn Source>>>,
     shared: Shared,
     consumer: Consumer,
     settings: Settings,
@@ -185,7 +218,8 @@ impl Prepared {
             (Some((socket, hello)), Some(ring)) => Some(socket.serve(ring.clone(), &hello)?),
             _ => None,
         };
-        let workers = self.shared.workers(self.lanes, &self.settings)?;
+        let lanes = self.lanes.into_iter().zip(self.hands);
+        let workers = self.shared.workers(lanes, &self.settings)?;
         let Shared { control, counts, status, .. } = self.shared;
         Ok(Run { control, status, workers, consumer, counts, trigger, share })
     }
@@ -198,13 +232,18 @@ impl Run {
     /// # Errors
     /// There is no source, no memory for the ring, or the output cannot be created.
     pub fn prepare(
-        lanes: Vec<LaneSource>,
+        mut lanes: Vec<LaneSource>,
         interfaces: Vec<SourceInterface>,
         config: RunConfig,
     ) -> Result<Prepared, RunError> {
         if lanes.is_empty() {
             return Err(RunError::NoSource);
         }
+        if !(1..=LANE_THREADS_MAX).contains(&config.threads) {
+            return Err(RunError::Threads(config.threads));
+        }
+        let hands = lanes.iter_mut().map(|lane| lane.other_hands(config.threads));
+        let hands = hands.collect::<Result<_, _>>()?;
         let control = Arc::new(Control::new(config.frames_max));
         let counts = Arc::new(ConsumerCounts::default());
         let ring = match config.ring_layout(lanes.len()) {
@@ -238,11 +277,13 @@ impl Run {
         let settings = Settings {
             snaplen: config.snaplen,
             block_bytes: config.block_bytes,
+            threads: config.threads,
+            judge: config.judge,
             cpus: config.cpus,
             bells: consumer.bells(),
         };
         let trigger = config.trigger.map(|trigger| shared.trigger(trigger, &lanes, &settings));
-        Ok(Prepared { lanes, shared, consumer, settings, trigger, share })
+        Ok(Prepared { lanes, hands, shared, consumer, settings, trigger, share })
     }
 
     /// [`prepare`](Self::prepare) and [`start`](Prepared::start) in one.
@@ -267,6 +308,11 @@ impl Run {
         }
         ledger.consumers.push(consumer);
         ledger
+    }
+
+    /// How the lanes are worked on, of those whose backends count that, at most 100 ms ago.
+    pub fn profiles(&self) -> Vec<LaneProfile> {
+        profiles(&self.status)
     }
 
     /// True until the run was told to stop, stopped by itself, or every source has ended.
@@ -308,8 +354,18 @@ impl Run {
         if let Err(imbalance) = ledger.balance() {
             self.control.fail(imbalance.to_string());
         }
-        RunReport { ledger, files, kept, errors: self.control.errors(), trigger }
+        let profiles = profiles(&self.status);
+        RunReport { ledger, files, kept, errors: self.control.errors(), trigger, profiles }
     }
+}
+
+fn profiles(status: &[Arc<LaneStatus>]) -> Vec<LaneProfile> {
+    let of = |status: &Arc<LaneStatus>| {
+        let profile = status.profile()?;
+        let LaneCounters { interface, queue, .. } = status.get();
+        Some(LaneProfile { interface, queue, profile })
+    };
+    status.iter().filter_map(of).collect()
 }
 
 impl Consumer {
@@ -373,9 +429,19 @@ struct Consumed {
 struct Settings {
     snaplen: u32,
     block_bytes: usize,
+    threads: usize,
+    judge: Option<Arc<Judge>>,
     cpus: Vec<usize>,
     /// Of the recorder's writers.
     bells: Option<Arc<Bells>>,
+}
+
+impl Settings {
+    /// Where a thread of a lane runs.
+    fn cpu(&self, lane: usize, thread: usize) -> Option<usize> {
+        let index = lane * self.threads + thread;
+        self.cpus.get(index % self.cpus.len().max(1)).copied()
+    }
 }
 
 /// What the threads of a run are made from.
@@ -442,26 +508,69 @@ impl Shared {
         Ok(Consumer::Merged(Box::new(writer)))
     }
 
+    /// Starts the threads of each lane, whose further hands come with it.
     fn workers(
         &self,
-        lanes: Vec<LaneSource>,
+        lanes: impl Iterator<Item = (LaneSource, Vec<Box<dyn Source>>)>,
         settings: &Settings,
     ) -> Result<Vec<JoinHandle<LaneCounters>>, RunError> {
-        let start = |(index, lane): (usize, LaneSource)| {
+        let start = |(index, (lane, hands)): (usize, (LaneSource, Vec<Box<dyn Source>>))| {
+            if settings.threads > 1 || settings.judge.is_some() {
+                return self.crew(index, lane, hands, settings);
+            }
             let worker = Worker {
                 sink: self.sink(index, &lane, settings),
                 source: lane.source,
                 interface: lane.interface,
                 queue: lane.queue,
                 snaplen: settings.snaplen,
-                cpu: settings.cpus.get(index % settings.cpus.len().max(1)).copied(),
+                cpu: settings.cpu(index, 0),
                 status: self.status[index].clone(),
                 board: self.board(index),
                 control: self.control.clone(),
             };
             spawn(&format!("lane {index}"), move || worker.run())
         };
-        lanes.into_iter().enumerate().map(start).collect()
+        lanes.enumerate().map(start).collect()
+    }
+
+    /// Starts several threads for one lane; the first waits for the others.
+    fn crew(
+        &self,
+        index: usize,
+        lane: LaneSource,
+        hands: Vec<Box<dyn Source>>,
+        settings: &Settings,
+    ) -> Result<JoinHandle<LaneCounters>, RunError> {
+        let sink = match self.sink(index, &lane, settings) {
+            LaneSink::Ring(packer) => CrewSink::ring(packer, settings.threads),
+            LaneSink::Meter => {
+                CrewSink::meter(self.boards.writer(index).expect("nobody fills this ring"))
+            }
+        };
+        let crew = CrewLane {
+            sink,
+            interface: lane.interface,
+            queue: lane.queue,
+            snaplen: settings.snaplen,
+            judge: settings.judge.clone(),
+            threads: settings.threads,
+            status: self.status[index].clone(),
+            control: self.control.clone(),
+        };
+        let crew = Arc::new(Crew::new(crew, self.board(index)));
+        let worker = |thread, source| {
+            let hand = Hand { source, thread, cpu: settings.cpu(index, thread) };
+            CrewWorker { crew: crew.clone(), hand }
+        };
+        let others = (1..).zip(hands).map(|(thread, source)| {
+            let mut worker = worker(thread, source);
+            spawn(&format!("lane {index}.{thread}"), move || worker.run())
+        });
+        let others = others.collect::<Result<Vec<_>, _>>()?;
+        let first = worker(0, lane.source);
+        drop(crew);
+        spawn(&format!("lane {index}"), move || first.run_with(others))
     }
 
     fn board(&self, index: usize) -> LaneBoard {

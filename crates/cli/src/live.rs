@@ -5,6 +5,7 @@ use crate::units::{grouped, scaled};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ringside_core::Ledger;
 use ringside_core::ledger::total;
+use ringside_core::profile::LaneProfile;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -32,7 +33,7 @@ impl Live {
     }
 
     /// Shows the ledger if a second has passed. True if it did.
-    pub fn update(&mut self, ledger: &Ledger) -> bool {
+    pub fn update(&mut self, ledger: &Ledger, profiles: impl Fn() -> Vec<LaneProfile>) -> bool {
         let now = Instant::now();
         let bytes = ledger.lanes.iter().map(|lane| lane.taken_bytes).sum();
         let Some((then, frames_then, bytes_then)) = self.last else {
@@ -47,7 +48,8 @@ impl Live {
         let frames_per_second = per_second(ledger.taken, frames_then).round() as u64;
         let bits_per_second = (per_second(bytes, bytes_then) * 8.0).round() as u64;
         let rates = Rates { frames_per_second, bits_per_second };
-        self.bar.set_message(line(ledger, rates, bytes));
+        let worked = worked(&profiles());
+        self.bar.set_message(line(ledger, rates, bytes) + &worked);
         self.rates = Some(rates);
         self.last = Some((now, ledger.taken, bytes));
         true
@@ -62,6 +64,21 @@ impl Live {
     pub fn finish(self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// How the lanes are worked on, if their backends count that: frames to a batch, most that waited,
+/// and how often the kernel had no memory to receive into.
+fn worked(profiles: &[LaneProfile]) -> String {
+    let most = |of: fn(&LaneProfile) -> u64| profiles.iter().map(of).max().unwrap_or(0);
+    if profiles.is_empty() {
+        return String::new();
+    }
+    format!(
+        "  batch {}  waiting at most {}  starved {}",
+        most(|lane| lane.profile.returned_per_batch()),
+        grouped(most(|lane| lane.profile.ring_high_water.into())),
+        grouped(most(|lane| lane.profile.fill_starved)),
+    )
 }
 
 fn line(ledger: &Ledger, rates: Rates, bytes: u64) -> String {

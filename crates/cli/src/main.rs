@@ -12,6 +12,7 @@ mod ledger_text;
 mod live;
 mod memory;
 mod open;
+mod placement;
 mod print;
 mod privileges;
 mod record;
@@ -58,6 +59,8 @@ enum Command {
     Demo(cmd::demo::DemoArgs),
     /// Measure this machine, with a peer in the same run.
     Bench(cmd::bench::BenchArgs),
+    /// What is in the way of capturing, on this machine and its interfaces, and the mend.
+    Doctor(cmd::doctor::DoctorArgs),
     /// What this machine can capture with.
     Backends(cmd::backends::BackendsArgs),
     /// Compile a filter for another process of this program.
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => cmd::demo::run(args),
         Command::Bench(args) => cmd::bench::run(args),
+        Command::Doctor(args) => cmd::doctor::run(args),
         Command::Backends(args) => cmd::backends::run(args),
         Command::FilterChild => Ok(cmd::filter_child()),
     };

@@ -2,20 +2,23 @@
 
 pub mod af_xdp;
 
-use crate::keeper::{Knobs, Request};
+use crate::keeper::{Knobs, Request, Wish};
+use crate::placement::{Placed, PlacementArgs};
 use crate::{FILTER_CHILD, say};
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args, ValueEnum};
-use ringside_capture::backend::af_packet::{AfPacketSource, KernelHandles};
-use ringside_capture::backend::{BackendError, af_packet, merge_warning, pcap};
+use ringside_capture::backend::af_packet::AfPacketSource;
+use ringside_capture::backend::{BackendError, KernelHandles, af_packet, merge_warning, pcap};
+use ringside_capture::placement::LaneFacts;
 use ringside_capture::run::LaneSource;
 use ringside_core::bpf::ClassicProgram;
-use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
+use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX, LANES_MAX};
 use ringside_core::{InterfaceId, LinkType, Source, SourceInterface};
 use ringside_filter::Compiler;
+use ringside_sys::netns::Namespace;
 use ringside_sys::packet::{CaptureDirection, FanoutMode};
-use ringside_sys::{netns::Namespace, thread};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 
 /// Options of every subcommand that receives from interfaces.
 #[derive(Args)]
@@ -33,6 +36,12 @@ pub struct OpenArgs {
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=LANES_MAX as i64))]
     pub queues: Option<u16>,
+
+    /// Threads that drain each lane together, for a queue that one cannot drain. Its frames stay in
+    /// the order of receipt. Not with af-packet and pcap, whose lanes have one thread each.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=LANE_THREADS_MAX as i64))]
+    pub threads: u16,
 
     /// How the kernel spreads frames over the lanes.
     #[arg(long, value_enum, default_value_t = Fanout::Hash)]
@@ -71,9 +80,8 @@ pub struct OpenArgs {
     #[command(flatten)]
     pub af_xdp: af_xdp::AfXdpArgs,
 
-    /// CPUs for the workers, in turn, as 2,3; by default all that are allowed.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub cpus: Vec<usize>,
+    #[command(flatten)]
+    pub placement: PlacementArgs,
 
     /// Network namespace to receive in: a name, a path or a process id.
     #[arg(long, value_name = "NAME")]
@@ -118,6 +126,24 @@ pub enum Backend {
     Pcap,
 }
 
+impl Backend {
+    /// Refuses several threads a lane where a lane has one.
+    fn check_threads(self, threads: u16) -> anyhow::Result<()> {
+        let name = match self {
+            Backend::AfXdp => return Ok(()),
+            Backend::Auto | Backend::AfPacket => "af-packet",
+            Backend::Pcap => "pcap",
+        };
+        if threads > 1 {
+            bail!(
+                "--threads {threads}: a lane of {name} has one thread; spread the frames over \
+                 more lanes with --queues {threads}"
+            );
+        }
+        Ok(())
+    }
+}
+
 /// Fanout modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Fanout {
@@ -144,7 +170,7 @@ pub struct Opened {
     /// For each of the first lanes what the kernel holds of it, if that can be asked for.
     pub kernel: Vec<Option<KernelHandles>>,
     pub interfaces: Vec<SourceInterface>,
-    pub cpus: Vec<usize>,
+    pub placed: Placed,
     pub block_timeout_ns: u64,
     pub description: String,
     pub warnings: Vec<String>,
@@ -159,7 +185,8 @@ pub fn filter_compiler() -> anyhow::Result<Compiler> {
 /// Opens everything that `args` names. Frames are counted from the start of the run on (libpcap's
 /// from here on): what takes time, as compiling filters, is done before the first is opened. What
 /// must be changed on an interface is changed by `knobs`.
-pub fn open(args: &OpenArgs, knobs: &Knobs<'_>) -> anyhow::Result<Opened> {
+/// `directories` are those of a recording: its writers have their places too.
+pub fn open(args: &OpenArgs, directories: &[PathBuf], knobs: &Knobs<'_>) -> anyhow::Result<Opened> {
     if let Some(name) = &args.netns {
         Namespace::open(name)?.enter()?;
     }
@@ -167,7 +194,7 @@ pub fn open(args: &OpenArgs, knobs: &Knobs<'_>) -> anyhow::Result<Opened> {
         lanes: Vec::new(),
         kernel: Vec::new(),
         interfaces: Vec::new(),
-        cpus: cpus(args)?,
+        placed: Placed::default(),
         block_timeout_ns: u64::from(args.block_timeout) * 1_000_000,
         description: String::new(),
         warnings: Vec::new(),
@@ -183,8 +210,11 @@ pub fn open(args: &OpenArgs, knobs: &Knobs<'_>) -> anyhow::Result<Opened> {
         }
         plans.push(Plan::new(args, name, InterfaceId(index as u32))?);
     }
+    args.placement.turn(&args.interfaces, knobs)?;
+    let lanes = plans.iter().enumerate().flat_map(|(index, plan)| plan.lanes(args, index));
+    opened.placed = args.placement.place(&args.interfaces, lanes.collect(), directories)?;
     for plan in plans {
-        let sources = plan.open(args, knobs, &mut opened.warnings)?;
+        let sources = plan.open(args, &opened.placed.cpus, knobs, &mut opened.warnings)?;
         opened.add(&plan, sources);
     }
     Ok(opened)
@@ -201,6 +231,7 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn new(args: &OpenArgs, name: &'a str, interface_id: InterfaceId) -> anyhow::Result<Plan<'a>> {
         let backend = choose(args, name)?;
+        backend.check_threads(args.threads)?;
         let link_type = match backend {
             Backend::Pcap => pcap::link_type(name)?,
             Backend::Auto | Backend::AfPacket | Backend::AfXdp => af_packet::link_type(name)?,
@@ -209,15 +240,32 @@ impl<'a> Plan<'a> {
         Ok(Plan { name, interface_id, backend, filter })
     }
 
+    /// What is known of its lanes before they are opened.
+    fn lanes(&self, args: &OpenArgs, interface: usize) -> Vec<LaneFacts> {
+        let by_queue = match self.backend {
+            Backend::AfXdp => true,
+            Backend::Auto | Backend::AfPacket => args.fanout == Fanout::Queue,
+            Backend::Pcap => false,
+        };
+        let threads = usize::from(args.threads);
+        let lane = |lane| LaneFacts { interface, queue: by_queue.then_some(lane), threads };
+        let count = match self.backend {
+            Backend::AfXdp => af_xdp::lanes(args, self.name),
+            _ => args.lanes(),
+        };
+        (0..count).map(lane).collect()
+    }
+
     fn open(
         &self,
         args: &OpenArgs,
+        cpus: &[usize],
         knobs: &Knobs<'_>,
         warnings: &mut Vec<String>,
     ) -> anyhow::Result<Sources> {
         match self.backend {
             Backend::Pcap => self.pcap(args, warnings),
-            Backend::AfXdp => self.af_xdp(args, warnings),
+            Backend::AfXdp => self.af_xdp(args, cpus, knobs, warnings),
             Backend::Auto | Backend::AfPacket => self.af_packet(args, knobs, warnings),
         }
     }
@@ -294,14 +342,14 @@ impl Plan<'_> {
         warnings.extend(opened.warnings);
         let with_handles = |source: AfPacketSource| {
             // Without a descriptor left the run goes on; only its end after a crash knows less.
-            let handles = source.kernel_handles().ok();
+            let handles = source.kernel_handles().ok().map(KernelHandles::AfPacket);
             (Box::new(source) as Box<dyn Source>, handles)
         };
         Ok(opened.sources.into_iter().map(with_handles).collect())
     }
 
     fn stamps_by_hardware(&self, knobs: &Knobs<'_>, warnings: &mut Vec<String>) -> bool {
-        let request = Request::HardwareStamps { interface: self.name.to_owned() };
+        let request = Request::Interface { interface: self.name.to_owned(), wish: Wish::Stamps };
         let result = knobs.turn(&request);
         if let Err(error) = &result {
             warnings.push(format!("{error:#}; frames are stamped by the kernel"));
@@ -358,21 +406,6 @@ fn direction(args: &OpenArgs) -> CaptureDirection {
         DirectionArg::In => CaptureDirection::Inbound,
         DirectionArg::Both => CaptureDirection::Both,
     }
-}
-
-/// The CPUs for the workers: those asked for, which must be allowed, else all that are.
-fn cpus(args: &OpenArgs) -> anyhow::Result<Vec<usize>> {
-    let allowed = thread::allowed_cpus()?;
-    if let Some(wrong) = args.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-        bail!("--cpus {wrong}: this process may run on {allowed:?}");
-    }
-    // One lane without a wish is left to the scheduler: pinned to a busy CPU it would only lose.
-    let lanes = args.interfaces.len() * args.lanes();
-    Ok(match (&args.cpus[..], lanes) {
-        ([], 1) => Vec::new(),
-        ([], _) => allowed,
-        (wanted, _) => wanted.to_vec(),
-    })
 }
 
 /// Standard output as a stream of our own.

@@ -91,6 +91,8 @@ impl RunArgs {
 pub struct Extras {
     /// Bytes kept of each frame.
     pub snaplen: u32,
+    /// Threads of each lane.
+    pub threads: usize,
     /// Bytes of the capture ring, unless the user or the memory wants otherwise.
     pub ring_bytes: u64,
     /// Only what surrounds a hit is kept.
@@ -125,7 +127,9 @@ pub fn run(
         frames_max: args.count,
         ring_bytes: usize::try_from(args.ring_bytes(extras.ring_bytes)).context("--ring-size")?,
         block_bytes: RING_BLOCK_BYTES,
-        cpus: std::mem::take(&mut opened.cpus),
+        threads: extras.threads,
+        judge: None,
+        cpus: std::mem::take(&mut opened.placed.cpus),
         block_timeout_ns: opened.block_timeout_ns,
         output,
         trigger: extras.trigger,
@@ -142,6 +146,8 @@ pub fn run(
     }
     let leaving = Leaving::new(&mut opened, &config.output);
     let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
+    // The rings lie where they should; what comes from now on lies where it is used.
+    drop(opened.placed.memory);
     if args.huge_pages && prepared.ring().is_some_and(|ring| !ring.has_huge_pages()) {
         say::message("ringside: warning: the capture ring does not lie in reserved huge pages");
     }
@@ -199,10 +205,11 @@ fn watch(run: &Run, args: &RunArgs, stop: &StopSignal, board: &Board) -> io::Res
         let next = [stop_at, rotate_at].into_iter().flatten().min();
         std::thread::sleep(next.map_or(TICK, |next| (next - now).min(TICK)));
         let ledger = run.status();
-        if live.update(&ledger) {
+        if live.update(&ledger, || run.profiles()) {
             board.set_rates(live.rates());
             if args.json {
-                say::data(serde_json::json!({ "status": ledger }))?;
+                let profiles = run.profiles();
+                say::data(serde_json::json!({ "status": ledger, "profile": profiles }))?;
             }
         }
     }
@@ -236,6 +243,9 @@ fn finish(report: &RunReport, args: &RunArgs) -> io::Result<()> {
     if args.json {
         if let Some(kept) = deleted {
             say::data(serde_json::json!({ "retention": kept }))?;
+        }
+        if !report.profiles.is_empty() {
+            say::data(serde_json::json!({ "profile": report.profiles }))?;
         }
         say::data(ledger_text::json(&report.ledger))?;
     }

@@ -4,16 +4,16 @@
 
 mod common;
 
+use common::verifier::{SIZES, Verifier, shape};
 use common::*;
-use ringside_core::Frame;
 use ringside_lab::LabConfig;
-use ringside_store::recording::{StoredFile, series_of};
+use ringside_store::recording::series_of;
 use ringside_testkit::need_root;
-use ringside_transmit::{SenderKind, SequenceCheck, SequenceReport, Shape, Sizes, Stamp};
+use ringside_transmit::SenderKind;
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// Frames of an exactness run.
@@ -22,75 +22,8 @@ const FRAMES: u64 = 2_000_000;
 /// Frames a second: a third of what the whole path takes with both cores busy otherwise.
 const RATE: u64 = 200_000;
 
-/// Mixed sizes, the shortest with a number and the longest of the MTU among them.
-const SIZES: [u16; 10] = [60, 61, 62, 63, 64, 65, 128, 256, 590, 1514];
-
 /// Rings that ride out stalls of a busy machine of more than a second: nothing may be lost.
 const PATIENT: [&str; 4] = ["--kernel-ring-size", "128MiB", "--ring-size", "256MiB"];
-
-/// Frames are compared with what the generator makes of their number.
-struct Verifier<'s> {
-    shape: &'s Shape,
-    expected: Vec<u8>,
-    check: SequenceCheck,
-    frames: u64,
-    /// Order-independent: a wrapping sum over the frames of a hash of number and time.
-    digest: u64,
-    newest_time: u64,
-    /// Frames stamped before one in front of them.
-    late: u64,
-}
-
-impl Verifier<'_> {
-    fn new(shape: &Shape, frames_max: u64) -> Verifier<'_> {
-        let (expected, check) = (shape.buffer(), SequenceCheck::new(frames_max));
-        Verifier { shape, expected, check, frames: 0, digest: 0, newest_time: 0, late: 0 }
-    }
-
-    fn note(&mut self, lane: u16, frame: &Frame<'_>) {
-        let stamp = Stamp::read(frame.bytes).expect("a frame without a number");
-        let length = self.shape.write(stamp.stream, stamp.sequence, &mut self.expected);
-        assert!(frame.bytes == &self.expected[..length], "{stamp:?} differs: {frame:?}");
-        assert_eq!(frame.meta.wire_bytes as usize, length, "{stamp:?}");
-        self.check.note(lane, frame.bytes);
-        let time = frame.meta.timestamp.0;
-        let mixed = (time ^ stamp.sequence.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.digest = self.digest.wrapping_add(mixed ^ (mixed >> 29));
-        self.late += u64::from(time < self.newest_time);
-        self.newest_time = self.newest_time.max(time);
-        self.frames += 1;
-    }
-
-    /// Reads the lanes of a recording, each file in order. Gives the number of lanes.
-    fn note_directory(&mut self, directory: &Path) -> usize {
-        let (series, notices) = series_of(&[directory.to_owned()]).unwrap();
-        assert!(notices.is_empty(), "{notices:?}");
-        for (lane, series) in (0u16..).zip(&series) {
-            assert_eq!(series.lane.0, lane);
-            for StoredFile { path, .. } in &series.files {
-                let notices = for_each_frame(std::slice::from_ref(path), |frame, _| {
-                    self.note(lane, frame);
-                });
-                assert!(notices.is_empty(), "{notices:?}");
-            }
-        }
-        series.len()
-    }
-
-    /// Reads one file of merged lanes.
-    fn note_file(&mut self, path: &Path) {
-        let notices = for_each_frame(&[path.to_owned()], |frame, _| self.note(0, frame));
-        assert!(notices.is_empty(), "{notices:?}");
-    }
-
-    fn report(&self, sent: &[u64]) -> SequenceReport {
-        self.check.report(sent)
-    }
-}
-
-fn shape(sizes: &[u16], flows: u32) -> Shape {
-    Shape::new(Sizes::list(sizes).unwrap(), flows).unwrap()
-}
 
 #[test]
 fn two_million_frames_in_one_lane() {

@@ -26,6 +26,18 @@ impl FrameSlot {
         self.meta.timestamp
     }
 
+    /// Bytes of the frame.
+    #[inline]
+    pub fn captured_bytes(&self) -> u32 {
+        self.captured_bytes
+    }
+
+    /// What else is known of the frame.
+    #[inline]
+    pub fn meta(&self) -> &FrameMeta {
+        &self.meta
+    }
+
     /// The frame in `memory`; `None` if it reaches beyond.
     #[inline]
     pub fn frame<'m>(&self, memory: &'m [u8]) -> Option<Frame<'m>> {

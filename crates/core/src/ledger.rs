@@ -130,6 +130,9 @@ pub struct LaneCounters {
     pub in_flight: u64,
     /// Frames stamped earlier than the one before them in the lane.
     pub inversions: u64,
+    /// Of the frames taken, how many each thread took, where several drain the lane.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_by_thread: Vec<u64>,
 }
 
 impl LaneCounters {

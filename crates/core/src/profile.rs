@@ -9,6 +9,8 @@ pub const BATCH_CLASSES: usize = 9;
 /// is the ledger's business.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
+    /// What the worker does while no frame is there.
+    pub waiting: String,
     /// Batches by their number of frames; class `n` holds those of `2^n` to `2^(n+1) - 1`.
     pub batches: [u64; BATCH_CLASSES],
     /// Waits before which nothing had come since the wait before.
@@ -23,6 +25,25 @@ pub struct Profile {
     pub returned: u64,
     /// Times that some were.
     pub returns: u64,
+}
+
+/// The profile of a lane, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneProfile {
+    /// Interface of the lane.
+    pub interface: String,
+    /// Queue or fanout member.
+    pub queue: u16,
+    /// What was counted.
+    #[serde(flatten)]
+    pub profile: Profile,
+}
+
+impl Profile {
+    /// Chunks that went back to the kernel each time that some did, on average.
+    pub fn returned_per_batch(&self) -> u64 {
+        self.returned / self.returns.max(1)
+    }
 }
 
 /// The class of a batch of `frames` frames, at least 1.

@@ -24,7 +24,8 @@ use thiserror::Error;
 ///   time, but for inversions of the source's own clock. It moves also while no frame comes, so
 ///   that a merge of several lanes is not held up by a quiet one.
 ///
-/// Sources are used by one thread at a time and may be sent to it.
+/// Sources are used by one thread at a time and may be sent to it. A lane that several threads can
+/// drain gives each a *hand* ([`another_hand`](Source::another_hand)).
 ///
 /// [`is_finished`]: Source::is_finished
 /// [`detach`]: Source::detach
@@ -66,6 +67,19 @@ pub trait Source: Send {
 
     /// How the lane is worked on, where the backend counts that.
     fn profile(&self) -> Option<Profile> {
+        None
+    }
+
+    /// Another hand on the same lane, for another thread; `None` if one thread must drain it.
+    ///
+    /// A hand is a source that draws on the lane's one supply: `next_batch` takes what follows the
+    /// batch that any hand took last, and `start`, `detach`, `counters`, `low_water` and
+    /// `is_finished` are of the lane, whichever hand is asked. All calls to the hands of a lane
+    /// are made one at a time, in the order in which their frames are to be kept, but one: batches
+    /// are out side by side, and dropping one, which gives its memory back, happens beside
+    /// everything else and in any order. So taking needs no lock against taking, giving back needs
+    /// one of its own (one producer), and the batch of one hand must not be disturbed by another.
+    fn another_hand(&mut self) -> Option<Box<dyn Source>> {
         None
     }
 

@@ -144,8 +144,30 @@ pub struct XdpMetadata {
 }
 
 const _: () = assert!(size_of::<XdpMetadata>() == METADATA_FULL_BYTES as usize);
+// Translated filters read it too.
+const _: () = {
+    use ringside_filter::translate as filter;
+    use std::mem::offset_of;
+    assert!(filter::METADATA_BYTES as u32 == METADATA_FULL_BYTES);
+    assert!(filter::METADATA_FLAGS as usize == offset_of!(XdpMetadata, flags));
+    assert!(filter::METADATA_TPID as usize == offset_of!(XdpMetadata, vlan_tpid));
+    assert!(filter::METADATA_TCI as usize == offset_of!(XdpMetadata, vlan_tci));
+    assert!(filter::METADATA_VLAN as u32 == METADATA_VLAN);
+};
 
 impl XdpMetadata {
+    /// The bytes as the programs write them.
+    pub fn to_bytes(&self) -> [u8; METADATA_FULL_BYTES as usize] {
+        let mut bytes = [0; METADATA_FULL_BYTES as usize];
+        bytes[..8].copy_from_slice(&self.stamp.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&self.flags.to_ne_bytes());
+        bytes[12..16].copy_from_slice(&self.hash.to_ne_bytes());
+        bytes[16..18].copy_from_slice(&self.vlan_tpid.to_ne_bytes());
+        bytes[18..20].copy_from_slice(&self.vlan_tci.to_ne_bytes());
+        bytes[20..].copy_from_slice(&self.reserved.to_ne_bytes());
+        bytes
+    }
+
     /// Reads what the programs wrote.
     pub fn from_bytes(bytes: &[u8; METADATA_FULL_BYTES as usize]) -> XdpMetadata {
         let word = |at: usize| {
@@ -174,8 +196,8 @@ pub struct CaptureLeafConfig {
     pub position: u32,
     /// Bytes of metadata: 0, [`METADATA_STAMP_BYTES`] or [`METADATA_FULL_BYTES`].
     pub metadata: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// 1: steers nothing, is what a rejected frame goes to.
+    pub passes: u32,
 }
 
 const CAPTURE_CONFIG_BYTES: usize = 16;
@@ -184,7 +206,7 @@ const _: () = assert!(size_of::<CaptureLeafConfig>() == CAPTURE_CONFIG_BYTES);
 impl CaptureLeafConfig {
     /// The bytes as the C program reads them.
     pub fn to_bytes(&self) -> [u8; CAPTURE_CONFIG_BYTES] {
-        let words = [self.queues, self.position, self.metadata, self.reserved];
+        let words = [self.queues, self.position, self.metadata, self.passes];
         let mut bytes = [0; CAPTURE_CONFIG_BYTES];
         for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
             to.copy_from_slice(&word.to_ne_bytes());

@@ -7,6 +7,7 @@
 //!
 //! Every frame that the leaf sees is counted once, as steered or as passed, by queue.
 
+mod filter;
 mod handles;
 
 pub use handles::{CaptureHandles, CaptureLeftBehind};
@@ -17,6 +18,9 @@ use crate::abi::{
 use crate::load::{Embedded, Loaded, embedded, test_run};
 use crate::root::{LEAVES, Root, RootConfig, fd_array};
 use crate::{Error, TestRun};
+use filter::Filter;
+use ringside_core::LinkType;
+use ringside_core::bpf::ClassicProgram;
 use ringside_sys::bpf::{self, FdArray, PerCpuArray};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -35,6 +39,9 @@ pub enum Metadata {
     None,
     /// The time, u64: nanoseconds since 1970, TAI.
     Stamp,
+    /// [`XdpMetadata`](crate::abi::XdpMetadata): the NIC's time, hash and VLAN tag where the driver
+    /// has them, else TAI.
+    Full,
 }
 
 impl Metadata {
@@ -43,11 +50,10 @@ impl Metadata {
         match self {
             Metadata::None => 0,
             Metadata::Stamp => METADATA_STAMP_BYTES,
+            Metadata::Full => METADATA_FULL_BYTES,
         }
     }
 }
-
-const _: () = assert!(METADATA_FULL_BYTES > METADATA_STAMP_BYTES);
 
 /// What is to be captured.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +64,12 @@ pub struct CaptureConfig<'a> {
     pub ifindex: u32,
     /// Receive queues that may get a socket, at least 1.
     pub queues: u32,
-    /// What is put in front of frames.
+    /// What is put in front of frames, if it can be had: see [`CaptureProgram::metadata`].
     pub metadata: Metadata,
+    /// Which frames are steered; the others pass. None: all.
+    pub filter: Option<&'a ClassicProgram>,
+    /// How the frames begin.
+    pub link_type: LinkType,
     /// Attach to the kernel's generic path if the driver refuses.
     pub generic_allowed: bool,
 }
@@ -82,8 +92,10 @@ pub struct QueueCounters {
 pub struct CaptureProgram {
     root: Root,
     leaf: OwnedFd,
+    filter: Option<Filter>,
     sockets: FdArray,
     counters: Counters,
+    metadata: Metadata,
     queues: u32,
     is_started: bool,
 }
@@ -100,32 +112,41 @@ impl CaptureProgram {
             interface: config.interface,
             ifindex: config.ifindex,
             positions: CAPTURE_POSITIONS,
+            wants_metadata: config.metadata == Metadata::Full,
             generic_allowed: config.generic_allowed,
         })?;
-        let constants = CaptureLeafConfig {
+        let metadata = match config.metadata {
+            _ if root.has_metadata() => Metadata::Full,
+            Metadata::Full => Metadata::Stamp,
+            wanted => wanted,
+        };
+        let mut constants = CaptureLeafConfig {
             queues: config.queues,
             position: root.position(),
-            metadata: config.metadata.bytes(),
-            reserved: 0,
+            metadata: metadata.bytes(),
+            passes: 0,
         };
-        let constants = constants.to_bytes();
-        let mut loaded = Loaded::prepared(&XDP_CAPTURE, Some(&constants), |object| {
-            for mut map in object.maps_mut() {
-                match map.name().to_str() {
-                    Some(LEAVES) => map.reuse_fd(root.leaves().as_fd())?,
-                    Some("sockets") => map.set_max_entries(config.queues)?,
-                    Some("counters") => map.set_max_entries(config.queues.saturating_add(1))?,
-                    _ => {}
-                }
+        let mut loaded = load_leaf(&constants, root.leaves().as_fd(), None)?;
+        let (leaf, counters) = (loaded.program_fd()?, loaded.map("counters")?);
+        let filter = match config.filter {
+            None => None,
+            Some(program) => {
+                constants.passes = 1;
+                let counters = Some(counters.as_fd());
+                let mut pass = load_leaf(&constants, root.leaves().as_fd(), counters)?;
+                let (steer, pass) = (leaf.as_fd(), pass.program_fd()?);
+                let tags = metadata == Metadata::Full;
+                Some(Filter::load(program, config.link_type, tags, steer, pass.as_fd())?)
             }
-            Ok(())
-        })?;
+        };
         Ok(CaptureProgram {
-            leaf: loaded.program_fd()?,
             sockets: fd_array(&loaded.map("sockets")?)?,
-            counters: Counters::new(loaded.map("counters")?.as_fd())?,
+            counters: Counters::new(counters.as_fd())?,
+            metadata,
             queues: config.queues,
             is_started: false,
+            leaf,
+            filter,
             root,
         })
     }
@@ -133,6 +154,13 @@ impl CaptureProgram {
     /// Where the kernel runs it.
     pub fn mode(&self) -> Mode {
         self.root.mode()
+    }
+
+    /// What stands in front of every frame. Full metadata becomes a stamp where the driver has none
+    /// or the root of another process does not ask for it; and what was asked for becomes full
+    /// metadata where that root does. The notes say why.
+    pub fn metadata(&self) -> Metadata {
+        self.metadata
     }
 
     /// What was refused on the way, each with its reason.
@@ -164,7 +192,7 @@ impl CaptureProgram {
     /// The kernel refused.
     pub fn start(&mut self) -> Result<(), Error> {
         if !self.is_started {
-            self.root.leaves().set(self.root.position(), self.leaf.as_fd())?;
+            self.root.leaves().set(self.root.position(), self.entry())?;
             self.is_started = true;
         }
         Ok(())
@@ -194,21 +222,27 @@ impl CaptureProgram {
         self.counters.read(queue)
     }
 
-    /// Frames, all passed, of queues beyond those that the program was loaded for, as when queues
-    /// are added while it runs.
+    /// What was counted in an entry of the counters: that of a queue, or behind the last one's the
+    /// entry of queues beyond those that the program was loaded for, as when queues are added while
+    /// it runs. Their frames all pass.
     ///
     /// # Errors
-    /// The kernel refused.
-    pub fn counters_beyond(&self) -> Result<QueueCounters, Error> {
-        self.counters.read(self.queues)
+    /// There is no such entry, or the kernel refused.
+    pub fn counters_at(&self, entry: u32) -> Result<QueueCounters, Error> {
+        self.counters.read(entry)
     }
 
-    /// Runs the leaf once on a copy of `frame`, as if it had come on queue 0; it is counted.
+    /// Runs filter and leaf once on a copy of `frame`, as if it had come on queue 0; it is counted.
     ///
     /// # Errors
     /// The kernel refused; a frame of less than 14 bytes is.
     pub fn test_run(&self, frame: &[u8]) -> Result<TestRun, Error> {
-        test_run(self.leaf.as_fd(), frame)
+        test_run(self.entry(), frame)
+    }
+
+    /// The program at the capture's place, to which frames come.
+    pub fn entry(&self) -> BorrowedFd<'_> {
+        self.filter.as_ref().map_or(self.leaf.as_fd(), Filter::entry)
     }
 
     /// Descriptors with which another process can finish if this one dies.
@@ -230,6 +264,27 @@ impl Drop for CaptureProgram {
         // The kernel refuses only what is not there.
         let _ = self.stop();
     }
+}
+
+/// Loads the leaf among `leaves`, with the `counters` of another one or its own.
+fn load_leaf(
+    constants: &CaptureLeafConfig,
+    leaves: BorrowedFd<'_>,
+    counters: Option<BorrowedFd<'_>>,
+) -> Result<Loaded, Error> {
+    let queues = constants.queues;
+    Loaded::prepared(&XDP_CAPTURE, Some(&constants.to_bytes()), |object| {
+        for mut map in object.maps_mut() {
+            match (map.name().to_str(), counters) {
+                (Some(LEAVES), _) => map.reuse_fd(leaves)?,
+                (Some("sockets"), _) => map.set_max_entries(queues)?,
+                (Some("counters"), Some(counters)) => map.reuse_fd(counters)?,
+                (Some("counters"), None) => map.set_max_entries(queues.saturating_add(1))?,
+                _ => {}
+            }
+        }
+        Ok(())
+    })
 }
 
 /// The map of counters.

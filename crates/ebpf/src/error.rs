@@ -1,5 +1,6 @@
 //! Why an eBPF program could not be loaded, attached or run.
 
+use ringside_filter::FilterError;
 use ringside_sys::bpf::BpfError;
 use thiserror::Error;
 
@@ -48,6 +49,9 @@ pub enum Error {
     /// bpf(2) refused.
     #[error(transparent)]
     Bpf(#[from] BpfError),
+    /// The filter cannot be translated.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
     /// Somebody else's program is on the interface.
     #[error(
         "the XDP program {program} (number {id}) is on {interface}, and Ringside does not take \

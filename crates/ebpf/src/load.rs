@@ -1,9 +1,13 @@
 //! Loading embedded objects, and running a loaded program on one frame.
 
 use crate::Error;
-use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut};
+use libbpf_rs::{
+    MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut, set_print,
+};
 use ringside_sys::bpf;
+use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Once;
 
 /// An object as the linker placed it; libelf reads it in place when it is aligned.
 #[repr(align(8))]
@@ -32,6 +36,34 @@ macro_rules! embedded {
 }
 pub(crate) use embedded;
 
+/// Most that is kept of what libbpf says, in bytes: the end, which has the verifier's reason.
+const SAID_BYTES_MAX: usize = 600;
+
+thread_local! {
+    /// What libbpf has said on this thread since [`listen`].
+    static SAID: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// libbpf writes its reasons to standard error, also where a refusal is expected and there is
+/// another way. From now on they are kept instead, for the error's text.
+fn listen() {
+    static SET: Once = Once::new();
+    SET.call_once(|| {
+        set_print(Some((PrintLevel::Warn, |_, text| SAID.with_borrow_mut(|said| *said += &text))));
+    });
+    SAID.take();
+}
+
+/// The end of what libbpf said, in parentheses.
+fn said() -> String {
+    let all = SAID.take();
+    let lines: Vec<&str> = all.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let text = lines.join(" | ");
+    let start = (text.len().saturating_sub(SAID_BYTES_MAX)..).find(|at| text.is_char_boundary(*at));
+    let end = start.and_then(|start| text.get(start..)).unwrap_or_default();
+    if end.is_empty() { String::new() } else { format!(" ({end})") }
+}
+
 /// One loaded object with one program; unloaded on drop.
 pub(crate) struct Loaded {
     name: &'static str,
@@ -51,7 +83,9 @@ impl Loaded {
         prepare: impl FnOnce(&mut OpenObject) -> Result<(), libbpf_rs::Error>,
     ) -> Result<Loaded, Error> {
         let name = embedded.name;
-        let refused = |e| Error::kernel(format!("cannot load the eBPF program {name}"), e);
+        listen();
+        let refused =
+            |e| Error::kernel(format!("cannot load the eBPF program {name}{}", said()), e);
         let mut builder = ObjectBuilder::default();
         builder.name(name).map_err(refused)?;
         let mut open = builder.open_memory(&embedded.elf.0).map_err(refused)?;

@@ -10,9 +10,12 @@
 //! **Claims.** Who has a place among the leaves holds an abstract Unix socket whose name says the
 //! interface and the place. Such names belong to a network namespace like the interface itself, a
 //! name can be bound once, and the kernel frees it with the last descriptor: so two processes never
-//! get one place, and what a dead process left is told from what is in use.
+//! get one place, and what a dead process left is told from what is in use. A claim also says that
+//! its holder has root and array open: it is freed before them. In the same way, by a name that is
+//! bound for a moment, processes open one after the other.
 
 use crate::Error;
+use crate::abi::ROOT_POSITIONS;
 use crate::load::{Embedded, Loaded, embedded};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapHandle, MapType};
@@ -24,16 +27,25 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
-
-use crate::abi::ROOT_POSITIONS;
+use std::time::{Duration, Instant};
 
 pub(crate) static XDP_ROOT: Embedded = embedded!("xdp_root");
+static XDP_ROOT_BOUND: Embedded = embedded!("xdp_root_bound");
+
+/// BPF_F_XDP_DEV_BOUND_ONLY of linux/bpf.h (Linux 6.3).
+const DEV_BOUND_ONLY: u32 = 1 << 6;
 
 /// Name of the array of leaves in bpf/leaves.h; with the root's name it tells ours from others'.
 pub(crate) const LEAVES: &str = "ringside_leaves";
 
-/// How often to look again where another process attached or left at the same moment.
-const TRIES_MAX: u32 = 8;
+/// How often to look again where another program came or goes at the same moment: the kernel takes
+/// a root off some time after its last descriptor is closed.
+const TRIES_MAX: u32 = 100;
+/// How long to wait in between.
+const RETRY: Duration = Duration::from_millis(5);
+
+/// Longest wait for other processes, each of which loads and attaches one small program.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// What a root must be.
 pub(crate) struct RootConfig<'a> {
@@ -43,6 +55,8 @@ pub(crate) struct RootConfig<'a> {
     pub ifindex: u32,
     /// Places that will do, the first free one is taken.
     pub positions: Range<u32>,
+    /// Have what the driver knows of a frame put in front of it, if it can be had.
+    pub wants_metadata: bool,
     /// Attach to the kernel's generic path where the driver refuses.
     pub generic_allowed: bool,
 }
@@ -56,18 +70,26 @@ pub(crate) struct Root {
     hold: Hold,
     position: u32,
     mode: XdpMode,
+    has_metadata: bool,
     notes: Vec<String>,
 }
 
 impl Root {
     /// Takes a place, and joins the root of other processes or attaches one.
     pub fn open(config: &RootConfig<'_>) -> Result<Root, Error> {
+        let _turn = take_turn(config)?;
         let (position, claim) = claim(config)?;
         let mut notes = Vec::new();
-        for _ in 0..TRIES_MAX {
+        let mut in_the_way = None;
+        for attempt in 0..TRIES_MAX {
+            if attempt > 0 {
+                std::thread::sleep(RETRY);
+            }
+            notes.clear();
             let found = match find(config)? {
-                None => attach(config, &mut notes)?,
-                Some(Found { hold: Hold::Link(link), .. })
+                There::Nothing => attach(config, &mut notes)?,
+                // Asked when root and array are open here: whoever is there held them till now.
+                There::Ours(Found { hold: Hold::Link(link), .. })
                     if others(config.ifindex, position).next().is_none() =>
                 {
                     // Its last process is just going, or it was left by accident. Its array may be
@@ -75,15 +97,23 @@ impl Root {
                     bpf::detach_link(link.as_fd())?;
                     None
                 }
-                found => found,
+                There::Ours(found) => Some(found),
+                There::Unknown(error) => {
+                    in_the_way = Some(error);
+                    None
+                }
             };
-            let Some(Found { hold, leaves, mode }) = found else { continue };
-            let root = Root { claim, leaves, hold, position, mode, notes };
+            let Some(Found { hold, leaves, mode, has_metadata }) = found else { continue };
+            if config.wants_metadata && !has_metadata && notes.is_empty() {
+                notes.push("metadata: another process attached a root without it".into());
+            }
+            let root = Root { claim, leaves, hold, position, mode, has_metadata, notes };
             root.clear_unclaimed(config.ifindex)?;
             return Ok(root);
         }
-        let reason = "other processes come and go on it without end".to_owned();
-        Err(Error::Attach { interface: config.interface.into(), refused: vec![reason] })
+        let reason = "other programs come and go on it without end".to_owned();
+        let gave_up = Error::Attach { interface: config.interface.into(), refused: vec![reason] };
+        Err(in_the_way.unwrap_or(gave_up))
     }
 
     /// Its place among the leaves.
@@ -93,6 +123,11 @@ impl Root {
 
     pub fn mode(&self) -> XdpMode {
         self.mode
+    }
+
+    /// True if it puts `struct xdp_metadata` in front of every frame, wanted or not.
+    pub fn has_metadata(&self) -> bool {
+        self.has_metadata
     }
 
     /// What was refused on the way, and why.
@@ -133,6 +168,23 @@ fn claim_prefix(ifindex: u32) -> String {
 
 fn claim_name(ifindex: u32, position: u32) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("{}{position}", claim_prefix(ifindex)))
+}
+
+/// Waits until no other process opens a root on the interface; the turn ends with the socket.
+fn take_turn(config: &RootConfig<'_>) -> Result<UnixDatagram, Error> {
+    let start = Instant::now();
+    loop {
+        let name = SocketAddr::from_abstract_name(claim_prefix(config.ifindex) + "turn");
+        match name.and_then(|name| UnixDatagram::bind_addr(&name)) {
+            Ok(turn) => return Ok(turn),
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse && start.elapsed() < TURN_WAIT_MAX => {
+                std::thread::sleep(RETRY);
+            }
+            Err(source) => {
+                return Err(Error::Claim { interface: config.interface.into(), source });
+            }
+        }
+    }
 }
 
 fn claim(config: &RootConfig<'_>) -> Result<(u32, UnixDatagram), Error> {
@@ -183,70 +235,117 @@ struct Found {
     hold: Hold,
     leaves: FdArray,
     mode: XdpMode,
+    has_metadata: bool,
 }
 
-/// The root that is on the interface; `None` if there is no program, or no longer.
-fn find(config: &RootConfig<'_>) -> Result<Option<Found>, Error> {
-    let Some((id, mode)) = crate::xdp::attached(config.ifindex)? else { return Ok(None) };
-    let options = ProgInfoQueryOptions::default().include_map_ids(true);
-    let Some(program) = ProgInfoIter::with_query_opts(options).find(|p| p.id == id) else {
-        return Ok(None);
-    };
-    let foreign = || Error::Foreign {
+/// What is on an interface.
+enum There {
+    Nothing,
+    Ours(Found),
+    /// A program that is just going, or that cannot be looked at; then with this error.
+    Unknown(Error),
+}
+
+/// Looks what is on the interface.
+fn find(config: &RootConfig<'_>) -> Result<There, Error> {
+    let Some((id, mode)) = crate::xdp::attached(config.ifindex)? else { return Ok(There::Nothing) };
+    let foreign = |name: &OsStr| Error::Foreign {
         interface: config.interface.into(),
-        program: program.name.to_string_lossy().into_owned(),
+        program: name.to_string_lossy().into_owned(),
         id,
     };
-    if program.name != OsStr::new(XDP_ROOT.name) {
-        return Err(foreign());
+    let options = ProgInfoQueryOptions::default().include_map_ids(true);
+    let Some(program) = ProgInfoIter::with_query_opts(options).find(|p| p.id == id) else {
+        return Ok(There::Unknown(foreign(OsStr::new("with a name that only root may read"))));
+    };
+    let has_metadata = program.name == OsStr::new(XDP_ROOT_BOUND.name);
+    if !has_metadata && program.name != OsStr::new(XDP_ROOT.name) {
+        return Err(foreign(&program.name));
     }
-    let of_root = |info: &LinkTypeInfo| matches!(info, LinkTypeInfo::Xdp(_));
-    let link = LinkInfoIter::default().find(|link| link.prog_id == id && of_root(&link.info));
-    // The hold goes first: while it is there the program and its maps are.
+    // What holds it goes first: while that is there the program and its maps are.
+    let mut links = LinkInfoIter::default();
+    let link = links.find(|link| link.prog_id == id && matches!(link.info, LinkTypeInfo::Xdp(_)));
     let hold = match link {
         Some(link) => bpf::link_by_id(link.id).map(Hold::Link).ok(),
         None => libbpf_rs::Program::fd_from_id(id).map(Hold::Standing).ok(),
     };
-    let Some(hold) = hold else { return Ok(None) };
     let mut maps = program.map_ids.iter().filter_map(|id| MapHandle::from_map_id(*id).ok());
     let leaves = maps.find(|map| {
         map.name() == LEAVES
             && map.map_type() == MapType::ProgArray
             && map.max_entries() == ROOT_POSITIONS
     });
-    let leaves = fd_array(&leaves.ok_or_else(foreign)?)?;
-    Ok(Some(Found { hold, leaves, mode }))
+    match (hold, leaves) {
+        (Some(hold), Some(leaves)) => {
+            Ok(There::Ours(Found { hold, leaves: fd_array(&leaves)?, mode, has_metadata }))
+        }
+        _ => Ok(There::Unknown(foreign(&program.name))),
+    }
 }
 
 /// Attaches a new root; `None` if somebody else was faster.
 fn attach(config: &RootConfig<'_>, notes: &mut Vec<String>) -> Result<Option<Found>, Error> {
-    let mut loaded = Loaded::new(&XDP_ROOT, None)?;
-    let program = loaded.program_fd()?;
-    let leaves = fd_array(&loaded.map(LEAVES)?)?;
-    let native = match bpf::attach_xdp(program.as_fd(), config.ifindex, XdpMode::Native) {
-        Ok(link) => {
-            let hold = Hold::Link(link);
-            return Ok(Some(Found { hold, leaves, mode: XdpMode::Native }));
+    if config.wants_metadata {
+        match load_bound(config.ifindex).and_then(|loaded| Attachable::new(loaded, true)) {
+            Ok(bound) => match bound.attach(config.ifindex, XdpMode::Native) {
+                Ok(found) => return Ok(Some(found)),
+                Err(e) if is_busy(&e) => return Ok(None),
+                Err(e) => notes.push(format!("metadata: the driver refused the program: {e}")),
+            },
+            Err(e) => notes.push(format!("metadata: {e}")),
         }
-        Err(e) => e,
+    }
+    let plain = Attachable::new(Loaded::new(&XDP_ROOT, None)?, false)?;
+    let native = match plain.attach(config.ifindex, XdpMode::Native) {
+        Ok(found) => return Ok(Some(found)),
+        Err(e) if is_busy(&e) => return Ok(None),
+        Err(e) => format!("in the driver: {e}{}", native_mend(&e)),
     };
-    if is_busy(&native) {
-        return Ok(None);
-    }
-    let mut refused = vec![format!("in the driver: {native}{}", native_mend(&native))];
     if !config.generic_allowed {
-        return Err(Error::Attach { interface: config.interface.into(), refused });
+        let (interface, refused) = (config.interface.into(), vec![native]);
+        return Err(Error::Attach { interface, refused });
     }
-    match bpf::attach_xdp(program.as_fd(), config.ifindex, XdpMode::Generic) {
-        Ok(link) => {
-            notes.append(&mut refused);
-            Ok(Some(Found { hold: Hold::Link(link), leaves, mode: XdpMode::Generic }))
+    match plain.attach(config.ifindex, XdpMode::Generic) {
+        Ok(found) => {
+            notes.push(native);
+            Ok(Some(found))
         }
-        Err(generic) if is_busy(&generic) => Ok(None),
-        Err(generic) => {
-            refused.push(format!("in the generic path: {generic}"));
+        Err(e) if is_busy(&e) => Ok(None),
+        Err(e) => {
+            let refused = vec![native, format!("in the generic path: {e}")];
             Err(Error::Attach { interface: config.interface.into(), refused })
         }
+    }
+}
+
+/// The root that asks the driver about each frame, bound to the interface's device.
+fn load_bound(ifindex: u32) -> Result<Loaded, Error> {
+    Loaded::prepared(&XDP_ROOT_BOUND, None, |object| {
+        for mut program in object.progs_mut() {
+            program.set_ifindex(ifindex);
+            program.set_flags(DEV_BOUND_ONLY);
+        }
+        Ok(())
+    })
+}
+
+/// A loaded root.
+struct Attachable {
+    program: OwnedFd,
+    leaves: MapHandle,
+    has_metadata: bool,
+}
+
+impl Attachable {
+    fn new(mut loaded: Loaded, has_metadata: bool) -> Result<Attachable, Error> {
+        let (program, leaves) = (loaded.program_fd()?, loaded.map(LEAVES)?);
+        Ok(Attachable { program, leaves, has_metadata })
+    }
+
+    fn attach(&self, ifindex: u32, mode: XdpMode) -> io::Result<Found> {
+        let hold = Hold::Link(bpf::attach_xdp(self.program.as_fd(), ifindex, mode)?);
+        let leaves = fd_array(&self.leaves).map_err(io::Error::other)?;
+        Ok(Found { hold, leaves, mode, has_metadata: self.has_metadata })
     }
 }
 

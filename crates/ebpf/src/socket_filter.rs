@@ -6,7 +6,7 @@
 
 use ringside_core::LinkType;
 use ringside_core::bpf::{ClassicProgram, EbpfInstruction, Instruction};
-use ringside_filter::{FilterError, TranslateOptions, translate};
+use ringside_filter::{FilterError, Target, TranslateOptions, translate};
 use ringside_sys::bpf::{BpfError, PerCpuArray, Program, ProgramType, attach_socket_filter};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
@@ -114,7 +114,8 @@ impl SocketFilter {
     ) -> Result<SocketFilter, SocketFilterError> {
         let counters = PerCpuArray::create(NAME, COUNTERS)?;
         let map_fd = counters.as_fd().as_raw_fd();
-        let options = TranslateOptions { link_type, snaplen_bytes, counters: Some(map_fd) };
+        let (target, counters_fd) = (Target::Socket, Some(map_fd));
+        let options = TranslateOptions { target, link_type, snaplen_bytes, counters: counters_fd };
         let code: Vec<EbpfInstruction> = translate(program, &options)?;
         let (bytes, limit) = (code.len() as u64 * INSTRUCTION_BYTES, socket_bytes_max());
         let for_socket = program_type == ProgramType::SocketFilter;

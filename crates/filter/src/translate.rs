@@ -1,4 +1,4 @@
-//! Classic BPF to eBPF, for a socket filter that sees the frame as it was on the wire.
+//! Classic BPF to eBPF, for a filter that sees the frame as it was on the wire.
 //!
 //! The kernel takes the outer VLAN tag out of a received Ethernet frame and keeps it beside the
 //! bytes. The translated program puts it back for itself: a *head*, the first bytes of the frame
@@ -11,10 +11,15 @@
 //! tag would need a slow path at every load, and the loader rewrites each of them in time
 //! proportional to the program, which is minutes for 1,000 `host` terms.
 //!
-//! The program returns the bytes of the socket buffer to keep; see [`TranslateOptions`]. The same
-//! instructions load as a socket filter and, for BPF_PROG_TEST_RUN, as a tc classifier.
-//! Needs Linux 5.12 (reads of the stack at variable offsets) and no capability beyond those of
-//! loading.
+//! On a socket the program returns the bytes of the socket buffer to keep; see
+//! [`TranslateOptions`]. The same instructions load as a socket filter and, for
+//! BPF_PROG_TEST_RUN, as a tc classifier. Needs Linux 5.12 (reads of the stack at variable
+//! offsets) and no capability beyond those of loading.
+//!
+//! In XDP the tag comes from our own metadata, and there are two programs ([`Target`]): one as
+//! above, and a fast one, which reads the frame where it lies. That one checks once that the first
+//! bytes are in one piece and that no tag was taken out, which is so for nearly every frame; of
+//! the others it says that it does not know. Both are functions of the context, to be called.
 
 mod block;
 mod layout;
@@ -40,12 +45,71 @@ const HEAD_BYTES_INDIRECT: u32 = 56;
 /// Shortest head of an Ethernet program: beyond it no load can touch the tag.
 const HEAD_BYTES_ETHERNET: u32 = 24;
 
+/// Most bytes that the fast program wants in one piece: the shortest Ethernet frame's, and the end
+/// of the ports behind IPv6. Loads beyond are checked one by one.
+const FAST_HEAD_BYTES_MAX: u32 = 60;
+
+/// What a function for XDP returns: the frame is rejected.
+pub const XDP_REJECTS: u32 = 0;
+
+/// The frame is accepted.
+pub const XDP_ACCEPTS: u32 = 1;
+
+/// The fast program does not know; the other one does.
+pub const XDP_ASKS: u32 = 2;
+
+/// `struct xdp_metadata` of `bpf/abi.h`, which `ebpf::abi` compares with these: its size.
+pub const METADATA_BYTES: i32 = 24;
+/// Offset of its flags.
+pub const METADATA_FLAGS: i16 = 8;
+/// Offset of the tag's type.
+pub const METADATA_TPID: i16 = 16;
+/// Offset of the tag.
+pub const METADATA_TCI: i16 = 18;
+/// Flag: a tag was taken out.
+pub const METADATA_VLAN: i32 = 4;
+
+/// Where a translated program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// As a filter of a socket, or as a tc classifier.
+    Socket,
+    /// As a function of an XDP program: gets the context, returns [`XDP_REJECTS`] or
+    /// [`XDP_ACCEPTS`]. Needs Linux 5.18.
+    Xdp {
+        /// `struct xdp_metadata` of `bpf/abi.h` stands in front of the frame and may have a tag.
+        tags: bool,
+    },
+    /// As [`Target::Xdp`], but returns [`XDP_ASKS`] for a frame with a tag there, or whose first
+    /// bytes, those that the program reads and at most 60, are not there in one piece.
+    XdpFast {
+        /// As in [`Target::Xdp`].
+        tags: bool,
+    },
+}
+
+impl Target {
+    /// A tag may have been taken out of an Ethernet frame.
+    fn has_tags(self) -> bool {
+        match self {
+            Target::Socket => true,
+            Target::Xdp { tags } | Target::XdpFast { tags } => tags,
+        }
+    }
+
+    fn is_fast(self) -> bool {
+        matches!(self, Target::XdpFast { .. })
+    }
+}
+
 /// How a program is to be translated.
 #[derive(Clone, Copy, Debug)]
 pub struct TranslateOptions {
+    /// Where it runs.
+    pub target: Target,
     /// Link type of the frames. For Ethernet a tag in the metadata is put back.
     pub link_type: LinkType,
-    /// Longest capture in bytes; 0 stands for whole frames.
+    /// Longest capture in bytes; 0 stands for whole frames. Means nothing in XDP.
     ///
     /// An accepted frame of which the classic program keeps `n` bytes returns `min(n, snaplen)`.
     /// Where a tag is in the metadata, 4 less, so that the frame has exactly that many bytes when
@@ -60,9 +124,9 @@ pub struct TranslateOptions {
 /// What a program needs, known before its first instruction is written.
 struct Plan {
     options: TranslateOptions,
-    /// A tag may be in the metadata.
+    /// A tag may be in the metadata, and is put back.
     tags: bool,
-    /// Bytes of the head: a multiple of 8, or 0 without packet loads.
+    /// Bytes of the head, 0 without packet loads. A multiple of 8 where it is copied.
     head_bytes: u32,
     /// Scratch words that must be zeroed.
     scratch: [bool; SCRATCH_WORDS],
@@ -96,7 +160,12 @@ pub fn translate(
 
 impl Plan {
     fn new(operations: &[Operation], live: &[bool], options: TranslateOptions) -> Plan {
-        let tags = options.link_type == LinkType::ETHERNET;
+        let target = options.target;
+        let tags = options.link_type == LinkType::ETHERNET && target.has_tags();
+        let (head_max, indirect) = match target.is_fast() {
+            true => (FAST_HEAD_BYTES_MAX, 1),
+            false => (HEAD_BYTES_MAX, HEAD_BYTES_INDIRECT),
+        };
         let mut reach = 0;
         let mut scratch = [false; SCRATCH_WORDS];
         let mut loops = false;
@@ -104,12 +173,12 @@ impl Plan {
             match *operation {
                 Operation::LoadAbsolute(width, k) => {
                     let end = k.saturating_add(width.bytes());
-                    reach = reach.max(if end > HEAD_BYTES_MAX { 1 } else { end });
+                    reach = reach.max(if end > head_max { 1 } else { end });
                 }
                 Operation::LoadHeaderLength(k) => {
-                    reach = reach.max(if k >= HEAD_BYTES_MAX { 1 } else { k + 1 });
+                    reach = reach.max(if k >= head_max { 1 } else { k + 1 });
                 }
-                Operation::LoadIndirect(..) => reach = reach.max(HEAD_BYTES_INDIRECT),
+                Operation::LoadIndirect(..) => reach = reach.max(indirect),
                 Operation::LoadScratch(k)
                 | Operation::LoadScratchX(k)
                 | Operation::Store(k)
@@ -118,11 +187,22 @@ impl Plan {
                 _ => {}
             }
         }
+        if target.is_fast() {
+            return Plan { options, tags: false, head_bytes: reach, scratch, loops };
+        }
         if tags && reach > 0 {
             reach = reach.max(HEAD_BYTES_ETHERNET);
         }
         let head_bytes = reach.next_multiple_of(8);
         Plan { options, tags, head_bytes, scratch, loops }
+    }
+
+    fn is_fast(&self) -> bool {
+        self.options.target.is_fast()
+    }
+
+    fn is_xdp(&self) -> bool {
+        self.options.target != Target::Socket
     }
 
     /// Offset of the head from the frame pointer. Ethernet's header has 14 bytes: with the head at
@@ -133,7 +213,7 @@ impl Plan {
     }
 
     fn lead(&self) -> u32 {
-        if self.tags { 6 } else { 0 }
+        if self.options.link_type == LinkType::ETHERNET { 6 } else { 0 }
     }
 
     fn snaplen(&self) -> u32 {

@@ -7,7 +7,9 @@ mod common;
 use common::expressions;
 use pcap::{Capture, Linktype};
 use ringside_core::LinkType;
-use ringside_filter::{Compiler, FilterError, TranslateOptions, compile, evaluate, translate};
+use ringside_filter::{
+    Compiler, FilterError, Target, TranslateOptions, compile, evaluate, translate,
+};
 use std::collections::HashSet;
 
 /// Longer texts make slow inputs, not other ones.
@@ -57,8 +59,9 @@ fn any_text_is_refused_or_means_the_same_as_in_libpcap() {
     ];
     let seeds: Vec<Vec<u8>> = table.iter().map(|text| text.as_bytes().to_vec()).collect();
     let handle = Capture::dead(Linktype(1)).unwrap();
-    let options =
-        TranslateOptions { link_type: LinkType::ETHERNET, snaplen_bytes: 0, counters: None };
+    let targets = [Target::Socket, Target::Xdp { tags: true }, Target::XdpFast { tags: true }];
+    let link_type = LinkType::ETHERNET;
+    let options = |target| TranslateOptions { target, link_type, snaplen_bytes: 0, counters: None };
     ringside_testkit::fuzz("filter-text", &seeds, |input| {
         let text = String::from_utf8_lossy(&input[..input.len().min(TEXT_BYTES_MAX)]);
         let text = without_names(&text, &known);
@@ -67,7 +70,9 @@ fn any_text_is_refused_or_means_the_same_as_in_libpcap() {
             Err(FilterError::Refused { .. } | FilterError::NotInFrame { .. }) => {}
             Err(error) => panic!("libpcap's own program: {error}"),
             Ok(compiled) => {
-                translate(&compiled.program, &options).unwrap();
+                for target in targets {
+                    translate(&compiled.program, &options(target)).unwrap();
+                }
                 let Ok(theirs) = handle.compile(&text, false) else { return };
                 // libpcap before 1.10.6 may loop for ever in a `protochain`.
                 let loops = compiled.program.instructions.iter();

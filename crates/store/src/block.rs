@@ -13,7 +13,7 @@ mod pack;
 mod packet;
 
 pub use header::{BLOCK_HEADER_BYTES, BlockHeader, block_header, write_block_header};
-pub use pack::{Packed, captured_max, pack, write_packet_block};
+pub use pack::{Packed, captured_max, pack, pack_room, write_packet_block};
 pub use packet::{PACKET_DATA_AT, packet};
 
 use crate::pcapng::{

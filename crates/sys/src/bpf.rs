@@ -7,10 +7,12 @@
 mod arrays;
 mod attach;
 mod link;
+mod probe;
 
 pub use arrays::{FdArray, PerCpuArray};
 pub use attach::{attach_classic, attach_socket_filter, wait_until_left};
 pub use link::{XdpMode, attach_xdp, detach_link, link_by_id};
+pub use probe::{may_use_trampolines, try_xdp};
 
 use ringside_core::bpf::EbpfInstruction;
 use std::io;
@@ -24,6 +26,10 @@ const NAME_BYTES: usize = 16;
 
 /// Room for the verifier's log of a refused program. Its end, which has the reason, is kept.
 const LOG_BYTES: usize = 1 << 20;
+
+/// How often a program is loaded again: the verifier gives up with EAGAIN when a signal is pending,
+/// also where the process is only stopped for a moment.
+const LOAD_TRIES_MAX: u32 = 8;
 
 /// Part of the log that goes into an error: the last lines.
 const LOG_SHOWN_BYTES: usize = 600;
@@ -119,6 +125,8 @@ struct LoadAttributes {
     kernel_version: u32,
     flags: u32,
     name: [u8; NAME_BYTES],
+    ifindex: u32,
+    expected_attach_type: u32,
 }
 
 /// Start of `union bpf_attr` for BPF_PROG_TEST_RUN.
@@ -142,8 +150,21 @@ struct TestRunAttributes {
     padding: u32,
 }
 
+/// `struct xdp_md`; for a test run, `data` and `data_end` are offsets in the input.
+#[repr(C)]
+#[derive(Default)]
+struct XdpContext {
+    data: u32,
+    data_end: u32,
+    data_meta: u32,
+    ingress_ifindex: u32,
+    rx_queue_index: u32,
+    egress_ifindex: u32,
+}
+
 const _: () = assert!(size_of::<RawInstruction>() == 8);
-const _: () = assert!(size_of::<LoadAttributes>() == 64);
+const _: () = assert!(size_of::<XdpContext>() == 24);
+const _: () = assert!(size_of::<LoadAttributes>() == 72);
 const _: () = assert!(size_of::<TestRunAttributes>() == 80);
 
 /// Calls bpf(2).
@@ -186,7 +207,13 @@ pub enum ProgramType {
     /// As a tc classifier (BPF_PROG_TYPE_SCHED_CLS); [`Program::test_run`] then shows it the
     /// frame from its link header on.
     SchedCls = 3,
+    /// On the frames of an interface, before the kernel makes socket buffers of them, also frames
+    /// in several pieces (BPF_PROG_TYPE_XDP, BPF_F_XDP_HAS_FRAGS; Linux 5.18).
+    Xdp = 6,
 }
+
+/// BPF_F_XDP_HAS_FRAGS.
+const XDP_HAS_FRAGS: u32 = 1 << 5;
 
 /// A loaded program; unloaded when the last user is gone.
 #[derive(Debug)]
@@ -225,12 +252,13 @@ impl Program {
         match load_raw(program_type, name, &raw, &mut []) {
             Ok(fd) => Ok(Program { fd }),
             Err(error @ BpfError::NotPermitted { .. }) if !may_load() => Err(error),
-            Err(_) => {
-                // Once more for the reason: writing the log is slow, and is not needed above.
+            Err(error) => {
+                // Once more for the reason: writing the log is slow, and is not needed above. This
+                // time the kernel may only say that the log is too long.
                 let mut log = vec![0; LOG_BYTES];
                 match load_raw(program_type, name, &raw, &mut log) {
                     Ok(fd) => Ok(Program { fd }),
-                    Err(error) => Err(refusal(name, error, &log)),
+                    Err(_) => Err(refusal(name, error, &log)),
                 }
             }
         }
@@ -259,6 +287,36 @@ pub fn test_run(
     repeat: u32,
     output: &mut [u8],
 ) -> Result<(TestRun, usize), BpfError> {
+    run(program, data, None, repeat, output)
+}
+
+/// As [`test_run`] for an XDP program, with `metadata` of a multiple of 4 bytes before `frame`.
+///
+/// # Errors
+/// As [`test_run`]; the kernel takes 32 bytes of metadata, or 252.
+pub fn test_run_xdp(
+    program: BorrowedFd<'_>,
+    metadata: &[u8],
+    frame: &[u8],
+    repeat: u32,
+    output: &mut [u8],
+) -> Result<(TestRun, usize), BpfError> {
+    let data = [metadata, frame].concat();
+    let context = XdpContext {
+        data: metadata.len() as u32,
+        data_end: data.len() as u32,
+        ..XdpContext::default()
+    };
+    run(program, &data, Some(&context), repeat, output)
+}
+
+fn run(
+    program: BorrowedFd<'_>,
+    data: &[u8],
+    context: Option<&XdpContext>,
+    repeat: u32,
+    output: &mut [u8],
+) -> Result<(TestRun, usize), BpfError> {
     if data.len() > TEST_DATA_BYTES_MAX {
         let (what, value) = ("data of a test run, in bytes", data.len());
         return Err(BpfError::TooLarge { what, value, limit: TEST_DATA_BYTES_MAX });
@@ -272,9 +330,9 @@ pub fn test_run(
         data_out: if output.is_empty() { 0 } else { output.as_mut_ptr() as u64 },
         repeat,
         duration_ns: 0,
-        context_size_in: 0,
+        context_size_in: context.map_or(0, |_| size_of::<XdpContext>() as u32),
         context_size_out: 0,
-        context_in: 0,
+        context_in: context.map_or(0, |context| &raw const *context as u64),
         context_out: 0,
         flags: 0,
         cpu: 0,
@@ -282,7 +340,8 @@ pub fn test_run(
         padding: 0,
     };
     // SAFETY: the layout is that of BPF_PROG_TEST_RUN; `data_in` is valid for `data_size_in`
-    // bytes, which the kernel only reads, and `data_out`, where it is not 0, for writes of
+    // bytes and `context_in`, where it is not 0, for `context_size_in`, both of which the kernel
+    // only reads; `data_out`, where it is not 0, for writes of
     // `data_size_out` bytes.
     let result = unsafe { bpf(BPF_PROG_TEST_RUN, &mut attributes) };
     if result < 0 {
@@ -304,8 +363,36 @@ fn load_raw(
     instructions: &[RawInstruction],
     log: &mut [u8],
 ) -> Result<OwnedFd, BpfError> {
-    let mut attributes = LoadAttributes {
-        program_type: program_type as u32,
+    let mut attributes = load_attributes(program_type as u32, name, instructions, log);
+    if program_type == ProgramType::Xdp {
+        attributes.flags = XDP_HAS_FRAGS;
+        attributes.expected_attach_type = link::ATTACH_TYPE_XDP;
+    }
+    for _ in 0..LOAD_TRIES_MAX {
+        // SAFETY: the layout is that of BPF_PROG_LOAD; `instructions` and the license are valid for
+        // reads of their counts, and `log` for writes of `log_size` bytes, until the call returns.
+        // The descriptor that it gives is new.
+        let loaded = unsafe {
+            let result = bpf(BPF_PROG_LOAD, &mut attributes);
+            owned(result, "loading a BPF program")
+        };
+        match loaded {
+            Err(BpfError::Io { source, .. }) if source.raw_os_error() == Some(libc::EAGAIN) => {}
+            other => return other,
+        }
+    }
+    Err(BpfError::of("loading a BPF program", io::Error::from_raw_os_error(libc::EAGAIN)))
+}
+
+/// What BPF_PROG_LOAD is told. The addresses in it are those of `instructions` and `log`.
+fn load_attributes(
+    program_type: u32,
+    name: &str,
+    instructions: &[RawInstruction],
+    log: &mut [u8],
+) -> LoadAttributes {
+    LoadAttributes {
+        program_type,
         instruction_count: u32::try_from(instructions.len()).unwrap_or(u32::MAX),
         instructions: instructions.as_ptr() as u64,
         license: c"Apache-2.0".as_ptr() as u64,
@@ -315,13 +402,8 @@ fn load_raw(
         kernel_version: 0,
         flags: 0,
         name: name_bytes(name),
-    };
-    // SAFETY: the layout is that of BPF_PROG_LOAD; `instructions` and the license are valid for
-    // reads of their counts, and `log` for writes of `log_size` bytes, until the call returns. The
-    // descriptor that it gives is new.
-    unsafe {
-        let result = bpf(BPF_PROG_LOAD, &mut attributes);
-        owned(result, "loading a BPF program")
+        ifindex: 0,
+        expected_attach_type: 0,
     }
 }
 

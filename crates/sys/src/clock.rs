@@ -4,6 +4,7 @@ use crate::SysError;
 use ringside_core::Timestamp;
 use ringside_core::time::NANOS_PER_SEC;
 use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic};
+use std::os::fd::AsFd;
 
 /// A random UUID that the kernel draws at each boot (drivers/char/random.c).
 const BOOT_ID_PATH: &str = "/proc/sys/kernel/random/boot_id";
@@ -21,6 +22,30 @@ pub fn tai_offset_ns() -> u64 {
     let Ok(tai) = clock_gettime_dynamic(DynamicClockId::Tai) else { return 0 };
     let tai = nanos_of(tai);
     tai.saturating_sub(utc) / NANOS_PER_SEC * NANOS_PER_SEC
+}
+
+/// True if somebody (NTP, PTP) keeps the system's clock right, by the system's word (adjtimex(2));
+/// `None` where it does not say.
+pub fn is_synchronised() -> Option<bool> {
+    // SAFETY: all zero bytes are a valid timex, and no modes mean that nothing is set.
+    let mut state: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the call fills `state`, which lives until it returns, and holds no pointers.
+    let result = unsafe { libc::adjtimex(&mut state) };
+    (result >= 0).then_some(result != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0)
+}
+
+/// Nanoseconds by which the hardware clock /dev/ptp`number` is ahead of TAI.
+///
+/// # Errors
+/// There is no such clock, or it may not be opened.
+pub fn hardware_clock_ahead_ns(number: u32) -> Result<i64, SysError> {
+    let path = format!("/dev/ptp{number}");
+    let failed = |e: std::io::Error| SysError::io(format!("reading the clock {path}"), e);
+    let file = std::fs::File::open(&path).map_err(failed)?;
+    let clock = DynamicClockId::Dynamic(file.as_fd());
+    let hardware = clock_gettime_dynamic(clock).map_err(|e| failed(e.into()))?;
+    let tai = clock_gettime_dynamic(DynamicClockId::Tai).map_err(|e| failed(e.into()))?;
+    Ok((nanos_of(hardware) as i64).saturating_sub(nanos_of(tai) as i64))
 }
 
 /// Nanoseconds since some fixed moment (CLOCK_MONOTONIC); never steps.
@@ -105,6 +130,13 @@ mod tests {
         let now = Clocks::now(name);
         assert!(now.boot_ns >= monotonic && boottime_ns() >= now.boot_ns);
         assert!(now.wall <= realtime_now());
+    }
+
+    #[test]
+    fn who_keeps_the_clock_can_be_asked() {
+        assert!(is_synchronised().is_some());
+        let refusal = hardware_clock_ahead_ns(99_999).unwrap_err().to_string();
+        assert!(refusal.contains("/dev/ptp99999"), "{refusal}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod similar;
 mod uses;
 
 pub use ethtool::{Offloads, Queues, StampCapability, StampSettings};
-pub use ethtool::{driver, is_up_by, offloads, queues, stamp_capability};
+pub use ethtool::{Watch, driver, is_up_by, offloads, queues, stamp_capability};
 pub use ethtool::{set_stamp_settings, stamp_settings};
 pub use features::{XdpFeatures, xdp_features};
 pub use napi::{Napi, NapiSettings, Queue, napis, queue_list, set_napi};
@@ -140,5 +140,7 @@ mod tests {
         assert_eq!(is_up_by(&socket, "lo").unwrap(), Some(true));
         assert_eq!(is_up_by(&socket, "rsafp-none").unwrap(), None);
         assert!(is_up_by(std::fs::File::open("/dev/null").unwrap(), "lo").is_err());
+        assert_eq!(Watch::new(1).unwrap().is_up().unwrap(), Some(true));
+        assert_eq!(Watch::new(u32::MAX >> 1).unwrap().is_up().unwrap(), None);
     }
 }

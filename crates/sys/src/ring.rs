@@ -7,6 +7,9 @@
 //! - The **writer** of a lane opens the next block of its circle, fills it from front to back and
 //!   publishes the number of filled bytes and frames in one word, with release order after the
 //!   bytes. A block is closed when it is full; then the next is opened.
+//!   Several threads may share a lane's writer ([`LaneCrew`]): they take room in the order in which
+//!   they claimed their frames, fill it side by side, and it is published in that order. Readers
+//!   see one writer.
 //! - A **lossless reader** borrows published bytes in place: as they are published
 //!   ([`LosslessReader`]), or whole closed blocks that may be given back in any order
 //!   ([`BlockReader`]). The writer cannot open a block that a lossless reader has not released, and
@@ -18,12 +21,14 @@
 //! - A **board** holds a few words of one thread of the owner, for whoever looks, also after the
 //!   owner's death.
 //!
-//! The protocol (`cursor.rs`, `board.rs`) touches only atomics and is model-checked with loom; the
-//! other files add the memory.
+//! The protocol (`cursor.rs`, `gate.rs`, `board.rs`) touches only atomics and is model-checked with
+//! loom; the other files add the memory.
 
 mod board;
 mod copying;
+mod crew;
 mod cursor;
+mod gate;
 mod header;
 mod layout;
 mod lossless;
@@ -41,6 +46,9 @@ mod tests;
 
 pub use board::{BOARD_WORDS, Board};
 pub use copying::{CopyReader, ReadOutcome};
+pub use crew::{
+    ClaimTurn, Claimed, CrewBroken, LaneCrew, OpenError, Reservation, Reserving, Rooms,
+};
 pub use cursor::copy::RingStart;
 pub use cursor::{LOSSLESS_READERS_MAX, RingFull};
 pub use layout::{HUGE_PAGE_BYTES, HugePages, RingError, RingLayout};

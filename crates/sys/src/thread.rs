@@ -58,6 +58,38 @@ pub fn use_precise_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
+/// Asks the scheduler for short turns of at least `turn_us` microseconds, 100 at least, soon after
+/// this thread is ready, instead of long ones later (`sched_runtime` of sched_setattr(2); Linux
+/// 6.12). Its share of the CPU stays what it is.
+///
+/// # Errors
+/// The system refused. Older kernels accept it and change nothing.
+pub fn prefer_short_turns(turn_us: u32) -> Result<(), SysError> {
+    let context = || format!("asking for turns of {turn_us} microseconds");
+    // SAFETY: all zero bytes are a valid sched_attr, and the kernel writes at most its size.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    attributes.size = size_of::<libc::sched_attr>() as u32;
+    let (this_thread, no_flags) = (0, 0);
+    // SAFETY: the pointer and the size describe `attributes`, which lives during both calls.
+    let result = unsafe {
+        let pointer = &raw mut attributes;
+        libc::syscall(libc::SYS_sched_getattr, this_thread, pointer, attributes.size, no_flags)
+    };
+    if result != 0 {
+        return Err(SysError::io(context(), std::io::Error::last_os_error()));
+    }
+    if attributes.sched_policy != libc::SCHED_OTHER as u32 {
+        // Who gave this thread another policy knows better.
+        return Ok(());
+    }
+    attributes.sched_runtime = u64::from(turn_us) * 1000;
+    // SAFETY: as above; the kernel only reads.
+    let result = unsafe {
+        libc::syscall(libc::SYS_sched_setattr, this_thread, &raw const attributes, no_flags)
+    };
+    if result == 0 { Ok(()) } else { Err(SysError::io(context(), std::io::Error::last_os_error())) }
+}
+
 /// Names this thread, as `ps -L` shows it. The name is cut to 15 bytes and at a zero byte.
 ///
 /// # Errors

@@ -45,6 +45,11 @@ impl Children {
         Ok(Children { interrupted })
     }
 
+    /// True once this process got SIGINT or SIGTERM.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
     /// Runs `command` for at most `time_max`, shows its standard output and gives `look` each
     /// line of it. What it leaves behind in its process group is killed.
     pub fn run(
@@ -66,7 +71,7 @@ impl Children {
             if let Some(status) = child.try_wait()? {
                 break if status.success() { Ending::Well } else { Ending::Failed };
             }
-            let stop = if self.interrupted.load(Ordering::Relaxed) {
+            let stop = if self.is_interrupted() {
                 Some(Ending::Interrupted)
             } else {
                 (Instant::now() >= deadline).then_some(Ending::TimedOut)

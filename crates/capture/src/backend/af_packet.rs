@@ -162,10 +162,9 @@ impl AfPacketSource {
     }
 }
 
-/// What the kernel holds of a lane and tells whoever has the descriptors, also when the process
-/// that opened them is gone.
+/// What the kernel holds of a lane and tells whoever has the descriptors.
 #[derive(Debug)]
-pub struct KernelHandles {
+pub struct PacketHandles {
     /// The packet socket.
     pub socket: OwnedFd,
     /// The filter's counters, where it has some.
@@ -179,12 +178,12 @@ impl AfPacketSource {
     ///
     /// # Errors
     /// There is no descriptor left.
-    pub fn kernel_handles(&self) -> std::io::Result<KernelHandles> {
+    pub fn kernel_handles(&self) -> std::io::Result<PacketHandles> {
         let counters = match &self.filter {
             LaneFilter::Kernel { filter, .. } => Some(filter.counters_fd().try_clone_to_owned()?),
             LaneFilter::None | LaneFilter::User(_) => None,
         };
-        Ok(KernelHandles {
+        Ok(PacketHandles {
             socket: self.ring.as_fd().try_clone_to_owned()?,
             counters,
             filtered_here: matches!(self.filter, LaneFilter::User(_)),

@@ -11,10 +11,14 @@
 
 mod depth;
 mod frames;
+mod handles;
 mod lane;
 mod open;
+mod trial;
 mod wait;
 
+pub use handles::XdpHandles;
+pub(crate) use handles::dropped;
 pub use lane::AfXdpSource;
 pub use open::{AfXdpConfig, Opened, Stamps, open};
 pub use wait::Waiting;

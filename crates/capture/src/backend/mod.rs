@@ -13,6 +13,16 @@ use ringside_sys::{SysError, netdev};
 use std::io;
 use thiserror::Error;
 
+/// What the kernel holds of a lane and tells whoever has the descriptors, also when the process
+/// that opened them is gone.
+#[derive(Debug)]
+pub enum KernelHandles {
+    /// Of a packet socket.
+    AfPacket(af_packet::PacketHandles),
+    /// Of an AF_XDP socket.
+    AfXdp(af_xdp::XdpHandles),
+}
+
 /// Why a backend could not be opened.
 #[derive(Debug, Error)]
 pub enum BackendError {

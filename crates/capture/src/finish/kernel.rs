@@ -1,20 +1,37 @@
 //! What the kernel counted for the lanes of a dead process, and the final counters of a lane.
 
 use super::{Finished, LaneRemains};
-use crate::backend::af_packet::KernelHandles;
+use crate::backend::KernelHandles;
+use crate::backend::af_packet::PacketHandles;
+use crate::backend::af_xdp::{self, XdpHandles};
 use crate::lane::BoardReading;
 use ringside_core::ledger::total;
-use ringside_core::{Cause, LaneCounters};
+use ringside_core::{Cause, InterfaceId, LaneCounters};
+use ringside_ebpf::capture::{CaptureLeftBehind, QueueCounters};
 use ringside_ebpf::socket_filter::FilterCounters;
 use ringside_sys::packet::{LeftBehind, PacketStatistics};
+use ringside_sys::xsk::XskStatistics;
+use std::collections::BTreeMap;
 
 /// What the kernel says of a lane that was detached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Count {
-    /// Since the process last asked.
-    pub(super) since: PacketStatistics,
-    /// Since the start.
-    pub(super) filter: Filter,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Count {
+    /// A packet socket and its filter.
+    Packet {
+        /// Since the process last asked.
+        since: PacketStatistics,
+        /// Since the start.
+        filter: Filter,
+    },
+    /// An AF_XDP socket and the program in the driver, both since the start.
+    Xdp {
+        /// Of the lane's queue, and of those that count with it.
+        program: QueueCounters,
+        /// Of its socket.
+        socket: XskStatistics,
+        /// The driver put frames into the lane's memory itself.
+        zero_copy: bool,
+    },
 }
 
 /// Where frames were filtered.
@@ -29,44 +46,102 @@ pub(super) enum Filter {
     Process,
 }
 
-/// Detaches all lanes, as close together as possible, then reads what was counted. `None` for a
-/// lane of which the kernel tells nothing.
-pub(super) fn close(lanes: &[LaneRemains], finished: &mut Finished) -> Vec<Option<Count>> {
-    let mut sockets = Vec::new();
-    for lane in lanes {
-        let socket = lane.kernel.as_ref().map(|kernel| kernel.socket.try_clone());
-        sockets.push(socket.and_then(Result::ok).map(LeftBehind::new));
+/// What is held of a lane.
+enum Held {
+    Packet(LeftBehind, PacketHandles),
+    Xdp(XdpHandles),
+}
+
+/// The programs in drivers, one for each interface.
+type Programs = BTreeMap<InterfaceId, CaptureLeftBehind>;
+
+/// Detaches all lanes, as close together as possible, reads what was counted, and lets go what the
+/// kernel held for them. `None` for a lane of which the kernel tells nothing.
+pub(super) fn close(lanes: &mut [LaneRemains], finished: &mut Finished) -> Vec<Option<Count>> {
+    let mut programs = Programs::new();
+    let mut held = Vec::new();
+    for lane in &mut *lanes {
+        let handles = lane.kernel.take();
+        let result = handles.map(|handles| hold(lane.interface_id, handles, &mut programs));
+        held.push(or_tell(result.transpose(), lane, finished).flatten());
     }
-    for (lane, socket) in lanes.iter().zip(&sockets) {
-        if let Some(Err(error)) = socket.as_ref().map(LeftBehind::detach) {
-            finished.errors.push(format!("{}: {error}", lane.interface));
+    for (lane, held) in lanes.iter().zip(&held) {
+        if let Some(Held::Packet(socket, _)) = held {
+            or_tell(socket.detach().map_err(text), lane, finished);
+        }
+        if let Some(Held::Xdp(_)) = held
+            && let Some(program) = programs.get(&lane.interface_id)
+        {
+            // The interface's further lanes find it taken out.
+            or_tell(program.stop().map_err(text), lane, finished);
         }
     }
     let mut counts = Vec::new();
-    for (lane, socket) in lanes.iter().zip(sockets) {
-        let count = lane.kernel.as_ref().zip(socket).map(|(kernel, socket)| read(kernel, &socket));
-        counts.push(match count.transpose() {
-            Ok(count) => count,
-            Err(error) => {
-                finished.errors.push(format!("{}: {error}", lane.interface));
-                None
-            }
+    for (lane, held) in lanes.iter().zip(held) {
+        let count = held.map(|held| match held {
+            Held::Packet(socket, handles) => read_packet(&socket, &handles),
+            Held::Xdp(handles) => read_xdp(lane, &handles, programs.get(&lane.interface_id)),
         });
+        counts.push(or_tell(count.transpose(), lane, finished).flatten());
     }
     counts
 }
 
-fn read(kernel: &KernelHandles, socket: &LeftBehind) -> Result<Count, String> {
-    let since = socket.statistics().map_err(|error| error.to_string())?;
-    let filter = match (&kernel.counters, kernel.filtered_here) {
+fn hold(
+    interface: InterfaceId,
+    handles: KernelHandles,
+    programs: &mut Programs,
+) -> Result<Held, String> {
+    match handles {
+        KernelHandles::AfPacket(handles) => {
+            let socket = handles.socket.try_clone().map_err(text)?;
+            Ok(Held::Packet(LeftBehind::new(socket), handles))
+        }
+        KernelHandles::AfXdp(mut handles) => {
+            if let Some(program) = handles.program.take() {
+                programs.insert(interface, CaptureLeftBehind::new(program).map_err(text)?);
+            }
+            Ok(Held::Xdp(handles))
+        }
+    }
+}
+
+/// What went wrong with a lane goes to `finished`.
+fn or_tell<T>(result: Result<T, String>, lane: &LaneRemains, finished: &mut Finished) -> Option<T> {
+    result.map_err(|error| finished.errors.push(format!("{}: {error}", lane.interface))).ok()
+}
+
+fn text(error: impl std::error::Error) -> String {
+    error.to_string()
+}
+
+fn read_packet(socket: &LeftBehind, handles: &PacketHandles) -> Result<Count, String> {
+    let since = socket.statistics().map_err(text)?;
+    let filter = match (&handles.counters, handles.filtered_here) {
         (Some(map), _) => {
-            let map = map.try_clone().map_err(|error| error.to_string())?;
-            Filter::Kernel(FilterCounters::read(map).map_err(|error| error.to_string())?)
+            let map = map.try_clone().map_err(text)?;
+            Filter::Kernel(FilterCounters::read(map).map_err(text)?)
         }
         (None, true) => Filter::Process,
         (None, false) => Filter::None,
     };
-    Ok(Count { since, filter })
+    Ok(Count::Packet { since, filter })
+}
+
+fn read_xdp(
+    lane: &LaneRemains,
+    handles: &XdpHandles,
+    program: Option<&CaptureLeftBehind>,
+) -> Result<Count, String> {
+    let program = program.ok_or("the descriptors of its program are missing")?;
+    let mut sum = program.counters_at(lane.queue.into()).map_err(text)?;
+    for entry in handles.other_queues.clone() {
+        let other = program.counters_at(entry).map_err(text)?;
+        sum.seen += other.seen;
+        sum.passed += other.passed;
+    }
+    let socket = XskStatistics::of(&handles.socket).map_err(text)?;
+    Ok(Count::Xdp { program: sum, socket, zero_copy: handles.zero_copy })
 }
 
 /// The final counters of a lane, from its worker's last reading, what the kernel counted and the
@@ -81,12 +156,45 @@ pub(super) fn final_counters(
     let last = reading.map(|reading| reading.counters).unwrap_or_default();
     let taken = frames_in_ring.unwrap_or(last.taken);
     let mut lane = LaneCounters { taken, in_flight: 0, ..last.clone() };
-    let Some(Count { since, filter }) = count else {
-        // The last reading is older than the last frame.
-        (lane.received, lane.filtered) = (None, None);
-        return (lane, Some("this backend does not tell what came after the last reading"));
+    let unknown = match count {
+        None => {
+            // The last reading is older than the last frame.
+            (lane.received, lane.filtered) = (None, None);
+            return (lane, Some("this backend does not tell what came after the last reading"));
+        }
+        Some(Count::Packet { since, filter }) => {
+            add_packet(&mut lane, since, filter, is_interrupted)
+        }
+        Some(Count::Xdp { program, socket, zero_copy }) => {
+            (lane.received, lane.filtered) = (Some(program.seen), Some(0));
+            lane.passed = program.passed;
+            for (cause, count) in af_xdp::dropped(&socket, zero_copy) {
+                // The worker drops frames by some of the causes too.
+                let dropped = lane.dropped.entry(cause).or_default();
+                *dropped = count.max(*dropped);
+            }
+            None
+        }
     };
-    let accepted = last.received.unwrap_or(0) + since.received;
+    if let Some(received) = lane.received {
+        let filtered = lane.filtered.or(last.filtered).unwrap_or(0);
+        let accounted = lane.taken + lane.passed + filtered + total(&lane.dropped);
+        let lost = received.saturating_sub(accounted);
+        if lost > 0 {
+            *lane.dropped.entry(Cause::WorkerDied).or_default() += lost;
+        }
+    }
+    (lane, unknown)
+}
+
+/// Adds to the last reading what a packet socket has counted since. Returns what is not known.
+fn add_packet(
+    lane: &mut LaneCounters,
+    since: PacketStatistics,
+    filter: Filter,
+    is_interrupted: bool,
+) -> Option<&'static str> {
+    let accepted = lane.received.unwrap_or(0) + since.received;
     let mut unknown = None;
     (lane.received, lane.filtered) = match filter {
         Filter::Kernel(FilterCounters { seen, accepted }) => {
@@ -107,15 +215,7 @@ pub(super) fn final_counters(
         lane.received = None;
         unknown = Some("the kernel's counters went down with the worker, which was reading them");
     }
-    if let Some(received) = lane.received {
-        let filtered = lane.filtered.or(last.filtered).unwrap_or(0);
-        let accounted = lane.taken + lane.passed + filtered + total(&lane.dropped);
-        let lost = received.saturating_sub(accounted);
-        if lost > 0 {
-            *lane.dropped.entry(Cause::WorkerDied).or_default() += lost;
-        }
-    }
-    (lane, unknown)
+    unknown
 }
 
 #[cfg(test)]
@@ -137,7 +237,7 @@ mod tests {
 
     fn since(received: u64, dropped: u64, filter: Filter) -> Option<Count> {
         let since = PacketStatistics { received, dropped, freezes: 0 };
-        Some(Count { since, filter })
+        Some(Count::Packet { since, filter })
     }
 
     fn lost(lane: &LaneCounters) -> u64 {
@@ -195,5 +295,28 @@ mod tests {
         let (lane, unknown) = final_counters(None, since(50, 3, Filter::None), Some(0));
         check(&lane);
         assert_eq!((lane.received, lost(&lane), unknown), (Some(50), 47, None));
+    }
+
+    #[test]
+    fn the_driver_has_counted_everything_since_the_start() {
+        let program = QueueCounters { seen: 1_000, passed: 300, steered: 700, unmarked: 0 };
+        let socket = XskStatistics { dropped: 50, ring_full: 7, fill_empty: 40, invalid_fill: 0 };
+        let count = Some(Count::Xdp { program, socket, zero_copy: false });
+        for is_interrupted in [false, true] {
+            let (lane, unknown) =
+                final_counters(reading(900, 90, is_interrupted), count, Some(500));
+            check(&lane);
+            assert_eq!((lane.received, lane.passed, lane.taken), (Some(1_000), 300, 500));
+            assert_eq!(lane.dropped[&Cause::FillRingEmpty], 40);
+            assert_eq!(lane.dropped[&Cause::FrameTooLarge], 10);
+            assert_eq!(lane.dropped[&Cause::KernelRingFull], 7);
+            assert_eq!((lost(&lane), unknown), (700 - 500 - 57 - 2, None));
+        }
+        // Without a copy the want of memory loses no frame by itself.
+        let count = Some(Count::Xdp { program, socket, zero_copy: true });
+        let (lane, _) = final_counters(None, count, Some(500));
+        check(&lane);
+        assert_eq!(lane.dropped.get(&Cause::FillRingEmpty), None);
+        assert_eq!(lost(&lane), 700 - 500 - 57);
     }
 }

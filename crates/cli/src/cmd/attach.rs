@@ -2,6 +2,7 @@
 
 use crate::keeper;
 use crate::open::{self, Opened};
+use crate::placement::Placed;
 use crate::print::{PrintOptions, PrintState, packet_line};
 use crate::record::{self, Extras, RunArgs};
 use crate::signals::StopSignal;
@@ -58,8 +59,13 @@ pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
     keeper::supervised(&args.run.wishes(), |link| {
         record::run(&args.run, link, |_| {
             let snaplen = FRAME_BYTES_MAX;
-            let extras =
-                Extras { snaplen, ring_bytes: RING_BYTES as u64, trigger: None, share: None };
+            let extras = Extras {
+                snaplen,
+                threads: 1,
+                ring_bytes: RING_BYTES as u64,
+                trigger: None,
+                share: None,
+            };
             Ok((attach(&args)?, extras))
         })
     })
@@ -79,7 +85,7 @@ fn attach(args: &AttachArgs) -> anyhow::Result<Opened> {
         kernel: Vec::new(),
         lanes: attachment.sources(&options).into_iter().zip(&hello.lanes).map(lane).collect(),
         interfaces: hello.interfaces.clone(),
-        cpus: Vec::new(),
+        placed: Placed::default(),
         block_timeout_ns: hello.block_timeout_ns,
         description: format!("{} (the capture of process {})", args.socket.display(), hello.pid),
         warnings: Vec::new(),

@@ -1,20 +1,29 @@
 //! `ringside backends`: what this machine can capture with, each answer from a probe.
 
+mod others;
+mod properties;
+mod trial;
+
 use crate::say;
 use clap::Args;
+use others::Other;
+use properties::{Facts, Property};
 use ringside_capture::backend::{af_packet, pcap};
 use ringside_sys::netdev::{self, NetDevice};
 use serde::Serialize;
 use std::fmt::Write;
 use std::process::ExitCode;
+use trial::{Seen, Tried};
 
 /// Arguments of `backends`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   sudo ringside backends            what works here, and on which interfaces
-  sudo ringside backends --json     the same for a program
+  sudo ringside backends --json     the same for a program, with the probe of each answer
 
-Nothing is changed and nothing is captured: a backend is tried on the loopback interface.")]
+The properties are those of a survey of capture systems. As root each backend is tried with some
+frames on a private network of its own; else it is opened on the loopback interface. No interface of
+the machine is changed.")]
 pub struct BackendsArgs {
     /// One JSON object on standard output.
     #[arg(long)]
@@ -24,6 +33,8 @@ pub struct BackendsArgs {
 #[derive(Serialize)]
 struct Report {
     backends: Vec<Backend>,
+    /// Systems that Ringside does not receive with.
+    others: Vec<Other>,
     interfaces: Vec<Interface>,
 }
 
@@ -31,11 +42,9 @@ struct Report {
 struct Backend {
     name: &'static str,
     usable: bool,
-    /// Why it is not usable.
+    /// Why it is not usable, or not tried.
     reason: Option<String>,
-    lanes: &'static str,
-    timestamps: &'static str,
-    counts: &'static str,
+    properties: Vec<Property>,
 }
 
 #[derive(Serialize)]
@@ -52,8 +61,9 @@ struct Interface {
 
 /// Runs the subcommand. Status 1 if no backend is usable.
 pub fn run(args: BackendsArgs) -> anyhow::Result<ExitCode> {
-    let interfaces = netdev::list()?.iter().map(interface).collect();
-    let report = Report { backends: backends(), interfaces };
+    let devices = netdev::list()?;
+    let interfaces = devices.iter().map(interface).collect();
+    let report = Report { backends: backends(devices), others: others::all(), interfaces };
     if args.json {
         say::data(serde_json::to_string(&report)?)?;
     } else {
@@ -63,41 +73,38 @@ pub fn run(args: BackendsArgs) -> anyhow::Result<ExitCode> {
     Ok(if usable { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn backends() -> Vec<Backend> {
-    // The loopback interface exists everywhere; without promiscuous mode nothing of it changes.
-    let quiet = af_packet::AfPacketConfig {
-        promiscuous: false,
-        ring_bytes: 1 << 20,
-        ..af_packet::AfPacketConfig::new("lo")
+fn backends(devices: Vec<NetDevice>) -> Vec<Backend> {
+    let facts = Facts::ask(devices);
+    let network = trial::network();
+    let columns = [("af-packet", Tried::AfPacket), ("af-xdp", Tried::AfXdp), ("pcap", Tried::Pcap)];
+    let backend = |(name, tried): (&'static str, Tried)| {
+        let tried_out = network.as_ref().ok().map(|lab| trial::run(tried, lab));
+        let (usable, reason) = match &tried_out {
+            Some(Ok(_)) => (true, None),
+            Some(Err(error)) => (false, Some(format!("{error:#}"))),
+            None => on_loopback(tried),
+        };
+        let seen: Option<&Seen> = tried_out.as_ref().and_then(|seen| seen.as_ref().ok());
+        Backend { name, usable, reason, properties: properties::of(tried, seen, &facts) }
     };
-    let af_packet = af_packet::open(&quiet).err().map(|error| error.to_string());
-    let pcap = pcap::link_type("lo").err().map(|error| error.to_string());
-    vec![
-        Backend {
-            name: "af-packet",
-            usable: af_packet.is_none(),
-            reason: af_packet,
-            lanes: "up to 256 (fanout by hash, CPU or queue)",
-            timestamps: "ns; kernel, or the interface's own",
-            counts: "received, filtered, dropped: exact",
-        },
-        Backend {
-            name: "pcap",
-            usable: pcap.is_none(),
-            reason: pcap,
-            lanes: "1",
-            timestamps: "ns where libpcap has them",
-            counts: "received and filtered unknown with a filter",
-        },
-        Backend {
-            name: "file",
-            usable: true,
-            reason: None,
-            lanes: "one a file, merged by time",
-            timestamps: "as stored, to the ns",
-            counts: "packets, damaged records",
-        },
-    ]
+    columns.map(backend).into()
+}
+
+/// Opens a backend where nothing of it changes.
+fn on_loopback(tried: Tried) -> (bool, Option<String>) {
+    let opened = match tried {
+        // The loopback interface exists everywhere; without promiscuous mode nothing is changed.
+        Tried::AfPacket => af_packet::open(&af_packet::AfPacketConfig {
+            promiscuous: false,
+            ring_bytes: 1 << 20,
+            ..af_packet::AfPacketConfig::new("lo")
+        })
+        .err()
+        .map(|error| error.to_string()),
+        Tried::Pcap => pcap::link_type("lo").err().map(|error| error.to_string()),
+        Tried::AfXdp => Some("it is tried on a network of its own, which needs root".into()),
+    };
+    (opened.is_none(), opened)
 }
 
 fn interface(device: &NetDevice) -> Interface {
@@ -116,16 +123,11 @@ fn interface(device: &NetDevice) -> Interface {
 }
 
 fn text(report: &Report) -> String {
-    let mut out = String::new();
-    for backend in &report.backends {
-        let usable = if backend.usable { "usable" } else { "not usable" };
-        let _ = writeln!(out, "{:<10} {usable}", backend.name);
-        if let Some(reason) = &backend.reason {
-            let _ = writeln!(out, "  reason      {reason}");
-        }
-        let _ = writeln!(out, "  lanes       {}", backend.lanes);
-        let _ = writeln!(out, "  timestamps  {}", backend.timestamps);
-        let _ = writeln!(out, "  counts      {}", backend.counts);
+    let mut out = table(&report.backends);
+    out.push('\n');
+    for other in &report.others {
+        let found = other.found.as_deref().unwrap_or("not installed");
+        let _ = writeln!(out, "{:<27} {found} ({})", other.name, other.probe);
     }
     out.push('\n');
     let _ = writeln!(
@@ -145,6 +147,33 @@ fn text(report: &Report) -> String {
             answer(interface.merges_frames, "on", "off"),
             answer(interface.hardware_timestamps, "yes", "no"),
         );
+    }
+    out
+}
+
+/// The survey's table: a line for each property, a column for each backend.
+fn table(backends: &[Backend]) -> String {
+    let mut out = String::new();
+    let values = backends.iter().flat_map(|backend| &backend.properties);
+    let width = values.map(|property| property.value.chars().count()).max().unwrap_or(0);
+    let mut line = |name: &str, cells: &[String]| {
+        let cells: Vec<String> = cells.iter().map(|cell| format!("{cell:<width$}")).collect();
+        let _ = writeln!(out, "{}", format!("{name:<27} {}", cells.join(" ")).trim_end());
+    };
+    let names: Vec<String> = backends.iter().map(|backend| backend.name.into()).collect();
+    line("", &names);
+    let usable = |b: &Backend| if b.usable { "yes".to_owned() } else { "no".to_owned() };
+    line("usable", &backends.iter().map(usable).collect::<Vec<_>>());
+    // The columns have the same properties in the same order.
+    let rows = backends.first().map_or(&[][..], |first| &first.properties);
+    for (row, property) in rows.iter().enumerate() {
+        let value = |b: &Backend| b.properties.get(row).map_or(String::new(), |p| p.value.clone());
+        line(property.name, &backends.iter().map(value).collect::<Vec<_>>());
+    }
+    for backend in backends {
+        if let Some(reason) = &backend.reason {
+            let _ = writeln!(out, "{}: {reason}", backend.name);
+        }
     }
     out
 }

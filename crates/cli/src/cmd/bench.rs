@@ -15,6 +15,7 @@ mod record;
 mod results;
 mod search;
 mod table;
+mod threads;
 mod tools;
 
 use clap::{Args, Subcommand};
@@ -31,7 +32,8 @@ const TOOL_CPU: usize = 1;
   sudo ringside bench receive --csv receive.csv --svg . every way to receive, by frame size
   sudo ringside bench record --csv record.csv --svg .   every recorder that is installed
   ringside bench disk --dir /data                  the writer alone, next to fio
-  sudo ringside bench record --figure 4.6          rate by snapshot length")]
+  sudo ringside bench record --figure 4.6          rate by snapshot length
+  ringside bench threads --svg .                   several threads on one lane, and their order")]
 pub struct BenchArgs {
     #[command(subcommand)]
     command: BenchCommand,
@@ -48,6 +50,8 @@ enum BenchCommand {
     Record(record::RecordBench),
     /// The writer alone, from a ring that is always full, next to fio.
     Disk(disk::DiskBench),
+    /// Rate and order by threads on one receive ring, which lies in memory; needs no privileges.
+    Threads(threads::ThreadsBench),
     /// Instructions for each frame in the tool's own code, under callgrind.
     Instructions(instructions::InstructionsBench),
 }
@@ -59,6 +63,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         BenchCommand::Receive(args) => receive::run(&args),
         BenchCommand::Record(args) => record::run(&args),
         BenchCommand::Disk(args) => disk::run(&args),
+        BenchCommand::Threads(args) => threads::run(&args),
         BenchCommand::Instructions(args) => instructions::run(&args),
     }
 }

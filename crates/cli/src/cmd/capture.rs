@@ -70,9 +70,11 @@ fn open(args: &CaptureArgs, knobs: &Knobs<'_>) -> anyhow::Result<(Opened, Extras
     if args.on.is_some() && !args.run.write.is_directory() {
         bail!("--on writes to a directory: name one with -w");
     }
-    let opened = open::open(&args.open, knobs)?;
+    let directories = if args.run.write.is_directory() { &args.run.write.paths[..] } else { &[] };
+    let opened = open::open(&args.open, directories, knobs)?;
     let extras = Extras {
         snaplen: args.open.snaplen_bytes(),
+        threads: usize::from(args.open.threads),
         ring_bytes: RING_BYTES,
         trigger: trigger(args, &opened.interfaces)?,
         share: args.share.as_deref().map(share).transpose()?,

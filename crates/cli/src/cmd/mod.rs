@@ -6,6 +6,7 @@ pub mod bench;
 pub mod capture;
 pub mod control;
 pub mod demo;
+pub mod doctor;
 pub mod lab;
 pub mod read;
 pub mod repair;

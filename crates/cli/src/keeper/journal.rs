@@ -3,7 +3,8 @@
 //!
 //! One file per process that turned knobs, `knobs-PID-START.json`, replaced as a whole at each
 //! change. The next start looks for journals of processes that are gone; the lock of the directory
-//! sees to it that of two starts at once one puts the knobs back.
+//! sees to it that of two starts at once one puts the knobs back. What `ringside doctor --fix`
+//! turns stays, and lies in a journal that belongs to no process.
 
 use super::knob::{Knob, PutBack};
 use super::process::ProcessIdentity;
@@ -19,6 +20,8 @@ use std::path::{Path, PathBuf};
 
 /// Version of the format.
 const VERSION: u32 = 1;
+/// Name of the journal of what stays turned.
+const KEPT: &str = "doctor.json";
 /// Knobs of one process: several for each interface of a run.
 const KNOBS_MAX: usize = 4_096;
 /// Longest journal that is read: what so many knobs take.
@@ -53,28 +56,53 @@ impl Journal {
     /// # Errors
     /// There is no such directory.
     pub fn create() -> anyhow::Result<Journal> {
-        let mut last = None;
+        in_first_directory(Journal::create_in)
+    }
+
+    /// The journal of what stays turned until somebody wants it back, whatever process turned it:
+    /// the one that is there, or an empty one in the first directory that can be written.
+    ///
+    /// # Errors
+    /// There is no such directory, or the journal that is there is damaged.
+    pub fn kept() -> anyhow::Result<Journal> {
         for directory in state_directory::candidates() {
-            match directory.make().and_then(|()| Journal::create_in(&directory.path)) {
-                Ok(journal) => return Ok(journal),
-                Err(error) => last = Some(error),
+            if let Some(journal) = Journal::kept_in(&directory.path)? {
+                return Ok(journal);
             }
         }
-        let error = last.unwrap_or_else(|| anyhow::anyhow!("no directory"));
-        Err(error.context("there is no place for the journal of what is to be put back"))
+        in_first_directory(|directory| Journal::create_at(directory.join(KEPT), Vec::new()))
+    }
+
+    /// The one that is there, of this start of the system.
+    fn kept_in(directory: &Path) -> anyhow::Result<Option<Journal>> {
+        let path = directory.join(KEPT);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let context = || format!("{}: what `doctor --fix` has turned", path.display());
+        let journal = Journal::read(&path).with_context(context)?;
+        if journal.content.boot_id != clock::boot_id()? {
+            fs::remove_file(&path).with_context(context)?;
+            return Ok(None);
+        }
+        Ok(Some(journal))
     }
 
     fn create_in(directory: &Path) -> anyhow::Result<Journal> {
         let process = ProcessIdentity::of(std::process::id()).context("/proc is not there")?;
         let name = format!("knobs-{}-{}.json", process.pid, process.start_ticks);
+        Journal::create_at(directory.join(name), vec![process])
+    }
+
+    fn create_at(path: PathBuf, users: Vec<ProcessIdentity>) -> anyhow::Result<Journal> {
         let content = Content {
             version: VERSION,
-            users: vec![process],
+            users,
             boot_id: clock::boot_id()?,
             pid_namespace: pid_namespace()?,
             knobs: Vec::new(),
         };
-        let journal = Journal { path: directory.join(name), content };
+        let journal = Journal { path, content };
         // To be sure that it can be written when it must.
         journal.write()?;
         fs::remove_file(&journal.path)?;
@@ -193,10 +221,49 @@ impl Journal {
         Ok(elsewhere || self.content.users.iter().any(|user| user.is_alive()))
     }
 
+    /// What is turned, for messages, the last first.
+    pub fn names(&self) -> Vec<String> {
+        self.content.knobs.iter().rev().map(Knob::name).collect()
+    }
+
+    /// Keeps others from changing journals of its directory meanwhile.
+    ///
+    /// # Errors
+    /// As [`state_directory::lock`].
+    pub fn lock(&self) -> anyhow::Result<File> {
+        state_directory::lock(self.path.parent().unwrap_or(Path::new(".")))
+    }
+
     /// Says whose knobs they were.
     fn owner(&self) -> u32 {
         self.content.users.first().map_or(0, |user| user.pid)
     }
+}
+
+/// Makes a journal in the first directory that can be written.
+fn in_first_directory(make: impl Fn(&Path) -> anyhow::Result<Journal>) -> anyhow::Result<Journal> {
+    let mut last = None;
+    for directory in state_directory::candidates() {
+        match directory.make().and_then(|()| make(&directory.path)) {
+            Ok(journal) => return Ok(journal),
+            Err(error) => last = Some(error),
+        }
+    }
+    let error = last.unwrap_or_else(|| anyhow::anyhow!("no directory"));
+    Err(error.context("there is no place for the journal of what is to be put back"))
+}
+
+/// For each process that is gone and left knobs turned: its id, and their names.
+pub fn left_by_the_dead() -> Vec<(u32, Vec<String>)> {
+    let directories = state_directory::candidates();
+    let paths = directories.iter().flat_map(|directory| journals(&directory.path));
+    let left = |path: PathBuf| {
+        let journal = Journal::read(&path).ok()?;
+        let of_this_start = journal.content.boot_id == clock::boot_id().ok()?;
+        let is_left = of_this_start && !journal.is_in_use().ok()?;
+        is_left.then(|| (journal.owner(), journal.names()))
+    };
+    paths.filter_map(left).collect()
 }
 
 /// Puts back what processes that are gone left turned; says what was done.
@@ -426,6 +493,28 @@ mod tests {
         assert!(case.put_back().is_empty());
         assert_eq!(case.value(), "20");
         assert!(Journal::read(&journal.path).is_err());
+    }
+
+    #[test]
+    fn what_is_kept_belongs_to_no_process_and_grows() {
+        let case = Case::new();
+        let path = case.folder.path().join(KEPT);
+        let kept = || Journal::kept_in(case.folder.path()).unwrap();
+        assert!(kept().is_none());
+        let mut journal = Journal::create_at(path.clone(), Vec::new()).unwrap();
+        assert!(kept().is_none(), "nothing is turned");
+        journal.turn(case.knob("10", "20")).unwrap();
+        assert!(case.put_back().is_empty(), "no start puts it back");
+        let mut again = kept().unwrap();
+        again.turn(case.knob("20", "30")).unwrap();
+        assert_eq!(kept().unwrap().names().len(), 2);
+        assert_eq!(kept().unwrap().put_back().len(), 2);
+        assert_eq!((case.value().as_str(), case.files()), ("10", 0));
+        fs::write(&path, "{").unwrap();
+        assert!(
+            Journal::kept_in(case.folder.path()).is_err(),
+            "what is damaged is not thrown away"
+        );
     }
 
     #[test]

@@ -4,10 +4,14 @@
 //! before anything changes. It is put back only if it still is as it was left: somebody else's
 //! later setting is respected, and told.
 
+mod setting;
+
+pub use setting::{Wish, in_namespace};
+
 use anyhow::{Context, bail};
-use ringside_sys::netdev::{self, StampSettings};
 use ringside_sys::netns::Namespace;
 use serde::{Deserialize, Serialize};
+use setting::{Setting, Target};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,16 +19,25 @@ use std::path::{Path, PathBuf};
 const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
 
 /// Where files lie that may be asked for. Whoever asks may be less trusted than who turns.
-const FILES_OF_KNOBS: [&str; 3] = ["/sys/class/net", "/sys/devices", "/proc/sys/net"];
+const FILES_OF_KNOBS: [&str; 5] = [
+    "/sys/class/net",
+    "/sys/devices",
+    "/sys/kernel/mm/transparent_hugepage",
+    "/proc/sys/net",
+    "/proc/irq",
+];
 
 /// What is to be turned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "knob", rename_all = "snake_case")]
 pub enum Request {
-    /// The interface's own stamp on every frame that it receives.
-    HardwareStamps {
+    /// Something of an interface.
+    Interface {
         /// Interface, in the namespace that comes with the request.
         interface: String,
+        /// What.
+        #[serde(flatten)]
+        wish: Wish,
     },
     /// Free huge pages of the default size, for the capture ring.
     HugePages {
@@ -44,18 +57,14 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "knob", rename_all = "snake_case")]
 pub enum Knob {
-    /// Hardware stamps of an interface (SIOCSHWTSTAMP).
-    HardwareStamps {
-        /// Interface.
-        interface: String,
-        /// Its index, which no later interface of the namespace has.
-        ifindex: u32,
-        /// Identity of its network namespace.
-        namespace: u64,
-        /// What was set: flags, transmit, receive.
-        before: [u32; 3],
+    /// A setting of an interface.
+    Interface {
+        /// Which interface.
+        target: Target,
+        /// What was set.
+        before: Setting,
         /// What is set.
-        after: [u32; 3],
+        after: Setting,
     },
     /// Huge pages that were added. Several processes may have added theirs, so they are given back
     /// by subtracting.
@@ -88,26 +97,32 @@ pub enum PutBack {
 }
 
 impl Knob {
-    /// What `request` would change; `None` if everything is as wanted. Changes nothing.
+    /// What `request` would change, in the order in which it is to be turned; nothing if everything
+    /// is as wanted. Changes nothing.
     ///
     /// # Errors
     /// What is there cannot be read, or the knob cannot be turned so.
-    pub fn plan(request: &Request, namespace: Option<&Namespace>) -> anyhow::Result<Option<Knob>> {
-        match request {
-            Request::HardwareStamps { interface } => {
+    pub fn plan(request: &Request, namespace: Option<&Namespace>) -> anyhow::Result<Vec<Knob>> {
+        let knob = match request {
+            Request::Interface { interface, wish } => {
                 let namespace = namespace.context("the request names no network namespace")?;
-                plan_stamps(interface, namespace)
+                let target = Target::of(interface, namespace)?;
+                let pairs = in_namespace(namespace, || wish.plan(interface))?;
+                let knob =
+                    |(before, after)| Knob::Interface { target: target.clone(), before, after };
+                return Ok(pairs.into_iter().map(knob).collect());
             }
-            Request::HugePages { pages } => plan_huge_pages(Path::new(HUGE_PAGES), *pages),
+            Request::HugePages { pages } => plan_huge_pages(Path::new(HUGE_PAGES), *pages)?,
             Request::File { path, value } => {
                 let real = path.canonicalize();
                 let path = real.with_context(|| format!("looking for {}", path.display()))?;
                 if !FILES_OF_KNOBS.iter().any(|place| path.starts_with(place)) {
-                    bail!("{} is no setting of an interface", path.display());
+                    bail!("{} is no setting of receiving", path.display());
                 }
-                plan_file(path, value)
+                plan_file(path, value)?
             }
-        }
+        };
+        Ok(knob.into_iter().collect())
     }
 
     /// Turns it. What the system made of the wish is noted in the knob.
@@ -116,10 +131,18 @@ impl Knob {
     /// The system refused; nothing is changed.
     pub fn turn(&mut self) -> anyhow::Result<()> {
         match self {
-            Knob::HardwareStamps { interface, namespace, after, .. } => {
-                let (name, wanted) = (interface.clone(), settings(*after));
-                let set = inside(*namespace, move || netdev::set_stamp_settings(&name, wanted))?;
-                *after = words(set?);
+            Knob::Interface { target, before, after } => {
+                let wanted = after.clone();
+                let set = target.inside(|name| {
+                    wanted.write(name)?;
+                    // What was turned must be put back, also if it cannot be read any more.
+                    Ok(wanted.now(name).unwrap_or(wanted))
+                })?;
+                *after = set.context("the interface is gone")?;
+                if after == before {
+                    let (what, name) = (after.name(), &target.interface);
+                    bail!("the driver of {name} left its {what} as before");
+                }
             }
             Knob::HugePages { path, before, added } => {
                 write(path, &(*before + *added).to_string())?;
@@ -136,9 +159,7 @@ impl Knob {
     /// The system refused; then it is as it was left.
     pub fn put_back(&self) -> anyhow::Result<PutBack> {
         match self {
-            Knob::HardwareStamps { interface, ifindex, namespace, before, after } => {
-                put_back_stamps(interface, *ifindex, *namespace, *before, *after)
-            }
+            Knob::Interface { target, before, after } => put_back(target, before, after),
             Knob::HugePages { path, added, .. } => {
                 let now = read_number(path)?;
                 if now < *added {
@@ -164,8 +185,8 @@ impl Knob {
     /// For messages.
     pub fn name(&self) -> String {
         match self {
-            Knob::HardwareStamps { interface, .. } => {
-                format!("hardware time stamps of {interface}")
+            Knob::Interface { target, after, .. } => {
+                format!("{} of {}", after.name(), target.interface)
             }
             Knob::HugePages { path, added, .. } => format!("{added} pages in {}", path.display()),
             Knob::File { path, .. } => path.display().to_string(),
@@ -178,51 +199,20 @@ impl Knob {
     }
 }
 
-fn plan_stamps(interface: &str, namespace: &Namespace) -> anyhow::Result<Option<Knob>> {
-    let name = interface.to_owned();
-    let (device, capability, before) = within(namespace, || {
-        let device = netdev::by_name(&name)?;
-        let capability = netdev::stamp_capability(&name)?;
-        Ok::<_, anyhow::Error>((device, capability, netdev::stamp_settings(&name)))
-    })??;
-    if !(capability.receive_hardware && capability.every_frame) {
-        bail!("interface {interface} cannot stamp every received frame itself");
-    }
-    let before = before?;
-    let Some(device) = device else { bail!("there is no interface {interface}") };
-    let after = before.every_frame();
-    Ok((before != after).then_some(Knob::HardwareStamps {
-        interface: name,
-        ifindex: device.ifindex,
-        namespace: namespace.identity()?,
-        before: words(before),
-        after: words(after),
-    }))
-}
-
-fn put_back_stamps(
-    interface: &str,
-    ifindex: u32,
-    namespace: u64,
-    before: [u32; 3],
-    after: [u32; 3],
-) -> anyhow::Result<PutBack> {
-    let Some(namespace) = Namespace::find(namespace) else {
-        return Ok(PutBack::Left("its network namespace is gone".into()));
-    };
-    let name = interface.to_owned();
-    within(&namespace, move || {
-        let Some(device) = netdev::by_name(&name)?.filter(|device| device.ifindex == ifindex)
-        else {
-            return Ok(PutBack::Left("the interface is gone".into()));
-        };
-        let now = words(netdev::stamp_settings(&device.name)?);
-        if now != after && now != before {
+fn put_back(target: &Target, before: &Setting, after: &Setting) -> anyhow::Result<PutBack> {
+    let done = target.inside(|name| {
+        let now = after.now(name)?;
+        if now == *before {
+            return Ok(PutBack::Done);
+        }
+        if now != *after {
             return Ok(PutBack::Left(format!("it is {now:?} by now")));
         }
-        netdev::set_stamp_settings(&device.name, settings(before))?;
+        before.write(name)?;
         Ok(PutBack::Done)
-    })?
+    })?;
+    let gone = || PutBack::Left("the interface is gone, or its network namespace".into());
+    Ok(done.unwrap_or_else(gone))
 }
 
 fn plan_file(path: PathBuf, value: &str) -> anyhow::Result<Option<Knob>> {
@@ -247,30 +237,15 @@ fn free_huge_pages(meminfo: &str) -> u64 {
     count("HugePages_Free:").saturating_sub(count("HugePages_Rsvd:"))
 }
 
-/// Runs `work` in a network namespace, on a thread of its own: this one stays where it is.
-fn within<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| namespace.enter().map(|()| work()));
-        let result = thread.join().map_err(|_| anyhow::anyhow!("a thread of the knobs died"))?;
-        Ok(result?)
-    })
-}
-
-fn inside<T: Send>(namespace: u64, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
-    within(&Namespace::find(namespace).context("the network namespace is gone")?, work)
-}
-
-fn words(settings: StampSettings) -> [u32; 3] {
-    [settings.flags, settings.transmit, settings.receive]
-}
-
-fn settings([flags, transmit, receive]: [u32; 3]) -> StampSettings {
-    StampSettings { flags, transmit, receive }
-}
-
 fn read(path: &Path) -> anyhow::Result<String> {
     let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    Ok(text.trim().to_owned())
+    Ok(chosen(text.trim()).to_owned())
+}
+
+/// Of a choice as `always [madvise] never` the one in brackets, which is how it is written.
+fn chosen(text: &str) -> &str {
+    let inner = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    inner.map_or(text, |(chosen, _)| chosen)
 }
 
 fn read_number(path: &Path) -> anyhow::Result<u64> {
@@ -340,7 +315,14 @@ mod tests {
         }
         let mtu = PathBuf::from("/sys/class/net/lo/mtu");
         let value = read(&mtu).unwrap();
-        assert_eq!(Knob::plan(&Request::File { path: mtu, value }, None).unwrap(), None);
+        assert_eq!(Knob::plan(&Request::File { path: mtu, value }, None).unwrap(), []);
+    }
+
+    #[test]
+    fn of_a_choice_the_chosen_counts() {
+        assert_eq!(chosen("always [madvise] never"), "madvise");
+        assert_eq!(chosen("10"), "10");
+        assert_eq!(chosen("[broken"), "[broken");
     }
 
     #[test]
@@ -354,7 +336,7 @@ mod tests {
     #[test]
     fn an_interface_without_a_clock_is_refused() {
         let namespace = Namespace::current().unwrap();
-        let request = Request::HardwareStamps { interface: "lo".into() };
+        let request = Request::Interface { interface: "lo".into(), wish: Wish::Stamps };
         if !ringside_testkit::need_root("an_interface_without_a_clock") {
             return;
         }

@@ -54,12 +54,13 @@ pub(super) fn turn(
     request: &Request,
     namespace: Option<Namespace>,
 ) -> anyhow::Result<()> {
-    let Some(knob) = Knob::plan(request, namespace.as_ref())? else { return Ok(()) };
-    if journal.is_none() {
-        *journal = Some(Journal::create()?);
+    for knob in Knob::plan(request, namespace.as_ref())? {
+        if journal.is_none() {
+            *journal = Some(Journal::create()?);
+        }
+        let turned = journal.as_mut().expect("made above").turn(knob)?;
+        tracing::info!("turned: {turned:?}");
     }
-    let turned = journal.as_mut().expect("made above").turn(knob)?;
-    tracing::info!("turned: {turned:?}");
     Ok(())
 }
 
@@ -72,4 +73,42 @@ pub(super) fn put_back(journal: &mut Option<Journal>) {
             say::message(format_args!("ringside: {note}"));
         }
     }
+}
+
+/// Turns knobs that stay turned when this process ends; those of interfaces in `namespace`. Gives
+/// for each request the names of what was turned, or why nothing was.
+///
+/// # Errors
+/// There is no place for the journal.
+pub fn turn_for_good(
+    requests: &[Request],
+    namespace: &Namespace,
+) -> anyhow::Result<Vec<anyhow::Result<Vec<String>>>> {
+    let mut journal = Journal::kept()?;
+    let _lock = journal.lock()?;
+    // Somebody else may have turned more before we had the lock.
+    journal = Journal::kept()?;
+    let mut turn = |request: &Request| {
+        let planned = Knob::plan(request, Some(namespace))?.into_iter();
+        planned.map(|knob| Ok(journal.turn(knob)?.name())).collect()
+    };
+    Ok(requests.iter().map(&mut turn).collect())
+}
+
+/// Puts back what [`turn_for_good`] turned, in all namespaces; says what was done.
+///
+/// # Errors
+/// The journal is damaged.
+pub fn put_back_what_stays() -> anyhow::Result<Vec<String>> {
+    let journal = Journal::kept()?;
+    let _lock = journal.lock()?;
+    Ok(Journal::kept()?.put_back())
+}
+
+/// What [`turn_for_good`] turned and nobody put back, the last first.
+///
+/// # Errors
+/// The journal is damaged.
+pub fn what_stays_turned() -> anyhow::Result<Vec<String>> {
+    Ok(Journal::kept()?.names())
 }

@@ -38,7 +38,8 @@ pub enum ToKeeper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keeper::remains::{Destination, Left};
+    use crate::keeper::Wish;
+    use crate::keeper::remains::{Asked, Destination, Left};
 
     fn all() -> Vec<ToKeeper> {
         let destination = Destination::Recording {
@@ -50,13 +51,23 @@ mod tests {
         };
         vec![
             ToKeeper::Turn(Request::HugePages { pages: 64 }),
+            ToKeeper::Turn(Request::Interface { interface: "eth1".into(), wish: Wish::Stamps }),
+            ToKeeper::Turn(Request::Interface {
+                interface: "eth1".into(),
+                wish: Wish::Feature { feature: "rx-gro".into(), on: false },
+            }),
             ToKeeper::Turn(Request::File { path: "/sys/class/net/x".into(), value: "1".into() }),
             ToKeeper::Leave(Part::Lane {
                 interface: "eth1".into(),
                 interface_id: 0,
                 queue: 3,
-                kernel: true,
-                filtered_here: false,
+                kernel: Some(Asked::Packet { filtered_here: false }),
+            }),
+            ToKeeper::Leave(Part::Lane {
+                interface: "eth2".into(),
+                interface_id: 1,
+                queue: 0,
+                kernel: Some(Asked::Xdp { other_queues: 2..5, zero_copy: true }),
             }),
             ToKeeper::Leave(Part::Memory),
             ToKeeper::Leave(Part::Output(destination)),

@@ -25,9 +25,9 @@ mod process;
 mod remains;
 mod supervise;
 
-pub use journal::put_back_of_the_dead;
-pub use knob::Request;
-pub use knobs::Knobs;
+pub use journal::{left_by_the_dead, put_back_of_the_dead};
+pub use knob::{Request, Wish, in_namespace};
+pub use knobs::{Knobs, put_back_what_stays, turn_for_good, what_stays_turned};
 pub use link::Link;
 pub use remains::Leaving;
 

@@ -6,17 +6,21 @@ use super::message::ToKeeper;
 use crate::say;
 use crate::{ledger_text, open::Opened};
 use anyhow::{Context, bail};
-use ringside_capture::backend::af_packet::KernelHandles;
+use ringside_capture::backend::KernelHandles;
+use ringside_capture::backend::af_packet::PacketHandles;
+use ringside_capture::backend::af_xdp::XdpHandles;
 use ringside_capture::config::{FileFormat, Output, Rotation};
 use ringside_capture::finish::{Finished, LaneRemains, OutputRemains, RecordingRemains, Remains};
 use ringside_capture::run::Prepared;
 use ringside_core::InterfaceId;
 use ringside_core::limits::LANES_MAX;
+use ringside_ebpf::capture::CaptureHandles;
 use ringside_store::recording::RunLock;
 use ringside_store::retention::Policy;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -30,7 +34,7 @@ const FOLDERS_MAX: usize = 1_024;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// The next lane; with its socket and its filter's counters, as far as it has them.
+    /// The next lane; with what the kernel holds of it.
     Lane {
         /// Interface.
         interface: String,
@@ -38,10 +42,8 @@ pub enum Part {
         interface_id: u32,
         /// Queue or fanout member.
         queue: u16,
-        /// The kernel can be asked about it.
-        kernel: bool,
-        /// The worker filters, so the kernel does not know how many were filtered.
-        filtered_here: bool,
+        /// How the kernel can be asked about it, if it can be.
+        kernel: Option<Asked>,
     },
     /// The memory in which workers publish; and that which the consumer reads, if it is another.
     Memory,
@@ -52,6 +54,70 @@ pub enum Part {
         /// The bytes of its path.
         path: Vec<u8>,
     },
+}
+
+/// What the descriptors of a lane are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// A packet socket and its filter's counters, if it has some.
+    Packet {
+        /// The worker filters, so the kernel does not know how many were filtered.
+        filtered_here: bool,
+    },
+    /// An AF_XDP socket and, with the first lane of an interface, the program in the driver.
+    Xdp {
+        /// Counters that go with the lane's own.
+        other_queues: Range<u32>,
+        /// The driver puts frames into the lane's memory itself.
+        zero_copy: bool,
+    },
+}
+
+impl Asked {
+    fn of(handles: &KernelHandles) -> Asked {
+        match handles {
+            KernelHandles::AfPacket(handles) => {
+                Asked::Packet { filtered_here: handles.filtered_here }
+            }
+            KernelHandles::AfXdp(XdpHandles { other_queues, zero_copy, .. }) => {
+                Asked::Xdp { other_queues: other_queues.clone(), zero_copy: *zero_copy }
+            }
+        }
+    }
+
+    /// With its descriptors; `None` if they are missing.
+    fn with(self, fds: Vec<OwnedFd>) -> Option<KernelHandles> {
+        let mut fds = fds.into_iter();
+        let socket = fds.next()?;
+        Some(match self {
+            Asked::Packet { filtered_here } => {
+                let counters = fds.next();
+                KernelHandles::AfPacket(PacketHandles { socket, counters, filtered_here })
+            }
+            Asked::Xdp { other_queues, zero_copy } => {
+                if other_queues.len() > LANES_MAX + 1 {
+                    return None;
+                }
+                let program = <[OwnedFd; CaptureHandles::COUNT]>::try_from(fds.collect::<Vec<_>>());
+                let program = program.ok().map(CaptureHandles::from_descriptors);
+                KernelHandles::AfXdp(XdpHandles { socket, program, other_queues, zero_copy })
+            }
+        })
+    }
+}
+
+/// The descriptors of a lane, in the order in which [`Asked::with`] wants them.
+fn descriptors(handles: &KernelHandles) -> Vec<BorrowedFd<'_>> {
+    match handles {
+        KernelHandles::AfPacket(PacketHandles { socket, counters, .. }) => {
+            [socket].into_iter().chain(counters).map(AsFd::as_fd).collect()
+        }
+        KernelHandles::AfXdp(XdpHandles { socket, program, .. }) => {
+            let program = program.iter().flat_map(CaptureHandles::descriptors);
+            [socket.as_fd()].into_iter().chain(program).collect()
+        }
+    }
 }
 
 /// Where frames go.
@@ -102,8 +168,7 @@ impl Leaving {
                 interface: lane.interface.clone(),
                 interface_id: lane.interface_id.0,
                 queue: lane.queue,
-                kernel: kernel.is_some(),
-                filtered_here: kernel.as_ref().is_some_and(|kernel| kernel.filtered_here),
+                kernel: kernel.as_ref().map(Asked::of),
             };
             (part, kernel)
         });
@@ -113,11 +178,7 @@ impl Leaving {
     /// Sends everything, now that it is made.
     pub fn send(self, link: &Link, prepared: &Prepared) {
         for (part, kernel) in self.lanes {
-            let mut fds: Vec<BorrowedFd<'_>> = Vec::new();
-            if let Some(kernel) = &kernel {
-                fds.push(kernel.socket.as_fd());
-                fds.extend(kernel.counters.as_ref().map(AsFd::as_fd));
-            }
+            let fds = kernel.as_ref().map(descriptors).unwrap_or_default();
             link.send(&ToKeeper::Leave(part), &fds);
         }
         let boards = prepared.boards();
@@ -173,11 +234,8 @@ impl Left {
     pub fn take(&mut self, part: Part, fds: Vec<OwnedFd>) -> anyhow::Result<()> {
         let mut fds = fds.into_iter();
         match part {
-            Part::Lane { interface, interface_id, queue, kernel, filtered_here } => {
-                let socket = fds.next().filter(|_| kernel);
-                let handles =
-                    |socket| KernelHandles { socket, counters: fds.next(), filtered_here };
-                let kernel = socket.map(handles);
+            Part::Lane { interface, interface_id, queue, kernel } => {
+                let kernel = kernel.and_then(|asked| asked.with(fds.collect()));
                 if self.lanes.len() == LANES_MAX {
                     bail!("more than {LANES_MAX} lanes");
                 }

@@ -1,12 +1,19 @@
 //! Frames from inside the driver: options, and when `auto` takes this way.
 
 use super::{Backend, DirectionArg, OpenArgs, Plan, Sources};
+use crate::keeper::{Knobs, Request, Wish};
 use crate::say;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use ringside_capture::backend::af_xdp::{AfXdpConfig, Stamps, Waiting, open};
+use ringside_capture::backend::KernelHandles;
+use ringside_capture::backend::af_xdp::{AfXdpConfig, AfXdpSource, Stamps, Waiting, open};
 use ringside_core::{LinkType, Source};
-use ringside_sys::netdev;
+use ringside_sys::netdev::{self, PolledQueue};
+
+/// Empty polls before a queue's interrupt is enabled, and the time until it is polled anyway: the
+/// values that drivers' own tests of busy polling use.
+const DEFER_HARD_IRQS: u32 = 2;
+const GRO_FLUSH_TIMEOUT_NS: u64 = 200_000;
 
 /// Options of the af-xdp backend.
 #[derive(Args)]
@@ -28,7 +35,7 @@ pub enum Wait {
     Auto,
     /// Look again at once.
     Spin,
-    /// Sleep 20 to 500 µs while frames come.
+    /// Sleep 50 to 500 µs while frames come.
     Sleep,
     /// Be woken by the next frames.
     Poll,
@@ -45,6 +52,15 @@ pub(super) fn reason_against(args: &OpenArgs, name: &str) -> Option<String> {
         return Some("--hardware-time is asked for".into());
     }
     let Ok(Some(device)) = netdev::by_name(name) else { return Some("it is not there".into()) };
+    if let (Some(wanted), Ok(there)) = (args.queues, netdev::queues(name))
+        && u32::from(wanted) > there.rx
+    {
+        let plural = if there.rx == 1 { "" } else { "s" };
+        let there = there.rx;
+        return Some(format!(
+            "{wanted} lanes are asked for, and it has {there} receive queue{plural}"
+        ));
+    }
     match netdev::xdp_features(device.ifindex) {
         Ok(Some(features)) if features.native && features.redirect => {}
         Ok(Some(_)) => return Some("its driver has no XDP".into()),
@@ -57,10 +73,28 @@ pub(super) fn reason_against(args: &OpenArgs, name: &str) -> Option<String> {
     }
 }
 
+/// Lanes of an interface: one for each receive queue, unless fewer are asked for.
+pub(super) fn lanes(args: &OpenArgs, name: &str) -> usize {
+    let all = netdev::queues(name).map_or(1, |queues| queues.rx as usize);
+    args.queues.map_or(all, usize::from)
+}
+
+/// True if the workers go to `cpus`, and the kernel is known to receive on others.
+fn has_own_cpus(name: &str, cpus: &[usize]) -> bool {
+    let device = netdev::by_name(name).ok().flatten();
+    let queues = device.and_then(|device| netdev::polled_queues(&device).ok()).unwrap_or_default();
+    let apart = |queue: &PolledQueue| {
+        !queue.cpus.is_empty() && queue.cpus.iter().all(|cpu| !cpus.contains(cpu))
+    };
+    !cpus.is_empty() && !queues.is_empty() && queues.iter().all(apart)
+}
+
 impl Plan<'_> {
     pub(super) fn af_xdp(
         &self,
         args: &OpenArgs,
+        cpus: &[usize],
+        knobs: &Knobs<'_>,
         warnings: &mut Vec<String>,
     ) -> anyhow::Result<Sources> {
         if args.direction == DirectionArg::Both {
@@ -68,17 +102,26 @@ impl Plan<'_> {
                 "af-xdp sees received frames only: leave out --direction both, or use --backend af-packet"
             );
         }
+        let stamps = match (args.af_xdp.no_stamps, args.hardware_time) {
+            (true, _) => Stamps::Off,
+            (false, true) if self.stamps_by_hardware(knobs, warnings) => Stamps::Hardware,
+            (false, _) => Stamps::On,
+        };
+        if args.af_xdp.wait == Wait::BusyPoll {
+            self.ready_busy_poll(args, knobs, warnings);
+        }
         let opened = open(&AfXdpConfig {
             interface: self.name.to_owned(),
             interface_id: self.interface_id,
             lanes: args.queues,
-            threads: 1,
+            threads: usize::from(args.threads),
             memory_bytes: args.kernel_ring_size,
             snaplen_bytes: args.snaplen_bytes(),
             promiscuous: !args.no_promiscuous,
             filter: self.filter.clone().map(|program| (program, args.expression())),
-            stamps: if args.af_xdp.no_stamps { Stamps::Off } else { Stamps::On },
+            stamps,
             waiting: match args.af_xdp.wait {
+                Wait::Auto if has_own_cpus(self.name, cpus) => Waiting::Spin,
                 Wait::Auto | Wait::Sleep => Waiting::Sleep,
                 Wait::Spin => Waiting::Spin,
                 Wait::Poll => Waiting::Poll,
@@ -90,8 +133,31 @@ impl Plan<'_> {
         }
         say::message(format_args!("ringside: {}: af-xdp, {}", self.name, opened.way));
         warnings.extend(ringside_capture::backend::merge_warning(self.name));
-        let boxed = |source| (Box::new(source) as Box<dyn Source>, None);
-        Ok(opened.sources.into_iter().map(boxed).collect())
+        let with_handles = |source: AfXdpSource| {
+            // Without a descriptor left the run goes on; only its end after a crash knows less.
+            let handles = source.kernel_handles().ok().map(KernelHandles::AfXdp);
+            (Box::new(source) as Box<dyn Source>, handles)
+        };
+        Ok(opened.sources.into_iter().map(with_handles).collect())
+    }
+}
+
+impl Plan<'_> {
+    /// Has the queues' interrupts wait while they are polled by the workers: without that busy
+    /// polling brings little.
+    fn ready_busy_poll(&self, args: &OpenArgs, knobs: &Knobs<'_>, warnings: &mut Vec<String>) {
+        for queue in 0..lanes(args, self.name) as u32 {
+            let wish = Wish::Napi {
+                queue,
+                defer_hard_irqs: DEFER_HARD_IRQS,
+                gro_flush_timeout_ns: GRO_FLUSH_TIMEOUT_NS,
+                irq_suspend_timeout_ns: 0,
+            };
+            let interface = self.name.to_owned();
+            if let Err(error) = knobs.turn(&Request::Interface { interface, wish }) {
+                warnings.push(format!("queue {queue}: {error:#}; busy polling may bring little"));
+            }
+        }
     }
 }
 

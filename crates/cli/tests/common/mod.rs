@@ -5,6 +5,8 @@
 
 #![allow(dead_code)] // each test file uses its own part
 
+pub mod verifier;
+
 use ringside_core::{Frame, Ledger, SourceInterface};
 use ringside_lab::{Lab, LabConfig, RECEIVER_INTERFACE};
 use ringside_store::Notice;

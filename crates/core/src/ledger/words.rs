@@ -21,7 +21,7 @@ pub const LEDGER_SPARE_AT: usize = 8;
 const _: () = assert!(CAUSES_AT + Cause::ALL.len() <= LEDGER_WORDS);
 
 impl LaneCounters {
-    /// The counts; the names of interface and queue are left out.
+    /// The counts; the names of interface and queue are left out, and the threads.
     pub fn to_words(&self) -> Words {
         let mut words = words(&self.dropped);
         let optional = |count: Option<u64>| count.unwrap_or(UNKNOWN);
@@ -53,6 +53,7 @@ impl LaneCounters {
             dropped: by_cause(words),
             in_flight,
             inversions,
+            taken_by_thread: Vec::new(),
         }
     }
 }
@@ -107,6 +108,7 @@ mod tests {
                 dropped: Cause::ALL.into_iter().zip(1..).collect(),
                 in_flight: 2,
                 inversions: 5,
+                taken_by_thread: Vec::new(),
             };
             assert_eq!(LaneCounters::from_words("eth1", 3, &counters.to_words()), counters);
         }

@@ -1,6 +1,6 @@
 //! What a capture leaves to another process: descriptors, and how to finish with them alone.
 
-use super::{CaptureProgram, Counters, QueueCounters};
+use super::{CaptureProgram, Counters, Filter, QueueCounters};
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
 use libbpf_rs::Program;
@@ -16,7 +16,7 @@ pub struct CaptureHandles {
 
 impl CaptureHandles {
     /// How many descriptors there are.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
 
     pub(super) fn of(program: &CaptureProgram) -> Result<CaptureHandles, Error> {
         let copy = |fd: BorrowedFd<'_>| {
@@ -30,13 +30,21 @@ impl CaptureHandles {
             copy(root.claim())?,
             copy(root.hold())?,
             copy(root.leaves().as_fd())?,
-            copy(program.leaf.as_fd())?,
+            copy(program.entry())?,
             copy(program.counters.0.as_fd())?,
+            // Without a filter there are no steps, and the leaves stand for them.
+            copy(program.filter.as_ref().map_or(root.leaves().as_fd(), Filter::steps))?,
         ];
         Ok(CaptureHandles { descriptors })
     }
 
-    /// The descriptors in the order in which [`CaptureLeftBehind::new`] wants them.
+    /// The same at the other process, by the descriptors that it got.
+    pub fn from_descriptors(descriptors: [OwnedFd; CaptureHandles::COUNT]) -> CaptureHandles {
+        CaptureHandles { descriptors }
+    }
+
+    /// The descriptors, in the order in which [`from_descriptors`](Self::from_descriptors) wants
+    /// them.
     pub fn descriptors(&self) -> [BorrowedFd<'_>; CaptureHandles::COUNT] {
         self.descriptors.each_ref().map(|fd| fd.as_fd())
     }
@@ -49,21 +57,23 @@ pub struct CaptureLeftBehind {
     /// Freed first, as in the root.
     _claim: OwnedFd,
     leaves: FdArray,
-    leaf: OwnedFd,
+    entry: OwnedFd,
     counters: Counters,
+    _steps: OwnedFd,
     _link: OwnedFd,
 }
 
 impl CaptureLeftBehind {
-    /// By the descriptors that the process gave while it lived.
+    /// By what the process gave while it lived.
     ///
     /// # Errors
-    /// They are others than those of [`CaptureHandles::descriptors`].
-    pub fn new(descriptors: [OwnedFd; CaptureHandles::COUNT]) -> Result<CaptureLeftBehind, Error> {
-        let [claim, link, leaves, leaf, counters] = descriptors;
+    /// The descriptors are others than those of [`CaptureProgram::handles`].
+    pub fn new(handles: CaptureHandles) -> Result<CaptureLeftBehind, Error> {
+        let CaptureHandles { descriptors } = handles;
+        let [claim, link, leaves, entry, counters, steps] = descriptors;
         let leaves = FdArray::from_fd(leaves)?;
         let counters = Counters::new(counters.as_fd())?;
-        Ok(CaptureLeftBehind { _claim: claim, leaves, leaf, counters, _link: link })
+        Ok(CaptureLeftBehind { _claim: claim, leaves, entry, counters, _steps: steps, _link: link })
     }
 
     /// Takes the leaf out if it is still in its place. When this returns the counters stand still.
@@ -72,7 +82,7 @@ impl CaptureLeftBehind {
     /// The kernel refused.
     pub fn stop(&self) -> Result<(), Error> {
         let refused = |e| Error::kernel("cannot look for the capture's program", e);
-        let ours = Program::id_from_fd(self.leaf.as_fd()).map_err(refused)?;
+        let ours = Program::id_from_fd(self.entry.as_fd()).map_err(refused)?;
         for position in 0..ROOT_POSITIONS {
             if self.leaves.program_at(position)? == Some(ours) {
                 self.leaves.clear(position)?;
@@ -82,11 +92,11 @@ impl CaptureLeftBehind {
         Ok(())
     }
 
-    /// What was counted on `queue` since the capture was opened.
+    /// What was counted since the capture was opened, as [`CaptureProgram::counters_at`] says.
     ///
     /// # Errors
-    /// There is no such queue, or the kernel refused.
-    pub fn counters(&self, queue: u32) -> Result<QueueCounters, Error> {
-        self.counters.read(queue)
+    /// There is no such entry, or the kernel refused.
+    pub fn counters_at(&self, entry: u32) -> Result<QueueCounters, Error> {
+        self.counters.read(entry)
     }
 }

@@ -1,7 +1,7 @@
 //! A block of eBPF with jumps inside itself, and jumps out of it to classic instructions.
 //!
-//! Codes as in linux/bpf.h. Registers: R6 the socket buffer, R7 A, R8 X (both always
-//! zero-extended); R0 to R5 do not outlive a block.
+//! Codes as in linux/bpf.h. Registers: R6 the context, R7 A, R8 X (both always zero-extended), R9
+//! the frame in a fast program; R0 to R5 do not outlive a block.
 
 use ringside_core::bpf::EbpfInstruction;
 
@@ -10,12 +10,14 @@ pub(super) const R1: u8 = 1;
 pub(super) const R2: u8 = 2;
 pub(super) const R3: u8 = 3;
 pub(super) const R4: u8 = 4;
-/// The socket buffer (`struct __sk_buff`).
+/// The socket buffer (`struct __sk_buff`), or the frame in XDP (`struct xdp_md`).
 pub(super) const CONTEXT: u8 = 6;
 pub(super) const A: u8 = 7;
 pub(super) const X: u8 = 8;
 /// Outlives calls, as A and X; the prologue uses it.
 pub(super) const SPARE: u8 = 9;
+/// The frame's first byte, in a fast program.
+pub(super) const PACKET: u8 = SPARE;
 pub(super) const FRAME: u8 = 10;
 
 pub(super) const ADD: u8 = 0x00;
@@ -51,9 +53,11 @@ pub(super) enum Size {
     U64 = 0x18,
 }
 
-/// `bpf_map_lookup_elem` and `bpf_skb_load_bytes` in `enum bpf_func_id`.
+/// Helpers, by their numbers in `enum bpf_func_id`.
 pub(super) const MAP_LOOKUP_ELEM: i32 = 1;
 pub(super) const SKB_LOAD_BYTES: i32 = 26;
+pub(super) const XDP_GET_BUFF_LEN: i32 = 188;
+pub(super) const XDP_LOAD_BYTES: i32 = 189;
 
 /// An instruction, and how many the kernel may make of it when it loads the program.
 #[derive(Clone, Copy)]

@@ -1,10 +1,13 @@
 //! One classic instruction as a block of eBPF.
 
 use super::block::*;
-use super::prologue::SKB_LEN;
+use super::prologue::{XDP_DATA_END, frame_bytes, load_bytes_helper};
 use super::threading::Targets;
-use super::{AVAILABLE, COUNTERS, FETCHED, FORGET, JUMPS, Plan, TAKEN, scratch};
+use super::{AVAILABLE, COUNTERS, FETCHED, FORGET, JUMPS, Plan, TAKEN, XDP_ACCEPTS, scratch};
 use crate::classic::{Alu, BACKWARD_JUMPS_MAX, Operand, Operation, Test, Width};
+
+/// Offsets that a fast program reads in place: the verifier follows no more (MAX_PACKET_OFF).
+const IN_PLACE_MAX: i32 = 0x7fff;
 
 /// Largest offset in a frame. From 2^31 on the kernel sees a negative number.
 const OFFSET_MAX: u32 = i32::MAX as u32;
@@ -61,9 +64,16 @@ fn load_absolute(b: &mut Block, plan: &Plan, dst: u8, width: Width, k: u32) {
     }
     let end = k + width.bytes();
     if end > plan.head_bytes {
+        if plan.is_fast() {
+            b.alu64(MOV, R1, k as i32);
+            return load_in_place(b, plan, dst, width);
+        }
         b.alu64(MOV, R2, k as i32);
-        fetch(b, plan, dst, width);
-        return;
+        return fetch(b, plan, dst, width);
+    }
+    if plan.is_fast() {
+        b.load(size(width), dst, PACKET, k as i16);
+        return to_host(b, dst, width);
     }
     b.load(Size::U32, R1, FRAME, AVAILABLE);
     let inside = b.jump_if(JGE, R1, end as i32);
@@ -91,6 +101,9 @@ fn load_indirect(b: &mut Block, plan: &Plan, width: Width, k: u32) {
     if k > 0 {
         b.alu64(ADD, R1, k as i32);
     }
+    if plan.is_fast() {
+        return load_in_place(b, plan, A, width);
+    }
     let far = b.jump_if(JGT, R1, plan.head_bytes as i32 - bytes);
     b.alu64_reg(MOV, R2, R1);
     b.alu64(ADD, R2, bytes);
@@ -112,6 +125,28 @@ fn load_indirect(b: &mut Block, plan: &Plan, width: Width, k: u32) {
     b.here(done);
 }
 
+/// Loads from offset R1, in place where it is in the first piece of the frame, else by a call.
+fn load_in_place(b: &mut Block, plan: &Plan, dst: u8, width: Width) {
+    let far = b.jump_if(JGT, R1, IN_PLACE_MAX);
+    b.alu64_reg(MOV, R2, PACKET);
+    b.alu64_reg(ADD, R2, R1);
+    b.alu64_reg(MOV, R3, R2);
+    b.alu64(ADD, R3, width.bytes() as i32);
+    b.load(Size::U32, R4, CONTEXT, XDP_DATA_END);
+    let beyond = b.jump_if_reg(JGT, R3, R4);
+    b.load(size(width), dst, R2, 0);
+    to_host(b, dst, width);
+    let done = b.jump();
+    b.here(far);
+    let possible = b.jump_if(JLE, R1, (OFFSET_MAX - width.bytes()) as i32);
+    b.reject();
+    b.here(possible);
+    b.here(beyond);
+    b.alu64_reg(MOV, R2, R1);
+    fetch(b, plan, dst, width);
+    b.here(done);
+}
+
 /// Loads from offset R2 of the wire, beyond the head, by a call.
 fn fetch(b: &mut Block, plan: &Plan, dst: u8, width: Width) {
     if plan.tags {
@@ -122,7 +157,7 @@ fn fetch(b: &mut Block, plan: &Plan, dst: u8, width: Width) {
     b.alu64_reg(MOV, R3, FRAME);
     b.alu64(ADD, R3, i32::from(FETCHED));
     b.alu64(MOV, R4, width.bytes() as i32);
-    b.call(SKB_LOAD_BYTES);
+    b.call(load_bytes_helper(plan));
     b.reject_unless_zero();
     b.load(size(width), dst, FRAME, FETCHED);
     to_host(b, dst, width);
@@ -153,7 +188,7 @@ fn load_bytes(b: &mut Block, dst: u8, base: u8, offset: i16, width: Width) {
 }
 
 fn load_length(b: &mut Block, plan: &Plan, dst: u8) {
-    b.load(Size::U32, dst, CONTEXT, SKB_LEN);
+    frame_bytes(b, plan, dst);
     if plan.tags {
         b.load(Size::U32, R1, FRAME, TAKEN);
         b.alu32_reg(ADD, dst, R1);
@@ -259,6 +294,9 @@ fn return_constant(b: &mut Block, plan: &Plan, k: u32) {
     if k == 0 {
         return b.reject();
     }
+    if plan.is_xdp() {
+        return accept_in_xdp(b);
+    }
     count_accepted(b, plan);
     b.alu32(MOV, R0, k.min(plan.snaplen()));
     leave_room_for_tag(b, plan);
@@ -270,6 +308,9 @@ fn return_a(b: &mut Block, plan: &Plan) {
     let accepted = b.jump32_if(JNE, A, 0);
     b.reject();
     b.here(accepted);
+    if plan.is_xdp() {
+        return accept_in_xdp(b);
+    }
     count_accepted(b, plan);
     b.alu32_reg(MOV, R0, A);
     if plan.snaplen() != u32::MAX {
@@ -278,6 +319,11 @@ fn return_a(b: &mut Block, plan: &Plan) {
         b.here(short);
     }
     leave_room_for_tag(b, plan);
+    b.exit();
+}
+
+fn accept_in_xdp(b: &mut Block) {
+    b.alu32(MOV, R0, XDP_ACCEPTS);
     b.exit();
 }
 

@@ -1,13 +1,20 @@
 //! What a translated program does before the first classic instruction.
 
 use super::block::*;
-use super::{AVAILABLE, COUNTERS, FETCHED, HEAD_END, JUMPS, Plan, TAKEN, scratch};
+use super::{AVAILABLE, COUNTERS, FETCHED, HEAD_END, JUMPS, Plan, TAKEN, XDP_ASKS, scratch};
+use super::{METADATA_BYTES, METADATA_FLAGS, METADATA_TCI, METADATA_TPID, METADATA_VLAN};
+use ringside_core::LinkType;
 
 /// Offsets in `struct __sk_buff` (linux/bpf.h).
-pub(super) const SKB_LEN: i16 = 0;
+const SKB_LEN: i16 = 0;
 const SKB_VLAN_PRESENT: i16 = 20;
 const SKB_VLAN_TCI: i16 = 24;
 const SKB_VLAN_PROTO: i16 = 28;
+
+/// Offsets in `struct xdp_md` (linux/bpf.h).
+const XDP_DATA: i16 = 0;
+pub(super) const XDP_DATA_END: i16 = 4;
+const XDP_DATA_META: i16 = 8;
 
 /// Registers that the classic instructions use only later, while the head is filled.
 const TAG: u8 = SPARE;
@@ -31,14 +38,15 @@ pub(super) fn prologue(plan: &Plan) -> Block {
     if plan.loops {
         b.store_zero(Size::U64, FRAME, JUMPS);
     }
-    if plan.tags {
-        b.load(Size::U32, TAG, CONTEXT, SKB_VLAN_PRESENT);
-        b.alu64(AND, TAG, 1);
-        b.alu64(LSH, TAG, 2);
-        b.store(Size::U32, FRAME, TAKEN, TAG);
-    }
-    if plan.head_bytes > 0 {
-        fill_head(&mut b, plan);
+    if plan.is_fast() {
+        ask_about_others(&mut b, plan);
+    } else {
+        if plan.tags {
+            look_for_tag(&mut b, plan);
+        }
+        if plan.head_bytes > 0 {
+            fill_head(&mut b, plan);
+        }
     }
     b.alu32(MOV, A, 0);
     b.alu32(MOV, X, 0);
@@ -60,11 +68,83 @@ fn count_seen(b: &mut Block, map_fd: i32) {
     b.atomic_add(R0, 0, R1);
 }
 
+/// Lets only those frames through that a fast program can judge.
+fn ask_about_others(b: &mut Block, plan: &Plan) {
+    let options = &plan.options;
+    let may_be_tagged = options.link_type == LinkType::ETHERNET && options.target.has_tags();
+    if !may_be_tagged && plan.head_bytes == 0 {
+        return;
+    }
+    b.load(Size::U32, PACKET, CONTEXT, XDP_DATA);
+    let tagged = may_be_tagged.then(|| {
+        let unmarked = metadata(b, PACKET);
+        b.load(Size::U32, R1, R1, METADATA_FLAGS);
+        let tagged = b.jump_if(JSET, R1, METADATA_VLAN);
+        b.here(unmarked);
+        tagged
+    });
+    b.alu64_reg(MOV, R2, PACKET);
+    b.alu64(ADD, R2, plan.head_bytes as i32);
+    b.load(Size::U32, R1, CONTEXT, XDP_DATA_END);
+    let whole = b.jump_if_reg(JLE, R2, R1);
+    if let Some(tagged) = tagged {
+        b.here(tagged);
+    }
+    b.alu32(MOV, R0, XDP_ASKS);
+    b.exit();
+    b.here(whole);
+}
+
+/// R1 = the metadata; R`packet` is the frame. The jump is taken where there is none.
+fn metadata(b: &mut Block, packet: u8) -> Forward {
+    b.load(Size::U32, R1, CONTEXT, XDP_DATA_META);
+    b.alu64_reg(MOV, R2, R1);
+    b.alu64(ADD, R2, METADATA_BYTES);
+    b.jump_if_reg(JGT, R2, packet)
+}
+
+/// TAG and what was taken out: the length of a tag, or 0.
+fn look_for_tag(b: &mut Block, plan: &Plan) {
+    if plan.is_xdp() {
+        b.alu64(MOV, TAG, 0);
+        b.load(Size::U32, R3, CONTEXT, XDP_DATA);
+        let unmarked = metadata(b, R3);
+        b.load(Size::U32, R2, R1, METADATA_FLAGS);
+        let tagged = b.jump_if(JSET, R2, METADATA_VLAN);
+        let out = b.jump();
+        b.here(tagged);
+        b.alu64(MOV, TAG, i32::from(TAG_BYTES));
+        b.here(out);
+        b.here(unmarked);
+    } else {
+        b.load(Size::U32, TAG, CONTEXT, SKB_VLAN_PRESENT);
+        b.alu64(AND, TAG, 1);
+        b.alu64(LSH, TAG, 2);
+    }
+    b.store(Size::U32, FRAME, TAKEN, TAG);
+}
+
+/// R`dst` = length of the frame without what was taken out.
+pub(super) fn frame_bytes(b: &mut Block, plan: &Plan, dst: u8) {
+    if plan.is_xdp() {
+        b.alu64_reg(MOV, R1, CONTEXT);
+        b.call(XDP_GET_BUFF_LEN);
+        b.alu32_reg(MOV, dst, R0);
+    } else {
+        b.load(Size::U32, dst, CONTEXT, SKB_LEN);
+    }
+}
+
+/// The helper that copies bytes of the frame; they are called alike.
+pub(super) fn load_bytes_helper(plan: &Plan) -> i32 {
+    if plan.is_xdp() { XDP_LOAD_BYTES } else { SKB_LOAD_BYTES }
+}
+
 /// Copies the head, with the tag in place.
 fn fill_head(b: &mut Block, plan: &Plan) {
     let head_bytes = plan.head_bytes as i32;
     zero_head(b, plan);
-    b.load(Size::U32, LENGTH, CONTEXT, SKB_LEN);
+    frame_bytes(b, plan, LENGTH);
     let tagged = plan.tags.then(|| b.jump_if(JNE, TAG, 0));
     let short = b.jump_if(JLE, LENGTH, head_bytes);
     b.alu64(MOV, LENGTH, head_bytes);
@@ -93,12 +173,7 @@ fn fill_tagged_head(b: &mut Block, plan: &Plan) {
     b.alu64(MOV, R4, i32::from(TAG_OFFSET));
     copy(b, plan, 0, 0);
     b.reject_unless_zero();
-    // The TPID is kept as it was on the wire, the TCI in the host's order.
-    b.load(Size::U32, R1, CONTEXT, SKB_VLAN_PROTO);
-    b.store(Size::U16, FRAME, plan.head() + TAG_OFFSET, R1);
-    b.load(Size::U32, R1, CONTEXT, SKB_VLAN_TCI);
-    b.big_endian(R1, 16);
-    b.store(Size::U16, FRAME, plan.head() + TAG_OFFSET + 2, R1);
+    put_tag(b, plan);
     let short = b.jump_if(JLE, LENGTH, plan.head_bytes as i32);
     b.alu64(MOV, LENGTH, plan.head_bytes as i32);
     b.here(short);
@@ -106,6 +181,30 @@ fn fill_tagged_head(b: &mut Block, plan: &Plan) {
     b.alu64(SUB, R4, i32::from(TAG_OFFSET + TAG_BYTES));
     copy(b, plan, TAG_OFFSET, TAG_OFFSET + TAG_BYTES);
     b.reject_unless_zero();
+}
+
+/// Writes the tag into the head as it was on the wire.
+fn put_tag(b: &mut Block, plan: &Plan) {
+    let at = plan.head() + TAG_OFFSET;
+    if plan.is_xdp() {
+        b.load(Size::U32, R3, CONTEXT, XDP_DATA);
+        // It is there, but the verifier has forgotten.
+        let gone = metadata(b, R3);
+        b.load(Size::U16, R2, R1, METADATA_TPID);
+        b.big_endian(R2, 16);
+        b.store(Size::U16, FRAME, at, R2);
+        b.load(Size::U16, R1, R1, METADATA_TCI);
+        b.big_endian(R1, 16);
+        b.store(Size::U16, FRAME, at + 2, R1);
+        b.here(gone);
+        return;
+    }
+    // The TPID is kept as it was on the wire, the TCI in the host's order.
+    b.load(Size::U32, R1, CONTEXT, SKB_VLAN_PROTO);
+    b.store(Size::U16, FRAME, at, R1);
+    b.load(Size::U32, R1, CONTEXT, SKB_VLAN_TCI);
+    b.big_endian(R1, 16);
+    b.store(Size::U16, FRAME, at + 2, R1);
 }
 
 /// The verifier wants memory that is filled up to a variable length to be initialised.
@@ -116,11 +215,11 @@ fn zero_head(b: &mut Block, plan: &Plan) {
     }
 }
 
-/// Copies R4 bytes from `from` of the socket buffer to `to` of the head.
+/// Copies R4 bytes from `from` of the frame to `to` of the head.
 fn copy(b: &mut Block, plan: &Plan, from: i16, to: i16) {
     b.alu64_reg(MOV, R1, CONTEXT);
     b.alu64(MOV, R2, i32::from(from));
     b.alu64_reg(MOV, R3, FRAME);
     b.alu64(ADD, R3, i32::from(plan.head() + to));
-    b.call(SKB_LOAD_BYTES);
+    b.call(load_bytes_helper(plan));
 }

@@ -1,8 +1,12 @@
 use super::*;
 use ringside_core::bpf::Instruction;
 
-const WHOLE: TranslateOptions =
-    TranslateOptions { link_type: LinkType::ETHERNET, snaplen_bytes: 0, counters: None };
+const WHOLE: TranslateOptions = TranslateOptions {
+    target: Target::Socket,
+    link_type: LinkType::ETHERNET,
+    snaplen_bytes: 0,
+    counters: None,
+};
 
 fn code(code: u16, jump_true: u8, jump_false: u8, k: u32) -> Instruction {
     Instruction { code, jump_true, jump_false, k }

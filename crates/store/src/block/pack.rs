@@ -39,11 +39,25 @@ pub struct Packed {
 ///
 /// # Panics
 /// If a slot reaches beyond `memory`.
-// Not inlined: the loop needs all registers for itself.
-#[inline(never)]
+#[inline]
 pub fn pack(tail: &mut [u8], memory: &[u8], slots: &[FrameSlot], captured_max: u32) -> Packed {
     let room_bytes = tail.len().saturating_sub(CLOSING_BYTES_MAX);
-    let mut room = &mut tail[..room_bytes];
+    pack_room(&mut tail[..room_bytes], memory, slots, captured_max)
+}
+
+/// As [`pack`], into `room`, which needs no room for what closes the ring block.
+///
+/// # Panics
+/// If a slot reaches beyond `memory`.
+// Not inlined: the loop needs all registers for itself.
+#[inline(never)]
+pub fn pack_room(
+    mut room: &mut [u8],
+    memory: &[u8],
+    slots: &[FrameSlot],
+    captured_max: u32,
+) -> Packed {
+    let room_bytes = room.len();
     let (mut frames, mut captured_bytes, mut latest) = (0usize, 0u64, Timestamp(0));
     for slot in slots {
         let frame = slot.lend(memory);

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use ringside_core::FrameMeta;
 use ringside_core::ledger::ByCause;
-use ringside_core::limits::FRAME_BYTES_MAX;
+use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX};
 
 fn frame(bytes: &[u8], direction: Direction) -> Frame<'_> {
     let meta = FrameMeta {
@@ -138,6 +138,7 @@ fn the_largest_ledger_stays_below_the_bound_and_is_read_back() {
         dropped: ByCause::from(all.map(|cause| (cause, largest))),
         in_flight: u64::MAX,
         inversions: u64::MAX,
+        taken_by_thread: vec![u64::MAX; LANE_THREADS_MAX],
     };
     let mut dst = vec![0xff; STATISTICS_BLOCK_BYTES_MAX];
     let length = write_statistics_block(&mut dst, &statistics(&counters));

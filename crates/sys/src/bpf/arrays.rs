@@ -94,6 +94,31 @@ struct ElementAttributes {
 const _: () = assert!(size_of::<MapAttributes>() == 44);
 const _: () = assert!(size_of::<ElementAttributes>() == 32);
 
+/// Makes a map with keys of 4 bytes.
+fn create(
+    map_type: u32,
+    name: &str,
+    value_bytes: usize,
+    entries: u32,
+) -> Result<OwnedFd, BpfError> {
+    let mut attributes = MapAttributes {
+        map_type,
+        key_size: 4,
+        value_size: value_bytes as u32,
+        entries_max: entries,
+        flags: 0,
+        inner_map_fd: 0,
+        numa_node: 0,
+        name: name_bytes(name),
+    };
+    // SAFETY: the layout is that of BPF_MAP_CREATE, which has no addresses; the descriptor that it
+    // gives is new.
+    unsafe {
+        let result = bpf(BPF_MAP_CREATE, &mut attributes);
+        owned(result, "creating a BPF map")
+    }
+}
+
 /// A per-CPU array (BPF_MAP_TYPE_PERCPU_ARRAY) whose values are some u64 counters each.
 #[derive(Debug)]
 pub struct PerCpuArray {
@@ -110,22 +135,7 @@ impl PerCpuArray {
     pub fn create(name: &str, counters: usize) -> Result<PerCpuArray, BpfError> {
         PerCpuArray::check(counters)?;
         let cpus = cpus_of_maps()?;
-        let mut attributes = MapAttributes {
-            map_type: BPF_MAP_TYPE_PERCPU_ARRAY,
-            key_size: 4,
-            value_size: (counters * size_of::<u64>()) as u32,
-            entries_max: 1,
-            flags: 0,
-            inner_map_fd: 0,
-            numa_node: 0,
-            name: name_bytes(name),
-        };
-        // SAFETY: the layout is that of BPF_MAP_CREATE, which has no addresses; the descriptor
-        // that it gives is new.
-        let fd = unsafe {
-            let result = bpf(BPF_MAP_CREATE, &mut attributes);
-            owned(result, "creating a BPF map")?
-        };
+        let fd = create(BPF_MAP_TYPE_PERCPU_ARRAY, name, counters * size_of::<u64>(), 1)?;
         Ok(PerCpuArray { fd, counters, cpus })
     }
 
@@ -206,6 +216,20 @@ impl FdArray {
     pub fn from_fd(fd: OwnedFd) -> Result<FdArray, BpfError> {
         check_map(&fd, &[BPF_MAP_TYPE_PROG_ARRAY, BPF_MAP_TYPE_XSKMAP], size_of::<u32>())?;
         Ok(FdArray { fd })
+    }
+
+    /// Makes an array with room for `entries` programs.
+    ///
+    /// # Errors
+    /// No privilege, or no memory.
+    pub fn create_for_programs(name: &str, entries: u32) -> Result<FdArray, BpfError> {
+        Ok(FdArray { fd: create(BPF_MAP_TYPE_PROG_ARRAY, name, size_of::<u32>(), entries)? })
+    }
+
+    /// Makes an array with room for `entries` AF_XDP sockets.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn create_for_sockets(name: &str, entries: u32) -> Result<FdArray, BpfError> {
+        Ok(FdArray { fd: create(BPF_MAP_TYPE_XSKMAP, name, size_of::<u32>(), entries)? })
     }
 
     /// Puts what `value` refers to at `key`, in place of what was there.

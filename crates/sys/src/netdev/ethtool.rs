@@ -3,6 +3,7 @@
 
 use crate::SysError;
 use rustix::ioctl::{Opcode, Updater, ioctl};
+use rustix::net::netdevice::index_to_name;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -92,6 +93,38 @@ pub fn is_up_by(socket: impl AsFd, name: &str) -> Result<Option<bool>, SysError>
         Ok(()) => Ok(Some(unsafe { request.ifr_ifru.ifru_flags } & libc::IFF_UP as i16 != 0)),
         Err(rustix::io::Errno::NODEV) => Ok(None),
         Err(error) => Err(SysError::io(format!("asking whether interface {name} is up"), error)),
+    }
+}
+
+/// An interface that is asked for its state again and again, also once privileges are gone, by its
+/// index: a new name does not mislead it, nor another interface that gets the old one.
+#[derive(Debug)]
+pub struct Watch {
+    socket: OwnedFd,
+    ifindex: u32,
+}
+
+impl Watch {
+    /// Of the interface with index `ifindex` in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn new(ifindex: u32) -> Result<Watch, SysError> {
+        Ok(Watch { socket: control_socket()?, ifindex })
+    }
+
+    /// Whether it is set up; `None` if it is gone.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn is_up(&self) -> Result<Option<bool>, SysError> {
+        match index_to_name(&self.socket, self.ifindex) {
+            Ok(name) => is_up_by(&self.socket, &name),
+            Err(rustix::io::Errno::NODEV) => Ok(None),
+            Err(error) => {
+                Err(SysError::io(format!("the name of interface {}", self.ifindex), error))
+            }
+        }
     }
 }
 

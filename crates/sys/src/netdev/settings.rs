@@ -24,6 +24,7 @@ const ETHTOOL_FLAG_OMIT_REPLY: u32 = 2;
 const ETHTOOL_A_FEATURES_HW: u16 = 2;
 const ETHTOOL_A_FEATURES_WANTED: u16 = 3;
 const ETHTOOL_A_FEATURES_ACTIVE: u16 = 4;
+const ETHTOOL_A_BITSET_NOMASK: u16 = 1;
 const ETHTOOL_A_BITSET_BITS: u16 = 3;
 const ETHTOOL_A_BITSET_BITS_BIT: u16 = 1;
 const ETHTOOL_A_BITSET_BIT_NAME: u16 = 2;
@@ -225,13 +226,18 @@ fn number_of(parts: &[Attribute<'_>], kind: u16) -> u32 {
     parts.iter().find(|part| part.kind == kind).map_or(0, |part| part.word())
 }
 
-/// The names of a set of bits that was asked for in full.
+/// The names of the bits that are set. A set without a mask lists these alone; one with a mask
+/// lists all that the mask has, and marks those that are set.
 fn names(set: &[u8]) -> io::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
-    for list in attributes(set)?.into_iter().filter(|part| part.kind == ETHTOOL_A_BITSET_BITS) {
+    let parts = attributes(set)?;
+    let lists_all = parts.iter().all(|part| part.kind != ETHTOOL_A_BITSET_NOMASK);
+    for list in parts.into_iter().filter(|part| part.kind == ETHTOOL_A_BITSET_BITS) {
         for bit in attributes(list.value)? {
             let parts = attributes(bit.value)?;
-            let name = parts.iter().find(|part| part.kind == ETHTOOL_A_BITSET_BIT_NAME);
+            let part = |kind| parts.iter().find(|part| part.kind == kind);
+            let is_set = !lists_all || part(ETHTOOL_A_BITSET_BIT_VALUE).is_some();
+            let name = part(ETHTOOL_A_BITSET_BIT_NAME).filter(|_| is_set);
             names.extend(name.map(|name| name.text()));
         }
     }
@@ -260,6 +266,17 @@ mod tests {
     }
 
     #[test]
+    fn of_a_set_with_a_mask_only_marked_bits_count() {
+        let bit = |parts: &[(u16, &[u8])]| {
+            joined_attributes(&[(ETHTOOL_A_BITSET_BITS_BIT, &joined_attributes(parts))])
+        };
+        let marked = bit(&[(ETHTOOL_A_BITSET_BIT_NAME, b"rx-gro\0"), (3, &[])]);
+        let unmarked = bit(&[(ETHTOOL_A_BITSET_BIT_NAME, b"rx-lro\0")]);
+        let set = joined_attributes(&[(ETHTOOL_A_BITSET_BITS, &[marked, unmarked].concat())]);
+        assert_eq!(names(&set).unwrap().into_iter().collect::<Vec<_>>(), ["rx-gro"]);
+    }
+
+    #[test]
     fn queues_are_counted_in_the_way_that_the_driver_has_them() {
         let network_card = Channels { rx: 0, rx_max: 0, combined: 4, combined_max: 8 };
         assert_eq!((network_card.receiving(), network_card.receiving_max()), (4, 8));
@@ -275,6 +292,7 @@ mod tests {
         let found = features("lo").unwrap();
         assert!(found.changeable.contains("rx-gro"), "{found:?}");
         assert!(found.active.contains("loopback"), "{found:?}");
+        assert!(!found.changeable.contains("loopback"), "{found:?}");
         assert!(ring_sizes("lo").is_err());
         let error = channels("rsafp-none").unwrap_err().to_string();
         assert!(error.contains("rsafp-none"), "{error}");

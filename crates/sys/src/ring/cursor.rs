@@ -8,8 +8,10 @@
 //! ([`copy`]) may live in another one and look at memory whose owner is not to be trusted: it loops
 //! a bounded number of times, and no word that it reads can make it compute out of bounds.
 
+pub(super) mod chain;
 pub(super) mod claim;
 pub(super) mod copy;
+pub(super) mod crew;
 pub(super) mod lossless;
 
 use super::sync::{AtomicU64, Ordering, fence, load_acquire};
@@ -182,6 +184,29 @@ pub(super) struct Range {
     pub(super) closed: bool,
 }
 
+/// How far a block is filled: what is to be shown of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) slot: usize,
+    pub(super) committed: Committed,
+    /// Frames of the lane up to there.
+    pub(super) frames: u64,
+}
+
+impl Mark {
+    /// Shows it to readers. Marks of a lane are shown one after the other, in their order.
+    pub(super) fn show(&self, lane: Lane<'_>) {
+        // Release: the bytes come before the count of them.
+        lane.slots[self.slot].committed.store(self.committed.pack(), Ordering::Release);
+        lane.header.frames.store(self.frames, Ordering::Release);
+    }
+}
+
+/// Shows that block `sequence` is open. What its slot says of it comes before.
+pub(super) fn show_opened(lane: Lane<'_>, sequence: u64) {
+    lane.header.opened.store(sequence + 1, Ordering::Release);
+}
+
 /// The writer's place.
 #[derive(Default)]
 pub(super) struct WriterCursor {
@@ -205,6 +230,14 @@ impl WriterCursor {
     }
 
     pub(super) fn open(&mut self, lane: Lane<'_>, first_frame: u64) -> Result<usize, RingFull> {
+        let slot = self.take(lane, first_frame)?;
+        show_opened(lane, self.next_sequence - 1);
+        Ok(slot)
+    }
+
+    /// Takes the next block, which is then open for its writer and for nobody else: all of `open`
+    /// but [`show_opened`], before which nobody takes another one.
+    pub(super) fn take(&mut self, lane: Lane<'_>, first_frame: u64) -> Result<usize, RingFull> {
         assert!(self.open_slot.is_none(), "one open block at a time");
         let sequence = self.next_sequence;
         if let Some(previous) = sequence.checked_sub(lane.slots.len() as u64) {
@@ -225,7 +258,6 @@ impl WriterCursor {
         slot.first_time_ns.store(0, Ordering::Relaxed);
         slot.last_time_ns.store(0, Ordering::Relaxed);
         slot.committed.store(0, Ordering::Release);
-        lane.header.opened.store(sequence + 1, Ordering::Release);
         self.open_slot = Some(index);
         self.filled = Committed::default();
         self.frames_before = first_frame;
@@ -247,18 +279,30 @@ impl WriterCursor {
         lane.slots[index].last_time_ns.store(last_ns, Ordering::Relaxed);
     }
 
-    pub(super) fn publish(&mut self, lane: Lane<'_>) {
-        let Some(index) = self.open_slot else { return };
-        // Release: the bytes come before the count of them.
-        lane.slots[index].committed.store(self.filled.pack(), Ordering::Release);
+    /// What is filled of the open block; `None` if none is open.
+    pub(super) fn mark(&self) -> Option<Mark> {
         let frames = self.frames_before + u64::from(self.filled.frames);
-        lane.header.frames.store(frames, Ordering::Release);
+        Some(Mark { slot: self.open_slot?, committed: self.filled, frames })
+    }
+
+    pub(super) fn publish(&mut self, lane: Lane<'_>) {
+        if let Some(mark) = self.mark() {
+            mark.show(lane);
+        }
+    }
+
+    /// The open block is full: returns what is then to be shown of it.
+    pub(super) fn end(&mut self) -> Option<Mark> {
+        self.filled.closed = true;
+        let mark = self.mark();
+        self.open_slot = None;
+        mark
     }
 
     pub(super) fn close(&mut self, lane: Lane<'_>) {
-        self.filled.closed = true;
-        self.publish(lane);
-        self.open_slot = None;
+        if let Some(mark) = self.end() {
+            mark.show(lane);
+        }
     }
 
     pub(super) fn finish(&mut self, lane: Lane<'_>) {

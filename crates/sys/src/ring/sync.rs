@@ -1,9 +1,28 @@
-//! Atomics: the real ones, or loom's when the model is checked.
+//! Atomics and shared cells: the real ones, or loom's when the model is checked.
 
 #[cfg(loom)]
-pub(super) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+pub(super) use loom::cell::UnsafeCell;
+#[cfg(loom)]
+pub(super) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
-pub(super) use std::sync::atomic::{AtomicU64, Ordering, fence};
+pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+
+/// A cell that threads share by a protocol of their own, with the interface of loom's.
+#[cfg(not(loom))]
+pub(super) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    pub(super) const fn new(value: T) -> UnsafeCell<T> {
+        UnsafeCell(std::cell::UnsafeCell::new(value))
+    }
+
+    /// Calls `use_it` with the value's address; what it may do there is the caller's to know.
+    #[inline]
+    pub(super) fn with_mut<R>(&self, use_it: impl FnOnce(*mut T) -> R) -> R {
+        use_it(self.0.get())
+    }
+}
 
 /// An acquire load of a word that may lie in a read-only mapping.
 ///

@@ -17,6 +17,8 @@ pub struct LaneWriter {
     block: BlockPointer,
     /// Who waits for closed blocks.
     bells: Option<Arc<Bells>>,
+    /// False once a crew goes on in its place.
+    ends_the_lane: bool,
 }
 
 /// First byte of a block.
@@ -28,10 +30,27 @@ unsafe impl Send for BlockPointer {}
 
 impl LaneWriter {
     pub(super) fn new(region: Arc<Region>, lane: usize) -> LaneWriter {
-        let block = BlockPointer(region.block(lane, 0));
+        LaneWriter::from_parts(region, lane, WriterCursor::default(), None)
+    }
+
+    /// A writer that goes on where `cursor` is.
+    pub(super) fn from_parts(
+        region: Arc<Region>,
+        lane: usize,
+        cursor: WriterCursor,
+        bells: Option<Arc<Bells>>,
+    ) -> LaneWriter {
+        let block = BlockPointer(region.block(lane, cursor.slot().unwrap_or(0)));
         let block_bytes = region.layout().block_bytes;
-        let cursor = WriterCursor::default();
-        LaneWriter { region, lane, cursor, block_bytes, block, bells: None }
+        LaneWriter { region, lane, cursor, block_bytes, block, bells, ends_the_lane: true }
+    }
+
+    /// What another one needs to go on. What is filled is published.
+    pub(super) fn into_parts(mut self) -> (Arc<Region>, usize, WriterCursor, Option<Arc<Bells>>) {
+        self.publish();
+        self.ends_the_lane = false;
+        let cursor = std::mem::take(&mut self.cursor);
+        (self.region.clone(), self.lane, cursor, self.bells.take())
     }
 
     /// From now on rings when a block is closed, and at the end.
@@ -141,6 +160,9 @@ impl LaneWriter {
 
 impl Drop for LaneWriter {
     fn drop(&mut self) {
+        if !self.ends_the_lane {
+            return;
+        }
         self.publish();
         self.set_low_water_ns(u64::MAX);
         self.cursor.finish(self.region.lane(self.lane));

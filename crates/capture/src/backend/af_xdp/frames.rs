@@ -2,13 +2,15 @@
 
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
-    Direction, FrameMeta, FrameSlot, InterfaceId, QueueId, Timestamp, TimestampKind,
+    Direction, FrameMeta, FrameSlot, InterfaceId, QueueId, Timestamp, TimestampKind, VlanTag,
 };
+use ringside_ebpf::abi::{METADATA_HARDWARE_STAMP, METADATA_HASH, METADATA_VLAN, XdpMetadata};
 use ringside_ebpf::capture::Metadata;
 use ringside_sys::xsk::{Claim, LaneArena};
 
-/// Bytes of a stamp.
-const STAMP_BYTES: usize = 8;
+/// Bytes of a VLAN tag, and of the two addresses before it.
+const TAG_BYTES: usize = 4;
+const ADDRESSES_BYTES: usize = 12;
 
 /// What is the same for every frame of a lane.
 #[derive(Clone, Copy, Debug)]
@@ -53,66 +55,127 @@ pub(super) fn collect(
     claim: &mut Claim,
     rules: &FrameRules,
     stamping: &mut Stamping,
-    arena: &LaneArena,
+    arena: &mut LaneArena,
     slots: &mut Slots,
     damaged: &mut u64,
 ) -> usize {
     let (mut count, mut part, mut free) = (0, 0, arena.range().start);
     while let Some(first) = claim.parts().get(part).copied() {
-        let stamp = stamp_of(claim.memory(), first.offset, rules.metadata, stamping.tai_offset_ns);
-        let frame = if first.continues {
+        let (mut meta, tag) = describe(claim.memory(), first.offset, rules, stamping.tai_offset_ns);
+        let place = if first.continues {
             join(claim, &mut part, arena, &mut free)
         } else {
             part += 1;
-            Some((first.offset, first.bytes))
+            Some(Place { offset: first.offset, bytes: first.bytes })
         };
-        let Some((offset, bytes)) = frame else {
+        let Some(mut place) = place else {
             *damaged += 1;
             continue;
         };
-        if rules.metadata != Metadata::None {
-            stamping.note(stamp);
+        if let Some(tag) = tag {
+            let in_arena = first.continues.then_some(&mut *arena);
+            place = put_back(claim, part - 1, in_arena, place, tag);
+            meta.vlan = Some(tag);
         }
-        let meta = FrameMeta {
-            timestamp: stamp,
-            timestamp_kind: TimestampKind::Kernel,
-            wire_bytes: bytes,
-            interface: rules.interface,
-            queue: rules.queue,
-            vlan: None,
-            hash: None,
-            direction: Direction::Inbound,
-        };
-        slots[count] = FrameSlot::new(offset, bytes, meta);
+        if rules.metadata != Metadata::None {
+            stamping.note(meta.timestamp);
+        }
+        meta.wire_bytes = place.bytes;
+        slots[count] = FrameSlot::new(place.offset, place.bytes, meta);
         count += 1;
     }
     count
 }
 
-/// The stamp that stands before `offset`.
+/// Where a frame lies in the memory.
+#[derive(Clone, Copy)]
+struct Place {
+    offset: usize,
+    bytes: u32,
+}
+
+/// What stands before the frame at `offset`: all that is known of it, and the VLAN tag that was
+/// taken out.
 #[inline]
-fn stamp_of(memory: &[u8], offset: usize, metadata: Metadata, tai_offset_ns: u64) -> Timestamp {
-    if metadata == Metadata::None {
-        return Timestamp(0);
+fn describe(
+    memory: &[u8],
+    offset: usize,
+    rules: &FrameRules,
+    tai_offset_ns: u64,
+) -> (FrameMeta, Option<VlanTag>) {
+    let mut meta = FrameMeta {
+        timestamp_kind: TimestampKind::Kernel,
+        interface: rules.interface,
+        queue: rules.queue,
+        direction: Direction::Inbound,
+        ..FrameMeta::default()
+    };
+    let before = memory.get(..offset).unwrap_or(&[]);
+    let utc = |tai_ns: u64| Timestamp(tai_ns.saturating_sub(tai_offset_ns));
+    match rules.metadata {
+        Metadata::None => (meta, None),
+        Metadata::Stamp => {
+            let stamp = before.last_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+            meta.timestamp = utc(stamp);
+            (meta, None)
+        }
+        Metadata::Full => {
+            let known = before.last_chunk().map(XdpMetadata::from_bytes).unwrap_or_default();
+            let has = |flag| known.flags & flag != 0;
+            if has(METADATA_HARDWARE_STAMP) {
+                // The interface's clock, as it is.
+                meta.timestamp = Timestamp(known.stamp);
+                meta.timestamp_kind = TimestampKind::Hardware;
+            } else {
+                meta.timestamp = utc(known.stamp);
+            }
+            meta.hash = has(METADATA_HASH).then_some(known.hash);
+            let tag = VlanTag { tpid: known.vlan_tpid, tci: known.vlan_tci };
+            (meta, has(METADATA_VLAN).then_some(tag))
+        }
     }
-    let before = memory.get(..offset).and_then(|before| before.last_chunk::<STAMP_BYTES>());
-    let tai_ns = before.map_or(0, |bytes| u64::from_ne_bytes(*bytes));
-    Timestamp(tai_ns.saturating_sub(tai_offset_ns))
+}
+
+/// Puts a VLAN tag back to where it was: the addresses move forward over the metadata. A frame
+/// without addresses had no tag, and stays as it is.
+#[cold]
+fn put_back(
+    claim: &mut Claim,
+    part: usize,
+    arena: Option<&mut LaneArena>,
+    place: Place,
+    tag: VlanTag,
+) -> Place {
+    let change = |bytes: &mut [u8], at: usize| {
+        let Some(start) = at.checked_sub(TAG_BYTES) else { return false };
+        let Some(header) = bytes.get_mut(start..at + ADDRESSES_BYTES) else { return false };
+        header.copy_within(TAG_BYTES.., 0);
+        header[ADDRESSES_BYTES..][..2].copy_from_slice(&tag.tpid.to_be_bytes());
+        header[ADDRESSES_BYTES + 2..].copy_from_slice(&tag.tci.to_be_bytes());
+        true
+    };
+    let changed = match arena {
+        None => claim.edit(part, change),
+        Some(arena) => claim.edit_arena(arena, |bytes, start| change(bytes, place.offset - start)),
+    };
+    match changed {
+        true => Place { offset: place.offset - TAG_BYTES, bytes: place.bytes + TAG_BYTES as u32 },
+        false => place,
+    }
 }
 
 /// Joins the frame that begins with part `part` in the arena from `free` on, and moves both behind
-/// it. `None` if there is no room.
+/// it. `None` if there is no room. Before the frame there is room for a tag.
 #[cold]
 fn join(
     claim: &mut Claim,
     part: &mut usize,
-    arena: &LaneArena,
+    arena: &mut LaneArena,
     free: &mut usize,
-) -> Option<(usize, u32)> {
-    let (start, mut fits, mut bytes) = (*free, true, 0u32);
-    loop {
-        let Some(next) = claim.parts().get(*part).copied() else { break };
-        fits = fits && claim.copy_to_arena(*part, arena, start + bytes as usize);
+) -> Option<Place> {
+    let (offset, mut fits, mut bytes) = (*free + TAG_BYTES, true, 0u32);
+    while let Some(next) = claim.parts().get(*part).copied() {
+        fits = fits && claim.copy_to_arena(*part, arena, offset + bytes as usize);
         bytes = bytes.saturating_add(next.bytes);
         *part += 1;
         if !next.continues {
@@ -122,6 +185,6 @@ fn join(
     if !fits {
         return None;
     }
-    *free = start + bytes as usize;
-    Some((start, bytes))
+    *free = offset + bytes as usize;
+    Some(Place { offset, bytes })
 }

@@ -2,7 +2,8 @@
 
 use super::depth::Depth;
 use super::frames::{self, FrameRules, Slots, Stamping};
-use super::wait::Waiter;
+use super::handles;
+use super::wait::{Waiter, Waiting};
 use crate::backend::source_error;
 use ringside_core::limits::MERGE_HOLD_NS;
 use ringside_core::profile::{BATCH_CLASSES, batch_class};
@@ -11,11 +12,13 @@ use ringside_core::{
     Timestamp,
 };
 use ringside_ebpf::capture::{CaptureHandles, CaptureProgram, QueueCounters};
+use ringside_sys::clock;
+use ringside_sys::netdev::Watch;
 use ringside_sys::packet::{InterfaceEvent, Promiscuous};
 use ringside_sys::xsk::{Claim, FillRing, LaneArena, RxRing, XskSocket, XskStatistics};
-use ringside_sys::{clock, netdev, thread};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -25,11 +28,13 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 /// What the lanes of an interface share.
 pub(super) struct Interface {
     pub name: String,
+    /// An AF_XDP socket answers no question about interfaces.
+    pub watch: Watch,
     pub program: Mutex<CaptureProgram>,
     /// Frames of queues without a lane, which pass, count on this queue.
     pub first_queue: u32,
-    /// Queues without a lane.
-    pub other_queues: Vec<u32>,
+    /// The program's counters of queues without a lane, and of those that it does not know.
+    pub other_queues: Range<u32>,
     /// The driver puts frames into our memory itself.
     pub zero_copy: bool,
     /// Keeps the interface promiscuous.
@@ -78,6 +83,7 @@ pub(super) struct Lane {
     pub fill: Mutex<FillEnd>,
     pub interface: Arc<Interface>,
     pub queue: u32,
+    pub waiting: Waiting,
     pub rules: FrameRules,
     /// For hands that are still to come.
     pub arenas: Mutex<Vec<LaneArena>>,
@@ -127,17 +133,13 @@ impl AfXdpSource {
         Some(AfXdpSource { held, slots: frames::new_slots(), arena, is_first_batch: true })
     }
 
-    /// Descriptors with which another process can finish if this one dies.
-    ///
-    /// # Errors
-    /// Too many open files.
-    pub fn handles(&self) -> Result<CaptureHandles, ringside_ebpf::Error> {
-        lock(&self.held.lane.interface.program).handles()
-    }
-
     /// The receive queue.
     pub fn queue(&self) -> u32 {
         self.held.lane.queue
+    }
+
+    pub(super) fn lane(&self) -> &Lane {
+        &self.held.lane
     }
 
     /// Takes the next frames into the slots; waits up to `timeout` for the first of them.
@@ -145,13 +147,13 @@ impl AfXdpSource {
         // What a batch that was leaked held.
         self.held.give_back();
         if std::mem::take(&mut self.is_first_batch) {
-            thread::use_precise_timers();
+            self.held.lane.waiting.ready_thread();
         }
         let lane = &self.held.lane;
         let mut supply = lock(&lane.supply);
         let start = Instant::now();
         while !matches!(supply.state, State::Finished) {
-            let count = lane.take(&mut supply, &self.held, &mut self.slots, &self.arena);
+            let count = lane.take(&mut supply, &self.held, &mut self.slots, &mut self.arena);
             if count > 0 {
                 return Ok(count);
             }
@@ -167,25 +169,30 @@ impl AfXdpSource {
 }
 
 impl Lane {
+    pub(super) fn program_handles(&self) -> io::Result<CaptureHandles> {
+        lock(&self.interface.program).handles().map_err(io::Error::other)
+    }
+
     /// Takes what is in the ring; 0 if nothing is.
     fn take(
         &self,
         supply: &mut Supply,
         held: &Held,
         slots: &mut Slots,
-        arena: &LaneArena,
+        arena: &mut LaneArena,
     ) -> usize {
         let mut claim = held.claim.borrow_mut();
         let parts = supply.rx.claim(&mut claim);
+        let Supply { stamping, damaged, .. } = supply;
+        *damaged += claim.take_damaged();
         if parts == 0 {
             return 0;
         }
-        let Supply { stamping, damaged, .. } = supply;
         let count = frames::collect(&mut claim, &self.rules, stamping, arena, slots, damaged);
         let waiting = parts as u32 + supply.rx.waiting_as_seen();
         supply.waiter.note_frames(count as u32);
         supply.batches[batch_class(count)] += u64::from(count > 0);
-        if supply.depth.note_waiting(waiting) {
+        if supply.depth.note_waiting(waiting, count as u32) {
             lock(&self.fill).ring.set_level(supply.depth.chunks());
         }
         supply.low_water = supply.low_water.max(supply.stamping.newest);
@@ -218,7 +225,7 @@ impl Lane {
         if !matches!(supply.state, State::Draining(_)) && supply.watched.elapsed() >= WATCH_INTERVAL
         {
             supply.watched = Instant::now();
-            let event = match netdev::is_up_by(&self.socket, &self.interface.name) {
+            let event = match self.interface.watch.is_up() {
                 Ok(Some(false)) => Some(InterfaceEvent::SetDown),
                 Ok(None) => Some(InterfaceEvent::Removed),
                 Ok(Some(true)) | Err(_) => None,
@@ -226,6 +233,10 @@ impl Lane {
             if event.is_some() {
                 return self.stop(supply, event);
             }
+        }
+        // A driver that ran out of chunks may have said so after the last of them went back.
+        if lock(&self.fill).ring.needs_wakeup() {
+            self.socket.kick();
         }
         let Supply { waiter, rx, .. } = supply;
         waiter.wait(&self.socket, rx, left).map_err(source_error)
@@ -240,6 +251,8 @@ impl Lane {
     }
 
     fn read(&self, supply: &mut Supply) {
+        // A time daemon may tell the system only now; then the clock that stamps steps too.
+        supply.stamping.tai_offset_ns = clock::tai_offset_ns();
         // Reading fails only on a bad descriptor; then the last values stand.
         if let Ok(statistics) = self.socket.statistics() {
             supply.statistics = statistics;
@@ -247,9 +260,8 @@ impl Lane {
         let program = lock(&self.interface.program);
         if let Ok(mut counted) = program.counters(self.queue) {
             if self.queue == self.interface.first_queue {
-                let others =
-                    self.interface.other_queues.iter().map(|&queue| program.counters(queue));
-                for other in others.chain([program.counters_beyond()]).flatten() {
+                let others = self.interface.other_queues.clone();
+                for other in others.flat_map(|entry| program.counters_at(entry)) {
                     counted.seen += other.seen;
                     counted.passed += other.passed;
                 }
@@ -263,21 +275,10 @@ impl Lane {
         if supply.depth.note_time(Instant::now()) {
             lock(&self.fill).ring.set_level(supply.depth.chunks());
         }
-        let statistics = supply.statistics;
-        // Without a copy the driver asks for memory before there is a frame.
-        let fill_empty = match self.interface.zero_copy {
-            true => 0,
-            false => statistics.fill_empty.min(statistics.dropped),
-        };
-        let dropped: BTreeMap<Cause, u64> = [
-            (Cause::KernelRingFull, statistics.ring_full),
-            (Cause::FillRingEmpty, fill_empty),
-            (Cause::FrameTooLarge, statistics.dropped - fill_empty),
-            (Cause::Damaged, supply.damaged),
-        ]
-        .into_iter()
-        .filter(|&(_, count)| count > 0)
-        .collect();
+        let mut dropped = handles::dropped(&supply.statistics, self.interface.zero_copy);
+        if supply.damaged > 0 {
+            dropped.insert(Cause::Damaged, supply.damaged);
+        }
         SourceCounters {
             received: Some(supply.counted.seen),
             filtered: Some(0),
@@ -334,6 +335,7 @@ impl Source for AfXdpSource {
         let lane = &self.held.lane;
         let (supply, fill) = (lock(&lane.supply), lock(&lane.fill));
         Some(Profile {
+            waiting: supply.waiter.name().to_owned(),
             batches: supply.batches,
             empty_polls: supply.waiter.empty_polls,
             fill_starved: fill.ring.starved(),
@@ -346,6 +348,11 @@ impl Source for AfXdpSource {
 
     fn low_water(&self) -> Timestamp {
         lock(&self.held.lane.supply).low_water
+    }
+
+    fn another_hand(&mut self) -> Option<Box<dyn Source>> {
+        let hand = AfXdpSource::new(self.held.lane.clone())?;
+        Some(Box::new(hand))
     }
 
     fn detach(&mut self) -> Result<(), SourceError> {

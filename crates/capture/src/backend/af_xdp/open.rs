@@ -10,7 +10,7 @@ use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX, LANES_MAX};
 use ringside_core::profile::BATCH_CLASSES;
 use ringside_core::{InterfaceId, LinkType, QueueId, SourceInterface, Timestamp};
 use ringside_ebpf::capture::{CaptureConfig, CaptureProgram, Metadata, Mode, QueueCounters};
-use ringside_sys::netdev::{self, NetDevice};
+use ringside_sys::netdev::{self, NetDevice, Watch};
 use ringside_sys::packet::Promiscuous;
 use ringside_sys::xsk::{
     BindStep, BusyPoll, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, CHUNKS_PER_LANE_MAX, HEADROOM_BYTES,
@@ -20,7 +20,7 @@ use ringside_sys::{SysError, clock};
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Ethernet header and two VLAN tags: what a frame has beyond the MTU.
 const BEYOND_MTU_BYTES: u32 = 22;
@@ -32,11 +32,18 @@ const ARENA_BYTES: usize = 1 << 20;
 /// drivers' own tests use.
 const BUSY_POLL: BusyPoll = BusyPoll { time_us: 20, budget: 64 };
 
+/// How long a queue that another socket has is waited for: the kernel frees it a moment after the
+/// socket was closed (net/xdp/xsk_buff_pool.c, `xp_put_pool`).
+const BUSY_PATIENCE: Duration = Duration::from_millis(500);
+const BUSY_INTERVAL: Duration = Duration::from_millis(5);
+
 /// Which frames are stamped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamps {
     /// All, by the program in the driver.
     On,
+    /// All, by the interface itself, which was told to; by the program where it gives none.
+    Hardware,
     /// None: their time is 0. For counting only.
     Off,
 }
@@ -102,6 +109,7 @@ pub fn open(config: &AfXdpConfig) -> Result<Opened, BackendError> {
             device.name
         ));
     }
+    let metadata = program.metadata();
     let (bound, step) = bind_lanes(config, &device, lanes, program.mode(), &mut notes)?;
     for (queue, (socket, _)) in (0..).zip(&bound) {
         program.set_socket(queue, socket.as_fd()).map_err(|e| program_error(&device.name, e))?;
@@ -110,15 +118,20 @@ pub fn open(config: &AfXdpConfig) -> Result<Opened, BackendError> {
         format!("{}, {step}", if program.mode() == Mode::Native { "native" } else { "generic" });
     let interface = Arc::new(Interface {
         name: device.name.clone(),
+        watch: Watch::new(device.ifindex).map_err(|error| refused(&device.name, error))?,
         program: Mutex::new(program),
         first_queue: 0,
-        other_queues: (lanes..queues).collect(),
+        // Behind the counters of all queues stand those of queues that came later.
+        other_queues: lanes..queues + 1,
         zero_copy: step.is_zero_copy(),
         _promiscuous: promiscuous(config, &device)?,
     });
     let described = describe(config);
     let sources = (0..).zip(bound).filter_map(|(queue, (socket, ends))| {
-        let lane = new_lane(config, &interface, queue, socket, ends, &described, step);
+        let rules =
+            FrameRules { interface: config.interface_id, queue: QueueId(queue as u16), metadata };
+        let ends = prepare(ends, step);
+        let lane = new_lane(config, &interface, rules, socket, ends, &described);
         AfXdpSource::new(Arc::new(lane))
     });
     Ok(Opened { sources: sources.collect(), way, notes })
@@ -133,16 +146,26 @@ fn open_program(
         interface: &device.name,
         ifindex: device.ifindex,
         queues,
-        metadata: metadata(config),
+        metadata: wanted_metadata(config, device),
+        filter: config.filter.as_ref().map(|(program, _)| program),
+        link_type: LinkType::ETHERNET,
         generic_allowed: true,
     })
     .map_err(|error| program_error(&device.name, error))
 }
 
-fn metadata(config: &AfXdpConfig) -> Metadata {
+/// What is to stand before a frame. All that the driver knows is asked for only where something
+/// would be missing without: each question costs time for every frame.
+fn wanted_metadata(config: &AfXdpConfig, device: &NetDevice) -> Metadata {
+    let features = netdev::xdp_features(device.ifindex).ok().flatten().unwrap_or_default();
+    let takes_tags_out = features.metadata_vlan_tag
+        && netdev::features(&device.name)
+            .is_ok_and(|features| features.active.contains("rx-vlan-hw-parse"));
     match config.stamps {
-        Stamps::On => Metadata::Stamp,
         Stamps::Off => Metadata::None,
+        Stamps::Hardware => Metadata::Full,
+        Stamps::On if takes_tags_out => Metadata::Full,
+        Stamps::On => Metadata::Stamp,
     }
 }
 
@@ -183,12 +206,15 @@ fn bind_lanes(
         let socket_config =
             XskConfig { ifindex: device.ifindex, queue, rx_entries: layout.chunks_per_lane };
         let first = bound.first().map(|(socket, _)| socket);
-        let (socket, ends) = XskSocket::open(&umem, queue as usize, first, socket_config)
+        let (socket, mut ends) = XskSocket::open(&umem, queue as usize, first, socket_config)
             .map_err(|error| refused(name, error))?;
+        // Before the binding, at which a driver without a copy looks for chunks: one that finds
+        // none waits for a system call to look again.
+        while ends.fill.refill() > 0 {}
         match first {
             None => step = bind_first(name, &socket, mode, notes)?,
             Some(first) => {
-                let shared = socket.bind(step, Some(first));
+                let shared = bind_patiently(&socket, step, Some(first));
                 shared.map_err(|error| not_bound(name, queue, &error))?;
             }
         }
@@ -212,7 +238,7 @@ fn bind_first(
         if mode == Mode::Generic && step.is_zero_copy() {
             continue;
         }
-        match socket.bind(step, None) {
+        match bind_patiently(socket, step, None) {
             Ok(()) => return Ok(step),
             Err(error) => {
                 notes.push(format!("{name}: {step} was refused: {}", explained(&error)));
@@ -225,6 +251,23 @@ fn bind_first(
         }
     }
     Err(not_bound(name, 0, &last.unwrap_or_else(|| std::io::ErrorKind::Unsupported.into())))
+}
+
+/// Binds; a queue that is busy may be so for a moment only.
+fn bind_patiently(
+    socket: &XskSocket,
+    step: BindStep,
+    shared_with: Option<&XskSocket>,
+) -> Result<(), std::io::Error> {
+    let start = Instant::now();
+    loop {
+        match socket.bind(step, shared_with) {
+            Err(error) if errno(&error) == Some(Errno::BUSY) && start.elapsed() < BUSY_PATIENCE => {
+                std::thread::sleep(BUSY_INTERVAL);
+            }
+            result => return result,
+        }
+    }
 }
 
 fn errno(error: &std::io::Error) -> Option<Errno> {
@@ -269,20 +312,23 @@ fn layout(
     })
 }
 
+/// Readies the ends for what the socket was bound to.
+fn prepare(mut ends: XskEnds, step: BindStep) -> XskEnds {
+    if step.has_parts() {
+        ends.rx.expect_parts();
+    }
+    ends
+}
+
 fn new_lane(
     config: &AfXdpConfig,
     interface: &Arc<Interface>,
-    queue: u32,
+    rules: FrameRules,
     socket: XskSocket,
     ends: XskEnds,
     described: &SourceInterface,
-    step: BindStep,
 ) -> Lane {
-    let XskEnds { mut rx, mut fill, arena } = ends;
-    if step.has_parts() {
-        rx.expect_parts();
-    }
-    fill.refill();
+    let XskEnds { rx, fill, arena } = ends;
     let now = Instant::now();
     Lane {
         supply: Mutex::new(Supply {
@@ -300,12 +346,9 @@ fn new_lane(
         }),
         fill: Mutex::new(FillEnd { ring: fill, returned: 0, returns: 0 }),
         interface: interface.clone(),
-        queue,
-        rules: FrameRules {
-            interface: config.interface_id,
-            queue: QueueId(queue as u16),
-            metadata: metadata(config),
-        },
+        queue: u32::from(rules.queue.0),
+        waiting: config.waiting,
+        rules,
         arenas: Mutex::new(arena.split(config.threads)),
         described: [described.clone()],
         socket,

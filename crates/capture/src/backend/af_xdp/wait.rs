@@ -6,12 +6,15 @@
 //! while whenever it has emptied the ring lets the kernel work in peace, and then finds a thousand
 //! frames.
 
-use ringside_sys::SysError;
+use super::trial::Trial;
 use ringside_sys::xsk::{RxRing, XskSocket};
+use ringside_sys::{SysError, thread};
 use std::time::{Duration, Instant};
 
 /// Shortest sleep: less is mostly the way to sleep and back.
-const SLEEP_MIN: Duration = Duration::from_micros(20);
+const SLEEP_MIN: Duration = Duration::from_micros(50);
+/// The first sleep.
+const SLEEP_START: Duration = Duration::from_micros(100);
 /// Longest sleep while frames come: what 10 million frames a second bring fits into the memory.
 const SLEEP_MAX: Duration = Duration::from_micros(500);
 /// Frames between two sleeps that are worth going to sleep for.
@@ -20,6 +23,8 @@ const SWEEP_FRAMES_MIN: u32 = 256;
 const SWEEP_FRAMES_MAX: u32 = 1024;
 /// Empty sweeps in a row after which a sleeper asks to be woken instead.
 const IDLE_SWEEPS: u32 = 2;
+/// The scheduler's turn of a thread that sleeps and works by turns, in microseconds: the shortest.
+const TURN_US: u32 = 100;
 /// Looks at the ring between two looks at the clock.
 const SPINS: u32 = 256;
 
@@ -28,12 +33,27 @@ const SPINS: u32 = 256;
 pub enum Waiting {
     /// Look again at once: for a CPU of the worker's own.
     Spin,
-    /// Sleep for 20 to 500 µs while frames come, as the traffic is; ask to be woken when none do.
+    /// Sleep for 50 to 500 µs while frames come, as the traffic is; ask to be woken when none do.
     Sleep,
     /// Ask to be woken by the next frame.
     Poll,
-    /// Have the kernel poll the queue from the worker (SO_BUSY_POLL).
+    /// Have the kernel poll the queue from the worker (SO_BUSY_POLL), if a trial in the first half
+    /// second of traffic shows that it helps; else as `Sleep`.
     BusyPoll,
+}
+
+impl Waiting {
+    /// Readies the calling thread, which will wait so.
+    pub(super) fn ready_thread(self) {
+        if matches!(self, Waiting::Sleep | Waiting::BusyPoll) {
+            thread::use_precise_timers();
+            // With long turns of the kernel's polling on the same CPU, memory for frames runs out
+            // before it is this thread's turn. Refused, that may happen.
+            if let Err(error) = thread::prefer_short_turns(TURN_US) {
+                tracing::debug!("{error}");
+            }
+        }
+    }
 }
 
 /// The waiting of one lane.
@@ -41,6 +61,8 @@ pub enum Waiting {
 pub(super) struct Waiter {
     waiting: Waiting,
     sleep: Duration,
+    /// Of busy polling.
+    trial: Option<Trial>,
     /// Frames since the last wait.
     sweep: u32,
     idle_sweeps: u32,
@@ -50,13 +72,28 @@ pub(super) struct Waiter {
 
 impl Waiter {
     pub(super) fn new(waiting: Waiting) -> Waiter {
-        Waiter { waiting, sleep: SLEEP_MIN, sweep: 0, idle_sweeps: 0, empty_polls: 0 }
+        let trial = (waiting == Waiting::BusyPoll).then(|| Trial::new(Instant::now()));
+        Waiter { waiting, sleep: SLEEP_START, trial, sweep: 0, idle_sweeps: 0, empty_polls: 0 }
+    }
+
+    /// How it waits now, for people.
+    pub(super) fn name(&self) -> &'static str {
+        match (self.waiting, &self.trial) {
+            (Waiting::BusyPoll, Some(_)) => "busy-poll (on trial)",
+            (Waiting::BusyPoll, None) => "busy-poll",
+            (Waiting::Spin, _) => "spin",
+            (Waiting::Sleep, _) => "sleep",
+            (Waiting::Poll, _) => "poll",
+        }
     }
 
     /// So many frames came.
     #[inline]
     pub(super) fn note_frames(&mut self, frames: u32) {
         self.sweep = self.sweep.saturating_add(frames);
+        if let Some(trial) = &mut self.trial {
+            trial.note_frames(frames);
+        }
     }
 
     /// Waits for frames, at most `left`; `rx` is empty. It may come back early.
@@ -68,7 +105,10 @@ impl Waiter {
     ) -> Result<(), SysError> {
         let sweep = std::mem::take(&mut self.sweep);
         self.empty_polls += u64::from(sweep == 0);
+        let sleeps_in_trial = self.trial.as_ref().is_some_and(|trial| !trial.is_busy_turn());
+        self.note_time(socket)?;
         match self.waiting {
+            Waiting::BusyPoll if sleeps_in_trial => std::thread::sleep(SLEEP_START.min(left)),
             Waiting::Spin => spin(rx, left),
             Waiting::Poll => {
                 socket.wait(left)?;
@@ -82,6 +122,18 @@ impl Waiter {
                     socket.wait(left)?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Ends the trial when its time has come.
+    fn note_time(&mut self, socket: &XskSocket) -> Result<(), SysError> {
+        let Some(trial) = &mut self.trial else { return Ok(()) };
+        let Some(kept) = trial.note_time(Instant::now()) else { return Ok(()) };
+        self.trial = None;
+        if !kept {
+            self.waiting = Waiting::Sleep;
+            socket.stop_busy_poll()?;
         }
         Ok(())
     }

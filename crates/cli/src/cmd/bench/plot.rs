@@ -1,4 +1,4 @@
-//! The figures of `bench record` as SVG files.
+//! Figures as SVG files: those of `bench record`, and charts of lines for others.
 
 use super::load::FrameSizes;
 use super::measure::{Place, Setup};
@@ -37,14 +37,22 @@ const HEADROOM: f64 = 1.12;
 /// Most labels on an axis.
 const LABELS_MAX: usize = 8;
 
-/// A line of a chart, by frame size.
+/// A line of a chart, by frame size or what else the chart's words say.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
-    name: String,
+    pub(super) name: String,
     /// (frame bytes, value), by size.
-    points: Vec<(f64, f64)>,
+    pub(super) points: Vec<(f64, f64)>,
     /// The same for mixes, at their mean size; they stand alone.
-    mixes: Vec<(f64, f64)>,
+    pub(super) mixes: Vec<(f64, f64)>,
+}
+
+/// What stands at a chart of lines.
+#[derive(Clone, Copy)]
+pub(super) struct Words<'a> {
+    pub(super) title: &'a str,
+    pub(super) x: &'a str,
+    pub(super) y: &'a str,
 }
 
 impl Line {
@@ -147,39 +155,42 @@ fn long_name(place: Place) -> &'static str {
     }
 }
 
-/// Draws lines by frame size.
+/// A chart of lines by frame size.
 ///
 /// # Errors
 /// `file` cannot be written.
-pub(super) fn line_chart(
-    file: &Path,
-    title: &str,
-    y_label: &str,
-    lines: &[Line],
-) -> anyhow::Result<()> {
+pub(super) fn line_chart(file: &Path, title: &str, y: &str, lines: &[Line]) -> anyhow::Result<()> {
+    let has_mixes = lines.iter().any(|line| !line.mixes.is_empty());
+    let mixes = if has_mixes { " (diamonds: a mix, at its mean)" } else { "" };
+    chart(file, Words { title, x: &format!("frame size in bytes{mixes}"), y }, lines)
+}
+
+/// A chart of lines.
+///
+/// # Errors
+/// `file` cannot be written.
+pub(super) fn chart(file: &Path, words: Words<'_>, lines: &[Line]) -> anyhow::Result<()> {
     let root = SVGBackend::new(file, SIZE).into_drawing_area();
-    draw_lines(&root, title, y_label, lines)
+    draw_lines(&root, words, lines)
         .and_then(|()| root.present().map_err(Into::into))
         .with_context(|| format!("drawing {}", file.display()))
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-fn draw_lines(root: &Area<'_>, title: &str, y_label: &str, lines: &[Line]) -> anyhow::Result<()> {
+fn draw_lines(root: &Area<'_>, words: Words<'_>, lines: &[Line]) -> anyhow::Result<()> {
     let points = || lines.iter().flat_map(Line::all);
     let right = points().map(|(x, _)| x).fold(0.0, f64::max) * 1.04;
     let top = points().map(|(_, y)| y).fold(0.0, f64::max).max(1e-9) * HEADROOM;
     root.fill(&BACKGROUND)?;
     let (left, aside) = root.split_horizontally(SIZE.0 - LEGEND_WIDTH);
     let mut chart = ChartBuilder::on(&left)
-        .caption(title, ("sans-serif", 20))
+        .caption(words.title, ("sans-serif", 20))
         .margin(14)
         .x_label_area_size(50)
         .y_label_area_size(64)
         .build_cartesian_2d(0.0..right, 0.0..top)?;
-    let has_mixes = lines.iter().any(|line| !line.mixes.is_empty());
-    let mixes = if has_mixes { " (diamonds: a mix, at its mean)" } else { "" };
-    mesh(&mut chart, &format!("frame size in bytes{mixes}"), y_label)?;
+    mesh(&mut chart, words.x, words.y)?;
     for (index, line) in lines.iter().enumerate() {
         let color = PALETTE[index % PALETTE.len()];
         let stroke = color.stroke_width(2);

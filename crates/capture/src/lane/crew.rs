@@ -1,0 +1,281 @@
+//! Several threads on one lane: they claim in turn, copy side by side, and are shown in order.
+//!
+//! All that is of the lane and not of a frame (the order to stop, readings of the counters, the end
+//! of a file) is looked at in the turn to claim, by whichever thread has it.
+
+use super::{DRAIN_MAX, LaneBoard, LaneStatus, POLL, READING_INTERVAL, Tally, kept_bytes, now};
+use crate::control::Control;
+use crate::packer::{ClaimedFrames, CrewPacker, Done, Judge, Packer, PackerScratch, Put, Reading};
+use ringside_core::{Cause, Frame, LaneCounters, Source};
+use ringside_sys::ring::{ClaimTurn, Claimed, CrewBroken, LaneCrew, LaneWriter};
+use ringside_sys::{clock, thread};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+/// What the threads do with their frames.
+pub(crate) enum CrewSink {
+    /// Count them where they lie. The writer, of a ring without blocks, gives the turns.
+    Meter(LaneCrew<Done>),
+    /// Copy them into the ring.
+    Ring(Box<CrewPacker>),
+}
+
+impl CrewSink {
+    pub(crate) fn meter(writer: LaneWriter) -> CrewSink {
+        CrewSink::Meter(LaneCrew::new(writer))
+    }
+
+    pub(crate) fn ring(packer: Packer, threads: usize) -> CrewSink {
+        CrewSink::Ring(Box::new(CrewPacker::new(packer, threads)))
+    }
+
+    fn enter(&self) -> Result<ClaimTurn<'_, Done>, CrewBroken> {
+        match self {
+            CrewSink::Meter(crew) => crew.enter(),
+            CrewSink::Ring(packer) => packer.enter(),
+        }
+    }
+}
+
+/// What the threads of a lane share.
+pub(crate) struct Crew {
+    lane: CrewLane,
+    /// Of whoever has the turn to claim.
+    desk: Mutex<Desk>,
+    tally: Mutex<Tally>,
+}
+
+/// A lane and what is to be done with it.
+pub(crate) struct CrewLane {
+    pub(crate) sink: CrewSink,
+    pub(crate) interface: String,
+    pub(crate) queue: u16,
+    pub(crate) snaplen: u32,
+    /// Which frames are kept; all if there is none.
+    pub(crate) judge: Option<Arc<Judge>>,
+    pub(crate) threads: usize,
+    pub(crate) status: Arc<LaneStatus>,
+    pub(crate) control: Arc<Control>,
+}
+
+/// What is of the lane and not of a frame.
+struct Desk {
+    board: LaneBoard,
+    read_at: Option<Instant>,
+    rotation: u64,
+    drain_until: Option<Instant>,
+}
+
+/// One thread's own part.
+pub(crate) struct Hand {
+    pub(crate) source: Box<dyn Source>,
+    pub(crate) thread: usize,
+    pub(crate) cpu: Option<usize>,
+}
+
+/// One thread of a lane.
+pub(crate) struct CrewWorker {
+    pub(crate) crew: Arc<Crew>,
+    pub(crate) hand: Hand,
+}
+
+/// What a thread found in its turn.
+enum Turn {
+    /// Frames, or none for now; the round is done.
+    Done,
+    /// No frame will come again.
+    Over,
+}
+
+impl Crew {
+    /// `board` is for who closes the ledger if this process dies.
+    pub(crate) fn new(lane: CrewLane, board: LaneBoard) -> Crew {
+        let rotation = lane.control.rotation();
+        let desk = Desk { board, read_at: None, rotation, drain_until: None };
+        let tally = Tally { by_thread: vec![0; lane.threads], ..Tally::default() };
+        Crew { lane, desk: Mutex::new(desk), tally: Mutex::new(tally) }
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// One round of a thread.
+    fn round(&self, hand: &mut Hand, scratch: &mut PackerScratch) -> Result<Turn, CrewBroken> {
+        let turn = self.lane.sink.enter()?;
+        let mut desk = self.desk();
+        let is_over = self.look_after(&mut desk, &mut *hand.source);
+        if is_over {
+            drop(desk);
+            let nothing = ClaimedFrames::none(hand.source.low_water());
+            self.put(turn.claimed(), nothing, scratch)?;
+            return Ok(Turn::Over);
+        }
+        let rotation = self.lane.control.rotation();
+        let close_block = std::mem::replace(&mut desk.rotation, rotation) != rotation;
+        // Before the claim: it holds for whatever is claimed later, whoever is faster.
+        let low_water = hand.source.low_water();
+        // Everybody else waits meanwhile, also with the order to stop.
+        let wait = POLL / self.lane.threads as u32;
+        let batch = hand.source.next_batch(wait).unwrap_or_else(|error| {
+            self.lane.control.fail(error.to_string());
+            None
+        });
+        let mut done = Done { thread: hand.thread, ..Done::default() };
+        let mut offered = 0;
+        if let Some(batch) = &batch {
+            let frames = batch.frame_count() as u64;
+            offered = self.lane.control.claim(frames);
+            done.limited = frames - offered;
+            desk.took_frames();
+        }
+        drop(desk);
+        let frames = ClaimedFrames {
+            batch: batch.as_ref().map(|batch| (batch, offered as usize)),
+            judge: self.lane.judge.as_deref(),
+            close_block,
+            low_water,
+            done,
+        };
+        self.put(turn.claimed(), frames, scratch)?;
+        Ok(Turn::Done)
+    }
+
+    fn put(
+        &self,
+        claimed: Claimed<'_, Done>,
+        frames: ClaimedFrames<'_>,
+        scratch: &mut PackerScratch,
+    ) -> Result<(), CrewBroken> {
+        let tell = |done: Done| self.tally().add_done(&done);
+        match &self.lane.sink {
+            CrewSink::Ring(packer) => packer.put(claimed, frames, scratch, tell),
+            CrewSink::Meter(_) => {
+                let done = self.meter(&frames);
+                claimed.reserve()?.reserved().finish(frames.low_water.0, done, tell);
+                Ok(())
+            }
+        }
+    }
+
+    /// Counts frames where they lie.
+    fn meter(&self, frames: &ClaimedFrames<'_>) -> Done {
+        let mut done = frames.done;
+        let Some((batch, offered)) = frames.batch else { return done };
+        let judged = |frame: &Frame<'_>| frames.judge.is_none_or(|judge| judge(frame));
+        let mut taken = 0;
+        let kept = batch.range(0..offered).filter(judged).inspect(|_| taken += 1);
+        let taken_bytes = kept_bytes(kept, self.lane.snaplen);
+        done.filtered = offered as u64 - taken;
+        done.put = Put { taken, taken_bytes, ..Put::default() };
+        done
+    }
+
+    /// In the turn to claim: obeys orders, reads the counters when it is time. True if no frame
+    /// will come again.
+    fn look_after(&self, desk: &mut Desk, source: &mut dyn Source) -> bool {
+        if desk.drain_until.is_none() && self.lane.control.is_stopping() {
+            // It reads the kernel's counters, which the next reading adds.
+            desk.board.begin();
+            if let Err(error) = source.detach() {
+                self.lane.control.fail(error.to_string());
+            }
+            desk.read_at = None;
+            desk.drain_until = Some(Instant::now() + DRAIN_MAX);
+        }
+        let is_due = desk.read_at.is_none_or(|at| at.elapsed() >= READING_INTERVAL);
+        let is_wanted = matches!(&self.lane.sink, CrewSink::Ring(packer) if packer.wants_reading());
+        if is_due || is_wanted {
+            let reading = self.read(&mut desk.board, source);
+            desk.read_at = Some(Instant::now());
+            if let CrewSink::Ring(packer) = &self.lane.sink {
+                packer.set_reading(reading);
+            }
+        }
+        source.is_finished() || desk.drain_until.is_some_and(|until| Instant::now() > until)
+    }
+
+    /// The ledger of the lane now. What was claimed and is not yet shown is in flight.
+    fn read(&self, board: &mut LaneBoard, source: &mut dyn Source) -> Reading {
+        board.begin();
+        let counted = source.counters();
+        let counters = self.tally().counters(&self.lane.interface, self.lane.queue, counted);
+        board.publish(&counters);
+        self.lane.status.set(&counters);
+        self.lane.status.set_profile(source.profile());
+        Reading { counters, when: now(source) }
+    }
+
+    /// After the last round of all threads: the final reading, and the end of the lane.
+    fn finish(self, source: &mut dyn Source) -> LaneCounters {
+        let mut reading = self.read(&mut self.desk().board, source);
+        reading.when = clock::realtime_now();
+        if let CrewSink::Ring(packer) = self.lane.sink
+            && let Some(packer) = packer.into_packer()
+        {
+            packer.finish(&reading);
+        }
+        reading.counters
+    }
+}
+
+impl Desk {
+    /// A source that was detached and still has frames is not given up.
+    fn took_frames(&mut self) {
+        if let Some(until) = &mut self.drain_until {
+            *until = Instant::now() + DRAIN_MAX;
+        }
+    }
+}
+
+impl Tally {
+    fn add_done(&mut self, done: &Done) {
+        self.add(&done.put);
+        self.filtered += done.filtered;
+        self.drop_frames(Cause::LimitReached, done.limited);
+        if let Some(taken) = self.by_thread.get_mut(done.thread) {
+            *taken += done.put.taken;
+        }
+    }
+}
+
+impl CrewWorker {
+    /// Runs until the source is finished.
+    pub(crate) fn run(&mut self) {
+        if let Some(cpu) = self.hand.cpu
+            && let Err(error) = thread::pin_to_cpu(cpu)
+        {
+            tracing::warn!("{error}; the thread runs where the scheduler puts it");
+        }
+        let mut scratch = PackerScratch::default();
+        loop {
+            match self.crew.round(&mut self.hand, &mut scratch) {
+                Ok(Turn::Done) => {}
+                Ok(Turn::Over) => return,
+                Err(broken) => return self.crew.lane.control.fail(broken.to_string()),
+            }
+        }
+    }
+
+    /// As [`run`](Self::run), then waits for the other threads and ends the lane; returns its final
+    /// counters.
+    pub(crate) fn run_with(mut self, others: Vec<JoinHandle<()>>) -> LaneCounters {
+        self.run();
+        for other in others {
+            if other.join().is_err() {
+                self.crew.lane.control.fail("a thread of a lane died".into());
+            }
+        }
+        let CrewWorker { crew, mut hand } = self;
+        let status = crew.lane.status.clone();
+        match Arc::into_inner(crew) {
+            Some(crew) => crew.finish(&mut *hand.source),
+            None => status.get(),
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Packing by several threads: room is reserved in the order of the claims, which is the order of
+//! receipt, and filled side by side.
+
+use super::plan::{Limits, Plan, Planned};
+use super::{Judge, Packer, Put, Reading};
+use ringside_core::limits::LANE_THREADS_MAX;
+use ringside_core::{Batch, FrameNumber, InterfaceId, Timestamp};
+use ringside_store::block::{
+    self, BLOCK_HEADER_BYTES, BlockHeader, CLOSING_BYTES_MAX, Statistics, write_block_header,
+};
+use ringside_sys::clock;
+use ringside_sys::ring::{
+    ClaimTurn, Claimed, CrewBroken, LaneCrew, OpenError, Reservation, Reserving, Rooms,
+};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Parts of one ticket: the rest of a block, its closing, the next block's header and beginning,
+/// and the closing of that.
+const PARTS_MAX: usize = 6;
+
+/// What became of the frames of one ticket, told when they are shown to readers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Which thread took them.
+    pub thread: usize,
+    /// What became of those that were offered.
+    pub put: Put,
+    /// Frames that the judge turned away.
+    pub filtered: u64,
+    /// Frames that were not offered, because the run had reached its limit.
+    pub limited: u64,
+}
+
+/// Fills the blocks of one lane, by several threads.
+pub struct CrewPacker {
+    crew: LaneCrew<Done>,
+    interface: InterfaceId,
+    limits: Limits,
+    block_bytes: usize,
+    threads: usize,
+    /// What the packer was made from, for the end; without a writer.
+    snaplen: u32,
+    place: Mutex<Place>,
+    wants_reading: AtomicBool,
+}
+
+/// What changes with every reservation; whoever has the turn has it.
+struct Place {
+    frames: u64,
+    first_time: Timestamp,
+    reading: Arc<Reading>,
+    /// Bytes of the largest batch that went into the open block.
+    batch_bytes_max: usize,
+    /// True once a reading was asked for, for the closing of the open block.
+    has_asked: bool,
+}
+
+/// What one thread keeps from batch to batch.
+pub struct PackerScratch {
+    plan: Plan,
+    parts: Vec<Part>,
+}
+
+impl Default for PackerScratch {
+    fn default() -> PackerScratch {
+        PackerScratch { plan: Plan::new(), parts: Vec::with_capacity(PARTS_MAX) }
+    }
+}
+
+/// Part of a block that a thread has to fill.
+struct Part {
+    room: usize,
+    content: Content,
+}
+
+enum Content {
+    Header(BlockHeader),
+    /// Frames, by their place in the plan.
+    Frames(Range<usize>),
+    /// Statistics and padding.
+    Closing {
+        first_time: Timestamp,
+        reading: Arc<Reading>,
+    },
+}
+
+/// The frames of one claim, and what comes with them.
+pub struct ClaimedFrames<'b> {
+    /// The frames and how many of the first are offered; `None` if the source had none.
+    pub batch: Option<(&'b Batch<'b>, usize)>,
+    /// Which of them are kept.
+    pub judge: Option<&'b Judge>,
+    /// Before them, the open block is closed: a file ends.
+    pub close_block: bool,
+    /// No frame of a later claim is stamped before this.
+    pub low_water: Timestamp,
+    /// What is told of them when they are shown, as far as it is known.
+    pub done: Done,
+}
+
+impl ClaimedFrames<'_> {
+    /// A claim without frames.
+    pub fn none(low_water: Timestamp) -> ClaimedFrames<'static> {
+        let done = Done::default();
+        ClaimedFrames { batch: None, judge: None, close_block: false, low_water, done }
+    }
+}
+
+impl CrewPacker {
+    /// A packer for so many threads that goes on where `packer` is.
+    pub fn new(packer: Packer, threads: usize) -> CrewPacker {
+        let Packer { writer, interface, snaplen, block_bytes, frames, first_time, open } = packer;
+        let place = Place {
+            frames,
+            first_time,
+            reading: Arc::default(),
+            batch_bytes_max: open.batch_bytes_max,
+            has_asked: false,
+        };
+        CrewPacker {
+            crew: LaneCrew::new(writer),
+            interface,
+            limits: Limits::new(snaplen, block_bytes),
+            block_bytes,
+            threads: threads.min(LANE_THREADS_MAX),
+            snaplen,
+            place: Mutex::new(place),
+            wants_reading: AtomicBool::new(true),
+        }
+    }
+
+    /// The packer of one thread again, once no other is left; `None` if one of them died: the lane
+    /// has then ended with what it had shown.
+    pub fn into_packer(self) -> Option<Packer> {
+        let place = self.place.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Some(Packer {
+            writer: self.crew.into_writer()?,
+            interface: self.interface,
+            snaplen: self.snaplen,
+            block_bytes: self.block_bytes,
+            frames: place.frames,
+            first_time: place.first_time,
+            open: super::OpenBlock::EMPTY,
+        })
+    }
+
+    /// Waits for this thread's turn to claim.
+    ///
+    /// # Errors
+    /// Here and below: another thread of the lane died.
+    pub fn enter(&self) -> Result<ClaimTurn<'_, Done>, CrewBroken> {
+        self.crew.enter()
+    }
+
+    /// True once for a block that will soon be closed: time to read the counters.
+    pub fn wants_reading(&self) -> bool {
+        self.wants_reading.load(Ordering::Relaxed)
+    }
+
+    /// The lane's ledger for the blocks that are closed from now on.
+    pub fn set_reading(&self, reading: Reading) {
+        self.wants_reading.store(false, Ordering::Relaxed);
+        self.place().reading = Arc::new(reading);
+    }
+
+    /// Copies the frames of a claim into the ring. `tell` is told what became of them when readers
+    /// see them, in the order of the claims; it may be another thread's.
+    pub fn put(
+        &self,
+        claimed: Claimed<'_, Done>,
+        frames: ClaimedFrames<'_>,
+        scratch: &mut PackerScratch,
+        tell: impl FnMut(Done),
+    ) -> Result<(), CrewBroken> {
+        let mut done = frames.done;
+        let PackerScratch { plan, parts } = scratch;
+        parts.clear();
+        let planned = frames.batch.map(|(batch, count)| {
+            let (planned, left_out) = plan.make(batch, count, self.limits, frames.judge);
+            done.filtered += left_out.filtered;
+            done.put.too_large += left_out.too_large;
+            (planned, batch.memory())
+        });
+        let mut turn = claimed.reserve()?;
+        if frames.close_block {
+            self.close(&mut self.place(), &mut turn, parts);
+        }
+        if let Some((planned, memory)) = planned {
+            self.reserve(&mut turn, planned, memory, parts, &mut done.put)?;
+        }
+        let mut reservation: Reservation<'_, Done> = turn.reserved();
+        if let Some((planned, memory)) = planned {
+            self.fill(reservation.rooms(), planned.slots, memory, parts, &mut done.put);
+        } else {
+            self.fill(reservation.rooms(), &[], &[], parts, &mut done.put);
+        }
+        reservation.finish(frames.low_water.0, done, tell);
+        Ok(())
+    }
+
+    /// Takes room for all frames, as far as blocks are free.
+    fn reserve(
+        &self,
+        turn: &mut Reserving<'_, Done>,
+        planned: Planned<'_>,
+        memory: &[u8],
+        parts: &mut Vec<Part>,
+        put: &mut Put,
+    ) -> Result<(), CrewBroken> {
+        let mut place = self.place();
+        let mut next = 0;
+        while next < planned.count() {
+            let free = turn.free_bytes().saturating_sub(CLOSING_BYTES_MAX);
+            let count = planned.fitting(next, free);
+            if count > 0 {
+                let range = next..next + count;
+                let bytes = planned.bytes(range.start, range.end);
+                let room = turn.room(bytes, count as u32);
+                if place.frames == 0 {
+                    place.first_time = planned.slots[next].timestamp();
+                }
+                place.frames += count as u64;
+                place.batch_bytes_max = place.batch_bytes_max.max(bytes);
+                next = range.end;
+                parts.push(Part { room, content: Content::Frames(range) });
+                continue;
+            }
+            self.close(&mut place, turn, parts);
+            match turn.open(place.frames) {
+                Ok(true) => self.begin(&mut place, turn, parts),
+                Ok(false) => {
+                    // More than two blocks: what there is must be shown first.
+                    self.fill(turn.rooms(), planned.slots, memory, parts, put);
+                    parts.clear();
+                    turn.show()?;
+                }
+                Err(OpenError::Full(_)) => {
+                    put.recorder_behind += (planned.count() - next) as u64;
+                    return Ok(());
+                }
+                Err(OpenError::Broken(broken)) => return Err(broken),
+            }
+        }
+        self.look_ahead(&mut place, turn);
+        Ok(())
+    }
+
+    /// The header of a block that was just opened.
+    fn begin(&self, place: &mut Place, turn: &mut Reserving<'_, Done>, parts: &mut Vec<Part>) {
+        let header = BlockHeader {
+            number: turn.next_sequence() - 1,
+            first_frame: FrameNumber(place.frames),
+            opened: clock::realtime_now(),
+        };
+        let room = turn.room(BLOCK_HEADER_BYTES, 0);
+        parts.push(Part { room, content: Content::Header(header) });
+        (place.batch_bytes_max, place.has_asked) = (0, false);
+    }
+
+    /// Closes the open block, if any.
+    fn close(&self, place: &mut Place, turn: &mut Reserving<'_, Done>, parts: &mut Vec<Part>) {
+        if !turn.is_open() {
+            return;
+        }
+        let rest = turn.free_bytes();
+        let room = turn.room(rest, 0);
+        turn.close();
+        let (first_time, reading) = (place.first_time, place.reading.clone());
+        parts.push(Part { room, content: Content::Closing { first_time, reading } });
+    }
+
+    /// Asks for a reading if the batches that may be under way can close the open block.
+    fn look_ahead(&self, place: &mut Place, turn: &mut Reserving<'_, Done>) {
+        let batches = self.threads + 1;
+        let near = turn.free_bytes() < batches * place.batch_bytes_max + CLOSING_BYTES_MAX;
+        if near && !place.has_asked {
+            place.has_asked = true;
+            self.wants_reading.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Fills the rooms of `parts`.
+    fn fill(
+        &self,
+        mut rooms: Rooms<'_>,
+        slots: &[ringside_core::FrameSlot],
+        memory: &[u8],
+        parts: &[Part],
+        put: &mut Put,
+    ) {
+        for Part { room, content } in parts {
+            match content {
+                Content::Header(header) => {
+                    write_block_header(rooms.bytes(*room), header);
+                }
+                Content::Frames(range) => {
+                    let slots = &slots[range.clone()];
+                    let captured_max = self.limits.captured_max();
+                    let packed = block::pack_room(rooms.bytes(*room), memory, slots, captured_max);
+                    assert_eq!(packed.frames, slots.len(), "the room was made for them");
+                    put.taken += packed.frames as u64;
+                    put.taken_bytes += packed.captured_bytes;
+                    rooms.set_times(*room, slots[0].timestamp().0, packed.latest.0);
+                }
+                Content::Closing { first_time, reading } => {
+                    let statistics = Statistics {
+                        interface: self.interface,
+                        first_time: *first_time,
+                        when: reading.when,
+                        counters: &reading.counters,
+                    };
+                    block::close_block(rooms.bytes(*room), &statistics);
+                }
+            }
+        }
+    }
+
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+//! The properties by which a survey compares capture systems (Larin and Getman, "High-speed network
+//! traffic capturing and processing tools", 2021, table 1), of the backends here. Every cell says how
+//! it was found.
+
+use super::trial::{FRAMES, LANES, Seen, Tried};
+use ringside_core::TimestampKind;
+use ringside_sys::netdev::{self, NetDevice};
+use ringside_sys::numa::{self, PreferredNode};
+use ringside_sys::{bpf, thread};
+use rustix::system::uname;
+use serde::Serialize;
+use std::fs::{OpenOptions, read_dir, read_to_string};
+
+/// Interfaces that are named in a cell.
+const NAMED_MAX: usize = 4;
+
+/// One property of one backend.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Property {
+    /// The survey's name.
+    pub name: &'static str,
+    /// What holds here.
+    pub value: String,
+    /// How it was found.
+    pub probe: &'static str,
+}
+
+/// What is asked of the machine once, for all backends.
+pub struct Facts {
+    cpu_pinned: bool,
+    interrupts_pinned: bool,
+    memory: String,
+    xdp_programs: bool,
+    modules: Option<Vec<String>>,
+    interfaces: Vec<NetDevice>,
+}
+
+impl Facts {
+    /// Asks.
+    pub fn ask(interfaces: Vec<NetDevice>) -> Facts {
+        let modules = read_to_string("/proc/modules").ok().map(|text| {
+            let names = text.lines().filter_map(|line| line.split_whitespace().next());
+            names.map(ToOwned::to_owned).collect()
+        });
+        Facts {
+            cpu_pinned: can_pin(),
+            interrupts_pinned: can_move_interrupts(),
+            memory: memory(),
+            xdp_programs: bpf::try_xdp().is_ok(),
+            modules,
+            interfaces,
+        }
+    }
+}
+
+/// A thread of its own, so that this one stays where it is.
+fn can_pin() -> bool {
+    let pinned = || {
+        let cpu = *thread::allowed_cpus().ok()?.first()?;
+        thread::pin_to_cpu(cpu).ok()?;
+        (thread::allowed_cpus().ok()? == [cpu]).then_some(())
+    };
+    std::thread::spawn(pinned).join().is_ok_and(|pinned| pinned.is_some())
+}
+
+fn can_move_interrupts() -> bool {
+    let entries = read_dir("/proc/irq").into_iter().flatten().flatten();
+    let mut files = entries.map(|entry| entry.path().join("smp_affinity_list"));
+    // Opening changes nothing.
+    files.any(|file| OpenOptions::new().write(true).open(file).is_ok())
+}
+
+fn memory() -> String {
+    let nodes = numa::nodes();
+    match nodes.first() {
+        None => "the kernel has no NUMA".into(),
+        Some(node) => match PreferredNode::new(node.id) {
+            Ok(_) if nodes.len() == 1 => "yes (one node here)".into(),
+            Ok(_) => format!("yes ({} nodes)", nodes.len()),
+            Err(_) => "no".into(),
+        },
+    }
+}
+
+/// The table's column of one backend.
+pub fn of(tried: Tried, seen: Option<&Seen>, facts: &Facts) -> Vec<Property> {
+    let mut found = Vec::new();
+    let mut add = |name, value: String, probe| found.push(Property { name, value, probe });
+    let not_tried = || "not tried".to_owned();
+    let with = |tell: &dyn Fn(&Seen) -> String| seen.map_or_else(not_tried, tell);
+    add("memory prepared and reused", with(&mapped), "memory mapped before the first frame");
+    add("several threads (RSS)", with(&|seen| lanes(tried, seen)), "opening several lanes");
+    add("memory mapping", with(&|seen| size(seen.mapped_bytes)), "/proc/self/maps");
+    let probe = match tried {
+        Tried::AfXdp => "driver features of the interfaces here, and the trial's way",
+        _ => "by construction: the kernel copies each frame to its ring",
+    };
+    add("zero-copy", zero_copy(tried, seen, facts), probe);
+    add("batches", with(&batches), "largest batch of the trial");
+    add("CPU and interrupts pinned", pinned(facts), "sched_setaffinity, /proc/irq");
+    add("memory pinned", facts.memory.clone(), "set_mempolicy");
+    add("processing in the kernel", kernel(tried, facts), "loading a program");
+    let taken = |seen: &Seen| format!("yes ({} of {FRAMES} frames)", seen.frames);
+    add("processing in user space", with(&taken), "frames lent in the trial");
+    add("levels of change", change(facts), "/proc/modules");
+    add("interface to programs", interface(tried), "libraries in /proc/self/maps");
+    add("architecture", architecture(tried, seen), "the trial's way");
+    add("operating system", system(), "uname");
+    add("network cards", cards(tried, facts), "driver features of the interfaces here");
+    add("time stamps", with(&stamps), "stamps of the trial");
+    add("counting", with(&counting), "counters after the trial");
+    add("price", "none".into(), "no licence is asked for");
+    add("source", format!("open, {}", env!("CARGO_PKG_LICENSE")), "licence of this build");
+    found
+}
+
+fn yes(yes: bool) -> &'static str {
+    if yes { "yes" } else { "no" }
+}
+
+fn mapped(seen: &Seen) -> String {
+    yes(seen.mapped_bytes > 0).into()
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0 => "no".into(),
+        bytes => format!("yes ({} KiB)", bytes >> 10),
+    }
+}
+
+fn lanes(tried: Tried, seen: &Seen) -> String {
+    let how = match tried {
+        Tried::AfPacket => "fanout",
+        Tried::AfXdp => "one a queue",
+        Tried::Pcap => "",
+    };
+    if seen.several_lanes { format!("yes ({how}; {LANES} tried)") } else { "no".into() }
+}
+
+fn zero_copy(tried: Tried, seen: Option<&Seen>, facts: &Facts) -> String {
+    if tried != Tried::AfXdp {
+        return "no".into();
+    }
+    let can = named(facts, |features| features.zero_copy);
+    let here = match seen {
+        Some(seen) if seen.way.contains("zero-copy") => " (trial: yes)",
+        Some(_) => " (trial: copy)",
+        None => "",
+    };
+    format!("{}{here}", can.unwrap_or_else(|| "no card here has it".into()))
+}
+
+/// Interfaces whose drivers say so.
+fn named(facts: &Facts, has: impl Fn(netdev::XdpFeatures) -> bool) -> Option<String> {
+    let says =
+        |device: &&NetDevice| netdev::xdp_features(device.ifindex).ok().flatten().is_some_and(&has);
+    let names: Vec<&str> =
+        facts.interfaces.iter().filter(says).map(|device| device.name.as_str()).collect();
+    let more = names.len().saturating_sub(NAMED_MAX);
+    let text = names.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    match (names.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(text),
+        (false, more) => Some(format!("{text} and {more} more")),
+    }
+}
+
+fn batches(seen: &Seen) -> String {
+    format!("{} ({} frames)", yes(seen.batch > 1), seen.batch)
+}
+
+fn pinned(facts: &Facts) -> String {
+    match (facts.cpu_pinned, facts.interrupts_pinned) {
+        (true, true) => "yes, both".into(),
+        (true, false) => "CPU only".into(),
+        (false, _) => "no".into(),
+    }
+}
+
+fn kernel(tried: Tried, facts: &Facts) -> String {
+    match (tried, facts.xdp_programs) {
+        (Tried::AfPacket, true) => "yes (eBPF filter)".into(),
+        (Tried::AfXdp, true) => "yes (XDP program)".into(),
+        (Tried::Pcap, _) => "yes (classic BPF filter)".into(),
+        (_, false) => "no: programs are refused".into(),
+    }
+}
+
+fn change(facts: &Facts) -> String {
+    let foreign = ["pf_ring", "netmap", "igb_uio"];
+    let loaded = facts.modules.iter().flatten().filter(|name| foreign.contains(&name.as_str()));
+    match loaded.count() {
+        0 => "none: stock kernel".into(),
+        count => format!("none of its own ({count} foreign modules are loaded)"),
+    }
+}
+
+fn interface(tried: Tried) -> String {
+    match tried {
+        Tried::AfPacket => "own (TPACKET_V3)".into(),
+        Tried::AfXdp => "own (AF_XDP)".into(),
+        Tried::Pcap => {
+            let maps = read_to_string("/proc/self/maps").unwrap_or_default();
+            let file = maps.lines().filter_map(|line| line.rsplit('/').next());
+            let library = file.filter(|name| name.starts_with("libpcap.so")).max();
+            library.map_or("libpcap".into(), ToOwned::to_owned)
+        }
+    }
+}
+
+fn architecture(tried: Tried, seen: Option<&Seen>) -> String {
+    match (tried, seen) {
+        (Tried::AfXdp, Some(seen)) if seen.way.starts_with("native") => {
+            "in-kernel fast path".into()
+        }
+        (Tried::AfXdp, _) => "behind the driver".into(),
+        _ => "tap on the kernel's stack".into(),
+    }
+}
+
+fn system() -> String {
+    let name = uname();
+    format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
+}
+
+fn cards(tried: Tried, facts: &Facts) -> String {
+    match tried {
+        Tried::AfPacket | Tried::Pcap => "any".into(),
+        Tried::AfXdp => match named(facts, |features| features.native && features.redirect) {
+            Some(names) => format!("any; in the driver: {names}"),
+            None => "any; in the driver: none here".into(),
+        },
+    }
+}
+
+fn stamps(seen: &Seen) -> String {
+    let unit = if seen.nanoseconds { "ns" } else { "µs" };
+    match seen.stamped_by {
+        Some(TimestampKind::Hardware) => format!("{unit}, by the card"),
+        Some(TimestampKind::Kernel) => format!("{unit}, by the kernel"),
+        Some(TimestampKind::File) | None => "none".into(),
+    }
+}
+
+fn counting(seen: &Seen) -> String {
+    match seen.received {
+        Some(received) if received == seen.frames => "exact".into(),
+        Some(received) => format!("{received} received, {} lent", seen.frames),
+        None => "unknown".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_backend_has_every_property_with_its_probe() {
+        let facts = Facts::ask(netdev::list().unwrap());
+        let seen = Seen {
+            way: "native, copy".into(),
+            frames: FRAMES,
+            received: Some(FRAMES),
+            batch: 64,
+            stamped_by: Some(TimestampKind::Kernel),
+            nanoseconds: true,
+            mapped_bytes: 4096,
+            several_lanes: true,
+        };
+        let names = |tried, seen| {
+            let found = of(tried, seen, &facts);
+            assert!(found.iter().all(|p| !p.value.is_empty() && !p.probe.is_empty()), "{found:?}");
+            found.into_iter().map(|property| property.name).collect::<Vec<_>>()
+        };
+        let all = names(Tried::AfXdp, Some(&seen));
+        for tried in [Tried::AfPacket, Tried::Pcap, Tried::AfXdp] {
+            assert_eq!(names(tried, None), all);
+        }
+        let value = |name: &str| {
+            let found = of(Tried::AfXdp, Some(&seen), &facts);
+            found.into_iter().find(|property| property.name == name).unwrap().value
+        };
+        assert_eq!(value("architecture"), "in-kernel fast path");
+        assert_eq!(value("counting"), "exact");
+        assert_eq!(value("time stamps"), "ns, by the kernel");
+        assert_eq!(value("memory mapping"), "yes (4 KiB)");
+    }
+}

@@ -1,0 +1,147 @@
+use super::super::{Knob, PutBack, Request};
+use super::*;
+use ringside_lab::{Lab, LabConfig};
+use ringside_testkit::need_root;
+
+/// A veth pair of two queues without a program, so that it takes fewer.
+fn network(test: &str) -> Option<(Lab, Namespace)> {
+    if !need_root(test) {
+        return None;
+    }
+    let name = format!("knob{}-{test}", std::process::id());
+    let config = LabConfig { name, queues: 2, xdp_pass: false, ..LabConfig::default() };
+    let lab = Lab::up(&config).unwrap();
+    let namespace = Namespace::open(&lab.status().receiver_namespace).unwrap();
+    Some((lab, namespace))
+}
+
+fn planned(wish: Wish, namespace: &Namespace) -> anyhow::Result<Vec<Knob>> {
+    let request = Request::Interface { interface: "rx0".into(), wish };
+    Knob::plan(&request, Some(namespace))
+}
+
+fn queues_now(namespace: &Namespace) -> u32 {
+    in_namespace(namespace, || Ok(netdev::channels("rx0")?.receiving())).unwrap()
+}
+
+#[test]
+fn queues_are_turned_and_put_back_unless_somebody_changed_them() {
+    let Some((lab, namespace)) = network("queues") else { return };
+    assert_eq!(planned(Wish::Queues { count: 2 }, &namespace).unwrap(), []);
+    for count in [0, 3] {
+        let error = planned(Wish::Queues { count }, &namespace).unwrap_err().to_string();
+        assert!(error.contains("1 to 2"), "{error}");
+    }
+    let mut knobs = planned(Wish::Queues { count: 1 }, &namespace).unwrap();
+    assert_eq!((knobs.len(), queues_now(&namespace)), (1, 2), "a plan changes nothing");
+    knobs[0].turn().unwrap();
+    assert_eq!(queues_now(&namespace), 1);
+    assert_eq!(knobs[0].name(), "receive queues of rx0");
+    let text = serde_json::to_string(&knobs[0]).unwrap();
+    let read: Knob = serde_json::from_str(&text).unwrap();
+    assert_eq!(read, knobs[0]);
+    assert_eq!(read.put_back().unwrap(), PutBack::Done);
+    assert_eq!(queues_now(&namespace), 2);
+    assert_eq!(read.put_back().unwrap(), PutBack::Done, "once more does no harm");
+    drop(lab);
+    drop(namespace);
+    assert!(matches!(read.put_back().unwrap(), PutBack::Left(_)), "the interface is gone");
+}
+
+#[test]
+fn features_are_turned_and_those_of_sending_are_refused() {
+    let Some((_lab, namespace)) = network("features") else { return };
+    let wish = |feature: &str, on| Wish::Feature { feature: feature.into(), on };
+    let is_on = || {
+        in_namespace(&namespace, || Ok(netdev::features("rx0")?.active.contains("rx-gro"))).unwrap()
+    };
+    let before = is_on();
+    let mut knobs = planned(wish("rx-gro", !before), &namespace).unwrap();
+    knobs[0].turn().unwrap();
+    assert_eq!(is_on(), !before);
+    assert_eq!(planned(wish("rx-gro", !before), &namespace).unwrap(), []);
+    assert_eq!(knobs[0].put_back().unwrap(), PutBack::Done);
+    assert_eq!(is_on(), before);
+    for refused in ["tx-tcp-segmentation", "rx-none"] {
+        assert!(planned(wish(refused, true), &namespace).is_err(), "{refused}");
+    }
+}
+
+#[test]
+fn each_napi_is_put_back_to_its_own_setting() {
+    let Some((_lab, namespace)) = network("napi") else { return };
+    // A NAPI is there once GRO is on.
+    let gro = Wish::Feature { feature: "rx-gro".into(), on: true };
+    planned(gro, &namespace).unwrap().iter_mut().for_each(|knob| knob.turn().unwrap());
+    let settings = || {
+        let napis = in_namespace(&namespace, || napis("rx0")).unwrap();
+        napis.into_iter().map(|napi| napi.settings).collect::<Option<Vec<_>>>()
+    };
+    let Some(before) = settings() else {
+        ringside_testkit::skip("each_napi_is_put_back", "a kernel before 6.13");
+        return;
+    };
+    let wish = Wish::Napi {
+        queue: 1,
+        defer_hard_irqs: 2,
+        gro_flush_timeout_ns: 200_000,
+        irq_suspend_timeout_ns: 0,
+    };
+    let mut knobs = planned(wish, &namespace).unwrap();
+    knobs[0].turn().unwrap();
+    let now = settings().unwrap();
+    assert_eq!((now[0], now[1].defer_hard_irqs), (before[0], 2));
+    // Somebody else turns it further: that stays.
+    let other = Wish::Napi {
+        queue: 1,
+        defer_hard_irqs: 9,
+        gro_flush_timeout_ns: 1,
+        irq_suspend_timeout_ns: 0,
+    };
+    let mut further = planned(other, &namespace).unwrap();
+    further[0].turn().unwrap();
+    assert!(matches!(knobs[0].put_back().unwrap(), PutBack::Left(_)));
+    assert_eq!(further[0].put_back().unwrap(), PutBack::Done);
+    assert_eq!(knobs[0].put_back().unwrap(), PutBack::Done);
+    assert_eq!(settings().unwrap(), before);
+    let nowhere = Wish::Napi {
+        queue: 7,
+        defer_hard_irqs: 0,
+        gro_flush_timeout_ns: 0,
+        irq_suspend_timeout_ns: 0,
+    };
+    assert!(planned(nowhere, &namespace).is_err());
+}
+
+#[test]
+fn threads_are_given_to_every_napi() {
+    let Some((_lab, namespace)) = network("threads") else { return };
+    let gro = Wish::Feature { feature: "rx-gro".into(), on: true };
+    planned(gro, &namespace).unwrap().iter_mut().for_each(|knob| knob.turn().unwrap());
+    let Ok(mut knobs) = planned(Wish::ThreadedNapi { on: true }, &namespace) else {
+        ringside_testkit::skip("threads_are_given_to_every_napi", "a kernel before 6.17");
+        return;
+    };
+    assert_eq!(knobs.len(), 2);
+    let threads = || {
+        let napis = in_namespace(&namespace, || napis("rx0")).unwrap();
+        napis.into_iter().filter(|napi| napi.thread.is_some()).count()
+    };
+    knobs.iter_mut().for_each(|knob| knob.turn().unwrap());
+    assert_eq!(threads(), 2);
+    for knob in knobs.iter().rev() {
+        assert_eq!(knob.put_back().unwrap(), PutBack::Done);
+    }
+    assert_eq!(threads(), 0);
+}
+
+#[test]
+fn an_interface_without_rss_is_refused_unless_it_has_one_queue() {
+    let Some((_lab, namespace)) = network("rss") else { return };
+    let error = planned(Wish::SymmetricRss, &namespace).unwrap_err().to_string();
+    assert!(error.contains("rx0 has no RSS"), "{error}");
+    assert!(planned(Wish::EvenRss, &namespace).is_err());
+    assert!(planned(Wish::ReceiveRing { descriptors: 512 }, &namespace).is_err());
+    planned(Wish::Queues { count: 1 }, &namespace).unwrap()[0].turn().unwrap();
+    assert_eq!(planned(Wish::SymmetricRss, &namespace).unwrap(), []);
+}

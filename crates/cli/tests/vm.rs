@@ -1,0 +1,22 @@
+//! Network cards: what veth pairs cannot show. Runs inside the emulated machine of `make test-vm`
+//! (docs/vm.md), where every interface is there for these tests.
+//!
+//! Each test stands alone: the cards are found by their driver, and nothing a test leaves behind
+//! matters to the next. What the binary has no option for is skipped.
+
+#![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
+
+mod common;
+
+#[path = "vm/bind.rs"]
+mod bind;
+#[path = "vm/doctor.rs"]
+mod doctor;
+#[path = "vm/exactness.rs"]
+mod exactness;
+#[path = "vm/kill.rs"]
+mod kill;
+#[path = "vm/pair.rs"]
+mod pair;
+#[path = "vm/symmetry.rs"]
+mod symmetry;
