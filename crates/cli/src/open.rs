@@ -1,6 +1,6 @@
 //! From command-line options to open lanes: namespace, filter, backend, placement.
 
-mod af_xdp;
+pub mod af_xdp;
 
 use crate::keeper::{Knobs, Request, Wish};
 use crate::placement::{Placed, PlacementArgs};

@@ -116,12 +116,11 @@ impl Machine {
         for number in (0..2).filter(|_| self.wire.is_some()) {
             let mac = format!("52:54:00:00:02:0{number}");
             let tap = "script=no,downscript=no,vhost=off";
-            // The DMA interface, which zero-copy needs; a vector for each ring and two more. No
-            // RSS: the wire's queues are the card's, so that each is in order, where a second hash
-            // would mix frames of both.
+            // The DMA interface, which zero-copy needs; a vector for each ring and two more; and a
+            // hash of its own whose key can be set, which igb's cannot.
             let dma = "iommu_platform=on,disable-legacy=on";
             let vectors = 2 * QUEUES + 2;
-            let queues = format!("mq=on,vectors={vectors}");
+            let queues = format!("mq=on,rss=on,hash=on,vectors={vectors}");
             command
                 .arg("-netdev")
                 .arg(format!("tap,id=virtio{number},ifname=wire{number},queues={QUEUES},{tap}"))

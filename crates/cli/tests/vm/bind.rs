@@ -3,6 +3,7 @@
 
 use crate::common::run_clean;
 use crate::pair::Card;
+use ringside_core::LinkType;
 use ringside_ebpf::capture::{CaptureConfig, CaptureProgram, Metadata, Mode, QueueCounters};
 use ringside_sys::netdev;
 use ringside_sys::xsk::{
@@ -47,6 +48,8 @@ fn bind(card: Card, test: &str) {
         ifindex,
         queues: QUEUES,
         metadata: Metadata::Stamp,
+        filter: None,
+        link_type: LinkType::ETHERNET,
         generic_allowed: false,
     })
     .unwrap();

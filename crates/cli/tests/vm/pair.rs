@@ -25,7 +25,7 @@ pub enum Card {
 /// A pair that is up, with carrier at both ends.
 pub struct Pair {
     wire: Wire,
-    subnet: u8,
+    card: Card,
 }
 
 /// The interfaces of each kind as they were found at first, before one of them was moved away.
@@ -51,7 +51,7 @@ impl Card {
             sender: End { namespace: Some(FAR.into()), interface: sender },
             receiver: End { namespace: None, interface: receiver },
         };
-        let pair = Pair { wire, subnet: self as u8 };
+        let pair = Pair { wire, card: self };
         pair.up();
         Some(pair)
     }
@@ -81,14 +81,38 @@ impl Pair {
             let (far, near) = (self.address(1), self.address(2));
             run_clean("ip", &["-n", FAR, "address", "add", &far, "dev", sender]);
             run_clean("ip", &["address", "add", &near, "dev", receiver]);
+            self.introduce();
         }
         run_clean("ip", &["-n", FAR, "link", "set", sender, "up"]);
         run_clean("ip", &["link", "set", receiver, "up", "promisc", "off"]);
         self.wait_for_carrier();
     }
 
+    /// Tells both ends each other's address, so that no question comes between what is counted.
+    fn introduce(&self) {
+        let (sender, receiver) = (&self.wire.sender.interface, self.receiver());
+        let mac = |namespace: &[&str], name: &str| {
+            let said = run_clean("ip", &[namespace, &["-o", "link", "show", name]].concat());
+            said.split_whitespace().skip_while(|&word| word != "link/ether").nth(1).unwrap().into()
+        };
+        let macs: [String; 2] = [mac(&["-n", FAR], sender), mac(&[], receiver)];
+        let [far, near] = [self.host(1), self.host(2)];
+        run_clean("ip", &["-n", FAR, "neigh", "add", &near, "lladdr", &macs[1], "dev", sender]);
+        run_clean("ip", &["neigh", "add", &far, "lladdr", &macs[0], "dev", receiver]);
+    }
+
+    fn host(&self, host: u8) -> String {
+        format!("10.77.{}.{host}", self.card as u8)
+    }
+
     fn address(&self, host: u8) -> String {
-        format!("10.77.{}.{host}/24", self.subnet)
+        format!("{}/24", self.host(host))
+    }
+
+    /// Frames of different flows arrive in the order in which they were sent. The wire between
+    /// virtio cards has several queues, which the receiver's hash brings together.
+    pub fn keeps_order(&self) -> bool {
+        self.card == Card::Igb
     }
 
     /// The interface that receives.
@@ -123,12 +147,13 @@ impl Pair {
         report
     }
 
-    /// Frames that the receiver has received since it was made.
+    /// Frames that the receiver has received. Some drivers begin anew when a socket is bound to a
+    /// queue or let go, so both counts of a difference are taken while a capture listens.
     pub fn received(&self) -> u64 {
         netdev::by_name(self.receiver()).unwrap().unwrap().statistics.rx_packets
     }
 
-    /// Frames that each receive queue of the receiver has received, by the driver's counters.
+    /// The same for each of its receive queues; empty where the driver has no such counters.
     pub fn received_by_queue(&self) -> Vec<u64> {
         let statistics = run_clean("ethtool", &["-S", self.receiver()]);
         let count = |queue: usize| {
@@ -145,9 +170,8 @@ impl Pair {
     /// The stack's own frames cross the wire, both ways.
     pub fn check_that_the_stack_talks(&self) {
         self.wait_for_carrier();
-        let target = self.address(2);
-        let target = target.split('/').next().unwrap();
-        let said = run("ip", &["netns", "exec", FAR, "ping", "-c", "3", "-W", "5", target]);
+        let target = self.host(2);
+        let said = run("ip", &["netns", "exec", FAR, "ping", "-c", "3", "-W", "5", &target]);
         assert_eq!(said.code(), Some(0), "{said:?}");
     }
 }

@@ -15,20 +15,45 @@ const ADDRESSES_AT: usize = 26;
 const PORTS_AT: usize = 34;
 
 #[test]
-fn igb_with_a_symmetric_key() {
-    const TEST: &str = "igb_with_a_symmetric_key";
+fn virtio_with_a_symmetric_key() {
+    const TEST: &str = "virtio_with_a_symmetric_key";
     if !need_option(TEST, "capture", "--rss") {
         return;
     }
-    let Some(pair) = Card::Igb.pair(TEST) else { return };
-    let settings = || run_clean("ethtool", &["-x", pair.receiver()]);
-    let before = settings();
+    let Some(pair) = Card::Virtio.pair(TEST) else { return };
+    let before = settings(&pair);
     let split = split_flows(&pair, &[]);
     assert!(!split.is_empty(), "this key is symmetric already, so the test shows nothing");
     println!("with the driver's key {} of {FLOWS} flows are split", split.len());
     let split = split_flows(&pair, &["--rss", "symmetric"]);
     assert!(split.is_empty(), "flows in both lanes: {split:?}");
-    assert_eq!(settings(), before, "the key and the table are put back");
+    assert_eq!(settings(&pair), before, "the key and the table are put back");
+}
+
+/// The driver has a key and lets nobody set one.
+#[test]
+fn igb_refuses_a_key() {
+    const TEST: &str = "igb_refuses_a_key";
+    if !need_option(TEST, "capture", "--rss") {
+        return;
+    }
+    let Some(pair) = Card::Igb.pair(TEST) else { return };
+    let before = settings(&pair);
+    let refused = run_ringside(&["capture", "-i", pair.receiver(), "--rss", "symmetric"]);
+    assert_eq!(refused.code(), Some(2), "{refused:?}");
+    println!("{}", refused.stderr);
+    assert!(refused.stderr.contains("--rss symmetric"), "{}", refused.stderr);
+    assert_eq!(settings(&pair), before);
+    pair.check_that_the_stack_talks();
+}
+
+/// What is set of the hash: the table, the key and the fields.
+fn settings(pair: &Pair) -> String {
+    let mut text = run_clean("ethtool", &["-x", pair.receiver()]);
+    for flow in ["tcp4", "udp4"] {
+        text += &run("ethtool", &["-n", pair.receiver(), "rx-flow-hash", flow]).text();
+    }
+    text
 }
 
 /// Records both directions of every flow by the card's queues; the flows that are in both lanes.

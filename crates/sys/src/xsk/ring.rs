@@ -50,6 +50,13 @@ impl RingMemory {
         Words { producer: self.word(self.producer), consumer: self.word(self.consumer) }
     }
 
+    /// Has both index words say that so many entries have passed through.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn set_passed(&mut self, passed: u32) {
+        self.words().producer.store(passed, super::cursor::Ordering::Relaxed);
+        self.words().consumer.store(passed, super::cursor::Ordering::Relaxed);
+    }
+
     /// The flag word, XDP_RING_NEED_WAKEUP.
     #[inline]
     pub(super) fn flags(&self) -> &AtomicU32 {

@@ -4,9 +4,9 @@
 //! and has left the caches by then. On a veth pair 4,096 chunks make 4.4 million small frames a
 //! second where 32,768 make 3.4 (bench/README.md). With few, frames are lost when the worker stands
 //! still for a millisecond, as virtual CPUs do. So the depth follows the pauses that are seen: all
-//! there is at the start, half as long as no pause comes, twice when one does. Only where frames come
-//! so fast that the caches matter: at a lower rate nothing is won, and a pause of a tenth of a second
-//! need not lose a frame.
+//! there is at the start, half as long as no pause comes, twice when one does. Only where frames
+//! come so fast that the caches matter: at a lower rate nothing is won, and a pause of a tenth of a
+//! second need not lose a frame.
 
 use std::time::{Duration, Instant};
 

@@ -153,7 +153,7 @@ impl AfXdpSource {
         let mut supply = lock(&lane.supply);
         let start = Instant::now();
         while !matches!(supply.state, State::Finished) {
-            let count = lane.take(&mut supply, &self.held, &mut self.slots, &self.arena);
+            let count = lane.take(&mut supply, &self.held, &mut self.slots, &mut self.arena);
             if count > 0 {
                 return Ok(count);
             }
@@ -179,7 +179,7 @@ impl Lane {
         supply: &mut Supply,
         held: &Held,
         slots: &mut Slots,
-        arena: &LaneArena,
+        arena: &mut LaneArena,
     ) -> usize {
         let mut claim = held.claim.borrow_mut();
         let parts = supply.rx.claim(&mut claim);
@@ -233,6 +233,10 @@ impl Lane {
             if event.is_some() {
                 return self.stop(supply, event);
             }
+        }
+        // A driver that ran out of chunks may have said so after the last of them went back.
+        if lock(&self.fill).ring.needs_wakeup() {
+            self.socket.kick();
         }
         let Supply { waiter, rx, .. } = supply;
         waiter.wait(&self.socket, rx, left).map_err(source_error)

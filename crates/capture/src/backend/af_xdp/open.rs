@@ -206,8 +206,11 @@ fn bind_lanes(
         let socket_config =
             XskConfig { ifindex: device.ifindex, queue, rx_entries: layout.chunks_per_lane };
         let first = bound.first().map(|(socket, _)| socket);
-        let (socket, ends) = XskSocket::open(&umem, queue as usize, first, socket_config)
+        let (socket, mut ends) = XskSocket::open(&umem, queue as usize, first, socket_config)
             .map_err(|error| refused(name, error))?;
+        // Before the binding, at which a driver without a copy looks for chunks: one that finds
+        // none waits for a system call to look again.
+        while ends.fill.refill() > 0 {}
         match first {
             None => step = bind_first(name, &socket, mode, notes)?,
             Some(first) => {
@@ -309,12 +312,11 @@ fn layout(
     })
 }
 
-/// Hands the kernel its first chunks.
+/// Readies the ends for what the socket was bound to.
 fn prepare(mut ends: XskEnds, step: BindStep) -> XskEnds {
     if step.has_parts() {
         ends.rx.expect_parts();
     }
-    while ends.fill.refill() > 0 {}
     ends
 }
 
