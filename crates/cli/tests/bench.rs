@@ -106,20 +106,20 @@ fn receiving_has_a_row_for_each_way_and_limit() {
         .iter()
         .map(|fields| {
             let number = |index: usize| fields[index].parse::<f64>().unwrap();
-            let (offered, handed, received) = (number(10), number(11), number(12));
+            let (offered, handed, received) = (number(11), number(12), number(13));
             assert!(received > 0.0 && received <= handed && handed <= offered, "{fields:?}");
-            fields[1..7].join(" ")
+            fields[1..8].join(" ")
         })
         .collect();
     let mut expected = Vec::new();
     for placement in ["own", "shared"] {
         for queues in [1, 2] {
             expected.extend([
-                format!("{placement} ringside sleep on {queues} 1"),
-                format!("{placement} ringside sleep off {queues} 1"),
-                format!("{placement} tcpdump   {queues} {queues}"),
-                format!("{placement} xdp-drop   {queues} 0"),
-                format!("{placement} xdp-pass   {queues} 0"),
+                format!("{placement} ringside sleep on 1 {queues} 1"),
+                format!("{placement} ringside sleep off 1 {queues} 1"),
+                format!("{placement} tcpdump    {queues} {queues}"),
+                format!("{placement} xdp-drop    {queues} 0"),
+                format!("{placement} xdp-pass    {queues} 0"),
             ]);
         }
     }

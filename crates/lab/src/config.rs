@@ -12,7 +12,7 @@ pub const MTU_MAX: u32 = 65_535;
 /// Most receive queues. Each costs a ring, a NAPI and perhaps a thread of the kernel.
 pub const QUEUES_MAX: u16 = 64;
 
-/// Most veth pairs between the two namespaces. Each costs a NAPI and perhaps a thread of the kernel.
+/// Most veth pairs between the namespaces. Each costs a NAPI and perhaps a thread of the kernel.
 pub const PAIRS_MAX: u16 = 64;
 
 /// Longest name of a network: it is part of file and namespace names.

@@ -114,7 +114,7 @@ fn check(umem: &Arc<Umem>, program: &CaptureProgram, lanes: &mut [Lane]) {
             }
             lane.ends.fill.give_back(&mut claim);
         }
-        assert_eq!(claim.damaged(), 0);
+        assert_eq!(claim.take_damaged(), 0);
         by_socket.push(frames);
         by_program.push(program.counters(queue).unwrap());
         println!("queue {queue}: {frames} frames, {:?}", lane.socket.statistics().unwrap());

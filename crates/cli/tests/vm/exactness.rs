@@ -86,7 +86,6 @@ impl Exactness {
         let by_queue: Vec<u64> = by_queue.map(|(after, before)| after - before).collect();
         let received = pair.received() - before;
         let outcome = running.stop();
-        println!("{}", outcome.text());
         check_files(&recording, &shape, &sent.streams, pair.keeps_order());
         let ledger = outcome.checked_ledger(received);
         assert_eq!((ledger.taken, ledger.lost()), (FRAMES, 0), "{ledger:#?}");

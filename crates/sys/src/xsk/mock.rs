@@ -126,9 +126,10 @@ impl MockKernel {
         (0..count).map(|ahead| self.fill.read(self.fill_cursor.slot(ahead))).collect()
     }
 
-    /// Puts any descriptor into the receive ring. One that names a chunk in other hands breaks the
-    /// rule that makes claims safe, so this is not for other crates.
-    pub(super) fn put_raw(&mut self, address: u64, bytes: u32, options: u32) {
+    /// Puts any descriptor into the receive ring, as a broken kernel might. One that names a chunk
+    /// in other hands gives it a second owner, which breaks the rule that makes claims safe: only
+    /// for tests whose claims and kernel one thread works on.
+    pub fn put_raw(&mut self, address: u64, bytes: u32, options: u32) {
         let slot = self.rx_cursor.slot(self.pending);
         self.rx.write(slot, RawDescriptor { address, bytes, options });
         self.pending += 1;

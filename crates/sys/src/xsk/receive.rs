@@ -63,9 +63,9 @@ impl Claim {
         self.umem.memory()
     }
 
-    /// Frames, since this was last asked, that were left out: with a descriptor that named no chunk,
-    /// or of more parts than [`PARTS_PER_FRAME_MAX`]. Only a broken kernel makes such. What else
-    /// their descriptors named is not believed either: their chunks are out of use.
+    /// Frames, since this was last asked, that were left out: with a descriptor that named no
+    /// chunk, or of more parts than [`PARTS_PER_FRAME_MAX`]. Only a broken kernel makes such. What
+    /// else their descriptors named is not believed either: their chunks are out of use.
     #[inline]
     pub fn take_damaged(&mut self) -> u64 {
         std::mem::take(&mut self.damaged)

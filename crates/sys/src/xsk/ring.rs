@@ -17,10 +17,6 @@ pub(super) struct RingMemory {
     entry_bytes: usize,
 }
 
-// SAFETY: the mapping is owned, its index words are touched atomically only, and entries through
-// `&mut self` (written) or by the one consumer (read).
-unsafe impl Sync for RingMemory {}
-
 impl RingMemory {
     /// The ring whose words and entries lie at `[producer, consumer, flags, entries]`.
     ///

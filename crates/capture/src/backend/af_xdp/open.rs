@@ -25,6 +25,10 @@ use std::time::{Duration, Instant};
 /// Ethernet header and two VLAN tags: what a frame has beyond the MTU.
 const BEYOND_MTU_BYTES: u32 = 22;
 
+/// Unit in which some cards know the room of a chunk (E1000_SRRCTL_BSIZEPKT_SHIFT of
+/// drivers/net/ethernet/intel/igb).
+const CARD_UNIT_BYTES: u32 = 1024;
+
 /// Room for joined frames of each thread: a batch of eight of the longest, and more of others.
 const ARENA_BYTES: usize = 1 << 20;
 
@@ -291,15 +295,28 @@ fn not_bound(name: &str, queue: u32, error: &std::io::Error) -> BackendError {
     BackendError::AfXdp { name: name.to_owned(), reason: format!("queue {queue}: {reason}") }
 }
 
-/// Sizes of the memory: chunks that hold a frame of the interface's MTU, if a page does.
+/// Bytes of a chunk that holds a frame of the interface's MTU, or of the largest there is.
+fn chunk_bytes(mtu_bytes: u32, zero_copy: bool) -> u32 {
+    let mut room = CHUNK_BYTES_MIN - HEADROOM_BYTES;
+    if zero_copy {
+        // The card writes, and igb and the first ixgbe are told the room in whole KiB: the rest of
+        // a longer frame would come in the next chunk, as a frame of its own.
+        room -= room % CARD_UNIT_BYTES;
+    }
+    let fits = mtu_bytes.saturating_add(BEYOND_MTU_BYTES) <= room;
+    if fits { CHUNK_BYTES_MIN } else { CHUNK_BYTES_MAX }
+}
+
+/// Sizes of the memory.
 fn layout(
     config: &AfXdpConfig,
     device: &NetDevice,
     lanes: u32,
 ) -> Result<UmemLayout, BackendError> {
-    let frame_bytes = device.mtu_bytes.saturating_add(BEYOND_MTU_BYTES + HEADROOM_BYTES);
-    let chunk_bytes =
-        if frame_bytes <= CHUNK_BYTES_MIN { CHUNK_BYTES_MIN } else { CHUNK_BYTES_MAX };
+    // Who cannot be asked may do it.
+    let features = netdev::xdp_features(device.ifindex).ok().flatten();
+    let zero_copy = features.is_none_or(|features| features.zero_copy);
+    let chunk_bytes = chunk_bytes(device.mtu_bytes, zero_copy);
     let least = 64 * u64::from(chunk_bytes);
     let most = u64::from(CHUNKS_PER_LANE_MAX) * u64::from(chunk_bytes);
     within("the memory of a lane", config.memory_bytes, least, most)?;
@@ -330,11 +347,13 @@ fn new_lane(
 ) -> Lane {
     let XskEnds { rx, fill, arena } = ends;
     let now = Instant::now();
+    let chunks = socket.umem().layout().chunks_per_lane;
+    let depth = Depth::new(chunks, interface.zero_copy, now);
     Lane {
         supply: Mutex::new(Supply {
             rx,
             waiter: Waiter::new(config.waiting),
-            depth: Depth::new(socket.umem().layout().chunks_per_lane, now),
+            depth,
             stamping: Stamping { tai_offset_ns: clock::tai_offset_ns(), ..Stamping::default() },
             state: State::Ready,
             low_water: Timestamp(0),
@@ -366,5 +385,26 @@ fn refused(name: &str, error: SysError) -> BackendError {
             BackendError::Privilege { context: format!("interface {name}: {error}") }
         }
         source => BackendError::System { name: name.to_owned(), source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_lies_in_one_chunk_also_where_the_card_counts_in_kib() {
+        for (mtu_bytes, zero_copy, chunk) in [
+            (1500, false, CHUNK_BYTES_MIN),
+            (1770, false, CHUNK_BYTES_MIN),
+            (1771, false, CHUNK_BYTES_MAX),
+            (1002, true, CHUNK_BYTES_MIN),
+            (1003, true, CHUNK_BYTES_MAX),
+            (1500, true, CHUNK_BYTES_MAX),
+            (9000, true, CHUNK_BYTES_MAX),
+            (u32::MAX, false, CHUNK_BYTES_MAX),
+        ] {
+            assert_eq!(chunk_bytes(mtu_bytes, zero_copy), chunk, "{mtu_bytes} {zero_copy}");
+        }
     }
 }

@@ -6,7 +6,7 @@ mod network;
 mod plot;
 mod results;
 
-use self::contender::{Contender, Kind};
+use self::contender::{AfXdp, Contender, Kind};
 use self::network::{NetworkKey, Networks, Placement};
 use self::results::{Cell, Results, Row};
 use super::load::{self, FrameSizes, LoadSpec};
@@ -62,6 +62,11 @@ pub(super) struct ReceiveBench {
     #[arg(long, value_delimiter = ',', value_enum, value_name = "LIST", default_value = "on,off")]
     stamps: Vec<Stamps>,
 
+    /// Threads of ringside on each lane; more than one share the tool's CPU.
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=4))]
+    threads: Vec<u16>,
+
     /// Frame sizes in bytes, up to 1514, or imix.
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "64,512,1514,imix")]
     sizes: Vec<FrameSizes>,
@@ -102,6 +107,21 @@ pub(super) struct ReceiveBench {
     /// Also draw the figures, as SVG files in this directory.
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
+}
+
+impl ReceiveBench {
+    /// Our af-xdp backend in every way that is asked for.
+    fn ways(&self) -> Vec<AfXdp> {
+        let mut ways = Vec::new();
+        for &wait in &self.waits {
+            for &threads in &self.threads {
+                let with =
+                    |stamps: &Stamps| AfXdp { wait, has_stamps: *stamps == Stamps::On, threads };
+                ways.extend(self.stamps.iter().map(with));
+            }
+        }
+        ways
+    }
 }
 
 /// Frames with and without stamps.
@@ -175,8 +195,7 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     fn new(args: &'a ReceiveBench, kinds: &[Kind]) -> Plan<'a> {
-        let stamps: Vec<bool> = args.stamps.iter().map(|&stamps| stamps == Stamps::On).collect();
-        let contenders = Contender::all(kinds, &args.waits, &stamps);
+        let contenders = Contender::all(kinds, &args.ways());
         let mut cells = Vec::new();
         for &placement in &args.placement {
             for &queues in &args.queues {

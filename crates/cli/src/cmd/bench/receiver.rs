@@ -91,8 +91,8 @@ pub(super) struct Received {
 }
 
 impl<'a> Receiver<'a> {
-    /// Starts `program` on the tool's CPU in `namespace` and waits until it receives. `wrapper` is a
-    /// profiler's command line before the tool's, or empty.
+    /// Starts `program` on the tool's CPU in `namespace` and waits until it receives. `wrapper` is
+    /// a profiler's command line before the tool's, or empty.
     ///
     /// # Errors
     /// It cannot be started, or ends at once; what it said is in the error.

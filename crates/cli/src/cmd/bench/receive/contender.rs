@@ -117,22 +117,28 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Contender {
     pub(super) kind: Kind,
-    /// How our af-xdp worker waits, and whether it stamps frames; none for the others.
-    pub(super) af_xdp: Option<(Wait, bool)>,
+    /// Of our af-xdp backend; none for the others.
+    pub(super) af_xdp: Option<AfXdp>,
+}
+
+/// How our af-xdp backend is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AfXdp {
+    pub(super) wait: Wait,
+    pub(super) has_stamps: bool,
+    /// For each lane.
+    pub(super) threads: u16,
 }
 
 impl Contender {
-    /// `kinds` in all the ways that are asked for.
-    pub(super) fn all(kinds: &[Kind], waits: &[Wait], stamps: &[bool]) -> Vec<Contender> {
+    /// `kinds`, our own in all the ways that are asked for.
+    pub(super) fn all(kinds: &[Kind], ways: &[AfXdp]) -> Vec<Contender> {
         let mut contenders = Vec::new();
         for &kind in kinds {
-            if kind != Kind::Ringside {
+            if kind == Kind::Ringside {
+                contenders.extend(ways.iter().map(|&way| Contender { kind, af_xdp: Some(way) }));
+            } else {
                 contenders.push(Contender { kind, af_xdp: None });
-                continue;
-            }
-            for &wait in waits {
-                let ways = stamps.iter().map(|&stamps| Some((wait, stamps)));
-                contenders.extend(ways.map(|af_xdp| Contender { kind, af_xdp }));
             }
         }
         contenders
@@ -140,17 +146,22 @@ impl Contender {
 
     /// How it waits, in a word; empty where it is not asked.
     pub(super) fn wait_name(self) -> String {
-        let value = self.af_xdp.and_then(|(wait, _)| wait.to_possible_value());
+        let value = self.af_xdp.and_then(|way| way.wait.to_possible_value());
         value.map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
     /// Whether it stamps frames; empty where it is not asked.
     pub(super) fn stamps_name(self) -> &'static str {
         match self.af_xdp {
-            Some((_, true)) => "on",
-            Some((_, false)) => "off",
+            Some(AfXdp { has_stamps: true, .. }) => "on",
+            Some(AfXdp { has_stamps: false, .. }) => "off",
             None => "",
         }
+    }
+
+    /// Threads for each lane of ours; none where it is not asked.
+    pub(super) fn threads(self) -> Option<u16> {
+        self.af_xdp.map(|way| way.threads)
     }
 
     /// One instance for all interfaces, or one for each: processes for `interfaces` of them.
@@ -198,9 +209,12 @@ impl Contender {
         for interface in interfaces {
             command.extend(["-i".into(), interface.into()]);
         }
-        if let Some((_, stamps)) = self.af_xdp {
+        if let Some(way) = self.af_xdp {
             command.extend(["--wait".into(), self.wait_name().into()]);
-            command.extend((!stamps).then(|| "--no-stamps".into()));
+            command.extend((!way.has_stamps).then(|| "--no-stamps".into()));
+            if way.threads != 1 {
+                command.extend(["--threads".into(), way.threads.to_string().into()]);
+            }
         }
         let is_watched = self.af_xdp.is_none();
         Program {
@@ -220,7 +234,8 @@ impl Contender {
     fn testpmd(self, interfaces: &[String]) -> Program<'static> {
         let ports = interfaces.len() as u16;
         let fixed = format!(
-            "stdbuf -oL {TESTPMD} --in-memory --no-telemetry --no-pci -m {} --lcores 0@{cpu},1@{cpu}",
+            "stdbuf -oL {TESTPMD} --in-memory --no-telemetry --no-pci -m {} \
+             --lcores 0@{cpu},1@{cpu}",
             testpmd_memory_bytes(ports) >> 20,
             cpu = super::super::TOOL_CPU
         );
@@ -257,8 +272,14 @@ impl Contender {
 impl std::fmt::Display for Contender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.kind.name())?;
-        if let Some((_, stamps)) = self.af_xdp {
-            write!(f, " {}{}", self.wait_name(), if stamps { "" } else { ", no stamps" })?;
+        if let Some(way) = self.af_xdp {
+            write!(f, " {}", self.wait_name())?;
+            if way.threads != 1 {
+                write!(f, ", {} threads", way.threads)?;
+            }
+            if !way.has_stamps {
+                f.write_str(", no stamps")?;
+            }
         }
         Ok(())
     }

@@ -1,8 +1,10 @@
 //! The figures of `bench receive` as SVG files, in the form of those that they repeat: 13 and 14 of
 //! the survey of capture systems (rate by frame size, one line for each system; by queues and
-//! stamps), 4.2 of the description of HPCAP's recorder (rate without loss by frame size).
+//! stamps), 4.2 and 4.3 of the description of
+//! HPCAP's recorder (rate without loss by frame size; rate by threads).
 
 use super::super::plot::{Line, line_chart};
+use super::contender::Kind;
 use super::network::Placement;
 use super::results::{Results, Row};
 use anyhow::Context;
@@ -18,6 +20,7 @@ pub(super) fn draw(results: &Results, dir: &Path) -> anyhow::Result<()> {
         by_tool(results, placement, dir)?;
         by_queues(results, placement, dir)?;
     }
+    by_threads(results, dir)?;
     let lines = lines(
         results.rows.iter().filter(|row| !row.zero_loss.is_empty()),
         |row| label(row, &row.cell.contender.to_string(), results),
@@ -32,9 +35,8 @@ pub(super) fn draw(results: &Results, dir: &Path) -> anyhow::Result<()> {
 
 /// One line for each tool, on one queue.
 fn by_tool(results: &Results, placement: Placement, dir: &Path) -> anyhow::Result<()> {
-    let of_placement = |row: &&Row| row.cell.placement == placement && row.cell.queues == 1;
     let lines = lines(
-        results.rows.iter().filter(of_placement).filter(|row| !row.samples.is_empty()),
+        on_one_queue(results, placement).filter(|row| row.cell.contender.threads() <= Some(1)),
         |row| row.cell.contender.to_string(),
         |row| row.median(|sample| sample.received_mps()),
     );
@@ -44,6 +46,27 @@ fn by_tool(results: &Results, placement: Placement, dir: &Path) -> anyhow::Resul
     let file = dir.join(format!("figure-13-{}.svg", placement.name()));
     let title = format!("One queue; {}", placement.sentence());
     line_chart(&file, &title, "million frames a second, received", &lines)
+}
+
+/// One line for each number of threads a lane, with and without stamps, if there are several.
+fn by_threads(results: &Results, dir: &Path) -> anyhow::Result<()> {
+    let rows = || {
+        let own = on_one_queue(results, Placement::Own);
+        own.filter(|row| row.cell.contender.kind == Kind::Ringside)
+    };
+    if !rows().any(|row| row.cell.contender.threads() > Some(1)) {
+        return Ok(());
+    }
+    let lines = lines(rows(), |row| row.cell.contender.to_string(), Row::received_gbit_per_s);
+    let title = "Threads on one lane; the tool's threads share a CPU of their own";
+    line_chart(&dir.join("figure-4.3.svg"), title, "Gbit/s of frames, received", &lines)
+}
+
+/// What was measured at full load on one queue.
+fn on_one_queue(results: &Results, placement: Placement) -> impl Iterator<Item = &Row> {
+    results.rows.iter().filter(move |row| {
+        row.cell.placement == placement && row.cell.queues == 1 && !row.samples.is_empty()
+    })
 }
 
 /// For each tool that was run on several numbers of queues a chart of its own: one line for each
@@ -84,7 +107,12 @@ fn by_queues(results: &Results, placement: Placement, dir: &Path) -> anyhow::Res
 /// Tool and way of waiting.
 fn chart_name(row: &Row) -> String {
     let contender = row.cell.contender;
-    format!("{} {}", contender.kind.name(), contender.wait_name()).trim_end().to_owned()
+    let threads = match contender.threads() {
+        Some(threads) if threads > 1 => format!(" {threads} threads"),
+        _ => String::new(),
+    };
+    let (name, wait) = (contender.kind.name(), contender.wait_name());
+    format!("{name} {wait}{threads}").trim_end().to_owned()
 }
 
 /// The tool's name, and its queues where there are several numbers of them.

@@ -13,12 +13,13 @@ use serde_json::{Map, Value, json};
 /// million frames a second; empty fields do not apply. `offered` counts what the interface's ring
 /// refused, `handed` does not; the loss is of what was handed. Minimum and maximum are of the
 /// received rate.
-pub(super) const COLUMNS: [&str; 21] = [
+pub(super) const COLUMNS: [&str; 22] = [
     "kind",
     "placement",
     "tool",
     "wait",
     "stamps",
+    "threads",
     "queues",
     "processes",
     "frames",
@@ -105,6 +106,7 @@ impl Row {
             json!(contender.kind.name()),
             json!(contender.wait_name()),
             json!(contender.stamps_name()),
+            json!(contender.threads()),
             json!(queues),
             json!(contender.processes(*queues)),
             json!(sizes.to_string()),

@@ -43,13 +43,20 @@ fn every_kind_has_the_name_that_people_type() {
 }
 
 #[test]
-fn ways_of_waiting_and_stamps_are_multiplied_for_af_xdp_alone() {
+fn ways_are_for_af_xdp_alone() {
     let kinds = [Kind::Ringside, Kind::Tcpdump];
-    let all = Contender::all(&kinds, &[Wait::Spin, Wait::BusyPoll], &[true, false]);
+    let way = |wait, has_stamps, threads| AfXdp { wait, has_stamps, threads };
+    let ways = [
+        way(Wait::Spin, true, 1),
+        way(Wait::Spin, false, 2),
+        way(Wait::BusyPoll, true, 1),
+        way(Wait::BusyPoll, false, 1),
+    ];
+    let all = Contender::all(&kinds, &ways);
     let names: Vec<String> = all.iter().map(ToString::to_string).collect();
     let expected = [
         "ringside spin",
-        "ringside spin, no stamps",
+        "ringside spin, 2 threads, no stamps",
         "ringside busy-poll",
         "ringside busy-poll, no stamps",
         "tcpdump",
@@ -59,7 +66,9 @@ fn ways_of_waiting_and_stamps_are_multiplied_for_af_xdp_alone() {
     for part in ["--backend af-xdp", "-i rx0 -i rx1", "--wait busy-poll --no-stamps"] {
         assert!(line.contains(part), "{part} in {line}");
     }
-    assert!(!lines(all[2], &["rx0"])[0].contains("--no-stamps"));
+    let line = &lines(all[2], &["rx0"])[0];
+    assert!(!line.contains("--no-stamps") && !line.contains("--threads"), "{line}");
+    assert!(lines(all[1], &["rx0"])[0].contains("--threads 2"));
 }
 
 #[test]

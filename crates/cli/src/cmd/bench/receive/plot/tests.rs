@@ -1,4 +1,4 @@
-use super::super::contender::{Contender, Kind};
+use super::super::contender::{AfXdp, Contender};
 use super::super::results::Cell;
 use super::*;
 use crate::cmd::bench::measure::Sample;
@@ -11,7 +11,9 @@ use clap::ValueEnum;
 /// other.
 fn results() -> Results {
     let mut results = Results::default();
-    let contenders = Contender::all(Kind::value_variants(), &[Wait::Spin], &[true, false]);
+    let way = |has_stamps, threads| AfXdp { wait: Wait::Spin, has_stamps, threads };
+    let ways = [way(true, 1), way(false, 1), way(true, 4)];
+    let contenders = Contender::all(Kind::value_variants(), &ways);
     for (placement, all_queues) in
         [(Placement::Own, &[1, 6, 12][..]), (Placement::Shared, &[1][..])]
     {
@@ -20,7 +22,7 @@ fn results() -> Results {
                 for size in ["64", "512", "1514", "imix"] {
                     let sizes = size.parse().unwrap();
                     let mut row = Row::new(Cell { placement, contender, queues, sizes });
-                    let received = 1_000_000 * (14 - index as u64) / u64::from(queues);
+                    let received = 1_000_000 * (15 - index as u64) / u64::from(queues);
                     row.samples.push(Sample {
                         offered: received,
                         handed: received,
@@ -48,11 +50,12 @@ fn results() -> Results {
 fn every_figure_is_drawn_with_its_words() {
     let dir = tempfile::tempdir().unwrap();
     draw(&results(), dir.path()).unwrap();
-    let words: [(&str, &[&str]); 5] = [
+    let words: [(&str, &[&str]); 6] = [
         ("figure-13-own.svg", &["ringside spin, no stamps", "xdp-pass", "CPU of its own"]),
         ("figure-13-shared.svg", &["testpmd-af-xdp", "million frames a second"]),
         ("figure-14-own-ringside-spin.svg", &["12 queues, no stamps", "6 queues", "single-queue"]),
         ("figure-14-own-tcpdump.svg", &["1 queues", "12 queues"]),
+        ("figure-4.3.svg", &["ringside spin, 4 threads", "Gbit/s of frames, received"]),
         ("figure-4.2.svg", &["Highest rate without a lost frame", "Gbit/s of frames"]),
     ];
     for (file, words) in words {
@@ -62,8 +65,11 @@ fn every_figure_is_drawn_with_its_words() {
             assert!(svg.contains(word), "{word} in {file}");
         }
     }
-    let kinds = Kind::value_variants().len();
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2 + kinds + 1);
+    // Ringside with four threads is a chart of its own.
+    let by_queues = Kind::value_variants().len() + 1;
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2 + by_queues + 2);
+    let by_tool = std::fs::read_to_string(dir.path().join("figure-13-own.svg")).unwrap();
+    assert!(!by_tool.contains("4 threads"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use super::super::contender::Kind;
+use super::super::contender::{AfXdp, Kind};
 use super::*;
 use crate::cmd::bench::process::CpuTime;
 use crate::open::af_xdp::Wait;
@@ -17,7 +17,8 @@ fn sample(offered: u64, handed: u64, received: u64) -> Sample {
 }
 
 fn cell(placement: Placement, kind: Kind, size: &str) -> Cell {
-    let af_xdp = (kind == Kind::Ringside).then_some((Wait::Spin, false));
+    let way = AfXdp { wait: Wait::Spin, has_stamps: false, threads: 1 };
+    let af_xdp = (kind == Kind::Ringside).then_some(way);
     let sizes = size.parse().unwrap();
     Cell { placement, contender: Contender { kind, af_xdp }, queues: 6, sizes }
 }
@@ -44,10 +45,10 @@ fn the_csv_has_a_line_for_each_figure_and_a_field_for_each_column() {
         assert_eq!(line.split(',').count(), COLUMNS.len(), "{line}");
     }
     let expected = [
-        "load,own,ringside,spin,off,6,1,64,64.0,3,4.0,4.0,3.0,2.0,4.0,1.536,25.0,,0.0,0.0,",
-        "load,shared,tcpdump,,,6,6,1514,1514.0,1,8.0,2.0,2.0,2.0,2.0,24.224,0.0,,0.0,0.0,",
-        "load,shared,xdp-drop,,,6,0,imix,357.8,1,10.0,8.0,8.0,8.0,8.0,22.901,0.0,,,,",
-        "zero_loss,own,ringside,spin,off,6,1,64,64.0,1,,,3.0,,,1.536,0,,,,true",
+        "load,own,ringside,spin,off,1,6,1,64,64.0,3,4.0,4.0,3.0,2.0,4.0,1.536,25.0,,0.0,0.0,",
+        "load,shared,tcpdump,,,,6,6,1514,1514.0,1,8.0,2.0,2.0,2.0,2.0,24.224,0.0,,0.0,0.0,",
+        "load,shared,xdp-drop,,,,6,0,imix,357.8,1,10.0,8.0,8.0,8.0,8.0,22.901,0.0,,,,",
+        "zero_loss,own,ringside,spin,off,1,6,1,64,64.0,1,,,3.0,,,1.536,0,,,,true",
     ];
     assert_eq!(lines[1..], expected);
 }
