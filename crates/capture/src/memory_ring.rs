@@ -8,11 +8,12 @@
 
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
-    Batch, BatchReturn, Cause, FrameMeta, FrameSlot, LinkType, Source, SourceCounters, SourceError,
-    SourceInterface, Timestamp,
+    Batch, BatchReturn, Cause, FrameMeta, FrameSlot, LinkType, Padded, Source, SourceCounters,
+    SourceError, SourceInterface, Timestamp,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -75,8 +76,8 @@ struct Lane {
     config: MemoryRingConfig,
     memory: Vec<u8>,
     interfaces: Vec<SourceInterface>,
-    receive: Mutex<Receive>,
-    free: Mutex<FreeChunks>,
+    receive: Padded<Mutex<Receive>>,
+    free: Padded<Mutex<FreeChunks>>,
 }
 
 /// The taking end.
@@ -90,38 +91,78 @@ struct Receive {
     detached: bool,
 }
 
-/// The giving end.
+/// The giving end. Chunks are kept as runs of neighbours, so that recycling a batch touches next to
+/// no memory.
 struct FreeChunks {
-    chunks: VecDeque<u32>,
-    is_lent: Vec<bool>,
+    runs: VecDeque<Range<u32>>,
+    count: u32,
+    /// A bit for each chunk.
+    is_lent: Vec<u64>,
 }
 
 /// The chunks of a batch that is out.
 struct Lent {
     lane: Arc<Lane>,
-    chunks: RefCell<Vec<u32>>,
+    runs: RefCell<Vec<Range<u32>>>,
 }
 
 impl BatchReturn for Lent {
     fn give_back(&self) {
-        self.lane.free().give_back(&mut self.chunks.borrow_mut());
+        self.lane.free().give_back(&mut self.runs.borrow_mut());
     }
 }
 
 impl FreeChunks {
-    fn give_back(&mut self, chunks: &mut Vec<u32>) {
-        for chunk in chunks.drain(..) {
-            let was_lent = std::mem::replace(&mut self.is_lent[chunk as usize], false);
-            assert!(was_lent, "chunk {chunk} was given back twice");
-            self.chunks.push_back(chunk);
+    fn new(chunks: u32) -> FreeChunks {
+        let is_lent = vec![0; chunks.div_ceil(u64::BITS) as usize];
+        FreeChunks { runs: [0..chunks].into(), count: chunks, is_lent }
+    }
+
+    fn give_back(&mut self, runs: &mut Vec<Range<u32>>) {
+        for run in runs.drain(..) {
+            self.mark(&run, false);
+            self.count += run.end - run.start;
+            match self.runs.back_mut() {
+                Some(last) if last.end == run.start => last.end = run.end,
+                _ => self.runs.push_back(run),
+            }
         }
     }
 
-    fn take(&mut self, count: usize, taken: &mut Vec<u32>) {
-        for _ in 0..count {
-            let Some(chunk) = self.chunks.pop_front() else { return };
-            self.is_lent[chunk as usize] = true;
-            taken.push(chunk);
+    /// Takes up to `count` chunks; returns how many.
+    fn take(&mut self, count: u32, taken: &mut Vec<Range<u32>>) -> u32 {
+        let mut left = count;
+        while left > 0 {
+            let Some(first) = self.runs.front_mut() else { break };
+            let end = first.end.min(first.start + left);
+            let run = first.start..end;
+            first.start = end;
+            if first.start == first.end {
+                self.runs.pop_front();
+            }
+            left -= run.end - run.start;
+            self.mark(&run, true);
+            taken.push(run);
+        }
+        self.count -= count - left;
+        count - left
+    }
+
+    /// Notes who has the chunks of a run, which the other side had until now.
+    fn mark(&mut self, run: &Range<u32>, is_lent: bool) {
+        let mut next = run.start;
+        while next < run.end {
+            let bit = next % u64::BITS;
+            let bits = (u64::BITS - bit).min(run.end - next);
+            let mask = (u64::MAX >> (u64::BITS - bits)) << bit;
+            let word = &mut self.is_lent[(next / u64::BITS) as usize];
+            assert_eq!(
+                *word & mask,
+                if is_lent { 0 } else { mask },
+                "chunks {run:?} changed sides"
+            );
+            *word ^= mask;
+            next += bits;
         }
     }
 }
@@ -141,7 +182,7 @@ impl Lane {
         let Some(rate) = self.config.rate_per_sec else { return left };
         let elapsed = receive.started.map_or(0.0, |start| start.elapsed().as_secs_f64());
         let came = ((elapsed * rate) as u64).saturating_sub(receive.next + receive.dropped);
-        let room = self.free().chunks.len() as u64;
+        let room = u64::from(self.free().count);
         if came > room {
             receive.dropped += came - room;
         }
@@ -168,22 +209,19 @@ impl MemoryRing {
             description: String::new(),
             filter: String::new(),
         };
-        let free = FreeChunks {
-            chunks: (0..config.chunks).collect(),
-            is_lent: vec![false; config.chunks as usize],
-        };
+        let free = FreeChunks::new(config.chunks);
         let lane = Lane {
             config,
             memory,
             interfaces: vec![interface],
-            receive: Mutex::default(),
-            free: Mutex::new(free),
+            receive: Padded::default(),
+            free: Padded(Mutex::new(free)),
         };
         MemoryRing::hand(Arc::new(lane))
     }
 
     fn hand(lane: Arc<Lane>) -> MemoryRing {
-        let lent = Lent { lane: lane.clone(), chunks: RefCell::default() };
+        let lent = Lent { lane: lane.clone(), runs: RefCell::default() };
         MemoryRing { lane, slots: Vec::with_capacity(BATCH_FRAMES_MAX), lent }
     }
 
@@ -194,7 +232,7 @@ impl MemoryRing {
 
     /// Chunks that nobody has.
     pub fn free_chunks(&self) -> usize {
-        self.lane.free().chunks.len()
+        self.lane.free().count as usize
     }
 }
 
@@ -232,23 +270,23 @@ impl Source for MemoryRing {
             std::thread::sleep(timeout.min(Duration::from_micros(50)));
             waiting = self.lane.waiting(&mut receive);
         }
-        let count = waiting.min(self.lane.config.batch_frames as u64) as usize;
-        let mut chunks = self.lent.chunks.borrow_mut();
-        self.lane.free().take(count, &mut chunks);
-        if chunks.is_empty() {
+        let count = waiting.min(self.lane.config.batch_frames as u64) as u32;
+        let mut runs = self.lent.runs.borrow_mut();
+        let count = self.lane.free().take(count, &mut runs);
+        if count == 0 {
             return Ok(None);
         }
         let sizes = self.lane.config.sizes;
-        let slot = |(number, &chunk): (u64, &u32)| {
+        let slot = |(number, chunk): (u64, u32)| {
             let bytes = sizes.of(number);
             let timestamp = Timestamp(START_NS + number);
             let meta = FrameMeta { timestamp, wire_bytes: bytes, ..FrameMeta::default() };
             FrameSlot::new(chunk as usize * CHUNK_BYTES + HEADROOM, bytes, meta)
         };
         self.slots.clear();
-        self.slots.extend((receive.next..).zip(chunks.iter()).map(slot));
-        receive.next += chunks.len() as u64;
-        drop((receive, chunks));
+        self.slots.extend((receive.next..).zip(runs.iter().cloned().flatten()).map(slot));
+        receive.next += u64::from(count);
+        drop((receive, runs));
         Ok(Some(Batch::new(&self.lane.memory, &self.slots, Some(&self.lent))))
     }
 

@@ -7,7 +7,7 @@ use super::{DRAIN_MAX, LaneBoard, LaneStatus, POLL, READING_INTERVAL, Tally, kep
 use crate::control::Control;
 use crate::packer::{ClaimedFrames, CrewPacker, Done, Judge, Packer, PackerScratch, Put, Reading};
 use crate::run::{RunError, spawn};
-use ringside_core::{Cause, Frame, LaneCounters, Source};
+use ringside_core::{Cause, Frame, LaneCounters, Padded, Source};
 use ringside_sys::ring::{ClaimTurn, Claimed, CrewBroken, LaneCrew, LaneWriter};
 use ringside_sys::{clock, thread};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -43,8 +43,8 @@ impl CrewSink {
 struct Crew {
     lane: CrewLane,
     /// Of whoever has the turn to claim.
-    desk: Mutex<Desk>,
-    tally: Mutex<Tally>,
+    desk: Padded<Mutex<Desk>>,
+    tally: Padded<Mutex<Tally>>,
 }
 
 /// A lane and what is to be done with it.
@@ -115,7 +115,7 @@ impl Crew {
         let rotation = lane.control.rotation();
         let desk = Desk { board, read_at: None, rotation, drain_until: None };
         let tally = Tally { by_thread: vec![0; lane.threads], ..Tally::default() };
-        Crew { lane, desk: Mutex::new(desk), tally: Mutex::new(tally) }
+        Crew { lane, desk: Padded(Mutex::new(desk)), tally: Padded(Mutex::new(tally)) }
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {

@@ -4,7 +4,7 @@
 use super::plan::{Limits, Plan, Planned};
 use super::{Judge, Packer, Put, Reading};
 use ringside_core::limits::LANE_THREADS_MAX;
-use ringside_core::{Batch, FrameNumber, InterfaceId, Timestamp};
+use ringside_core::{Batch, FrameNumber, InterfaceId, Padded, Timestamp};
 use ringside_store::block::{
     self, BLOCK_HEADER_BYTES, BlockHeader, CLOSING_BYTES_MAX, Statistics, write_block_header,
 };
@@ -42,7 +42,7 @@ pub struct CrewPacker {
     threads: usize,
     /// What the packer was made from, for the end; without a writer.
     snaplen: u32,
-    place: Mutex<Place>,
+    place: Padded<Mutex<Place>>,
     wants_reading: AtomicBool,
 }
 
@@ -126,7 +126,7 @@ impl CrewPacker {
             block_bytes,
             threads: threads.min(LANE_THREADS_MAX),
             snaplen,
-            place: Mutex::new(place),
+            place: Padded(Mutex::new(place)),
             wants_reading: AtomicBool::new(true),
         }
     }
@@ -134,7 +134,7 @@ impl CrewPacker {
     /// The packer of one thread again, once no other is left; `None` if one of them died: the lane
     /// has then ended with what it had shown.
     pub fn into_packer(self) -> Option<Packer> {
-        let place = self.place.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let place = self.place.0.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         Some(Packer {
             writer: self.crew.into_writer()?,
             interface: self.interface,

@@ -11,7 +11,8 @@ pub(in crate::ring) const WINDOW: u64 = if cfg!(loom) { 2 } else { 64 };
 /// it was shown.
 const BOTH: u32 = 2;
 
-/// A place for the work of one ticket.
+/// A place for the work of one ticket. Lines of its own: its neighbours are other threads'.
+#[repr(align(128))]
 struct Link<T> {
     arrived: AtomicU32,
     work: UnsafeCell<Option<T>>,

@@ -17,6 +17,7 @@ use super::chain::Chain;
 use super::{Lane, Mark, RingFull, WriterCursor, show_opened};
 use crate::ring::gate::Gate;
 use crate::ring::sync::{AtomicBool, AtomicU64, Ordering, UnsafeCell, fence};
+use ringside_core::Padded;
 
 /// A thread died with a ticket: what would come after it is never shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,10 +65,10 @@ struct Place {
 
 /// The threads of one lane. `W` is the work of a ticket, as it is shown.
 pub(in crate::ring) struct Crew<W> {
-    tickets: AtomicU64,
+    tickets: Padded<AtomicU64>,
     claims: Gate,
     reservations: Gate,
-    place: UnsafeCell<Place>,
+    place: Padded<UnsafeCell<Place>>,
     chain: Chain<W>,
     broken: AtomicBool,
 }
@@ -79,10 +80,10 @@ unsafe impl<W: Send> Sync for Crew<W> {}
 impl<W> Crew<W> {
     pub(in crate::ring) fn new(cursor: WriterCursor) -> Crew<W> {
         Crew {
-            tickets: AtomicU64::new(0),
+            tickets: Padded(AtomicU64::new(0)),
             claims: Gate::new(),
             reservations: Gate::new(),
-            place: UnsafeCell::new(Place { cursor, after_opening: 0 }),
+            place: Padded(UnsafeCell::new(Place { cursor, after_opening: 0 })),
             chain: Chain::new(),
             broken: AtomicBool::new(false),
         }
@@ -103,15 +104,11 @@ impl<W> Crew<W> {
     }
 
     /// The cursor, once no thread is left; `None` if a ticket was not finished.
-    pub(in crate::ring) fn into_cursor(mut self) -> Option<WriterCursor> {
+    pub(in crate::ring) fn into_cursor(self) -> Option<WriterCursor> {
         let tickets = self.tickets.load(Ordering::Acquire);
         let whole = !self.is_broken() && self.chain.is_shown_before(tickets);
-        let place = std::mem::replace(
-            &mut self.place,
-            UnsafeCell::new(Place { cursor: WriterCursor::default(), after_opening: 0 }),
-        );
         // SAFETY: nobody else has the cell.
-        whole.then(|| place.with_mut(|place| unsafe { std::mem::take(&mut (*place).cursor) }))
+        whole.then(|| self.place.with_mut(|place| unsafe { std::mem::take(&mut (*place).cursor) }))
     }
 }
 
