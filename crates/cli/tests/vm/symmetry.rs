@@ -88,8 +88,8 @@ fn split_flows(pair: &Pair, args: &[&str]) -> BTreeSet<u32> {
 }
 
 /// A frame of each flow, and one with addresses and ports exchanged, which keeps the checksum. The
-/// ports are others than those of [`Shape`], which grow as the addresses do: the usual symmetric key
-/// has a period of 16 bits, so that such flows all get one value.
+/// ports are others than those of [`Shape`], which grow as the addresses do: the usual symmetric
+/// key has a period of 16 bits, so that such flows all get one value.
 fn both_directions() -> Vec<OwnedFrame> {
     let shape = Shape::new(Sizes::fixed(128).unwrap(), FLOWS).unwrap();
     let frames = (0..FLOWS as u16).flat_map(|flow| {
