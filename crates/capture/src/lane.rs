@@ -1,10 +1,8 @@
 //! The worker of a lane: from its source into the ring, or past a meter.
 //!
-//! [`Worker`] is a lane's only thread; [`CrewWorker`] is one of several.
+//! [`Worker`] is a lane's only thread; several are a [`crew`].
 
-mod crew;
-
-pub(crate) use crew::{Crew, CrewLane, CrewSink, CrewWorker, Hand};
+pub(crate) mod crew;
 
 use crate::control::Control;
 use crate::packer::{Packer, Put, Reading};

@@ -15,7 +15,8 @@ mod segments;
 pub use disorder::{Disorder, FLOWS};
 
 use crate::control::Control;
-use crate::lane::{Crew, CrewLane, CrewSink, CrewWorker, Hand, LaneBoard, LaneSink, Worker};
+use crate::lane::crew::{self, CrewLane, CrewSink, Hand};
+use crate::lane::{LaneBoard, LaneSink, Worker};
 use crate::memory_ring::{MemoryRing, MemoryRingConfig, START_NS, Sizes};
 use crate::packer::Packer;
 use crate::run::{RunError, spawn};
@@ -160,16 +161,7 @@ fn drain(setup: &Setup, ring: &CaptureRing, source: MemoryRing) -> Result<LaneCo
         let sink = CrewSink::ring(packer, setup.threads);
         let (threads, judge) = (setup.threads, None);
         let lane = CrewLane { sink, interface, queue: 0, snaplen, judge, threads, status, control };
-        let crew = Arc::new(Crew::new(lane, board));
-        let worker = |thread| CrewWorker { crew: crew.clone(), hand: hand(thread) };
-        let others = (1..setup.threads).map(|thread| {
-            let mut worker = worker(thread);
-            spawn(&format!("lane 0.{thread}"), move || worker.run())
-        });
-        let others = others.collect::<Result<Vec<_>, _>>()?;
-        let first = worker(0);
-        drop(crew);
-        spawn("lane 0", move || first.run_with(others))?
+        crew::start("lane 0", lane, board, (0..threads).map(hand).collect())?
     };
     Ok(lane.join().unwrap_or_default())
 }
