@@ -20,6 +20,7 @@ mod merged;
 pub mod output;
 pub mod packer;
 pub mod placement;
+pub mod policies;
 mod recorder;
 pub mod run;
 pub mod share;

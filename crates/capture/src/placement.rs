@@ -31,6 +31,8 @@ pub struct LaneFacts {
     pub interface: usize,
     /// The queue that feeds it; none if any may.
     pub queue: Option<usize>,
+    /// Threads that drain it.
+    pub threads: usize,
 }
 
 /// What a plan is made from.
@@ -51,7 +53,7 @@ pub struct PlacementFacts {
 /// Where everything goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// One CPU for each lane; empty leaves the workers to the scheduler.
+    /// One CPU for each thread of each lane in turn; empty leaves the workers to the scheduler.
     pub workers: Vec<usize>,
     /// For each directory the CPUs of its writer; empty leaves it to the scheduler.
     pub writers: Vec<Vec<usize>>,
@@ -162,7 +164,8 @@ fn workers(facts: &PlacementFacts) -> Vec<usize> {
         return Vec::new();
     }
     let mut placed: Vec<usize> = Vec::new();
-    for &lane in &facts.lanes {
+    let threads = facts.lanes.iter().flat_map(|lane| std::iter::repeat_n(*lane, lane.threads));
+    for lane in threads {
         let own = facts.polled_on(lane);
         let load = |cpu: usize| {
             let workers = placed.iter().filter(|&&other| other == cpu).count();
@@ -190,18 +193,24 @@ fn reason(
     memory_node: Option<usize>,
 ) -> String {
     let mut parts = Vec::new();
-    if workers.len() > NAMED_LANES_MAX {
+    if workers.is_empty() {
+        // Nothing to say of them.
+    } else if facts.lanes.len() > NAMED_LANES_MAX {
         let mut cpus = workers.to_vec();
         cpus.sort_unstable();
         cpus.dedup();
         parts.push(format!("{} workers on CPUs {}", workers.len(), list(&cpus)));
     } else {
-        let lanes = facts.lanes.iter().zip(workers).enumerate();
-        parts.extend(lanes.map(|(index, (&lane, &cpu))| {
+        let mut rest = workers;
+        parts.extend(facts.lanes.iter().enumerate().map(|(index, &lane)| {
+            let (cpus, others) = rest.split_at(lane.threads.min(rest.len()));
+            rest = others;
             let name = facts.interfaces.get(lane.interface).map_or("", |interface| &interface.name);
             let before = facts.lanes[..index].iter();
             let number = before.filter(|other| other.interface == lane.interface).count();
-            format!("{name} lane {number} on CPU {cpu}{}", why(facts, lane, cpu))
+            let text: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+            let text = text.join(" and ");
+            format!("{name} lane {number} on CPU {text}{}", why(facts, lane, cpus))
         }));
     }
     for cpus in writers.iter().filter(|cpus| !cpus.is_empty()) {
@@ -211,9 +220,9 @@ fn reason(
     parts.join(", ")
 }
 
-fn why(facts: &PlacementFacts, lane: LaneFacts, cpu: usize) -> String {
+fn why(facts: &PlacementFacts, lane: LaneFacts, cpus: &[usize]) -> String {
     let polled = match facts.polled_on(lane) {
-        Some(own) if own == cpu => " (where its queue is polled: no other is less busy)".into(),
+        Some(own) if cpus == [own] => " (where its queue is polled: no other is less busy)".into(),
         Some(own) => format!(" (its queue is polled on CPU {own})"),
         None => String::new(),
     };

@@ -8,14 +8,13 @@
 //! source ─┴ workers ─ capture ring ─ merging writer ─ file  (Output::File, Output::Stream)
 //! ```
 
+mod workers;
+
 use crate::config::{Output, RunConfig};
 use crate::control::{ConsumerCounts, Control};
-use crate::lane::{
-    Crew, CrewLane, CrewSink, CrewWorker, Hand, LaneBoard, LaneSink, LaneStatus, Worker,
-};
+use crate::lane::LaneStatus;
 use crate::merged::{MergedInput, MergedWriter};
 use crate::output::{FileList, Sink};
-use crate::packer::{Judge, Packer};
 pub use crate::recorder::RecordingFacts;
 use crate::recorder::{Recorder, RecorderConfig, RecorderThreads};
 use crate::share::{Share, ShareSocket};
@@ -35,6 +34,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use thiserror::Error;
+use workers::{Settings, packer};
 
 /// Why a run could not start.
 #[derive(Debug, Error)]
@@ -312,7 +312,7 @@ impl Run {
 
     /// How the lanes are worked on, of those whose backends count that, at most 100 ms ago.
     pub fn profiles(&self) -> Vec<LaneProfile> {
-        profiles(&self.status)
+        LaneStatus::profiles(&self.status)
     }
 
     /// True until the run was told to stop, stopped by itself, or every source has ended.
@@ -354,18 +354,9 @@ impl Run {
         if let Err(imbalance) = ledger.balance() {
             self.control.fail(imbalance.to_string());
         }
-        let profiles = profiles(&self.status);
+        let profiles = LaneStatus::profiles(&self.status);
         RunReport { ledger, files, kept, errors: self.control.errors(), trigger, profiles }
     }
-}
-
-fn profiles(status: &[Arc<LaneStatus>]) -> Vec<LaneProfile> {
-    let of = |status: &Arc<LaneStatus>| {
-        let profile = status.profile()?;
-        let LaneCounters { interface, queue, .. } = status.get();
-        Some(LaneProfile { interface, queue, profile })
-    };
-    status.iter().filter_map(of).collect()
 }
 
 impl Consumer {
@@ -423,25 +414,6 @@ impl ConsumerThreads {
 struct Consumed {
     files: FileList,
     kept: Option<retention::Summary>,
-}
-
-/// Settings of the workers.
-struct Settings {
-    snaplen: u32,
-    block_bytes: usize,
-    threads: usize,
-    judge: Option<Arc<Judge>>,
-    cpus: Vec<usize>,
-    /// Of the recorder's writers.
-    bells: Option<Arc<Bells>>,
-}
-
-impl Settings {
-    /// Where a thread of a lane runs.
-    fn cpu(&self, lane: usize, thread: usize) -> Option<usize> {
-        let index = lane * self.threads + thread;
-        self.cpus.get(index % self.cpus.len().max(1)).copied()
-    }
 }
 
 /// What the threads of a run are made from.
@@ -508,83 +480,6 @@ impl Shared {
         Ok(Consumer::Merged(Box::new(writer)))
     }
 
-    /// Starts the threads of each lane, whose further hands come with it.
-    fn workers(
-        &self,
-        lanes: impl Iterator<Item = (LaneSource, Vec<Box<dyn Source>>)>,
-        settings: &Settings,
-    ) -> Result<Vec<JoinHandle<LaneCounters>>, RunError> {
-        let start = |(index, (lane, hands)): (usize, (LaneSource, Vec<Box<dyn Source>>))| {
-            if settings.threads > 1 || settings.judge.is_some() {
-                return self.crew(index, lane, hands, settings);
-            }
-            let worker = Worker {
-                sink: self.sink(index, &lane, settings),
-                source: lane.source,
-                interface: lane.interface,
-                queue: lane.queue,
-                snaplen: settings.snaplen,
-                cpu: settings.cpu(index, 0),
-                status: self.status[index].clone(),
-                board: self.board(index),
-                control: self.control.clone(),
-            };
-            spawn(&format!("lane {index}"), move || worker.run())
-        };
-        lanes.enumerate().map(start).collect()
-    }
-
-    /// Starts several threads for one lane; the first waits for the others.
-    fn crew(
-        &self,
-        index: usize,
-        lane: LaneSource,
-        hands: Vec<Box<dyn Source>>,
-        settings: &Settings,
-    ) -> Result<JoinHandle<LaneCounters>, RunError> {
-        let sink = match self.sink(index, &lane, settings) {
-            LaneSink::Ring(packer) => CrewSink::ring(packer, settings.threads),
-            LaneSink::Meter => {
-                CrewSink::meter(self.boards.writer(index).expect("nobody fills this ring"))
-            }
-        };
-        let crew = CrewLane {
-            sink,
-            interface: lane.interface,
-            queue: lane.queue,
-            snaplen: settings.snaplen,
-            judge: settings.judge.clone(),
-            threads: settings.threads,
-            status: self.status[index].clone(),
-            control: self.control.clone(),
-        };
-        let crew = Arc::new(Crew::new(crew, self.board(index)));
-        let worker = |thread, source| {
-            let hand = Hand { source, thread, cpu: settings.cpu(index, thread) };
-            CrewWorker { crew: crew.clone(), hand }
-        };
-        let others = (1..).zip(hands).map(|(thread, source)| {
-            let mut worker = worker(thread, source);
-            spawn(&format!("lane {index}.{thread}"), move || worker.run())
-        });
-        let others = others.collect::<Result<Vec<_>, _>>()?;
-        let first = worker(0, lane.source);
-        drop(crew);
-        spawn(&format!("lane {index}"), move || first.run_with(others))
-    }
-
-    fn board(&self, index: usize) -> LaneBoard {
-        let writer = self.boards.board_writer(index, Board::Worker);
-        LaneBoard::new(writer.expect("each lane's board is taken once, here"))
-    }
-
-    fn sink(&self, index: usize, lane: &LaneSource, settings: &Settings) -> LaneSink {
-        match &self.ring {
-            Some(ring) => LaneSink::Ring(packer(ring, index, lane, settings)),
-            None => LaneSink::Meter,
-        }
-    }
-
     /// The trigger between the two rings.
     fn trigger(&self, config: TriggerConfig, lanes: &[LaneSource], settings: &Settings) -> Trigger {
         let (Some(ring), Some(recorded)) = (&self.ring, &self.recorded) else {
@@ -599,15 +494,6 @@ impl Shared {
         let (counts, control) = (self.counts.clone(), self.control.clone());
         Trigger { lanes, config, counts, control }
     }
-}
-
-/// What fills a lane of `ring`.
-fn packer(ring: &CaptureRing, index: usize, lane: &LaneSource, settings: &Settings) -> Packer {
-    let mut writer = ring.writer(index).expect("each lane's writer is taken once");
-    if let Some(bells) = &settings.bells {
-        writer.wake(bells.clone());
-    }
-    Packer::new(writer, lane.interface_id, settings.snaplen, settings.block_bytes)
 }
 
 /// What a reader of another process is told.

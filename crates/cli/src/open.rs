@@ -1,6 +1,6 @@
 //! From command-line options to open lanes: namespace, filter, backend, placement.
 
-mod af_xdp;
+pub mod af_xdp;
 
 use crate::keeper::{Knobs, Request, Wish};
 use crate::placement::{Placed, PlacementArgs};
@@ -247,7 +247,8 @@ impl<'a> Plan<'a> {
             Backend::Auto | Backend::AfPacket => args.fanout == Fanout::Queue,
             Backend::Pcap => false,
         };
-        let lane = |lane| LaneFacts { interface, queue: by_queue.then_some(lane) };
+        let threads = usize::from(args.threads);
+        let lane = |lane| LaneFacts { interface, queue: by_queue.then_some(lane), threads };
         let count = match self.backend {
             Backend::AfXdp => af_xdp::lanes(args, self.name),
             _ => args.lanes(),

@@ -5,8 +5,14 @@
 
 mod common;
 
+#[path = "af_xdp/crashes.rs"]
+mod crashes;
+#[path = "af_xdp/driver.rs"]
+mod driver;
+
 use common::verifier::{SIZES, Verifier, shape};
 use common::*;
+use driver::DriverCounts;
 use ringside_core::{Cause, Ledger};
 use ringside_lab::{LabConfig, RECEIVER_ADDRESS, SENDER_ADDRESS};
 use ringside_store::recording::series_of;
@@ -26,54 +32,6 @@ const RATE: u64 = 150_000;
 /// The backend, with rings that ride out stalls of a busy machine: nothing may be lost.
 const PATIENT: [&str; 8] =
     ["-i", "rx0", "--backend", "af-xdp", "--kernel-ring-size", "256MiB", "--ring-size", "512MiB"];
-
-/// What a driver counts for its XDP program, all queues together (`ethtool -S`).
-#[derive(Debug, Default)]
-struct DriverCounts {
-    /// Frames that the program saw.
-    seen: u64,
-    /// Frames that it handed on, and that were taken.
-    redirected: u64,
-    /// Frames that nobody had room for.
-    dropped: u64,
-}
-
-impl DriverCounts {
-    fn read(network: &Network) -> DriverCounts {
-        let text = run_clean("ip", &["netns", "exec", network.receiver(), "ethtool", "-S", "rx0"]);
-        let sum = |name: &str| -> u64 {
-            let of_queues = text.lines().filter_map(|line| line.trim().split_once(": "));
-            let of_queues = of_queues.filter(|(key, _)| {
-                let rest = key.strip_prefix("rx_queue_");
-                rest.and_then(|rest| rest.split_once('_')).is_some_and(|(_, key)| key == name)
-            });
-            of_queues.map(|(_, count)| count.parse::<u64>().unwrap()).sum()
-        };
-        DriverCounts {
-            seen: sum("xdp_packets"),
-            redirected: sum("xdp_redirect"),
-            dropped: sum("drops") + sum("xdp_drops"),
-        }
-    }
-
-    fn since(&self, before: &DriverCounts) -> DriverCounts {
-        DriverCounts {
-            seen: self.seen - before.seen,
-            redirected: self.redirected - before.redirected,
-            dropped: self.dropped - before.dropped,
-        }
-    }
-
-    /// The driver has seen the ledger's frames, and did with them what it says.
-    fn agree_with(&self, ledger: &Ledger) {
-        let of = |cause| ledger.dropped.get(&cause).copied().unwrap_or(0);
-        let dropped = of(Cause::FillRingEmpty) + of(Cause::KernelRingFull);
-        assert_eq!(Some(self.seen), ledger.received, "{self:?} {ledger:#?}");
-        assert_eq!(self.dropped, dropped, "{self:?} {ledger:#?}");
-        let redirected = self.seen - ledger.passed - dropped;
-        assert_eq!(self.redirected, redirected, "{self:?} {ledger:#?}");
-    }
-}
 
 fn nothing_lost(ledger: &Ledger, sent: &Report) {
     assert_eq!((ledger.taken, ledger.passed, ledger.lost()), (sent.handed, 0, 0), "{ledger:#?}");
@@ -126,6 +84,37 @@ fn two_million_frames(test: &str, queues: u16) {
     assert_eq!(report.missing, FRAMES - sent.handed, "{report:?}");
     assert_eq!((report.duplicates, report.lane_reordered, report.flow_reordered), (0, 0, 0));
     assert_eq!(recorded.frames, sent.handed);
+}
+
+/// Several threads drain one queue: in the order of receipt, and each has its part.
+#[test]
+fn several_threads_drain_one_queue_in_order() {
+    if !need_root("af_xdp_several_threads_drain_one_queue_in_order") {
+        return;
+    }
+    const COUNT: u64 = 600_000;
+    for threads in ["2", "3", "4"] {
+        let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
+        let recording = directory.path().join("recording");
+        let more = ["-w", arg(&recording), "--threads", threads];
+        let running = network.capture(&[&PATIENT[..], &more].concat());
+        let shape = shape(&SIZES, 1000);
+        let (before, counts) = (network.received(), DriverCounts::read(&network));
+        let sent = network.send(SenderKind::Live, &shape, COUNT, Some(RATE));
+        let received = network.received() - before;
+        let ledger = running.stop().checked_ledger(received);
+        assert_eq!(sent.handed, received, "{sent:?}");
+        DriverCounts::read(&network).since(&counts).agree_with(&ledger);
+        nothing_lost(&ledger, &sent);
+        let taken = &ledger.lanes[0].taken_by_thread;
+        assert_eq!(taken.len().to_string(), threads);
+        assert!(taken.iter().all(|&taken| taken >= COUNT / 10), "{taken:?}");
+        let mut recorded = Verifier::new(&shape, COUNT);
+        recorded.note_directory(&recording);
+        let report = recorded.report(&sent.streams);
+        assert_eq!((report.missing, report.duplicates), (COUNT - sent.handed, 0), "{report:?}");
+        assert_eq!((report.lane_reordered, report.flow_reordered), (0, 0), "{report:?}");
+    }
 }
 
 #[test]

@@ -88,6 +88,72 @@ fn a_search_without_loss_finds_a_rate() {
 }
 
 #[test]
+fn receiving_has_a_row_for_each_way_and_limit() {
+    let test = "receiving_has_a_row_for_each_way_and_limit";
+    if !need_root(test) || !need_tool(test, "tcpdump") {
+        return;
+    }
+    let folder = folder();
+    let args = "receive --tools ringside,tcpdump,xdp-drop,xdp-pass --sizes 64 --rounds 1 \
+                --waits sleep --queues 1,2 --for 200ms --zero-loss-sizes none \
+                --csv receive.csv --svg figures";
+    let running = Running::start(bench(folder.path(), args));
+    let pid = running.pid();
+    let outcome = running.finish();
+    assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+    let rows = lines(&folder.path().join("receive.csv"), "load,");
+    let found: Vec<String> = rows
+        .iter()
+        .map(|fields| {
+            let number = |index: usize| fields[index].parse::<f64>().unwrap();
+            let (offered, handed, received) = (number(11), number(12), number(13));
+            assert!(received > 0.0 && received <= handed && handed <= offered, "{fields:?}");
+            fields[1..8].join(" ")
+        })
+        .collect();
+    let mut expected = Vec::new();
+    for placement in ["own", "shared"] {
+        for queues in [1, 2] {
+            expected.extend([
+                format!("{placement} ringside sleep on 1 {queues} 1"),
+                format!("{placement} ringside sleep off 1 {queues} 1"),
+                format!("{placement} tcpdump    {queues} {queues}"),
+                format!("{placement} xdp-drop    {queues} 0"),
+                format!("{placement} xdp-pass    {queues} 0"),
+            ]);
+        }
+    }
+    assert_eq!(found, expected);
+    assert!(outcome.text().contains("the generator runs free"), "{}", outcome.text());
+    for figure in ["figure-13-own.svg", "figure-13-shared.svg", "figure-14-own-tcpdump.svg"] {
+        assert!(folder.path().join("figures").join(figure).exists(), "{figure}");
+    }
+    assert_clean(pid, folder.path());
+}
+
+#[test]
+fn testpmd_is_measured_and_its_pages_are_given_back() {
+    let test = "testpmd_is_measured_and_its_pages_are_given_back";
+    if !need_root(test) || !need_tool(test, "dpdk-testpmd") {
+        return;
+    }
+    let folder = folder();
+    let pages = || std::fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap();
+    let before = pages();
+    let args = "receive --tools testpmd-af-xdp,testpmd-af-packet --sizes 64 --rounds 1 \
+                --placement own --for 200ms --zero-loss-sizes none --json";
+    let outcome = Running::start(bench(folder.path(), args)).finish();
+    assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+    let text = outcome.text();
+    let rows: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let tools: Vec<_> = rows.iter().map(|row| row["tool"].as_str().unwrap()).collect();
+    assert_eq!(tools, ["testpmd-af-xdp", "testpmd-af-packet"]);
+    assert!(rows.iter().all(|row| row["received_mps"].as_f64().unwrap() > 0.0), "{text}");
+    assert_eq!(pages(), before);
+}
+
+#[test]
 fn a_signal_ends_it_and_nothing_stays() {
     if !need_root("a_signal_ends_it_and_nothing_stays") {
         return;
@@ -116,6 +182,7 @@ fn what_cannot_be_is_refused_with_its_mend() {
         ("record --disk /dev/shm --for 1s --rounds 1", "tmpfs"),
         ("record --for 3000h", "--for"),
         ("record --figure 9.9", "possible values"),
+        ("receive --queues 13", "--queues"),
     ] {
         let outcome = Running::start(bench(folder.path(), args)).finish();
         assert_eq!(outcome.code(), Some(2), "{args}: {}", outcome.stderr);

@@ -9,6 +9,7 @@ use ringside_sys::bpf::XdpMode;
 use std::os::fd::AsFd;
 
 static XDP_PASS: Embedded = embedded!("xdp_pass");
+static XDP_DROP: Embedded = embedded!("xdp_drop");
 
 /// NETDEV_XDP_ACT_NDO_XMIT of linux/netdev.h: the interface takes redirected frames.
 const NDO_XMIT: u64 = 1 << 2;
@@ -26,6 +27,15 @@ impl XdpProgram {
     /// The kernel refused.
     pub fn pass() -> Result<XdpProgram, Error> {
         Ok(XdpProgram { name: XDP_PASS.name, loaded: Loaded::new(&XDP_PASS, None)? })
+    }
+
+    /// The program that discards every frame as soon as the driver sees it: the limit of all that
+    /// can be received.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn drop_all() -> Result<XdpProgram, Error> {
+        Ok(XdpProgram { name: XDP_DROP.name, loaded: Loaded::new(&XDP_DROP, None)? })
     }
 
     /// A root that other programs can share (`bpf/xdp_root.bpf.c`); alone it passes every frame.

@@ -10,7 +10,7 @@ use pair::{Pair, ifindex, inside, ip, send};
 use ringside_core::LinkType;
 use ringside_core::bpf::ClassicProgram;
 use ringside_ebpf::capture::{
-    CaptureConfig, CaptureLeftBehind, CaptureProgram, Metadata, Mode, QueueCounters,
+    CaptureConfig, CaptureHandles, CaptureLeftBehind, CaptureProgram, Metadata, Mode, QueueCounters,
 };
 use ringside_ebpf::socket_filter::SocketFilter;
 use ringside_ebpf::{Error, Verdict, XdpProgram, attached_program};
@@ -340,7 +340,7 @@ fn what_is_left_behind_with_a_filter_goes_on_counting_what_passes() {
     send_counted(&transmitter, &passed, &capture);
     let handles = capture.handles().unwrap();
     let descriptors = handles.descriptors().map(|fd| fd.try_clone_to_owned().unwrap());
-    let left = CaptureLeftBehind::new(descriptors).unwrap();
+    let left = CaptureLeftBehind::new(CaptureHandles::from_descriptors(descriptors)).unwrap();
     // As when the process dies, but for the leaf, which a process that dies does not take out.
     drop(sink);
     let (filter, _socket) = witness(&pair);
@@ -349,7 +349,7 @@ fn what_is_left_behind_with_a_filter_goes_on_counting_what_passes() {
     left.stop().unwrap();
     send(&transmitter, &passed, &filter);
     let expected = QueueCounters { seen: 60, passed: 50, steered: 10, unmarked: 0 };
-    assert_eq!(left.counters(0).unwrap(), expected);
+    assert_eq!(left.counters_at(0).unwrap(), expected);
 }
 
 /// Sends a batch and waits until the capture has seen it.

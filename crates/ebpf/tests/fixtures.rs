@@ -31,6 +31,19 @@ fn xdp_pass_passes_every_frame_unchanged() {
     }
 }
 
+#[test]
+fn xdp_drop_drops_every_frame() {
+    if !need_root("xdp_drop_drops_every_frame") {
+        return;
+    }
+    let mut program = XdpProgram::drop_all().unwrap();
+    for bytes in [14, 60, 64, 1514, 3408] {
+        let frame = vec![7; bytes];
+        let run = program.test_run(&frame).unwrap();
+        assert_eq!(run, TestRun { verdict: Verdict::Drop, frame }, "{bytes} bytes");
+    }
+}
+
 /// Ethernet, IPv4 with protocol UDP and destination 198.18.0.1, ports 0 to 9, magic "RINGSIDE".
 const HEADER: [u8; 64] = [
     0x02, 0x52, 0x53, 0, 0, 0xff, 0x02, 0x52, 0x53, 0, 0, 1, 8, 0, // Ethernet

@@ -12,6 +12,9 @@ pub const MTU_MAX: u32 = 65_535;
 /// Most receive queues. Each costs a ring, a NAPI and perhaps a thread of the kernel.
 pub const QUEUES_MAX: u16 = 64;
 
+/// Most veth pairs between the namespaces. Each costs a NAPI and perhaps a thread of the kernel.
+pub const PAIRS_MAX: u16 = 64;
+
 /// Longest name of a network: it is part of file and namespace names.
 const NAME_BYTES_MAX: usize = 32;
 
@@ -32,19 +35,25 @@ pub enum Napi {
 
 /// A test network to be made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LabConfig {
     /// Name: lower-case letters, digits and hyphens, at most 32. The namespaces are called
     /// `ringside-NAME-a` and `ringside-NAME-b`.
     pub name: String,
-    /// Receive and transmit queues of both ends.
+    /// Veth pairs: `tx0` and `rx0`, `tx1` and `rx1`, and so on. Addresses have the first alone.
+    pub pairs: u16,
+    /// Receive and transmit queues of both ends of each pair.
     pub queues: u16,
     /// MTU of both ends, in bytes; frames may be 14 bytes longer.
     pub mtu: u32,
     /// Who runs the receiving end's NAPI.
     pub napi: Napi,
-    /// Attach a program that passes everything to the receiving end. Without it the end has no NAPI
-    /// and the live sender refuses to start.
+    /// Attach a program that passes everything to the receiving end. Without it, and without `gro`,
+    /// the end has no NAPI and the live sender refuses to start.
     pub xdp_pass: bool,
+    /// Merge frames at the receiving end (GRO). That makes a NAPI too, which stays the same whoever
+    /// attaches a program of his own later; the host's stack then sees merged frames.
+    pub gro: bool,
     /// Give both ends an IPv4 address, for real programs.
     pub addresses: bool,
     /// Let the ends find each other by ARP, which is traffic of its own.
@@ -55,10 +64,12 @@ impl Default for LabConfig {
     fn default() -> LabConfig {
         LabConfig {
             name: "lab".into(),
+            pairs: 1,
             queues: 1,
             mtu: 1500,
             napi: Napi::Softirq,
             xdp_pass: true,
+            gro: false,
             addresses: true,
             arp: false,
         }
@@ -71,9 +82,18 @@ impl LabConfig {
         ["a", "b"].map(|end| format!("ringside-{}-{end}", self.name))
     }
 
+    /// The interfaces of each pair: the sender's, the receiver's.
+    pub(crate) fn interfaces(&self) -> impl Iterator<Item = [String; 2]> {
+        (0..self.pairs).map(|pair| [format!("tx{pair}"), format!("rx{pair}")])
+    }
+
     pub(crate) fn check(&self) -> Result<(), Error> {
         check_name(&self.name)?;
         let limit = |what, value: u64, limit: String| Err(Error::Limit { what, value, limit });
+        if !(1..=PAIRS_MAX).contains(&self.pairs) {
+            let text = format!("1 to {PAIRS_MAX}");
+            return limit("the number of pairs", self.pairs.into(), text);
+        }
         if !(1..=QUEUES_MAX).contains(&self.queues) {
             let text = format!("1 to {QUEUES_MAX}");
             return limit("the number of queues", self.queues.into(), text);
@@ -81,7 +101,7 @@ impl LabConfig {
         if !(MTU_MIN..=MTU_MAX).contains(&self.mtu) {
             return limit("the MTU", self.mtu.into(), format!("{MTU_MIN} to {MTU_MAX} bytes"));
         }
-        if self.napi != Napi::Softirq && !self.xdp_pass {
+        if self.napi != Napi::Softirq && !self.xdp_pass && !self.gro {
             return Err(Error::NoNapi);
         }
         Ok(())
@@ -107,6 +127,7 @@ mod tests {
         for name in ["", "../x", "a/b", "Lab", "a b", &"x".repeat(33)] {
             assert!(refused(LabConfig { name: name.into(), ..config.clone() }).contains("32"));
         }
+        assert!(refused(LabConfig { pairs: 65, ..config.clone() }).contains("1 to 64"));
         assert!(refused(LabConfig { queues: 0, ..config.clone() }).contains("1 to 64"));
         assert!(refused(LabConfig { mtu: 67, ..config.clone() }).contains("68 to 65535"));
         assert!(refused(LabConfig { mtu: 65_536, ..config.clone() }).contains("65536"));

@@ -90,7 +90,7 @@ pub enum Error {
         /// Queues.
         wanted: usize,
         /// Interface.
-        interface: &'static str,
+        interface: String,
     },
     /// A file that cannot be read or written.
     #[error("cannot {what} {}: {source}", path.display())]

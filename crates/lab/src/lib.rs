@@ -11,6 +11,8 @@
 //! hardware that does not exist. An XDP program that passes everything sits on `rx0`, so that it
 //! has a NAPI and live frames arrive ([`ringside_transmit`]).
 //!
+//! More pairs can be had between the same namespaces (`tx1`, `rx1`, …), as several single queues.
+//!
 //! [`Lab`] removes the network when it is dropped. A process that is killed leaves it behind; its
 //! state file in /run/ringside-lab names the process, and whoever makes the next network, of any
 //! name, removes what dead processes left ([`Lab::up`]). [`Lab::keep`] makes a network that stays
@@ -26,14 +28,14 @@ mod network;
 mod state;
 mod tools;
 
-pub use config::{LabConfig, MTU_MAX, MTU_MIN, Napi, QUEUES_MAX};
+pub use config::{LabConfig, MTU_MAX, MTU_MIN, Napi, PAIRS_MAX, QUEUES_MAX};
 pub use error::Error;
 pub use network::{Lab, LabStatus, down, list, status};
 
-/// The interface that sends, in the first namespace.
+/// The interface that sends, of the first pair.
 pub const SENDER_INTERFACE: &str = "tx0";
 
-/// The interface that receives, in the second namespace.
+/// The interface that receives, of the first pair.
 pub const RECEIVER_INTERFACE: &str = "rx0";
 
 /// IPv4 address of the sender, without prefix length.

@@ -1,29 +1,34 @@
 //! Threaded NAPI of the receiving end.
 
+use crate::Error;
 use crate::tools::run_with_input;
-use crate::{Error, RECEIVER_INTERFACE};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::collections::BTreeSet;
 
-/// Moves the NAPIs of the receiving end into threads, one for each of `queues`, on `cpu` if given.
+/// Moves the NAPIs of a receiving end into threads, one for each of `queues`, on `cpu` if given.
 ///
 /// The threads are told from those of other interfaces of the same name (in other namespaces) by
 /// not having been there before; the caller holds the lock, so that no other network comes up
 /// meanwhile.
-pub(crate) fn make_threaded(namespace: &str, queues: u16, cpu: Option<usize>) -> Result<(), Error> {
+pub(crate) fn make_threaded(
+    namespace: &str,
+    interface: &str,
+    queues: u16,
+    cpu: Option<usize>,
+) -> Result<(), Error> {
     if let Some(cpu) = cpu.filter(|&cpu| cpu >= CpuSet::MAX_CPU) {
         let limit = format!("below {}", CpuSet::MAX_CPU);
         return Err(Error::Limit { what: "the CPU of the NAPI", value: cpu as u64, limit });
     }
-    let before = threads();
+    let before = threads(interface);
     // `ip netns exec` mounts the /sys of the namespace; ours shows another one's interfaces.
-    let file = format!("/sys/class/net/{RECEIVER_INTERFACE}/threaded");
+    let file = format!("/sys/class/net/{interface}/threaded");
     run_with_input(&format!("ip netns exec {namespace} tee {file}"), "1")?;
-    let ours: Vec<i32> = threads().difference(&before).copied().collect();
+    let ours: Vec<i32> = threads(interface).difference(&before).copied().collect();
     if ours.len() != usize::from(queues) {
         let (found, wanted) = (ours.len(), usize::from(queues));
-        return Err(Error::NapiThreads { found, wanted, interface: RECEIVER_INTERFACE });
+        return Err(Error::NapiThreads { found, wanted, interface: interface.into() });
     }
     let Some(cpu) = cpu else { return Ok(()) };
     let mut set = CpuSet::new();
@@ -39,8 +44,8 @@ pub(crate) fn make_threaded(namespace: &str, queues: u16, cpu: Option<usize>) ->
 }
 
 /// Kernel threads that run a NAPI of an interface called as ours: `napi/rx0-ID`.
-fn threads() -> BTreeSet<i32> {
-    let prefix = format!("napi/{RECEIVER_INTERFACE}-");
+fn threads(interface: &str) -> BTreeSet<i32> {
+    let prefix = format!("napi/{interface}-");
     let Ok(entries) = std::fs::read_dir("/proc") else { return BTreeSet::new() };
     let is_ours = |entry: std::io::Result<std::fs::DirEntry>| {
         let entry = entry.ok()?;

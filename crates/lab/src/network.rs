@@ -59,15 +59,21 @@ impl LabStatus {
         })
     }
 
-    /// Both ends, for sending.
+    /// Both ends of the first pair, for sending.
     pub fn wire(&self) -> Wire {
-        let end = |namespace: &str, interface: &str| End {
-            namespace: Some(namespace.into()),
-            interface: interface.into(),
-        };
+        self.wire_of([SENDER_INTERFACE.into(), RECEIVER_INTERFACE.into()])
+    }
+
+    /// Both ends of every pair.
+    pub fn wires(&self) -> Vec<Wire> {
+        self.config.interfaces().map(|interfaces| self.wire_of(interfaces)).collect()
+    }
+
+    fn wire_of(&self, [sender, receiver]: [String; 2]) -> Wire {
+        let end = |namespace: &str, interface| End { namespace: Some(namespace.into()), interface };
         Wire {
-            sender: end(&self.sender_namespace, self.sender_interface),
-            receiver: end(&self.receiver_namespace, self.receiver_interface),
+            sender: end(&self.sender_namespace, sender),
+            receiver: end(&self.receiver_namespace, receiver),
         }
     }
 }
@@ -110,9 +116,14 @@ impl Lab {
         &self.status
     }
 
-    /// Both ends, for sending.
+    /// Both ends of the first pair, for sending.
     pub fn wire(&self) -> Wire {
         self.status.wire()
+    }
+
+    /// Both ends of every pair.
+    pub fn wires(&self) -> Vec<Wire> {
+        self.status.wires()
     }
 
     /// Lets it stay until [`down`], beyond the end of this process.
@@ -207,10 +218,10 @@ fn remove(state: &State) -> Result<(), Error> {
                 tracing::warn!(name, "somebody else made this namespace again: left alone");
             }
             Holder::Us => {
-                // First the pair, which a program that still runs in the namespace would keep
-                // alive. It is not there where the other end's namespace went before, or where its
-                // maker was killed early.
-                for interface in [SENDER_INTERFACE, RECEIVER_INTERFACE] {
+                // First the pairs, which a program that still runs in the namespace would keep
+                // alive. They are not there where the other end's namespace went before, or where
+                // their maker was killed early.
+                for interface in state.config.interfaces().flatten() {
                     let _ = run(&format!("ip -n {name} link delete {interface}"));
                 }
                 run(&format!("ip netns delete {name}"))?;
@@ -236,30 +247,11 @@ fn make(state: &mut State) -> Result<(), Error> {
     }
     let config = &state.config;
     let [a, b] = state.namespaces.each_ref().map(|namespace| namespace.name.as_str());
-    let queues = format!("numtxqueues {0} numrxqueues {0}", config.queues);
-    run(&format!(
-        "ip -n {a} link add {SENDER_INTERFACE} address {SENDER_MAC} mtu {mtu} {queues} type veth \
-         peer name {RECEIVER_INTERFACE} netns {b} address {RECEIVER_MAC} mtu {mtu} {queues}",
-        mtu = config.mtu
-    ))?;
-    for (namespace, interface) in [(a, SENDER_INTERFACE), (b, RECEIVER_INTERFACE)] {
-        let features = "tx off tso off gso off gro off rxvlan off";
-        run(&format!("ip netns exec {namespace} ethtool -K {interface} {features}"))?;
-        let arp = if config.arp { "on" } else { "off" };
-        run(&format!("ip -n {namespace} link set {interface} arp {arp}"))?;
-    }
-    if config.xdp_pass {
-        inside(b, || {
-            let device = netdev::by_name(RECEIVER_INTERFACE)?;
-            let ifindex = device.map_or(0, |device| device.ifindex);
-            // By netlink, so that it stays as long as the interface, not as this process.
-            XdpProgram::standing_root()?.attach(ifindex)?.keep();
-            Ok(())
-        })?;
-    }
-    for (namespace, interface) in [(a, SENDER_INTERFACE), (b, RECEIVER_INTERFACE)] {
+    for namespace in [a, b] {
         run(&format!("ip -n {namespace} link set lo up"))?;
-        run(&format!("ip -n {namespace} link set {interface} up"))?;
+    }
+    for interfaces in config.interfaces() {
+        make_pair(config, [a, b], interfaces.each_ref().map(String::as_str))?;
     }
     if config.addresses {
         address(a, SENDER_INTERFACE, SENDER_ADDRESS)?;
@@ -267,11 +259,44 @@ fn make(state: &mut State) -> Result<(), Error> {
         neighbour(a, SENDER_INTERFACE, RECEIVER_ADDRESS, RECEIVER_MAC, config)?;
         neighbour(b, RECEIVER_INTERFACE, SENDER_ADDRESS, SENDER_MAC, config)?;
     }
-    match config.napi {
-        Napi::Softirq => Ok(()),
-        Napi::Threaded => napi::make_threaded(b, config.queues, None),
-        Napi::Pinned(cpu) => napi::make_threaded(b, config.queues, Some(cpu)),
+    let cpu = match config.napi {
+        Napi::Softirq => return Ok(()),
+        Napi::Threaded => None,
+        Napi::Pinned(cpu) => Some(cpu),
+    };
+    for [_, receiver] in config.interfaces() {
+        napi::make_threaded(b, &receiver, config.queues, cpu)?;
     }
+    Ok(())
+}
+
+/// Makes a veth pair between the namespaces, ready to carry frames.
+fn make_pair(config: &LabConfig, [a, b]: [&str; 2], [tx, rx]: [&str; 2]) -> Result<(), Error> {
+    let queues = format!("numtxqueues {0} numrxqueues {0}", config.queues);
+    run(&format!(
+        "ip -n {a} link add {tx} address {SENDER_MAC} mtu {mtu} {queues} type veth \
+         peer name {rx} netns {b} address {RECEIVER_MAC} mtu {mtu} {queues}",
+        mtu = config.mtu
+    ))?;
+    let received = if config.gro { "gro on" } else { "gro off" };
+    for (namespace, interface, gro) in [(a, tx, "gro off"), (b, rx, received)] {
+        let features = format!("tx off tso off gso off rxvlan off {gro}");
+        run(&format!("ip netns exec {namespace} ethtool -K {interface} {features}"))?;
+        let arp = if config.arp { "on" } else { "off" };
+        run(&format!("ip -n {namespace} link set {interface} arp {arp}"))?;
+    }
+    if config.xdp_pass {
+        inside(b, || {
+            let ifindex = netdev::by_name(rx)?.map_or(0, |device| device.ifindex);
+            // By netlink, so that it stays as long as the interface, not as this process.
+            XdpProgram::standing_root()?.attach(ifindex)?.keep();
+            Ok(())
+        })?;
+    }
+    for (namespace, interface) in [(a, tx), (b, rx)] {
+        run(&format!("ip -n {namespace} link set {interface} up"))?;
+    }
+    Ok(())
 }
 
 fn address(namespace: &str, interface: &str, address: &str) -> Result<(), Error> {

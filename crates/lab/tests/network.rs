@@ -7,7 +7,7 @@ use ringside_ebpf::{attached_program, redirect_reaches};
 use ringside_lab::{Error, Lab, LabConfig, Napi, RECEIVER_ADDRESS, SENDER_ADDRESS};
 use ringside_sys::netns::Namespace;
 use ringside_testkit::{need_root, need_tool};
-use ringside_transmit::SenderKind;
+use ringside_transmit::{Job, SenderKind};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -93,6 +93,39 @@ fn without_the_program_the_far_end_has_no_napi() {
         let told = ask(&lab.status().sender_namespace, redirect_reaches, "tx0").unwrap();
         assert!(told.is_none_or(|reaches| reaches == xdp_pass), "{told:?}");
     }
+}
+
+#[test]
+fn merging_makes_a_napi_without_a_program() {
+    if !need_root("merging_makes_a_napi_without_a_program") {
+        return;
+    }
+    let lab = Lab::up(&LabConfig { xdp_pass: false, gro: true, ..config("gro") }).unwrap();
+    let program = ask(&lab.status().receiver_namespace, attached_program, "rx0").unwrap();
+    assert_eq!(program, None);
+    let report = send(&numbered(SenderKind::Live, &lab, "64", 1, 500));
+    assert_eq!((report.handed, report.received_by_interface), (500, 500));
+}
+
+#[test]
+fn every_pair_carries_frames_of_its_own() {
+    if !need_root("every_pair_carries_frames_of_its_own") {
+        return;
+    }
+    let name;
+    {
+        let lab = Lab::up(&LabConfig { pairs: 3, ..config("pairs") }).unwrap();
+        name = lab.status().config.name.clone();
+        let wires = lab.wires();
+        let ends: Vec<_> = wires.iter().map(|wire| wire.receiver.interface.as_str()).collect();
+        assert_eq!(ends, ["rx0", "rx1", "rx2"]);
+        for (wire, count) in wires.into_iter().zip([100, 200, 300]) {
+            let job = numbered(SenderKind::Live, &lab, "64", 1, count);
+            let report = send(&Job { wire, ..job });
+            assert_eq!((report.handed, report.received_by_interface), (count, count));
+        }
+    }
+    assert_gone(&name);
 }
 
 #[test]

@@ -12,7 +12,7 @@ mod probe;
 pub use arrays::{FdArray, PerCpuArray};
 pub use attach::{attach_classic, attach_socket_filter, wait_until_left};
 pub use link::{XdpMode, attach_xdp, detach_link, link_by_id};
-pub use probe::{may_use_trampolines, try_xdp};
+pub use probe::{may_use_trampolines, program_name, try_xdp};
 
 use ringside_core::bpf::EbpfInstruction;
 use std::io;

@@ -12,6 +12,7 @@
 //! - [`ring`]: the memory and the hand-over of the capture ring;
 //! - [`uring`] and [`disk`]: blocks of the ring on their way to a disk, and what the disk can do;
 //! - [`bpf`] loads programs and maps by bpf(2);
+//! - [`flat`]: a buffer that threads fill by one atomic addition each, for comparison;
 //! - [`child`], [`fdpass`]: messages with descriptors, to a child process and over sockets;
 //! - [`bell`] wakes a thread that waits;
 //! - [`mmap`], [`numa`], [`thread`], [`netns`], [`clock`]: memory, CPUs, namespaces, time.
@@ -32,6 +33,7 @@ pub mod clock;
 pub mod disk;
 mod error;
 pub mod fdpass;
+pub mod flat;
 pub mod live;
 pub mod mmap;
 pub mod netdev;

@@ -25,6 +25,13 @@ mod ring;
 mod socket;
 mod umem;
 
+#[cfg(loom)]
+#[cfg(test)]
+mod model;
+#[cfg(not(loom))]
+#[cfg(test)]
+mod tests;
+
 pub use fill::FillRing;
 pub use receive::{Claim, LaneArena, PARTS_PER_FRAME_MAX, Part, RxRing};
 pub use socket::{BindStep, BusyPoll, XskConfig, XskEnds, XskSocket, XskStatistics};

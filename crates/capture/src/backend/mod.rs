@@ -13,8 +13,8 @@ use ringside_sys::{SysError, netdev};
 use std::io;
 use thiserror::Error;
 
-/// What the kernel holds of a lane and tells whoever has the descriptors, also when the process that
-/// opened them is gone.
+/// What the kernel holds of a lane and tells whoever has the descriptors, also when the process
+/// that opened them is gone.
 #[derive(Debug)]
 pub enum KernelHandles {
     /// Of a packet socket.

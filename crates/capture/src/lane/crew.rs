@@ -6,6 +6,7 @@
 use super::{DRAIN_MAX, LaneBoard, LaneStatus, POLL, READING_INTERVAL, Tally, kept_bytes, now};
 use crate::control::Control;
 use crate::packer::{ClaimedFrames, CrewPacker, Done, Judge, Packer, PackerScratch, Put, Reading};
+use crate::run::{RunError, spawn};
 use ringside_core::{Cause, Frame, LaneCounters, Source};
 use ringside_sys::ring::{ClaimTurn, Claimed, CrewBroken, LaneCrew, LaneWriter};
 use ringside_sys::{clock, thread};
@@ -39,7 +40,7 @@ impl CrewSink {
 }
 
 /// What the threads of a lane share.
-pub(crate) struct Crew {
+struct Crew {
     lane: CrewLane,
     /// Of whoever has the turn to claim.
     desk: Mutex<Desk>,
@@ -75,9 +76,30 @@ pub(crate) struct Hand {
 }
 
 /// One thread of a lane.
-pub(crate) struct CrewWorker {
-    pub(crate) crew: Arc<Crew>,
-    pub(crate) hand: Hand,
+struct CrewWorker {
+    crew: Arc<Crew>,
+    hand: Hand,
+}
+
+/// Starts a thread for each of `hands`, which are the lane's, at least one. The first waits for the
+/// others and ends the lane; it returns the final counters. `board` is for who closes the ledger if
+/// this process dies.
+pub(crate) fn start(
+    name: &str,
+    lane: CrewLane,
+    board: LaneBoard,
+    hands: Vec<Hand>,
+) -> Result<JoinHandle<LaneCounters>, RunError> {
+    let crew = Arc::new(Crew::new(lane, board));
+    let mut workers =
+        hands.into_iter().map(|hand| CrewWorker { crew: crew.clone(), hand }).collect::<Vec<_>>();
+    drop(crew);
+    let first = workers.remove(0);
+    let others = workers
+        .into_iter()
+        .map(|mut worker| spawn(&format!("{name}.{}", worker.hand.thread), move || worker.run()));
+    let others = others.collect::<Result<Vec<_>, _>>()?;
+    spawn(name, move || first.run_with(others))
 }
 
 /// What a thread found in its turn.
@@ -89,8 +111,7 @@ enum Turn {
 }
 
 impl Crew {
-    /// `board` is for who closes the ledger if this process dies.
-    pub(crate) fn new(lane: CrewLane, board: LaneBoard) -> Crew {
+    fn new(lane: CrewLane, board: LaneBoard) -> Crew {
         let rotation = lane.control.rotation();
         let desk = Desk { board, read_at: None, rotation, drain_until: None };
         let tally = Tally { by_thread: vec![0; lane.threads], ..Tally::default() };
@@ -246,7 +267,7 @@ impl Tally {
 
 impl CrewWorker {
     /// Runs until the source is finished.
-    pub(crate) fn run(&mut self) {
+    fn run(&mut self) {
         if let Some(cpu) = self.hand.cpu
             && let Err(error) = thread::pin_to_cpu(cpu)
         {
@@ -264,7 +285,7 @@ impl CrewWorker {
 
     /// As [`run`](Self::run), then waits for the other threads and ends the lane; returns its final
     /// counters.
-    pub(crate) fn run_with(mut self, others: Vec<JoinHandle<()>>) -> LaneCounters {
+    fn run_with(mut self, others: Vec<JoinHandle<()>>) -> LaneCounters {
         self.run();
         for other in others {
             if other.join().is_err() {

@@ -321,3 +321,6 @@ impl CrewPacker {
         self.place.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
+
+#[cfg(test)]
+mod tests;

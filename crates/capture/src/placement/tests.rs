@@ -18,7 +18,9 @@ fn one_node(cpus: usize, queues: &[&[usize]], lanes: usize) -> PlacementFacts {
             node: None,
             queues: queues.iter().map(|cpus| cpus.to_vec()).collect(),
         }],
-        lanes: (0..lanes).map(|lane| LaneFacts { interface: 0, queue: queue(lane) }).collect(),
+        lanes: (0..lanes)
+            .map(|lane| LaneFacts { interface: 0, queue: queue(lane), threads: 1 })
+            .collect(),
         disks: Vec::new(),
     }
 }
@@ -59,13 +61,32 @@ fn the_reason_names_the_cpu_of_the_napi() {
     assert_eq!(many.reason, "12 workers on CPUs 0-3");
 }
 
+#[test]
+fn each_thread_of_a_lane_has_its_place() {
+    for (cpus, queues, threads, expected) in [
+        (2, &[0][..], 2, &[1, 0][..]),
+        (4, &[0], 3, &[1, 2, 3]),
+        (4, &[], 3, &[]),
+        (3, &[0, 1], 2, &[2, 0, 1, 2]),
+    ] {
+        let queues: Vec<Vec<usize>> = queues.iter().map(|&cpu| vec![cpu]).collect();
+        let lists: Vec<&[usize]> = queues.iter().map(Vec::as_slice).collect();
+        let mut facts = one_node(cpus, &lists, lists.len().max(1));
+        facts.lanes.iter_mut().for_each(|lane| lane.threads = threads);
+        assert_eq!(plan(&facts).workers, expected, "{facts:?}");
+    }
+    let mut facts = one_node(2, &[&[0]], 1);
+    facts.lanes[0].threads = 2;
+    assert_eq!(plan(&facts).reason, "eth1 lane 0 on CPU 1 and 0 (its queue is polled on CPU 0)");
+}
+
 /// Two nodes of four CPUs.
 fn two_nodes(card: Option<usize>, allowed: &[usize], disks: &[Option<usize>]) -> PlacementFacts {
     PlacementFacts {
         nodes: nodes(&[&[0, 1, 2, 3], &[4, 5, 6, 7]]),
         allowed: allowed.to_vec(),
         interfaces: vec![InterfaceFacts { name: "eth1".into(), node: card, queues: vec![] }],
-        lanes: vec![LaneFacts { interface: 0, queue: None }; 2],
+        lanes: vec![LaneFacts { interface: 0, queue: None, threads: 1 }; 2],
         disks: disks.to_vec(),
     }
 }
@@ -110,7 +131,7 @@ fn cards_on_different_nodes_share_no_memory() {
 
 #[test]
 fn this_machine_can_be_asked() {
-    let lanes = vec![LaneFacts { interface: 0, queue: None }];
+    let lanes = vec![LaneFacts { interface: 0, queue: None, threads: 1 }];
     let names = ["lo".to_owned(), "rsafp-none".to_owned()];
     let facts = PlacementFacts::of(&names, lanes, &["/", "rsafp-none"]).unwrap();
     assert_eq!(facts.interfaces.len(), 2);

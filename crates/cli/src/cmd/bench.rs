@@ -9,11 +9,13 @@ mod place;
 mod plot;
 mod process;
 mod raw_disk;
+mod receive;
 mod receiver;
 mod record;
 mod results;
 mod search;
 mod table;
+mod threads;
 mod tools;
 
 use clap::{Args, Subcommand};
@@ -27,9 +29,11 @@ const TOOL_CPU: usize = 1;
 #[command(after_help = "Examples:
   sudo ringside bench capture                      64, 512 and 1514 bytes, five rounds
   sudo ringside bench capture --rounds 1 --for 1s  a quick look
+  sudo ringside bench receive --csv receive.csv --svg . every way to receive, by frame size
   sudo ringside bench record --csv record.csv --svg .   every recorder that is installed
   ringside bench disk --dir /data                  the writer alone, next to fio
-  sudo ringside bench record --figure 4.6          rate by snapshot length")]
+  sudo ringside bench record --figure 4.6          rate by snapshot length
+  ringside bench threads --svg .                   several threads on one lane, and their order")]
 pub struct BenchArgs {
     #[command(subcommand)]
     command: BenchCommand,
@@ -39,10 +43,15 @@ pub struct BenchArgs {
 enum BenchCommand {
     /// Full-load rates of counting and recording, next to tcpdump.
     Capture(capture::CaptureBench),
+    /// Receiving and counting: backends, ways of waiting, stamps, queues, next to its peers and the
+    /// limits of the kernel.
+    Receive(receive::ReceiveBench),
     /// Recording to memory and to a disk, at full load and without loss, next to its peers.
     Record(record::RecordBench),
     /// The writer alone, from a ring that is always full, next to fio.
     Disk(disk::DiskBench),
+    /// Rate and order by threads on one receive ring, which lies in memory; needs no privileges.
+    Threads(threads::ThreadsBench),
     /// Instructions for each frame in the tool's own code, under callgrind.
     Instructions(instructions::InstructionsBench),
 }
@@ -51,8 +60,10 @@ enum BenchCommand {
 pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     match args.command {
         BenchCommand::Capture(args) => capture::run(&args),
+        BenchCommand::Receive(args) => receive::run(&args),
         BenchCommand::Record(args) => record::run(&args),
         BenchCommand::Disk(args) => disk::run(&args),
+        BenchCommand::Threads(args) => threads::run(&args),
         BenchCommand::Instructions(args) => instructions::run(&args),
     }
 }

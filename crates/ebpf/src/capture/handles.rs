@@ -43,7 +43,8 @@ impl CaptureHandles {
         CaptureHandles { descriptors }
     }
 
-    /// The descriptors in the order in which [`from_descriptors`](Self::from_descriptors) wants them.
+    /// The descriptors, in the order in which [`from_descriptors`](Self::from_descriptors) wants
+    /// them.
     pub fn descriptors(&self) -> [BorrowedFd<'_>; CaptureHandles::COUNT] {
         self.descriptors.each_ref().map(|fd| fd.as_fd())
     }

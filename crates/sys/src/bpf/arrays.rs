@@ -226,6 +226,12 @@ impl FdArray {
         Ok(FdArray { fd: create(BPF_MAP_TYPE_PROG_ARRAY, name, size_of::<u32>(), entries)? })
     }
 
+    /// Makes an array with room for `entries` AF_XDP sockets.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn create_for_sockets(name: &str, entries: u32) -> Result<FdArray, BpfError> {
+        Ok(FdArray { fd: create(BPF_MAP_TYPE_XSKMAP, name, size_of::<u32>(), entries)? })
+    }
+
     /// Puts what `value` refers to at `key`, in place of what was there.
     ///
     /// # Errors

@@ -1,7 +1,14 @@
-//! What bpf(2) lets this process load, asked by loading the least of its kind.
+//! What bpf(2) lets this process load, asked by loading the least of its kind; and what a loaded
+//! program is called.
 
-use super::{BPF_PROG_LOAD, BpfError, LoadAttributes, RawInstruction, bpf, load_attributes, owned};
+use super::{
+    BPF_PROG_LOAD, BpfError, LoadAttributes, NAME_BYTES, RawInstruction, bpf, load_attributes,
+    owned,
+};
+use std::os::fd::AsRawFd;
 
+const BPF_PROG_GET_FD_BY_ID: libc::c_long = 13;
+const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 const BPF_PROG_TYPE_XDP: u32 = 6;
 const BPF_PROG_TYPE_TRACING: u32 = 26;
 const BPF_TRACE_FENTRY: u32 = 24;
@@ -25,6 +32,60 @@ struct TracingAttributes {
 }
 
 const _: () = assert!(size_of::<TracingAttributes>() == 112);
+
+/// `union bpf_attr` for BPF_PROG_GET_FD_BY_ID.
+#[repr(C)]
+struct ByIdAttributes {
+    id: u32,
+    next_id: u32,
+    open_flags: u32,
+}
+
+/// `union bpf_attr` for BPF_OBJ_GET_INFO_BY_FD.
+#[repr(C)]
+struct InfoAttributes {
+    fd: u32,
+    info_bytes: u32,
+    info: u64,
+}
+
+/// `struct bpf_prog_info` up to the name.
+#[repr(C)]
+#[derive(Default)]
+struct ProgramInfo {
+    /// Type, id, tag, lengths, and where the caller wants instructions: nowhere.
+    before: [u64; 8],
+    name: [u8; NAME_BYTES],
+}
+
+const _: () = assert!(std::mem::offset_of!(ProgramInfo, name) == 64);
+const _: () = assert!(size_of::<ProgramInfo>() == 80);
+
+/// The name of the program with this id, as `bpftool prog` shows it; at most 15 bytes.
+///
+/// # Errors
+/// There is no such program, or CAP_BPF is missing.
+pub fn program_name(id: u32) -> Result<String, BpfError> {
+    let mut by_id = ByIdAttributes { id, next_id: 0, open_flags: 0 };
+    // SAFETY: the layout is that of BPF_PROG_GET_FD_BY_ID, without addresses; the descriptor is
+    // new.
+    let program =
+        unsafe { owned(bpf(BPF_PROG_GET_FD_BY_ID, &mut by_id), "opening a program by its id")? };
+    let mut info = ProgramInfo::default();
+    let mut attributes = InfoAttributes {
+        fd: program.as_raw_fd() as u32,
+        info_bytes: size_of::<ProgramInfo>() as u32,
+        info: (&raw mut info) as u64,
+    };
+    // SAFETY: the layout is that of BPF_OBJ_GET_INFO_BY_FD; the kernel writes at most `info_bytes`
+    // bytes to `info`, which lives until the call returns, and for which any bytes are valid. What
+    // was zero in it before asks for nothing to be written elsewhere.
+    if unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attributes) } < 0 {
+        return Err(BpfError::last("asking for the name of a program"));
+    }
+    let name = info.name.split(|&byte| byte == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(name).into_owned())
+}
 
 /// Loads a program that passes every frame, and lets it go.
 ///
@@ -78,5 +139,6 @@ mod tests {
         try_xdp().unwrap();
         // Either answer is right; asking must leave nothing behind and not fail.
         may_use_trampolines();
+        assert!(program_name(u32::MAX).is_err());
     }
 }

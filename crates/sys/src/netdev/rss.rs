@@ -122,7 +122,8 @@ fn read_rss(words: &[u32]) -> Rss {
     Rss { function, transform, key, table: table.to_vec() }
 }
 
-/// Sets key and transformation as in `wanted`, and the table.
+/// Sets key and transformation as in `wanted`, and the table. An empty key and a function of 0 stay
+/// as they are.
 ///
 /// # Errors
 /// The driver cannot do that, or CAP_NET_ADMIN is missing.

@@ -5,6 +5,8 @@
 //! data words are relaxed atomics, as weak as the volatile accesses of the real memory. Lossless
 //! readers use plain memory: beside each word stands a cell whose uses loom wants ordered.
 
+mod crew;
+
 use super::board::BoardMemory;
 use super::cursor::claim::{ClaimCursor, Run};
 use super::cursor::copy::{Copied, CopyCursor, Ready, RingStart};
@@ -17,6 +19,9 @@ use loom::sync::{Arc, Mutex};
 const SLOTS: usize = 2;
 const BLOCK_WORDS: usize = 2;
 const BLOCKS: u64 = 3;
+
+/// Steps of one execution; a thread that waits takes many.
+const BRANCHES_MAX: usize = 20_000;
 
 struct Model {
     header: LaneHeader,
@@ -95,6 +100,7 @@ impl Model {
 fn bounded(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
+    builder.max_branches = BRANCHES_MAX;
     builder.check(check);
 }
 
@@ -113,6 +119,18 @@ fn write(model: &Arc<Model>, blocks: u64) -> loom::thread::JoinHandle<()> {
         }
         cursor.finish(model.lane());
     })
+}
+
+/// The words that can be read now.
+fn read_words(model: &Model, reader: &mut CopyCursor) -> Vec<u64> {
+    let mut seen = Vec::new();
+    while let Ready::Range(range) = reader.ready(model.lane()) {
+        let words = model.words(&range);
+        if reader.confirm(model.lane(), &range) == Copied::Valid {
+            seen.extend(words);
+        }
+    }
+    seen
 }
 
 /// Reads to the end; returns the words.

@@ -37,6 +37,12 @@ impl ConsumerCursor {
         ConsumerCursor { next: 0, produced: 0, size }
     }
 
+    /// In an empty ring that so many entries have passed through.
+    #[cfg(test)]
+    pub(super) fn after(passed: u32, size: u32) -> ConsumerCursor {
+        ConsumerCursor { next: passed, produced: passed, ..ConsumerCursor::new(size) }
+    }
+
     /// How many entries can be read from [`slot`](Self::slot)`(0)` on, at most `wanted`.
     #[inline]
     pub(super) fn ready(&mut self, words: Words<'_>, wanted: u32) -> u32 {
@@ -54,6 +60,11 @@ impl ConsumerCursor {
     /// Entries that wait, by the producer's index as last seen.
     pub(super) fn waiting(&self) -> u32 {
         self.produced.wrapping_sub(self.next).min(self.size)
+    }
+
+    /// Entries of the ring.
+    pub(super) fn size(&self) -> u32 {
+        self.size
     }
 
     /// Place in the ring of the entry `ahead` of the next one.
@@ -86,6 +97,12 @@ impl ProducerCursor {
     pub(super) fn new(size: u32) -> ProducerCursor {
         assert!(size.is_power_of_two(), "the kernel makes no other ring");
         ProducerCursor { next: 0, consumed: 0, size }
+    }
+
+    /// In an empty ring that so many entries have passed through.
+    #[cfg(test)]
+    pub(super) fn after(passed: u32, size: u32) -> ProducerCursor {
+        ProducerCursor { next: passed, consumed: passed, ..ProducerCursor::new(size) }
     }
 
     /// How many entries can be written from [`slot`](Self::slot)`(0)` on, at most `wanted`.

@@ -6,8 +6,8 @@ use super::ring::RingMemory;
 use super::umem::{Chunk, Umem};
 use std::sync::Arc;
 
-/// Chunks that are handed to the kernel at once: as many as a NAPI takes in one round, so that the
-/// index is published while the first of them are written.
+/// Chunks that are handed to the kernel at once. Of more it sees the first while the others are
+/// still written: a new lane of a million chunks receives at once.
 const REFILL_MAX: u32 = 4096;
 
 /// The filling end of a lane. Used by one thread at a time.
@@ -25,9 +25,11 @@ pub struct FillRing {
 }
 
 impl FillRing {
-    pub(super) fn new(ring: RingMemory, size: u32, umem: Arc<Umem>, lane: usize) -> FillRing {
-        let mut reserve = umem.chunks_of(lane);
+    /// The end of a new ring with room for all of `chunks`, which are in the reserve at first.
+    pub(super) fn new(ring: RingMemory, umem: Arc<Umem>, chunks: Vec<Chunk>) -> FillRing {
+        let mut reserve = chunks;
         reserve.reverse();
+        let size = umem.layout().chunks_per_lane;
         let cursor = ProducerCursor::new(size);
         FillRing { ring, cursor, umem, reserve, level: size, starved: 0 }
     }
@@ -78,6 +80,19 @@ impl FillRing {
     /// Chunks that are not with the kernel and not claimed.
     pub fn in_reserve(&self) -> usize {
         self.reserve.len()
+    }
+
+    /// The chunks in the reserve.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn reserve(&self) -> impl Iterator<Item = u64> {
+        self.reserve.iter().map(|chunk| chunk.0)
+    }
+
+    /// The new ring as if so many entries had passed through it.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn set_passed(&mut self, passed: u32) {
+        self.cursor = ProducerCursor::after(passed, self.umem.layout().chunks_per_lane);
+        self.ring.set_passed(passed);
     }
 
     /// True if the kernel wants a system call to go on (XDP_RING_NEED_WAKEUP).

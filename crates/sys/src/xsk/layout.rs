@@ -18,6 +18,14 @@ pub(super) struct RawDescriptor {
     pub(super) options: u32,
 }
 
+impl RawDescriptor {
+    /// The frame goes on in the next descriptor.
+    #[inline]
+    pub(super) fn continues(&self) -> bool {
+        self.options & libc::XDP_PKT_CONTD != 0
+    }
+}
+
 const _: () = {
     use libc::{xdp_desc, xdp_mmap_offsets, xdp_statistics, xdp_umem_reg};
     assert!(size_of::<RawDescriptor>() == size_of::<xdp_desc>());

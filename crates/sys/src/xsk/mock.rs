@@ -6,9 +6,7 @@
 //! counts what it had no chunk or no room for as XDP_STATISTICS does.
 
 use super::cursor::{ConsumerCursor, ProducerCursor};
-use super::fill::FillRing;
 use super::layout::RawDescriptor;
-use super::receive::{LaneArena, RxRing};
 use super::ring::RingMemory;
 use super::socket::{XskEnds, XskStatistics};
 use super::umem::{HEADROOM_BYTES, Umem};
@@ -38,20 +36,18 @@ impl MockKernel {
     ///
     /// # Errors
     /// There is no memory.
+    ///
+    /// # Panics
+    /// If there is no such lane, it has its ends, or `rx_entries` is no power of two.
     pub fn new(
         umem: &Arc<Umem>,
         lane: usize,
         rx_entries: u32,
     ) -> Result<(MockKernel, XskEnds), SysError> {
-        let layout = umem.layout();
-        let fill_entries = layout.chunks_per_lane;
+        let fill_entries = umem.layout().chunks_per_lane;
         let [rx, rx_kernel] = ring(rx_entries, size_of::<RawDescriptor>())?;
         let [fill, fill_kernel] = ring(fill_entries, size_of::<u64>())?;
-        let ends = XskEnds {
-            rx: RxRing::new(rx, rx_entries, layout),
-            fill: FillRing::new(fill, fill_entries, umem.clone(), lane),
-            arena: LaneArena::new(umem, lane),
-        };
+        let ends = XskEnds::new(umem, lane, (rx, rx_entries), fill);
         let kernel = MockKernel {
             umem: umem.clone(),
             rx: rx_kernel,
@@ -65,6 +61,9 @@ impl MockKernel {
     }
 
     /// Receives a frame with `metadata` before its data. False if it was dropped.
+    ///
+    /// # Panics
+    /// If the metadata is longer than [`HEADROOM_BYTES`].
     pub fn receive(&mut self, metadata: &[u8], frame: &[u8]) -> bool {
         let room = (self.umem.layout().chunk_bytes - HEADROOM_BYTES) as usize;
         let parts = frame.len().div_ceil(room).max(1) as u32;
@@ -93,10 +92,15 @@ impl MockKernel {
         let chunk: u64 = self.fill.read(self.fill_cursor.slot(0));
         self.fill_cursor.release(self.fill.words(), 1);
         let address = chunk + u64::from(HEADROOM_BYTES);
+        let layout = self.umem.layout();
+        assert!(metadata.len() <= HEADROOM_BYTES as usize);
+        assert!(bytes.len() <= (layout.chunk_bytes - HEADROOM_BYTES) as usize);
+        assert!(chunk.is_multiple_of(layout.chunk_bytes.into()));
+        assert!(chunk < layout.chunks_bytes() as u64);
         let start = address as usize - metadata.len();
-        assert!(address as usize + bytes.len() <= self.umem.layout().chunks_bytes());
-        // SAFETY: the chunk came out of the fill ring, so nobody else has it; metadata and bytes
-        // fit into it: the one into the headroom, the other into the room behind it.
+        // SAFETY: the chunk came out of the fill ring, so nobody else has it, and it lies in the
+        // memory; metadata and bytes fit into it: the one into the headroom, the other into the
+        // room behind it.
         unsafe {
             let base = self.umem.as_ptr();
             metadata.as_ptr().copy_to_nonoverlapping(base.add(start), metadata.len());
@@ -106,7 +110,25 @@ impl MockKernel {
         self.put_raw(address, bytes.len() as u32, options);
     }
 
-    /// Puts any descriptor into the receive ring, as a broken kernel might.
+    /// The new lane as if so many entries had passed through each of its rings.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn set_passed(&mut self, passed: u32, ends: &mut XskEnds, rx_entries: u32) {
+        self.rx_cursor = ProducerCursor::after(passed, rx_entries);
+        self.fill_cursor = ConsumerCursor::after(passed, self.umem.layout().chunks_per_lane);
+        ends.rx.set_passed(passed);
+        ends.fill.set_passed(passed);
+    }
+
+    /// The chunks in the fill ring, in order.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn fill_ring(&mut self) -> Vec<u64> {
+        let count = self.free_chunks();
+        (0..count).map(|ahead| self.fill.read(self.fill_cursor.slot(ahead))).collect()
+    }
+
+    /// Puts any descriptor into the receive ring, as a broken kernel might. One that names a chunk
+    /// in other hands gives it a second owner, which breaks the rule that makes claims safe: only
+    /// for tests whose claims and kernel one thread works on.
     pub fn put_raw(&mut self, address: u64, bytes: u32, options: u32) {
         let slot = self.rx_cursor.slot(self.pending);
         self.rx.write(slot, RawDescriptor { address, bytes, options });

@@ -3,14 +3,18 @@
 use super::cursor::{ConsumerCursor, Ordering};
 use super::layout::RawDescriptor;
 use super::ring::RingMemory;
-use super::umem::{Chunk, Umem, UmemLayout};
+use super::umem::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Chunk, HEADROOM_BYTES, Umem, UmemLayout};
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A frame has at most so many parts: what the kernel keeps in one buffer with fragments
-/// (MAX_SKB_FRAGS of 17, and the head), and some.
-pub const PARTS_PER_FRAME_MAX: usize = 32;
+/// A frame has at most so many parts. The kernel keeps a frame in a page and up to 17 more, or 45
+/// if it was built so (CONFIG_MAX_SKB_FRAGS), and copies it to parts that are shorter than pages.
+pub const PARTS_PER_FRAME_MAX: usize = 128;
+const _: () = {
+    let part_bytes = (CHUNK_BYTES_MIN - HEADROOM_BYTES) as usize;
+    assert!(PARTS_PER_FRAME_MAX * part_bytes >= 46 * CHUNK_BYTES_MAX as usize);
+};
 
 /// Descriptors in one claim: a batch of frames; and one frame of many parts always fits.
 const CLAIM_PARTS_MAX: usize = BATCH_FRAMES_MAX;
@@ -29,14 +33,14 @@ pub struct Part {
     pub continues: bool,
 }
 
-/// Parts that were taken out of the receive ring, in order, with the chunks that they lie in: as
-/// long as it exists nobody else touches those. It ends by being given back
+/// Parts of whole frames that were taken out of the receive ring, in order, with the chunks that
+/// they lie in: as long as it exists nobody else touches those. It ends by being given back
 /// ([`FillRing::give_back`](super::FillRing::give_back)); one that is dropped with parts in it
 /// takes their chunks out of use.
 pub struct Claim {
     umem: Arc<Umem>,
     parts: Vec<Part>,
-    /// Descriptors that named no place in the memory.
+    /// Frames that were left out.
     damaged: u64,
 }
 
@@ -46,7 +50,7 @@ impl Claim {
         Claim { umem, parts: Vec::with_capacity(CLAIM_PARTS_MAX), damaged: 0 }
     }
 
-    /// The parts; the last one ends a frame.
+    /// The parts; the last one ends a frame, and the first begins one.
     #[inline]
     pub fn parts(&self) -> &[Part] {
         &self.parts
@@ -59,8 +63,9 @@ impl Claim {
         self.umem.memory()
     }
 
-    /// Descriptors, since this was last asked, that named no place in the memory. They were left
-    /// out, and their chunks are out of use: only a broken kernel makes such.
+    /// Frames, since this was last asked, that were left out: with a descriptor that named no
+    /// chunk, or of more parts than [`PARTS_PER_FRAME_MAX`]. Only a broken kernel makes such. What
+    /// else their descriptors named is not believed either: their chunks are out of use.
     #[inline]
     pub fn take_damaged(&mut self) -> u64 {
         std::mem::take(&mut self.damaged)
@@ -68,40 +73,53 @@ impl Claim {
 
     /// Changes the bytes before and within a part: from the start of its chunk to its end. `change`
     /// gets them, and where the part begins.
+    ///
+    /// # Panics
+    /// If there is no such part.
     pub fn edit<R>(&mut self, part: usize, change: impl FnOnce(&mut [u8], usize) -> R) -> R {
         let part = self.parts[part];
         let start = part.offset - usize::from(part.headroom);
         let bytes = usize::from(part.headroom) + part.bytes as usize;
         // SAFETY: the chunk was checked to lie in the memory and to hold the part; it is this
-        // claim's alone, and `&mut self` excludes every other slice of it.
+        // claim's alone, because the kernel names each chunk that it was given once, and
+        // `&mut self` excludes what else this claim lends of it.
         let slice = unsafe { std::slice::from_raw_parts_mut(self.umem.as_ptr().add(start), bytes) };
         change(slice, usize::from(part.headroom))
     }
 
     /// Changes the arena of a lane; `change` gets its bytes, and where in the memory they begin.
+    ///
+    /// # Panics
+    /// If the arena is of other memory.
     pub fn edit_arena<R>(
         &mut self,
-        lane: &LaneArena,
+        arena: &mut LaneArena,
         change: impl FnOnce(&mut [u8], usize) -> R,
     ) -> R {
-        let Range { start, end } = lane.range;
+        assert!(Arc::ptr_eq(&arena.umem, &self.umem), "the arena lies in the same memory");
+        let Range { start, end } = arena.range;
         // SAFETY: the arena lies in the memory, the kernel does not know it, and it has one owner,
-        // who has lent it for this call; no batch of frames joined there is out while its claim can
-        // be borrowed exclusively.
+        // who has lent it to nobody else during this call; no batch of frames joined there is out
+        // while its claim can be borrowed exclusively.
         let bytes =
             unsafe { std::slice::from_raw_parts_mut(self.umem.as_ptr().add(start), end - start) };
         change(bytes, start)
     }
 
     /// Copies part `part` to `at` in the arena of `lane`; false if it does not fit.
-    pub fn copy_to_arena(&mut self, part: usize, lane: &LaneArena, at: usize) -> bool {
+    ///
+    /// # Panics
+    /// If there is no such part, or the arena is of other memory.
+    pub fn copy_to_arena(&mut self, part: usize, arena: &mut LaneArena, at: usize) -> bool {
+        assert!(Arc::ptr_eq(&arena.umem, &self.umem), "the arena lies in the same memory");
         let part = self.parts[part];
         let bytes = part.bytes as usize;
-        if at < lane.range.start || at.checked_add(bytes).is_none_or(|end| end > lane.range.end) {
+        let Range { start, end } = arena.range;
+        if at < start || at.checked_add(bytes).is_none_or(|copy_end| copy_end > end) {
             return false;
         }
-        // SAFETY: the part lies in a chunk of this claim, the target in the arena, which has one
-        // owner (`LaneArena`) and no chunk in it: both are in the memory and do not overlap.
+        // SAFETY: the part lies in a chunk of this claim, the target in the arena, which has no
+        // chunk in it: both are in the memory and do not overlap. Nobody else has the arena.
         unsafe {
             let base = self.umem.as_ptr();
             base.add(part.offset).copy_to_nonoverlapping(base.add(at), bytes);
@@ -123,14 +141,15 @@ impl Claim {
     }
 }
 
-/// The arena of one lane, owned by who joins the lane's frames.
+/// The arena of one lane, or of one of its threads, owned by who joins frames there.
 pub struct LaneArena {
+    umem: Arc<Umem>,
     range: Range<usize>,
 }
 
 impl LaneArena {
-    pub(super) fn new(umem: &Umem, lane: usize) -> LaneArena {
-        LaneArena { range: umem.arena(lane) }
+    pub(super) fn new(umem: Arc<Umem>, range: Range<usize>) -> LaneArena {
+        LaneArena { umem, range }
     }
 
     /// Cuts it into `count` of one size, for as many threads.
@@ -138,7 +157,9 @@ impl LaneArena {
         let Range { start, end } = self.range;
         let bytes = (end - start) / count.max(1);
         let at = |index: usize| start + index * bytes;
-        (0..count).map(|index| LaneArena { range: at(index)..at(index + 1) }).collect()
+        let umem = &self.umem;
+        let piece = |index| LaneArena { umem: umem.clone(), range: at(index)..at(index + 1) };
+        (0..count).map(piece).collect()
     }
 
     /// Where it lies in the memory.
@@ -151,16 +172,18 @@ impl LaneArena {
 pub struct RxRing {
     ring: RingMemory,
     cursor: ConsumerCursor,
-    layout: UmemLayout,
+    umem: Arc<Umem>,
     /// Frames may come in several parts.
     has_parts: bool,
+    /// The next descriptor continues a frame that is left out.
+    is_skipping: bool,
     high_water: u32,
 }
 
 impl RxRing {
-    pub(super) fn new(ring: RingMemory, size: u32, layout: UmemLayout) -> RxRing {
+    pub(super) fn new(ring: RingMemory, size: u32, umem: Arc<Umem>) -> RxRing {
         let cursor = ConsumerCursor::new(size);
-        RxRing { ring, cursor, layout, has_parts: false, high_water: 0 }
+        RxRing { ring, cursor, umem, has_parts: false, is_skipping: false, high_water: 0 }
     }
 
     /// From now on frames may come in several parts (XDP_USE_SG).
@@ -169,87 +192,117 @@ impl RxRing {
     }
 
     /// Takes the next parts, of whole frames and at most a batch of them, into `claim`. Returns
-    /// their number.
+    /// their number; 0 if no whole frame waits.
     ///
     /// # Panics
     /// If the claim is not empty, or of other memory.
     #[inline]
     pub fn claim(&mut self, claim: &mut Claim) -> usize {
         assert!(claim.parts.is_empty(), "a claim is given back before it is filled again");
-        debug_assert_eq!(claim.umem.layout(), self.layout);
-        let words = self.ring.words();
-        let mut count = self.cursor.ready(words, CLAIM_PARTS_MAX as u32);
-        if count == 0 {
-            return 0;
-        }
-        if self.has_parts {
-            count = self.whole_frames(count);
-        }
-        for ahead in 0..count {
-            let raw: RawDescriptor = self.ring.read(self.cursor.slot(ahead));
-            match checked(&raw, &self.layout) {
-                Some(part) => claim.parts.push(part),
-                None => self.leave_out(claim),
+        assert!(Arc::ptr_eq(&claim.umem, &self.umem), "the claim is of the ring's memory");
+        // Where all that was taken was damaged, on to the next: at most a ring full of it.
+        let mut left = self.cursor.size();
+        while left > 0 && claim.parts.is_empty() {
+            let count = self.take(claim, CLAIM_PARTS_MAX as u32);
+            if count == 0 {
+                break;
             }
+            left = left.saturating_sub(count);
         }
-        self.cursor.release(self.ring.words(), count);
         claim.parts.len()
     }
 
-    /// Of `count` descriptors those that make whole frames.
-    fn whole_frames(&self, mut count: u32) -> u32 {
-        let all = count;
-        let mut in_frame = 0;
-        while count > 0 {
-            let last: RawDescriptor = self.ring.read(self.cursor.slot(count - 1));
-            if last.options & libc::XDP_PKT_CONTD == 0 {
-                return count;
-            }
-            in_frame += 1;
-            if in_frame > PARTS_PER_FRAME_MAX {
-                // No frame has so many: what begins here never ends.
-                return all;
-            }
-            count -= 1;
+    /// Takes at most `wanted` descriptors; returns how many.
+    #[inline]
+    fn take(&mut self, claim: &mut Claim, wanted: u32) -> u32 {
+        let mut count = self.look(wanted);
+        if self.has_parts {
+            count = self.whole_frames(count);
         }
-        // The end of a frame is published together with its beginning; only a broken kernel leaves
-        // it out for longer than this look.
+        if count == 0 {
+            return 0;
+        }
+        let layout = self.umem.layout();
+        // Parts at the end of the claim whose frame goes on.
+        let mut open = 0;
+        for ahead in 0..count {
+            let raw: RawDescriptor = self.ring.read(self.cursor.slot(ahead));
+            match checked(&raw, &layout) {
+                Some(part) if !self.is_skipping && open < PARTS_PER_FRAME_MAX => {
+                    open = if part.continues { open + 1 } else { 0 };
+                    claim.parts.push(part);
+                }
+                _ => open = self.leave_out(claim, open, raw.continues()),
+            }
+        }
+        if open > 0 {
+            self.leave_out(claim, open, true);
+        }
+        self.cursor.release(self.ring.words(), count);
+        count
+    }
+
+    /// Of `count` descriptors those that make whole frames.
+    fn whole_frames(&self, count: u32) -> u32 {
+        let beyond = count.saturating_sub(PARTS_PER_FRAME_MAX as u32);
+        for whole in (beyond + 1..=count).rev() {
+            let last: RawDescriptor = self.ring.read(self.cursor.slot(whole - 1));
+            if !last.continues() {
+                return whole;
+            }
+        }
+        // The end of a frame is published together with its beginning. One that has as many parts
+        // as a frame may have, or as the ring holds, and no end, never gets one: it is left out.
+        let is_endless =
+            count - beyond == PARTS_PER_FRAME_MAX as u32 || count == self.cursor.size();
+        if is_endless { count } else { 0 }
+    }
+
+    /// Leaves out a descriptor with its frame: the last `open` parts of the claim, and what comes
+    /// of it. Returns the number of parts at the end of the claim whose frame goes on: none.
+    #[cold]
+    fn leave_out(&mut self, claim: &mut Claim, open: usize, continues: bool) -> usize {
+        claim.damaged += u64::from(!self.is_skipping);
+        claim.parts.truncate(claim.parts.len() - open);
+        self.is_skipping = continues;
         0
     }
 
-    /// A descriptor that names no place in the memory: with it goes what it continues.
-    #[cold]
-    fn leave_out(&self, claim: &mut Claim) {
-        claim.damaged += 1;
-        if let Some(last) = claim.parts.last_mut() {
-            last.continues = false;
-        }
+    /// How many descriptors wait, at most `wanted`. Looks at the kernel's index if those that were
+    /// seen do not suffice.
+    #[inline]
+    fn look(&mut self, wanted: u32) -> u32 {
+        let ready = self.cursor.ready(self.ring.words(), wanted);
+        self.high_water = self.high_water.max(self.cursor.waiting());
+        ready
     }
 
     /// True if nothing waits now.
     pub fn is_empty(&mut self) -> bool {
-        self.cursor.ready(self.ring.words(), 1) == 0
+        self.look(1) == 0
     }
 
     /// Descriptors that wait. Looks at the kernel's index.
     pub fn waiting(&mut self) -> u32 {
-        self.cursor.ready(self.ring.words(), u32::MAX);
-        let waiting = self.cursor.waiting();
-        self.high_water = self.high_water.max(waiting);
-        waiting
+        self.look(u32::MAX)
     }
 
     /// Descriptors that waited at the last look at the kernel's index, and still do.
     #[inline]
-    pub fn waiting_as_seen(&mut self) -> u32 {
-        let waiting = self.cursor.waiting();
-        self.high_water = self.high_water.max(waiting);
-        waiting
+    pub fn waiting_as_seen(&self) -> u32 {
+        self.cursor.waiting()
     }
 
     /// Most descriptors that any look found waiting.
     pub fn high_water(&self) -> u32 {
-        self.high_water.max(self.cursor.waiting())
+        self.high_water
+    }
+
+    /// The new ring as if so many entries had passed through it.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn set_passed(&mut self, passed: u32) {
+        self.cursor = ConsumerCursor::after(passed, self.cursor.size());
+        self.ring.set_passed(passed);
     }
 
     /// True if the kernel wants a system call to go on (XDP_RING_NEED_WAKEUP).
@@ -263,12 +316,13 @@ impl RxRing {
 fn checked(raw: &RawDescriptor, layout: &UmemLayout) -> Option<Part> {
     let chunk_bytes = u64::from(layout.chunk_bytes);
     let headroom = raw.address & (chunk_bytes - 1);
-    let inside = raw.address < layout.chunks_bytes() as u64
+    // No sum overflows, and what begins in a chunk and is no longer than it ends there.
+    let is_inside = raw.address < layout.chunks_bytes() as u64
         && headroom + u64::from(raw.bytes) <= chunk_bytes;
-    inside.then_some(Part {
+    is_inside.then_some(Part {
         offset: raw.address as usize,
         bytes: raw.bytes,
         headroom: headroom as u16,
-        continues: raw.options & libc::XDP_PKT_CONTD != 0,
+        continues: raw.continues(),
     })
 }

@@ -17,10 +17,6 @@ pub(super) struct RingMemory {
     entry_bytes: usize,
 }
 
-// SAFETY: the mapping is owned, its index words are touched atomically only, and entries through
-// `&mut self` (written) or by the one consumer (read).
-unsafe impl Sync for RingMemory {}
-
 impl RingMemory {
     /// The ring whose words and entries lie at `[producer, consumer, flags, entries]`.
     ///
@@ -48,6 +44,13 @@ impl RingMemory {
     #[inline]
     pub(super) fn words(&self) -> Words<'_> {
         Words { producer: self.word(self.producer), consumer: self.word(self.consumer) }
+    }
+
+    /// Has both index words say that so many entries have passed through.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn set_passed(&mut self, passed: u32) {
+        self.words().producer.store(passed, super::cursor::Ordering::Relaxed);
+        self.words().consumer.store(passed, super::cursor::Ordering::Relaxed);
     }
 
     /// The flag word, XDP_RING_NEED_WAKEUP.

@@ -3,6 +3,7 @@
 use super::fill::FillRing;
 use super::layout::{self, Address, RawDescriptor, Ring};
 use super::receive::{LaneArena, RxRing};
+use super::ring::RingMemory;
 use super::umem::Umem;
 use crate::{SysError, socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,10 +12,17 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Entries of the completion ring, which nobody uses.
 const COMPLETION_ENTRIES: u32 = 64;
+
+/// How long the kernel takes to free the queue of a socket that was closed: it does so in the
+/// background (xp_put_pool), within milliseconds unless the machine is very busy.
+const QUEUE_FREED_WITHIN: Duration = Duration::from_secs(1);
+
+/// How often a busy queue is tried.
+const QUEUE_LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 // include/uapi/asm-generic/socket.h; libc does not have them.
 const SO_BUSY_POLL: i32 = 46;
@@ -74,7 +82,10 @@ pub struct XskConfig {
     pub ifindex: u32,
     /// Receive queue.
     pub queue: u32,
-    /// Entries of the receive ring, a power of two.
+    /// Entries of the receive ring, a power of two. With as many as the lane has chunks it never
+    /// fills up, which is more than convenient: where the driver uses our memory itself, a ring
+    /// that fills up within a frame of several parts cuts that frame, and the next one seems to
+    /// continue it (before commit f7387d6579d6 of Linux 7.0).
     pub rx_entries: u32,
 }
 
@@ -131,12 +142,36 @@ pub struct XskEnds {
     pub arena: LaneArena,
 }
 
+impl XskEnds {
+    /// The ends of lane `lane`: its rings, new, of `rx_entries` entries and of as many as it has
+    /// chunks.
+    ///
+    /// # Panics
+    /// If there is no such lane, or it has its ends.
+    pub(super) fn new(
+        umem: &Arc<Umem>,
+        lane: usize,
+        rx: (RingMemory, u32),
+        fill: RingMemory,
+    ) -> XskEnds {
+        let (chunks, arena) = umem.take_lane(lane);
+        XskEnds {
+            rx: RxRing::new(rx.0, rx.1, umem.clone()),
+            fill: FillRing::new(fill, umem.clone(), chunks),
+            arena: LaneArena::new(umem.clone(), arena),
+        }
+    }
+}
+
 impl XskSocket {
     /// Makes the socket of lane `lane` of `umem` with its rings; not bound yet. The first socket of
     /// an [`Umem`] registers the memory; later ones share it with `first`.
     ///
     /// # Errors
     /// A privilege is missing (CAP_NET_RAW), the kernel has no AF_XDP, or not enough memory.
+    ///
+    /// # Panics
+    /// If there is no such lane, it was opened before, or `first` is of other memory.
     pub fn open(
         umem: &Arc<Umem>,
         lane: usize,
@@ -147,7 +182,10 @@ impl XskSocket {
         let fd = socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, None)
             .map_err(|e| SysError::io("opening an AF_XDP socket", e))?;
         let cut = umem.layout();
-        if first.is_none() {
+        if let Some(first) = first {
+            // The kernel takes the chunks of this socket for places in that memory.
+            assert!(Arc::ptr_eq(&first.umem, umem), "lanes share the memory that they are of");
+        } else {
             let (bytes, chunk_bytes) = (cut.chunks_bytes(), cut.chunk_bytes);
             // SAFETY: every socket keeps the memory alive (`umem`), and the kernel unpins it only
             // after the last is closed; what it writes to are chunks, by `Chunk`'s rules.
@@ -166,24 +204,39 @@ impl XskSocket {
         let descriptor = size_of::<RawDescriptor>();
         let rx = layout::map_ring(&fd, Ring::Receive, config.rx_entries, descriptor)?;
         let fill = layout::map_ring(&fd, Ring::Fill, cut.chunks_per_lane, size_of::<u64>())?;
-        let ends = XskEnds {
-            rx: RxRing::new(rx, config.rx_entries, cut),
-            fill: FillRing::new(fill, cut.chunks_per_lane, umem.clone(), lane),
-            arena: LaneArena::new(umem, lane),
-        };
+        let ends = XskEnds::new(umem, lane, (rx, config.rx_entries), fill);
         Ok((XskSocket { fd, config, umem: umem.clone() }, ends))
     }
 
     /// Binds to the queue. A refusal leaves the socket as it was. `shared_with` is the bound first
-    /// socket of the memory, whose way of binding this one takes over.
+    /// socket of the memory, whose way of binding this one takes over. Waits up to a second for a
+    /// queue whose last socket was just closed.
     ///
     /// # Errors
     /// What the kernel said to this step.
+    ///
+    /// # Panics
+    /// If `shared_with` is of other memory.
     pub fn bind(&self, step: BindStep, shared_with: Option<&XskSocket>) -> Result<(), io::Error> {
         let flags = shared_with.map_or(step.flags(), |_| libc::XDP_SHARED_UMEM);
         let XskConfig { ifindex, queue, .. } = self.config;
-        let shared_with = shared_with.map(|socket| &socket.fd);
-        layout::bind(&self.fd, &Address { flags, ifindex, queue, shared_with })
+        let shared_with = shared_with.map(|socket| {
+            assert!(Arc::ptr_eq(&socket.umem, &self.umem), "lanes share the memory they are of");
+            &socket.fd
+        });
+        let address = Address { flags, ifindex, queue, shared_with };
+        let start = Instant::now();
+        loop {
+            match layout::bind(&self.fd, &address) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::ResourceBusy
+                        && start.elapsed() < QUEUE_FREED_WITHIN =>
+                {
+                    std::thread::sleep(QUEUE_LOOK_INTERVAL);
+                }
+                result => return result,
+            }
+        }
     }
 
     /// True if the driver uses our memory itself, as the kernel says (XDP_OPTIONS).
@@ -236,10 +289,11 @@ impl XskSocket {
         set(SO_PREFER_BUSY_POLL, "SO_PREFER_BUSY_POLL")
     }
 
-    /// Waits until frames may be there, at most `timeout`. False if the time passed.
+    /// Waits until frames may be there, at most `timeout`. False if the time passed. An interface
+    /// that is gone looks like one that receives nothing.
     ///
     /// # Errors
-    /// The interface is gone, or the kernel refused.
+    /// The kernel refused.
     pub fn wait(&self, timeout: Duration) -> Result<bool, SysError> {
         let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
         let tv_sec = i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX);

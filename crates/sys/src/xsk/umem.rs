@@ -9,6 +9,8 @@
 
 use crate::SysError;
 use crate::mmap::Mapping;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Smallest chunk that the kernel takes (XDP_UMEM_MIN_CHUNK_SIZE): a frame of a usual MTU fits.
 pub const CHUNK_BYTES_MIN: u32 = 2048;
@@ -19,6 +21,10 @@ pub const CHUNK_BYTES_MAX: u32 = 4096;
 /// Chunks of one lane. A million chunks of 2 KiB hold a tenth of a second of the smallest frames at
 /// 10 Gb/s, longer than any stall that was seen.
 pub const CHUNKS_PER_LANE_MAX: u32 = 1 << 20;
+
+/// Bytes of one arena: far more than the parts of a whole batch, and sums of all lanes' cannot
+/// overflow.
+const ARENA_BYTES_MAX: usize = 1 << 30;
 
 /// Most bytes that the kernel leaves free before the data (XDP_PACKET_HEADROOM).
 pub const HEADROOM_BYTES: u32 = 256;
@@ -32,7 +38,7 @@ pub struct UmemLayout {
     pub chunks_per_lane: u32,
     /// Bytes of a chunk, [`CHUNK_BYTES_MIN`] or [`CHUNK_BYTES_MAX`].
     pub chunk_bytes: u32,
-    /// Bytes of each lane's arena.
+    /// Bytes of each lane's arena, at most a gibibyte.
     pub arena_bytes: usize,
 }
 
@@ -54,10 +60,15 @@ impl UmemLayout {
         if self.lanes == 0 || self.lanes > ringside_core::limits::LANES_MAX {
             return Err(limit("the number of lanes", self.lanes as u64, "1 to 256"));
         }
+        if self.arena_bytes > ARENA_BYTES_MAX {
+            let allowed = "1073741824";
+            return Err(limit("the bytes of an arena", self.arena_bytes as u64, allowed));
+        }
         Ok(())
     }
 
     /// Bytes of all chunks: what the kernel knows.
+    #[inline]
     pub(super) fn chunks_bytes(&self) -> usize {
         self.lanes * self.chunks_per_lane as usize * self.chunk_bytes as usize
     }
@@ -80,9 +91,12 @@ pub(super) struct Chunk(pub(super) u64);
 pub struct Umem {
     memory: Mapping,
     layout: UmemLayout,
+    /// Lanes whose chunks and arena have their owner.
+    taken: Box<[AtomicBool]>,
 }
 
-// SAFETY: shared access is to bytes of chunks and arenas alone, by those who own them.
+// SAFETY: shared access is to bytes of chunks and arenas alone, by those who own them: each chunk
+// and each arena is given out once (`take_lane`), and then passed on by value.
 unsafe impl Sync for Umem {}
 
 impl Umem {
@@ -92,7 +106,9 @@ impl Umem {
     /// A size beyond its limit, or there is not enough memory.
     pub fn new(layout: UmemLayout) -> Result<Umem, SysError> {
         layout.check()?;
-        Ok(Umem { memory: Mapping::huge(layout.total_bytes())?, layout })
+        let memory = Mapping::huge(layout.total_bytes())?;
+        let taken = (0..layout.lanes).map(|_| AtomicBool::new(false)).collect();
+        Ok(Umem { memory, layout, taken })
     }
 
     /// How it is cut.
@@ -107,8 +123,10 @@ impl Umem {
     #[inline]
     pub fn memory(&self) -> &[u8] {
         // SAFETY: the mapping is as long, initialised (zeroed by the kernel), and lives as long as
-        // `self`. The kernel writes to chunks in its hands while this slice exists; no byte of
-        // those is read through it (see above), so that no read meets a write.
+        // `self`. The kernel writes to chunks in its hands while this slice exists, other threads
+        // to chunks of their claims and to their arenas; no byte of those is read through it (see
+        // above), so that no read meets a write. More is not relied on: the compiler takes only
+        // those bytes of a slice to stand still that are read.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.memory.len()) }
     }
 
@@ -116,17 +134,17 @@ impl Umem {
         self.memory.as_ptr()
     }
 
-    /// The chunks that belong to `lane` at the start.
-    pub(super) fn chunks_of(&self, lane: usize) -> Vec<Chunk> {
+    /// The chunks and the arena of `lane`, once: each has one owner.
+    ///
+    /// # Panics
+    /// If there is no such lane, or it was taken before.
+    pub(super) fn take_lane(&self, lane: usize) -> (Vec<Chunk>, Range<usize>) {
         assert!(lane < self.layout.lanes, "lane {lane} of {}", self.layout.lanes);
+        assert!(!self.taken[lane].swap(true, Ordering::Relaxed), "lane {lane} has its rings");
         let count = self.layout.chunks_per_lane as usize;
         let at = |chunk: usize| Chunk((chunk * self.layout.chunk_bytes as usize) as u64);
-        (lane * count..(lane + 1) * count).map(at).collect()
-    }
-
-    /// Where the arena of `lane` lies.
-    pub(super) fn arena(&self, lane: usize) -> std::ops::Range<usize> {
-        let at = self.layout.arena_at(lane);
-        at..at + self.layout.arena_bytes
+        let arena = self.layout.arena_at(lane);
+        let chunks = (lane * count..(lane + 1) * count).map(at).collect();
+        (chunks, arena..arena + self.layout.arena_bytes)
     }
 }

@@ -3,10 +3,10 @@
 //! The fill ring is a queue: with many chunks in it each is used again only after all the others,
 //! and has left the caches by then. On a veth pair 4,096 chunks make 4.4 million small frames a
 //! second where 32,768 make 3.4 (bench/README.md). With few, frames are lost when the worker stands
-//! still for a millisecond, as virtual CPUs do. So the depth follows the pauses that are seen: all
-//! there is at the start, half as long as no pause comes, twice when one does. Only where frames come
-//! so fast that the caches matter: at a lower rate nothing is won, and a pause of a tenth of a second
-//! need not lose a frame.
+//! still for a millisecond, as virtual CPUs do. So at low rates the kernel gets all there is: there
+//! nothing is won by less, and a pause of a tenth of a second need not lose a frame. At high rates
+//! it gets little, twice as much whenever a pause used up half of it, and little again after a
+//! second without one: a deep ring would be too slow for what a shallow one takes.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,11 @@ use std::time::{Duration, Instant};
 /// second-level cache.
 const DEPTH_MIN: u32 = 4096;
 
-/// How long there must be no pause before the depth is halved.
-const CALM: Duration = Duration::from_millis(250);
+/// How often the traffic is judged: as often as the worker reads its counters.
+const WINDOW: Duration = Duration::from_millis(100);
+
+/// How long the depth stays after a pause: pauses come in groups.
+const HOLD: Duration = Duration::from_secs(1);
 
 /// From so many frames a second on, memory in the caches is worth more than memory in reserve.
 const FAST_PER_SEC: u64 = 1_000_000;
@@ -24,17 +27,32 @@ const FAST_PER_SEC: u64 = 1_000_000;
 #[derive(Debug)]
 pub(super) struct Depth {
     chunks: u32,
+    chunks_min: u32,
     chunks_max: u32,
+    /// Since the traffic was judged: most frames that waited at once, how many came, and whether a
+    /// pause used up half of the depth.
     since: Instant,
-    /// Most frames that waited at once since then, and how many came.
     waiting_max: u32,
     frames: u64,
+    was_paused: bool,
+    hold_until: Instant,
 }
 
 impl Depth {
-    /// The whole memory of `chunks_max` chunks at first.
-    pub(super) fn new(chunks_max: u32, now: Instant) -> Depth {
-        Depth { chunks: chunks_max, chunks_max, since: now, waiting_max: 0, frames: 0 }
+    /// All of `chunks_max` chunks at first; for ever where the driver puts frames there itself: it
+    /// takes chunks for its whole ring in advance.
+    pub(super) fn new(chunks_max: u32, is_zero_copy: bool, now: Instant) -> Depth {
+        let chunks_min = if is_zero_copy { chunks_max } else { DEPTH_MIN.min(chunks_max) };
+        Depth {
+            chunks: chunks_max,
+            chunks_min,
+            chunks_max,
+            since: now,
+            waiting_max: 0,
+            frames: 0,
+            was_paused: false,
+            hold_until: now,
+        }
     }
 
     pub(super) fn chunks(&self) -> u32 {
@@ -47,29 +65,36 @@ impl Depth {
     pub(super) fn note_waiting(&mut self, waiting: u32, frames: u32) -> bool {
         self.frames += u64::from(frames);
         self.waiting_max = self.waiting_max.max(waiting);
-        if waiting <= self.chunks / 2 || self.chunks == self.chunks_max {
+        if waiting <= self.chunks / 2 {
             return false;
         }
-        self.chunks = (self.chunks * 2).min(self.chunks_max);
-        true
+        self.was_paused = true;
+        let before = self.chunks;
+        self.chunks = (before * 2).min(self.chunks_max);
+        self.chunks != before
     }
 
-    /// Time has come to `now`. Returns true if the depth was changed: what was not half used is
-    /// halved where frames come fast; elsewhere all is given.
+    /// Time has come to `now`. Returns true if the depth was changed.
     pub(super) fn note_time(&mut self, now: Instant) -> bool {
         let elapsed = now.saturating_duration_since(self.since);
-        if elapsed < CALM {
+        if elapsed < WINDOW {
             return false;
         }
         let is_fast = u128::from(self.frames) * 1_000_000_000
             >= u128::from(FAST_PER_SEC) * elapsed.as_nanos();
-        let (before, half) = (self.chunks, self.chunks / 2);
+        if self.was_paused {
+            self.hold_until = now + HOLD;
+        }
+        let before = self.chunks;
         if !is_fast {
             self.chunks = self.chunks_max;
-        } else if self.waiting_max <= half / 2 && half >= DEPTH_MIN {
-            self.chunks = half;
+        } else if now >= self.hold_until && self.waiting_max <= self.chunks / 4 {
+            // What waited at most fits twice.
+            let needed = (self.waiting_max * 2).next_power_of_two();
+            self.chunks = needed.clamp(self.chunks_min, self.chunks);
         }
         (self.since, self.waiting_max, self.frames) = (now, 0, 0);
+        self.was_paused = false;
         self.chunks != before
     }
 }
@@ -78,63 +103,53 @@ impl Depth {
 mod tests {
     use super::*;
 
-    /// As many frames as make the traffic fast, little by little.
-    fn fast(depth: &mut Depth) {
-        for _ in 0..250 {
-            depth.note_waiting(1, 1000);
+    /// Traffic of a window with so many frames, of which at most `waiting` waited at once.
+    fn window(depth: &mut Depth, now: &mut Instant, frames: u32, waiting: u32) -> u32 {
+        for _ in 0..100 {
+            depth.note_waiting(waiting, frames / 100);
         }
+        *now += WINDOW;
+        depth.note_time(*now);
+        depth.chunks()
     }
 
+    const FAST: u32 = 400_000;
+    const SLOW: u32 = 50_000;
+
     #[test]
-    fn calm_makes_it_smaller_and_a_pause_larger() {
-        let start = Instant::now();
-        let mut depth = Depth::new(16_384, start);
+    fn fast_traffic_gets_little_and_slow_traffic_all() {
+        let mut now = Instant::now();
+        let mut depth = Depth::new(16_384, false, now);
         assert_eq!(depth.chunks(), 16_384);
-        let mut now = start;
-        let mut calm = |depth: &mut Depth| {
-            fast(depth);
-            now += CALM;
-            depth.note_time(now)
-        };
-        assert!(!depth.note_time(start));
-        assert!(calm(&mut depth) && depth.chunks() == 8192);
-        assert!(calm(&mut depth) && depth.chunks() == 4096);
-        assert!(!calm(&mut depth) && depth.chunks() == 4096, "not below the least");
-        assert!(!depth.note_waiting(2048, 0));
-        assert!(depth.note_waiting(2049, 0) && depth.chunks() == 8192);
-        assert!(depth.note_waiting(5000, 0) && depth.chunks() == 16_384);
-        assert!(!depth.note_waiting(16_384, 0), "not above the most");
+        assert!(!depth.note_time(now), "too early to tell");
+        assert_eq!(window(&mut depth, &mut now, FAST, 64), 4096);
+        assert_eq!(window(&mut depth, &mut now, FAST, 2000), 4096, "that fits");
+        assert_eq!(window(&mut depth, &mut now, SLOW, 64), 16_384);
+        assert_eq!(window(&mut depth, &mut now, FAST, 3000), 8192, "what waited fits twice");
     }
 
     #[test]
-    fn what_is_used_stays() {
-        let start = Instant::now();
-        let mut depth = Depth::new(16_384, start);
-        fast(&mut depth);
-        depth.note_waiting(4097, 0);
-        assert!(!depth.note_time(start + CALM), "half of the half was needed");
-        assert_eq!(depth.chunks(), 16_384);
-        fast(&mut depth);
-        assert!(depth.note_time(start + CALM * 2), "not since");
+    fn a_pause_doubles_it_for_a_second() {
+        let mut now = Instant::now();
+        let mut depth = Depth::new(16_384, false, now);
+        assert_eq!(window(&mut depth, &mut now, FAST, 64), 4096);
+        assert!(depth.note_waiting(2049, 64) && depth.chunks() == 8192);
+        assert!(depth.note_waiting(5000, 64) && depth.chunks() == 16_384);
+        assert!(!depth.note_waiting(16_384, 64), "not above the most");
+        let windows = (HOLD.as_millis() / WINDOW.as_millis()) as usize;
+        for _ in 0..=windows {
+            assert_eq!(window(&mut depth, &mut now, FAST, 64), 16_384);
+        }
+        assert_eq!(window(&mut depth, &mut now, FAST, 64), 4096);
     }
 
     #[test]
-    fn where_frames_come_slowly_all_of_it_is_ready_for_a_pause() {
-        let start = Instant::now();
-        let mut depth = Depth::new(16_384, start);
-        depth.note_waiting(1, 200_000);
-        assert!(!depth.note_time(start + CALM));
-        fast(&mut depth);
-        assert!(depth.note_time(start + CALM * 2) && depth.chunks() == 8192);
-        assert!(depth.note_time(start + CALM * 3) && depth.chunks() == 16_384);
-    }
-
-    #[test]
-    fn a_small_memory_is_used_whole() {
-        let mut depth = Depth::new(2048, Instant::now());
-        fast(&mut depth);
-        assert!(!depth.note_time(Instant::now() + CALM));
-        assert!(!depth.note_waiting(2048, 0));
-        assert_eq!(depth.chunks(), 2048);
+    fn a_small_memory_and_that_of_a_driver_are_used_whole() {
+        let mut now = Instant::now();
+        let (mut small, mut drivers) =
+            (Depth::new(2048, false, now), Depth::new(16_384, true, now));
+        assert_eq!(window(&mut small, &mut now, FAST, 64), 2048);
+        assert_eq!(window(&mut small, &mut now, FAST, 2048), 2048);
+        assert_eq!(window(&mut drivers, &mut now, FAST, 64), 16_384);
     }
 }

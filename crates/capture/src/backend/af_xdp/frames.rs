@@ -55,7 +55,7 @@ pub(super) fn collect(
     claim: &mut Claim,
     rules: &FrameRules,
     stamping: &mut Stamping,
-    arena: &LaneArena,
+    arena: &mut LaneArena,
     slots: &mut Slots,
     damaged: &mut u64,
 ) -> usize {
@@ -73,7 +73,7 @@ pub(super) fn collect(
             continue;
         };
         if let Some(tag) = tag {
-            let in_arena = first.continues.then_some(arena);
+            let in_arena = first.continues.then_some(&mut *arena);
             place = put_back(claim, part - 1, in_arena, place, tag);
             meta.vlan = Some(tag);
         }
@@ -142,7 +142,7 @@ fn describe(
 fn put_back(
     claim: &mut Claim,
     part: usize,
-    arena: Option<&LaneArena>,
+    arena: Option<&mut LaneArena>,
     place: Place,
     tag: VlanTag,
 ) -> Place {
@@ -167,7 +167,12 @@ fn put_back(
 /// Joins the frame that begins with part `part` in the arena from `free` on, and moves both behind
 /// it. `None` if there is no room. Before the frame there is room for a tag.
 #[cold]
-fn join(claim: &mut Claim, part: &mut usize, arena: &LaneArena, free: &mut usize) -> Option<Place> {
+fn join(
+    claim: &mut Claim,
+    part: &mut usize,
+    arena: &mut LaneArena,
+    free: &mut usize,
+) -> Option<Place> {
     let (offset, mut fits, mut bytes) = (*free + TAG_BYTES, true, 0u32);
     while let Some(next) = claim.parts().get(*part).copied() {
         fits = fits && claim.copy_to_arena(*part, arena, offset + bytes as usize);

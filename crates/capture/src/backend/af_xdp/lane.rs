@@ -153,7 +153,7 @@ impl AfXdpSource {
         let mut supply = lock(&lane.supply);
         let start = Instant::now();
         while !matches!(supply.state, State::Finished) {
-            let count = lane.take(&mut supply, &self.held, &mut self.slots, &self.arena);
+            let count = lane.take(&mut supply, &self.held, &mut self.slots, &mut self.arena);
             if count > 0 {
                 return Ok(count);
             }
@@ -179,7 +179,7 @@ impl Lane {
         supply: &mut Supply,
         held: &Held,
         slots: &mut Slots,
-        arena: &LaneArena,
+        arena: &mut LaneArena,
     ) -> usize {
         let mut claim = held.claim.borrow_mut();
         let parts = supply.rx.claim(&mut claim);

@@ -1,6 +1,6 @@
 //! The properties by which a survey compares capture systems (Larin and Getman, "High-speed network
-//! traffic capturing and processing tools", 2021, table 1), of the backends here. Every cell says how
-//! it was found.
+//! traffic capturing and processing tools", 2021, table 1), of the backends here. Every cell says
+//! how it was found.
 
 use super::trial::{FRAMES, LANES, Seen, Tried};
 use ringside_core::TimestampKind;

@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The second run's frames, as a multiple of the first run's.
 const MULTIPLE: u64 = 3;
@@ -148,14 +148,16 @@ impl Counter<'_> {
         let wrapper = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"];
         let wrapper = wrapper.map(OsString::from);
         let target = Target::Recording(&dir);
-        let receiver = Receiver::start(self.lab, tool, target, options, &wrapper, self.stop)?;
+        let namespace = &self.lab.status().receiver_namespace;
+        let program = tool.program(target, options);
+        let receiver = Receiver::start(namespace, program, &wrapper, self.stop)?;
         let length = |frames: u64| Duration::from_secs_f64(frames as f64 / self.args.rate as f64);
         let rate_per_sec = Some(self.args.rate);
         let duration = length(frames) + SLACK;
         let load = LoadSpec { sizes, rate_per_sec, duration, frames_max: frames };
         let report = load::send(self.lab, load, self.stop)?;
         self.wait(length(MULTIPLE * self.args.frames - frames))?;
-        let received = receiver.finish()?;
+        let received = receiver.finish(Instant::now())?;
         ensure!(
             report.handed == frames && received.summary.frames == frames,
             "{} of {frames} frames were recorded; choose a lower --rate",
@@ -168,7 +170,7 @@ impl Counter<'_> {
 
     /// A sleep that a signal ends.
     fn wait(&self, length: Duration) -> anyhow::Result<()> {
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         while start.elapsed() < length {
             load::check(self.stop)?;
             std::thread::sleep(Duration::from_millis(20).min(length));

@@ -9,7 +9,7 @@ use crate::signals::StopSignal;
 use anyhow::Context;
 use ringside_lab::Lab;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Files of at most this many frames are read again to check what the tool says: about a second.
 const VERIFIED_FRAMES_MAX: u64 = 4_000_000;
@@ -55,6 +55,8 @@ pub(super) struct Setup {
 /// One setup under one load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
+    /// Frames that were sent, those with them that the interface's ring had no room for.
+    pub(super) offered: u64,
     /// Frames that the interface was handed.
     pub(super) handed: u64,
     /// Frames that the tool delivered.
@@ -72,7 +74,12 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Million frames a second that were sent.
+    /// Million frames a second that were sent, refused ones with them.
+    pub(super) fn offered_mps(&self) -> f64 {
+        self.offered as f64 / self.load_seconds / 1e6
+    }
+
+    /// Million frames a second that the interface was handed.
     pub(super) fn handed_mps(&self) -> f64 {
         self.handed as f64 / self.load_seconds / 1e6
     }
@@ -178,12 +185,15 @@ impl Bench<'_> {
             snaplen: setup.snaplen,
             ..Options::default()
         };
-        let receiver = Receiver::start(self.lab, setup.tool, target, options, &[], self.stop)?;
+        let namespace = &self.lab.status().receiver_namespace;
+        let program = setup.tool.program(target, options);
+        let receiver = Receiver::start(namespace, program, &[], self.stop)?;
         self.prefault(setup, load)?;
         let report = load::send(self.lab, load, self.stop)?;
-        let received = receiver.finish()?;
+        let received = receiver.finish(Instant::now())?;
         let (stored_bytes, sync) = run.map(place::sync_files).transpose()?.unwrap_or_default();
         let sample = Sample {
+            offered: report.offered,
             handed: report.handed,
             received: received.summary.frames,
             named_lost: received.summary.lost,

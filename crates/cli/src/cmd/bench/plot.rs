@@ -1,4 +1,4 @@
-//! The figures of `bench record` as SVG files.
+//! Figures as SVG files: those of `bench record`, and charts of lines for others.
 
 use super::load::FrameSizes;
 use super::measure::{Place, Setup};
@@ -15,8 +15,10 @@ use std::path::Path;
 
 /// Pixels.
 const SIZE: (u32, u32) = (960, 540);
-/// Pixels at the right for the legend, so that it hides nothing.
-const LEGEND_WIDTH: u32 = 150;
+/// Pixels at the right for the legend, so that it hides nothing: without names, and for each
+/// character of the longest.
+const LEGEND_WIDTH: u32 = 40;
+const LEGEND_CHARACTER: u32 = 8;
 /// Pixels from one entry to the next.
 const LEGEND_LINE: i32 = 24;
 /// Pixels from the top to the first entry.
@@ -24,12 +26,13 @@ const LEGEND_TOP: i32 = 60;
 const BACKGROUND: RGBColor = RGBColor(255, 255, 255);
 const FAINT: RGBColor = RGBColor(225, 225, 225);
 /// Colours that remain apart for people who see colours differently (Okabe and Ito).
-const PALETTE: [RGBColor; 6] = [
+const PALETTE: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
     RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
     RGBColor(90, 90, 90),
 ];
 /// Room above the highest value.
@@ -37,28 +40,43 @@ const HEADROOM: f64 = 1.12;
 /// Most labels on an axis.
 const LABELS_MAX: usize = 8;
 
-/// A line of a chart, by frame size.
+/// A line of a chart, by frame size or what else the chart's words say.
 #[derive(Clone, Debug, PartialEq)]
-struct Line {
-    name: String,
+pub(super) struct Line {
+    pub(super) name: String,
     /// (frame bytes, value), by size.
-    points: Vec<(f64, f64)>,
+    pub(super) points: Vec<(f64, f64)>,
     /// The same for mixes, at their mean size; they stand alone.
-    mixes: Vec<(f64, f64)>,
+    pub(super) mixes: Vec<(f64, f64)>,
+}
+
+/// What stands at a chart of lines.
+#[derive(Clone, Copy)]
+pub(super) struct Words<'a> {
+    pub(super) title: &'a str,
+    pub(super) x: &'a str,
+    pub(super) y: &'a str,
 }
 
 impl Line {
-    /// `value` of each row that `setup` has.
-    fn new(name: &str, results: &Results, setup: Setup, value: fn(&LoadRow) -> f64) -> Line {
+    /// A line through the values of frame sizes.
+    pub(super) fn through<'a>(
+        name: &str,
+        values: impl Iterator<Item = (&'a FrameSizes, f64)>,
+    ) -> Line {
         let mut line = Line { name: name.into(), points: Vec::new(), mixes: Vec::new() };
-        for row in results.loads.iter().filter(|row| row.setup == setup) {
-            let point = (row.sizes.mean_bytes(), value(row));
-            let list =
-                if row.sizes.single().is_some() { &mut line.points } else { &mut line.mixes };
-            list.push(point);
+        for (sizes, value) in values {
+            let list = if sizes.single().is_some() { &mut line.points } else { &mut line.mixes };
+            list.push((sizes.mean_bytes(), value));
         }
         line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
         line
+    }
+
+    /// `value` of each row that `setup` has.
+    fn new(name: &str, results: &Results, setup: Setup, value: fn(&LoadRow) -> f64) -> Line {
+        let rows = results.loads.iter().filter(|row| row.setup == setup);
+        Line::through(name, rows.map(|row| (&row.sizes, value(row))))
     }
 
     fn all(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
@@ -140,35 +158,55 @@ fn long_name(place: Place) -> &'static str {
     }
 }
 
-fn line_chart(file: &Path, title: &str, y_label: &str, lines: &[Line]) -> anyhow::Result<()> {
+/// A chart of lines by frame size.
+///
+/// # Errors
+/// `file` cannot be written.
+pub(super) fn line_chart(file: &Path, title: &str, y: &str, lines: &[Line]) -> anyhow::Result<()> {
+    let has_mixes = lines.iter().any(|line| !line.mixes.is_empty());
+    let mixes = if has_mixes { " (diamonds: a mix, at its mean)" } else { "" };
+    chart(file, Words { title, x: &format!("frame size in bytes{mixes}"), y }, lines)
+}
+
+/// A chart of lines.
+///
+/// # Errors
+/// `file` cannot be written.
+pub(super) fn chart(file: &Path, words: Words<'_>, lines: &[Line]) -> anyhow::Result<()> {
     let root = SVGBackend::new(file, SIZE).into_drawing_area();
-    draw_lines(&root, title, y_label, lines)
+    draw_lines(&root, words, lines)
         .and_then(|()| root.present().map_err(Into::into))
         .with_context(|| format!("drawing {}", file.display()))
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-fn draw_lines(root: &Area<'_>, title: &str, y_label: &str, lines: &[Line]) -> anyhow::Result<()> {
+fn draw_lines(root: &Area<'_>, words: Words<'_>, lines: &[Line]) -> anyhow::Result<()> {
     let points = || lines.iter().flat_map(Line::all);
     let right = points().map(|(x, _)| x).fold(0.0, f64::max) * 1.04;
     let top = points().map(|(_, y)| y).fold(0.0, f64::max).max(1e-9) * HEADROOM;
+    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
     root.fill(&BACKGROUND)?;
-    let (left, aside) = root.split_horizontally(SIZE.0 - LEGEND_WIDTH);
+    let (left, aside) = root.split_horizontally(SIZE.0 - legend_width(&names));
     let mut chart = ChartBuilder::on(&left)
-        .caption(title, ("sans-serif", 20))
+        .caption(words.title, ("sans-serif", 20))
         .margin(14)
         .x_label_area_size(50)
         .y_label_area_size(64)
         .build_cartesian_2d(0.0..right, 0.0..top)?;
-    let has_mixes = lines.iter().any(|line| !line.mixes.is_empty());
-    let mixes = if has_mixes { " (diamonds: a mix, at its mean)" } else { "" };
-    mesh(&mut chart, &format!("frame size in bytes{mixes}"), y_label)?;
+    mesh(&mut chart, words.x, words.y)?;
     for (index, line) in lines.iter().enumerate() {
         let color = PALETTE[index % PALETTE.len()];
         let stroke = color.stroke_width(2);
-        chart.draw_series(LineSeries::new(line.points.iter().copied(), stroke))?;
-        let dot = |&point: &(f64, f64)| Circle::new(point, 4, color.filled());
+        let points = line.points.iter().copied();
+        if index < PALETTE.len() {
+            chart.draw_series(LineSeries::new(points, stroke))?;
+        } else {
+            // Colours repeat, the line does not.
+            chart.draw_series(DashedLineSeries::new(points, 6, 5, stroke))?;
+        }
+        let fill = if index < PALETTE.len() { color.filled() } else { stroke };
+        let dot = |&point: &(f64, f64)| Circle::new(point, 4, fill);
         chart.draw_series(line.points.iter().map(dot))?;
         let diamond = |&point: &(f64, f64)| {
             EmptyElement::at(point)
@@ -176,7 +214,6 @@ fn draw_lines(root: &Area<'_>, title: &str, y_label: &str, lines: &[Line]) -> an
         };
         chart.draw_series(line.mixes.iter().map(diamond))?;
     }
-    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
     legend(&aside, &names)
 }
 
@@ -204,7 +241,8 @@ fn draw_bars(root: &Area<'_>, results: &Results) -> anyhow::Result<()> {
     let top = rows.iter().map(|row| row.rate_mps()).fold(1e-9, f64::max) * HEADROOM;
     root.fill(&BACKGROUND)?;
     let title = "Highest rate without a lost frame (≥: all that the generator gives)";
-    let (left, aside) = root.split_horizontally(SIZE.0 - LEGEND_WIDTH);
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+    let (left, aside) = root.split_horizontally(SIZE.0 - legend_width(&names));
     let mut chart = ChartBuilder::on(&left)
         .caption(title, ("sans-serif", 20))
         .margin(14)
@@ -243,7 +281,6 @@ fn draw_bars(root: &Area<'_>, results: &Results) -> anyhow::Result<()> {
         };
         chart.draw_series(bars.iter().map(number))?;
     }
-    let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
     legend(&aside, &names)
 }
 
@@ -310,12 +347,20 @@ fn mesh(
     Ok(())
 }
 
-/// A coloured square and its name for each series, in the order of the palette.
+/// Pixels that the names take.
+fn legend_width(names: &[&str]) -> u32 {
+    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0) as u32;
+    (LEGEND_WIDTH + LEGEND_CHARACTER * longest).min(SIZE.0 / 2)
+}
+
+/// A coloured square and its name for each series, in the order of the palette; hollow where the
+/// line is dashed.
 fn legend(aside: &Area<'_>, names: &[&str]) -> anyhow::Result<()> {
     for (index, name) in names.iter().enumerate() {
         let color = PALETTE[index % PALETTE.len()];
         let y = LEGEND_TOP + index as i32 * LEGEND_LINE;
-        aside.draw(&Rectangle::new([(0, y - 6), (12, y + 6)], color.filled()))?;
+        let fill = if index < PALETTE.len() { color.filled() } else { color.stroke_width(2) };
+        aside.draw(&Rectangle::new([(0, y - 6), (12, y + 6)], fill))?;
         let style = ("sans-serif", 14).into_text_style(aside);
         let style = style.pos(Pos::new(HPos::Left, VPos::Center));
         aside.draw(&Text::new((*name).to_owned(), (20, y), style))?;

@@ -3,10 +3,9 @@
 use super::TOOL_CPU;
 use super::load;
 use super::process::{CpuTime, cpu_time};
-use super::tools::{Options, Summary, Target, Tool};
+use super::tools::Summary;
 use crate::signals::StopSignal;
 use anyhow::{Context, bail, ensure};
-use ringside_lab::Lab;
 use ringside_sys::netns::Namespace;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
@@ -34,10 +33,43 @@ const END_MAX: Duration = Duration::from_secs(60);
 /// How long a tool that is known to hang may take for its last write.
 const HANG_AFTER: Duration = Duration::from_millis(1500);
 
+/// A tool that is to be run.
+pub(super) struct Program<'a> {
+    /// As people call it.
+    pub(super) name: String,
+    /// Program and arguments.
+    pub(super) command: Vec<OsString>,
+    /// Part of what it says once it receives; empty if it says nothing.
+    pub(super) ready_text: &'static str,
+    /// True if it receives only once it has a packet socket that runs.
+    pub(super) has_packet_socket: bool,
+    /// How to tell that it has nothing left to do.
+    pub(super) idle: Idle,
+    /// How long after the last frame it must be left alone.
+    pub(super) settle: Duration,
+    /// The signal that ends it cleanly.
+    pub(super) stop_signal: Signal,
+    /// True if it hangs after its last write and must be killed.
+    pub(super) hangs_at_end: bool,
+    /// What it delivered, from its standard output and its standard error.
+    pub(super) summary: Summarize<'a>,
+}
+
+/// Reads what a tool said on standard output and standard error.
+pub(super) type Summarize<'a> = Box<dyn Fn(&str, &str) -> Option<Summary> + 'a>;
+
+/// How to tell that a tool has nothing left to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Idle {
+    /// By the CPU time that it does not use.
+    Watched,
+    /// It never rests; what it has not got when it has settled it will not get.
+    Never,
+}
+
 /// A running tool; killed when dropped.
 pub(super) struct Receiver<'a> {
-    tool: Tool,
-    target: Target<'a>,
+    program: Program<'a>,
     is_profiled: bool,
     child: Child,
     output: Collector,
@@ -59,55 +91,60 @@ pub(super) struct Received {
 }
 
 impl<'a> Receiver<'a> {
-    /// Starts `tool` on its CPU in the receiver's namespace and waits until it receives.
-    /// `wrapper` is a profiler's command line before the tool's, or empty.
+    /// Starts `program` on the tool's CPU in `namespace` and waits until it receives. `wrapper` is
+    /// a profiler's command line before the tool's, or empty.
     ///
     /// # Errors
     /// It cannot be started, or ends at once; what it said is in the error.
     pub(super) fn start(
-        lab: &Lab,
-        tool: Tool,
-        target: Target<'a>,
-        options: Options,
+        namespace: &str,
+        program: Program<'a>,
         wrapper: &[OsString],
         stop: &StopSignal,
     ) -> anyhow::Result<Receiver<'a>> {
-        let namespace = &lab.status().receiver_namespace;
+        let sockets_before = running_sockets(namespace)?;
         let mut command = Command::new("ip");
         command.args(["netns", "exec", namespace, "taskset", "-c", &TOOL_CPU.to_string()]);
-        command.args(wrapper).args(tool.command(target, options));
+        command.args(wrapper).args(&program.command);
         // A group of its own: Ctrl-C reaches this program alone, which ends the tool in order.
         command.process_group(0);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A pipe that stays open: testpmd ends with its standard input.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("starting ip netns exec")?;
         let output = Collector::start(child.stdout.take().context("the tool's output")?);
         let messages = Collector::start(child.stderr.take().context("the tool's messages")?);
         let cpu_at_start = CpuTime::default();
         let is_profiled = !wrapper.is_empty();
-        let mut receiver =
-            Receiver { tool, target, is_profiled, child, output, messages, cpu_at_start };
-        receiver.wait_until_ready(namespace, stop)?;
+        let mut receiver = Receiver { program, is_profiled, child, output, messages, cpu_at_start };
+        receiver.wait_until_ready(namespace, sockets_before, stop)?;
         sleep(AFTER_START);
         receiver.cpu_at_start = cpu_time(receiver.child.id())?;
         Ok(receiver)
     }
 
-    fn wait_until_ready(&mut self, namespace: &str, stop: &StopSignal) -> anyhow::Result<()> {
+    fn wait_until_ready(
+        &mut self,
+        namespace: &str,
+        sockets_before: usize,
+        stop: &StopSignal,
+    ) -> anyhow::Result<()> {
         let start = Instant::now();
+        let name = &self.program.name;
         loop {
             load::check(stop)?;
             let messages = self.messages.so_far();
             let said = self.output.so_far() + &messages;
             if let Some(status) = self.child.try_wait()? {
-                bail!("{} did not start ({status}): {}", self.tool.name(), messages.trim());
+                bail!("{name} did not start ({status}): {}", messages.trim());
             }
-            if self.tool.says_ready(&said) && has_running_socket(namespace)? {
+            let has_socket =
+                !self.program.has_packet_socket || running_sockets(namespace)? > sockets_before;
+            if has_socket && said.contains(self.program.ready_text) {
                 return Ok(());
             }
             ensure!(
                 start.elapsed() < START_MAX,
-                "{} did not begin to receive in {START_MAX:?}: {}",
-                self.tool.name(),
+                "{name} did not begin to receive in {START_MAX:?}: {}",
                 messages.trim()
             );
             sleep(POLL);
@@ -115,43 +152,46 @@ impl<'a> Receiver<'a> {
     }
 
     /// Waits until everything that was sent has been dealt with, ends the tool, and reads what it
-    /// says. Call it right after the last frame.
+    /// says. The last frame was sent at `sent`.
     ///
     /// # Errors
     /// It failed, or did not say what it received.
-    pub(super) fn finish(mut self) -> anyhow::Result<Received> {
-        let (cpu, worked) = self.wait_until_idle()?;
+    pub(super) fn finish(mut self, sent: Instant) -> anyhow::Result<Received> {
+        let (cpu, worked) = self.wait_until_idle(sent)?;
         let ending = Instant::now();
         let status = self.end()?;
         // What hangs has written everything before: it was idle.
-        let end = if self.tool.hangs_at_end() { Duration::ZERO } else { ending.elapsed() };
+        let end = if self.program.hangs_at_end { Duration::ZERO } else { ending.elapsed() };
         let drain = worked + end;
         let (output, messages) = (self.output.all(), self.messages.all());
         ensure!(
-            status.success() || self.tool.hangs_at_end(),
+            status.success() || self.program.hangs_at_end,
             "{} failed ({status}): {}",
-            self.tool.name(),
+            self.program.name,
             messages.trim()
         );
-        let summary = self.tool.summary(&output, &messages, self.target)?;
+        let summary = (self.program.summary)(&output, &messages);
+        let name = &self.program.name;
+        let summary = summary
+            .with_context(|| format!("{name} did not say how many frames it got: {messages}"))?;
         Ok(Received { summary, cpu: cpu - self.cpu_at_start, drain, messages })
     }
 
     /// CPU time used until the tool is idle, and when it was last seen at work.
-    fn wait_until_idle(&self) -> anyhow::Result<(CpuTime, Duration)> {
-        let start = Instant::now();
+    fn wait_until_idle(&self, sent: Instant) -> anyhow::Result<(CpuTime, Duration)> {
         let mut before = cpu_time(self.child.id())?;
-        let settle = self.tool.settle();
-        if self.is_profiled {
-            // Never idle, and its life must have the same length each time.
-            sleep(settle + PROFILED_IDLE);
+        let settle = self.program.settle;
+        if self.is_profiled || self.program.idle == Idle::Never {
+            // A profiled tool is never idle, and its life must have the same length each time.
+            let idle = if self.is_profiled { PROFILED_IDLE } else { Duration::ZERO };
+            sleep((settle + idle).saturating_sub(sent.elapsed()));
             return Ok((before, Duration::ZERO));
         }
         let mut worked_until = Duration::ZERO;
         loop {
             sleep(IDLE_WINDOW);
             let now = cpu_time(self.child.id())?;
-            let elapsed = start.elapsed();
+            let elapsed = sent.elapsed();
             let is_idle = now.ticks() <= before.ticks() + 1;
             if !is_idle {
                 worked_until = elapsed;
@@ -164,16 +204,16 @@ impl<'a> Receiver<'a> {
     }
 
     fn end(&mut self) -> anyhow::Result<ExitStatus> {
-        self.signal(self.tool.stop_signal());
+        self.signal(self.program.stop_signal);
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
             }
-            if self.tool.hangs_at_end() && start.elapsed() > HANG_AFTER {
+            if self.program.hangs_at_end && start.elapsed() > HANG_AFTER {
                 self.signal(Signal::KILL);
             }
-            ensure!(start.elapsed() < END_MAX, "{} does not end", self.tool.name());
+            ensure!(start.elapsed() < END_MAX, "{} does not end", self.program.name);
             sleep(POLL);
         }
     }
@@ -201,9 +241,9 @@ impl Drop for Receiver<'_> {
     }
 }
 
-/// True if a packet socket of the namespace is bound to all protocols and runs
-/// (/proc/net/packet, columns Proto and R).
-fn has_running_socket(namespace: &str) -> anyhow::Result<bool> {
+/// Packet sockets of the namespace that are bound to all protocols and run (/proc/net/packet,
+/// columns Proto and R).
+fn running_sockets(namespace: &str) -> anyhow::Result<usize> {
     let read = || -> anyhow::Result<String> {
         Namespace::open(namespace)?.enter()?;
         Ok(std::fs::read_to_string("/proc/thread-self/net/packet")?)
@@ -211,10 +251,11 @@ fn has_running_socket(namespace: &str) -> anyhow::Result<bool> {
     // A thread of its own, so that this one stays where it is.
     let table = std::thread::scope(|scope| scope.spawn(read).join());
     let table = table.unwrap_or_else(|_| bail!("reading the table of packet sockets"))?;
-    Ok(table.lines().skip(1).any(|line| {
+    let runs = |line: &&str| {
         let mut columns = line.split_whitespace();
         columns.nth(3) == Some("0003") && columns.nth(1) == Some("1")
-    }))
+    };
+    Ok(table.lines().skip(1).filter(runs).count())
 }
 
 /// A thread that reads a pipe to its end.

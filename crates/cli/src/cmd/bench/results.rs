@@ -224,7 +224,7 @@ fn common(setup: Setup, sizes: &FrameSizes) -> String {
 }
 
 /// With `decimals` digits; empty for what is not a number.
-fn number(value: f64, decimals: usize) -> String {
+pub(super) fn number(value: f64, decimals: usize) -> String {
     if value.is_finite() { format!("{value:.decimals$}") } else { String::new() }
 }
 

@@ -3,8 +3,8 @@
 //! Every tool gets the same memory for frames, the same CPU, and the options that make it fastest;
 //! none prints packets.
 
+use super::receiver::{Idle, Program};
 use crate::cmd::capture::RING_BYTES;
-use anyhow::Context;
 use clap::ValueEnum;
 use ringside_core::Ledger;
 use ringside_core::ledger::total;
@@ -58,7 +58,9 @@ pub(super) enum Target<'a> {
 
 /// How the program under test is run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Options {
+pub(super) struct Options<'a> {
+    /// Where it receives.
+    pub(super) interface: &'a str,
     /// Memory for frames, in bytes, page cache aside.
     pub(super) memory_bytes: u64,
     /// Bytes kept of each frame; whole frames if none.
@@ -67,9 +69,14 @@ pub(super) struct Options {
     pub(super) for_profiler: bool,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { memory_bytes: MEMORY_BYTES, snaplen: None, for_profiler: false }
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Options {
+            interface: RECEIVER_INTERFACE,
+            memory_bytes: MEMORY_BYTES,
+            snaplen: None,
+            for_profiler: false,
+        }
     }
 }
 
@@ -138,7 +145,7 @@ impl Tool {
     }
 
     /// The signal that ends it cleanly.
-    pub(super) fn stop_signal(self) -> rustix::process::Signal {
+    fn stop_signal(self) -> rustix::process::Signal {
         match self {
             Tool::Stenotype => rustix::process::Signal::INT,
             _ => rustix::process::Signal::TERM,
@@ -151,17 +158,32 @@ impl Tool {
         self == Tool::Stenotype
     }
 
-    /// True once it says that it receives; the others are known to by their socket.
-    pub(super) fn says_ready(self, said: &str) -> bool {
+    /// What it says once it receives; the others are known to by their socket.
+    fn ready_text(self) -> &'static str {
         match self {
-            Tool::Ringside => said.contains("listening on"),
-            Tool::Netsniff => said.contains("Running!"),
-            Tool::Tcpdump | Tool::Dumpcap | Tool::Stenotype => true,
+            Tool::Ringside => "listening on",
+            Tool::Netsniff => "Running!",
+            Tool::Tcpdump | Tool::Dumpcap | Tool::Stenotype => "",
+        }
+    }
+
+    /// How it is run, with those options and to that target.
+    pub(super) fn program<'a>(self, target: Target<'a>, options: Options<'_>) -> Program<'a> {
+        Program {
+            name: self.name().into(),
+            command: self.command(target, options),
+            ready_text: self.ready_text(),
+            has_packet_socket: true,
+            idle: Idle::Watched,
+            settle: self.settle(),
+            stop_signal: self.stop_signal(),
+            hangs_at_end: self.hangs_at_end(),
+            summary: Box::new(move |output, messages| self.summary(output, messages, target)),
         }
     }
 
     /// Program and arguments.
-    pub(super) fn command(self, target: Target<'_>, options: Options) -> Vec<OsString> {
+    fn command(self, target: Target<'_>, options: Options<'_>) -> Vec<OsString> {
         let file = |name: &str| match target {
             Target::Nowhere => "/dev/null".into(),
             Target::Recording(dir) | Target::PcapngFile(dir) => dir.join(name).into_os_string(),
@@ -169,23 +191,19 @@ impl Tool {
         let words = |text: String| -> Vec<OsString> {
             text.split_whitespace().map(OsString::from).collect()
         };
-        let ring_bytes = options.memory_bytes;
+        let (interface, ring_bytes) = (options.interface, options.memory_bytes);
         let mut command = match self {
             Tool::Ringside => ringside(target, options),
-            Tool::Tcpdump => {
-                words(format!("tcpdump -n -i {RECEIVER_INTERFACE} -B {}", ring_bytes >> 10))
-            }
+            Tool::Tcpdump => words(format!("tcpdump -n -i {interface} -B {}", ring_bytes >> 10)),
             // pcap has the shorter record, and no interface statistics are written.
-            Tool::Dumpcap => {
-                words(format!("dumpcap -q -P -i {RECEIVER_INTERFACE} -B {}", ring_bytes >> 20))
-            }
+            Tool::Dumpcap => words(format!("dumpcap -q -P -i {interface} -B {}", ring_bytes >> 20)),
             Tool::Netsniff => words(format!(
-                "netsniff-ng --in {RECEIVER_INTERFACE} --silent --ring-size {}MiB --no-sock-mem \
+                "netsniff-ng --in {interface} --silent --ring-size {}MiB --no-sock-mem \
                  --notouch-irq --no-hwtimestamp --out",
                 ring_bytes >> 20
             )),
             Tool::Stenotype => words(format!(
-                "stenotype --iface={RECEIVER_INTERFACE} --threads=1 --blocks={} --aiops=16 \
+                "stenotype --iface={interface} --threads=1 --blocks={} --aiops=16 \
                  --no_index --no_watchdogs --seccomp=none --blockage_sec=1 --uid={} --gid={}",
                 ring_bytes / STENOTYPE_BLOCK_BYTES,
                 STENOTYPE_USER.0,
@@ -227,15 +245,7 @@ impl Tool {
     }
 
     /// What it says at its end; for stenotype, which says nothing, what its files hold.
-    ///
-    /// # Errors
-    /// It did not say.
-    pub(super) fn summary(
-        self,
-        output: &str,
-        messages: &str,
-        target: Target<'_>,
-    ) -> anyhow::Result<Summary> {
+    fn summary(self, output: &str, messages: &str, target: Target<'_>) -> Option<Summary> {
         match (self, target) {
             (Tool::Ringside, _) => of_ringside(output),
             (Tool::Tcpdump, _) => of_tcpdump(messages),
@@ -247,15 +257,13 @@ impl Tool {
             }
             (Tool::Stenotype, Target::Nowhere) => None,
         }
-        .with_context(|| format!("{} did not say how many frames it got: {messages}", self.name()))
     }
 }
 
 /// This program's own command line.
-fn ringside(target: Target<'_>, options: Options) -> Vec<OsString> {
-    let exe = std::env::current_exe().map_or_else(|_| "ringside".into(), |path| path.into());
-    let mut command = vec![exe];
-    let fixed = ["capture", "-i", RECEIVER_INTERFACE, "--json", "--kernel-ring-size"];
+fn ringside(target: Target<'_>, options: Options<'_>) -> Vec<OsString> {
+    let mut command = vec![own_program()];
+    let fixed = ["capture", "-i", options.interface, "--json", "--kernel-ring-size"];
     command.extend(fixed.map(OsString::from));
     command.push(KERNEL_RING_BYTES.to_string().into());
     let ring_bytes = options.memory_bytes.saturating_sub(KERNEL_RING_BYTES);
@@ -271,6 +279,11 @@ fn ringside(target: Target<'_>, options: Options) -> Vec<OsString> {
     command
 }
 
+/// The file of this program.
+pub(super) fn own_program() -> OsString {
+    std::env::current_exe().map_or_else(|_| "ringside".into(), |path| path.into())
+}
+
 fn joined(option: &str, path: &Path) -> OsString {
     let mut word = OsString::from(option);
     word.push(path);
@@ -278,7 +291,7 @@ fn joined(option: &str, path: &Path) -> OsString {
 }
 
 /// The first word that looks like `4.99.3`.
-fn version_number(text: &str) -> Option<String> {
+pub(super) fn version_number(text: &str) -> Option<String> {
     let words = text.split_whitespace().map(|word| word.trim_end_matches([',', ')', '.']));
     words
         .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'))
@@ -287,7 +300,7 @@ fn version_number(text: &str) -> Option<String> {
 }
 
 /// The ledger on the last line of standard output.
-fn of_ringside(output: &str) -> Option<Summary> {
+pub(super) fn of_ringside(output: &str) -> Option<Summary> {
     let line: serde_json::Value = serde_json::from_str(output.lines().last()?).ok()?;
     let ledger: Ledger = serde_json::from_value(line.get("ledger")?.clone()).ok()?;
     let consumer = ledger.consumers.first()?;

@@ -5,11 +5,13 @@ use super::{clock, polling};
 use crate::keeper::{Request, Wish};
 use anyhow::bail;
 use ringside_sys::netdev::{self, Channels, Features, NetDevice, RingSizes, Rss, Use, XdpFeatures};
-use ringside_sys::thread;
+use ringside_sys::{bpf, thread};
 
 /// Receive offloads that merge frames, by the kernel's name, as ethtool(8) calls them.
 const MERGING: [(&str, &str); 3] =
     [("rx-gro", "gro"), ("rx-lro", "lro"), ("rx-gro-hw", "rx-gro-hw")];
+/// How the names of our own programs begin that stand first on an interface (bpf/xdp_root.bpf.c).
+const ROOT: &str = "xdp_root";
 /// The taking out of VLAN tags.
 const VLAN_STRIPPING: &str = "rx-vlan-hw-parse";
 const MERGED: &str = "frames of a flow are merged before they are captured; what is recorded is \
@@ -119,13 +121,20 @@ fn programs(checks: &mut Checks, device: &NetDevice) {
         checks.good("programs", "no XDP program is on it");
         return;
     }
-    let ids: Vec<String> = device.xdp_programs.iter().map(ToString::to_string).collect();
-    let found = format!("XDP program {}", ids.join(", "));
-    let why = "a program of another tool has the place where frames are taken inside the driver; \
-               those of running captures are gone when they end";
-    checks
-        .add("programs", State::CouldBeBetter, found, why)
-        .mend(format!("bpftool prog show id {}; ip link set {} xdp off", ids[0], device.name));
+    for &id in &device.xdp_programs {
+        let name = bpf::program_name(id).unwrap_or_default();
+        if name.starts_with(ROOT) {
+            // The kernel takes it off with the last process that holds it, however that ends; one
+            // that stays all the same passes every frame, and the next capture replaces it.
+            checks.good("programs", format!("{name} (id {id}), which captures share"));
+            continue;
+        }
+        let found = format!("{name} (id {id}) is on it");
+        let why = "a program of another tool has the place where frames are taken in the driver";
+        checks
+            .add("programs", State::CouldBeBetter, found, why)
+            .mend(format!("bpftool prog show id {id}; ip link set {} xdp off", device.name));
+    }
 }
 
 /// `is_free`: the host does not use the interface, which many drivers start anew for this.
@@ -161,8 +170,9 @@ fn spreading(checks: &mut Checks, name: &str, rss: &Rss, queues: u32) {
         0 => format!("ethtool -X {name} xfrm symmetric-xor"),
         _ => format!("ethtool -X {name} hkey {}", key.join(":")),
     });
-    let wish = Wish::SymmetricRss;
-    check.fixed_by([Request::Interface { interface: name.to_owned(), wish }]);
+    // Few drivers have the transformation, and none says so before it is tried.
+    let wish = (!key.is_empty()).then_some(Wish::SymmetricRss);
+    check.fixed_by(wish.map(|wish| Request::Interface { interface: name.to_owned(), wish }));
 }
 
 fn ring(checks: &mut Checks, name: &str, sizes: RingSizes, is_free: bool) {

@@ -247,12 +247,11 @@ impl Setting {
             }
             Setting::ReceiveRing { descriptors } => netdev::set_receive_ring(name, *descriptors)?,
             Setting::Rss { function, transform, key, table, is_default } => {
-                let wanted = Rss {
-                    function: *function,
-                    transform: *transform,
-                    key: key.clone(),
-                    table: table.clone(),
-                };
+                // Drivers refuse to be told what they cannot change, also if it is so already.
+                let now = netdev::rss(name)?;
+                let key = if now.key == *key { Vec::new() } else { key.clone() };
+                let function = if now.function == *function { 0 } else { *function };
+                let wanted = Rss { function, transform: *transform, key, table: table.clone() };
                 let table = match (is_default, &table[..]) {
                     (_, []) => Table::Keep,
                     (true, _) => Table::Default,

@@ -108,7 +108,7 @@ fn an_interface_that_goes_away_ends_the_source_with_what_it_had() {
 fn an_interface_that_goes_away_in_full_traffic_leaves_exact_counters() {
     on_a_wire("af_xdp_an_interface_that_goes_away_in_full_traffic", |wire| {
         for round in 0..5 {
-            let memory_bytes = 64 * 4096 << (round % 3);
+            let memory_bytes = (64 * 4096) << (round % 3);
             let mut source = open_one(&AfXdpConfig { memory_bytes, ..config() });
             std::thread::scope(|scope| {
                 let frames: Vec<Vec<u8>> = (0..3000).map(|i| numbered(i, 300)).collect();

@@ -56,7 +56,7 @@ impl Rig {
         self.rx.claim(&mut self.claim);
         let (claim, slots) = (&mut self.claim, &mut self.slots);
         let (stamping, damaged) = (&mut self.stamping, &mut self.damaged);
-        let count = collect(claim, &self.rules, stamping, &self.arena, slots, damaged);
+        let count = collect(claim, &self.rules, stamping, &mut self.arena, slots, damaged);
         let memory = claim.memory();
         let lend = |slot: &ringside_core::FrameSlot| slot.lend(memory).to_owned_frame();
         let got = slots[..count].iter().map(lend).collect();

@@ -8,6 +8,7 @@ fn results() -> Results {
     let mut results = Results::default();
     let sizes = ["64", "512", "1514", "imix"].map(|text| text.parse::<FrameSizes>().unwrap());
     let sample = |mps: f64| Sample {
+        offered: 2_000_000,
         handed: 2_000_000,
         received: (mps * 1e6) as u64,
         named_lost: None,

@@ -9,6 +9,7 @@ fn setup(tool: Tool, place: Place) -> Setup {
 
 fn sample(handed: u64, received: u64, stored_bytes: u64) -> Sample {
     Sample {
+        offered: handed,
         handed,
         received,
         named_lost: Some(handed - received),

@@ -77,6 +77,7 @@ fn spreading_is_mended_by_key_or_transformation() {
     let without = Rss { key: Vec::new(), ..rss.clone() };
     let check = only(|checks| spreading(checks, "eth1", &without, 4));
     assert_eq!(check.mend.as_deref(), Some("ethtool -X eth1 xfrm symmetric-xor"));
+    assert!(!check.fixable);
     assert_eq!(only(|checks| spreading(checks, "eth1", &rss, 1)).state, State::Good);
     assert_eq!(only(|checks| spreading(checks, "eth1", &rss.symmetric(), 4)).state, State::Good);
 }

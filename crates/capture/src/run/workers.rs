@@ -1,0 +1,114 @@
+//! The threads of the lanes: one each, or several.
+
+use super::{LaneSource, RunError, Shared, spawn};
+use crate::lane::crew::{self, CrewLane, CrewSink, Hand};
+use crate::lane::{LaneBoard, LaneSink, Worker};
+use crate::packer::{Judge, Packer};
+use ringside_core::{LaneCounters, Source};
+use ringside_sys::bell::Bells;
+use ringside_sys::ring::{Board, CaptureRing};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Settings of the workers.
+pub(super) struct Settings {
+    pub(super) snaplen: u32,
+    pub(super) block_bytes: usize,
+    pub(super) threads: usize,
+    pub(super) judge: Option<Arc<Judge>>,
+    pub(super) cpus: Vec<usize>,
+    /// Of the recorder's writers.
+    pub(super) bells: Option<Arc<Bells>>,
+}
+
+impl Settings {
+    /// Where a thread of a lane runs.
+    fn cpu(&self, lane: usize, thread: usize) -> Option<usize> {
+        let index = lane * self.threads + thread;
+        self.cpus.get(index % self.cpus.len().max(1)).copied()
+    }
+}
+
+impl Shared {
+    /// Starts the threads of each lane, whose further hands come with it.
+    pub(super) fn workers(
+        &self,
+        lanes: impl Iterator<Item = (LaneSource, Vec<Box<dyn Source>>)>,
+        settings: &Settings,
+    ) -> Result<Vec<JoinHandle<LaneCounters>>, RunError> {
+        let start = |(index, (lane, hands)): (usize, (LaneSource, Vec<Box<dyn Source>>))| {
+            if settings.threads > 1 || settings.judge.is_some() {
+                return self.crew(index, lane, hands, settings);
+            }
+            let worker = Worker {
+                sink: self.sink(index, &lane, settings),
+                source: lane.source,
+                interface: lane.interface,
+                queue: lane.queue,
+                snaplen: settings.snaplen,
+                cpu: settings.cpu(index, 0),
+                status: self.status[index].clone(),
+                board: self.board(index),
+                control: self.control.clone(),
+            };
+            spawn(&format!("lane {index}"), move || worker.run())
+        };
+        lanes.enumerate().map(start).collect()
+    }
+
+    /// Starts several threads for one lane; the first waits for the others.
+    fn crew(
+        &self,
+        index: usize,
+        lane: LaneSource,
+        hands: Vec<Box<dyn Source>>,
+        settings: &Settings,
+    ) -> Result<JoinHandle<LaneCounters>, RunError> {
+        let sink = match self.sink(index, &lane, settings) {
+            LaneSink::Ring(packer) => CrewSink::ring(packer, settings.threads),
+            LaneSink::Meter => {
+                CrewSink::meter(self.boards.writer(index).expect("nobody fills this ring"))
+            }
+        };
+        let crew = CrewLane {
+            sink,
+            interface: lane.interface,
+            queue: lane.queue,
+            snaplen: settings.snaplen,
+            judge: settings.judge.clone(),
+            threads: settings.threads,
+            status: self.status[index].clone(),
+            control: self.control.clone(),
+        };
+        let sources = std::iter::once(lane.source).chain(hands);
+        let hand = |(thread, source)| Hand { source, thread, cpu: settings.cpu(index, thread) };
+        let hands = sources.enumerate().map(hand).collect();
+        crew::start(&format!("lane {index}"), crew, self.board(index), hands)
+    }
+
+    fn board(&self, index: usize) -> LaneBoard {
+        let writer = self.boards.board_writer(index, Board::Worker);
+        LaneBoard::new(writer.expect("each lane's board is taken once, here"))
+    }
+
+    fn sink(&self, index: usize, lane: &LaneSource, settings: &Settings) -> LaneSink {
+        match &self.ring {
+            Some(ring) => LaneSink::Ring(packer(ring, index, lane, settings)),
+            None => LaneSink::Meter,
+        }
+    }
+}
+
+/// What fills a lane of `ring`.
+pub(super) fn packer(
+    ring: &CaptureRing,
+    index: usize,
+    lane: &LaneSource,
+    settings: &Settings,
+) -> Packer {
+    let mut writer = ring.writer(index).expect("each lane's writer is taken once");
+    if let Some(bells) = &settings.bells {
+        writer.wake(bells.clone());
+    }
+    Packer::new(writer, lane.interface_id, settings.snaplen, settings.block_bytes)
+}

@@ -1,0 +1,102 @@
+use super::*;
+
+/// What testpmd 22.11 printed for two ports.
+const TESTPMD: &str = "Press enter to exit\n\nTelling cores to stop...\nWaiting for lcores to \
+finish...\n\n  ---------------------- Forward statistics for port 0  ----------------------\n  \
+RX-packets: 1000000        RX-dropped: 26782         RX-total: 1026782\n  \
+TX-packets: 0              TX-dropped: 0             TX-total: 0\n  \
+----------------------------------------------------------------------------\n\n  \
++++++++++++++++ Accumulated forward statistics for all ports+++++++++++++++\n  \
+RX-packets: 1955682        RX-dropped: 26783         RX-total: 1982465\n  \
+TX-packets: 0              TX-dropped: 0             TX-total: 0\n  \
+++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++\n\nDone.\n";
+
+fn contender(kind: Kind) -> Contender {
+    Contender { kind, af_xdp: None }
+}
+
+fn lines(contender: Contender, interfaces: &[&str]) -> Vec<String> {
+    let interfaces: Vec<String> = interfaces.iter().map(|&name| name.to_owned()).collect();
+    let programs = contender.programs(&interfaces);
+    let line = |program: Program<'_>| program.command.join(" ".as_ref());
+    programs.into_iter().map(|program| line(program).to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn what_testpmd_says_of_all_ports_is_understood() {
+    let summary = of_testpmd(TESTPMD).unwrap();
+    assert_eq!((summary.frames, summary.lost), (1_955_682, Some(26_783)));
+    for wrong in ["", "RX-packets: 5 RX-dropped: 0", "Accumulated forward statistics for all ports"]
+    {
+        assert_eq!(of_testpmd(wrong), None, "{wrong}");
+    }
+    let cut = TESTPMD.replace("1955682", "many");
+    assert_eq!(of_testpmd(&cut), None, "no count of one port stands for all");
+}
+
+#[test]
+fn every_kind_has_the_name_that_people_type() {
+    for kind in Kind::value_variants() {
+        let typed = kind.to_possible_value().unwrap();
+        assert_eq!(typed.get_name(), kind.name());
+    }
+}
+
+#[test]
+fn ways_are_for_af_xdp_alone() {
+    let kinds = [Kind::Ringside, Kind::Tcpdump];
+    let way = |wait, has_stamps, threads| AfXdp { wait, has_stamps, threads };
+    let ways = [
+        way(Wait::Spin, true, 1),
+        way(Wait::Spin, false, 2),
+        way(Wait::BusyPoll, true, 1),
+        way(Wait::BusyPoll, false, 1),
+    ];
+    let all = Contender::all(&kinds, &ways);
+    let names: Vec<String> = all.iter().map(ToString::to_string).collect();
+    let expected = [
+        "ringside spin",
+        "ringside spin, 2 threads, no stamps",
+        "ringside busy-poll",
+        "ringside busy-poll, no stamps",
+        "tcpdump",
+    ];
+    assert_eq!(names, expected);
+    let line = &lines(all[3], &["rx0", "rx1"])[0];
+    for part in ["--backend af-xdp", "-i rx0 -i rx1", "--wait busy-poll --no-stamps"] {
+        assert!(line.contains(part), "{part} in {line}");
+    }
+    let line = &lines(all[2], &["rx0"])[0];
+    assert!(!line.contains("--no-stamps") && !line.contains("--threads"), "{line}");
+    assert!(lines(all[1], &["rx0"])[0].contains("--threads 2"));
+}
+
+#[test]
+fn tools_take_all_interfaces_or_run_once_for_each() {
+    let interfaces = ["rx0", "rx1", "rx2"];
+    for &kind in Kind::value_variants() {
+        let contender = contender(kind);
+        let lines = lines(contender, &interfaces);
+        assert_eq!(lines.len(), usize::from(contender.processes(3)), "{lines:?}");
+        for (index, interface) in interfaces.iter().enumerate() {
+            // A limit has no program at all.
+            let Some(line) = lines.get(index % lines.len().max(1)) else { continue };
+            assert!(line.contains(interface), "{interface} in {line}");
+        }
+    }
+}
+
+#[test]
+fn testpmd_stays_away_from_real_cards_and_has_its_pages() {
+    for kind in [Kind::TestpmdXdp, Kind::TestpmdXdpSpin, Kind::TestpmdPacket] {
+        let line = &lines(contender(kind), &["rx0", "rx1"])[0];
+        assert!(line.contains(" --no-pci "), "{line}");
+        let pages = contender(kind).huge_pages(2);
+        assert!(line.contains(&format!(" -m {} ", pages * 2)), "{line}: {pages} pages");
+        assert!(line.contains("--total-num-mbufs=32768"), "{line}");
+    }
+    let spinning = &lines(contender(Kind::TestpmdXdpSpin), &["rx0"])[0];
+    assert!(spinning.contains("net_af_xdp0,iface=rx0,busy_budget=0"), "{spinning}");
+    assert!(contender(Kind::TestpmdXdp).huge_pages(12) < 300, "as many as any machine has");
+    assert_eq!(contender(Kind::Tcpdump).huge_pages(12), 0);
+}

@@ -1,0 +1,227 @@
+//! kill -9 at full load: the ledger is closed, and the interface works as before.
+//!
+//! `RINGSIDE_KILLS` says how many.
+
+use crate::common::*;
+use crate::driver::DriverCounts;
+use ringside_core::ledger::total;
+use ringside_core::{Cause, Ledger};
+use ringside_ebpf::attached_program;
+use ringside_lab::{LabConfig, RECEIVER_ADDRESS};
+use ringside_sys::netdev;
+use ringside_testkit::{Random, need_root};
+use ringside_transmit::Stamp;
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// Kills of each kind unless the environment says otherwise: what a run of all tests can afford.
+const KILLS: u64 = 6;
+/// Latest kill after the capture listens.
+const KILL_AFTER_MAX_US: usize = 250_000;
+
+fn kills() -> u64 {
+    std::env::var("RINGSIDE_KILLS").ok().map_or(KILLS, |text| text.parse().unwrap())
+}
+
+fn random() -> Random {
+    let seed = std::env::var("RINGSIDE_SEED").ok().map(|text| text.parse().unwrap());
+    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    println!("RINGSIDE_SEED={seed}");
+    Random::new(seed)
+}
+
+/// A network whose receiving end has the lab's own root, which stays, or none, so that the capture
+/// attaches one by a link.
+fn network(queues: u16, has_root: bool) -> Network {
+    let network = Network::with(LabConfig { queues, ..LabConfig::default() });
+    if !has_root {
+        let off = ["-n", network.receiver(), "link", "set", "rx0", "xdp", "off"];
+        run_clean("ip", &off);
+    }
+    network
+}
+
+/// As many frames as the path takes, until it is stopped.
+fn full_rate(network: &Network) -> Running {
+    let mut sender = Command::new(ringside());
+    sender.args(["lab", "send", "--name", network.name(), "--sender", "packet"]);
+    sender.args(["--size", "60-1514", "--flows", "1000", "--for", "10000s"]);
+    let running = Running::start(sender);
+    let before = network.received();
+    wait_until("frames", || network.received() > before);
+    running
+}
+
+fn capture<'a>(directory: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+    let args = ["-i", "rx0", "--backend", "af-xdp", "-w", arg(directory), "--no-control"];
+    let memory = ["--kernel-ring-size", "1MiB", "--ring-size", "16MiB"];
+    [&args[..], &memory, more].concat()
+}
+
+fn kill(pid: u32) {
+    kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
+}
+
+/// The frames in a directory; each stream's in order within a lane, for losses leave gaps but turn
+/// nothing round.
+fn frames_in_order(directory: &Path) -> u64 {
+    let mut frames = 0;
+    let (series, _) = ringside_store::recording::series_of(&[directory.to_owned()]).unwrap();
+    for series in series {
+        let mut last = BTreeMap::new();
+        let paths: Vec<_> = series.files.iter().map(|file| file.path.clone()).collect();
+        let notices = for_each_frame(&paths, |frame, _| {
+            let stamp = Stamp::read(frame.bytes).unwrap();
+            let before = last.insert(stamp.stream, stamp.sequence);
+            assert!(before.is_none_or(|before| before < stamp.sequence), "{before:?} {stamp:?}");
+            frames += 1;
+        });
+        assert!(notices.is_empty(), "{notices:?}");
+    }
+    frames
+}
+
+/// The ledger that the keeper closed: nothing is unknown.
+fn closed_by_keeper(outcome: &Outcome, directory: &Path) -> Ledger {
+    assert_eq!(outcome.code(), Some(2), "{}", outcome.stderr);
+    assert_eq!(outcome.json_lines().last().unwrap()["closed_by"], "keeper", "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains("not known"), "{}", outcome.stderr);
+    let ledger = outcome.ledger();
+    assert_eq!(ledger.balance(), Ok(()), "{ledger:#?}");
+    assert!(ledger.received.is_some() && ledger.in_flight == 0, "{ledger:#?}");
+    let recorder = &ledger.consumers[0];
+    assert_eq!((recorder.delivered, total(&recorder.missed)), (ledger.taken, 0), "{ledger:#?}");
+    assert_eq!(frames_in_order(directory), recorder.delivered, "{ledger:#?}");
+    ledger
+}
+
+/// The program on the interface, if any.
+fn program(network: &Network) -> Option<u32> {
+    inside(network.receiver(), || {
+        let device = netdev::by_name("rx0").unwrap().unwrap();
+        attached_program(device.ifindex).unwrap()
+    })
+}
+
+/// The host behind the interface gets what is sent to it and answers, and nothing takes its frames.
+fn host_works(network: &Network) {
+    let before = DriverCounts::read(network);
+    let (ready, address) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let receiver = network.receiver();
+        scope.spawn(move || {
+            inside(receiver, || {
+                let socket = UdpSocket::bind((RECEIVER_ADDRESS, 0)).unwrap();
+                socket.set_read_timeout(Some(WAIT_MAX)).unwrap();
+                ready.send(socket.local_addr().unwrap()).unwrap();
+                let mut buffer = [0; 100];
+                let (bytes, from) = socket.recv_from(&mut buffer).unwrap();
+                socket.send_to(&buffer[..bytes], from).unwrap();
+            });
+        });
+        let address = address.recv().unwrap();
+        inside(network.sender(), || {
+            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+            let mut buffer = [0; 100];
+            wait_until("an answer of the host", || {
+                // The sender's load may have filled the way there.
+                let _ = socket.send_to(b"there?", address);
+                socket.recv(&mut buffer).is_ok_and(|bytes| &buffer[..bytes] == b"there?")
+            });
+        });
+    });
+    let since = DriverCounts::read(network).since(&before);
+    assert_eq!(since.redirected, 0, "a capture's program is still there: {since:?}");
+}
+
+#[test]
+fn a_worker_killed_at_full_load_leaves_an_exact_ledger_and_a_working_interface() {
+    if !need_root("af_xdp_a_worker_killed_at_full_load") {
+        return;
+    }
+    let mut random = random();
+    let (mut frames, mut died_with) = (0, 0);
+    for (queues, has_root) in [(1, true), (2, false)] {
+        let network = network(queues, has_root);
+        let (sender, standing) = (full_rate(&network), program(&network));
+        for round in 0..kills() {
+            let folder = tempfile::tempdir().unwrap();
+            let more: &[&str] = if round % 3 == 2 { &["--queues", "1"] } else { &[] };
+            let running = network.capture(&capture(folder.path(), more));
+            std::thread::sleep(Duration::from_micros(random.below(KILL_AFTER_MAX_US) as u64));
+            running.signal_worker(Signal::KILL);
+            let ledger = closed_by_keeper(&running.finish(), folder.path());
+            // Frames of a queue without a lane passed.
+            assert!(more.is_empty() || queues == 1 || ledger.passed > 0, "{ledger:#?}");
+            assert!(!more.is_empty() || ledger.passed == 0, "{ledger:#?}");
+            frames += ledger.taken;
+            died_with += ledger.dropped.get(&Cause::WorkerDied).copied().unwrap_or_default();
+            assert_eq!(program(&network), standing, "what was there before, and nothing else");
+            host_works(&network);
+        }
+        assert_eq!(sender.stop().code(), Some(0));
+    }
+    println!("{frames} frames committed, all in the files; {died_with} were still the kernel's");
+}
+
+#[test]
+fn what_both_leave_behind_the_kernel_takes_away_and_the_next_start_works() {
+    if !need_root("af_xdp_what_both_leave_behind") {
+        return;
+    }
+    let mut random = random();
+    for has_root in [true, false] {
+        let network = network(1, has_root);
+        let (sender, standing) = (full_rate(&network), program(&network));
+        for round in 0..kills() {
+            let folder = tempfile::tempdir().unwrap();
+            let alone: &[&str] = if round % 3 == 2 { &["--no-keeper"] } else { &[] };
+            let running = network.capture(&capture(folder.path(), alone));
+            std::thread::sleep(Duration::from_micros(random.below(KILL_AFTER_MAX_US) as u64));
+            let (keeper, worker) = (running.pid(), running.worker_pid());
+            let order = if round % 2 == 0 { [keeper, worker] } else { [worker, keeper] };
+            // The keeper may have seen its worker's end and be finishing; then it dies at that.
+            order.into_iter().filter(|pid| *pid != 0).for_each(kill);
+            running.finish();
+            wait_until("the worker's end", || !Path::new(&format!("/proc/{worker}")).exists());
+
+            // What the kernel does once the last descriptor is gone takes it a moment.
+            wait_until("the program's end", || program(&network) == standing);
+            host_works(&network);
+            let next = network.capture(&capture(folder.path(), &["-c", "1"]));
+            let outcome = next.finish();
+            assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+            assert_eq!(outcome.ledger().balance(), Ok(()));
+            assert_eq!(program(&network), standing);
+        }
+        assert_eq!(sender.stop().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_filter_and_several_threads_change_nothing_of_it() {
+    if !need_root("af_xdp_a_filter_and_several_threads") {
+        return;
+    }
+    let network = network(1, true);
+    let sender = full_rate(&network);
+    for more in [&["udp"][..], &["tcp"], &["--threads", "2"], &["--threads", "2", "udp"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let running = network.capture(&capture(folder.path(), more));
+        let before = network.received();
+        wait_until("frames", || network.received() > before + 20_000);
+        running.signal_worker(Signal::KILL);
+        let ledger = closed_by_keeper(&running.finish(), folder.path());
+        match more.contains(&"tcp") {
+            true => assert_eq!(ledger.received, Some(ledger.passed), "{ledger:#?}"),
+            false => assert!(ledger.taken > 0 && ledger.passed == 0, "{ledger:#?}"),
+        }
+        host_works(&network);
+    }
+    assert_eq!(sender.stop().code(), Some(0));
+}
