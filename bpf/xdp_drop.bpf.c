@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Discards every frame as soon as the driver sees it: the limit of what an interface can receive, for
- * the measurements.
+ * Discards every frame as soon as the driver sees it: the limit of what an interface can receive,
+ * for the measurements.
  */
 #include "abi.h"
 

@@ -54,8 +54,7 @@ impl Step {
             Step::Format | Step::Tidy => 2,
             Step::Docs => 5,
             Step::Clippy | Step::Build | Step::Loom => 10,
-            Step::Vm => 15,
-            Step::Tests | Step::EndToEnd => 20,
+            Step::Tests | Step::EndToEnd | Step::Vm => 20,
         };
         Duration::from_secs(minutes * 60)
     }

@@ -7,6 +7,7 @@ pub(crate) mod crew;
 use crate::control::Control;
 use crate::packer::{Packer, Put, Reading};
 use ringside_core::ledger::{ByCause, LEDGER_SPARE_AT, Words, total};
+use ringside_core::profile::LaneProfile;
 use ringside_core::{
     Batch, Cause, Frame, LaneCounters, Profile, Source, SourceCounters, SourceError, Timestamp,
 };
@@ -42,8 +43,18 @@ impl LaneStatus {
         self.counters.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone_from(counters);
     }
 
-    pub(crate) fn profile(&self) -> Option<Profile> {
+    fn profile(&self) -> Option<Profile> {
         self.profile.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    /// How lanes are worked on, of those whose backends count that.
+    pub(crate) fn profiles(lanes: &[Arc<LaneStatus>]) -> Vec<LaneProfile> {
+        let of = |lane: &Arc<LaneStatus>| {
+            let profile = lane.profile()?;
+            let LaneCounters { interface, queue, .. } = lane.get();
+            Some(LaneProfile { interface, queue, profile })
+        };
+        lanes.iter().filter_map(of).collect()
     }
 
     fn set_profile(&self, profile: Option<Profile>) {

@@ -312,7 +312,7 @@ impl Run {
 
     /// How the lanes are worked on, of those whose backends count that, at most 100 ms ago.
     pub fn profiles(&self) -> Vec<LaneProfile> {
-        profiles(&self.status)
+        LaneStatus::profiles(&self.status)
     }
 
     /// True until the run was told to stop, stopped by itself, or every source has ended.
@@ -354,18 +354,9 @@ impl Run {
         if let Err(imbalance) = ledger.balance() {
             self.control.fail(imbalance.to_string());
         }
-        let profiles = profiles(&self.status);
+        let profiles = LaneStatus::profiles(&self.status);
         RunReport { ledger, files, kept, errors: self.control.errors(), trigger, profiles }
     }
-}
-
-fn profiles(status: &[Arc<LaneStatus>]) -> Vec<LaneProfile> {
-    let of = |status: &Arc<LaneStatus>| {
-        let profile = status.profile()?;
-        let LaneCounters { interface, queue, .. } = status.get();
-        Some(LaneProfile { interface, queue, profile })
-    };
-    status.iter().filter_map(of).collect()
 }
 
 impl Consumer {

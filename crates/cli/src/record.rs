@@ -11,7 +11,7 @@ use crate::{ledger_text, privileges, say, units};
 use anyhow::{Context, bail};
 use clap::Args;
 use ringside_capture::config::{BLOCKS_PER_LANE_MIN, Output, RunConfig};
-use ringside_capture::run::{Run, RunReport};
+use ringside_capture::run::{Prepared, Run, RunReport};
 use ringside_capture::share::ShareSocket;
 use ringside_capture::trigger::{TriggerConfig, TriggerSummary};
 use ringside_core::limits::RING_BLOCK_BYTES;
@@ -148,12 +148,7 @@ pub fn run(
     let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
     // The rings lie where they should; what comes from now on lies where it is used.
     drop(opened.placed.memory);
-    if args.huge_pages && prepared.ring().is_some_and(|ring| !ring.has_huge_pages()) {
-        say::message("ringside: warning: the capture ring does not lie in reserved huge pages");
-    }
-    for note in prepared.notes() {
-        say::message(note);
-    }
+    tell_prepared(&prepared, args);
     board.set_ring(prepared.memory().cloned());
     let mut others_files = args.user.is_some();
     if !knobs.need_privileges() {
@@ -173,6 +168,16 @@ pub fn run(
     link.as_ref().inspect(|link| link.closed());
     told.and(watched)?;
     Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// What was chosen, and what could not be had.
+fn tell_prepared(prepared: &Prepared, args: &RunArgs) {
+    if args.huge_pages && prepared.ring().is_some_and(|ring| !ring.has_huge_pages()) {
+        say::message("ringside: warning: the capture ring does not lie in reserved huge pages");
+    }
+    for note in prepared.notes() {
+        say::message(note);
+    }
 }
 
 /// Has the system keep so many free huge pages as the ring takes; without them it lies in others.

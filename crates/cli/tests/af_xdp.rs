@@ -86,6 +86,37 @@ fn two_million_frames(test: &str, queues: u16) {
     assert_eq!(recorded.frames, sent.handed);
 }
 
+/// Several threads drain one queue: in the order of receipt, and each has its part.
+#[test]
+fn several_threads_drain_one_queue_in_order() {
+    if !need_root("af_xdp_several_threads_drain_one_queue_in_order") {
+        return;
+    }
+    const COUNT: u64 = 600_000;
+    for threads in ["2", "3", "4"] {
+        let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
+        let recording = directory.path().join("recording");
+        let more = ["-w", arg(&recording), "--threads", threads];
+        let running = network.capture(&[&PATIENT[..], &more].concat());
+        let shape = shape(&SIZES, 1000);
+        let (before, counts) = (network.received(), DriverCounts::read(&network));
+        let sent = network.send(SenderKind::Live, &shape, COUNT, Some(RATE));
+        let received = network.received() - before;
+        let ledger = running.stop().checked_ledger(received);
+        assert_eq!(sent.handed, received, "{sent:?}");
+        DriverCounts::read(&network).since(&counts).agree_with(&ledger);
+        nothing_lost(&ledger, &sent);
+        let taken = &ledger.lanes[0].taken_by_thread;
+        assert_eq!(taken.len().to_string(), threads);
+        assert!(taken.iter().all(|&taken| taken >= COUNT / 10), "{taken:?}");
+        let mut recorded = Verifier::new(&shape, COUNT);
+        recorded.note_directory(&recording);
+        let report = recorded.report(&sent.streams);
+        assert_eq!((report.missing, report.duplicates), (COUNT - sent.handed, 0), "{report:?}");
+        assert_eq!((report.lane_reordered, report.flow_reordered), (0, 0), "{report:?}");
+    }
+}
+
 #[test]
 fn jumbo_frames_are_whole() {
     if !need_root("af_xdp_jumbo_frames_are_whole") {

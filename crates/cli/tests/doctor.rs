@@ -134,7 +134,8 @@ fn what_is_mended_stays_until_it_is_undone() {
     assert_eq!(queues(&network), 1);
     assert_eq!(running.stop().code(), Some(0));
     assert_eq!(queues(&network), 2);
-    let (_, report) = machine.doctor(&network, &["--undo"]);
+    let (code, report) = machine.doctor(&network, &["--undo", "-i", "rx0"]);
+    assert_eq!(code, 0, "what is in the way again was wanted so: {report:#}");
     let done = report["done"].to_string();
     assert!(done.contains("rx-gro of rx0: put back"), "{done}");
     assert!(gro_is_on(&network));

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Classes of batch sizes: 1, 2 to 3, 4 to 7, and so on to 256.
 pub const BATCH_CLASSES: usize = 9;
 
-/// What a lane's backend counted of its own work since the start. Nothing here is a frame lost: that
-/// is the ledger's business.
+/// What a lane's backend counted of its own work since the start. Nothing here is a frame lost:
+/// that is the ledger's business.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
     /// What the worker does while no frame is there.

@@ -13,7 +13,7 @@ use ringside_sys::netdev::{self, NetDevice};
 use serde::Serialize;
 use std::fmt::Write;
 use std::process::ExitCode;
-use trial::{Seen, Tried};
+use trial::Tried;
 
 /// Arguments of `backends`.
 #[derive(Args)]
@@ -78,21 +78,21 @@ fn backends(devices: Vec<NetDevice>) -> Vec<Backend> {
     let network = trial::network();
     let columns = [("af-packet", Tried::AfPacket), ("af-xdp", Tried::AfXdp), ("pcap", Tried::Pcap)];
     let backend = |(name, tried): (&'static str, Tried)| {
-        let tried_out = network.as_ref().ok().map(|lab| trial::run(tried, lab));
-        let (usable, reason) = match &tried_out {
-            Some(Ok(_)) => (true, None),
-            Some(Err(error)) => (false, Some(format!("{error:#}"))),
-            None => on_loopback(tried),
+        let (seen, reason) = match network.as_ref().map(|lab| trial::run(tried, lab)) {
+            Ok(Ok(seen)) => (Some(seen), None),
+            Ok(Err(error)) => (None, Some(format!("{error:#}"))),
+            Err(error) => (None, on_loopback(tried, error)),
         };
-        let seen: Option<&Seen> = tried_out.as_ref().and_then(|seen| seen.as_ref().ok());
-        Backend { name, usable, reason, properties: properties::of(tried, seen, &facts) }
+        let properties = properties::of(tried, seen.as_ref(), &facts);
+        Backend { name, usable: reason.is_none(), reason, properties }
     };
     columns.map(backend).into()
 }
 
-/// Opens a backend where nothing of it changes.
-fn on_loopback(tried: Tried) -> (bool, Option<String>) {
-    let opened = match tried {
+/// Opens a backend where nothing changes, for want of a network (for this reason); why it cannot be
+/// opened.
+fn on_loopback(tried: Tried, no_network: &anyhow::Error) -> Option<String> {
+    match tried {
         // The loopback interface exists everywhere; without promiscuous mode nothing is changed.
         Tried::AfPacket => af_packet::open(&af_packet::AfPacketConfig {
             promiscuous: false,
@@ -102,9 +102,8 @@ fn on_loopback(tried: Tried) -> (bool, Option<String>) {
         .err()
         .map(|error| error.to_string()),
         Tried::Pcap => pcap::link_type("lo").err().map(|error| error.to_string()),
-        Tried::AfXdp => Some("it is tried on a network of its own, which needs root".into()),
-    };
-    (opened.is_none(), opened)
+        Tried::AfXdp => Some(format!("it is tried on a private network only: {no_network:#}")),
+    }
 }
 
 fn interface(device: &NetDevice) -> Interface {

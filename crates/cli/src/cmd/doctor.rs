@@ -49,12 +49,12 @@ pub struct DoctorArgs {
     json: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Report {
     checks: Vec<Check>,
     /// What --fix has turned now, or --undo has put back.
     done: Vec<String>,
-    /// What --fix could not turn.
+    /// What --fix could not turn, or --undo not put back.
     failed: Vec<String>,
 }
 
@@ -62,16 +62,17 @@ struct Report {
 pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     // The interfaces are looked at from there; not all of the machine's settings are seen there.
     let namespace = args.netns.as_deref().map_or_else(Namespace::current, Namespace::open)?;
-    let (mut done, mut failed) = (Vec::new(), Vec::new());
+    let mut report = Report::default();
     if args.undo {
-        done = keeper::put_back_what_stays()?;
+        // What is in the way again is how it was wanted: nothing is judged.
+        (report.done, report.failed) = keeper::put_back_what_stays()?;
+    } else {
+        report.checks = look(&args.interfaces, &namespace)?;
+        if args.fix {
+            fix(&namespace, &mut report)?;
+            report.checks = look(&args.interfaces, &namespace)?;
+        }
     }
-    let mut checks = look(&args.interfaces, &namespace)?;
-    if args.fix {
-        fix(&checks, &namespace, &mut done, &mut failed)?;
-        checks = look(&args.interfaces, &namespace)?;
-    }
-    let report = Report { checks, done, failed };
     if args.json {
         say::data(serde_json::to_string(&report)?)?;
     } else {
@@ -94,22 +95,19 @@ fn look(interfaces: &[String], namespace: &Namespace) -> anyhow::Result<Vec<Chec
 }
 
 /// Mends what can be mended, each check for itself: one that fails holds up no other.
-fn fix(
-    checks: &[Check],
-    namespace: &Namespace,
-    done: &mut Vec<String>,
-    failed: &mut Vec<String>,
-) -> anyhow::Result<()> {
-    done.extend(keeper::put_back_of_the_dead());
-    let requests: Vec<&Request> = checks.iter().flat_map(|check| &check.requests).collect();
+fn fix(namespace: &Namespace, report: &mut Report) -> anyhow::Result<()> {
+    report.done.extend(keeper::put_back_of_the_dead());
+    let requests = report.checks.iter().flat_map(|check| &check.requests);
+    let requests: Vec<Request> = requests.cloned().collect();
     if requests.is_empty() {
         return Ok(());
     }
-    let requests: Vec<Request> = requests.into_iter().cloned().collect();
     for result in keeper::turn_for_good(&requests, namespace)? {
         match result {
-            Ok(names) => done.extend(names.into_iter().map(|name| format!("{name}: turned"))),
-            Err(error) => failed.push(format!("{error:#}")),
+            Ok(names) => {
+                report.done.extend(names.into_iter().map(|name| format!("{name}: turned")));
+            }
+            Err(error) => report.failed.push(format!("{error:#}")),
         }
     }
     Ok(())
@@ -121,7 +119,7 @@ fn text(report: &Report) -> String {
         let _ = writeln!(out, "{note}");
     }
     for note in &report.failed {
-        let _ = writeln!(out, "not mended: {note}");
+        let _ = writeln!(out, "failed: {note}");
     }
     let mut subject = "";
     for check in &report.checks {

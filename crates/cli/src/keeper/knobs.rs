@@ -95,14 +95,16 @@ pub fn turn_for_good(
     Ok(requests.iter().map(&mut turn).collect())
 }
 
-/// Puts back what [`turn_for_good`] turned, in all namespaces; says what was done.
+/// Puts back what [`turn_for_good`] turned, in all namespaces; says what was done, and what could
+/// not be.
 ///
 /// # Errors
 /// The journal is damaged.
-pub fn put_back_what_stays() -> anyhow::Result<Vec<String>> {
+pub fn put_back_what_stays() -> anyhow::Result<(Vec<String>, Vec<String>)> {
     let journal = Journal::kept()?;
     let _lock = journal.lock()?;
-    Ok(Journal::kept()?.put_back())
+    let notes = Journal::kept()?.put_back().into_iter();
+    Ok(notes.partition(|note| !note.contains(": cannot be put back: ")))
 }
 
 /// What [`turn_for_good`] turned and nobody put back, the last first.

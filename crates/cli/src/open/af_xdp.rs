@@ -99,7 +99,8 @@ impl Plan<'_> {
     ) -> anyhow::Result<Sources> {
         if args.direction == DirectionArg::Both {
             bail!(
-                "af-xdp sees received frames only: leave out --direction both, or use --backend af-packet"
+                "af-xdp sees received frames only: leave out --direction both, or use --backend \
+                 af-packet"
             );
         }
         let stamps = match (args.af_xdp.no_stamps, args.hardware_time) {

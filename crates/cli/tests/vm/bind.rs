@@ -9,12 +9,12 @@ use ringside_sys::netdev;
 use ringside_sys::xsk::{
     BindStep, CHUNK_BYTES_MIN, Claim, Umem, UmemLayout, XskConfig, XskEnds, XskSocket,
 };
-use ringside_transmit::{Load, Shape, Sizes};
+use ringside_transmit::{Shape, Sizes};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 /// Frames of a run; chunks and rings hold all of them, so nobody has to keep up.
-const FRAMES: u64 = 4_000;
+const FRAMES: u64 = 2_000;
 const CHUNKS: u32 = 8_192;
 
 const QUEUES: u32 = 2;
@@ -72,7 +72,7 @@ fn bind(card: Card, test: &str) {
     program.start().unwrap();
     pair.wait_for_carrier();
     let shape = Shape::new(Sizes::fixed(BYTES).unwrap(), 63).unwrap();
-    pair.send(Load::Numbered(shape), FRAMES);
+    pair.send_numbered(&shape, FRAMES);
     program.stop().unwrap();
     check(&umem, &program, &mut lanes);
 }

@@ -2,11 +2,11 @@
 
 use crate::common::*;
 use crate::pair::{Card, Pair, need_option};
-use ringside_transmit::{Load, Shape, Sizes};
+use ringside_transmit::{Shape, Sizes};
 use rustix::process::Signal;
 
 /// Frames before the kill, and after it.
-const FRAMES: u64 = 2_000;
+const FRAMES: u64 = 1_000;
 
 #[test]
 fn igb_after_a_kill_of_af_packet() {
@@ -30,7 +30,7 @@ fn igb_after_a_kill_of_af_xdp() {
 fn kill(pair: &Pair, backend: &str) {
     let shape = Shape::new(Sizes::fixed(64).unwrap(), 64).unwrap();
     let running = pair.capture(&["--backend", backend, "--queues", "2"]);
-    pair.send(Load::Numbered(shape.clone()), FRAMES);
+    pair.send_numbered(&shape, FRAMES);
     let worker = running.worker_pid();
     assert_ne!(worker, 0, "there is a worker");
     // The keeper first, so that it does not see the worker die.
@@ -45,7 +45,7 @@ fn kill(pair: &Pair, backend: &str) {
     assert!(!program.contains("xdp"), "{program}");
     // And it can be captured from again.
     let running = pair.capture(&["--backend", backend, "--queues", "2"]);
-    pair.send(Load::Numbered(shape), FRAMES);
+    pair.send_numbered(&shape, FRAMES);
     let ledger = running.stop().checked_ledger(FRAMES);
     assert_eq!((ledger.taken, ledger.lost()), (FRAMES, 0), "{ledger:#?}");
 }

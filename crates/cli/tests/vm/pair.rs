@@ -2,9 +2,10 @@
 //! frames between them cross the wire.
 
 use crate::common::*;
+use ringside_core::{FrameMeta, OwnedFrame};
 use ringside_sys::netdev;
 use ringside_testkit::skip;
-use ringside_transmit::{End, Job, Limits, Load, Report, SenderKind, Wire};
+use ringside_transmit::{End, Job, Limits, Load, SenderKind, Shape, Wire};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -12,8 +13,8 @@ use std::sync::{Mutex, PoisonError};
 /// Namespace of the senders.
 const FAR: &str = "far";
 
-/// Frames a second: an emulated card takes several times as many.
-pub const RATE: u64 = 5_000;
+/// Frames sent at once: the receive rings of the cards have 256 descriptors at first.
+const BURST_FRAMES: usize = 200;
 
 /// A kind of card, by its driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,14 +138,25 @@ impl Pair {
         running
     }
 
-    /// Sends `count` frames of `load` at [`RATE`], and waits until the card has received them.
-    pub fn send(&self, load: Load, count: u64) -> Report {
-        let limits = Limits::new(Some(count), Some(WAIT_MAX)).unwrap();
-        let (sender, wire, rate_per_sec) = (SenderKind::Packet, self.wire.clone(), Some(RATE));
-        let job = Job { sender, wire, load, cpus: Vec::new(), rate_per_sec, limits };
-        let report = ringside_transmit::run(&job, &|| false).unwrap();
-        assert_eq!((report.offered, report.handed), (count, count), "{report:?}");
-        report
+    /// Sends frames, so many at once as the card has room for; so none is lost, however seldom the
+    /// machine gets to run. Returns when the card has received them.
+    pub fn send(&self, frames: &[OwnedFrame]) {
+        for burst in frames.chunks(BURST_FRAMES) {
+            let count = burst.len() as u64;
+            let (sender, wire, load) =
+                (SenderKind::Packet, self.wire.clone(), Load::Replay(burst.into()));
+            let limits = Limits::new(Some(count), Some(WAIT_MAX)).unwrap();
+            let job = Job { sender, wire, load, cpus: Vec::new(), rate_per_sec: None, limits };
+            let report = ringside_transmit::run(&job, &|| false).unwrap();
+            assert_eq!((report.offered, report.handed), (count, count), "{report:?}");
+        }
+    }
+
+    /// Sends the first `count` numbered frames of `shape`.
+    pub fn send_numbered(&self, shape: &Shape, count: u64) {
+        let frame =
+            |number| OwnedFrame { bytes: shape.frame(0, number), meta: FrameMeta::default() };
+        self.send(&(0..count).map(frame).collect::<Vec<_>>());
     }
 
     /// Frames that the receiver has received. Some drivers begin anew when a socket is bound to a

@@ -90,6 +90,8 @@ pub fn uses(name: &str) -> Result<Vec<Use>, SysError> {
     let mut connection = Connection::route()?;
     found.extend(addresses(&mut connection, device.ifindex).map_err(failed)?);
     found.extend(routes(&mut connection, device.ifindex).map_err(failed)?);
+    // The default routes of both families are one way of use.
+    found.dedup();
     Ok(found)
 }
 

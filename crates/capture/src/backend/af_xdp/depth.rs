@@ -136,8 +136,9 @@ mod tests {
         assert!(depth.note_waiting(2049, 64) && depth.chunks() == 8192);
         assert!(depth.note_waiting(5000, 64) && depth.chunks() == 16_384);
         assert!(!depth.note_waiting(16_384, 64), "not above the most");
+        // The pause counts from the end of its window on.
         let windows = (HOLD.as_millis() / WINDOW.as_millis()) as usize;
-        for _ in 0..=windows {
+        for _ in 0..windows {
             assert_eq!(window(&mut depth, &mut now, FAST, 64), 16_384);
         }
         assert_eq!(window(&mut depth, &mut now, FAST, 64), 4096);

@@ -91,8 +91,8 @@ pub struct Opened {
 /// Opens all lanes of an interface. They receive nothing until they are started.
 ///
 /// # Errors
-/// No such interface, or it is down or not Ethernet; a privilege is missing; a setting is beyond its
-/// limit; somebody else's XDP program is there, or another socket on a queue.
+/// No such interface, or it is down or not Ethernet; a privilege is missing; a setting is beyond
+/// its limit; somebody else's XDP program is there, or another socket on a queue.
 pub fn open(config: &AfXdpConfig) -> Result<Opened, BackendError> {
     within("the snapshot length", u64::from(config.snaplen_bytes), 1, u64::from(FRAME_BYTES_MAX))?;
     within("the number of threads of a lane", config.threads as u64, 1, LANE_THREADS_MAX as u64)?;

@@ -1,10 +1,10 @@
 //! What a worker does while its ring is empty.
 //!
-//! The queue's NAPI may run on the worker's own CPU. There a worker that spins keeps the kernel from
-//! receiving: of 10 million frames a second offered, such tools got 0.2. One that asks to be woken
-//! is woken for every 64 frames, and the wake-ups cost more than the frames. One that sleeps for a
-//! while whenever it has emptied the ring lets the kernel work in peace, and then finds a thousand
-//! frames.
+//! The queue's NAPI may run on the worker's own CPU. There a worker that spins keeps the kernel
+//! from receiving: of 10 million frames a second offered, such tools got 0.2. One that asks to be
+//! woken is woken for every 64 frames, and the wake-ups cost more than the frames. One that sleeps
+//! for a while whenever it has emptied the ring lets the kernel work in peace, and then finds a
+//! thousand frames.
 
 use super::trial::Trial;
 use ringside_sys::xsk::{RxRing, XskSocket};

@@ -15,8 +15,10 @@ use std::path::Path;
 
 /// Pixels.
 const SIZE: (u32, u32) = (960, 540);
-/// Pixels at the right for the legend, so that it hides nothing.
-const LEGEND_WIDTH: u32 = 190;
+/// Pixels at the right for the legend, so that it hides nothing: without names, and for each
+/// character of the longest.
+const LEGEND_WIDTH: u32 = 40;
+const LEGEND_CHARACTER: u32 = 8;
 /// Pixels from one entry to the next.
 const LEGEND_LINE: i32 = 24;
 /// Pixels from the top to the first entry.
@@ -24,12 +26,13 @@ const LEGEND_TOP: i32 = 60;
 const BACKGROUND: RGBColor = RGBColor(255, 255, 255);
 const FAINT: RGBColor = RGBColor(225, 225, 225);
 /// Colours that remain apart for people who see colours differently (Okabe and Ito).
-const PALETTE: [RGBColor; 6] = [
+const PALETTE: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
     RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
     RGBColor(90, 90, 90),
 ];
 /// Room above the highest value.
@@ -182,8 +185,9 @@ fn draw_lines(root: &Area<'_>, words: Words<'_>, lines: &[Line]) -> anyhow::Resu
     let points = || lines.iter().flat_map(Line::all);
     let right = points().map(|(x, _)| x).fold(0.0, f64::max) * 1.04;
     let top = points().map(|(_, y)| y).fold(0.0, f64::max).max(1e-9) * HEADROOM;
+    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
     root.fill(&BACKGROUND)?;
-    let (left, aside) = root.split_horizontally(SIZE.0 - LEGEND_WIDTH);
+    let (left, aside) = root.split_horizontally(SIZE.0 - legend_width(&names));
     let mut chart = ChartBuilder::on(&left)
         .caption(words.title, ("sans-serif", 20))
         .margin(14)
@@ -210,7 +214,6 @@ fn draw_lines(root: &Area<'_>, words: Words<'_>, lines: &[Line]) -> anyhow::Resu
         };
         chart.draw_series(line.mixes.iter().map(diamond))?;
     }
-    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
     legend(&aside, &names)
 }
 
@@ -238,7 +241,8 @@ fn draw_bars(root: &Area<'_>, results: &Results) -> anyhow::Result<()> {
     let top = rows.iter().map(|row| row.rate_mps()).fold(1e-9, f64::max) * HEADROOM;
     root.fill(&BACKGROUND)?;
     let title = "Highest rate without a lost frame (≥: all that the generator gives)";
-    let (left, aside) = root.split_horizontally(SIZE.0 - LEGEND_WIDTH);
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+    let (left, aside) = root.split_horizontally(SIZE.0 - legend_width(&names));
     let mut chart = ChartBuilder::on(&left)
         .caption(title, ("sans-serif", 20))
         .margin(14)
@@ -277,7 +281,6 @@ fn draw_bars(root: &Area<'_>, results: &Results) -> anyhow::Result<()> {
         };
         chart.draw_series(bars.iter().map(number))?;
     }
-    let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
     legend(&aside, &names)
 }
 
@@ -342,6 +345,12 @@ fn mesh(
         .label_style(("sans-serif", 14))
         .draw()?;
     Ok(())
+}
+
+/// Pixels that the names take.
+fn legend_width(names: &[&str]) -> u32 {
+    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0) as u32;
+    (LEGEND_WIDTH + LEGEND_CHARACTER * longest).min(SIZE.0 / 2)
 }
 
 /// A coloured square and its name for each series, in the order of the palette; hollow where the

@@ -44,7 +44,7 @@ pub(super) struct ReceiveBench {
     #[arg(long, value_delimiter = ',', value_enum, value_name = "LIST")]
     #[arg(
         default_value = "ringside,ringside-af-packet,ringside-pcap,tcpdump,dumpcap,netsniff-ng,\
-                           testpmd-af-xdp,testpmd-af-packet,xdp-drop,xdp-pass"
+                           testpmd-af-xdp,testpmd-af-xdp-spin,testpmd-af-packet,xdp-drop,xdp-pass"
     )]
     tools: Vec<Kind>,
 

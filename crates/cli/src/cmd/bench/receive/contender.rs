@@ -42,9 +42,13 @@ pub(super) enum Kind {
     /// netsniff-ng to /dev/null.
     #[value(name = "netsniff-ng")]
     Netsniff,
-    /// testpmd of DPDK with net_af_xdp, receiving only.
+    /// testpmd of DPDK with net_af_xdp as it is by itself: it polls the queue by system calls.
     #[value(name = "testpmd-af-xdp")]
     TestpmdXdp,
+    /// The same without those calls (busy_budget=0), which is faster where the receive path runs
+    /// elsewhere.
+    #[value(name = "testpmd-af-xdp-spin")]
+    TestpmdXdpSpin,
     /// testpmd of DPDK with net_af_packet, receiving only.
     #[value(name = "testpmd-af-packet")]
     TestpmdPacket,
@@ -65,6 +69,7 @@ impl Kind {
             Kind::Dumpcap => "dumpcap",
             Kind::Netsniff => "netsniff-ng",
             Kind::TestpmdXdp => "testpmd-af-xdp",
+            Kind::TestpmdXdpSpin => "testpmd-af-xdp-spin",
             Kind::TestpmdPacket => "testpmd-af-packet",
             Kind::XdpDrop => "xdp-drop",
             Kind::XdpPass => "xdp-pass",
@@ -78,14 +83,14 @@ impl Kind {
             Kind::Dumpcap => Tool::Dumpcap.version().is_some(),
             Kind::Netsniff => Tool::Netsniff.version().is_some(),
             // It is not asked: whatever it is asked, it looks for network cards first.
-            Kind::TestpmdXdp | Kind::TestpmdPacket => is_in_path(TESTPMD),
+            kind if kind.is_testpmd() => is_in_path(TESTPMD),
             _ => true,
         }
     }
 
     /// True if it needs huge pages.
     pub(super) fn is_testpmd(self) -> bool {
-        matches!(self, Kind::TestpmdXdp | Kind::TestpmdPacket)
+        matches!(self, Kind::TestpmdXdp | Kind::TestpmdXdpSpin | Kind::TestpmdPacket)
     }
 
     /// True if no tool receives: what the interface receives counts.
@@ -96,7 +101,7 @@ impl Kind {
     /// What is on the interface before the tool starts.
     pub(super) fn standing(self) -> Standing {
         match self {
-            Kind::TestpmdXdp => Standing::Nothing,
+            Kind::TestpmdXdp | Kind::TestpmdXdpSpin => Standing::Nothing,
             Kind::XdpDrop => Standing::Drop,
             _ => Standing::Root,
         }
@@ -246,6 +251,9 @@ impl Contender {
                     "net_af_packet{port},iface={interface},framesz=2048,blocksz=65536,framecnt={}",
                     MEMORY_BYTES / 2048
                 ),
+                Kind::TestpmdXdpSpin => {
+                    format!("net_af_xdp{port},iface={interface},busy_budget=0")
+                }
                 _ => format!("net_af_xdp{port},iface={interface}"),
             };
             words.extend(["--vdev".into(), device]);

@@ -88,13 +88,15 @@ fn tools_take_all_interfaces_or_run_once_for_each() {
 
 #[test]
 fn testpmd_stays_away_from_real_cards_and_has_its_pages() {
-    for kind in [Kind::TestpmdXdp, Kind::TestpmdPacket] {
+    for kind in [Kind::TestpmdXdp, Kind::TestpmdXdpSpin, Kind::TestpmdPacket] {
         let line = &lines(contender(kind), &["rx0", "rx1"])[0];
         assert!(line.contains(" --no-pci "), "{line}");
         let pages = contender(kind).huge_pages(2);
         assert!(line.contains(&format!(" -m {} ", pages * 2)), "{line}: {pages} pages");
         assert!(line.contains("--total-num-mbufs=32768"), "{line}");
     }
+    let spinning = &lines(contender(Kind::TestpmdXdpSpin), &["rx0"])[0];
+    assert!(spinning.contains("net_af_xdp0,iface=rx0,busy_budget=0"), "{spinning}");
     assert!(contender(Kind::TestpmdXdp).huge_pages(12) < 300, "as many as any machine has");
     assert_eq!(contender(Kind::Tcpdump).huge_pages(12), 0);
 }
