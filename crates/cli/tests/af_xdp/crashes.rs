@@ -8,8 +8,8 @@ use ringside_core::ledger::total;
 use ringside_core::{Cause, Ledger};
 use ringside_ebpf::attached_program;
 use ringside_lab::{LabConfig, RECEIVER_ADDRESS};
-use ringside_sys::netdev;
-use ringside_testkit::{Random, need_root};
+use ringside_sys::netdev::{self, NapiSettings};
+use ringside_testkit::{Random, need_root, skip};
 use ringside_transmit::Stamp;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
@@ -204,19 +204,30 @@ fn what_both_leave_behind_the_kernel_takes_away_and_the_next_start_works() {
 }
 
 #[test]
-fn a_filter_and_several_threads_change_nothing_of_it() {
-    if !need_root("af_xdp_a_filter_and_several_threads") {
+fn no_way_of_capturing_changes_that() {
+    if !need_root("af_xdp_no_way_of_capturing_changes_that") {
         return;
     }
     let network = network(1, true);
     let sender = full_rate(&network);
-    for more in [&["udp"][..], &["tcp"], &["--threads", "2"], &["--threads", "2", "udp"]] {
+    let cases: [&[&str]; 6] = [
+        &["udp"],
+        &["tcp"],
+        &["--threads", "2"],
+        &["--threads", "2", "udp"],
+        &["--user", "nobody"],
+        &["--wait", "busy-poll"],
+    ];
+    for more in cases {
         let folder = tempfile::tempdir().unwrap();
-        let running = network.capture(&capture(folder.path(), more));
+        let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(folder.path(), readable).unwrap();
+        let recording = folder.path().join("recording");
+        let running = network.capture(&capture(&recording, more));
         let before = network.received();
         wait_until("frames", || network.received() > before + 20_000);
         running.signal_worker(Signal::KILL);
-        let ledger = closed_by_keeper(&running.finish(), folder.path());
+        let ledger = closed_by_keeper(&running.finish(), &recording);
         match more.contains(&"tcp") {
             true => assert_eq!(ledger.received, Some(ledger.passed), "{ledger:#?}"),
             false => assert!(ledger.taken > 0 && ledger.passed == 0, "{ledger:#?}"),
@@ -224,4 +235,41 @@ fn a_filter_and_several_threads_change_nothing_of_it() {
         host_works(&network);
     }
     assert_eq!(sender.stop().code(), Some(0));
+}
+
+/// How the receiving end's NAPIs are set.
+fn napi_settings(network: &Network) -> Vec<Option<NapiSettings>> {
+    inside(network.receiver(), || {
+        let device = netdev::by_name("rx0").unwrap().unwrap();
+        netdev::napis(device.ifindex).unwrap().into_iter().map(|napi| napi.settings).collect()
+    })
+}
+
+#[test]
+fn the_settings_of_busy_polling_are_put_back_whoever_dies() {
+    const TEST: &str = "the_settings_of_busy_polling_are_put_back";
+    if !need_root(TEST) {
+        return;
+    }
+    let network = network(1, true);
+    let before = napi_settings(&network);
+    if before.iter().flatten().next().is_none() {
+        return skip(TEST, "the kernel does not tell how a veth's NAPI is set");
+    }
+    for both in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let running = network.capture(&capture(folder.path(), &["--wait", "busy-poll"]));
+        assert_ne!(napi_settings(&network), before, "{}", running.stderr_so_far());
+        if both {
+            running.signal(Signal::STOP);
+            running.signal_worker(Signal::KILL);
+            running.signal(Signal::KILL);
+            running.finish();
+            assert_eq!(run_ringside(&["repair", "--knobs"]).code(), Some(0));
+        } else {
+            running.signal_worker(Signal::KILL);
+            closed_by_keeper(&running.finish(), folder.path());
+        }
+        assert_eq!(napi_settings(&network), before, "both died: {both}");
+    }
 }
