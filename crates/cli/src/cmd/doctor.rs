@@ -119,7 +119,9 @@ fn text(report: &Report) -> String {
         let _ = writeln!(out, "{note}");
     }
     for note in &report.failed {
-        let _ = writeln!(out, "failed: {note}");
+        // What --undo could not do says so in its own words.
+        let prefix = if report.checks.is_empty() { "" } else { "not mended: " };
+        let _ = writeln!(out, "{prefix}{note}");
     }
     let mut subject = "";
     for check in &report.checks {
