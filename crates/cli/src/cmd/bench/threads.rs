@@ -43,9 +43,9 @@ pub(super) struct ThreadsBench {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
 
-    /// Descriptors of the ring, each with 2 KiB of memory. By default together 32 MiB, as a lane has
-    /// by default: frames of a smaller ring may stay in the caches, from where one thread copies
-    /// twice as fast.
+    /// Descriptors of the ring, each with 2 KiB of memory. By default together 32 MiB, as a lane
+    /// has by default: frames of a smaller ring may stay in the caches, from where one thread
+    /// copies twice as fast.
     #[arg(long, value_name = "N", default_value_t = 16384)]
     #[arg(value_parser = clap::value_parser!(u32).range(256..=65536))]
     descriptors: u32,
