@@ -198,9 +198,9 @@ impl CaptureProgram {
         Ok(())
     }
 
-    /// Puts a leaf that was started to its place again if nothing is there; true if so. Under a root
-    /// that stands by itself the kernel empties the array of leaves once the last process that had
-    /// it open is gone, but a moment later (kernel/bpf/arraymap.c, `prog_array_map_clear`): that
+    /// Puts a leaf that was started to its place again if nothing is there; true if so. Under a
+    /// root that stands by itself the kernel empties the array of leaves once the last process that
+    /// had it open is gone, but a moment later (kernel/bpf/arraymap.c, `prog_array_map_clear`): that
     /// may be after the next process has started.
     ///
     /// # Errors
