@@ -34,8 +34,9 @@ pub struct RunConfig {
     /// Threads that drain each lane, 1 to `LANE_THREADS_MAX`; more than one if its backend can
     /// ([`another_hand`](ringside_core::Source::another_hand)).
     pub threads: usize,
-    /// Says in user space which frames are kept; what is turned away counts as filtered. For lanes
-    /// of several threads: backends of one thread have filters of their own.
+    /// Says in user space which frames are kept; what is turned away counts as filtered. Lanes with
+    /// a judge are worked on as those of several threads are, also by one: frames that find no room
+    /// are dropped, even of a source that could wait.
     pub judge: Option<Arc<Judge>>,
     /// CPUs for the lanes' workers, thread by thread, in turn; empty leaves them to the scheduler.
     pub cpus: Vec<usize>,

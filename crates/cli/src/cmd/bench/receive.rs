@@ -152,14 +152,13 @@ pub(super) fn run(args: &ReceiveBench) -> anyhow::Result<ExitCode> {
     ensure!(!kinds.is_empty(), "none of the tools is installed");
     let plan = Plan::new(args, &kinds);
     plan.announce();
-    let knobs = Knobs::new(None);
     let pages = plan.cells.iter().map(|cell| cell.contender.huge_pages(cell.queues)).max();
-    if let Some(pages) = pages.filter(|&pages| pages > 0) {
-        knobs
-            .turn(&Request::HugePages { pages })
-            .with_context(|| format!("reserving {pages} huge pages for testpmd"))?;
-    }
-    let bench = Bench { networks: Networks::default(), stop: &stop };
+    let bench = Bench {
+        networks: Networks::default(),
+        knobs: Knobs::new(None),
+        pages: pages.unwrap_or(0),
+        stop: &stop,
+    };
     let results = plan.measure(bench)?;
     let text = if args.json { results.json() } else { results.text() };
     say::data(text.trim_end())?;
@@ -343,9 +342,13 @@ impl std::fmt::Display for Cell {
     }
 }
 
-/// The networks and the order to stop.
+/// The networks, the system's settings and the order to stop.
 struct Bench<'a> {
     networks: Networks,
+    /// Puts huge pages back when it is dropped.
+    knobs: Knobs<'a>,
+    /// Huge pages that are free whenever a tool starts, whichever it is: the most that one takes.
+    pages: u64,
     stop: &'a StopSignal,
 }
 
@@ -358,6 +361,11 @@ impl Bench<'_> {
         duration: Duration,
     ) -> anyhow::Result<Sample> {
         load::check(self.stop)?;
+        // Nothing happens while they are free; another program may have taken some meanwhile.
+        let pages = self.pages;
+        self.knobs
+            .turn(&Request::HugePages { pages })
+            .with_context(|| format!("reserving {pages} huge pages"))?;
         let key = NetworkKey {
             placement: cell.placement,
             pairs: cell.queues,

@@ -17,6 +17,9 @@ const TESTPMD_BUFFERS: u64 = 16_384;
 const TESTPMD_BUFFER_BYTES: u64 = 2_304;
 /// What DPDK takes beside its buffers: rings, tables and heap.
 const TESTPMD_OVERHEAD_BYTES: u64 = 64 << 20;
+/// What our af-xdp backend takes beside its memory for frames: room for frames of several parts,
+/// and the rest of the last page.
+const AF_XDP_OVERHEAD_BYTES: u64 = 8 << 20;
 /// Bytes of a huge page, as DPDK asks for them.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
 /// Name of DPDK's test program.
@@ -88,7 +91,7 @@ impl Kind {
         }
     }
 
-    /// True if it needs huge pages.
+    /// True if it is testpmd, which cannot do without huge pages.
     pub(super) fn is_testpmd(self) -> bool {
         matches!(self, Kind::TestpmdXdp | Kind::TestpmdXdpSpin | Kind::TestpmdPacket)
     }
@@ -178,10 +181,14 @@ impl Contender {
         }
     }
 
-    /// Pages that must be free before it is started for `interfaces` interfaces.
+    /// Huge pages that it takes for `interfaces` interfaces, where the system has set some aside.
     pub(super) fn huge_pages(self, interfaces: u16) -> u64 {
-        let is_testpmd = self.kind.is_testpmd();
-        if is_testpmd { testpmd_memory_bytes(interfaces) / HUGE_PAGE_BYTES } else { 0 }
+        let bytes = match self.kind {
+            kind if kind.is_testpmd() => testpmd_memory_bytes(interfaces),
+            Kind::Ringside => u64::from(interfaces) * (MEMORY_BYTES + AF_XDP_OVERHEAD_BYTES),
+            _ => 0,
+        };
+        bytes / HUGE_PAGE_BYTES
     }
 
     /// What is to be run for these interfaces.

@@ -94,11 +94,11 @@ fn by_queues(results: &Results, placement: Placement, dir: &Path) -> anyhow::Res
                 "off" => ", no stamps",
                 _ => "",
             };
-            format!("{} queues{stamps}", row.cell.queues)
+            format!("{}{stamps}", queues_text(row.cell.queues))
         };
         let lines = lines(of_chart(), name, |row| row.median(|sample| sample.received_mps()));
         let file = format!("figure-14-{}-{}.svg", placement.name(), chart.replace(' ', "-"));
-        let title = format!("{chart}: single-queue pairs; {}", placement.sentence());
+        let title = format!("{chart}: veth pairs of one queue each ({})", placement.name());
         line_chart(&dir.join(file), &title, "million frames a second, received", &lines)?;
     }
     Ok(())
@@ -118,7 +118,11 @@ fn chart_name(row: &Row) -> String {
 /// The tool's name, and its queues where there are several numbers of them.
 fn label(row: &Row, name: &str, results: &Results) -> String {
     let several = results.rows.iter().any(|other| other.cell.queues != row.cell.queues);
-    if several { format!("{name}, {} queues", row.cell.queues) } else { name.to_owned() }
+    if several { format!("{name}, {}", queues_text(row.cell.queues)) } else { name.to_owned() }
+}
+
+fn queues_text(queues: u16) -> String {
+    if queues == 1 { "1 queue".into() } else { format!("{queues} queues") }
 }
 
 /// A line for each name, in the order of their first rows.

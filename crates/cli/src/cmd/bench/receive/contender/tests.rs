@@ -98,5 +98,6 @@ fn testpmd_stays_away_from_real_cards_and_has_its_pages() {
     let spinning = &lines(contender(Kind::TestpmdXdpSpin), &["rx0"])[0];
     assert!(spinning.contains("net_af_xdp0,iface=rx0,busy_budget=0"), "{spinning}");
     assert!(contender(Kind::TestpmdXdp).huge_pages(12) < 300, "as many as any machine has");
+    assert_eq!(contender(Kind::Ringside).huge_pages(12), 12 * 20);
     assert_eq!(contender(Kind::Tcpdump).huge_pages(12), 0);
 }

@@ -53,8 +53,11 @@ fn every_figure_is_drawn_with_its_words() {
     let words: [(&str, &[&str]); 6] = [
         ("figure-13-own.svg", &["ringside spin, no stamps", "xdp-pass", "CPU of its own"]),
         ("figure-13-shared.svg", &["testpmd-af-xdp", "million frames a second"]),
-        ("figure-14-own-ringside-spin.svg", &["12 queues, no stamps", "6 queues", "single-queue"]),
-        ("figure-14-own-tcpdump.svg", &["1 queues", "12 queues"]),
+        (
+            "figure-14-own-ringside-spin.svg",
+            &["12 queues, no stamps", "6 queues", "one queue each"],
+        ),
+        ("figure-14-own-tcpdump.svg", &["1 queue", "12 queues"]),
         ("figure-4.3.svg", &["ringside spin, 4 threads", "Gbit/s of frames, received"]),
         ("figure-4.2.svg", &["Highest rate without a lost frame", "Gbit/s of frames"]),
     ];
