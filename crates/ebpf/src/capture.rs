@@ -200,8 +200,8 @@ impl CaptureProgram {
 
     /// Puts a leaf that was started to its place again if nothing is there; true if so. Under a
     /// root that stands by itself the kernel empties the array of leaves once the last process that
-    /// had it open is gone, but a moment later (kernel/bpf/arraymap.c, `prog_array_map_clear`): that
-    /// may be after the next process has started.
+    /// had it open is gone, but a moment later (`prog_array_map_clear` of kernel/bpf/arraymap.c):
+    /// that may be after the next process has started.
     ///
     /// # Errors
     /// The kernel refused.
