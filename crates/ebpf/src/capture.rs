@@ -198,6 +198,22 @@ impl CaptureProgram {
         Ok(())
     }
 
+    /// Puts a leaf that was started to its place again if nothing is there; true if so. Under a
+    /// root that stands by itself the kernel empties the array of leaves once the last process that
+    /// had it open is gone, but a moment later (`prog_array_map_clear` of kernel/bpf/arraymap.c):
+    /// that may be after the next process has started.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn put_back_if_gone(&self) -> Result<bool, Error> {
+        let position = self.root.position();
+        if !self.is_started || self.root.leaves().program_at(position)?.is_some() {
+            return Ok(false);
+        }
+        self.root.leaves().set(position, self.entry())?;
+        Ok(true)
+    }
+
     /// When this returns no frame enters a socket any more, every frame passes uncounted, and the
     /// counters stand still. May take some ten milliseconds.
     ///

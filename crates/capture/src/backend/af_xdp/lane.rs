@@ -233,6 +233,7 @@ impl Lane {
             if event.is_some() {
                 return self.stop(supply, event);
             }
+            self.look_after_program();
         }
         // A driver that ran out of chunks may have said so after the last of them went back.
         if lock(&self.fill).ring.needs_wakeup() {
@@ -240,6 +241,19 @@ impl Lane {
         }
         let Supply { waiter, rx, .. } = supply;
         waiter.wait(&self.socket, rx, left).map_err(source_error)
+    }
+
+    /// No frame has come for a while: it may be that the kernel has taken the program out.
+    fn look_after_program(&self) {
+        match lock(&self.interface.program).put_back_if_gone() {
+            Ok(false) => {}
+            Ok(true) => tracing::warn!(
+                "{}: the kernel had taken the capture's program out, after another capture's end; \
+                 frames passed until now",
+                self.interface.name
+            ),
+            Err(error) => tracing::warn!("{}: {error}", self.interface.name),
+        }
     }
 
     fn stop(&self, supply: &mut Supply, event: Option<InterfaceEvent>) -> Result<(), SourceError> {

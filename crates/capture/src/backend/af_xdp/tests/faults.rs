@@ -159,6 +159,33 @@ fn promiscuous_mode_ends_with_the_sources() {
     });
 }
 
+/// What the kernel may do late to an array of leaves whose processes were all killed.
+#[test]
+fn a_program_that_the_kernel_took_out_is_put_back() {
+    on_a_wire("af_xdp_a_program_that_the_kernel_took_out", |_| {
+        let mut source = open_one(&config());
+        let handles = source.kernel_handles().unwrap().program.unwrap();
+        let leaves = handles.descriptors()[2].try_clone_to_owned().unwrap();
+        let leaves = ringside_sys::bpf::FdArray::from_fd(leaves).unwrap();
+        let there = |position: &u32| leaves.program_at(*position).unwrap().is_some();
+        let position = (0..4).find(there).unwrap();
+        leaves.clear(position).unwrap();
+        send(TX, &[numbered(0, 60)]);
+        let start = Instant::now();
+        while !there(&position) {
+            source.next_batch(Duration::from_millis(20)).unwrap();
+            assert!(start.elapsed() < PATIENCE, "it is still out");
+        }
+        let frames = zoo();
+        assert_same_bytes(&send_and_take(&mut source, &frames), &frames);
+        // After the end nothing is put back.
+        source.detach().unwrap();
+        assert_eq!(drain(&mut source), 0);
+        assert_eq!((0..4).find(there), None);
+        assert_accounted(&mut source, frames.len() as u64);
+    });
+}
+
 #[test]
 fn nothing_stays_on_the_interface() {
     on_a_wire("af_xdp_nothing_stays_on_the_interface", |_| {
