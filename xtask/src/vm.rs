@@ -1,7 +1,7 @@
 //! Tests that need network cards, in an emulated machine (docs/vm.md).
 //!
-//! [`Packages`](packages::Packages) has a kernel and QEMU downloaded and unpacked, [`initrd`] makes
-//! the first files of the machine, [`machine`] starts it. The machine sees the host's files, read
+//! `Packages` has a kernel and QEMU downloaded and unpacked, `initrd` makes
+//! the first files of the machine, `machine` starts it. The machine sees the host's files, read
 //! only, so it runs the binary and the tests that were built here: an ordinary test program of
 //! crates/cli, `vm`, whose lines are counted like those of any other.
 //!

@@ -70,7 +70,7 @@ impl Checks {
         self.add(name, State::Good, found, "");
     }
 
-    /// Something is not, and nothing mends it from here; see [`Checks::mend`].
+    /// Something is not, and nothing mends it from here; see `mend`.
     pub fn add(
         &mut self,
         name: &'static str,
