@@ -3,7 +3,7 @@
 //!
 //! - [`Policy::Ordered`] is what a run does: [`crate::run::Run`]'s own workers, one thread or
 //!   several, into a capture ring.
-//! - [`Policy::Segments`] is HPCAP's ([`segments`]): each thread has a fixed part of the ring, and
+//! - [`Policy::Segments`] is HPCAP's (`segments`): each thread has a fixed part of the ring, and
 //!   each frame its place in the buffer by one atomic addition.
 //!
 //! Both write the same packet blocks. What lies in the buffer is then looked through for frames
