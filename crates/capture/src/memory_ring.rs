@@ -115,7 +115,7 @@ impl BatchReturn for Lent {
 impl FreeChunks {
     fn new(chunks: u32) -> FreeChunks {
         let is_lent = vec![0; chunks.div_ceil(u64::BITS) as usize];
-        FreeChunks { runs: [0..chunks].into(), count: chunks, is_lent }
+        FreeChunks { runs: VecDeque::from_iter(std::iter::once(0..chunks)), count: chunks, is_lent }
     }
 
     fn give_back(&mut self, runs: &mut Vec<Range<u32>>) {

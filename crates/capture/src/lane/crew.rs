@@ -17,14 +17,14 @@ use std::time::Instant;
 /// What the threads do with their frames.
 pub(crate) enum CrewSink {
     /// Count them where they lie. The writer, of a ring without blocks, gives the turns.
-    Meter(LaneCrew<Done>),
+    Meter(Box<LaneCrew<Done>>),
     /// Copy them into the ring.
     Ring(Box<CrewPacker>),
 }
 
 impl CrewSink {
     pub(crate) fn meter(writer: LaneWriter) -> CrewSink {
-        CrewSink::Meter(LaneCrew::new(writer))
+        CrewSink::Meter(Box::new(LaneCrew::new(writer)))
     }
 
     pub(crate) fn ring(packer: Packer, threads: usize) -> CrewSink {
