@@ -225,12 +225,13 @@ fn beside_a_lossless_reader(rule: Rule, frames: u64, begun: u64) {
 
 #[test]
 fn loom_threads_of_a_lane_are_seen_as_one_writer_in_the_order_of_claims() {
-    bounded(2, || beside_a_lossless_reader(Rule::Kept, 2, 0));
+    // With a second preemption the search of three threads takes more than ten minutes.
+    bounded(1, || beside_a_lossless_reader(Rule::Kept, 2, 0));
 }
 
 #[test]
 fn loom_threads_of_a_lane_wait_for_a_lossless_reader_and_use_its_blocks_again() {
-    bounded(2, || beside_a_lossless_reader(Rule::Kept, 6, 4));
+    bounded(1, || beside_a_lossless_reader(Rule::Kept, 6, 4));
 }
 
 #[test]
