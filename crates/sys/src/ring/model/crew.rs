@@ -231,7 +231,7 @@ fn loom_threads_of_a_lane_are_seen_as_one_writer_in_the_order_of_claims() {
 
 #[test]
 fn loom_threads_of_a_lane_wait_for_a_lossless_reader_and_use_its_blocks_again() {
-    bounded(1, || beside_a_lossless_reader(Rule::Kept, 6, 4));
+    bounded(1, || beside_a_lossless_reader(Rule::Kept, 5, 4));
 }
 
 #[test]
