@@ -10,15 +10,14 @@ mod crashes;
 #[path = "af_xdp/driver.rs"]
 mod driver;
 
+use common::overload::{LOAD, Overload};
 use common::verifier::{SIZES, Verifier, shape};
 use common::*;
 use driver::DriverCounts;
 use ringside_core::{Cause, Ledger};
 use ringside_lab::{LabConfig, RECEIVER_ADDRESS, SENDER_ADDRESS};
-use ringside_store::recording::series_of;
 use ringside_testkit::{need_root, need_tool};
 use ringside_transmit::{Report, SenderKind};
-use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
@@ -86,37 +85,6 @@ fn two_million_frames(test: &str, queues: u16) {
     assert_eq!(recorded.frames, sent.handed);
 }
 
-/// Several threads drain one queue: in the order of receipt, and each has its part.
-#[test]
-fn several_threads_drain_one_queue_in_order() {
-    if !need_root("af_xdp_several_threads_drain_one_queue_in_order") {
-        return;
-    }
-    const COUNT: u64 = 600_000;
-    for threads in ["2", "3", "4"] {
-        let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
-        let recording = directory.path().join("recording");
-        let more = ["-w", arg(&recording), "--threads", threads];
-        let running = network.capture(&[&PATIENT[..], &more].concat());
-        let shape = shape(&SIZES, 1000);
-        let (before, counts) = (network.received(), DriverCounts::read(&network));
-        let sent = network.send(SenderKind::Live, &shape, COUNT, Some(RATE));
-        let received = network.received() - before;
-        let ledger = running.stop().checked_ledger(received);
-        assert_eq!(sent.handed, received, "{sent:?}");
-        DriverCounts::read(&network).since(&counts).agree_with(&ledger);
-        nothing_lost(&ledger, &sent);
-        let taken = &ledger.lanes[0].taken_by_thread;
-        assert_eq!(taken.len().to_string(), threads);
-        assert!(taken.iter().all(|&taken| taken >= COUNT / 10), "{taken:?}");
-        let mut recorded = Verifier::new(&shape, COUNT);
-        recorded.note_directory(&recording);
-        let report = recorded.report(&sent.streams);
-        assert_eq!((report.missing, report.duplicates), (COUNT - sent.handed, 0), "{report:?}");
-        assert_eq!((report.lane_reordered, report.flow_reordered), (0, 0), "{report:?}");
-    }
-}
-
 #[test]
 fn jumbo_frames_are_whole() {
     if !need_root("af_xdp_jumbo_frames_are_whole") {
@@ -150,7 +118,6 @@ fn at_full_load_every_lost_frame_has_a_cause() {
     if !need_root("af_xdp_at_full_load_every_lost_frame_has_a_cause") {
         return;
     }
-    const LOAD: u64 = 1_000_000;
     let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
     let recording = directory.path().join("recording");
     let running = network.capture(&[
@@ -165,40 +132,14 @@ fn at_full_load_every_lost_frame_has_a_cause() {
         "--ring-size",
         "4MiB",
     ]);
-    let mut shapes = [shape(&[64], 1000), shape(&[64], 1000), shape(&[64], 1000)];
-    let (before, counts) = (network.received(), DriverCounts::read(&network));
-    let mut handed = 0;
-    for (phase, shape) in (0u8..).zip(&mut shapes) {
-        shape.destination[5] = phase;
-        if phase == 1 {
-            running.signal_worker(Signal::STOP);
-        }
-        handed += network.send(SenderKind::Live, shape, LOAD, None).handed;
-        running.signal_worker(Signal::CONT);
-    }
-    let received = network.received() - before;
-    assert_eq!(received, handed);
-    let ledger = running.stop().checked_ledger(received);
+    let counts = DriverCounts::read(&network);
+    let load = Overload::send(&network, &running);
+    let ledger = running.stop().checked_ledger(load.received);
     DriverCounts::read(&network).since(&counts).agree_with(&ledger);
     let starved = ledger.dropped[&Cause::FillRingEmpty];
     assert!(starved >= LOAD / 2, "a program that stands still takes nothing: {ledger:#?}");
     assert_eq!(ledger.passed, 0);
-
-    let mut verifiers = shapes.each_ref().map(|shape| Verifier::new(shape, LOAD));
-    let (series, _) = series_of(std::slice::from_ref(&recording)).unwrap();
-    for (lane, series) in (0u16..).zip(&series) {
-        let paths: Vec<_> = series.files.iter().map(|file| file.path.clone()).collect();
-        let notices = for_each_frame(&paths, |frame, _| {
-            verifiers[usize::from(frame.bytes[5])].note(lane, frame);
-        });
-        assert!(notices.is_empty(), "{notices:?}");
-    }
-    let recorded: u64 = verifiers.iter().map(|verifier| verifier.frames).sum();
-    assert_eq!(recorded, ledger.consumers[0].delivered, "{ledger:#?}");
-    for verifier in &verifiers {
-        let report = verifier.report(&[LOAD]);
-        assert_eq!((report.duplicates, report.lane_reordered), (0, 0), "{report:?}");
-    }
+    load.check(&recording, ledger.consumers[0].delivered);
 }
 
 /// Without a word about the backend: the host's own interface is left to it, one that it does not

@@ -7,6 +7,7 @@
 
 mod common;
 
+use common::chaos::{full_rate, kill, kills, random};
 use common::*;
 use ringside_core::ledger::total;
 use ringside_core::{Cause, Ledger};
@@ -14,10 +15,9 @@ use ringside_store::block::{block_header, blocks, frame_count};
 use ringside_store::recording::read_header;
 use ringside_testkit::{Random, need_root};
 use ringside_transmit::Stamp;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 /// Kills of the worker unless the environment says otherwise: what a run of all tests can afford.
@@ -28,27 +28,6 @@ const KILL_AFTER_MAX_US: usize = 250_000;
 const RING: [&str; 6] =
     ["--ring-size", "16MiB", "--huge-pages", "--write-blocks", "2", "--no-control"];
 
-fn kills() -> u64 {
-    std::env::var("RINGSIDE_KILLS").ok().map_or(KILLS, |text| text.parse().unwrap())
-}
-
-fn random() -> Random {
-    let seed = std::env::var("RINGSIDE_SEED").ok().map(|text| text.parse().unwrap());
-    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
-    println!("RINGSIDE_SEED={seed}");
-    Random::new(seed)
-}
-
-/// As many frames as the path takes, until it is stopped.
-fn full_rate(network: &Network) -> Running {
-    let mut sender = Command::new(ringside());
-    sender.args(["lab", "send", "--name", network.name(), "--size", "60-1514", "--for", "10000s"]);
-    let running = Running::start(sender);
-    let before = network.received();
-    wait_until("frames", || network.received() > before);
-    running
-}
-
 /// Waits for a random time, which spreads over everything that a recorder does.
 fn random_wait(random: &mut Random) {
     std::thread::sleep(Duration::from_micros(random.below(KILL_AFTER_MAX_US) as u64));
@@ -56,10 +35,6 @@ fn random_wait(random: &mut Random) {
 
 fn huge_pages() -> u64 {
     std::fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap().trim().parse().unwrap()
-}
-
-fn kill(pid: u32) {
-    kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
 }
 
 fn recorded_files(directory: &Path) -> Vec<PathBuf> {
@@ -128,10 +103,10 @@ fn a_worker_killed_at_any_moment_loses_nothing_that_it_had_committed() {
         return;
     }
     let network = Network::up();
-    let sender = full_rate(&network);
+    let sender = full_rate(&network, &[]);
     let (mut random, pages) = (random(), huge_pages());
     let (mut frames, mut died_with, mut unknown) = (0, 0, 0);
-    for _ in 0..kills() {
+    for _ in 0..kills(KILLS) {
         let folder = tempfile::tempdir().unwrap();
         let args = [&["-i", "rx0", "-w", arg(folder.path())], &RING[..]].concat();
         let running = network.capture(&args);
@@ -147,7 +122,7 @@ fn a_worker_killed_at_any_moment_loses_nothing_that_it_had_committed() {
     println!(
         "{} kills of the worker: {frames} frames committed, all in the files; {died_with} were \
          still the kernel's; received unknown in {unknown}",
-        kills()
+        kills(KILLS)
     );
     assert_eq!(sender.stop().code(), Some(0));
 }
@@ -158,10 +133,10 @@ fn what_both_leave_behind_is_repaired_at_the_next_start() {
         return;
     }
     let network = Network::up();
-    let sender = full_rate(&network);
+    let sender = full_rate(&network, &[]);
     let (mut random, pages) = (random(), huge_pages());
     let (mut repaired, mut blocks_kept) = (0, 0);
-    for round in 0..kills().div_ceil(5) {
+    for round in 0..kills(KILLS).div_ceil(5) {
         let folder = tempfile::tempdir().unwrap();
         let args = [&["-i", "rx0", "-w", arg(folder.path())], &RING[..]].concat();
         let running = network.capture(&args);

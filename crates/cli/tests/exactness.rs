@@ -4,13 +4,12 @@
 
 mod common;
 
+use common::overload::{LOAD, Overload};
 use common::verifier::{SIZES, Verifier, shape};
 use common::*;
 use ringside_lab::LabConfig;
-use ringside_store::recording::series_of;
 use ringside_testkit::need_root;
 use ringside_transmit::SenderKind;
-use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::path::PathBuf;
@@ -88,7 +87,6 @@ fn at_full_load_every_lost_frame_has_a_cause() {
     if !need_root("at_full_load_every_lost_frame_has_a_cause") {
         return;
     }
-    const LOAD: u64 = 1_000_000;
     let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
     let recording = directory.path().join("recording");
     let running = network.capture(&[
@@ -103,41 +101,13 @@ fn at_full_load_every_lost_frame_has_a_cause() {
         "--ring-size",
         "4MiB",
     ]);
-    let mut shapes = [shape(&[64], 1000), shape(&[64], 1000), shape(&[64], 1000)];
-    let before = network.received();
-    let mut handed = 0;
-    for (phase, shape) in (0u8..).zip(&mut shapes) {
-        shape.destination[5] = phase;
-        if phase == 1 {
-            running.signal_worker(Signal::STOP);
-        }
-        handed += network.send(SenderKind::Live, shape, LOAD, None).handed;
-        running.signal_worker(Signal::CONT);
-    }
-    let received = network.received() - before;
-    assert_eq!(received, handed);
+    let load = Overload::send(&network, &running);
+    let received = load.received;
     let ledger = running.stop().checked_ledger(received);
     let dropped: u64 = ledger.dropped.values().sum();
     assert!(dropped >= LOAD / 2, "a program that stands still takes nothing: {ledger:#?}");
     assert_eq!(received, ledger.taken + dropped);
-
-    let mut verifiers = shapes.each_ref().map(|shape| Verifier::new(shape, LOAD));
-    let (series, _) = series_of(std::slice::from_ref(&recording)).unwrap();
-    for (lane, series) in (0u16..).zip(&series) {
-        let paths: Vec<_> = series.files.iter().map(|file| file.path.clone()).collect();
-        let notices = for_each_frame(&paths, |frame, _| {
-            verifiers[usize::from(frame.bytes[5])].note(lane, frame);
-        });
-        assert!(notices.is_empty(), "{notices:?}");
-    }
-    let recorded: u64 = verifiers.iter().map(|verifier| verifier.frames).sum();
-    assert_eq!(recorded, ledger.consumers[0].delivered, "{ledger:#?}");
-    for verifier in &verifiers {
-        let report = verifier.report(&[LOAD]);
-        let wrong = (report.duplicates, report.beyond, report.lane_reordered);
-        assert_eq!(wrong, (0, 0, 0), "{report:?}");
-        assert_eq!(report.missing, LOAD - verifier.frames);
-    }
+    load.check(&recording, ledger.consumers[0].delivered);
 }
 
 /// A reader of the stream that begins only after the load: the ring fills, and what it had no room

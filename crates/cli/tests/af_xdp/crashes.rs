@@ -2,6 +2,7 @@
 //!
 //! `RINGSIDE_KILLS` says how many.
 
+use crate::common::chaos::{full_rate, kill, kills, random};
 use crate::common::*;
 use crate::driver::DriverCounts;
 use ringside_core::ledger::total;
@@ -9,30 +10,21 @@ use ringside_core::{Cause, Ledger};
 use ringside_ebpf::attached_program;
 use ringside_lab::{LabConfig, RECEIVER_ADDRESS};
 use ringside_sys::netdev::{self, NapiSettings};
-use ringside_testkit::{Random, need_root, skip};
+use ringside_testkit::{need_root, skip};
 use ringside_transmit::Stamp;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::path::Path;
-use std::process::Command;
+
 use std::time::Duration;
 
 /// Kills of each kind unless the environment says otherwise: what a run of all tests can afford.
 const KILLS: u64 = 6;
 /// Latest kill after the capture listens.
 const KILL_AFTER_MAX_US: usize = 250_000;
-
-fn kills() -> u64 {
-    std::env::var("RINGSIDE_KILLS").ok().map_or(KILLS, |text| text.parse().unwrap())
-}
-
-fn random() -> Random {
-    let seed = std::env::var("RINGSIDE_SEED").ok().map(|text| text.parse().unwrap());
-    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
-    println!("RINGSIDE_SEED={seed}");
-    Random::new(seed)
-}
+/// The sender that fills all queues.
+const PACKETS: [&str; 4] = ["--sender", "packet", "--flows", "1000"];
 
 /// A network whose receiving end has the lab's own root, which stays, or none, so that the capture
 /// attaches one by a link.
@@ -45,25 +37,10 @@ fn network(queues: u16, has_root: bool) -> Network {
     network
 }
 
-/// As many frames as the path takes, until it is stopped.
-fn full_rate(network: &Network) -> Running {
-    let mut sender = Command::new(ringside());
-    sender.args(["lab", "send", "--name", network.name(), "--sender", "packet"]);
-    sender.args(["--size", "60-1514", "--flows", "1000", "--for", "10000s"]);
-    let running = Running::start(sender);
-    let before = network.received();
-    wait_until("frames", || network.received() > before);
-    running
-}
-
 fn capture<'a>(directory: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
     let args = ["-i", "rx0", "--backend", "af-xdp", "-w", arg(directory), "--no-control"];
     let memory = ["--kernel-ring-size", "1MiB", "--ring-size", "16MiB"];
     [&args[..], &memory, more].concat()
-}
-
-fn kill(pid: u32) {
-    kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
 }
 
 /// The frames in a directory; each stream's in order within a lane, for losses leave gaps but turn
@@ -148,8 +125,8 @@ fn a_worker_killed_at_full_load_leaves_an_exact_ledger_and_a_working_interface()
     let (mut frames, mut died_with) = (0, 0);
     for (queues, has_root) in [(1, true), (2, false)] {
         let network = network(queues, has_root);
-        let (sender, standing) = (full_rate(&network), program(&network));
-        for round in 0..kills() {
+        let (sender, standing) = (full_rate(&network, &PACKETS), program(&network));
+        for round in 0..kills(KILLS) {
             let folder = tempfile::tempdir().unwrap();
             let more: &[&str] = if round % 3 == 2 { &["--queues", "1"] } else { &[] };
             let running = network.capture(&capture(folder.path(), more));
@@ -177,8 +154,8 @@ fn what_both_leave_behind_the_kernel_takes_away_and_the_next_start_works() {
     let mut random = random();
     for has_root in [true, false] {
         let network = network(1, has_root);
-        let (sender, standing) = (full_rate(&network), program(&network));
-        for round in 0..kills() {
+        let (sender, standing) = (full_rate(&network, &PACKETS), program(&network));
+        for round in 0..kills(KILLS) {
             let folder = tempfile::tempdir().unwrap();
             let alone: &[&str] = if round % 3 == 2 { &["--no-keeper"] } else { &[] };
             let running = network.capture(&capture(folder.path(), alone));
@@ -209,7 +186,7 @@ fn no_way_of_capturing_changes_that() {
         return;
     }
     let network = network(1, true);
-    let sender = full_rate(&network);
+    let sender = full_rate(&network, &PACKETS);
     let cases: [&[&str]; 6] = [
         &["udp"],
         &["tcp"],

@@ -5,6 +5,8 @@
 
 #![allow(dead_code)] // each test file uses its own part
 
+pub mod chaos;
+pub mod overload;
 pub mod verifier;
 
 use ringside_core::{Frame, Ledger, SourceInterface};

@@ -1,7 +1,7 @@
 //! One tool under one load: what was sent, what it got, what it cost.
 
 use super::load::{self, FrameSizes, LoadSpec};
-use super::place::{self, FRAMES_PER_SEC_MAX, Workspace};
+use super::place::{self, Workspace};
 use super::process::CpuTime;
 use super::receiver::Receiver;
 use super::tools::{Options, Target, Tool};
@@ -227,7 +227,8 @@ impl Bench<'_> {
         {
             return Ok(());
         }
-        let frames_per_sec = load.rate_per_sec.map_or(FRAMES_PER_SEC_MAX, |rate| rate as f64);
+        let most = setup.tool.frames_per_sec_max();
+        let frames_per_sec = load.rate_per_sec.map_or(most, |rate| rate as f64);
         let kept_bytes = match setup.snaplen {
             Some(most) => load.sizes.mean_bytes().min(most.into()),
             None => load.sizes.mean_bytes(),

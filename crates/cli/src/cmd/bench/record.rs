@@ -37,7 +37,7 @@ pub(super) struct RecordBench {
 
     /// Tools; those that are not installed are left out and named.
     #[arg(long, value_delimiter = ',', value_enum, value_name = "LIST")]
-    #[arg(default_value = "ringside,tcpdump,dumpcap,netsniff-ng,stenotype")]
+    #[arg(default_value = "ringside,ringside-af-xdp,tcpdump,dumpcap,netsniff-ng,stenotype")]
     tools: Vec<Tool>,
 
     /// Frame sizes in bytes, or imix.
@@ -266,7 +266,8 @@ impl<'a> Plan<'a> {
                 Place::Disk => disk,
             };
             if let Some(workspace) = workspace {
-                workspace.check_room(sizes.mean_bytes(), duration)?;
+                let most = setup.tool.frames_per_sec_max();
+                workspace.check_room(most, sizes.mean_bytes(), duration)?;
             }
         }
         Ok(())
@@ -292,8 +293,8 @@ impl<'a> Plan<'a> {
     fn estimate(&self) -> Duration {
         let length = |list: &[(Setup, &FrameSizes)], load: Duration| -> Duration {
             let one = |(setup, sizes): &(Setup, &FrameSizes)| {
-                let bytes =
-                    place::recording_bytes(place::FRAMES_PER_SEC_MAX, sizes.mean_bytes(), load);
+                let most = setup.tool.frames_per_sec_max();
+                let bytes = place::recording_bytes(most, sizes.mean_bytes(), load);
                 let prefault = Duration::from_secs_f64(bytes / PREFAULT_BYTES_PER_SEC);
                 load + prefault + setup.tool.settle() + AROUND_A_LOAD
             };

@@ -29,11 +29,20 @@ const BLOCK_FRAMES_OFFSET: u64 = 12;
 /// Stenographer's user and group after its start; names, because it looks them up.
 const STENOTYPE_USER: (&str, &str) = ("nobody", "nogroup");
 
+/// Frames a second that no tool with packet sockets passes (the kernel's receive path on one core
+/// gives 2.2 million), for estimates.
+const FRAMES_PER_SEC_MAX: f64 = 2.0e6;
+/// The same for frames that are taken inside the driver.
+const XDP_FRAMES_PER_SEC_MAX: f64 = 5.0e6;
+
 /// A tool that receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub(super) enum Tool {
-    /// This program.
+    /// This program, with packet sockets.
     Ringside,
+    /// This program, with frames taken inside the driver.
+    #[value(name = "ringside-af-xdp")]
+    RingsideAfXdp,
     /// tcpdump.
     Tcpdump,
     /// dumpcap of Wireshark.
@@ -94,6 +103,7 @@ impl Tool {
     pub(super) fn name(self) -> &'static str {
         match self {
             Tool::Ringside => "ringside",
+            Tool::RingsideAfXdp => "ringside-af-xdp",
             Tool::Tcpdump => "tcpdump",
             Tool::Dumpcap => "dumpcap",
             Tool::Netsniff => "netsniff-ng",
@@ -103,7 +113,7 @@ impl Tool {
 
     /// Its version; `None` if it is not installed.
     pub(super) fn version(self) -> Option<String> {
-        if self == Tool::Ringside {
+        if self.is_own() {
             return Some(env!("CARGO_PKG_VERSION").into());
         }
         // Stenotype knows no version and shows its help instead.
@@ -114,17 +124,27 @@ impl Tool {
         Some(version_number(&text).unwrap_or_else(|| "of unknown version".into()))
     }
 
+    /// True for this program.
+    pub(super) fn is_own(self) -> bool {
+        matches!(self, Tool::Ringside | Tool::RingsideAfXdp)
+    }
+
+    /// Frames a second that it does not pass in this comparison, for estimates.
+    pub(super) fn frames_per_sec_max(self) -> f64 {
+        if self == Tool::RingsideAfXdp { XDP_FRAMES_PER_SEC_MAX } else { FRAMES_PER_SEC_MAX }
+    }
+
     /// How the files of an earlier run are used again.
     pub(super) fn recycling(self) -> &'static str {
         match self {
-            Tool::Ringside | Tool::Stenotype => "no, new files",
+            Tool::Ringside | Tool::RingsideAfXdp | Tool::Stenotype => "no, new files",
             _ => "no, truncates",
         }
     }
 
     /// True if its files on a disk are written by O_DIRECT.
     pub(super) fn writes_past_the_page_cache(self) -> bool {
-        matches!(self, Tool::Ringside | Tool::Stenotype)
+        self.is_own() || self == Tool::Stenotype
     }
 
     /// How long after the last frame the tool must be left alone. The kernel hands a part-filled
@@ -132,7 +152,7 @@ impl Tool {
     pub(super) fn settle(self) -> Duration {
         Duration::from_millis(match self {
             // Its block timeout is 50 ms.
-            Tool::Ringside => 300,
+            Tool::Ringside | Tool::RingsideAfXdp => 300,
             // libpcap's timeout of a second, seen to take twice that.
             Tool::Tcpdump => 2300,
             // libpcap with a timeout of 250 ms.
@@ -161,7 +181,7 @@ impl Tool {
     /// What it says once it receives; the others are known to by their socket.
     fn ready_text(self) -> &'static str {
         match self {
-            Tool::Ringside => "listening on",
+            Tool::Ringside | Tool::RingsideAfXdp => "listening on",
             Tool::Netsniff => "Running!",
             Tool::Tcpdump | Tool::Dumpcap | Tool::Stenotype => "",
         }
@@ -173,7 +193,7 @@ impl Tool {
             name: self.name().into(),
             command: self.command(target, options),
             ready_text: self.ready_text(),
-            has_packet_socket: true,
+            has_packet_socket: self != Tool::RingsideAfXdp,
             idle: Idle::Watched,
             settle: self.settle(),
             stop_signal: self.stop_signal(),
@@ -193,7 +213,8 @@ impl Tool {
         };
         let (interface, ring_bytes) = (options.interface, options.memory_bytes);
         let mut command = match self {
-            Tool::Ringside => ringside(target, options),
+            Tool::Ringside => ringside("af-packet", target, options),
+            Tool::RingsideAfXdp => ringside("af-xdp", target, options),
             Tool::Tcpdump => words(format!("tcpdump -n -i {interface} -B {}", ring_bytes >> 10)),
             // pcap has the shorter record, and no interface statistics are written.
             Tool::Dumpcap => words(format!("dumpcap -q -P -i {interface} -B {}", ring_bytes >> 20)),
@@ -221,7 +242,7 @@ impl Tool {
                     command.push(joined("--dir=", dir));
                 }
             }
-            Tool::Ringside => {}
+            Tool::Ringside | Tool::RingsideAfXdp => {}
         }
         command
     }
@@ -247,7 +268,7 @@ impl Tool {
     /// What it says at its end; for stenotype, which says nothing, what its files hold.
     fn summary(self, output: &str, messages: &str, target: Target<'_>) -> Option<Summary> {
         match (self, target) {
-            (Tool::Ringside, _) => of_ringside(output),
+            (Tool::Ringside | Tool::RingsideAfXdp, _) => of_ringside(output),
             (Tool::Tcpdump, _) => of_tcpdump(messages),
             (Tool::Dumpcap, _) => of_dumpcap(messages),
             (Tool::Netsniff, _) => of_netsniff(output),
@@ -261,9 +282,10 @@ impl Tool {
 }
 
 /// This program's own command line.
-fn ringside(target: Target<'_>, options: Options<'_>) -> Vec<OsString> {
+fn ringside(backend: &str, target: Target<'_>, options: Options<'_>) -> Vec<OsString> {
     let mut command = vec![own_program()];
-    let fixed = ["capture", "-i", options.interface, "--json", "--kernel-ring-size"];
+    let fixed =
+        ["capture", "-i", options.interface, "--backend", backend, "--json", "--kernel-ring-size"];
     command.extend(fixed.map(OsString::from));
     command.push(KERNEL_RING_BYTES.to_string().into());
     let ring_bytes = options.memory_bytes.saturating_sub(KERNEL_RING_BYTES);
