@@ -65,22 +65,60 @@ struct xdp_metadata {
 };
 _Static_assert(sizeof(struct xdp_metadata) == METADATA_FULL, "xdp_metadata: keep abi.rs in step");
 
-/* What a capture leaf does; read-only for the program. */
+/* What a leaf does that hands frames to sockets; read-only for the program. */
 struct capture_config {
 	__u32 queues;   /* entries of the map of sockets */
 	__u32 position; /* its own place among the leaves */
 	__u32 metadata; /* enum metadata_kind */
-	__u32 passes;   /* 1: steers nothing, is what a rejected frame goes to */
+	__u32 passes;   /* 1: takes nothing, is what a rejected frame goes to */
 };
 _Static_assert(sizeof(struct capture_config) == 16, "capture_config: keep abi.rs in step");
 
-/* Frames of one queue on one CPU: each is counted once, in passed or in steered. */
+/* What a leaf does that copies frames into rings; read-only for the program. */
+struct ring_config {
+	struct capture_config leaf; /* metadata: METADATA_STAMP stamps, METADATA_FULL is dropped */
+	__u32 ring_bytes;           /* of each queue, a power of two */
+	__u32 kept_bytes_max;       /* of each frame, 1 to RING_FRAME_BYTES_MAX */
+	__u32 has_stamps;
+	__u32 is_weakly_ordered; /* stores of this CPU may be seen in another order */
+};
+_Static_assert(sizeof(struct ring_config) == 32, "ring_config: keep abi.rs in step");
+
+/* Most bytes that one call of bpf_xdp_load_bytes copies. */
+#define RING_FRAME_BYTES_MAX 0xffff
+
+/* Where in a queue's value its records begin: behind a page of control words. */
+#define RING_RECORDS_AT 4096
+
+/* In front of a frame in a ring; the next record follows at a multiple of 8 bytes. */
+struct ring_record {
+	__u64 stamp;      /* nanoseconds since 1970, TAI; 0: none */
+	__u32 wire_bytes; /* of the frame */
+	__u32 bytes;      /* kept of it */
+};
+_Static_assert(sizeof(struct ring_record) == 16, "ring_record: keep abi.rs in step");
+
+/* The control words of a ring: each writer has a cache line of its own. */
+struct ring_control {
+	__u64 head; /* bytes put since the start; the program's */
+	__u64 reserved_a[7];
+	__u64 tail; /* bytes taken since the start; user space's */
+	__u64 reserved_b[7];
+	__u64 tail_seen;     /* what the program knows of it */
+	__u64 stalled_tail;  /* where user space stood when the ring was first found full */
+	__u64 stalled_since; /* and when that was, by the monotonic clock */
+	__u64 reserved_c[5];
+};
+_Static_assert(sizeof(struct ring_control) == 192, "ring_control: keep abi.rs in step");
+
+/* Frames of one queue on one CPU: each is counted once, unmarked ones among those passed. */
 struct capture_counters {
 	__u64 passed;   /* left to the programs behind this one and to the host */
-	__u64 steered;  /* handed to the queue's socket */
+	__u64 steered;  /* handed to the queue's socket, or put into its ring */
 	__u64 unmarked; /* of those passed: no room for the metadata */
-	__u64 reserved;
+	__u64 no_room;  /* the ring was full */
+	__u64 too_long; /* for a record */
 };
-_Static_assert(sizeof(struct capture_counters) == 32, "capture_counters: keep abi.rs in step");
+_Static_assert(sizeof(struct capture_counters) == 40, "capture_counters: keep abi.rs in step");
 
 #endif

@@ -35,18 +35,26 @@ struct xdp_md {
 #define __uint(name, value) int(*name)[value]
 #define __type(name, value) typeof(value) *name
 enum bpf_map_type {
+	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_XSKMAP = 17,
 };
 
+/* Of a map: user space may map its values. */
+#define BPF_F_MMAPABLE 1024
+
 /* Helpers are called by number. */
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static __u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static long (*const bpf_tail_call)(void *ctx, void *map, __u32 index) = (void *)12;
 static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
 static long (*const bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
 static long (*const bpf_xdp_adjust_meta)(struct xdp_md *ctx, long delta) = (void *)54;
 static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
+static __u64 (*const bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188;
+static long (*const bpf_xdp_load_bytes)(struct xdp_md *ctx, __u32 offset, void *to,
+					__u32 bytes) = (void *)189;
 static __u64 (*const bpf_ktime_get_tai_ns)(void) = (void *)208;
 
 /* Network byte order; every machine that Ringside is built for is little-endian or the reverse. */

@@ -186,6 +186,9 @@ impl XdpMetadata {
     }
 }
 
+/// Most bytes that are kept of a frame in a ring.
+pub const RING_FRAME_BYTES_MAX: u32 = 0xffff;
+
 /// `struct capture_config`: what a capture leaf does.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -215,5 +218,39 @@ impl CaptureLeafConfig {
     }
 }
 
-/// Numbers in `struct capture_counters`, each a u64: passed, steered, unmarked, one reserved.
-pub const CAPTURE_COUNTERS: usize = 4;
+/// Numbers in `struct capture_counters`, each a u64: passed, steered, unmarked, no room, too long.
+pub const CAPTURE_COUNTERS: usize = 5;
+
+/// `struct ring_config`: what a leaf does that copies frames into rings.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct RingLeafConfig {
+    /// As for any leaf; of the metadata it only knows whether it must be dropped.
+    pub leaf: CaptureLeafConfig,
+    /// Bytes of each ring, a power of two.
+    pub ring_bytes: u32,
+    /// Bytes kept of each frame, 1 to [`RING_FRAME_BYTES_MAX`].
+    pub kept_bytes_max: u32,
+    /// 1: each frame is stamped.
+    pub has_stamps: u32,
+    /// 1: this CPU's stores may be seen in another order than they are made.
+    pub is_weakly_ordered: u32,
+}
+
+const RING_CONFIG_BYTES: usize = 32;
+const _: () = assert!(size_of::<RingLeafConfig>() == RING_CONFIG_BYTES);
+
+impl RingLeafConfig {
+    /// The bytes as the C program reads them.
+    pub fn to_bytes(&self) -> [u8; RING_CONFIG_BYTES] {
+        let words =
+            [self.ring_bytes, self.kept_bytes_max, self.has_stamps, self.is_weakly_ordered];
+        let mut bytes = [0; RING_CONFIG_BYTES];
+        let (leaf, rest) = bytes.split_at_mut(CAPTURE_CONFIG_BYTES);
+        leaf.copy_from_slice(&self.leaf.to_bytes());
+        for (to, word) in rest.chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+}

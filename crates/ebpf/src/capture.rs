@@ -1,33 +1,34 @@
-//! Frames of an interface to AF_XDP sockets, from inside the driver.
+//! Frames of an interface to AF_XDP sockets, or into rings in memory, from inside the driver.
 //!
 //! [`CaptureProgram::open`] puts the root on the interface, where it may stand already for another
-//! process, and loads a capture leaf (`bpf/xdp_capture.bpf.c`). Nothing is taken before
+//! process, and loads a capture leaf (`bpf/xdp_capture.bpf.c`, or for rings `bpf/xdp_ring.bpf.c`). Nothing is taken before
 //! [`start`](CaptureProgram::start), which puts the leaf to its place; after
 //! [`stop`](CaptureProgram::stop) no CPU is within it and its counters stand still.
 //!
-//! Every frame that the leaf sees is counted once, as steered or as passed, by queue.
+//! Every frame that the leaf sees is counted once, as steered, passed or dropped, by queue.
 
 mod filter;
 mod handles;
+mod leaf;
 
 pub use handles::{CaptureHandles, CaptureLeftBehind};
 
 use crate::abi::{
     CAPTURE_COUNTERS, CaptureLeafConfig, METADATA_FULL_BYTES, METADATA_STAMP_BYTES, ROOT_POSITIONS,
 };
-use crate::load::{Embedded, Loaded, embedded, test_run};
-use crate::root::{LEAVES, Root, RootConfig, fd_array};
+use crate::load::test_run;
+use crate::root::{Root, RootConfig, fd_array};
 use crate::{Error, TestRun};
 use filter::Filter;
+use leaf::Leaf;
 use ringside_core::LinkType;
 use ringside_core::bpf::ClassicProgram;
 use ringside_sys::bpf::{self, FdArray, PerCpuArray};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+pub use leaf::RingLeaf;
 pub use ringside_sys::bpf::XdpMode as Mode;
-
-static XDP_CAPTURE: Embedded = embedded!("xdp_capture");
 
 /// Places among the leaves that captures take: the programs that drop or forward come before.
 const CAPTURE_POSITIONS: Range<u32> = 2..ROOT_POSITIONS;
@@ -77,14 +78,19 @@ pub struct CaptureConfig<'a> {
 /// Frames of one queue that the leaf saw since it was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounters {
-    /// All: passed and steered.
+    /// All: passed, steered, and those that a ring did not take.
     pub seen: u64,
     /// Left to the programs behind this one and to the host.
     pub passed: u64,
-    /// Handed to the queue's socket, which may still have dropped some and counted them.
+    /// Put into the queue's ring; or handed to its socket, which may still have dropped some and
+    /// counted them.
     pub steered: u64,
     /// Of those passed: the driver had no room for the metadata in front of the frame.
     pub unmarked: u64,
+    /// Dropped: the ring was full.
+    pub no_room: u64,
+    /// Dropped: longer than a record of a ring can be.
+    pub too_long: u64,
 }
 
 /// A capture on an interface; taken off on drop.
@@ -93,7 +99,8 @@ pub struct CaptureProgram {
     root: Root,
     leaf: OwnedFd,
     filter: Option<Filter>,
-    sockets: FdArray,
+    sockets: Option<FdArray>,
+    rings: Option<OwnedFd>,
     counters: Counters,
     metadata: Metadata,
     queues: u32,
@@ -108,6 +115,24 @@ impl CaptureProgram {
     /// A foreign program is on the interface, it takes none, all places are taken, or the kernel
     /// refused to load.
     pub fn open(config: &CaptureConfig<'_>) -> Result<CaptureProgram, Error> {
+        CaptureProgram::with_leaf(config, None)
+    }
+
+    /// The same with a leaf that copies frames into rings, and without metadata in front of them.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); or there is no memory for the rings.
+    pub fn open_rings(
+        config: &CaptureConfig<'_>,
+        rings: &RingLeaf,
+    ) -> Result<CaptureProgram, Error> {
+        CaptureProgram::with_leaf(config, Some(rings))
+    }
+
+    fn with_leaf(
+        config: &CaptureConfig<'_>,
+        rings: Option<&RingLeaf>,
+    ) -> Result<CaptureProgram, Error> {
         let root = Root::open(&RootConfig {
             interface: config.interface,
             ifindex: config.ifindex,
@@ -126,21 +151,28 @@ impl CaptureProgram {
             metadata: metadata.bytes(),
             passes: 0,
         };
-        let mut loaded = load_leaf(&constants, root.leaves().as_fd(), None)?;
+        let load = |constants: &CaptureLeafConfig, counters: Option<BorrowedFd<'_>>| {
+            Leaf { constants, leaves: root.leaves().as_fd(), counters, rings }.load()
+        };
+        let mut loaded = load(&constants, None)?;
         let (leaf, counters) = (loaded.program_fd()?, loaded.map("counters")?);
         let filter = match config.filter {
             None => None,
             Some(program) => {
                 constants.passes = 1;
-                let counters = Some(counters.as_fd());
-                let mut pass = load_leaf(&constants, root.leaves().as_fd(), counters)?;
+                let mut pass = load(&constants, Some(counters.as_fd()))?;
                 let (steer, pass) = (leaf.as_fd(), pass.program_fd()?);
                 let tags = metadata == Metadata::Full;
                 Some(Filter::load(program, config.link_type, tags, steer, pass.as_fd())?)
             }
         };
+        let (sockets, rings) = match rings {
+            None => (Some(fd_array(&loaded.map("sockets")?)?), None),
+            Some(_) => (None, Some(leaf::copy(loaded.map("rings")?.as_fd())?)),
+        };
         Ok(CaptureProgram {
-            sockets: fd_array(&loaded.map("sockets")?)?,
+            sockets,
+            rings,
             counters: Counters::new(counters.as_fd())?,
             metadata,
             queues: config.queues,
@@ -174,7 +206,8 @@ impl CaptureProgram {
     /// No such queue, it is no such socket, or the kernel refused.
     pub fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), Error> {
         self.check(queue)?;
-        Ok(self.sockets.set(queue, socket)?)
+        let sockets = self.sockets.as_ref().ok_or(Error::NoSockets)?;
+        Ok(sockets.set(queue, socket)?)
     }
 
     /// Has the frames of `queue` pass. A queue without a socket stays so.
@@ -183,7 +216,13 @@ impl CaptureProgram {
     /// No such queue, or the kernel refused.
     pub fn clear_socket(&self, queue: u32) -> Result<(), Error> {
         self.check(queue)?;
-        Ok(self.sockets.clear(queue)?)
+        let sockets = self.sockets.as_ref().ok_or(Error::NoSockets)?;
+        Ok(sockets.clear(queue)?)
+    }
+
+    /// The map of rings, if frames go there.
+    pub fn rings(&self) -> Option<BorrowedFd<'_>> {
+        self.rings.as_ref().map(|rings| rings.as_fd())
     }
 
     /// From now on frames are counted and steered.
@@ -282,44 +321,22 @@ impl Drop for CaptureProgram {
     }
 }
 
-/// Loads the leaf among `leaves`, with the `counters` of another one or its own.
-fn load_leaf(
-    constants: &CaptureLeafConfig,
-    leaves: BorrowedFd<'_>,
-    counters: Option<BorrowedFd<'_>>,
-) -> Result<Loaded, Error> {
-    let queues = constants.queues;
-    Loaded::prepared(&XDP_CAPTURE, Some(&constants.to_bytes()), |object| {
-        for mut map in object.maps_mut() {
-            match (map.name().to_str(), counters) {
-                (Some(LEAVES), _) => map.reuse_fd(leaves)?,
-                (Some("sockets"), _) => map.set_max_entries(queues)?,
-                (Some("counters"), Some(counters)) => map.reuse_fd(counters)?,
-                (Some("counters"), None) => map.set_max_entries(queues.saturating_add(1))?,
-                _ => {}
-            }
-        }
-        Ok(())
-    })
-}
-
 /// The map of counters.
 #[derive(Debug)]
 struct Counters(PerCpuArray);
 
 impl Counters {
     fn new(map: BorrowedFd<'_>) -> Result<Counters, Error> {
-        let map = map.try_clone_to_owned();
-        let map = map.map_err(|e| Error::kernel("cannot keep the counters", e.into()))?;
-        Ok(Counters(PerCpuArray::from_fd(map, CAPTURE_COUNTERS)?))
+        Ok(Counters(PerCpuArray::from_fd(leaf::copy(map)?, CAPTURE_COUNTERS)?))
     }
 
     fn read(&self, queue: u32) -> Result<QueueCounters, Error> {
         match *self.0.sums_at(queue)? {
-            [passed, steered, unmarked, _] => {
-                Ok(QueueCounters { seen: passed + steered, passed, steered, unmarked })
+            [passed, steered, unmarked, no_room, too_long] => {
+                let seen = passed + steered + no_room + too_long;
+                Ok(QueueCounters { seen, passed, steered, unmarked, no_room, too_long })
             }
-            _ => Err(Error::Object { object: XDP_CAPTURE.name, part: "counters".into() }),
+            _ => Err(Error::Object { object: "a capture leaf", part: "counters".into() }),
         }
     }
 }

@@ -36,6 +36,9 @@ pub enum Error {
         /// Largest.
         max: usize,
     },
+    /// The capture's frames go to rings.
+    #[error("this capture puts frames into rings and has no sockets")]
+    NoSockets,
     /// A configuration that no program can run.
     #[error("the generator's {field} is {value}, it must be {limit}")]
     Config {

@@ -7,6 +7,7 @@
 //!   and detached so that every frame is counted once;
 //! - [`packet_tx`]: a packet socket that sends;
 //! - [`xsk`]: AF_XDP sockets that receive;
+//! - [`xdp_ring`]: rings that a program in the driver fills;
 //! - [`netdev`]: interfaces, by netlink and ioctl: list, properties, what their drivers can do for
 //!   XDP, how the host uses them, offloads, hardware time stamps;
 //! - [`ring`]: the memory and the hand-over of the capture ring;
@@ -46,6 +47,7 @@ pub mod ring;
 mod socket;
 pub mod thread;
 pub mod uring;
+pub mod xdp_ring;
 pub mod xsk;
 
 pub use error::SysError;

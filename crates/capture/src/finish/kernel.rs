@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_driver_has_counted_everything_since_the_start() {
-        let program = QueueCounters { seen: 1_000, passed: 300, steered: 700, unmarked: 0 };
+        let program = QueueCounters { seen: 1_000, passed: 300, steered: 700, ..QueueCounters::default() };
         let socket = XskStatistics { dropped: 50, ring_full: 7, fill_empty: 40, invalid_fill: 0 };
         let count = Some(Count::Xdp { program, socket, zero_copy: false });
         for is_interrupted in [false, true] {

@@ -1,5 +1,6 @@
 //! What a capture leaves to another process: descriptors, and how to finish with them alone.
 
+use super::leaf::copy;
 use super::{CaptureProgram, Counters, Filter, QueueCounters};
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
@@ -19,10 +20,6 @@ impl CaptureHandles {
     pub const COUNT: usize = 6;
 
     pub(super) fn of(program: &CaptureProgram) -> Result<CaptureHandles, Error> {
-        let copy = |fd: BorrowedFd<'_>| {
-            let copy = fd.try_clone_to_owned();
-            copy.map_err(|e| Error::kernel("cannot copy a descriptor of the capture", e.into()))
-        };
         let root = &program.root;
         let descriptors = [
             // The claim first: a dying process closes descriptors in ascending order, and whoever

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Copies frames into a ring in memory that user space has mapped, one for each receive queue, and
+ * discards them: the shortest way out of a driver that does not hand over its own memory. Frames of
+ * queues without a ring pass. Behind a filter it stands twice, as xdp_capture.bpf.c does.
+ *
+ * Each ring has one writer: the kernel polls a queue on one CPU at a time. It has one reader, which
+ * takes whole records and moves the tail behind them (crates/sys/src/xdp_ring.rs).
+ */
+#include "leaves.h"
+#include "metadata.h"
+
+/* A reader that has not moved for so long is taken for dead: the host gets the frames. */
+#define STALL_NS 1000000000ULL
+
+const volatile struct ring_config config = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* the number of rings, from user space */
+	__uint(key_size, 4);
+	__uint(value_size, RING_RECORDS_AT); /* and the room for records */
+} rings SEC(".maps");
+
+/* A value for each queue, and one behind them for queues that appeared later. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2); /* one more than queues, from user space */
+	__type(key, __u32);
+	__type(value, struct capture_counters);
+} counters SEC(".maps");
+
+/* The frame is lost; a host whose capture stands still gets it, though nobody counts that. */
+static __always_inline int lose(struct ring_control *ring, __u64 tail)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (ring->stalled_tail != tail || !ring->stalled_since) {
+		ring->stalled_tail = tail;
+		ring->stalled_since = now;
+	}
+	return now - ring->stalled_since > STALL_NS ? XDP_PASS : XDP_DROP;
+}
+
+static __always_inline int put(struct xdp_md *ctx, struct ring_control *ring,
+			       struct capture_counters *count)
+{
+	__u64 wire_bytes = bpf_xdp_get_buff_len(ctx);
+	__u64 bytes = wire_bytes, head = ring->head, needed;
+	struct ring_record *record;
+
+	if (bytes > config.kept_bytes_max)
+		bytes = config.kept_bytes_max;
+	/* So that the verifier knows the bounds of this very register. */
+	asm volatile("" : "+r"(bytes));
+	if (bytes > RING_FRAME_BYTES_MAX || !bytes)
+		goto too_long;
+	needed = (sizeof(*record) + bytes + 7) & ~7ULL;
+	if (unlikely(head + needed - ring->tail_seen > config.ring_bytes)) {
+		__u64 tail = *(volatile __u64 *)&ring->tail;
+
+		ring->tail_seen = tail;
+		if (head + needed - tail > config.ring_bytes) {
+			count->no_room++;
+			return lose(ring, tail);
+		}
+	}
+	record = (void *)ring + RING_RECORDS_AT + (head & (config.ring_bytes - 1));
+	if (bpf_xdp_load_bytes(ctx, 0, record + 1, bytes))
+		goto too_long;
+	record->stamp = config.has_stamps ? bpf_ktime_get_tai_ns() : 0;
+	record->wire_bytes = wire_bytes;
+	record->bytes = bytes;
+	count->steered++;
+	if (config.is_weakly_ordered) {
+		__sync_lock_test_and_set(&ring->head, head + needed);
+	} else {
+		asm volatile("" ::: "memory");
+		*(volatile __u64 *)&ring->head = head + needed;
+	}
+	return XDP_DROP;
+
+too_long:
+	count->too_long++;
+	return XDP_DROP;
+}
+
+SEC("xdp.frags")
+int xdp_ring(struct xdp_md *ctx)
+{
+	__u32 queue = ctx->rx_queue_index;
+	struct capture_counters *count = bpf_map_lookup_elem(&counters, &queue);
+	struct ring_control *ring;
+
+	if (unlikely(!count)) {
+		queue = config.leaf.queues;
+		count = bpf_map_lookup_elem(&counters, &queue);
+		if (!count)
+			return XDP_ABORTED;
+	} else if (!config.leaf.passes) {
+		ring = bpf_map_lookup_elem(&rings, &queue);
+		if (ring)
+			return put(ctx, ring, count);
+	}
+	count->passed++;
+	try_leaves(ctx, config.leaf.position + 1);
+	if (config.leaf.metadata == METADATA_FULL)
+		drop_metadata(ctx);
+	return XDP_PASS;
+}
+
+const char terms[] SEC("license") = "Apache-2.0";

@@ -1,0 +1,246 @@
+//! Rings that a program in the driver copies frames into (`bpf/xdp_ring.bpf.c`), in the values of a
+//! BPF array that this process has mapped: one ring for each receive queue.
+//!
+//! ```text
+//! value of a queue: control words (a page) | records, round and round | room for the last record
+//! record: stamp u64 | bytes on the wire u32 | bytes kept u32 | the bytes | up to 7 bytes
+//! ```
+//!
+//! Positions count bytes since the start and are never taken back: `head` is the program's, `tail`
+//! ours. What lies between them is ours to read; a record that begins before the end of the ring
+//! goes on behind it, so that every frame lies in one piece. The layouts are those of `bpf/abi.h`.
+//!
+//! What was taken goes back when the next is taken: until then a borrow of the ring keeps it.
+
+use crate::SysError;
+use crate::mmap::Mapping;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where records begin in a value (RING_RECORDS_AT).
+const RECORDS_AT: usize = 4096;
+/// Where the positions lie in a value (struct ring_control), each in a cache line of its own.
+const HEAD_AT: usize = 0;
+const TAIL_AT: usize = 64;
+/// In front of a frame (struct ring_record).
+const RECORD_BYTES: usize = 16;
+/// `struct ring_record`.
+#[repr(C)]
+struct RawRecord {
+    stamp: u64,
+    wire_bytes: u32,
+    bytes: u32,
+}
+const _: () = assert!(size_of::<RawRecord>() == RECORD_BYTES);
+/// Records begin at multiples of it.
+const RECORD_ALIGN: usize = 8;
+/// Room for the last record behind the end: the longest (RING_FRAME_BYTES_MAX) begins just before.
+const BEHIND_BYTES: usize = 17 * 4096;
+const _: () = assert!(BEHIND_BYTES >= RECORD_BYTES + 0xffff);
+
+/// Smallest ring: some of the longest records.
+pub const RING_BYTES_MIN: usize = 256 << 10;
+
+/// Largest ring: what the kernel's verifier can follow within one value (BPF_MAX_VAR_OFF of
+/// include/linux/bpf_verifier.h), with the control words before it.
+pub const RING_BYTES_MAX: usize = 256 << 20;
+
+/// How the map is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XdpRingLayout {
+    /// Rings, one for each of the first queues.
+    pub rings: usize,
+    /// Bytes for records in each, a power of two.
+    pub ring_bytes: usize,
+}
+
+impl XdpRingLayout {
+    /// Bytes of one value of the map.
+    pub fn value_bytes(&self) -> usize {
+        RECORDS_AT + self.ring_bytes + BEHIND_BYTES
+    }
+}
+
+/// The mapped values of all rings.
+struct Values {
+    memory: Mapping,
+    layout: XdpRingLayout,
+}
+
+// SAFETY: shared access is to the control words, which are atomic, and by each `XdpRing` to its own
+// value: `XdpRing::map` makes one for each.
+unsafe impl Sync for Values {}
+
+/// A frame that was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Nanoseconds since 1970, TAI; 0 if the program does not stamp.
+    pub stamp_tai_ns: u64,
+    /// Of the frame on the wire.
+    pub wire_bytes: u32,
+    /// Kept of it.
+    pub bytes: u32,
+    /// Where it begins in [`XdpRing::taken`].
+    pub offset: usize,
+}
+
+/// The reading end of one ring.
+pub struct XdpRing {
+    values: Arc<Values>,
+    /// Where its value begins.
+    at: usize,
+    /// The position behind what was taken, and before it.
+    end: u64,
+    begin: u64,
+    /// The program's position when it was last looked at.
+    head_seen: u64,
+    /// Most bytes that any look found.
+    high_water_bytes: u64,
+    damaged: u64,
+}
+
+impl XdpRing {
+    /// The rings of a map whose program has not run yet.
+    ///
+    /// # Errors
+    /// `map` cannot be mapped at the layout's length.
+    ///
+    /// # Panics
+    /// If the ring's size is no power of two within its limits.
+    pub fn map(map: impl AsFd, layout: XdpRingLayout) -> Result<Vec<XdpRing>, SysError> {
+        let size = layout.ring_bytes;
+        assert!(size.is_power_of_two() && (RING_BYTES_MIN..=RING_BYTES_MAX).contains(&size));
+        let memory = Mapping::shared(map, layout.rings * layout.value_bytes())?;
+        let values = Arc::new(Values { memory, layout });
+        let ring = |index: usize| XdpRing {
+            values: values.clone(),
+            at: index * layout.value_bytes(),
+            end: 0,
+            begin: 0,
+            head_seen: 0,
+            high_water_bytes: 0,
+            damaged: 0,
+        };
+        Ok((0..layout.rings).map(ring).collect())
+    }
+
+    /// Gives back what was taken before, and takes the next frames, at most `most`: `each` gets
+    /// them. Returns their number.
+    #[inline]
+    pub fn take(&mut self, most: usize, mut each: impl FnMut(usize, Record)) -> usize {
+        if self.begin != self.end {
+            self.begin = self.end;
+            // Our reads of those bytes come before the program's next writes.
+            self.word(TAIL_AT).store(self.end, Ordering::Release);
+        }
+        if self.head_seen == self.end {
+            self.look();
+        }
+        let first = self.place(self.end);
+        let mut count = 0;
+        while count < most && self.end != self.head_seen {
+            let at = self.place(self.end);
+            if at < first {
+                // It has gone round, and what was taken must lie in one piece.
+                break;
+            }
+            let record = self.read(at);
+            let length = (RECORD_BYTES + record.bytes as usize).next_multiple_of(RECORD_ALIGN);
+            if record.bytes > 0xffff || length as u64 > self.head_seen - self.end {
+                // What was taken before it stays lent; it is met again.
+                if count == 0 {
+                    self.skip_all();
+                }
+                break;
+            }
+            each(count, Record { offset: at - first + RECORD_BYTES, ..record });
+            self.end += length as u64;
+            count += 1;
+        }
+        count
+    }
+
+    /// What was taken, with the records' own words.
+    #[inline]
+    pub fn taken(&self) -> &[u8] {
+        let start = self.at + RECORDS_AT + self.place(self.begin);
+        let bytes = (self.end - self.begin) as usize;
+        // SAFETY: these bytes lie in the value, because no record begins behind the ring's end or
+        // is longer than the room there, and in one piece (`take`); the program writes to them only
+        // once the tail has passed them, which takes `&mut self`; no other ring has this value.
+        unsafe { std::slice::from_raw_parts(self.values.memory.as_ptr().add(start), bytes) }
+    }
+
+    /// True if nothing waits now.
+    pub fn is_empty(&mut self) -> bool {
+        if self.head_seen == self.end {
+            self.look();
+        }
+        self.head_seen == self.end
+    }
+
+    /// Bytes that waited at the last look at the program's position, and still do.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.head_seen - self.end
+    }
+
+    /// Most bytes that any look found waiting.
+    pub fn high_water_bytes(&self) -> u64 {
+        self.high_water_bytes
+    }
+
+    /// How often the ring held what the program does not write: then all that waited was left out.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    fn look(&mut self) {
+        let head = self.word(HEAD_AT).load(Ordering::Acquire);
+        let waiting = head.wrapping_sub(self.end);
+        let is_possible = waiting <= self.values.layout.ring_bytes as u64
+            && head.is_multiple_of(RECORD_ALIGN as u64);
+        if !is_possible {
+            self.damaged += 1;
+            return;
+        }
+        self.head_seen = head;
+        self.high_water_bytes = self.high_water_bytes.max(waiting);
+    }
+
+    #[cold]
+    fn skip_all(&mut self) {
+        self.damaged += 1;
+        self.end = self.head_seen;
+        // What is left out is not lent.
+        self.begin = self.end;
+        self.word(TAIL_AT).store(self.end, Ordering::Release);
+    }
+
+    /// Where in the records a position lies.
+    fn place(&self, position: u64) -> usize {
+        position as usize & (self.values.layout.ring_bytes - 1)
+    }
+
+    /// The record at a place, whatever is there.
+    fn read(&self, place: usize) -> Record {
+        let start = self.at + RECORDS_AT + place;
+        // SAFETY: a place lies before the ring's end, behind which there is room for a record; it
+        // is a multiple of 8, as positions are (`look`), in a mapping that begins at a page; the
+        // program has written it before it moved the head beyond (`look` acquires).
+        let words = unsafe {
+            self.values.memory.as_ptr().add(start).cast::<RawRecord>().read()
+        };
+        let RawRecord { stamp, wire_bytes, bytes } = words;
+        Record { stamp_tai_ns: stamp, wire_bytes, bytes, offset: 0 }
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: the control words lie within the value, are aligned to 8 bytes, live as long as
+        // the mapping, and whoever else uses them does so by whole words.
+        unsafe { AtomicU64::from_ptr(self.values.memory.as_ptr().add(self.at + at).cast()) }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
