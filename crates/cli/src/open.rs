@@ -1,6 +1,7 @@
 //! From command-line options to open lanes: namespace, filter, backend, placement.
 
 pub mod af_xdp;
+mod xdp_ring;
 
 use crate::keeper::{Knobs, Request, Wish};
 use crate::placement::{Placed, PlacementArgs};
@@ -32,13 +33,13 @@ pub struct OpenArgs {
     pub backend: Backend,
 
     /// Lanes of each interface, each with a worker of its own: members of a fanout group (1, unless
-    /// asked otherwise), with af-xdp the first N receive queues (all).
+    /// asked otherwise), with af-xdp and xdp-ring the first N receive queues (all).
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=LANES_MAX as i64))]
     pub queues: Option<u16>,
 
     /// Threads that drain each lane together, for a queue that one cannot drain. Its frames stay in
-    /// the order of receipt. Not with af-packet and pcap, whose lanes have one thread each.
+    /// the order of receipt. With af-xdp only; lanes of the others have one thread each.
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=LANE_THREADS_MAX as i64))]
     pub threads: u16,
@@ -118,8 +119,10 @@ pub enum Backend {
     /// af-xdp where the host does not use the interface, else af-packet, or pcap for what that does
     /// not know.
     Auto,
-    /// From inside the driver, away from the host (AF_XDP): the fastest.
+    /// From inside the driver, away from the host (AF_XDP).
     AfXdp,
+    /// The same by a program's own copy: the fastest where a driver has no zero-copy.
+    XdpRing,
     /// The kernel's packet sockets (TPACKET_V3).
     AfPacket,
     /// libpcap: any device that it knows.
@@ -131,6 +134,11 @@ impl Backend {
     fn check_threads(self, threads: u16) -> anyhow::Result<()> {
         let name = match self {
             Backend::AfXdp => return Ok(()),
+            Backend::XdpRing if threads > 1 => bail!(
+                "--threads {threads}: a lane of xdp-ring has one thread; use --backend af-xdp, or \
+                 more receive queues"
+            ),
+            Backend::XdpRing => return Ok(()),
             Backend::Auto | Backend::AfPacket => "af-packet",
             Backend::Pcap => "pcap",
         };
@@ -234,7 +242,9 @@ impl<'a> Plan<'a> {
         backend.check_threads(args.threads)?;
         let link_type = match backend {
             Backend::Pcap => pcap::link_type(name)?,
-            Backend::Auto | Backend::AfPacket | Backend::AfXdp => af_packet::link_type(name)?,
+            Backend::Auto | Backend::AfPacket | Backend::AfXdp | Backend::XdpRing => {
+                af_packet::link_type(name)?
+            }
         };
         let filter = compile(&args.expression(), link_type)?;
         Ok(Plan { name, interface_id, backend, filter })
@@ -243,14 +253,14 @@ impl<'a> Plan<'a> {
     /// What is known of its lanes before they are opened.
     fn lanes(&self, args: &OpenArgs, interface: usize) -> Vec<LaneFacts> {
         let by_queue = match self.backend {
-            Backend::AfXdp => true,
+            Backend::AfXdp | Backend::XdpRing => true,
             Backend::Auto | Backend::AfPacket => args.fanout == Fanout::Queue,
             Backend::Pcap => false,
         };
         let threads = usize::from(args.threads);
         let lane = |lane| LaneFacts { interface, queue: by_queue.then_some(lane), threads };
         let count = match self.backend {
-            Backend::AfXdp => af_xdp::lanes(args, self.name),
+            Backend::AfXdp | Backend::XdpRing => af_xdp::lanes(args, self.name),
             _ => args.lanes(),
         };
         (0..count).map(lane).collect()
@@ -266,6 +276,7 @@ impl<'a> Plan<'a> {
         match self.backend {
             Backend::Pcap => self.pcap(args, warnings),
             Backend::AfXdp => self.af_xdp(args, cpus, knobs, warnings),
+            Backend::XdpRing => self.xdp_ring(args, cpus, warnings),
             Backend::Auto | Backend::AfPacket => self.af_packet(args, knobs, warnings),
         }
     }
@@ -279,6 +290,7 @@ impl Opened {
         let backend = match plan.backend {
             Backend::Pcap => "pcap",
             Backend::AfXdp => "af-xdp",
+            Backend::XdpRing => "xdp-ring",
             Backend::Auto | Backend::AfPacket => "af-packet",
         };
         let lanes = sources.len();

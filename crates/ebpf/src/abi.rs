@@ -243,8 +243,7 @@ const _: () = assert!(size_of::<RingLeafConfig>() == RING_CONFIG_BYTES);
 impl RingLeafConfig {
     /// The bytes as the C program reads them.
     pub fn to_bytes(&self) -> [u8; RING_CONFIG_BYTES] {
-        let words =
-            [self.ring_bytes, self.kept_bytes_max, self.has_stamps, self.is_weakly_ordered];
+        let words = [self.ring_bytes, self.kept_bytes_max, self.has_stamps, self.is_weakly_ordered];
         let mut bytes = [0; RING_CONFIG_BYTES];
         let (leaf, rest) = bytes.split_at_mut(CAPTURE_CONFIG_BYTES);
         leaf.copy_from_slice(&self.leaf.to_bytes());

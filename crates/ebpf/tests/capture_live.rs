@@ -155,7 +155,10 @@ fn frames_of_a_queue_with_a_socket_are_steered_with_the_time_in_front() {
             assert!((before..=after).contains(&stamp), "{before} {stamp} {after}");
         }
         let counters = capture.counters(0).unwrap();
-        assert_eq!(counters, QueueCounters { seen: 2, passed: 1, steered: 1, ..QueueCounters::default() });
+        assert_eq!(
+            counters,
+            QueueCounters { seen: 2, passed: 1, steered: 1, ..QueueCounters::default() }
+        );
         capture.clear_socket(0).unwrap();
         capture.clear_socket(0).unwrap();
         assert_eq!(capture.test_run(&frame).unwrap().verdict, Verdict::Pass);

@@ -235,7 +235,10 @@ fn what_passes_is_as_it_came_and_who_shares_gets_metadata() {
     for capture in [&mut first, &mut second] {
         capture.stop().unwrap();
         let counters = capture.counters(0).unwrap();
-        assert_eq!(counters, QueueCounters { seen: 100, passed: 100, steered: 0, ..QueueCounters::default() });
+        assert_eq!(
+            counters,
+            QueueCounters { seen: 100, passed: 100, steered: 0, ..QueueCounters::default() }
+        );
     }
     drop((first, second));
     // And the other way round: a plain root is not replaced.
@@ -276,5 +279,8 @@ fn the_leaf_fills_in_the_time_and_gives_the_metadata_back() {
     // Where the driver made no room the frame must not reach a socket.
     assert_eq!(capture.test_run(&body).unwrap().verdict, Verdict::Pass);
     let counters = capture.counters(0).unwrap();
-    assert_eq!(counters, QueueCounters { seen: 4, passed: 2, steered: 2, unmarked: 1, ..QueueCounters::default() });
+    assert_eq!(
+        counters,
+        QueueCounters { seen: 4, passed: 2, steered: 2, unmarked: 1, ..QueueCounters::default() }
+    );
 }

@@ -110,7 +110,10 @@ fn a_killed_process_leaves_no_program_and_no_place_taken() {
     send(&transmitter, &[&[2u8; 60][..]; 10], &witness);
     second.stop().unwrap();
     let counters = second.counters(0).unwrap();
-    assert_eq!(counters, QueueCounters { seen: 10, passed: 10, steered: 0, ..QueueCounters::default() });
+    assert_eq!(
+        counters,
+        QueueCounters { seen: 10, passed: 10, steered: 0, ..QueueCounters::default() }
+    );
 }
 
 #[test]

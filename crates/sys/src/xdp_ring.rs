@@ -129,11 +129,7 @@ impl XdpRing {
     /// them. Returns their number.
     #[inline]
     pub fn take(&mut self, most: usize, mut each: impl FnMut(usize, Record)) -> usize {
-        if self.begin != self.end {
-            self.begin = self.end;
-            // Our reads of those bytes come before the program's next writes.
-            self.word(TAIL_AT).store(self.end, Ordering::Release);
-        }
+        self.give_back();
         if self.head_seen == self.end {
             self.look();
         }
@@ -159,6 +155,16 @@ impl XdpRing {
             count += 1;
         }
         count
+    }
+
+    /// Gives back what was taken, for who takes nothing soon.
+    #[inline]
+    pub fn give_back(&mut self) {
+        if self.begin != self.end {
+            self.begin = self.end;
+            // Our reads of those bytes come before the program's next writes.
+            self.word(TAIL_AT).store(self.end, Ordering::Release);
+        }
     }
 
     /// What was taken, with the records' own words.
@@ -212,9 +218,7 @@ impl XdpRing {
     fn skip_all(&mut self) {
         self.damaged += 1;
         self.end = self.head_seen;
-        // What is left out is not lent.
-        self.begin = self.end;
-        self.word(TAIL_AT).store(self.end, Ordering::Release);
+        self.give_back();
     }
 
     /// Where in the records a position lies.
@@ -228,9 +232,7 @@ impl XdpRing {
         // SAFETY: a place lies before the ring's end, behind which there is room for a record; it
         // is a multiple of 8, as positions are (`look`), in a mapping that begins at a page; the
         // program has written it before it moved the head beyond (`look` acquires).
-        let words = unsafe {
-            self.values.memory.as_ptr().add(start).cast::<RawRecord>().read()
-        };
+        let words = unsafe { self.values.memory.as_ptr().add(start).cast::<RawRecord>().read() };
         let RawRecord { stamp, wire_bytes, bytes } = words;
         Record { stamp_tai_ns: stamp, wire_bytes, bytes, offset: 0 }
     }

@@ -14,14 +14,13 @@ mod frames;
 mod handles;
 mod lane;
 mod open;
-mod trial;
-mod wait;
+mod port;
 
+pub use super::wait::Waiting;
 pub use handles::XdpHandles;
 pub(crate) use handles::dropped;
 pub use lane::AfXdpSource;
 pub use open::{AfXdpConfig, Opened, Stamps, open};
-pub use wait::Waiting;
 
 #[cfg(test)]
 mod tests;

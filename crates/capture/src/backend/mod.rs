@@ -2,11 +2,15 @@
 //!
 //! - [`af_packet`]: the kernel's packet sockets, several lanes, exact counters; the default.
 //! - [`af_xdp`]: frames from inside the driver, taken away from the host; the fastest.
+//! - [`xdp_ring`]: the same by a program's own copy; the fastest where a driver must copy.
 //! - [`pcap`]: libpcap, for every device that it knows, one lane.
 
 pub mod af_packet;
 pub mod af_xdp;
+mod in_driver;
 pub mod pcap;
+mod wait;
+pub mod xdp_ring;
 
 use ringside_core::SourceError;
 use ringside_sys::{SysError, netdev};
@@ -21,6 +25,8 @@ pub enum KernelHandles {
     AfPacket(af_packet::PacketHandles),
     /// Of an AF_XDP socket.
     AfXdp(af_xdp::XdpHandles),
+    /// Of a ring that a program fills.
+    XdpRing(xdp_ring::RingHandles),
 }
 
 /// Why a backend could not be opened.
@@ -100,6 +106,14 @@ pub enum BackendError {
         /// Interface.
         name: String,
         /// Queue, reason and mend.
+        reason: String,
+    },
+    /// A driver that does not go with the program.
+    #[error("xdp-ring on interface {name}: {reason}")]
+    XdpRing {
+        /// Interface.
+        name: String,
+        /// Reason and mend.
         reason: String,
     },
     /// The operating system refused.

@@ -4,14 +4,16 @@ use super::{Finished, LaneRemains};
 use crate::backend::KernelHandles;
 use crate::backend::af_packet::PacketHandles;
 use crate::backend::af_xdp::{self, XdpHandles};
+use crate::backend::xdp_ring::{self, RingHandles};
 use crate::lane::BoardReading;
-use ringside_core::ledger::total;
+use ringside_core::ledger::{ByCause, total};
 use ringside_core::{Cause, InterfaceId, LaneCounters};
 use ringside_ebpf::capture::{CaptureLeftBehind, QueueCounters};
 use ringside_ebpf::socket_filter::FilterCounters;
 use ringside_sys::packet::{LeftBehind, PacketStatistics};
 use ringside_sys::xsk::XskStatistics;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// What the kernel says of a lane that was detached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,9 @@ pub(super) enum Count {
         /// The driver put frames into the lane's memory itself.
         zero_copy: bool,
     },
+    /// A program that puts frames into a ring: of the lane's queue, and of those that count with
+    /// it, since the start.
+    Ring(QueueCounters),
 }
 
 /// Where frames were filtered.
@@ -50,6 +55,7 @@ pub(super) enum Filter {
 enum Held {
     Packet(LeftBehind, PacketHandles),
     Xdp(XdpHandles),
+    Ring(RingHandles),
 }
 
 /// The programs in drivers, one for each interface.
@@ -69,7 +75,7 @@ pub(super) fn close(lanes: &mut [LaneRemains], finished: &mut Finished) -> Vec<O
         if let Some(Held::Packet(socket, _)) = held {
             or_tell(socket.detach().map_err(text), lane, finished);
         }
-        if let Some(Held::Xdp(_)) = held
+        if let Some(Held::Xdp(_) | Held::Ring(_)) = held
             && let Some(program) = programs.get(&lane.interface_id)
         {
             // The interface's further lanes find it taken out.
@@ -81,6 +87,10 @@ pub(super) fn close(lanes: &mut [LaneRemains], finished: &mut Finished) -> Vec<O
         let count = held.map(|held| match held {
             Held::Packet(socket, handles) => read_packet(&socket, &handles),
             Held::Xdp(handles) => read_xdp(lane, &handles, programs.get(&lane.interface_id)),
+            Held::Ring(handles) => {
+                let program = programs.get(&lane.interface_id);
+                read_program(lane, handles.other_queues, program).map(Count::Ring)
+            }
         });
         counts.push(or_tell(count.transpose(), lane, finished).flatten());
     }
@@ -102,6 +112,12 @@ fn hold(
                 programs.insert(interface, CaptureLeftBehind::new(program).map_err(text)?);
             }
             Ok(Held::Xdp(handles))
+        }
+        KernelHandles::XdpRing(mut handles) => {
+            if let Some(program) = handles.program.take() {
+                programs.insert(interface, CaptureLeftBehind::new(program).map_err(text)?);
+            }
+            Ok(Held::Ring(handles))
         }
     }
 }
@@ -133,15 +149,24 @@ fn read_xdp(
     handles: &XdpHandles,
     program: Option<&CaptureLeftBehind>,
 ) -> Result<Count, String> {
+    let program = read_program(lane, handles.other_queues.clone(), program)?;
+    let socket = XskStatistics::of(&handles.socket).map_err(text)?;
+    Ok(Count::Xdp { program, socket, zero_copy: handles.zero_copy })
+}
+
+fn read_program(
+    lane: &LaneRemains,
+    other_queues: Range<u32>,
+    program: Option<&CaptureLeftBehind>,
+) -> Result<QueueCounters, String> {
     let program = program.ok_or("the descriptors of its program are missing")?;
     let mut sum = program.counters_at(lane.queue.into()).map_err(text)?;
-    for entry in handles.other_queues.clone() {
+    for entry in other_queues {
         let other = program.counters_at(entry).map_err(text)?;
         sum.seen += other.seen;
         sum.passed += other.passed;
     }
-    let socket = XskStatistics::of(&handles.socket).map_err(text)?;
-    Ok(Count::Xdp { program: sum, socket, zero_copy: handles.zero_copy })
+    Ok(sum)
 }
 
 /// The final counters of a lane, from its worker's last reading, what the kernel counted and the
@@ -166,13 +191,11 @@ pub(super) fn final_counters(
             add_packet(&mut lane, since, filter, is_interrupted)
         }
         Some(Count::Xdp { program, socket, zero_copy }) => {
-            (lane.received, lane.filtered) = (Some(program.seen), Some(0));
-            lane.passed = program.passed;
-            for (cause, count) in af_xdp::dropped(&socket, zero_copy) {
-                // The worker drops frames by some of the causes too.
-                let dropped = lane.dropped.entry(cause).or_default();
-                *dropped = count.max(*dropped);
-            }
+            add_program(&mut lane, &program, af_xdp::dropped(&socket, zero_copy));
+            None
+        }
+        Some(Count::Ring(program)) => {
+            add_program(&mut lane, &program, xdp_ring::dropped(&program));
             None
         }
     };
@@ -185,6 +208,17 @@ pub(super) fn final_counters(
         }
     }
     (lane, unknown)
+}
+
+/// Puts what a program in the driver has counted since the start in place of the last reading.
+fn add_program(lane: &mut LaneCounters, program: &QueueCounters, dropped: ByCause) {
+    (lane.received, lane.filtered) = (Some(program.seen), Some(0));
+    lane.passed = program.passed;
+    for (cause, count) in dropped {
+        // The worker drops frames by some of the causes too.
+        let dropped = lane.dropped.entry(cause).or_default();
+        *dropped = count.max(*dropped);
+    }
 }
 
 /// Adds to the last reading what a packet socket has counted since. Returns what is not known.
@@ -221,7 +255,6 @@ fn add_packet(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringside_core::ledger::ByCause;
 
     fn reading(received: u64, taken: u64, is_interrupted: bool) -> Option<BoardReading> {
         let counters = LaneCounters {
@@ -299,7 +332,8 @@ mod tests {
 
     #[test]
     fn the_driver_has_counted_everything_since_the_start() {
-        let program = QueueCounters { seen: 1_000, passed: 300, steered: 700, ..QueueCounters::default() };
+        let program =
+            QueueCounters { seen: 1_000, passed: 300, steered: 700, ..QueueCounters::default() };
         let socket = XskStatistics { dropped: 50, ring_full: 7, fill_empty: 40, invalid_fill: 0 };
         let count = Some(Count::Xdp { program, socket, zero_copy: false });
         for is_interrupted in [false, true] {

@@ -9,6 +9,7 @@ use anyhow::{Context, bail};
 use ringside_capture::backend::KernelHandles;
 use ringside_capture::backend::af_packet::PacketHandles;
 use ringside_capture::backend::af_xdp::XdpHandles;
+use ringside_capture::backend::xdp_ring::RingHandles;
 use ringside_capture::config::{FileFormat, Output, Rotation};
 use ringside_capture::finish::{Finished, LaneRemains, OutputRemains, RecordingRemains, Remains};
 use ringside_capture::run::Prepared;
@@ -72,6 +73,11 @@ pub enum Asked {
         /// The driver puts frames into the lane's memory itself.
         zero_copy: bool,
     },
+    /// With the first lane of an interface the program in the driver, which fills the rings.
+    Ring {
+        /// Counters that go with the lane's own.
+        other_queues: Range<u32>,
+    },
 }
 
 impl Asked {
@@ -83,28 +89,42 @@ impl Asked {
             KernelHandles::AfXdp(XdpHandles { other_queues, zero_copy, .. }) => {
                 Asked::Xdp { other_queues: other_queues.clone(), zero_copy: *zero_copy }
             }
+            KernelHandles::XdpRing(RingHandles { other_queues, .. }) => {
+                Asked::Ring { other_queues: other_queues.clone() }
+            }
         }
     }
 
     /// With its descriptors; `None` if they are missing.
     fn with(self, fds: Vec<OwnedFd>) -> Option<KernelHandles> {
         let mut fds = fds.into_iter();
-        let socket = fds.next()?;
         Some(match self {
             Asked::Packet { filtered_here } => {
-                let counters = fds.next();
+                let (socket, counters) = (fds.next()?, fds.next());
                 KernelHandles::AfPacket(PacketHandles { socket, counters, filtered_here })
             }
             Asked::Xdp { other_queues, zero_copy } => {
-                if other_queues.len() > LANES_MAX + 1 {
-                    return None;
-                }
-                let program = <[OwnedFd; CaptureHandles::COUNT]>::try_from(fds.collect::<Vec<_>>());
-                let program = program.ok().map(CaptureHandles::from_descriptors);
+                check_queues(&other_queues)?;
+                let (socket, program) = (fds.next()?, program(fds));
                 KernelHandles::AfXdp(XdpHandles { socket, program, other_queues, zero_copy })
+            }
+            Asked::Ring { other_queues } => {
+                check_queues(&other_queues)?;
+                KernelHandles::XdpRing(RingHandles { program: program(fds), other_queues })
             }
         })
     }
+}
+
+/// `None` if they are more than there can be.
+fn check_queues(other_queues: &Range<u32>) -> Option<()> {
+    (other_queues.len() <= LANES_MAX + 1).then_some(())
+}
+
+/// The program whose descriptors these are; `None` if they are none.
+fn program(fds: impl Iterator<Item = OwnedFd>) -> Option<CaptureHandles> {
+    let fds = <[OwnedFd; CaptureHandles::COUNT]>::try_from(fds.collect::<Vec<_>>());
+    fds.ok().map(CaptureHandles::from_descriptors)
 }
 
 /// The descriptors of a lane, in the order in which [`Asked::with`] wants them.
@@ -116,6 +136,9 @@ fn descriptors(handles: &KernelHandles) -> Vec<BorrowedFd<'_>> {
         KernelHandles::AfXdp(XdpHandles { socket, program, .. }) => {
             let program = program.iter().flat_map(CaptureHandles::descriptors);
             [socket.as_fd()].into_iter().chain(program).collect()
+        }
+        KernelHandles::XdpRing(RingHandles { program, .. }) => {
+            program.iter().flat_map(CaptureHandles::descriptors).collect()
         }
     }
 }

@@ -18,12 +18,12 @@ const GRO_FLUSH_TIMEOUT_NS: u64 = 200_000;
 /// Options of the af-xdp backend.
 #[derive(Args)]
 pub struct AfXdpArgs {
-    /// What an af-xdp worker does while no frame is there. auto: spin on a CPU of its own, sleep
+    /// What an af-xdp or xdp-ring worker does while no frame is there. auto: spin on a CPU of its own, sleep
     /// where the kernel's receive path shares the CPU or its place is not known.
     #[arg(long, value_enum, default_value_t = Wait::Auto)]
     pub wait: Wait,
 
-    /// Do not stamp frames: for counting only (af-xdp), to see what a stamp costs.
+    /// Do not stamp frames: for counting only (af-xdp, xdp-ring), to see what a stamp costs.
     #[arg(long)]
     pub no_stamps: bool,
 }
@@ -80,7 +80,7 @@ pub(super) fn lanes(args: &OpenArgs, name: &str) -> usize {
 }
 
 /// True if the workers go to `cpus`, and the kernel is known to receive on others.
-fn has_own_cpus(name: &str, cpus: &[usize]) -> bool {
+pub(super) fn has_own_cpus(name: &str, cpus: &[usize]) -> bool {
     let device = netdev::by_name(name).ok().flatten();
     let queues = device.and_then(|device| netdev::polled_queues(&device).ok()).unwrap_or_default();
     let apart = |queue: &PolledQueue| {

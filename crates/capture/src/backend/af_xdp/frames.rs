@@ -1,5 +1,6 @@
 //! Frames of a claim: parts in memory to slots of a batch.
 
+use crate::backend::in_driver::Stamping;
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
     Direction, FrameMeta, FrameSlot, InterfaceId, QueueId, Timestamp, TimestampKind, VlanTag,
@@ -19,26 +20,6 @@ pub(super) struct FrameRules {
     pub queue: QueueId,
     /// What the program puts in front of a frame.
     pub metadata: Metadata,
-}
-
-/// The stamps of a lane so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Stamping {
-    /// Seconds that TAI is ahead of UTC, in nanoseconds.
-    pub tai_offset_ns: u64,
-    pub last: Timestamp,
-    pub newest: Timestamp,
-    /// Frames stamped earlier than the one before.
-    pub inversions: u64,
-}
-
-impl Stamping {
-    #[inline]
-    fn note(&mut self, stamp: Timestamp) {
-        self.inversions += u64::from(stamp < self.last);
-        self.last = stamp;
-        self.newest = self.newest.max(stamp);
-    }
 }
 
 /// The slots of a hand's batch.
@@ -61,7 +42,7 @@ pub(super) fn collect(
 ) -> usize {
     let (mut count, mut part, mut free) = (0, 0, arena.range().start);
     while let Some(first) = claim.parts().get(part).copied() {
-        let (mut meta, tag) = describe(claim.memory(), first.offset, rules, stamping.tai_offset_ns);
+        let (mut meta, tag) = describe(claim.memory(), first.offset, rules, stamping);
         let place = if first.continues {
             join(claim, &mut part, arena, &mut free)
         } else {
@@ -101,7 +82,7 @@ fn describe(
     memory: &[u8],
     offset: usize,
     rules: &FrameRules,
-    tai_offset_ns: u64,
+    stamping: &Stamping,
 ) -> (FrameMeta, Option<VlanTag>) {
     let mut meta = FrameMeta {
         timestamp_kind: TimestampKind::Kernel,
@@ -111,12 +92,11 @@ fn describe(
         ..FrameMeta::default()
     };
     let before = memory.get(..offset).unwrap_or(&[]);
-    let utc = |tai_ns: u64| Timestamp(tai_ns.saturating_sub(tai_offset_ns));
     match rules.metadata {
         Metadata::None => (meta, None),
         Metadata::Stamp => {
             let stamp = before.last_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
-            meta.timestamp = utc(stamp);
+            meta.timestamp = stamping.utc(stamp);
             (meta, None)
         }
         Metadata::Full => {
@@ -127,7 +107,7 @@ fn describe(
                 meta.timestamp = Timestamp(known.stamp);
                 meta.timestamp_kind = TimestampKind::Hardware;
             } else {
-                meta.timestamp = utc(known.stamp);
+                meta.timestamp = stamping.utc(known.stamp);
             }
             meta.hash = has(METADATA_HASH).then_some(known.hash);
             let tag = VlanTag { tpid: known.vlan_tpid, tci: known.vlan_tci };

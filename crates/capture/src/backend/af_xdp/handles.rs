@@ -1,6 +1,6 @@
 //! What the kernel holds of a lane, for a process that is to outlive this one.
 
-use super::lane::{AfXdpSource, FIRST_QUEUE};
+use super::lane::AfXdpSource;
 use ringside_core::Cause;
 use ringside_core::ledger::ByCause;
 use ringside_ebpf::capture::CaptureHandles;
@@ -30,11 +30,9 @@ impl AfXdpSource {
     /// There is no descriptor left.
     pub fn kernel_handles(&self) -> io::Result<XdpHandles> {
         let lane = self.lane();
-        let is_first = lane.queue == FIRST_QUEUE;
-        let program = if is_first { Some(lane.program_handles()?) } else { None };
-        let other_queues = if is_first { lane.interface.other_queues.clone() } else { 0..0 };
+        let (program, other_queues) = lane.interface.handles(lane.queue)?;
         let socket = lane.socket.try_clone()?;
-        Ok(XdpHandles { socket, program, other_queues, zero_copy: lane.interface.zero_copy })
+        Ok(XdpHandles { socket, program, other_queues, zero_copy: lane.zero_copy })
     }
 }
 

@@ -1,46 +1,25 @@
 //! A lane as a source.
 
 use super::depth::Depth;
-use super::frames::{self, FrameRules, Slots, Stamping};
+use super::frames::{self, FrameRules, Slots};
 use super::handles;
-use super::wait::{Waiter, Waiting};
+use super::port::SocketPort;
+use crate::backend::in_driver::{Interface, Stamping, State, WATCH_INTERVAL, lock};
 use crate::backend::source_error;
+use crate::backend::wait::{Waiter, Waiting};
 use ringside_core::limits::MERGE_HOLD_NS;
 use ringside_core::profile::{BATCH_CLASSES, batch_class};
 use ringside_core::{
     Batch, BatchReturn, Cause, Profile, Source, SourceCounters, SourceError, SourceInterface,
     Timestamp,
 };
-use ringside_ebpf::capture::{CaptureHandles, CaptureProgram, QueueCounters};
+use ringside_ebpf::capture::QueueCounters;
 use ringside_sys::clock;
-use ringside_sys::netdev::Watch;
-use ringside_sys::packet::{InterfaceEvent, Promiscuous};
+use ringside_sys::packet::InterfaceEvent;
 use ringside_sys::xsk::{Claim, FillRing, LaneArena, RxRing, XskSocket, XskStatistics};
 use std::cell::RefCell;
-use std::io;
-use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
-/// How often an idle interface is looked at.
-const WATCH_INTERVAL: Duration = Duration::from_millis(200);
-
-/// What the lanes of an interface share.
-pub(super) struct Interface {
-    pub name: String,
-    /// An AF_XDP socket answers no question about interfaces.
-    pub watch: Watch,
-    pub program: Mutex<CaptureProgram>,
-    /// The program's counters of queues without a lane, and of those that it does not know.
-    pub other_queues: Range<u32>,
-    /// The driver puts frames into our memory itself.
-    pub zero_copy: bool,
-    /// Keeps the interface promiscuous.
-    pub _promiscuous: Option<Promiscuous>,
-}
-
-/// The lane that also counts the frames of queues without a lane, which all pass.
-pub(super) const FIRST_QUEUE: u32 = 0;
 
 /// What a thread needs to take frames out.
 pub(super) struct Supply {
@@ -60,14 +39,6 @@ pub(super) struct Supply {
     pub counted: QueueCounters,
 }
 
-pub(super) enum State {
-    Ready,
-    Live,
-    /// Stopped, because it was asked for or because of the event.
-    Draining(Option<InterfaceEvent>),
-    Finished,
-}
-
 /// Where chunks go back.
 pub(super) struct FillEnd {
     pub ring: FillRing,
@@ -84,6 +55,8 @@ pub(super) struct Lane {
     pub fill: Mutex<FillEnd>,
     pub interface: Arc<Interface>,
     pub queue: u32,
+    /// The driver puts frames into our memory itself.
+    pub zero_copy: bool,
     pub waiting: Waiting,
     pub rules: FrameRules,
     /// For hands that are still to come.
@@ -117,12 +90,6 @@ impl BatchReturn for Held {
             }
         }
     }
-}
-
-/// A thread that panicked with the lock left what every other one can go on with: each step leaves
-/// the rings whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl AfXdpSource {
@@ -170,10 +137,6 @@ impl AfXdpSource {
 }
 
 impl Lane {
-    pub(super) fn program_handles(&self) -> io::Result<CaptureHandles> {
-        lock(&self.interface.program).handles().map_err(io::Error::other)
-    }
-
     /// Takes what is in the ring; 0 if nothing is.
     fn take(
         &self,
@@ -213,10 +176,7 @@ impl Lane {
             let event = *event;
             supply.state = State::Finished;
             supply.low_water = Timestamp::MAX;
-            return event.map_or(Ok(()), |event| {
-                let name = self.interface.name.clone();
-                Err(SourceError::InterfaceGone { name, event: event.to_string() })
-            });
+            return event.map_or(Ok(()), |event| Err(self.interface.gone(event)));
         }
         Ok(())
     }
@@ -226,40 +186,23 @@ impl Lane {
         if !matches!(supply.state, State::Draining(_)) && supply.watched.elapsed() >= WATCH_INTERVAL
         {
             supply.watched = Instant::now();
-            let event = match self.interface.watch.is_up() {
-                Ok(Some(false)) => Some(InterfaceEvent::SetDown),
-                Ok(None) => Some(InterfaceEvent::Removed),
-                Ok(Some(true)) | Err(_) => None,
-            };
+            let event = self.interface.event();
             if event.is_some() {
                 return self.stop(supply, event);
             }
-            self.look_after_program();
+            self.interface.look_after_program();
         }
         // A driver that ran out of chunks may have said so after the last of them went back.
         if lock(&self.fill).ring.needs_wakeup() {
             self.socket.kick();
         }
         let Supply { waiter, rx, .. } = supply;
-        waiter.wait(&self.socket, rx, left).map_err(source_error)
-    }
-
-    /// No frame has come for a while: it may be that the kernel has taken the program out.
-    fn look_after_program(&self) {
-        match lock(&self.interface.program).put_back_if_gone() {
-            Ok(false) => {}
-            Ok(true) => tracing::warn!(
-                "{}: the kernel had taken the capture's program out, after another capture's end; \
-                 frames passed until now",
-                self.interface.name
-            ),
-            Err(error) => tracing::warn!("{}: {error}", self.interface.name),
-        }
+        waiter.wait(&mut SocketPort { socket: &self.socket, rx }, left).map_err(source_error)
     }
 
     fn stop(&self, supply: &mut Supply, event: Option<InterfaceEvent>) -> Result<(), SourceError> {
         if matches!(supply.state, State::Ready | State::Live) {
-            lock(&self.interface.program).stop().map_err(|error| program_error(&error))?;
+            self.interface.stop()?;
             supply.state = State::Draining(event);
         }
         Ok(())
@@ -272,15 +215,7 @@ impl Lane {
         if let Ok(statistics) = self.socket.statistics() {
             supply.statistics = statistics;
         }
-        let program = lock(&self.interface.program);
-        if let Ok(mut counted) = program.counters(self.queue) {
-            if self.queue == FIRST_QUEUE {
-                let others = self.interface.other_queues.clone();
-                for other in others.flat_map(|entry| program.counters_at(entry)) {
-                    counted.seen += other.seen;
-                    counted.passed += other.passed;
-                }
-            }
+        if let Some(counted) = self.interface.counters(self.queue) {
             supply.counted = counted;
         }
     }
@@ -290,7 +225,7 @@ impl Lane {
         if supply.depth.note_time(Instant::now()) {
             lock(&self.fill).ring.set_level(supply.depth.chunks());
         }
-        let mut dropped = handles::dropped(&supply.statistics, self.interface.zero_copy);
+        let mut dropped = handles::dropped(&supply.statistics, self.zero_copy);
         if supply.damaged > 0 {
             dropped.insert(Cause::Damaged, supply.damaged);
         }
@@ -304,20 +239,12 @@ impl Lane {
     }
 }
 
-/// The kernel's refusal of a program's order.
-fn program_error(error: &ringside_ebpf::Error) -> SourceError {
-    SourceError::Io {
-        context: "the program in the driver".to_owned(),
-        source: std::io::Error::other(error.to_string()),
-    }
-}
-
 impl Source for AfXdpSource {
     fn start(&mut self) -> Result<(), SourceError> {
         let lane = &self.held.lane;
         let mut supply = lock(&lane.supply);
         if matches!(supply.state, State::Ready) {
-            lock(&lane.interface.program).start().map_err(|error| program_error(&error))?;
+            lane.interface.start()?;
             supply.state = State::Live;
         }
         Ok(())

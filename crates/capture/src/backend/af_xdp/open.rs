@@ -1,22 +1,24 @@
 //! Opening the lanes of an interface.
 
 use super::depth::Depth;
-use super::frames::{FrameRules, Stamping};
-use super::lane::{AfXdpSource, FillEnd, Interface, Lane, State, Supply};
-use super::wait::{Waiter, Waiting};
+use super::frames::FrameRules;
+use super::lane::{AfXdpSource, FillEnd, Lane, Supply};
+use crate::backend::in_driver::{
+    Interface, Stamping, State, described, program_refused, refused, takes_tags_out,
+};
+use crate::backend::wait::{Waiter, Waiting};
 use crate::backend::{BackendError, find_device, within};
 use ringside_core::bpf::ClassicProgram;
 use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX, LANES_MAX};
 use ringside_core::profile::BATCH_CLASSES;
 use ringside_core::{InterfaceId, LinkType, QueueId, SourceInterface, Timestamp};
 use ringside_ebpf::capture::{CaptureConfig, CaptureProgram, Metadata, Mode, QueueCounters};
-use ringside_sys::netdev::{self, NetDevice, Watch};
-use ringside_sys::packet::Promiscuous;
+use ringside_sys::clock;
+use ringside_sys::netdev::{self, NetDevice};
 use ringside_sys::xsk::{
     BindStep, BusyPoll, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, CHUNKS_PER_LANE_MAX, HEADROOM_BYTES,
     Umem, UmemLayout, XskConfig, XskEnds, XskSocket, XskStatistics,
 };
-use ringside_sys::{SysError, clock};
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
@@ -111,25 +113,18 @@ pub fn open(config: &AfXdpConfig) -> Result<Opened, BackendError> {
     let metadata = program.metadata();
     let (bound, step) = bind_lanes(config, &device, lanes, program.mode(), &mut notes)?;
     for (queue, (socket, _)) in (0..).zip(&bound) {
-        program.set_socket(queue, socket.as_fd()).map_err(|e| program_error(&device.name, e))?;
+        program.set_socket(queue, socket.as_fd()).map_err(|e| program_refused(&device.name, e))?;
     }
     let way =
         format!("{}, {step}", if program.mode() == Mode::Native { "native" } else { "generic" });
-    let interface = Arc::new(Interface {
-        name: device.name.clone(),
-        watch: Watch::new(device.ifindex).map_err(|error| refused(&device.name, error))?,
-        program: Mutex::new(program),
-        // Behind the counters of all queues stand those of queues that came later.
-        other_queues: lanes..queues + 1,
-        zero_copy: step.is_zero_copy(),
-        _promiscuous: promiscuous(config, &device)?,
-    });
-    let described = describe(config);
+    let interface = Interface::new(&device, program, lanes, queues, config.promiscuous)?;
+    let interface = Arc::new(interface);
+    let filter = config.filter.as_ref();
+    let described = described(&config.interface, config.snaplen_bytes, filter);
     let sources = (0..).zip(bound).filter_map(|(queue, (socket, ends))| {
         let rules =
             FrameRules { interface: config.interface_id, queue: QueueId(queue as u16), metadata };
-        let ends = prepare(ends, step);
-        let lane = new_lane(config, &interface, rules, socket, ends, &described);
+        let lane = new_lane(config, &interface, rules, (socket, ends, step), &described);
         AfXdpSource::new(Arc::new(lane))
     });
     Ok(Opened { sources: sources.collect(), way, notes })
@@ -149,39 +144,17 @@ fn open_program(
         link_type: LinkType::ETHERNET,
         generic_allowed: true,
     })
-    .map_err(|error| program_error(&device.name, error))
+    .map_err(|error| program_refused(&device.name, error))
 }
 
 /// What is to stand before a frame. All that the driver knows is asked for only where something
 /// would be missing without: each question costs time for every frame.
 fn wanted_metadata(config: &AfXdpConfig, device: &NetDevice) -> Metadata {
-    let features = netdev::xdp_features(device.ifindex).ok().flatten().unwrap_or_default();
-    let takes_tags_out = features.metadata_vlan_tag
-        && netdev::features(&device.name)
-            .is_ok_and(|features| features.active.contains("rx-vlan-hw-parse"));
     match config.stamps {
         Stamps::Off => Metadata::None,
         Stamps::Hardware => Metadata::Full,
-        Stamps::On if takes_tags_out => Metadata::Full,
+        Stamps::On if takes_tags_out(device) => Metadata::Full,
         Stamps::On => Metadata::Stamp,
-    }
-}
-
-fn promiscuous(
-    config: &AfXdpConfig,
-    device: &NetDevice,
-) -> Result<Option<Promiscuous>, BackendError> {
-    let wanted = config.promiscuous.then(|| Promiscuous::keep(device.ifindex));
-    wanted.transpose().map_err(|error| refused(&device.name, error))
-}
-
-fn describe(config: &AfXdpConfig) -> SourceInterface {
-    SourceInterface {
-        name: config.interface.clone(),
-        link_type: LinkType::ETHERNET,
-        snaplen_bytes: config.snaplen_bytes,
-        description: String::new(),
-        filter: config.filter.as_ref().map_or_else(String::new, |(_, text)| text.clone()),
     }
 }
 
@@ -318,14 +291,13 @@ fn new_lane(
     config: &AfXdpConfig,
     interface: &Arc<Interface>,
     rules: FrameRules,
-    socket: XskSocket,
-    ends: XskEnds,
+    (socket, ends, step): (XskSocket, XskEnds, BindStep),
     described: &SourceInterface,
 ) -> Lane {
-    let XskEnds { rx, fill, arena } = ends;
+    let XskEnds { rx, fill, arena } = prepare(ends, step);
     let now = Instant::now();
     let chunks = socket.umem().layout().chunks_per_lane;
-    let depth = Depth::new(chunks, interface.zero_copy, now);
+    let depth = Depth::new(chunks, step.is_zero_copy(), now);
     Lane {
         supply: Mutex::new(Supply {
             rx,
@@ -343,25 +315,12 @@ fn new_lane(
         fill: Mutex::new(FillEnd { ring: fill, returned: 0, returns: 0 }),
         interface: interface.clone(),
         queue: u32::from(rules.queue.0),
+        zero_copy: step.is_zero_copy(),
         waiting: config.waiting,
         rules,
         arenas: Mutex::new(arena.split(config.threads)),
         described: [described.clone()],
         socket,
-    }
-}
-
-fn program_error(name: &str, error: ringside_ebpf::Error) -> BackendError {
-    BackendError::Program { name: name.to_owned(), source: error }
-}
-
-fn refused(name: &str, error: SysError) -> BackendError {
-    match error {
-        SysError::Limit { what, value, limit } => BackendError::Limit { what, value, limit },
-        error if error.is_permission_denied() => {
-            BackendError::Privilege { context: format!("interface {name}: {error}") }
-        }
-        source => BackendError::System { name: name.to_owned(), source },
     }
 }
 

@@ -1,7 +1,8 @@
 //! From descriptors to slots, by a mock of the kernel's side: no privileges.
 
-use super::super::frames::{FrameRules, Slots, Stamping, collect, new_slots};
+use super::super::frames::{FrameRules, Slots, collect, new_slots};
 use super::*;
+use crate::backend::in_driver::Stamping;
 use ringside_core::QueueId;
 use ringside_ebpf::abi::{METADATA_HARDWARE_STAMP, METADATA_HASH, METADATA_VLAN};
 use ringside_ebpf::capture::Metadata;

@@ -32,6 +32,9 @@ const AF_XDP_SETTLE: Duration = Duration::from_millis(300);
 pub(super) enum Kind {
     /// This program, frames from inside the driver.
     Ringside,
+    /// This program, frames that a program inside the driver copies.
+    #[value(name = "ringside-xdp-ring")]
+    RingsideRing,
     /// This program, packet sockets.
     #[value(name = "ringside-af-packet")]
     RingsidePacket,
@@ -66,6 +69,7 @@ impl Kind {
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Ringside => "ringside",
+            Kind::RingsideRing => "ringside-xdp-ring",
             Kind::RingsidePacket => "ringside-af-packet",
             Kind::RingsidePcap => "ringside-pcap",
             Kind::Tcpdump => "tcpdump",
@@ -125,7 +129,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Contender {
     pub(super) kind: Kind,
-    /// Of our af-xdp backend; none for the others.
+    /// Of our backends inside the driver; none for the others.
     pub(super) af_xdp: Option<AfXdp>,
 }
 
@@ -143,8 +147,15 @@ impl Contender {
     pub(super) fn all(kinds: &[Kind], ways: &[AfXdp]) -> Vec<Contender> {
         let mut contenders = Vec::new();
         for &kind in kinds {
-            if kind == Kind::Ringside {
-                contenders.extend(ways.iter().map(|&way| Contender { kind, af_xdp: Some(way) }));
+            let fits = |way: &AfXdp| match kind {
+                Kind::RingsideRing => {
+                    way.threads == 1 && matches!(way.wait, Wait::Auto | Wait::Spin | Wait::Sleep)
+                }
+                _ => true,
+            };
+            if matches!(kind, Kind::Ringside | Kind::RingsideRing) {
+                let ways = ways.iter().filter(|way| fits(way));
+                contenders.extend(ways.map(|&way| Contender { kind, af_xdp: Some(way) }));
             } else {
                 contenders.push(Contender { kind, af_xdp: None });
             }
@@ -212,6 +223,7 @@ impl Contender {
         let backend = match self.kind {
             Kind::RingsidePacket => "af-packet",
             Kind::RingsidePcap => "pcap",
+            Kind::RingsideRing => "xdp-ring",
             _ => "af-xdp",
         };
         let mut command = vec![tools::own_program()];

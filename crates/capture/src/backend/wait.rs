@@ -6,10 +6,25 @@
 //! for a while whenever it has emptied the ring lets the kernel work in peace, and then finds a
 //! thousand frames.
 
-use super::trial::Trial;
-use ringside_sys::xsk::{RxRing, XskSocket};
+mod trial;
+
 use ringside_sys::{SysError, thread};
 use std::time::{Duration, Instant};
+use trial::Trial;
+
+/// What is waited for.
+pub(super) trait Port {
+    /// True if nothing is there now.
+    fn is_empty(&mut self) -> bool;
+    /// Waits at most `left` for something; it may come back early.
+    fn wait(&self, left: Duration) -> Result<(), SysError>;
+    /// Polls the interface's queue, if it can be.
+    fn kick(&self) {}
+    /// From now on nobody calls `kick` any more.
+    fn stop_busy_poll(&self) -> Result<(), SysError> {
+        Ok(())
+    }
+}
 
 /// Shortest sleep: less is mostly the way to sleep and back.
 const SLEEP_MIN: Duration = Duration::from_micros(50);
@@ -96,30 +111,23 @@ impl Waiter {
         }
     }
 
-    /// Waits for frames, at most `left`; `rx` is empty. It may come back early.
-    pub(super) fn wait(
-        &mut self,
-        socket: &XskSocket,
-        rx: &mut RxRing,
-        left: Duration,
-    ) -> Result<(), SysError> {
+    /// Waits for frames, at most `left`; the port is empty. It may come back early.
+    pub(super) fn wait<P: Port>(&mut self, port: &mut P, left: Duration) -> Result<(), SysError> {
         let sweep = std::mem::take(&mut self.sweep);
         self.empty_polls += u64::from(sweep == 0);
         let sleeps_in_trial = self.trial.as_ref().is_some_and(|trial| !trial.is_busy_turn());
-        self.note_time(socket)?;
+        self.note_time(port)?;
         match self.waiting {
             Waiting::BusyPoll if sleeps_in_trial => std::thread::sleep(SLEEP_START.min(left)),
-            Waiting::Spin => spin(rx, left),
-            Waiting::Poll => {
-                socket.wait(left)?;
-            }
-            Waiting::BusyPoll => socket.kick(),
+            Waiting::Spin => spin(port, left),
+            Waiting::Poll => port.wait(left)?,
+            Waiting::BusyPoll => port.kick(),
             Waiting::Sleep => {
                 self.adapt(sweep);
                 if self.idle_sweeps < IDLE_SWEEPS {
                     std::thread::sleep(self.sleep.min(left));
                 } else {
-                    socket.wait(left)?;
+                    port.wait(left)?;
                 }
             }
         }
@@ -127,13 +135,13 @@ impl Waiter {
     }
 
     /// Ends the trial when its time has come.
-    fn note_time(&mut self, socket: &XskSocket) -> Result<(), SysError> {
+    fn note_time(&mut self, port: &impl Port) -> Result<(), SysError> {
         let Some(trial) = &mut self.trial else { return Ok(()) };
         let Some(kept) = trial.note_time(Instant::now()) else { return Ok(()) };
         self.trial = None;
         if !kept {
             self.waiting = Waiting::Sleep;
-            socket.stop_busy_poll()?;
+            port.stop_busy_poll()?;
         }
         Ok(())
     }
@@ -149,11 +157,11 @@ impl Waiter {
     }
 }
 
-fn spin(rx: &mut RxRing, left: Duration) {
+fn spin(port: &mut impl Port, left: Duration) {
     let start = Instant::now();
     while start.elapsed() < left {
         for _ in 0..SPINS {
-            if !rx.is_empty() {
+            if !port.is_empty() {
                 return;
             }
             std::hint::spin_loop();

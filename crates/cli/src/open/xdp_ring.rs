@@ -1,0 +1,60 @@
+//! Frames that a program inside the driver copies: options.
+
+use super::af_xdp::{Wait, has_own_cpus};
+use super::{DirectionArg, OpenArgs, Plan, Sources};
+use crate::say;
+use anyhow::bail;
+use ringside_capture::backend::af_xdp::Waiting;
+use ringside_capture::backend::xdp_ring::{XdpRingConfig, XdpRingSource, open};
+use ringside_capture::backend::{KernelHandles, merge_warning};
+use ringside_core::Source;
+
+impl Plan<'_> {
+    pub(super) fn xdp_ring(
+        &self,
+        args: &OpenArgs,
+        cpus: &[usize],
+        warnings: &mut Vec<String>,
+    ) -> anyhow::Result<Sources> {
+        if args.direction == DirectionArg::Both {
+            bail!(
+                "xdp-ring sees received frames only: leave out --direction both, or use --backend \
+                 af-packet"
+            );
+        }
+        if args.hardware_time {
+            bail!(
+                "xdp-ring stamps frames itself: leave out --hardware-time, or use --backend af-xdp"
+            );
+        }
+        let waiting = match args.af_xdp.wait {
+            Wait::Auto if has_own_cpus(self.name, cpus) => Waiting::Spin,
+            Wait::Auto | Wait::Sleep => Waiting::Sleep,
+            Wait::Spin => Waiting::Spin,
+            Wait::Poll | Wait::BusyPoll => bail!(
+                "nothing wakes a worker of xdp-ring: use --wait sleep or spin, or --backend af-xdp"
+            ),
+        };
+        let opened = open(&XdpRingConfig {
+            interface: self.name.to_owned(),
+            interface_id: self.interface_id,
+            lanes: args.queues,
+            ring_bytes: args.kernel_ring_size,
+            snaplen_bytes: args.snaplen_bytes(),
+            promiscuous: !args.no_promiscuous,
+            filter: self.filter.clone().map(|program| (program, args.expression())),
+            has_stamps: !args.af_xdp.no_stamps,
+            waiting,
+        })?;
+        for note in &opened.notes {
+            say::message(format_args!("ringside: {note}"));
+        }
+        warnings.extend(merge_warning(self.name));
+        let with_handles = |source: XdpRingSource| {
+            // Without a descriptor left the run goes on; only its end after a crash knows less.
+            let handles = source.kernel_handles().ok().map(KernelHandles::XdpRing);
+            (Box::new(source) as Box<dyn Source>, handles)
+        };
+        Ok(opened.sources.into_iter().map(with_handles).collect())
+    }
+}
