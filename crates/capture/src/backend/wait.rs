@@ -9,6 +9,7 @@
 mod trial;
 
 use ringside_sys::{SysError, thread};
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 use trial::Trial;
 
@@ -32,10 +33,8 @@ const SLEEP_MIN: Duration = Duration::from_micros(50);
 const SLEEP_START: Duration = Duration::from_micros(100);
 /// Longest sleep while frames come: what 10 million frames a second bring fits into the memory.
 const SLEEP_MAX: Duration = Duration::from_micros(500);
-/// Frames between two sleeps that are worth going to sleep for.
-const SWEEP_FRAMES_MIN: u32 = 256;
-/// More than so many should not wait: a quarter of the least depth.
-const SWEEP_FRAMES_MAX: u32 = 1024;
+/// Frames between two sleeps: fewer are not worth going to sleep for, more should not wait.
+pub(super) type Sweep = RangeInclusive<u32>;
 /// Empty sweeps in a row after which a sleeper asks to be woken instead.
 const IDLE_SWEEPS: u32 = 2;
 /// The scheduler's turn of a thread that sleeps and works by turns, in microseconds: the shortest.
@@ -76,6 +75,7 @@ impl Waiting {
 pub(super) struct Waiter {
     waiting: Waiting,
     sleep: Duration,
+    sweeps: Sweep,
     /// Of busy polling.
     trial: Option<Trial>,
     /// Frames since the last wait.
@@ -86,9 +86,11 @@ pub(super) struct Waiter {
 }
 
 impl Waiter {
-    pub(super) fn new(waiting: Waiting) -> Waiter {
+    /// That of a lane for which sweeps of some length are best.
+    pub(super) fn new(waiting: Waiting, sweeps: Sweep) -> Waiter {
         let trial = (waiting == Waiting::BusyPoll).then(|| Trial::new(Instant::now()));
-        Waiter { waiting, sleep: SLEEP_START, trial, sweep: 0, idle_sweeps: 0, empty_polls: 0 }
+        let sleep = SLEEP_START;
+        Waiter { waiting, sleep, sweeps, trial, sweep: 0, idle_sweeps: 0, empty_polls: 0 }
     }
 
     /// How it waits now, for people.
@@ -149,9 +151,9 @@ impl Waiter {
     /// Sleeps longer where few frames come in the time, and less where many do.
     fn adapt(&mut self, sweep: u32) {
         self.idle_sweeps = if sweep == 0 { self.idle_sweeps.saturating_add(1) } else { 0 };
-        if sweep > SWEEP_FRAMES_MAX {
+        if sweep > *self.sweeps.end() {
             self.sleep = (self.sleep / 2).max(SLEEP_MIN);
-        } else if sweep < SWEEP_FRAMES_MIN {
+        } else if sweep < *self.sweeps.start() {
             self.sleep = (self.sleep + self.sleep / 4).min(SLEEP_MAX);
         }
     }
@@ -175,7 +177,7 @@ mod tests {
 
     #[test]
     fn sleep_follows_the_traffic_within_its_bounds() {
-        let mut waiter = Waiter::new(Waiting::Sleep);
+        let mut waiter = Waiter::new(Waiting::Sleep, 256..=1024);
         for _ in 0..100 {
             waiter.adapt(10);
         }

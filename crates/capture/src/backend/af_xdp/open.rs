@@ -6,7 +6,7 @@ use super::lane::{AfXdpSource, FillEnd, Lane, Supply};
 use crate::backend::in_driver::{
     Interface, Stamping, State, described, program_refused, refused, takes_tags_out,
 };
-use crate::backend::wait::{Waiter, Waiting};
+use crate::backend::wait::{Sweep, Waiter, Waiting};
 use crate::backend::{BackendError, find_device, within};
 use ringside_core::bpf::ClassicProgram;
 use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX, LANES_MAX};
@@ -37,6 +37,9 @@ const ARENA_BYTES: usize = 1 << 20;
 /// How long busy polling polls, in microseconds, and most frames of a round: the values that
 /// drivers' own tests use.
 const BUSY_POLL: BusyPoll = BusyPoll { time_us: 20, budget: 64 };
+
+/// Frames between two sleeps: at most a quarter of the least depth.
+const SWEEP_FRAMES: Sweep = 256..=1024;
 
 /// Which frames are stamped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -301,7 +304,7 @@ fn new_lane(
     Lane {
         supply: Mutex::new(Supply {
             rx,
-            waiter: Waiter::new(config.waiting),
+            waiter: Waiter::new(config.waiting, SWEEP_FRAMES),
             depth,
             stamping: Stamping { tai_offset_ns: clock::tai_offset_ns(), ..Stamping::default() },
             state: State::Ready,

@@ -2,7 +2,7 @@
 
 use crate::backend::in_driver::{Interface, Stamping, State, WATCH_INTERVAL};
 use crate::backend::source_error;
-use crate::backend::wait::{Port, Waiter, Waiting};
+use crate::backend::wait::{Port, Sweep, Waiter, Waiting};
 use ringside_core::ledger::ByCause;
 use ringside_core::limits::{BATCH_FRAMES_MAX, MERGE_HOLD_NS};
 use ringside_core::profile::{BATCH_CLASSES, batch_class};
@@ -22,6 +22,9 @@ use std::time::{Duration, Instant};
 /// Looks at nothing between two looks at the ring, about a microsecond: each look takes the line
 /// with the position away from the program, which writes it for every frame.
 const PAUSES: u32 = 64;
+
+/// Frames between two sleeps: small ones fit the second-level cache many times.
+const SWEEP_FRAMES: Sweep = 1024..=8192;
 
 /// Longest sleep while no frame comes: nothing wakes a reader of this ring.
 const IDLE_SLEEP: Duration = Duration::from_millis(1);
@@ -104,7 +107,7 @@ impl XdpRingSource {
             meta,
             has_stamps: parts.has_stamps,
             waiting: parts.waiting,
-            waiter: Waiter::new(parts.waiting),
+            waiter: Waiter::new(parts.waiting, SWEEP_FRAMES),
             stamping: Stamping { tai_offset_ns, ..Stamping::default() },
             state: State::Ready,
             low_water: Timestamp(0),
