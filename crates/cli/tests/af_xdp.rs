@@ -1,4 +1,4 @@
-//! Frames from inside the driver: what was sent is in the files, once, in order, byte by byte, the
+//! Frames from inside the driver, by AF_XDP and by a program's own copy: what was sent is in the files, once, in order, byte by byte, the
 //! ledger agrees with the driver's own counters, and the host keeps what is not captured.
 
 #![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
@@ -18,6 +18,7 @@ use ringside_core::{Cause, Ledger};
 use ringside_lab::{LabConfig, RECEIVER_ADDRESS, SENDER_ADDRESS};
 use ringside_testkit::{need_root, need_tool};
 use ringside_transmit::{Report, SenderKind};
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
@@ -28,9 +29,13 @@ const FRAMES: u64 = 2_000_000;
 /// Frames a second, also where another program uses the machine.
 const RATE: u64 = 150_000;
 
-/// The backend, with rings that ride out stalls of a busy machine: nothing may be lost.
-const PATIENT: [&str; 8] =
-    ["-i", "rx0", "--backend", "af-xdp", "--kernel-ring-size", "256MiB", "--ring-size", "512MiB"];
+/// Ways to take frames inside a driver.
+const BACKENDS: [&str; 2] = ["af-xdp", "xdp-ring"];
+
+/// A backend with rings that ride out stalls of a busy machine: nothing may be lost.
+fn patient(backend: &str) -> [&str; 8] {
+    ["-i", "rx0", "--backend", backend, "--kernel-ring-size", "256MiB", "--ring-size", "512MiB"]
+}
 
 fn nothing_lost(ledger: &Ledger, sent: &Report) {
     assert_eq!((ledger.taken, ledger.passed, ledger.lost()), (sent.handed, 0, 0), "{ledger:#?}");
@@ -52,15 +57,19 @@ fn two_million_frames_of_four_queues() {
 }
 
 fn two_million_frames(test: &str, queues: u16) {
-    if !need_root(test) {
-        return;
+    if need_root(test) {
+        BACKENDS.into_iter().for_each(|backend| two_million_frames_by(backend, queues));
     }
+}
+
+fn two_million_frames_by(backend: &str, queues: u16) {
     let network = Network::with(LabConfig { queues, ..LabConfig::default() });
     let directory = tempfile::tempdir().unwrap();
     let recording = directory.path().join("recording");
-    let running = network.capture(&[&PATIENT[..], &["-w", arg(&recording)]].concat());
+    let running = network.capture(&[&patient(backend)[..], &["-w", arg(&recording)]].concat());
     let said = running.stderr_so_far();
-    assert!(said.contains("af-xdp, native, copy with multi-buffer"), "{said}");
+    let is_bound = said.contains("af-xdp, native, copy with multi-buffer");
+    assert!(is_bound == (backend == "af-xdp"), "{said}");
     let shape = shape(&SIZES, 1000);
     let (before, counts) = (network.received(), DriverCounts::read(&network));
     // Live frames come from one CPU and to one queue.
@@ -69,7 +78,7 @@ fn two_million_frames(test: &str, queues: u16) {
     let received = network.received() - before;
     let ledger = running.stop().checked_ledger(received);
     assert_eq!(sent.handed, received, "{sent:?}");
-    DriverCounts::read(&network).since(&counts).agree_with(&ledger);
+    DriverCounts::read(&network).since(&counts).agree_with(backend, &ledger);
     nothing_lost(&ledger, &sent);
     assert_eq!(ledger.lanes.len(), usize::from(queues));
     for lane in &ledger.lanes {
@@ -90,18 +99,22 @@ fn jumbo_frames_are_whole() {
     if !need_root("af_xdp_jumbo_frames_are_whole") {
         return;
     }
+    BACKENDS.into_iter().for_each(jumbo_frames_by);
+}
+
+fn jumbo_frames_by(backend: &str) {
     const COUNT: u64 = 100_000;
     let network = Network::with(LabConfig { queues: 2, mtu: 9000, ..LabConfig::default() });
     let directory = tempfile::tempdir().unwrap();
     let recording = directory.path().join("recording");
-    let running = network.capture(&[&PATIENT[..], &["-w", arg(&recording)]].concat());
+    let running = network.capture(&[&patient(backend)[..], &["-w", arg(&recording)]].concat());
     let shape = shape(&[60, 1514, 3839, 3840, 3841, 4096, 7680, 7681, 9000, 9014], 100);
     let (before, counts) = (network.received(), DriverCounts::read(&network));
     let sent = network.send(SenderKind::Packet, &shape, COUNT, Some(RATE / 5));
     let received = network.received() - before;
     let ledger = running.stop().checked_ledger(received);
     assert_eq!(sent.handed, received, "{sent:?}");
-    DriverCounts::read(&network).since(&counts).agree_with(&ledger);
+    DriverCounts::read(&network).since(&counts).agree_with(backend, &ledger);
     nothing_lost(&ledger, &sent);
     let mut recorded = Verifier::new(&shape, COUNT);
     recorded.note_directory(&recording);
@@ -118,13 +131,20 @@ fn at_full_load_every_lost_frame_has_a_cause() {
     if !need_root("af_xdp_at_full_load_every_lost_frame_has_a_cause") {
         return;
     }
+    for (backend, cause) in [("af-xdp", Cause::FillRingEmpty), ("xdp-ring", Cause::KernelRingFull)]
+    {
+        full_load(backend, cause);
+    }
+}
+
+fn full_load(backend: &str, cause: Cause) {
     let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
     let recording = directory.path().join("recording");
     let running = network.capture(&[
         "-i",
         "rx0",
         "--backend",
-        "af-xdp",
+        backend,
         "-w",
         arg(&recording),
         "--kernel-ring-size",
@@ -135,8 +155,8 @@ fn at_full_load_every_lost_frame_has_a_cause() {
     let counts = DriverCounts::read(&network);
     let load = Overload::send(&network, &running);
     let ledger = running.stop().checked_ledger(load.received);
-    DriverCounts::read(&network).since(&counts).agree_with(&ledger);
-    let starved = ledger.dropped[&Cause::FillRingEmpty];
+    DriverCounts::read(&network).since(&counts).agree_with(backend, &ledger);
+    let starved = ledger.dropped[&cause];
     assert!(starved >= LOAD / 2, "a program that stands still takes nothing: {ledger:#?}");
     assert_eq!(ledger.passed, 0);
     load.check(&recording, ledger.consumers[0].delivered);
@@ -194,6 +214,20 @@ fn what_the_backend_cannot_do_is_refused_with_the_mend() {
         assert_eq!(outcome.code(), Some(2), "{args:?}: {}", outcome.stderr);
         assert!(outcome.stderr.contains(text), "{args:?}: {}", outcome.stderr);
     }
+    for (args, text) in [
+        (&["--direction", "both"][..], "leave out --direction both"),
+        (&["--queues", "2"], "number of lanes (receive queues) is 2, allowed is 1 to 1"),
+        (&["--kernel-ring-size", "64KiB"], "memory of a lane"),
+        (&["--threads", "2"], "use --backend af-xdp"),
+        (&["--wait", "poll"], "use --wait sleep or spin"),
+        (&["--hardware-time"], "use --backend af-xdp"),
+    ] {
+        let mut command = network.capture_command();
+        command.args(["-i", "rx0", "--backend", "xdp-ring"]).args(args);
+        let outcome = Running::start(command).finish();
+        assert_eq!(outcome.code(), Some(2), "{args:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(text), "{args:?}: {}", outcome.stderr);
+    }
     // A second capture of the same queue is told what is in the way, and the first goes on.
     let first = network.capture(&["-i", "rx0", "--backend", "af-xdp"]);
     let mut command = network.capture_command();
@@ -214,11 +248,15 @@ fn a_tcp_session_goes_on_while_udp_is_taken() {
     if !need_root("a_tcp_session_goes_on") || !need_tool("a_tcp_session_goes_on", "tshark") {
         return;
     }
+    BACKENDS.into_iter().for_each(tcp_session_beside);
+}
+
+fn tcp_session_beside(backend: &str) {
     const DATAGRAMS: u32 = 2_000;
     const ECHOES: u32 = 500;
     let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
     let file = directory.path().join("udp.pcapng");
-    let capture = ["-i", "rx0", "--backend", "af-xdp", "-w", arg(&file), "udp"];
+    let capture = ["-i", "rx0", "--backend", backend, "-w", arg(&file), "udp"];
     let (ready, address) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         // The receiving host: an echo, and a socket that must not see the datagrams.
@@ -270,6 +308,31 @@ fn a_tcp_session_goes_on_while_udp_is_taken() {
         assert_eq!(host.join().unwrap(), std::io::ErrorKind::WouldBlock, "the host saw a datagram");
     });
     assert_eq!(datagrams_in(&file), DATAGRAMS as usize);
+}
+
+/// No more than is kept of a frame is copied, and its length on the wire is known all the same.
+#[test]
+fn what_a_snapshot_length_cuts_keeps_its_length() {
+    const TEST: &str = "what_a_snapshot_length_cuts_keeps_its_length";
+    if !need_root(TEST) || !need_tool(TEST, "tshark") {
+        return;
+    }
+    for backend in BACKENDS {
+        let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
+        let file = directory.path().join("cut.pcapng");
+        let capture = ["-i", "rx0", "--backend", backend, "-s", "100", "-w", arg(&file)];
+        let running = network.capture(&capture);
+        let before = network.received();
+        let sent =
+            network.send(SenderKind::Live, &shape(&[60, 99, 100, 101, 1514], 10), 1000, None);
+        let received = network.received() - before;
+        assert_eq!((sent.handed, running.stop().checked_ledger(received).taken), (1000, 1000));
+        let fields = ["-T", "fields", "-e", "frame.len", "-e", "frame.cap_len"];
+        let text = run_clean("tshark", &[&["-r", arg(&file)], &fields[..]].concat());
+        let seen: BTreeSet<&str> = text.lines().collect();
+        let expected = ["60\t60", "99\t99", "100\t100", "101\t100", "1514\t100"];
+        assert_eq!((text.lines().count(), seen), (1000, expected.into()), "{backend}");
+    }
 }
 
 fn datagrams_in(file: &Path) -> usize {

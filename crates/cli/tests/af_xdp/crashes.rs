@@ -37,8 +37,8 @@ fn network(queues: u16, has_root: bool) -> Network {
     network
 }
 
-fn capture<'a>(directory: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
-    let args = ["-i", "rx0", "--backend", "af-xdp", "-w", arg(directory), "--no-control"];
+fn capture<'a>(backend: &'a str, directory: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+    let args = ["-i", "rx0", "--backend", backend, "-w", arg(directory), "--no-control"];
     let memory = ["--kernel-ring-size", "1MiB", "--ring-size", "16MiB"];
     [&args[..], &memory, more].concat()
 }
@@ -123,13 +123,15 @@ fn a_worker_killed_at_full_load_leaves_an_exact_ledger_and_a_working_interface()
     }
     let mut random = random();
     let (mut frames, mut died_with) = (0, 0);
-    for (queues, has_root) in [(1, true), (2, false)] {
+    for (backend, queues, has_root) in
+        [("af-xdp", 1, true), ("af-xdp", 2, false), ("xdp-ring", 2, true), ("xdp-ring", 1, false)]
+    {
         let network = network(queues, has_root);
         let (sender, standing) = (full_rate(&network, &PACKETS), program(&network));
         for round in 0..kills(KILLS) {
             let folder = tempfile::tempdir().unwrap();
             let more: &[&str] = if round % 3 == 2 { &["--queues", "1"] } else { &[] };
-            let running = network.capture(&capture(folder.path(), more));
+            let running = network.capture(&capture(backend, folder.path(), more));
             std::thread::sleep(Duration::from_micros(random.below(KILL_AFTER_MAX_US) as u64));
             running.signal_worker(Signal::KILL);
             let ledger = closed_by_keeper(&running.finish(), folder.path());
@@ -152,13 +154,15 @@ fn what_both_leave_behind_the_kernel_takes_away_and_the_next_start_works() {
         return;
     }
     let mut random = random();
-    for has_root in [true, false] {
+    for (backend, has_root) in
+        [("af-xdp", true), ("af-xdp", false), ("xdp-ring", true), ("xdp-ring", false)]
+    {
         let network = network(1, has_root);
         let (sender, standing) = (full_rate(&network, &PACKETS), program(&network));
         for round in 0..kills(KILLS) {
             let folder = tempfile::tempdir().unwrap();
             let alone: &[&str] = if round % 3 == 2 { &["--no-keeper"] } else { &[] };
-            let running = network.capture(&capture(folder.path(), alone));
+            let running = network.capture(&capture(backend, folder.path(), alone));
             std::thread::sleep(Duration::from_micros(random.below(KILL_AFTER_MAX_US) as u64));
             let (keeper, worker) = (running.pid(), running.worker_pid());
             let order = if round % 2 == 0 { [keeper, worker] } else { [worker, keeper] };
@@ -170,7 +174,7 @@ fn what_both_leave_behind_the_kernel_takes_away_and_the_next_start_works() {
             // What the kernel does once the last descriptor is gone takes it a moment.
             wait_until("the program's end", || program(&network) == standing);
             host_works(&network);
-            let next = network.capture(&capture(folder.path(), &["-c", "1"]));
+            let next = network.capture(&capture(backend, folder.path(), &["-c", "1"]));
             let outcome = next.finish();
             assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
             assert_eq!(outcome.ledger().balance(), Ok(()));
@@ -200,7 +204,7 @@ fn no_way_of_capturing_changes_that() {
         let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(folder.path(), readable).unwrap();
         let recording = folder.path().join("recording");
-        let running = network.capture(&capture(&recording, more));
+        let running = network.capture(&capture("af-xdp", &recording, more));
         let before = network.received();
         wait_until("frames", || network.received() > before + 20_000);
         running.signal_worker(Signal::KILL);
@@ -235,7 +239,7 @@ fn the_settings_of_busy_polling_are_put_back_whoever_dies() {
     }
     for both in [false, true] {
         let folder = tempfile::tempdir().unwrap();
-        let running = network.capture(&capture(folder.path(), &["--wait", "busy-poll"]));
+        let running = network.capture(&capture("af-xdp", folder.path(), &["--wait", "busy-poll"]));
         assert_ne!(napi_settings(&network), before, "{}", running.stderr_so_far());
         if both {
             running.signal(Signal::STOP);

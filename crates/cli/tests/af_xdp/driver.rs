@@ -43,8 +43,15 @@ impl DriverCounts {
     }
 
     /// The driver has seen the ledger's frames, and did with them what it says.
-    pub fn agree_with(&self, ledger: &Ledger) {
+    pub fn agree_with(&self, backend: &str, ledger: &Ledger) {
         let of = |cause| ledger.dropped.get(&cause).copied().unwrap_or(0);
+        if backend == "xdp-ring" {
+            // The program discards what it has copied; while nobody takes it the host may get some.
+            let discarded = ledger.taken..=self.seen - ledger.passed;
+            assert_eq!((Some(self.seen), self.redirected), (ledger.received, 0), "{ledger:#?}");
+            assert!(discarded.contains(&self.dropped), "{self:?} {ledger:#?}");
+            return;
+        }
         let dropped = of(Cause::FillRingEmpty) + of(Cause::KernelRingFull);
         assert_eq!(Some(self.seen), ledger.received, "{self:?} {ledger:#?}");
         assert_eq!(self.dropped, dropped, "{self:?} {ledger:#?}");
