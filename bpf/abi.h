@@ -84,8 +84,10 @@ struct ring_config {
 };
 _Static_assert(sizeof(struct ring_config) == 32, "ring_config: keep abi.rs in step");
 
-/* Most bytes that one call of bpf_xdp_load_bytes copies. */
-#define RING_FRAME_BYTES_MAX 0xffff
+/* Most bytes that are kept of a frame: two calls of bpf_xdp_load_bytes, each of at most 64 KiB less
+ * one and from there on (net/core/filter.c, bpf_xdp_pointer). The largest MTU fits. */
+#define RING_PIECE_BYTES 0x8000
+#define RING_FRAME_BYTES_MAX (RING_PIECE_BYTES + 0xffff)
 
 /* Where in a queue's value its records begin: behind a page of control words. */
 #define RING_RECORDS_AT 4096

@@ -54,7 +54,7 @@ static long (*const bpf_xdp_adjust_meta)(struct xdp_md *ctx, long delta) = (void
 static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
 static __u64 (*const bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188;
 static long (*const bpf_xdp_load_bytes)(struct xdp_md *ctx, __u32 offset, void *to,
-					__u32 bytes) = (void *)189;
+					__u64 bytes) = (void *)189;
 static __u64 (*const bpf_ktime_get_tai_ns)(void) = (void *)208;
 
 /* Network byte order; every machine that Ringside is built for is little-endian or the reverse. */

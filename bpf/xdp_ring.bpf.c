@@ -43,6 +43,25 @@ static __always_inline int lose(struct ring_control *ring, __u64 tail)
 	return now - ring->stalled_since > STALL_NS ? XDP_PASS : XDP_DROP;
 }
 
+/* The bounds are checked where they are needed: older verifiers lose them on the way. */
+static __always_inline long load(struct xdp_md *ctx, __u32 offset, void *to, __u64 bytes)
+{
+	asm volatile("" : "+r"(bytes));
+	if (unlikely(bytes < 1 || bytes > 0xffff))
+		return -1;
+	return bpf_xdp_load_bytes(ctx, offset, to, bytes);
+}
+
+static __always_inline long copy(struct xdp_md *ctx, void *to, __u64 bytes)
+{
+	if (!unlikely(bytes > RING_PIECE_BYTES))
+		return load(ctx, 0, to, bytes);
+	if (load(ctx, 0, to, RING_PIECE_BYTES))
+		return -1;
+	bytes -= RING_PIECE_BYTES;
+	return load(ctx, RING_PIECE_BYTES, to + RING_PIECE_BYTES, bytes);
+}
+
 static __always_inline int put(struct xdp_md *ctx, struct ring_control *ring,
 			       struct capture_counters *count)
 {
@@ -52,9 +71,7 @@ static __always_inline int put(struct xdp_md *ctx, struct ring_control *ring,
 
 	if (bytes > config.kept_bytes_max)
 		bytes = config.kept_bytes_max;
-	/* So that the verifier knows the bounds of this very register. */
-	asm volatile("" : "+r"(bytes));
-	if (bytes > RING_FRAME_BYTES_MAX || !bytes)
+	if (unlikely(bytes > RING_FRAME_BYTES_MAX))
 		goto too_long;
 	needed = (sizeof(*record) + bytes + 7) & ~7ULL;
 	if (unlikely(head + needed - ring->tail_seen > config.ring_bytes)) {
@@ -67,7 +84,7 @@ static __always_inline int put(struct xdp_md *ctx, struct ring_control *ring,
 		}
 	}
 	record = (void *)ring + RING_RECORDS_AT + (head & (config.ring_bytes - 1));
-	if (bpf_xdp_load_bytes(ctx, 0, record + 1, bytes))
+	if (copy(ctx, record + 1, bytes))
 		goto too_long;
 	record->stamp = config.has_stamps ? bpf_ktime_get_tai_ns() : 0;
 	record->wire_bytes = wire_bytes;

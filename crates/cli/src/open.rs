@@ -276,7 +276,7 @@ impl<'a> Plan<'a> {
         match self.backend {
             Backend::Pcap => self.pcap(args, warnings),
             Backend::AfXdp => self.af_xdp(args, cpus, knobs, warnings),
-            Backend::XdpRing => self.xdp_ring(args, cpus, warnings),
+            Backend::XdpRing => self.xdp_ring(args, cpus, knobs, warnings),
             Backend::Auto | Backend::AfPacket => self.af_packet(args, knobs, warnings),
         }
     }

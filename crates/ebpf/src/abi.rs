@@ -187,7 +187,7 @@ impl XdpMetadata {
 }
 
 /// Most bytes that are kept of a frame in a ring.
-pub const RING_FRAME_BYTES_MAX: u32 = 0xffff;
+pub const RING_FRAME_BYTES_MAX: u32 = 0x8000 + 0xffff;
 
 /// `struct capture_config`: what a capture leaf does.
 #[derive(Clone, Copy, Debug)]

@@ -35,9 +35,11 @@ struct RawRecord {
 const _: () = assert!(size_of::<RawRecord>() == RECORD_BYTES);
 /// Records begin at multiples of it.
 const RECORD_ALIGN: usize = 8;
-/// Room for the last record behind the end: the longest (RING_FRAME_BYTES_MAX) begins just before.
-const BEHIND_BYTES: usize = 17 * 4096;
-const _: () = assert!(BEHIND_BYTES >= RECORD_BYTES + 0xffff);
+/// Longest frame (RING_FRAME_BYTES_MAX).
+const FRAME_BYTES_MAX: usize = 0x8000 + 0xffff;
+/// Room for the last record behind the end: the longest begins just before.
+const BEHIND_BYTES: usize = 25 * 4096;
+const _: () = assert!(BEHIND_BYTES >= RECORD_BYTES + FRAME_BYTES_MAX);
 
 /// Smallest ring: some of the longest records.
 pub const RING_BYTES_MIN: usize = 256 << 10;
@@ -143,7 +145,8 @@ impl XdpRing {
             }
             let record = self.read(at);
             let length = (RECORD_BYTES + record.bytes as usize).next_multiple_of(RECORD_ALIGN);
-            if record.bytes > 0xffff || length as u64 > self.head_seen - self.end {
+            if record.bytes as usize > FRAME_BYTES_MAX || length as u64 > self.head_seen - self.end
+            {
                 // What was taken before it stays lent; it is met again.
                 if count == 0 {
                     self.skip_all();

@@ -166,12 +166,12 @@ impl Stamping {
     }
 }
 
-/// True if the driver takes VLAN tags out of frames and tells programs of them.
-pub(super) fn takes_tags_out(device: &NetDevice) -> bool {
-    let features = netdev::xdp_features(device.ifindex).ok().flatten().unwrap_or_default();
-    features.metadata_vlan_tag
-        && netdev::features(&device.name)
-            .is_ok_and(|features| features.active.contains("rx-vlan-hw-parse"))
+/// The feature (`ethtool -k`) by which a driver takes VLAN tags out of frames.
+pub const VLAN_STRIPPING: &str = "rx-vlan-hw-parse";
+
+/// True if the driver takes VLAN tags out of frames.
+pub fn takes_tags_out(name: &str) -> bool {
+    netdev::features(name).is_ok_and(|features| features.active.contains(VLAN_STRIPPING))
 }
 
 /// An interface, as recordings name it.

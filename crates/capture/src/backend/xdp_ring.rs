@@ -9,7 +9,7 @@
 //!
 //! What the ledger gets (docs/LEDGER.md): `received` is what the program saw, `passed` what it left
 //! to the host, dropped by `kernel_ring_full` are frames for which the ring had no room, by
-//! `frame_too_large` those longer than 65,535 bytes of which more was to be kept.
+//! `frame_too_large` those of which more was to be kept than 98,303 bytes.
 
 mod lane;
 mod open;

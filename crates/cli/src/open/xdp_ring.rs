@@ -2,11 +2,12 @@
 
 use super::af_xdp::{Wait, has_own_cpus};
 use super::{DirectionArg, OpenArgs, Plan, Sources};
+use crate::keeper::{Knobs, Request, Wish};
 use crate::say;
 use anyhow::bail;
 use ringside_capture::backend::af_xdp::Waiting;
 use ringside_capture::backend::xdp_ring::{XdpRingConfig, XdpRingSource, open};
-use ringside_capture::backend::{KernelHandles, merge_warning};
+use ringside_capture::backend::{KernelHandles, VLAN_STRIPPING, merge_warning, takes_tags_out};
 use ringside_core::Source;
 
 impl Plan<'_> {
@@ -14,6 +15,7 @@ impl Plan<'_> {
         &self,
         args: &OpenArgs,
         cpus: &[usize],
+        knobs: &Knobs<'_>,
         warnings: &mut Vec<String>,
     ) -> anyhow::Result<Sources> {
         if args.direction == DirectionArg::Both {
@@ -35,6 +37,7 @@ impl Plan<'_> {
                 "nothing wakes a worker of xdp-ring: use --wait sleep or spin, or --backend af-xdp"
             ),
         };
+        self.leave_tags_in_frames(knobs)?;
         let opened = open(&XdpRingConfig {
             interface: self.name.to_owned(),
             interface_id: self.interface_id,
@@ -56,5 +59,15 @@ impl Plan<'_> {
             (Box::new(source) as Box<dyn Source>, handles)
         };
         Ok(opened.sources.into_iter().map(with_handles).collect())
+    }
+
+    /// The program copies a frame as it lies there. What is turned off for that is turned on again
+    /// at the end.
+    fn leave_tags_in_frames(&self, knobs: &Knobs<'_>) -> anyhow::Result<()> {
+        if !takes_tags_out(self.name) {
+            return Ok(());
+        }
+        let wish = Wish::Feature { feature: VLAN_STRIPPING.into(), on: false };
+        knobs.turn(&Request::Interface { interface: self.name.to_owned(), wish })
     }
 }

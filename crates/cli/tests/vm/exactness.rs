@@ -45,6 +45,30 @@ fn virtio_with_af_xdp_in_zero_copy() {
     zero_copy("virtio_with_af_xdp_in_zero_copy", Card::Virtio);
 }
 
+#[test]
+fn igb_with_xdp_ring() {
+    ring("igb_with_xdp_ring", Card::Igb);
+}
+
+#[test]
+fn virtio_with_xdp_ring() {
+    ring("virtio_with_xdp_ring", Card::Virtio);
+}
+
+/// The program copies the frames of every queue, and nothing is lost or taken twice.
+fn ring(test: &str, card: Card) {
+    if !need_option(test, "capture", "xdp-ring") {
+        return;
+    }
+    let Some(pair) = card.pair(test) else { return };
+    let run = Exactness::run(&pair, &["--backend", "xdp-ring"]);
+    run.check_both_lanes();
+    if card == Card::Igb {
+        run.check_lanes_are_queues();
+    }
+    pair.check_that_the_stack_talks();
+}
+
 /// The driver gives every queue's memory to the socket, and nothing is lost or taken twice.
 fn zero_copy(test: &str, card: Card) {
     if !need_option(test, "capture", "af-xdp") {

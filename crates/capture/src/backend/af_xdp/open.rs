@@ -153,10 +153,12 @@ fn open_program(
 /// What is to stand before a frame. All that the driver knows is asked for only where something
 /// would be missing without: each question costs time for every frame.
 fn wanted_metadata(config: &AfXdpConfig, device: &NetDevice) -> Metadata {
+    let features = netdev::xdp_features(device.ifindex).ok().flatten().unwrap_or_default();
+    let tells_of_tags = features.metadata_vlan_tag;
     match config.stamps {
         Stamps::Off => Metadata::None,
         Stamps::Hardware => Metadata::Full,
-        Stamps::On if takes_tags_out(device) => Metadata::Full,
+        Stamps::On if tells_of_tags && takes_tags_out(&device.name) => Metadata::Full,
         Stamps::On => Metadata::Stamp,
     }
 }

@@ -105,7 +105,7 @@ fn check_driver(device: &NetDevice) -> Result<(), BackendError> {
                       once: use --backend af-xdp";
         return Err(unfit(device, reason));
     }
-    if takes_tags_out(device) {
+    if takes_tags_out(&device.name) {
         let reason = format!(
             "it takes VLAN tags out of frames, which would be lost: `ethtool -K {} rxvlan off`, or \
              use --backend af-xdp",

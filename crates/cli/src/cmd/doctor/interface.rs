@@ -4,6 +4,7 @@ use super::check::{Check, Checks, State};
 use super::{clock, polling};
 use crate::keeper::{Request, Wish};
 use anyhow::bail;
+use ringside_capture::backend::VLAN_STRIPPING;
 use ringside_sys::netdev::{self, Channels, Features, NetDevice, RingSizes, Rss, Use, XdpFeatures};
 use ringside_sys::{bpf, thread};
 
@@ -12,8 +13,6 @@ const MERGING: [(&str, &str); 3] =
     [("rx-gro", "gro"), ("rx-lro", "lro"), ("rx-gro-hw", "rx-gro-hw")];
 /// How the names of our own programs begin that stand first on an interface (bpf/xdp_root.bpf.c).
 const ROOT: &str = "xdp_root";
-/// The taking out of VLAN tags.
-const VLAN_STRIPPING: &str = "rx-vlan-hw-parse";
 const MERGED: &str = "frames of a flow are merged before they are captured; what is recorded is \
                       not what was on the wire";
 
