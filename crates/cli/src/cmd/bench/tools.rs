@@ -40,9 +40,12 @@ const XDP_FRAMES_PER_SEC_MAX: f64 = 5.0e6;
 pub(super) enum Tool {
     /// This program, with packet sockets.
     Ringside,
-    /// This program, with frames taken inside the driver.
+    /// This program, with AF_XDP.
     #[value(name = "ringside-af-xdp")]
     RingsideAfXdp,
+    /// This program, with frames that its program in the driver copies.
+    #[value(name = "ringside-xdp-ring")]
+    RingsideXdpRing,
     /// tcpdump.
     Tcpdump,
     /// dumpcap of Wireshark.
@@ -104,6 +107,7 @@ impl Tool {
         match self {
             Tool::Ringside => "ringside",
             Tool::RingsideAfXdp => "ringside-af-xdp",
+            Tool::RingsideXdpRing => "ringside-xdp-ring",
             Tool::Tcpdump => "tcpdump",
             Tool::Dumpcap => "dumpcap",
             Tool::Netsniff => "netsniff-ng",
@@ -126,20 +130,23 @@ impl Tool {
 
     /// True for this program.
     pub(super) fn is_own(self) -> bool {
-        matches!(self, Tool::Ringside | Tool::RingsideAfXdp)
+        matches!(self, Tool::Ringside | Tool::RingsideAfXdp | Tool::RingsideXdpRing)
+    }
+
+    /// True if it takes frames inside the driver.
+    fn is_in_driver(self) -> bool {
+        matches!(self, Tool::RingsideAfXdp | Tool::RingsideXdpRing)
     }
 
     /// Frames a second that it does not pass in this comparison, for estimates.
     pub(super) fn frames_per_sec_max(self) -> f64 {
-        if self == Tool::RingsideAfXdp { XDP_FRAMES_PER_SEC_MAX } else { FRAMES_PER_SEC_MAX }
+        if self.is_in_driver() { XDP_FRAMES_PER_SEC_MAX } else { FRAMES_PER_SEC_MAX }
     }
 
     /// How the files of an earlier run are used again.
     pub(super) fn recycling(self) -> &'static str {
-        match self {
-            Tool::Ringside | Tool::RingsideAfXdp | Tool::Stenotype => "no, new files",
-            _ => "no, truncates",
-        }
+        let makes_new = self.is_own() || self == Tool::Stenotype;
+        if makes_new { "no, new files" } else { "no, truncates" }
     }
 
     /// True if its files on a disk are written by O_DIRECT.
@@ -152,7 +159,7 @@ impl Tool {
     pub(super) fn settle(self) -> Duration {
         Duration::from_millis(match self {
             // Its block timeout is 50 ms.
-            Tool::Ringside | Tool::RingsideAfXdp => 300,
+            Tool::Ringside | Tool::RingsideAfXdp | Tool::RingsideXdpRing => 300,
             // libpcap's timeout of a second, seen to take twice that.
             Tool::Tcpdump => 2300,
             // libpcap with a timeout of 250 ms.
@@ -181,7 +188,7 @@ impl Tool {
     /// What it says once it receives; the others are known to by their socket.
     fn ready_text(self) -> &'static str {
         match self {
-            Tool::Ringside | Tool::RingsideAfXdp => "listening on",
+            Tool::Ringside | Tool::RingsideAfXdp | Tool::RingsideXdpRing => "listening on",
             Tool::Netsniff => "Running!",
             Tool::Tcpdump | Tool::Dumpcap | Tool::Stenotype => "",
         }
@@ -193,7 +200,7 @@ impl Tool {
             name: self.name().into(),
             command: self.command(target, options),
             ready_text: self.ready_text(),
-            has_packet_socket: self != Tool::RingsideAfXdp,
+            has_packet_socket: !self.is_in_driver(),
             idle: Idle::Watched,
             settle: self.settle(),
             stop_signal: self.stop_signal(),
@@ -215,6 +222,7 @@ impl Tool {
         let mut command = match self {
             Tool::Ringside => ringside("af-packet", target, options),
             Tool::RingsideAfXdp => ringside("af-xdp", target, options),
+            Tool::RingsideXdpRing => ringside("xdp-ring", target, options),
             Tool::Tcpdump => words(format!("tcpdump -n -i {interface} -B {}", ring_bytes >> 10)),
             // pcap has the shorter record, and no interface statistics are written.
             Tool::Dumpcap => words(format!("dumpcap -q -P -i {interface} -B {}", ring_bytes >> 20)),
@@ -242,7 +250,7 @@ impl Tool {
                     command.push(joined("--dir=", dir));
                 }
             }
-            Tool::Ringside | Tool::RingsideAfXdp => {}
+            Tool::Ringside | Tool::RingsideAfXdp | Tool::RingsideXdpRing => {}
         }
         command
     }
@@ -268,7 +276,9 @@ impl Tool {
     /// What it says at its end; for stenotype, which says nothing, what its files hold.
     fn summary(self, output: &str, messages: &str, target: Target<'_>) -> Option<Summary> {
         match (self, target) {
-            (Tool::Ringside | Tool::RingsideAfXdp, _) => of_ringside(output),
+            (Tool::Ringside | Tool::RingsideAfXdp | Tool::RingsideXdpRing, _) => {
+                of_ringside(output)
+            }
             (Tool::Tcpdump, _) => of_tcpdump(messages),
             (Tool::Dumpcap, _) => of_dumpcap(messages),
             (Tool::Netsniff, _) => of_netsniff(output),
