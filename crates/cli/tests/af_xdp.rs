@@ -1,5 +1,6 @@
-//! Frames from inside the driver, by AF_XDP and by a program's own copy: what was sent is in the files, once, in order, byte by byte, the
-//! ledger agrees with the driver's own counters, and the host keeps what is not captured.
+//! Frames from inside the driver, by AF_XDP and by a program's own copy: what was sent is in the
+//! files, once, in order, byte by byte, the ledger agrees with the driver's own counters, and the
+//! host keeps what is not captured.
 
 #![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
 

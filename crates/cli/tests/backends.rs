@@ -17,7 +17,7 @@ fn every_backend_is_tried_and_every_answer_has_its_probe() {
     let report = &outcome.json_lines()[0];
     let backends = report["backends"].as_array().unwrap();
     let names: Vec<&str> = backends.iter().map(|b| b["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["af-packet", "af-xdp", "pcap"]);
+    assert_eq!(names, ["af-packet", "af-xdp", "xdp-ring", "pcap"]);
     for backend in backends {
         assert_eq!(backend["usable"], true, "{backend:#}");
         let properties = backend["properties"].as_array().unwrap();

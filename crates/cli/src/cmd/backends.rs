@@ -76,7 +76,12 @@ pub fn run(args: BackendsArgs) -> anyhow::Result<ExitCode> {
 fn backends(devices: Vec<NetDevice>) -> Vec<Backend> {
     let facts = Facts::ask(devices);
     let network = trial::network();
-    let columns = [("af-packet", Tried::AfPacket), ("af-xdp", Tried::AfXdp), ("pcap", Tried::Pcap)];
+    let columns = [
+        ("af-packet", Tried::AfPacket),
+        ("af-xdp", Tried::AfXdp),
+        ("xdp-ring", Tried::XdpRing),
+        ("pcap", Tried::Pcap),
+    ];
     let backend = |(name, tried): (&'static str, Tried)| {
         let (seen, reason) = match network.as_ref().map(|lab| trial::run(tried, lab)) {
             Ok(Ok(seen)) => (Some(seen), None),
@@ -102,7 +107,9 @@ fn on_loopback(tried: Tried, no_network: &anyhow::Error) -> Option<String> {
         .err()
         .map(|error| error.to_string()),
         Tried::Pcap => pcap::link_type("lo").err().map(|error| error.to_string()),
-        Tried::AfXdp => Some(format!("it is tried on a private network only: {no_network:#}")),
+        Tried::AfXdp | Tried::XdpRing => {
+            Some(format!("it is tried on a private network only: {no_network:#}"))
+        }
     }
 }
 

@@ -18,8 +18,8 @@ const GRO_FLUSH_TIMEOUT_NS: u64 = 200_000;
 /// Options of the af-xdp backend.
 #[derive(Args)]
 pub struct AfXdpArgs {
-    /// What an af-xdp or xdp-ring worker does while no frame is there. auto: spin on a CPU of its own, sleep
-    /// where the kernel's receive path shares the CPU or its place is not known.
+    /// What an af-xdp or xdp-ring worker does while no frame is there. auto: spin on a CPU of its
+    /// own, sleep where the kernel's receive path shares the CPU or its place is not known.
     #[arg(long, value_enum, default_value_t = Wait::Auto)]
     pub wait: Wait,
 

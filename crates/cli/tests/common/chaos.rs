@@ -18,7 +18,7 @@ pub fn random() -> Random {
     Random::new(seed)
 }
 
-/// Frames of all lengths, as many as the path takes, until it is stopped; `more` goes to the sender.
+/// Frames of all lengths, as many as the path takes, until it is stopped; `more` are the sender's.
 pub fn full_rate(network: &Network, more: &[&str]) -> Running {
     let mut sender = Command::new(ringside());
     sender.args(["lab", "send", "--name", network.name(), "--size", "60-1514", "--for", "10000s"]);

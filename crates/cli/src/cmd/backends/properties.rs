@@ -93,6 +93,7 @@ pub fn of(tried: Tried, seen: Option<&Seen>, facts: &Facts) -> Vec<Property> {
     add("memory mapping", with(&|seen| size(seen.mapped_bytes)), "/proc/self/maps");
     let probe = match tried {
         Tried::AfXdp => "driver features of the interfaces here, and the trial's way",
+        Tried::XdpRing => "by construction: the program copies each frame to its ring",
         _ => "by construction: the kernel copies each frame to its ring",
     };
     add("zero-copy", zero_copy(tried, seen, facts), probe);
@@ -132,7 +133,7 @@ fn size(bytes: u64) -> String {
 fn lanes(tried: Tried, seen: &Seen) -> String {
     let how = match tried {
         Tried::AfPacket => "fanout",
-        Tried::AfXdp => "one a queue",
+        Tried::AfXdp | Tried::XdpRing => "one a queue",
         Tried::Pcap => "",
     };
     if seen.several_lanes { format!("yes ({how}; {LANES} tried)") } else { "no".into() }
@@ -181,7 +182,7 @@ fn pinned(facts: &Facts) -> String {
 fn kernel(tried: Tried, facts: &Facts) -> String {
     match (tried, facts.xdp_programs) {
         (Tried::AfPacket, true) => "yes (eBPF filter)".into(),
-        (Tried::AfXdp, true) => "yes (XDP program)".into(),
+        (Tried::AfXdp | Tried::XdpRing, true) => "yes (XDP program)".into(),
         (Tried::Pcap, _) => "yes (classic BPF filter)".into(),
         (_, false) => "no: programs are refused".into(),
     }
@@ -200,6 +201,7 @@ fn interface(tried: Tried) -> String {
     match tried {
         Tried::AfPacket => "own (TPACKET_V3)".into(),
         Tried::AfXdp => "own (AF_XDP)".into(),
+        Tried::XdpRing => "own (BPF array)".into(),
         Tried::Pcap => {
             let maps = read_to_string("/proc/self/maps").unwrap_or_default();
             let file = maps.lines().filter_map(|line| line.rsplit('/').next());
@@ -211,10 +213,10 @@ fn interface(tried: Tried) -> String {
 
 fn architecture(tried: Tried, seen: Option<&Seen>) -> String {
     match (tried, seen) {
-        (Tried::AfXdp, Some(seen)) if seen.way.starts_with("native") => {
+        (Tried::AfXdp | Tried::XdpRing, Some(seen)) if seen.way.starts_with("native") => {
             "in-kernel fast path".into()
         }
-        (Tried::AfXdp, _) => "behind the driver".into(),
+        (Tried::AfXdp | Tried::XdpRing, _) => "behind the driver".into(),
         _ => "tap on the kernel's stack".into(),
     }
 }
@@ -227,6 +229,10 @@ fn system() -> String {
 fn cards(tried: Tried, facts: &Facts) -> String {
     match tried {
         Tried::AfPacket | Tried::Pcap => "any".into(),
+        Tried::XdpRing => match named(facts, |features| features.native) {
+            Some(names) => format!("in the driver: {names}"),
+            None => "in the driver: none here".into(),
+        },
         Tried::AfXdp => match named(facts, |features| features.native && features.redirect) {
             Some(names) => format!("any; in the driver: {names}"),
             None => "any; in the driver: none here".into(),
@@ -274,7 +280,7 @@ mod tests {
             found.into_iter().map(|property| property.name).collect::<Vec<_>>()
         };
         let all = names(Tried::AfXdp, Some(&seen));
-        for tried in [Tried::AfPacket, Tried::Pcap, Tried::AfXdp] {
+        for tried in [Tried::AfPacket, Tried::Pcap, Tried::AfXdp, Tried::XdpRing] {
             assert_eq!(names(tried, None), all);
         }
         let value = |name: &str| {

@@ -2,7 +2,8 @@
 
 use anyhow::Context;
 use ringside_capture::backend::af_xdp::{AfXdpConfig, Stamps, Waiting};
-use ringside_capture::backend::{af_packet, af_xdp, pcap};
+use ringside_capture::backend::xdp_ring::XdpRingConfig;
+use ringside_capture::backend::{af_packet, af_xdp, pcap, xdp_ring};
 use ringside_core::{InterfaceId, Source, TimestampKind};
 use ringside_lab::{Lab, LabConfig, RECEIVER_INTERFACE};
 use ringside_sys::netns::Namespace;
@@ -29,8 +30,10 @@ pub const LANES: u16 = 2;
 pub enum Tried {
     /// Packet sockets.
     AfPacket,
-    /// Inside the driver.
+    /// Inside the driver, by sockets.
     AfXdp,
+    /// Inside the driver, by a program's own copy.
+    XdpRing,
     /// libpcap.
     Pcap,
 }
@@ -104,7 +107,8 @@ fn send(lab: &Lab) -> anyhow::Result<()> {
 fn receive(tried: Tried, ready: &mpsc::Sender<()>) -> anyhow::Result<Seen> {
     let before = mapped_bytes();
     // A flow's queue is not known beforehand: all are opened.
-    let lanes = if tried == Tried::AfXdp { LANES } else { 1 };
+    let by_queue = matches!(tried, Tried::AfXdp | Tried::XdpRing);
+    let lanes = if by_queue { LANES } else { 1 };
     let (way, mut sources) = open(tried, lanes)?;
     let mut seen = Seen { way, several_lanes: sources.len() > 1, ..Seen::default() };
     seen.mapped_bytes = mapped_bytes().saturating_sub(before);
@@ -173,6 +177,21 @@ fn open(tried: Tried, lanes: u16) -> anyhow::Result<(String, Sources)> {
             let sources = opened.sources.into_iter().map(|s| Box::new(s) as Box<dyn Source>);
             Ok((opened.way, sources.collect()))
         }
+        Tried::XdpRing => {
+            let opened = xdp_ring::open(&XdpRingConfig {
+                interface: RECEIVER_INTERFACE.into(),
+                interface_id: InterfaceId(0),
+                lanes: Some(lanes),
+                ring_bytes: MEMORY_BYTES,
+                snaplen_bytes: u32::from(FRAME_BYTES),
+                promiscuous: true,
+                filter: None,
+                has_stamps: true,
+                waiting: Waiting::Sleep,
+            })?;
+            let sources = opened.sources.into_iter().map(|s| Box::new(s) as Box<dyn Source>);
+            Ok(("native, copy".into(), sources.collect()))
+        }
         Tried::Pcap if lanes > 1 => anyhow::bail!("libpcap has one lane"),
         Tried::Pcap => {
             let config = pcap::PcapConfig {
@@ -184,7 +203,7 @@ fn open(tried: Tried, lanes: u16) -> anyhow::Result<(String, Sources)> {
     }
 }
 
-/// Memory of sockets that this process has mapped: packet rings and the rings of AF_XDP.
+/// Memory of the kernel's that this process has mapped: packet rings, the rings of AF_XDP, maps.
 fn mapped_bytes() -> u64 {
     read_to_string("/proc/self/maps").map_or(0, |maps| socket_bytes(&maps))
 }
@@ -195,7 +214,8 @@ fn socket_bytes(maps: &str) -> u64 {
         let address = |text| u64::from_str_radix(text, 16).ok();
         address(last)?.checked_sub(address(first)?)
     };
-    maps.lines().filter(|line| line.contains("socket:[")).filter_map(bytes).sum()
+    let is_kernels = |line: &&str| line.contains("socket:[") || line.contains("bpf-map");
+    maps.lines().filter(is_kernels).filter_map(bytes).sum()
 }
 
 #[cfg(test)]

@@ -120,8 +120,8 @@ impl Workspace {
         Ok(on_file_system.min(available.saturating_sub(MEMORY_LEFT_BYTES)))
     }
 
-    /// Refuses a load of `duration` with frames of `mean_bytes`, at most so many a second, for which
-    /// there is no room.
+    /// Refuses a load of `duration` with frames of `mean_bytes`, at most so many a second, if there
+    /// is no room for it.
     ///
     /// # Errors
     /// There is none, and how much would be needed.

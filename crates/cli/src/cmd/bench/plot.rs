@@ -26,7 +26,7 @@ const LEGEND_TOP: i32 = 60;
 const BACKGROUND: RGBColor = RGBColor(255, 255, 255);
 const FAINT: RGBColor = RGBColor(225, 225, 225);
 /// Colours that remain apart for people who see colours differently (Okabe and Ito).
-const PALETTE: [RGBColor; 7] = [
+const PALETTE: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -34,6 +34,7 @@ const PALETTE: [RGBColor; 7] = [
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
     RGBColor(90, 90, 90),
+    RGBColor(0, 0, 0),
 ];
 /// Room above the highest value.
 const HEADROOM: f64 = 1.12;

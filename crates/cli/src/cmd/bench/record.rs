@@ -37,9 +37,8 @@ pub(super) struct RecordBench {
 
     /// Tools; those that are not installed are left out and named.
     #[arg(long, value_delimiter = ',', value_enum, value_name = "LIST")]
-    #[arg(
-        default_value = "ringside,ringside-af-xdp,ringside-xdp-ring,tcpdump,dumpcap,netsniff-ng,stenotype"
-    )]
+    #[arg(default_value = "ringside,ringside-af-xdp,ringside-xdp-ring,tcpdump,dumpcap,\
+                         netsniff-ng,stenotype")]
     tools: Vec<Tool>,
 
     /// Frame sizes in bytes, or imix.
