@@ -2,8 +2,8 @@
 //!
 //! [`CaptureProgram::open`] puts the root on the interface, where it may stand already for another
 //! process, and loads a capture leaf: `bpf/xdp_capture.bpf.c`, or for rings `bpf/xdp_ring.bpf.c`.
-//! Nothing is taken before [`start`](CaptureProgram::start), which puts the leaf to its place; after
-//! [`stop`](CaptureProgram::stop) no CPU is within it and its counters stand still.
+//! Nothing is taken before [`start`](CaptureProgram::start), which puts the leaf to its place.
+//! After [`stop`](CaptureProgram::stop) no CPU is within it and its counters stand still.
 //!
 //! Every frame that the leaf sees is counted once, as steered, passed or dropped, by queue.
 
