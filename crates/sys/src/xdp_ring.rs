@@ -12,11 +12,13 @@
 //!
 //! What was taken goes back when the next is taken: until then a borrow of the ring keeps it.
 
+mod positions;
+
 use crate::SysError;
 use crate::mmap::Mapping;
+use positions::{AtomicU64, Reader, Words};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where records begin in a value (RING_RECORDS_AT).
 const RECORDS_AT: usize = 4096;
@@ -74,6 +76,22 @@ struct Values {
 // value: `XdpRing::map` makes one for each.
 unsafe impl Sync for Values {}
 
+impl Values {
+    /// The positions of the ring whose value begins at `at`.
+    #[inline]
+    fn words(&self, at: usize) -> Words<'_> {
+        Words { head: self.word(at + HEAD_AT), tail: self.word(at + TAIL_AT) }
+    }
+
+    #[inline]
+    fn word(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: the control words lie within the value, are aligned to 8 bytes, live as long as
+        // the mapping, and whoever else uses them does so by whole words. Under loom nothing is
+        // mapped: the model uses the positions alone.
+        unsafe { &*self.memory.as_ptr().add(at).cast::<AtomicU64>() }
+    }
+}
+
 /// A frame that was taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
@@ -92,11 +110,7 @@ pub struct XdpRing {
     values: Arc<Values>,
     /// Where its value begins.
     at: usize,
-    /// The position behind what was taken, and before it.
-    end: u64,
-    begin: u64,
-    /// The program's position when it was last looked at.
-    head_seen: u64,
+    reader: Reader,
     /// Most bytes that any look found.
     high_water_bytes: u64,
     damaged: u64,
@@ -118,9 +132,7 @@ impl XdpRing {
         let ring = |index: usize| XdpRing {
             values: values.clone(),
             at: index * layout.value_bytes(),
-            end: 0,
-            begin: 0,
-            head_seen: 0,
+            reader: Reader::default(),
             high_water_bytes: 0,
             damaged: 0,
         };
@@ -132,21 +144,20 @@ impl XdpRing {
     #[inline]
     pub fn take(&mut self, most: usize, mut each: impl FnMut(usize, Record)) -> usize {
         self.give_back();
-        if self.head_seen == self.end {
+        if self.reader.waiting() == 0 {
             self.look();
         }
-        let first = self.place(self.end);
+        let first = self.place(self.reader.end);
         let mut count = 0;
-        while count < most && self.end != self.head_seen {
-            let at = self.place(self.end);
+        while count < most && self.reader.waiting() > 0 {
+            let at = self.place(self.reader.end);
             if at < first {
                 // It has gone round, and what was taken must lie in one piece.
                 break;
             }
             let record = self.read(at);
             let length = (RECORD_BYTES + record.bytes as usize).next_multiple_of(RECORD_ALIGN);
-            if record.bytes as usize > FRAME_BYTES_MAX || length as u64 > self.head_seen - self.end
-            {
+            if record.bytes as usize > FRAME_BYTES_MAX || length as u64 > self.reader.waiting() {
                 // What was taken before it stays lent; it is met again.
                 if count == 0 {
                     self.skip_all();
@@ -154,7 +165,7 @@ impl XdpRing {
                 break;
             }
             each(count, Record { offset: at - first + RECORD_BYTES, ..record });
-            self.end += length as u64;
+            self.reader.end += length as u64;
             count += 1;
         }
         count
@@ -163,18 +174,15 @@ impl XdpRing {
     /// Gives back what was taken, for who takes nothing soon.
     #[inline]
     pub fn give_back(&mut self) {
-        if self.begin != self.end {
-            self.begin = self.end;
-            // Our reads of those bytes come before the program's next writes.
-            self.word(TAIL_AT).store(self.end, Ordering::Release);
-        }
+        self.reader.give_back(self.values.words(self.at));
     }
 
     /// What was taken, with the records' own words.
     #[inline]
     pub fn taken(&self) -> &[u8] {
-        let start = self.at + RECORDS_AT + self.place(self.begin);
-        let bytes = (self.end - self.begin) as usize;
+        let Reader { begin, end, .. } = self.reader;
+        let start = self.at + RECORDS_AT + self.place(begin);
+        let bytes = (end - begin) as usize;
         // SAFETY: these bytes lie in the value, because no record begins behind the ring's end or
         // is longer than the room there, and in one piece (`take`); the program writes to them only
         // once the tail has passed them, which takes `&mut self`; no other ring has this value.
@@ -183,15 +191,15 @@ impl XdpRing {
 
     /// True if nothing waits now.
     pub fn is_empty(&mut self) -> bool {
-        if self.head_seen == self.end {
+        if self.reader.waiting() == 0 {
             self.look();
         }
-        self.head_seen == self.end
+        self.reader.waiting() == 0
     }
 
     /// Bytes that waited at the last look at the program's position, and still do.
     pub fn waiting_bytes(&self) -> u64 {
-        self.head_seen - self.end
+        self.reader.waiting()
     }
 
     /// Most bytes that any look found waiting.
@@ -205,22 +213,18 @@ impl XdpRing {
     }
 
     fn look(&mut self) {
-        let head = self.word(HEAD_AT).load(Ordering::Acquire);
-        let waiting = head.wrapping_sub(self.end);
-        let is_possible = waiting <= self.values.layout.ring_bytes as u64
-            && head.is_multiple_of(RECORD_ALIGN as u64);
-        if !is_possible {
+        let (ring_bytes, align) = (self.values.layout.ring_bytes as u64, RECORD_ALIGN as u64);
+        if self.reader.look(self.values.words(self.at), ring_bytes, align) {
+            self.high_water_bytes = self.high_water_bytes.max(self.reader.waiting());
+        } else {
             self.damaged += 1;
-            return;
         }
-        self.head_seen = head;
-        self.high_water_bytes = self.high_water_bytes.max(waiting);
     }
 
     #[cold]
     fn skip_all(&mut self) {
         self.damaged += 1;
-        self.end = self.head_seen;
+        self.reader.end = self.reader.head_seen;
         self.give_back();
     }
 
@@ -238,12 +242,6 @@ impl XdpRing {
         let words = unsafe { self.values.memory.as_ptr().add(start).cast::<RawRecord>().read() };
         let RawRecord { stamp, wire_bytes, bytes } = words;
         Record { stamp_tai_ns: stamp, wire_bytes, bytes, offset: 0 }
-    }
-
-    fn word(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: the control words lie within the value, are aligned to 8 bytes, live as long as
-        // the mapping, and whoever else uses them does so by whole words.
-        unsafe { AtomicU64::from_ptr(self.values.memory.as_ptr().add(self.at + at).cast()) }
     }
 }
 

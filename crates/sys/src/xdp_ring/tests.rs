@@ -6,6 +6,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
 
 const LAYOUT: XdpRingLayout = XdpRingLayout { rings: 2, ring_bytes: RING_BYTES_MIN };
 
