@@ -78,11 +78,13 @@ _Static_assert(sizeof(struct capture_config) == 16, "capture_config: keep abi.rs
 struct ring_config {
 	struct capture_config leaf; /* metadata: METADATA_STAMP stamps, METADATA_FULL is dropped */
 	__u32 ring_bytes;           /* of each queue, a power of two */
-	__u32 kept_bytes_max;       /* of each frame, 1 to RING_FRAME_BYTES_MAX */
+	__u32 kept_bytes_max;       /* of each frame, at least 1 */
 	__u32 has_stamps;
 	__u32 is_weakly_ordered; /* stores of this CPU may be seen in another order */
+	__u32 ifindex;           /* the interface whose frames go there */
+	__u32 reserved;          /* 0 */
 };
-_Static_assert(sizeof(struct ring_config) == 32, "ring_config: keep abi.rs in step");
+_Static_assert(sizeof(struct ring_config) == 40, "ring_config: keep abi.rs in step");
 
 /* Most bytes that are kept of a frame: two calls of bpf_xdp_load_bytes, each of at most 64 KiB less
  * one and from there on (net/core/filter.c, bpf_xdp_pointer). The largest MTU fits. */
@@ -119,7 +121,7 @@ struct capture_counters {
 	__u64 steered;  /* handed to the queue's socket, or put into its ring */
 	__u64 unmarked; /* of those passed: no room for the metadata */
 	__u64 no_room;  /* the ring was full */
-	__u64 too_long; /* for a record */
+	__u64 too_long; /* for a record, or not to be copied */
 };
 _Static_assert(sizeof(struct capture_counters) == 40, "capture_counters: keep abi.rs in step");
 

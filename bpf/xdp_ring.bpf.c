@@ -4,8 +4,9 @@
  * discards them: the shortest way out of a driver that does not hand over its own memory. Frames of
  * queues without a ring pass. Behind a filter it stands twice, as xdp_capture.bpf.c does.
  *
- * Each ring has one writer: the kernel polls a queue on one CPU at a time. It has one reader, which
- * takes whole records and moves the tail behind them (crates/sys/src/xdp_ring.rs).
+ * Each ring has one writer: the kernel polls a queue of a device on one CPU at a time, and frames
+ * of other devices, on which a driver has put the program too, pass. It has one reader, which takes
+ * whole records and moves the tail behind them (crates/sys/src/xdp_ring.rs).
  */
 #include "leaves.h"
 #include "metadata.h"
@@ -31,8 +32,8 @@ struct {
 	__type(value, struct capture_counters);
 } counters SEC(".maps");
 
-/* The frame is lost; a host whose capture stands still gets it, though nobody counts that. */
-static __always_inline int lose(struct ring_control *ring, __u64 tail)
+/* True if the reader has not moved for long. */
+static __always_inline int has_stalled(struct ring_control *ring, __u64 tail)
 {
 	__u64 now = bpf_ktime_get_ns();
 
@@ -40,7 +41,7 @@ static __always_inline int lose(struct ring_control *ring, __u64 tail)
 		ring->stalled_tail = tail;
 		ring->stalled_since = now;
 	}
-	return now - ring->stalled_since > STALL_NS ? XDP_PASS : XDP_DROP;
+	return now - ring->stalled_since > STALL_NS;
 }
 
 /* The bounds are checked where they are needed: older verifiers lose them on the way. */
@@ -62,6 +63,10 @@ static __always_inline long copy(struct xdp_md *ctx, void *to, __u64 bytes)
 	return load(ctx, RING_PIECE_BYTES, to + RING_PIECE_BYTES, bytes);
 }
 
+/*
+ * Counts the frame and copies it, if it can. True if it is to go on all the same: it is lost to a
+ * capture that stands still, but not to the host.
+ */
 static __always_inline int put(struct xdp_md *ctx, struct ring_control *ring,
 			       struct capture_counters *count)
 {
@@ -80,7 +85,7 @@ static __always_inline int put(struct xdp_md *ctx, struct ring_control *ring,
 		ring->tail_seen = tail;
 		if (head + needed - tail > config.ring_bytes) {
 			count->no_room++;
-			return lose(ring, tail);
+			return has_stalled(ring, tail);
 		}
 	}
 	record = (void *)ring + RING_RECORDS_AT + (head & (config.ring_bytes - 1));
@@ -96,11 +101,11 @@ static __always_inline int put(struct xdp_md *ctx, struct ring_control *ring,
 		asm volatile("" ::: "memory");
 		*(volatile __u64 *)&ring->head = head + needed;
 	}
-	return XDP_DROP;
+	return 0;
 
 too_long:
 	count->too_long++;
-	return XDP_DROP;
+	return 0;
 }
 
 SEC("xdp.frags")
@@ -115,12 +120,16 @@ int xdp_ring(struct xdp_md *ctx)
 		count = bpf_map_lookup_elem(&counters, &queue);
 		if (!count)
 			return XDP_ABORTED;
-	} else if (!config.leaf.passes) {
+	} else if (!config.leaf.passes && ctx->ingress_ifindex == config.ifindex) {
 		ring = bpf_map_lookup_elem(&rings, &queue);
-		if (ring)
-			return put(ctx, ring, count);
+		if (ring) {
+			if (!put(ctx, ring, count))
+				return XDP_DROP;
+			goto go_on;
+		}
 	}
 	count->passed++;
+go_on:
 	try_leaves(ctx, config.leaf.position + 1);
 	if (config.leaf.metadata == METADATA_FULL)
 		drop_metadata(ctx);

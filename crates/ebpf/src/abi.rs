@@ -229,21 +229,33 @@ pub struct RingLeafConfig {
     pub leaf: CaptureLeafConfig,
     /// Bytes of each ring, a power of two.
     pub ring_bytes: u32,
-    /// Bytes kept of each frame, 1 to [`RING_FRAME_BYTES_MAX`].
+    /// Bytes kept of each frame, at least 1; a frame of which more than [`RING_FRAME_BYTES_MAX`]
+    /// would be kept is dropped.
     pub kept_bytes_max: u32,
     /// 1: each frame is stamped.
     pub has_stamps: u32,
     /// 1: this CPU's stores may be seen in another order than they are made.
     pub is_weakly_ordered: u32,
+    /// The interface whose frames go there.
+    pub ifindex: u32,
+    /// Always 0.
+    pub reserved: u32,
 }
 
-const RING_CONFIG_BYTES: usize = 32;
+const RING_CONFIG_BYTES: usize = 40;
 const _: () = assert!(size_of::<RingLeafConfig>() == RING_CONFIG_BYTES);
 
 impl RingLeafConfig {
     /// The bytes as the C program reads them.
     pub fn to_bytes(&self) -> [u8; RING_CONFIG_BYTES] {
-        let words = [self.ring_bytes, self.kept_bytes_max, self.has_stamps, self.is_weakly_ordered];
+        let words = [
+            self.ring_bytes,
+            self.kept_bytes_max,
+            self.has_stamps,
+            self.is_weakly_ordered,
+            self.ifindex,
+            self.reserved,
+        ];
         let mut bytes = [0; RING_CONFIG_BYTES];
         let (leaf, rest) = bytes.split_at_mut(CAPTURE_CONFIG_BYTES);
         leaf.copy_from_slice(&self.leaf.to_bytes());

@@ -152,7 +152,8 @@ impl CaptureProgram {
             passes: 0,
         };
         let load = |constants: &CaptureLeafConfig, counters: Option<BorrowedFd<'_>>| {
-            Leaf { constants, leaves: root.leaves().as_fd(), counters, rings }.load()
+            let (leaves, ifindex) = (root.leaves().as_fd(), config.ifindex);
+            Leaf { constants, leaves, counters, ifindex, rings }.load()
         };
         let mut loaded = load(&constants, None)?;
         let (leaf, counters) = (loaded.program_fd()?, loaded.map("counters")?);
@@ -290,8 +291,12 @@ impl CaptureProgram {
     /// Runs filter and leaf once on a copy of `frame`, as if it had come on queue 0; it is counted.
     ///
     /// # Errors
-    /// The kernel refused; a frame of less than 14 bytes is.
+    /// The kernel refused; a frame of less than 14 bytes is. So is a run of a leaf that fills
+    /// rings, which have one writer.
     pub fn test_run(&self, frame: &[u8]) -> Result<TestRun, Error> {
+        if self.rings.is_some() {
+            return Err(Error::NoSockets);
+        }
         test_run(self.entry(), frame)
     }
 

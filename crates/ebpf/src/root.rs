@@ -97,6 +97,12 @@ impl Root {
                     bpf::detach_link(link.as_fd())?;
                     None
                 }
+                There::Ours(found) if found.mode == XdpMode::Generic && !config.generic_allowed => {
+                    let refused = vec!["a root is there in the generic path".to_owned()];
+                    let interface = config.interface.into();
+                    in_the_way = Some(Error::Attach { interface, refused });
+                    None
+                }
                 There::Ours(found) => Some(found),
                 There::Unknown(error) => {
                     in_the_way = Some(error);

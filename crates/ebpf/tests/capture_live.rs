@@ -276,9 +276,12 @@ fn another_program_is_named_and_left_alone() {
     let generic = inside(&pair.receiver, || CaptureProgram::open(&full)).unwrap();
     assert_eq!((generic.mode(), generic.metadata()), (Mode::Generic, Metadata::Stamp));
     assert_eq!(generic.notes().len(), 2, "{:?}", generic.notes());
-    drop(generic);
     let native_only = CaptureConfig { generic_allowed: false, ..config };
-    let error = inside(&pair.receiver, || CaptureProgram::open(&native_only)).unwrap_err();
+    let refused = || inside(&pair.receiver, || CaptureProgram::open(&native_only)).unwrap_err();
+    let error = refused();
+    assert!(error.to_string().contains("a root is there in the generic path"), "{error}");
+    drop(generic);
+    let error = refused();
     assert!(matches!(&error, Error::Attach { refused, .. } if refused.len() == 1), "{error}");
 }
 

@@ -280,7 +280,7 @@ fn make_pair(config: &LabConfig, [a, b]: [&str; 2], [tx, rx]: [&str; 2]) -> Resu
     ))?;
     let received = if config.gro { "gro on" } else { "gro off" };
     for (namespace, interface, gro) in [(a, tx, "gro off"), (b, rx, received)] {
-        let features = format!("tx off tso off gso off rxvlan off {gro}");
+        let features = format!("tx off tso off gso off rxvlan off rx-vlan-stag-hw-parse off {gro}");
         run(&format!("ip netns exec {namespace} ethtool -K {interface} {features}"))?;
         let arp = if config.arp { "on" } else { "off" };
         run(&format!("ip -n {namespace} link set {interface} arp {arp}"))?;

@@ -111,8 +111,6 @@ pub struct XdpRing {
     /// Where its value begins.
     at: usize,
     reader: Reader,
-    /// Most bytes that any look found.
-    high_water_bytes: u64,
     damaged: u64,
 }
 
@@ -133,7 +131,6 @@ impl XdpRing {
             values: values.clone(),
             at: index * layout.value_bytes(),
             reader: Reader::default(),
-            high_water_bytes: 0,
             damaged: 0,
         };
         Ok((0..layout.rings).map(ring).collect())
@@ -202,11 +199,6 @@ impl XdpRing {
         self.reader.waiting()
     }
 
-    /// Most bytes that any look found waiting.
-    pub fn high_water_bytes(&self) -> u64 {
-        self.high_water_bytes
-    }
-
     /// How often the ring held what the program does not write: then all that waited was left out.
     pub fn damaged(&self) -> u64 {
         self.damaged
@@ -214,9 +206,7 @@ impl XdpRing {
 
     fn look(&mut self) {
         let (ring_bytes, align) = (self.values.layout.ring_bytes as u64, RECORD_ALIGN as u64);
-        if self.reader.look(self.values.words(self.at), ring_bytes, align) {
-            self.high_water_bytes = self.high_water_bytes.max(self.reader.waiting());
-        } else {
+        if !self.reader.look(self.values.words(self.at), ring_bytes, align) {
             self.damaged += 1;
         }
     }
@@ -239,7 +229,8 @@ impl XdpRing {
         // SAFETY: a place lies before the ring's end, behind which there is room for a record; it
         // is a multiple of 8, as positions are (`look`), in a mapping that begins at a page; the
         // program has written it before it moved the head beyond (`look` acquires).
-        let words = unsafe { self.values.memory.as_ptr().add(start).cast::<RawRecord>().read() };
+        let words =
+            unsafe { self.values.memory.as_ptr().add(start).cast::<RawRecord>().read_volatile() };
         let RawRecord { stamp, wire_bytes, bytes } = words;
         Record { stamp_tai_ns: stamp, wire_bytes, bytes, offset: 0 }
     }

@@ -88,7 +88,7 @@ impl Interface {
         SourceError::InterfaceGone { name: self.name.clone(), event: event.to_string() }
     }
 
-    /// No frame has come for a while: it may be that the kernel has taken the program out.
+    /// It may be that the kernel has taken the program out.
     pub fn look_after_program(&self) {
         match lock(&self.program).put_back_if_gone() {
             Ok(false) => {}
@@ -107,7 +107,8 @@ impl Interface {
         let mut counted = program.counters(queue).ok()?;
         if queue == FIRST_QUEUE {
             let others = self.other_queues.clone();
-            for other in others.flat_map(|entry| program.counters_at(entry)) {
+            for entry in others {
+                let other = program.counters_at(entry).ok()?;
                 counted.seen += other.seen;
                 counted.passed += other.passed;
             }
@@ -169,9 +170,17 @@ impl Stamping {
 /// The feature (`ethtool -k`) by which a driver takes VLAN tags out of frames.
 pub const VLAN_STRIPPING: &str = "rx-vlan-hw-parse";
 
-/// True if the driver takes VLAN tags out of frames.
-pub fn takes_tags_out(name: &str) -> bool {
-    netdev::features(name).is_ok_and(|features| features.active.contains(VLAN_STRIPPING))
+/// The same for service tags (802.1ad).
+const SERVICE_TAG_STRIPPING: &str = "rx-vlan-stag-hw-parse";
+
+/// Features that are on by which the driver of the interface takes tags out of frames.
+///
+/// # Errors
+/// There is no such interface, or the kernel does not say.
+pub fn stripped_tags(name: &str) -> Result<Vec<&'static str>, SysError> {
+    let active = netdev::features(name)?.active;
+    let all = [VLAN_STRIPPING, SERVICE_TAG_STRIPPING];
+    Ok(all.into_iter().filter(|feature| active.contains(*feature)).collect())
 }
 
 /// An interface, as recordings name it.

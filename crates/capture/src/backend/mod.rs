@@ -12,7 +12,7 @@ pub mod pcap;
 mod wait;
 pub mod xdp_ring;
 
-pub use in_driver::{VLAN_STRIPPING, takes_tags_out};
+pub use in_driver::{VLAN_STRIPPING, stripped_tags};
 use ringside_core::SourceError;
 use ringside_sys::{SysError, netdev};
 use std::io;

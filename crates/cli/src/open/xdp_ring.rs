@@ -4,10 +4,10 @@ use super::af_xdp::{Wait, has_own_cpus};
 use super::{DirectionArg, OpenArgs, Plan, Sources};
 use crate::keeper::{Knobs, Request, Wish};
 use crate::say;
-use anyhow::bail;
+use anyhow::{Context, bail};
 use ringside_capture::backend::af_xdp::Waiting;
 use ringside_capture::backend::xdp_ring::{XdpRingConfig, XdpRingSource, open};
-use ringside_capture::backend::{KernelHandles, VLAN_STRIPPING, merge_warning, takes_tags_out};
+use ringside_capture::backend::{KernelHandles, merge_warning, stripped_tags};
 use ringside_core::Source;
 
 impl Plan<'_> {
@@ -64,10 +64,12 @@ impl Plan<'_> {
     /// The program copies a frame as it lies there. What is turned off for that is turned on again
     /// at the end.
     fn leave_tags_in_frames(&self, knobs: &Knobs<'_>) -> anyhow::Result<()> {
-        if !takes_tags_out(self.name) {
-            return Ok(());
+        // What cannot be asked is refused by the opening, with its reason.
+        for feature in stripped_tags(self.name).unwrap_or_default() {
+            let wish = Wish::Feature { feature: feature.into(), on: false };
+            let request = Request::Interface { interface: self.name.to_owned(), wish };
+            knobs.turn(&request).context("xdp-ring wants tags left in frames; --backend af-xdp")?;
         }
-        let wish = Wish::Feature { feature: VLAN_STRIPPING.into(), on: false };
-        knobs.turn(&Request::Interface { interface: self.name.to_owned(), wish })
+        Ok(())
     }
 }

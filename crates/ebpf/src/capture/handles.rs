@@ -48,7 +48,7 @@ impl CaptureHandles {
 }
 
 /// The capture of a process that died, from outside. Its sockets went with it, so that every frame
-/// passes; its leaf still counts.
+/// passes, but for a leaf that fills rings, which goes on; either still counts.
 #[derive(Debug)]
 pub struct CaptureLeftBehind {
     /// Freed first, as in the root.

@@ -33,6 +33,8 @@ pub(super) struct Leaf<'l> {
     pub leaves: BorrowedFd<'l>,
     /// Those of another leaf, or none for its own.
     pub counters: Option<BorrowedFd<'l>>,
+    /// The interface.
+    pub ifindex: u32,
     /// None: frames go to sockets.
     pub rings: Option<&'l RingLeaf>,
 }
@@ -49,6 +51,8 @@ impl Leaf<'_> {
                     kept_bytes_max: rings.kept_bytes_max,
                     has_stamps: rings.has_stamps.into(),
                     is_weakly_ordered: (!cfg!(target_arch = "x86_64")).into(),
+                    ifindex: self.ifindex,
+                    reserved: 0,
                 };
                 self.prepared(&XDP_RING, &constants.to_bytes())
             }

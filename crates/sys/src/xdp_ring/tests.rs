@@ -113,7 +113,6 @@ fn any_order_of_puts_and_takes_keeps_every_frame() {
         }
         assert!(left.iter().eq(waiting.iter().map(|(stamp, _)| stamp)), "seed {seed}");
         assert_eq!((ring.damaged(), ring.waiting_bytes()), (0, 0));
-        assert!(ring.high_water_bytes() > LAYOUT.ring_bytes as u64 / 2);
     }
 }
 

@@ -4,7 +4,7 @@ use super::depth::Depth;
 use super::frames::FrameRules;
 use super::lane::{AfXdpSource, FillEnd, Lane, Supply};
 use crate::backend::in_driver::{
-    Interface, Stamping, State, described, program_refused, refused, takes_tags_out,
+    Interface, Stamping, State, described, program_refused, refused, stripped_tags,
 };
 use crate::backend::wait::{Sweep, Waiter, Waiting};
 use crate::backend::{BackendError, find_device, within};
@@ -155,10 +155,11 @@ fn open_program(
 fn wanted_metadata(config: &AfXdpConfig, device: &NetDevice) -> Metadata {
     let features = netdev::xdp_features(device.ifindex).ok().flatten().unwrap_or_default();
     let tells_of_tags = features.metadata_vlan_tag;
+    let takes_tags_out = stripped_tags(&device.name).is_ok_and(|features| !features.is_empty());
     match config.stamps {
         Stamps::Off => Metadata::None,
         Stamps::Hardware => Metadata::Full,
-        Stamps::On if tells_of_tags && takes_tags_out(&device.name) => Metadata::Full,
+        Stamps::On if tells_of_tags && takes_tags_out => Metadata::Full,
         Stamps::On => Metadata::Stamp,
     }
 }

@@ -58,6 +58,8 @@ pub struct XdpRingSource {
     /// Frames since the last look at the program's position, and most of any.
     found: u32,
     found_max: u32,
+    /// Frames since the start.
+    lent: u64,
     is_first_batch: bool,
     described: [SourceInterface; 1],
 }
@@ -117,6 +119,7 @@ impl XdpRingSource {
             batches: [0; BATCH_CLASSES],
             found: 0,
             found_max: 0,
+            lent: 0,
             is_first_batch: true,
             described: [parts.described],
         }
@@ -168,6 +171,9 @@ impl XdpRingSource {
 
     /// Takes what is in the ring; 0 if nothing is.
     fn take(&mut self) -> usize {
+        if self.ring.0.waiting_bytes() == 0 {
+            self.found = 0;
+        }
         let XdpRingSource { stamping, slots, meta, has_stamps, .. } = self;
         let count = self.ring.0.take(BATCH_FRAMES_MAX, |index, record| {
             let mut meta = FrameMeta { wire_bytes: record.wire_bytes, ..*meta };
@@ -177,6 +183,7 @@ impl XdpRingSource {
             }
             slots[index] = FrameSlot::new(record.offset, record.bytes, meta);
         });
+        self.lent += count as u64;
         self.waiter.note_frames(count as u32);
         self.batches[batch_class(count)] += u64::from(count > 0);
         self.found = self.found.saturating_add(count as u32);
@@ -193,6 +200,10 @@ impl XdpRingSource {
         self.low_water = self.low_water.max(idle);
         if let State::Draining(event) = &self.state {
             let event = *event;
+            if !self.ring.0.is_empty() {
+                // What was left out was damaged.
+                return Ok(());
+            }
             self.state = State::Finished;
             self.low_water = Timestamp::MAX;
             return event.map_or(Ok(()), |event| Err(self.interface.gone(event)));
@@ -259,11 +270,16 @@ impl Source for XdpRingSource {
         if let Some(counted) = self.interface.counters(self.queue) {
             self.counted = counted;
         }
+        let mut dropped = dropped(&self.counted);
+        if self.ring.0.damaged() > 0 && matches!(self.state, State::Finished) {
+            // What the ring did not hold any more as it was put there.
+            dropped.insert(Cause::Damaged, self.counted.steered.saturating_sub(self.lent));
+        }
         SourceCounters {
             received: Some(self.counted.seen),
             filtered: Some(0),
             passed: self.counted.passed,
-            dropped: dropped(&self.counted),
+            dropped,
             inversions: self.stamping.inversions,
         }
     }

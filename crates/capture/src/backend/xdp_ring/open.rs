@@ -1,7 +1,7 @@
 //! Opening the lanes of an interface.
 
 use super::lane::{Parts, XdpRingSource};
-use crate::backend::in_driver::{Interface, described, program_refused, refused, takes_tags_out};
+use crate::backend::in_driver::{Interface, described, program_refused, refused, stripped_tags};
 use crate::backend::wait::Waiting;
 use crate::backend::{BackendError, find_device, within};
 use ringside_core::bpf::ClassicProgram;
@@ -55,6 +55,9 @@ pub fn open(config: &XdpRingConfig) -> Result<Opened, BackendError> {
     let (least, most) = (RING_BYTES_MIN as u64, RING_BYTES_MAX as u64);
     within("the memory of a lane", config.ring_bytes, least, most)?;
     let device = find_device(&config.interface)?;
+    if matches!(config.waiting, Waiting::Poll | Waiting::BusyPoll) {
+        return Err(unfit(&device, "nothing wakes its worker: wait by spinning or sleeping"));
+    }
     if !device.is_up() {
         return Err(BackendError::InterfaceDown { name: device.name });
     }
@@ -67,6 +70,13 @@ pub fn open(config: &XdpRingConfig) -> Result<Opened, BackendError> {
         XdpRingLayout { rings: lanes as usize, ring_bytes: 1 << config.ring_bytes.ilog2() };
     let program = open_program(config, &device, queues, layout)?;
     let mut notes: Vec<String> = program.notes().to_vec();
+    if netdev::driver(&device.name).is_ok_and(|driver| driver == "veth") {
+        notes.push(format!(
+            "{}: VLAN tags that the other end sends beside a frame are not seen; there: `ethtool \
+             -K IF txvlan off`",
+            device.name
+        ));
+    }
     if lanes < queues {
         let last = queues - 1;
         notes.push(format!(
@@ -99,21 +109,30 @@ fn unfit(device: &NetDevice, reason: impl Into<String>) -> BackendError {
 
 /// A ring has one writer, and frames go into it as the program sees them.
 fn check_driver(device: &NetDevice) -> Result<(), BackendError> {
-    // Its program runs in whatever thread writes to the device, several at a time.
-    if netdev::driver(&device.name).is_ok_and(|driver| driver == "tun") {
-        let reason = "a tun or tap device may run the program for several frames of a queue at \
-                      once: use --backend af-xdp";
-        return Err(unfit(device, reason));
+    match netdev::driver(&device.name).as_deref() {
+        // Its program runs in whatever thread writes to the device.
+        Ok("tun") => {
+            let reason = "a tun or tap device may run the program for several frames of a queue \
+                          at once: use --backend af-xdp";
+            return Err(unfit(device, reason));
+        }
+        // Its program runs on each of its members, whose queues are others.
+        Ok("bonding") => return Err(unfit(device, "it is a bond: capture from its members")),
+        Ok(_) => {}
+        Err(error) => return Err(unfit(device, format!("its driver is not known: {error}"))),
     }
-    if takes_tags_out(&device.name) {
-        let reason = format!(
-            "it takes VLAN tags out of frames, which would be lost: `ethtool -K {} rxvlan off`, or \
-             use --backend af-xdp",
-            device.name
-        );
-        return Err(unfit(device, reason));
+    match stripped_tags(&device.name) {
+        Ok(features) if features.is_empty() => Ok(()),
+        Ok(_) => {
+            let reason = format!(
+                "it takes VLAN tags out of frames, which would be lost: `ethtool -K {} rxvlan off` \
+                 (and `rx-vlan-stag-hw-parse off`), or use --backend af-xdp",
+                device.name
+            );
+            Err(unfit(device, reason))
+        }
+        Err(error) => Err(refused(&device.name, error)),
     }
-    Ok(())
 }
 
 fn open_program(

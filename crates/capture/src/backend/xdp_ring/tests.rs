@@ -43,7 +43,7 @@ fn assert_accounted(source: &mut XdpRingSource, lent: u64) {
 /// On a pair whose ends leave tags in frames.
 fn on_a_wire(name: &str, test: impl FnOnce(&Wire) + Send + 'static) {
     crate::backend::tests::on_a_wire(name, |wire| {
-        wire.inside("ethtool", &["-K", RX, "rxvlan", "off"]);
+        wire.inside("ethtool", &["-K", RX, "rxvlan", "off", "rx-vlan-stag-hw-parse", "off"]);
         test(wire);
     });
 }
