@@ -71,13 +71,19 @@ fn what_an_interface_cannot_do_is_refused_and_nothing_stays_turned() {
 /// The CPUs of the thread of lane 0.
 fn worker_cpus(running: &Running) -> Vec<usize> {
     let folder = format!("/proc/{}/task", running.worker_pid());
-    let tasks = std::fs::read_dir(folder).unwrap().flatten();
     let is_worker = |id: &u32| {
         let name = std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
         name.trim_end() == "lane 0"
     };
-    let ids = tasks.filter_map(|task| task.file_name().to_str()?.parse::<u32>().ok());
-    allowed_cpus_of(ids.into_iter().find(is_worker).unwrap()).unwrap()
+    let mut worker = None;
+    // A thread names itself a moment after it was started.
+    wait_until("the worker's thread", || {
+        let tasks = std::fs::read_dir(&folder).unwrap().flatten();
+        let mut ids = tasks.filter_map(|task| task.file_name().to_str()?.parse::<u32>().ok());
+        worker = ids.find(is_worker);
+        worker.is_some()
+    });
+    allowed_cpus_of(worker.unwrap()).unwrap()
 }
 
 #[test]
