@@ -76,7 +76,7 @@ _Static_assert(sizeof(struct capture_config) == 16, "capture_config: keep abi.rs
 
 /* What a leaf does that copies frames into rings; read-only for the program. */
 struct ring_config {
-	struct capture_config leaf; /* metadata: METADATA_STAMP stamps, METADATA_FULL is dropped */
+	struct capture_config leaf; /* metadata: METADATA_FULL if the root puts some there */
 	__u32 ring_bytes;           /* of each queue, a power of two */
 	__u32 kept_bytes_max;       /* of each frame, at least 1 */
 	__u32 has_stamps;

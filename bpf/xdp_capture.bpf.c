@@ -6,10 +6,8 @@
  *
  * The configuration is constant when the verifier sees the program, so that only what this run
  * needs is left: without metadata, a redirection and one addition.
- *
- * The counters need no atomic operations: on one CPU the kernel runs no XDP program in the middle
- * of another.
  */
+#include "counters.h"
 #include "leaves.h"
 #include "metadata.h"
 
@@ -21,14 +19,6 @@ struct {
 	__uint(key_size, 4);
 	__uint(value_size, 4);
 } sockets SEC(".maps");
-
-/* A value for each queue, and one behind them for queues that appeared later. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 2); /* one more than queues, from user space */
-	__type(key, __u32);
-	__type(value, struct capture_counters);
-} counters SEC(".maps");
 
 /* Puts the time in front of the frame, where the driver has not given it; 0 if it cannot. */
 static __always_inline int mark(struct xdp_md *ctx)

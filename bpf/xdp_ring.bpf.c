@@ -8,6 +8,7 @@
  * of other devices, on which a driver has put the program too, pass. It has one reader, which takes
  * whole records and moves the tail behind them (crates/sys/src/xdp_ring.rs).
  */
+#include "counters.h"
 #include "leaves.h"
 #include "metadata.h"
 
@@ -23,14 +24,6 @@ struct {
 	__uint(key_size, 4);
 	__uint(value_size, RING_RECORDS_AT); /* and the room for records */
 } rings SEC(".maps");
-
-/* A value for each queue, and one behind them for queues that appeared later. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 2); /* one more than queues, from user space */
-	__type(key, __u32);
-	__type(value, struct capture_counters);
-} counters SEC(".maps");
 
 /* True if the reader has not moved for long. */
 static __always_inline int has_stalled(struct ring_control *ring, __u64 tail)

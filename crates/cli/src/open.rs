@@ -130,6 +130,16 @@ pub enum Backend {
 }
 
 impl Backend {
+    /// As people call it.
+    fn name(self) -> &'static str {
+        match self {
+            Backend::Pcap => "pcap",
+            Backend::AfXdp => "af-xdp",
+            Backend::XdpRing => "xdp-ring",
+            Backend::Auto | Backend::AfPacket => "af-packet",
+        }
+    }
+
     /// Refuses several threads a lane where a lane has one.
     fn check_threads(self, threads: u16) -> anyhow::Result<()> {
         let name = match self {
@@ -287,12 +297,7 @@ type Sources = Vec<(Box<dyn Source>, Option<KernelHandles>)>;
 impl Opened {
     fn add(&mut self, plan: &Plan<'_>, sources: Sources) {
         let (name, interface_id) = (plan.name, plan.interface_id);
-        let backend = match plan.backend {
-            Backend::Pcap => "pcap",
-            Backend::AfXdp => "af-xdp",
-            Backend::XdpRing => "xdp-ring",
-            Backend::Auto | Backend::AfPacket => "af-packet",
-        };
+        let backend = plan.backend.name();
         let lanes = sources.len();
         let separator = if self.description.is_empty() { "" } else { ", " };
         let plural = if lanes == 1 { "" } else { "s" };

@@ -186,9 +186,6 @@ impl XdpMetadata {
     }
 }
 
-/// Most bytes that are kept of a frame in a ring.
-pub const RING_FRAME_BYTES_MAX: u32 = 0x8000 + 0xffff;
-
 /// `struct capture_config`: what a capture leaf does.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -229,8 +226,8 @@ pub struct RingLeafConfig {
     pub leaf: CaptureLeafConfig,
     /// Bytes of each ring, a power of two.
     pub ring_bytes: u32,
-    /// Bytes kept of each frame, at least 1; a frame of which more than [`RING_FRAME_BYTES_MAX`]
-    /// would be kept is dropped.
+    /// Bytes kept of each frame, at least 1; a frame of which more than
+    /// [`FRAME_BYTES_MAX`](ringside_sys::xdp_ring::FRAME_BYTES_MAX) would be kept is dropped.
     pub kept_bytes_max: u32,
     /// 1: each frame is stamped.
     pub has_stamps: u32,

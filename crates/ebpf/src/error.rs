@@ -37,7 +37,7 @@ pub enum Error {
         max: usize,
     },
     /// The capture's frames go to rings.
-    #[error("this capture puts frames into rings and has no sockets")]
+    #[error("this capture puts frames into rings: it has no sockets, and only the driver runs it")]
     NoSockets,
     /// A configuration that no program can run.
     #[error("the generator's {field} is {value}, it must be {limit}")]

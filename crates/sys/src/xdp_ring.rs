@@ -37,8 +37,8 @@ struct RawRecord {
 const _: () = assert!(size_of::<RawRecord>() == RECORD_BYTES);
 /// Records begin at multiples of it.
 const RECORD_ALIGN: usize = 8;
-/// Longest frame (RING_FRAME_BYTES_MAX).
-const FRAME_BYTES_MAX: usize = 0x8000 + 0xffff;
+/// Most bytes that are kept of a frame (RING_FRAME_BYTES_MAX).
+pub const FRAME_BYTES_MAX: usize = 0x8000 + 0xffff;
 /// Room for the last record behind the end: the longest begins just before.
 const BEHIND_BYTES: usize = 25 * 4096;
 const _: () = assert!(BEHIND_BYTES >= RECORD_BYTES + FRAME_BYTES_MAX);

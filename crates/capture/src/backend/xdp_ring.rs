@@ -3,9 +3,9 @@
 //!
 //! As with af-xdp the frames that the filter accepts are taken away from the host. AF_XDP's own
 //! copy is a chain of calls for every frame: redirection, a chunk, a descriptor, a flush. Here the
-//! program copies what is kept of a frame behind the last one and discards it, which is a fifth
-//! faster and needs no memory for what is not there. Where a driver can put frames into our memory
-//! itself (zero-copy), af-xdp is the better way.
+//! program copies what is kept of a frame behind the last one and discards it, which is at least a
+//! fifth faster (bench/README.md) and needs no memory for what is not there. Where a driver can put
+//! frames into our memory itself (zero-copy), af-xdp is the better way.
 //!
 //! What the ledger gets (docs/LEDGER.md): `received` is what the program saw, `passed` what it left
 //! to the host, dropped by `kernel_ring_full` are frames for which the ring had no room, by

@@ -8,7 +8,7 @@ use crate::backend::xdp_ring::{self, RingHandles};
 use crate::lane::BoardReading;
 use ringside_core::ledger::{ByCause, total};
 use ringside_core::{Cause, InterfaceId, LaneCounters};
-use ringside_ebpf::capture::{CaptureLeftBehind, QueueCounters};
+use ringside_ebpf::capture::{CaptureHandles, CaptureLeftBehind, QueueCounters};
 use ringside_ebpf::socket_filter::FilterCounters;
 use ringside_sys::packet::{LeftBehind, PacketStatistics};
 use ringside_sys::xsk::XskStatistics;
@@ -108,18 +108,26 @@ fn hold(
             Ok(Held::Packet(LeftBehind::new(socket), handles))
         }
         KernelHandles::AfXdp(mut handles) => {
-            if let Some(program) = handles.program.take() {
-                programs.insert(interface, CaptureLeftBehind::new(program).map_err(text)?);
-            }
+            keep(interface, handles.program.take(), programs)?;
             Ok(Held::Xdp(handles))
         }
         KernelHandles::XdpRing(mut handles) => {
-            if let Some(program) = handles.program.take() {
-                programs.insert(interface, CaptureLeftBehind::new(program).map_err(text)?);
-            }
+            keep(interface, handles.program.take(), programs)?;
             Ok(Held::Ring(handles))
         }
     }
+}
+
+/// Keeps the program that came with the first lane of an interface.
+fn keep(
+    interface: InterfaceId,
+    program: Option<CaptureHandles>,
+    programs: &mut Programs,
+) -> Result<(), String> {
+    if let Some(program) = program {
+        programs.insert(interface, CaptureLeftBehind::new(program).map_err(text)?);
+    }
+    Ok(())
 }
 
 /// What went wrong with a lane goes to `finished`.

@@ -80,7 +80,7 @@ pub(super) fn lanes(args: &OpenArgs, name: &str) -> usize {
 }
 
 /// True if the workers go to `cpus`, and the kernel is known to receive on others.
-pub(super) fn has_own_cpus(name: &str, cpus: &[usize]) -> bool {
+fn has_own_cpus(name: &str, cpus: &[usize]) -> bool {
     let device = netdev::by_name(name).ok().flatten();
     let queues = device.and_then(|device| netdev::polled_queues(&device).ok()).unwrap_or_default();
     let apart = |queue: &PolledQueue| {
@@ -97,12 +97,7 @@ impl Plan<'_> {
         knobs: &Knobs<'_>,
         warnings: &mut Vec<String>,
     ) -> anyhow::Result<Sources> {
-        if args.direction == DirectionArg::Both {
-            bail!(
-                "af-xdp sees received frames only: leave out --direction both, or use --backend \
-                 af-packet"
-            );
-        }
+        self.check_direction(args)?;
         let stamps = match (args.af_xdp.no_stamps, args.hardware_time) {
             (true, _) => Stamps::Off,
             (false, true) if self.stamps_by_hardware(knobs, warnings) => Stamps::Hardware,
@@ -121,13 +116,7 @@ impl Plan<'_> {
             promiscuous: !args.no_promiscuous,
             filter: self.filter.clone().map(|program| (program, args.expression())),
             stamps,
-            waiting: match args.af_xdp.wait {
-                Wait::Auto if has_own_cpus(self.name, cpus) => Waiting::Spin,
-                Wait::Auto | Wait::Sleep => Waiting::Sleep,
-                Wait::Spin => Waiting::Spin,
-                Wait::Poll => Waiting::Poll,
-                Wait::BusyPoll => Waiting::BusyPoll,
-            },
+            waiting: self.waiting(args, cpus),
         })?;
         for note in &opened.notes {
             say::message(format_args!("ringside: {note}"));
@@ -144,6 +133,29 @@ impl Plan<'_> {
 }
 
 impl Plan<'_> {
+    /// Refuses what nothing inside a driver sees.
+    pub(super) fn check_direction(&self, args: &OpenArgs) -> anyhow::Result<()> {
+        if args.direction == DirectionArg::Both {
+            bail!(
+                "{} sees received frames only: leave out --direction both, or use --backend \
+                 af-packet",
+                self.backend.name()
+            );
+        }
+        Ok(())
+    }
+
+    /// What workers on `cpus` do while no frame is there.
+    pub(super) fn waiting(&self, args: &OpenArgs, cpus: &[usize]) -> Waiting {
+        match args.af_xdp.wait {
+            Wait::Auto if has_own_cpus(self.name, cpus) => Waiting::Spin,
+            Wait::Auto | Wait::Sleep => Waiting::Sleep,
+            Wait::Spin => Waiting::Spin,
+            Wait::Poll => Waiting::Poll,
+            Wait::BusyPoll => Waiting::BusyPoll,
+        }
+    }
+
     /// Has the queues' interrupts wait while they are polled by the workers: without that busy
     /// polling brings little.
     fn ready_busy_poll(&self, args: &OpenArgs, knobs: &Knobs<'_>, warnings: &mut Vec<String>) {

@@ -1,7 +1,6 @@
 //! Frames that a program inside the driver copies: options.
 
-use super::af_xdp::{Wait, has_own_cpus};
-use super::{DirectionArg, OpenArgs, Plan, Sources};
+use super::{OpenArgs, Plan, Sources};
 use crate::keeper::{Knobs, Request, Wish};
 use crate::say;
 use anyhow::{Context, bail};
@@ -18,25 +17,18 @@ impl Plan<'_> {
         knobs: &Knobs<'_>,
         warnings: &mut Vec<String>,
     ) -> anyhow::Result<Sources> {
-        if args.direction == DirectionArg::Both {
-            bail!(
-                "xdp-ring sees received frames only: leave out --direction both, or use --backend \
-                 af-packet"
-            );
-        }
+        self.check_direction(args)?;
         if args.hardware_time {
             bail!(
                 "xdp-ring stamps frames itself: leave out --hardware-time, or use --backend af-xdp"
             );
         }
-        let waiting = match args.af_xdp.wait {
-            Wait::Auto if has_own_cpus(self.name, cpus) => Waiting::Spin,
-            Wait::Auto | Wait::Sleep => Waiting::Sleep,
-            Wait::Spin => Waiting::Spin,
-            Wait::Poll | Wait::BusyPoll => bail!(
+        let waiting = self.waiting(args, cpus);
+        if matches!(waiting, Waiting::Poll | Waiting::BusyPoll) {
+            bail!(
                 "nothing wakes a worker of xdp-ring: use --wait sleep or spin, or --backend af-xdp"
-            ),
-        };
+            );
+        }
         self.leave_tags_in_frames(knobs)?;
         let opened = open(&XdpRingConfig {
             interface: self.name.to_owned(),

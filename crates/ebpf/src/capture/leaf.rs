@@ -4,6 +4,7 @@ use crate::Error;
 use crate::abi::{CaptureLeafConfig, RingLeafConfig};
 use crate::load::{Embedded, Loaded, embedded};
 use crate::root::LEAVES;
+use ringside_sys::xdp_ring::XdpRingLayout;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 static XDP_CAPTURE: Embedded = embedded!("xdp_capture");
@@ -13,14 +14,9 @@ static XDP_RING: Embedded = embedded!("xdp_ring");
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingLeaf {
     /// The first so many queues have one; frames of others pass.
-    pub rings: u32,
-    /// Bytes of each, a power of two up to 256 MiB: what the verifier can follow
-    /// (BPF_MAX_VAR_OFF of include/linux/bpf_verifier.h).
-    pub ring_bytes: u32,
-    /// Bytes of the value of a ring in its map, with room behind the last record's beginning.
-    pub value_bytes: u32,
+    pub layout: XdpRingLayout,
     /// Bytes kept of each frame, at least 1; a frame of which more than
-    /// [`RING_FRAME_BYTES_MAX`](crate::abi::RING_FRAME_BYTES_MAX) would be kept is dropped.
+    /// [`FRAME_BYTES_MAX`](ringside_sys::xdp_ring::FRAME_BYTES_MAX) would be kept is dropped.
     pub kept_bytes_max: u32,
     /// Each frame gets the time.
     pub has_stamps: bool,
@@ -47,7 +43,7 @@ impl Leaf<'_> {
             Some(rings) => {
                 let constants = RingLeafConfig {
                     leaf,
-                    ring_bytes: rings.ring_bytes,
+                    ring_bytes: rings.layout.ring_bytes as u32,
                     kept_bytes_max: rings.kept_bytes_max,
                     has_stamps: rings.has_stamps.into(),
                     is_weakly_ordered: (!cfg!(target_arch = "x86_64")).into(),
@@ -72,8 +68,8 @@ impl Leaf<'_> {
                     (Some("counters"), None) => map.set_max_entries(queues.saturating_add(1))?,
                     (Some("rings"), _) => {
                         if let Some(rings) = rings {
-                            map.set_max_entries(rings.rings)?;
-                            map.set_value_size(rings.value_bytes)?;
+                            map.set_max_entries(rings.layout.rings as u32)?;
+                            map.set_value_size(rings.layout.value_bytes() as u32)?;
                         }
                     }
                     _ => {}

@@ -61,7 +61,7 @@ pub fn open(config: &XdpRingConfig) -> Result<Opened, BackendError> {
     if !device.is_up() {
         return Err(BackendError::InterfaceDown { name: device.name });
     }
-    check_driver(&device)?;
+    let driver = check_driver(&device)?;
     let queues = netdev::queues(&device.name).map_or(device.rx_queues_max, |queues| queues.rx);
     let queues = queues.clamp(1, LANES_MAX as u32);
     let lanes = config.lanes.map_or(queues, u32::from);
@@ -70,7 +70,7 @@ pub fn open(config: &XdpRingConfig) -> Result<Opened, BackendError> {
         XdpRingLayout { rings: lanes as usize, ring_bytes: 1 << config.ring_bytes.ilog2() };
     let program = open_program(config, &device, queues, layout)?;
     let mut notes: Vec<String> = program.notes().to_vec();
-    if netdev::driver(&device.name).is_ok_and(|driver| driver == "veth") {
+    if driver == "veth" {
         notes.push(format!(
             "{}: VLAN tags that the other end sends beside a frame are not seen; there: `ethtool \
              -K IF txvlan off`",
@@ -107,22 +107,23 @@ fn unfit(device: &NetDevice, reason: impl Into<String>) -> BackendError {
     BackendError::XdpRing { name: device.name.clone(), reason: reason.into() }
 }
 
-/// A ring has one writer, and frames go into it as the program sees them.
-fn check_driver(device: &NetDevice) -> Result<(), BackendError> {
-    match netdev::driver(&device.name).as_deref() {
+/// A ring has one writer, and frames go into it as the program sees them. Returns the driver.
+fn check_driver(device: &NetDevice) -> Result<String, BackendError> {
+    let driver = netdev::driver(&device.name)
+        .map_err(|error| unfit(device, format!("its driver is not known: {error}")))?;
+    match driver.as_str() {
         // Its program runs in whatever thread writes to the device.
-        Ok("tun") => {
+        "tun" => {
             let reason = "a tun or tap device may run the program for several frames of a queue \
                           at once: use --backend af-xdp";
             return Err(unfit(device, reason));
         }
         // Its program runs on each of its members, whose queues are others.
-        Ok("bonding") => return Err(unfit(device, "it is a bond: capture from its members")),
-        Ok(_) => {}
-        Err(error) => return Err(unfit(device, format!("its driver is not known: {error}"))),
+        "bonding" => return Err(unfit(device, "it is a bond: capture from its members")),
+        _ => {}
     }
     match stripped_tags(&device.name) {
-        Ok(features) if features.is_empty() => Ok(()),
+        Ok(features) if features.is_empty() => Ok(driver),
         Ok(_) => {
             let reason = format!(
                 "it takes VLAN tags out of frames, which would be lost: `ethtool -K {} rxvlan off` \
@@ -151,13 +152,8 @@ fn open_program(
         // There the program runs on whatever CPU has the frame, several at a time.
         generic_allowed: false,
     };
-    let rings = RingLeaf {
-        rings: layout.rings as u32,
-        ring_bytes: layout.ring_bytes as u32,
-        value_bytes: layout.value_bytes() as u32,
-        kept_bytes_max: config.snaplen_bytes,
-        has_stamps: config.has_stamps,
-    };
+    let rings =
+        RingLeaf { layout, kept_bytes_max: config.snaplen_bytes, has_stamps: config.has_stamps };
     CaptureProgram::open_rings(&capture, &rings)
         .map_err(|error| program_refused(&device.name, error))
 }
