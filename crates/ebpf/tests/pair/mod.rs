@@ -7,18 +7,25 @@ use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::os::fd::OwnedFd;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Two namespaces joined by a veth pair, in which nobody else sends.
+/// Two namespaces joined by a veth pair, in which nobody else sends. One test of a process has a
+/// pair at a time: a program that another starts meanwhile holds all descriptors of the process
+/// until it runs, so that what a test closes would not be gone yet.
 pub struct Pair {
     pub sender: String,
     pub receiver: String,
+    _turn: MutexGuard<'static, ()>,
 }
+
+static TURN: Mutex<()> = Mutex::new(());
 
 impl Pair {
     pub fn new(name: &str) -> Pair {
         let id = std::process::id();
         let pair = Pair {
+            _turn: TURN.lock().unwrap_or_else(PoisonError::into_inner),
             sender: format!("rsflt-{name}-a-{id}"),
             receiver: format!("rsflt-{name}-b-{id}"),
         };
