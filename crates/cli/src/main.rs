@@ -6,6 +6,7 @@
 //! could not. A run that receives ends with its ledger.
 
 mod cmd;
+mod columns;
 mod control;
 mod keeper;
 mod ledger_text;
@@ -53,6 +54,8 @@ enum Command {
     Read(cmd::read::ReadArgs),
     /// Make recordings whole that nobody ended: after a crash, a power cut, or of a copy.
     Repair(cmd::repair::RepairArgs),
+    /// Check rules, and tell what they would do with captured packets.
+    Rules(cmd::rules::RulesArgs),
     /// A private test network of namespaces, and senders.
     Lab(cmd::lab::LabArgs),
     /// The main job on a private network, in one go: record real programs, then read it back.
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Command::Control(args) => cmd::control::run(args),
         Command::Read(args) => cmd::read::run(args),
         Command::Repair(args) => cmd::repair::run(args),
+        Command::Rules(args) => cmd::rules::run(args),
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => cmd::demo::run(args),
         Command::Bench(args) => cmd::bench::run(args),

@@ -17,6 +17,7 @@ pub mod link;
 mod padded;
 pub mod profile;
 pub mod share;
+mod similar;
 pub mod source;
 pub mod time;
 
@@ -27,5 +28,6 @@ pub use ledger::{Cause, Consumer, Imbalance, LaneCounters, Ledger};
 pub use link::LinkType;
 pub use padded::Padded;
 pub use profile::Profile;
+pub use similar::similar_names;
 pub use source::{Source, SourceCounters, SourceError, SourceInterface};
 pub use time::{Timestamp, TimestampKind};

@@ -12,7 +12,6 @@ mod napi;
 mod polling;
 mod rss;
 mod settings;
-mod similar;
 mod uses;
 
 pub use ethtool::{Offloads, Queues, StampCapability, StampSettings};
@@ -21,10 +20,10 @@ pub use ethtool::{set_stamp_settings, stamp_settings};
 pub use features::{XdpFeatures, xdp_features};
 pub use napi::{Napi, NapiSettings, Queue, napis, queue_list, set_napi};
 pub use polling::{PolledQueue, Poller, node, polled_queues};
+pub use ringside_core::similar_names;
 pub use rss::{FLOW_TYPES, FlowFields, Rss, Table, flow_fields, rss, set_flow_fields, set_rss};
 pub use settings::{Channels, Features, RingSizes, channels, features, ring_sizes};
 pub use settings::{set_channels, set_feature, set_receive_ring};
-pub use similar::similar_names;
 pub use uses::{Use, uses};
 
 pub(crate) use ethtool::offloads_by;

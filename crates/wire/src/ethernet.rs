@@ -3,9 +3,6 @@
 use crate::bytes::{be16, head};
 use crate::{EtherType, LayerKind, MacAddr, WireError};
 
-/// Largest value of the type field that is a length (IEEE 802.3, 3.2.6).
-const LENGTH_MAX: u16 = 1500;
-
 /// View of an Ethernet header: 14 bytes, tags not included.
 #[derive(Clone, Copy, Debug)]
 pub struct Ethernet<'a> {
@@ -16,6 +13,8 @@ pub struct Ethernet<'a> {
 impl<'a> Ethernet<'a> {
     /// Bytes of the header.
     pub const BYTES: usize = 14;
+    /// Largest value of the type field that is a length (IEEE 802.3, 3.2.6).
+    pub const LENGTH_MAX: u16 = 1500;
 
     /// Views the header at the start of `bytes`.
     ///
@@ -46,7 +45,7 @@ impl<'a> Ethernet<'a> {
     /// The type, or `None` for an IEEE 802.3 frame.
     pub fn ether_type(&self) -> Option<EtherType> {
         let value = self.type_or_length();
-        (value > LENGTH_MAX).then_some(EtherType(value))
+        (value > Ethernet::LENGTH_MAX).then_some(EtherType(value))
     }
 
     /// What follows the header, padding included.

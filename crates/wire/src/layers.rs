@@ -228,9 +228,12 @@ struct Found {
     network: u8,
     transport: u8,
     fragment: Fragment,
+    /// Where the datagram ends whose header was read, also if headers follow.
+    datagram_end: u32,
 }
 
-const NOTHING: Found = Found { network: NONE, transport: NONE, fragment: Fragment::No };
+const NOTHING: Found =
+    Found { network: NONE, transport: NONE, fragment: Fragment::No, datagram_end: 0 };
 
 /// The headers of a frame, outermost first. Offsets only: it does not borrow the frame.
 #[derive(Clone, Copy)]
@@ -287,6 +290,16 @@ impl Layers {
         self.inner.fragment = fragment;
         if self.networks <= 1 {
             self.outer.fragment = fragment;
+        }
+    }
+
+    /// The UDP header just added has its datagram end there.
+    #[inline]
+    pub(crate) fn set_datagram_end(&mut self, end: usize) {
+        // The dissector clamps it to 32 bits.
+        self.inner.datagram_end = end as u32;
+        if self.networks <= 1 {
+            self.outer.datagram_end = self.inner.datagram_end;
         }
     }
 
@@ -367,6 +380,18 @@ impl Layers {
     /// captured bytes.
     pub fn payload(&self) -> Range<usize> {
         self.payload_offset as usize..self.payload_end as usize
+    }
+
+    /// What follows the transport header of a level, headers of a tunnel included; without padding
+    /// that a header's length tells, within the captured bytes.
+    pub fn transport_payload(&self, level: Level) -> Option<Range<usize>> {
+        let transport = self.transport(level)?;
+        let end = match transport.kind {
+            // Of all transport headers this one alone is followed by others.
+            LayerKind::Udp => self.found(level).datagram_end as usize,
+            _ => self.payload_end as usize,
+        };
+        Some(transport.end()..end)
     }
 
     /// Where the payload begins.

@@ -66,7 +66,7 @@ pub use dissect::dissect;
 pub use error::WireError;
 pub use erspan::Erspan;
 pub use ethernet::Ethernet;
-pub use flow::{Discriminator, FlowDirection, FlowKey};
+pub use flow::{Discriminator, FiveTuple, FlowDirection, FlowKey};
 pub use geneve::Geneve;
 pub use gre::Gre;
 pub use gtpu::GtpU;

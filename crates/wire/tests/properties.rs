@@ -6,7 +6,8 @@ mod support;
 use ringside_core::LinkType;
 use ringside_testkit::fuzz;
 use ringside_wire::{
-    FlowKey, LayerKind, Layers, Level, Stop, TunnelId, dissect, verify_network, verify_transport,
+    FiveTuple, FlowKey, LayerKind, Layers, Level, Stop, TunnelId, dissect, verify_network,
+    verify_transport,
 };
 
 const LINKS: [LinkType; 11] = [
@@ -38,10 +39,25 @@ fn check(bytes: &[u8], layers: &Layers) {
         if let Some((key, _)) = FlowKey::of(bytes, layers, level) {
             assert!(key.low <= key.high);
         }
+        if let Some(payload) = layers.transport_payload(level) {
+            assert!(payload.start <= payload.end && payload.end <= bytes.len(), "{layers:?}");
+            if layers.last() == layers.transport(level) {
+                assert_eq!(payload, layers.payload(), "{layers:?}");
+            }
+        }
         verify_network(bytes, layers, level);
         verify_transport(bytes, layers, level);
     }
     TunnelId::innermost(bytes, layers);
+}
+
+/// The short way to the addresses and ports of a plain frame leads where the long one does.
+fn check_plain(link: LinkType, bytes: &[u8], layers: &Layers) {
+    if link == LinkType::ETHERNET
+        && let Some(plain) = FiveTuple::of_plain(bytes)
+    {
+        assert_eq!(Some(plain), FiveTuple::of(bytes, layers, Level::Outer), "{layers:?}");
+    }
 }
 
 /// The layers of a frame that was cut are the first of the whole frame's, and only a cut frame is
@@ -60,6 +76,7 @@ fn layers_of_a_prefix_are_a_prefix_of_the_layers() {
             let layers = dissect(prefix, *link);
             assert!(whole.as_slice().starts_with(layers.as_slice()), "{bytes:02x?} {cut}");
             check(prefix, &layers);
+            check_plain(*link, prefix, &layers);
             let missing = whole.as_slice().len() - layers.as_slice().len();
             if missing > 0 {
                 let next = whole.as_slice()[layers.as_slice().len()].kind;
@@ -99,7 +116,9 @@ fn dissect_survives_mutated_captures() {
         // The right link type for most seeds, and one of the others to reach the rest.
         let other = LINKS[bytes.len() % LINKS.len()];
         for link in [LinkType::ETHERNET, other] {
-            check(bytes, &dissect(bytes, link));
+            let layers = dissect(bytes, link);
+            check(bytes, &layers);
+            check_plain(link, bytes, &layers);
         }
     });
 }

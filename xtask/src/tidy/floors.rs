@@ -9,10 +9,12 @@ use std::path::Path;
 const FLOORS: &[(&str, u8)] = &[
     ("ringside-core", 0),
     ("ringside-wire", 1),
+    ("ringside-proto", 1),
     ("ringside-sys", 1),
     ("ringside-filter", 1),
     ("ringside-ebpf", 2),
     ("ringside-store", 2),
+    ("ringside-rules", 2),
     ("ringside-capture", 3),
     ("ringside-client", 3),
     ("ringside-transmit", 3),

@@ -14,7 +14,6 @@ mod receiver;
 mod record;
 mod results;
 mod search;
-mod table;
 mod threads;
 mod tools;
 

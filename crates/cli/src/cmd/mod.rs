@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod lab;
 pub mod read;
 pub mod repair;
+pub mod rules;
 pub mod status;
 
 use std::process::ExitCode;

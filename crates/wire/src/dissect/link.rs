@@ -70,7 +70,7 @@ impl Walk<'_> {
 
     #[inline]
     pub(super) fn type_or_length(&mut self, value: u16) -> Step {
-        if value > 1500 {
+        if value > Ethernet::LENGTH_MAX {
             return self.ether_type(EtherType(value));
         }
         self.limit(usize::from(value));

@@ -21,6 +21,7 @@ impl Walk<'_> {
         if let Some(length) = udp.payload_length() {
             self.limit(length);
         }
+        self.layers.set_datagram_end(self.end);
         match (udp.source(), udp.destination()) {
             // The source port of these is a hash of the flow inside: only the destination counts.
             (_, Port::VXLAN | Port::VXLAN_LINUX) => Ok(Next::Vxlan),

@@ -63,6 +63,7 @@ pub(super) fn run(args: &CaptureBench) -> anyhow::Result<ExitCode> {
         disk: None,
         stop: &stop,
         memory_bytes: MEMORY_BYTES,
+        limit_bytes: None,
     };
     let mut rows = Vec::new();
     for &bytes in &args.sizes {

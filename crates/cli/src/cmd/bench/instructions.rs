@@ -8,8 +8,8 @@
 use super::load::{self, FrameSizes, LoadSpec};
 use super::place::Workspace;
 use super::receiver::Receiver;
-use super::table;
 use super::tools::{Options, Target, Tool};
+use crate::columns;
 use crate::say;
 use crate::signals::StopSignal;
 use anyhow::{Context, ensure};
@@ -93,7 +93,7 @@ pub(super) fn run(args: &InstructionsBench) -> anyhow::Result<ExitCode> {
         }
     }
     let lines: Vec<Vec<String>> = rows.iter().map(|row| row.to_vec()).collect();
-    say::data(table::text(&["tool", "frames", "instructions/frame"], &lines).trim_end())?;
+    say::data(columns::text(&["tool", "frames", "instructions/frame"], &lines).trim_end())?;
     if let Some(path) = &args.csv {
         std::fs::write(path, csv(&rows)).with_context(|| format!("writing {}", path.display()))?;
     }

@@ -67,8 +67,8 @@ pub(super) struct Sample {
     pub(super) load_seconds: f64,
     /// CPU time of the tool.
     pub(super) cpu: CpuTime,
-    /// Bytes of the files.
-    pub(super) stored_bytes: u64,
+    /// Bytes of the files; `None` if some were not kept.
+    pub(super) stored_bytes: Option<u64>,
     /// From the last frame until everything was written and, on a disk, synced, in seconds.
     pub(super) drain_seconds: f64,
 }
@@ -121,7 +121,8 @@ impl Sample {
 
     /// Bytes stored a second, in millions, until the last was there.
     pub(super) fn stored_mb_per_s(&self) -> f64 {
-        self.stored_bytes as f64 / (self.load_seconds + self.drain_seconds) / 1e6
+        let bytes = self.stored_bytes.map_or(f64::NAN, |bytes| bytes as f64);
+        bytes / (self.load_seconds + self.drain_seconds) / 1e6
     }
 }
 
@@ -133,6 +134,8 @@ pub(super) struct Bench<'a> {
     pub(super) stop: &'a StopSignal,
     /// Memory for frames of each tool.
     pub(super) memory_bytes: u64,
+    /// What a recording may come to take; if none, all is kept.
+    pub(super) limit_bytes: Option<u64>,
 }
 
 impl Bench<'_> {
@@ -152,7 +155,7 @@ impl Bench<'_> {
         load::check(self.stop)?;
         let workspace = self.workspace(setup.place)?;
         let run = workspace.map(Workspace::fresh).transpose()?;
-        let frames_max = match workspace {
+        let frames_max = match workspace.filter(|_| self.limit_bytes.is_none()) {
             Some(workspace) => workspace.frames_max(sizes.mean_bytes())?,
             None => u64::MAX,
         };
@@ -183,6 +186,7 @@ impl Bench<'_> {
         let options = Options {
             memory_bytes: self.memory_bytes,
             snaplen: setup.snaplen,
+            limit_bytes: self.limit_bytes,
             ..Options::default()
         };
         let namespace = &self.lab.status().receiver_namespace;
@@ -199,7 +203,7 @@ impl Bench<'_> {
             named_lost: received.summary.lost,
             load_seconds: report.elapsed_ns as f64 / 1e9,
             cpu: received.cpu,
-            stored_bytes,
+            stored_bytes: Some(stored_bytes).filter(|_| self.limit_bytes.is_none()),
             drain_seconds: (received.drain + sync).as_secs_f64(),
         };
         anyhow::ensure!(
@@ -210,7 +214,12 @@ impl Bench<'_> {
             sample.handed
         );
         match run {
-            Some(run) if verify && sample.received <= VERIFIED_FRAMES_MAX => {
+            // What went with the oldest files cannot be counted.
+            Some(run)
+                if verify
+                    && self.limit_bytes.is_none()
+                    && sample.received <= VERIFIED_FRAMES_MAX =>
+            {
                 check_files(setup.tool, run, sample.received)?;
             }
             _ => {}
@@ -234,6 +243,8 @@ impl Bench<'_> {
             None => load.sizes.mean_bytes(),
         };
         let bytes = place::recording_bytes(frames_per_sec, kept_bytes, load.duration);
+        // A ring of files takes a file more while the oldest goes.
+        let bytes = self.limit_bytes.map_or(bytes, |limit| bytes.min(limit as f64 * 1.25));
         place::prefault(memory, bytes, self.stop)
     }
 

@@ -383,7 +383,7 @@ impl Bench<'_> {
             named_lost: None,
             load_seconds: report.elapsed_ns as f64 / 1e9,
             cpu: CpuTime::default(),
-            stored_bytes: 0,
+            stored_bytes: None,
             drain_seconds: 0.0,
         };
         if receivers.is_empty() {

@@ -76,6 +76,12 @@ pub(super) struct RecordBench {
     #[arg(long, value_name = "SIZE", value_parser = memory, default_value = "544MiB")]
     memory: u64,
 
+    /// Keep each recording within this size, in a ring of files whose oldest goes for the next:
+    /// the memory or the disk is used again, and loads may be of any length. Tools that cannot do
+    /// so are left out.
+    #[arg(long, value_name = "SIZE", value_parser = limit)]
+    limit_bytes: Option<u64>,
+
     /// Make recordings in this directory of a disk; each is removed after its load. By default in
     /// the current directory, or in /var/tmp.
     #[arg(long, value_name = "DIR")]
@@ -147,6 +153,15 @@ fn memory(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A file of each tool holds some ring blocks of ours.
+fn limit(text: &str) -> Result<u64, String> {
+    const LEAST_BYTES: u64 = 256 << 20;
+    match units::bytes(text)? {
+        bytes if bytes >= LEAST_BYTES => Ok(bytes),
+        _ => Err(format!("must be {LEAST_BYTES} bytes at least")),
+    }
+}
+
 fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (0.1..=50.0).contains(&percent) => Ok(percent),
@@ -157,7 +172,8 @@ fn percent(text: &str) -> Result<f64, String> {
 /// Measures; prints and writes the results.
 pub(super) fn run(args: &RecordBench) -> anyhow::Result<ExitCode> {
     let stop = StopSignal::install()?;
-    let tools = installed(&args.tools);
+    let keeps = |tool: &Tool| args.limit_bytes.is_none() || tool.keeps_limits();
+    let tools = installed(&args.tools.iter().copied().filter(keeps).collect::<Vec<_>>());
     ensure!(!tools.is_empty(), "none of the tools is installed");
     let plan = Plan::new(args, &tools);
     let memory = Workspace::in_memory()?;
@@ -174,6 +190,7 @@ pub(super) fn run(args: &RecordBench) -> anyhow::Result<ExitCode> {
         disk: disk.as_ref(),
         stop: &stop,
         memory_bytes: args.memory,
+        limit_bytes: args.limit_bytes,
     };
     let results = plan.measure(&bench)?;
     say::data(results.text().trim_end())?;
@@ -266,7 +283,7 @@ impl<'a> Plan<'a> {
                 Place::Memory | Place::MergedFile => Some(memory),
                 Place::Disk => disk,
             };
-            if let Some(workspace) = workspace {
+            if let Some(workspace) = workspace.filter(|_| self.args.limit_bytes.is_none()) {
                 let most = setup.tool.frames_per_sec_max();
                 workspace.check_room(most, sizes.mean_bytes(), duration)?;
             }

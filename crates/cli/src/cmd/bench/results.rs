@@ -2,8 +2,9 @@
 
 use super::load::FrameSizes;
 use super::measure::{Sample, Setup};
+use super::median;
 use super::search::ZeroLoss;
-use super::{median, table};
+use crate::columns;
 use std::fmt::Write;
 
 /// First line of the CSV file. `kind` is `load` or `zero_loss`; rates are in million frames and
@@ -123,7 +124,7 @@ impl Results {
                 "stored MB/s",
                 "% of raw disk",
             ];
-            out.push_str(&table::text(&head, &self.load_lines()));
+            out.push_str(&columns::text(&head, &self.load_lines()));
         }
         if !self.raw_mb_per_s.is_empty() {
             let _ = writeln!(out, "\nRaw speed of the disk: {:.0} MB/s", self.raw_median());
@@ -132,7 +133,7 @@ impl Results {
             out.push_str("\nHighest rate without a lost frame, medians\n");
             let head = ["to", "frames", "tool", "M/s", "MB/s of frames"];
             let lines: Vec<Vec<String>> = self.zero_loss.iter().map(zero_loss_line).collect();
-            out.push_str(&table::text(&head, &lines));
+            out.push_str(&columns::text(&head, &lines));
             out.push_str("≥: all that the generator gives; the tool's own limit is higher\n");
         }
         if !self.failures.is_empty() {

@@ -26,6 +26,8 @@ pub(super) const MEMORY_BYTES_MIN: u64 = 2 * KERNEL_RING_BYTES;
 const STENOTYPE_BLOCK_BYTES: u64 = 1 << 20;
 /// Where struct tpacket_block_desc (linux/if_packet.h) has its count of frames, `num_pkts`.
 const BLOCK_FRAMES_OFFSET: u64 = 12;
+/// Files of a recording that is kept within a limit, as this program cuts them (store::retention).
+const KEPT_FILES: u64 = 16;
 /// Stenographer's user and group after its start; names, because it looks them up.
 const STENOTYPE_USER: (&str, &str) = ("nobody", "nogroup");
 
@@ -77,6 +79,9 @@ pub(super) struct Options<'a> {
     pub(super) memory_bytes: u64,
     /// Bytes kept of each frame; whole frames if none.
     pub(super) snaplen: Option<u32>,
+    /// Bytes that a recording may come to take, the oldest file going for the next; if none, all is
+    /// kept.
+    pub(super) limit_bytes: Option<u64>,
     /// This program in one process.
     pub(super) for_profiler: bool,
 }
@@ -87,6 +92,7 @@ impl Default for Options<'_> {
             interface: RECEIVER_INTERFACE,
             memory_bytes: MEMORY_BYTES,
             snaplen: None,
+            limit_bytes: None,
             for_profiler: false,
         }
     }
@@ -147,6 +153,11 @@ impl Tool {
     pub(super) fn recycling(self) -> &'static str {
         let makes_new = self.is_own() || self == Tool::Stenotype;
         if makes_new { "no, new files" } else { "no, truncates" }
+    }
+
+    /// True if it can keep a recording within a limit by itself.
+    pub(super) fn keeps_limits(self) -> bool {
+        self != Tool::Stenotype
     }
 
     /// True if its files on a disk are written by O_DIRECT.
@@ -239,12 +250,29 @@ impl Tool {
                 STENOTYPE_USER.1
             )),
         };
+        let file_bytes = options.limit_bytes.map(|bytes| bytes / KEPT_FILES);
         match self {
             Tool::Tcpdump | Tool::Dumpcap => {
                 command.extend(options.snaplen.map(|bytes| format!("-s{bytes}").into()));
                 command.extend(["-w".into(), file("one.pcap")]);
+                command.extend(file_bytes.into_iter().flat_map(|bytes| {
+                    words(match self {
+                        // -Z: it opens its next file as the user who may write there.
+                        Tool::Tcpdump => {
+                            format!("-Z root -C {} -W {KEPT_FILES}", bytes / 1_000_000)
+                        }
+                        _ => format!("-b filesize:{} -b files:{KEPT_FILES}", bytes / 1000),
+                    })
+                }));
             }
-            Tool::Netsniff => command.push(file("one.pcap")),
+            Tool::Netsniff => match (file_bytes, target) {
+                (Some(bytes), Target::Recording(dir) | Target::PcapngFile(dir)) => {
+                    command.push(dir.into());
+                    let limit = format!("--interval {}MiB --overwrite {KEPT_FILES}", bytes >> 20);
+                    command.extend(words(limit));
+                }
+                _ => command.push(file("one.pcap")),
+            },
             Tool::Stenotype => {
                 if let Target::Recording(dir) | Target::PcapngFile(dir) = target {
                     command.push(joined("--dir=", dir));
@@ -305,7 +333,11 @@ fn ringside(backend: &str, target: Target<'_>, options: Options<'_>) -> Vec<OsSt
     command.extend(options.snaplen.map(|bytes| format!("-s{bytes}").into()));
     match target {
         Target::Nowhere => {}
-        Target::Recording(dir) => command.extend(["-w".into(), dir.join("series").into()]),
+        Target::Recording(dir) => {
+            command.extend(["-w".into(), dir.join("series").into()]);
+            let limit = options.limit_bytes.iter();
+            command.extend(limit.flat_map(|b| ["--limit-bytes".into(), b.to_string().into()]));
+        }
         Target::PcapngFile(dir) => command.extend(["-w".into(), dir.join("one.pcapng").into()]),
     }
     command

@@ -2,11 +2,12 @@
 
 use super::super::load::FrameSizes;
 use super::super::measure::Sample;
+use super::super::median;
 use super::super::results::number;
 use super::super::search::ZeroLoss;
-use super::super::{median, table};
 use super::contender::Contender;
 use super::network::Placement;
+use crate::columns;
 use serde_json::{Map, Value, json};
 
 /// Columns of the CSV file, keys of the JSON lines. `kind` is `load` or `zero_loss`; rates are in
@@ -183,7 +184,7 @@ impl Results {
                     "lost %",
                     "CPU ns/frame",
                 ];
-                out.push_str(&table::text(&head, &lines));
+                out.push_str(&columns::text(&head, &lines));
                 out.push('\n');
             }
         }
@@ -191,7 +192,7 @@ impl Results {
         let lines: Vec<Vec<String>> = searched.map(zero_loss_line).collect();
         if !lines.is_empty() {
             out.push_str("Highest rate without a lost frame, medians; own\n");
-            out.push_str(&table::text(&["frames", "queues", "tool", "M/s", "Gbit/s"], &lines));
+            out.push_str(&columns::text(&["frames", "queues", "tool", "M/s", "Gbit/s"], &lines));
             out.push_str("≥: all that the generator gives; the tool's own limit is higher\n\n");
         }
         if !self.failures.is_empty() {

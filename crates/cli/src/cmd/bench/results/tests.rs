@@ -15,7 +15,7 @@ fn sample(handed: u64, received: u64, stored_bytes: u64) -> Sample {
         named_lost: Some(handed - received),
         load_seconds: 2.0,
         cpu: CpuTime::default(),
-        stored_bytes,
+        stored_bytes: Some(stored_bytes),
         drain_seconds: 0.5,
     }
 }

@@ -1,7 +1,8 @@
 //! The figures of `bench threads` as tables, CSV and charts.
 
+use super::super::median;
 use super::super::plot::{self, Line, Words};
-use super::super::{median, table};
+use crate::columns;
 use anyhow::Context;
 use ringside_capture::policies::{Disorder, Outcome, Policy, Setup};
 use std::fmt::Write;
@@ -132,7 +133,7 @@ impl Rows {
             line.push(number(row.smallest_share(), 0));
             line
         };
-        out.push_str(&table::text(&head, &self.rates.iter().map(line).collect::<Vec<_>>()));
+        out.push_str(&columns::text(&head, &self.rates.iter().map(line).collect::<Vec<_>>()));
         out.push_str("\nFrames behind a later one, at given rates, medians\n");
         let head =
             ["policy", "threads", "offered M/s", "M/s", "out of order %", "most %", "in flows %"];
@@ -144,7 +145,7 @@ impl Rows {
             line.push(number(row.median(|outcome| percent(outcome, in_flow)), 2));
             line
         };
-        out.push_str(&table::text(&head, &self.orders.iter().map(line).collect::<Vec<_>>()));
+        out.push_str(&columns::text(&head, &self.orders.iter().map(line).collect::<Vec<_>>()));
         out
     }
 

@@ -99,3 +99,21 @@ fn every_tool_gets_the_same_memory_and_its_file() {
         assert!(words.contains(&"-s64".into()), "{words:?}");
     }
 }
+
+#[test]
+fn a_limit_is_kept_in_sixteen_files_by_whoever_can() {
+    let dir = Path::new("/where-files-go");
+    let limited = Options { limit_bytes: Some(2 << 30), ..Options::default() };
+    let limits = [
+        "--limit-bytes 2147483648",
+        "-C 134 -W 16",
+        "-b filesize:134217 -b files:16",
+        "/where-files-go --interval 128MiB --overwrite 16",
+    ];
+    for tool in Tool::value_variants() {
+        let words = tool.command(Target::Recording(dir), limited);
+        let line = words.join(" ".as_ref()).to_string_lossy().into_owned();
+        let keeps = limits.iter().any(|limit| line.contains(limit));
+        assert_eq!(keeps, tool.keeps_limits(), "{line}");
+    }
+}

@@ -30,7 +30,7 @@ fn results() -> Results {
                         named_lost: None,
                         load_seconds: 1.0,
                         cpu: CpuTime::default(),
-                        stored_bytes: 0,
+                        stored_bytes: None,
                         drain_seconds: 0.0,
                     });
                     let rate_per_sec = received as f64;

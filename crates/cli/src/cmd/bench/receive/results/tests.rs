@@ -11,7 +11,7 @@ fn sample(offered: u64, handed: u64, received: u64) -> Sample {
         named_lost: None,
         load_seconds: 0.5,
         cpu: CpuTime::default(),
-        stored_bytes: 0,
+        stored_bytes: None,
         drain_seconds: 0.0,
     }
 }

@@ -3,8 +3,8 @@
 /// How many names are suggested.
 const SUGGESTIONS_MAX: usize = 3;
 
-/// Interface names have at most 15 bytes (IFNAMSIZ); longer input is no typing mistake and would
-/// make the comparison quadratic in it.
+/// Interface names have at most 15 bytes (IFNAMSIZ), words of the rule language fewer; longer input
+/// is no typing mistake and would make the comparison quadratic in it.
 const NAME_BYTES_MAX: usize = 32;
 
 /// Up to three of `names` that differ from `wrong` in at most half of its letters, best first.
@@ -22,18 +22,23 @@ pub fn similar_names<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> V
     found.into_iter().take(SUGGESTIONS_MAX).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// Insertions, deletions and replacements between two texts (Levenshtein).
+/// Insertions, deletions, replacements and exchanges of neighbours between two texts (Levenshtein,
+/// with Damerau's exchanges: `tpc` is one slip away from `tcp`).
 fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before = Vec::new();
     let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+    for i in 0..a.len() {
+        let mut next = vec![i + 1];
+        for j in 0..b.len() {
+            let replaced = row[j] + usize::from(a[i] != b[j]);
+            let mut least = replaced.min(row[j + 1] + 1).min(next[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                least = least.min(before[j - 1] + 1);
+            }
+            next.push(least);
         }
+        before = std::mem::replace(&mut row, next);
     }
     row[b.len()]
 }
@@ -50,6 +55,8 @@ mod tests {
             ("eth0", "eth1", 1),
             ("eth", "ens3", 3),
             ("", "lo", 2),
+            ("tpc", "tcp", 1),
+            ("ca", "abc", 3),
         ] {
             assert_eq!(edit_distance(a, b), expected, "{a} {b}");
         }

@@ -2,7 +2,7 @@
 
 /// The head, a rule, and a line for each row; columns are as wide as their widest cell. A column is
 /// set to the right if all its cells are numbers or empty.
-pub(super) fn text(head: &[&str], rows: &[Vec<String>]) -> String {
+pub fn text(head: &[&str], rows: &[Vec<String>]) -> String {
     let cell = |row: &[String], column: usize| row.get(column).cloned().unwrap_or_default();
     let widths: Vec<usize> = (0..head.len())
         .map(|column| {

@@ -1,0 +1,235 @@
+//! `ringside rules`: check rules, and tell what they would do with captured packets.
+
+use crate::{columns, open, say, units};
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use ringside_core::{InterfaceId, LinkType};
+use ringside_rules::engine::{Counts, Engine};
+use ringside_rules::language::{self, LoadError, RuleSet, Sets, Verdict};
+use ringside_rules::sight::Sight;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long one step waits for input; matters for a pipe only.
+const WAIT: Duration = Duration::from_millis(200);
+/// Characters of a rule that a table shows.
+const RULE_CHARS_MAX: usize = 72;
+
+/// Arguments of `rules`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  ringside rules check drop.rules                        is it right?
+  ringside rules check drop.rules --print                the rules as they are understood
+  ringside rules test -r trace.pcap --rules drop.rules   what would have matched, per rule
+  ringside rules test -r /data/eth1 --rule 'tcp port 80 => take' --rule 'udp => count' --json
+
+docs/rules.md describes the language.")]
+pub struct RulesArgs {
+    #[command(subcommand)]
+    command: RulesCommand,
+}
+
+#[derive(Subcommand)]
+enum RulesCommand {
+    /// Read rules and say whether they are right; status 1 if they are not.
+    Check(CheckArgs),
+    /// Judge captured packets by rules, and say what each rule would have matched; status 1 if none
+    /// did.
+    Test(TestArgs),
+}
+
+#[derive(Args)]
+struct CheckArgs {
+    /// File of rules.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Print them in their canonical form.
+    #[arg(long)]
+    print: bool,
+
+    /// One JSON object on standard output.
+    #[arg(long, conflicts_with = "print")]
+    json: bool,
+}
+
+#[derive(Args)]
+struct TestArgs {
+    /// File (pcap or pcapng), directory of a recording, or `-` for standard input.
+    #[arg(short = 'r', long = "read", value_name = "FILE|DIR|-", required = true)]
+    read: Vec<PathBuf>,
+
+    /// File of rules.
+    #[arg(long, value_name = "FILE", required_unless_present = "rule")]
+    rules: Option<PathBuf>,
+
+    /// A rule; several are numbered from 1 unless they say otherwise.
+    #[arg(long, value_name = "RULE", conflicts_with = "rules")]
+    rule: Vec<String>,
+
+    /// One JSON object a rule, and one for the default, on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(args: RulesArgs) -> anyhow::Result<ExitCode> {
+    match args.command {
+        RulesCommand::Check(args) => check(&args),
+        RulesCommand::Test(args) => test(&args),
+    }
+}
+
+fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    let set = match language::load(&args.file) {
+        Ok(set) => set,
+        Err(error @ LoadError::Rules { .. }) => {
+            say::message(format_args!("{error}"));
+            return Ok(ExitCode::from(1));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let rules = set.rules.len();
+    let exact = set.rules.iter().filter(|rule| rule.matches.exact_flow().is_some()).count();
+    let text = set.to_string();
+    let default = verdict_name(set.default);
+    // What only shows when they are put to work: filter expressions, and how many there are.
+    if let Err(error) = Engine::new(set, LinkType::ETHERNET, &open::filter_compiler()?) {
+        say::message(format_args!("ringside: {}: {error}", args.file.display()));
+        return Ok(ExitCode::from(1));
+    }
+    if args.print {
+        say::data(text.trim_end())?;
+    } else if args.json {
+        let object = serde_json::json!({ "rules": rules, "exact": exact, "default": default });
+        say::data(object)?;
+    } else {
+        let others = units::grouped((rules - exact) as u64);
+        let exact = units::grouped(exact as u64);
+        say::message(format_args!("{exact} exact rules, {others} others, default {default}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn test(args: &TestArgs) -> anyhow::Result<ExitCode> {
+    let set = match &args.rules {
+        Some(path) => language::load(path)?,
+        None => {
+            let text = args.rule.join("\n");
+            language::parse(text.as_bytes(), &mut Sets::in_folder(Path::new(".")))?
+        }
+    };
+    let mut judges = Judges::new(set);
+    let mut source = ringside_store::open(&args.read)?;
+    for interface in source.interfaces() {
+        judges.add_link(interface.link_type)?;
+    }
+    let mut links: Vec<LinkType> = Vec::new();
+    while !source.is_finished() {
+        let Some(batch) = source.next_batch(WAIT)? else { continue };
+        // A file may name interfaces while it is read.
+        for interface in &batch.interfaces()[links.len()..] {
+            judges.add_link(interface.link_type)?;
+            links.push(interface.link_type);
+        }
+        for frame in batch.iter() {
+            let InterfaceId(interface) = frame.meta.interface;
+            let link = links.get(interface as usize).copied().unwrap_or(LinkType::ETHERNET);
+            judges.judge(&Sight::new(frame.bytes, frame.meta.wire_bytes, link), link)?;
+        }
+    }
+    for notice in source.notices() {
+        say::message(format_args!("ringside: {notice}"));
+    }
+    let has_matched = report(&judges, args.json)?;
+    Ok(if has_matched { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// The rules, once for each link type: filter expressions are compiled for one.
+struct Judges {
+    set: RuleSet,
+    engines: BTreeMap<LinkType, Engine>,
+}
+
+impl Judges {
+    fn new(set: RuleSet) -> Judges {
+        Judges { set, engines: BTreeMap::new() }
+    }
+
+    fn add_link(&mut self, link: LinkType) -> anyhow::Result<()> {
+        if !self.engines.contains_key(&link) {
+            let engine = Engine::new(self.set.clone(), link, &open::filter_compiler()?)?;
+            self.engines.insert(link, engine);
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, frame: &Sight<'_>, link: LinkType) -> anyhow::Result<()> {
+        let engine = self.engines.get_mut(&link).context("an interface that was not named")?;
+        engine.judge(frame);
+        Ok(())
+    }
+
+    /// What each rule counted, by id; then the default.
+    fn counts(&self) -> (Vec<Counts>, Counts) {
+        let mut rules = vec![Counts::default(); self.set.rules.len()];
+        let mut default = Counts::default();
+        for engine in self.engines.values() {
+            for (sum, (_, counts)) in rules.iter_mut().zip(engine.counts()) {
+                *sum = *sum + counts;
+            }
+            default = default + engine.default_counts().1;
+        }
+        (rules, default)
+    }
+}
+
+/// Prints what was counted; true if any rule matched.
+fn report(judges: &Judges, json: bool) -> anyhow::Result<bool> {
+    let (counts, default) = judges.counts();
+    let verdict = verdict_name(judges.set.default);
+    let rules = judges.set.rules.iter().zip(&counts);
+    if json {
+        for (rule, counts) in rules {
+            let Counts { frames, bytes } = *counts;
+            let text = rule.to_string();
+            let object = serde_json::json!({
+                "rule": { "id": rule.id.0, "frames": frames, "bytes": bytes, "text": text }
+            });
+            say::data(object)?;
+        }
+        let Counts { frames, bytes } = default;
+        let object = serde_json::json!({
+            "default": { "verdict": verdict, "frames": frames, "bytes": bytes }
+        });
+        say::data(object)?;
+    } else {
+        let line = |id: String, counts: &Counts, text: String| {
+            vec![id, units::grouped(counts.frames), units::grouped(counts.bytes), shortened(text)]
+        };
+        let mut lines: Vec<Vec<String>> = rules
+            .map(|(rule, counts)| line(rule.id.to_string(), counts, rule.to_string()))
+            .collect();
+        lines.push(line(String::new(), &default, format!("default {verdict}")));
+        say::data(columns::text(&["id", "frames", "bytes", "rule"], &lines).trim_end())?;
+    }
+    Ok(counts.iter().any(|counts| counts.frames > 0))
+}
+
+fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Take => "take",
+        Verdict::Drop => "drop",
+    }
+}
+
+/// A text that fits a line of a table.
+fn shortened(text: String) -> String {
+    if text.chars().count() <= RULE_CHARS_MAX {
+        return text;
+    }
+    text.chars().take(RULE_CHARS_MAX - 1).chain(['…']).collect()
+}

@@ -1,0 +1,145 @@
+//! A frame as rules see it.
+
+mod application;
+
+use crate::table::Key;
+use application::Application;
+use ringside_core::LinkType;
+use ringside_proto::{Http1, Sip};
+use ringside_wire::{FiveTuple, Layer, LayerKind, Layers, Level, dissect};
+use std::cell::OnceCell;
+
+/// A frame, dissected once for all questions about it, when the first of them needs more than its
+/// addresses and ports. What questions ask of its application message is read and kept likewise.
+#[derive(Debug)]
+pub struct Sight<'f> {
+    bytes: &'f [u8],
+    wire_bytes: u32,
+    link: LinkType,
+    layers: OnceCell<Layers>,
+    outer: Facts<'f>,
+    inner: Facts<'f>,
+}
+
+/// What was read so far of one level.
+#[derive(Debug, Default)]
+struct Facts<'f> {
+    tuple: OnceCell<Option<FiveTuple>>,
+    application: Application<'f>,
+}
+
+impl<'f> Sight<'f> {
+    /// A frame that begins as `link` says: its captured bytes, and its length on the wire.
+    pub fn new(bytes: &'f [u8], wire_bytes: u32, link: LinkType) -> Sight<'f> {
+        let (outer, inner) = (Facts::default(), Facts::default());
+        Sight { bytes, wire_bytes, link, layers: OnceCell::new(), outer, inner }
+    }
+
+    /// The captured bytes.
+    pub fn bytes(&self) -> &'f [u8] {
+        self.bytes
+    }
+
+    /// The frame's length on the wire, in bytes.
+    pub fn wire_bytes(&self) -> u32 {
+        self.wire_bytes
+    }
+
+    /// How the frame begins.
+    pub fn link(&self) -> LinkType {
+        self.link
+    }
+
+    /// The headers.
+    pub fn layers(&self) -> &Layers {
+        self.layers.get_or_init(|| dissect(self.bytes, self.link))
+    }
+
+    /// Addresses, ports and protocol of a level, for a look into a table. ARP is not IP, and has
+    /// none of them.
+    pub fn key(&self, level: Level) -> Key {
+        let tuple = self.tuple(level);
+        Key {
+            addresses: tuple.map(|tuple| (tuple.source, tuple.destination)),
+            ports: tuple.and_then(|tuple| tuple.ports).map(|(from, to)| (from.0, to.0)),
+            protocol: tuple.map(|tuple| tuple.protocol.0),
+        }
+    }
+
+    /// What the IP header of a level and the transport header behind it say.
+    pub(crate) fn tuple(&self, level: Level) -> Option<FiveTuple> {
+        let tuple = &self.facts(level).tuple;
+        *tuple.get_or_init(|| {
+            // Most frames need no more than this.
+            let may_be_plain = level == Level::Outer && self.link == LinkType::ETHERNET;
+            let plain = may_be_plain.then(|| FiveTuple::of_plain(self.bytes)).flatten();
+            plain.or_else(|| FiveTuple::of(self.bytes, self.layers(), level))
+        })
+    }
+
+    /// What follows the transport header of a level, as far as it was captured.
+    pub(crate) fn payload(&self, level: Level) -> Option<&'f [u8]> {
+        self.bytes.get(self.layers().transport_payload(level)?)
+    }
+
+    /// The captured bytes from the start of a header on.
+    pub(crate) fn from(&self, layer: Layer) -> &'f [u8] {
+        self.bytes.get(layer.start()..).unwrap_or_default()
+    }
+
+    /// The headers of a level's link layer: those at the start of the frame, or those that the
+    /// innermost tunnel carries before the innermost network header. Bridged Ethernet that lies
+    /// within (a pseudowire, for one) is none of them.
+    pub(crate) fn link_layers(&self, level: Level) -> &[Layer] {
+        let all = self.layers().as_slice();
+        let ends = |layer: &Layer| layer.kind.is_network() || layer.kind.is_tunnel();
+        let found = match level {
+            Level::Outer => all.get(..all.iter().position(ends).unwrap_or(all.len())),
+            Level::Inner => {
+                let is_network = |layer: &Layer| layer.kind.is_network();
+                let before = all.iter().rposition(is_network).and_then(|end| all.get(..end));
+                let before = before.unwrap_or_default();
+                let carries = |layer: &Layer| ends(layer) || layer.kind.is_transport();
+                before.get(before.iter().rposition(carries).map_or(0, |last| last + 1)..)
+            }
+        };
+        let found = found.unwrap_or_default();
+        let mut ethernets = (0..).zip(found).filter(|(_, l)| l.kind == LayerKind::Ethernet);
+        let second = ethernets.nth(1).map_or(found.len(), |(index, _)| index);
+        found.get(..second).unwrap_or_default()
+    }
+
+    /// The HTTP message that begins in the payload of a level.
+    pub(crate) fn http(&self, level: Level) -> Option<Http1<'f>> {
+        self.facts(level).application.http(self.message(level)?)
+    }
+
+    /// The SIP message that begins in the payload of a level.
+    pub(crate) fn sip(&self, level: Level) -> Option<Sip<'f>> {
+        self.facts(level).application.sip(self.message(level)?)
+    }
+
+    /// The name that a DNS message in the payload of a level asks for.
+    pub(crate) fn dns_name(&self, level: Level) -> Option<&[u8]> {
+        self.facts(level).application.dns_name(self.message(level)?)
+    }
+
+    /// The server's name in a ClientHello in the payload of a level.
+    pub(crate) fn tls_name(&self, level: Level) -> Option<&[u8]> {
+        self.facts(level).application.tls_name(self.message(level)?)
+    }
+
+    /// The payload of a level, and what carries it, if that carries application messages.
+    fn message(&self, level: Level) -> Option<(&'f [u8], LayerKind)> {
+        let carrier = self.layers().transport(level)?.kind;
+        matches!(carrier, LayerKind::Tcp | LayerKind::Udp).then_some(())?;
+        Some((self.payload(level)?, carrier))
+    }
+
+    fn facts(&self, level: Level) -> &Facts<'f> {
+        match level {
+            Level::Outer => &self.outer,
+            Level::Inner => &self.inner,
+        }
+    }
+}

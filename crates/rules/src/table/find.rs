@@ -1,0 +1,135 @@
+//! Looking a packet up.
+
+use super::{AddressPrefix, Bit, Cube, NO_PORT, NO_PROTOCOL, Span, Table};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// What the table asks of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Source and destination, of one version; none without IP.
+    pub addresses: Option<(IpAddr, IpAddr)>,
+    /// Source and destination port, if the packet has any.
+    pub ports: Option<(u16, u16)>,
+    /// Protocol above IP.
+    pub protocol: Option<u8>,
+}
+
+impl Table {
+    /// The rules that a packet matches, by rising number. Costs little until the first.
+    #[inline]
+    pub fn matches(&self, key: &Key) -> Matches<'_> {
+        let (source, destination) = key.addresses.unzip();
+        let (from, to) = key.ports.unzip();
+        let port = |port: Option<u16>| port.map_or(NO_PORT, u32::from);
+        let protocol = key.protocol.map_or(NO_PROTOCOL, u32::from);
+        // Which rules count is read before what they accept: see the module.
+        let rows = [
+            self.rows.live(),
+            self.rows.row(self.sources.class(source)),
+            self.rows.row(self.destinations.class(destination)),
+            self.rows.row(self.destination_ports.class(port(to))),
+            self.rows.row(self.source_ports.class(port(from))),
+            self.rows.row(self.protocols.class(protocol)),
+        ];
+        Matches {
+            numbers: &self.numbers,
+            summaries: rows.map(|(summary, _)| summary),
+            words: rows.map(|(_, words)| words),
+            summary: 0,
+            above: common(&rows.map(|(summary, _)| summary), 0),
+            word: 0,
+            bits: 0,
+        }
+    }
+}
+
+impl Cube {
+    /// True if a packet lies in the cube: what the table says of all at once.
+    pub fn accepts(&self, key: &Key) -> bool {
+        let (source, destination) = key.addresses.unzip();
+        let (from, to) = key.ports.unzip();
+        let port = |port: Option<u16>| port.map_or(NO_PORT, u32::from);
+        let protocol = key.protocol.map_or(NO_PROTOCOL, u32::from);
+        let within = |spans: &[Span], value: u32| {
+            spans.iter().any(|span| (span.first..=span.last).contains(&value))
+        };
+        let covers = |prefixes: &[AddressPrefix], address: Option<IpAddr>| {
+            prefixes.iter().any(|prefix| prefix.contains(address))
+        };
+        covers(&self.sources, source)
+            && covers(&self.destinations, destination)
+            && within(&self.source_ports, port(from))
+            && within(&self.destination_ports, port(to))
+            && within(&self.protocols, protocol)
+    }
+}
+
+/// The rules that a packet matches: number and bit, by rising number.
+#[derive(Debug)]
+pub struct Matches<'t> {
+    numbers: &'t [AtomicU32],
+    summaries: [&'t [AtomicU64]; 6],
+    words: [&'t [AtomicU64]; 6],
+    /// Word of the summary that `above` is left of.
+    summary: usize,
+    /// Words that are still to be looked at.
+    above: u64,
+    /// The word that `bits` are left of.
+    word: usize,
+    bits: u64,
+}
+
+impl Iterator for Matches<'_> {
+    type Item = (u32, Bit);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u32, Bit)> {
+        while self.bits == 0 {
+            while self.above == 0 {
+                self.summary += 1;
+                if self.summary >= self.summaries[0].len() {
+                    return None;
+                }
+                self.above = common(&self.summaries, self.summary);
+            }
+            self.word = self.summary * 64 + self.above.trailing_zeros() as usize;
+            self.above &= self.above - 1;
+            self.bits = common(&self.words, self.word);
+        }
+        let found = self.lowest();
+        self.bits &= !(1 << (found.1.0 % 64));
+        Some(found)
+    }
+}
+
+impl Matches<'_> {
+    /// The lowest number among `bits`: words are in order, bits within a word are not.
+    #[inline]
+    fn lowest(&self) -> (u32, Bit) {
+        let mut lowest = (u32::MAX, Bit(u32::MAX));
+        let mut rest = self.bits;
+        while rest != 0 {
+            let bit = Bit(self.word as u32 * 64 + rest.trailing_zeros());
+            let number = self.numbers[bit.0 as usize].load(Ordering::Acquire);
+            if (number, bit) < lowest {
+                lowest = (number, bit);
+            }
+            rest &= rest - 1;
+        }
+        lowest
+    }
+}
+
+/// The bits that all rows have at a place; the live ones are read first.
+#[inline]
+fn common(rows: &[&[AtomicU64]; 6], at: usize) -> u64 {
+    let mut bits = u64::MAX;
+    for row in rows {
+        bits &= row[at].load(Ordering::Acquire);
+        if bits == 0 {
+            break;
+        }
+    }
+    bits
+}

@@ -1,0 +1,372 @@
+//! A field of IP addresses: a trie from address to class.
+//!
+//! The first node has 65,536 entries, the others 256: an IPv4 address is found in one to three
+//! steps, an IPv6 address in one to fifteen. An entry is a class, or leads to a node. Each entry
+//! holds the class of the longest prefix that covers it, whose row has the bits of all prefixes
+//! around it as well.
+
+use super::rows::{Books, Class};
+use super::{Bit, Full};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Addresses that begin with the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AddressPrefix {
+    /// What kind of address.
+    pub space: Space,
+    /// The address, its first bit the highest; 0 beyond `length`.
+    pub bits: u128,
+    /// How many bits are given.
+    pub length: u8,
+}
+
+/// Kinds of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Space {
+    /// IPv4, in the highest 32 bits.
+    V4,
+    /// IPv6.
+    V6,
+    /// No IP address at all: of this there is one.
+    None,
+}
+
+impl AddressPrefix {
+    /// Every packet.
+    pub const ANY: [AddressPrefix; 3] = {
+        const fn all(space: Space) -> AddressPrefix {
+            AddressPrefix { space, bits: 0, length: 0 }
+        }
+        [all(Space::V4), all(Space::V6), all(Space::None)]
+    };
+
+    /// True if an address, or the lack of one, begins with these bits.
+    pub fn contains(&self, address: Option<IpAddr>) -> bool {
+        let (space, bits) = bits_of(address);
+        space == self.space && (self.bits..=self.last()).contains(&bits)
+    }
+
+    /// The nodes of the trie on the way to it, each by its space and depth, and first bits. They
+    /// tell how many nodes many prefixes need.
+    pub fn nodes(&self) -> impl Iterator<Item = ((Space, u8), u128)> + use<> {
+        let AddressPrefix { space, bits, length } = *self;
+        let depths = (ROOT_BITS..).step_by(NODE_BITS as usize).map(|depth| depth as u8);
+        depths
+            .take_while(move |&depth| depth < length)
+            .map(move |depth| ((space, depth), bits >> (128 - u32::from(depth))))
+    }
+
+    /// The highest address, bits beyond the space's set.
+    fn last(&self) -> u128 {
+        self.bits | u128::MAX.checked_shr(self.length.into()).unwrap_or(0)
+    }
+}
+
+/// An address as the trie reads it.
+pub(super) fn bits_of(address: Option<IpAddr>) -> (Space, u128) {
+    match address {
+        Some(IpAddr::V4(address)) => (Space::V4, u128::from(address.to_bits()) << 96),
+        Some(IpAddr::V6(address)) => (Space::V6, address.to_bits()),
+        None => (Space::None, 0),
+    }
+}
+
+/// Bits of an address that the first node decides, and each other.
+const ROOT_BITS: u32 = 16;
+const NODE_BITS: u32 = 8;
+const ROOT_ENTRIES: usize = 1 << ROOT_BITS;
+const NODE_ENTRIES: usize = 1 << NODE_BITS;
+/// An entry that leads to a node has this bit; the rest is its number.
+const IS_NODE: u32 = 1 << 31;
+/// Where the roots begin; that of `Space::None` has one entry.
+const ROOTS: [usize; 3] = [0, ROOT_ENTRIES, 2 * ROOT_ENTRIES];
+const NODES_AT: usize = 2 * ROOT_ENTRIES + 1;
+
+/// Classes by address: what readers look at. Roots, then nodes.
+#[derive(Debug)]
+pub(super) struct Trie(Box<[AtomicU32]>);
+
+impl Trie {
+    /// A trie of at most so many nodes beside its roots.
+    pub(super) fn new(nodes: u32) -> Trie {
+        let entries = NODES_AT + nodes as usize * NODE_ENTRIES;
+        Trie((0..entries).map(|_| AtomicU32::new(0)).collect())
+    }
+
+    /// The class of an address.
+    #[inline]
+    pub(super) fn class(&self, address: Option<IpAddr>) -> Class {
+        let (space, bits) = bits_of(address);
+        let first = match space {
+            Space::None => 0,
+            _ => (bits >> (128 - ROOT_BITS)) as usize,
+        };
+        let mut entry = self.0[ROOTS[space as usize] + first].load(Ordering::Acquire);
+        let mut rest = bits << ROOT_BITS;
+        while entry & IS_NODE != 0 {
+            let at = node_at(entry & !IS_NODE) + (rest >> (128 - NODE_BITS)) as usize;
+            entry = self.0[at].load(Ordering::Acquire);
+            rest <<= NODE_BITS;
+        }
+        Class(entry)
+    }
+
+    /// Nodes on the way to a prefix that are not there.
+    fn missing(&self, prefix: AddressPrefix) -> u32 {
+        let length = u32::from(prefix.length);
+        let mut missing = length.saturating_sub(ROOT_BITS).div_ceil(NODE_BITS);
+        let Place { mut node, mut depth, mut width } = root(prefix);
+        while missing > 0 {
+            let entry = self.entry(node + ((prefix.bits << depth) >> (128 - width)) as usize);
+            if entry & IS_NODE == 0 {
+                break;
+            }
+            (node, depth, width) = (node_at(entry & !IS_NODE), depth + width, NODE_BITS);
+            missing -= 1;
+        }
+        missing
+    }
+
+    fn entry(&self, at: usize) -> u32 {
+        self.0[at].load(Ordering::Relaxed)
+    }
+
+    fn nodes(&self) -> u32 {
+        ((self.0.len() - NODES_AT) / NODE_ENTRIES) as u32
+    }
+}
+
+/// Which prefixes and nodes there are. The writer's.
+#[derive(Debug)]
+pub(super) struct Prefixes {
+    /// Nodes that were ever given out.
+    used: u32,
+    free: Vec<u32>,
+    /// Given back since the last reclaim.
+    retired: Vec<u32>,
+    /// By space, first bits and length: outer prefixes come before those within.
+    known: BTreeMap<AddressPrefix, Known>,
+    /// Length of the prefix of each class of this field.
+    lengths: BTreeMap<Class, u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    class: Class,
+    users: u32,
+}
+
+/// Entries of one node within a prefix.
+struct Place {
+    /// First entry of the node.
+    node: usize,
+    /// Bits above the node.
+    depth: u32,
+    /// Bits that it decides.
+    width: u32,
+}
+
+impl Prefixes {
+    /// All addresses of a space fall into one class.
+    pub(super) fn new(books: &mut Books<'_>, trie: &Trie) -> Result<Prefixes, Full> {
+        let mut field = Prefixes {
+            used: 0,
+            free: Vec::new(),
+            retired: Vec::new(),
+            known: BTreeMap::new(),
+            lengths: BTreeMap::new(),
+        };
+        for prefix in AddressPrefix::ANY {
+            let class = books.take(None)?;
+            field.known.insert(prefix, Known { class, users: 1 });
+            field.lengths.insert(class, 0);
+            let root = ROOTS[prefix.space as usize];
+            let end = if prefix.space == Space::None { root + 1 } else { root + ROOT_ENTRIES };
+            for entry in &trie.0[root..end] {
+                entry.store(class.0, Ordering::Release);
+            }
+        }
+        Ok(field)
+    }
+
+    /// Has the rule `bit` accept the addresses of `prefix`.
+    pub(super) fn add(
+        &mut self,
+        books: &mut Books<'_>,
+        trie: &Trie,
+        prefix: AddressPrefix,
+        bit: Bit,
+    ) -> Result<(), Full> {
+        match self.known.get_mut(&prefix) {
+            Some(known) => known.users += 1,
+            None => self.open(books, trie, prefix)?,
+        }
+        for known in self.within(prefix) {
+            books.rows.set(known.class, bit);
+        }
+        Ok(())
+    }
+
+    /// Takes away what [`add`](Prefixes::add) did, if it did.
+    pub(super) fn remove(
+        &mut self,
+        books: &mut Books<'_>,
+        trie: &Trie,
+        prefix: AddressPrefix,
+        bit: Bit,
+    ) {
+        let Some(&Known { class, users }) = self.known.get(&prefix) else { return };
+        if !books.rows.has(class, bit) {
+            return;
+        }
+        for known in self.within(prefix) {
+            books.rows.clear(known.class, bit);
+        }
+        self.known.insert(prefix, Known { class, users: users - 1 });
+        if users == 1 {
+            self.close(books, trie, prefix, class);
+        }
+    }
+
+    /// Frees what was retired: nobody is on it any more.
+    pub(super) fn reclaim(&mut self) {
+        self.free.append(&mut self.retired);
+    }
+
+    /// The known prefixes from `prefix` on that lie within it.
+    fn within(&self, prefix: AddressPrefix) -> impl Iterator<Item = &Known> {
+        let end = AddressPrefix { bits: prefix.last(), length: u8::MAX, ..prefix };
+        self.known
+            .range(prefix..=end)
+            .filter(move |(inner, _)| inner.length >= prefix.length)
+            .map(|(_, known)| known)
+    }
+
+    /// The class of the longest known prefix around `prefix`, itself aside.
+    fn around(&self, prefix: AddressPrefix) -> Class {
+        let shorter = (0..prefix.length).rev().find_map(|length| {
+            let bits = prefix.bits & !u128::MAX.checked_shr(length.into()).unwrap_or(0);
+            self.known.get(&AddressPrefix { bits, length, ..prefix })
+        });
+        shorter.expect("every address is known").class
+    }
+
+    /// Makes a class for a new prefix, and leads what has no longer prefix there.
+    fn open(
+        &mut self,
+        books: &mut Books<'_>,
+        trie: &Trie,
+        prefix: AddressPrefix,
+    ) -> Result<(), Full> {
+        let free = self.free.len() + (trie.nodes() - self.used) as usize;
+        if trie.missing(prefix) as usize > free {
+            return Err(Full::Nodes);
+        }
+        let class = books.take(Some(self.around(prefix)))?;
+        self.known.insert(prefix, Known { class, users: 1 });
+        self.lengths.insert(class, prefix.length);
+        self.descend(trie, prefix, root(prefix), &mut |lengths, old| {
+            if lengths[&old] < prefix.length { class } else { old }
+        });
+        Ok(())
+    }
+
+    fn close(&mut self, books: &mut Books<'_>, trie: &Trie, prefix: AddressPrefix, class: Class) {
+        let heir = self.around(prefix);
+        self.known.remove(&prefix);
+        let replace = &mut |_: &BTreeMap<Class, u8>, old| if old == class { heir } else { old };
+        self.descend(trie, prefix, root(prefix), replace);
+        self.lengths.remove(&class);
+        books.classes.retire(class);
+    }
+
+    /// Replaces the classes of a prefix's entries from a node on. Nodes are made on the way where
+    /// the prefix ends deeper, and taken out where all their entries have come to be one class.
+    fn descend(
+        &mut self,
+        trie: &Trie,
+        prefix: AddressPrefix,
+        place: Place,
+        replace: &mut impl FnMut(&BTreeMap<Class, u8>, Class) -> Class,
+    ) {
+        let length = u32::from(prefix.length);
+        let Place { node, depth, width } = place;
+        let index = ((prefix.bits << depth) >> (128 - width)) as usize;
+        if prefix.space == Space::None {
+            return;
+        }
+        if length <= depth + width {
+            let count = 1 << (depth + width - length);
+            for at in node + index..node + index + count {
+                self.replace_below(trie, at, replace);
+            }
+            return;
+        }
+        let at = node + index;
+        let node = self.node_below(trie, at);
+        let below = Place { node, depth: depth + width, width: NODE_BITS };
+        self.descend(trie, prefix, below, replace);
+        self.fold(trie, at);
+    }
+
+    /// Replaces the classes of an entry, or of all entries of the node that it leads to.
+    fn replace_below(
+        &mut self,
+        trie: &Trie,
+        at: usize,
+        replace: &mut impl FnMut(&BTreeMap<Class, u8>, Class) -> Class,
+    ) {
+        let entry = trie.entry(at);
+        if entry & IS_NODE == 0 {
+            let class = replace(&self.lengths, Class(entry));
+            trie.0[at].store(class.0, Ordering::Release);
+            return;
+        }
+        let node = node_at(entry & !IS_NODE);
+        for below in node..node + NODE_ENTRIES {
+            self.replace_below(trie, below, replace);
+        }
+        self.fold(trie, at);
+    }
+
+    /// The first entry of the node that an entry leads to, which is made if there is none.
+    fn node_below(&mut self, trie: &Trie, at: usize) -> usize {
+        let entry = trie.entry(at);
+        if entry & IS_NODE != 0 {
+            return node_at(entry & !IS_NODE);
+        }
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.used += 1;
+            self.used - 1
+        });
+        let node = node_at(number);
+        for below in &trie.0[node..node + NODE_ENTRIES] {
+            below.store(entry, Ordering::Relaxed);
+        }
+        trie.0[at].store(IS_NODE | number, Ordering::Release);
+        node
+    }
+
+    /// Takes a node out whose entries are all one class.
+    fn fold(&mut self, trie: &Trie, at: usize) {
+        let entry = trie.entry(at);
+        let node = node_at(entry & !IS_NODE);
+        let entries = &trie.0[node..node + NODE_ENTRIES];
+        let first = entries[0].load(Ordering::Relaxed);
+        let is_one = |below: &AtomicU32| below.load(Ordering::Relaxed) == first;
+        if first & IS_NODE == 0 && entries.iter().all(is_one) {
+            trie.0[at].store(first, Ordering::Release);
+            self.retired.push(entry & !IS_NODE);
+        }
+    }
+}
+
+fn root(prefix: AddressPrefix) -> Place {
+    Place { node: ROOTS[prefix.space as usize], depth: 0, width: ROOT_BITS }
+}
+
+fn node_at(number: u32) -> usize {
+    NODES_AT + number as usize * NODE_ENTRIES
+}

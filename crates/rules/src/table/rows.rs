@@ -1,0 +1,153 @@
+//! Rows of bits, one for each class, with a summary in front.
+
+use super::{Bit, Full};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A class of values of a field: the number of its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Class(pub(super) u32);
+
+/// All rows. A row is its summary, a bit for each word that is not 0, and then its words.
+#[derive(Debug)]
+pub(super) struct Rows {
+    memory: Box<[AtomicU64]>,
+    /// Words of a summary.
+    summary_words: usize,
+    /// Words of a row without its summary.
+    words: usize,
+}
+
+/// Which classes are in use. The writer's.
+#[derive(Debug)]
+pub(super) struct Classes {
+    classes_max: u32,
+    /// Classes that were ever given out.
+    used: u32,
+    free: Vec<Class>,
+    /// Given back since the last reclaim.
+    retired: Vec<Class>,
+}
+
+/// The row of the live rules.
+const LIVE: Class = Class(0);
+
+impl Rows {
+    /// Rows of `rules` bits, or a few more, for `classes` classes.
+    pub(super) fn new(rules: u32, classes: u32) -> Rows {
+        let words = (rules as usize).div_ceil(64);
+        let summary_words = words.div_ceil(64);
+        let all = (words + summary_words) * (classes as usize + 1);
+        Rows { memory: (0..all).map(|_| AtomicU64::new(0)).collect(), summary_words, words }
+    }
+
+    pub(super) fn rules(&self) -> u32 {
+        self.words as u32 * 64
+    }
+
+    /// The summary and the words of a row.
+    #[inline]
+    pub(super) fn row(&self, class: Class) -> (&[AtomicU64], &[AtomicU64]) {
+        let stride = self.summary_words + self.words;
+        let row = &self.memory[class.0 as usize * stride..][..stride];
+        row.split_at(self.summary_words)
+    }
+
+    /// The row of the rules that count.
+    #[inline]
+    pub(super) fn live(&self) -> (&[AtomicU64], &[AtomicU64]) {
+        self.row(LIVE)
+    }
+
+    /// The rule counts from now on; what was written of it before is seen with this.
+    pub(super) fn set_live(&self, bit: Bit) {
+        self.set(LIVE, bit);
+    }
+
+    pub(super) fn clear_live(&self, bit: Bit) {
+        self.clear(LIVE, bit);
+    }
+
+    pub(super) fn set(&self, class: Class, bit: Bit) {
+        let (summary, words) = self.row(class);
+        let word = bit.0 as usize / 64;
+        let before = words[word].load(Ordering::Relaxed);
+        words[word].store(before | 1 << (bit.0 % 64), Ordering::Release);
+        if before == 0 {
+            let above = summary[word / 64].load(Ordering::Relaxed);
+            summary[word / 64].store(above | 1 << (word % 64), Ordering::Release);
+        }
+    }
+
+    pub(super) fn has(&self, class: Class, bit: Bit) -> bool {
+        let word = self.row(class).1[bit.0 as usize / 64].load(Ordering::Relaxed);
+        word >> (bit.0 % 64) & 1 != 0
+    }
+
+    pub(super) fn clear(&self, class: Class, bit: Bit) {
+        let (summary, words) = self.row(class);
+        let word = bit.0 as usize / 64;
+        let left = words[word].load(Ordering::Relaxed) & !(1 << (bit.0 % 64));
+        words[word].store(left, Ordering::Release);
+        if left == 0 {
+            let above = summary[word / 64].load(Ordering::Relaxed);
+            summary[word / 64].store(above & !(1 << (word % 64)), Ordering::Release);
+        }
+    }
+
+    /// Gives a row the bits of another, or none.
+    fn fill(&self, class: Class, like: Option<Class>) {
+        let stride = self.summary_words + self.words;
+        let [from, to] = [like.unwrap_or(class), class].map(|class| class.0 as usize * stride);
+        for at in 0..stride {
+            let value = match like {
+                Some(_) => self.memory[from + at].load(Ordering::Relaxed),
+                None => 0,
+            };
+            self.memory[to + at].store(value, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Classes {
+    pub(super) fn new(classes: u32) -> Classes {
+        let (used, free, retired) = (LIVE.0 + 1, Vec::new(), Vec::new());
+        Classes { classes_max: classes + 1, used, free, retired }
+    }
+
+    fn take(&mut self) -> Result<Class, Full> {
+        match self.free.pop() {
+            Some(class) => Ok(class),
+            None if self.used < self.classes_max => {
+                self.used += 1;
+                Ok(Class(self.used - 1))
+            }
+            None => Err(Full::Classes),
+        }
+    }
+
+    /// Nothing leads to this class any more; readers may still be on it.
+    pub(super) fn retire(&mut self, class: Class) {
+        self.retired.push(class);
+    }
+
+    /// Frees what was retired: nobody is on it any more.
+    pub(super) fn reclaim(&mut self) {
+        self.free.append(&mut self.retired);
+    }
+}
+
+/// What every change of a field needs: the rows, and which of them are in use.
+#[derive(Debug)]
+pub(super) struct Books<'t> {
+    pub(super) rows: &'t Rows,
+    pub(super) classes: &'t mut Classes,
+}
+
+impl Books<'_> {
+    /// A class that nobody looks at, with the bits of `like`, or none.
+    pub(super) fn take(&mut self, like: Option<Class>) -> Result<Class, Full> {
+        let class = self.classes.take()?;
+        self.rows.fill(class, like);
+        Ok(class)
+    }
+}
