@@ -1,11 +1,14 @@
-//! `ringside rules`: check rules, and tell what they would do with captured packets.
+//! `ringside rules`: check rules, tell what they would do with captured packets, and change those of
+//! a running capture.
+
+mod live;
 
 use crate::{columns, open, say, units};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use ringside_core::{InterfaceId, LinkType};
 use ringside_rules::engine::{Counts, Engine};
-use ringside_rules::language::{self, LoadError, RuleSet, Sets, Verdict};
+use ringside_rules::language::{self, LoadError, RuleSet, Sets};
 use ringside_rules::sight::Sight;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,6 +27,10 @@ const RULE_CHARS_MAX: usize = 72;
   ringside rules check drop.rules --print                the rules as they are understood
   ringside rules test -r trace.pcap --rules drop.rules   what would have matched, per rule
   ringside rules test -r /data/eth1 --rule 'tcp port 80 => take' --rule 'udp => count' --json
+  sudo ringside rules load drop.rules                    replace the rules of what runs
+  sudo ringside rules add 'src ip 192.0.2.7 => drop' '7: udp port 53 => count'
+  sudo ringside rules del 7
+  sudo ringside rules stats                              what each rule counted
 
 docs/rules.md describes the language.")]
 pub struct RulesArgs {
@@ -38,6 +45,18 @@ enum RulesCommand {
     /// Judge captured packets by rules, and say what each rule would have matched; status 1 if none
     /// did.
     Test(TestArgs),
+    /// Replace all rules of a running capture by those of a file.
+    Load(live::LoadArgs),
+    /// Add rules to a running capture.
+    Add(live::AddArgs),
+    /// Delete rules of a running capture; status 1 if one is not there.
+    Del(live::DelArgs),
+    /// Print the rules of a running capture, and where each is decided about.
+    List(live::ListArgs),
+    /// Print what the rules of a running capture counted.
+    Stats(live::ListArgs),
+    /// Delete all rules of a running capture.
+    Flush(live::FlushArgs),
 }
 
 #[derive(Args)]
@@ -79,6 +98,12 @@ pub fn run(args: RulesArgs) -> anyhow::Result<ExitCode> {
     match args.command {
         RulesCommand::Check(args) => check(&args),
         RulesCommand::Test(args) => test(&args),
+        RulesCommand::Load(args) => live::load(&args),
+        RulesCommand::Add(args) => live::add(&args),
+        RulesCommand::Del(args) => live::delete(&args),
+        RulesCommand::List(args) => live::list(&args),
+        RulesCommand::Stats(args) => live::stats(&args),
+        RulesCommand::Flush(args) => live::flush(&args),
     }
 }
 
@@ -94,7 +119,7 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let rules = set.rules.len();
     let exact = set.rules.iter().filter(|rule| rule.matches.exact_flow().is_some()).count();
     let text = set.to_string();
-    let default = verdict_name(set.default);
+    let default = set.default.to_string();
     // What only shows when they are put to work: filter expressions, and how many there are.
     if let Err(error) = Engine::new(set, LinkType::ETHERNET, &open::filter_compiler()?) {
         say::message(format_args!("ringside: {}: {error}", args.file.display()));
@@ -189,7 +214,7 @@ impl Judges {
 /// Prints what was counted; true if any rule matched.
 fn report(judges: &Judges, json: bool) -> anyhow::Result<bool> {
     let (counts, default) = judges.counts();
-    let verdict = verdict_name(judges.set.default);
+    let verdict = judges.set.default.to_string();
     let rules = judges.set.rules.iter().zip(&counts);
     if json {
         for (rule, counts) in rules {
@@ -216,14 +241,6 @@ fn report(judges: &Judges, json: bool) -> anyhow::Result<bool> {
         say::data(columns::text(&["id", "frames", "bytes", "rule"], &lines).trim_end())?;
     }
     Ok(counts.iter().any(|counts| counts.frames > 0))
-}
-
-fn verdict_name(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Take => "take",
-        Verdict::Drop => "drop",
-    }
 }
 
 /// A text that fits a line of a table.
