@@ -3,9 +3,11 @@
 
 mod live;
 
-use crate::{columns, open, say, units};
+use crate::rule_counts;
+use crate::{open, say, units};
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use ringside_capture::keep::RulesReport;
 use ringside_core::{InterfaceId, LinkType};
 use ringside_rules::engine::{Counts, Engine};
 use ringside_rules::language::{self, LoadError, RuleSet, Sets};
@@ -17,8 +19,6 @@ use std::time::Duration;
 
 /// How long one step waits for input; matters for a pipe only.
 const WAIT: Duration = Duration::from_millis(200);
-/// Characters of a rule that a table shows.
-const RULE_CHARS_MAX: usize = 72;
 
 /// Arguments of `rules`.
 #[derive(Args)]
@@ -168,7 +168,12 @@ fn test(args: &TestArgs) -> anyhow::Result<ExitCode> {
     for notice in source.notices() {
         say::message(format_args!("ringside: {notice}"));
     }
-    let has_matched = report(&judges, args.json)?;
+    let report = judges.report();
+    match args.json {
+        true => rule_counts::json(&report)?,
+        false => say::data(rule_counts::table(&report, usize::MAX))?,
+    }
+    let has_matched = report.rules.iter().any(|(_, counts)| counts.frames > 0);
     Ok(if has_matched { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
@@ -197,56 +202,17 @@ impl Judges {
         Ok(())
     }
 
-    /// What each rule counted, by id; then the default.
-    fn counts(&self) -> (Vec<Counts>, Counts) {
-        let mut rules = vec![Counts::default(); self.set.rules.len()];
-        let mut default = Counts::default();
+    /// What each rule counted, by id, and the default.
+    fn report(self) -> RulesReport {
+        let mut counts = vec![Counts::default(); self.set.rules.len()];
+        let mut undecided = Counts::default();
         for engine in self.engines.values() {
-            for (sum, (_, counts)) in rules.iter_mut().zip(engine.counts()) {
+            for (sum, (_, counts)) in counts.iter_mut().zip(engine.counts()) {
                 *sum = *sum + counts;
             }
-            default = default + engine.default_counts().1;
+            undecided = undecided + engine.default_counts().1;
         }
-        (rules, default)
+        let rules = self.set.rules.into_iter().zip(counts).collect();
+        RulesReport { rules, default: self.set.default, undecided }
     }
-}
-
-/// Prints what was counted; true if any rule matched.
-fn report(judges: &Judges, json: bool) -> anyhow::Result<bool> {
-    let (counts, default) = judges.counts();
-    let verdict = judges.set.default.to_string();
-    let rules = judges.set.rules.iter().zip(&counts);
-    if json {
-        for (rule, counts) in rules {
-            let Counts { frames, bytes } = *counts;
-            let text = rule.to_string();
-            let object = serde_json::json!({
-                "rule": { "id": rule.id.0, "frames": frames, "bytes": bytes, "text": text }
-            });
-            say::data(object)?;
-        }
-        let Counts { frames, bytes } = default;
-        let object = serde_json::json!({
-            "default": { "verdict": verdict, "frames": frames, "bytes": bytes }
-        });
-        say::data(object)?;
-    } else {
-        let line = |id: String, counts: &Counts, text: String| {
-            vec![id, units::grouped(counts.frames), units::grouped(counts.bytes), shortened(text)]
-        };
-        let mut lines: Vec<Vec<String>> = rules
-            .map(|(rule, counts)| line(rule.id.to_string(), counts, rule.to_string()))
-            .collect();
-        lines.push(line(String::new(), &default, format!("default {verdict}")));
-        say::data(columns::text(&["id", "frames", "bytes", "rule"], &lines).trim_end())?;
-    }
-    Ok(counts.iter().any(|counts| counts.frames > 0))
-}
-
-/// A text that fits a line of a table.
-fn shortened(text: String) -> String {
-    if text.chars().count() <= RULE_CHARS_MAX {
-        return text;
-    }
-    text.chars().take(RULE_CHARS_MAX - 1).chain(['…']).collect()
 }

@@ -26,5 +26,5 @@ pub use board::Board;
 pub use client::{Client, Found};
 pub use place::{ControlArgs, ControlSocket};
 pub use protocol::{Command, OutputStatus, Rates, RingStatus, Status};
-pub use rules::{RuleDesk, RuleStatus, RuleStore, RulesCommand, RulesReply, UPLOAD_CHARS};
+pub use rules::{RuleDesk, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS};
 pub use server::serve_while;

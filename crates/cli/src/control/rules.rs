@@ -4,7 +4,8 @@
 //! read by the client, with its own rights, and uploaded in pieces before.
 
 use super::protocol::{LINE_BYTES_MAX, Reply};
-use ringside_rules::engine::{Counts, Live};
+use ringside_capture::keep::Rules;
+use ringside_rules::engine::Counts;
 use ringside_rules::language::{self, AddressSet, Rule, RuleId, RuleSet, Sets, Verdict};
 use ringside_sys::clock;
 use serde::{Deserialize, Serialize};
@@ -144,34 +145,33 @@ pub trait RuleStore: Send {
     fn default_counts(&self) -> (Verdict, Counts);
 }
 
-impl RuleStore for Live {
+impl RuleStore for Rules {
     fn add(&mut self, rule: Rule) -> Result<(), String> {
-        Live::add(self, rule).map_err(|error| error.to_string())
+        Rules::add(self, rule).map_err(|error| error.to_string())
     }
 
     fn remove(&mut self, id: RuleId) -> bool {
-        Live::remove(self, id)
+        Rules::remove(self, id)
     }
 
     fn load(&mut self, set: RuleSet) -> Result<(), String> {
-        Live::load(self, set).map_err(|error| error.to_string())
+        Rules::load(self, set).map_err(|error| error.to_string())
     }
 
     fn count(&self) -> usize {
-        self.len()
+        Rules::count(self)
     }
 
     fn list(&self, after: Option<RuleId>, each: &mut dyn FnMut(&Rule, Counts, &str) -> bool) {
-        let mut rules = self.counts_after(after);
-        while rules.next().is_some_and(|(rule, counts)| each(rule, counts, "user space")) {}
+        Rules::list(self, after, &mut |rule, counts| each(rule, counts, "user space"));
     }
 
     fn last(&self) -> Option<RuleId> {
-        Live::last(self)
+        Rules::last(self)
     }
 
     fn default_counts(&self) -> (Verdict, Counts) {
-        Live::default_counts(self)
+        Rules::default_counts(self)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The rules of a running capture, by its control socket.
 
-use super::shortened;
 use crate::control::{Client, Command, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS};
+use crate::rule_counts::shortened;
 use crate::{columns, say, units};
 use anyhow::{Context, bail};
 use clap::Args;

@@ -4,8 +4,9 @@ use ringside_filter::Compiler;
 
 fn desk(rules: &str) -> RuleDesk {
     let set = language::parse(rules.as_bytes(), &mut Sets::none()).unwrap();
-    let live = Live::new(set, LinkType::ETHERNET, &Compiler::InProcess { optimise: true });
-    RuleDesk::new(Box::new(live.unwrap()))
+    let rules = Rules::new(set, Compiler::InProcess { optimise: true }).unwrap();
+    rules.prepare(std::iter::once(LinkType::ETHERNET)).unwrap();
+    RuleDesk::new(Box::new(rules))
 }
 
 fn done(desk: &RuleDesk, command: RulesCommand) -> RulesReply {
