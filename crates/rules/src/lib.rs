@@ -19,9 +19,14 @@
 //! what would be right. Rules come from files and sockets, so every size, list and depth has a
 //! limit, and the work is linear in the text.
 
+pub mod book;
 pub mod cover;
 pub mod engine;
+pub mod exact;
+pub mod key;
 pub mod language;
+pub mod memory;
+pub mod plan;
 pub mod question;
 pub mod sight;
 pub mod table;

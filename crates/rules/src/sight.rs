@@ -2,7 +2,7 @@
 
 mod application;
 
-use crate::table::Key;
+use crate::key::Key;
 use application::Application;
 use ringside_core::LinkType;
 use ringside_proto::{Http1, Sip};
@@ -58,12 +58,10 @@ impl<'f> Sight<'f> {
     /// Addresses, ports and protocol of a level, for a look into a table. ARP is not IP, and has
     /// none of them.
     pub fn key(&self, level: Level) -> Key {
-        let tuple = self.tuple(level);
-        Key {
-            addresses: tuple.map(|tuple| (tuple.source, tuple.destination)),
-            ports: tuple.and_then(|tuple| tuple.ports).map(|(from, to)| (from.0, to.0)),
-            protocol: tuple.map(|tuple| tuple.protocol.0),
-        }
+        let Some(FiveTuple { source, destination, protocol, ports }) = self.tuple(level) else {
+            return Key::NOT_IP;
+        };
+        Key::new(source, destination, protocol.0, ports.map(|(from, to)| (from.0, to.0)))
     }
 
     /// What the IP header of a level and the transport header behind it say.

@@ -18,33 +18,51 @@ mod prefixes;
 mod rows;
 mod spans;
 
-pub use find::{Key, Matches};
+pub use find::Matches;
 pub use prefixes::{AddressPrefix, Space};
 pub use spans::Span;
 
+use crate::memory::{self, Control, Memory};
 use order::Order;
 use prefixes::{Prefixes, Trie};
+use ringside_sys::words::Words64;
 use rows::{Books, Classes, Rows};
 use spans::{Spans, Values};
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// Sizes of a table, fixed when it is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capacity {
-    /// Rules. A quarter more than are expected leaves room for those that come between others.
-    pub rules: u32,
-    /// Rows of all fields together. Each different prefix of a field needs one, and each different
-    /// border of port ranges.
-    pub classes: u32,
-    /// Inner nodes of the two address tries, 1 KiB each.
-    pub nodes: u32,
-}
+use std::sync::atomic::Ordering;
 
 /// A rule's bit: its place in every row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Bit(pub u32);
+struct Bit(u32);
+
+/// Where a rule stands among the others: rules of one id are parts of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Number {
+    /// Lower ones are met first.
+    pub id: u32,
+    /// Which part.
+    pub part: u16,
+}
+
+/// A rule that a packet matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Found {
+    /// The rule's id.
+    pub id: u32,
+    /// What it was added with.
+    pub slot: u32,
+}
+
+impl Found {
+    /// As it lies in memory.
+    pub(crate) fn to_word(self) -> u64 {
+        u64::from(self.id) << 32 | u64::from(self.slot)
+    }
+
+    pub(crate) fn of_word(word: u64) -> Found {
+        Found { id: (word >> 32) as u32, slot: word as u32 }
+    }
+}
 
 /// What a rule accepts, field by field: one of the values listed in each. The values of a list are
 /// disjoint. An empty list accepts nothing.
@@ -89,6 +107,8 @@ pub enum Full {
     Classes,
     /// Inner nodes of the tries.
     Nodes,
+    /// Exact rules.
+    Exact,
     /// Rules between two others; a new table with all rules has room.
     Order,
 }
@@ -99,6 +119,7 @@ impl fmt::Display for Full {
             Full::Rules => "no room for another rule",
             Full::Classes => "too many different prefixes and port ranges",
             Full::Nodes => "the prefixes are too many and too different",
+            Full::Exact => "no room for another exact rule",
             Full::Order => "no room between two rules until all are laid out anew",
         })
     }
@@ -106,8 +127,8 @@ impl fmt::Display for Full {
 
 impl std::error::Error for Full {}
 
-/// The rules as readers see them.
-#[derive(Debug)]
+/// The rules as readers see them. Clones are the same rules.
+#[derive(Clone, Debug)]
 pub struct Table {
     rows: Rows,
     sources: Trie,
@@ -115,14 +136,15 @@ pub struct Table {
     source_ports: Values,
     destination_ports: Values,
     protocols: Values,
-    /// Numbers of the rules, by bit.
-    numbers: Box<[AtomicU32]>,
+    /// The rules, by bit: [`Found`].
+    bits: Words64,
 }
 
 /// The rules as they are changed, by one at a time.
 #[derive(Debug)]
 pub struct Editor {
-    table: Arc<Table>,
+    table: Table,
+    memory: Memory,
     classes: Classes,
     sources: Prefixes,
     destinations: Prefixes,
@@ -137,30 +159,33 @@ pub struct Editor {
 }
 
 impl Table {
-    fn new(capacity: Capacity) -> Table {
-        let rows = Rows::new(capacity.rules, capacity.classes);
+    /// The table that lies in `memory`.
+    pub fn of(memory: &Memory) -> Table {
+        let all = memory.layout.nodes - memory::INNER_AT;
+        let (first, middle) = (memory::INNER_AT, memory::INNER_AT + all / 2);
+        let nodes = &memory.nodes;
         Table {
-            sources: Trie::new(capacity.nodes / 2),
-            destinations: Trie::new(capacity.nodes / 2),
-            source_ports: Values::new(NO_PORT),
-            destination_ports: Values::new(NO_PORT),
-            protocols: Values::new(NO_PROTOCOL),
-            numbers: (0..rows.rules()).map(|_| AtomicU32::new(0)).collect(),
-            rows,
+            rows: Rows::of(memory),
+            sources: Trie::new(nodes, memory::SOURCES_AT, first..middle),
+            destinations: Trie::new(nodes, memory::DESTINATIONS_AT, middle..first + all),
+            source_ports: Values::new(nodes, memory::SOURCE_PORTS_AT, NO_PORT),
+            destination_ports: Values::new(nodes, memory::DESTINATION_PORTS_AT, NO_PORT),
+            protocols: Values::new(nodes, memory::PROTOCOLS_AT, NO_PROTOCOL),
+            bits: memory.bits.clone(),
         }
     }
 }
 
 impl Editor {
-    /// An empty table.
+    /// An empty table in memory that is all 0.
     ///
     /// # Errors
-    /// The capacity has no room for the classes that are always there.
-    pub fn new(capacity: Capacity) -> Result<Editor, Full> {
-        let table = Arc::new(Table::new(capacity));
-        let mut classes = Classes::new(capacity.classes);
+    /// There is no room for the classes that are always there.
+    pub fn new(memory: &Memory) -> Result<Editor, Full> {
+        let table = Table::of(memory);
+        let mut classes = Classes::new(memory.layout.rows as u32 - 1);
         let books = &mut Books { rows: &table.rows, classes: &mut classes };
-        let rules = table.numbers.len();
+        let rules = memory.layout.bits;
         Ok(Editor {
             sources: Prefixes::new(books, &table.sources)?,
             destinations: Prefixes::new(books, &table.destinations)?,
@@ -170,22 +195,22 @@ impl Editor {
             order: Order::new(rules.div_ceil(64)),
             cubes: vec![None; rules],
             retired: Vec::new(),
+            memory: memory.clone(),
             classes,
             table,
         })
     }
 
     /// What readers look at.
-    pub fn table(&self) -> &Arc<Table> {
+    pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// Adds rule `number`, which must be new. Readers see it whole from its end on. Returns its
-    /// bit, which stays the same as long as the rule is there.
+    /// Adds rule `number`, which must be new. Readers see it whole from its end on.
     ///
     /// # Errors
     /// There is no room; the rules are as they were.
-    pub fn add(&mut self, number: u32, cube: Cube) -> Result<Bit, Full> {
+    pub fn add(&mut self, number: Number, slot: u32, cube: Cube) -> Result<(), Full> {
         let bit = self.order.take(number)?;
         if let Err(full) = self.spread(bit, &cube) {
             self.gather(bit, &cube);
@@ -194,18 +219,20 @@ impl Editor {
             return Err(full);
         }
         self.cubes[bit.0 as usize] = Some(cube);
-        self.table.numbers[bit.0 as usize].store(number, Ordering::Release);
+        let found = Found { id: number.id, slot };
+        self.table.bits[bit.0 as usize].store(found.to_word(), Ordering::Release);
         self.table.rows.set_live(bit);
-        Ok(bit)
+        self.changed();
+        Ok(())
     }
 
-    /// Removes a rule: readers that begin after this do not see it. Returns the bit that it had,
-    /// which is used again only after a reclaim; none if there is no such rule.
-    pub fn remove(&mut self, number: u32) -> Option<Bit> {
-        let bit = self.order.remove(number)?;
+    /// Removes a rule: readers that begin after this do not see it. False if there is none.
+    pub fn remove(&mut self, number: Number) -> bool {
+        let Some(bit) = self.order.remove(number) else { return false };
         self.table.rows.clear_live(bit);
         self.retired.push(bit);
-        Some(bit)
+        self.changed();
+        true
     }
 
     /// Makes what was removed free for new rules. No reader that began before the last change may
@@ -224,11 +251,6 @@ impl Editor {
         }
     }
 
-    /// The bit of a rule.
-    pub fn bit(&self, number: u32) -> Option<Bit> {
-        self.order.bit(number)
-    }
-
     /// How many rules there are.
     pub fn len(&self) -> usize {
         self.order.rules()
@@ -244,9 +266,16 @@ impl Editor {
         self.retired.len()
     }
 
+    /// What readers remember is old now.
+    fn changed(&self) {
+        self.memory.set(Control::Wildcards, self.len() as u64);
+        self.memory.set(Control::Generation, self.memory.get(Control::Generation) + 1);
+        self.memory.changed();
+    }
+
     /// Writes the bits of a rule that is not live.
     fn spread(&mut self, bit: Bit, cube: &Cube) -> Result<(), Full> {
-        let table = &*self.table;
+        let table = &self.table;
         let books = &mut Books { rows: &table.rows, classes: &mut self.classes };
         for &prefix in &cube.sources {
             self.sources.add(books, &table.sources, prefix, bit)?;
@@ -268,7 +297,7 @@ impl Editor {
 
     /// Takes away the bits of a rule that is not live; what `spread` did not come to is passed.
     fn gather(&mut self, bit: Bit, cube: &Cube) {
-        let table = &*self.table;
+        let table = &self.table;
         let books = &mut Books { rows: &table.rows, classes: &mut self.classes };
         for &prefix in &cube.sources {
             self.sources.remove(books, &table.sources, prefix, bit);

@@ -13,6 +13,7 @@
 //! - [`ring`]: the memory and the hand-over of the capture ring;
 //! - [`uring`] and [`disk`]: blocks of the ring on their way to a disk, and what the disk can do;
 //! - [`bpf`] loads programs and maps by bpf(2);
+//! - [`words`]: arrays of atomic words, in memory or in a BPF array;
 //! - [`flat`]: a buffer that threads fill by one atomic addition each, for comparison;
 //! - [`child`], [`fdpass`]: messages with descriptors, to a child process and over sockets;
 //! - [`bell`] wakes a thread that waits;
@@ -47,6 +48,7 @@ pub mod ring;
 mod socket;
 pub mod thread;
 pub mod uring;
+pub mod words;
 pub mod xdp_ring;
 pub mod xsk;
 

@@ -1,6 +1,6 @@
 use super::*;
+use crate::key::Key;
 use crate::language::{AddressSet, AddressSpan, Addresses, Ranges, Span};
-use crate::table::Key;
 use proptest::prelude::*;
 use ringside_wire::Port;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -19,14 +19,14 @@ fn holds(expression: &Expression, key: &Key) -> bool {
 fn term_holds(term: &Term, key: &Key) -> bool {
     match term {
         Term::Any => true,
-        Term::IpVersion(version) => {
-            key.addresses.is_some_and(|(source, _)| source.is_ipv4() == (*version == IpVersion::V4))
-        }
-        Term::Protocol(list) => key.protocol.is_some_and(|p| list.contains(IpProtocol(p))),
-        Term::Ip(side, list) => key.addresses.is_some_and(|(source, destination)| {
+        Term::IpVersion(version) => key
+            .addresses()
+            .is_some_and(|(source, _)| source.is_ipv4() == (*version == IpVersion::V4)),
+        Term::Protocol(list) => key.protocol().is_some_and(|p| list.contains(IpProtocol(p))),
+        Term::Ip(side, list) => key.addresses().is_some_and(|(source, destination)| {
             on(*side, list.contains(source), list.contains(destination))
         }),
-        Term::Port(side, list) => key.ports.is_some_and(|(source, destination)| {
+        Term::Port(side, list) => key.ports().is_some_and(|(source, destination)| {
             on(*side, list.contains(Port(source)), list.contains(Port(destination)))
         }),
         _ => unreachable!("none is made here"),
@@ -95,8 +95,13 @@ fn key() -> impl Strategy<Value = Key> {
         (v6(), v6()).prop_map(|(a, b)| (IpAddr::from(a), IpAddr::from(b))),
     ];
     let port = || prop_oneof![0u16..10, Just(65_533)];
-    (prop::option::of(pairs), prop::option::of((port(), port())), prop::option::of(0u8..4))
-        .prop_map(|(addresses, ports, protocol)| Key { addresses, ports, protocol })
+    let ip = (pairs, 0u8..4, prop::option::of((port(), port())));
+    prop_oneof![
+        1 => Just(Key::NOT_IP),
+        4 => ip.prop_map(|((source, destination), protocol, ports)| {
+            Key::new(source, destination, protocol, ports)
+        }),
+    ]
 }
 
 proptest! {

@@ -1,70 +1,108 @@
 //! Which wildcard rules come into question for a conversation, remembered.
 
-use crate::table::Key;
-use foldhash::fast::RandomState;
-use std::hash::BuildHasher;
+use crate::key::Key;
 
-/// Conversations that are remembered: three times the 10,000 that a busy link has at once, in the
-/// second-level cache's reach of megabytes. A new one takes the place of another.
+/// Conversations that are remembered: three times the 10,000 that a busy link has at once, so that
+/// one of the two places of each is free; 64 bytes each, in the reach of the second-level cache.
 const CONVERSATIONS: usize = 32_768;
-/// Rules that are remembered for one; those behind are looked up each time.
-const CONTENDERS: usize = 6;
+/// Rules that are remembered for one; where there are more, all are looked up each time.
+const CONTENDERS: usize = 4;
 
-/// The first rules that the table finds, as places.
+/// The rules that the table finds, as slots, as far as they matter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Contenders {
-    places: [u32; CONTENDERS],
+    slots: [u32; CONTENDERS],
+    /// One more than there is room for: they are not remembered.
     count: u8,
-    is_cut: bool,
 }
 
 impl Contenders {
-    pub(super) fn places(&self) -> &[u32] {
-        &self.places[..usize::from(self.count)]
-    }
-
-    /// True if there are more.
-    pub(super) fn is_cut(&self) -> bool {
-        self.is_cut
-    }
-
-    /// Adds a rule; false if there is no room, which is noted.
-    pub(super) fn push(&mut self, place: u32) -> bool {
-        match self.places.get_mut(usize::from(self.count)) {
-            Some(free) => {
-                *free = place;
-                self.count += 1;
+    /// `slots` up to the first behind which no other is asked.
+    pub(super) fn of(
+        slots: impl Iterator<Item = u32>,
+        is_last: impl Fn(u32) -> bool,
+    ) -> Contenders {
+        let mut contenders = Contenders::default();
+        for slot in slots {
+            let free = contenders.slots.get_mut(usize::from(contenders.count));
+            contenders.count += 1;
+            let Some(free) = free else { break };
+            *free = slot;
+            if is_last(slot) {
+                break;
             }
-            None => self.is_cut = true,
         }
-        !self.is_cut
+        contenders
+    }
+
+    /// All of them; none if they are too many to be remembered.
+    #[inline]
+    pub(super) fn slots(&self) -> Option<&[u32]> {
+        self.slots.get(..usize::from(self.count))
     }
 }
 
-/// The memory: by a hash of the key, the last one wins.
+/// One conversation: a cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Line {
+    key: Key,
+    contenders: Contenders,
+    /// Of the table when it was looked up, its low bits; 0: nothing is here.
+    generation: u32,
+}
+
+const _: () = assert!(size_of::<Line>() == 64);
+
+/// The memory. A conversation has two places by its hash.
 #[derive(Debug)]
 pub(super) struct Cache {
-    slots: Box<[Option<(Key, Contenders)>]>,
-    hasher: RandomState,
+    lines: Box<[Line]>,
+    /// Which of two places that are taken was overwritten last.
+    turn: usize,
 }
 
 impl Cache {
     pub(super) fn new() -> Cache {
-        Cache { slots: vec![None; CONVERSATIONS].into(), hasher: RandomState::default() }
+        let nothing = Line { key: Key::NOT_IP, contenders: Contenders::default(), generation: 0 };
+        Cache { lines: vec![nothing; CONVERSATIONS].into(), turn: 0 }
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<Contenders> {
-        match &self.slots[self.slot(key)] {
-            Some((known, contenders)) if known == key => Some(*contenders),
-            _ => None,
-        }
+    /// What was remembered at this generation of the table.
+    #[inline]
+    pub(super) fn get(&self, key: &Key, hash: u64, generation: u64) -> Option<Contenders> {
+        let generation = mark(generation);
+        let here = |place: usize| {
+            let line = &self.lines[place];
+            (line.key == *key && line.generation == generation).then_some(line.contenders)
+        };
+        let [first, second] = places(hash);
+        here(first).or_else(|| here(second))
     }
 
-    pub(super) fn put(&mut self, key: &Key, contenders: Contenders) {
-        self.slots[self.slot(key)] = Some((*key, contenders));
+    pub(super) fn put(&mut self, key: &Key, hash: u64, generation: u64, contenders: Contenders) {
+        let places = places(hash);
+        let generation = mark(generation);
+        let is_free = |&&place: &&usize| {
+            let line = &self.lines[place];
+            line.generation != generation || line.key == *key
+        };
+        let place = places.iter().find(is_free).copied().unwrap_or_else(|| {
+            self.turn ^= 1;
+            places[self.turn]
+        });
+        self.lines[place] = Line { key: *key, contenders, generation };
     }
+}
 
-    fn slot(&self, key: &Key) -> usize {
-        self.hasher.hash_one(key) as usize % CONVERSATIONS
-    }
+/// The generation as lines keep it. What a line remembers of one 4 billion changes ago is gone by
+/// then: each change of the table has every conversation looked up anew.
+#[inline]
+fn mark(generation: u64) -> u32 {
+    (generation as u32) | 1 << 31
+}
+
+#[inline]
+fn places(hash: u64) -> [usize; 2] {
+    [hash as usize % CONVERSATIONS, (hash >> 40) as usize % CONVERSATIONS]
 }

@@ -1,7 +1,7 @@
 //! What becomes of a frame.
 
 use crate::language::{Redirect, Rule, RuleId, Trim, Verdict};
-use std::ops::Add;
+use std::ops::{Add, Sub};
 
 /// What the rules said about one frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,9 +75,10 @@ impl Add for Counts {
     }
 }
 
-impl Counts {
-    pub(super) fn count(&mut self, wire_bytes: u32) {
-        self.frames += 1;
-        self.bytes += u64::from(wire_bytes);
+impl Sub for Counts {
+    type Output = Counts;
+
+    fn sub(self, other: Counts) -> Counts {
+        Counts { frames: self.frames - other.frames, bytes: self.bytes - other.bytes }
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
-use crate::language::{self, Sets};
+use crate::language::{self, Next, RuleId, Sets};
+use crate::question::Question;
 use proptest::prelude::*;
 use ringside_core::LinkType;
 use ringside_filter::Compiler;

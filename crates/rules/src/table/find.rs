@@ -1,39 +1,34 @@
 //! Looking a packet up.
 
-use super::{AddressPrefix, Bit, Cube, NO_PORT, NO_PROTOCOL, Span, Table};
+use super::{AddressPrefix, Cube, Found, NO_PORT, NO_PROTOCOL, Space, Span, Table};
+use crate::key::Key;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-/// What the table asks of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
-    /// Source and destination, of one version; none without IP.
-    pub addresses: Option<(IpAddr, IpAddr)>,
-    /// Source and destination port, if the packet has any.
-    pub ports: Option<(u16, u16)>,
-    /// Protocol above IP.
-    pub protocol: Option<u8>,
-}
+use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Table {
-    /// The rules that a packet matches, by rising number. Costs little until the first.
+    /// The rules that a packet matches, by rising number; parts of one follow each other. Costs
+    /// little until the first.
     #[inline]
     pub fn matches(&self, key: &Key) -> Matches<'_> {
-        let (source, destination) = key.addresses.unzip();
-        let (from, to) = key.ports.unzip();
+        let space = match key.version() {
+            4 => Space::V4,
+            6 => Space::V6,
+            _ => Space::None,
+        };
+        let (from, to) = key.ports().unzip();
         let port = |port: Option<u16>| port.map_or(NO_PORT, u32::from);
-        let protocol = key.protocol.map_or(NO_PROTOCOL, u32::from);
+        let protocol = key.protocol().map_or(NO_PROTOCOL, u32::from);
         // Which rules count is read before what they accept: see the module.
         let rows = [
             self.rows.live(),
-            self.rows.row(self.sources.class(source)),
-            self.rows.row(self.destinations.class(destination)),
+            self.rows.row(self.sources.class(space, key.source_bits())),
+            self.rows.row(self.destinations.class(space, key.destination_bits())),
             self.rows.row(self.destination_ports.class(port(to))),
             self.rows.row(self.source_ports.class(port(from))),
             self.rows.row(self.protocols.class(protocol)),
         ];
         Matches {
-            numbers: &self.numbers,
+            bits_of: &self.bits,
             summaries: rows.map(|(summary, _)| summary),
             words: rows.map(|(_, words)| words),
             summary: 0,
@@ -47,10 +42,10 @@ impl Table {
 impl Cube {
     /// True if a packet lies in the cube: what the table says of all at once.
     pub fn accepts(&self, key: &Key) -> bool {
-        let (source, destination) = key.addresses.unzip();
-        let (from, to) = key.ports.unzip();
+        let (source, destination) = key.addresses().unzip();
+        let (from, to) = key.ports().unzip();
         let port = |port: Option<u16>| port.map_or(NO_PORT, u32::from);
-        let protocol = key.protocol.map_or(NO_PROTOCOL, u32::from);
+        let protocol = key.protocol().map_or(NO_PROTOCOL, u32::from);
         let within = |spans: &[Span], value: u32| {
             spans.iter().any(|span| (span.first..=span.last).contains(&value))
         };
@@ -65,10 +60,10 @@ impl Cube {
     }
 }
 
-/// The rules that a packet matches: number and bit, by rising number.
+/// The rules that a packet matches, by rising number.
 #[derive(Debug)]
 pub struct Matches<'t> {
-    numbers: &'t [AtomicU32],
+    bits_of: &'t [AtomicU64],
     summaries: [&'t [AtomicU64]; 6],
     words: [&'t [AtomicU64]; 6],
     /// Word of the summary that `above` is left of.
@@ -81,10 +76,10 @@ pub struct Matches<'t> {
 }
 
 impl Iterator for Matches<'_> {
-    type Item = (u32, Bit);
+    type Item = Found;
 
     #[inline]
-    fn next(&mut self) -> Option<(u32, Bit)> {
+    fn next(&mut self) -> Option<Found> {
         while self.bits == 0 {
             while self.above == 0 {
                 self.summary += 1;
@@ -97,27 +92,25 @@ impl Iterator for Matches<'_> {
             self.above &= self.above - 1;
             self.bits = common(&self.words, self.word);
         }
-        let found = self.lowest();
-        self.bits &= !(1 << (found.1.0 % 64));
+        let (found, bit) = self.lowest();
+        self.bits &= !(1 << bit);
         Some(found)
     }
 }
 
 impl Matches<'_> {
-    /// The lowest number among `bits`: words are in order, bits within a word are not.
+    /// The lowest rule among `bits`, and its bit: words are in order, bits within a word are not.
     #[inline]
-    fn lowest(&self) -> (u32, Bit) {
-        let mut lowest = (u32::MAX, Bit(u32::MAX));
+    fn lowest(&self) -> (Found, u32) {
+        let mut lowest = (u64::MAX, 0);
         let mut rest = self.bits;
         while rest != 0 {
-            let bit = Bit(self.word as u32 * 64 + rest.trailing_zeros());
-            let number = self.numbers[bit.0 as usize].load(Ordering::Acquire);
-            if (number, bit) < lowest {
-                lowest = (number, bit);
-            }
+            let bit = rest.trailing_zeros();
+            let word = self.bits_of[self.word * 64 + bit as usize].load(Ordering::Acquire);
+            lowest = lowest.min((word, bit));
             rest &= rest - 1;
         }
-        lowest
+        (Found::of_word(lowest.0), lowest.1)
     }
 }
 

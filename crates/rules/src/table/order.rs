@@ -5,7 +5,7 @@
 //! Shelves are filled in part only, so that numbers in between find room. Where they do not, the
 //! whole must be laid out anew; nothing is moved while readers look.
 
-use super::{Bit, Full};
+use super::{Bit, Full, Number};
 use std::collections::BTreeMap;
 
 /// Bits of a word.
@@ -16,7 +16,7 @@ const SHELF_FILLED: u32 = 48;
 /// Numbers and bits of the rules.
 #[derive(Debug)]
 pub(super) struct Order {
-    bits: BTreeMap<u32, Bit>,
+    bits: BTreeMap<Number, Bit>,
     /// By shelf: bits of rules, and bits that are not free again yet.
     taken: Vec<u64>,
 }
@@ -26,16 +26,12 @@ impl Order {
         Order { bits: BTreeMap::new(), taken: vec![0; shelves] }
     }
 
-    pub(super) fn bit(&self, number: u32) -> Option<Bit> {
-        self.bits.get(&number).copied()
-    }
-
     pub(super) fn rules(&self) -> usize {
         self.bits.len()
     }
 
     /// Takes a bit for a number that has none.
-    pub(super) fn take(&mut self, number: u32) -> Result<Bit, Full> {
+    pub(super) fn take(&mut self, number: Number) -> Result<Bit, Full> {
         let before = self.bits.range(..number).next_back().map(|(_, &bit)| shelf(bit));
         let after = self.bits.range(number..).next().map(|(_, &bit)| shelf(bit));
         let first = before.unwrap_or(0);
@@ -53,7 +49,7 @@ impl Order {
     }
 
     /// Forgets a number; its bit stays taken.
-    pub(super) fn remove(&mut self, number: u32) -> Option<Bit> {
+    pub(super) fn remove(&mut self, number: Number) -> Option<Bit> {
         self.bits.remove(&number)
     }
 

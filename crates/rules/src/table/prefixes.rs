@@ -7,8 +7,11 @@
 
 use super::rows::{Books, Class};
 use super::{Bit, Full};
+use crate::memory::{NODE_ENTRIES, ROOT_NODES};
+use ringside_sys::words::Words32;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Addresses that begin with the same bits.
@@ -77,47 +80,64 @@ pub(super) fn bits_of(address: Option<IpAddr>) -> (Space, u128) {
 const ROOT_BITS: u32 = 16;
 const NODE_BITS: u32 = 8;
 const ROOT_ENTRIES: usize = 1 << ROOT_BITS;
-const NODE_ENTRIES: usize = 1 << NODE_BITS;
 /// An entry that leads to a node has this bit; the rest is its number.
 const IS_NODE: u32 = 1 << 31;
 /// Where the roots begin; that of `Space::None` has one entry.
 const ROOTS: [usize; 3] = [0, ROOT_ENTRIES, 2 * ROOT_ENTRIES];
-const NODES_AT: usize = 2 * ROOT_ENTRIES + 1;
+const _: () = assert!(NODE_ENTRIES == 1 << NODE_BITS);
+const _: () = assert!(ROOT_NODES == (2 * ROOT_ENTRIES).div_ceil(NODE_ENTRIES) + 1);
 
-/// Classes by address: what readers look at. Roots, then nodes.
-#[derive(Debug)]
-pub(super) struct Trie(Box<[AtomicU32]>);
+/// Classes by address: what readers look at.
+#[derive(Clone, Debug)]
+pub(super) struct Trie {
+    nodes: Words32,
+    /// Where its roots begin.
+    roots: usize,
+    /// Its nodes beside the roots.
+    inner: Range<usize>,
+}
 
 impl Trie {
-    /// A trie of at most so many nodes beside its roots.
-    pub(super) fn new(nodes: u32) -> Trie {
-        let entries = NODES_AT + nodes as usize * NODE_ENTRIES;
-        Trie((0..entries).map(|_| AtomicU32::new(0)).collect())
+    /// A trie whose roots begin at a node, with these nodes beside them.
+    pub(super) fn new(nodes: &Words32, roots: usize, inner: Range<usize>) -> Trie {
+        Trie { nodes: nodes.clone(), roots: roots * NODE_ENTRIES, inner }
     }
 
-    /// The class of an address.
+    /// The class of an address, as its bits.
     #[inline]
-    pub(super) fn class(&self, address: Option<IpAddr>) -> Class {
-        let (space, bits) = bits_of(address);
+    pub(super) fn class(&self, space: Space, bits: u128) -> Class {
         let first = match space {
             Space::None => 0,
             _ => (bits >> (128 - ROOT_BITS)) as usize,
         };
-        let mut entry = self.0[ROOTS[space as usize] + first].load(Ordering::Acquire);
+        let mut entry = self.nodes[self.root(space) + first].load(Ordering::Acquire);
         let mut rest = bits << ROOT_BITS;
         while entry & IS_NODE != 0 {
             let at = node_at(entry & !IS_NODE) + (rest >> (128 - NODE_BITS)) as usize;
-            entry = self.0[at].load(Ordering::Acquire);
+            entry = self.nodes[at].load(Ordering::Acquire);
             rest <<= NODE_BITS;
         }
         Class(entry)
+    }
+
+    fn root(&self, space: Space) -> usize {
+        self.roots + ROOTS[space as usize]
+    }
+
+    /// Where the entries of a prefix begin.
+    fn place(&self, prefix: AddressPrefix) -> Place {
+        Place { node: self.root(prefix.space), depth: 0, width: ROOT_BITS }
+    }
+
+    fn entries(&self, node: usize) -> &[AtomicU32] {
+        &self.nodes[node..node + NODE_ENTRIES]
     }
 
     /// Nodes on the way to a prefix that are not there.
     fn missing(&self, prefix: AddressPrefix) -> u32 {
         let length = u32::from(prefix.length);
         let mut missing = length.saturating_sub(ROOT_BITS).div_ceil(NODE_BITS);
-        let Place { mut node, mut depth, mut width } = root(prefix);
+        let Place { mut node, mut depth, mut width } = self.place(prefix);
         while missing > 0 {
             let entry = self.entry(node + ((prefix.bits << depth) >> (128 - width)) as usize);
             if entry & IS_NODE == 0 {
@@ -130,11 +150,7 @@ impl Trie {
     }
 
     fn entry(&self, at: usize) -> u32 {
-        self.0[at].load(Ordering::Relaxed)
-    }
-
-    fn nodes(&self) -> u32 {
-        ((self.0.len() - NODES_AT) / NODE_ENTRIES) as u32
+        self.nodes[at].load(Ordering::Relaxed)
     }
 }
 
@@ -182,9 +198,9 @@ impl Prefixes {
             let class = books.take(None)?;
             field.known.insert(prefix, Known { class, users: 1 });
             field.lengths.insert(class, 0);
-            let root = ROOTS[prefix.space as usize];
+            let root = trie.root(prefix.space);
             let end = if prefix.space == Space::None { root + 1 } else { root + ROOT_ENTRIES };
-            for entry in &trie.0[root..end] {
+            for entry in &trie.nodes[root..end] {
                 entry.store(class.0, Ordering::Release);
             }
         }
@@ -260,14 +276,14 @@ impl Prefixes {
         trie: &Trie,
         prefix: AddressPrefix,
     ) -> Result<(), Full> {
-        let free = self.free.len() + (trie.nodes() - self.used) as usize;
+        let free = self.free.len() + (trie.inner.len() - self.used as usize);
         if trie.missing(prefix) as usize > free {
             return Err(Full::Nodes);
         }
         let class = books.take(Some(self.around(prefix)))?;
         self.known.insert(prefix, Known { class, users: 1 });
         self.lengths.insert(class, prefix.length);
-        self.descend(trie, prefix, root(prefix), &mut |lengths, old| {
+        self.descend(trie, prefix, trie.place(prefix), &mut |lengths, old| {
             if lengths[&old] < prefix.length { class } else { old }
         });
         Ok(())
@@ -277,7 +293,7 @@ impl Prefixes {
         let heir = self.around(prefix);
         self.known.remove(&prefix);
         let replace = &mut |_: &BTreeMap<Class, u8>, old| if old == class { heir } else { old };
-        self.descend(trie, prefix, root(prefix), replace);
+        self.descend(trie, prefix, trie.place(prefix), replace);
         self.lengths.remove(&class);
         books.classes.retire(class);
     }
@@ -321,7 +337,7 @@ impl Prefixes {
         let entry = trie.entry(at);
         if entry & IS_NODE == 0 {
             let class = replace(&self.lengths, Class(entry));
-            trie.0[at].store(class.0, Ordering::Release);
+            trie.nodes[at].store(class.0, Ordering::Release);
             return;
         }
         let node = node_at(entry & !IS_NODE);
@@ -339,13 +355,13 @@ impl Prefixes {
         }
         let number = self.free.pop().unwrap_or_else(|| {
             self.used += 1;
-            self.used - 1
+            trie.inner.start as u32 + self.used - 1
         });
         let node = node_at(number);
-        for below in &trie.0[node..node + NODE_ENTRIES] {
+        for below in trie.entries(node) {
             below.store(entry, Ordering::Relaxed);
         }
-        trie.0[at].store(IS_NODE | number, Ordering::Release);
+        trie.nodes[at].store(IS_NODE | number, Ordering::Release);
         node
     }
 
@@ -353,20 +369,16 @@ impl Prefixes {
     fn fold(&mut self, trie: &Trie, at: usize) {
         let entry = trie.entry(at);
         let node = node_at(entry & !IS_NODE);
-        let entries = &trie.0[node..node + NODE_ENTRIES];
+        let entries = trie.entries(node);
         let first = entries[0].load(Ordering::Relaxed);
         let is_one = |below: &AtomicU32| below.load(Ordering::Relaxed) == first;
         if first & IS_NODE == 0 && entries.iter().all(is_one) {
-            trie.0[at].store(first, Ordering::Release);
+            trie.nodes[at].store(first, Ordering::Release);
             self.retired.push(entry & !IS_NODE);
         }
     }
 }
 
-fn root(prefix: AddressPrefix) -> Place {
-    Place { node: ROOTS[prefix.space as usize], depth: 0, width: ROOT_BITS }
-}
-
 fn node_at(number: u32) -> usize {
-    NODES_AT + number as usize * NODE_ENTRIES
+    number as usize * NODE_ENTRIES
 }

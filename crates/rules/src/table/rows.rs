@@ -1,6 +1,8 @@
 //! Rows of bits, one for each class, with a summary in front.
 
 use super::{Bit, Full};
+use crate::memory::Memory;
+use ringside_sys::words::Words64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A class of values of a field: the number of its row.
@@ -8,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Class(pub(super) u32);
 
 /// All rows. A row is its summary, a bit for each word that is not 0, and then its words.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Rows {
-    memory: Box<[AtomicU64]>,
+    memory: Words64,
     /// Words of a summary.
     summary_words: usize,
     /// Words of a row without its summary.
@@ -32,16 +34,10 @@ pub(super) struct Classes {
 const LIVE: Class = Class(0);
 
 impl Rows {
-    /// Rows of `rules` bits, or a few more, for `classes` classes.
-    pub(super) fn new(rules: u32, classes: u32) -> Rows {
-        let words = (rules as usize).div_ceil(64);
-        let summary_words = words.div_ceil(64);
-        let all = (words + summary_words) * (classes as usize + 1);
-        Rows { memory: (0..all).map(|_| AtomicU64::new(0)).collect(), summary_words, words }
-    }
-
-    pub(super) fn rules(&self) -> u32 {
-        self.words as u32 * 64
+    pub(super) fn of(memory: &Memory) -> Rows {
+        let summary_words = memory.layout.summary_words;
+        let words = memory.layout.row_words - summary_words;
+        Rows { memory: memory.rows.clone(), summary_words, words }
     }
 
     /// The summary and the words of a row.

@@ -2,8 +2,10 @@
 
 use super::rows::{Books, Class};
 use super::{Bit, Full};
+use crate::memory::NODE_ENTRIES;
+use ringside_sys::words::Words32;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Values from `first` to `last`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,8 +17,14 @@ pub struct Span {
 }
 
 /// Classes by value: what readers look at.
-#[derive(Debug)]
-pub(super) struct Values(Box<[AtomicU32]>);
+#[derive(Clone, Debug)]
+pub(super) struct Values {
+    nodes: Words32,
+    /// First entry.
+    at: usize,
+    /// One more than the last value.
+    end: u32,
+}
 
 /// Where a class begins, and how many spans begin or have just ended there. The writer's.
 #[derive(Debug)]
@@ -31,32 +39,27 @@ struct Piece {
 }
 
 impl Values {
-    /// The values from 0 to `last`.
-    pub(super) fn new(last: u32) -> Values {
-        Values((0..=last).map(|_| AtomicU32::new(0)).collect())
+    /// The values from 0 to `last`, from a node on.
+    pub(super) fn new(nodes: &Words32, node: usize, last: u32) -> Values {
+        Values { nodes: nodes.clone(), at: node * NODE_ENTRIES, end: last + 1 }
     }
 
     /// The class of a value; values beyond the last fall into its class.
     #[inline]
     pub(super) fn class(&self, value: u32) -> Class {
-        let at = (value as usize).min(self.0.len() - 1);
-        Class(self.0[at].load(Ordering::Acquire))
-    }
-
-    /// One more than the last value.
-    fn end(&self) -> u32 {
-        self.0.len() as u32
+        let at = self.at + value.min(self.end - 1) as usize;
+        Class(self.nodes[at].load(Ordering::Acquire))
     }
 
     /// The value after a span; none if it holds no value.
     fn after(&self, span: Span) -> Option<u32> {
-        let is_there = span.first <= span.last && span.first < self.end();
-        is_there.then(|| span.last.saturating_add(1).min(self.end()))
+        let is_there = span.first <= span.last && span.first < self.end;
+        is_there.then(|| span.last.saturating_add(1).min(self.end))
     }
 
     /// Leads values to a class.
     fn lead(&self, first: u32, end: u32, class: Class) {
-        for entry in &self.0[first as usize..end as usize] {
+        for entry in &self.nodes[self.at + first as usize..self.at + end as usize] {
             entry.store(class.0, Ordering::Release);
         }
     }
@@ -66,7 +69,7 @@ impl Spans {
     /// All values fall into one class.
     pub(super) fn new(books: &mut Books<'_>, values: &Values) -> Result<Spans, Full> {
         let class = books.take(None)?;
-        values.lead(0, values.end(), class);
+        values.lead(0, values.end, class);
         Ok(Spans { pieces: BTreeMap::from([(0, Piece { class, borders: 1 })]) })
     }
 
@@ -106,7 +109,7 @@ impl Spans {
 
     /// Has a class begin at `value`.
     fn open(&mut self, books: &mut Books<'_>, values: &Values, value: u32) -> Result<(), Full> {
-        if value == values.end() {
+        if value == values.end {
             return Ok(());
         }
         let (&start, &piece) = self.pieces.range(..=value).next_back().expect("0 is there");
@@ -136,6 +139,6 @@ impl Spans {
 
     /// Where the piece ends that `value` lies in.
     fn end_of(&self, value: u32, values: &Values) -> u32 {
-        self.pieces.range(value + 1..).next().map_or(values.end(), |(&at, _)| at)
+        self.pieces.range(value + 1..).next().map_or(values.end, |(&at, _)| at)
     }
 }

@@ -1,8 +1,10 @@
 use super::*;
+use crate::key::Key;
+use crate::memory::{Capacity, Layout};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 /// Few bits vary, so that prefixes contain each other and packets hit them.
 fn v4() -> impl Strategy<Value = Ipv4Addr> {
@@ -59,16 +61,36 @@ fn cube() -> impl Strategy<Value = Cube> {
 
 fn key() -> impl Strategy<Value = Key> {
     let addresses = prop_oneof![
-        Just(None),
-        (v4(), v4()).prop_map(|(a, b)| Some((a.into(), b.into()))),
-        (v6(), v6()).prop_map(|(a, b)| Some((a.into(), b.into()))),
+        (v4(), v4()).prop_map(|(a, b)| (IpAddr::from(a), IpAddr::from(b))),
+        (v6(), v6()).prop_map(|(a, b)| (IpAddr::from(a), IpAddr::from(b))),
     ];
     let ports = prop::option::of((0u16..32, 0u16..32));
-    (addresses, ports, prop::option::of(0u8..32)).prop_map(|(addresses, ports, protocol)| Key {
-        addresses,
-        ports,
-        protocol,
-    })
+    let ip = (addresses, 0u8..32, ports);
+    prop_oneof![
+        1 => Just(Key::NOT_IP),
+        4 => ip.prop_map(|((source, destination), protocol, ports)| {
+            Key::new(source, destination, protocol, ports)
+        }),
+    ]
+}
+
+fn editor(capacity: Capacity) -> Editor {
+    Editor::new(&Memory::heap(Layout::of(&capacity)).unwrap()).unwrap()
+}
+
+/// A rule of one part, with its id for a slot.
+fn add(editor: &mut Editor, id: u32, cube: Cube) -> Result<(), Full> {
+    editor.add(Number { id, part: 0 }, id, cube)
+}
+
+fn remove(editor: &mut Editor, id: u32) -> bool {
+    editor.remove(Number { id, part: 0 })
+}
+
+fn ids(table: &Table, key: &Key) -> Vec<u32> {
+    let found: Vec<Found> = table.matches(key).collect();
+    assert!(found.iter().all(|found| found.id == found.slot));
+    found.into_iter().map(|found| found.id).collect()
 }
 
 #[derive(Clone, Debug)]
@@ -86,7 +108,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-const SMALL: Capacity = Capacity { rules: 4096, classes: 300, nodes: 200 };
+const SMALL: Capacity = Capacity { rules: 4096, classes: 300, nodes: 200, exact: 0 };
 
 proptest! {
     #[test]
@@ -94,42 +116,38 @@ proptest! {
         steps in prop::collection::vec(step(), 1..60),
         keys in prop::collection::vec(key(), 1..40),
     ) {
-        let mut table = Editor::new(SMALL).unwrap();
-        let mut rules: BTreeMap<u32, (Bit, Cube)> = BTreeMap::new();
+        let mut table = editor(SMALL);
+        let mut rules: BTreeMap<u32, Cube> = BTreeMap::new();
         for step in steps {
             match step {
                 Step::Add(number, _) if rules.contains_key(&number) => {}
-                Step::Add(number, cube) => match table.add(number, cube.clone()) {
-                    Ok(bit) => {
-                        rules.insert(number, (bit, cube));
+                Step::Add(number, cube) => match add(&mut table, number, cube.clone()) {
+                    Ok(()) => {
+                        rules.insert(number, cube);
                     }
                     Err(full) => prop_assert!(full != Full::Rules),
                 },
                 Step::Remove(number) => {
-                    let bit = rules.remove(&number).map(|(bit, _)| bit);
-                    prop_assert_eq!(table.remove(number), bit);
-                    prop_assert_eq!(table.remove(number), None);
+                    let is_there = rules.remove(&number).is_some();
+                    prop_assert_eq!(remove(&mut table, number), is_there);
+                    prop_assert!(!remove(&mut table, number));
                 }
                 Step::Reclaim => table.reclaim(),
             }
             for key in &keys {
-                let expected: Vec<(u32, Bit)> = rules
-                    .iter()
-                    .filter(|(_, (_, cube))| cube.accepts(key))
-                    .map(|(&number, &(bit, _))| (number, bit))
-                    .collect();
-                let found: Vec<(u32, Bit)> = table.table().matches(key).collect();
-                prop_assert_eq!(found, expected, "{:?}", key);
+                let accept = rules.iter().filter(|(_, cube)| cube.accepts(key));
+                let expected: Vec<u32> = accept.map(|(&number, _)| number).collect();
+                prop_assert_eq!(ids(table.table(), key), expected, "{:?}", key);
             }
         }
         // Everything comes back.
         for &number in rules.keys() {
-            table.remove(number);
+            remove(&mut table, number);
         }
         table.reclaim();
         table.reclaim();
         prop_assert!(table.is_empty() && table.retired() == 0);
-        let mut fresh = Editor::new(SMALL).unwrap();
+        let mut fresh = editor(SMALL);
         for count in 0.. {
             let prefix = AddressPrefix {
                 space: Space::V6,
@@ -137,8 +155,8 @@ proptest! {
                 length: 70,
             };
             let cube = Cube { sources: vec![prefix], ..Cube::any() };
-            let results = (table.add(count, cube.clone()), fresh.add(count, cube));
-            prop_assert_eq!(results.0.map(|_| ()), results.1.map(|_| ()), "after {}", count);
+            let results = (add(&mut table, count, cube.clone()), add(&mut fresh, count, cube));
+            prop_assert_eq!(results.0, results.1, "after {}", count);
             if results.1.is_err() {
                 break;
             }
@@ -148,20 +166,20 @@ proptest! {
 
 #[test]
 fn rules_between_others_find_room_until_their_word_is_full() {
-    let mut table = Editor::new(Capacity { rules: 4096, ..SMALL }).unwrap();
+    let mut table = editor(SMALL);
     for number in 0..1000 {
-        table.add(number * 1000, Cube::any()).unwrap();
+        add(&mut table, number * 1000, Cube::any()).unwrap();
     }
-    let full = (1..1000).map(|more| table.add(5000 + more, Cube::any())).find(Result::is_err);
+    let mut full = (1..1000).map(|more| add(&mut table, 5000 + more, Cube::any()));
+    let full = full.find(Result::is_err);
     assert_eq!(full, Some(Err(Full::Order)));
-    let key = Key { addresses: None, ports: None, protocol: None };
-    let numbers: Vec<u32> = table.table().matches(&key).map(|(number, _)| number).collect();
+    let numbers = ids(table.table(), &Key::NOT_IP);
     assert!(numbers.is_sorted() && numbers.len() == table.len() && table.len() > 1010);
     // Where one goes another comes, once nobody can be looking.
-    table.remove(5001).unwrap();
-    assert_eq!(table.add(5001, Cube::any()), Err(Full::Order));
+    assert!(remove(&mut table, 5001));
+    assert_eq!(add(&mut table, 5001, Cube::any()), Err(Full::Order));
     table.reclaim();
-    table.add(5001, Cube::any()).unwrap();
+    add(&mut table, 5001, Cube::any()).unwrap();
 }
 
 /// A rule for one address and port.
@@ -179,9 +197,9 @@ fn one(address: u32, port: u32) -> Cube {
 #[test]
 fn a_reader_sees_each_rule_whole_or_not_at_all() {
     const CHANGES: u32 = 3000;
-    let mut editor = Editor::new(SMALL).unwrap();
+    let mut editor = editor(SMALL);
     for number in 0..20 {
-        editor.add(number * 100, one(number, number)).unwrap();
+        add(&mut editor, number * 100, one(number, number)).unwrap();
     }
     let table = editor.table().clone();
     let (asked, seen) = (AtomicU32::new(0), AtomicU32::new(0));
@@ -194,12 +212,8 @@ fn a_reader_sees_each_rule_whole_or_not_at_all() {
                 seen.store(asked.load(Ordering::Acquire), Ordering::Release);
                 for number in 0..20 {
                     let source = Ipv4Addr::from_bits(number).into();
-                    let key = Key {
-                        addresses: Some((source, source)),
-                        ports: Some((7, number as u16)),
-                        protocol: Some(17),
-                    };
-                    let numbers: Vec<u32> = table.matches(&key).map(|(found, _)| found).collect();
+                    let key = Key::new(source, source, 17, Some((7, number as u16)));
+                    let numbers = ids(&table, &key);
                     assert!(numbers.contains(&(number * 100)), "{numbers:?}");
                     let accept = |found: &u32| found / 100 == number || found % 100 == 99;
                     assert!(numbers.iter().all(accept), "{number}: {numbers:?}");
@@ -215,8 +229,8 @@ fn a_reader_sees_each_rule_whole_or_not_at_all() {
                 0 => (place * 100 + 99, Cube::any()),
                 _ => (place * 100 + 1 + change % 50, one(place, place)),
             };
-            editor.add(rule, cube).unwrap();
-            editor.remove(rule).unwrap();
+            add(&mut editor, rule, cube).unwrap();
+            assert!(remove(&mut editor, rule));
             asked.store(change, Ordering::Release);
             while seen.load(Ordering::Acquire) < change && !reader.is_finished() {
                 std::thread::yield_now();

@@ -57,8 +57,8 @@ fn try_one(input: &[u8]) {
         assert_eq!(either.holds(&sight), holds || bidirectional && back.holds(&sight));
         for level in [Level::Outer, Level::Inner] {
             let key = sight.key(level);
-            assert!(key.ports.is_none() || key.protocol.is_some());
-            assert_eq!(key.addresses.is_some(), key.protocol.is_some());
+            assert!(key.ports().is_none() || key.protocol().is_some());
+            assert_eq!(key.addresses().is_some(), key.protocol().is_some());
         }
     }
 }

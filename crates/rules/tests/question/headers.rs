@@ -109,7 +109,7 @@ fn arp_is_no_ip() {
     let no = ["ip 10.0.0.1", "ip 0.0.0.0/0,::/0", "proto 0-255", "port 0-65535", "inner (any)"];
     judge(&sight(&frame), &yes, &no);
     let key = sight(&frame).key(Level::Outer);
-    assert_eq!((key.addresses, key.ports, key.protocol), (None, None, None));
+    assert_eq!((key.addresses(), key.ports(), key.protocol()), (None, None, None));
 }
 
 #[test]
@@ -171,8 +171,8 @@ fn keys() {
     let frame = plain(IpProtocol::UDP, &udp(53, 54, b""));
     let key = sight(&frame).key(Level::Outer);
     let addresses = ("10.0.0.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
-    assert_eq!(key.addresses, Some(addresses));
-    assert_eq!((key.ports, key.protocol), (Some((53, 54)), Some(17)));
+    assert_eq!(key.addresses(), Some(addresses));
+    assert_eq!((key.ports(), key.protocol()), (Some((53, 54)), Some(17)));
     assert_eq!(sight(&frame).key(Level::Inner), key);
 }
 

@@ -43,8 +43,8 @@ fn vxlan_has_a_link_layer_of_its_own() {
     let no = ["vlan 9", "tcp", "ip 172.16.0.1", "http.host a.example", "tcpflags syn"];
     judge(&sight, &yes, &no);
     let inner = sight.key(Level::Inner);
-    assert_eq!((inner.ports, inner.protocol), (Some((1025, 80)), Some(6)));
-    assert_eq!(sight.key(Level::Outer).ports, Some((50_000, 4789)));
+    assert_eq!((inner.ports(), inner.protocol()), (Some((1025, 80)), Some(6)));
+    assert_eq!(sight.key(Level::Outer).ports(), Some((50_000, 4789)));
 
     // Cut within the inner IP header: no tunnel is seen, and the outer headers stay.
     let cut = Sight::new(&frame[..80], frame.len() as u32, LinkType::ETHERNET);

@@ -1,0 +1,252 @@
+//! The one writer of rules at work.
+//!
+//! A [`Book`] knows every rule by its id, gives it a *slot*, and writes it to the tables in
+//! [`Memory`], where readers find the slot. Who must know more of a rule than the tables say - the
+//! judges in user space, a program in a driver - is a [`Place`]: it learns of a rule before any
+//! reader can meet it.
+
+use crate::cover::Cover;
+use crate::exact::ExactEditor;
+use crate::key::Key;
+use crate::language::{Match, Rule, RuleId};
+use crate::memory::Memory;
+use crate::table::{Editor, Found, Full, Number};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A rule's number while it is at work: the place of its counters and of whatever else is kept for
+/// it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(pub u32);
+
+/// Who must know each rule before readers can meet it.
+pub trait Place {
+    /// Why a rule cannot be at work there.
+    type Error;
+
+    /// A rule comes. `needs` is what is to be asked of a packet beyond what the tables say; none
+    /// if they say all.
+    ///
+    /// # Errors
+    /// It cannot be at work here; the book is as it was.
+    fn put(
+        &mut self,
+        slot: Slot,
+        rule: &Arc<Rule>,
+        needs: Option<&Match>,
+    ) -> Result<(), Self::Error>;
+
+    /// The rule was removed: readers that begin now do not meet it.
+    fn retire(&mut self, _slot: Slot) {}
+
+    /// No reader meets it any more, and the slot is free.
+    fn clear(&mut self, _slot: Slot) {}
+}
+
+/// Why a change was refused; everything is as it was.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BookError<E> {
+    /// The id is taken.
+    #[error("rule {0} is there already; delete it first, or give the new one another id")]
+    Exists(RuleId),
+    /// The tables have no room; larger ones may.
+    #[error("{0}")]
+    Full(Full),
+    /// The place refused.
+    #[error(transparent)]
+    Place(E),
+}
+
+/// The rules at work.
+#[derive(Debug)]
+pub struct Book<P> {
+    place: P,
+    exact: ExactEditor,
+    table: Editor,
+    rules: BTreeMap<RuleId, Entry>,
+    /// Slots that were ever given out.
+    used: u32,
+    free: Vec<Slot>,
+    /// Slots of rules that went since the last reclaim.
+    retired: Vec<Slot>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    slot: Slot,
+    rule: Arc<Rule>,
+    way: Way,
+}
+
+/// How a rule is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// By one key, or by two.
+    Exact(Key, Option<Key>),
+    /// By so many cubes.
+    Cubes(u16),
+}
+
+impl<P: Place> Book<P> {
+    /// No rules, in memory that is all 0.
+    ///
+    /// # Errors
+    /// There is not even room for none.
+    pub fn new(memory: &Memory, place: P) -> Result<Book<P>, Full> {
+        Ok(Book {
+            place,
+            exact: ExactEditor::new(memory),
+            table: Editor::new(memory)?,
+            rules: BTreeMap::new(),
+            used: 0,
+            free: Vec::new(),
+            retired: Vec::new(),
+        })
+    }
+
+    /// Puts a rule to work: readers meet it from the end of this on.
+    ///
+    /// # Errors
+    /// The id is taken, there is no room, or the place refused.
+    pub fn add(&mut self, rule: Arc<Rule>) -> Result<Slot, BookError<P::Error>> {
+        let id = rule.id;
+        if self.rules.contains_key(&id) {
+            return Err(BookError::Exists(id));
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.used += 1;
+            Slot(self.used - 1)
+        });
+        let result = match exact_keys(&rule) {
+            Some(keys) => self.add_exact(slot, &rule, keys),
+            None => self.add_cubes(slot, &rule),
+        };
+        match result {
+            Ok(way) => {
+                self.rules.insert(id, Entry { slot, rule, way });
+                Ok(slot)
+            }
+            Err(error) => {
+                // Readers may have met a part of it.
+                self.retired.push(slot);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes a rule out: readers that begin after this do not meet it.
+    pub fn remove(&mut self, id: RuleId) -> Option<(Slot, Arc<Rule>)> {
+        let Entry { slot, rule, way } = self.rules.remove(&id)?;
+        match way {
+            Way::Exact(key, back) => {
+                for key in std::iter::once(key).chain(back) {
+                    self.exact.remove(&key, id.0);
+                }
+            }
+            Way::Cubes(parts) => self.remove_parts(id, parts),
+        }
+        self.place.retire(slot);
+        self.retired.push(slot);
+        Some((slot, rule))
+    }
+
+    /// Makes the room of removed rules free. No reader that began before the last change may still
+    /// be at work.
+    pub fn reclaim(&mut self) {
+        self.exact.reclaim();
+        self.table.reclaim();
+        for slot in std::mem::take(&mut self.retired) {
+            self.place.clear(slot);
+            self.free.push(slot);
+        }
+    }
+
+    /// True if a reclaim would free something.
+    pub fn has_retired(&self) -> bool {
+        !self.retired.is_empty()
+    }
+
+    /// The rules by id.
+    pub fn rules(&self) -> impl Iterator<Item = (Slot, &Arc<Rule>)> {
+        self.rules.values().map(|entry| (entry.slot, &entry.rule))
+    }
+
+    /// One rule.
+    pub fn get(&self, id: RuleId) -> Option<(Slot, &Arc<Rule>)> {
+        self.rules.get(&id).map(|entry| (entry.slot, &entry.rule))
+    }
+
+    /// How many rules there are.
+    pub fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Who knows the rules.
+    pub fn place(&self) -> &P {
+        &self.place
+    }
+
+    /// Who knows the rules.
+    pub fn place_mut(&mut self) -> &mut P {
+        &mut self.place
+    }
+
+    fn add_exact(
+        &mut self,
+        slot: Slot,
+        rule: &Arc<Rule>,
+        (key, back): (Key, Option<Key>),
+    ) -> Result<Way, BookError<P::Error>> {
+        self.place.put(slot, rule, None).map_err(BookError::Place)?;
+        let found = Found { id: rule.id.0, slot: slot.0 };
+        let both = self.exact.add(&key, found).and_then(|()| match &back {
+            Some(back) => self.exact.add(back, found).inspect_err(|_| {
+                self.exact.remove(&key, found.id);
+            }),
+            None => Ok(()),
+        });
+        both.map_err(|full| {
+            self.place.retire(slot);
+            BookError::Full(full)
+        })?;
+        Ok(Way::Exact(key, back))
+    }
+
+    fn add_cubes(&mut self, slot: Slot, rule: &Arc<Rule>) -> Result<Way, BookError<P::Error>> {
+        let cover = Cover::of(&rule.matches);
+        let needs = (!cover.is_exact).then_some(&rule.matches);
+        self.place.put(slot, rule, needs).map_err(BookError::Place)?;
+        let id = rule.id;
+        let mut parts = 0;
+        for cube in cover.cubes {
+            let number = Number { id: id.0, part: parts };
+            if let Err(full) = self.table.add(number, slot.0, cube) {
+                self.remove_parts(id, parts);
+                self.place.retire(slot);
+                return Err(BookError::Full(full));
+            }
+            parts += 1;
+        }
+        Ok(Way::Cubes(parts))
+    }
+
+    fn remove_parts(&mut self, id: RuleId, parts: u16) {
+        for part in 0..parts {
+            self.table.remove(Number { id: id.0, part });
+        }
+    }
+}
+
+/// The keys of an exact rule: one, and with `bidir` that of the way back, if it is another.
+fn exact_keys(rule: &Rule) -> Option<(Key, Option<Key>)> {
+    let flow = rule.matches.exact_flow()?;
+    let ports = (flow.source_port.0, flow.destination_port.0);
+    let key = Key::new(flow.source, flow.destination, flow.protocol.0, Some(ports));
+    let back = key.exchanged();
+    Some((key, (rule.matches.bidirectional && back != key).then_some(back)))
+}

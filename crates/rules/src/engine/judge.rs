@@ -1,0 +1,238 @@
+//! Judging frames: one [`Judge`] a thread, all by the same tables.
+
+use super::cache::{Cache, Contenders};
+use super::judgement::{Fate, Judgement};
+use super::mailbox::{Change, Mailbox};
+use super::rules::{Counters, Ready, RulesAtWork, UNDECIDED};
+use crate::book::Slot;
+use crate::exact::Chain;
+use crate::key::Key;
+use crate::language::{Next, RuleId, Sample, Verdict};
+use crate::memory::Control;
+use crate::sight::Sight;
+use crate::table::Found;
+use ringside_wire::Level;
+use std::sync::Arc;
+
+/// How often a conversation's rules are looked for while they change: a change takes longer than a
+/// look, so that the second look is the last but where the thread was stopped in between.
+const LOOKS_MAX: u32 = 8;
+
+/// Says what becomes of frames, on one thread, by rules that may change meanwhile.
+#[derive(Debug)]
+pub struct Judge {
+    rules: RulesAtWork,
+    desk: Desk,
+    cache: Cache,
+    mailbox: Arc<Mailbox>,
+}
+
+/// What a judge itself knows of each rule, by slot.
+#[derive(Debug)]
+struct Desk {
+    ready: Vec<Option<Arc<Ready>>>,
+    /// Of the same rules, what nearly every frame touches.
+    tallies: Vec<Tally>,
+    counters: Counters,
+}
+
+/// A rule's id; its verdict, if it is plain; and the frames that met its sample.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    id: u32,
+    plain: Option<Verdict>,
+    met: u64,
+}
+
+impl Judge {
+    pub(super) fn new(
+        rules: RulesAtWork,
+        ready: Vec<Option<Arc<Ready>>>,
+        counters: Counters,
+        mailbox: Arc<Mailbox>,
+    ) -> Judge {
+        let desk = Desk::new(ready, counters);
+        Judge { rules, desk, cache: Cache::new(), mailbox }
+    }
+
+    /// To be called between batches of frames, also when none come: rules that were loaded are
+    /// taken from here on, and what earlier frames met may be used again.
+    #[inline]
+    pub fn refresh(&mut self) {
+        if self.mailbox.has_news() {
+            self.take_news();
+        }
+    }
+
+    /// What becomes of a frame, which every rule on the way counts.
+    #[inline]
+    pub fn judge(&mut self, frame: &Sight<'_>) -> Judgement {
+        let Judge { rules, desk, cache, mailbox } = self;
+        let mut judgement = Judgement::default();
+        let key = frame.key(Level::Outer);
+        let hash = rules.exact.hash(&key);
+        let (mut exact, known) = look(rules, cache, desk, &key, hash);
+        let mut ask = |slot| desk.ask(slot, frame, &mut judgement, mailbox) == Next::Stop;
+        if !exact.any(|found| ask(found.slot)) {
+            match known.as_ref().and_then(Contenders::slots) {
+                Some(slots) => slots.iter().copied().any(ask),
+                None => each_once(rules.table.matches(&key)).any(ask),
+            };
+        }
+        if judgement.decided_by.is_none() {
+            judgement.fate = Fate::Verdict(rules.default);
+            desk.counters.count(UNDECIDED, frame.wire_bytes());
+        }
+        judgement
+    }
+
+    #[cold]
+    fn take_news(&mut self) {
+        let Judge { rules, desk, cache, mailbox } = self;
+        mailbox.take_all(|change| match change {
+            Change::Load(load) => {
+                *rules = load.rules;
+                *desk = Desk::new(load.ready, load.counters);
+                *cache = Cache::new();
+            }
+            change => desk.apply(change),
+        });
+    }
+}
+
+impl Drop for Judge {
+    fn drop(&mut self) {
+        self.mailbox.close();
+    }
+}
+
+impl Desk {
+    fn new(ready: Vec<Option<Arc<Ready>>>, counters: Counters) -> Desk {
+        let tally = |ready: &Option<Arc<Ready>>| {
+            ready.as_ref().map_or(Tally::default(), |ready| Tally::of(ready))
+        };
+        let tallies = ready.iter().map(tally).collect();
+        Desk { ready, tallies, counters }
+    }
+
+    fn apply(&mut self, change: Change) {
+        let (Slot(slot), ready) = match change {
+            Change::Put(slot, ready) => (slot, Some(ready)),
+            Change::Clear(slot) => (slot, None),
+            Change::Load(_) => return,
+        };
+        let slot = slot as usize;
+        if self.ready.len() <= slot {
+            self.ready.resize(slot + 1, None);
+            self.tallies.resize(slot + 1, Tally::default());
+        }
+        self.tallies[slot] = ready.as_deref().map_or(Tally::default(), Tally::of);
+        self.ready[slot] = ready;
+    }
+
+    /// True if no rule behind this one is asked.
+    fn is_plain(&self, slot: u32) -> bool {
+        self.tallies.get(slot as usize).is_some_and(|tally| tally.plain.is_some())
+    }
+
+    /// Asks a rule that a table found what the table does not know; then does what it says.
+    #[inline]
+    fn ask(
+        &mut self,
+        slot: u32,
+        frame: &Sight<'_>,
+        judgement: &mut Judgement,
+        mailbox: &Mailbox,
+    ) -> Next {
+        if let Some(Tally { id, plain: Some(verdict), .. }) = self.tallies.get(slot as usize) {
+            self.counters.count(Slot(slot), frame.wire_bytes());
+            judgement.decide(RuleId(*id), Fate::Verdict(*verdict));
+            return Next::Stop;
+        }
+        self.ask_ready(slot, frame, judgement, mailbox)
+    }
+
+    fn ask_ready(
+        &mut self,
+        slot: u32,
+        frame: &Sight<'_>,
+        judgement: &mut Judgement,
+        mailbox: &Mailbox,
+    ) -> Next {
+        if !matches!(self.ready.get(slot as usize), Some(Some(_))) {
+            // It has come since the batch began, and its letter before it; or it has gone.
+            mailbox.take_changes(|change| self.apply(change));
+        }
+        let Some(Some(ready)) = self.ready.get(slot as usize) else { return Next::Continue };
+        let Ready { rule, question, mirror, .. } = &**ready;
+        if question.as_ref().is_some_and(|question| !question.holds(frame)) {
+            return Next::Continue;
+        }
+        if let Some(Sample(one_in)) = rule.actions.sample {
+            let met = &mut self.tallies[slot as usize].met;
+            *met += 1;
+            if !(*met - 1).is_multiple_of(one_in.get().into()) {
+                return Next::Continue;
+            }
+        }
+        self.counters.count(Slot(slot), frame.wire_bytes());
+        judgement.add(rule, *mirror);
+        rule.actions.next
+    }
+}
+
+/// The rules of a conversation: exact ones or, if there are none, which others come into question.
+/// Where rules change during the look it looks again, so that it never sees a rule gone and the one
+/// that was to replace it not yet come.
+#[inline]
+fn look<'r>(
+    rules: &'r RulesAtWork,
+    cache: &mut Cache,
+    desk: &Desk,
+    key: &Key,
+    hash: u64,
+) -> (Chain<'r>, Option<Contenders>) {
+    let mut looks = 0;
+    loop {
+        let changes = rules.memory.get(Control::Changes);
+        let exact = rules.exact.find(key, hash);
+        if !exact.is_empty() {
+            return (exact, None);
+        }
+        let known = contenders(rules, cache, desk, key, hash);
+        looks += 1;
+        if rules.memory.get(Control::Changes) == changes || looks == LOOKS_MAX {
+            return (exact, Some(known));
+        }
+    }
+}
+
+#[inline]
+fn contenders(
+    rules: &RulesAtWork,
+    cache: &mut Cache,
+    desk: &Desk,
+    key: &Key,
+    hash: u64,
+) -> Contenders {
+    // Read before the table: what changes after it makes what is found here old.
+    let generation = rules.memory.get(Control::Generation);
+    cache.get(key, hash, generation).unwrap_or_else(|| {
+        let slots = each_once(rules.table.matches(key));
+        let found = Contenders::of(slots, |slot| desk.is_plain(slot));
+        cache.put(key, hash, generation, found);
+        found
+    })
+}
+
+/// The slots of rules, of which several parts may be found: those of one follow each other.
+fn each_once(found: impl Iterator<Item = Found>) -> impl Iterator<Item = u32> {
+    let mut last = None;
+    found.map(|found| found.slot).filter(move |&slot| last.replace(slot) != Some(slot))
+}
+
+impl Tally {
+    fn of(ready: &Ready) -> Tally {
+        Tally { id: ready.rule.id.0, plain: ready.plain, met: 0 }
+    }
+}

@@ -1,0 +1,154 @@
+//! The judges, as the writer of rules sees them.
+
+use super::judge::Judge;
+use super::judgement::Counts;
+use super::mailbox::{Change, Load, Mailbox};
+use super::rules::{Counters, Ready, RulesAtWork, SLOTS_MAX};
+use crate::book::{Place, Slot};
+use crate::language::{InterfaceName, Match, Rule};
+use crate::question::Question;
+use ringside_core::LinkType;
+use ringside_filter::{Compiler, FilterError};
+use ringside_sys::SysError;
+use std::sync::Arc;
+
+/// Interfaces that copies go to.
+const MIRRORS_MAX: usize = 8;
+
+/// Why a rule cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum RuleRefusal {
+    /// A filter expression was refused.
+    #[error(transparent)]
+    Question(FilterError),
+    /// Too many interfaces for copies.
+    #[error("copies go to more than {MIRRORS_MAX} interfaces")]
+    Mirrors,
+    /// Too many rules, with those that went and may still be looked at.
+    #[error("more than {SLOTS_MAX} rules, with those that were just removed")]
+    Slots,
+}
+
+/// Everything that judges know, and where to tell them.
+#[derive(Debug)]
+pub(super) struct Judges {
+    link: LinkType,
+    compiler: Compiler,
+    /// By slot.
+    ready: Vec<Option<Arc<Ready>>>,
+    /// Where copies go; a bit of [`Judgement::mirrors`](super::Judgement::mirrors) each.
+    mirrors: Vec<InterfaceName>,
+    desks: Vec<Seat>,
+}
+
+/// One judge.
+#[derive(Clone, Debug)]
+struct Seat {
+    mailbox: Arc<Mailbox>,
+    counters: Counters,
+}
+
+impl Judges {
+    pub(super) fn new(link: LinkType, compiler: Compiler) -> Judges {
+        let (ready, mirrors, desks) = (Vec::new(), Vec::new(), Vec::new());
+        Judges { link, compiler, ready, mirrors, desks }
+    }
+
+    /// For the same judges, no rules yet.
+    pub(super) fn anew(&self) -> Judges {
+        Judges { mirrors: self.mirrors.clone(), ..Judges::new(self.link, self.compiler.clone()) }
+    }
+
+    pub(super) fn mirrors(&self) -> &[InterfaceName] {
+        &self.mirrors
+    }
+
+    /// Another judge.
+    pub(super) fn hire(&mut self, rules: &RulesAtWork) -> Result<Judge, SysError> {
+        let seat = Seat { mailbox: Arc::default(), counters: Counters::new()? };
+        self.desks.push(seat.clone());
+        Ok(Judge::new(rules.clone(), self.ready.clone(), seat.counters, seat.mailbox))
+    }
+
+    /// Has the judges of `before` go by these rules from their next batch on.
+    pub(super) fn take_over(
+        &mut self,
+        before: &Judges,
+        rules: &RulesAtWork,
+    ) -> Result<(), SysError> {
+        let seats = before.desks.iter().filter(|seat| !seat.mailbox.is_closed());
+        let counters = seats.clone().map(|_| Counters::new());
+        let counters = counters.collect::<Result<Vec<Counters>, SysError>>()?;
+        for (seat, counters) in seats.zip(counters) {
+            let (rules, ready) = (rules.clone(), self.ready.clone());
+            let load = Load { rules, ready, counters: counters.clone() };
+            seat.mailbox.post(Change::Load(Box::new(load)));
+            self.desks.push(Seat { mailbox: seat.mailbox.clone(), counters });
+        }
+        Ok(())
+    }
+
+    /// True if every judge has begun a batch since the last change.
+    pub(super) fn are_up_to_date(&self) -> bool {
+        self.desks.iter().all(|seat| seat.mailbox.is_up_to_date())
+    }
+
+    /// What all of them counted.
+    pub(super) fn counts(&self, slot: Slot) -> Counts {
+        let counts = self.desks.iter().map(|seat| seat.counters.read(slot));
+        counts.fold(Counts::default(), |sum, counts| sum + counts)
+    }
+
+    fn tell(&self, change: impl Fn() -> Change) {
+        for seat in &self.desks {
+            seat.mailbox.post(change());
+        }
+    }
+
+    /// The bit of an interface that copies go to.
+    fn mirror(&mut self, name: &InterfaceName) -> Option<u8> {
+        let known = self.mirrors.iter().position(|mirror| mirror == name);
+        let at = known.unwrap_or(self.mirrors.len());
+        if at >= MIRRORS_MAX {
+            return None;
+        }
+        if known.is_none() {
+            self.mirrors.push(name.clone());
+        }
+        Some(1 << at)
+    }
+}
+
+impl Place for Judges {
+    type Error = RuleRefusal;
+
+    fn put(
+        &mut self,
+        slot: Slot,
+        rule: &Arc<Rule>,
+        needs: Option<&Match>,
+    ) -> Result<(), RuleRefusal> {
+        if slot.0 >= SLOTS_MAX {
+            return Err(RuleRefusal::Slots);
+        }
+        let question = needs.map(|matches| Question::new(matches, self.link, &self.compiler));
+        let question = question.transpose().map_err(RuleRefusal::Question)?;
+        let mirror = match &rule.actions.mirror {
+            Some(name) => self.mirror(name).ok_or(RuleRefusal::Mirrors)?,
+            None => 0,
+        };
+        let ready = Arc::new(Ready::new(rule, question, mirror));
+        let at = slot.0 as usize;
+        if self.ready.len() <= at {
+            self.ready.resize(at + 1, None);
+        }
+        self.ready[at] = Some(ready.clone());
+        self.tell(|| Change::Put(slot, ready.clone()));
+        Ok(())
+    }
+
+    fn retire(&mut self, slot: Slot) {
+        self.ready[slot.0 as usize] = None;
+        self.tell(|| Change::Clear(slot));
+    }
+}

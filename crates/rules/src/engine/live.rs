@@ -1,0 +1,240 @@
+//! Rules that change while frames are judged.
+
+use super::judge::Judge;
+use super::judgement::Counts;
+use super::judges::{Judges, RuleRefusal};
+use super::rules::{RulesAtWork, UNDECIDED};
+use crate::book::{Book, BookError, Slot};
+use crate::language::{InterfaceName, Rule, RuleId, RuleSet, Verdict};
+use crate::memory::{Layout, Memory};
+use crate::plan::{self, PlanError};
+use ringside_core::LinkType;
+use ringside_filter::Compiler;
+use ringside_sys::SysError;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Why rules cannot be put to work; those that are at work go on.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// One of them.
+    #[error("rule {id}: {source}")]
+    Rule {
+        /// Which.
+        id: RuleId,
+        /// What is wrong with it.
+        source: RuleRefusal,
+    },
+    /// The id is taken.
+    #[error("rule {0} is there already; delete it first, or give the new one another id")]
+    Exists(RuleId),
+    /// There are too many.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// There is no memory.
+    #[error(transparent)]
+    Memory(#[from] SysError),
+    /// Rules were replaced several times, and some judge has not begun a batch since.
+    #[error("the rules that were loaded before are not in use everywhere yet; try again")]
+    Busy,
+}
+
+/// Sets of rules that were replaced and may still be in use. Each takes its tables' memory.
+const FADING_MAX: usize = 4;
+
+/// The writer of rules at work, for any number of [`Judge`]s.
+///
+/// One rule comes or goes at once: a frame whose judging begins after [`add`](Live::add) or
+/// [`remove`](Live::remove) has returned is judged with it. A [`load`](Live::load) replaces all
+/// rules; each judge takes it between two batches. The tables of both sets are there meanwhile.
+#[derive(Debug)]
+pub struct Live {
+    book: Book<Judges>,
+    rules: RulesAtWork,
+    /// What rules had counted before they came to their slots here: to be added.
+    carried: HashMap<RuleId, Counts>,
+    carried_default: Counts,
+    /// What slots had counted for rules before: to be subtracted.
+    before: HashMap<Slot, Counts>,
+    /// Rules that were replaced, while judges may still go by them.
+    fading: Option<Box<Live>>,
+}
+
+impl Live {
+    /// Puts rules to work on frames of one link type. Filter expressions are compiled by
+    /// `compiler`, which for many of them takes its time.
+    ///
+    /// # Errors
+    /// A filter expression is wrong, there are too many rules, or no memory.
+    pub fn new(set: RuleSet, link: LinkType, compiler: &Compiler) -> Result<Live, BuildError> {
+        let rules = set.rules.into_iter().map(Arc::new).collect();
+        Live::with(rules, set.default, Judges::new(link, compiler.clone()))
+    }
+
+    fn with(
+        mut rules: Vec<Arc<Rule>>,
+        default: Verdict,
+        judges: Judges,
+    ) -> Result<Live, BuildError> {
+        // The tables are filled best in order.
+        rules.sort_by_key(|rule| rule.id);
+        let capacity = plan::capacity(rules.iter().map(|rule| &**rule))?;
+        let memory = Memory::heap(Layout::of(&capacity))?;
+        let mut book = Book::new(&memory, judges).map_err(PlanError::Full)?;
+        for rule in rules {
+            let id = rule.id;
+            book.add(rule).map_err(|error| build_error(id, error))?;
+        }
+        Ok(Live {
+            book,
+            rules: RulesAtWork::of(&memory, default),
+            carried: HashMap::new(),
+            carried_default: Counts::default(),
+            before: HashMap::new(),
+            fading: None,
+        })
+    }
+
+    /// Another judge, for a thread of its own.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn judge(&mut self) -> Result<Judge, SysError> {
+        self.book.place_mut().hire(&self.rules)
+    }
+
+    /// Puts one more rule to work, at once. Where the tables have no room for it, larger ones are
+    /// made, which takes as long as a [`load`](Live::load).
+    ///
+    /// # Errors
+    /// Its id is taken, it is wrong, or there is no room at all. Nothing has changed.
+    pub fn add(&mut self, rule: Rule) -> Result<(), BuildError> {
+        self.tidy_up();
+        let (id, rule) = (rule.id, Arc::new(rule));
+        match self.book.add(rule.clone()) {
+            Ok(slot) => {
+                let counted = self.book.place().counts(slot);
+                if counted != Counts::default() {
+                    self.before.insert(slot, counted);
+                }
+                Ok(())
+            }
+            Err(BookError::Full(_)) => {
+                let rules = self.book.rules().map(|(_, rule)| rule.clone());
+                self.replace(rules.chain([rule]).collect(), self.rules.default)
+            }
+            Err(error) => Err(build_error(id, error)),
+        }
+    }
+
+    /// Takes one rule out, at once; false if there is none. What it counted is forgotten.
+    pub fn remove(&mut self, id: RuleId) -> bool {
+        self.tidy_up();
+        self.carried.remove(&id);
+        match self.book.remove(id) {
+            Some((slot, _)) => {
+                self.before.remove(&slot);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Replaces all rules. What those counted that stay as they are is kept.
+    ///
+    /// # Errors
+    /// As [`new`](Live::new). Nothing has changed.
+    pub fn load(&mut self, set: RuleSet) -> Result<(), BuildError> {
+        self.tidy_up();
+        self.replace(set.rules.into_iter().map(Arc::new).collect(), set.default)
+    }
+
+    fn replace(&mut self, rules: Vec<Arc<Rule>>, default: Verdict) -> Result<(), BuildError> {
+        if self.fading_sets() >= FADING_MAX {
+            return Err(BuildError::Busy);
+        }
+        let mut next = Live::with(rules, default, self.book.place().anew())?;
+        next.book.place_mut().take_over(self.book.place(), &next.rules)?;
+        let before = std::mem::replace(self, next);
+        self.fading = Some(Box::new(before));
+        Ok(())
+    }
+
+    /// The rules by id, and what they counted.
+    pub fn counts(&self) -> impl Iterator<Item = (&Arc<Rule>, Counts)> {
+        self.book.rules().map(|(slot, rule)| (rule, self.counts_of(slot, rule)))
+    }
+
+    /// The fate of frames that no rule decides about, and how many there were.
+    pub fn default_counts(&self) -> (Verdict, Counts) {
+        let fading = self.fading.as_ref().map(|live| live.default_counts().1);
+        let here = self.book.place().counts(UNDECIDED);
+        (self.rules.default, here + self.carried_default + fading.unwrap_or_default())
+    }
+
+    /// Where copies go: the interface of each bit of
+    /// [`Judgement::mirrors`](super::Judgement::mirrors).
+    pub fn mirrors(&self) -> &[InterfaceName] {
+        self.book.place().mirrors()
+    }
+
+    /// How many rules there are.
+    pub fn len(&self) -> usize {
+        self.book.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.book.is_empty()
+    }
+
+    /// Sets of rules that are still there for judges that go by them.
+    fn fading_sets(&self) -> usize {
+        self.fading.as_ref().map_or(0, |live| 1 + live.fading_sets())
+    }
+
+    fn counts_of(&self, slot: Slot, rule: &Arc<Rule>) -> Counts {
+        let before = self.before.get(&slot).copied().unwrap_or_default();
+        let carried = self.carried.get(&rule.id).copied().unwrap_or_default();
+        let fading = self.fading.as_ref().map(|live| live.counts_if_same(rule));
+        self.book.place().counts(slot) - before + carried + fading.unwrap_or_default()
+    }
+
+    /// What a rule counted, if it is here as it is there.
+    fn counts_if_same(&self, rule: &Arc<Rule>) -> Counts {
+        match self.book.get(rule.id) {
+            Some((slot, here)) if here == rule => self.counts_of(slot, here),
+            _ => Counts::default(),
+        }
+    }
+
+    /// Frees what no judge can be looking at any more.
+    fn tidy_up(&mut self) {
+        if !self.book.place().are_up_to_date() {
+            return;
+        }
+        if self.book.has_retired() {
+            self.book.reclaim();
+        }
+        let Some(fading) = self.fading.take() else { return };
+        for (_, rule) in self.book.rules() {
+            let counts = fading.counts_if_same(rule);
+            if counts != Counts::default() {
+                let carried = self.carried.entry(rule.id).or_default();
+                *carried = *carried + counts;
+            }
+        }
+        self.carried_default = self.carried_default + fading.default_counts().1;
+    }
+}
+
+fn build_error(id: RuleId, error: BookError<RuleRefusal>) -> BuildError {
+    match error {
+        BookError::Exists(id) => BuildError::Exists(id),
+        BookError::Full(full) => BuildError::Plan(PlanError::Full(full)),
+        BookError::Place(source) => BuildError::Rule { id, source },
+    }
+}
+
+#[cfg(test)]
+mod tests;
