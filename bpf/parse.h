@@ -49,9 +49,9 @@ enum ip_protocol {
 #define NO_TCP 0x8000
 
 /*
- * A frame as rules see it. IPv4: address[0] is the source, and in the upper half the destination,
- * raw; IPv6: two words each. rest: ports, protocol, version, as in the tables of exact rules, and
- * HAS_PORTS. A frame without IP has all zero.
+ * A frame as rules see it: the words of a key (crates/rules/src/key.rs), and what many rules ask.
+ * IPv4: address[0] is the source, and in the upper half the destination, raw; IPv6: two words each.
+ * rest: ports, protocol, version, NO_PORTS. A frame without IP has only the last of these.
  */
 struct sight {
 	__u64 address[4];
@@ -108,10 +108,9 @@ static __always_inline struct judgement *this_judgement(void)
 	return bpf_map_lookup_elem(&judgements, &key);
 }
 
-#define HAS_PORTS (1ULL << 48)
-#define KEY_BITS (HAS_PORTS - 1)
+#define NO_PORTS (1ULL << 48)
 
-static __always_inline __u64 rest_of(__u32 ports, __u8 protocol, __u8 version)
+static __always_inline __u64 rest_of(__u64 ports, __u8 protocol, __u8 version)
 {
 	return ports | (__u64)protocol << 32 | (__u64)version << 40;
 }
@@ -152,7 +151,7 @@ static __always_inline int plain_transport(struct sight *sight, void *here, void
 	__u32 bytes;
 
 	sight->tcp_flags = NO_TCP;
-	sight->rest = rest_of(0, protocol, version);
+	sight->rest = rest_of(NO_PORTS, protocol, version);
 	if (protocol == IP_TCP) {
 		if (here + 20 > data_end)
 			return 0;
@@ -169,7 +168,7 @@ static __always_inline int plain_transport(struct sight *sight, void *here, void
 	} else {
 		return is_portless(protocol, version);
 	}
-	sight->rest |= *(__u32 *)here | HAS_PORTS;
+	sight->rest = rest_of(*(__u32 *)here, protocol, version);
 	return 1;
 }
 
@@ -197,7 +196,7 @@ static __always_inline int plain_ipv4(struct sight *sight, void *ip, void *data_
 	if (*(__u16 *)(ip + 6) & to_be16(0x1fff)) {
 		/* A later fragment. */
 		sight->tcp_flags = NO_TCP;
-		sight->rest = rest_of(0, protocol, 4);
+		sight->rest = rest_of(NO_PORTS, protocol, 4);
 		return 1;
 	}
 	return plain_transport(sight, ip + header_bytes, data_end, end, protocol, 4);

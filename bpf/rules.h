@@ -41,6 +41,7 @@ enum control_word {
 	CONTROL_BLOOM_MASK = 3,
 	CONTROL_EXACT = 4,
 	CONTROL_WILDCARDS = 5,
+	CONTROL_CHANGES = 6,
 };
 
 /* Words of a flow's entry. */
@@ -61,7 +62,7 @@ static __always_inline __u64 hash_of(const struct sight *sight, __u64 seed)
 		hash = mix(hash, sight->address[2]);
 		hash = mix(hash, sight->address[3]);
 	}
-	return mix(hash, sight->rest & KEY_BITS);
+	return mix(hash, sight->rest);
 }
 
 /* Four bits of a word, by the upper half of a hash. */
@@ -89,7 +90,7 @@ static __always_inline __u32 find_in(const struct sight *sight, __u32 index, __u
 		flow = bpf_map_lookup_elem(&flows, &key);
 		if (flow && flow[0] == sight->address[0] && flow[1] == sight->address[1] &&
 		    flow[2] == sight->address[2] && flow[3] == sight->address[3] &&
-		    flow[FLOW_REST] == (sight->rest & KEY_BITS))
+		    flow[FLOW_REST] == sight->rest)
 			return key;
 	}
 	return 0;
@@ -102,7 +103,7 @@ static __always_inline __u32 find_exact(const struct sight *sight, const __u64 *
 	const __u64 *filter;
 	__u64 wanted = bloom_bits(tag);
 
-	if (!(sight->rest & HAS_PORTS))
+	if (sight->rest & NO_PORTS)
 		return 0;
 	filter = bpf_map_lookup_elem(&bloom, &index);
 	if (likely(!filter || (*filter & wanted) != wanted))
@@ -170,7 +171,7 @@ static __always_inline __u32 class_of_v6(__u64 high, __u64 low, __u32 trie)
 
 static __always_inline __u32 class_of_port(__u64 rest, __u32 port, __u32 trie)
 {
-	if (!(rest & HAS_PORTS))
+	if (rest & NO_PORTS)
 		return node_entry(trie + NODE_NO_PORT, 0);
 	return node_entry(trie + (port & 255), port >> 8);
 }
@@ -247,8 +248,9 @@ static __always_inline __u64 common(const struct search *search, __u32 at)
 	return both;
 }
 
-/* Number of the lowest bit: a multiplication by a de Bruijn sequence puts it on top. */
-static const __u8 BIT_NUMBERS[64] = {
+/* Number of the lowest bit: a multiplication by a de Bruijn sequence puts it on top. User space
+ * writes the read-only data of the configuration as a whole; this lies elsewhere. */
+static const __u8 BIT_NUMBERS[64] SEC(".rodata.bits") = {
 	0,  1,  2,  53, 3,  7,  54, 27, 4,  38, 41, 8,  34, 55, 48, 28, 62, 5,  39, 46, 44, 42,
 	22, 9,  24, 35, 59, 56, 49, 18, 29, 11, 63, 52, 6,  26, 37, 40, 33, 47, 61, 45, 43, 21,
 	23, 58, 17, 10, 51, 25, 36, 32, 60, 20, 57, 16, 50, 31, 19, 15, 30, 14, 13, 12,

@@ -295,7 +295,7 @@ __alone int see_walked(struct xdp_md *ctx, __u32 has_metadata)
 	if (!walk->version) {
 		sight->address[0] = sight->address[1] = 0;
 		sight->address[2] = sight->address[3] = 0;
-		sight->rest = 0;
+		sight->rest = NO_PORTS;
 		return !walk->is_beyond;
 	}
 	sight->address[0] = walk->address[0];
@@ -303,9 +303,7 @@ __alone int see_walked(struct xdp_md *ctx, __u32 has_metadata)
 	sight->address[2] = walk->address[2];
 	sight->address[3] = walk->address[3];
 	protocol = walk->type;
-	sight->rest = rest_of(walk->ports, protocol, walk->version);
-	if (walk->has_ports)
-		sight->rest |= HAS_PORTS;
+	sight->rest = rest_of(walk->has_ports ? walk->ports : NO_PORTS, protocol, walk->version);
 	return !walk->is_beyond;
 }
 

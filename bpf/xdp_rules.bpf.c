@@ -28,6 +28,9 @@ struct {
 /* Steps of a loop over rules: through every word and bit of the tables, and more than once. */
 #define STEPS_OVER_RULES_MAX (1 << 22)
 
+/* How often rules are looked for while they change: a change takes longer than a look. */
+#define LOOKS_MAX 3
+
 static __always_inline void count_rule(const struct judgement *judged, __u32 slot)
 {
 	__u32 index = judged->cpu * config.slots + slot;
@@ -254,51 +257,89 @@ static __always_inline int is_about(const struct rules_memory *known, const stru
 	       known->address[3] == sight->address[3];
 }
 
-static __always_inline void ask_wildcards(struct xdp_md *ctx, struct judgement *judged,
-					  const __u64 *words, __u64 hash)
+/* A word of control, which may have changed since it was read last. */
+static __always_inline __u64 read_control(const __u64 *words, enum control_word word)
+{
+	return *(const volatile __u64 *)(words + word);
+}
+
+/* Finds which wildcard rules come into question; what is remembered may be all: then true. */
+static __always_inline int look_up(struct judgement *judged, const __u64 *words, __u64 hash)
 {
 	/* A zero in memory that nobody has written is no generation. */
-	__u32 generation = (__u32)words[CONTROL_GENERATION] + 1;
+	__u32 generation = (__u32)read_control(words, CONTROL_GENERATION) + 1;
 	__u32 index = judged->cpu * config.memory + ((__u32)(hash >> 16) & (config.memory - 1));
 	struct rules_memory *known = bpf_map_lookup_elem(&memory, &index);
 
 	if (likely(known && known->generation == generation && is_about(known, &judged->sight))) {
 		__u32 count = known->count;
 
-		if (likely(count & MEMORY_PLAIN)) {
-			meet(judged, known->slots[0]);
-			decide(judged, known->slots[0], count >> 8 & 0xff, 0);
-			return;
+		judged->is_cut = 0;
+		judged->is_plain = count & MEMORY_PLAIN;
+		judged->candidates[0] = known->slots[0];
+		if (likely(judged->is_plain)) {
+			judged->candidate_count = count >> 8 & 0xff;
+			return 1;
 		}
 		judged->candidate_count = count;
-		judged->candidates[0] = known->slots[0];
 		judged->candidates[1] = known->slots[1];
 		judged->candidates[2] = known->slots[2];
 		judged->candidates[3] = known->slots[3];
-		ask_candidates(ctx);
-		return;
+		return 0;
 	}
 	begin_search(judged);
 	find_candidates();
 	if (known && !judged->is_cut)
 		remember(judged, known, generation);
-	ask_candidates(ctx);
-	if (unlikely(judged->is_cut && !judged->is_over))
-		ask_rest(ctx);
+	return 0;
+}
+
+/*
+ * Finds the rules of a frame. Where they change meanwhile it looks again, so that it never sees a
+ * rule gone and the one that was to replace it not yet come. True if one rule decides, whose fate
+ * stands in place of the number of candidates.
+ */
+static __always_inline int look(struct judgement *judged, const __u64 *words)
+{
+	__u64 hash = hash_of(&judged->sight, words[CONTROL_SEED]), changes;
+	__u32 looks;
+	int is_plain = 0;
+
+	for (looks = 0; looks < LOOKS_MAX; looks++) {
+		changes = read_control(words, CONTROL_CHANGES);
+		judged->next = find_exact(&judged->sight, words, hash);
+		if (judged->next)
+			return 0;
+		if (read_control(words, CONTROL_WILDCARDS))
+			is_plain = look_up(judged, words, hash);
+		else
+			is_plain = judged->candidate_count = judged->is_cut = 0;
+		if (likely(read_control(words, CONTROL_CHANGES) == changes))
+			break;
+	}
+	return is_plain;
 }
 
 static __always_inline void judge(struct xdp_md *ctx, struct judgement *judged, const __u64 *words)
 {
-	__u64 hash = hash_of(&judged->sight, words[CONTROL_SEED]);
-	__u32 key = find_exact(&judged->sight, words, hash);
-
 	judged->target = judged->is_over = judged->is_foreign = judged->met_count = 0;
-	if (key) {
-		judged->next = key;
-		ask_exact(ctx);
+	if (look(judged, words)) {
+		meet(judged, judged->candidates[0]);
+		decide(judged, judged->candidates[0], judged->candidate_count, 0);
+		return;
 	}
-	if (!judged->is_over && words[CONTROL_WILDCARDS])
-		ask_wildcards(ctx, judged, words, hash);
+	if (judged->next) {
+		ask_exact(ctx);
+		if (judged->is_over || !read_control(words, CONTROL_WILDCARDS))
+			return;
+		/* Frames that an exact rule only counts are few. */
+		begin_search(judged);
+		find_candidates();
+	}
+	if (judged->candidate_count)
+		ask_candidates(ctx);
+	if (unlikely(judged->is_cut && !judged->is_over))
+		ask_rest(ctx);
 }
 
 /* To the programs behind this one, and to the host. */
