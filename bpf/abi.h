@@ -125,4 +125,191 @@ struct capture_counters {
 };
 _Static_assert(sizeof(struct capture_counters) == 40, "capture_counters: keep abi.rs in step");
 
+/* What becomes of a frame, and what a rule says (crates/rules/src/language/actions.rs). */
+enum rules_fate {
+	FATE_PASS = 0,  /* to the host */
+	FATE_TAKE = 1,  /* to the programs behind this one */
+	FATE_DROP = 2,
+	FATE_INTERFACE = 3, /* out of another interface */
+	FATE_CPU = 4,       /* to the host's stack on another CPU */
+	FATE_NONE = 5,      /* nobody has decided */
+};
+
+/* Bits of a rule's record above its fate, a byte. */
+#define RULE_CONTINUES (1 << 8) /* later rules are asked too */
+#define RULE_FOREIGN (1 << 9)   /* asks or does what a driver cannot */
+#define RULE_SAMPLES (1 << 10)  /* one in so many frames is meant */
+#define RULE_CHECKS (1 << 11)   /* asks what the tables do not know */
+#define RULE_TARGETS (1 << 12)  /* sends frames elsewhere */
+
+/* What a rule says, by slot; zero bits above the fate: it decides, and that is all. */
+struct rule_record {
+	__u32 word;   /* fate and bits */
+	__u32 extras; /* index of its extras, if it samples, checks or has a target */
+};
+_Static_assert(sizeof(struct rule_record) == 8, "rule_record: keep abi.rs in step");
+
+/* What few rules need. */
+struct rule_extras {
+	__u32 checks;       /* index of its first check */
+	__u16 flow_checks;  /* checks whose answers are those of the flow; they come first */
+	__u16 frame_checks; /* checks whose answers may differ from frame to frame */
+	__u32 one_in;       /* of a sample */
+	__u32 target;       /* of a redirect: number of the interface or CPU */
+};
+_Static_assert(sizeof(struct rule_extras) == 16, "rule_extras: keep abi.rs in step");
+
+/* Checks of one rule. */
+#define RULE_CHECKS_MAX 24
+
+enum rule_check_kind {
+	CHECK_TCP_FLAGS = 1, /* number: bits that are set; other: bits that are not */
+	CHECK_LENGTH = 2,    /* of the frame, in spans */
+	CHECK_BYTES = 3,     /* number: value, other: mask, as they lie; count bytes at base + number */
+	CHECK_VLAN = 4,      /* an identifier of a tag in spans */
+	CHECK_ETHER_TYPE = 5, /* a type in spans */
+	CHECK_MPLS = 6,      /* a label in spans */
+	CHECK_MAC = 7,       /* value and mask, as they lie, of a side */
+	CHECK_SET = 8,       /* an address of a side in an address set */
+};
+
+/* Where the offset of CHECK_BYTES counts from. */
+enum rule_check_base { BASE_FRAME = 0, BASE_NETWORK = 1, BASE_TRANSPORT = 2, BASE_PAYLOAD = 3 };
+
+/* Which end of a frame's way. */
+enum rule_check_side { SIDE_EITHER = 0, SIDE_SOURCE = 1, SIDE_DESTINATION = 2 };
+
+/* Spans of one check. */
+#define CHECK_SPANS_MAX 3
+
+/* One question about a frame. */
+struct rule_check {
+	__u8 kind;
+	__u8 is_negated;
+	__u8 place; /* a base or a side */
+	__u8 count; /* spans, or bytes from 1 to 8 */
+	__u32 number; /* offset of bytes, index of a set, flags that are set */
+	union {
+		__u32 spans[2 * CHECK_SPANS_MAX]; /* first and last of each */
+		struct {
+			__u64 value;
+			__u64 mask;
+			__u64 reserved;
+		} bits;
+	};
+};
+_Static_assert(sizeof(struct rule_check) == 32, "rule_check: keep abi.rs in step");
+
+/* Granules that the Bloom filter of a set knows addresses by: the first bits, so many. */
+#define SET_GRANULES 3
+
+/* An address set: sorted spans, and before them a Bloom filter of the granules that they touch. */
+struct rule_set {
+	__u32 v4_first; /* index of the first of its spans of IPv4 */
+	__u32 v4_count;
+	__u32 v6_first;
+	__u32 v6_count;
+	__u32 bloom_first; /* index of the first word */
+	__u32 bloom_mask;  /* words, less one */
+	__u32 granules;    /* bits: which granules of IPv4 it has, from bit 8 on of IPv6 */
+	__u32 reserved;
+};
+_Static_assert(sizeof(struct rule_set) == 32, "rule_set: keep abi.rs in step");
+
+/* A span of IPv6 addresses, in host byte order: high and low half of the first, then the last. */
+struct rule_span_v6 {
+	__u64 first[2];
+	__u64 last[2];
+};
+_Static_assert(sizeof(struct rule_span_v6) == 32, "rule_span_v6: keep abi.rs in step");
+
+/* What a rule counted on one CPU. */
+struct rule_counts {
+	__u64 frames;
+	__u64 bytes; /* on the wire */
+};
+_Static_assert(sizeof(struct rule_counts) == 16, "rule_counts: keep abi.rs in step");
+
+/* Frames of one CPU: each is in one of the first seven. */
+struct rules_totals {
+	__u64 passed;     /* to the host */
+	__u64 taken;      /* handed to the programs behind by a rule, or the default */
+	__u64 dropped;    /* by a rule, or the default */
+	__u64 limited;    /* dropped: their source sent too many */
+	__u64 redirected;
+	__u64 handed_up;  /* to the programs behind, unjudged and uncounted by rules: theirs to judge */
+	__u64 unjudged;   /* what this program cannot read; they go on */
+	__u64 walked;     /* of all: frames that were not plain */
+	__u64 undecided;  /* of those judged: no rule decided */
+	__u64 undecided_bytes;
+	__u64 reserved[6];
+};
+_Static_assert(sizeof(struct rules_totals) == 128, "rules_totals: keep abi.rs in step");
+
+/* What the rules said of a conversation. A line of the CPU's memory. */
+#define MEMORY_SLOTS 4
+struct rules_memory {
+	__u64 address[4];
+	__u64 rest;
+	__u32 generation;
+	__u32 count; /* slots; with MEMORY_PLAIN the only one decides, by the fate in the second byte */
+	__u32 slots[MEMORY_SLOTS];
+};
+#define MEMORY_PLAIN (1 << 16)
+_Static_assert(sizeof(struct rules_memory) == 64, "rules_memory: keep abi.rs in step");
+
+/* A source of frames, and how many more it may send: its bucket of tokens. */
+struct rules_source {
+	__u64 address[2];
+	__u64 tokens; /* in frames * 2^20 */
+	__u64 at;     /* when they were so many, in nanoseconds of the monotonic clock */
+};
+_Static_assert(sizeof(struct rules_source) == 32, "rules_source: keep abi.rs in step");
+
+/* A source of dropped frames: of those that share its place, the one that has it. */
+struct rules_offender {
+	__u64 address[2];
+	__u64 version; /* 4 or 6 */
+	__u64 frames;  /* at least so many, less those of others in its place */
+};
+_Static_assert(sizeof(struct rules_offender) == 32, "rules_offender: keep abi.rs in step");
+
+/* What was found out about the last frame, for tests. */
+struct rules_report {
+	__u64 address[4];
+	__u64 rest;
+	__u64 count;     /* frames */
+	__u32 fate;
+	__u32 decided_by; /* slot + 1 */
+	__u32 is_judged;
+	__u32 tcp_flags;
+	__u32 mac_at; /* offsets, or NOWHERE */
+	__u32 network_at;
+	__u32 transport_at;
+	__u32 payload_at;
+};
+_Static_assert(sizeof(struct rules_report) == 80, "rules_report: keep abi.rs in step");
+#define NOWHERE 0xffffffff
+
+/* What a leaf with rules does; read-only for the program. */
+struct rules_config {
+	__u32 position;  /* its own place among the leaves */
+	__u32 metadata;  /* METADATA_FULL if the root puts some there */
+	__u32 shares;    /* 1: what cannot be decided here is handed up whole (a capture is behind) */
+	__u32 is_dry;    /* 1: frames are judged and counted, and go on */
+	__u32 reports;   /* 1: tells of each frame, for tests */
+	__u32 fate;      /* of frames that no rule decides about */
+	__u32 cpus;      /* that the maps have room for */
+	__u32 slots;     /* rules that there is room for */
+	__u32 words;     /* of a row, without its summary */
+	__u32 summary;   /* words of a row's summary */
+	__u32 memory;    /* conversations that each CPU remembers, a power of two */
+	__u32 sources;   /* of the table of sources, a power of two; 0: no limit */
+	__u32 offenders; /* of the table of dropped sources of each CPU, a power of two; 0: none */
+	__u32 extras;    /* rules with extras that there is room for */
+	__u64 tokens_per_us; /* frames * 2^20 that a source gets each microsecond */
+	__u64 tokens_max;    /* frames * 2^20 that it may save */
+};
+_Static_assert(sizeof(struct rules_config) == 72, "rules_config: keep abi.rs in step");
+
 #endif

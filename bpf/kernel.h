@@ -18,6 +18,10 @@ typedef __u16 __be16;
 #define __always_inline inline __attribute__((always_inline))
 #define __ksym __attribute__((section(".ksyms")))
 #define __weak __attribute__((weak))
+#define __noinline __attribute__((noinline))
+/* A function that the verifier looks at once, whoever calls it: its pointers may be null. */
+#define __alone __attribute__((noinline))
+#define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 enum xdp_action { XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT };
@@ -38,6 +42,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_CPUMAP = 16,
 	BPF_MAP_TYPE_XSKMAP = 17,
 };
 
@@ -47,11 +52,14 @@ enum bpf_map_type {
 /* Helpers are called by number. */
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static __u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static __u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static long (*const bpf_tail_call)(void *ctx, void *map, __u32 index) = (void *)12;
 static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
 static long (*const bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
 static long (*const bpf_xdp_adjust_meta)(struct xdp_md *ctx, long delta) = (void *)54;
 static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
+static __u64 (*const bpf_ktime_get_coarse_ns)(void) = (void *)160;
+static long (*const bpf_loop)(__u32 steps, void *step, void *context, __u64 flags) = (void *)181;
 static __u64 (*const bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188;
 static long (*const bpf_xdp_load_bytes)(struct xdp_md *ctx, __u32 offset, void *to,
 					__u64 bytes) = (void *)189;

@@ -15,6 +15,14 @@ pub enum Error {
         /// The reason.
         source: libbpf_rs::Error,
     },
+    /// A table cannot be mapped.
+    #[error("cannot map the table {table} of the rules: {source}")]
+    Mapping {
+        /// Which.
+        table: String,
+        /// The system's reason.
+        source: ringside_sys::SysError,
+    },
     /// An object lacks what its loader expects: a bug of the build.
     #[error("the embedded object {object} has no {part}; the build is broken, build again")]
     Object {
@@ -109,6 +117,10 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn mapping(table: &str, source: ringside_sys::SysError) -> Error {
+        Error::Mapping { table: table.to_owned(), source }
+    }
+
     pub(crate) fn kernel(what: impl Into<String>, source: libbpf_rs::Error) -> Error {
         Error::Kernel { what: what.into(), source }
     }

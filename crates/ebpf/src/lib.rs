@@ -3,6 +3,7 @@
 //!
 //! - [`Generator`] makes numbered frames out of live test frames and hands them to an interface.
 //! - [`capture`] steers frames to AF_XDP sockets, beside other programs on the interface.
+//! - [`rules`] judges frames inside the driver, by tables that user space changes meanwhile.
 //! - [`XdpProgram`] loads a program for an interface, [`Attachment`] keeps it there until dropped.
 //! - [`redirect_reaches`] tells whether frames redirected to a veth end arrive at the other one.
 //! - [`TestRun`] runs a program on one frame and shows verdict and frame afterwards.
@@ -20,6 +21,7 @@ mod error;
 mod generate;
 mod load;
 mod root;
+pub mod rules;
 pub mod socket_filter;
 mod xdp;
 

@@ -16,6 +16,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-store", 2),
     ("ringside-rules", 2),
     ("ringside-capture", 3),
+    ("ringside-xdp", 3),
     ("ringside-client", 3),
     ("ringside-transmit", 3),
     ("ringside-client-c", 4),

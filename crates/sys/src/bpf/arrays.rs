@@ -291,13 +291,32 @@ impl AsFd for FdArray {
     }
 }
 
+/// One more than the highest number of a CPU that the kernel may ever run on: as many values has an
+/// array with one for each CPU.
+///
+/// # Errors
+/// The kernel does not say.
+pub fn cpu_numbers() -> Result<u32, BpfError> {
+    let highest = |text: &str| text.trim().rsplit([',', '-']).next()?.parse::<u32>().ok();
+    let read = possible_text().and_then(|text| {
+        let highest = highest(&text).filter(|highest| (*highest as usize) < CPUS_MAX);
+        highest.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, text))
+    });
+    let highest = read.map_err(|e| BpfError::of("reading the numbers of possible CPUs", e))?;
+    Ok(highest + 1)
+}
+
+fn possible_text() -> io::Result<String> {
+    std::fs::read_to_string("/sys/devices/system/cpu/possible")
+}
+
 fn cpus_of_maps() -> Result<usize, BpfError> {
     possible_cpus().map_err(|error| BpfError::of("reading the number of possible CPUs", error))
 }
 
 /// CPUs that the kernel has per-CPU memory for: `0-3,8` in sysfs.
 fn possible_cpus() -> io::Result<usize> {
-    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
+    let text = possible_text()?;
     count_cpus(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, text))
 }
 

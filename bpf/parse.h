@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What rules ask of a frame first: addresses, ports and protocol of its outer IP header. The
+ * answers are those of `Sight::key` (crates/rules/src/sight.rs) for every frame; a test compares.
+ *
+ * Nearly all frames are plain: their headers are read in place. All others are walked header by
+ * header over a copy of their beginning (walk.h), which also says where things are that few rules
+ * ask about.
+ */
+#ifndef RINGSIDE_PARSE_H
+#define RINGSIDE_PARSE_H
+
+#include "abi.h"
+
+/* Of what a header may hold. */
+enum ether_type {
+	ETHER_LENGTH_MAX = 1500,
+	ETHER_IPV4 = 0x0800,
+	ETHER_ARP = 0x0806,
+	ETHER_TEB = 0x6558,
+	ETHER_RARP = 0x8035,
+	ETHER_VLAN = 0x8100,
+	ETHER_IPV6 = 0x86dd,
+	ETHER_MPLS = 0x8847,
+	ETHER_MPLS_UPSTREAM = 0x8848,
+	ETHER_PPPOE_DISCOVERY = 0x8863,
+	ETHER_PPPOE_SESSION = 0x8864,
+	ETHER_QINQ = 0x88a8,
+	ETHER_CMD = 0x8909,
+	ETHER_VN_TAG = 0x8926,
+	ETHER_QINQ_OLD = 0x9100,
+};
+
+enum ip_protocol {
+	IP_HOP_BY_HOP = 0,
+	IP_ICMP = 1,
+	IP_IGMP = 2,
+	IP_TCP = 6,
+	IP_UDP = 17,
+	IP_ROUTING = 43,
+	IP_FRAGMENT = 44,
+	IP_AUTH = 51,
+	IP_ICMPV6 = 58,
+	IP_DESTINATION_OPTIONS = 60,
+	IP_SCTP = 132,
+};
+
+/* TCP flags of a frame without a TCP header: flags have 12 bits. */
+#define NO_TCP 0x8000
+
+/*
+ * A frame as rules see it: the words of a key (crates/rules/src/key.rs), and what many rules ask.
+ * IPv4: address[0] is the source, and in the upper half the destination, raw; IPv6: two words each.
+ * rest: ports, protocol, version, NO_PORTS. A frame without IP has only the last of these.
+ */
+struct sight {
+	__u64 address[4];
+	__u64 rest;
+	__u32 wire_bytes;
+	__u16 tcp_flags;
+	__u16 is_walked; /* the scratch of this CPU is about this frame */
+};
+
+/* Rules that a frame may meet where counting waits for its fate; with more it is handed up. */
+#define MET_MAX 8
+/* Rows of a packet: which rules are live, and those that accept each of its five fields. */
+#define ROWS 6
+
+/*
+ * A frame under judgement. It lies in memory of the CPU, where on one CPU no XDP program runs in
+ * the middle of another; on the stack the verifier would follow each of its values.
+ */
+struct judgement {
+	struct sight sight;
+	__u32 cpu;
+	__u32 fate;
+	__u32 target;     /* of a redirect */
+	__u32 decided_by; /* slot and one */
+	__u32 is_over;    /* no further rule is asked */
+	__u32 is_foreign; /* it met a rule that is not for the driver */
+	__u32 next;       /* the next exact rule, or 0 */
+	__u32 met_count;
+	__u32 met[MET_MAX];
+	__u32 candidates[MEMORY_SLOTS]; /* slots of rules that come into question */
+	__u32 candidate_count;
+	__u32 is_plain; /* the last candidate decides, and asks nothing more */
+	__u32 is_cut;   /* there may be more candidates */
+	/* Going through the rules that the tables find. */
+	__u32 classes[ROWS];
+	__u32 summary;
+	__u32 word;
+	__u32 last;  /* slot and one of the rule that was found last: a rule may have several bits */
+	__u64 above; /* words that are still to be looked at, of the summary's word */
+	__u64 left;  /* bits of the word that are still to be looked at */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, 4);
+	__uint(value_size, sizeof(struct judgement));
+} judgements SEC(".maps");
+
+static __always_inline struct judgement *this_judgement(void)
+{
+	__u32 key = 0;
+
+	return bpf_map_lookup_elem(&judgements, &key);
+}
+
+#define NO_PORTS (1ULL << 48)
+
+static __always_inline __u64 rest_of(__u64 ports, __u8 protocol, __u8 version)
+{
+	return ports | (__u64)protocol << 32 | (__u64)version << 40;
+}
+
+static __always_inline __u8 version_of(const struct sight *sight)
+{
+	return sight->rest >> 40;
+}
+
+static __always_inline int is_tag(__u16 type)
+{
+	return type == ETHER_VLAN || type == ETHER_QINQ || type == ETHER_QINQ_OLD;
+}
+
+/* True if a tag stands in the metadata, and not in the frame. */
+static __always_inline const struct xdp_metadata *metadata_of(struct xdp_md *ctx)
+{
+	const struct xdp_metadata *metadata = (void *)(long)ctx->data_meta;
+
+	if ((void *)(metadata + 1) > (void *)(long)ctx->data)
+		return 0;
+	return metadata->flags & METADATA_VLAN ? metadata : 0;
+}
+
+/* True if the protocol is no transport with ports, and no header that leads on to one. */
+static __always_inline int is_portless(__u8 protocol, __u8 version)
+{
+	if (protocol == IP_SCTP || protocol == IP_AUTH)
+		return 0;
+	return version == 4 || (protocol != IP_HOP_BY_HOP && protocol != IP_ROUTING &&
+				protocol != IP_FRAGMENT && protocol != IP_DESTINATION_OPTIONS);
+}
+
+/* The transport header of a plain frame: the frame's bytes end at data_end, the packet at end. */
+static __always_inline int plain_transport(struct sight *sight, void *here, void *data_end,
+					   void *end, __u8 protocol, __u8 version)
+{
+	__u32 bytes;
+
+	sight->tcp_flags = NO_TCP;
+	sight->rest = rest_of(NO_PORTS, protocol, version);
+	if (protocol == IP_TCP) {
+		if (here + 20 > data_end)
+			return 0;
+		bytes = (*(__u8 *)(here + 12) >> 4) * 4;
+		if (bytes < 20 || here + bytes > end)
+			return 0;
+		sight->tcp_flags = to_be16(*(__u16 *)(here + 12)) & 0xfff;
+	} else if (protocol == IP_UDP) {
+		if (here + 8 > data_end || here + 8 > end)
+			return 0;
+		bytes = to_be16(*(__u16 *)(here + 4));
+		if (bytes && bytes < 8)
+			return 0;
+	} else {
+		return is_portless(protocol, version);
+	}
+	sight->rest = rest_of(*(__u32 *)here, protocol, version);
+	return 1;
+}
+
+static __always_inline int plain_ipv4(struct sight *sight, void *ip, void *data_end)
+{
+	__u32 header_bytes, total_bytes;
+	void *end = data_end;
+	__u8 protocol;
+
+	if (ip + 20 > data_end || *(__u8 *)ip >> 4 != 4)
+		return 0;
+	header_bytes = (*(__u8 *)ip & 15) * 4;
+	total_bytes = to_be16(*(__u16 *)(ip + 2));
+	if (header_bytes < 20 || ip + header_bytes > data_end)
+		return 0;
+	if (total_bytes) {
+		if (total_bytes < header_bytes)
+			return 0;
+		if (ip + total_bytes < data_end)
+			end = ip + total_bytes;
+	}
+	protocol = *(__u8 *)(ip + 9);
+	sight->address[0] = *(__u32 *)(ip + 12) | (__u64) * (__u32 *)(ip + 16) << 32;
+	sight->address[1] = sight->address[2] = sight->address[3] = 0;
+	if (*(__u16 *)(ip + 6) & to_be16(0x1fff)) {
+		/* A later fragment. */
+		sight->tcp_flags = NO_TCP;
+		sight->rest = rest_of(NO_PORTS, protocol, 4);
+		return 1;
+	}
+	return plain_transport(sight, ip + header_bytes, data_end, end, protocol, 4);
+}
+
+static __always_inline int plain_ipv6(struct sight *sight, void *ip, void *data_end)
+{
+	__u32 payload_bytes;
+	void *end = data_end;
+	__u64 *address = ip + 8;
+	__u8 protocol;
+
+	if (ip + 40 > data_end || *(__u8 *)ip >> 4 != 6)
+		return 0;
+	payload_bytes = to_be16(*(__u16 *)(ip + 4));
+	if (payload_bytes && ip + 40 + payload_bytes < data_end)
+		end = ip + 40 + payload_bytes;
+	protocol = *(__u8 *)(ip + 6);
+	sight->address[0] = address[0];
+	sight->address[1] = address[1];
+	sight->address[2] = address[2];
+	sight->address[3] = address[3];
+	return plain_transport(sight, ip + 40, data_end, end, protocol, 6);
+}
+
+/*
+ * Reads a frame of IPv4 or IPv6 behind at most two tags, with TCP or UDP right behind it, or
+ * without ports. False for all others, and for all that is broken or does not lie in one piece.
+ */
+static __always_inline int see_plain(struct xdp_md *ctx, struct sight *sight)
+{
+	void *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
+	void *here = data + 14;
+	__u16 type;
+
+	if (data + 34 > data_end)
+		return 0;
+	/* The addresses of ISL (crates/wire/src/isl.rs). */
+	if (unlikely((to_be32(*(__u32 *)data) & 0x00ffffff) == 0x000c00))
+		return 0;
+	type = to_be16(*(__u16 *)(data + 12));
+	if (is_tag(type)) {
+		type = to_be16(*(__u16 *)(data + 16));
+		here = data + 18;
+		if (is_tag(type)) {
+			type = to_be16(*(__u16 *)(data + 20));
+			here = data + 22;
+		}
+	}
+	if (type == ETHER_IPV4)
+		return plain_ipv4(sight, here, data_end);
+	if (type == ETHER_IPV6)
+		return plain_ipv6(sight, here, data_end);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rules' tables, which user space changes while this program looks (crates/rules/src/book.rs
+ * and memory.rs say what is in them): exact rules by a hash behind a Bloom filter, wildcard rules
+ * as bit vectors. Sizes of the maps are set before they are made; what is read from them is only
+ * believed as far as the verifier has it checked.
+ */
+#ifndef RINGSIDE_RULES_H
+#define RINGSIDE_RULES_H
+
+#include "parse.h"
+
+const volatile struct rules_config config = {};
+
+/* An array of user space's, as many values as it says; in whole pages, so on whole lines. */
+#define RULES_ARRAY(name, bytes)                            \
+	struct {                                            \
+		__uint(type, BPF_MAP_TYPE_ARRAY);           \
+		__uint(map_flags, BPF_F_MMAPABLE);          \
+		__uint(max_entries, 1);                     \
+		__uint(key_size, 4);                        \
+		__uint(value_size, bytes);                  \
+	} name SEC(".maps")
+
+RULES_ARRAY(control, 64);
+RULES_ARRAY(nodes, 1024);
+RULES_ARRAY(rows, 8); /* values as long as a row */
+RULES_ARRAY(bits, 8);
+RULES_ARRAY(flows, 64);
+RULES_ARRAY(buckets, 64);
+RULES_ARRAY(bloom, 8);
+RULES_ARRAY(records, sizeof(struct rule_record));
+RULES_ARRAY(extras, sizeof(struct rule_extras));
+RULES_ARRAY(memory, sizeof(struct rules_memory));
+
+/* Words of control. */
+enum control_word {
+	CONTROL_GENERATION = 0,
+	CONTROL_SEED = 1,
+	CONTROL_BUCKET_MASK = 2,
+	CONTROL_BLOOM_MASK = 3,
+	CONTROL_EXACT = 4,
+	CONTROL_WILDCARDS = 5,
+	CONTROL_CHANGES = 6,
+};
+
+/* Words of a flow's entry. */
+enum flow_word { FLOW_REST = 4, FLOW_RULE = 5, FLOW_NEXT = 6 };
+
+static __always_inline __u64 mix(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ hash >> 32;
+}
+
+static __always_inline __u64 hash_of(const struct sight *sight, __u64 seed)
+{
+	__u64 hash = mix(seed, sight->address[0]);
+
+	if (version_of(sight) == 6) {
+		hash = mix(hash, sight->address[1]);
+		hash = mix(hash, sight->address[2]);
+		hash = mix(hash, sight->address[3]);
+	}
+	return mix(hash, sight->rest);
+}
+
+/* Four bits of a word, by the upper half of a hash. */
+static __always_inline __u64 bloom_bits(__u32 tag)
+{
+	return 1ULL << (tag & 63) | 1ULL << (tag >> 6 & 63) | 1ULL << (tag >> 12 & 63) |
+	       1ULL << (tag >> 18 & 63);
+}
+
+/* The first rule of a key in a bucket, as an index of flows; 0: none. */
+static __always_inline __u32 find_in(const struct sight *sight, __u32 index, __u32 tag)
+{
+	const __u64 *bucket = bpf_map_lookup_elem(&buckets, &index);
+	int i;
+
+	if (!bucket)
+		return 0;
+#pragma unroll
+	for (i = 0; i < 8; i++) {
+		__u32 key = bucket[i];
+		const __u64 *flow;
+
+		if (bucket[i] >> 32 != tag || !key)
+			continue;
+		flow = bpf_map_lookup_elem(&flows, &key);
+		if (flow && flow[0] == sight->address[0] && flow[1] == sight->address[1] &&
+		    flow[2] == sight->address[2] && flow[3] == sight->address[3] &&
+		    flow[FLOW_REST] == sight->rest)
+			return key;
+	}
+	return 0;
+}
+
+/* The first exact rule of a frame with this hash, as an index of flows; 0: none. */
+static __always_inline __u32 find_exact(const struct sight *sight, const __u64 *words, __u64 hash)
+{
+	__u32 tag = hash >> 32, index = hash >> 12 & words[CONTROL_BLOOM_MASK];
+	const __u64 *filter;
+	__u64 wanted = bloom_bits(tag);
+
+	if (sight->rest & NO_PORTS)
+		return 0;
+	filter = bpf_map_lookup_elem(&bloom, &index);
+	if (likely(!filter || (*filter & wanted) != wanted))
+		return 0;
+	index = hash & words[CONTROL_BUCKET_MASK];
+	tag = find_in(sight, index, tag);
+	if (tag)
+		return tag;
+	tag = hash >> 32;
+	index = (index ^ tag * 0x5bd1e995U) & words[CONTROL_BUCKET_MASK];
+	return find_in(sight, index, tag);
+}
+
+/* Where the tries of the two addresses begin among the nodes, and the node of packets without IP,
+ * behind the roots of IPv4 and IPv6. */
+enum node {
+	NODE_SOURCE_PORT = 0,
+	NODE_DESTINATION_PORT = 257,
+	NODE_NO_PORT = 256,
+	NODE_PROTOCOL = 514,
+	NODE_SOURCE = 516,
+	NODE_DESTINATION = 1029,
+	NODE_V6 = 256,
+	NODE_NO_IP = 512,
+};
+#define NODE_INNER 0x80000000U
+
+static __always_inline __u32 node_entry(__u32 node, __u32 entry)
+{
+	const __u32 *value = bpf_map_lookup_elem(&nodes, &node);
+
+	return value ? value[entry & 255] : 0;
+}
+
+/* The class of an address of IPv4, raw. */
+static __always_inline __u32 class_of_v4(__u32 address, __u32 trie)
+{
+	__u32 entry = node_entry(trie + (address & 255), address >> 8);
+
+	if (entry & NODE_INNER) {
+		entry = node_entry(entry & ~NODE_INNER, address >> 16);
+		if (entry & NODE_INNER)
+			entry = node_entry(entry & ~NODE_INNER, address >> 24);
+	}
+	return entry;
+}
+
+/* The class of an address of IPv6, raw. */
+static __always_inline __u32 class_of_v6(__u64 high, __u64 low, __u32 trie)
+{
+	__u32 entry = node_entry(trie + NODE_V6 + (high & 255), high >> 8);
+	__u64 rest = high >> 16;
+	int i;
+
+	for (i = 2; i < 16; i++) {
+		if (!(entry & NODE_INNER))
+			break;
+		if (i == 8)
+			rest = low;
+		entry = node_entry(entry & ~NODE_INNER, rest);
+		rest >>= 8;
+	}
+	return entry;
+}
+
+static __always_inline __u32 class_of_port(__u64 rest, __u32 port, __u32 trie)
+{
+	if (rest & NO_PORTS)
+		return node_entry(trie + NODE_NO_PORT, 0);
+	return node_entry(trie + (port & 255), port >> 8);
+}
+
+/* The rows of a packet, while its rules are looked for. */
+struct search {
+	const __u64 *rows[ROWS];
+};
+
+/* Finds the classes of a packet's fields, and begins before its first rule. */
+static __always_inline void begin_search(struct judgement *judged)
+{
+	const struct sight *sight = &judged->sight;
+	__u64 rest = sight->rest;
+	__u32 source, destination;
+
+	switch (version_of(sight)) {
+	case 4:
+		source = class_of_v4(sight->address[0], NODE_SOURCE);
+		destination = class_of_v4(sight->address[0] >> 32, NODE_DESTINATION);
+		break;
+	case 6:
+		source = class_of_v6(sight->address[0], sight->address[1], NODE_SOURCE);
+		destination = class_of_v6(sight->address[2], sight->address[3], NODE_DESTINATION);
+		break;
+	default:
+		source = node_entry(NODE_SOURCE + NODE_NO_IP, 0);
+		destination = node_entry(NODE_DESTINATION + NODE_NO_IP, 0);
+	}
+	/* Which rules are live is read before what they accept (crates/rules/src/table.rs). */
+	judged->classes[0] = 0;
+	judged->classes[1] = source;
+	judged->classes[2] = destination;
+	judged->classes[3] = class_of_port(rest, rest >> 16, NODE_DESTINATION_PORT);
+	judged->classes[4] = class_of_port(rest, rest, NODE_SOURCE_PORT);
+	judged->classes[5] = version_of(sight) ? node_entry(NODE_PROTOCOL, rest >> 32)
+					       : node_entry(NODE_PROTOCOL + 1, 0);
+	judged->above = judged->left = 0;
+	judged->summary = -1;
+	judged->last = 0;
+}
+
+/* False if the tables are broken. */
+static __always_inline int find_rows(const struct judgement *judged, struct search *search)
+{
+	int i;
+
+#pragma unroll
+	for (i = 0; i < ROWS; i++) {
+		__u32 class = judged->classes[i];
+
+		search->rows[i] = bpf_map_lookup_elem(&rows, &class);
+		if (!search->rows[i])
+			return 0;
+	}
+	return 1;
+}
+
+/* The bits that all rows have at a place; most are gone after the first few. */
+static __always_inline __u64 common(const struct search *search, __u32 at)
+{
+	__u64 both = search->rows[0][at];
+
+	if (both)
+		both &= search->rows[1][at];
+	if (both)
+		both &= search->rows[2][at];
+	if (both)
+		both &= search->rows[3][at];
+	if (both)
+		both &= search->rows[4][at];
+	if (both)
+		both &= search->rows[5][at];
+	return both;
+}
+
+/* Number of the lowest bit: a multiplication by a de Bruijn sequence puts it on top. User space
+ * writes the read-only data of the configuration as a whole; this lies elsewhere. */
+static const __u8 BIT_NUMBERS[64] SEC(".rodata.bits") = {
+	0,  1,  2,  53, 3,  7,  54, 27, 4,  38, 41, 8,  34, 55, 48, 28, 62, 5,  39, 46, 44, 42,
+	22, 9,  24, 35, 59, 56, 49, 18, 29, 11, 63, 52, 6,  26, 37, 40, 33, 47, 61, 45, 43, 21,
+	23, 58, 17, 10, 51, 25, 36, 32, 60, 20, 57, 16, 50, 31, 19, 15, 30, 14, 13, 12,
+};
+
+static __always_inline __u32 lowest_bit(__u64 bits)
+{
+	return BIT_NUMBERS[(bits & -bits) * 0x022fdd63cc95386dULL >> 58];
+}
+
+/* A bit's rule: id in the upper half, slot in the lower. */
+static __always_inline __u64 rule_of(__u32 bit)
+{
+	const __u64 *rule = bpf_map_lookup_elem(&bits, &bit);
+
+	return rule ? *rule : 0;
+}
+
+/* Bits of a word are not in order of their rules, words are. */
+__alone __u32 bit_of_lowest(__u64 left, __u32 word)
+{
+	__u64 lowest = ~0ULL;
+	__u32 best = 0;
+	int i;
+
+	for (i = 0; i < 64; i++) {
+		__u32 bit;
+		__u64 rule;
+
+		if (!left)
+			break;
+		bit = lowest_bit(left);
+		left &= left - 1;
+		rule = rule_of(word * 64 + bit);
+		if (rule < lowest) {
+			lowest = rule;
+			best = bit;
+		}
+	}
+	return best;
+}
+
+/*
+ * One step towards the next rule: 0 if there is more to do, 1 at the end, else 2 more than its
+ * slot.
+ */
+static __always_inline __u64 search_step(struct judgement *judged, const struct search *search)
+{
+	__u32 bit, word, slot;
+
+	if (!judged->left) {
+		if (!judged->above) {
+			__u32 summary = judged->summary + 1;
+
+			judged->summary = summary;
+			if (summary >= config.summary)
+				return 1;
+			judged->above = common(search, summary);
+			return 0;
+		}
+		word = judged->summary * 64 + lowest_bit(judged->above);
+		judged->above &= judged->above - 1;
+		if (word >= config.words)
+			return 0;
+		judged->word = word;
+		judged->left = common(search, config.summary + word);
+		return 0;
+	}
+	if (judged->left & (judged->left - 1))
+		bit = bit_of_lowest(judged->left, judged->word);
+	else
+		bit = lowest_bit(judged->left);
+	judged->left &= ~(1ULL << (bit & 63));
+	slot = rule_of(judged->word * 64 + bit);
+	if (slot + 1 == judged->last)
+		return 0;
+	judged->last = slot + 1;
+	return slot + 2ULL;
+}
+
+#endif

@@ -1,0 +1,122 @@
+//! A place on an interface in which a program with rules stands.
+
+use super::RulesProgram;
+use crate::Error;
+use crate::capture::Mode;
+use crate::root::{Root, RootConfig};
+use ringside_sys::bpf;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Places among the leaves: before all captures.
+const RULES_POSITIONS: Range<u32> = 0..2;
+
+/// Where rules are to stand.
+#[derive(Clone, Copy, Debug)]
+pub struct SeatConfig<'a> {
+    /// Name of the interface, for messages.
+    pub interface: &'a str,
+    /// Its number in the calling thread's network namespace.
+    pub ifindex: u32,
+    /// Attach to the kernel's generic path if the driver refuses.
+    pub generic_allowed: bool,
+}
+
+/// A place on an interface; given back on drop.
+#[derive(Debug)]
+pub struct RulesSeat {
+    root: Root,
+    /// What stands there.
+    program: Option<OwnedFd>,
+}
+
+impl RulesSeat {
+    /// Attaches the root, in the calling thread's network namespace, or joins the one that is
+    /// there. Every frame still goes its way.
+    ///
+    /// # Errors
+    /// A foreign program is on the interface, it takes none, or both places are taken.
+    pub fn open(config: &SeatConfig<'_>) -> Result<RulesSeat, Error> {
+        let root = Root::open(&RootConfig {
+            interface: config.interface,
+            ifindex: config.ifindex,
+            positions: RULES_POSITIONS,
+            wants_metadata: true,
+            generic_allowed: config.generic_allowed,
+        })?;
+        Ok(RulesSeat { root, program: None })
+    }
+
+    /// Where the kernel runs it.
+    pub fn mode(&self) -> Mode {
+        self.root.mode()
+    }
+
+    /// What was refused on the way, each with its reason.
+    pub fn notes(&self) -> &[String] {
+        self.root.notes()
+    }
+
+    /// Puts a program here, in place of the one before: a frame is judged by the one or the other.
+    /// It must have been loaded for this seat. When this returns no frame is with the one before.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn put(&mut self, program: &RulesProgram) -> Result<(), Error> {
+        let copy = program.as_fd().try_clone_to_owned();
+        let copy = copy.map_err(|e| Error::kernel("cannot keep a program", e.into()))?;
+        self.root.leaves().set(self.root.position(), copy.as_fd())?;
+        if self.program.replace(copy).is_some() {
+            bpf::wait_until_left();
+        }
+        Ok(())
+    }
+
+    /// Takes the program away: when this returns, every frame goes its way, and its counters stand
+    /// still. May take some ten milliseconds.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn clear(&mut self) -> Result<(), Error> {
+        if self.program.is_some() {
+            self.root.leaves().clear(self.root.position())?;
+            bpf::wait_until_left();
+            self.program = None;
+        }
+        Ok(())
+    }
+
+    /// Puts a program that stood here to its place again if nothing is there; true if so. See
+    /// [`CaptureProgram::put_back_if_gone`](crate::capture::CaptureProgram::put_back_if_gone).
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn put_back_if_gone(&self) -> Result<bool, Error> {
+        let position = self.root.position();
+        let Some(program) = &self.program else { return Ok(false) };
+        if self.root.leaves().program_at(position)?.is_some() {
+            return Ok(false);
+        }
+        self.root.leaves().set(position, program.as_fd())?;
+        Ok(true)
+    }
+
+    pub(super) fn position(&self) -> u32 {
+        self.root.position()
+    }
+
+    pub(super) fn has_metadata(&self) -> bool {
+        self.root.has_metadata()
+    }
+
+    pub(super) fn leaves(&self) -> BorrowedFd<'_> {
+        self.root.leaves().as_fd()
+    }
+}
+
+impl Drop for RulesSeat {
+    fn drop(&mut self) {
+        // The kernel refuses only what is not there.
+        let _ = self.clear();
+    }
+}

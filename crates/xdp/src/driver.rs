@@ -1,0 +1,331 @@
+//! Rules at work on an interface.
+
+use crate::checks::NotHere;
+use crate::instance::{Instance, Mode, Options, rule_error};
+use crate::records::Refusal;
+use ringside_ebpf::rules::{Report, RulesSeat, SeatConfig, Totals};
+use ringside_ebpf::{TestRun, capture};
+use ringside_rules::Rule;
+use ringside_rules::book::{BookError, Slot};
+use ringside_rules::engine::Counts;
+use ringside_rules::language::{RuleId, RuleSet, Verdict};
+use ringside_rules::plan::PlanError;
+use ringside_sys::bpf;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Rules that were removed before their room is made free: for that, every CPU must once have left
+/// the program, which takes some ten milliseconds.
+const RETIRED_MAX: usize = 1024;
+
+/// Why rules cannot be put to work; those that are at work go on.
+#[derive(Debug, Error)]
+pub enum RulesError {
+    /// One of them.
+    #[error("rule {id}: {source}")]
+    Rule {
+        /// Which.
+        id: RuleId,
+        /// What is wrong with it.
+        source: Refusal,
+    },
+    /// The id is taken.
+    #[error("rule {0} is there already; delete it first, or give the new one another id")]
+    Exists(RuleId),
+    /// There are too many.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The interface, or the kernel.
+    #[error(transparent)]
+    Driver(#[from] ringside_ebpf::Error),
+}
+
+/// The interface whose frames are judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// Its name, for messages.
+    pub interface: &'a str,
+    /// Its number in the calling thread's network namespace.
+    pub ifindex: u32,
+}
+
+/// Where frames are judged that meet a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decided {
+    /// In the driver.
+    Driver,
+    /// In user space, for this reason. What is counted there is not known here.
+    Above(NotHere),
+}
+
+/// A source address of dropped frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offender {
+    /// The address.
+    pub address: IpAddr,
+    /// Frames of it that were dropped: at least so many. Sources that share a place in the table
+    /// take from each other, so that small ones may be missing.
+    pub frames: u64,
+}
+
+/// A set of rules in the driver of one interface.
+///
+/// A rule comes or goes at once: a frame that comes after [`add`](DriverRules::add) or
+/// [`remove`](DriverRules::remove) has returned is judged with the change. [`load`]
+/// (DriverRules::load) replaces all rules by one pointer; the tables of both sets are there
+/// meanwhile.
+#[derive(Debug)]
+pub struct DriverRules {
+    instance: Instance,
+    seat: Option<RulesSeat>,
+    is_started: bool,
+    options: Options,
+    default: Verdict,
+    /// What rules had counted in tables that were replaced.
+    carried: HashMap<RuleId, Counts>,
+    carried_totals: Totals,
+    retired: usize,
+}
+
+impl DriverRules {
+    /// Makes the tables and takes a place on the interface, in the calling thread's network
+    /// namespace. Frames are judged from [`start`](DriverRules::start) on.
+    ///
+    /// # Errors
+    /// A rule is not for a driver, there are too many, the interface takes no program, or there is
+    /// no privilege.
+    pub fn open(
+        target: &Target<'_>,
+        set: RuleSet,
+        options: &Options,
+    ) -> Result<DriverRules, RulesError> {
+        let seat = RulesSeat::open(&SeatConfig {
+            interface: target.interface,
+            ifindex: target.ifindex,
+            generic_allowed: options.generic_allowed,
+        })?;
+        DriverRules::with(Some(seat), set, options)
+    }
+
+    /// The same without an interface: for runs on test data.
+    ///
+    /// # Errors
+    /// As [`open`](DriverRules::open).
+    pub fn unattached(set: RuleSet, options: &Options) -> Result<DriverRules, RulesError> {
+        DriverRules::with(None, set, options)
+    }
+
+    fn with(
+        seat: Option<RulesSeat>,
+        set: RuleSet,
+        options: &Options,
+    ) -> Result<DriverRules, RulesError> {
+        let list = set.rules.into_iter().map(Arc::new).collect();
+        Ok(DriverRules {
+            instance: Instance::new(list, set.default, options, seat.as_ref())?,
+            seat,
+            is_started: false,
+            options: *options,
+            default: set.default,
+            carried: HashMap::new(),
+            carried_totals: Totals::default(),
+            retired: 0,
+        })
+    }
+
+    /// From now on frames are judged.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn start(&mut self) -> Result<(), RulesError> {
+        if let Some(seat) = &mut self.seat {
+            seat.put(&self.instance.program)?;
+        }
+        self.is_started = true;
+        Ok(())
+    }
+
+    /// When this returns, every frame goes its way, and the counters stand still.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn stop(&mut self) -> Result<(), RulesError> {
+        if let Some(seat) = &mut self.seat {
+            seat.clear()?;
+        }
+        self.is_started = false;
+        Ok(())
+    }
+
+    /// Puts the program to its place again if another process's end has emptied it; true if so. To
+    /// be called now and then.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn put_back_if_gone(&self) -> Result<bool, RulesError> {
+        Ok(self.seat.as_ref().map_or(Ok(false), RulesSeat::put_back_if_gone)?)
+    }
+
+    /// Puts one more rule to work. Where the tables have no room for it, larger ones are made,
+    /// which takes as long as a [`load`](DriverRules::load).
+    ///
+    /// # Errors
+    /// Its id is taken, it is not for a driver, or there is no room at all. Nothing has changed.
+    pub fn add(&mut self, rule: Rule) -> Result<(), RulesError> {
+        let (id, rule) = (rule.id, Arc::new(rule));
+        match self.instance.book.add(rule.clone()) {
+            Ok(_) => Ok(()),
+            Err(BookError::Full(_) | BookError::Place(Refusal::NoRoom)) => {
+                let rules = self.instance.book.rules().map(|(_, rule)| rule.clone());
+                self.replace(rules.chain([rule]).collect(), self.default)
+            }
+            Err(error) => Err(rule_error(id, error)),
+        }
+    }
+
+    /// Takes one rule out; false if there is none. What it counted is forgotten.
+    pub fn remove(&mut self, id: RuleId) -> bool {
+        self.carried.remove(&id);
+        let is_gone = self.instance.book.remove(id).is_some();
+        self.retired += usize::from(is_gone);
+        if self.retired >= RETIRED_MAX {
+            bpf::wait_until_left();
+            self.instance.book.reclaim();
+            self.retired = 0;
+        }
+        is_gone
+    }
+
+    /// Replaces all rules at once. What those counted that stay as they are is kept.
+    ///
+    /// # Errors
+    /// As [`open`](DriverRules::open). Nothing has changed.
+    pub fn load(&mut self, set: RuleSet) -> Result<(), RulesError> {
+        self.replace(set.rules.into_iter().map(Arc::new).collect(), set.default)
+    }
+
+    fn replace(&mut self, list: Vec<Arc<Rule>>, default: Verdict) -> Result<(), RulesError> {
+        let next = Instance::new(list, default, &self.options, self.seat.as_ref())?;
+        if let Some(seat) = self.seat.as_mut().filter(|_| self.is_started) {
+            seat.put(&next.program)?;
+        }
+        let carried: HashMap<RuleId, Counts> = next
+            .book
+            .rules()
+            .filter_map(|(_, rule)| {
+                let (slot, before) = self.instance.book.get(rule.id)?;
+                (before == rule).then(|| (rule.id, self.counts_of(slot, rule.id)))
+            })
+            .collect();
+        self.carried_totals = self.totals();
+        (self.carried, self.instance) = (carried, next);
+        (self.default, self.retired) = (default, 0);
+        Ok(())
+    }
+
+    /// The rules by id, what they counted here, and where frames are judged that meet them.
+    pub fn rules(&self) -> impl Iterator<Item = (&Arc<Rule>, Counts, Decided)> {
+        let records = self.instance.book.place();
+        self.instance.book.rules().map(move |(slot, rule)| {
+            let decided = records.foreign(slot).map_or(Decided::Driver, Decided::Above);
+            (rule, self.counts_of(slot, rule.id), decided)
+        })
+    }
+
+    fn counts_of(&self, slot: Slot, id: RuleId) -> Counts {
+        let (frames, bytes) = self.instance.program.counts(slot.0);
+        self.carried.get(&id).copied().unwrap_or_default() + Counts { frames, bytes }
+    }
+
+    /// How many rules there are.
+    pub fn len(&self) -> usize {
+        self.instance.book.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The fate of frames that no rule decides about.
+    pub fn default_verdict(&self) -> Verdict {
+        self.default
+    }
+
+    /// Frames since the start: exact after [`stop`](DriverRules::stop).
+    pub fn totals(&self) -> Totals {
+        self.instance.program.totals() + self.carried_totals
+    }
+
+    /// The sources of most dropped frames, at most `most`, those of most frames first; since the
+    /// last [`load`](DriverRules::load).
+    pub fn offenders(&self, most: usize) -> Vec<Offender> {
+        let mut sums: HashMap<IpAddr, u64> = HashMap::new();
+        for (words, version, frames) in self.instance.program.offenders() {
+            *sums.entry(address_of(words, version)).or_default() += frames;
+        }
+        let all = sums.into_iter().map(|(address, frames)| Offender { address, frames });
+        let mut all: Vec<Offender> = all.collect();
+        all.sort_unstable_by_key(|one| (std::cmp::Reverse(one.frames), one.address));
+        all.truncate(most);
+        all
+    }
+
+    /// Bytes of the tables.
+    pub fn memory_bytes(&self) -> usize {
+        self.instance.program.memory_bytes()
+    }
+
+    /// What the rules are for.
+    pub fn mode(&self) -> Mode {
+        self.options.mode
+    }
+
+    /// Where the kernel runs it; none without an interface.
+    pub fn path(&self) -> Option<capture::Mode> {
+        self.seat.as_ref().map(RulesSeat::mode)
+    }
+
+    /// What was refused when it came to the interface, each with its reason.
+    pub fn notes(&self) -> &[String] {
+        self.seat.as_ref().map_or(&[], |seat| seat.notes())
+    }
+
+    /// Runs the program once on a copy of `frame`; it is counted.
+    ///
+    /// # Errors
+    /// The kernel refused; a frame of less than 14 bytes is.
+    pub fn test_run(&self, frame: &[u8]) -> Result<TestRun, RulesError> {
+        Ok(self.instance.program.test_run(frame)?)
+    }
+
+    /// What was found about the last frame, and the rule that decided; with
+    /// [`Options::reports`] alone.
+    pub fn report(&self) -> (Report, Option<RuleId>) {
+        let report = self.instance.program.report();
+        let by = report.decided_by.and_then(|slot| {
+            let mut rules = self.instance.book.rules();
+            rules.find(|(at, _)| at.0 == slot).map(|(_, rule)| rule.id)
+        });
+        (report, by)
+    }
+
+    /// The program, for who measures it.
+    pub fn program(&self) -> &ringside_ebpf::rules::RulesProgram {
+        &self.instance.program
+    }
+}
+
+/// An address as the driver notes it.
+fn address_of([low, high]: [u64; 2], version: u64) -> IpAddr {
+    match version {
+        4 => Ipv4Addr::from((low as u32).to_ne_bytes()).into(),
+        _ => {
+            let ([a, b, c, d, e, f, g, h], [i, j, k, l, m, n, o, p]) =
+                (low.to_ne_bytes(), high.to_ne_bytes());
+            Ipv6Addr::from([a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]).into()
+        }
+    }
+}

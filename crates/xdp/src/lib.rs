@@ -1,0 +1,25 @@
+#![forbid(unsafe_code)]
+//! Applications inside the driver.
+//!
+//! [`DriverRules`] has a set of rules judge the frames of an interface in XDP, before the kernel
+//! makes socket buffers of them: it writes the rules' tables, where a program of `bpf/` reads them,
+//! and one rule comes or goes while frames are judged. What the rules mean is said by
+//! `ringside-rules`; a frame is judged here exactly as by its `Engine`, or not here at all.
+//!
+//! Not every rule can be at work in a driver. [`NotHere`] says why: what is asked is compiled to a
+//! short list of checks ([`checks`]), and the payload of protocols, filters, and what lies within
+//! tunnels are left to user space. A set that protects a host ([`Mode::Protect`]) is refused if it
+//! has such a rule; where a capture stands behind ([`Mode::Share`]), frames that meet one are handed
+//! up, and are judged and counted there alone.
+
+pub mod checks;
+mod driver;
+mod instance;
+mod records;
+mod room;
+mod sets;
+
+pub use checks::NotHere;
+pub use driver::{Decided, DriverRules, Offender, RulesError, Target};
+pub use instance::{Mode, Options};
+pub use ringside_ebpf::rules::{SourceLimit, Totals};

@@ -1,0 +1,51 @@
+//! Places in an array, a few in a row at a time.
+
+/// Gives out runs of up to [`RUN_MAX`](Room::RUN_MAX) places of an array.
+#[derive(Debug)]
+pub(crate) struct Room {
+    places: u32,
+    used: u32,
+    /// Runs that were given back, by length.
+    free: [Vec<u32>; Room::RUN_MAX + 1],
+}
+
+impl Room {
+    /// Longest run: the checks of a rule.
+    pub const RUN_MAX: usize = ringside_ebpf::rules::abi::CHECKS_MAX;
+
+    pub fn new(places: usize) -> Room {
+        Room { places: places as u32, used: 0, free: std::array::from_fn(|_| Vec::new()) }
+    }
+
+    /// The first of so many places; none if there is no room.
+    pub fn take(&mut self, run: usize) -> Option<u32> {
+        if let Some(first) = self.free.get_mut(run)?.pop() {
+            return Some(first);
+        }
+        let first = self.used;
+        let end = first.checked_add(run as u32).filter(|end| *end <= self.places)?;
+        self.used = end;
+        Some(first)
+    }
+
+    /// Gives a run back.
+    pub fn give(&mut self, first: u32, run: usize) {
+        if let Some(free) = self.free.get_mut(run) {
+            free.push(first);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_do_not_overlap_and_come_back() {
+        let mut room = Room::new(10);
+        assert_eq!((room.take(4), room.take(4), room.take(4)), (Some(0), Some(4), None));
+        room.give(0, 4);
+        assert_eq!((room.take(2), room.take(4), room.take(1)), (Some(8), Some(0), None));
+        assert_eq!(Room::new(100).take(Room::RUN_MAX + 1), None);
+    }
+}
