@@ -56,8 +56,10 @@ enum Command {
     Read(cmd::read::ReadArgs),
     /// Make recordings whole that nobody ended: after a crash, a power cut, or of a copy.
     Repair(cmd::repair::RepairArgs),
-    /// Check rules, and tell what they would do with captured packets.
+    /// Check rules, tell what they would do with captured packets, and change those of a run.
     Rules(cmd::rules::RulesArgs),
+    /// Drop frames inside the driver, by rules, to protect this host.
+    Drop(cmd::drop::DropArgs),
     /// A private test network of namespaces, and senders.
     Lab(cmd::lab::LabArgs),
     /// The main job on a private network, in one go: record real programs, then read it back.
@@ -96,6 +98,7 @@ fn main() -> ExitCode {
         Command::Read(args) => cmd::read::run(args),
         Command::Repair(args) => cmd::repair::run(args),
         Command::Rules(args) => cmd::rules::run(args),
+        Command::Drop(args) => cmd::drop::run(args),
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => cmd::demo::run(args),
         Command::Bench(args) => cmd::bench::run(args),

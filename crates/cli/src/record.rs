@@ -148,7 +148,7 @@ pub fn run(
     if args.huge_pages {
         reserve_huge_pages(&knobs, &config, opened.lanes.len());
     }
-    let control = ControlSocket::open(&args.control)?;
+    let control = ControlSocket::open(&args.control, "capture")?;
     let directories = config.output.directories();
     privileges::raise_locked_memory();
     if let Some(user) = &args.user {

@@ -24,7 +24,8 @@ struct Judged {
 impl Judged {
     fn start(rules: &str, more: &[&str]) -> Judged {
         let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
-        let [socket, file] = ["control.sock", "start.rules"].map(|name| directory.path().join(name));
+        let [socket, file] =
+            ["control.sock", "start.rules"].map(|name| directory.path().join(name));
         std::fs::write(&file, rules).unwrap();
         let mut args = vec!["-i", "rx0", "--control", arg(&socket), "--rules", arg(&file)];
         args.extend(more);
@@ -133,7 +134,9 @@ fn a_load_replaces_all_rules_and_keeps_the_counts_of_those_that_stay() {
     let (rules, list) = (judged.path("more.rules"), judged.path("list.txt"));
     let exact = |id: u32| {
         let (high, low) = (id / 256, id % 256);
-        format!("{id}: src ip 10.1.{high}.{low} dst ip 10.9.9.9 udp src port 5 dst port 6 => drop\n")
+        format!(
+            "{id}: src ip 10.1.{high}.{low} dst ip 10.9.9.9 udp src port 5 dst port 6 => drop\n"
+        )
     };
     let many: String = (100..50_100).map(exact).collect();
     let text = format!("1: any => count\n2: udp => take\n3: src ip @list.txt => drop\n{many}");
