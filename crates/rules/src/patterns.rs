@@ -131,15 +131,19 @@ impl PatternSet {
         hits.begin(self.count());
         let spent = texts.iter().any(|text| self.windows.scan(&self.arena, *text, hits) == Spent);
         if spent {
-            // The automata rely on all of their hits being their own.
-            hits.clear();
-            for text in texts {
-                self.automata.iter().flatten().for_each(|automaton| automaton.scan(*text, hits));
-            }
+            self.look_by_automata(texts, hits);
         }
         for text in texts {
             self.short.scan(*text, hits);
             self.fixed.scan(&self.arena, *text, hits);
+        }
+    }
+
+    /// Forgets what was found, on whose completeness the automata rely.
+    fn look_by_automata(&self, texts: &[Text<'_>], hits: &mut Hits) {
+        hits.clear();
+        for text in texts {
+            self.automata.iter().flatten().for_each(|automaton| automaton.scan(*text, hits));
         }
     }
 }

@@ -19,12 +19,12 @@ pub enum PatternError {
     #[error("more than {PATTERNS_MAX} patterns, or more than {PATTERN_BYTES_SUM_MAX} bytes of them")]
     TooMany,
     /// Too many of the patterns are ends of each other.
-    #[error("{depth} patterns are ends of one another, too many for {bytes} bytes of patterns")]
+    #[error("{depth} patterns are ends of one another, too many among {states} beginnings")]
     TooNested {
         /// The longest row of patterns, each of which ends with the one before it.
         depth: usize,
-        /// Bytes of all.
-        bytes: usize,
+        /// How many different beginnings the patterns have.
+        states: usize,
     },
 }
 

@@ -10,7 +10,7 @@ const SIDE_BYTES_MAX: usize = PATTERN_BYTES_MAX - 1;
 /// and how many there were.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
-    last: Vec<u8>,
+    pub(super) last: Vec<u8>,
     position: u64,
 }
 
