@@ -2,13 +2,14 @@
 
 use super::cache::{Cache, Contenders};
 use super::judgement::{Fate, Judgement};
-use super::mailbox::{Change, Mailbox};
+use super::mailbox::{Change, Load, Mailbox};
 use super::rules::{Counters, Ready, RulesAtWork, UNDECIDED};
 use crate::book::Slot;
 use crate::exact::Chain;
 use crate::key::Key;
 use crate::language::{Next, RuleId, Sample, Verdict};
 use crate::memory::Control;
+use crate::patterns::{Findings, PatternSet};
 use crate::sight::Sight;
 use crate::table::Found;
 use ringside_wire::Level;
@@ -34,6 +35,8 @@ struct Desk {
     /// Of the same rules, what nearly every frame touches.
     tallies: Vec<Tally>,
     counters: Counters,
+    /// Which payload patterns of all rules are in the frame; none if there are few.
+    findings: Option<Findings>,
 }
 
 /// A rule's id; its verdict, if it is plain; and the frames that met its sample.
@@ -45,14 +48,16 @@ struct Tally {
 }
 
 impl Judge {
-    pub(super) fn new(
-        rules: RulesAtWork,
-        ready: Vec<Option<Arc<Ready>>>,
-        counters: Counters,
-        mailbox: Arc<Mailbox>,
-    ) -> Judge {
-        let desk = Desk::new(ready, counters);
+    pub(super) fn new(load: Load, mailbox: Arc<Mailbox>) -> Judge {
+        let Load { rules, ready, counters, patterns } = load;
+        let desk = Desk::new(ready, counters, patterns);
         Judge { rules, desk, cache: Cache::new(), mailbox }
+    }
+
+    /// True if the payload patterns of all rules are looked for at once.
+    #[cfg(test)]
+    pub(super) fn has_findings(&self) -> bool {
+        self.desk.findings.is_some()
     }
 
     /// To be called between batches of frames, also when none come: rules that were loaded are
@@ -68,6 +73,9 @@ impl Judge {
     #[inline]
     pub fn judge(&mut self, frame: &Sight<'_>) -> Judgement {
         let Judge { rules, desk, cache, mailbox } = self;
+        if let Some(findings) = &mut desk.findings {
+            findings.forget();
+        }
         let mut judgement = Judgement::default();
         let key = frame.key(Level::Outer);
         let hash = rules.exact.hash(&key);
@@ -91,8 +99,9 @@ impl Judge {
         let Judge { rules, desk, cache, mailbox } = self;
         mailbox.take_all(|change| match change {
             Change::Load(load) => {
-                *rules = load.rules;
-                *desk = Desk::new(load.ready, load.counters);
+                let Load { rules: next, ready, counters, patterns } = *load;
+                *rules = next;
+                *desk = Desk::new(ready, counters, patterns);
                 *cache = Cache::new();
             }
             change => desk.apply(change),
@@ -107,12 +116,16 @@ impl Drop for Judge {
 }
 
 impl Desk {
-    fn new(ready: Vec<Option<Arc<Ready>>>, counters: Counters) -> Desk {
+    fn new(
+        ready: Vec<Option<Arc<Ready>>>,
+        counters: Counters,
+        patterns: Option<Arc<PatternSet>>,
+    ) -> Desk {
         let tally = |ready: &Option<Arc<Ready>>| {
             ready.as_ref().map_or(Tally::default(), |ready| Tally::of(ready))
         };
         let tallies = ready.iter().map(tally).collect();
-        Desk { ready, tallies, counters }
+        Desk { ready, tallies, counters, findings: patterns.map(Findings::new) }
     }
 
     fn apply(&mut self, change: Change) {
@@ -165,7 +178,10 @@ impl Desk {
         }
         let Some(Some(ready)) = self.ready.get(slot as usize) else { return Next::Continue };
         let Ready { rule, question, mirror, .. } = &**ready;
-        if question.as_ref().is_some_and(|question| !question.holds(frame)) {
+        if question
+            .as_ref()
+            .is_some_and(|question| !question.holds_with(frame, self.findings.as_ref()))
+        {
             return Next::Continue;
         }
         if let Some(Sample(one_in)) = rule.actions.sample {

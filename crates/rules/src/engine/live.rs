@@ -85,6 +85,7 @@ impl Live {
             let id = rule.id;
             book.add(rule).map_err(|error| build_error(id, error))?;
         }
+        book.place_mut().join_patterns();
         Ok(Live {
             book,
             rules: RulesAtWork::of(&memory, default),
@@ -117,11 +118,16 @@ impl Live {
                 if counted != Counts::default() {
                     self.before.insert(slot, counted);
                 }
+                if self.book.place().have_many_patterns_alone() && self.fading.is_none() {
+                    // Where it cannot be, each is looked for by itself as before.
+                    let _ = self.replace(self.rules(), self.rules.default);
+                }
                 Ok(())
             }
             Err(BookError::Full(_)) => {
-                let rules = self.book.rules().map(|(_, rule)| rule.clone());
-                self.replace(rules.chain([rule]).collect(), self.rules.default)
+                let mut rules = self.rules();
+                rules.push(rule);
+                self.replace(rules, self.rules.default)
             }
             Err(error) => Err(build_error(id, error)),
         }
@@ -147,6 +153,10 @@ impl Live {
     pub fn load(&mut self, set: RuleSet) -> Result<(), BuildError> {
         self.tidy_up();
         self.replace(set.rules.into_iter().map(Arc::new).collect(), set.default)
+    }
+
+    fn rules(&self) -> Vec<Arc<Rule>> {
+        self.book.rules().map(|(_, rule)| rule.clone()).collect()
     }
 
     fn replace(&mut self, rules: Vec<Arc<Rule>>, default: Verdict) -> Result<(), BuildError> {

@@ -6,6 +6,7 @@
 
 use super::rules::{Counters, Ready, RulesAtWork};
 use crate::book::Slot;
+use crate::patterns::PatternSet;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,12 +22,13 @@ pub(super) enum Change {
     Load(Box<Load>),
 }
 
-/// Rules that replace all others.
+/// All rules: those that a judge begins with, or that replace others.
 #[derive(Debug)]
 pub(super) struct Load {
     pub(super) rules: RulesAtWork,
     pub(super) ready: Vec<Option<Arc<Ready>>>,
     pub(super) counters: Counters,
+    pub(super) patterns: Option<Arc<PatternSet>>,
 }
 
 /// The letters to one judge. As many as there are changes between two of its batches; a judge that

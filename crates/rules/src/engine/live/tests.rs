@@ -125,6 +125,25 @@ fn tables_grow_where_they_are_full() {
     assert!(live.fading_sets() < 2);
 }
 
+/// Payload patterns that come one by one are joined with the others when they are many.
+#[test]
+fn patterns_that_come_later_are_found_too() {
+    let mut live = live("");
+    let mut judge = live.judge().unwrap();
+    for id in 0..60u32 {
+        live.add(rule(id, &format!("payload \"word-{id}-\" => drop"))).unwrap();
+        let text = format!("some word-{id}- more");
+        let mut bytes = frame(1, 7).to_vec();
+        bytes[17] += text.len() as u8;
+        bytes[39] += text.len() as u8;
+        bytes.extend(text.bytes());
+        assert_eq!(judge.has_findings(), id > 16);
+        assert_eq!(decides(&mut judge, &bytes), Some(id));
+        judge.refresh();
+        assert_eq!(decides(&mut judge, &bytes), Some(id));
+    }
+}
+
 #[test]
 fn a_judge_that_never_looks_up_holds_up_loads_alone() {
     let mut live = live("5: udp => drop");
