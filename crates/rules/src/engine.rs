@@ -12,6 +12,7 @@ pub use build::BuildError;
 pub use judgement::{Counts, Fate, Judgement};
 
 use crate::language::{Actions, InterfaceName, Next, Rule, RuleId, Sample, Verdict};
+use crate::patterns::Findings;
 use crate::question::Question;
 use crate::sight::Sight;
 use crate::table::{Key, Table};
@@ -34,6 +35,8 @@ pub struct Engine {
     /// Place in `entries` of the rule whose cube has a number in the table.
     owners: Vec<u32>,
     cache: Cache,
+    /// Which payload patterns of all rules are in the frame; none if there are few.
+    findings: Option<Findings>,
     /// Where copies go; a bit of [`Judgement::mirrors`] each.
     mirrors: Vec<InterfaceName>,
     default: Verdict,
@@ -64,6 +67,9 @@ struct Tally {
 impl Engine {
     /// What becomes of a frame, which every rule on the way counts.
     pub fn judge(&mut self, frame: &Sight<'_>) -> Judgement {
+        if let Some(findings) = &mut self.findings {
+            findings.forget();
+        }
         let key = frame.key(Level::Outer);
         let mut judgement = Judgement::default();
         let is_over = self.ask_exact(&key, frame, &mut judgement);
@@ -96,8 +102,10 @@ impl Engine {
     fn ask_exact(&mut self, key: &Key, frame: &Sight<'_>, judgement: &mut Judgement) -> bool {
         // Without ports no rule is exact.
         let Some(places) = key.ports.and_then(|_| self.exact.get(key)) else { return false };
+        let known = self.findings.as_ref();
         let (entries, tallies) = (&mut self.entries, &mut self.tallies);
-        places.iter().any(|&place| ask(entries, tallies, place, frame, judgement) == Next::Stop)
+        let mut ask = |&place: &u32| ask(entries, tallies, known, place, frame, judgement);
+        places.iter().any(|place| ask(place) == Next::Stop)
     }
 
     fn ask_others(&mut self, key: &Key, frame: &Sight<'_>, judgement: &mut Judgement) {
@@ -135,7 +143,8 @@ impl Engine {
     }
 
     fn ask(&mut self, place: u32, frame: &Sight<'_>, judgement: &mut Judgement) -> Next {
-        ask(&mut self.entries, &mut self.tallies, place, frame, judgement)
+        let known = self.findings.as_ref();
+        ask(&mut self.entries, &mut self.tallies, known, place, frame, judgement)
     }
 
     /// Asks the rules behind one.
@@ -147,6 +156,7 @@ impl Engine {
         judgement: &mut Judgement,
     ) {
         let mut last = after;
+        let known = self.findings.as_ref();
         let (entries, tallies) = (&mut self.entries, &mut self.tallies);
         for (number, _) in self.table.matches(key) {
             let place = self.owners[number as usize];
@@ -154,7 +164,7 @@ impl Engine {
                 continue;
             }
             last = Some(place);
-            if ask(entries, tallies, place, frame, judgement) == Next::Stop {
+            if ask(entries, tallies, known, place, frame, judgement) == Next::Stop {
                 return;
             }
         }
@@ -165,6 +175,7 @@ impl Engine {
 fn ask(
     entries: &mut [Entry],
     tallies: &mut [Tally],
+    known: Option<&Findings>,
     place: u32,
     frame: &Sight<'_>,
     judgement: &mut Judgement,
@@ -176,7 +187,7 @@ fn ask(
         return Next::Stop;
     }
     let Entry { rule, question, mirror, met } = &mut entries[place as usize];
-    if question.as_ref().is_some_and(|question| !question.holds(frame)) {
+    if question.as_ref().is_some_and(|question| !question.holds_with(frame, known)) {
         return Next::Continue;
     }
     if let Some(Sample(one_in)) = rule.actions.sample {

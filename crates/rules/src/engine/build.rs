@@ -3,6 +3,7 @@
 use super::{Cache, Counts, Engine, Entry, Tally, plain};
 use crate::cover::Cover;
 use crate::language::{ExactFlow, InterfaceName, Rule, RuleId, RuleSet};
+use crate::patterns::{Findings, PatternList, PatternSet};
 use crate::question::Question;
 use crate::table::{AddressPrefix, Capacity, Cube, Editor, Full, Key, Span};
 use foldhash::fast::RandomState;
@@ -20,6 +21,9 @@ const CLASSES_MAX: usize = 65_536;
 const NODES_MAX: usize = 131_072;
 /// Interfaces that copies go to.
 const MIRRORS_MAX: usize = 8;
+
+/// Payload patterns that are looked for one after the other: so few are found faster alone.
+const PATTERNS_ALONE_MAX: usize = 3;
 
 /// Why rules cannot be put to work.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +68,7 @@ impl Engine {
             plan.add(rule, link, compiler)?;
         }
         let mut editor = Editor::new(plan.capacity()?)?;
+        let findings = plan.findings();
         for (number, cube) in plan.cubes.into_iter().enumerate() {
             // Bounded by CUBES_MAX.
             editor.add(number as u32, cube)?;
@@ -75,6 +80,7 @@ impl Engine {
             table: editor.table().clone(),
             owners: plan.owners,
             cache: Cache::new(),
+            findings,
             mirrors: plan.mirrors,
             default: set.default,
             undecided: Counts::default(),
@@ -93,6 +99,8 @@ struct Plan {
     values: usize,
     owners: Vec<u32>,
     mirrors: Vec<InterfaceName>,
+    /// What rules look for in payloads.
+    patterns: PatternList,
 }
 
 impl Plan {
@@ -119,7 +127,7 @@ impl Plan {
                 match cover.is_exact {
                     true => None,
                     false => Some(
-                        Question::new(&rule.matches, link, compiler)
+                        Question::listed(&rule.matches, link, compiler, &mut self.patterns)
                             .map_err(|source| BuildError::Question { id, source })?,
                     ),
                 }
@@ -133,6 +141,14 @@ impl Plan {
         self.tallies.push(Tally { counts: Counts::default(), id, plain });
         self.entries.push(Entry { rule, question, mirror, met: 0 });
         Ok(())
+    }
+
+    /// What looks for the patterns of all rules at once; none if there are few, or if they are such
+    /// that it would take too much memory. Without it each is looked for when it is asked about.
+    fn findings(&self) -> Option<Findings> {
+        let is_worth = self.patterns.count() > PATTERNS_ALONE_MAX;
+        let set = is_worth.then(|| PatternSet::new(&self.patterns).ok()).flatten()?;
+        Some(Findings::new(set.into()))
     }
 
     /// The bit of an interface that copies go to.
