@@ -9,9 +9,11 @@
 mod captures;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use ringside_rules::language::PayloadPattern;
+use ringside_core::LinkType;
+use ringside_filter::Compiler;
+use ringside_rules::language::{self, PayloadPattern, Sets};
 use ringside_rules::patterns::{Hits, PatternList, PatternSet};
-use ringside_rules::sight::Sight;
+use ringside_rules::{Engine, Question, Sight};
 use ringside_testkit::Random;
 use ringside_wire::{LayerKind, Level};
 use std::collections::BTreeSet;
@@ -162,7 +164,8 @@ fn measure_real(label: &str, payloads: &[Vec<u8>], bodies: &[Vec<u8>], counts: &
     let bytes: usize = payloads.iter().map(Vec::len).sum();
     println!("\n{label}: {} payloads, {} MB", payloads.len(), bytes / 1_000_000);
     println!(
-        "patterns     GB/s  mixed case      hits    MiB  built ms |  DFA GB/s  overlapping    MiB  built ms"
+        "patterns     GB/s  mixed case      hits    MiB  built ms |  DFA GB/s  overlapping    MiB  \
+         built ms"
     );
     for &count in counts {
         let patterns = patterns(count, bodies);
@@ -207,13 +210,10 @@ fn of_pieces(mut piece: impl FnMut(&mut Random) -> Vec<u8>) -> Vec<Vec<u8>> {
 fn measure_hostile(bodies: &[Vec<u8>]) {
     let mut random = Random::new(13);
     let any = patterns(10_000, bodies);
-    let tail = |random: &mut Random| random.bytes(8);
-    let same_start: Vec<Vec<u8>> = (0..10_000)
-        .map(|_| [&b"GET /index.html?q="[..], &tail(&mut random)].concat())
-        .collect();
-    let letters: Vec<Vec<u8>> = (0..10_000)
-        .map(|_| (0..20).map(|_| b"ab"[random.below(2)]).collect())
-        .collect();
+    let same_start: Vec<Vec<u8>> =
+        (0..10_000).map(|_| [&b"GET /index.html?q="[..], &random.bytes(8)].concat()).collect();
+    let letters: Vec<Vec<u8>> =
+        (0..10_000).map(|_| (0..20).map(|_| b"ab"[random.below(2)]).collect()).collect();
     let shared: Vec<Vec<u8>> =
         (0..10_000u32).map(|n| [&b"abcd"[..], &n.to_be_bytes()[2..]].concat()).collect();
     let runs: Vec<Vec<u8>> = (4..=1024).map(|length| vec![b'a'; length]).collect();
@@ -247,6 +247,58 @@ fn measure_hostile(bodies: &[Vec<u8>]) {
     }
 }
 
+/// Frames of UDP with the payload of a chunk each.
+fn frames(payloads: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let frame = |payload: &Vec<u8>| {
+        let mut frame = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 8, 0, 0x45, 0];
+        frame.extend((28 + payload.len() as u16).to_be_bytes());
+        frame.extend([0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 5, 0, 6]);
+        frame.extend((8 + payload.len() as u16).to_be_bytes());
+        frame.extend([0, 0]);
+        frame.extend(payload);
+        frame
+    };
+    payloads.iter().map(frame).collect()
+}
+
+fn sight(bytes: &[u8]) -> Sight<'_> {
+    Sight::new(bytes, bytes.len() as u32, LinkType::ETHERNET)
+}
+
+/// Every frame is asked about every rule, of one payload term each: by an engine, and by the
+/// questions one after the other.
+fn measure_rules(chunks: &[Vec<u8>]) {
+    println!("\nrules of one payload term    engine ns/frame    one by one ns/frame");
+    for count in [1, 2, 3, 4, 6, 10, 100, 1000] {
+        let patterns = patterns(count, chunks);
+        let frames = frames(&with_hits(&chunks[..2000], &patterns));
+        let line = |pattern: &Vec<u8>| {
+            let hex: String = pattern.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("payload hex \"{hex}\" => count\n")
+        };
+        let text: String = patterns.iter().map(line).collect();
+        let compiler = Compiler::InProcess { optimise: true };
+        let set = language::parse(text.as_bytes(), &mut Sets::none()).unwrap();
+        let questions: Vec<Question> = set
+            .rules
+            .iter()
+            .map(|rule| Question::new(&rule.matches, LinkType::ETHERNET, &compiler).unwrap())
+            .collect();
+        let mut engine = Engine::new(set, LinkType::ETHERNET, &compiler).unwrap();
+        let (at_once, _) = rate(&frames, |bytes| {
+            black_box(engine.judge(&sight(bytes)));
+            0
+        });
+        let (one_by_one, _) = rate(&frames, |bytes| {
+            let sight = sight(bytes);
+            questions.iter().filter(|question| question.holds(&sight)).count()
+        });
+        let frame_bytes = (CHUNK_BYTES + 42) as f64;
+        let (at_once, one_by_one) = (frame_bytes / at_once, frame_bytes / one_by_one);
+        println!("{count:6} {at_once:36.0} {one_by_one:22.0}");
+    }
+}
+
 fn main() {
     let bodies = bodies();
     let counts = [10, 100, 1000, 10_000];
@@ -255,4 +307,5 @@ fn main() {
     measure_real("in chunks of 1,448 bytes", &chunks, &chunks, &counts);
     measure_real("as they are", &bodies, &bodies, &counts);
     measure_hostile(&chunks);
+    measure_rules(&chunks);
 }

@@ -34,7 +34,7 @@ use automaton::Automaton;
 use fixed::Fixed;
 use ringside_sys::window_filter::WINDOW_BYTES;
 use short::Short;
-use windows::{Spent, Windows};
+use windows::{Outcome, Spent, Windows};
 
 /// Patterns of one set: each rule of a large set has one.
 pub const PATTERNS_MAX: usize = 65_536;
@@ -85,10 +85,8 @@ impl PatternSet {
         let long = [false, true].map(|ignore_case| anywhere(ignore_case, true));
         let short = [false, true].map(|ignore_case| anywhere(ignore_case, false));
         let [exact, folded] = &long;
-        let automata = [
-            Automaton::new(&arena, exact, false)?,
-            Automaton::new(&arena, folded, true)?,
-        ];
+        let automata =
+            [Automaton::new(&arena, exact, false)?, Automaton::new(&arena, folded, true)?];
         Ok(PatternSet {
             windows: Windows::new(&arena, &long),
             automata,
@@ -129,14 +127,20 @@ impl PatternSet {
 
     fn look(&self, texts: &[Text<'_>], hits: &mut Hits) {
         hits.begin(self.count());
-        let spent = texts.iter().any(|text| self.windows.scan(&self.arena, *text, hits) == Spent);
-        if spent {
+        let mut scans = texts.iter().map(|text| self.look_by_windows(*text, hits));
+        if scans.any(|outcome| outcome == Spent) {
             self.look_by_automata(texts, hits);
         }
         for text in texts {
             self.short.scan(*text, hits);
             self.fixed.scan(&self.arena, *text, hits);
         }
+    }
+
+    /// Stops where an automaton would be done sooner.
+    fn look_by_windows(&self, text: Text<'_>, hits: &mut Hits) -> Outcome {
+        let bytes_per_step = self.automata.iter().flatten().map(Automaton::bytes_per_step).min();
+        self.windows.scan(&self.arena, text, bytes_per_step.unwrap_or(1), hits)
     }
 
     /// Forgets what was found, on whose completeness the automata rely.

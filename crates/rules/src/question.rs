@@ -5,8 +5,8 @@ mod payload;
 mod term;
 
 use crate::language::{Expression, Match, PayloadPattern, Term};
-use crate::sight::Sight;
 use crate::patterns::{Findings, PatternList};
+use crate::sight::Sight;
 pub(crate) use payload::Search;
 use ringside_core::LinkType;
 use ringside_filter::{Compiler, FilterError, Prepared, compile};

@@ -128,7 +128,9 @@ fn rules() -> impl Strategy<Value = String> {
         .prop_map(|(rules, default)| {
             let lines =
                 rules.into_iter().map(|(matches, actions)| format!("{matches} => {actions}\n"));
-            lines.collect::<String>() + &format!("default {default}\n")
+            // So many that all patterns are looked for at once.
+            let others = (0..20).map(|n| format!("payload \"other {n}\" => count\n"));
+            lines.chain(others).collect::<String>() + &format!("default {default}\n")
         })
 }
 
@@ -146,6 +148,7 @@ proptest! {
         frames in prop::collection::vec(any_frame(), 1..60),
     ) {
         let (mut engine, mut reference) = (engine(&text), Reference::new(&text));
+        prop_assert!(engine.findings.is_some());
         for bytes in &frames {
             let sight = Sight::new(bytes, bytes.len() as u32, LinkType::ETHERNET);
             prop_assert_eq!(engine.judge(&sight), reference.judge(&sight), "{}", text);
@@ -230,7 +233,7 @@ fn hostile_lists_are_refused_or_load() {
 /// that are asked one by one.
 #[test]
 fn payloads_of_tunnels_and_many_patterns_change_nothing() {
-    let words = ["alpha", "beta", "gamma", "delta", "x", "ab", "Content-Length: 12"];
+    let words = ["alpha", "beta", "gamma", "delta", "x", "ab", "Content-Length: 12", "mma", "ETA"];
     let mut text = String::new();
     for (id, word) in words.iter().enumerate() {
         let _ = writeln!(text, "{}: payload \"{word}\" nocase => count", 10 * id);

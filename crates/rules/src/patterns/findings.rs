@@ -24,10 +24,8 @@ struct Known {
 impl Findings {
     /// Nothing is known yet.
     pub fn new(set: Arc<PatternSet>) -> Findings {
-        let known = || Known {
-            is_scanned: Cell::new(false),
-            hits: RefCell::new(Hits::new(set.count())),
-        };
+        let known =
+            || Known { is_scanned: Cell::new(false), hits: RefCell::new(Hits::new(set.count())) };
         Findings { outer: known(), inner: known(), set }
     }
 

@@ -1,9 +1,9 @@
 //! Patterns at a fixed place.
 
+use super::Text;
 use super::arena::Arena;
 use super::hits::Hits;
 use super::sorted::Sorted;
-use super::Text;
 use crate::language::PayloadPattern;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -16,7 +16,9 @@ pub enum PatternError {
         bytes: usize,
     },
     /// There are too many.
-    #[error("more than {PATTERNS_MAX} patterns, or more than {PATTERN_BYTES_SUM_MAX} bytes of them")]
+    #[error(
+        "more than {PATTERNS_MAX} patterns, or more than {PATTERN_BYTES_SUM_MAX} bytes of them"
+    )]
     TooMany,
     /// Too many of the patterns are ends of each other.
     #[error("{depth} patterns are ends of one another, too many among {states} beginnings")]

@@ -15,11 +15,8 @@ use ringside_sys::window_filter::{PLACES_MAX, WINDOW_BYTES, WindowFilter, hash, 
 const BITS_PER_WINDOW: usize = 64;
 const BITS_LOG2: std::ops::RangeInclusive<u32> = 18..=21;
 
-/// Work that is allowed for a text, in steps of a few nanoseconds: this, and one step for so many
-/// bytes. Real payloads need a third of it with 10,000 patterns; all of it takes about as long as
-/// the automaton does.
+/// Work that is allowed for any text, in steps of a few nanoseconds.
 const STEPS: usize = 64;
-const BYTES_PER_STEP: usize = 10;
 
 /// Steps of a comparison beside those for its bytes: the pattern lies elsewhere in memory.
 const COMPARE_STEPS: usize = 2;
@@ -57,7 +54,8 @@ struct Entry {
 impl Windows {
     /// Of numbers of the arena: those that heed the case of letters, and those that do not.
     pub(super) fn new(arena: &Arena, numbers: &[Vec<u32>; 2]) -> Windows {
-        let all = || numbers.iter().zip([false, true]).flat_map(|(n, c)| n.iter().map(move |&n| (n, c)));
+        let all =
+            || numbers.iter().zip([false, true]).flat_map(|(n, c)| n.iter().map(move |&n| (n, c)));
         let count = all().count();
         let choice = Choice::new(all().map(|(number, _)| arena.get(number)));
         let slots_log2 = count.next_power_of_two().ilog2() + 1;
@@ -81,20 +79,25 @@ impl Windows {
         Windows { filter, slots, shift, entries: entries.into() }
     }
 
-    /// Notes the patterns that end in the new part of a text. If the budget is spent, some are not
-    /// noted.
-    pub(super) fn scan(&self, arena: &Arena, text: Text<'_>, hits: &mut Hits) -> Outcome {
+    /// Notes the patterns that end in the new part of a text. If that takes more than a step for so
+    /// many bytes, some are not noted.
+    pub(super) fn scan(
+        &self,
+        arena: &Arena,
+        text: Text<'_>,
+        bytes_per_step: usize,
+        hits: &mut Hits,
+    ) -> Outcome {
         if self.entries.is_empty() {
             return Outcome::Done;
         }
-        let mut budget = STEPS + text.bytes.len() / BYTES_PER_STEP;
+        let mut budget = STEPS + text.bytes.len() / bytes_per_step;
         let mut places = [0; PLACES_MAX];
         let mut from = 0;
         loop {
             let found = self.filter.find(text.bytes, from, &mut places);
             for &place in &places[..found.count] {
-                let steps = self.compare(arena, text, place as usize, hits);
-                match budget.checked_sub(steps) {
+                match self.compare(arena, text, place as usize, budget, hits) {
                     Some(left) => budget = left,
                     None => return Spent,
                 }
@@ -106,18 +109,27 @@ impl Windows {
         }
     }
 
-    /// Compares the patterns whose window may be at a place; how many steps it took.
-    fn compare(&self, arena: &Arena, text: Text<'_>, place: usize, hits: &mut Hits) -> usize {
-        let Some(bytes) = text.bytes.get(place..).and_then(<[u8]>::first_chunk) else { return 1 };
-        let window = window(*bytes);
+    /// Compares the patterns whose window may be at a place. What is left of the budget; none if it
+    /// was not enough.
+    fn compare(
+        &self,
+        arena: &Arena,
+        text: Text<'_>,
+        place: usize,
+        budget: usize,
+        hits: &mut Hits,
+    ) -> Option<usize> {
+        let window = window(*text.bytes.get(place..)?.first_chunk()?);
         let slot = (hash(window) >> self.shift) as usize;
         let entries = &self.entries[self.slots[slot] as usize..self.slots[slot + 1] as usize];
-        let mut steps = 1 + entries.len();
+        let mut left = budget.checked_sub(1 + entries.len())?;
         for entry in entries.iter().filter(|entry| entry.window == window) {
             if hits.contains(entry.number) {
                 continue;
             }
             let pattern = arena.get(entry.number);
+            let step_bytes = if entry.ignores_case { STEP_FOLDED_BYTES } else { STEP_BYTES };
+            left = left.checked_sub(COMPARE_STEPS + pattern.len() / step_bytes)?;
             let Some(start) = place.checked_sub(entry.before.into()) else { continue };
             let end = start + pattern.len();
             let Some(here) = text.bytes.get(start..end) else { continue };
@@ -125,13 +137,11 @@ impl Windows {
                 true => here.eq_ignore_ascii_case(pattern),
                 false => here == pattern,
             };
-            let step_bytes = if entry.ignores_case { STEP_FOLDED_BYTES } else { STEP_BYTES };
-            steps += COMPARE_STEPS + pattern.len() / step_bytes;
             if is_here && end > text.old {
                 hits.add(entry.number);
             }
         }
-        steps
+        Some(left)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

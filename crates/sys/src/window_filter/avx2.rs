@@ -59,12 +59,9 @@ fn mask(filter: &WindowFilter, block: &[u8; BLOCK_BYTES]) -> u64 {
     for group in 0..8 {
         // SAFETY: group is at most 7, so the 16 bytes from 8 * group on end at 72, which is
         // BLOCK_BYTES; the load needs no alignment.
-        let bytes =
-            unsafe { _mm_loadu_si128(block.as_ptr().add(8 * group).cast::<__m128i>()) };
-        let folded = _mm256_or_si256(
-            _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), windows),
-            fold,
-        );
+        let bytes = unsafe { _mm_loadu_si128(block.as_ptr().add(8 * group).cast::<__m128i>()) };
+        let folded =
+            _mm256_or_si256(_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), windows), fold);
         let bit = _mm256_srl_epi32(_mm256_mullo_epi32(folded, multiplier), shift);
         // SAFETY: `shift` leaves a number below 2^(32 - shift) in each lane, which is 32 times the
         // number of words (`WindowFilter::new`, and both fields are never changed): a 32nd of it

@@ -3,10 +3,7 @@ use proptest::prelude::*;
 use ringside_testkit::Random;
 
 /// Every place, by calls until the text is read.
-fn all(
-    text: &[u8],
-    find: impl Fn(&[u8], usize, &mut [u32; PLACES_MAX]) -> Found,
-) -> Vec<u32> {
+fn all(text: &[u8], find: impl Fn(&[u8], usize, &mut [u32; PLACES_MAX]) -> Found) -> Vec<u32> {
     let (mut from, mut all) = (0, Vec::new());
     let mut places = [0; PLACES_MAX];
     loop {

@@ -12,7 +12,7 @@ fn memory_bytes_max(made: &Made) -> usize {
 fn is_spent(made: &Made, text: &[u8]) -> bool {
     let mut hits = Hits::new(made.set.count());
     let text = Text { bytes: text, old: 0, position: 0 };
-    made.set.windows.scan(&made.set.arena, text, &mut hits) == Spent
+    made.set.look_by_windows(text, &mut hits) == Spent
 }
 
 #[track_caller]
@@ -39,6 +39,11 @@ fn one_byte_over_and_over() {
     let made = make(runs(9).map(|bytes| pattern(&bytes, bytes.len() % 2 == 0, None)));
     check(&made, &[b'a'; 1448], true);
     check(&made, &[b'A'; 1448], true);
+    // Among others, so that the automaton is compact.
+    let random = &mut Random::new(5);
+    let others: Vec<Vec<u8>> = (0..2000).map(|_| random.bytes(9)).collect();
+    let made = make(runs(1).chain(others).map(|bytes| pattern(&bytes, false, None)));
+    check(&made, &[b'a'; 1448], true);
     let fixed = make(runs(3).map(|bytes| pattern(&bytes, false, Some(5))));
     check(&fixed, &[b'a'; 800], false);
 }
@@ -51,9 +56,9 @@ fn patterns_that_share_their_bytes() {
     let made = make(starts.iter().map(|bytes| pattern(bytes, false, None)));
     check(&made, &b"GET /index.html?".repeat(90), false);
     let nearly: Vec<u8> = (0..72).flat_map(|_| starts[random.below(2000)][..19].to_vec()).collect();
-    check(&made, &nearly, true);
+    check(&made, &nearly, false);
     let whole: Vec<u8> = (0..72).flat_map(|_| starts[random.below(2000)].clone()).collect();
-    check(&made, &whole, true);
+    check(&made, &whole, false);
     // Windows that all patterns have.
     let letters: Vec<Vec<u8>> = (0..2000).map(|_| letters(random, 2, 20)).collect();
     let made = make(letters.iter().map(|bytes| pattern(bytes, true, None)));

@@ -62,7 +62,5 @@ fn prior(pair: u16) -> u32 {
 
 fn folded_windows(pattern: &[u8]) -> impl Iterator<Item = (usize, u32)> {
     let windows = pattern.windows(WINDOW_BYTES).enumerate();
-    windows.map(|(at, bytes)| {
-        (at, window(bytes.try_into().expect("windows are four bytes long")))
-    })
+    windows.map(|(at, bytes)| (at, window(bytes.try_into().expect("windows are four bytes long"))))
 }
