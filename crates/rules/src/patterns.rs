@@ -102,8 +102,8 @@ impl PatternSet {
         self.arena.count()
     }
 
-    /// Memory, in bytes: at most 1 MiB, 64 bytes a pattern, 40 bytes for each of its bytes, and 4
-    /// bytes for each time that one pattern ends another, or a part of another from its front on.
+    /// Memory, in bytes: at most 5 MiB, 128 bytes a pattern and 40 for each of its bytes; and 4 for
+    /// each time that a pattern is the end of another's beginning.
     pub fn memory_bytes(&self) -> usize {
         let automata = self.automata.iter().flatten().map(Automaton::memory_bytes).sum::<usize>();
         let others = self.short.memory_bytes() + self.fixed.memory_bytes();

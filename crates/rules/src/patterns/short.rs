@@ -16,7 +16,7 @@ const SEARCHES_MAX: usize = 16;
 pub(super) enum Short {
     /// Number and length of each.
     Few(Box<[(u32, usize, Search)]>),
-    Many([Option<Automaton>; 2]),
+    Many(Box<[Option<Automaton>; 2]>),
 }
 
 impl Short {
@@ -26,7 +26,7 @@ impl Short {
         if exact.len() + folded.len() > SEARCHES_MAX {
             let automata =
                 [Automaton::new(arena, exact, false)?, Automaton::new(arena, folded, true)?];
-            return Ok(Short::Many(automata));
+            return Ok(Short::Many(automata.into()));
         }
         let search = |number: u32, ignore_case: bool| {
             let bytes = arena.get(number);

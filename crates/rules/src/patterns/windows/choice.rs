@@ -7,9 +7,9 @@ use std::collections::HashMap;
 /// How often windows and pairs of bytes are in the patterns, which are made of what payloads are
 /// made of.
 ///
-/// Of 10,000 patterns of words, hosts and headers, and real payloads: with the first window of each
-/// pattern or the one of the rarest pairs, 35 to 42 patterns are compared for 1,000 bytes; with the
-/// window that is in the fewest patterns, and then of the rarest pairs, six.
+/// Of 10,000 patterns of words, hosts and headers, and real payloads: with the window of the rarest
+/// pairs 42 patterns are compared for 1,000 bytes; with the window that is in the fewest patterns,
+/// and then of the rarest pairs, six or seven.
 #[derive(Debug)]
 pub(super) struct Choice {
     windows: HashMap<u32, u32, RandomState>,
