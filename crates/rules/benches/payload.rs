@@ -207,6 +207,9 @@ fn of_pieces(mut piece: impl FnMut(&mut Random) -> Vec<u8>) -> Vec<Vec<u8>> {
     (0..1000).map(payload).collect()
 }
 
+/// A name, patterns, and payloads that are bad for them.
+type Case<'p> = (&'p str, &'p [Vec<u8>], Vec<Vec<u8>>);
+
 fn measure_hostile(bodies: &[Vec<u8>]) {
     let mut random = Random::new(13);
     let any = patterns(10_000, bodies);
@@ -223,7 +226,7 @@ fn measure_hostile(bodies: &[Vec<u8>]) {
         piece.truncate(piece.len() - bytes);
         piece
     };
-    let cases: [(&str, &[Vec<u8>], Vec<Vec<u8>>); 8] = [
+    let cases: [Case<'_>; 8] = [
         ("random bytes", &any, of_pieces(|random| random.bytes(CHUNK_BYTES))),
         ("all but the last byte of patterns", &any, of_pieces(|random| cut(&any, random, 1))),
         ("patterns", &any, of_pieces(|random| pick(&any, random))),
