@@ -212,8 +212,9 @@ fn captures_of_files_count_as_rules_test_does() {
     let rules = folder.add(
         "some.rules",
         "1: tcp port 80 => take, cap 96\n2: udp => take, keep 14-33,40-\n3: ip6 => drop\n\
-         4: not tcp => count\n5: http.method GET|POST => count\n6: length 600- => take, sample 1/3\n\
-         7: inner (udp) => count\n8: vlan any => drop\ndefault take\n",
+         4: not tcp => count\n5: http.method GET|POST => count\n\
+         6: length 600- => take, sample 1/3\n7: inner (udp) => count\n\
+         8: vlan any => drop\ndefault take\n",
     );
     let files = capture_files("captures_of_files_count_as_rules_test_does");
     for file in files.iter().step_by(9) {

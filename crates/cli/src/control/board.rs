@@ -21,9 +21,16 @@ pub struct Board {
 impl Board {
     /// Of a run that begins now.
     pub fn new(source: String, interfaces: &[SourceInterface], output: OutputStatus) -> Board {
+        // Some are described more than once, for frames that are cut in different ways.
+        let mut names: Vec<String> = Vec::new();
+        for interface in interfaces {
+            if !names.contains(&interface.name) {
+                names.push(interface.name.clone());
+            }
+        }
         Board {
             source,
-            interfaces: interfaces.iter().map(|interface| interface.name.clone()).collect(),
+            interfaces: names,
             output,
             started: jiff::Timestamp::now(),
             started_at: Instant::now(),
