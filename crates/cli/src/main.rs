@@ -45,7 +45,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Receive from interfaces: count, or record.
-    Capture(cmd::capture::CaptureArgs),
+    Capture(Box<cmd::capture::CaptureArgs>),
     /// Read a running capture from another process.
     Attach(cmd::attach::AttachArgs),
     /// What the running captures do.
@@ -91,7 +91,7 @@ fn main() -> ExitCode {
         )
         .init();
     let result = match cli.command {
-        Command::Capture(args) => cmd::capture::run(args),
+        Command::Capture(args) => cmd::capture::run(*args),
         Command::Attach(args) => cmd::attach::run(args),
         Command::Status(args) => cmd::status::run(args),
         Command::Control(args) => cmd::control::run(args),

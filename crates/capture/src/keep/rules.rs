@@ -29,8 +29,8 @@ pub enum RulesError {
     },
     /// Records that nobody takes.
     #[error(
-        "rule {id}: `digest` has no consumer in this run, which keeps frames: write `count` for the \
-         numbers alone, or `take, cap 64` for the headers"
+        "rule {id}: `digest` has no consumer in this run, which keeps frames: write `count` for \
+         the numbers alone, or `take, cap 64` for the headers"
     )]
     Digest {
         /// The rule.

@@ -54,9 +54,15 @@ impl StatusParts {
 impl Board {
     /// Of a run that begins now.
     pub fn new(source: String, interfaces: &[SourceInterface], output: OutputStatus) -> Board {
-        let interfaces = interfaces.iter().map(|interface| interface.name.clone()).collect();
+        // Some are described more than once, for frames that are cut in different ways.
+        let mut names: Vec<String> = Vec::new();
+        for interface in interfaces {
+            if !names.contains(&interface.name) {
+                names.push(interface.name.clone());
+            }
+        }
         Board {
-            parts: StatusParts::new(source, interfaces, output),
+            parts: StatusParts::new(source, names, output),
             rates: Mutex::new(None),
             ring: None,
             rules: None,
