@@ -1,6 +1,6 @@
 //! What a run is asked to do.
 
-use crate::packer::Judge;
+use crate::keep::Selection;
 use crate::share::ShareSocket;
 use crate::trigger::TriggerConfig;
 use ringside_core::limits::{FRAME_BYTES_MAX, RING_BLOCK_BYTES};
@@ -8,7 +8,6 @@ use ringside_store::retention::Policy;
 use ringside_sys::ring::RingLayout;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Memory of a capture ring whose reader keeps up: at 10 Gb/s it holds 100 ms. A disk wants more.
@@ -34,10 +33,8 @@ pub struct RunConfig {
     /// Threads that drain each lane, 1 to `LANE_THREADS_MAX`; more than one if its backend can
     /// ([`another_hand`](ringside_core::Source::another_hand)).
     pub threads: usize,
-    /// Says in user space which frames are kept; what is turned away counts as filtered. Lanes with
-    /// a judge are worked on as those of several threads are, also by one: frames that find no room
-    /// are dropped, even of a source that could wait.
-    pub judge: Option<Arc<Judge>>,
+    /// Says in user space which frames are taken, and what is kept of each.
+    pub selection: Option<Selection>,
     /// CPUs for the lanes' workers, thread by thread, in turn; empty leaves them to the scheduler.
     pub cpus: Vec<usize>,
     /// How long the backend may hold frames back, in nanoseconds; the live merge waits as long.
@@ -60,7 +57,7 @@ impl RunConfig {
             ring_bytes: RING_BYTES,
             block_bytes: RING_BLOCK_BYTES,
             threads: 1,
-            judge: None,
+            selection: None,
             cpus: Vec::new(),
             block_timeout_ns: 0,
             output: Output::Count,

@@ -35,11 +35,15 @@ impl Control {
         self.stop.load(Ordering::Acquire)
     }
 
+    /// True if the run has a budget of frames.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.frames_left.load(Ordering::Relaxed) != u64::MAX
+    }
+
     /// Claims up to `wanted` frames of the budget; the run stops when it is used up.
     pub(crate) fn claim(&self, wanted: u64) -> u64 {
         // Without a limit the budget is so large that it never ends and need not be counted.
-        let left = self.frames_left.load(Ordering::Relaxed);
-        if left == u64::MAX {
+        if !self.is_limited() {
             return wanted;
         }
         let take = |left: u64| Some(left.saturating_sub(wanted));

@@ -5,12 +5,12 @@
 pub(crate) mod crew;
 
 use crate::control::Control;
-use crate::packer::{Packer, Put, Reading};
+use crate::keep::{Chooser, TurnedAway};
+use crate::packer::{Cuts, Offered, Packer, Put, Reading};
 use ringside_core::ledger::{ByCause, LEDGER_SPARE_AT, Words, total};
 use ringside_core::profile::LaneProfile;
-use ringside_core::{
-    Batch, Cause, Frame, LaneCounters, Profile, Source, SourceCounters, SourceError, Timestamp,
-};
+use ringside_core::{Cause, LaneCounters, Profile, Source, SourceCounters, SourceError, Timestamp};
+use ringside_store::block::captured_max;
 use ringside_sys::ring::{Board, BoardWriter, RingView};
 use ringside_sys::{clock, thread};
 use std::sync::{Arc, Mutex};
@@ -74,6 +74,8 @@ pub(crate) enum LaneSink {
 pub(crate) struct Worker {
     pub(crate) source: Box<dyn Source>,
     pub(crate) sink: LaneSink,
+    /// Chooses and cuts frames; all are taken as they are without one.
+    pub(crate) chooser: Option<Chooser>,
     pub(crate) interface: String,
     pub(crate) queue: u16,
     pub(crate) snaplen: u32,
@@ -88,6 +90,7 @@ pub(crate) struct Worker {
 /// the kernel forgets what it told, so of a process that died between the two nobody knows.
 pub(crate) struct LaneBoard {
     writer: BoardWriter,
+    turns_away: bool,
     words: Words,
 }
 
@@ -96,21 +99,28 @@ pub(crate) struct BoardReading {
     pub(crate) counters: LaneCounters,
     /// The process died while it read the counters: what the kernel told it then is lost.
     pub(crate) is_interrupted: bool,
+    /// The process turned frames away itself: how many since the reading is lost.
+    pub(crate) turns_away: bool,
 }
 
 impl LaneBoard {
     /// The words of the ledger that are free for others begin here.
     const READING_AT: usize = LEDGER_SPARE_AT;
+    const TURNS_AWAY_AT: usize = LEDGER_SPARE_AT + 1;
 
-    pub(crate) fn new(writer: BoardWriter) -> LaneBoard {
-        LaneBoard { writer, words: LaneCounters::default().to_words() }
+    pub(crate) fn new(writer: BoardWriter, turns_away: bool) -> LaneBoard {
+        LaneBoard { writer, turns_away, words: LaneCounters::default().to_words() }
     }
 
     /// What a lane's board says; `None` if the lane was never read.
     pub(crate) fn read(view: &RingView, lane: usize) -> Option<BoardReading> {
         let words: Words = view.read_board(lane, Board::Worker)?;
         let counters = LaneCounters::from_words("", 0, &words);
-        Some(BoardReading { counters, is_interrupted: words[LaneBoard::READING_AT] != 0 })
+        Some(BoardReading {
+            counters,
+            is_interrupted: words[LaneBoard::READING_AT] != 0,
+            turns_away: words[LaneBoard::TURNS_AWAY_AT] != 0,
+        })
     }
 
     /// The kernel is about to be asked.
@@ -122,6 +132,7 @@ impl LaneBoard {
     /// This is what it said.
     fn publish(&mut self, counters: &LaneCounters) {
         self.words = counters.to_words();
+        self.words[LaneBoard::TURNS_AWAY_AT] = self.turns_away.into();
         self.writer.publish(&self.words);
     }
 }
@@ -131,6 +142,7 @@ impl LaneBoard {
 struct Tally {
     taken: u64,
     taken_bytes: u64,
+    cuts: Cuts,
     filtered: u64,
     dropped: ByCause,
     /// Of the frames taken, how many each of several threads took.
@@ -156,6 +168,8 @@ impl Tally {
             received: source.received,
             taken: self.taken,
             taken_bytes: self.taken_bytes,
+            cut_frames: self.cuts.frames,
+            cut_bytes: self.cuts.bytes,
             passed: source.passed,
             filtered,
             dropped,
@@ -168,8 +182,19 @@ impl Tally {
     fn add(&mut self, put: &Put) {
         self.taken += put.taken;
         self.taken_bytes += put.taken_bytes;
+        self.cuts.add(put.cuts);
         self.drop_frames(Cause::RecorderBehind, put.recorder_behind);
         self.drop_frames(Cause::FrameTooLarge, put.too_large);
+    }
+
+    fn turn_away(&mut self, frames: TurnedAway) {
+        self.filtered += frames.filtered;
+        self.drop_frames(Cause::ByRule, frames.by_rule);
+    }
+
+    /// Frames that came, whatever became of them.
+    fn seen(&self) -> u64 {
+        self.taken + self.filtered + total(&self.dropped)
     }
 
     fn drop_frames(&mut self, cause: Cause, frames: u64) {
@@ -205,11 +230,11 @@ impl Worker {
                 reading = self.read(&tally);
                 read_at = Instant::now();
             }
-            let taken = tally.taken;
+            let seen = tally.seen();
             if let Err(error) = self.step(&mut tally, &reading) {
                 self.control.fail(error.to_string());
             }
-            if drain_until.is_some() && tally.taken > taken {
+            if drain_until.is_some() && tally.seen() > seen {
                 drain_until = Some(Instant::now() + DRAIN_MAX);
             }
             if rotation != self.control.rotation() {
@@ -224,20 +249,24 @@ impl Worker {
     fn step(&mut self, tally: &mut Tally, reading: &Reading) -> Result<(), SourceError> {
         let can_wait = self.source.can_wait();
         if let Some(batch) = self.source.next_batch(POLL)? {
-            let frames = batch.frame_count() as u64;
+            let offered = match &mut self.chooser {
+                Some(chooser) => {
+                    tally.turn_away(chooser.choose(&batch));
+                    chooser.offered(&batch)
+                }
+                None => Offered::of(&batch),
+            };
+            let frames = offered.slots().len() as u64;
             let claimed = self.control.claim(frames);
             tally.drop_frames(Cause::LimitReached, frames - claimed);
-            match &mut self.sink {
-                LaneSink::Ring(packer) if can_wait => {
-                    tally.add(&put_patiently(packer, &batch, claimed as usize, reading));
-                }
-                LaneSink::Ring(packer) => tally.add(&packer.put(&batch, claimed as usize, reading)),
-                LaneSink::Meter => {
-                    let frames = batch.range(0..claimed as usize);
-                    tally.taken_bytes += kept_bytes(frames, self.snaplen);
-                    tally.taken += claimed;
-                }
-            }
+            let offered = offered.first(claimed as usize);
+            tally.add(&match &mut self.sink {
+                LaneSink::Ring(packer) if can_wait => put_patiently(packer, &offered, reading),
+                LaneSink::Ring(packer) => packer.put_offered(&offered, reading),
+                LaneSink::Meter => meter(&offered, self.snaplen),
+            });
+        } else {
+            self.chooser.iter_mut().for_each(Chooser::rest);
         }
         if let LaneSink::Ring(packer) = &mut self.sink {
             packer.publish(self.source.low_water());
@@ -293,18 +322,20 @@ fn now(source: &dyn Source) -> Timestamp {
     }
 }
 
-/// Bytes kept of frames, under a snapshot length.
-fn kept_bytes<'f>(frames: impl Iterator<Item = Frame<'f>>, snaplen: u32) -> u64 {
-    frames.map(|frame| frame.bytes.len().min(snaplen as usize) as u64).sum()
+/// Counts frames where they lie, as if they were put under a snapshot length.
+fn meter(offered: &Offered<'_>, snaplen: u32) -> Put {
+    let (taken_bytes, cuts) = offered.measure(captured_max(snaplen));
+    Put { taken: offered.slots().len() as u64, taken_bytes, cuts, ..Put::default() }
 }
 
 /// Puts frames that are not lost by waiting for room.
-fn put_patiently(packer: &mut Packer, batch: &Batch<'_>, count: usize, reading: &Reading) -> Put {
+fn put_patiently(packer: &mut Packer, offered: &Offered<'_>, reading: &Reading) -> Put {
+    let count = offered.slots().len();
     let (mut put, mut next) = (Put::default(), 0);
     let mut give_up_at = Instant::now() + DRAIN_MAX;
     loop {
         let before = next;
-        next = packer.put_while_free(batch, next..count, reading, &mut put);
+        next = packer.put_while_free(offered, next..count, reading, &mut put);
         if next == count {
             return put;
         }

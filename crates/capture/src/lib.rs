@@ -14,6 +14,7 @@ pub mod backend;
 pub mod config;
 mod control;
 pub mod finish;
+pub mod keep;
 mod lane;
 pub mod memory_ring;
 mod merged;

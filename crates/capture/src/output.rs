@@ -9,7 +9,7 @@ use ringside_store::StoreError;
 use ringside_store::block::Statistics;
 use ringside_store::writer::{Format, FrameWriter, create_file};
 use ringside_sys::clock;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fs::File;
 use std::io::ErrorKind::TimedOut;
 use std::path::{Path, PathBuf};
@@ -435,7 +435,15 @@ pub(crate) fn final_statistics(
         when: clock::realtime_now(),
         counters: LaneCounters::sum(lanes.iter().filter(|lane| lane.interface == interface.name)),
     };
-    interfaces.iter().enumerate().map(of_interface).collect()
+    // Descriptions of one interface for frames of which pieces are kept bear its name too.
+    let mut untold: HashSet<&str> = lanes.iter().map(|lane| lane.interface.as_str()).collect();
+    let mut told = Vec::new();
+    for (index, interface) in interfaces.iter().enumerate() {
+        if untold.remove(interface.name.as_str()) {
+            told.push(of_interface((index, interface)));
+        }
+    }
+    told
 }
 
 #[cfg(test)]

@@ -4,14 +4,16 @@
 //! ring is the same.
 
 mod crew;
+mod offered;
 mod plan;
 
 pub use crew::{ClaimedFrames, CrewPacker, Done, PackerScratch};
+pub use offered::{Cuts, Offered, Pieced, Pieces};
 
-use ringside_core::{Batch, Cause, Frame, FrameNumber, InterfaceId, LaneCounters, Timestamp};
+use ringside_core::{Batch, Cause, FrameNumber, FrameSlot, InterfaceId, LaneCounters, Timestamp};
 use ringside_store::block::{
-    self, BLOCK_HEADER_BYTES, BlockHeader, CLOSING_BYTES_MAX, Statistics, captured_bytes,
-    captured_max, packet_block_bytes, write_block_header,
+    self, BLOCK_HEADER_BYTES, BlockHeader, CLOSING_BYTES_MAX, Statistics, captured_max,
+    packet_block_bytes, write_block_header,
 };
 use ringside_sys::clock;
 use ringside_sys::ring::LaneWriter;
@@ -24,14 +26,13 @@ pub struct Put {
     pub taken: u64,
     /// Their bytes, without what the snapshot length cut.
     pub taken_bytes: u64,
+    /// What was cut off them, where that is counted.
+    pub cuts: Cuts,
     /// Frames that were lost because no block was free.
     pub recorder_behind: u64,
     /// Frames that were lost because no block can hold them.
     pub too_large: u64,
 }
-
-/// Says which frames are kept, from several threads at once.
-pub type Judge = dyn Fn(&Frame<'_>) -> bool + Send + Sync;
 
 /// The ledger of the lane as it was last read, for the statistics of a block.
 #[derive(Clone, Debug, Default)]
@@ -92,15 +93,18 @@ impl Packer {
     /// # Panics
     /// If the batch has fewer.
     pub fn put(&mut self, batch: &Batch<'_>, count: usize, reading: &Reading) -> Put {
+        self.put_offered(&Offered::of(batch).first(count), reading)
+    }
+
+    /// As [`put`](Self::put), of frames that may be chosen and cut.
+    pub fn put_offered(&mut self, offered: &Offered<'_>, reading: &Reading) -> Put {
         let mut put = Put::default();
         let mut next = 0;
         loop {
-            next += self.pack(batch, next..count, &mut put);
-            if next == count {
-                return put;
-            }
-            let frame = batch.get(next).expect("the batch has `count` frames");
-            match self.make_room(&frame, reading) {
+            let slots = offered.slots();
+            next += self.pack(offered, next..slots.len(), &mut put);
+            let Some(slot) = slots.get(next) else { return put };
+            match self.make_room(slot, reading) {
                 Ok(()) => continue,
                 Err(Cause::FrameTooLarge) => put.too_large += 1,
                 Err(_) => put.recorder_behind += 1,
@@ -114,16 +118,16 @@ impl Packer {
     /// that is next.
     pub fn put_while_free(
         &mut self,
-        batch: &Batch<'_>,
+        offered: &Offered<'_>,
         range: Range<usize>,
         reading: &Reading,
         put: &mut Put,
     ) -> usize {
         let Range { start: mut next, end } = range;
         while next < end {
-            next += self.pack(batch, next..end, put);
-            let Some(frame) = batch.get(next).filter(|_| next < end) else { break };
-            match self.make_room(&frame, reading) {
+            next += self.pack(offered, next..end, put);
+            let Some(slot) = offered.slots().get(next).filter(|_| next < end) else { break };
+            match self.make_room(slot, reading) {
                 Ok(()) => {}
                 Err(Cause::FrameTooLarge) => {
                     put.too_large += 1;
@@ -141,14 +145,16 @@ impl Packer {
     }
 
     /// Packs what fits of the frames at `range` into the open block; returns how many did.
-    fn pack(&mut self, batch: &Batch<'_>, range: Range<usize>, put: &mut Put) -> usize {
-        let slots = &batch.slots()[range];
-        let captured_max = captured_max(self.snaplen);
-        let packed = block::pack(self.writer.tail(), batch.memory(), slots, captured_max);
+    fn pack(&mut self, offered: &Offered<'_>, range: Range<usize>, put: &mut Put) -> usize {
+        let tail = self.writer.tail();
+        let room_bytes = tail.len().saturating_sub(CLOSING_BYTES_MAX);
+        let room = &mut tail[..room_bytes];
+        let start = range.start;
+        let (packed, cuts) = offered.pack(room, range, captured_max(self.snaplen));
         if packed.frames == 0 {
             return 0;
         }
-        let stamp = slots[0].timestamp();
+        let stamp = offered.slots()[start].timestamp();
         if self.frames == 0 {
             self.first_time = stamp;
         }
@@ -161,13 +167,14 @@ impl Packer {
         self.frames += packed.frames as u64;
         put.taken += packed.frames as u64;
         put.taken_bytes += packed.captured_bytes;
+        put.cuts.add(cuts);
         packed.frames
     }
 
-    /// Opens a block with room for `frame`, after one without.
-    fn make_room(&mut self, frame: &Frame<'_>, reading: &Reading) -> Result<(), Cause> {
-        let captured = captured_bytes(frame, self.snaplen);
-        let bytes = packet_block_bytes(captured, frame.meta.direction);
+    /// Opens a block with room for a frame, after one without.
+    fn make_room(&mut self, slot: &FrameSlot, reading: &Reading) -> Result<(), Cause> {
+        let captured = slot.captured_bytes().min(captured_max(self.snaplen)) as usize;
+        let bytes = packet_block_bytes(captured, slot.meta().direction);
         if BLOCK_HEADER_BYTES + bytes + CLOSING_BYTES_MAX > self.block_bytes {
             return Err(Cause::FrameTooLarge);
         }

@@ -147,20 +147,35 @@ fn ordered(setup: &Setup) -> Result<Outcome, RunError> {
 fn drain(setup: &Setup, ring: &CaptureRing, source: MemoryRing) -> Result<LaneCounters, RunError> {
     let writer = ring.writer(0).expect("taken once, here");
     let packer = Packer::new(writer, InterfaceId(0), FRAME_BYTES_MAX, RING_BLOCK_BYTES);
-    let board = LaneBoard::new(ring.board_writer(0, Board::Worker).expect("taken once, here"));
+    let board =
+        LaneBoard::new(ring.board_writer(0, Board::Worker).expect("taken once, here"), false);
     let (interface, snaplen) = (source.interfaces()[0].name.clone(), FRAME_BYTES_MAX);
     let (status, control) = (Arc::default(), Arc::new(Control::new(None)));
-    let hand = |thread| Hand { source: Box::new(source.another()), thread, cpu: setup.cpu(thread) };
+    let hand = |thread| {
+        let source = Box::new(source.another());
+        Hand { source, chooser: None, thread, cpu: setup.cpu(thread) }
+    };
     let lane = if setup.threads == 1 {
         let Hand { source, cpu, .. } = hand(0);
         let sink = LaneSink::Ring(packer);
-        let worker =
-            Worker { source, sink, interface, queue: 0, snaplen, cpu, status, board, control };
+        let (queue, chooser) = (0, None);
+        let worker = Worker {
+            source,
+            sink,
+            chooser,
+            interface,
+            queue,
+            snaplen,
+            cpu,
+            status,
+            board,
+            control,
+        };
         spawn("lane 0", move || worker.run())?
     } else {
         let sink = CrewSink::ring(packer, setup.threads);
-        let (threads, judge) = (setup.threads, None);
-        let lane = CrewLane { sink, interface, queue: 0, snaplen, judge, threads, status, control };
+        let threads = setup.threads;
+        let lane = CrewLane { sink, interface, queue: 0, snaplen, threads, status, control };
         crew::start("lane 0", lane, board, (0..threads).map(hand).collect())?
     };
     Ok(lane.join().unwrap_or_default())

@@ -12,6 +12,7 @@ mod workers;
 
 use crate::config::{Output, RunConfig};
 use crate::control::{ConsumerCounts, Control};
+use crate::keep::{Chooser, RulesReport, Selection};
 use crate::lane::LaneStatus;
 use crate::merged::{MergedInput, MergedWriter};
 use crate::output::{FileList, Sink};
@@ -26,6 +27,7 @@ use ringside_core::share::{Hello, HelloLane, SHARE_VERSION};
 use ringside_core::{
     InterfaceId, LaneCounters, Ledger, QueueId, Source, SourceError, SourceInterface,
 };
+use ringside_rules::engine::BuildError;
 use ringside_store::{StoreError, retention};
 use ringside_sys::SysError;
 use ringside_sys::bell::Bells;
@@ -76,6 +78,9 @@ pub enum RunError {
         /// The directory.
         path: PathBuf,
     },
+    /// The rules cannot be put to work.
+    #[error(transparent)]
+    Rules(#[from] BuildError),
     /// The system refused something small.
     #[error(transparent)]
     System(#[from] SysError),
@@ -127,6 +132,8 @@ pub struct RunReport {
     pub trigger: Option<TriggerSummary>,
     /// How the lanes were worked on, of those whose backends count that.
     pub profiles: Vec<LaneProfile>,
+    /// What the rules counted, if there were some.
+    pub rules: Option<RulesReport>,
 }
 
 /// A run with everything opened (sources, memory, files) and nothing started: what needs
@@ -135,6 +142,9 @@ pub struct Prepared {
     lanes: Vec<LaneSource>,
     /// For each lane, those of its threads after the first.
     hands: Vec<Vec<Box<dyn Source>>>,
+    /// For each lane, those of its threads; none if all frames are taken as they are.
+    choosers: Vec<Vec<Chooser>>,
+    selection: Option<Selection>,
     shared: Shared,
     consumer: Consumer,
     settings: Settings,
@@ -151,6 +161,7 @@ pub struct Run {
     counts: Arc<ConsumerCounts>,
     trigger: Option<JoinHandle<TriggerSummary>>,
     share: Option<Share>,
+    selection: Option<Selection>,
 }
 
 /// What is behind the ring, before its threads.
@@ -218,10 +229,12 @@ impl Prepared {
             (Some((socket, hello)), Some(ring)) => Some(socket.serve(ring.clone(), &hello)?),
             _ => None,
         };
-        let lanes = self.lanes.into_iter().zip(self.hands);
+        let hands = self.hands.into_iter().zip(self.choosers);
+        let lanes = self.lanes.into_iter().zip(hands);
         let workers = self.shared.workers(lanes, &self.settings)?;
         let Shared { control, counts, status, .. } = self.shared;
-        Ok(Run { control, status, workers, consumer, counts, trigger, share })
+        let selection = self.selection;
+        Ok(Run { control, status, workers, consumer, counts, trigger, share, selection })
     }
 }
 
@@ -278,12 +291,24 @@ impl Run {
             snaplen: config.snaplen,
             block_bytes: config.block_bytes,
             threads: config.threads,
-            judge: config.judge,
+            turns_away: config.selection.as_ref().is_some_and(Selection::turns_away),
             cpus: config.cpus,
             bells: consumer.bells(),
         };
+        let choosers = choosers(&lanes, config.selection.as_ref(), &settings, &shared)?;
         let trigger = config.trigger.map(|trigger| shared.trigger(trigger, &lanes, &settings));
-        Ok(Prepared { lanes, hands, shared, consumer, settings, trigger, share })
+        let selection = config.selection;
+        Ok(Prepared {
+            lanes,
+            hands,
+            choosers,
+            selection,
+            shared,
+            consumer,
+            settings,
+            trigger,
+            share,
+        })
     }
 
     /// [`prepare`](Self::prepare) and [`start`](Prepared::start) in one.
@@ -355,7 +380,9 @@ impl Run {
             self.control.fail(imbalance.to_string());
         }
         let profiles = LaneStatus::profiles(&self.status);
-        RunReport { ledger, files, kept, errors: self.control.errors(), trigger, profiles }
+        let rules = self.selection.as_ref().and_then(Selection::rules_report);
+        let errors = self.control.errors();
+        RunReport { ledger, files, kept, errors, trigger, profiles, rules }
     }
 }
 
@@ -494,6 +521,25 @@ impl Shared {
         let (counts, control) = (self.counts.clone(), self.control.clone());
         Trigger { lanes, config, counts, control }
     }
+}
+
+/// What chooses the frames of each thread of each lane.
+fn choosers(
+    lanes: &[LaneSource],
+    selection: Option<&Selection>,
+    settings: &Settings,
+    shared: &Shared,
+) -> Result<Vec<Vec<Chooser>>, BuildError> {
+    let Some(selection) = selection else {
+        return Ok(lanes.iter().map(|_| Vec::new()).collect());
+    };
+    let of_lane = |(index, lane): (usize, &LaneSource)| {
+        let ring = shared.ring.as_ref().map(|ring| (ring, index));
+        let interfaces = lane.source.interfaces();
+        let one = |_| selection.chooser(interfaces, settings.snaplen, ring);
+        (0..settings.threads).map(one).collect()
+    };
+    lanes.iter().enumerate().map(of_lane).collect()
 }
 
 /// What a reader of another process is told.

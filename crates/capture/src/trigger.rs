@@ -14,7 +14,7 @@ mod windows;
 
 use crate::control::{ConsumerCounts, Control};
 use crate::lane::LaneStatus;
-use crate::packer::{Packer, Put, Reading};
+use crate::packer::{Offered, Packer, Put, Reading};
 use ringside_core::ledger::ByCause;
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{Batch, Cause, Consumer, FrameSlot, Timestamp};
@@ -318,7 +318,12 @@ impl<'t> Mover<'t> {
         }
         let moved = {
             let (batch, mut put) = (Batch::new(bytes, &self.slots, None), Put::default());
-            self.packer.put_while_free(&batch, 0..self.slots.len(), self.reading, &mut put)
+            self.packer.put_while_free(
+                &Offered::of(&batch),
+                0..self.slots.len(),
+                self.reading,
+                &mut put,
+            )
         };
         if let Some(last) = moved.checked_sub(1) {
             *decided = self.ends[last];

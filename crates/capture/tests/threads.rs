@@ -7,13 +7,15 @@ mod common;
 use common::frames_of;
 use proptest::prelude::*;
 use ringside_capture::config::{DiskOptions, FileFormat, Output, Rotation, RunConfig};
+use ringside_capture::keep::{Rules, Selection, Wishes};
 use ringside_capture::memory_ring::{MemoryRing, MemoryRingConfig, START_NS, Sizes, is_content};
 use ringside_capture::run::{LaneSource, Run, RunError, RunReport};
 use ringside_core::limits::LANE_THREADS_MAX;
-use ringside_core::{Cause, InterfaceId, LaneCounters, OwnedFrame, Source};
+use ringside_core::{Cause, InterfaceId, LaneCounters, OwnedFrame, Source, SourceInterface};
+use ringside_filter::Compiler;
+use ringside_rules::language::{self, Sets};
 use ringside_store::retention::Policy;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const FRAMES: u64 = 60_000;
@@ -117,18 +119,58 @@ fn every_thread_takes_its_share() {
     assert!(has_share(&report.ledger.lanes[0]), "{:?}", report.ledger);
 }
 
+/// A third of the frames is taken, some are dropped, the others left.
+fn by_length(interfaces: &mut Vec<SourceInterface>) -> Selection {
+    let text = b"length 60-500 => take, cap 64\nlength 501-700 => drop";
+    let set = language::parse(text, &mut Sets::none()).unwrap();
+    let rules = Rules::new(set, Compiler::InProcess { optimise: true }).unwrap();
+    let wishes = Wishes { rules: Some(rules), ..Wishes::default() };
+    Selection::new(wishes, interfaces).unwrap()
+}
+
 #[test]
-fn a_judge_sees_every_frame_and_what_it_turns_away_is_counted() {
-    let is_kept = |number: u64| number.is_multiple_of(3);
+fn rules_see_every_frame_and_what_they_do_not_take_is_counted() {
+    let sizes = ring(0).sizes;
+    let is_taken = |number: &u64| sizes.of(*number) <= 500;
+    let frames = 10_000;
+    let taken = (0..frames).filter(is_taken);
+    let dropped = (0..frames).filter(|&number| (501..=700).contains(&sizes.of(number))).count();
     for threads in [1, 3] {
         let dir = tempfile::tempdir().unwrap();
-        let judge: Arc<ringside_capture::packer::Judge> =
-            Arc::new(move |frame| is_kept(frame.meta.timestamp.0 - START_NS));
-        let config = RunConfig { judge: Some(judge), ..directory(dir.path(), threads) };
-        let report = run(ring(10_000), config);
-        assert_eq!(report.ledger.filtered, Some(10_000 - 3334));
-        let frames: Vec<_> = report.files.paths.iter().flat_map(|path| frames_of(path)).collect();
-        check(&frames, ring(0).sizes, (0..10_000).filter(|number| is_kept(*number)));
+        let mut interfaces = MemoryRing::new(ring(1)).interfaces().to_vec();
+        let selection = Some(by_length(&mut interfaces));
+        let report = run(ring(frames), RunConfig { selection, ..directory(dir.path(), threads) });
+        let lane = &report.ledger.lanes[0];
+        assert_eq!(lane.taken, taken.clone().count() as u64);
+        assert_eq!(lane.dropped[&Cause::ByRule], dropped as u64);
+        assert_eq!(lane.filtered, Some(frames - lane.taken - dropped as u64));
+        assert_eq!(report.ledger.lost(), 0, "what a rule drops is not lost");
+        let kept: Vec<_> = report.files.paths.iter().flat_map(|path| frames_of(path)).collect();
+        check(&kept, sizes, taken.clone());
+        let long = taken.clone().filter(|&number| sizes.of(number) > 64);
+        let missing = long.clone().map(|number| u64::from(sizes.of(number)) - 64).sum::<u64>();
+        assert_eq!((lane.cut_frames, lane.cut_bytes), (long.count() as u64, missing));
+        assert!(kept.iter().all(|frame| frame.bytes.len() <= 64));
+        let rules = report.rules.unwrap();
+        let counted: Vec<_> = rules.rules.iter().map(|(_, counts)| counts.frames).collect();
+        assert_eq!(counted, [lane.taken, dropped as u64]);
+        assert_eq!(rules.undecided.frames, lane.filtered.unwrap());
+    }
+}
+
+#[test]
+fn a_frame_budget_counts_the_frames_that_rules_take() {
+    for threads in [1, 3] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut interfaces = MemoryRing::new(ring(1)).interfaces().to_vec();
+        let selection = Some(by_length(&mut interfaces));
+        let config =
+            RunConfig { frames_max: Some(777), selection, ..directory(dir.path(), threads) };
+        let report = run(ring(u64::MAX), config);
+        assert_eq!(report.ledger.taken, 777);
+        let sizes = ring(0).sizes;
+        let taken = (0..).filter(|&number| sizes.of(number) <= 500).take(777);
+        check(&frames_of(&report.files.paths[0]), sizes, taken);
     }
 }
 

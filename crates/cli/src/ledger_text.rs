@@ -1,8 +1,8 @@
 //! The ledger for people, and as the last JSON line of a run.
 
 use crate::units::grouped;
-use ringside_core::Ledger;
 use ringside_core::ledger::ByCause;
+use ringside_core::{LaneCounters, Ledger};
 use std::fmt::Write;
 
 /// The ledger as one JSON line: `{"ledger":{…}}`.
@@ -29,6 +29,12 @@ pub fn so_far(ledger: &Ledger) -> String {
     let mut out = String::new();
     line(&mut out, "received", ledger.received, "frames that the interface accepted");
     line(&mut out, "  taken", Some(ledger.taken), "");
+    let sum = |count: fn(&LaneCounters) -> u64| ledger.lanes.iter().map(count).sum::<u64>();
+    let (cut_frames, cut_bytes) = (sum(|lane| lane.cut_frames), sum(|lane| lane.cut_bytes));
+    if cut_frames > 0 {
+        let note = format!("of these without {} bytes of the wire", grouped(cut_bytes));
+        line(&mut out, "    cut", Some(cut_frames), &note);
+    }
     if ledger.passed > 0 {
         line(&mut out, "  passed", Some(ledger.passed), "left to the host");
     }

@@ -8,6 +8,7 @@
 mod cmd;
 mod columns;
 mod control;
+mod keep;
 mod keeper;
 mod ledger_text;
 mod live;
@@ -17,6 +18,7 @@ mod placement;
 mod print;
 mod privileges;
 mod record;
+mod rule_counts;
 mod say;
 mod signals;
 mod state_directory;

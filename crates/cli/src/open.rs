@@ -1,15 +1,17 @@
 //! From command-line options to open lanes: namespace, filter, backend, placement.
 
 pub mod af_xdp;
+pub mod files;
 mod xdp_ring;
 
 use crate::keeper::{Knobs, Request, Wish};
 use crate::placement::{Placed, PlacementArgs};
-use crate::{FILTER_CHILD, say};
+use crate::{FILTER_CHILD, keep, say};
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args, ValueEnum};
 use ringside_capture::backend::af_packet::AfPacketSource;
 use ringside_capture::backend::{BackendError, KernelHandles, af_packet, merge_warning, pcap};
+use ringside_capture::keep::Rules;
 use ringside_capture::placement::LaneFacts;
 use ringside_capture::run::LaneSource;
 use ringside_core::bpf::ClassicProgram;
@@ -25,8 +27,18 @@ use std::path::PathBuf;
 #[derive(Args)]
 pub struct OpenArgs {
     /// Interface to receive from; may be given several times.
-    #[arg(short = 'i', long = "interface", value_name = "IF", required = true)]
+    #[arg(short = 'i', long = "interface", value_name = "IF")]
+    #[arg(required_unless_present = "read", conflicts_with = "read")]
     pub interfaces: Vec<String>,
+
+    /// Take frames from a file (pcap or pcapng), a directory of a recording, or `-` for standard
+    /// input, as if they were received now; several are merged by time.
+    #[arg(short = 'r', long = "read", value_name = "FILE|DIR|-")]
+    #[arg(conflicts_with_all = [
+        "backend", "queues", "threads", "fanout", "no_promiscuous", "direction", "hardware_time",
+        "kernel_ring_size", "block_timeout", "netns",
+    ])]
+    pub read: Vec<PathBuf>,
 
     /// How to receive.
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
@@ -98,7 +110,7 @@ const PCAP_INSTRUCTIONS_MAX: usize = 4096;
 
 impl OpenArgs {
     /// The filter as one text; empty for none.
-    fn expression(&self) -> String {
+    pub fn expression(&self) -> String {
         self.filter.join(" ")
     }
 
@@ -130,8 +142,13 @@ pub enum Backend {
 }
 
 impl Backend {
+    /// True for those that take frames away from the host.
+    pub fn is_in_driver(self) -> bool {
+        matches!(self, Backend::AfXdp | Backend::XdpRing)
+    }
+
     /// As people call it.
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Backend::Pcap => "pcap",
             Backend::AfXdp => "af-xdp",
@@ -203,8 +220,17 @@ pub fn filter_compiler() -> anyhow::Result<Compiler> {
 /// Opens everything that `args` names. Frames are counted from the start of the run on (libpcap's
 /// from here on): what takes time, as compiling filters, is done before the first is opened. What
 /// must be changed on an interface is changed by `knobs`.
-/// `directories` are those of a recording: its writers have their places too.
-pub fn open(args: &OpenArgs, directories: &[PathBuf], knobs: &Knobs<'_>) -> anyhow::Result<Opened> {
+/// `directories` are those of a recording: its writers have their places too. `rules` will be asked
+/// about the frames.
+pub fn open(
+    args: &OpenArgs,
+    rules: Option<&Rules>,
+    directories: &[PathBuf],
+    knobs: &Knobs<'_>,
+) -> anyhow::Result<Opened> {
+    if !args.read.is_empty() {
+        return files::open(args);
+    }
     if let Some(name) = &args.netns {
         Namespace::open(name)?.enter()?;
     }
@@ -226,7 +252,7 @@ pub fn open(args: &OpenArgs, directories: &[PathBuf], knobs: &Knobs<'_>) -> anyh
         if args.interfaces[..index].contains(name) {
             bail!("-i {name} is given twice");
         }
-        plans.push(Plan::new(args, name, InterfaceId(index as u32))?);
+        plans.push(Plan::new(args, rules, name, InterfaceId(index as u32))?);
     }
     args.placement.turn(&args.interfaces, knobs)?;
     let lanes = plans.iter().enumerate().flat_map(|(index, plan)| plan.lanes(args, index));
@@ -247,9 +273,17 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(args: &OpenArgs, name: &'a str, interface_id: InterfaceId) -> anyhow::Result<Plan<'a>> {
-        let backend = choose(args, name)?;
+    fn new(
+        args: &OpenArgs,
+        rules: Option<&Rules>,
+        name: &'a str,
+        interface_id: InterfaceId,
+    ) -> anyhow::Result<Plan<'a>> {
+        let backend = choose(args, rules, name)?;
         backend.check_threads(args.threads)?;
+        if let Some(rules) = rules {
+            keep::check_backend(rules, backend, name)?;
+        }
         let link_type = match backend {
             Backend::Pcap => pcap::link_type(name)?,
             Backend::Auto | Backend::AfPacket | Backend::AfXdp | Backend::XdpRing => {
@@ -315,7 +349,7 @@ impl Opened {
 
 /// af-packet leaves the host's own traffic alone; af-xdp is for interfaces that the host does not
 /// use.
-fn choose(args: &OpenArgs, name: &str) -> anyhow::Result<Backend> {
+fn choose(args: &OpenArgs, rules: Option<&Rules>, name: &str) -> anyhow::Result<Backend> {
     if args.backend != Backend::Auto {
         return Ok(args.backend);
     }
@@ -327,6 +361,12 @@ fn choose(args: &OpenArgs, name: &str) -> anyhow::Result<Backend> {
         // libpcap has devices that are no interface, as "any".
         Err(BackendError::NoSuchInterface { .. }) if name == "any" => Ok(Backend::Pcap),
         Err(error) => Err(error.into()),
+        Ok(_) if rules.is_some_and(Rules::pass_some) => {
+            say::message(format_args!(
+                "ringside: {name}: af-packet, because the rules leave frames to the host"
+            ));
+            Ok(Backend::AfPacket)
+        }
         Ok(link_type) => Ok(af_xdp::choose_auto(args, name, link_type)),
     }
 }

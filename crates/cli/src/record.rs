@@ -2,15 +2,16 @@
 
 mod write;
 
-use crate::control::{Board, ControlArgs, ControlSocket, OutputStatus, serve_while};
+use crate::control::{Board, ControlArgs, ControlSocket, OutputStatus, RuleDesk, serve_while};
 use crate::keeper::{Knobs, Leaving, Link, Request, Wishes};
 use crate::live::Live;
 use crate::open::Opened;
 use crate::signals::StopSignal;
-use crate::{ledger_text, privileges, say, units};
+use crate::{keep, ledger_text, privileges, rule_counts, say, units};
 use anyhow::{Context, bail};
 use clap::Args;
 use ringside_capture::config::{BLOCKS_PER_LANE_MIN, Output, RunConfig};
+use ringside_capture::keep::Selection;
 use ringside_capture::run::{Prepared, Run, RunReport};
 use ringside_capture::share::ShareSocket;
 use ringside_capture::trigger::{TriggerConfig, TriggerSummary};
@@ -28,6 +29,8 @@ const RING_BYTES_MIN: u64 = (BLOCKS_PER_LANE_MIN * RING_BLOCK_BYTES) as u64;
 /// The ring takes this part of the free memory unless asked otherwise: the page cache and other
 /// programs need it too.
 const SHARE_OF_MEMORY: u64 = 16;
+/// Rules whose counts are told at the end, unless all are asked for by --json: a screen.
+const RULES_TOLD_MAX: usize = 24;
 /// How often signals and the end of the sources are looked at.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -89,6 +92,8 @@ impl RunArgs {
 
 /// What a subcommand adds to its lanes.
 pub struct Extras {
+    /// Which frames are taken, and what is kept of each.
+    pub selection: Option<Selection>,
     /// Bytes kept of each frame.
     pub snaplen: u32,
     /// Threads of each lane.
@@ -114,6 +119,9 @@ pub fn run(
     let output = args.write.output()?;
     let knobs = Knobs::new(link.as_ref());
     let (mut opened, extras) = open(&knobs)?;
+    if let Some(selection) = &extras.selection {
+        keep::check_output(selection, &output, extras.trigger.is_some())?;
+    }
     for warning in &opened.warnings {
         say::message(format_args!("ringside: warning: {warning}"));
     }
@@ -122,13 +130,15 @@ pub fn run(
         &opened.interfaces,
         output_status(&output, args.write.paths.iter()),
     );
+    let rules = extras.selection.as_ref().and_then(Selection::rules);
+    board.set_rules(rules.map(|rules| RuleDesk::new(Box::new(rules.clone()))));
     let config = RunConfig {
         snaplen: extras.snaplen,
         frames_max: args.count,
         ring_bytes: usize::try_from(args.ring_bytes(extras.ring_bytes)).context("--ring-size")?,
         block_bytes: RING_BLOCK_BYTES,
         threads: extras.threads,
-        judge: None,
+        selection: extras.selection,
         cpus: std::mem::take(&mut opened.placed.cpus),
         block_timeout_ns: opened.block_timeout_ns,
         output,
@@ -228,6 +238,9 @@ fn finish(report: &RunReport, args: &RunArgs) -> io::Result<()> {
         say::message(format_args!("ringside: {error}"));
     }
     say::message(ledger_text::text(&report.ledger).trim_end());
+    if let Some(rules) = report.rules.as_ref().filter(|_| !args.json) {
+        say::message(rule_counts::table(rules, RULES_TOLD_MAX));
+    }
     if let Some(trigger) = &report.trigger {
         say::message(trigger_text(trigger));
     }
@@ -252,6 +265,7 @@ fn finish(report: &RunReport, args: &RunArgs) -> io::Result<()> {
         if !report.profiles.is_empty() {
             say::data(serde_json::json!({ "profile": report.profiles }))?;
         }
+        report.rules.as_ref().map_or(Ok(()), rule_counts::json)?;
         say::data(ledger_text::json(&report.ledger))?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! A batch: a loan of frames.
 
-use crate::{Frame, FrameMeta, SourceInterface, Timestamp};
+use crate::{Frame, FrameMeta, InterfaceId, SourceInterface, Timestamp};
 use std::ops::Range;
 
 /// Where one frame of a batch lies in the lent memory.
@@ -30,6 +30,26 @@ impl FrameSlot {
     #[inline]
     pub fn captured_bytes(&self) -> u32 {
         self.captured_bytes
+    }
+
+    /// Where the frame begins in the batch's memory.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The same frame with at most its first `bytes`; its length on the wire stays.
+    #[inline]
+    pub fn cut_to(mut self, bytes: u32) -> FrameSlot {
+        self.captured_bytes = self.captured_bytes.min(bytes);
+        self
+    }
+
+    /// The same frame, of another interface.
+    #[inline]
+    pub fn of_interface(mut self, interface: InterfaceId) -> FrameSlot {
+        self.meta.interface = interface;
+        self
     }
 
     /// What else is known of the frame.

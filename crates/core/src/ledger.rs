@@ -46,11 +46,13 @@ pub enum Cause {
     WorkerDied,
     /// The kernel had no free memory of ours to receive into (AF_XDP): the worker was too slow.
     FillRingEmpty,
+    /// Not kept on purpose: a rule said `drop`.
+    ByRule,
 }
 
 impl Cause {
     /// All causes, each at its [`index`](Cause::index).
-    pub const ALL: [Cause; 14] = [
+    pub const ALL: [Cause; 15] = [
         Cause::KernelRingFull,
         Cause::InterfaceDrop,
         Cause::RecorderBehind,
@@ -65,11 +67,17 @@ impl Cause {
         Cause::OutsideTrigger,
         Cause::WorkerDied,
         Cause::FillRingEmpty,
+        Cause::ByRule,
     ];
 
     /// The place of this cause in tables.
     pub const fn index(self) -> usize {
         self as usize
+    }
+
+    /// False for what was left out because the user wanted it so.
+    pub fn is_loss(self) -> bool {
+        !matches!(self, Cause::OutsideTrigger | Cause::ByRule)
     }
 
     /// The name in output formats.
@@ -89,6 +97,7 @@ impl Cause {
             Cause::OutsideTrigger => "outside_trigger",
             Cause::WorkerDied => "worker_died",
             Cause::FillRingEmpty => "fill_ring_empty",
+            Cause::ByRule => "by_rule",
         }
     }
 }
@@ -107,6 +116,11 @@ pub fn total(by_cause: &ByCause) -> u64 {
     by_cause.values().sum()
 }
 
+/// Sum over the causes that are losses.
+pub fn lost(by_cause: &ByCause) -> u64 {
+    by_cause.iter().filter(|(cause, _)| cause.is_loss()).map(|(_, frames)| frames).sum()
+}
+
 /// Stage 1 of one lane, and what else is counted there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneCounters {
@@ -120,9 +134,16 @@ pub struct LaneCounters {
     pub taken: u64,
     /// Captured bytes of the frames taken.
     pub taken_bytes: u64,
+    /// Of the frames taken, those of which not all bytes of the wire were kept; counted where a
+    /// snapshot length, a rule or a cap may cut.
+    #[serde(default)]
+    pub cut_frames: u64,
+    /// Bytes of these that were not kept.
+    #[serde(default)]
+    pub cut_bytes: u64,
     /// Frames left to the host.
     pub passed: u64,
-    /// Frames that the filter turned away.
+    /// Frames that the filter turned away, or that rules did not take.
     pub filtered: Option<u64>,
     /// Frames lost before they were taken.
     pub dropped: ByCause,
@@ -146,6 +167,8 @@ impl LaneCounters {
             sum.filtered = add(sum.filtered, lane.filtered);
             sum.taken += lane.taken;
             sum.taken_bytes += lane.taken_bytes;
+            sum.cut_frames += lane.cut_frames;
+            sum.cut_bytes += lane.cut_bytes;
             sum.passed += lane.passed;
             sum.in_flight += lane.in_flight;
             sum.inversions += lane.inversions;
@@ -239,11 +262,10 @@ impl Ledger {
         Ok(())
     }
 
-    /// Frames lost in either stage. What a trigger leaves out was not to be kept.
+    /// Frames lost in either stage. What a trigger or a rule leaves out was not to be kept.
     pub fn lost(&self) -> u64 {
-        let missed = self.consumers.iter().flat_map(|consumer| &consumer.missed);
-        let lost = missed.filter(|(cause, _)| **cause != Cause::OutsideTrigger);
-        total(&self.dropped) + lost.map(|(_, frames)| frames).sum::<u64>()
+        let missed = self.consumers.iter().map(|consumer| lost(&consumer.missed));
+        lost(&self.dropped) + missed.sum::<u64>()
     }
 }
 

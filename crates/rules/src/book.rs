@@ -12,6 +12,7 @@ use crate::language::{Match, Rule, RuleId};
 use crate::memory::Memory;
 use crate::table::{Editor, Found, Full, Number};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// A rule's number while it is at work: the place of its counters and of whatever else is kept for
@@ -169,6 +170,17 @@ impl<P: Place> Book<P> {
     /// The rules by id.
     pub fn rules(&self) -> impl Iterator<Item = (Slot, &Arc<Rule>)> {
         self.rules.values().map(|entry| (entry.slot, &entry.rule))
+    }
+
+    /// Those behind an id; all without one.
+    pub fn rules_after(&self, id: Option<RuleId>) -> impl Iterator<Item = (Slot, &Arc<Rule>)> {
+        let from = id.map_or(Bound::Unbounded, Bound::Excluded);
+        self.rules.range((from, Bound::Unbounded)).map(|(_, entry)| (entry.slot, &entry.rule))
+    }
+
+    /// The highest id.
+    pub fn last(&self) -> Option<RuleId> {
+        self.rules.keys().next_back().copied()
     }
 
     /// One rule.

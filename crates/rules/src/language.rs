@@ -34,7 +34,7 @@ pub use numbers::{HttpStatus, MplsLabel, VlanId};
 pub use parse::{parse, parse_rule};
 pub use ranges::{Ordinal, Ranges, Span};
 pub use rule::{Rule, RuleId, RuleSet};
-pub use sets::{AddressFile, LoadError, Sets, load};
+pub use sets::{AddressFile, LoadError, Sets, load, load_with_sets};
 pub use term::{
     Addresses, BytePattern, BytesBase, FlagPattern, HostField, HostPattern, IpVersion, MacPattern,
     PayloadPattern, Side, TcpFlags, Term, TextField,

@@ -13,14 +13,14 @@ mod pack;
 mod packet;
 
 pub use header::{BLOCK_HEADER_BYTES, BlockHeader, block_header, write_block_header};
-pub use pack::{Packed, captured_max, pack, pack_room, write_packet_block};
+pub use pack::{Packed, captured_max, pack, pack_pieces, pack_room, write_packet_block};
 pub use packet::{PACKET_DATA_AT, packet};
 
 use crate::pcapng::{
     BLOCK_BYTES_MIN, ENHANCED_PACKET, INTERFACE_STATISTICS, RINGSIDE_PADDING, aligned, cut_text,
     option,
 };
-use ringside_core::ledger::total;
+use ringside_core::ledger::lost;
 use ringside_core::{Cause, Direction, Frame, InterfaceId, LaneCounters, Timestamp};
 
 /// An Enhanced Packet Block without data and options.
@@ -93,7 +93,7 @@ pub fn write_statistics_block(dst: &mut [u8], statistics: &Statistics<'_>) -> us
     let accepted = counters.received.zip(counters.filtered).and_then(|(r, f)| r.checked_sub(f));
     let os_dropped = counters.dropped.get(&Cause::KernelRingFull).copied().unwrap_or(0);
     out.count(option::ISB_RECEIVED, counters.received);
-    out.count(option::ISB_DROPPED, Some(total(&counters.dropped)));
+    out.count(option::ISB_DROPPED, Some(lost(&counters.dropped)));
     out.count(option::ISB_FILTER_ACCEPTED, accepted);
     out.count(option::ISB_OS_DROPPED, Some(os_dropped));
     out.count(option::ISB_DELIVERED, Some(counters.taken));

@@ -31,6 +31,17 @@ impl Mapping {
         Mapping::from_result(base, bytes)
     }
 
+    /// The same in huge pages, as far as the system has some when a page is first touched.
+    ///
+    /// # Errors
+    /// There is not enough address space, or `bytes` is 0.
+    pub fn sparse(bytes: usize) -> Result<Mapping, SysError> {
+        let mapping = Mapping::anonymous(bytes)?;
+        // SAFETY: the advice changes no byte of our own new mapping.
+        let _ = unsafe { madvise(mapping.as_ptr().cast(), bytes, Advice::LinuxHugepage) };
+        Ok(mapping)
+    }
+
     /// The memory behind `fd`, shared with the kernel or with whoever else maps it.
     ///
     /// # Errors

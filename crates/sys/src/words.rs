@@ -46,7 +46,7 @@ impl<T: Word> Words<T> {
     /// # Errors
     /// There is not enough address space.
     pub fn zeroed(count: usize) -> Result<Words<T>, SysError> {
-        Ok(Words::of(Mapping::anonymous(bytes_of::<T>(count))?, count))
+        Ok(Words::of(Mapping::sparse(bytes_of::<T>(count))?, count))
     }
 
     /// The first `count` words of the values of a BPF array that can be mapped

@@ -1,12 +1,14 @@
-//! Live backends: interfaces as sources.
+//! Backends: interfaces as sources, and captures on disk.
 //!
 //! - [`af_packet`]: the kernel's packet sockets, several lanes, exact counters; the default.
 //! - [`af_xdp`]: frames from inside the driver, taken away from the host; the fastest.
 //! - [`xdp_ring`]: the same by a program's own copy; the fastest where a driver must copy.
 //! - [`pcap`]: libpcap, for every device that it knows, one lane.
+//! - [`file`]: files and recordings, one lane.
 
 pub mod af_packet;
 pub mod af_xdp;
+pub mod file;
 mod in_driver;
 pub mod pcap;
 mod wait;

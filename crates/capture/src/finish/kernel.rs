@@ -186,10 +186,11 @@ pub(super) fn final_counters(
     frames_in_ring: Option<u64>,
 ) -> (LaneCounters, Option<&'static str>) {
     let is_interrupted = reading.as_ref().is_some_and(|reading| reading.is_interrupted);
+    let turns_away = reading.as_ref().is_some_and(|reading| reading.turns_away);
     let last = reading.map(|reading| reading.counters).unwrap_or_default();
     let taken = frames_in_ring.unwrap_or(last.taken);
     let mut lane = LaneCounters { taken, in_flight: 0, ..last.clone() };
-    let unknown = match count {
+    let mut unknown = match count {
         None => {
             // The last reading is older than the last frame.
             (lane.received, lane.filtered) = (None, None);
@@ -207,6 +208,11 @@ pub(super) fn final_counters(
             None
         }
     };
+    if turns_away {
+        // Of a filter in the kernel the last reading has all but the last, too.
+        lane.filtered = None;
+        unknown = unknown.or(Some("how many frames the worker's rules turned away at last"));
+    }
     if let Some(received) = lane.received {
         let filtered = lane.filtered.or(last.filtered).unwrap_or(0);
         let accounted = lane.taken + lane.passed + filtered + total(&lane.dropped);
@@ -273,7 +279,7 @@ mod tests {
             in_flight: received - taken - 2,
             ..LaneCounters::default()
         };
-        Some(BoardReading { counters, is_interrupted })
+        Some(BoardReading { counters, is_interrupted, turns_away: false })
     }
 
     fn since(received: u64, dropped: u64, filter: Filter) -> Option<Count> {

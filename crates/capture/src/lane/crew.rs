@@ -3,11 +3,12 @@
 //! All that is of the lane and not of a frame (the order to stop, readings of the counters, the end
 //! of a file) is looked at in the turn to claim, by whichever thread has it.
 
-use super::{DRAIN_MAX, LaneBoard, LaneStatus, POLL, READING_INTERVAL, Tally, kept_bytes, now};
+use super::{DRAIN_MAX, LaneBoard, LaneStatus, POLL, READING_INTERVAL, Tally, meter, now};
 use crate::control::Control;
-use crate::packer::{ClaimedFrames, CrewPacker, Done, Judge, Packer, PackerScratch, Put, Reading};
+use crate::keep::{Chooser, TurnedAway};
+use crate::packer::{ClaimedFrames, CrewPacker, Done, Offered, Packer, PackerScratch, Reading};
 use crate::run::{RunError, spawn};
-use ringside_core::{Cause, Frame, LaneCounters, Padded, Source};
+use ringside_core::{Batch, Cause, LaneCounters, Padded, Source};
 use ringside_sys::ring::{ClaimTurn, Claimed, CrewBroken, LaneCrew, LaneWriter};
 use ringside_sys::{clock, thread};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -53,8 +54,6 @@ pub(crate) struct CrewLane {
     pub(crate) interface: String,
     pub(crate) queue: u16,
     pub(crate) snaplen: u32,
-    /// Which frames are kept; all if there is none.
-    pub(crate) judge: Option<Arc<Judge>>,
     pub(crate) threads: usize,
     pub(crate) status: Arc<LaneStatus>,
     pub(crate) control: Arc<Control>,
@@ -71,6 +70,8 @@ struct Desk {
 /// One thread's own part.
 pub(crate) struct Hand {
     pub(crate) source: Box<dyn Source>,
+    /// Chooses and cuts frames; all are taken as they are without one.
+    pub(crate) chooser: Option<Chooser>,
     pub(crate) thread: usize,
     pub(crate) cpu: Option<usize>,
 }
@@ -139,32 +140,58 @@ impl Crew {
         }
         let rotation = self.lane.control.rotation();
         let close_block = std::mem::replace(&mut desk.rotation, rotation) != rotation;
+        let Hand { source, chooser, thread, .. } = hand;
         // Before the claim: it holds for whatever is claimed later, whoever is faster.
-        let low_water = hand.source.low_water();
+        let low_water = source.low_water();
         // Everybody else waits meanwhile, also with the order to stop.
         let wait = POLL / self.lane.threads as u32;
-        let batch = hand.source.next_batch(wait).unwrap_or_else(|error| {
+        let batch = source.next_batch(wait).unwrap_or_else(|error| {
             self.lane.control.fail(error.to_string());
             None
         });
-        let mut done = Done { thread: hand.thread, ..Done::default() };
-        let mut offered = 0;
-        if let Some(batch) = &batch {
-            let frames = batch.frame_count() as u64;
-            offered = self.lane.control.claim(frames);
-            done.limited = frames - offered;
+        if batch.is_some() {
             desk.took_frames();
         }
-        drop(desk);
-        let frames = ClaimedFrames {
-            batch: batch.as_ref().map(|batch| (batch, offered as usize)),
-            judge: self.lane.judge.as_deref(),
-            close_block,
-            low_water,
-            done,
+        let mut done = Done { thread: *thread, ..Done::default() };
+        let batch = batch.as_ref();
+        // Who looks at each frame lets the others claim meanwhile, unless it matters who of them
+        // has the last of a budget.
+        let (claimed, offered) = if chooser.is_none() || self.lane.control.is_limited() {
+            let offered = self.choose(batch, chooser, &mut done);
+            drop(desk);
+            (turn.claimed(), offered)
+        } else {
+            drop(desk);
+            let claimed = turn.claimed();
+            (claimed, self.choose(batch, chooser, &mut done))
         };
-        self.put(turn.claimed(), frames, scratch)?;
+        self.put(claimed, ClaimedFrames { offered, close_block, low_water, done }, scratch)?;
         Ok(Turn::Done)
+    }
+
+    /// The frames of a batch that are to be taken, as many as the run has left.
+    fn choose<'b>(
+        &self,
+        batch: Option<&'b Batch<'_>>,
+        chooser: &'b mut Option<Chooser>,
+        done: &mut Done,
+    ) -> Option<Offered<'b>> {
+        let Some(batch) = batch else {
+            chooser.iter_mut().for_each(Chooser::rest);
+            return None;
+        };
+        let offered = match chooser {
+            Some(chooser) => {
+                let TurnedAway { filtered, by_rule } = chooser.choose(batch);
+                (done.filtered, done.by_rule) = (filtered, by_rule);
+                chooser.offered(batch)
+            }
+            None => Offered::of(batch),
+        };
+        let frames = offered.slots().len() as u64;
+        let claimed = self.lane.control.claim(frames);
+        done.limited = frames - claimed;
+        Some(offered.first(claimed as usize))
     }
 
     fn put(
@@ -177,24 +204,12 @@ impl Crew {
         match &self.lane.sink {
             CrewSink::Ring(packer) => packer.put(claimed, frames, scratch, tell),
             CrewSink::Meter(_) => {
-                let done = self.meter(&frames);
+                let mut done = frames.done;
+                done.put = frames.offered.map(|o| meter(&o, self.lane.snaplen)).unwrap_or_default();
                 claimed.reserve()?.reserved().finish(frames.low_water.0, done, tell);
                 Ok(())
             }
         }
-    }
-
-    /// Counts frames where they lie.
-    fn meter(&self, frames: &ClaimedFrames<'_>) -> Done {
-        let mut done = frames.done;
-        let Some((batch, offered)) = frames.batch else { return done };
-        let judged = |frame: &Frame<'_>| frames.judge.is_none_or(|judge| judge(frame));
-        let mut taken = 0;
-        let kept = batch.range(0..offered).filter(judged).inspect(|_| taken += 1);
-        let taken_bytes = kept_bytes(kept, self.lane.snaplen);
-        done.filtered = offered as u64 - taken;
-        done.put = Put { taken, taken_bytes, ..Put::default() };
-        done
     }
 
     /// In the turn to claim: obeys orders, reads the counters when it is time. True if no frame
@@ -257,7 +272,7 @@ impl Desk {
 impl Tally {
     fn add_done(&mut self, done: &Done) {
         self.add(&done.put);
-        self.filtered += done.filtered;
+        self.turn_away(TurnedAway { filtered: done.filtered, by_rule: done.by_rule });
         self.drop_frames(Cause::LimitReached, done.limited);
         if let Some(taken) = self.by_thread.get_mut(done.thread) {
             *taken += done.put.taken;

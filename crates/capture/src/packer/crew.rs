@@ -2,9 +2,9 @@
 //! receipt, and filled side by side.
 
 use super::plan::{Limits, Plan, Planned};
-use super::{Judge, Packer, Put, Reading};
+use super::{Offered, Packer, Put, Reading};
 use ringside_core::limits::LANE_THREADS_MAX;
-use ringside_core::{Batch, FrameNumber, InterfaceId, Padded, Timestamp};
+use ringside_core::{FrameNumber, InterfaceId, Padded, Timestamp};
 use ringside_store::block::{
     self, BLOCK_HEADER_BYTES, BlockHeader, CLOSING_BYTES_MAX, Statistics, write_block_header,
 };
@@ -27,8 +27,10 @@ pub struct Done {
     pub thread: usize,
     /// What became of those that were offered.
     pub put: Put,
-    /// Frames that the judge turned away.
+    /// Frames that were not to be taken, and were not offered.
     pub filtered: u64,
+    /// Frames that a rule drops, and were not offered.
+    pub by_rule: u64,
     /// Frames that were not offered, because the run had reached its limit.
     pub limited: u64,
 }
@@ -88,10 +90,8 @@ enum Content {
 
 /// The frames of one claim, and what comes with them.
 pub struct ClaimedFrames<'b> {
-    /// The frames and how many of the first are offered; `None` if the source had none.
-    pub batch: Option<(&'b Batch<'b>, usize)>,
-    /// Which of them are kept.
-    pub judge: Option<&'b Judge>,
+    /// The frames that are to be taken; `None` if the source had none.
+    pub offered: Option<Offered<'b>>,
     /// Before them, the open block is closed: a file ends.
     pub close_block: bool,
     /// No frame of a later claim is stamped before this.
@@ -104,7 +104,7 @@ impl ClaimedFrames<'_> {
     /// A claim without frames.
     pub fn none(low_water: Timestamp) -> ClaimedFrames<'static> {
         let done = Done::default();
-        ClaimedFrames { batch: None, judge: None, close_block: false, low_water, done }
+        ClaimedFrames { offered: None, close_block: false, low_water, done }
     }
 }
 
@@ -177,25 +177,21 @@ impl CrewPacker {
         let mut done = frames.done;
         let PackerScratch { plan, parts } = scratch;
         parts.clear();
-        let planned = frames.batch.map(|(batch, count)| {
-            let (planned, left_out) = plan.make(batch, count, self.limits, frames.judge);
-            done.filtered += left_out.filtered;
-            done.put.too_large += left_out.too_large;
-            (planned, batch.memory())
+        let planned = frames.offered.map(|offered| {
+            let (planned, too_large) = plan.make(offered, self.limits);
+            done.put.too_large += too_large;
+            planned
         });
         let mut turn = claimed.reserve()?;
         if frames.close_block {
             self.close(&mut self.place(), &mut turn, parts);
         }
-        if let Some((planned, memory)) = planned {
-            self.reserve(&mut turn, planned, memory, parts, &mut done.put)?;
+        if let Some(planned) = planned {
+            self.reserve(&mut turn, planned, parts, &mut done.put)?;
         }
         let mut reservation: Reservation<'_, Done> = turn.reserved();
-        if let Some((planned, memory)) = planned {
-            self.fill(reservation.rooms(), planned.slots, memory, parts, &mut done.put);
-        } else {
-            self.fill(reservation.rooms(), &[], &[], parts, &mut done.put);
-        }
+        let offered = planned.map(|planned| planned.offered);
+        self.fill(reservation.rooms(), offered, parts, &mut done.put);
         reservation.finish(frames.low_water.0, done, tell);
         Ok(())
     }
@@ -205,13 +201,12 @@ impl CrewPacker {
         &self,
         turn: &mut Reserving<'_, Done>,
         planned: Planned<'_>,
-        memory: &[u8],
         parts: &mut Vec<Part>,
         put: &mut Put,
     ) -> Result<(), CrewBroken> {
         let mut place = self.place();
         let mut next = 0;
-        while next < planned.count() {
+        while next < planned.slots().len() {
             let free = turn.free_bytes().saturating_sub(CLOSING_BYTES_MAX);
             let count = planned.fitting(next, free);
             if count > 0 {
@@ -219,7 +214,7 @@ impl CrewPacker {
                 let bytes = planned.bytes(range.start, range.end);
                 let room = turn.room(bytes, count as u32);
                 if place.frames == 0 {
-                    place.first_time = planned.slots[next].timestamp();
+                    place.first_time = planned.slots()[next].timestamp();
                 }
                 place.frames += count as u64;
                 place.batch_bytes_max = place.batch_bytes_max.max(bytes);
@@ -232,12 +227,12 @@ impl CrewPacker {
                 Ok(true) => self.begin(&mut place, turn, parts),
                 Ok(false) => {
                     // More than two blocks: what there is must be shown first.
-                    self.fill(turn.rooms(), planned.slots, memory, parts, put);
+                    self.fill(turn.rooms(), Some(planned.offered), parts, put);
                     parts.clear();
                     turn.show()?;
                 }
                 Err(OpenError::Full(_)) => {
-                    put.recorder_behind += (planned.count() - next) as u64;
+                    put.recorder_behind += (planned.slots().len() - next) as u64;
                     return Ok(());
                 }
                 Err(OpenError::Broken(broken)) => return Err(broken),
@@ -281,12 +276,11 @@ impl CrewPacker {
         }
     }
 
-    /// Fills the rooms of `parts`.
+    /// Fills the rooms of `parts`; those of frames are of what is offered.
     fn fill(
         &self,
         mut rooms: Rooms<'_>,
-        slots: &[ringside_core::FrameSlot],
-        memory: &[u8],
+        offered: Option<Offered<'_>>,
         parts: &[Part],
         put: &mut Put,
     ) {
@@ -296,13 +290,16 @@ impl CrewPacker {
                     write_block_header(rooms.bytes(*room), header);
                 }
                 Content::Frames(range) => {
-                    let slots = &slots[range.clone()];
+                    let offered = offered.as_ref().expect("frames have room if there are some");
                     let captured_max = self.limits.captured_max();
-                    let packed = block::pack_room(rooms.bytes(*room), memory, slots, captured_max);
-                    assert_eq!(packed.frames, slots.len(), "the room was made for them");
+                    let bytes = rooms.bytes(*room);
+                    let (packed, cuts) = offered.pack(bytes, range.clone(), captured_max);
+                    assert_eq!(packed.frames, range.len(), "the room was made for them");
                     put.taken += packed.frames as u64;
                     put.taken_bytes += packed.captured_bytes;
-                    rooms.set_times(*room, slots[0].timestamp().0, packed.latest.0);
+                    put.cuts.add(cuts);
+                    let first = offered.slots[range.start].timestamp();
+                    rooms.set_times(*room, first.0, packed.latest.0);
                 }
                 Content::Closing { first_time, reading } => {
                     let statistics = Statistics {

@@ -1,8 +1,8 @@
 //! What a batch takes in the ring's blocks: sums of lengths, made before its turn to reserve.
 
-use super::Judge;
+use super::{Offered, Pieced};
+use ringside_core::FrameSlot;
 use ringside_core::limits::BATCH_FRAMES_MAX;
-use ringside_core::{Batch, FrameSlot};
 use ringside_store::block::{
     BLOCK_HEADER_BYTES, CLOSING_BYTES_MAX, captured_max, packet_block_bytes,
 };
@@ -12,76 +12,69 @@ use ringside_store::block::{
 pub(super) struct Plan {
     /// Bytes up to the end of each frame's packet block.
     ends: Vec<u32>,
-    /// The frames, if not all of the batch's are among them.
+    /// The frames, if not all that are offered are among them.
     kept: Vec<FrameSlot>,
-}
-
-/// Frames of a batch that do not go into the ring.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct LeftOut {
-    /// Turned away by the judge.
-    pub(super) filtered: u64,
-    /// No block can hold them.
-    pub(super) too_large: u64,
+    pieced: Vec<Pieced>,
 }
 
 /// A plan of some frames.
 #[derive(Clone, Copy)]
 pub(super) struct Planned<'p> {
-    pub(super) slots: &'p [FrameSlot],
+    pub(super) offered: Offered<'p>,
     ends: &'p [u32],
 }
 
 impl Plan {
     pub(super) fn new() -> Plan {
-        Plan { ends: Vec::with_capacity(BATCH_FRAMES_MAX), kept: Vec::new() }
+        Plan { ends: Vec::with_capacity(BATCH_FRAMES_MAX), kept: Vec::new(), pieced: Vec::new() }
     }
 
-    /// Plans the first `count` frames of `batch`.
+    /// Plans the frames that are offered; also says how many no block can hold.
     pub(super) fn make<'p>(
         &'p mut self,
-        batch: &'p Batch<'_>,
-        count: usize,
+        offered: Offered<'p>,
         limits: Limits,
-        judge: Option<&Judge>,
-    ) -> (Planned<'p>, LeftOut) {
-        let slots = &batch.slots()[..count];
-        let mut left_out = LeftOut::default();
+    ) -> (Planned<'p>, u64) {
         self.ends.clear();
         let mut end = 0;
-        if judge.is_none() {
-            for slot in slots {
-                let Some(bytes) = limits.bytes_of(slot) else { break };
-                end += bytes;
-                self.ends.push(end);
-            }
-            if self.ends.len() == count {
-                return (Planned { slots, ends: &self.ends }, left_out);
-            }
-        }
-        self.ends.clear();
-        self.kept.clear();
-        end = 0;
-        for slot in slots {
-            if judge.is_some_and(|judge| !judge(&slot.lend(batch.memory()))) {
-                left_out.filtered += 1;
-                continue;
-            }
+        for slot in offered.slots {
             let Some(bytes) = limits.bytes_of(slot) else {
-                left_out.too_large += 1;
-                continue;
+                return self.make_without_too_large(offered, limits);
             };
             end += bytes;
             self.ends.push(end);
+        }
+        (Planned { offered, ends: &self.ends }, 0)
+    }
+
+    fn make_without_too_large<'p>(
+        &'p mut self,
+        offered: Offered<'p>,
+        limits: Limits,
+    ) -> (Planned<'p>, u64) {
+        self.ends.clear();
+        self.kept.clear();
+        self.pieced.clear();
+        let mut end = 0;
+        let mut pieced = offered.pieced.iter().copied().peekable();
+        for (index, slot) in (0u32..).zip(offered.slots) {
+            let own = pieced.next_if(|pieced| pieced.index == index);
+            let Some(bytes) = limits.bytes_of(slot) else { continue };
+            end += bytes;
+            self.ends.push(end);
+            let index = self.kept.len() as u32;
+            self.pieced.extend(own.map(|Pieced { list, .. }| Pieced { index, list }));
             self.kept.push(*slot);
         }
-        (Planned { slots: &self.kept, ends: &self.ends }, left_out)
+        let too_large = (offered.slots.len() - self.kept.len()) as u64;
+        let offered = Offered { slots: &self.kept, pieced: &self.pieced, ..offered };
+        (Planned { offered, ends: &self.ends }, too_large)
     }
 }
 
-impl Planned<'_> {
-    pub(super) fn count(&self) -> usize {
-        self.slots.len()
+impl<'p> Planned<'p> {
+    pub(super) fn slots(&self) -> &'p [FrameSlot] {
+        self.offered.slots
     }
 
     /// Bytes of the frames from `from` to before `to`.

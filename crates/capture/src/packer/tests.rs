@@ -37,6 +37,7 @@ fn put_all(packer: &mut Packer, memory: &[u8], slots: &[FrameSlot]) -> Put {
         sum.taken_bytes += put.taken_bytes;
         sum.recorder_behind += put.recorder_behind;
         sum.too_large += put.too_large;
+        sum.cuts.add(put.cuts);
     }
     sum
 }
@@ -49,7 +50,8 @@ fn every_block_says_which_it_is_and_when_its_frames_came() {
     let memory = vec![0x5a; 1500];
     let count = 1_200;
     let put = put_all(&mut packer, &memory, &slots(1_000, count, 1500));
-    let taken = Put { taken: count, taken_bytes: count * 1000, ..Put::default() };
+    let cuts = Cuts { frames: count, bytes: count * 500 };
+    let taken = Put { taken: count, taken_bytes: count * 1000, cuts, ..Put::default() };
     assert_eq!(put, taken);
     packer.finish(&Reading::default());
 

@@ -1,21 +1,27 @@
 //! The threads of the lanes: one each, or several.
 
 use super::{LaneSource, RunError, Shared, spawn};
+use crate::keep::Chooser;
 use crate::lane::crew::{self, CrewLane, CrewSink, Hand};
 use crate::lane::{LaneBoard, LaneSink, Worker};
-use crate::packer::{Judge, Packer};
+use crate::packer::Packer;
 use ringside_core::{LaneCounters, Source};
 use ringside_sys::bell::Bells;
 use ringside_sys::ring::{Board, CaptureRing};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+/// What the threads of a lane have beside its first source: the other hands, and what chooses the
+/// frames of each.
+type Hands = (Vec<Box<dyn Source>>, Vec<Chooser>);
+
 /// Settings of the workers.
 pub(super) struct Settings {
     pub(super) snaplen: u32,
     pub(super) block_bytes: usize,
     pub(super) threads: usize,
-    pub(super) judge: Option<Arc<Judge>>,
+    /// Frames are turned away after their source has counted them.
+    pub(super) turns_away: bool,
     pub(super) cpus: Vec<usize>,
     /// Of the recorder's writers.
     pub(super) bells: Option<Arc<Bells>>,
@@ -33,22 +39,23 @@ impl Shared {
     /// Starts the threads of each lane, whose further hands come with it.
     pub(super) fn workers(
         &self,
-        lanes: impl Iterator<Item = (LaneSource, Vec<Box<dyn Source>>)>,
+        lanes: impl Iterator<Item = (LaneSource, Hands)>,
         settings: &Settings,
     ) -> Result<Vec<JoinHandle<LaneCounters>>, RunError> {
-        let start = |(index, (lane, hands)): (usize, (LaneSource, Vec<Box<dyn Source>>))| {
-            if settings.threads > 1 || settings.judge.is_some() {
+        let start = |(index, (lane, mut hands)): (usize, (LaneSource, Hands))| {
+            if settings.threads > 1 {
                 return self.crew(index, lane, hands, settings);
             }
             let worker = Worker {
                 sink: self.sink(index, &lane, settings),
                 source: lane.source,
+                chooser: hands.1.pop(),
                 interface: lane.interface,
                 queue: lane.queue,
                 snaplen: settings.snaplen,
                 cpu: settings.cpu(index, 0),
                 status: self.status[index].clone(),
-                board: self.board(index),
+                board: self.board(index, settings),
                 control: self.control.clone(),
             };
             spawn(&format!("lane {index}"), move || worker.run())
@@ -61,7 +68,7 @@ impl Shared {
         &self,
         index: usize,
         lane: LaneSource,
-        hands: Vec<Box<dyn Source>>,
+        (hands, choosers): Hands,
         settings: &Settings,
     ) -> Result<JoinHandle<LaneCounters>, RunError> {
         let sink = match self.sink(index, &lane, settings) {
@@ -75,20 +82,24 @@ impl Shared {
             interface: lane.interface,
             queue: lane.queue,
             snaplen: settings.snaplen,
-            judge: settings.judge.clone(),
             threads: settings.threads,
             status: self.status[index].clone(),
             control: self.control.clone(),
         };
         let sources = std::iter::once(lane.source).chain(hands);
-        let hand = |(thread, source)| Hand { source, thread, cpu: settings.cpu(index, thread) };
+        let mut choosers = choosers.into_iter();
+        let hand = |(thread, source)| {
+            let cpu = settings.cpu(index, thread);
+            Hand { source, chooser: choosers.next(), thread, cpu }
+        };
         let hands = sources.enumerate().map(hand).collect();
-        crew::start(&format!("lane {index}"), crew, self.board(index), hands)
+        crew::start(&format!("lane {index}"), crew, self.board(index, settings), hands)
     }
 
-    fn board(&self, index: usize) -> LaneBoard {
+    fn board(&self, index: usize, settings: &Settings) -> LaneBoard {
         let writer = self.boards.board_writer(index, Board::Worker);
-        LaneBoard::new(writer.expect("each lane's board is taken once, here"))
+        let writer = writer.expect("each lane's board is taken once, here");
+        LaneBoard::new(writer, settings.turns_away)
     }
 
     fn sink(&self, index: usize, lane: &LaneSource, settings: &Settings) -> LaneSink {

@@ -71,7 +71,7 @@ impl Rig {
         let slots = [FrameSlot::new(0, bytes as u32, meta)];
         let batch = Batch::new(&memory, &slots, None);
         while self.packers[lane].put_while_free(
-            &batch,
+            &Offered::of(&batch),
             0..1,
             &Reading::default(),
             &mut Put::default(),

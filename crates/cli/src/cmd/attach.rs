@@ -60,6 +60,7 @@ pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
         record::run(&args.run, link, |_| {
             let snaplen = FRAME_BYTES_MAX;
             let extras = Extras {
+                selection: None,
                 snaplen,
                 threads: 1,
                 ring_bytes: RING_BYTES as u64,

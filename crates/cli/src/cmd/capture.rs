@@ -1,6 +1,7 @@
 //! `ringside capture`: receive, count or record, and end with the ledger.
 
 use crate::control::ControlSocket;
+use crate::keep::KeepArgs;
 use crate::keeper::{self, Knobs};
 use crate::open::{self, OpenArgs, Opened};
 use crate::record::{self, Extras, RunArgs};
@@ -32,10 +33,17 @@ pub(super) const RING_BYTES: u64 = 512 << 20;
   sudo ringside capture -i eth1 -i eth2 -w two.pcapng    two interfaces, merged by time
   sudo ringside capture -i eth1 --queues 4 -w /data      four lanes in parallel
   sudo ringside capture -i eth1 -w - 'udp port 53' | tshark -r -
-  sudo ringside capture -i eth1 --for 10s --json | tail -1 | jq .ledger")]
+  sudo ringside capture -i eth1 --for 10s --json | tail -1 | jq .ledger
+  sudo ringside capture -i eth1 -w /data --rules web.rules  what the rules take, cut as they say
+  sudo ringside capture -i eth1 -w /data --adaptive-cap 96-1514  less of each frame, but all frames
+  sudo ringside capture -i eth1 -w /data --flow-cutoff 20k   the beginning of each flow
+  ringside capture -r trace.pcap --rules web.rules       as if it were received now")]
 pub struct CaptureArgs {
     #[command(flatten)]
     open: OpenArgs,
+
+    #[command(flatten)]
+    keep: KeepArgs,
 
     #[command(flatten)]
     run: RunArgs,
@@ -70,13 +78,24 @@ fn open(args: &CaptureArgs, knobs: &Knobs<'_>) -> anyhow::Result<(Opened, Extras
     if args.on.is_some() && !args.run.write.is_directory() {
         bail!("--on writes to a directory: name one with -w");
     }
-    let directories = if args.run.write.is_directory() { &args.run.write.paths[..] } else { &[] };
-    let opened = open::open(&args.open, directories, knobs)?;
+    args.keep.check_threads(args.open.threads)?;
+    let rules = args.keep.rules()?;
+    let (inputs, outputs) = (&args.open.read, &args.run.write.paths);
+    outputs.iter().try_for_each(|output| open::files::check_output(inputs, output))?;
+    let directories = if args.run.write.is_directory() { &outputs[..] } else { &[] };
+    let mut opened = open::open(&args.open, rules.as_ref(), directories, knobs)?;
+    let filters = match args.open.read.is_empty() {
+        true => Vec::new(),
+        false => filters(&args.open.expression(), &opened.interfaces)?,
+    };
+    // Before it is known what of frames is kept: a hit is looked for in whole ones.
+    let trigger = trigger(args, &opened.interfaces)?;
     let extras = Extras {
+        selection: args.keep.selection(rules, filters, &mut opened.interfaces)?,
         snaplen: args.open.snaplen_bytes(),
         threads: usize::from(args.open.threads),
         ring_bytes: RING_BYTES,
-        trigger: trigger(args, &opened.interfaces)?,
+        trigger,
         share: args.share.as_deref().map(share).transpose()?,
     };
     Ok((opened, extras))
@@ -87,13 +106,27 @@ fn trigger(
     interfaces: &[SourceInterface],
 ) -> anyhow::Result<Option<TriggerConfig>> {
     let Some(expression) = &args.on else { return Ok(None) };
-    let filter = |interface: &SourceInterface| {
-        let program = open::compile(expression, interface.link_type)?;
-        let program = program.context("--on needs a filter that is not empty")?;
-        Ok(Prepared::new(&program)?)
-    };
-    let filters = interfaces.iter().map(filter).collect::<anyhow::Result<_>>()?;
+    let filters = filters(expression, interfaces)?;
+    if filters.is_empty() {
+        bail!("--on needs a filter that is not empty");
+    }
     Ok(Some(TriggerConfig { filters, before: args.before, after: args.after }))
+}
+
+/// A filter for each interface; none of an empty expression.
+fn filters(expression: &str, interfaces: &[SourceInterface]) -> anyhow::Result<Vec<Prepared>> {
+    let mut filters: Vec<Prepared> = Vec::new();
+    for (index, interface) in interfaces.iter().enumerate() {
+        let link = interface.link_type;
+        let known = interfaces[..index].iter().position(|before| before.link_type == link);
+        let Some(program) = known.is_none().then(|| open::compile(expression, link)).transpose()?
+        else {
+            filters.extend(known.and_then(|known| filters.get(known)).cloned());
+            continue;
+        };
+        filters.extend(program.as_ref().map(Prepared::new).transpose()?);
+    }
+    Ok(filters)
 }
 
 fn share(path: &Path) -> anyhow::Result<ShareSocket> {

@@ -1,8 +1,7 @@
 //! `ringside control`: gives an order to a running capture.
 
-use crate::control::{Command, Found};
+use crate::control::{Client, Command};
 use crate::{ledger_text, say};
-use anyhow::bail;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -56,19 +55,11 @@ impl Order {
 
 /// Runs the subcommand.
 pub fn run(args: ControlCommandArgs) -> anyhow::Result<ExitCode> {
-    let mut found = Found::at(args.socket.as_deref());
-    if let Some(error) = found.errors.pop() {
-        return Err(error);
-    }
-    if found.clients.len() > 1 {
-        let paths: Vec<_> = found.clients.iter().map(|c| c.path().display().to_string()).collect();
-        bail!("{} captures run: name one of {}", paths.len(), paths.join(", "));
-    }
-    let Some(mut client) = found.clients.pop() else {
+    let Some(mut client) = Client::only(args.socket.as_deref())? else {
         say::message("no capture runs there");
         return Ok(ExitCode::from(1));
     };
-    let reply = client.ask(args.order.command())?;
+    let reply = client.ask(&args.order.command())?;
     if args.json {
         say::data(serde_json::json!(reply))?;
     } else if let Some(status) = &reply.status {

@@ -1,11 +1,16 @@
-//! `ringside rules`: check rules, and tell what they would do with captured packets.
+//! `ringside rules`: check rules, tell what they would do with captured packets, and change those of
+//! a running capture.
 
-use crate::{columns, open, say, units};
+mod live;
+
+use crate::rule_counts;
+use crate::{open, say, units};
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use ringside_capture::keep::RulesReport;
 use ringside_core::{InterfaceId, LinkType};
 use ringside_rules::engine::{Counts, Engine};
-use ringside_rules::language::{self, LoadError, RuleSet, Sets, Verdict};
+use ringside_rules::language::{self, LoadError, RuleSet, Sets};
 use ringside_rules::sight::Sight;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,8 +19,6 @@ use std::time::Duration;
 
 /// How long one step waits for input; matters for a pipe only.
 const WAIT: Duration = Duration::from_millis(200);
-/// Characters of a rule that a table shows.
-const RULE_CHARS_MAX: usize = 72;
 
 /// Arguments of `rules`.
 #[derive(Args)]
@@ -24,6 +27,10 @@ const RULE_CHARS_MAX: usize = 72;
   ringside rules check drop.rules --print                the rules as they are understood
   ringside rules test -r trace.pcap --rules drop.rules   what would have matched, per rule
   ringside rules test -r /data/eth1 --rule 'tcp port 80 => take' --rule 'udp => count' --json
+  sudo ringside rules load drop.rules                    replace the rules of what runs
+  sudo ringside rules add 'src ip 192.0.2.7 => drop' '7: udp port 53 => count'
+  sudo ringside rules del 7
+  sudo ringside rules stats                              what each rule counted
 
 docs/rules.md describes the language.")]
 pub struct RulesArgs {
@@ -38,6 +45,18 @@ enum RulesCommand {
     /// Judge captured packets by rules, and say what each rule would have matched; status 1 if none
     /// did.
     Test(TestArgs),
+    /// Replace all rules of a running capture by those of a file.
+    Load(live::LoadArgs),
+    /// Add rules to a running capture.
+    Add(live::AddArgs),
+    /// Delete rules of a running capture; status 1 if one is not there.
+    Del(live::DelArgs),
+    /// Print the rules of a running capture, and where each is decided about.
+    List(live::ListArgs),
+    /// Print what the rules of a running capture counted.
+    Stats(live::ListArgs),
+    /// Delete all rules of a running capture.
+    Flush(live::FlushArgs),
 }
 
 #[derive(Args)]
@@ -79,6 +98,12 @@ pub fn run(args: RulesArgs) -> anyhow::Result<ExitCode> {
     match args.command {
         RulesCommand::Check(args) => check(&args),
         RulesCommand::Test(args) => test(&args),
+        RulesCommand::Load(args) => live::load(&args),
+        RulesCommand::Add(args) => live::add(&args),
+        RulesCommand::Del(args) => live::delete(&args),
+        RulesCommand::List(args) => live::list(&args),
+        RulesCommand::Stats(args) => live::stats(&args),
+        RulesCommand::Flush(args) => live::flush(&args),
     }
 }
 
@@ -94,7 +119,7 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let rules = set.rules.len();
     let exact = set.rules.iter().filter(|rule| rule.matches.exact_flow().is_some()).count();
     let text = set.to_string();
-    let default = verdict_name(set.default);
+    let default = set.default.to_string();
     // What only shows when they are put to work: filter expressions, and how many there are.
     if let Err(error) = Engine::new(set, LinkType::ETHERNET, &open::filter_compiler()?) {
         say::message(format_args!("ringside: {}: {error}", args.file.display()));
@@ -143,7 +168,12 @@ fn test(args: &TestArgs) -> anyhow::Result<ExitCode> {
     for notice in source.notices() {
         say::message(format_args!("ringside: {notice}"));
     }
-    let has_matched = report(&judges, args.json)?;
+    let report = judges.report();
+    match args.json {
+        true => rule_counts::json(&report)?,
+        false => say::data(rule_counts::table(&report, usize::MAX))?,
+    }
+    let has_matched = report.rules.iter().any(|(_, counts)| counts.frames > 0);
     Ok(if has_matched { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
@@ -172,64 +202,17 @@ impl Judges {
         Ok(())
     }
 
-    /// What each rule counted, by id; then the default.
-    fn counts(&self) -> (Vec<Counts>, Counts) {
-        let mut rules = vec![Counts::default(); self.set.rules.len()];
-        let mut default = Counts::default();
+    /// What each rule counted, by id, and the default.
+    fn report(self) -> RulesReport {
+        let mut counts = vec![Counts::default(); self.set.rules.len()];
+        let mut undecided = Counts::default();
         for engine in self.engines.values() {
-            for (sum, (_, counts)) in rules.iter_mut().zip(engine.counts()) {
+            for (sum, (_, counts)) in counts.iter_mut().zip(engine.counts()) {
                 *sum = *sum + counts;
             }
-            default = default + engine.default_counts().1;
+            undecided = undecided + engine.default_counts().1;
         }
-        (rules, default)
+        let rules = self.set.rules.into_iter().zip(counts).collect();
+        RulesReport { rules, default: self.set.default, undecided }
     }
-}
-
-/// Prints what was counted; true if any rule matched.
-fn report(judges: &Judges, json: bool) -> anyhow::Result<bool> {
-    let (counts, default) = judges.counts();
-    let verdict = verdict_name(judges.set.default);
-    let rules = judges.set.rules.iter().zip(&counts);
-    if json {
-        for (rule, counts) in rules {
-            let Counts { frames, bytes } = *counts;
-            let text = rule.to_string();
-            let object = serde_json::json!({
-                "rule": { "id": rule.id.0, "frames": frames, "bytes": bytes, "text": text }
-            });
-            say::data(object)?;
-        }
-        let Counts { frames, bytes } = default;
-        let object = serde_json::json!({
-            "default": { "verdict": verdict, "frames": frames, "bytes": bytes }
-        });
-        say::data(object)?;
-    } else {
-        let line = |id: String, counts: &Counts, text: String| {
-            vec![id, units::grouped(counts.frames), units::grouped(counts.bytes), shortened(text)]
-        };
-        let mut lines: Vec<Vec<String>> = rules
-            .map(|(rule, counts)| line(rule.id.to_string(), counts, rule.to_string()))
-            .collect();
-        lines.push(line(String::new(), &default, format!("default {verdict}")));
-        say::data(columns::text(&["id", "frames", "bytes", "rule"], &lines).trim_end())?;
-    }
-    Ok(counts.iter().any(|counts| counts.frames > 0))
-}
-
-fn verdict_name(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Take => "take",
-        Verdict::Drop => "drop",
-    }
-}
-
-/// A text that fits a line of a table.
-fn shortened(text: String) -> String {
-    if text.chars().count() <= RULE_CHARS_MAX {
-        return text;
-    }
-    text.chars().take(RULE_CHARS_MAX - 1).chain(['…']).collect()
 }

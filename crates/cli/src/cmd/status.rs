@@ -47,7 +47,7 @@ pub fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
         let mut found = Found::at(args.socket.as_deref());
         let mut rows = Vec::new();
         for client in &mut found.clients {
-            match client.ask(Command::Status {}) {
+            match client.ask(&Command::Status {}) {
                 Ok(reply) => rows.extend(reply.status.map(|status| (client.path(), *status))),
                 Err(error) => found.errors.push(error),
             }

@@ -1,6 +1,7 @@
 //! What a run answers at its control socket.
 
 use super::protocol::{Command, OutputStatus, Rates, Reply, RingStatus, Status};
+use super::rules::RuleDesk;
 use ringside_capture::run::Run;
 use ringside_core::SourceInterface;
 use ringside_sys::ring::CaptureRing;
@@ -16,6 +17,7 @@ pub struct Board {
     started_at: Instant,
     rates: Mutex<Option<Rates>>,
     ring: Option<Arc<CaptureRing>>,
+    rules: Option<RuleDesk>,
 }
 
 impl Board {
@@ -29,12 +31,18 @@ impl Board {
             started_at: Instant::now(),
             rates: Mutex::new(None),
             ring: None,
+            rules: None,
         }
     }
 
     /// Shows this ring from now on.
     pub fn set_ring(&mut self, ring: Option<Arc<CaptureRing>>) {
         self.ring = ring;
+    }
+
+    /// Answers about these rules from now on.
+    pub fn set_rules(&mut self, rules: Option<RuleDesk>) {
+        self.rules = rules;
     }
 
     /// Notes the rates of the last second.
@@ -58,6 +66,10 @@ impl Board {
                 run.stop();
                 Reply::done()
             }
+            Command::Rules(command) => match &self.rules {
+                Some(rules) => rules.answer(command),
+                None => Reply::refused("this run judges by no rules: start it with --rules FILE"),
+            },
         }
     }
 

@@ -46,6 +46,24 @@ impl Found {
 }
 
 impl Client {
+    /// The one capture that answers at `socket` or, without one, in the default directories; none
+    /// if there is none.
+    ///
+    /// # Errors
+    /// There are several, or it could not be connected to.
+    pub fn only(socket: Option<&Path>) -> anyhow::Result<Option<Client>> {
+        let mut found = Found::at(socket);
+        if let Some(error) = found.errors.pop() {
+            return Err(error);
+        }
+        if found.clients.len() > 1 {
+            let paths: Vec<_> =
+                found.clients.iter().map(|c| c.path.display().to_string()).collect();
+            bail!("{} captures run: name one of {}", paths.len(), paths.join(", "));
+        }
+        Ok(found.clients.pop())
+    }
+
     /// Connects to the socket at `path`; `None` if nobody listens there.
     ///
     /// # Errors
@@ -68,15 +86,24 @@ impl Client {
     ///
     /// # Errors
     /// The capture refused, in its own words; or it did not answer, or not in this protocol.
-    pub fn ask(&mut self, command: Command) -> anyhow::Result<Reply> {
-        self.exchange(command).with_context(|| format!("asking at {}", self.path.display()))
+    pub fn ask(&mut self, command: &Command) -> anyhow::Result<Reply> {
+        self.ask_for(command, ANSWER_WAIT_MAX)
     }
 
-    fn exchange(&mut self, command: Command) -> anyhow::Result<Reply> {
+    /// The same for a command that may take longer.
+    ///
+    /// # Errors
+    /// As [`ask`](Client::ask).
+    pub fn ask_for(&mut self, command: &Command, wait_max: Duration) -> anyhow::Result<Reply> {
+        let reply = self.exchange(command, wait_max);
+        reply.with_context(|| format!("asking at {}", self.path.display()))
+    }
+
+    fn exchange(&mut self, command: &Command, wait_max: Duration) -> anyhow::Result<Reply> {
         self.stream.set_write_timeout(Some(ANSWER_WAIT_MAX))?;
         let sent = self.stream.write_all(format!("{}\n", command.line()).as_bytes());
         // The answer first: a capture that refuses a client says why and closes.
-        let line = match (self.read_line(), sent) {
+        let line = match (self.read_line(wait_max), sent) {
             (Err(_), Err(error)) => return Err(error.into()),
             (line, _) => line?,
         };
@@ -96,8 +123,8 @@ impl Client {
         while let Ok(1..) = self.stream.read(&mut [0; 512]) {}
     }
 
-    fn read_line(&mut self) -> anyhow::Result<Vec<u8>> {
-        let until = Instant::now() + ANSWER_WAIT_MAX;
+    fn read_line(&mut self, wait_max: Duration) -> anyhow::Result<Vec<u8>> {
+        let until = Instant::now() + wait_max;
         loop {
             if let Some(end) = self.rest.iter().position(|&byte| byte == b'\n') {
                 return Ok(self.rest.drain(..=end).collect());
@@ -107,7 +134,7 @@ impl Client {
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                bail!("no answer within {ANSWER_WAIT_MAX:?}");
+                bail!("no answer within {wait_max:?}");
             }
             self.stream.set_read_timeout(Some(left))?;
             let mut bytes = [0; 4096];

@@ -9,8 +9,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Bytes of one read: several requests of the usual length.
-const READ_BYTES: usize = 4096;
+/// Bytes of one read: several requests of the usual length, or a piece of an upload.
+const READ_BYTES: usize = 16 << 10;
 
 /// How long a client may take, and how many there may be.
 #[derive(Clone, Copy, Debug)]

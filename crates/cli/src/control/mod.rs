@@ -5,6 +5,7 @@
 //! board       what a run answers
 //! place       where the socket lies, who may open it, what happens to a stale one
 //! protocol    requests and replies
+//! rules       what a run answers about its rules
 //! server      one thread, at most 16 clients, each a [`connection`]
 //! client      the other side
 //! ```
@@ -18,10 +19,12 @@ mod client;
 mod connection;
 mod place;
 mod protocol;
+mod rules;
 mod server;
 
 pub use board::Board;
-pub use client::Found;
+pub use client::{Client, Found};
 pub use place::{ControlArgs, ControlSocket};
 pub use protocol::{Command, OutputStatus, Rates, RingStatus, Status};
+pub use rules::{RuleDesk, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS};
 pub use server::serve_while;

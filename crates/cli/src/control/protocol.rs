@@ -1,5 +1,6 @@
 //! Requests and replies: one JSON object a line, each way.
 
+use super::rules::{RulesCommand, RulesReply};
 use ringside_core::Ledger;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,11 +12,11 @@ pub const VERSION: u64 = 1;
 /// hostile client would need to hurt.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// Longest error text, in characters: some quote the request.
-const ERROR_CHARS_MAX: usize = 500;
+/// Longest error text, in characters: some quote the request, or several wrong rules.
+const ERROR_CHARS_MAX: usize = 4000;
 
 /// What a client may ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
     /// What the run is, and how it goes.
@@ -26,11 +27,13 @@ pub enum Command {
     Rotate {},
     /// End the run as Ctrl-C does.
     Stop {},
+    /// Look at or change the rules that frames are judged by.
+    Rules(RulesCommand),
 }
 
 impl Command {
     /// The request as a line, without its end.
-    pub fn line(self) -> String {
+    pub fn line(&self) -> String {
         let mut request = serde_json::json!(self);
         request["version"] = VERSION.into();
         request.to_string()
@@ -65,12 +68,15 @@ pub struct Reply {
     /// Answer to `ledger`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<Box<Ledger>>,
+    /// Answer to `rules`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Box<RulesReply>>,
 }
 
 impl Reply {
     /// It was done, and there is nothing more to say.
     pub fn done() -> Reply {
-        Reply { version: VERSION, ok: true, error: None, status: None, ledger: None }
+        Reply { version: VERSION, ok: true, error: None, status: None, ledger: None, rules: None }
     }
 
     /// It was not done; `error` is cut to a length that a line holds.
@@ -87,6 +93,11 @@ impl Reply {
     /// The answer to `ledger`.
     pub fn ledger(ledger: Ledger) -> Reply {
         Reply { ledger: Some(Box::new(ledger)), ..Reply::done() }
+    }
+
+    /// The answer to `rules`.
+    pub fn rules(rules: RulesReply) -> Reply {
+        Reply { rules: Some(Box::new(rules)), ..Reply::done() }
     }
 
     /// Appends the reply as a line.
@@ -166,8 +177,15 @@ mod tests {
 
     #[test]
     fn a_command_survives_its_line() {
-        let commands =
-            [Command::Status {}, Command::Ledger {}, Command::Rotate {}, Command::Stop {}];
+        let rules = RulesCommand::Add { rules: "1: udp => drop".into(), upload: Some(7) };
+        let commands = [
+            Command::Status {},
+            Command::Ledger {},
+            Command::Rotate {},
+            Command::Stop {},
+            Command::Rules(rules),
+            Command::Rules(RulesCommand::List { after: None }),
+        ];
         for command in commands {
             assert_eq!(Command::parse(command.line().as_bytes()), Ok(command));
         }
@@ -188,6 +206,8 @@ mod tests {
             (r#"{"version":1,"command":"fly"}"#, "`fly`"),
             (r#"{"version":1,"command":"fly"}"#, "`rotate`"),
             (r#"{"version":1,"command":"stop","when":"later"}"#, "`when`"),
+            (r#"{"version":1,"command":"rules"}"#, "`do`"),
+            (r#"{"version":1,"command":"rules","do":"flush","all":true}"#, "`all`"),
         ] {
             let error = Command::parse(line.as_bytes()).unwrap_err();
             assert!(error.contains(word), "{line}: {error}");
@@ -201,7 +221,7 @@ mod tests {
         let reply = Reply::refused(&"ä".repeat(LINE_BYTES_MAX));
         let mut line = Vec::new();
         reply.append_line(&mut line);
-        assert!(line.len() < 2000 && line.ends_with(b"\n"));
+        assert!(line.len() < 4 * ERROR_CHARS_MAX && line.ends_with(b"\n"));
         let back: Reply = serde_json::from_slice(&line).unwrap();
         assert!(!back.ok && back.status.is_none());
     }
@@ -210,6 +230,7 @@ mod tests {
     fn no_line_makes_the_parser_panic() {
         let seeds = [
             Command::Status {}.line(),
+            Command::Rules(RulesCommand::Delete { ids: vec![1, 2] }).line(),
             r#"{"version":1,"command":"rotate","more":[1.5e300,null,"\ud800\u0000"]}"#.into(),
             r#"{"version":18446744073709551616,"command":{"command":{}}}"#.into(),
         ]

@@ -16,7 +16,7 @@ const UNKNOWN: u64 = u64::MAX;
 /// functions below.
 const CAUSES_AT: usize = 16;
 /// The words from here to 16 are 0: whoever publishes a ledger may put words of its own there.
-pub const LEDGER_SPARE_AT: usize = 8;
+pub const LEDGER_SPARE_AT: usize = 10;
 
 const _: () = assert!(CAUSES_AT + Cause::ALL.len() <= LEDGER_WORDS);
 
@@ -33,6 +33,8 @@ impl LaneCounters {
             optional(self.filtered),
             self.in_flight,
             self.inversions,
+            self.cut_frames,
+            self.cut_bytes,
         ];
         words[..counts.len()].copy_from_slice(&counts);
         words
@@ -41,13 +43,17 @@ impl LaneCounters {
     /// The counters of an interface's queue from [`to_words`](LaneCounters::to_words).
     pub fn from_words(interface: &str, queue: u16, words: &Words) -> LaneCounters {
         let optional = |word: u64| Some(word).filter(|&word| word != UNKNOWN);
-        let [received, taken, taken_bytes, passed, filtered, in_flight, inversions, ..] = *words;
+        let [received, taken, taken_bytes, passed, filtered, in_flight, inversions, rest @ ..] =
+            *words;
+        let [cut_frames, cut_bytes, ..] = rest;
         LaneCounters {
             interface: interface.to_owned(),
             queue,
             received: optional(received),
             taken,
             taken_bytes,
+            cut_frames,
+            cut_bytes,
             passed,
             filtered: optional(filtered),
             dropped: by_cause(words),
@@ -103,6 +109,8 @@ mod tests {
                 received: Some(100),
                 taken: 90,
                 taken_bytes: 9_000,
+                cut_frames: 3,
+                cut_bytes: 4,
                 passed: 1,
                 filtered,
                 dropped: Cause::ALL.into_iter().zip(1..).collect(),

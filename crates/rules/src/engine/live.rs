@@ -162,7 +162,17 @@ impl Live {
 
     /// The rules by id, and what they counted.
     pub fn counts(&self) -> impl Iterator<Item = (&Arc<Rule>, Counts)> {
-        self.book.rules().map(|(slot, rule)| (rule, self.counts_of(slot, rule)))
+        self.counts_after(None)
+    }
+
+    /// Of those behind an id.
+    pub fn counts_after(&self, id: Option<RuleId>) -> impl Iterator<Item = (&Arc<Rule>, Counts)> {
+        self.book.rules_after(id).map(|(slot, rule)| (rule, self.counts_of(slot, rule)))
+    }
+
+    /// The highest id.
+    pub fn last(&self) -> Option<RuleId> {
+        self.book.last()
     }
 
     /// The fate of frames that no rule decides about, and how many there were.

@@ -5,6 +5,7 @@ use super::ranges::Ranges;
 use ringside_core::QueueId;
 use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 /// Everything that one rule does. The parser lets no contradiction through: what excludes what
 /// stands at the fields.
@@ -65,8 +66,8 @@ pub enum Next {
 pub enum Trim {
     /// The first bytes, so many; not 0.
     Cap(u32),
-    /// The bytes at these offsets, from 0.
-    Keep(Ranges<u32>),
+    /// The bytes at these offsets, from 0. Shared, so that a judgement carries them at no cost.
+    Keep(Arc<Ranges<u32>>),
 }
 
 /// One frame in so many is meant.

@@ -44,6 +44,11 @@ impl Sets {
         self.known.insert(path.into(), Arc::new(file));
     }
 
+    /// What was read or given.
+    pub fn files(&self) -> impl Iterator<Item = &Arc<AddressFile>> {
+        self.known.values()
+    }
+
     /// The file at `path`; the error is problem and mend.
     pub(super) fn get(&mut self, path: &str) -> Result<Arc<AddressFile>, (String, String)> {
         if let Some(file) = self.known.get(path) {
@@ -130,10 +135,20 @@ pub enum LoadError {
 /// # Errors
 /// The file cannot be read, is too long, or is wrong.
 pub fn load(path: &Path) -> Result<RuleSet, LoadError> {
+    load_with_sets(path).map(|(set, _)| set)
+}
+
+/// The same, with the address files that were read.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with_sets(path: &Path) -> Result<(RuleSet, Sets), LoadError> {
     let here = || path.to_owned();
     let text = read(path, FILE_BYTES_MAX)
         .map_err(|source| LoadError::Read { path: here(), source })?
         .ok_or_else(|| LoadError::TooLong { path: here(), limit: FILE_BYTES_MAX })?;
     let mut sets = Sets::in_folder(path.parent().unwrap_or(Path::new("")));
-    super::parse(&text, &mut sets).map_err(|errors| LoadError::Rules { path: here(), errors })
+    let set = super::parse(&text, &mut sets);
+    let set = set.map_err(|errors| LoadError::Rules { path: here(), errors })?;
+    Ok((set, sets))
 }

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::pcapng::{ENHANCED_PACKET, option};
 use ringside_core::{Direction, Frame, FrameMeta, FrameSlot, Timestamp};
+use std::ops::Range;
 
 /// Where the data of an Enhanced Packet Block begins.
 const PACKET_DATA: usize = 28;
@@ -77,6 +78,40 @@ pub fn pack_room(
     Packed { frames, captured_bytes, bytes: room_bytes - room.len(), latest }
 }
 
+/// Packs the frame at `slot` of `memory` at the start of `room`, of which only the bytes in `pieces`
+/// are kept, one behind the other; `None` if they do not fit. The pieces are in order and do not
+/// overlap. `slot` holds as many bytes as are kept, so that where the last piece ends is known
+/// although it may be open.
+///
+/// # Panics
+/// If a piece that is not beyond those bytes reaches beyond `memory`.
+pub fn pack_pieces(
+    room: &mut [u8],
+    memory: &[u8],
+    slot: &FrameSlot,
+    pieces: &[Range<u32>],
+) -> Option<Packed> {
+    let (captured, meta) = (slot.captured_bytes(), slot.meta());
+    let length = write_options(room, captured as usize, meta.direction);
+    let block = room.get_mut(..length)?;
+    write_around(block, captured, meta);
+    let frame = &memory[slot.offset()..];
+    let mut rest = &mut block[PACKET_DATA..PACKET_DATA + captured as usize];
+    for piece in pieces {
+        // A frame may end before it.
+        if rest.is_empty() {
+            break;
+        }
+        let count = rest.len().min(piece.len());
+        let (to, behind) = rest.split_at_mut(count);
+        to.copy_from_slice(&frame[piece.start as usize..][..count]);
+        rest = behind;
+    }
+    assert!(rest.is_empty(), "the pieces hold what the slot says");
+    let captured_bytes = captured.into();
+    Some(Packed { frames: 1, captured_bytes, bytes: length, latest: meta.timestamp })
+}
+
 /// Writes `frame`, cut to `snaplen`, as an Enhanced Packet Block at the start of `dst`. Returns its
 /// length, which is `packet_block_bytes(captured_bytes(frame, snaplen), direction)`.
 ///
@@ -123,6 +158,13 @@ fn write_flags(room: &mut [u8], length: usize) {
 /// comes before it.
 #[inline]
 fn write_rest(block: &mut [u8], bytes: &[u8], meta: &FrameMeta) {
+    write_around(block, bytes.len() as u32, meta);
+    copy(&mut block[PACKET_DATA..PACKET_DATA + bytes.len()], bytes);
+}
+
+/// What stands around `captured` bytes of data.
+#[inline]
+fn write_around(block: &mut [u8], captured: u32, meta: &FrameMeta) {
     let length = block.len() as u32;
     if let Some([end @ .., _, _, _, _]) = block.last_chunk_mut::<BLOCK_END>() {
         *end = [0; 4];
@@ -131,9 +173,8 @@ fn write_rest(block: &mut [u8], bytes: &[u8], meta: &FrameMeta) {
         *end = length.to_le_bytes();
     }
     if let Some(head) = block.first_chunk_mut() {
-        *head = packet_head(length, bytes.len() as u32, meta);
+        *head = packet_head(length, captured, meta);
     }
-    copy(&mut block[PACKET_DATA..PACKET_DATA + bytes.len()], bytes);
 }
 
 #[inline]

@@ -125,6 +125,7 @@ fn the_largest_ledger_stays_below_the_bound_and_is_read_back() {
         Cause::PipeStalled,
         Cause::LimitReached,
         Cause::Damaged,
+        Cause::ByRule,
     ];
     let largest = u64::MAX / 16; // the sum of the causes must not overflow
     let counters = LaneCounters {
@@ -133,6 +134,8 @@ fn the_largest_ledger_stays_below_the_bound_and_is_read_back() {
         received: Some(u64::MAX),
         taken: u64::MAX,
         taken_bytes: u64::MAX,
+        cut_frames: u64::MAX,
+        cut_bytes: u64::MAX,
         passed: u64::MAX,
         filtered: Some(u64::MAX),
         dropped: ByCause::from(all.map(|cause| (cause, largest))),

@@ -1,5 +1,5 @@
 use super::*;
-use ringside_core::{FrameMeta, FrameSlot, LaneCounters};
+use ringside_core::{Batch, FrameMeta, FrameSlot, LaneCounters};
 use ringside_store::block::{block_header, blocks, packet, whole_bytes};
 use ringside_sys::ring::{CaptureRing, HugePages, ReadOutcome, RingLayout, RingStart, RingView};
 
@@ -38,7 +38,7 @@ fn put(
     let slots = next();
     let batch = (!slots.is_empty()).then(|| Batch::new(memory, &slots, None));
     let frames = ClaimedFrames {
-        batch: batch.as_ref().map(|batch| (batch, batch.frame_count())),
+        offered: batch.as_ref().map(Offered::of),
         ..ClaimedFrames::none(Timestamp(7))
     };
     let tell = |done| sum.lock().unwrap().push(done);

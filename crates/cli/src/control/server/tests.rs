@@ -87,8 +87,8 @@ fn the_client_of_this_program_is_answered() {
     beside_a_server(|path, asked| {
         let mut found = Found::at(Some(path));
         let client = &mut found.clients[0];
-        assert!(client.ask(Command::Rotate {}).unwrap().ok);
-        assert!(client.ask(Command::Ledger {}).unwrap().ok);
+        assert!(client.ask(&Command::Rotate {}).unwrap().ok);
+        assert!(client.ask(&Command::Ledger {}).unwrap().ok);
         assert_eq!(asked.load(Ordering::Relaxed), 2);
         let nobody = Found::at(Some(&path.with_extension("none")));
         assert!(nobody.clients.is_empty() && nobody.errors.is_empty());

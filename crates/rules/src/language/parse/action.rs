@@ -52,7 +52,7 @@ pub fn actions(cursor: &mut Cursor<'_>) -> Outcome<Actions> {
             "cap" => {
                 actions.trim = Some(Trim::Cap(list::single(cursor, word, 1, FRAME_BYTES_MAX)?))
             }
-            "keep" => actions.trim = Some(Trim::Keep(keep(cursor)?)),
+            "keep" => actions.trim = Some(Trim::Keep(keep(cursor)?.into())),
             "sample" => actions.sample = Some(sample(cursor)?),
             "mirror" => {
                 let mend = "write `mirror IF`, IF being an interface's name";

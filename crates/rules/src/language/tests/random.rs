@@ -180,7 +180,7 @@ fn actions() -> impl Strategy<Value = Actions> {
     ]);
     let trim = option::of(prop_oneof![
         (1u32..=262_144).prop_map(Trim::Cap),
-        ranges(any::<u32>()).prop_map(Trim::Keep),
+        ranges(any::<u32>()).prop_map(|ranges| Trim::Keep(ranges.into())),
     ]);
     let sample = option::of((1u32..).prop_map(|n| Sample(n.try_into().unwrap())));
     let flags = (any::<bool>(), any::<bool>(), select(&[Next::Stop, Next::Continue][..]));

@@ -80,6 +80,36 @@ proptest! {
     }
 
     #[test]
+    fn pieces_of_a_frame_are_packed_as_a_frame_of_these_bytes(
+        kinds in kinds(),
+        marks in prop::collection::btree_set(0u32..400, 1..9),
+        kept in 0usize..1000,
+        is_open in any::<bool>(),
+    ) {
+        let mut memory = Vec::new();
+        let marks: Vec<u32> = marks.into_iter().collect();
+        let open = if is_open { u32::MAX } else { 1 + marks[marks.len() - 1] };
+        let end = |pair: &[u32]| pair.get(1).copied().unwrap_or(open);
+        let pieces: Vec<_> = marks.chunks(2).map(|pair| pair[0]..end(pair)).collect();
+        for slot in slots(&mut memory, &kinds) {
+            let frame = slot.lend(&memory);
+            let is_piece = |at: usize| pieces.iter().any(|piece| piece.contains(&(at as u32)));
+            let all = (0..frame.bytes.len()).filter(|&at| is_piece(at)).map(|at| frame.bytes[at]);
+            let bytes: Vec<u8> = all.take(kept).collect();
+            let expected = reference(&Frame { bytes: &bytes, meta: frame.meta }, usize::MAX);
+            let slot = slot.cut_to(bytes.len() as u32);
+            let mut dst = vec![0xff; expected.len() + 8];
+            let packed = pack_pieces(&mut dst, &memory, &slot, &pieces).unwrap();
+            prop_assert_eq!(packed.bytes, expected.len());
+            prop_assert_eq!(packed.captured_bytes, bytes.len() as u64);
+            prop_assert!(dst[..expected.len()] == expected, "other bytes");
+            prop_assert_eq!(&dst[expected.len()..], &[0xff; 8]);
+            let short = &mut dst[..expected.len() - 1];
+            prop_assert_eq!(pack_pieces(short, &memory, &slot, &pieces), None);
+        }
+    }
+
+    #[test]
     fn a_single_frame_is_what_the_format_says(kinds in kinds(), snaplen in 0u32..200) {
         let mut memory = Vec::new();
         for slot in slots(&mut memory, &kinds) {

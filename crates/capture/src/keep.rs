@@ -1,0 +1,234 @@
+//! What of which frames a run keeps: rules, and selective storage without them.
+//!
+//! Every frame of a batch passes one place, [`Chooser::choose`], before it is copied or counted. A
+//! filter of the source's own is asked first, then the rules; what they take is cut by their trims,
+//! and by each cap that was asked for. The shortest cut wins. What comes out are slots of the same
+//! memory, so that the copy is the packer's, as ever, and a run without a selection has no cost.
+
+mod adaptive;
+mod flows;
+mod pieces;
+mod rules;
+mod text;
+mod tls;
+
+pub use adaptive::{AdaptiveBounds, CAP_BYTES_MIN};
+pub use flows::FlowCutoff;
+pub use rules::{ChangeError, Rules, RulesError, RulesReport};
+
+use crate::packer::{Offered, Pieced};
+use adaptive::AdaptiveCap;
+use flows::Flows;
+use pieces::Lists;
+use ringside_core::{Batch, FrameSlot, LinkType, SourceInterface};
+use ringside_filter::Prepared;
+use ringside_rules::Sight;
+use ringside_rules::engine::BuildError;
+use ringside_sys::ring::CaptureRing;
+use rules::{RuleJudge, Ruling};
+use std::sync::Arc;
+
+/// What is asked for.
+#[derive(Default)]
+pub struct Wishes {
+    /// Which frames are taken, and what of each.
+    pub rules: Option<Rules>,
+    /// Filters by interface, for sources that have none of their own; empty for none.
+    pub filters: Vec<Prepared>,
+    /// Bytes that are kept of a payload that is no text.
+    pub binary_cap: Option<u32>,
+    /// When a flow has been seen enough of.
+    pub flow_cutoff: Option<FlowCutoff>,
+    /// A cap that follows the fill of the ring.
+    pub adaptive_cap: Option<AdaptiveBounds>,
+}
+
+/// A run's selection: makes a [`Chooser`] for each thread of a lane.
+pub struct Selection {
+    links: Vec<LinkType>,
+    lists: Lists,
+    wishes: Wishes,
+}
+
+impl Selection {
+    /// For frames of these interfaces. Adds to them one for each list of pieces that rules keep of
+    /// a frame and each interface: such frames bear its id, so that a file says what was cut.
+    ///
+    /// # Errors
+    /// The rules keep too many different lists.
+    pub fn new(
+        wishes: Wishes,
+        interfaces: &mut Vec<SourceInterface>,
+    ) -> Result<Selection, RulesError> {
+        let links = interfaces.iter().map(|interface| interface.link_type).collect();
+        let keeps: Vec<_> = wishes.rules.iter().flat_map(Rules::keeps).collect();
+        let lists = Lists::new(keeps.iter(), interfaces)?;
+        Ok(Selection { links, lists, wishes })
+    }
+
+    /// The rules, which may be changed while the run goes on.
+    pub fn rules(&self) -> Option<&Rules> {
+        self.wishes.rules.as_ref()
+    }
+
+    /// True if frames may be recorded as pieces, which a pcap file cannot say.
+    pub fn keeps_pieces(&self) -> bool {
+        !self.lists.is_empty()
+    }
+
+    /// True if frames are turned away here, after their source has counted them.
+    pub(crate) fn turns_away(&self) -> bool {
+        self.wishes.rules.is_some() || !self.wishes.filters.is_empty()
+    }
+
+    /// What each rule has counted.
+    pub(crate) fn rules_report(&self) -> Option<RulesReport> {
+        self.wishes.rules.as_ref().map(Rules::report)
+    }
+
+    /// For one thread of the lane `lane` of `ring`, whose source has these interfaces.
+    pub(crate) fn chooser(
+        &self,
+        interfaces: &[SourceInterface],
+        snaplen: u32,
+        ring: Option<(&Arc<CaptureRing>, usize)>,
+    ) -> Result<Chooser, BuildError> {
+        let links = interfaces.iter().map(|interface| interface.link_type);
+        let rules = self.wishes.rules.as_ref();
+        Ok(Chooser {
+            links: self.links.clone(),
+            snaplen,
+            filters: self.wishes.filters.clone(),
+            rules: rules.map(|rules| rules.judge(links)).transpose()?,
+            flows: self.wishes.flow_cutoff.map(Flows::new),
+            binary_cap: self.wishes.binary_cap,
+            adaptive: self
+                .wishes
+                .adaptive_cap
+                .zip(ring)
+                .map(|(bounds, (ring, lane))| AdaptiveCap::new(bounds, ring.clone(), lane)),
+            lists: self.lists.clone(),
+            slots: Vec::new(),
+            pieced: Vec::new(),
+        })
+    }
+}
+
+/// What is kept of one frame.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    /// At most its first bytes, so many.
+    limit: u32,
+    /// Of these the pieces of a list.
+    list: Option<u16>,
+}
+
+/// Frames that were not chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TurnedAway {
+    /// Not to be taken: the filter rejects them, or rules leave them to the host.
+    pub(crate) filtered: u64,
+    /// A rule drops them.
+    pub(crate) by_rule: u64,
+}
+
+/// Chooses and cuts the frames of a thread.
+pub(crate) struct Chooser {
+    /// By interface.
+    links: Vec<LinkType>,
+    snaplen: u32,
+    filters: Vec<Prepared>,
+    rules: Option<RuleJudge>,
+    flows: Option<Flows>,
+    binary_cap: Option<u32>,
+    adaptive: Option<AdaptiveCap>,
+    lists: Lists,
+    slots: Vec<FrameSlot>,
+    pieced: Vec<Pieced>,
+}
+
+impl Chooser {
+    /// To be called where no frames come.
+    pub(crate) fn rest(&mut self) {
+        self.rules.iter_mut().for_each(RuleJudge::refresh);
+    }
+
+    /// Looks at all frames of a batch; [`offered`](Self::offered) are then those that were chosen.
+    pub(crate) fn choose(&mut self, batch: &Batch<'_>) -> TurnedAway {
+        self.rest();
+        let mut turned_away = TurnedAway::default();
+        self.slots.clear();
+        self.pieced.clear();
+        if let (Some(adaptive), Some(last)) = (&mut self.adaptive, batch.slots().last()) {
+            adaptive.look(last.timestamp());
+        }
+        for slot in batch.slots() {
+            let frame = slot.lend(batch.memory());
+            let (meta, interface) = (&frame.meta, frame.meta.interface.0 as usize);
+            let filter = self.filters.get(interface);
+            if filter.is_some_and(|filter| !filter.accepts(frame.bytes, meta.wire_bytes)) {
+                turned_away.filtered += 1;
+                continue;
+            }
+            let link = self.links.get(interface).copied().unwrap_or(LinkType::ETHERNET);
+            let sight = Sight::new(frame.bytes, meta.wire_bytes, link);
+            let mut cut = Cut { limit: slot.captured_bytes().min(self.snaplen), list: None };
+            let ruling = match &mut self.rules {
+                Some(rules) => rules.judge(&sight, &self.lists, &mut cut),
+                None => Ruling::Take,
+            };
+            match ruling {
+                Ruling::Take => {}
+                Ruling::Leave => {
+                    turned_away.filtered += 1;
+                    continue;
+                }
+                Ruling::Drop => {
+                    turned_away.by_rule += 1;
+                    continue;
+                }
+            }
+            self.cap(&sight, slot, &mut cut);
+            self.push(slot, cut);
+        }
+        turned_away
+    }
+
+    /// The frames that were chosen of `batch`.
+    pub(crate) fn offered<'c>(&'c self, batch: &'c Batch<'_>) -> Offered<'c> {
+        Offered::chosen(batch.memory(), &self.slots, &self.pieced, self.lists.pieces())
+    }
+
+    /// Cuts by what was asked for beside rules.
+    fn cap(&mut self, sight: &Sight<'_>, slot: &FrameSlot, cut: &mut Cut) {
+        if let Some(flows) = &mut self.flows {
+            flows.cut(sight, slot.timestamp(), &mut cut.limit);
+        }
+        if let Some(payload_bytes) = self.binary_cap {
+            let payload = sight.layers().payload();
+            let end = (payload.start as u32).saturating_add(payload_bytes);
+            if end < cut.limit && !text::is_text(&sight.bytes()[payload]) {
+                cut.limit = end;
+            }
+        }
+        if let Some(cap) = self.adaptive.as_ref().map(AdaptiveCap::bytes)
+            && cap < cut.limit
+        {
+            // Headers are never lost to it.
+            cut.limit = cut.limit.min(cap.max(sight.layers().payload_offset() as u32));
+        }
+    }
+
+    fn push(&mut self, slot: &FrameSlot, cut: Cut) {
+        let Some(list) = cut.list else {
+            return self.slots.push(slot.cut_to(cut.limit));
+        };
+        let kept = pieces::bytes_below(&self.lists.pieces()[usize::from(list)], cut.limit);
+        let interface = self.lists.interface(slot.meta().interface, list);
+        self.pieced.push(Pieced { index: self.slots.len() as u32, list });
+        self.slots.push(slot.cut_to(kept).of_interface(interface));
+    }
+}
+
+#[cfg(test)]
+mod tests;

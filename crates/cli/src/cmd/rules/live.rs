@@ -1,0 +1,254 @@
+//! The rules of a running capture, by its control socket.
+
+use crate::control::{Client, Command, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS};
+use crate::rule_counts::shortened;
+use crate::{columns, say, units};
+use anyhow::{Context, bail};
+use clap::Args;
+use ringside_rules::language::{self, RuleId, Sets};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long rules may take to be put to work: a million with filter expressions among them.
+const WORK_WAIT_MAX: Duration = Duration::from_secs(300);
+
+/// Which capture.
+#[derive(Args)]
+struct At {
+    /// Control socket; may be left out if one capture runs.
+    #[arg(long = "at", value_name = "SOCKET")]
+    socket: Option<PathBuf>,
+
+    /// The reply as JSON on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `rules load`.
+#[derive(Args)]
+#[command(
+    after_help = "Rules that stay as they are keep what they counted. Frames are judged by the
+old rules until all new ones are ready, then by the new ones.
+
+Examples:
+  sudo ringside rules load drop.rules
+  sudo ringside rules load drop.rules --at /run/ringside/capture-4711.sock"
+)]
+pub struct LoadArgs {
+    /// File of rules.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    at: At,
+}
+
+/// Arguments of `rules add`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  sudo ringside rules add 'src ip 192.0.2.7 => drop'
+  sudo ringside rules add '7: udp port 53 => count' '8: src ip @blocked.txt => drop'")]
+pub struct AddArgs {
+    /// A rule; without an id it gets one more than the highest.
+    #[arg(value_name = "RULE", required = true)]
+    rules: Vec<String>,
+
+    #[command(flatten)]
+    at: At,
+}
+
+/// Arguments of `rules del`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  sudo ringside rules del 7 8")]
+pub struct DelArgs {
+    /// Id of a rule.
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<u32>,
+
+    #[command(flatten)]
+    at: At,
+}
+
+/// Arguments of `rules list` and `rules stats`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  sudo ringside rules list
+  sudo ringside rules stats --json")]
+pub struct ListArgs {
+    #[command(flatten)]
+    at: At,
+}
+
+/// Arguments of `rules flush`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  sudo ringside rules flush")]
+pub struct FlushArgs {
+    #[command(flatten)]
+    at: At,
+}
+
+pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
+    let (set, sets) = language::load_with_sets(&args.file)?;
+    let mut desk = Desk::open(&args.at)?;
+    desk.upload_sets(&sets)?;
+    desk.upload(None, &set.to_string())?;
+    let reply = desk.ask(RulesCommand::Load { upload: desk.upload })?;
+    let (rules, took) = (units::grouped(reply.rules as u64), took(&reply));
+    desk.tell(&reply, format_args!("{rules} rules in force, {took}"))
+}
+
+pub(super) fn add(args: &AddArgs) -> anyhow::Result<ExitCode> {
+    // What is wrong is told here, before anything is asked.
+    let mut sets = Sets::in_folder(Path::new("."));
+    for rule in &args.rules {
+        language::parse_rule(rule.as_bytes(), RuleId::FIRST, &mut sets)?;
+    }
+    let mut desk = Desk::open(&args.at)?;
+    desk.upload_sets(&sets)?;
+    let upload = sets.files().next().is_some().then_some(desk.upload);
+    let reply = desk.ask(RulesCommand::Add { rules: args.rules.join("\n"), upload })?;
+    let ids: Vec<String> = reply.changed.iter().map(u32::to_string).collect();
+    desk.tell(&reply, format_args!("added {}, {}", ids.join(", "), took(&reply)))
+}
+
+pub(super) fn delete(args: &DelArgs) -> anyhow::Result<ExitCode> {
+    let mut desk = Desk::open(&args.at)?;
+    let reply = desk.ask(RulesCommand::Delete { ids: args.ids.clone() })?;
+    let missing: Vec<String> =
+        args.ids.iter().filter(|id| !reply.changed.contains(id)).map(u32::to_string).collect();
+    let deleted = format!("{} deleted, {}", reply.changed.len(), took(&reply));
+    desk.tell(&reply, deleted)?;
+    if missing.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    say::message(format_args!("ringside: no rule {}", missing.join(", ")));
+    Ok(ExitCode::from(1))
+}
+
+pub(super) fn flush(args: &FlushArgs) -> anyhow::Result<ExitCode> {
+    let mut desk = Desk::open(&args.at)?;
+    let reply = desk.ask(RulesCommand::Flush {})?;
+    desk.tell(&reply, format_args!("no rules any more, {}", took(&reply)))
+}
+
+pub(super) fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
+    let (rules, default) = all(args)?;
+    if args.at.json {
+        return print_json(&rules, &default);
+    }
+    let line = |rule: &RuleStatus| vec![rule.id.to_string(), rule.place.clone(), body(rule)];
+    let mut lines: Vec<Vec<String>> = rules.iter().map(line).collect();
+    lines.push(vec![String::new(), String::new(), default.text]);
+    say::data(columns::text(&["id", "decided in", "rule"], &lines).trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn stats(args: &ListArgs) -> anyhow::Result<ExitCode> {
+    let (rules, default) = all(args)?;
+    if args.at.json {
+        return print_json(&rules, &default);
+    }
+    let line = |id: String, rule: &RuleStatus| {
+        let [frames, bytes] = [rule.frames, rule.bytes].map(units::grouped);
+        vec![id, frames, bytes, body(rule)]
+    };
+    let mut lines: Vec<Vec<String>> =
+        rules.iter().map(|rule| line(rule.id.to_string(), rule)).collect();
+    lines.push(line(String::new(), &default));
+    say::data(columns::text(&["id", "frames", "bytes", "rule"], &lines).trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A rule without its id, cut to a line.
+fn body(rule: &RuleStatus) -> String {
+    let text = rule.text.strip_prefix(&format!("{}: ", rule.id)).unwrap_or(&rule.text);
+    shortened(text.to_owned())
+}
+
+/// All rules, and the default in the form of one.
+fn all(args: &ListArgs) -> anyhow::Result<(Vec<RuleStatus>, RuleStatus)> {
+    let mut desk = Desk::open(&args.at)?;
+    let (mut rules, mut after) = (Vec::new(), None);
+    loop {
+        let reply = desk.ask(RulesCommand::List { after })?;
+        rules.extend(reply.list.unwrap_or_default());
+        after = rules.last().map(|rule: &RuleStatus| rule.id);
+        if !reply.more {
+            let default = reply.default.context("the capture said nothing of its default")?;
+            let text = format!("default {}", default.verdict);
+            let (frames, bytes) = (default.frames, default.bytes);
+            return Ok((rules, RuleStatus { id: 0, frames, bytes, place: String::new(), text }));
+        }
+    }
+}
+
+fn print_json(rules: &[RuleStatus], default: &RuleStatus) -> anyhow::Result<ExitCode> {
+    for rule in rules {
+        say::data(serde_json::json!({ "rule": rule }))?;
+    }
+    let RuleStatus { frames, bytes, text, .. } = default;
+    let verdict = text.trim_start_matches("default ");
+    let object = serde_json::json!({ "verdict": verdict, "frames": frames, "bytes": bytes });
+    say::data(serde_json::json!({ "default": object }))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How long a change took, for people.
+fn took(reply: &RulesReply) -> String {
+    format!("in {:.2?}", Duration::from_nanos(reply.took_ns))
+}
+
+/// A capture that is asked.
+struct Desk {
+    client: Client,
+    /// The number of what is uploaded.
+    upload: u64,
+    json: bool,
+}
+
+impl Desk {
+    fn open(at: &At) -> anyhow::Result<Desk> {
+        let Some(client) = Client::only(at.socket.as_deref())? else {
+            bail!("no capture runs there; `ringside status` shows those that do");
+        };
+        Ok(Desk { client, upload: std::process::id().into(), json: at.json })
+    }
+
+    fn ask(&mut self, command: RulesCommand) -> anyhow::Result<RulesReply> {
+        let reply = self.client.ask_for(&Command::Rules(command), WORK_WAIT_MAX)?;
+        reply.rules.map(|rules| *rules).context("the capture answered without a word on its rules")
+    }
+
+    fn upload_sets(&mut self, sets: &Sets) -> anyhow::Result<()> {
+        for file in sets.files() {
+            let text = file.addresses.to_string().replace(',', "\n");
+            self.upload(Some(&file.path), &text)?;
+        }
+        Ok(())
+    }
+
+    fn upload(&mut self, set: Option<&str>, text: &str) -> anyhow::Result<()> {
+        let mut rest = text;
+        loop {
+            let end = rest.char_indices().nth(UPLOAD_CHARS).map_or(rest.len(), |(at, _)| at);
+            let (piece, left) = rest.split_at(end);
+            let (upload, set) = (self.upload, set.map(str::to_owned));
+            self.ask(RulesCommand::Upload { upload, set, text: piece.to_owned() })?;
+            rest = left;
+            if rest.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn tell(&self, reply: &RulesReply, text: impl std::fmt::Display) -> anyhow::Result<ExitCode> {
+        match self.json {
+            true => say::data(serde_json::json!(reply))?,
+            false => say::message(text),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,360 @@
+//! Rules over the control socket: what a client may ask, and how it is done.
+//!
+//! Rules come as text and are read here again: a client is not believed. Files that rules name are
+//! read by the client, with its own rights, and uploaded in pieces before.
+
+use super::protocol::{LINE_BYTES_MAX, Reply};
+use ringside_capture::keep::Rules;
+use ringside_rules::engine::Counts;
+use ringside_rules::language::{self, AddressSet, Rule, RuleId, RuleSet, Sets, Verdict};
+use ringside_sys::clock;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Characters of one piece of an upload: as JSON, with every character escaped, it fits a line.
+pub const UPLOAD_CHARS: usize = 8 << 10;
+const _: () = assert!(UPLOAD_CHARS * "\\u0000".len() + 1024 < LINE_BYTES_MAX);
+/// Bytes of one upload: a million exact rules, or several files of a million addresses.
+const UPLOAD_BYTES_MAX: usize = 128 << 20;
+/// An upload that nothing was added to for so long makes room for another.
+const UPLOAD_IDLE_MAX: Duration = Duration::from_secs(5);
+/// Bytes of rules in one reply of a list; the rest is asked for again.
+const LIST_BYTES: usize = 1 << 20;
+
+/// What a client asks about rules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub enum RulesCommand {
+    /// Adds text to an upload, whose number the client chooses.
+    Upload {
+        /// The upload.
+        upload: u64,
+        /// The address file that the text is of; none for rules.
+        #[serde(default)]
+        set: Option<String>,
+        /// A piece of it.
+        text: String,
+    },
+    /// Replaces all rules by those of an upload.
+    Load {
+        /// The upload.
+        upload: u64,
+    },
+    /// Adds rules, one a line; one without an id gets one more than the highest.
+    Add {
+        /// The rules.
+        rules: String,
+        /// Where the address files are that they name.
+        #[serde(default)]
+        upload: Option<u64>,
+    },
+    /// Deletes rules; those that are not there are told.
+    Delete {
+        /// Which.
+        ids: Vec<u32>,
+    },
+    /// The rules by id, with what they counted.
+    List {
+        /// Those behind this one; the first ones if none.
+        #[serde(default)]
+        after: Option<u32>,
+    },
+    /// Deletes all rules.
+    Flush {},
+}
+
+/// The answer.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct RulesReply {
+    /// How many rules there are now.
+    pub rules: usize,
+    /// Rules that came or went.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<u32>,
+    /// From when the request was read to when all frames are judged so: nanoseconds.
+    pub took_ns: u64,
+    /// When the request was read: nanoseconds since 1970, UTC.
+    pub read_ns: u64,
+    /// Of a list: rules by id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<Vec<RuleStatus>>,
+    /// Of a list: there are more, behind the last one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
+    /// Of a list: frames that no rule decided about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<DefaultStatus>,
+}
+
+/// A rule, and what it counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleStatus {
+    /// Its id.
+    pub id: u32,
+    /// Frames.
+    pub frames: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+    /// Where it is decided about.
+    pub place: String,
+    /// The rule, in its canonical form without the id.
+    pub text: String,
+}
+
+/// Frames that no rule decided about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefaultStatus {
+    /// What became of them.
+    pub verdict: String,
+    /// Frames.
+    pub frames: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+}
+
+/// Rules at work, whoever judges by them.
+pub trait RuleStore: Send {
+    /// Adds a rule.
+    ///
+    /// # Errors
+    /// Why it cannot be, for people.
+    fn add(&mut self, rule: Rule) -> Result<(), String>;
+
+    /// Removes a rule; false if it is not there.
+    fn remove(&mut self, id: RuleId) -> bool;
+
+    /// Replaces all rules.
+    ///
+    /// # Errors
+    /// Why they cannot be, for people; then nothing has changed.
+    fn load(&mut self, set: RuleSet) -> Result<(), String>;
+
+    /// How many rules there are.
+    fn count(&self) -> usize;
+
+    /// Shows rules by id, those behind `after`, until `each` has enough.
+    fn list(&self, after: Option<RuleId>, each: &mut dyn FnMut(&Rule, Counts, &str) -> bool);
+
+    /// The highest id.
+    fn last(&self) -> Option<RuleId>;
+
+    /// The fate of frames that no rule decides about, and how many there were.
+    fn default_counts(&self) -> (Verdict, Counts);
+}
+
+impl RuleStore for Rules {
+    fn add(&mut self, rule: Rule) -> Result<(), String> {
+        Rules::add(self, rule).map_err(|error| error.to_string())
+    }
+
+    fn remove(&mut self, id: RuleId) -> bool {
+        Rules::remove(self, id)
+    }
+
+    fn load(&mut self, set: RuleSet) -> Result<(), String> {
+        Rules::load(self, set).map_err(|error| error.to_string())
+    }
+
+    fn count(&self) -> usize {
+        Rules::count(self)
+    }
+
+    fn list(&self, after: Option<RuleId>, each: &mut dyn FnMut(&Rule, Counts, &str) -> bool) {
+        Rules::list(self, after, &mut |rule, counts| each(rule, counts, "user space"));
+    }
+
+    fn last(&self) -> Option<RuleId> {
+        Rules::last(self)
+    }
+
+    fn default_counts(&self) -> (Verdict, Counts) {
+        Rules::default_counts(self)
+    }
+}
+
+/// Answers about rules, one client after the other.
+pub struct RuleDesk {
+    store: Mutex<Box<dyn RuleStore>>,
+    upload: Mutex<Option<Upload>>,
+}
+
+/// Texts that came in pieces.
+struct Upload {
+    number: u64,
+    rules: String,
+    sets: BTreeMap<String, String>,
+    bytes: usize,
+    touched: Instant,
+}
+
+impl RuleDesk {
+    /// Answers about these.
+    pub fn new(store: Box<dyn RuleStore>) -> RuleDesk {
+        RuleDesk { store: Mutex::new(store), upload: Mutex::new(None) }
+    }
+
+    /// Does what a client asks for.
+    pub fn answer(&self, command: RulesCommand) -> Reply {
+        let (begun, read_at) = (Instant::now(), clock::realtime_now());
+        let result = match command {
+            RulesCommand::Upload { upload, set, text } => self.upload(upload, set, &text),
+            RulesCommand::Load { upload } => self.load(upload),
+            RulesCommand::Add { rules, upload } => self.add(&rules, upload),
+            RulesCommand::Delete { ids } => Ok(self.delete(&ids)),
+            RulesCommand::List { after } => Ok(self.list(after.map(RuleId))),
+            RulesCommand::Flush {} => self.flush(),
+        };
+        match result {
+            Ok(reply) => Reply::rules(RulesReply {
+                rules: self.store().count(),
+                took_ns: u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX),
+                read_ns: read_at.0,
+                ..reply
+            }),
+            Err(error) => Reply::refused(&error),
+        }
+    }
+
+    fn upload(&self, number: u64, set: Option<String>, text: &str) -> Result<RulesReply, String> {
+        let mut place = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_free =
+            place.as_ref().is_none_or(|upload| upload.touched.elapsed() > UPLOAD_IDLE_MAX);
+        if is_free {
+            *place = Some(Upload::new(number));
+        }
+        let upload = place.as_mut().filter(|upload| upload.number == number);
+        let upload = upload.ok_or("another client is uploading rules; try again in a moment")?;
+        upload.add(set, text)?;
+        Ok(RulesReply::default())
+    }
+
+    fn load(&self, number: u64) -> Result<RulesReply, String> {
+        let Upload { rules, sets, .. } = self.take_upload(number)?;
+        let set = language::parse(rules.as_bytes(), &mut parsed(sets)?);
+        let set = set.map_err(|errors| errors.to_string())?;
+        self.store().load(set)?;
+        Ok(RulesReply::default())
+    }
+
+    fn add(&self, rules: &str, upload: Option<u64>) -> Result<RulesReply, String> {
+        let sets = match upload {
+            Some(number) => self.take_upload(number)?.sets,
+            None => BTreeMap::new(),
+        };
+        let mut sets = parsed(sets)?;
+        let mut store = self.store();
+        let mut changed = Vec::new();
+        for line in rules.lines().filter(|line| !line.trim().is_empty()) {
+            let next = store
+                .last()
+                .map_or(Some(RuleId::FIRST), |RuleId(id)| id.checked_add(1).map(RuleId));
+            let result = next
+                .ok_or_else(|| "no id is left behind the highest; give the rule one".to_owned())
+                .and_then(|next| {
+                    let rule = language::parse_rule(line.as_bytes(), next, &mut sets);
+                    rule.map_err(|error| error.to_string())
+                })
+                .and_then(|rule| {
+                    let RuleId(id) = rule.id;
+                    store.add(rule).map(|()| changed.push(id))
+                });
+            if let Err(error) = result {
+                return Err(told(error, &changed));
+            }
+        }
+        Ok(RulesReply { changed, ..RulesReply::default() })
+    }
+
+    fn delete(&self, ids: &[u32]) -> RulesReply {
+        let mut store = self.store();
+        let changed = ids.iter().copied().filter(|&id| store.remove(RuleId(id))).collect();
+        RulesReply { changed, ..RulesReply::default() }
+    }
+
+    fn list(&self, after: Option<RuleId>) -> RulesReply {
+        let store = self.store();
+        let (mut list, mut bytes, mut more) = (Vec::new(), 0, false);
+        store.list(after, &mut |rule, counts, place| {
+            more = bytes > LIST_BYTES;
+            if !more {
+                let status = RuleStatus::of(rule, counts, place);
+                bytes += status.text.len() + 100;
+                list.push(status);
+            }
+            !more
+        });
+        let (verdict, Counts { frames, bytes }) = store.default_counts();
+        let default = DefaultStatus { verdict: verdict.to_string(), frames, bytes };
+        RulesReply { list: Some(list), more, default: Some(default), ..RulesReply::default() }
+    }
+
+    fn flush(&self) -> Result<RulesReply, String> {
+        let mut store = self.store();
+        let default = store.default_counts().0;
+        store.load(RuleSet { rules: Vec::new(), default })?;
+        Ok(RulesReply::default())
+    }
+
+    fn take_upload(&self, number: u64) -> Result<Upload, String> {
+        let mut place = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
+        place
+            .take_if(|upload| upload.number == number)
+            .ok_or_else(|| format!("nothing was uploaded as {number}, or too long ago"))
+    }
+
+    fn store(&self) -> MutexGuard<'_, Box<dyn RuleStore>> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Upload {
+    fn new(number: u64) -> Upload {
+        let (rules, sets) = (String::new(), BTreeMap::new());
+        Upload { number, rules, sets, bytes: 0, touched: Instant::now() }
+    }
+
+    fn add(&mut self, set: Option<String>, text: &str) -> Result<(), String> {
+        self.bytes += text.len() + set.as_ref().map_or(0, String::len);
+        if self.bytes > UPLOAD_BYTES_MAX {
+            return Err(format!("an upload has {UPLOAD_BYTES_MAX} bytes at most"));
+        }
+        self.touched = Instant::now();
+        match set {
+            None => self.rules.push_str(text),
+            Some(path) => self.sets.entry(path).or_default().push_str(text),
+        }
+        Ok(())
+    }
+}
+
+impl RuleStatus {
+    fn of(rule: &Rule, Counts { frames, bytes }: Counts, place: &str) -> RuleStatus {
+        RuleStatus { id: rule.id.0, frames, bytes, place: place.into(), text: rule.to_string() }
+    }
+}
+
+/// Address files as rules ask for them; no other file is read.
+fn parsed(texts: BTreeMap<String, String>) -> Result<Sets, String> {
+    let mut sets = Sets::none();
+    for (path, text) in texts {
+        let addresses = AddressSet::parse(text.as_bytes());
+        let addresses = addresses.map_err(|errors| format!("address file {path}: {errors}"))?;
+        sets.insert(&path, addresses);
+    }
+    Ok(sets)
+}
+
+/// An error, and what was done before it.
+fn told(mut error: String, done: &[u32]) -> String {
+    if let Some((last, rest)) = done.split_last() {
+        let _ =
+            write!(error, "\n{} rules were added before it, the last is {last}", rest.len() + 1);
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! Options that say which frames a capture keeps, and what of each.
+
+use crate::open::{self, Backend};
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use ringside_capture::config::{FileFormat, Output};
+use ringside_capture::keep::{AdaptiveBounds, CAP_BYTES_MIN, FlowCutoff, Rules, Selection, Wishes};
+use ringside_core::SourceInterface;
+use ringside_core::limits::FRAME_BYTES_MAX;
+use ringside_filter::Prepared;
+use ringside_rules::language;
+use std::path::PathBuf;
+
+/// The options that have to do with what is kept.
+#[derive(Args)]
+#[command(next_help_heading = "What is kept")]
+pub struct KeepArgs {
+    /// Judge each frame by these rules (docs/rules.md), after the filter.
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+
+    /// Keep this many bytes of each payload that is no text; text protocols are kept whole.
+    #[arg(long, value_name = "BYTES")]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=FRAME_BYTES_MAX as i64))]
+    cap_binary: Option<u32>,
+
+    /// Keep only headers of a flow after so many bytes of its payload (as 20k), or, with `tls`,
+    /// where its application data begins.
+    #[arg(long, value_name = "SIZE|tls", value_parser = flow_cutoff)]
+    flow_cutoff: Option<FlowCutoff>,
+
+    /// Keep MAX bytes of each frame, and the fuller the ring is the less, down to MIN. Headers are
+    /// kept in any case. Needs -w.
+    #[arg(long, value_name = "MIN-MAX", value_parser = adaptive_bounds)]
+    #[arg(requires = "paths", conflicts_with = "on")]
+    adaptive_cap: Option<AdaptiveBounds>,
+}
+
+impl KeepArgs {
+    /// The rules, checked: `None` without some.
+    pub fn rules(&self) -> anyhow::Result<Option<Rules>> {
+        let Some(path) = &self.rules else { return Ok(None) };
+        let set = language::load(path)?;
+        let rules = Rules::new(set, open::filter_compiler()?);
+        rules.map(Some).with_context(|| path.display().to_string())
+    }
+
+    /// What is to be done with frames of `interfaces`, to which it may add some; `None` if all are
+    /// to be kept as they are. `filters` are asked first.
+    pub fn selection(
+        &self,
+        rules: Option<Rules>,
+        filters: Vec<Prepared>,
+        interfaces: &mut Vec<SourceInterface>,
+    ) -> anyhow::Result<Option<Selection>> {
+        let KeepArgs { cap_binary: binary_cap, flow_cutoff, adaptive_cap, .. } = *self;
+        let is_idle = (binary_cap, flow_cutoff, adaptive_cap) == (None, None, None);
+        if is_idle && rules.is_none() && filters.is_empty() {
+            return Ok(None);
+        }
+        let wishes = Wishes { rules, filters, binary_cap, flow_cutoff, adaptive_cap };
+        Ok(Some(Selection::new(wishes, interfaces)?))
+    }
+
+    /// Refuses threads among which the frames of a flow would be lost sight of.
+    pub fn check_threads(&self, threads: u16) -> anyhow::Result<()> {
+        if self.flow_cutoff.is_some() && threads > 1 {
+            bail!(
+                "--flow-cutoff counts the bytes of each flow, and --threads {threads} shares flows \
+                 among threads: use --queues {threads}, or leave out --threads"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Refuses rules that leave frames to the host where it does not get them.
+pub fn check_backend(rules: &Rules, backend: Backend, name: &str) -> anyhow::Result<()> {
+    if backend.is_in_driver() {
+        rules.forbid_pass();
+    }
+    ensure!(
+        !rules.pass_some() || !backend.is_in_driver(),
+        "{name}: `pass` leaves a frame to the host, and {} has taken it away before the rules are \
+         asked: write `default drop` and no `pass` in the rules, name what is to be taken as a \
+         filter, or use --backend af-packet",
+        backend.name()
+    );
+    Ok(())
+}
+
+/// Refuses what an output cannot say of a frame.
+pub fn check_output(
+    selection: &Selection,
+    output: &Output,
+    has_trigger: bool,
+) -> anyhow::Result<()> {
+    if !selection.keeps_pieces() {
+        return Ok(());
+    }
+    let is_pcap = matches!(
+        output,
+        Output::File { format: FileFormat::Pcap, .. }
+            | Output::Stream { format: FileFormat::Pcap, .. }
+    );
+    ensure!(
+        !is_pcap,
+        "pcap cannot say which bytes of a frame `keep` has kept: write pcapng (-w FILE.pcapng or \
+         --format pcapng), or use `cap` in the rules"
+    );
+    ensure!(
+        !has_trigger,
+        "--on looks at frames as they are kept, and `keep` moves their bytes: use `cap` in the \
+         rules, or leave out --on"
+    );
+    Ok(())
+}
+
+fn flow_cutoff(text: &str) -> Result<FlowCutoff, String> {
+    if text == "tls" {
+        return Ok(FlowCutoff::Tls);
+    }
+    crate::units::bytes(text)
+        .map(FlowCutoff::Bytes)
+        .map_err(|error| format!("{error}; or write tls, for what follows the handshake"))
+}
+
+fn adaptive_bounds(text: &str) -> Result<AdaptiveBounds, String> {
+    let number = |text: &str| text.parse::<u32>().ok();
+    let bounds = text.split_once('-').and_then(|(min, max)| number(min).zip(number(max)));
+    match bounds {
+        Some((min, max)) if (CAP_BYTES_MIN..max).contains(&min) && max <= FRAME_BYTES_MAX => {
+            Ok(AdaptiveBounds { min, max })
+        }
+        _ => Err(format!(
+            "write two numbers of bytes from {CAP_BYTES_MIN} to {FRAME_BYTES_MAX}, the smaller \
+             first, as 96-1514"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_and_cutoffs() {
+        assert_eq!(adaptive_bounds("64-1514"), Ok(AdaptiveBounds { min: 64, max: 1514 }));
+        for wrong in ["63-100", "100-100", "200-100", "96", "-96", "96-", "64-262145", "a-b", ""] {
+            assert!(adaptive_bounds(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(flow_cutoff("tls"), Ok(FlowCutoff::Tls));
+        assert_eq!(flow_cutoff("20k"), Ok(FlowCutoff::Bytes(20_000)));
+        assert_eq!(flow_cutoff("1M"), Ok(FlowCutoff::Bytes(1_000_000)));
+        assert_eq!(flow_cutoff("0"), Ok(FlowCutoff::Bytes(0)));
+        assert!(flow_cutoff("ssl").is_err());
+    }
+}

@@ -1,0 +1,49 @@
+//! Captures on disk in place of interfaces.
+
+use super::{OpenArgs, Opened};
+use crate::placement::Placed;
+use anyhow::{bail, ensure};
+use ringside_capture::backend::file::FileLane;
+use ringside_capture::run::LaneSource;
+use ringside_core::{InterfaceId, Source};
+use ringside_store::is_input;
+use std::fs::File;
+use std::path::PathBuf;
+
+/// What the lane is called where the capture does not name an interface.
+const NAMELESS: &str = "file";
+
+/// Opens what `-r` names as one lane.
+pub(super) fn open(args: &OpenArgs) -> anyhow::Result<Opened> {
+    let source = FileLane::open(&args.read)?;
+    let interfaces = source.interfaces().to_vec();
+    let first = interfaces.first().map(|interface| interface.name.clone());
+    let interface = first.filter(|name| !name.is_empty()).unwrap_or_else(|| NAMELESS.to_owned());
+    let names = args.read.iter().map(|path| path.display().to_string());
+    let lane =
+        LaneSource { source: Box::new(source), interface, interface_id: InterfaceId(0), queue: 0 };
+    Ok(Opened {
+        lanes: vec![lane],
+        kernel: Vec::new(),
+        interfaces,
+        placed: Placed { cpus: args.placement.cpus.clone(), memory: None },
+        block_timeout_ns: 0,
+        description: names.collect::<Vec<_>>().join(", "),
+        warnings: Vec::new(),
+    })
+}
+
+/// Refuses to write over what is read.
+pub fn check_output(inputs: &[PathBuf], output: &PathBuf) -> anyhow::Result<()> {
+    let shown = output.display();
+    let same = |input: &PathBuf| input.canonicalize().ok() == output.canonicalize().ok();
+    if output.is_dir() {
+        ensure!(
+            !inputs.iter().any(same),
+            "{shown} is read and written at once: name another directory"
+        );
+    } else if output.is_file() && is_input(inputs, &File::open(output)?)? {
+        bail!("{shown} is read and written at once: name another file");
+    }
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! Rules of a running capture, changed while frames come.
+
+#![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
+
+mod common;
+
+use common::*;
+use ringside_core::Cause;
+use ringside_testkit::need_root;
+use ringside_transmit::{SenderKind, Shape, Sizes};
+use std::path::PathBuf;
+
+/// Frames of one load, and how many of them a second: a load takes a second, so that many changes
+/// fall into it.
+const LOAD: u64 = 50_000;
+
+/// A capture that judges by rules.
+struct Judged {
+    network: Network,
+    directory: tempfile::TempDir,
+    running: Running,
+}
+
+impl Judged {
+    fn start(rules: &str, more: &[&str]) -> Judged {
+        let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
+        let [socket, file] = ["control.sock", "start.rules"].map(|name| directory.path().join(name));
+        std::fs::write(&file, rules).unwrap();
+        let mut args = vec!["-i", "rx0", "--control", arg(&socket), "--rules", arg(&file)];
+        args.extend(more);
+        let running = network.capture(&args);
+        Judged { network, directory, running }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn send(&self) {
+        let shape = Shape::new(Sizes::fixed(64).unwrap(), 16).unwrap();
+        let sent = self.network.send(SenderKind::Live, &shape, LOAD, Some(LOAD));
+        assert_eq!(sent.handed, LOAD);
+    }
+
+    /// `ringside rules COMMAND...` at this capture.
+    fn rules(&self, command: &[&str]) -> Outcome {
+        let socket = self.path("control.sock");
+        run_ringside(&[&["rules"], command, &["--at", arg(&socket)]].concat())
+    }
+
+    fn done(&self, command: &[&str]) -> Outcome {
+        let outcome = self.rules(command);
+        assert_eq!(outcome.code(), Some(0), "{command:?}: {}", outcome.stderr);
+        outcome
+    }
+
+    /// Ids and frames of the rules, and frames of the default.
+    fn stats(&self) -> (Vec<(u64, u64)>, u64) {
+        let lines = self.done(&["stats", "--json"]).json_lines();
+        let of = |value: &serde_json::Value, field: &str| value[field].as_u64().unwrap();
+        let (default, rules) = lines.split_last().unwrap();
+        let rules = rules.iter().map(|line| &line["rule"]);
+        let rules = rules.map(|rule| (of(rule, "id"), of(rule, "frames"))).collect();
+        (rules, of(&default["default"], "frames"))
+    }
+
+    /// Waits until the first rule, which is for every frame, has counted so many.
+    fn wait_for(&self, frames: u64) {
+        wait_until("frames that are judged", || self.stats().0[0].1 >= frames);
+    }
+}
+
+#[test]
+fn rules_come_and_go_and_every_frame_is_accounted_for() {
+    if !need_root("rules_come_and_go_and_every_frame_is_accounted_for") {
+        return;
+    }
+    let judged = Judged::start("1: any => count\ndefault take", &[]);
+    judged.send();
+    judged.wait_for(LOAD);
+    assert_eq!(judged.stats(), (vec![(1, LOAD)], LOAD));
+
+    judged.done(&["add", "udp => drop", "7: port 9 => count"]);
+    judged.send();
+    judged.wait_for(2 * LOAD);
+    assert_eq!(judged.stats(), (vec![(1, 2 * LOAD), (2, LOAD), (7, 0)], LOAD));
+    let list = judged.done(&["list"]).text();
+    assert!(list.contains("user space") && list.contains("udp => drop"), "{list}");
+
+    // What is not there, what is there already, what is wrong.
+    assert_eq!(judged.rules(&["del", "8", "7"]).code(), Some(1));
+    let exists = judged.rules(&["add", "2: tcp => drop"]);
+    assert!(exists.code() == Some(2) && exists.stderr.contains("rule 2 is there already"));
+    let wrong = judged.rules(&["add", "udp => mirror eth9"]);
+    assert!(wrong.code() == Some(2) && wrong.stderr.contains("in the driver"), "{}", wrong.stderr);
+
+    // Frames come while rules change.
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let changes = std::thread::scope(|scope| {
+        let changes = scope.spawn(|| {
+            let mut changes = 0;
+            while !is_over.load(std::sync::atomic::Ordering::Acquire) {
+                judged.done(&["del", "2"]);
+                judged.done(&["add", "2: udp => drop"]);
+                changes += 2;
+            }
+            changes
+        });
+        judged.send();
+        is_over.store(true, std::sync::atomic::Ordering::Release);
+        changes.join().unwrap()
+    });
+    assert!(changes > 2, "{changes} changes");
+    judged.wait_for(3 * LOAD);
+    let (rules, undecided) = judged.stats();
+    assert_eq!(rules[0], (1, 3 * LOAD));
+    // A rule that was deleted takes its counts with it.
+    assert!(undecided > LOAD && undecided < 2 * LOAD, "{undecided}");
+
+    let ledger = judged.running.stop().checked_ledger(3 * LOAD);
+    let dropped = ledger.lanes[0].dropped[&Cause::ByRule];
+    assert_eq!((ledger.lanes[0].taken, dropped), (undecided, 3 * LOAD - undecided));
+}
+
+#[test]
+fn a_load_replaces_all_rules_and_keeps_the_counts_of_those_that_stay() {
+    if !need_root("a_load_replaces_all_rules_and_keeps_the_counts_of_those_that_stay") {
+        return;
+    }
+    let judged = Judged::start("1: any => count\n2: udp => drop\ndefault take", &[]);
+    judged.send();
+    judged.wait_for(LOAD);
+    let (rules, list) = (judged.path("more.rules"), judged.path("list.txt"));
+    let exact = |id: u32| {
+        let (high, low) = (id / 256, id % 256);
+        format!("{id}: src ip 10.1.{high}.{low} dst ip 10.9.9.9 udp src port 5 dst port 6 => drop\n")
+    };
+    let many: String = (100..50_100).map(exact).collect();
+    let text = format!("1: any => count\n2: udp => take\n3: src ip @list.txt => drop\n{many}");
+    std::fs::write(&rules, text + "default take\n").unwrap();
+    let addresses: String =
+        (0..20_000u32).map(|n| format!("192.0.{}.{}\n", n / 256, n % 256)).collect();
+    std::fs::write(&list, addresses).unwrap();
+    let told = judged.done(&["load", arg(&rules)]).stderr;
+    assert!(told.contains("50,003 rules in force"), "{told}");
+    judged.send();
+    judged.wait_for(2 * LOAD);
+    let (counts, undecided) = judged.stats();
+    assert_eq!(counts.len(), 50_003);
+    assert_eq!((counts[0], counts[1], undecided), ((1, 2 * LOAD), (2, LOAD), 0));
+
+    // Wrong rules change nothing; no rules leave the default.
+    std::fs::write(&rules, "1: tpc => drop\n").unwrap();
+    let wrong = judged.rules(&["load", arg(&rules)]);
+    assert!(wrong.code() == Some(2) && wrong.stderr.contains("did you mean `tcp`"));
+    judged.done(&["flush"]);
+    judged.send();
+    wait_until("frames by default", || judged.stats().1 >= LOAD);
+    assert_eq!(judged.stats(), (vec![], LOAD));
+    let ledger = judged.running.stop().checked_ledger(3 * LOAD);
+    assert_eq!(ledger.lanes[0].taken, 2 * LOAD);
+}
+
+#[test]
+fn several_threads_and_lanes_go_by_the_same_rules() {
+    if !need_root("several_threads_and_lanes_go_by_the_same_rules") {
+        return;
+    }
+    for more in [&["--backend", "af-xdp", "--threads", "2"][..], &["--queues", "4"]] {
+        let judged = Judged::start("1: any => count\ndefault take", more);
+        judged.send();
+        judged.wait_for(LOAD);
+        judged.done(&["add", "udp => drop"]);
+        judged.send();
+        judged.wait_for(2 * LOAD);
+        assert_eq!(judged.stats(), (vec![(1, 2 * LOAD), (2, LOAD)], LOAD), "{more:?}");
+        let ledger = judged.running.stop().checked_ledger(2 * LOAD);
+        let taken: u64 = ledger.lanes.iter().map(|lane| lane.taken).sum();
+        assert_eq!(taken, LOAD, "{more:?}");
+    }
+}
+
+#[test]
+fn a_run_without_rules_says_so() {
+    if !need_root("a_run_without_rules_says_so") {
+        return;
+    }
+    let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
+    let socket = directory.path().join("control.sock");
+    let running = network.capture(&["-i", "rx0", "--control", arg(&socket)]);
+    let outcome = run_ringside(&["rules", "list", "--at", arg(&socket)]);
+    assert_eq!(outcome.code(), Some(2));
+    assert!(outcome.stderr.contains("--rules FILE"), "{}", outcome.stderr);
+    running.stop();
+}
