@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::load::{Embedded, Loaded, embedded};
 use crate::root::{LEAVES, fd_array};
-use libbpf_rs::{MapCore, Xdp, XdpFlags};
+use libbpf_rs::{Xdp, XdpFlags};
 use ringside_sys::bpf;
 use ringside_sys::live::run_live_frames;
 use ringside_sys::words::Words64;
