@@ -312,4 +312,17 @@ struct rules_config {
 };
 _Static_assert(sizeof(struct rules_config) == 72, "rules_config: keep abi.rs in step");
 
+/* What a replay sends; read-only for the program. */
+struct replay_config {
+	__u32 ifindex; /* interface to redirect to; 0: to the first leaf */
+	__u32 count;   /* headers */
+};
+_Static_assert(sizeof(struct replay_config) == 8, "replay_config: keep replay.rs in step");
+
+/* The first bytes of a frame: Ethernet, IPv6 and TCP, and a little more. */
+struct replay_header {
+	__u64 words[10];
+};
+_Static_assert(sizeof(struct replay_header) == 80, "replay_header: keep replay.rs in step");
+
 #endif

@@ -210,8 +210,7 @@ static __always_inline void begin_search(struct judgement *judged)
 	judged->classes[5] = version_of(sight) ? node_entry(NODE_PROTOCOL, rest >> 32)
 					       : node_entry(NODE_PROTOCOL + 1, 0);
 	judged->above = judged->left = 0;
-	judged->summary = -1;
-	judged->last = 0;
+	judged->summary = judged->last = 0;
 }
 
 /* False if the tables are broken. */
@@ -291,44 +290,6 @@ __alone __u32 bit_of_lowest(__u64 left, __u32 word)
 		}
 	}
 	return best;
-}
-
-/*
- * One step towards the next rule: 0 if there is more to do, 1 at the end, else 2 more than its
- * slot.
- */
-static __always_inline __u64 search_step(struct judgement *judged, const struct search *search)
-{
-	__u32 bit, word, slot;
-
-	if (!judged->left) {
-		if (!judged->above) {
-			__u32 summary = judged->summary + 1;
-
-			judged->summary = summary;
-			if (summary >= config.summary)
-				return 1;
-			judged->above = common(search, summary);
-			return 0;
-		}
-		word = judged->summary * 64 + lowest_bit(judged->above);
-		judged->above &= judged->above - 1;
-		if (word >= config.words)
-			return 0;
-		judged->word = word;
-		judged->left = common(search, config.summary + word);
-		return 0;
-	}
-	if (judged->left & (judged->left - 1))
-		bit = bit_of_lowest(judged->left, judged->word);
-	else
-		bit = lowest_bit(judged->left);
-	judged->left &= ~(1ULL << (bit & 63));
-	slot = rule_of(judged->word * 64 + bit);
-	if (slot + 1 == judged->last)
-		return 0;
-	judged->last = slot + 1;
-	return slot + 2ULL;
 }
 
 #endif

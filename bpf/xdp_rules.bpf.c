@@ -161,37 +161,82 @@ static __always_inline int add_candidate(struct judgement *judged, __u32 slot)
 	return judged->candidate_count >= MEMORY_SLOTS;
 }
 
-static long candidate_step(__u32 step, struct search *search)
+/* Adds the rules of a word's bits to the candidates; 1 if one ends them. */
+__alone int add_word(__u64 left, __u32 word)
 {
 	struct judgement *judged = this_judgement();
-	__u64 found;
+	__u32 i;
 
 	if (!judged)
 		return 1;
-	found = search_step(judged, search);
-	if (!found)
-		return 0;
-	if (found == 1) {
-		judged->is_cut = 0;
-		return 1;
+	for (i = 0; i < 64; i++) {
+		__u32 bit, slot;
+
+		if (!left)
+			return 0;
+		/* Bits of a word are not in order of their rules, words are. */
+		bit = left & (left - 1) ? bit_of_lowest(left, word) : lowest_bit(left);
+		left &= ~(1ULL << (bit & 63));
+		slot = rule_of(word * 64 + bit);
+		if (slot + 1 == judged->last)
+			continue;
+		judged->last = slot + 1;
+		if (add_candidate(judged, slot)) {
+			judged->left = left;
+			return 1;
+		}
 	}
-	return add_candidate(judged, found - 2);
+	return 0;
 }
 
-/* Fills the list of candidates with the next rules of the search, up to one that ends it. */
+/*
+ * Fills the list of candidates with the next rules of the search, up to one that ends it. Plain
+ * loops: a call for each step would cost more than most of the steps.
+ */
 __alone int find_candidates(void)
 {
 	struct judgement *judged = this_judgement();
 	struct search search;
+	__u64 above, left;
+	__u32 i, summary, word;
 
 	if (!judged)
 		return 0;
-	judged->candidate_count = judged->is_plain = 0;
-	judged->is_cut = 0;
+	judged->candidate_count = judged->is_plain = judged->is_cut = 0;
 	if (!find_rows(judged, &search))
 		return 0;
 	judged->is_cut = 1;
-	bpf_loop(STEPS_OVER_RULES_MAX, candidate_step, &search, 0);
+	left = judged->left;
+	judged->left = 0;
+	if (left && add_word(left, judged->word))
+		return 0;
+	for (summary = 0; summary < config.summary; summary++) {
+		if (summary < judged->summary)
+			continue;
+		/* Where it was left, or from the first on. */
+		above = judged->above;
+		judged->above = 0;
+		if (!above)
+			above = common(&search, summary);
+		for (i = 0; i < 64; i++) {
+			if (!above)
+				break;
+			word = summary * 64 + lowest_bit(above);
+			above &= above - 1;
+			if (word >= config.words)
+				break;
+			left = common(&search, config.summary + word);
+			if (left && add_word(left, word)) {
+				judged->word = word;
+				judged->above = above;
+				/* A word that is empty now was the last of its summary. */
+				judged->summary = above ? summary : summary + 1;
+				return 0;
+			}
+		}
+	}
+	judged->is_cut = 0;
+	judged->summary = config.summary;
 	return 0;
 }
 
@@ -263,34 +308,57 @@ static __always_inline __u64 read_control(const __u64 *words, enum control_word 
 	return *(const volatile __u64 *)(words + word);
 }
 
-/* Finds which wildcard rules come into question; what is remembered may be all: then true. */
+/* What is remembered at one of the two places of a conversation. */
+static __always_inline struct rules_memory *place_of(const struct judgement *judged, __u32 hash)
+{
+	__u32 index = judged->cpu * config.memory + (hash & (config.memory - 1));
+
+	return bpf_map_lookup_elem(&memory, &index);
+}
+
+/* Takes up what is remembered; true if one rule decides. */
+static __always_inline int recall(struct judgement *judged, const struct rules_memory *known)
+{
+	__u32 count = known->count;
+
+	judged->is_cut = 0;
+	judged->candidates[0] = known->slots[0];
+	if (likely(count & MEMORY_PLAIN)) {
+		judged->candidate_count = count >> 8 & 0xff;
+		return 1;
+	}
+	judged->candidate_count = count;
+	judged->candidates[1] = known->slots[1];
+	judged->candidates[2] = known->slots[2];
+	judged->candidates[3] = known->slots[3];
+	return 0;
+}
+
+/* Finds which wildcard rules come into question; true if one decides. */
 static __always_inline int look_up(struct judgement *judged, const __u64 *words, __u64 hash)
 {
 	/* A zero in memory that nobody has written is no generation. */
 	__u32 generation = (__u32)read_control(words, CONTROL_GENERATION) + 1;
-	__u32 index = judged->cpu * config.memory + ((__u32)(hash >> 16) & (config.memory - 1));
-	struct rules_memory *known = bpf_map_lookup_elem(&memory, &index);
+	struct rules_memory *first = place_of(judged, hash >> 16), *second;
 
-	if (likely(known && known->generation == generation && is_about(known, &judged->sight))) {
-		__u32 count = known->count;
-
-		judged->is_cut = 0;
-		judged->is_plain = count & MEMORY_PLAIN;
-		judged->candidates[0] = known->slots[0];
-		if (likely(judged->is_plain)) {
-			judged->candidate_count = count >> 8 & 0xff;
-			return 1;
-		}
-		judged->candidate_count = count;
-		judged->candidates[1] = known->slots[1];
-		judged->candidates[2] = known->slots[2];
-		judged->candidates[3] = known->slots[3];
+	if (!first)
 		return 0;
-	}
+	if (likely(first->generation == generation && is_about(first, &judged->sight)))
+		return recall(judged, first);
+	second = place_of(judged, hash >> 40);
+	if (!second)
+		return 0;
+	if (likely(second->generation == generation && is_about(second, &judged->sight)))
+		return recall(judged, second);
 	begin_search(judged);
 	find_candidates();
-	if (known && !judged->is_cut)
-		remember(judged, known, generation);
+	if (judged->is_cut)
+		return 0;
+	/* The second place is taken by turns with the first, if both are in use. */
+	if (first->generation == generation &&
+	    (second->generation != generation || (judged->turns++ & 1)))
+		first = second;
+	remember(judged, first, generation);
 	return 0;
 }
 

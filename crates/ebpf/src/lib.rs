@@ -3,6 +3,7 @@
 //!
 //! - [`Generator`] makes numbered frames out of live test frames and hands them to an interface.
 //! - [`capture`] steers frames to AF_XDP sockets, beside other programs on the interface.
+//! - [`replay`] makes frames of a table of headers, to measure what a program costs.
 //! - [`rules`] judges frames inside the driver, by tables that user space changes meanwhile.
 //! - [`XdpProgram`] loads a program for an interface, [`Attachment`] keeps it there until dropped.
 //! - [`redirect_reaches`] tells whether frames redirected to a veth end arrive at the other one.
@@ -20,6 +21,7 @@ pub mod capture;
 mod error;
 mod generate;
 mod load;
+pub mod replay;
 mod root;
 pub mod rules;
 pub mod socket_filter;

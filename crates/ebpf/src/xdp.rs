@@ -6,7 +6,7 @@ use crate::root::XDP_ROOT;
 use crate::{Error, TestRun};
 use libbpf_rs::{Xdp, XdpFlags};
 use ringside_sys::bpf::XdpMode;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 static XDP_PASS: Embedded = embedded!("xdp_pass");
 static XDP_DROP: Embedded = embedded!("xdp_drop");
@@ -17,16 +17,22 @@ const NDO_XMIT: u64 = 1 << 2;
 /// A loaded XDP program, not yet on an interface.
 pub struct XdpProgram {
     name: &'static str,
+    program: OwnedFd,
     loaded: Loaded,
 }
 
 impl XdpProgram {
+    fn new(embedded: &Embedded) -> Result<XdpProgram, Error> {
+        let mut loaded = Loaded::new(embedded, None)?;
+        Ok(XdpProgram { name: embedded.name, program: loaded.program_fd()?, loaded })
+    }
+
     /// The program that passes every frame to the host.
     ///
     /// # Errors
     /// The kernel refused.
     pub fn pass() -> Result<XdpProgram, Error> {
-        Ok(XdpProgram { name: XDP_PASS.name, loaded: Loaded::new(&XDP_PASS, None)? })
+        XdpProgram::new(&XDP_PASS)
     }
 
     /// The program that discards every frame as soon as the driver sees it: the limit of all that
@@ -35,7 +41,7 @@ impl XdpProgram {
     /// # Errors
     /// The kernel refused.
     pub fn drop_all() -> Result<XdpProgram, Error> {
-        Ok(XdpProgram { name: XDP_DROP.name, loaded: Loaded::new(&XDP_DROP, None)? })
+        XdpProgram::new(&XDP_DROP)
     }
 
     /// A root that other programs can share (`bpf/xdp_root.bpf.c`); alone it passes every frame.
@@ -43,7 +49,7 @@ impl XdpProgram {
     /// # Errors
     /// The kernel refused.
     pub fn standing_root() -> Result<XdpProgram, Error> {
-        Ok(XdpProgram { name: XDP_ROOT.name, loaded: Loaded::new(&XDP_ROOT, None)? })
+        XdpProgram::new(&XDP_ROOT)
     }
 
     /// Attaches it to an interface of the calling thread's network namespace, inside the driver.
@@ -68,6 +74,12 @@ impl XdpProgram {
     /// The kernel refused; a frame of less than 14 bytes is.
     pub fn test_run(&mut self, frame: &[u8]) -> Result<TestRun, Error> {
         self.loaded.test_run(frame)
+    }
+}
+
+impl AsFd for XdpProgram {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.program.as_fd()
     }
 }
 

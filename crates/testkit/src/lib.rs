@@ -6,6 +6,7 @@
 //! count it.
 
 pub mod captures;
+pub mod classbench;
 pub mod fuzz;
 pub mod random;
 

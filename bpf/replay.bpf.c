@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Gives frames the headers of a table, one after the other, and redirects them to an interface
+ * (live test frames), or hands them to a program (plain test runs), to measure what a program costs
+ * with many conversations. While it sends, it is anchored on the interface as generate.bpf.c is.
+ */
+#include "leaves.h"
+
+const volatile struct replay_config config = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* from user space */
+	__type(key, __u32);
+	__type(value, struct replay_header);
+} headers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} next SEC(".maps");
+
+SEC("xdp.frags")
+int replay(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
+	const struct replay_header *header;
+	__u64 *number;
+	__u32 key = 0, i;
+
+	/* A frame that the interface received: the program is only anchored there. */
+	if (config.ifindex && ctx->ingress_ifindex == config.ifindex)
+		return XDP_PASS;
+	number = bpf_map_lookup_elem(&next, &key);
+	if (!number)
+		return XDP_ABORTED;
+	key = *number;
+	*number = key + 1 < config.count ? key + 1 : 0;
+	header = bpf_map_lookup_elem(&headers, &key);
+	if (!header || data + sizeof(*header) > data_end)
+		return XDP_ABORTED;
+#pragma unroll
+	for (i = 0; i < sizeof(*header) / 8; i++)
+		((__u64 *)data)[i] = header->words[i];
+	if (config.ifindex)
+		return bpf_redirect(config.ifindex, 0);
+	try_leaves(ctx, 0);
+	return XDP_ABORTED;
+}
+
+const char terms[] SEC("license") = "Apache-2.0";

@@ -1,0 +1,112 @@
+//! Frames of a table of headers, for measurements: to an interface, or to a program.
+
+use crate::Error;
+use crate::load::{Embedded, Loaded, embedded};
+use crate::root::{LEAVES, fd_array};
+use libbpf_rs::{Xdp, XdpFlags};
+use ringside_sys::bpf;
+use ringside_sys::live::run_live_frames;
+use ringside_sys::words::Words64;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+static REPLAY: Embedded = embedded!("replay");
+
+/// Bytes of a header (`struct replay_header`), which are also those of the frames.
+pub const HEADER_BYTES: usize = 80;
+const HEADER_WORDS: usize = HEADER_BYTES / 8;
+
+/// Where frames go.
+#[derive(Clone, Copy, Debug)]
+pub enum Way<'w> {
+    /// Out of this interface, of the calling thread's network namespace.
+    Interface(u32),
+    /// To this XDP program, which is for frames in several parts and has the array of leaves that
+    /// roots have.
+    Program(BorrowedFd<'w>),
+}
+
+/// A loaded replay. It keeps its place in the table on each CPU.
+pub struct Replay {
+    program: OwnedFd,
+    /// On its interface, if frames go to one.
+    anchor: Option<i32>,
+    _maps: Loaded,
+    _headers: Words64,
+}
+
+impl Replay {
+    /// Loads it with some headers, at least one.
+    ///
+    /// # Errors
+    /// No privilege, no memory, or the kernel refused.
+    pub fn load(headers: &[[u8; HEADER_BYTES]], way: Way<'_>) -> Result<Replay, Error> {
+        let ifindex = match way {
+            Way::Interface(ifindex) => ifindex,
+            Way::Program(_) => 0,
+        };
+        let count = headers.len() as u32;
+        let constants = [ifindex.to_ne_bytes(), count.to_ne_bytes()].concat();
+        let mut loaded = Loaded::prepared(&REPLAY, Some(&constants), |object| {
+            let mut maps = object.maps_mut();
+            maps.find(|map| map.name() == "headers").map_or(Ok(()), |mut map| {
+                map.set_max_entries(count)
+            })
+        })?;
+        let words = Words64::of_array(&loaded.map("headers")?, headers.len() * HEADER_WORDS)
+            .map_err(|e| Error::mapping("headers", e))?;
+        let bytes = headers.as_flattened().chunks_exact(8);
+        for (to, from) in words.iter().zip(bytes) {
+            let word = from.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+            to.store(word, Ordering::Relaxed);
+        }
+        if let Way::Program(program) = way {
+            fd_array(&loaded.map(LEAVES)?)?.set(0, program)?;
+        }
+        let mut replay =
+            Replay { program: loaded.program_fd()?, anchor: None, _maps: loaded, _headers: words };
+        if ifindex != 0 {
+            replay.anchor(ifindex as i32)?;
+        }
+        Ok(replay)
+    }
+
+    /// As [`Generator::anchor`](crate::Generator::anchor).
+    fn anchor(&mut self, ifindex: i32) -> Result<(), Error> {
+        let flags = XdpFlags::SKB_MODE | XdpFlags::UPDATE_IF_NOEXIST;
+        let attached = Xdp::new(self.program.as_fd()).attach(ifindex, flags);
+        attached.map_err(|e| Error::kernel("cannot anchor the replay on its interface", e))?;
+        self.anchor = Some(ifindex);
+        Ok(())
+    }
+
+    /// Makes `frames` frames and hands them to the interface, from the CPU that the calling thread
+    /// is pinned to.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn run_live(&self, frames: u32) -> Result<(), Error> {
+        let what = "cannot run live frames (BPF_F_TEST_XDP_LIVE_FRAMES needs Linux 5.18)";
+        run_live_frames(self.program.as_fd(), &[0; HEADER_BYTES], frames)
+            .map_err(|e| Error::kernel(what, libbpf_rs::Error::from(e)))
+    }
+
+    /// Runs the program on `frames` frames, one after the other; mean nanoseconds of each, this
+    /// program's own share included.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn run(&self, frames: u32) -> Result<u32, Error> {
+        let (run, _) = bpf::test_run(self.program.as_fd(), &[0; HEADER_BYTES], frames, &mut [])?;
+        Ok(run.duration_ns)
+    }
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        if let Some(ifindex) = self.anchor {
+            // The interface may be gone, and the program with it: nothing is left to undo then.
+            let _ = Xdp::new(self.program.as_fd()).detach(ifindex, XdpFlags::SKB_MODE);
+        }
+    }
+}
