@@ -125,13 +125,7 @@ pub fn run(
     for warning in &opened.warnings {
         say::message(format_args!("ringside: warning: {warning}"));
     }
-    let mut board = Board::new(
-        opened.description.clone(),
-        &opened.interfaces,
-        output_status(&output, args.write.paths.iter()),
-    );
-    let rules = extras.selection.as_ref().and_then(Selection::rules);
-    board.set_rules(rules.map(|rules| RuleDesk::new(Box::new(rules.clone()))));
+    let mut board = board(&opened, &extras, output_status(&output, args.write.paths.iter()));
     let config = RunConfig {
         snaplen: extras.snaplen,
         frames_max: args.count,
@@ -178,6 +172,14 @@ pub fn run(
     link.as_ref().inspect(|link| link.closed());
     told.and(watched)?;
     Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// What the control socket knows of the run.
+fn board(opened: &Opened, extras: &Extras, output: OutputStatus) -> Board {
+    let mut board = Board::new(opened.description.clone(), &opened.interfaces, output);
+    let rules = extras.selection.as_ref().and_then(Selection::rules);
+    board.set_rules(rules.map(|rules| RuleDesk::new(Box::new(rules.clone()))));
+    board
 }
 
 /// What was chosen, and what could not be had.

@@ -178,7 +178,9 @@ fn sets(bench: &Bench) {
 fn main() {
     let bench = Bench::new();
     println!("replay and drop: {:.0} ns a run", bench.empty_ns);
-    println!("rules                            flows    exact  ns/frame  Mframes/s    % of one  decided");
+    println!(
+        "rules                            flows    exact  ns/frame  Mframes/s    % of one  decided"
+    );
     let only = std::env::var("RINGSIDE_BENCH_SHAPE").ok();
     shapes(&bench, only.as_deref());
     sets(&bench);

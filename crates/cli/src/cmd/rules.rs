@@ -1,5 +1,5 @@
-//! `ringside rules`: check rules, tell what they would do with captured packets, and change those of
-//! a running capture.
+//! `ringside rules`: check rules, tell what they would do with captured packets, and change those
+//! that are at work.
 
 mod live;
 

@@ -37,8 +37,8 @@ const ENTRIES_MAX: usize = 10_000;
 /// Options of a run that can be controlled.
 #[derive(Args)]
 pub struct ControlArgs {
-    /// Control socket for `ringside status`, `control` and `rules` [default: in /run/ringside, named
-    /// after the process]
+    /// Control socket for `ringside status`, `control` and `rules` [default: in /run/ringside, with
+    /// the process id in its name]
     #[arg(long, value_name = "SOCKET", conflicts_with = "no_control")]
     control: Option<PathBuf>,
 
@@ -57,8 +57,8 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// The socket that `args` ask for, of a run of this kind; none if they ask for none, or if no default directory can
-    /// be written.
+    /// The socket that `args` ask for, of a run of this kind; none if they ask for none, or if no
+    /// default directory can be written.
     ///
     /// # Errors
     /// The socket that was asked for by name cannot be made.
