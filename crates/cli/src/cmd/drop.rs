@@ -36,8 +36,9 @@ const BURST_FRAMES_MIN: u32 = 100;
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Rules are those of docs/rules.md. `drop` ends a frame before the kernel has made anything
-of it; `pass` and `take` let it go on. What no rule decides about has the fate of `default`.
+    after_help = "docs/rules.md describes rules. `drop` ends a frame before the kernel has
+made anything of it; `pass` and `take` let it go on, and so does the default unless the rules
+say `default drop`.
 
 Examples:
   sudo ringside drop -i eth1 --rules drop.rules --dry-run      what would it do?
