@@ -26,6 +26,9 @@ pub mod exact;
 pub mod key;
 pub mod language;
 pub mod memory;
+#[cfg(loom)]
+#[cfg(test)]
+mod model;
 pub mod plan;
 pub mod question;
 pub mod sight;

@@ -10,6 +10,7 @@ use crate::question::Question;
 use ringside_core::LinkType;
 use ringside_filter::{Compiler, FilterError};
 use ringside_sys::SysError;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Interfaces that copies go to.
@@ -39,6 +40,8 @@ pub(super) struct Judges {
     /// Where copies go; a bit of [`Judgement::mirrors`](super::Judgement::mirrors) each.
     mirrors: Vec<InterfaceName>,
     desks: Vec<Seat>,
+    /// What slots had counted for rules before: to be subtracted.
+    before: HashMap<Slot, Counts>,
 }
 
 /// One judge.
@@ -51,7 +54,7 @@ struct Seat {
 impl Judges {
     pub(super) fn new(link: LinkType, compiler: Compiler) -> Judges {
         let (ready, mirrors, desks) = (Vec::new(), Vec::new(), Vec::new());
-        Judges { link, compiler, ready, mirrors, desks }
+        Judges { link, compiler, ready, mirrors, desks, before: HashMap::new() }
     }
 
     /// For the same judges, no rules yet.
@@ -93,8 +96,12 @@ impl Judges {
         self.desks.iter().all(|seat| seat.mailbox.is_up_to_date())
     }
 
-    /// What all of them counted.
+    /// What all of them counted for the rule that has the slot.
     pub(super) fn counts(&self, slot: Slot) -> Counts {
+        self.counts_ever(slot) - self.before.get(&slot).copied().unwrap_or_default()
+    }
+
+    fn counts_ever(&self, slot: Slot) -> Counts {
         let counts = self.desks.iter().map(|seat| seat.counters.read(slot));
         counts.fold(Counts::default(), |sum, counts| sum + counts)
     }
@@ -143,6 +150,8 @@ impl Place for Judges {
             self.ready.resize(at + 1, None);
         }
         self.ready[at] = Some(ready.clone());
+        // Before any judge can meet the rule: what it counts from its first frame on is its own.
+        self.before.insert(slot, self.counts_ever(slot));
         self.tell(|| Change::Put(slot, ready.clone()));
         Ok(())
     }
