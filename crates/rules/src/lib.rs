@@ -27,6 +27,9 @@ pub mod exact;
 pub mod key;
 pub mod language;
 pub mod memory;
+#[cfg(loom)]
+#[cfg(test)]
+mod model;
 pub mod patterns;
 pub mod plan;
 pub mod question;

@@ -5,7 +5,6 @@ use super::judgement::{Fate, Judgement};
 use super::mailbox::{Change, Load, Mailbox};
 use super::rules::{Counters, Ready, RulesAtWork, UNDECIDED};
 use crate::book::Slot;
-use crate::exact::Chain;
 use crate::key::Key;
 use crate::language::{Next, RuleId, Sample, Verdict};
 use crate::memory::Control;
@@ -15,9 +14,10 @@ use crate::table::Found;
 use ringside_wire::Level;
 use std::sync::Arc;
 
-/// How often a conversation's rules are looked for while they change: a change takes longer than a
-/// look, so that the second look is the last but where the thread was stopped in between.
-const LOOKS_MAX: u32 = 8;
+/// How often a conversation's rules are looked for while they change. A look is repeated only if a
+/// change ended in the middle; even with many changes one after the other, that so many looks in a
+/// row meet one does not happen.
+const LOOKS_MAX: u32 = 64;
 
 /// Says what becomes of frames, on one thread, by rules that may change meanwhile.
 #[derive(Debug)]
@@ -26,6 +26,9 @@ pub struct Judge {
     desk: Desk,
     cache: Cache,
     mailbox: Arc<Mailbox>,
+    /// Slots of the rules that come into question for the frame at hand, in the order in which
+    /// they are asked. Its room is kept; there are at most as many as there are rules.
+    found: Vec<u32>,
 }
 
 /// What a judge itself knows of each rule, by slot.
@@ -51,7 +54,7 @@ impl Judge {
     pub(super) fn new(load: Load, mailbox: Arc<Mailbox>) -> Judge {
         let Load { rules, ready, counters, patterns } = load;
         let desk = Desk::new(ready, counters, patterns);
-        Judge { rules, desk, cache: Cache::new(), mailbox }
+        Judge { rules, desk, cache: Cache::new(), mailbox, found: Vec::new() }
     }
 
     /// True if the payload patterns of all rules are looked for at once.
@@ -72,20 +75,16 @@ impl Judge {
     /// What becomes of a frame, which every rule on the way counts.
     #[inline]
     pub fn judge(&mut self, frame: &Sight<'_>) -> Judgement {
-        let Judge { rules, desk, cache, mailbox } = self;
+        let Judge { rules, desk, cache, mailbox, found } = self;
         if let Some(findings) = &mut desk.findings {
             findings.forget();
         }
         let mut judgement = Judgement::default();
-        let key = frame.key(Level::Outer);
-        let hash = rules.exact.hash(&key);
-        let (mut exact, known) = look(rules, cache, desk, &key, hash);
-        let mut ask = |slot| desk.ask(slot, frame, &mut judgement, mailbox) == Next::Stop;
-        if !exact.any(|found| ask(found.slot)) {
-            match known.as_ref().and_then(Contenders::slots) {
-                Some(slots) => slots.iter().copied().any(ask),
-                None => each_once(rules.table.matches(&key)).any(ask),
-            };
+        look(rules, cache, desk, &frame.key(Level::Outer), found);
+        for &slot in found.iter() {
+            if desk.ask(slot, frame, &mut judgement, mailbox) == Next::Stop {
+                break;
+            }
         }
         if judgement.decided_by.is_none() {
             judgement.fate = Fate::Verdict(rules.default);
@@ -96,7 +95,7 @@ impl Judge {
 
     #[cold]
     fn take_news(&mut self) {
-        let Judge { rules, desk, cache, mailbox } = self;
+        let Judge { rules, desk, cache, mailbox, .. } = self;
         mailbox.take_all(|change| match change {
             Change::Load(load) => {
                 let Load { rules: next, ready, counters, patterns } = *load;
@@ -173,8 +172,8 @@ impl Desk {
         mailbox: &Mailbox,
     ) -> Next {
         if !matches!(self.ready.get(slot as usize), Some(Some(_))) {
-            // It has come since the batch began, and its letter before it; or it has gone.
-            mailbox.take_changes(|change| self.apply(change));
+            // It has come since the batch began, and its letter before it.
+            mailbox.take_until(Slot(slot), |change| self.apply(change));
         }
         let Some(Some(ready)) = self.ready.get(slot as usize) else { return Next::Continue };
         let Ready { rule, question, mirror, .. } = &**ready;
@@ -197,48 +196,48 @@ impl Desk {
     }
 }
 
-/// The rules of a conversation: exact ones or, if there are none, which others come into question.
-/// Where rules change during the look it looks again, so that it never sees a rule gone and the one
-/// that was to replace it not yet come.
+/// Finds the rules that come into question for a conversation, up to the first behind which none is
+/// asked. Where rules change during the look it looks again, so that it never sees a rule gone and
+/// the one that was to replace it not yet come.
 #[inline]
-fn look<'r>(
-    rules: &'r RulesAtWork,
-    cache: &mut Cache,
-    desk: &Desk,
-    key: &Key,
-    hash: u64,
-) -> (Chain<'r>, Option<Contenders>) {
-    let mut looks = 0;
-    loop {
+fn look(rules: &RulesAtWork, cache: &mut Cache, desk: &Desk, key: &Key, found: &mut Vec<u32>) {
+    for _ in 0..LOOKS_MAX {
         let changes = rules.memory.get(Control::Changes);
-        let exact = rules.exact.find(key, hash);
-        if !exact.is_empty() {
-            return (exact, None);
-        }
-        let known = contenders(rules, cache, desk, key, hash);
-        looks += 1;
-        if rules.memory.get(Control::Changes) == changes || looks == LOOKS_MAX {
-            return (exact, Some(known));
+        found.clear();
+        gather(rules, cache, desk, key, found);
+        if rules.memory.get(Control::Changes) == changes {
+            break;
         }
     }
 }
 
 #[inline]
-fn contenders(
-    rules: &RulesAtWork,
-    cache: &mut Cache,
-    desk: &Desk,
-    key: &Key,
-    hash: u64,
-) -> Contenders {
+fn gather(rules: &RulesAtWork, cache: &mut Cache, desk: &Desk, key: &Key, found: &mut Vec<u32>) {
+    let hash = rules.exact.hash(key);
+    for Found { slot, .. } in rules.exact.find(key, hash) {
+        found.push(slot);
+        if desk.is_plain(slot) {
+            return;
+        }
+    }
     // Read before the table: what changes after it makes what is found here old.
     let generation = rules.memory.get(Control::Generation);
-    cache.get(key, hash, generation).unwrap_or_else(|| {
-        let slots = each_once(rules.table.matches(key));
-        let found = Contenders::of(slots, |slot| desk.is_plain(slot));
-        cache.put(key, hash, generation, found);
-        found
-    })
+    let known = cache.get(key, hash, generation);
+    match known.as_ref().and_then(Contenders::slots) {
+        Some(slots) => found.extend_from_slice(slots),
+        None => {
+            let first = found.len();
+            for slot in each_once(rules.table.matches(key)) {
+                found.push(slot);
+                if desk.is_plain(slot) {
+                    break;
+                }
+            }
+            if known.is_none() {
+                cache.put(key, hash, generation, Contenders::of(&found[first..]));
+            }
+        }
+    }
 }
 
 /// The slots of rules, of which several parts may be found: those of one follow each other.

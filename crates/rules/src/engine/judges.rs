@@ -11,6 +11,7 @@ use crate::question::Question;
 use ringside_core::LinkType;
 use ringside_filter::{Compiler, FilterError};
 use ringside_sys::SysError;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Interfaces that copies go to.
@@ -48,6 +49,8 @@ pub(super) struct Judges {
     /// Where copies go; a bit of [`Judgement::mirrors`](super::Judgement::mirrors) each.
     mirrors: Vec<InterfaceName>,
     desks: Vec<Seat>,
+    /// What slots had counted for rules before: to be subtracted.
+    before: HashMap<Slot, Counts>,
 }
 
 /// One judge.
@@ -61,7 +64,8 @@ impl Judges {
     pub(super) fn new(link: LinkType, compiler: Compiler) -> Judges {
         let (patterns, pattern_set) = (PatternList::default(), None);
         let (ready, mirrors, desks) = (Vec::new(), Vec::new(), Vec::new());
-        Judges { link, compiler, ready, patterns, pattern_set, mirrors, desks }
+        let before = HashMap::new();
+        Judges { link, compiler, ready, patterns, pattern_set, mirrors, desks, before }
     }
 
     /// For the same judges, no rules yet.
@@ -124,8 +128,12 @@ impl Judges {
         self.desks.iter().all(|seat| seat.mailbox.is_up_to_date())
     }
 
-    /// What all of them counted.
+    /// What all of them counted for the rule that has the slot.
     pub(super) fn counts(&self, slot: Slot) -> Counts {
+        self.counts_ever(slot) - self.before.get(&slot).copied().unwrap_or_default()
+    }
+
+    fn counts_ever(&self, slot: Slot) -> Counts {
         let counts = self.desks.iter().map(|seat| seat.counters.read(slot));
         counts.fold(Counts::default(), |sum, counts| sum + counts)
     }
@@ -176,6 +184,8 @@ impl Place for Judges {
             self.ready.resize(at + 1, None);
         }
         self.ready[at] = Some(ready.clone());
+        // Before any judge can meet the rule: what it counts from its first frame on is its own.
+        self.before.insert(slot, self.counts_ever(slot));
         self.tell(|| Change::Put(slot, ready.clone()));
         Ok(())
     }
