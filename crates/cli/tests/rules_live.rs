@@ -95,6 +95,9 @@ fn rules_come_and_go_and_every_frame_is_accounted_for() {
     let wrong = judged.rules(&["add", "udp => mirror eth9"]);
     assert!(wrong.code() == Some(2) && wrong.stderr.contains("in the driver"), "{}", wrong.stderr);
 
+    let filter = judged.rules(&["add", "filter \"udp\" => drop"]);
+    assert!(filter.code() == Some(2) && filter.stderr.contains("a `filter` cannot come"));
+
     // Frames come while rules change.
     let is_over = std::sync::atomic::AtomicBool::new(false);
     let changes = std::thread::scope(|scope| {

@@ -8,7 +8,9 @@ use super::pieces::{LISTS_MAX, Lists};
 use ringside_core::LinkType;
 use ringside_filter::Compiler;
 use ringside_rules::engine::{BuildError, Counts, Fate, Judge, Live};
-use ringside_rules::language::{Actions, Ranges, Redirect, Rule, RuleId, RuleSet, Trim, Verdict};
+use ringside_rules::language::{
+    Actions, Ranges, Redirect, Rule, RuleId, RuleSet, Term, Trim, Verdict,
+};
 use ringside_rules::sight::Sight;
 use std::sync::{Arc, Mutex, MutexGuard};
 use thiserror::Error;
@@ -56,6 +58,16 @@ pub enum ChangeError {
          of them: use `cap`, or a `keep` that was there"
     )]
     NewKeep {
+        /// The rule.
+        id: RuleId,
+    },
+    /// A filter is compiled in a process of its own, which a run that gave up its privileges may not
+    /// start.
+    #[error(
+        "rule {id}: a `filter` cannot come while the run goes on: say it in other terms, or start \
+         the run with it"
+    )]
+    Filter {
         /// The rule.
         id: RuleId,
     },
@@ -246,6 +258,9 @@ impl Book {
         check(rule)?;
         if keep(rule).is_some_and(|list| !self.keeps.contains(list)) {
             return Err(ChangeError::NewKeep { id: rule.id });
+        }
+        if rule.matches.expression.any_term(&|term| matches!(term, Term::Filter(_))) {
+            return Err(ChangeError::Filter { id: rule.id });
         }
         if !self.may_pass && rule.actions.verdict == Some(Verdict::Pass) {
             return Err(ChangeError::Pass);
