@@ -8,6 +8,7 @@
 mod cmd;
 mod columns;
 mod control;
+mod driver_rules;
 mod keep;
 mod keeper;
 mod ledger_text;

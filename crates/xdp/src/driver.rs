@@ -247,6 +247,13 @@ impl DriverRules {
         self.carried.get(&id).copied().unwrap_or_default() + Counts { frames, bytes }
     }
 
+    /// Where frames are judged that meet a rule; none if it is not there.
+    pub fn decided(&self, id: RuleId) -> Option<Decided> {
+        let (slot, _) = self.instance.book.get(id)?;
+        let foreign = self.instance.book.place().foreign(slot);
+        Some(foreign.map_or(Decided::Driver, Decided::Above))
+    }
+
     /// The highest id.
     pub fn last(&self) -> Option<RuleId> {
         self.instance.book.last()

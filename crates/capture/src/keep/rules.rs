@@ -92,6 +92,8 @@ struct Book {
     keeps: Vec<Arc<Ranges<u32>>>,
     /// The frames that are judged are the host's too.
     may_pass: bool,
+    /// Drivers apply the rules before.
+    has_drivers: bool,
 }
 
 /// What the rules of a run counted.
@@ -114,8 +116,14 @@ impl Rules {
     pub fn new(set: RuleSet, compiler: Compiler) -> Result<Rules, RulesError> {
         set.rules.iter().try_for_each(check)?;
         let keeps = set.rules.iter().filter_map(keep).cloned().collect();
-        let book = Book { set, compiler, lives: Vec::new(), keeps, may_pass: true };
+        let (lives, may_pass, has_drivers) = (Vec::new(), true, false);
+        let book = Book { set, compiler, lives, keeps, may_pass, has_drivers };
         Ok(Rules(Arc::new(Mutex::new(book))))
+    }
+
+    /// The rules that the run began with.
+    pub fn set(&self) -> RuleSet {
+        self.lock().set.clone()
     }
 
     /// True if some frames are to go on to the host.
@@ -126,6 +134,16 @@ impl Rules {
     /// From now on no rule may come that leaves frames to the host: it does not get them.
     pub fn forbid_pass(&self) {
         self.lock().may_pass = false;
+    }
+
+    /// Says that drivers apply the rules before: frames that they pass are the host's.
+    pub fn expect_drivers(&self) {
+        self.lock().has_drivers = true;
+    }
+
+    /// True if that was said.
+    pub fn has_drivers(&self) -> bool {
+        self.lock().has_drivers
     }
 
     /// Puts the rules to work on frames of these link types.

@@ -5,11 +5,12 @@ mod off;
 mod report;
 
 use crate::control::{ControlArgs, ControlSocket, OutputStatus, StatusParts, serve_while};
+use crate::driver_rules::Shared;
 use crate::signals::StopSignal;
 use crate::{rule_counts, say, units};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
-use desk::{DropDesk, Shared};
+use desk::DropDesk;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ringside_rules::language::{self, RuleSet, Sets};
 use ringside_sys::netdev;

@@ -1,11 +1,11 @@
 //! What was dropped, for people and as JSON.
 
 use crate::columns;
+use crate::driver_rules::undecided;
 use crate::units::{grouped, scaled};
 use ringside_capture::keep::RulesReport;
 use ringside_core::ledger::ByCause;
 use ringside_core::{Cause, Consumer, LaneCounters, Ledger};
-use ringside_rules::engine::Counts;
 use ringside_xdp::{DriverRules, Offender, Totals};
 use std::fmt::Write;
 use std::time::Duration;
@@ -31,11 +31,6 @@ pub(super) fn ledger(interface: &str, totals: &Totals, is_dry: bool) -> Ledger {
     let (name, missed) = ("redirect".to_owned(), ByCause::new());
     ledger.consumers = vec![Consumer { name, delivered, late: 0, missed }];
     ledger
-}
-
-/// Frames that no rule decided about.
-pub(super) fn undecided(totals: &Totals) -> Counts {
-    Counts { frames: totals.undecided, bytes: totals.undecided_bytes }
 }
 
 /// What each rule counted.
