@@ -22,8 +22,8 @@ pub const BLOCKS_PER_LANE_MIN: usize = 4;
 /// Blocks of each lane between the trigger and the recorder: two of the largest writes.
 const TRIGGERED_BLOCKS_PER_LANE: usize = 16;
 
-/// Decides about frames in front of the lanes: those that it hands on are theirs, and are counted by
-/// them alone.
+/// Decides about frames in front of the lanes: those that it hands on are theirs, and are counted
+/// by them alone.
 pub trait Ahead: Send + Sync {
     /// Begins to decide. The lanes do not receive yet.
     ///

@@ -109,8 +109,8 @@ impl RulesAhead {
             let above = above.map(|(id, reason)| format!("rule {id}: {reason}"));
             ensure!(
                 above.is_none(),
-                "{interface}: `pass` leaves a frame to the host, and {} is not for the driver, so that \
-                 frames are taken from the host before it is asked: write `default drop` and no \
+                "{interface}: `pass` leaves a frame to the host, and {} is not for the driver, so \
+                 that frames are taken from the host before it is asked: write `default drop` and no \
                  `pass`, or use --backend af-packet",
                 above.context("a rule")?
             );
