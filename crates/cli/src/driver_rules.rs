@@ -110,8 +110,8 @@ impl RulesAhead {
             ensure!(
                 above.is_none(),
                 "{interface}: `pass` leaves a frame to the host, and {} is not for the driver, so \
-                 that frames are taken from the host before it is asked: write `default drop` and no \
-                 `pass`, or use --backend af-packet",
+                 that frames are taken from the host before it is asked: write `default drop` and \
+                 no `pass`, or use --backend af-packet",
                 above.context("a rule")?
             );
         }

@@ -200,8 +200,8 @@ fn a_run_without_rules_says_so() {
     running.stop();
 }
 
-/// What the driver decides ends there, what it hands up is judged by a lane; each frame is counted in
-/// one place, by the rules and in the ledger.
+/// What the driver decides ends there, what it hands up is judged by a lane; each frame is counted
+/// in one place, by the rules and in the ledger.
 #[test]
 fn the_driver_decides_what_it_can() {
     if !need_root("the_driver_decides_what_it_can") {

@@ -61,8 +61,8 @@ pub enum ChangeError {
         /// The rule.
         id: RuleId,
     },
-    /// A filter is compiled in a process of its own, which a run that gave up its privileges may not
-    /// start.
+    /// A filter is compiled in a process of its own, which a run that gave up its privileges may
+    /// not start.
     #[error(
         "rule {id}: a `filter` cannot come while the run goes on: say it in other terms, or start \
          the run with it"
