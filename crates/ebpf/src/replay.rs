@@ -49,9 +49,8 @@ impl Replay {
         let constants = [ifindex.to_ne_bytes(), count.to_ne_bytes()].concat();
         let mut loaded = Loaded::prepared(&REPLAY, Some(&constants), |object| {
             let mut maps = object.maps_mut();
-            maps.find(|map| map.name() == "headers").map_or(Ok(()), |mut map| {
-                map.set_max_entries(count)
-            })
+            maps.find(|map| map.name() == "headers")
+                .map_or(Ok(()), |mut map| map.set_max_entries(count))
         })?;
         let words = Words64::of_array(&loaded.map("headers")?, headers.len() * HEADER_WORDS)
             .map_err(|e| Error::mapping("headers", e))?;

@@ -62,13 +62,12 @@ impl Bench {
     /// Both sets take turns; of each the best round counts, since what else runs on the machine
     /// only ever slows a round down.
     fn measure(&self, sets: [&RuleSet; 2], list: &[[u8; FRAME_BYTES]]) -> Costs {
-        let load = |set: &RuleSet| {
-            DriverRules::unattached(set.clone(), &Options::default()).unwrap()
-        };
+        let load =
+            |set: &RuleSet| DriverRules::unattached(set.clone(), &Options::default()).unwrap();
         let drivers = sets.map(load);
-        let replays = drivers.each_ref().map(|driver| {
-            Replay::load(list, Way::Program(driver.program().as_fd())).unwrap()
-        });
+        let replays = drivers
+            .each_ref()
+            .map(|driver| Replay::load(list, Way::Program(driver.program().as_fd())).unwrap());
         let mut costs = Costs { ns: [f64::MAX; 2], rate: [0.0; 2], decided: 0.0 };
         for _ in 0..ROUNDS {
             for (replay, best) in replays.iter().zip(&mut costs.ns) {
@@ -182,7 +181,10 @@ fn main() {
     let only = std::env::var("RINGSIDE_BENCH_PART").ok();
     let is_asked = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let bench = Bench::new();
-    println!("100,000 exact and {WILDCARDS} wildcard rules, and one; replay and drop: {:.0} ns", bench.empty_ns);
+    println!(
+        "100,000 exact and {WILDCARDS} wildcard rules, and one; replay and drop: {:.0} ns",
+        bench.empty_ns
+    );
     println!(
         "                                               ns a frame    Mframes/s    % of\n\
          rules                          flows    exact     one    set     one     set    one  \

@@ -171,4 +171,3 @@ fn reason(expression: &Expression) -> NotHere {
         Expression::Inner(_) => NotHere::Inner,
     }
 }
-

@@ -20,7 +20,7 @@ mod room;
 mod sets;
 
 pub use checks::NotHere;
-pub use sets::SetId;
 pub use driver::{Decided, DriverRules, Offender, RulesError, Target};
 pub use instance::{Mode, Options};
 pub use ringside_ebpf::rules::{SourceLimit, Totals};
+pub use sets::SetId;

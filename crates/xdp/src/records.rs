@@ -184,12 +184,7 @@ impl Records {
 impl Place for Records {
     type Error = Refusal;
 
-    fn put(
-        &mut self,
-        slot: Slot,
-        rule: &Arc<Rule>,
-        needs: Option<&Match>,
-    ) -> Result<(), Refusal> {
+    fn put(&mut self, slot: Slot, rule: &Arc<Rule>, needs: Option<&Match>) -> Result<(), Refusal> {
         if slot.0 as usize >= self.records.len() {
             return Err(Refusal::NoRoom);
         }

@@ -4,7 +4,7 @@
 //! or 16 of IPv6. Each span is in it by the finest of which it touches few.
 
 use ringside_ebpf::rules::abi::SetEntry;
-use ringside_rules::language::{AddressFile, AddressSet, Addresses, AddressSpan};
+use ringside_rules::language::{AddressFile, AddressSet, AddressSpan, Addresses};
 use ringside_sys::words::Words64;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -140,13 +140,13 @@ fn store(array: &Words64, at: usize, words: &[u64]) {
 impl Set {
     fn of(addresses: &Addresses) -> Set {
         let all = merged(addresses);
-        let v4 = all.v4.iter().map(|span| {
-            u64::from(span.first().to_bits()) << 32 | u64::from(span.last().to_bits())
-        });
+        let v4 = all
+            .v4
+            .iter()
+            .map(|span| u64::from(span.first().to_bits()) << 32 | u64::from(span.last().to_bits()));
         let v6 = all.v6.iter().map(|span| {
             let halves = |bits: u128| [(bits >> 64) as u64, bits as u64];
-            let ([a, b], [c, d]) =
-                (halves(span.first().to_bits()), halves(span.last().to_bits()));
+            let ([a, b], [c, d]) = (halves(span.first().to_bits()), halves(span.last().to_bits()));
             [a, b, c, d]
         });
         let (v4, v6): (Vec<u64>, Vec<[u64; 4]>) = (v4.collect(), v6.collect());

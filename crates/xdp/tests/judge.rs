@@ -195,9 +195,9 @@ fn all_captures() {
     let mut engine = engine(rules);
     let frames = support::corpus("rules in XDP on captures").into_iter();
     let mut count = 0;
-    for (_, frame) in frames.filter(|(link, frame)| {
-        *link == LinkType::ETHERNET && (14..=9000).contains(&frame.len())
-    }) {
+    for (_, frame) in frames
+        .filter(|(link, frame)| *link == LinkType::ETHERNET && (14..=9000).contains(&frame.len()))
+    {
         let judgement = engine.judge(&Sight::new(&frame, frame.len() as u32, LinkType::ETHERNET));
         let run = driver.test_run(&frame).unwrap();
         let (report, by) = driver.report();
@@ -235,8 +235,7 @@ fn what_is_not_for_a_driver_is_said() {
         ("digest", NotHere::Digest),
         ("redirect queue 1", NotHere::Queue),
     ];
-    let mut shared =
-        DriverRules::unattached(RuleSet::default(), &options(Mode::Share)).unwrap();
+    let mut shared = DriverRules::unattached(RuleSet::default(), &options(Mode::Share)).unwrap();
     let mut alone = DriverRules::unattached(RuleSet::default(), &options(Mode::Protect)).unwrap();
     for (index, (text, reason)) in cases.into_iter().enumerate() {
         let text = if text.contains("=>") { text.to_owned() } else { format!("any => {text}") };
@@ -249,7 +248,8 @@ fn what_is_not_for_a_driver_is_said() {
     }
     assert!(alone.is_empty());
     // What looks alike and can be done.
-    for text in ["not vlan 1,3,5,7,9,11,13", "src mac 02:00:00:00:00:00 bidir", "not tcpflags syn"] {
+    for text in ["not vlan 1,3,5,7,9,11,13", "src mac 02:00:00:00:00:00 bidir", "not tcpflags syn"]
+    {
         alone.add(set(&format!("{text} => drop")).rules.remove(0)).unwrap();
         assert!(alone.remove(RuleId(1)));
     }

@@ -67,7 +67,8 @@ fn every_frame_is_in_one_counter() {
     let witness = SocketFilter::load_accept_all(LinkType::ETHERNET, 0).unwrap();
     let socket = pair.sockets(1).remove(0);
     witness.attach(&socket).unwrap();
-    let frames: Vec<Vec<u8>> = (0..300u32).map(|n| frame(1 + (n % 3) as u8, (n / 3 % 10) as u8)).collect();
+    let frames: Vec<Vec<u8>> =
+        (0..300u32).map(|n| frame(1 + (n % 3) as u8, (n / 3 % 10) as u8)).collect();
     let list: Vec<&[u8]> = frames.iter().map(|frame| &frame[..]).collect();
     // Not started: all pass, uncounted.
     send(&pair.transmitter(), &list[..10], &witness);
@@ -192,8 +193,11 @@ fn a_tag_in_the_metadata() {
     let text = "1: vlan 5 bytes frame+12 = 81000005 => drop\n2: length 64 => drop\n3: bytes frame+18 = 45 => drop";
     let options = Options { mode: Mode::Protect, ..Options::default() };
     let rules = DriverRules::unattached(set(text), &options).unwrap();
-    let metadata = |flags: u32, tci: u16| {
-        abi::XdpMetadata { flags, vlan_tpid: 0x8100, vlan_tci: tci, ..abi::XdpMetadata::default() }
+    let metadata = |flags: u32, tci: u16| abi::XdpMetadata {
+        flags,
+        vlan_tpid: 0x8100,
+        vlan_tci: tci,
+        ..abi::XdpMetadata::default()
     };
     let bytes = frame(1, 1);
     for (tag, rule) in [
@@ -204,8 +208,7 @@ fn a_tag_in_the_metadata() {
         let before: Vec<u64> = rules.rules().map(|(_, counts, _)| counts.frames).collect();
         let mut output = vec![0; 256];
         let program = rules.program().as_fd();
-        let (run, length) =
-            test_run_xdp(program, &tag.to_bytes(), &bytes, 1, &mut output).unwrap();
+        let (run, length) = test_run_xdp(program, &tag.to_bytes(), &bytes, 1, &mut output).unwrap();
         let met = rules.rules().zip(before).position(|((_, counts, _), b)| counts.frames > b);
         assert_eq!(met, rule);
         let verdict = if rule.is_some() { 1 } else { 2 };

@@ -33,7 +33,8 @@ fn v6_frame(source: u128, destination: u128) -> Vec<u8> {
 /// Addresses, prefixes and ranges of every width, and addresses at their borders.
 fn files(random: &mut Random) -> (String, Vec<u32>, Vec<u128>) {
     let (mut text, mut v4, mut v6) = (String::new(), vec![0, u32::MAX], vec![0, u128::MAX]);
-    let wide = |random: &mut Random| u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
+    let wide =
+        |random: &mut Random| u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
     for at in 0..2000 {
         // Most are narrow, so that most of the space stays free.
         let width = if at % 200 == 0 { 6 } else { 14 + random.below(19) as u32 };
@@ -86,8 +87,7 @@ fn addresses_at_the_borders_of_a_set() {
                 _ => v6_frame(v6[random.below(v6.len())], v6[random.below(v6.len())]),
             };
             let sight = Sight::new(&frame, frame.len() as u32, LinkType::ETHERNET);
-            let is_dropped =
-                engine.judge(&sight).fate == Fate::Verdict(language::Verdict::Drop);
+            let is_dropped = engine.judge(&sight).fate == Fate::Verdict(language::Verdict::Drop);
             let verdict = driver.test_run(&frame).unwrap().verdict;
             assert_eq!(verdict == Verdict::Drop, is_dropped, "{seed}: {frame:02x?}");
             dropped += u32::from(is_dropped);

@@ -127,12 +127,8 @@ impl Check {
 
     /// As it lies in the array.
     pub fn to_words(&self) -> [u64; CHECK_WORDS] {
-        let head = u32::from_ne_bytes([
-            self.kind as u8,
-            self.is_negated.into(),
-            self.place,
-            self.count,
-        ]);
+        let head =
+            u32::from_ne_bytes([self.kind as u8, self.is_negated.into(), self.place, self.count]);
         let [a, b, c] = self.values;
         [pair(head, self.number), a, b, c]
     }
@@ -242,9 +238,13 @@ mod tests {
         let bytes = |words: &[u64]| words.iter().flat_map(|w| w.to_ne_bytes()).collect::<Vec<u8>>();
         let extras =
             Extras { checks: 1, flow_checks: 2, frame_checks: 3, one_in: 4, target: 5 }.to_words();
-        let expected =
-            [&1u32.to_ne_bytes()[..], &2u16.to_ne_bytes(), &3u16.to_ne_bytes(), &4u32.to_ne_bytes()]
-                .concat();
+        let expected = [
+            &1u32.to_ne_bytes()[..],
+            &2u16.to_ne_bytes(),
+            &3u16.to_ne_bytes(),
+            &4u32.to_ne_bytes(),
+        ]
+        .concat();
         assert_eq!(bytes(&extras)[..12], expected[..]);
         let check = Check::of_spans(CheckKind::Vlan, &[(5, 6), (7, 8)]).unwrap();
         let lies = bytes(&check.to_words());

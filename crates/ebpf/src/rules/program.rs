@@ -206,10 +206,7 @@ impl RulesProgram {
             options: *options,
             totals: words("totals", cpus as usize * TOTALS_WORDS)?,
             counts: words("counts", cpus as usize * sizes.slots * 2)?,
-            offenders: words(
-                "offenders",
-                (cpus * options.offenders) as usize * OFFENDER_WORDS,
-            )?,
+            offenders: words("offenders", (cpus * options.offenders) as usize * OFFENDER_WORDS)?,
             reports: words("reports", REPORT_WORDS)?,
             samples: words("samples", cpus as usize * sizes.extras)?,
             cpu_map: loaded.map("cpus")?,

@@ -83,11 +83,7 @@ fn spans<T: Ordinal>(
 
 fn tcp_flags(pattern: &FlagPattern) -> Check {
     let clear = pair(pattern.clear.0.into(), 0);
-    Check {
-        number: pattern.set.0.into(),
-        values: [clear, 0, 0],
-        ..nothing(CheckKind::TcpFlags)
-    }
+    Check { number: pattern.set.0.into(), values: [clear, 0, 0], ..nothing(CheckKind::TcpFlags) }
 }
 
 /// The number of a side.

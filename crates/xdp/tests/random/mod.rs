@@ -38,21 +38,40 @@ fn term(random: &mut Random, any: bool) -> String {
         10 => format!("length {}", one_of(random, &["-60", "61-", "50-59,70-90", "64"])),
         11 => format!("vlan {}", one_of(random, &["5", "7-9", "any", "1,6-7"])),
         12 => format!("mpls {}", one_of(random, &["16-20", "18", "1-15,19-40"])),
-        13 => format!("ethertype {}", one_of(random, &["arp", "ip,0x88cc", "0x8100", "0x86dd-0xffff"])),
+        13 => format!(
+            "ethertype {}",
+            one_of(random, &["arp", "ip,0x88cc", "0x8100", "0x86dd-0xffff"])
+        ),
         14 => {
             let mac = ["02:00:00:00:00:09", "02:00:00:00:00:00/ff:ff:ff:ff:ff:fe"];
             format!("{side}mac {}", one_of(random, &mac))
         }
-        15 => format!("bytes {}", one_of(random, &[
-            "net+8 = 40", "net+9 = 06/fe", "transport = 0001", "transport+2 = 0003/00ff",
-            "payload = 61", "payload+1 = 6263", "frame+12 = 0800", "frame+40 = 00/01",
-            "frame+20 = 00000000000000000000/01010101010101010101", "payload+2 = 6364656667686970",
-        ])),
-        16 => format!("{side}ip {}", (0..120).fold(String::from("2001:db8::1"), |mut list, at| {
-            // So many that the tables do not hold them: a set.
-            let _ = write!(list, ",10.0.{at}.1-10.0.{at}.4");
-            list
-        })),
+        15 => format!(
+            "bytes {}",
+            one_of(
+                random,
+                &[
+                    "net+8 = 40",
+                    "net+9 = 06/fe",
+                    "transport = 0001",
+                    "transport+2 = 0003/00ff",
+                    "payload = 61",
+                    "payload+1 = 6263",
+                    "frame+12 = 0800",
+                    "frame+40 = 00/01",
+                    "frame+20 = 00000000000000000000/01010101010101010101",
+                    "payload+2 = 6364656667686970",
+                ]
+            )
+        ),
+        16 => format!(
+            "{side}ip {}",
+            (0..120).fold(String::from("2001:db8::1"), |mut list, at| {
+                // So many that the tables do not hold them: a set.
+                let _ = write!(list, ",10.0.{at}.1-10.0.{at}.4");
+                list
+            })
+        ),
         17 => "payload \"b\"".into(),
         18 => "payload \"a\" at 0".into(),
         _ => one_of(random, &["inner (tcp)", "http.method GET", "dns.qname *.com"]).into(),
@@ -62,8 +81,7 @@ fn term(random: &mut Random, any: bool) -> String {
 fn matches(random: &mut Random, any: bool) -> String {
     let bidir = if random.below(4) == 0 { " bidir" } else { "" };
     if random.below(5) == 0 {
-        let (a, b, p, q) =
-            (random.below(4), random.below(4), random.below(5), random.below(5));
+        let (a, b, p, q) = (random.below(4), random.below(4), random.below(5), random.below(5));
         let protocol = one_of(random, &["udp", "tcp"]);
         return match random.below(4) {
             0 => format!(
@@ -89,8 +107,17 @@ fn matches(random: &mut Random, any: bool) -> String {
 
 fn actions(random: &mut Random, any: bool) -> &'static str {
     const HERE: [&str; 11] = [
-        "drop", "drop", "take", "pass", "pass, continue", "count", "count, stop",
-        "drop, sample 1/3", "count, sample 1/2", "redirect cpu 0", "drop, continue",
+        "drop",
+        "drop",
+        "take",
+        "pass",
+        "pass, continue",
+        "count",
+        "count, stop",
+        "drop, sample 1/3",
+        "count, sample 1/2",
+        "redirect cpu 0",
+        "drop, continue",
     ];
     const ABOVE: [&str; 3] = ["take, cap 64", "digest", "pass, digest, continue"];
     match any && random.below(5) == 0 {
