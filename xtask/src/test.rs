@@ -24,6 +24,9 @@ use summary::Summary;
 /// compilation of this crate) takes its share.
 const RUN_TIME_MAX: Duration = Duration::from_secs(50 * 60);
 
+/// Crates with lock-free code, which have models.
+const LOOM_PACKAGES: [&str; 2] = ["sys", "rules"];
+
 /// One step. The order here is the order of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Step {
@@ -41,7 +44,7 @@ pub enum Step {
     EndToEnd,
     /// tests of network cards, in an emulated machine
     Vm,
-    /// the model checks of crates/sys
+    /// the model checks of crates/sys and crates/rules
     Loom,
     /// cargo doc, warnings are errors
     Docs,
@@ -132,7 +135,7 @@ impl Run {
             Step::Tidy => return self.tidy(),
             Step::Vm => return self.vm(time, summary),
             Step::Loom if !self.has_loom_tests()? => {
-                summary.skip("loom: crates/sys has no test named loom_*");
+                summary.skip("loom: no test is named loom_*");
                 return Ok(Ending::Well);
             }
             // The names are enough: `cargo fmt` is the mend.
@@ -143,7 +146,10 @@ impl Run {
             Step::EndToEnd => {
                 self.cargo("test --package ringside-cli --no-fail-fast -- --test-threads=1")
             }
-            Step::Loom => self.cargo("test --package ringside-sys --release --lib loom"),
+            Step::Loom => {
+                let packages = LOOM_PACKAGES.map(|name| format!("--package ringside-{name}"));
+                self.cargo(&format!("test {} --release --lib loom", packages.join(" ")))
+            }
             Step::Docs => self.cargo("doc --workspace --no-deps"),
         };
         match step {
@@ -199,8 +205,10 @@ impl Run {
 
     fn has_loom_tests(&self) -> anyhow::Result<bool> {
         let tree = tidy::Tree::read(&self.root)?;
-        let mut sys = tree.files.iter().filter(|file| file.path.starts_with("crates/sys/src/"));
-        Ok(sys.any(|file| file.text.contains("fn loom_")))
+        let folders = LOOM_PACKAGES.map(|name| format!("crates/{name}/src/"));
+        let is_modelled = |path: &str| folders.iter().any(|folder| path.starts_with(folder));
+        let mut files = tree.files.iter().filter(|file| is_modelled(&file.path));
+        Ok(files.any(|file| file.text.contains("fn loom_")))
     }
 
     /// Lines that testkit::skip wrote; none if the file is gone.

@@ -3,11 +3,13 @@
 use crate::keep::Selection;
 use crate::share::ShareSocket;
 use crate::trigger::TriggerConfig;
+use ringside_core::LaneCounters;
 use ringside_core::limits::{FRAME_BYTES_MAX, RING_BLOCK_BYTES};
 use ringside_store::retention::Policy;
 use ringside_sys::ring::RingLayout;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Memory of a capture ring whose reader keeps up: at 10 Gb/s it holds 100 ms. A disk wants more.
@@ -19,6 +21,25 @@ pub const BLOCKS_PER_LANE_MIN: usize = 4;
 
 /// Blocks of each lane between the trigger and the recorder: two of the largest writes.
 const TRIGGERED_BLOCKS_PER_LANE: usize = 16;
+
+/// Decides about frames in front of the lanes: those that it hands on are theirs, and are counted
+/// by them alone.
+pub trait Ahead: Send + Sync {
+    /// Begins to decide. The lanes do not receive yet.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    fn start(&self) -> Result<(), String>;
+
+    /// Ends it; the lanes receive no more. The counters stand still then.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    fn stop(&self) -> Result<(), String>;
+
+    /// The frames that ended here, by interface.
+    fn counters(&self) -> Vec<LaneCounters>;
+}
 
 /// Settings of a run.
 pub struct RunConfig {
@@ -35,6 +56,8 @@ pub struct RunConfig {
     pub threads: usize,
     /// Says in user space which frames are taken, and what is kept of each.
     pub selection: Option<Selection>,
+    /// What decides about frames before the lanes see them.
+    pub ahead: Option<Arc<dyn Ahead>>,
     /// CPUs for the lanes' workers, thread by thread, in turn; empty leaves them to the scheduler.
     pub cpus: Vec<usize>,
     /// How long the backend may hold frames back, in nanoseconds; the live merge waits as long.
@@ -58,6 +81,7 @@ impl RunConfig {
             block_bytes: RING_BLOCK_BYTES,
             threads: 1,
             selection: None,
+            ahead: None,
             cpus: Vec::new(),
             block_timeout_ns: 0,
             output: Output::Count,

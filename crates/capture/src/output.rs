@@ -439,7 +439,9 @@ pub(crate) fn final_statistics(
     let mut untold: HashSet<&str> = lanes.iter().map(|lane| lane.interface.as_str()).collect();
     let mut told = Vec::new();
     for (index, interface) in interfaces.iter().enumerate() {
-        if untold.remove(interface.name.as_str()) {
+        // One lane may be of several interfaces, or of one without a name: a file's.
+        let is_first_of_one_lane = lanes.len() == 1 && index == 0;
+        if untold.remove(interface.name.as_str()) || is_first_of_one_lane {
             told.push(of_interface((index, interface)));
         }
     }

@@ -10,7 +10,7 @@
 
 mod workers;
 
-use crate::config::{Output, RunConfig};
+use crate::config::{Ahead, Output, RunConfig};
 use crate::control::{ConsumerCounts, Control};
 use crate::keep::{Chooser, RulesReport, Selection};
 use crate::lane::LaneStatus;
@@ -47,6 +47,9 @@ pub enum RunError {
     /// The capture ring.
     #[error(transparent)]
     Ring(#[from] RingError),
+    /// What stands in front of the lanes could not begin.
+    #[error("{0}")]
+    Ahead(String),
     /// The output.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -145,6 +148,7 @@ pub struct Prepared {
     /// For each lane, those of its threads; none if all frames are taken as they are.
     choosers: Vec<Vec<Chooser>>,
     selection: Option<Selection>,
+    ahead: Option<Arc<dyn Ahead>>,
     shared: Shared,
     consumer: Consumer,
     settings: Settings,
@@ -162,6 +166,7 @@ pub struct Run {
     trigger: Option<JoinHandle<TriggerSummary>>,
     share: Option<Share>,
     selection: Option<Selection>,
+    ahead: Option<Arc<dyn Ahead>>,
 }
 
 /// What is behind the ring, before its threads.
@@ -219,6 +224,9 @@ impl Prepared {
         // The supply, all lanes as close together as possible, and only then the threads: what
         // comes meanwhile waits in the kernel's rings, and a source that cannot start leaves
         // nothing behind.
+        if let Some(ahead) = &self.ahead {
+            ahead.start().map_err(RunError::Ahead)?;
+        }
         for lane in &mut self.lanes {
             lane.source.start()?;
         }
@@ -233,8 +241,8 @@ impl Prepared {
         let lanes = self.lanes.into_iter().zip(hands);
         let workers = self.shared.workers(lanes, &self.settings)?;
         let Shared { control, counts, status, .. } = self.shared;
-        let selection = self.selection;
-        Ok(Run { control, status, workers, consumer, counts, trigger, share, selection })
+        let (selection, ahead) = (self.selection, self.ahead);
+        Ok(Run { control, status, workers, consumer, counts, trigger, share, selection, ahead })
     }
 }
 
@@ -297,12 +305,13 @@ impl Run {
         };
         let choosers = choosers(&lanes, config.selection.as_ref(), &settings, &shared)?;
         let trigger = config.trigger.map(|trigger| shared.trigger(trigger, &lanes, &settings));
-        let selection = config.selection;
+        let (selection, ahead) = (config.selection, config.ahead);
         Ok(Prepared {
             lanes,
             hands,
             choosers,
             selection,
+            ahead,
             shared,
             consumer,
             settings,
@@ -325,7 +334,8 @@ impl Run {
 
     /// The ledger as it was last read, at most 100 ms and one batch ago.
     pub fn status(&self) -> Ledger {
-        let lanes = self.status.iter().map(|status| status.get()).collect();
+        let mut lanes: Vec<_> = self.status.iter().map(|status| status.get()).collect();
+        lanes.extend(self.ahead.iter().flat_map(|ahead| ahead.counters()));
         let mut ledger = Ledger::from_lanes(lanes);
         let mut consumer = self.counts.consumer(self.consumer.name());
         if matches!(self.consumer, ConsumerThreads::Meter) {
@@ -369,6 +379,10 @@ impl Run {
                 self.control.fail("a worker died; its last reading stands in the ledger".into());
                 status.get()
             }));
+        }
+        if let Some(ahead) = &self.ahead {
+            ahead.stop().unwrap_or_else(|error| self.control.fail(error));
+            lanes.extend(ahead.counters());
         }
         let mut ledger = Ledger::from_lanes(lanes);
         let trigger = self.trigger.and_then(|thread| thread.join().ok());

@@ -1,5 +1,6 @@
 //! Options that say which frames a capture keeps, and what of each.
 
+use crate::driver_rules::RulesAhead;
 use crate::open::{self, Backend};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
@@ -9,6 +10,7 @@ use ringside_core::SourceInterface;
 use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_filter::Prepared;
 use ringside_rules::language;
+use ringside_sys::netdev;
 use std::path::PathBuf;
 
 /// The options that have to do with what is kept.
@@ -18,6 +20,11 @@ pub struct KeepArgs {
     /// Judge each frame by these rules (docs/rules.md), after the filter.
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
+
+    /// Have the driver drop and pass what it can decide by the rules; the rest is handed up and
+    /// judged here. With --backend af-xdp or xdp-ring, and for every capture on the interface.
+    #[arg(long, requires = "rules", conflicts_with_all = ["filter", "read"])]
+    rules_in_driver: bool,
 
     /// Keep this many bytes of each payload that is no text; text protocols are kept whole.
     #[arg(long, value_name = "BYTES")]
@@ -42,7 +49,31 @@ impl KeepArgs {
         let Some(path) = &self.rules else { return Ok(None) };
         let set = language::load(path)?;
         let rules = Rules::new(set, open::filter_compiler()?);
-        rules.map(Some).with_context(|| path.display().to_string())
+        let rules = rules.with_context(|| path.display().to_string())?;
+        if self.rules_in_driver {
+            rules.expect_drivers();
+        }
+        Ok(Some(rules))
+    }
+
+    /// The rules in the drivers of interfaces, if that is asked for.
+    pub fn ahead(
+        &self,
+        rules: Option<&Rules>,
+        interfaces: &[String],
+    ) -> anyhow::Result<Option<RulesAhead>> {
+        let Some(rules) = rules.filter(|_| self.rules_in_driver) else { return Ok(None) };
+        ensure!(
+            !interfaces.is_empty(),
+            "--rules-in-driver is for interfaces that are received in the driver: add --backend \
+             af-xdp or xdp-ring, or leave it out"
+        );
+        let mut ahead = RulesAhead::new(rules.clone());
+        for name in interfaces {
+            let device = netdev::by_name(name)?.with_context(|| format!("{name} is gone"))?;
+            ahead.add_interface(name, device.ifindex)?;
+        }
+        Ok(Some(ahead))
     }
 
     /// What is to be done with frames of `interfaces`, to which it may add some; `None` if all are
@@ -76,6 +107,9 @@ impl KeepArgs {
 
 /// Refuses rules that leave frames to the host where it does not get them.
 pub fn check_backend(rules: &Rules, backend: Backend, name: &str) -> anyhow::Result<()> {
+    if rules.has_drivers() {
+        return Ok(());
+    }
     if backend.is_in_driver() {
         rules.forbid_pass();
     }
@@ -83,7 +117,7 @@ pub fn check_backend(rules: &Rules, backend: Backend, name: &str) -> anyhow::Res
         !rules.pass_some() || !backend.is_in_driver(),
         "{name}: `pass` leaves a frame to the host, and {} has taken it away before the rules are \
          asked: write `default drop` and no `pass` in the rules, name what is to be taken as a \
-         filter, or use --backend af-packet",
+         filter, add --rules-in-driver, or use --backend af-packet",
         backend.name()
     );
     Ok(())

@@ -8,6 +8,7 @@
 mod cmd;
 mod columns;
 mod control;
+mod driver_rules;
 mod keep;
 mod keeper;
 mod ledger_text;
@@ -45,7 +46,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Receive from interfaces: count, or record.
-    Capture(cmd::capture::CaptureArgs),
+    Capture(Box<cmd::capture::CaptureArgs>),
     /// Read a running capture from another process.
     Attach(cmd::attach::AttachArgs),
     /// What the running captures do.
@@ -56,8 +57,10 @@ enum Command {
     Read(cmd::read::ReadArgs),
     /// Make recordings whole that nobody ended: after a crash, a power cut, or of a copy.
     Repair(cmd::repair::RepairArgs),
-    /// Check rules, and tell what they would do with captured packets.
+    /// Check rules, tell what they would do with captured packets, and change those of a run.
     Rules(cmd::rules::RulesArgs),
+    /// Drop frames inside the driver, by rules, to protect this host.
+    Drop(cmd::drop::DropArgs),
     /// A private test network of namespaces, and senders.
     Lab(cmd::lab::LabArgs),
     /// The main job on a private network, in one go: record real programs, then read it back.
@@ -89,13 +92,14 @@ fn main() -> ExitCode {
         )
         .init();
     let result = match cli.command {
-        Command::Capture(args) => cmd::capture::run(args),
+        Command::Capture(args) => cmd::capture::run(*args),
         Command::Attach(args) => cmd::attach::run(args),
         Command::Status(args) => cmd::status::run(args),
         Command::Control(args) => cmd::control::run(args),
         Command::Read(args) => cmd::read::run(args),
         Command::Repair(args) => cmd::repair::run(args),
         Command::Rules(args) => cmd::rules::run(args),
+        Command::Drop(args) => cmd::drop::run(args),
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => cmd::demo::run(args),
         Command::Bench(args) => cmd::bench::run(args),

@@ -205,6 +205,8 @@ pub struct Opened {
     /// For each of the first lanes what the kernel holds of it, if that can be asked for.
     pub kernel: Vec<Option<KernelHandles>>,
     pub interfaces: Vec<SourceInterface>,
+    /// Names of the interfaces that are received in the driver.
+    pub in_driver: Vec<String>,
     pub placed: Placed,
     pub block_timeout_ns: u64,
     pub description: String,
@@ -238,6 +240,7 @@ pub fn open(
         lanes: Vec::new(),
         kernel: Vec::new(),
         interfaces: Vec::new(),
+        in_driver: Vec::new(),
         placed: Placed::default(),
         block_timeout_ns: u64::from(args.block_timeout) * 1_000_000,
         description: String::new(),
@@ -331,6 +334,9 @@ type Sources = Vec<(Box<dyn Source>, Option<KernelHandles>)>;
 impl Opened {
     fn add(&mut self, plan: &Plan<'_>, sources: Sources) {
         let (name, interface_id) = (plan.name, plan.interface_id);
+        if plan.backend.is_in_driver() {
+            self.in_driver.push(name.to_owned());
+        }
         let backend = plan.backend.name();
         let lanes = sources.len();
         let separator = if self.description.is_empty() { "" } else { ", " };
@@ -361,7 +367,7 @@ fn choose(args: &OpenArgs, rules: Option<&Rules>, name: &str) -> anyhow::Result<
         // libpcap has devices that are no interface, as "any".
         Err(BackendError::NoSuchInterface { .. }) if name == "any" => Ok(Backend::Pcap),
         Err(error) => Err(error.into()),
-        Ok(_) if rules.is_some_and(Rules::pass_some) => {
+        Ok(_) if rules.is_some_and(|rules| rules.pass_some() && !rules.has_drivers()) => {
             say::message(format_args!(
                 "ringside: {name}: af-packet, because the rules leave frames to the host"
             ));

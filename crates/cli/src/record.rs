@@ -3,6 +3,7 @@
 mod write;
 
 use crate::control::{Board, ControlArgs, ControlSocket, OutputStatus, RuleDesk, serve_while};
+use crate::driver_rules::RulesAhead;
 use crate::keeper::{Knobs, Leaving, Link, Request, Wishes};
 use crate::live::Live;
 use crate::open::Opened;
@@ -10,7 +11,7 @@ use crate::signals::StopSignal;
 use crate::{keep, ledger_text, privileges, rule_counts, say, units};
 use anyhow::{Context, bail};
 use clap::Args;
-use ringside_capture::config::{BLOCKS_PER_LANE_MIN, Output, RunConfig};
+use ringside_capture::config::{Ahead, BLOCKS_PER_LANE_MIN, Output, RunConfig};
 use ringside_capture::keep::Selection;
 use ringside_capture::run::{Prepared, Run, RunReport};
 use ringside_capture::share::ShareSocket;
@@ -20,6 +21,7 @@ use ringside_sys::ring::HUGE_PAGE_BYTES;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use write::FormatArg;
 use write::WriteArgs;
@@ -92,6 +94,8 @@ impl RunArgs {
 
 /// What a subcommand adds to its lanes.
 pub struct Extras {
+    /// The rules in drivers, before the lanes.
+    pub ahead: Option<RulesAhead>,
     /// Which frames are taken, and what is kept of each.
     pub selection: Option<Selection>,
     /// Bytes kept of each frame.
@@ -125,13 +129,7 @@ pub fn run(
     for warning in &opened.warnings {
         say::message(format_args!("ringside: warning: {warning}"));
     }
-    let mut board = Board::new(
-        opened.description.clone(),
-        &opened.interfaces,
-        output_status(&output, args.write.paths.iter()),
-    );
-    let rules = extras.selection.as_ref().and_then(Selection::rules);
-    board.set_rules(rules.map(|rules| RuleDesk::new(Box::new(rules.clone()))));
+    let mut board = board(&opened, &extras, output_status(&output, args.write.paths.iter()));
     let config = RunConfig {
         snaplen: extras.snaplen,
         frames_max: args.count,
@@ -139,6 +137,7 @@ pub fn run(
         block_bytes: RING_BLOCK_BYTES,
         threads: extras.threads,
         selection: extras.selection,
+        ahead: extras.ahead.clone().map(|ahead| Arc::new(ahead) as Arc<dyn Ahead>),
         cpus: std::mem::take(&mut opened.placed.cpus),
         block_timeout_ns: opened.block_timeout_ns,
         output,
@@ -148,7 +147,7 @@ pub fn run(
     if args.huge_pages {
         reserve_huge_pages(&knobs, &config, opened.lanes.len());
     }
-    let control = ControlSocket::open(&args.control)?;
+    let control = ControlSocket::open(&args.control, "capture")?;
     let directories = config.output.directories();
     privileges::raise_locked_memory();
     if let Some(user) = &args.user {
@@ -173,11 +172,25 @@ pub fn run(
     let answer = |command| board.answer(&run, command);
     // Who gave the order to stop waits for the end of its connection, which is that of the run.
     let (watched, _clients) = serve_while(control, answer, || watch(&run, args, &stop, &board));
-    let report = run.finish();
+    let mut report = run.finish();
+    if let (Some(ahead), Some(rules)) = (&extras.ahead, &mut report.rules) {
+        ahead.add_counts(rules);
+    }
     let told = finish(&report, args);
     link.as_ref().inspect(|link| link.closed());
     told.and(watched)?;
     Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// What the control socket knows of the run.
+fn board(opened: &Opened, extras: &Extras, output: OutputStatus) -> Board {
+    let mut board = Board::new(opened.description.clone(), &opened.interfaces, output);
+    let rules = extras.selection.as_ref().and_then(Selection::rules);
+    board.set_rules(match &extras.ahead {
+        Some(ahead) => Some(RuleDesk::new(Box::new(ahead.clone()))),
+        None => rules.map(|rules| RuleDesk::new(Box::new(rules.clone()))),
+    });
+    board
 }
 
 /// What was chosen, and what could not be had.

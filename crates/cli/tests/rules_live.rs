@@ -24,7 +24,8 @@ struct Judged {
 impl Judged {
     fn start(rules: &str, more: &[&str]) -> Judged {
         let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());
-        let [socket, file] = ["control.sock", "start.rules"].map(|name| directory.path().join(name));
+        let [socket, file] =
+            ["control.sock", "start.rules"].map(|name| directory.path().join(name));
         std::fs::write(&file, rules).unwrap();
         let mut args = vec!["-i", "rx0", "--control", arg(&socket), "--rules", arg(&file)];
         args.extend(more);
@@ -94,6 +95,9 @@ fn rules_come_and_go_and_every_frame_is_accounted_for() {
     let wrong = judged.rules(&["add", "udp => mirror eth9"]);
     assert!(wrong.code() == Some(2) && wrong.stderr.contains("in the driver"), "{}", wrong.stderr);
 
+    let filter = judged.rules(&["add", "filter \"udp\" => drop"]);
+    assert!(filter.code() == Some(2) && filter.stderr.contains("a `filter` cannot come"));
+
     // Frames come while rules change.
     let is_over = std::sync::atomic::AtomicBool::new(false);
     let changes = std::thread::scope(|scope| {
@@ -133,7 +137,9 @@ fn a_load_replaces_all_rules_and_keeps_the_counts_of_those_that_stay() {
     let (rules, list) = (judged.path("more.rules"), judged.path("list.txt"));
     let exact = |id: u32| {
         let (high, low) = (id / 256, id % 256);
-        format!("{id}: src ip 10.1.{high}.{low} dst ip 10.9.9.9 udp src port 5 dst port 6 => drop\n")
+        format!(
+            "{id}: src ip 10.1.{high}.{low} dst ip 10.9.9.9 udp src port 5 dst port 6 => drop\n"
+        )
     };
     let many: String = (100..50_100).map(exact).collect();
     let text = format!("1: any => count\n2: udp => take\n3: src ip @list.txt => drop\n{many}");
@@ -192,4 +198,69 @@ fn a_run_without_rules_says_so() {
     assert_eq!(outcome.code(), Some(2));
     assert!(outcome.stderr.contains("--rules FILE"), "{}", outcome.stderr);
     running.stop();
+}
+
+/// What the driver decides ends there, what it hands up is judged by a lane; each frame is counted in
+/// one place, by the rules and in the ledger.
+#[test]
+fn the_driver_decides_what_it_can() {
+    if !need_root("the_driver_decides_what_it_can") {
+        return;
+    }
+    // 16 flows in turn, source addresses from 10.16.0.0 on.
+    let each = LOAD / 16;
+    for backend in ["af-xdp", "xdp-ring"] {
+        let rules = "1: src ip 10.16.0.0/30 => drop\n2: src ip 10.16.0.4/30 => take\ndefault pass";
+        let judged = Judged::start(rules, &["--backend", backend, "--rules-in-driver"]);
+        judged.send();
+        let seen = |judged: &Judged| {
+            let (rules, undecided) = judged.stats();
+            rules.iter().map(|rule| rule.1).sum::<u64>() + undecided
+        };
+        wait_until("frames that are judged", || seen(&judged) == LOAD);
+        assert_eq!(judged.stats(), (vec![(1, 4 * each), (2, 4 * each)], 8 * each), "{backend}");
+        judged.done(&["add", "3: src ip 10.16.0.8/31 => drop"]);
+        let refused = judged.rules(&["add", "payload \"x\" => take"]);
+        assert!(refused.code() == Some(2) && refused.stderr.contains("payload"));
+        let loaded = judged.rules(&["flush"]);
+        assert!(loaded.code() == Some(2) && loaded.stderr.contains("privileges"));
+        judged.send();
+        wait_until("frames that are judged", || seen(&judged) == 2 * LOAD);
+        let counts = vec![(1, 8 * each), (2, 8 * each), (3, 2 * each)];
+        assert_eq!(judged.stats(), (counts, 14 * each), "{backend}");
+        let list = judged.done(&["list"]).text();
+        assert!(list.contains("driver"), "{list}");
+        let outcome = judged.running.stop();
+        let ledger = outcome.checked_ledger(2 * LOAD);
+        assert_eq!((ledger.taken, ledger.passed), (8 * each, 14 * each), "{backend}");
+        assert_eq!(ledger.dropped[&Cause::ByRule], 10 * each, "{backend}");
+        let reported = outcome.json_lines().into_iter().find(|line| line["rule"]["id"] == 1);
+        assert_eq!(reported.unwrap()["rule"]["frames"], 8 * each);
+    }
+    // A rule that looks into payload: frames are handed up, and judged here.
+    let rules = "1: src ip 10.16.0.0/30 => drop\n2: payload \"RINGSIDE\" => take\ndefault drop";
+    let judged = Judged::start(rules, &["--backend", "xdp-ring", "--rules-in-driver"]);
+    judged.send();
+    wait_until("frames that are judged", || judged.stats().0 == [(1, 4 * each), (2, 12 * each)]);
+    let list = judged.done(&["list"]).text();
+    assert!(list.contains("user space: it asks about payload"), "{list}");
+    let ledger = judged.running.stop().checked_ledger(LOAD);
+    assert_eq!((ledger.taken, ledger.dropped[&Cause::ByRule]), (12 * each, 4 * each));
+
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("payload.rules");
+    std::fs::write(&file, "1: payload \"x\" => take\ndefault pass").unwrap();
+    let network = Network::up();
+    for (backend, word) in [("af-xdp", "`pass` leaves a frame"), ("af-packet", "--rules-in-driver")]
+    {
+        let mut command = network.capture_command();
+        command.args(["-i", "rx0", "--backend", backend, "--rules", arg(&file)]);
+        let outcome = Running::start({
+            command.arg("--rules-in-driver");
+            command
+        });
+        let outcome = outcome.finish();
+        assert_eq!(outcome.code(), Some(2));
+        assert!(outcome.stderr.contains(word), "{}", outcome.stderr);
+    }
 }

@@ -48,11 +48,13 @@ pub enum Cause {
     FillRingEmpty,
     /// Not kept on purpose: a rule said `drop`.
     ByRule,
+    /// Not kept on purpose: its source sent more than it may.
+    SourceLimit,
 }
 
 impl Cause {
     /// All causes, each at its [`index`](Cause::index).
-    pub const ALL: [Cause; 15] = [
+    pub const ALL: [Cause; 16] = [
         Cause::KernelRingFull,
         Cause::InterfaceDrop,
         Cause::RecorderBehind,
@@ -68,6 +70,7 @@ impl Cause {
         Cause::WorkerDied,
         Cause::FillRingEmpty,
         Cause::ByRule,
+        Cause::SourceLimit,
     ];
 
     /// The place of this cause in tables.
@@ -77,7 +80,7 @@ impl Cause {
 
     /// False for what was left out because the user wanted it so.
     pub fn is_loss(self) -> bool {
-        !matches!(self, Cause::OutsideTrigger | Cause::ByRule)
+        !matches!(self, Cause::OutsideTrigger | Cause::ByRule | Cause::SourceLimit)
     }
 
     /// The name in output formats.
@@ -98,6 +101,7 @@ impl Cause {
             Cause::WorkerDied => "worker_died",
             Cause::FillRingEmpty => "fill_ring_empty",
             Cause::ByRule => "by_rule",
+            Cause::SourceLimit => "source_limit",
         }
     }
 }

@@ -128,8 +128,13 @@ impl<P: Place> Book<P> {
                 Ok(slot)
             }
             Err(error) => {
-                // Readers may have met a part of it.
-                self.retired.push(slot);
+                match error {
+                    // Nobody was told of the slot, and a reclaim for it alone would come too
+                    // early for what the one before has taken out.
+                    BookError::Place(_) => self.free.push(slot),
+                    // Readers may have met a part of it.
+                    _ => self.retired.push(slot),
+                }
                 Err(error)
             }
         }

@@ -69,5 +69,8 @@ impl Engine {
     }
 }
 
+#[cfg(loom)]
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;

@@ -60,24 +60,23 @@ impl ExactTable {
     pub fn find(&self, key: &Key, hash: u64) -> Chain<'_> {
         let word = &self.bloom[(hash >> BLOOM_SHIFT & self.bloom_mask) as usize];
         let bits = bloom_bits(hash);
-        let next = match word.load(Ordering::Acquire) & bits == bits {
-            true => self.head(key, hash),
-            false => NONE,
+        let place = match word.load(Ordering::Acquire) & bits == bits {
+            true => self.place(key, hash),
+            false => None,
         };
-        Chain { flows: &self.flows, next }
+        Chain { flows: &self.flows, next: place.map_or(NONE, |(_, flow)| flow) }
     }
 
-    fn head(&self, key: &Key, hash: u64) -> u64 {
-        self.place(key, hash).map_or(NONE, |at| self.buckets[at].load(Ordering::Acquire) & INDEX)
-    }
-
-    /// The word of the buckets that leads to a key.
-    fn place(&self, key: &Key, hash: u64) -> Option<usize> {
+    /// The word of the buckets that leads to a key, and its first flow. The word is read once:
+    /// where one key goes another may come at any time.
+    fn place(&self, key: &Key, hash: u64) -> Option<(usize, u64)> {
         let tag = hash & !INDEX;
         let mut words = self.places(hash).into_iter().flat_map(|first| first..first + BUCKET_WORDS);
-        words.find(|&at| {
+        words.find_map(|at| {
             let word = self.buckets[at].load(Ordering::Acquire);
-            word & !INDEX == tag && word & INDEX != NONE && self.has_key(word & INDEX, key)
+            let flow = word & INDEX;
+            let is_it = word & !INDEX == tag && flow != NONE && self.has_key(flow, key);
+            is_it.then_some((at, flow))
         })
     }
 
@@ -109,14 +108,6 @@ fn bloom_bits(hash: u64) -> u64 {
 pub struct Chain<'t> {
     flows: &'t Words64,
     next: u64,
-}
-
-impl Chain<'_> {
-    /// True if there is no rule.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.next == NONE
-    }
 }
 
 impl Iterator for Chain<'_> {
@@ -151,7 +142,9 @@ pub struct ExactEditor {
 impl ExactEditor {
     /// No rules, in memory that is all 0.
     pub fn new(memory: &Memory) -> ExactEditor {
-        memory.set(Control::Seed, RandomState::default().hash_one(0));
+        // The same in all runs of a model, which go the same ways.
+        let seed = if cfg!(loom) { 0 } else { RandomState::default().hash_one(0) };
+        memory.set(Control::Seed, seed);
         memory.set(Control::BucketMask, memory.layout.buckets as u64 - 1);
         memory.set(Control::BloomMask, memory.layout.bloom as u64 - 1);
         ExactEditor {
@@ -188,11 +181,11 @@ impl ExactEditor {
         let hash = self.table.hash(key);
         let place = self.table.place(key, hash);
         let free = match place {
-            Some(at) => at,
+            Some((at, _)) => at,
             None => self.free_place(hash).ok_or(Full::Exact)?,
         };
         let flow = self.take().ok_or(Full::Exact)?;
-        let (before, after) = self.neighbours(place, found.id);
+        let (before, after) = self.neighbours(place.map_or(NONE, |(_, flow)| flow), found.id);
         self.write(flow, key, found, after);
         match before {
             Some(before) => self.lead(before, flow),
@@ -210,8 +203,8 @@ impl ExactEditor {
     /// Removes the rule `id` of a conversation; false if there is none.
     pub fn remove(&mut self, key: &Key, id: u32) -> bool {
         let hash = self.table.hash(key);
-        let Some(place) = self.table.place(key, hash) else { return false };
-        let (before, flow) = self.neighbours(Some(place), id);
+        let Some((at, first)) = self.table.place(key, hash) else { return false };
+        let (before, flow) = self.neighbours(first, id);
         if flow == NONE || self.found(flow).id != id {
             return false;
         }
@@ -219,11 +212,11 @@ impl ExactEditor {
         match (before, next) {
             (Some(before), next) => self.lead(before, next),
             (None, NONE) => {
-                self.table.buckets[place].store(0, Ordering::Release);
+                self.table.buckets[at].store(0, Ordering::Release);
                 self.forget(hash);
             }
             (None, next) => {
-                self.table.buckets[place].store(hash & !INDEX | next, Ordering::Release);
+                self.table.buckets[at].store(hash & !INDEX | next, Ordering::Release);
             }
         }
         self.retired.push(flow);
@@ -242,10 +235,9 @@ impl ExactEditor {
         self.retired.len()
     }
 
-    /// In the chain of a place: the last flow below `id`, and the one behind it.
-    fn neighbours(&self, place: Option<usize>, id: u32) -> (Option<u64>, u64) {
-        let head = place.map_or(NONE, |at| self.table.buckets[at].load(Ordering::Relaxed) & INDEX);
-        let (mut before, mut flow) = (None, head);
+    /// In the chain from `first` on: the last flow below `id`, and the one behind it.
+    fn neighbours(&self, first: u64, id: u32) -> (Option<u64>, u64) {
+        let (mut before, mut flow) = (None, first);
         while flow != NONE && self.found(flow).id < id {
             (before, flow) = (Some(flow), self.next(flow));
         }
@@ -331,5 +323,8 @@ impl ExactEditor {
     }
 }
 
+#[cfg(loom)]
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,8 @@
 //!
 //! [`table`] finds among many thousand rules those that a packet matches by its addresses, ports
 //! and protocol; [`cover`] says what a match asks of these. An [`Engine`] puts all of it to work:
-//! it judges frames, and every rule counts.
+//! it judges frames, and every rule counts. [`patterns`] looks for the payload patterns of all
+//! rules at once.
 //!
 //! This crate refuses to guess: what has no meaning is an error that says where, what is wrong and
 //! what would be right. Rules come from files and sockets, so every size, list and depth has a
@@ -26,6 +27,10 @@ pub mod exact;
 pub mod key;
 pub mod language;
 pub mod memory;
+#[cfg(loom)]
+#[cfg(test)]
+mod model;
+pub mod patterns;
 pub mod plan;
 pub mod question;
 pub mod sight;

@@ -11,12 +11,17 @@
 //!
 //! [`table`](crate::table) and [`exact`](crate::exact) say what the words mean.
 
+use crate::table::{NO_PORT, NO_PROTOCOL};
 use ringside_sys::SysError;
 use ringside_sys::words::{Words32, Words64};
 use std::sync::atomic::Ordering;
 
+/// Bits of an address that a node decides. Models have tables that are as small as can be.
+pub(crate) const NODE_BITS: u32 = if cfg!(loom) { 1 } else { 8 };
 /// Entries of a node.
-pub const NODE_ENTRIES: usize = 256;
+pub const NODE_ENTRIES: usize = 1 << NODE_BITS;
+/// Bits of an address that a root decides.
+pub(crate) const ROOT_BITS: u32 = 2 * NODE_BITS;
 /// Where nodes are: classes by source port, by destination port, by protocol.
 pub const SOURCE_PORTS_AT: usize = 0;
 /// See [`SOURCE_PORTS_AT`].
@@ -24,15 +29,15 @@ pub const DESTINATION_PORTS_AT: usize = SOURCE_PORTS_AT + PORT_NODES;
 /// See [`SOURCE_PORTS_AT`].
 pub const PROTOCOLS_AT: usize = DESTINATION_PORTS_AT + PORT_NODES;
 /// Roots of the trie of source addresses: IPv4, IPv6, no address.
-pub const SOURCES_AT: usize = PROTOCOLS_AT + 2;
+pub const SOURCES_AT: usize = PROTOCOLS_AT + (NO_PROTOCOL as usize + 1).div_ceil(NODE_ENTRIES);
 /// The same of destination addresses.
 pub const DESTINATIONS_AT: usize = SOURCES_AT + ROOT_NODES;
 /// Inner nodes of both tries.
 pub const INNER_AT: usize = DESTINATIONS_AT + ROOT_NODES;
 /// 65,536 ports, and the lack of one.
-const PORT_NODES: usize = 257;
-/// The first 16 bits of an address of either version, and the lack of one.
-pub(crate) const ROOT_NODES: usize = 513;
+const PORT_NODES: usize = (NO_PORT as usize + 1).div_ceil(NODE_ENTRIES);
+/// The first bits of an address of either version, and the lack of one.
+const ROOT_NODES: usize = (2 << ROOT_BITS) / NODE_ENTRIES + 1;
 
 /// Words of an exact rule.
 pub const FLOW_WORDS: usize = 8;

@@ -4,9 +4,10 @@ mod application;
 mod payload;
 mod term;
 
-use crate::language::{Expression, Match, Term};
+use crate::language::{Expression, Match, PayloadPattern, Term};
+use crate::patterns::{Findings, PatternList};
 use crate::sight::Sight;
-use payload::Search;
+pub(crate) use payload::Search;
 use ringside_core::LinkType;
 use ringside_filter::{Compiler, FilterError, Prepared, compile};
 use ringside_wire::Level;
@@ -25,7 +26,8 @@ pub struct Question {
 #[derive(Debug)]
 enum Ready {
     Term(Term),
-    Payload(Box<Search>),
+    /// And its number, if it is one of many patterns that are looked for at once.
+    Payload(Box<Search>, Option<u32>),
     Filter(Prepared),
     Not(Box<Ready>),
     And(Box<[Ready]>),
@@ -35,11 +37,20 @@ enum Ready {
 
 /// How a question is meant.
 #[derive(Clone, Copy)]
-struct Asked {
+struct Asked<'k> {
     level: Level,
     /// Source and destination are exchanged in every term that tells them apart. So no second
     /// expression is needed, with its filters compiled again, for the way back.
     exchanged: bool,
+    /// What is known of the payloads.
+    known: Option<&'k Findings>,
+}
+
+/// What makes a question ready.
+struct Making<'m> {
+    link: LinkType,
+    compiler: &'m Compiler,
+    patterns: Option<&'m mut PatternList>,
 }
 
 impl Question {
@@ -52,47 +63,81 @@ impl Question {
         link: LinkType,
         compiler: &Compiler,
     ) -> Result<Question, FilterError> {
-        let expression = ready(&matches.expression, link, compiler)?;
+        Question::made(matches, Making { link, compiler, patterns: None })
+    }
+
+    /// The same, and puts what it looks for in payloads on a list, so that it can be looked for at
+    /// once with that of others. What has no room there is looked for apart.
+    ///
+    /// # Errors
+    /// A filter is refused; the error names it.
+    pub fn listed(
+        matches: &Match,
+        link: LinkType,
+        compiler: &Compiler,
+        patterns: &mut PatternList,
+    ) -> Result<Question, FilterError> {
+        Question::made(matches, Making { link, compiler, patterns: Some(patterns) })
+    }
+
+    fn made(matches: &Match, mut making: Making<'_>) -> Result<Question, FilterError> {
+        let expression = making.ready(&matches.expression)?;
         Ok(Question { expression, bidirectional: matches.bidirectional })
     }
 
     /// True if the frame is meant.
     pub fn holds(&self, sight: &Sight<'_>) -> bool {
-        let asked = Asked { level: Level::Outer, exchanged: false };
+        self.holds_with(sight, None)
+    }
+
+    /// The same, by what is known of the frame's payloads: that of a set made of the list that the
+    /// question was given.
+    pub fn holds_with(&self, sight: &Sight<'_>, known: Option<&Findings>) -> bool {
+        let asked = Asked { level: Level::Outer, exchanged: false, known };
         holds(&self.expression, sight, asked)
             || self.bidirectional
                 && holds(&self.expression, sight, Asked { exchanged: true, ..asked })
     }
 }
 
-fn ready(
-    expression: &Expression,
-    link: LinkType,
-    compiler: &Compiler,
-) -> Result<Ready, FilterError> {
-    let all = |parts: &[Expression]| -> Result<Box<[Ready]>, FilterError> {
-        parts.iter().map(|part| ready(part, link, compiler)).collect()
-    };
-    let boxed = |inner: &Expression| ready(inner, link, compiler).map(Box::new);
-    Ok(match expression {
-        Expression::Term(Term::Filter(text)) => {
-            // Only accepted or not is asked: how much to keep is not the filter's to say.
-            Ready::Filter(Prepared::new(&compile(text, link, 0, compiler)?.program)?)
-        }
-        Expression::Term(Term::Payload(pattern)) => Ready::Payload(Box::new(Search::new(pattern))),
-        Expression::Term(term) => Ready::Term(term.clone()),
-        Expression::Not(inner) => Ready::Not(boxed(inner)?),
-        Expression::And(parts) => Ready::And(all(parts)?),
-        Expression::Or(parts) => Ready::Or(all(parts)?),
-        Expression::Inner(inner) => Ready::Inner(boxed(inner)?),
-    })
+impl Making<'_> {
+    fn ready(&mut self, expression: &Expression) -> Result<Ready, FilterError> {
+        Ok(match expression {
+            Expression::Term(Term::Filter(text)) => {
+                // Only accepted or not is asked: how much to keep is not the filter's to say.
+                let filter = compile(text, self.link, 0, self.compiler)?;
+                Ready::Filter(Prepared::new(&filter.program)?)
+            }
+            Expression::Term(Term::Payload(pattern)) => {
+                Ready::Payload(Box::new(Search::new(pattern)), self.number(pattern))
+            }
+            Expression::Term(term) => Ready::Term(term.clone()),
+            Expression::Not(inner) => Ready::Not(Box::new(self.ready(inner)?)),
+            Expression::And(parts) => Ready::And(self.all(parts)?),
+            Expression::Or(parts) => Ready::Or(self.all(parts)?),
+            Expression::Inner(inner) => Ready::Inner(Box::new(self.ready(inner)?)),
+        })
+    }
+
+    fn all(&mut self, parts: &[Expression]) -> Result<Box<[Ready]>, FilterError> {
+        parts.iter().map(|part| self.ready(part)).collect()
+    }
+
+    /// The number of a pattern that may lie anywhere; one at a fixed place is compared as fast.
+    fn number(&mut self, pattern: &PayloadPattern) -> Option<u32> {
+        let patterns = self.patterns.as_mut().filter(|_| pattern.at.is_none())?;
+        patterns.add(pattern).ok()
+    }
 }
 
-fn holds(expression: &Ready, sight: &Sight<'_>, asked: Asked) -> bool {
+fn holds(expression: &Ready, sight: &Sight<'_>, asked: Asked<'_>) -> bool {
     match expression {
         Ready::Term(term) => term::holds(term, sight, asked),
-        Ready::Payload(search) => {
-            sight.payload(asked.level).is_some_and(|payload| search.finds(payload))
+        Ready::Payload(search, number) => {
+            let Some(payload) = sight.payload(asked.level) else { return false };
+            let known = number.zip(asked.known);
+            let known = known.and_then(|(n, known)| known.contain(n, asked.level, payload));
+            known.unwrap_or_else(|| search.finds(payload))
         }
         Ready::Filter(filter) => filter.accepts(sight.bytes(), sight.wire_bytes()),
         Ready::Not(inner) => !holds(inner, sight, asked),

@@ -9,8 +9,9 @@
 //!
 //! One writer, the [`Editor`], changes a [`Table`] under any number of readers, without locks. A
 //! rule counts once its bit is *live*: all of its row bits are written before, so that a reader
-//! sees a rule whole or not at all. What a reader may still be looking at is used again only after
-//! [`Editor::reclaim`].
+//! sees a rule whole or not at all. While two or more rules change, a look may mix what was and
+//! what is: who must not looks again where [`Control::Changes`] has moved. What a reader may still
+//! be looking at is used again only after [`Editor::reclaim`].
 
 mod find;
 mod order;
@@ -65,7 +66,7 @@ impl Found {
 }
 
 /// What a rule accepts, field by field: one of the values listed in each. The values of a list are
-/// disjoint. An empty list accepts nothing.
+/// disjoint, and spans have others between them. An empty list accepts nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cube {
     /// Source addresses.
@@ -93,10 +94,10 @@ impl Cube {
     }
 }
 
-/// The port of a packet that has none.
-pub const NO_PORT: u32 = 0x1_0000;
+/// The port of a packet that has none. Models know few ports and protocols: higher ones are none.
+pub const NO_PORT: u32 = if cfg!(loom) { 3 } else { 0x1_0000 };
 /// The protocol of a packet that is not IP.
-pub const NO_PROTOCOL: u32 = 0x100;
+pub const NO_PROTOCOL: u32 = if cfg!(loom) { 1 } else { 0x100 };
 
 /// A limit of the table that a change would pass; nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -317,5 +318,8 @@ impl Editor {
     }
 }
 
+#[cfg(loom)]
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;

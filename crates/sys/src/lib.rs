@@ -17,6 +17,7 @@
 //! - [`flat`]: a buffer that threads fill by one atomic addition each, for comparison;
 //! - [`child`], [`fdpass`]: messages with descriptors, to a child process and over sockets;
 //! - [`bell`] wakes a thread that waits;
+//! - [`window_filter`]: vector instructions that look for many four-byte windows at once;
 //! - [`mmap`], [`numa`], [`thread`], [`netns`], [`clock`]: memory, CPUs, namespaces, time.
 //!
 //! `unsafe` is kept in one crate so that it can be read in one sitting: every block states its
@@ -48,6 +49,7 @@ pub mod ring;
 mod socket;
 pub mod thread;
 pub mod uring;
+pub mod window_filter;
 pub mod words;
 pub mod xdp_ring;
 pub mod xsk;

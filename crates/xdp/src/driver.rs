@@ -227,8 +227,16 @@ impl DriverRules {
 
     /// The rules by id, what they counted here, and where frames are judged that meet them.
     pub fn rules(&self) -> impl Iterator<Item = (&Arc<Rule>, Counts, Decided)> {
+        self.rules_after(None)
+    }
+
+    /// Of those behind an id.
+    pub fn rules_after(
+        &self,
+        id: Option<RuleId>,
+    ) -> impl Iterator<Item = (&Arc<Rule>, Counts, Decided)> {
         let records = self.instance.book.place();
-        self.instance.book.rules().map(move |(slot, rule)| {
+        self.instance.book.rules_after(id).map(move |(slot, rule)| {
             let decided = records.foreign(slot).map_or(Decided::Driver, Decided::Above);
             (rule, self.counts_of(slot, rule.id), decided)
         })
@@ -237,6 +245,18 @@ impl DriverRules {
     fn counts_of(&self, slot: Slot, id: RuleId) -> Counts {
         let (frames, bytes) = self.instance.program.counts(slot.0);
         self.carried.get(&id).copied().unwrap_or_default() + Counts { frames, bytes }
+    }
+
+    /// Where frames are judged that meet a rule; none if it is not there.
+    pub fn decided(&self, id: RuleId) -> Option<Decided> {
+        let (slot, _) = self.instance.book.get(id)?;
+        let foreign = self.instance.book.place().foreign(slot);
+        Some(foreign.map_or(Decided::Driver, Decided::Above))
+    }
+
+    /// The highest id.
+    pub fn last(&self) -> Option<RuleId> {
+        self.instance.book.last()
     }
 
     /// How many rules there are.

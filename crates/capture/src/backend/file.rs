@@ -7,8 +7,8 @@ use ringside_store::{StoreError, StoredSource};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Files, directories or a stream, in the order of time, as fast as they are taken. No frame is lost
-/// for want of room: who has none waits.
+/// Files, directories or a stream, in the order of time, as fast as they are taken. No frame is
+/// lost for want of room: who has none waits.
 pub struct FileLane {
     stored: Box<dyn StoredSource>,
     /// Interfaces that the run knows: its outputs describe them at the start.

@@ -8,7 +8,9 @@ use super::pieces::{LISTS_MAX, Lists};
 use ringside_core::LinkType;
 use ringside_filter::Compiler;
 use ringside_rules::engine::{BuildError, Counts, Fate, Judge, Live};
-use ringside_rules::language::{Actions, Ranges, Redirect, Rule, RuleId, RuleSet, Trim, Verdict};
+use ringside_rules::language::{
+    Actions, Ranges, Redirect, Rule, RuleId, RuleSet, Term, Trim, Verdict,
+};
 use ringside_rules::sight::Sight;
 use std::sync::{Arc, Mutex, MutexGuard};
 use thiserror::Error;
@@ -29,8 +31,8 @@ pub enum RulesError {
     },
     /// Records that nobody takes.
     #[error(
-        "rule {id}: `digest` has no consumer in this run, which keeps frames: write `count` for the \
-         numbers alone, or `take, cap 64` for the headers"
+        "rule {id}: `digest` has no consumer in this run, which keeps frames: write `count` for \
+         the numbers alone, or `take, cap 64` for the headers"
     )]
     Digest {
         /// The rule.
@@ -59,6 +61,16 @@ pub enum ChangeError {
         /// The rule.
         id: RuleId,
     },
+    /// A filter is compiled in a process of its own, which a run that gave up its privileges may not
+    /// start.
+    #[error(
+        "rule {id}: a `filter` cannot come while the run goes on: say it in other terms, or start \
+         the run with it"
+    )]
+    Filter {
+        /// The rule.
+        id: RuleId,
+    },
     /// The host does not get what is left to it.
     #[error(
         "`pass` leaves frames to the host, and this run has taken them away before: write `drop`"
@@ -80,6 +92,8 @@ struct Book {
     keeps: Vec<Arc<Ranges<u32>>>,
     /// The frames that are judged are the host's too.
     may_pass: bool,
+    /// Drivers apply the rules before.
+    has_drivers: bool,
 }
 
 /// What the rules of a run counted.
@@ -102,8 +116,14 @@ impl Rules {
     pub fn new(set: RuleSet, compiler: Compiler) -> Result<Rules, RulesError> {
         set.rules.iter().try_for_each(check)?;
         let keeps = set.rules.iter().filter_map(keep).cloned().collect();
-        let book = Book { set, compiler, lives: Vec::new(), keeps, may_pass: true };
+        let (lives, may_pass, has_drivers) = (Vec::new(), true, false);
+        let book = Book { set, compiler, lives, keeps, may_pass, has_drivers };
         Ok(Rules(Arc::new(Mutex::new(book))))
+    }
+
+    /// The rules that the run began with.
+    pub fn set(&self) -> RuleSet {
+        self.lock().set.clone()
     }
 
     /// True if some frames are to go on to the host.
@@ -114,6 +134,16 @@ impl Rules {
     /// From now on no rule may come that leaves frames to the host: it does not get them.
     pub fn forbid_pass(&self) {
         self.lock().may_pass = false;
+    }
+
+    /// Says that drivers apply the rules before: frames that they pass are the host's.
+    pub fn expect_drivers(&self) {
+        self.lock().has_drivers = true;
+    }
+
+    /// True if that was said.
+    pub fn has_drivers(&self) -> bool {
+        self.lock().has_drivers
     }
 
     /// Puts the rules to work on frames of these link types.
@@ -246,6 +276,9 @@ impl Book {
         check(rule)?;
         if keep(rule).is_some_and(|list| !self.keeps.contains(list)) {
             return Err(ChangeError::NewKeep { id: rule.id });
+        }
+        if rule.matches.expression.any_term(&|term| matches!(term, Term::Filter(_))) {
+            return Err(ChangeError::Filter { id: rule.id });
         }
         if !self.may_pass && rule.actions.verdict == Some(Verdict::Pass) {
             return Err(ChangeError::Pass);

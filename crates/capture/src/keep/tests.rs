@@ -317,10 +317,9 @@ proptest! {
             "1: src port 1 => take, cap {cap}\n2: src port 2 => take, keep {}\n3: any => take",
             list.join(",")
         );
-        let bytes: Vec<_> = frames
-            .iter()
-            .map(|&(port, length)| udp(port, &(0..length).map(|at| at as u8 | 0x80).collect::<Vec<_>>()))
-            .collect();
+        let payload = |length| (0..length).map(|at| at as u8 | 0x80).collect::<Vec<_>>();
+        let bytes: Vec<_> =
+            frames.iter().map(|&(port, length)| udp(port, &payload(length))).collect();
         let wishes = Wishes { rules: Some(rules(&text)), binary_cap: binary, ..Wishes::default() };
         let chosen = choose(wishes, snaplen, &bytes);
         prop_assert_eq!(chosen.frames.len(), frames.len());

@@ -17,8 +17,8 @@ pub struct Pieced {
     pub list: u16,
 }
 
-/// Frames in order of receipt that are to be taken. What is cut off a frame is not in its slot: that
-/// holds as many bytes as are kept.
+/// Frames in order of receipt that are to be taken. What is cut off a frame is not in its slot:
+/// that holds as many bytes as are kept.
 #[derive(Clone, Copy)]
 pub struct Offered<'b> {
     pub(super) memory: &'b [u8],
@@ -62,8 +62,8 @@ impl<'b> Offered<'b> {
     }
 
     /// Frames of a batch's memory that were chosen and cut. `pieced` names by index those of which
-    /// pieces are kept, in order; their slots hold as many bytes as these have together, less what a
-    /// cap cuts off their end.
+    /// pieces are kept, in order; their slots hold as many bytes as these have together, less what
+    /// a cap cuts off their end.
     pub fn chosen(
         memory: &'b [u8],
         slots: &'b [FrameSlot],

@@ -60,6 +60,7 @@ pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
         record::run(&args.run, link, |_| {
             let snaplen = FRAME_BYTES_MAX;
             let extras = Extras {
+                ahead: None,
                 selection: None,
                 snaplen,
                 threads: 1,
@@ -83,6 +84,7 @@ fn attach(args: &AttachArgs) -> anyhow::Result<Opened> {
         queue: lane.queue.0,
     };
     Ok(Opened {
+        in_driver: Vec::new(),
         kernel: Vec::new(),
         lanes: attachment.sources(&options).into_iter().zip(&hello.lanes).map(lane).collect(),
         interfaces: hello.interfaces.clone(),

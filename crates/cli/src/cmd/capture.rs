@@ -37,6 +37,7 @@ pub(super) const RING_BYTES: u64 = 512 << 20;
   sudo ringside capture -i eth1 -w /data --rules web.rules  what the rules take, cut as they say
   sudo ringside capture -i eth1 -w /data --adaptive-cap 96-1514  less of each frame, but all frames
   sudo ringside capture -i eth1 -w /data --flow-cutoff 20k   the beginning of each flow
+  sudo ringside capture -i eth2 --backend af-xdp --rules web.rules --rules-in-driver
   ringside capture -r trace.pcap --rules web.rules       as if it were received now")]
 pub struct CaptureArgs {
     #[command(flatten)]
@@ -90,7 +91,9 @@ fn open(args: &CaptureArgs, knobs: &Knobs<'_>) -> anyhow::Result<(Opened, Extras
     };
     // Before it is known what of frames is kept: a hit is looked for in whole ones.
     let trigger = trigger(args, &opened.interfaces)?;
+    let ahead = args.keep.ahead(rules.as_ref(), &opened.in_driver)?;
     let extras = Extras {
+        ahead,
         selection: args.keep.selection(rules, filters, &mut opened.interfaces)?,
         snaplen: args.open.snaplen_bytes(),
         threads: usize::from(args.open.threads),

@@ -7,6 +7,7 @@ pub mod capture;
 pub mod control;
 pub mod demo;
 pub mod doctor;
+pub mod drop;
 pub mod lab;
 pub mod read;
 pub mod repair;

@@ -1,5 +1,5 @@
-//! `ringside rules`: check rules, tell what they would do with captured packets, and change those of
-//! a running capture.
+//! `ringside rules`: check rules, tell what they would do with captured packets, and change those
+//! that are at work.
 
 mod live;
 
@@ -45,17 +45,17 @@ enum RulesCommand {
     /// Judge captured packets by rules, and say what each rule would have matched; status 1 if none
     /// did.
     Test(TestArgs),
-    /// Replace all rules of a running capture by those of a file.
+    /// Replace all rules of a run (`capture`, `drop`) by those of a file.
     Load(live::LoadArgs),
-    /// Add rules to a running capture.
+    /// Add rules to a run.
     Add(live::AddArgs),
-    /// Delete rules of a running capture; status 1 if one is not there.
+    /// Delete rules of a run; status 1 if one is not there.
     Del(live::DelArgs),
-    /// Print the rules of a running capture, and where each is decided about.
+    /// Print the rules of a run, and where each is decided about.
     List(live::ListArgs),
-    /// Print what the rules of a running capture counted.
+    /// Print what the rules of a run counted.
     Stats(live::ListArgs),
-    /// Delete all rules of a running capture.
+    /// Delete all rules of a run.
     Flush(live::FlushArgs),
 }
 

@@ -3,32 +3,66 @@
 use super::protocol::{Command, OutputStatus, Rates, Reply, RingStatus, Status};
 use super::rules::RuleDesk;
 use ringside_capture::run::Run;
-use ringside_core::SourceInterface;
+use ringside_core::{Ledger, SourceInterface};
 use ringside_sys::ring::CaptureRing;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// What is known of a run beside its counters.
-pub struct Board {
+/// What is known of a run from its start on.
+pub struct StatusParts {
     source: String,
     interfaces: Vec<String>,
     output: OutputStatus,
     started: jiff::Timestamp,
     started_at: Instant,
+}
+
+/// What is known of a run beside its counters.
+pub struct Board {
+    parts: StatusParts,
     rates: Mutex<Option<Rates>>,
     ring: Option<Arc<CaptureRing>>,
     rules: Option<RuleDesk>,
 }
 
+impl StatusParts {
+    /// Of a run that begins now.
+    pub fn new(source: String, interfaces: Vec<String>, output: OutputStatus) -> StatusParts {
+        let (started, started_at) = (jiff::Timestamp::now(), Instant::now());
+        StatusParts { source, interfaces, output, started, started_at }
+    }
+
+    /// The status of a run without a capture ring.
+    pub fn status(&self, ledger: Ledger) -> Status {
+        Status {
+            pid: std::process::id(),
+            program: concat!("ringside ", env!("CARGO_PKG_VERSION")).to_owned(),
+            started: format!("{:.0}", self.started),
+            running_ms: u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX),
+            source: self.source.clone(),
+            interfaces: self.interfaces.clone(),
+            lanes: ledger.lanes.len(),
+            output: self.output.clone(),
+            rates: None,
+            ring: None,
+            readers: None,
+            ledger,
+        }
+    }
+}
+
 impl Board {
     /// Of a run that begins now.
     pub fn new(source: String, interfaces: &[SourceInterface], output: OutputStatus) -> Board {
+        // Some are described more than once, for frames that are cut in different ways.
+        let mut names: Vec<String> = Vec::new();
+        for interface in interfaces {
+            if !names.contains(&interface.name) {
+                names.push(interface.name.clone());
+            }
+        }
         Board {
-            source,
-            interfaces: interfaces.iter().map(|interface| interface.name.clone()).collect(),
-            output,
-            started: jiff::Timestamp::now(),
-            started_at: Instant::now(),
+            parts: StatusParts::new(source, names, output),
             rates: Mutex::new(None),
             ring: None,
             rules: None,
@@ -55,7 +89,7 @@ impl Board {
         match command {
             Command::Status {} => Reply::status(self.status(run)),
             Command::Ledger {} => Reply::ledger(run.status()),
-            Command::Rotate {} if !self.output.has_files() => {
+            Command::Rotate {} if !self.parts.output.has_files() => {
                 Reply::refused("this run writes no files that could end and begin")
             }
             Command::Rotate {} => {
@@ -74,21 +108,11 @@ impl Board {
     }
 
     fn status(&self, run: &Run) -> Status {
-        let ledger = run.status();
-        let rates = *self.rates.lock().unwrap_or_else(PoisonError::into_inner);
         Status {
-            pid: std::process::id(),
-            program: concat!("ringside ", env!("CARGO_PKG_VERSION")).to_owned(),
-            started: format!("{:.0}", self.started),
-            running_ms: u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX),
-            source: self.source.clone(),
-            interfaces: self.interfaces.clone(),
-            lanes: ledger.lanes.len(),
-            output: self.output.clone(),
-            rates,
+            rates: *self.rates.lock().unwrap_or_else(PoisonError::into_inner),
             ring: self.ring.as_deref().map(ring_status),
             readers: run.attached(),
-            ledger,
+            ..self.parts.status(run.status())
         }
     }
 }

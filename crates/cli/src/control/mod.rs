@@ -22,9 +22,9 @@ mod protocol;
 mod rules;
 mod server;
 
-pub use board::Board;
+pub use board::{Board, StatusParts};
 pub use client::{Client, Found};
 pub use place::{ControlArgs, ControlSocket};
-pub use protocol::{Command, OutputStatus, Rates, RingStatus, Status};
-pub use rules::{RuleDesk, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS};
+pub use protocol::{Command, OutputStatus, Rates, Reply, RingStatus, Status};
+pub use rules::{RuleDesk, RuleStatus, RuleStore, RulesCommand, RulesReply, UPLOAD_CHARS};
 pub use server::serve_while;

@@ -29,14 +29,16 @@ const PATH_BYTES_MAX: usize = 107;
 const BACKLOG: i32 = 16;
 /// How often a full backlog is tried again.
 const RETRY: Duration = Duration::from_millis(10);
+/// What runs have a control socket, as its name begins.
+const KINDS: [&str; 2] = ["capture", "drop"];
 /// Directory entries that are looked at: bounds the start among foreign files.
 const ENTRIES_MAX: usize = 10_000;
 
 /// Options of a run that can be controlled.
 #[derive(Args)]
 pub struct ControlArgs {
-    /// Control socket for `ringside status` and `ringside control` [default:
-    /// /run/ringside/capture-PID.sock]
+    /// Control socket for `ringside status`, `control` and `rules` [default: in /run/ringside, with
+    /// the process id in its name]
     #[arg(long, value_name = "SOCKET", conflicts_with = "no_control")]
     control: Option<PathBuf>,
 
@@ -55,19 +57,19 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// The socket that `args` ask for; none if they ask for none, or if no default directory can
-    /// be written.
+    /// The socket that `args` ask for, of a run of this kind; none if they ask for none, or if no
+    /// default directory can be written.
     ///
     /// # Errors
     /// The socket that was asked for by name cannot be made.
-    pub fn open(args: &ControlArgs) -> anyhow::Result<Option<ControlSocket>> {
+    pub fn open(args: &ControlArgs, kind: &str) -> anyhow::Result<Option<ControlSocket>> {
         if args.no_control {
             return Ok(None);
         }
         if let Some(path) = &args.control {
             return ControlSocket::bind(path).map(Some);
         }
-        let name = format!("capture-{}.sock", std::process::id());
+        let name = format!("{kind}-{}.sock", std::process::id());
         for directory in state_directory::candidates() {
             match in_default_directory(&directory, &name) {
                 Ok(socket) => {
@@ -149,12 +151,13 @@ fn in_default_directory(place: &StateDirectory, name: &str) -> anyhow::Result<Co
     bind_new(&directory.join(name)).with_context(|| format!("in {}", directory.display()))
 }
 
-/// `capture-PID.sock`, by process id.
+/// `capture-PID.sock` and `drop-PID.sock`, by process id.
 fn sockets_in(directory: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let pid = |path: &Path| {
         let name = path.file_name()?.to_str()?;
-        name.strip_prefix("capture-")?.strip_suffix(".sock")?.parse::<u32>().ok()
+        let (kind, pid) = name.strip_suffix(".sock")?.split_once('-')?;
+        KINDS.contains(&kind).then(|| pid.parse::<u32>().ok()).flatten()
     };
     let paths = entries.take(ENTRIES_MAX).filter_map(|entry| Some(entry.ok()?.path()));
     let mut found: Vec<_> = paths.filter_map(|path| Some((pid(&path)?, path))).collect();

@@ -23,6 +23,7 @@ pub(super) fn open(args: &OpenArgs) -> anyhow::Result<Opened> {
     let lane =
         LaneSource { source: Box::new(source), interface, interface_id: InterfaceId(0), queue: 0 };
     Ok(Opened {
+        in_driver: Vec::new(),
         lanes: vec![lane],
         kernel: Vec::new(),
         interfaces,

@@ -5,6 +5,7 @@ use crate::small_disk::need_loop;
 use crate::support::*;
 use ringside_core::{Cause, Ledger};
 use ringside_testkit::skip;
+use ringside_transmit::{SenderKind, Shape, Sizes, Stamp};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -46,8 +47,19 @@ impl Throttle {
 
     /// Starts a capture in the group.
     fn capture(&self, disk: &SmallDisk, network: &Network, output: &Path) -> Running {
+        self.capture_with(disk, network, output, &["--ring-size", RING])
+    }
+
+    /// The same, with these options.
+    fn capture_with(
+        &self,
+        disk: &SmallDisk,
+        network: &Network,
+        output: &Path,
+        options: &[&str],
+    ) -> Running {
         let join = format!("echo $$ > '{}' && exec \"$0\" \"$@\"", arg(&self.group.join("tasks")));
-        let args = ["-i", "rx0", "--ring-size", RING, "-w", arg(output)];
+        let args = [&["-i", "rx0", "-w", arg(output)], options].concat();
         disk.capture_by(&["sh", "-c", &join], network, &args)
     }
 }
@@ -231,4 +243,76 @@ fn a_disk_that_stands_still_costs_counted_frames_until_it_goes_on() {
     let ledger = running.stop().checked_ledger(sent);
     let lost = check(&disk, &output, &ledger, sent);
     assert_eq!(lost, before.dropped[&Cause::RecorderBehind], "the disk goes on");
+}
+
+/// Frames, and how many a second: whole ones are three to four times what the disk takes, the
+/// shortest a third of it.
+const LOAD_FRAMES: u64 = 60_000;
+const LOAD_RATE: u64 = 10_000;
+
+/// Sends frames of the load's shape at this rate; gives the shape.
+fn load(network: &Network, frames: u64, rate: u64) -> Shape {
+    let shape = Shape::new(Sizes::fixed(1_514).unwrap(), 16).unwrap();
+    let sent = network.send(SenderKind::Live, &shape, frames, Some(rate));
+    assert_eq!(sent.handed, frames, "{sent:?}");
+    shape
+}
+
+#[test]
+fn an_adaptive_cap_records_every_frame_on_a_disk_that_is_too_slow_for_whole_ones() {
+    let test = "an_adaptive_cap";
+    if !need_loop(test) {
+        return;
+    }
+    let network = Network::up();
+    let disk = SmallDisk::ext4("256M");
+    let Some(throttle) = Throttle::new(test, &disk) else { return };
+    let ring = ["--ring-size", "16MiB"];
+    // Without the cap the same load is too much for the disk.
+    let whole = disk.path("whole");
+    let running = throttle.capture_with(&disk, &network, &whole, &ring);
+    load(&network, LOAD_FRAMES, LOAD_RATE);
+    let ledger = running.stop().checked_ledger(LOAD_FRAMES);
+    assert!(check(&disk, &whole, &ledger, LOAD_FRAMES) > 0);
+
+    let output = disk.path("recording");
+    let capped = [&ring[..], &["--adaptive-cap", "96-1514"]].concat();
+    let running = throttle.capture_with(&disk, &network, &output, &capped);
+    let shape = load(&network, LOAD_FRAMES, LOAD_RATE);
+    throttle.set(0);
+    wait_until_written(&running, LOAD_FRAMES);
+    // With room again the cap grows back.
+    let more = 5_000;
+    load(&network, more, 2_500);
+    let outcome = running.stop();
+    let ledger = outcome.checked_ledger(LOAD_FRAMES + more);
+    assert_eq!((ledger.taken, ledger.lost()), (LOAD_FRAMES + more, 0), "{ledger:#?}");
+    assert_eq!(ledger.consumers[0].delivered, ledger.taken);
+    check_capped(&disk.outside(&output), &ledger, &shape);
+    let judged =
+        run_clean("capinfos", &["-c", "-M", "-T", "-r", arg(&files_in(&disk.outside(&output))[0])]);
+    assert!(judged.contains(&ledger.taken.to_string()), "{judged}");
+}
+
+/// Every frame is there as far as its headers at least, and the ledger says what is missing.
+fn check_capped(recording: &Path, ledger: &Ledger, shape: &Shape) {
+    let (mut cut_frames, mut cut_bytes, mut lengths) = (0, 0, Vec::new());
+    for_each_frame(&[recording.to_owned()], |frame, _| {
+        let stamp = Stamp::read(frame.bytes).expect("no frame is without its number");
+        let whole = shape.frame(stamp.stream, stamp.sequence);
+        assert!(whole.starts_with(frame.bytes), "{stamp:?}");
+        assert_eq!(frame.meta.wire_bytes as usize, whole.len());
+        let missing = whole.len() - frame.bytes.len();
+        cut_frames += u64::from(missing > 0);
+        cut_bytes += missing as u64;
+        lengths.push(frame.bytes.len());
+    });
+    assert_eq!(lengths.len() as u64, ledger.taken);
+    let (least, last) = (lengths.iter().min().unwrap(), lengths.last().unwrap());
+    assert!(*least >= 96 && *least < 1514, "from {least}");
+    assert_eq!((lengths[0], *last), (1514, 1514), "whole before the ring fills, and at the end");
+    assert!(cut_frames > LOAD_FRAMES / 3, "{cut_frames} are cut");
+    let lane = &ledger.lanes[0];
+    assert_eq!((lane.cut_frames, lane.cut_bytes), (cut_frames, cut_bytes));
+    eprintln!("adaptive cap: {cut_frames} frames cut, down to {least} bytes");
 }

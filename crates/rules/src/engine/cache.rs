@@ -4,7 +4,7 @@ use crate::key::Key;
 
 /// Conversations that are remembered: three times the 10,000 that a busy link has at once, so that
 /// one of the two places of each is free; 64 bytes each, in the reach of the second-level cache.
-const CONVERSATIONS: usize = 32_768;
+const CONVERSATIONS: usize = if cfg!(loom) { 2 } else { 32_768 };
 /// Rules that are remembered for one; where there are more, all are looked up each time.
 const CONTENDERS: usize = 4;
 
@@ -17,21 +17,11 @@ pub(super) struct Contenders {
 }
 
 impl Contenders {
-    /// `slots` up to the first behind which no other is asked.
-    pub(super) fn of(
-        slots: impl Iterator<Item = u32>,
-        is_last: impl Fn(u32) -> bool,
-    ) -> Contenders {
+    pub(super) fn of(slots: &[u32]) -> Contenders {
         let mut contenders = Contenders::default();
-        for slot in slots {
-            let free = contenders.slots.get_mut(usize::from(contenders.count));
-            contenders.count += 1;
-            let Some(free) = free else { break };
-            *free = slot;
-            if is_last(slot) {
-                break;
-            }
-        }
+        let count = slots.len().min(CONTENDERS);
+        contenders.slots[..count].copy_from_slice(&slots[..count]);
+        contenders.count = slots.len().min(CONTENDERS + 1) as u8;
         contenders
     }
 

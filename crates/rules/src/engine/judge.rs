@@ -2,21 +2,22 @@
 
 use super::cache::{Cache, Contenders};
 use super::judgement::{Fate, Judgement};
-use super::mailbox::{Change, Mailbox};
+use super::mailbox::{Change, Load, Mailbox};
 use super::rules::{Counters, Ready, RulesAtWork, UNDECIDED};
 use crate::book::Slot;
-use crate::exact::Chain;
 use crate::key::Key;
 use crate::language::{Next, RuleId, Sample, Verdict};
 use crate::memory::Control;
+use crate::patterns::{Findings, PatternSet};
 use crate::sight::Sight;
 use crate::table::Found;
 use ringside_wire::Level;
 use std::sync::Arc;
 
-/// How often a conversation's rules are looked for while they change: a change takes longer than a
-/// look, so that the second look is the last but where the thread was stopped in between.
-const LOOKS_MAX: u32 = 8;
+/// How often a conversation's rules are looked for while they change. A look is repeated only if a
+/// change ended in the middle; even with many changes one after the other, that so many looks in a
+/// row meet one does not happen.
+const LOOKS_MAX: u32 = 64;
 
 /// Says what becomes of frames, on one thread, by rules that may change meanwhile.
 #[derive(Debug)]
@@ -25,6 +26,9 @@ pub struct Judge {
     desk: Desk,
     cache: Cache,
     mailbox: Arc<Mailbox>,
+    /// Slots of the rules that come into question for the frame at hand, in the order in which
+    /// they are asked. Its room is kept; there are at most as many as there are rules.
+    found: Vec<u32>,
 }
 
 /// What a judge itself knows of each rule, by slot.
@@ -34,6 +38,8 @@ struct Desk {
     /// Of the same rules, what nearly every frame touches.
     tallies: Vec<Tally>,
     counters: Counters,
+    /// Which payload patterns of all rules are in the frame; none if there are few.
+    findings: Option<Findings>,
 }
 
 /// A rule's id; its verdict, if it is plain; and the frames that met its sample.
@@ -45,14 +51,16 @@ struct Tally {
 }
 
 impl Judge {
-    pub(super) fn new(
-        rules: RulesAtWork,
-        ready: Vec<Option<Arc<Ready>>>,
-        counters: Counters,
-        mailbox: Arc<Mailbox>,
-    ) -> Judge {
-        let desk = Desk::new(ready, counters);
-        Judge { rules, desk, cache: Cache::new(), mailbox }
+    pub(super) fn new(load: Load, mailbox: Arc<Mailbox>) -> Judge {
+        let Load { rules, ready, counters, patterns } = load;
+        let desk = Desk::new(ready, counters, patterns);
+        Judge { rules, desk, cache: Cache::new(), mailbox, found: Vec::new() }
+    }
+
+    /// True if the payload patterns of all rules are looked for at once.
+    #[cfg(test)]
+    pub(super) fn has_findings(&self) -> bool {
+        self.desk.findings.is_some()
     }
 
     /// To be called between batches of frames, also when none come: rules that were loaded are
@@ -67,17 +75,16 @@ impl Judge {
     /// What becomes of a frame, which every rule on the way counts.
     #[inline]
     pub fn judge(&mut self, frame: &Sight<'_>) -> Judgement {
-        let Judge { rules, desk, cache, mailbox } = self;
+        let Judge { rules, desk, cache, mailbox, found } = self;
+        if let Some(findings) = &mut desk.findings {
+            findings.forget();
+        }
         let mut judgement = Judgement::default();
-        let key = frame.key(Level::Outer);
-        let hash = rules.exact.hash(&key);
-        let (mut exact, known) = look(rules, cache, desk, &key, hash);
-        let mut ask = |slot| desk.ask(slot, frame, &mut judgement, mailbox) == Next::Stop;
-        if !exact.any(|found| ask(found.slot)) {
-            match known.as_ref().and_then(Contenders::slots) {
-                Some(slots) => slots.iter().copied().any(ask),
-                None => each_once(rules.table.matches(&key)).any(ask),
-            };
+        look(rules, cache, desk, &frame.key(Level::Outer), found);
+        for &slot in found.iter() {
+            if desk.ask(slot, frame, &mut judgement, mailbox) == Next::Stop {
+                break;
+            }
         }
         if judgement.decided_by.is_none() {
             judgement.fate = Fate::Verdict(rules.default);
@@ -88,11 +95,12 @@ impl Judge {
 
     #[cold]
     fn take_news(&mut self) {
-        let Judge { rules, desk, cache, mailbox } = self;
+        let Judge { rules, desk, cache, mailbox, .. } = self;
         mailbox.take_all(|change| match change {
             Change::Load(load) => {
-                *rules = load.rules;
-                *desk = Desk::new(load.ready, load.counters);
+                let Load { rules: next, ready, counters, patterns } = *load;
+                *rules = next;
+                *desk = Desk::new(ready, counters, patterns);
                 *cache = Cache::new();
             }
             change => desk.apply(change),
@@ -107,12 +115,16 @@ impl Drop for Judge {
 }
 
 impl Desk {
-    fn new(ready: Vec<Option<Arc<Ready>>>, counters: Counters) -> Desk {
+    fn new(
+        ready: Vec<Option<Arc<Ready>>>,
+        counters: Counters,
+        patterns: Option<Arc<PatternSet>>,
+    ) -> Desk {
         let tally = |ready: &Option<Arc<Ready>>| {
             ready.as_ref().map_or(Tally::default(), |ready| Tally::of(ready))
         };
         let tallies = ready.iter().map(tally).collect();
-        Desk { ready, tallies, counters }
+        Desk { ready, tallies, counters, findings: patterns.map(Findings::new) }
     }
 
     fn apply(&mut self, change: Change) {
@@ -160,12 +172,15 @@ impl Desk {
         mailbox: &Mailbox,
     ) -> Next {
         if !matches!(self.ready.get(slot as usize), Some(Some(_))) {
-            // It has come since the batch began, and its letter before it; or it has gone.
-            mailbox.take_changes(|change| self.apply(change));
+            // It has come since the batch began, and its letter before it.
+            mailbox.take_until(Slot(slot), |change| self.apply(change));
         }
         let Some(Some(ready)) = self.ready.get(slot as usize) else { return Next::Continue };
         let Ready { rule, question, mirror, .. } = &**ready;
-        if question.as_ref().is_some_and(|question| !question.holds(frame)) {
+        if question
+            .as_ref()
+            .is_some_and(|question| !question.holds_with(frame, self.findings.as_ref()))
+        {
             return Next::Continue;
         }
         if let Some(Sample(one_in)) = rule.actions.sample {
@@ -181,48 +196,48 @@ impl Desk {
     }
 }
 
-/// The rules of a conversation: exact ones or, if there are none, which others come into question.
-/// Where rules change during the look it looks again, so that it never sees a rule gone and the one
-/// that was to replace it not yet come.
+/// Finds the rules that come into question for a conversation, up to the first behind which none is
+/// asked. Where rules change during the look it looks again, so that it never sees a rule gone and
+/// the one that was to replace it not yet come.
 #[inline]
-fn look<'r>(
-    rules: &'r RulesAtWork,
-    cache: &mut Cache,
-    desk: &Desk,
-    key: &Key,
-    hash: u64,
-) -> (Chain<'r>, Option<Contenders>) {
-    let mut looks = 0;
-    loop {
+fn look(rules: &RulesAtWork, cache: &mut Cache, desk: &Desk, key: &Key, found: &mut Vec<u32>) {
+    for _ in 0..LOOKS_MAX {
         let changes = rules.memory.get(Control::Changes);
-        let exact = rules.exact.find(key, hash);
-        if !exact.is_empty() {
-            return (exact, None);
-        }
-        let known = contenders(rules, cache, desk, key, hash);
-        looks += 1;
-        if rules.memory.get(Control::Changes) == changes || looks == LOOKS_MAX {
-            return (exact, Some(known));
+        found.clear();
+        gather(rules, cache, desk, key, found);
+        if rules.memory.get(Control::Changes) == changes {
+            break;
         }
     }
 }
 
 #[inline]
-fn contenders(
-    rules: &RulesAtWork,
-    cache: &mut Cache,
-    desk: &Desk,
-    key: &Key,
-    hash: u64,
-) -> Contenders {
+fn gather(rules: &RulesAtWork, cache: &mut Cache, desk: &Desk, key: &Key, found: &mut Vec<u32>) {
+    let hash = rules.exact.hash(key);
+    for Found { slot, .. } in rules.exact.find(key, hash) {
+        found.push(slot);
+        if desk.is_plain(slot) {
+            return;
+        }
+    }
     // Read before the table: what changes after it makes what is found here old.
     let generation = rules.memory.get(Control::Generation);
-    cache.get(key, hash, generation).unwrap_or_else(|| {
-        let slots = each_once(rules.table.matches(key));
-        let found = Contenders::of(slots, |slot| desk.is_plain(slot));
-        cache.put(key, hash, generation, found);
-        found
-    })
+    let known = cache.get(key, hash, generation);
+    match known.as_ref().and_then(Contenders::slots) {
+        Some(slots) => found.extend_from_slice(slots),
+        None => {
+            let first = found.len();
+            for slot in each_once(rules.table.matches(key)) {
+                found.push(slot);
+                if desk.is_plain(slot) {
+                    break;
+                }
+            }
+            if known.is_none() {
+                cache.put(key, hash, generation, Contenders::of(&found[first..]));
+            }
+        }
+    }
 }
 
 /// The slots of rules, of which several parts may be found: those of one follow each other.

@@ -6,14 +6,20 @@ use super::mailbox::{Change, Load, Mailbox};
 use super::rules::{Counters, Ready, RulesAtWork, SLOTS_MAX};
 use crate::book::{Place, Slot};
 use crate::language::{InterfaceName, Match, Rule};
+use crate::patterns::{PatternList, PatternSet};
 use crate::question::Question;
 use ringside_core::LinkType;
 use ringside_filter::{Compiler, FilterError};
 use ringside_sys::SysError;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Interfaces that copies go to.
 const MIRRORS_MAX: usize = 8;
+
+/// Payload patterns that are looked for one after the other: in a frame of common size one takes
+/// some 30 ns alone, and any number of them together some 600.
+const PATTERNS_ALONE_MAX: usize = 16;
 
 /// Why a rule cannot be asked.
 #[derive(Debug, thiserror::Error)]
@@ -36,9 +42,15 @@ pub(super) struct Judges {
     compiler: Compiler,
     /// By slot.
     ready: Vec<Option<Arc<Ready>>>,
+    /// What rules look for in payloads.
+    patterns: PatternList,
+    /// What looks for those of them that were there when it was made, all at once.
+    pattern_set: Option<Arc<PatternSet>>,
     /// Where copies go; a bit of [`Judgement::mirrors`](super::Judgement::mirrors) each.
     mirrors: Vec<InterfaceName>,
     desks: Vec<Seat>,
+    /// What slots had counted for rules before: to be subtracted.
+    before: HashMap<Slot, Counts>,
 }
 
 /// One judge.
@@ -50,13 +62,38 @@ struct Seat {
 
 impl Judges {
     pub(super) fn new(link: LinkType, compiler: Compiler) -> Judges {
+        let (patterns, pattern_set) = (PatternList::default(), None);
         let (ready, mirrors, desks) = (Vec::new(), Vec::new(), Vec::new());
-        Judges { link, compiler, ready, mirrors, desks }
+        let before = HashMap::new();
+        Judges { link, compiler, ready, patterns, pattern_set, mirrors, desks, before }
     }
 
     /// For the same judges, no rules yet.
     pub(super) fn anew(&self) -> Judges {
         Judges { mirrors: self.mirrors.clone(), ..Judges::new(self.link, self.compiler.clone()) }
+    }
+
+    /// From now on the patterns of the rules that are here are looked for at once: unless they are
+    /// few, or such that it would take too much memory. Each of the others is looked for when it is
+    /// asked about.
+    pub(super) fn join_patterns(&mut self) {
+        let is_worth = self.patterns.count() > PATTERNS_ALONE_MAX;
+        let set = is_worth.then(|| PatternSet::new(&self.patterns).ok()).flatten();
+        self.pattern_set = set.map(Arc::new);
+    }
+
+    /// True if so many patterns have come since they were joined that it is worth to do it anew.
+    pub(super) fn have_many_patterns_alone(&self) -> bool {
+        let Some(set) = &self.pattern_set else {
+            return self.patterns.count() == PATTERNS_ALONE_MAX + 1;
+        };
+        let alone = self.patterns.count() - set.count();
+        alone > PATTERNS_ALONE_MAX && alone > set.count() / 4
+    }
+
+    fn known(&self, ready: &RulesAtWork, counters: &Counters) -> Load {
+        let (rules, counters, ready) = (ready.clone(), counters.clone(), self.ready.clone());
+        Load { rules, ready, counters, patterns: self.pattern_set.clone() }
     }
 
     pub(super) fn mirrors(&self) -> &[InterfaceName] {
@@ -67,7 +104,7 @@ impl Judges {
     pub(super) fn hire(&mut self, rules: &RulesAtWork) -> Result<Judge, SysError> {
         let seat = Seat { mailbox: Arc::default(), counters: Counters::new()? };
         self.desks.push(seat.clone());
-        Ok(Judge::new(rules.clone(), self.ready.clone(), seat.counters, seat.mailbox))
+        Ok(Judge::new(self.known(rules, &seat.counters), seat.mailbox))
     }
 
     /// Has the judges of `before` go by these rules from their next batch on.
@@ -80,9 +117,7 @@ impl Judges {
         let counters = seats.clone().map(|_| Counters::new());
         let counters = counters.collect::<Result<Vec<Counters>, SysError>>()?;
         for (seat, counters) in seats.zip(counters) {
-            let (rules, ready) = (rules.clone(), self.ready.clone());
-            let load = Load { rules, ready, counters: counters.clone() };
-            seat.mailbox.post(Change::Load(Box::new(load)));
+            seat.mailbox.post(Change::Load(Box::new(self.known(rules, &counters))));
             self.desks.push(Seat { mailbox: seat.mailbox.clone(), counters });
         }
         Ok(())
@@ -93,8 +128,12 @@ impl Judges {
         self.desks.iter().all(|seat| seat.mailbox.is_up_to_date())
     }
 
-    /// What all of them counted.
+    /// What all of them counted for the rule that has the slot.
     pub(super) fn counts(&self, slot: Slot) -> Counts {
+        self.counts_ever(slot) - self.before.get(&slot).copied().unwrap_or_default()
+    }
+
+    fn counts_ever(&self, slot: Slot) -> Counts {
         let counts = self.desks.iter().map(|seat| seat.counters.read(slot));
         counts.fold(Counts::default(), |sum, counts| sum + counts)
     }
@@ -131,7 +170,9 @@ impl Place for Judges {
         if slot.0 >= SLOTS_MAX {
             return Err(RuleRefusal::Slots);
         }
-        let question = needs.map(|matches| Question::new(matches, self.link, &self.compiler));
+        let question = needs.map(|matches| {
+            Question::listed(matches, self.link, &self.compiler, &mut self.patterns)
+        });
         let question = question.transpose().map_err(RuleRefusal::Question)?;
         let mirror = match &rule.actions.mirror {
             Some(name) => self.mirror(name).ok_or(RuleRefusal::Mirrors)?,
@@ -143,6 +184,8 @@ impl Place for Judges {
             self.ready.resize(at + 1, None);
         }
         self.ready[at] = Some(ready.clone());
+        // Before any judge can meet the rule: what it counts from its first frame on is its own.
+        self.before.insert(slot, self.counts_ever(slot));
         self.tell(|| Change::Put(slot, ready.clone()));
         Ok(())
     }

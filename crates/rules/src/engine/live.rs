@@ -11,7 +11,7 @@ use crate::plan::{self, PlanError};
 use ringside_core::LinkType;
 use ringside_filter::Compiler;
 use ringside_sys::SysError;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Why rules cannot be put to work; those that are at work go on.
@@ -54,10 +54,10 @@ pub struct Live {
     /// What rules had counted before they came to their slots here: to be added.
     carried: HashMap<RuleId, Counts>,
     carried_default: Counts,
-    /// What slots had counted for rules before: to be subtracted.
-    before: HashMap<Slot, Counts>,
     /// Rules that were replaced, while judges may still go by them.
     fading: Option<Box<Live>>,
+    /// Of those, the ids that were removed here since: what they counted there is nobody's.
+    forgotten: HashSet<RuleId>,
 }
 
 impl Live {
@@ -85,13 +85,14 @@ impl Live {
             let id = rule.id;
             book.add(rule).map_err(|error| build_error(id, error))?;
         }
+        book.place_mut().join_patterns();
         Ok(Live {
             book,
             rules: RulesAtWork::of(&memory, default),
             carried: HashMap::new(),
             carried_default: Counts::default(),
-            before: HashMap::new(),
             fading: None,
+            forgotten: HashSet::new(),
         })
     }
 
@@ -112,16 +113,17 @@ impl Live {
         self.tidy_up();
         let (id, rule) = (rule.id, Arc::new(rule));
         match self.book.add(rule.clone()) {
-            Ok(slot) => {
-                let counted = self.book.place().counts(slot);
-                if counted != Counts::default() {
-                    self.before.insert(slot, counted);
+            Ok(_) => {
+                if self.book.place().have_many_patterns_alone() && self.fading.is_none() {
+                    // Where it cannot be, each is looked for by itself as before.
+                    let _ = self.replace(self.rules(), self.rules.default);
                 }
                 Ok(())
             }
             Err(BookError::Full(_)) => {
-                let rules = self.book.rules().map(|(_, rule)| rule.clone());
-                self.replace(rules.chain([rule]).collect(), self.rules.default)
+                let mut rules = self.rules();
+                rules.push(rule);
+                self.replace(rules, self.rules.default)
             }
             Err(error) => Err(build_error(id, error)),
         }
@@ -131,13 +133,10 @@ impl Live {
     pub fn remove(&mut self, id: RuleId) -> bool {
         self.tidy_up();
         self.carried.remove(&id);
-        match self.book.remove(id) {
-            Some((slot, _)) => {
-                self.before.remove(&slot);
-                true
-            }
-            None => false,
+        if self.fading.as_ref().is_some_and(|fading| fading.book.get(id).is_some()) {
+            self.forgotten.insert(id);
         }
+        self.book.remove(id).is_some()
     }
 
     /// Replaces all rules. What those counted that stay as they are is kept.
@@ -147,6 +146,10 @@ impl Live {
     pub fn load(&mut self, set: RuleSet) -> Result<(), BuildError> {
         self.tidy_up();
         self.replace(set.rules.into_iter().map(Arc::new).collect(), set.default)
+    }
+
+    fn rules(&self) -> Vec<Arc<Rule>> {
+        self.book.rules().map(|(_, rule)| rule.clone()).collect()
     }
 
     fn replace(&mut self, rules: Vec<Arc<Rule>>, default: Verdict) -> Result<(), BuildError> {
@@ -204,10 +207,10 @@ impl Live {
     }
 
     fn counts_of(&self, slot: Slot, rule: &Arc<Rule>) -> Counts {
-        let before = self.before.get(&slot).copied().unwrap_or_default();
         let carried = self.carried.get(&rule.id).copied().unwrap_or_default();
-        let fading = self.fading.as_ref().map(|live| live.counts_if_same(rule));
-        self.book.place().counts(slot) - before + carried + fading.unwrap_or_default()
+        let fading = self.fading.as_ref().filter(|_| !self.forgotten.contains(&rule.id));
+        let faded = fading.map(|live| live.counts_if_same(rule)).unwrap_or_default();
+        self.book.place().counts(slot) + carried + faded
     }
 
     /// What a rule counted, if it is here as it is there.
@@ -227,7 +230,8 @@ impl Live {
             self.book.reclaim();
         }
         let Some(fading) = self.fading.take() else { return };
-        for (_, rule) in self.book.rules() {
+        let forgotten = std::mem::take(&mut self.forgotten);
+        for (_, rule) in self.book.rules().filter(|(_, rule)| !forgotten.contains(&rule.id)) {
             let counts = fading.counts_if_same(rule);
             if counts != Counts::default() {
                 let carried = self.carried.entry(rule.id).or_default();

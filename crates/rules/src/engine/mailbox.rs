@@ -6,9 +6,21 @@
 
 use super::rules::{Counters, Ready, RulesAtWork};
 use crate::book::Slot;
+use crate::patterns::PatternSet;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+#[cfg(not(loom))]
+use std::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicU64},
+};
+
+#[cfg(loom)]
+use loom::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicU64},
+};
 
 /// A letter.
 #[derive(Debug)]
@@ -21,12 +33,13 @@ pub(super) enum Change {
     Load(Box<Load>),
 }
 
-/// Rules that replace all others.
+/// All rules: those that a judge begins with, or that replace others.
 #[derive(Debug)]
 pub(super) struct Load {
     pub(super) rules: RulesAtWork,
     pub(super) ready: Vec<Option<Arc<Ready>>>,
     pub(super) counters: Counters,
+    pub(super) patterns: Option<Arc<PatternSet>>,
 }
 
 /// The letters to one judge. As many as there are changes between two of its batches; a judge that
@@ -44,12 +57,12 @@ pub(super) struct Mailbox {
 
 impl Mailbox {
     pub(super) fn post(&self, change: Change) {
-        if self.is_closed() {
-            return;
-        }
         let mut letters = self.letters();
-        letters.push_back(change);
-        self.posted.fetch_add(1, Ordering::Release);
+        // Asked under the lock, so that nothing is left behind in a closed one.
+        if !self.is_closed() {
+            letters.push_back(change);
+            self.posted.fetch_add(1, Ordering::Release);
+        }
     }
 
     /// True if the judge has begun a batch since the last letter, or is gone.
@@ -70,12 +83,16 @@ impl Mailbox {
         self.seen.store(self.posted.load(Ordering::Relaxed), Ordering::Release);
     }
 
-    /// Takes those before the next load; for the middle of a batch.
-    pub(super) fn take_changes(&self, mut each: impl FnMut(Change)) {
+    /// Takes letters up to the one that says of a rule that it comes; for the middle of a batch.
+    /// Those behind it wait: a rule that has gone since may have been met together with this one,
+    /// and is still to be asked. Nothing is taken beyond a load.
+    pub(super) fn take_until(&self, slot: Slot, each: impl FnMut(Change)) {
         let mut letters = self.letters();
-        while !matches!(letters.front(), Some(Change::Load(_)) | None) {
-            letters.pop_front().into_iter().for_each(&mut each);
-        }
+        let is_load = |change: &Change| matches!(change, Change::Load(_));
+        let is_it = |change: &Change| matches!(change, Change::Put(put, _) if *put == slot);
+        let end = letters.iter().position(is_load).unwrap_or(letters.len());
+        let end = letters.range(..end).position(is_it).map_or(end, |at| at + 1);
+        letters.drain(..end).for_each(each);
     }
 
     /// The judge is gone.

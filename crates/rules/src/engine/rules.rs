@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Slots: for every rule, and for those that were removed and may still be met.
-pub(super) const SLOTS_MAX: u32 = RULES_MAX as u32 + (1 << 16);
+pub(super) const SLOTS_MAX: u32 = if cfg!(loom) { 8 } else { RULES_MAX as u32 + (1 << 16) };
 /// Where frames are counted that no rule decided about.
 pub(super) const UNDECIDED: Slot = Slot(SLOTS_MAX);
 

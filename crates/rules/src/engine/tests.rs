@@ -4,6 +4,7 @@ use crate::question::Question;
 use proptest::prelude::*;
 use ringside_core::LinkType;
 use ringside_filter::Compiler;
+use std::fmt::Write as _;
 
 const COMPILER: Compiler = Compiler::InProcess { optimise: true };
 
@@ -82,7 +83,9 @@ fn term() -> impl Strategy<Value = String> {
         }),
         4 => (side(), 0u16..5, 0u16..3)
             .prop_map(|(side, first, more)| format!("{side}port {first}-{}", first + more)),
-        1 => Just("payload \"x\"".to_owned()),
+        3 => (prop::sample::select(vec!["x", "abc", "cdefgh", "X", "hijk", "ABCDEFGH", "mno"]),
+            prop::sample::select(vec!["", " nocase", " at 3", " nocase at 2"]))
+            .prop_map(|(text, how)| format!("payload \"{text}\"{how}")),
         1 => Just("tcpflags syn".to_owned()),
         1 => (42u32..60).prop_map(|bytes| format!("length -{bytes}")),
     ]
@@ -126,7 +129,9 @@ fn rules() -> impl Strategy<Value = String> {
         .prop_map(|(rules, default)| {
             let lines =
                 rules.into_iter().map(|(matches, actions)| format!("{matches} => {actions}\n"));
-            lines.collect::<String>() + &format!("default {default}\n")
+            // So many that all patterns are looked for at once.
+            let others = (0..20).map(|n| format!("payload \"other {n}\" => count\n"));
+            lines.chain(others).collect::<String>() + &format!("default {default}\n")
         })
 }
 
@@ -144,6 +149,7 @@ proptest! {
         frames in prop::collection::vec(any_frame(), 1..60),
     ) {
         let (mut engine, mut reference) = (engine(&text), Reference::new(&text));
+        prop_assert!(engine.judge.has_findings());
         for bytes in &frames {
             let sight = Sight::new(bytes, bytes.len() as u32, LinkType::ETHERNET);
             prop_assert_eq!(engine.judge(&sight), reference.judge(&sight), "{}", text);
@@ -222,4 +228,43 @@ fn hostile_lists_are_refused_or_load() {
     let ports: Vec<String> = (0..1000).map(|n| format!("dst port {}", n * 7)).collect();
     let lists = format!("{} => drop\n{} => take\n", terms.join(" or "), ports.join(" or "));
     build(&lists).unwrap();
+}
+
+/// Patterns of all rules are looked for at once, in outer and inner payloads; judged by questions
+/// that are asked one by one.
+#[test]
+fn payloads_of_tunnels_and_many_patterns_change_nothing() {
+    let words = ["alpha", "beta", "gamma", "delta", "x", "ab", "Content-Length: 12", "mma", "ETA"];
+    let mut text = String::new();
+    for (id, word) in words.iter().enumerate() {
+        let _ = writeln!(text, "{}: payload \"{word}\" nocase => count", 10 * id);
+        let _ = writeln!(text, "{}: inner (payload \"{word}\") => count", 10 * id + 1);
+        let _ = writeln!(text, "{}: udp not payload \"{word}\" => count", 10 * id + 2);
+        let _ = writeln!(text, "{}: payload \"{word}\" at 36 bidir => count", 10 * id + 3);
+    }
+    let (mut engine, mut reference) = (engine(&text), Reference::new(&text));
+    assert!(engine.judge.has_findings());
+    let mut random = ringside_testkit::Random::new(6);
+    for _ in 0..400 {
+        let mut payload = Vec::new();
+        for _ in 0..random.below(6) {
+            let word = words[random.below(words.len())];
+            payload.extend_from_slice(word.as_bytes());
+            if random.below(3) == 0 {
+                payload.make_ascii_uppercase();
+            }
+        }
+        let inner = frame(1, 2, 17, (1, 2), &payload);
+        // VXLAN, with a word in front of it or without.
+        let header = [8, 0, 0, 0, 0, 0, 1, 0];
+        let outer = frame(3, 4, 17, (5, 4789), &[&header[..], &inner].concat());
+        for bytes in [inner, outer] {
+            let sight = Sight::new(&bytes, bytes.len() as u32, LinkType::ETHERNET);
+            assert_eq!(engine.judge(&sight), reference.judge(&sight));
+        }
+    }
+    let counted = engine.counts().map(|(_, counts)| counts.frames);
+    let expected = reference.rules.iter().map(|(_, _, met)| *met);
+    assert_eq!(counted.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    assert!(engine.counts().filter(|(_, counts)| counts.frames > 0).count() > 20);
 }

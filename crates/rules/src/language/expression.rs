@@ -56,6 +56,17 @@ impl Expression {
         }
     }
 
+    /// True if one of its terms, at any depth, is such.
+    pub fn any_term(&self, is_such: &impl Fn(&Term) -> bool) -> bool {
+        match self {
+            Expression::Term(term) => is_such(term),
+            Expression::Not(inner) | Expression::Inner(inner) => inner.any_term(is_such),
+            Expression::And(parts) | Expression::Or(parts) => {
+                parts.iter().any(|part| part.any_term(is_such))
+            }
+        }
+    }
+
     /// The same with source and destination exchanged in every `mac`, `ip` and `port`. Bytes,
     /// payloads and filters stay as they are.
     pub fn exchanged(&self) -> Expression {

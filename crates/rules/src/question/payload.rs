@@ -10,14 +10,14 @@ const WINDOW_BYTES: usize = 4 * PATTERN_BYTES_MAX;
 
 /// A pattern that is ready to be looked for, in linear time.
 #[derive(Debug)]
-pub(super) struct Search {
+pub(crate) struct Search {
     finder: Finder<'static>,
     ignore_case: bool,
     at: Option<usize>,
 }
 
 impl Search {
-    pub(super) fn new(pattern: &PayloadPattern) -> Search {
+    pub(crate) fn new(pattern: &PayloadPattern) -> Search {
         let finder = Finder::new(&pattern.bytes).into_owned();
         // An offset that is no index lies behind every payload.
         let at = pattern.at.map(|at| usize::try_from(at).unwrap_or(usize::MAX));
@@ -25,7 +25,7 @@ impl Search {
     }
 
     /// True if the pattern is in `payload`, at its place if it has one.
-    pub(super) fn finds(&self, payload: &[u8]) -> bool {
+    pub(crate) fn finds(&self, payload: &[u8]) -> bool {
         let needle = self.finder.needle();
         match self.at {
             Some(at) => {

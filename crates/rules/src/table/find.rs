@@ -2,8 +2,9 @@
 
 use super::{AddressPrefix, Cube, Found, NO_PORT, NO_PROTOCOL, Space, Span, Table};
 use crate::key::Key;
+use ringside_sys::words::AtomicU64;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 impl Table {
     /// The rules that a packet matches, by rising number; parts of one follow each other. Costs
@@ -18,7 +19,8 @@ impl Table {
         let (from, to) = key.ports().unzip();
         let port = |port: Option<u16>| port.map_or(NO_PORT, u32::from);
         let protocol = key.protocol().map_or(NO_PROTOCOL, u32::from);
-        // Which rules count is read before what they accept: see the module.
+        // Of each word, which rules count is read before what they accept (`common`): see the
+        // module. The classes are read before both: see `Spans::open`.
         let rows = [
             self.rows.live(),
             self.rows.row(self.sources.class(space, key.source_bits())),

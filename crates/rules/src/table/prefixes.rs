@@ -7,12 +7,12 @@
 
 use super::rows::{Books, Class};
 use super::{Bit, Full};
-use crate::memory::{NODE_ENTRIES, ROOT_NODES};
-use ringside_sys::words::Words32;
+use crate::memory::{NODE_BITS, NODE_ENTRIES, ROOT_BITS};
+use ringside_sys::words::{AtomicU32, Words32};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Addresses that begin with the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,16 +76,11 @@ pub(super) fn bits_of(address: Option<IpAddr>) -> (Space, u128) {
     }
 }
 
-/// Bits of an address that the first node decides, and each other.
-const ROOT_BITS: u32 = 16;
-const NODE_BITS: u32 = 8;
 const ROOT_ENTRIES: usize = 1 << ROOT_BITS;
 /// An entry that leads to a node has this bit; the rest is its number.
 const IS_NODE: u32 = 1 << 31;
 /// Where the roots begin; that of `Space::None` has one entry.
 const ROOTS: [usize; 3] = [0, ROOT_ENTRIES, 2 * ROOT_ENTRIES];
-const _: () = assert!(NODE_ENTRIES == 1 << NODE_BITS);
-const _: () = assert!(ROOT_NODES == (2 * ROOT_ENTRIES).div_ceil(NODE_ENTRIES) + 1);
 
 /// Classes by address: what readers look at.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 
 use super::{Bit, Full};
 use crate::memory::Memory;
-use ringside_sys::words::Words64;
-use std::sync::atomic::{AtomicU64, Ordering};
+use ringside_sys::words::{AtomicU64, Words64};
+use std::sync::atomic::Ordering;
 
 /// A class of values of a field: the number of its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -38,6 +38,13 @@ struct Piece {
     borders: u32,
 }
 
+/// One side of a border.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Before,
+    Behind,
+}
+
 impl Values {
     /// The values from 0 to `last`, from a node on.
     pub(super) fn new(nodes: &Words32, node: usize, last: u32) -> Values {
@@ -82,8 +89,8 @@ impl Spans {
         bit: Bit,
     ) -> Result<(), Full> {
         let Some(after) = values.after(span) else { return Ok(()) };
-        self.open(books, values, span.first)?;
-        if let Err(full) = self.open(books, values, after) {
+        self.open(books, values, span.first, Part::Behind)?;
+        if let Err(full) = self.open(books, values, after, Part::Before) {
             self.close(books, values, span.first);
             return Err(full);
         }
@@ -107,8 +114,15 @@ impl Spans {
         }
     }
 
-    /// Has a class begin at `value`.
-    fn open(&mut self, books: &mut Books<'_>, values: &Values, value: u32) -> Result<(), Full> {
+    /// Has a class begin at `value`. Of the two `part` is new: the one that a rule is about to
+    /// accept, because who has looked up a value of the other may still be on the old one.
+    fn open(
+        &mut self,
+        books: &mut Books<'_>,
+        values: &Values,
+        value: u32,
+        part: Part,
+    ) -> Result<(), Full> {
         if value == values.end {
             return Ok(());
         }
@@ -118,8 +132,18 @@ impl Spans {
             return Ok(());
         }
         let class = books.take(Some(piece.class))?;
-        self.pieces.insert(value, Piece { class, borders: 1 });
-        values.lead(value, self.end_of(value, values), class);
+        let end = self.end_of(value, values);
+        match part {
+            Part::Behind => {
+                self.pieces.insert(value, Piece { class, borders: 1 });
+                values.lead(value, end, class);
+            }
+            Part::Before => {
+                self.pieces.insert(value, Piece { borders: 1, ..piece });
+                self.pieces.insert(start, Piece { class, ..piece });
+                values.lead(start, value, class);
+            }
+        }
         Ok(())
     }
 

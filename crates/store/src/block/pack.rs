@@ -78,10 +78,10 @@ pub fn pack_room(
     Packed { frames, captured_bytes, bytes: room_bytes - room.len(), latest }
 }
 
-/// Packs the frame at `slot` of `memory` at the start of `room`, of which only the bytes in `pieces`
-/// are kept, one behind the other; `None` if they do not fit. The pieces are in order and do not
-/// overlap. `slot` holds as many bytes as are kept, so that where the last piece ends is known
-/// although it may be open.
+/// Packs the frame at `slot` of `memory` at the start of `room`, of which only the bytes in
+/// `pieces` are kept, one behind the other; `None` if they do not fit. The pieces are in order and
+/// do not overlap. `slot` holds as many bytes as are kept, so that where the last piece ends is
+/// known although it may be open.
 ///
 /// # Panics
 /// If a piece that is not beyond those bytes reaches beyond `memory`.

@@ -126,6 +126,7 @@ fn the_largest_ledger_stays_below_the_bound_and_is_read_back() {
         Cause::LimitReached,
         Cause::Damaged,
         Cause::ByRule,
+        Cause::SourceLimit,
     ];
     let largest = u64::MAX / 16; // the sum of the causes must not overflow
     let counters = LaneCounters {

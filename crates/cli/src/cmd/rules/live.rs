@@ -1,4 +1,4 @@
-//! The rules of a running capture, by its control socket.
+//! The rules of a run, by its control socket.
 
 use crate::control::{Client, Command, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS};
 use crate::rule_counts::shortened;
@@ -13,10 +13,10 @@ use std::time::Duration;
 /// How long rules may take to be put to work: a million with filter expressions among them.
 const WORK_WAIT_MAX: Duration = Duration::from_secs(300);
 
-/// Which capture.
+/// Which run.
 #[derive(Args)]
 struct At {
-    /// Control socket; may be left out if one capture runs.
+    /// Control socket of the run; may be left out if there is one.
     #[arg(long = "at", value_name = "SOCKET")]
     socket: Option<PathBuf>,
 
@@ -212,7 +212,7 @@ struct Desk {
 impl Desk {
     fn open(at: &At) -> anyhow::Result<Desk> {
         let Some(client) = Client::only(at.socket.as_deref())? else {
-            bail!("no capture runs there; `ringside status` shows those that do");
+            bail!("nothing runs there; `ringside status` shows what does");
         };
         Ok(Desk { client, upload: std::process::id().into(), json: at.json })
     }

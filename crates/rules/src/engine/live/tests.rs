@@ -106,6 +106,35 @@ fn refusals_change_nothing() {
     assert_eq!(frames_of(&live), [(5, 1)]);
 }
 
+/// What a first reclaim retires waits for a second one, and a judge may be on it until its next
+/// batch: a rule that nobody was told of calls for none.
+#[test]
+fn a_refused_rule_frees_nothing_that_a_judge_may_look_at() {
+    let mut live = live("5: udp => drop\n6: src ip 10.0.0.1 => take");
+    let mut judge = live.judge().unwrap();
+    assert!(live.remove(RuleId(6)));
+    judge.refresh();
+    assert!(live.add(rule(7, "filter \"no such thing\" => drop")).is_err());
+    assert!(!live.book.has_retired());
+}
+
+#[test]
+fn a_rule_that_was_removed_after_a_load_comes_back_without_counts() {
+    let mut live = live("5: udp => drop");
+    let mut judge = live.judge().unwrap();
+    decides(&mut judge, &frame(1, 7));
+    live.load(set("5: udp => drop")).unwrap();
+    assert_eq!(frames_of(&live), [(5, 1)]);
+    assert!(live.remove(RuleId(5)));
+    live.add(rule(5, "udp => drop")).unwrap();
+    assert_eq!(frames_of(&live), [(5, 0)]);
+    judge.refresh();
+    decides(&mut judge, &frame(1, 7));
+    // The old rules go with this change.
+    live.add(rule(6, "tcp => drop")).unwrap();
+    assert_eq!(frames_of(&live), [(5, 1), (6, 0)]);
+}
+
 #[test]
 fn tables_grow_where_they_are_full() {
     let mut live = live("100000: udp => drop");
@@ -123,6 +152,25 @@ fn tables_grow_where_they_are_full() {
     assert_eq!(live.len(), 12_001);
     assert_eq!(decides(&mut judge, &frame(1, 7)), Some(0));
     assert!(live.fading_sets() < 2);
+}
+
+/// Payload patterns that come one by one are joined with the others when they are many.
+#[test]
+fn patterns_that_come_later_are_found_too() {
+    let mut live = live("");
+    let mut judge = live.judge().unwrap();
+    for id in 0..60u32 {
+        live.add(rule(id, &format!("payload \"word-{id}-\" => drop"))).unwrap();
+        let text = format!("some word-{id}- more");
+        let mut bytes = frame(1, 7).to_vec();
+        bytes[17] += text.len() as u8;
+        bytes[39] += text.len() as u8;
+        bytes.extend(text.bytes());
+        assert_eq!(judge.has_findings(), id > 16);
+        assert_eq!(decides(&mut judge, &bytes), Some(id));
+        judge.refresh();
+        assert_eq!(decides(&mut judge, &bytes), Some(id));
+    }
 }
 
 #[test]

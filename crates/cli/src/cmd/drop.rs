@@ -1,0 +1,272 @@
+//! `ringside drop`: rules inside the driver, to protect this host.
+
+mod desk;
+mod off;
+mod report;
+
+use crate::control::{ControlArgs, ControlSocket, OutputStatus, StatusParts, serve_while};
+use crate::driver_rules::Shared;
+use crate::signals::StopSignal;
+use crate::{rule_counts, say, units};
+use anyhow::{Context, bail, ensure};
+use clap::{Args, Subcommand};
+use desk::DropDesk;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ringside_rules::language::{self, RuleSet, Sets};
+use ringside_sys::netdev;
+use ringside_sys::netns::Namespace;
+use ringside_xdp::{DriverRules, Options, SourceLimit, Target, Totals};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How often signals are looked at.
+const TICK: Duration = Duration::from_millis(50);
+/// How often the live line, or the JSON line, is given.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Rules whose counts are told at the end, unless all are asked for by --json: a screen.
+const RULES_TOLD_MAX: usize = 24;
+/// Sources that are known at a time unless asked otherwise: 2 MiB.
+const SOURCES: u32 = 65_536;
+/// A source's burst unless asked otherwise is a tenth of a second of its rate, but no less.
+const BURST_FRAMES_MIN: u32 = 100;
+
+/// Arguments of `drop`.
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "docs/rules.md describes rules. `drop` ends a frame before the kernel has
+made anything of it; `pass` and `take` let it go on, and so does the default unless the rules
+say `default drop`.
+
+Examples:
+  sudo ringside drop -i eth1 --rules drop.rules --dry-run      what would it do?
+  sudo ringside drop -i eth1 --rules drop.rules                until Ctrl-C
+  sudo ringside drop -i eth1 --rule 'udp src port 19,1900,11211 => drop'
+  sudo ringside drop -i eth1 --rule 'src ip @blocked.txt => drop' --source-limit 20000
+  sudo ringside rules add 'src ip 192.0.2.7 => drop'           meanwhile
+  sudo ringside drop status
+  sudo ringside drop off -i eth1"
+)]
+pub struct DropArgs {
+    #[command(subcommand)]
+    command: Option<DropCommand>,
+
+    /// Interface to protect.
+    #[arg(short = 'i', long = "interface", value_name = "IF", required = true)]
+    interface: Option<String>,
+
+    /// File of rules.
+    #[arg(long, value_name = "FILE", required_unless_present = "rule")]
+    rules: Option<PathBuf>,
+
+    /// A rule; several are numbered from 1 unless they say otherwise.
+    #[arg(long, value_name = "RULE", conflicts_with = "rules")]
+    rule: Vec<String>,
+
+    /// Judge and count, and let every frame go on.
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Frames a second of each source address, of those that no rule drops; the rest is dropped.
+    /// BURST is what it may send at once [default: a tenth of a second].
+    #[arg(long, value_name = "RATE[,BURST]", value_parser = source_limit)]
+    source_limit: Option<(u32, u32)>,
+
+    /// Source addresses that --source-limit knows at a time, 32 bytes each.
+    #[arg(long, value_name = "N", default_value_t = SOURCES, requires = "source_limit")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    sources: u32,
+
+    /// How many of the sources of most dropped frames are told at the end.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+
+    /// Use the kernel's generic path where the driver has no XDP: after the kernel has made a
+    /// socket buffer, so that it saves little.
+    #[arg(long)]
+    generic: bool,
+
+    /// Network namespace of the interface: a name, a path or a process id.
+    #[arg(long, value_name = "NAME")]
+    netns: Option<String>,
+
+    /// End after this time.
+    #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
+    duration: Option<Duration>,
+
+    /// JSON lines on standard output: a status each second, then each rule, and the ledger last.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+#[derive(Subcommand)]
+enum DropCommand {
+    /// What is dropped where; status 1 if nothing is.
+    Status(off::StatusArgs),
+    /// End what protects an interface.
+    Off(off::OffArgs),
+}
+
+/// Runs the subcommand.
+pub fn run(args: DropArgs) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Some(DropCommand::Status(args)) => off::status(args),
+        Some(DropCommand::Off(args)) => off::off(args),
+        None => protect(&args),
+    }
+}
+
+fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
+    let stop = StopSignal::install()?;
+    if let Some(name) = &args.netns {
+        Namespace::open(name)?.enter()?;
+    }
+    let name = args.interface.as_deref().context("name an interface with -i")?;
+    let Some(device) = netdev::by_name(name)? else {
+        bail!("no interface is called {name}; `ip link` shows those that are there");
+    };
+    ensure!(device.is_up(), "{name} is down: `ip link set {name} up`");
+    let mut rules = DriverRules::open(
+        &Target { interface: name, ifindex: device.ifindex },
+        rule_set(args)?,
+        &options(args),
+    )?;
+    for note in rules.notes() {
+        say::message(format_args!("ringside: {name}: {note}"));
+    }
+    let control = ControlSocket::open(&args.control, "drop")?;
+    rules.start()?;
+    let memory = units::scaled(rules.memory_bytes() as f64);
+    let count = units::grouped(rules.len() as u64);
+    let shared = Shared::new(rules);
+    let dry = if args.dry_run { ", dry run: every frame goes on" } else { "" };
+    say::message(format_args!("listening on {name}: {count} rules in {memory}B{dry}"));
+    let output = OutputStatus { kind: off::KIND.to_owned(), paths: Vec::new() };
+    let parts = StatusParts::new(format!("{name}, in the driver{dry}"), vec![name.into()], output);
+    let desk = DropDesk::new(parts, name, args.dry_run, shared.clone());
+    let answer = |command| desk.answer(command);
+    let (watched, _clients) = serve_while(control, answer, || watch(args, &stop, &desk));
+    shared.lock().stop()?;
+    finish(args, &desk)?;
+    watched?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn rule_set(args: &DropArgs) -> anyhow::Result<RuleSet> {
+    match &args.rules {
+        Some(path) => Ok(language::load(path)?),
+        None => {
+            let text = args.rule.join("\n");
+            Ok(language::parse(text.as_bytes(), &mut Sets::in_folder(Path::new(".")))?)
+        }
+    }
+}
+
+fn options(args: &DropArgs) -> Options {
+    let sources = args.sources;
+    let limit = args.source_limit.map(|(frames_per_second, burst_frames)| SourceLimit {
+        frames_per_second,
+        burst_frames,
+        sources,
+    });
+    Options {
+        is_dry: args.dry_run,
+        source_limit: limit,
+        generic_allowed: args.generic,
+        ..Options::default()
+    }
+}
+
+/// Until the end is asked for.
+fn watch(args: &DropArgs, stop: &StopSignal, desk: &DropDesk) -> anyhow::Result<()> {
+    let target = match std::io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let line = ProgressBar::with_draw_target(None, target);
+    line.set_style(ProgressStyle::with_template("{msg}").expect("a constant template"));
+    let started = Instant::now();
+    let (mut told_at, mut told) = (started, Totals::default());
+    while !stop.is_set() && !desk.is_stopping() {
+        let left = args.duration.map(|duration| duration.saturating_sub(started.elapsed()));
+        if left.is_some_and(|left| left.is_zero()) {
+            break;
+        }
+        std::thread::sleep(left.map_or(TICK, |left| left.min(TICK)));
+        let elapsed = told_at.elapsed();
+        if elapsed < INTERVAL {
+            continue;
+        }
+        let rules = desk.rules();
+        if rules.put_back_if_gone()? {
+            tracing::warn!("the program was taken off, and was put back");
+        }
+        let totals = rules.totals();
+        drop(rules);
+        line.set_message(report::line(&totals, &told, elapsed));
+        if args.json {
+            say::data(serde_json::json!({ "status": report::json(&totals) }))?;
+        }
+        (told_at, told) = (Instant::now(), totals);
+    }
+    line.finish_and_clear();
+    Ok(())
+}
+
+/// Says what was done.
+fn finish(args: &DropArgs, desk: &DropDesk) -> anyhow::Result<()> {
+    let rules = desk.rules();
+    let (totals, offenders) = (rules.totals(), rules.offenders(args.top));
+    let counts = report::counts(&rules);
+    drop(rules);
+    let ledger = desk.ledger();
+    if args.json {
+        rule_counts::json(&counts)?;
+        say::data(serde_json::json!({ "sources": report::sources(&offenders) }))?;
+        say::data(serde_json::json!({ "drop": report::json(&totals) }))?;
+        say::data(crate::ledger_text::json(&ledger))?;
+        return Ok(());
+    }
+    say::message(report::text(&totals, args.dry_run).trim_end());
+    if !offenders.is_empty() {
+        say::message(report::offenders(&offenders).trim_end());
+    }
+    say::message(rule_counts::table(&counts, RULES_TOLD_MAX));
+    Ok(())
+}
+
+fn source_limit(text: &str) -> Result<(u32, u32), String> {
+    let (rate, burst) = text.split_once(',').unwrap_or((text, ""));
+    let number = |text: &str| {
+        let number = text.trim().parse::<u32>().ok().filter(|&number| number > 0);
+        number.ok_or_else(|| {
+            format!("`{text}` is no number of frames; write it as 20000 or 20000,500")
+        })
+    };
+    let rate = number(rate)?;
+    match burst {
+        "" => Ok((rate, (rate / 10).max(BURST_FRAMES_MIN))),
+        burst => Ok((rate, number(burst)?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_sources() {
+        assert_eq!(source_limit("20000"), Ok((20_000, 2000)));
+        assert_eq!(source_limit("5"), Ok((5, 100)));
+        assert_eq!(source_limit("5,7"), Ok((5, 7)));
+        for wrong in ["", "0", "x", "5,0", "-1", "1,2,3"] {
+            assert!(source_limit(wrong).is_err(), "{wrong}");
+        }
+    }
+}

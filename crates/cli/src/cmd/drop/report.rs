@@ -1,0 +1,136 @@
+//! What was dropped, for people and as JSON.
+
+use crate::columns;
+use crate::driver_rules::undecided;
+use crate::units::{grouped, scaled};
+use ringside_capture::keep::RulesReport;
+use ringside_core::ledger::ByCause;
+use ringside_core::{Cause, Consumer, LaneCounters, Ledger};
+use ringside_xdp::{DriverRules, Offender, Totals};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// The ledger: what goes on to the host or to programs behind is passed, what is sent elsewhere is
+/// taken for that. In a dry run every frame goes on.
+pub(super) fn ledger(interface: &str, totals: &Totals, is_dry: bool) -> Ledger {
+    let Totals { passed, taken, dropped, limited, redirected, handed_up, unjudged, .. } = *totals;
+    let on = passed + taken + handed_up + unjudged;
+    let mut lane = LaneCounters {
+        interface: interface.to_owned(),
+        received: Some(totals.seen()),
+        filtered: Some(0),
+        passed: totals.seen(),
+        ..LaneCounters::default()
+    };
+    if !is_dry {
+        (lane.passed, lane.taken) = (on, redirected);
+        lane.dropped = ByCause::from([(Cause::ByRule, dropped), (Cause::SourceLimit, limited)]);
+    }
+    let delivered = lane.taken;
+    let mut ledger = Ledger::from_lanes(vec![lane]);
+    let (name, missed) = ("redirect".to_owned(), ByCause::new());
+    ledger.consumers = vec![Consumer { name, delivered, late: 0, missed }];
+    ledger
+}
+
+/// What each rule counted.
+pub(super) fn counts(rules: &DriverRules) -> RulesReport {
+    let each = rules.rules().map(|(rule, counts, _)| ((**rule).clone(), counts));
+    let undecided = undecided(&rules.totals());
+    RulesReport { rules: each.collect(), default: rules.default_verdict(), undecided }
+}
+
+/// Each frame is in one of these, but for `seen`, which is their sum, and what is of all.
+pub(super) fn json(totals: &Totals) -> serde_json::Value {
+    serde_json::json!({
+        "seen": totals.seen(),
+        "passed": totals.passed,
+        "taken": totals.taken,
+        "dropped": totals.dropped,
+        "limited": totals.limited,
+        "redirected": totals.redirected,
+        "handed_up": totals.handed_up,
+        "unjudged": totals.unjudged,
+        "of_all": { "undecided": totals.undecided, "not_plain": totals.walked },
+    })
+}
+
+/// The sources of most dropped frames.
+pub(super) fn sources(offenders: &[Offender]) -> serde_json::Value {
+    let each = offenders.iter();
+    each.map(|one| serde_json::json!({ "address": one.address, "frames": one.frames })).collect()
+}
+
+/// What happened since `before`, on one line.
+pub(super) fn line(now: &Totals, before: &Totals, elapsed: Duration) -> String {
+    let rate = |count: fn(&Totals) -> u64| {
+        scaled((count(now) - count(before)) as f64 / elapsed.as_secs_f64())
+    };
+    format!(
+        "{}frames/s  dropped {}/s  over the limit {}/s  dropped so far {}",
+        rate(Totals::seen),
+        rate(|totals| totals.dropped),
+        rate(|totals| totals.limited),
+        grouped(now.dropped + now.limited),
+    )
+}
+
+/// All terms.
+pub(super) fn text(totals: &Totals, is_dry: bool) -> String {
+    let would = if is_dry { "would have been dropped" } else { "" };
+    let Totals { passed, taken, dropped, limited, redirected, unjudged, .. } = *totals;
+    let mut out = String::new();
+    let mut line = |name: &str, count: u64, note: &str| {
+        let text = format!("{name:<14}{:>16}  {note}", grouped(count));
+        writeln!(out, "{}", text.trim_end()).expect("writing to a String");
+    };
+    line("received", totals.seen(), "frames that the driver had");
+    line("  passed", passed + taken, "to the host and to programs behind");
+    line("  dropped", dropped, &["by a rule, or the default", would].join(" "));
+    for (name, count, note) in [
+        ("  limited", limited, ["over the limit of their source", would].join(" ")),
+        ("  redirected", redirected, String::from("to another interface or CPU")),
+        ("  unjudged", unjudged, String::from("headers beyond the first kilobyte; passed")),
+    ] {
+        if count > 0 {
+            line(name, count, &note);
+        }
+    }
+    out
+}
+
+/// The sources of most dropped frames as a table.
+pub(super) fn offenders(offenders: &[Offender]) -> String {
+    let line = |one: &Offender| vec![one.address.to_string(), grouped(one.frames)];
+    let lines: Vec<Vec<String>> = offenders.iter().map(line).collect();
+    columns::text(&["dropped source", "frames, at least"], &lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_frame_is_in_the_ledger() {
+        let totals = Totals {
+            passed: 1,
+            taken: 2,
+            dropped: 3,
+            limited: 4,
+            redirected: 5,
+            handed_up: 6,
+            unjudged: 7,
+            walked: 8,
+            undecided: 9,
+            undecided_bytes: 10,
+        };
+        for is_dry in [false, true] {
+            let ledger = ledger("eth1", &totals, is_dry);
+            ledger.balance().unwrap();
+            assert_eq!(ledger.received, Some(28));
+        }
+        assert_eq!(ledger("eth1", &totals, true).passed, 28);
+        assert_eq!(json(&totals)["seen"], 28);
+        assert!(text(&totals, false).contains("unjudged"));
+    }
+}
