@@ -388,6 +388,24 @@ static __always_inline int look(struct judgement *judged, const __u64 *words)
 	return is_plain;
 }
 
+/* Most conversations with an exact rule have one, which decides: true if that was so. */
+static __always_inline int is_only_exact(struct judgement *judged)
+{
+	__u32 key = judged->next, slot;
+	const __u64 *flow = bpf_map_lookup_elem(&flows, &key);
+	const struct rule_record *record;
+
+	if (!flow || flow[FLOW_NEXT])
+		return 0;
+	slot = flow[FLOW_RULE];
+	record = bpf_map_lookup_elem(&records, &slot);
+	if (!record || record->word & ~0xffU)
+		return 0;
+	meet(judged, slot);
+	decide(judged, slot, record->word & 0xff, 0);
+	return 1;
+}
+
 static __always_inline void judge(struct xdp_md *ctx, struct judgement *judged, const __u64 *words)
 {
 	judged->target = judged->is_over = judged->is_foreign = judged->met_count = 0;
@@ -397,6 +415,8 @@ static __always_inline void judge(struct xdp_md *ctx, struct judgement *judged, 
 		return;
 	}
 	if (judged->next) {
+		if (likely(is_only_exact(judged)))
+			return;
 		ask_exact(ctx);
 		if (judged->is_over || !read_control(words, CONTROL_WILDCARDS))
 			return;
