@@ -24,20 +24,22 @@ struct generate_config {
 	__u32 port_count;   /* flow f has source port port_base + f % port_count */
 	__u32 ip_sum;       /* sum of the IPv4 header's words without length, checksum and source */
 	__u32 input_bytes;  /* length of the input frame: the longest size, and at least 64 */
+	__u64 gap;          /* from frame to frame, in 1/256 ns; 0: as fast as it goes */
 	__u64 header[GENERATE_HEADER_BYTES / 8]; /* first bytes of every frame, as they lie */
 	__u16 sizes[GENERATE_SIZES_MAX];         /* frame sizes in bytes, each 14 or more */
 };
-_Static_assert(sizeof(struct generate_config) == 2144, "generate_config: keep abi.rs in step");
+_Static_assert(sizeof(struct generate_config) == 2152, "generate_config: keep abi.rs in step");
 
 /* Where one CPU's stream is; written by the program, read by user space. */
 struct generate_state {
 	__u64 stream;        /* added to each sequence number: the sender's, bits 48 to 63 */
 	__u64 next_sequence; /* frames that were made, without the stream */
 	__u64 refused;       /* frames that could not be shaped: always 0, else a bug */
+	__u64 due;           /* when the next frame is, by CLOCK_MONOTONIC, in 1/256 ns; without gap 0 */
 	__u32 next_flow;
 	__u32 reserved;
 };
-_Static_assert(sizeof(struct generate_state) == 32, "generate_state: keep abi.rs in step");
+_Static_assert(sizeof(struct generate_state) == 40, "generate_state: keep abi.rs in step");
 
 /* Positions for programs that share an interface, tried in this order (crates/ebpf/src/root.rs). */
 #define ROOT_POSITIONS 4

@@ -171,6 +171,44 @@ fn testpmd_is_measured_and_its_pages_are_given_back() {
 }
 
 #[test]
+fn changes_under_load_lose_no_frame() {
+    if !need_root("changes_under_load_lose_no_frame") {
+        return;
+    }
+    let folder = folder();
+    let args = "changes --exact 100 --wildcards 100 --changes 3 --frame-rate 20000 --rounds 1 \
+                --for 100ms --csv changes.csv";
+    let running = Running::start(bench(folder.path(), args));
+    let pid = running.pid();
+    let outcome = running.finish();
+    // The status says that no frame is lost, or judged by half of a change.
+    assert_eq!(outcome.code(), Some(0), "{}{}", outcome.text(), outcome.stderr);
+    let csv = folder.path().join("changes.csv");
+    let effects = lines(&csv, "effect,").into_iter().map(|fields| {
+        // On a busy machine a change may be undone before a frame comes.
+        let [seen, unseen] = [4, 18].map(|column| fields[column].parse::<u32>().unwrap());
+        assert_eq!(seen + unseen, 3, "{fields:?}");
+        fields[1..4].join(" ")
+    });
+    let expected: Vec<String> = ["driver", "af-xdp", "af-packet"]
+        .iter()
+        .flat_map(|judge| ["exact", "wildcard"].map(|rule| format!("{judge} {rule}")))
+        .flat_map(|name| ["add", "delete"].map(|change| format!("{name} {change}")))
+        .collect();
+    assert_eq!(effects.collect::<Vec<_>>(), expected);
+    let rates = lines(&csv, "rate,driver,");
+    assert_eq!(rates.iter().map(|fields| fields[2].as_str()).collect::<Vec<_>>(), [
+        "exact", "wildcard"
+    ]);
+    for fields in &rates {
+        let [changes, kept] = [19, 22].map(|column| fields[column].parse::<f64>().unwrap());
+        assert!(changes > 0.0 && kept > 0.0, "{fields:?}");
+    }
+    assert!(outcome.text().contains("a frame within"), "{}", outcome.text());
+    assert_clean(pid, folder.path());
+}
+
+#[test]
 fn a_signal_ends_it_and_nothing_stays() {
     if !need_root("a_signal_ends_it_and_nothing_stays") {
         return;
@@ -200,6 +238,7 @@ fn what_cannot_be_is_refused_with_its_mend() {
         ("record --for 3000h", "--for"),
         ("record --figure 9.9", "possible values"),
         ("receive --queues 13", "--queues"),
+        ("changes --frame-rate 7", "--frame-rate"),
     ] {
         let outcome = Running::start(bench(folder.path(), args)).finish();
         assert_eq!(outcome.code(), Some(2), "{args}: {}", outcome.stderr);

@@ -27,13 +27,15 @@ pub struct GenerateConfig {
     pub ip_sum: u32,
     /// Length of the input frame: the longest size, and at least [`GENERATE_HEADER_BYTES`].
     pub input_bytes: u32,
+    /// From frame to frame, in 1/256 ns; 0: as fast as it goes.
+    pub gap: u64,
     /// First bytes of every frame.
     pub header: [u8; GENERATE_HEADER_BYTES],
     /// Frame sizes in bytes.
     pub sizes: [u16; GENERATE_SIZES_MAX],
 }
 
-const GENERATE_CONFIG_BYTES: usize = 2144;
+const GENERATE_CONFIG_BYTES: usize = 2152;
 const _: () = assert!(size_of::<GenerateConfig>() == GENERATE_CONFIG_BYTES);
 
 impl GenerateConfig {
@@ -51,6 +53,7 @@ impl GenerateConfig {
         ];
         let mut bytes = Vec::with_capacity(GENERATE_CONFIG_BYTES);
         bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+        bytes.extend_from_slice(&self.gap.to_ne_bytes());
         bytes.extend_from_slice(&self.header);
         bytes.extend(self.sizes.iter().flat_map(|size| size.to_ne_bytes()));
         assert_eq!(bytes.len(), GENERATE_CONFIG_BYTES, "fields and size of generate_config");
@@ -68,20 +71,22 @@ pub struct GenerateState {
     pub next_sequence: u64,
     /// Frames that could not be shaped; anything but 0 is a bug.
     pub refused: u64,
+    /// When the next frame is due, by the monotonic clock, in 1/256 ns; 0 without a gap.
+    pub due: u64,
     /// Flow of the next frame.
     pub next_flow: u32,
     /// Always 0.
     pub reserved: u32,
 }
 
-const GENERATE_STATE_BYTES: usize = 32;
+const GENERATE_STATE_BYTES: usize = 40;
 const _: () = assert!(size_of::<GenerateState>() == GENERATE_STATE_BYTES);
 
 impl GenerateState {
     /// The bytes as the C program reads them.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(GENERATE_STATE_BYTES);
-        for word in [self.stream, self.next_sequence, self.refused] {
+        for word in [self.stream, self.next_sequence, self.refused, self.due] {
             bytes.extend_from_slice(&word.to_ne_bytes());
         }
         bytes.extend_from_slice(&self.next_flow.to_ne_bytes());
@@ -94,12 +99,14 @@ impl GenerateState {
         let (stream, rest) = bytes.split_first_chunk::<8>()?;
         let (next_sequence, rest) = rest.split_first_chunk::<8>()?;
         let (refused, rest) = rest.split_first_chunk::<8>()?;
+        let (due, rest) = rest.split_first_chunk::<8>()?;
         let (next_flow, rest) = rest.split_first_chunk::<4>()?;
         let (reserved, _) = rest.split_first_chunk::<4>()?;
         Some(GenerateState {
             stream: u64::from_ne_bytes(*stream),
             next_sequence: u64::from_ne_bytes(*next_sequence),
             refused: u64::from_ne_bytes(*refused),
+            due: u64::from_ne_bytes(*due),
             next_flow: u32::from_ne_bytes(*next_flow),
             reserved: u32::from_ne_bytes(*reserved),
         })

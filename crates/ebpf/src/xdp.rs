@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 static XDP_PASS: Embedded = embedded!("xdp_pass");
 static XDP_DROP: Embedded = embedded!("xdp_drop");
+static XDP_DROP_PORT: Embedded = embedded!("xdp_drop_port");
 
 /// NETDEV_XDP_ACT_NDO_XMIT of linux/netdev.h: the interface takes redirected frames.
 const NDO_XMIT: u64 = 1 << 2;
@@ -42,6 +43,15 @@ impl XdpProgram {
     /// The kernel refused.
     pub fn drop_all() -> Result<XdpProgram, Error> {
         XdpProgram::new(&XDP_DROP)
+    }
+
+    /// The program that discards UDP over IPv4 to port 9, to which generated frames go, and passes
+    /// everything else: the limit of all that protect a host from them.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn drop_port() -> Result<XdpProgram, Error> {
+        XdpProgram::new(&XDP_DROP_PORT)
     }
 
     /// A root that other programs can share (`bpf/xdp_root.bpf.c`); alone it passes every frame.

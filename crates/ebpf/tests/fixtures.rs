@@ -64,6 +64,7 @@ fn config(sizes: &[u16], flow_count: u32) -> GenerateConfig {
         port_count: 2,
         ip_sum: 0x4500 + 0x4000 + 0x4011 + 0xc612 + 0x0001,
         input_bytes: u32::from(*sizes.iter().max().expect("at least one size")).max(64),
+        gap: 0,
         header: HEADER,
         sizes: table,
     }

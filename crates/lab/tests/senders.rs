@@ -182,7 +182,7 @@ fn the_anchor_of_the_generator_is_taken_off_and_steps_on_nobody() {
 
         // What a killed sender left is replaced.
         let shape = Shape::new("64".parse().unwrap(), 1).unwrap();
-        std::mem::forget(shape.generator(ifindex, &[0]).unwrap().anchor().unwrap());
+        std::mem::forget(shape.generator(ifindex, &[0], None).unwrap().anchor().unwrap());
         assert!(attached_program(ifindex).unwrap().is_some());
         assert_eq!(send(&job).handed, 1000);
         assert_eq!(attached_program(ifindex).unwrap(), None);
@@ -236,6 +236,28 @@ fn a_paced_run_is_never_faster_than_its_rate() {
         assert!(report.offered > 0 && report.offered <= allowed, "{report:?}");
         assert_eq!(report.received_by_interface, report.offered);
     }
+}
+
+#[test]
+fn an_even_run_is_exact_and_never_faster_than_its_rate() {
+    if !ready("an_even_run_is_exact_and_never_faster_than_its_rate") {
+        return;
+    }
+    let lab = up("even");
+    let even = |rate_per_sec, count| Job {
+        rate_per_sec,
+        ..numbered(SenderKind::Even, &lab, "64", 7, count)
+    };
+    let witness = Witness::start(lab.status());
+    let report = send(&even(Some(100_000), 20_000));
+    assert_eq!((report.offered, report.handed), (20_000, 20_000), "{report:?}");
+    // 20,000 gaps of 10 µs, less the 16 µs that it may catch up at its start.
+    assert!(report.elapsed_ns >= 199_900_000, "{report:?}");
+    let mut check = SequenceCheck::new(20_000);
+    witness.frames(report.handed).iter().for_each(|frame| check.note(0, frame));
+    assert!(check.report(&report.streams).is_complete(), "frames are missing");
+    let error = run(&even(None, 1), &|| false).unwrap_err().to_string();
+    assert!(error.contains("rate"), "{error}");
 }
 
 #[test]

@@ -16,8 +16,18 @@ pub enum SenderKind {
     /// Live frames of an XDP program: fastest, 14 to 3,408 bytes, generated frames only. All
     /// frames of one thread arrive on one receive queue (its CPU modulo the queues).
     Live,
+    /// Live frames at an even rate, which [`Job::rate_per_sec`] must say: each leaves when it is
+    /// due, where the others send bursts of half a millisecond. Takes its CPUs whole.
+    Even,
     /// Packet sockets: 14 to 65,535 bytes, any frames; the queue follows the flow's hash.
     Packet,
+}
+
+impl SenderKind {
+    /// True if frames are made inside the kernel.
+    pub(crate) fn is_live(self) -> bool {
+        matches!(self, SenderKind::Live | SenderKind::Even)
+    }
 }
 
 /// What is sent.

@@ -38,10 +38,15 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// For sending threads on `cpus`, each the stream of its place; the calling thread is in the
-    /// sender's namespace.
-    pub fn new(wire: &Wire, shape: &Shape, cpus: &[usize]) -> Result<Live, Error> {
-        let generator = shape.generator(wire.sender.device()?.ifindex, cpus)?;
+    /// For sending threads on `cpus`, each the stream of its place and each at `rate_per_sec` if
+    /// that is given; the calling thread is in the sender's namespace.
+    pub fn new(
+        wire: &Wire,
+        shape: &Shape,
+        cpus: &[usize],
+        rate_per_sec: Option<u64>,
+    ) -> Result<Live, Error> {
+        let generator = shape.generator(wire.sender.device()?.ifindex, cpus, rate_per_sec)?;
         let anchor = generator.anchor()?;
         Ok(Live { generator, _anchor: anchor })
     }

@@ -45,12 +45,16 @@ pub fn run(job: &Job, stop: &(dyn Fn() -> bool + Sync)) -> Result<Report, Error>
 /// Runs the sending threads; the calling thread is in the sender's namespace, and so are they.
 fn send_all(job: &Job, stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<Sent>, Error> {
     let cpus = match (&job.cpus[..], job.sender) {
-        ([], SenderKind::Live) => vec![allowed_cpus()?.first().copied().unwrap_or(0)],
+        ([], sender) if sender.is_live() => {
+            vec![allowed_cpus()?.first().copied().unwrap_or(0)]
+        }
         (cpus, _) => cpus.to_vec(),
     };
     let live = match (&job.load, job.sender) {
-        (Load::Numbered(shape), SenderKind::Live) => {
-            Some((Live::new(&job.wire, shape, &cpus)?, shape))
+        (Load::Numbered(shape), sender) if sender.is_live() => {
+            let even = job.rate_per_sec.filter(|_| sender == SenderKind::Even);
+            let even = even.map(|rate| (rate / cpus.len() as u64).max(1));
+            Some((Live::new(&job.wire, shape, &cpus, even)?, shape))
         }
         _ => None,
     };
@@ -103,17 +107,18 @@ fn check(job: &Job) -> Result<(), Error> {
             format!("1 to {SENDERS_MAX}"),
         );
     }
-    if job.rate_per_sec == Some(0) {
+    let needs_rate = job.sender == SenderKind::Even && job.rate_per_sec.is_none();
+    if job.rate_per_sec == Some(0) || needs_rate {
         return limit("the rate", 0, "at least 1 frame a second".into());
     }
     let longest = match (&job.load, job.sender) {
-        (Load::Replay(_), SenderKind::Live) => return Err(Error::LiveReplay),
+        (Load::Replay(_), kind) if kind.is_live() => return Err(Error::LiveReplay),
         (Load::Replay(_), _) if job.cpus.len() > 1 => {
             return limit("the number of threads that send a capture", job.cpus.len(), "1".into());
         }
         (Load::Replay(frames), _) => frames.iter().map(|f| f.bytes.len()).max().unwrap_or(0),
         (Load::Numbered(shape), kind) => {
-            if kind == SenderKind::Live {
+            if kind.is_live() {
                 live::check_sizes(shape)?;
             }
             usize::from(shape.sizes.longest())
@@ -133,7 +138,7 @@ fn check(job: &Job) -> Result<(), Error> {
             });
         }
     }
-    if job.sender == SenderKind::Live {
+    if job.sender.is_live() {
         live::check_receiver(&job.wire)?;
     }
     Ok(())
@@ -147,7 +152,9 @@ fn send_until(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Sent, Error> {
     let quota = share(job.limits.count.unwrap_or(u64::MAX), index, threads);
-    let rate_per_sec = job.rate_per_sec.map(|rate| share(rate, index, threads).max(1));
+    // The program itself keeps an even rate.
+    let paced = job.rate_per_sec.filter(|_| job.sender != SenderKind::Even);
+    let rate_per_sec = paced.map(|rate| share(rate, index, threads).max(1));
     let duration = job.limits.duration;
     let start = Instant::now();
     let mut pacer = rate_per_sec.map(|rate| Pacer::new(rate, 0));
@@ -195,7 +202,7 @@ fn account(
     let after = job.wire.counters()?;
     let offered: u64 = sent.iter().map(|s| s.frames).sum();
     let (ring_full, before_ring) = match job.sender {
-        SenderKind::Live => {
+        SenderKind::Live | SenderKind::Even => {
             let ring_full = after.redirect_refused - before.redirect_refused;
             let counted = after.redirected - before.redirected + ring_full;
             // Whatever was offered and not counted was freed before it reached the far end.

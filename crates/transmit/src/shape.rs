@@ -107,16 +107,23 @@ impl Shape {
     }
 
     /// A generator in eBPF that makes these frames, one stream on each of `cpus`, and hands them to
-    /// the interface `ifindex` of the calling thread's namespace.
+    /// the interface `ifindex` of the calling thread's namespace; each stream as fast as it goes,
+    /// or evenly at `rate_per_sec` frames a second.
     ///
     /// # Errors
     /// A size that live frames cannot carry, a CPU given twice, or the kernel refused.
-    pub fn generator(&self, ifindex: u32, cpus: &[usize]) -> Result<Generator, Error> {
+    pub fn generator(
+        &self,
+        ifindex: u32,
+        cpus: &[usize],
+        rate_per_sec: Option<u64>,
+    ) -> Result<Generator, Error> {
         let streams: Vec<(usize, u16)> = cpus.iter().copied().zip(0..).collect();
-        Ok(Generator::load(&self.config(ifindex), &streams, pattern)?)
+        let gap = rate_per_sec.map_or(0, gap);
+        Ok(Generator::load(&GenerateConfig { gap, ..self.config(ifindex) }, &streams, pattern)?)
     }
 
-    /// The configuration of the generator.
+    /// The configuration of the generator, as fast as it goes.
     fn config(&self, ifindex: u32) -> GenerateConfig {
         let table = self.sizes.table();
         let mut sizes = [0u16; GENERATE_SIZES_MAX];
@@ -131,6 +138,7 @@ impl Shape {
             port_count: PORT_COUNT,
             ip_sum: ip_sum(&header),
             input_bytes: u32::from(self.sizes.longest()).max(GENERATE_HEADER_BYTES as u32),
+            gap: 0,
             header,
             sizes,
         }
@@ -153,6 +161,11 @@ impl Shape {
         put(62, &[pattern(62), pattern(63)]);
         header
     }
+}
+
+/// From frame to frame in 1/256 ns, rounded up: no faster than was asked for.
+fn gap(rate_per_sec: u64) -> u64 {
+    (256 * 1_000_000_000u64).div_ceil(rate_per_sec.max(1))
 }
 
 /// The byte at `offset` behind the headers.

@@ -1,10 +1,15 @@
 //! `ringside bench`: measurements with a peer in the same run, and the loss of each.
 
 mod capture;
+mod changes;
+mod ddos;
+mod defence;
 mod disk;
+mod flood;
 mod instructions;
 mod load;
 mod measure;
+mod network;
 mod place;
 mod plot;
 mod process;
@@ -13,6 +18,7 @@ mod receive;
 mod receiver;
 mod record;
 mod results;
+mod rules;
 mod search;
 mod threads;
 mod tools;
@@ -32,7 +38,10 @@ const TOOL_CPU: usize = 1;
   sudo ringside bench record --csv record.csv --svg .   every recorder that is installed
   ringside bench disk --dir /data                  the writer alone, next to fio
   sudo ringside bench record --figure 4.6          rate by snapshot length
-  ringside bench threads --svg .                   several threads on one lane, and their order")]
+  ringside bench threads --svg .                   several threads on one lane, and their order
+  sudo ringside bench ddos --svg ddos.svg          a host's service under a flood
+  sudo ringside bench rules                        dropping by one rule and by 110,000
+  sudo ringside bench changes                      rules that come and go under load")]
 pub struct BenchArgs {
     #[command(subcommand)]
     command: BenchCommand,
@@ -51,6 +60,12 @@ enum BenchCommand {
     Disk(disk::DiskBench),
     /// Rate and order by threads on one receive ring, which lies in memory; needs no privileges.
     Threads(threads::ThreadsBench),
+    /// Transactions over TCP under a flood of UDP, with and without a defence.
+    Ddos(ddos::DdosBench),
+    /// Dropping frames by rules, and receiving through them, by how many there are.
+    Rules(rules::RulesBench),
+    /// How soon a rule that comes or goes is at work, and what changes cost.
+    Changes(changes::ChangesBench),
     /// Instructions for each frame in the tool's own code, under callgrind.
     Instructions(instructions::InstructionsBench),
 }
@@ -63,6 +78,9 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         BenchCommand::Record(args) => record::run(&args),
         BenchCommand::Disk(args) => disk::run(&args),
         BenchCommand::Threads(args) => threads::run(&args),
+        BenchCommand::Ddos(args) => ddos::run(&args),
+        BenchCommand::Rules(args) => rules::run(&args),
+        BenchCommand::Changes(args) => changes::run(&args),
         BenchCommand::Instructions(args) => instructions::run(&args),
     }
 }

@@ -319,7 +319,7 @@ fn read_frames(path: &PathBuf) -> anyhow::Result<Vec<OwnedFrame>> {
 
 fn report_text(report: &Report, lab: &LabStatus) -> String {
     let sender = match report.sender {
-        SenderKind::Live => "live frames",
+        SenderKind::Live | SenderKind::Even => "live frames",
         SenderKind::Packet => "a packet socket",
     };
     let seconds = report.elapsed_ns as f64 / 1e9;

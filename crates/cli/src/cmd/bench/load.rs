@@ -12,7 +12,7 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// CPU of the generator, and of the receiving kernel path with it (see `Napi::Softirq`).
-const SENDER_CPU: usize = 0;
+pub(super) const SENDER_CPU: usize = 0;
 /// Flows of the generator.
 const FLOWS: u32 = 1000;
 /// MTU of the network: the longest live frame and a little more.

@@ -2,15 +2,14 @@
 //! stamps, frame size and queues, next to other tools and to the limits of the kernel.
 
 mod contender;
-mod network;
 mod plot;
 mod results;
 
 use self::contender::{AfXdp, Contender, Kind};
-use self::network::{NetworkKey, Networks, Placement};
 use self::results::{Cell, Results, Row};
 use super::load::{self, FrameSizes, LoadSpec};
 use super::measure::Sample;
+use super::network::{self, NetworkKey, Networks, Placement};
 use super::process::CpuTime;
 use super::receiver::{Received, Receiver};
 use super::search::{self, Probe, ZeroLoss};
@@ -369,6 +368,7 @@ impl Bench<'_> {
             placement: cell.placement,
             pairs: cell.queues,
             standing: cell.contender.kind.standing(),
+            is_host: false,
         };
         let stop = self.stop;
         let lab = self.networks.get(key)?;

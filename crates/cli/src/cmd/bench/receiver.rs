@@ -2,11 +2,11 @@
 
 use super::TOOL_CPU;
 use super::load;
+use super::network;
 use super::process::{CpuTime, cpu_time};
 use super::tools::Summary;
 use crate::signals::StopSignal;
 use anyhow::{Context, bail, ensure};
-use ringside_sys::netns::Namespace;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::io::Read;
@@ -21,7 +21,7 @@ const POLL: Duration = Duration::from_millis(10);
 /// Longest start: a tool may touch its memory first, and under a profiler it is slow.
 const START_MAX: Duration = Duration::from_secs(60);
 /// Between the socket that runs and the first frame: a filter may still be changed.
-const AFTER_START: Duration = Duration::from_millis(300);
+pub(super) const AFTER_START: Duration = Duration::from_millis(300);
 /// A tool is idle if it uses at most a tick in this time.
 const IDLE_WINDOW: Duration = Duration::from_millis(100);
 /// Longest wait for idleness; some tools never are.
@@ -244,13 +244,9 @@ impl Drop for Receiver<'_> {
 /// Packet sockets of the namespace that are bound to all protocols and run (/proc/net/packet,
 /// columns Proto and R).
 fn running_sockets(namespace: &str) -> anyhow::Result<usize> {
-    let read = || -> anyhow::Result<String> {
-        Namespace::open(namespace)?.enter()?;
+    let table = network::inside(namespace, || {
         Ok(std::fs::read_to_string("/proc/thread-self/net/packet")?)
-    };
-    // A thread of its own, so that this one stays where it is.
-    let table = std::thread::scope(|scope| scope.spawn(read).join());
-    let table = table.unwrap_or_else(|_| bail!("reading the table of packet sockets"))?;
+    })?;
     let runs = |line: &&str| {
         let mut columns = line.split_whitespace();
         columns.nth(3) == Some("0003") && columns.nth(1) == Some("1")

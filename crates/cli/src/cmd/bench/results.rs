@@ -5,6 +5,7 @@ use super::measure::{Sample, Setup};
 use super::median;
 use super::search::ZeroLoss;
 use crate::columns;
+use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 /// First line of the CSV file. `kind` is `load` or `zero_loss`; rates are in million frames and
@@ -227,6 +228,32 @@ fn common(setup: Setup, sizes: &FrameSizes) -> String {
 /// With `decimals` digits; empty for what is not a number.
 pub(super) fn number(value: f64, decimals: usize) -> String {
     if value.is_finite() { format!("{value:.decimals$}") } else { String::new() }
+}
+
+/// With `decimals` digits; nothing for what is not a number.
+pub(super) fn rounded(value: f64, decimals: usize) -> Value {
+    number(value, decimals).parse::<f64>().map_or(Value::Null, |value| json!(value))
+}
+
+/// The fields of one figure.
+pub(super) fn record<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// A line of `columns`, and one for each record; what a record lacks is empty.
+pub(super) fn csv(columns: &[&str], records: impl Iterator<Item = Map<String, Value>>) -> String {
+    let mut out = columns.join(",") + "\n";
+    for fields in records {
+        let text = |name: &&str| match fields.get(*name) {
+            None | Some(Value::Null) => String::new(),
+            // What tools say may hold what divides fields.
+            Some(Value::String(text)) => text.replace([',', '\n', '"'], ";"),
+            Some(other) => other.to_string(),
+        };
+        out.push_str(&columns.iter().map(text).collect::<Vec<_>>().join(","));
+        out.push('\n');
+    }
+    out
 }
 
 #[cfg(test)]

@@ -343,6 +343,12 @@ fn ringside(backend: &str, target: Target<'_>, options: Options<'_>) -> Vec<OsSt
     command
 }
 
+/// True if a program of that name is in the path.
+pub(super) fn is_in_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
 /// The file of this program.
 pub(super) fn own_program() -> OsString {
     std::env::current_exe().map_or_else(|_| "ringside".into(), |path| path.into())

@@ -1,9 +1,9 @@
 //! Who is compared in `bench receive`: how each is run at its fastest without a file, and what it
 //! says at its end.
 
+use super::super::network::{Placement, Standing};
 use super::super::receiver::{Idle, Program};
 use super::super::tools::{self, Options, Summary, Target, Tool};
-use super::network::{Placement, Standing};
 use crate::open::af_xdp::Wait;
 use clap::ValueEnum;
 use std::ffi::OsString;
@@ -90,7 +90,7 @@ impl Kind {
             Kind::Dumpcap => Tool::Dumpcap.version().is_some(),
             Kind::Netsniff => Tool::Netsniff.version().is_some(),
             // It is not asked: whatever it is asked, it looks for network cards first.
-            kind if kind.is_testpmd() => is_in_path(TESTPMD),
+            kind if kind.is_testpmd() => tools::is_in_path(TESTPMD),
             _ => true,
         }
     }
@@ -330,11 +330,6 @@ fn testpmd_buffers(ports: u16) -> u64 {
 fn testpmd_memory_bytes(ports: u16) -> u64 {
     let bytes = TESTPMD_OVERHEAD_BYTES + testpmd_buffers(ports) * TESTPMD_BUFFER_BYTES;
     bytes.next_multiple_of(HUGE_PAGE_BYTES)
-}
-
-fn is_in_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
 /// `  RX-packets: 1955682        RX-dropped: 26782         RX-total: 1982464` below the head

@@ -3,9 +3,9 @@
 //! stamps), 4.2 and 4.3 of the description of
 //! HPCAP's recorder (rate without loss by frame size; rate by threads).
 
+use super::super::network::Placement;
 use super::super::plot::{Line, line_chart};
 use super::contender::Kind;
-use super::network::Placement;
 use super::results::{Results, Row};
 use anyhow::Context;
 use std::path::Path;

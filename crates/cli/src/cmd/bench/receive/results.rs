@@ -3,10 +3,10 @@
 use super::super::load::FrameSizes;
 use super::super::measure::Sample;
 use super::super::median;
-use super::super::results::number;
+use super::super::network::Placement;
+use super::super::results::{number, rounded};
 use super::super::search::ZeroLoss;
 use super::contender::Contender;
-use super::network::Placement;
 use crate::columns;
 use serde_json::{Map, Value, json};
 
@@ -254,11 +254,6 @@ fn zero_loss_line(row: &Row) -> Vec<String> {
         format!("{sign}{:.3}", row.zero_loss_mps()),
         number(row.zero_loss_gbit_per_s(), 2),
     ]
-}
-
-/// With `decimals` digits; nothing for what is not a number.
-fn rounded(value: f64, decimals: usize) -> Value {
-    number(value, decimals).parse::<f64>().map_or(Value::Null, |value| json!(value))
 }
 
 #[cfg(test)]

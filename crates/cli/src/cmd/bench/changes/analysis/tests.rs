@@ -1,0 +1,107 @@
+//! Recordings made up for the purpose.
+
+use super::*;
+
+/// Frames are a microsecond apart, those of one flow four.
+const FRAME_NS: u64 = 1000;
+const START_NS: u64 = 1_795_335_600_000_000_000;
+
+/// Frames 0 to `count` of the two flows, but for those of the subject that `is_dropped`.
+fn frames(count: u64, is_dropped: impl Fn(u64) -> bool) -> Vec<Seen> {
+    (0..count)
+        .filter(|number| {
+            number % FLOWS == WITNESS || (number % FLOWS == SUBJECT && !is_dropped(*number))
+        })
+        .map(|number| Seen { number, stamp_ns: START_NS + number * FRAME_NS })
+        .collect()
+}
+
+/// A change whose request was read when frame `number` came, after 500 ns under way.
+fn at(number: u64) -> Change {
+    let read_ns = START_NS + number * FRAME_NS;
+    Change { sent_ns: read_ns - 500, read_ns, took_ns: 700 }
+}
+
+fn pair(add: u64, delete: u64) -> Pair {
+    Pair { add: at(add), delete: at(delete) }
+}
+
+#[test]
+fn a_change_is_as_late_as_the_frame_that_shows_it() {
+    // The rule is there from frame 1012 to 1999, and from 3004 to 3999.
+    let seen = frames(6000, |n| (1012..2000).contains(&n) || (3004..4000).contains(&n));
+    let found = analyse(&seen, &[pair(1000, 1990), pair(3001, 4000)]).unwrap();
+    let delays = |effects: &[Effect]| effects.iter().map(|e| e.delay_ns).collect::<Vec<_>>();
+    assert_eq!(delays(&found.adds), [8_000, -1_000]);
+    assert_eq!(delays(&found.deletes), [10_000, 0]);
+    assert_eq!(found.adds[0].since_sent_ns, 8_500);
+    assert_eq!(found.adds[0].took_ns, 700);
+    assert!(found.adds.iter().chain(&found.deletes).all(|effect| !effect.is_paused));
+    assert_eq!((found.spacing_ns, found.recorded), (4 * FRAME_NS, seen.len() as u64));
+    assert_eq!(found.dropped, (988 + 996) / 4);
+    assert_eq!((found.lost, found.stray, found.unseen), (0, 0, 0));
+    // The frames 1004 and 1008 came through, and 1992 and 1996 did not, after the answer.
+    assert_eq!(found.belated, 2);
+}
+
+#[test]
+fn a_frame_judged_by_half_of_a_change_is_a_stray_run() {
+    let pairs = [pair(1000, 2000), pair(3000, 4000)];
+    let dropped = |n: u64| (1004..2004).contains(&n) || (3004..4004).contains(&n);
+    for (name, lets_through, drops) in [
+        ("one gets through while the rule is there", Some(1500), None),
+        ("one is missing before the first change", None, Some(100)),
+        ("one is missing between two", None, Some(2400)),
+        ("one is missing just before the next change", None, Some(2900)),
+        ("one is missing after the last", None, Some(5000)),
+    ] {
+        let seen = frames(6000, |n| (dropped(n) && Some(n) != lets_through) || Some(n) == drops);
+        let found = analyse(&seen, &pairs).unwrap();
+        assert_eq!((found.stray, found.lost, found.unseen), (1, 0, 0), "{name}");
+    }
+}
+
+#[test]
+fn a_change_without_an_effect_is_unseen() {
+    let seen = frames(6000, |n| (1004..2004).contains(&n));
+    let found = analyse(&seen, &[pair(1000, 2000), pair(3000, 4000)]).unwrap();
+    assert_eq!((found.adds.len(), found.unseen, found.stray), (1, 1, 0));
+}
+
+#[test]
+fn a_lost_frame_of_the_other_flow_is_lost() {
+    let mut seen = frames(3000, |n| (1004..2004).contains(&n));
+    seen.retain(|frame| frame.number != 2001 && frame.number != 2005);
+    assert_eq!(analyse(&seen, &[pair(1000, 2000)]).unwrap().lost, 2);
+}
+
+#[test]
+fn a_pause_of_the_receiving_cpu_is_told_apart() {
+    let mut seen = frames(6000, |n| (1004..2004).contains(&n) || (3004..4004).contains(&n));
+    // From frame 3003 on all are 300 us late, as if the machine had stood still.
+    for frame in seen.iter_mut().filter(|frame| frame.number >= 3003) {
+        frame.stamp_ns += 3 * PAUSE_NS;
+    }
+    let mut pairs = [pair(1000, 2000), pair(3000, 4000)];
+    pairs[1].delete.read_ns += 3 * PAUSE_NS;
+    // The rule is found to be there only behind it.
+    seen.insert(
+        seen.partition_point(|frame| frame.number < 3004),
+        Seen { number: 3004, stamp_ns: START_NS + 3004 * FRAME_NS + 3 * PAUSE_NS },
+    );
+    let found = analyse(&seen, &pairs).unwrap();
+    assert_eq!(found.adds.iter().map(|e| e.is_paused).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(found.adds[1].delay_ns, 304_000);
+    assert!(found.deletes.iter().all(|effect| !effect.is_paused));
+}
+
+#[test]
+fn a_recording_out_of_order_or_without_a_flow_is_refused() {
+    let mut seen = frames(100, |_| false);
+    seen.swap(10, 11);
+    assert!(analyse(&seen, &[]).unwrap_err().to_string().contains("order"));
+    let twice = [frames(100, |_| false), frames(100, |_| false)].concat();
+    assert!(analyse(&twice, &[]).is_err());
+    assert!(analyse(&frames(100, |_| true), &[]).unwrap_err().to_string().contains("25 frames"));
+    assert!(analyse(&[], &[]).is_err());
+}

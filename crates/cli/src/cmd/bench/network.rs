@@ -1,0 +1,173 @@
+//! The networks of the measurements: one for each placement, number of pairs, and what must be on
+//! the interfaces before a tool starts.
+
+use super::TOOL_CPU;
+use super::flood;
+use super::load::SENDER_CPU;
+use anyhow::{Context, bail, ensure};
+use clap::ValueEnum;
+use ringside_ebpf::XdpProgram;
+use ringside_lab::{Lab, LabConfig, Napi, SENDER_ADDRESS};
+use ringside_sys::netdev;
+use ringside_sys::netns::Namespace;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Where the receive path of the kernel runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
+pub(super) enum Placement {
+    /// On the generator's CPU: the tool has its CPU alone, and the generator is slowed to what the
+    /// receive path takes.
+    Own,
+    /// On the tool's CPU, in threads of the kernel: the generator runs free, and what does not fit
+    /// into the interface's ring is refused to it.
+    Shared,
+}
+
+impl Placement {
+    /// As it stands in tables.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Placement::Own => "own",
+            Placement::Shared => "shared",
+        }
+    }
+}
+
+/// What is on the receiving ends before a tool starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// A root that our programs join; alone it passes every frame.
+    Root,
+    /// Nothing, for tools that attach a program of their own. GRO keeps the NAPI, and the place of
+    /// its thread, while programs come and go.
+    Nothing,
+    /// A program that discards every frame.
+    Drop,
+    /// A program that discards what the generator sends and passes everything else.
+    DropPort,
+}
+
+/// Which network a measurement needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NetworkKey {
+    pub(super) placement: Placement,
+    pub(super) pairs: u16,
+    pub(super) standing: Standing,
+    /// The receiving end is the host that generated frames are sent to, and the sending end's
+    /// stack has its work done on the generator's CPU, as that of another machine.
+    pub(super) is_host: bool,
+}
+
+/// All networks that were needed so far; removed when this is dropped.
+#[derive(Default)]
+pub(super) struct Networks {
+    labs: Vec<(NetworkKey, Lab)>,
+}
+
+impl Networks {
+    /// The network, which is made at its first use.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(super) fn get(&mut self, key: NetworkKey) -> anyhow::Result<&Lab> {
+        if !self.labs.iter().any(|(made, _)| *made == key) {
+            let lab = make(key, self.labs.len())?;
+            self.labs.push((key, lab));
+        }
+        let found = self.labs.iter().find(|(made, _)| *made == key);
+        Ok(&found.context("the network was made above")?.1)
+    }
+}
+
+/// Names of the receiving ends.
+pub(super) fn interfaces(lab: &Lab) -> Vec<String> {
+    lab.wires().into_iter().map(|wire| wire.receiver.interface).collect()
+}
+
+fn make(key: NetworkKey, number: usize) -> anyhow::Result<Lab> {
+    let has_root = key.standing == Standing::Root;
+    let lab = Lab::up(&LabConfig {
+        name: format!("bench{}-{number}", std::process::id()),
+        pairs: key.pairs,
+        napi: match key.placement {
+            Placement::Own => Napi::Softirq,
+            Placement::Shared => Napi::Pinned(TOOL_CPU),
+        },
+        xdp_pass: has_root,
+        gro: !has_root,
+        ..LabConfig::default()
+    })?;
+    match key.standing {
+        Standing::Root | Standing::Nothing => {}
+        Standing::Drop => attach(&lab, XdpProgram::drop_all)?,
+        Standing::DropPort => attach(&lab, XdpProgram::drop_port)?,
+    }
+    if key.is_host {
+        make_host(&lab)?;
+    }
+    Ok(lab)
+}
+
+/// Attaches a program to the receiving ends; it goes with the interfaces.
+fn attach(
+    lab: &Lab,
+    program: fn() -> Result<XdpProgram, ringside_ebpf::Error>,
+) -> anyhow::Result<()> {
+    inside(&lab.status().receiver_namespace, || {
+        for interface in interfaces(lab) {
+            let device = netdev::by_name(&interface)?;
+            let device = device.with_context(|| format!("there is no {interface}"))?;
+            program()?.attach(device.ifindex)?.keep();
+        }
+        Ok(())
+    })
+}
+
+/// Gives the receiving end the address that generated frames go to, and a way back to their
+/// senders. What it answers is received by the sending end's stack on the generator's CPU; by
+/// itself a veth end has it done where the answer was sent.
+fn make_host(lab: &Lab) -> anyhow::Result<()> {
+    let status = lab.status();
+    let (host, peer) = (&status.receiver_namespace, &status.sender_namespace);
+    let (interface, sender) = (status.receiver_interface, status.sender_interface);
+    tool(host, &format!("ip address add {}/32 dev {interface}", flood::ADDRESS), "")?;
+    tool(host, &format!("ip route add default via {SENDER_ADDRESS}"), "")?;
+    let file = format!("/sys/class/net/{sender}/queues/rx-0/rps_cpus");
+    tool(peer, &format!("tee {file}"), &format!("{:x}", 1u64 << SENDER_CPU))
+}
+
+/// Runs `work` on a thread of its own inside the namespace, so that this one stays where it is.
+///
+/// # Errors
+/// There is no such namespace, or those of `work`.
+pub(super) fn inside<T: Send>(
+    namespace: &str,
+    work: impl FnOnce() -> anyhow::Result<T> + Send,
+) -> anyhow::Result<T> {
+    let entered = || {
+        Namespace::open(namespace)?.enter()?;
+        work()
+    };
+    let result = std::thread::scope(|scope| scope.spawn(entered).join());
+    result.unwrap_or_else(|_| bail!("a thread inside {namespace} died"))
+}
+
+/// Runs a tool inside the namespace, words parted by spaces, with `input` on its standard input.
+///
+/// # Errors
+/// It cannot be started or failed; what it said is in the error.
+pub(super) fn tool(namespace: &str, line: &str, input: &str) -> anyhow::Result<()> {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace]).args(line.split_whitespace());
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().context("starting ip netns exec")?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A tool that does not read its input closes it; what it thinks of that it says itself.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let output = child.wait_with_output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "`{line}` failed ({}): {}", output.status, said.trim());
+    Ok(())
+}
