@@ -91,6 +91,10 @@ fn loom_a_rule_of_addresses_is_found_by_its_packets_alone() {
     let change: fn(&mut Editor) = |editor| add(editor, 1, addresses(0b1010_0000, 3));
     beside(false, one_stays, change, || key(0b1010_0000, 0), &[&[STAYS], &[1, STAYS]]);
     beside(false, one_stays, change, || key(0b1000_0000, 0), &[&[STAYS]]);
+    // The root leads to its class.
+    let change: fn(&mut Editor) = |editor| add(editor, 1, addresses(0b1000_0000, 1));
+    beside(false, one_stays, change, || key(0b1000_0000, 0), &[&[STAYS], &[1, STAYS]]);
+    beside(false, one_stays, change, || key(0, 0), &[&[STAYS]]);
 }
 
 /// Two rules come, of which a packet of port 2 matches the first.
