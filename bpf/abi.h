@@ -163,13 +163,13 @@ _Static_assert(sizeof(struct rule_extras) == 16, "rule_extras: keep abi.rs in st
 #define RULE_CHECKS_MAX 24
 
 enum rule_check_kind {
-	CHECK_TCP_FLAGS = 1, /* number: bits that are set; other: bits that are not */
+	CHECK_TCP_FLAGS = 1, /* number: bits that are set; spans[0]: bits that are not */
 	CHECK_LENGTH = 2,    /* of the frame, in spans */
-	CHECK_BYTES = 3,     /* number: value, other: mask, as they lie; count bytes at base + number */
+	CHECK_BYTES = 3,     /* bits: value and mask, as they lie; count bytes at base + number */
 	CHECK_VLAN = 4,      /* an identifier of a tag in spans */
 	CHECK_ETHER_TYPE = 5, /* a type in spans */
 	CHECK_MPLS = 6,      /* a label in spans */
-	CHECK_MAC = 7,       /* value and mask, as they lie, of a side */
+	CHECK_MAC = 7,       /* bits: value and mask, as they lie, of a side */
 	CHECK_SET = 8,       /* an address of a side in an address set */
 };
 
@@ -237,7 +237,7 @@ struct rules_totals {
 	__u64 dropped;    /* by a rule, or the default */
 	__u64 limited;    /* dropped: their source sent too many */
 	__u64 redirected;
-	__u64 handed_up;  /* to the programs behind, unjudged and uncounted by rules: theirs to judge */
+	__u64 handed_up;  /* to the programs behind, uncounted by rules: theirs to judge */
 	__u64 unjudged;   /* what this program cannot read; they go on */
 	__u64 walked;     /* of all: frames that were not plain */
 	__u64 undecided;  /* of those judged: no rule decided */
@@ -252,7 +252,7 @@ struct rules_memory {
 	__u64 address[4];
 	__u64 rest;
 	__u32 generation;
-	__u32 count; /* slots; with MEMORY_PLAIN the only one decides, by the fate in the second byte */
+	__u32 count; /* slots; with MEMORY_PLAIN one, whose fate is in the second byte */
 	__u32 slots[MEMORY_SLOTS];
 };
 #define MEMORY_PLAIN (1 << 16)
@@ -295,7 +295,7 @@ _Static_assert(sizeof(struct rules_report) == 80, "rules_report: keep abi.rs in 
 struct rules_config {
 	__u32 position;  /* its own place among the leaves */
 	__u32 metadata;  /* METADATA_FULL if the root puts some there */
-	__u32 shares;    /* 1: what cannot be decided here is handed up whole (a capture is behind) */
+	__u32 shares;    /* 1: a capture is behind: it gets what cannot be decided here */
 	__u32 is_dry;    /* 1: frames are judged and counted, and go on */
 	__u32 reports;   /* 1: tells of each frame, for tests */
 	__u32 fate;      /* of frames that no rule decides about */

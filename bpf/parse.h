@@ -89,7 +89,7 @@ struct judgement {
 	__u32 classes[ROWS];
 	__u32 summary;
 	__u32 word;
-	__u32 last;  /* slot and one of the rule that was found last: a rule may have several bits */
+	__u32 last;  /* slot and one of the rule found last: it may have several bits */
 	__u32 turns; /* of conversations in their memory */
 	__u64 above; /* words that are still to be looked at, of the summary's word */
 	__u64 left;  /* bits of the word that are still to be looked at */

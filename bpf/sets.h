@@ -99,13 +99,14 @@ static __always_inline int has_v6(const struct rule_set *set, __u64 upper, __u64
 static __always_inline int has_end(const struct rule_set *set, const struct sight *sight,
 				   int is_source)
 {
+	const __u64 *word = sight->address;
+
 	switch (version_of(sight)) {
 	case 4:
-		return has_v4(set, to_be32((__u32)(is_source ? sight->address[0]
-							     : sight->address[0] >> 32)));
+		return has_v4(set, to_be32((__u32)(is_source ? *word : *word >> 32)));
 	case 6:
-		return is_source ? has_v6(set, to_be64(sight->address[0]), to_be64(sight->address[1]))
-				 : has_v6(set, to_be64(sight->address[2]), to_be64(sight->address[3]));
+		word = is_source ? sight->address : sight->address + 2;
+		return has_v6(set, to_be64(word[0]), to_be64(word[1]));
 	}
 	return 0;
 }

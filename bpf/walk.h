@@ -312,6 +312,7 @@ static __always_inline long walk_llc(struct walk *walk)
 static __always_inline long walk_ppp(struct walk *walk)
 {
 	__u32 framing = 0, bytes;
+	const __u8 *here;
 	__u16 protocol;
 
 	if (!has(walk, 1))
@@ -324,12 +325,13 @@ static __always_inline long walk_ppp(struct walk *walk)
 	}
 	if (!has(walk, framing + 1))
 		return 1;
-	protocol = walk->bytes[((walk->at + framing) & (COPY_BYTES - 1))];
+	here = walk->bytes + ((walk->at + framing) & (COPY_BYTES - 1));
+	protocol = here[0];
 	bytes = framing + 1;
 	if (!(protocol & 1)) {
 		if (!has(walk, framing + 2))
 			return 1;
-		protocol = protocol << 8 | walk->bytes[((walk->at + framing) & (COPY_BYTES - 1)) + 1];
+		protocol = protocol << 8 | here[1];
 		bytes = framing + 2;
 	}
 	if (!push(walk, bytes))

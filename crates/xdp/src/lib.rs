@@ -9,8 +9,8 @@
 //! Not every rule can be at work in a driver. [`NotHere`] says why: what is asked is compiled to a
 //! short list of checks ([`checks`]), and the payload of protocols, filters, and what lies within
 //! tunnels are left to user space. A set that protects a host ([`Mode::Protect`]) is refused if it
-//! has such a rule; where a capture stands behind ([`Mode::Share`]), frames that meet one are handed
-//! up, and are judged and counted there alone.
+//! has such a rule; where a capture stands behind ([`Mode::Share`]), frames that meet one are
+//! handed up, and are judged and counted there alone.
 
 pub mod checks;
 mod driver;

@@ -190,7 +190,9 @@ fn a_tag_in_the_metadata() {
     if !need_root("tags in metadata, rules in XDP") {
         return;
     }
-    let text = "1: vlan 5 bytes frame+12 = 81000005 => drop\n2: length 64 => drop\n3: bytes frame+18 = 45 => drop";
+    let text = "1: vlan 5 bytes frame+12 = 81000005 => drop
+        2: length 64 => drop
+        3: bytes frame+18 = 45 => drop";
     let options = Options { mode: Mode::Protect, ..Options::default() };
     let rules = DriverRules::unattached(set(text), &options).unwrap();
     let metadata = |flags: u32, tci: u16| abi::XdpMetadata {

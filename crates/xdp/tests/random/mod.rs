@@ -83,14 +83,10 @@ fn matches(random: &mut Random, any: bool) -> String {
     if random.below(5) == 0 {
         let (a, b, p, q) = (random.below(4), random.below(4), random.below(5), random.below(5));
         let protocol = one_of(random, &["udp", "tcp"]);
-        return match random.below(4) {
-            0 => format!(
-                "src ip 2001:db8::{a} dst ip 2001:db8::{b} {protocol} src port {p} dst port {q}{bidir}"
-            ),
-            _ => format!(
-                "src ip 10.0.0.{a} dst ip 10.0.0.{b} {protocol} src port {p} dst port {q}{bidir}"
-            ),
-        };
+        let net = one_of(random, &["2001:db8::", "10.0.0.", "10.0.0.", "10.0.0."]);
+        return format!(
+            "src ip {net}{a} dst ip {net}{b} {protocol} src port {p} dst port {q}{bidir}"
+        );
     }
     let count = 1 + random.below(4);
     let mut parts = Vec::new();
