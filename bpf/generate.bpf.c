@@ -40,7 +40,7 @@ enum offset {
 
 /* Of the gap and of the time that a frame is due: nanoseconds in units of 1/256. */
 #define TIME_SHIFT 8
-/* What a generator that was held up makes up for, 16 us: beyond it the rate shows what was missed. */
+/* What a generator that was held up makes up for, 16 us; the rate shows what is beyond it. */
 #define CATCH_UP (16000ULL << TIME_SHIFT)
 
 #define ETHERNET_BYTES 14

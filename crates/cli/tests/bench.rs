@@ -197,9 +197,10 @@ fn changes_under_load_lose_no_frame() {
         .collect();
     assert_eq!(effects.collect::<Vec<_>>(), expected);
     let rates = lines(&csv, "rate,driver,");
-    assert_eq!(rates.iter().map(|fields| fields[2].as_str()).collect::<Vec<_>>(), [
-        "exact", "wildcard"
-    ]);
+    assert_eq!(
+        rates.iter().map(|fields| fields[2].as_str()).collect::<Vec<_>>(),
+        ["exact", "wildcard"]
+    );
     for fields in &rates {
         let [changes, kept] = [19, 22].map(|column| fields[column].parse::<f64>().unwrap());
         assert!(changes > 0.0 && kept > 0.0, "{fields:?}");

@@ -9,7 +9,7 @@ use super::rows::{Books, Class};
 use super::{Bit, Full};
 use crate::memory::{NODE_BITS, NODE_ENTRIES, ROOT_BITS};
 use ringside_sys::words::{AtomicU32, Words32};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -161,6 +161,9 @@ pub(super) struct Prefixes {
     known: BTreeMap<AddressPrefix, Known>,
     /// Length of the prefix of each class of this field.
     lengths: BTreeMap<Class, u8>,
+    /// The classes of each space, in the order of their rows: a rule for every address, as most
+    /// rules are on one side, changes them all.
+    spaces: [BTreeSet<Class>; 3],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -188,11 +191,13 @@ impl Prefixes {
             retired: Vec::new(),
             known: BTreeMap::new(),
             lengths: BTreeMap::new(),
+            spaces: Default::default(),
         };
         for prefix in AddressPrefix::ANY {
             let class = books.take(None)?;
             field.known.insert(prefix, Known { class, users: 1 });
             field.lengths.insert(class, 0);
+            field.spaces[prefix.space as usize].insert(class);
             let root = trie.root(prefix.space);
             let end = if prefix.space == Space::None { root + 1 } else { root + ROOT_ENTRIES };
             for entry in &trie.nodes[root..end] {
@@ -214,8 +219,9 @@ impl Prefixes {
             Some(known) => known.users += 1,
             None => self.open(books, trie, prefix)?,
         }
-        for known in self.within(prefix) {
-            books.rows.set(known.class, bit);
+        match prefix.length {
+            0 => books.rows.set_all(self.space(prefix), bit),
+            _ => books.rows.set_all(self.within(prefix), bit),
         }
         Ok(())
     }
@@ -232,8 +238,9 @@ impl Prefixes {
         if !books.rows.has(class, bit) {
             return;
         }
-        for known in self.within(prefix) {
-            books.rows.clear(known.class, bit);
+        match prefix.length {
+            0 => books.rows.clear_all(self.space(prefix), bit),
+            _ => books.rows.clear_all(self.within(prefix), bit),
         }
         self.known.insert(prefix, Known { class, users: users - 1 });
         if users == 1 {
@@ -246,13 +253,18 @@ impl Prefixes {
         self.free.append(&mut self.retired);
     }
 
-    /// The known prefixes from `prefix` on that lie within it.
-    fn within(&self, prefix: AddressPrefix) -> impl Iterator<Item = &Known> {
+    /// All classes of the space of a prefix, in the order of their rows.
+    fn space(&self, prefix: AddressPrefix) -> impl Iterator<Item = Class> {
+        self.spaces[prefix.space as usize].iter().copied()
+    }
+
+    /// The classes of the known prefixes from `prefix` on that lie within it.
+    fn within(&self, prefix: AddressPrefix) -> impl Iterator<Item = Class> {
         let end = AddressPrefix { bits: prefix.last(), length: u8::MAX, ..prefix };
         self.known
             .range(prefix..=end)
             .filter(move |(inner, _)| inner.length >= prefix.length)
-            .map(|(_, known)| known)
+            .map(|(_, known)| known.class)
     }
 
     /// The class of the longest known prefix around `prefix`, itself aside.
@@ -278,6 +290,7 @@ impl Prefixes {
         let class = books.take(Some(self.around(prefix)))?;
         self.known.insert(prefix, Known { class, users: 1 });
         self.lengths.insert(class, prefix.length);
+        self.spaces[prefix.space as usize].insert(class);
         self.descend(trie, prefix, trie.place(prefix), &mut |lengths, old| {
             if lengths[&old] < prefix.length { class } else { old }
         });
@@ -290,6 +303,7 @@ impl Prefixes {
         let replace = &mut |_: &BTreeMap<Class, u8>, old| if old == class { heir } else { old };
         self.descend(trie, prefix, trie.place(prefix), replace);
         self.lengths.remove(&class);
+        self.spaces[prefix.space as usize].remove(&class);
         books.classes.retire(class);
     }
 

@@ -1,13 +1,15 @@
 //! From the frames of a recording and the changes that were made: how late each change was at work,
 //! and whether a frame was lost, or judged by half of a change.
 //!
-//! Frame `n` is of flow `n` mod [`FLOWS`]. The rule drops the flow [`SUBJECT`], so that the recording
-//! lacks a run of its frames for each time that the rule was there; of the flow [`WITNESS`] it lacks
-//! none. A change is at work with the last frame of the run before, or the first behind: the stamp of
-//! a frame that was judged by the rules before an addition, or by those behind a deletion.
+//! Frame `n` is of flow `n` mod [`FLOWS`]. The rule drops the flow [`SUBJECT`], so that the
+//! recording lacks a run of its frames for each time that the rule was there; of the flow
+//! [`WITNESS`] it lacks none. A change is at work with the last frame of the run before, or the
+//! first behind: the stamp of a frame that was judged by the rules before an addition, or by those
+//! behind a deletion.
 
 use super::changer::Change;
 use anyhow::ensure;
+use std::collections::VecDeque;
 
 /// Flows of the generator.
 pub(super) const FLOWS: u64 = 4;
@@ -63,8 +65,8 @@ pub(super) struct Analysis {
     pub(super) lost: u64,
     /// Runs of missing frames beyond one for each time that the rule was there.
     pub(super) stray: u64,
-    /// Frames that were judged by the old rules although the answer to a change had been given. In
-    /// user space frames are judged some time after their stamp, so that it says little there.
+    /// Frames that were judged by the old rules although the answer to a change had been given; not
+    /// known where frames are judged some time after their stamp.
     pub(super) belated: u64,
     /// Times that the rule came and went without an effect, because no frame came meanwhile.
     pub(super) unseen: u64,
@@ -77,11 +79,12 @@ struct Gap {
     behind: Seen,
 }
 
-/// Matches what is missing with what was changed.
+/// Matches what is missing with what was changed. If frames are judged some time after their stamp
+/// (`is_late`), so may a whole run be, before the rule came that it was judged by.
 ///
 /// # Errors
 /// Frames stand in another order than they were sent in, or a flow is not there at all.
-pub(super) fn analyse(seen: &[Seen], pairs: &[Pair]) -> anyhow::Result<Analysis> {
+pub(super) fn analyse(seen: &[Seen], pairs: &[Pair], is_late: bool) -> anyhow::Result<Analysis> {
     let of = |flow: u64| -> Vec<Seen> {
         seen.iter().copied().filter(|frame| frame.number % FLOWS == flow).collect()
     };
@@ -99,26 +102,29 @@ pub(super) fn analyse(seen: &[Seen], pairs: &[Pair]) -> anyhow::Result<Analysis>
     };
     let mut first = 0;
     let mut is_taken = vec![false; gaps.len()];
+    // Runs that belong to no stay of the rule, so far.
+    let mut rest: VecDeque<Gap> = VecDeque::new();
     for pair in pairs {
         let (from_ns, until_ns) = (pair.add.read_ns, pair.delete.read_ns);
         // What ends before this rule comes and was no earlier one's.
-        while gaps.get(first).is_some_and(|gap| gap.behind.stamp_ns <= from_ns) {
-            analysis.stray += u64::from(!is_taken[first]);
+        while let Some(gap) = gaps.get(first).filter(|gap| gap.behind.stamp_ns <= from_ns) {
+            rest.extend((!is_taken[first]).then_some(*gap));
             first += 1;
         }
-        let touching = gaps[first..].iter().take_while(|gap| gap.before.stamp_ns < until_ns).count();
-        let fresh = (first..first + touching).filter(|&index| !is_taken[index]);
-        let fresh: Vec<usize> = fresh.collect();
-        match fresh.first().and_then(|&index| gaps.get(index)) {
-            Some(gap) => analysis.note(*gap, pair, &witness),
+        let touching = gaps[first..].iter().take_while(|gap| gap.before.stamp_ns < until_ns);
+        let touching = first..first + touching.count();
+        let mut fresh = touching.clone().filter(|&index| !is_taken[index]).map(|index| gaps[index]);
+        match fresh.next().or_else(|| if is_late { rest.pop_front() } else { None }) {
+            Some(gap) => analysis.note(gap, pair, &witness),
             None => analysis.unseen += 1,
         }
         // The rule was there and away again before it was to stay away.
-        analysis.stray += fresh.len().saturating_sub(1) as u64;
-        fresh.into_iter().for_each(|index| is_taken[index] = true);
+        rest.extend(fresh);
+        is_taken[touching].fill(true);
     }
-    analysis.stray += is_taken[first..].iter().filter(|&&is_taken| !is_taken).count() as u64;
-    analysis.belated = belated(&subject, &gaps, pairs);
+    let after = is_taken[first..].iter().filter(|&&is_taken| !is_taken).count();
+    analysis.stray = (rest.len() + after) as u64;
+    analysis.belated = if is_late { 0 } else { belated(&subject, &gaps, pairs) };
     Ok(analysis)
 }
 
@@ -127,7 +133,9 @@ pub(super) fn analyse(seen: &[Seen], pairs: &[Pair]) -> anyhow::Result<Analysis>
 fn belated(subject: &[Seen], gaps: &[Gap], pairs: &[Pair]) -> u64 {
     let passed = pairs.iter().map(|Pair { add, delete }| {
         let until = subject.partition_point(|frame| frame.stamp_ns < delete.read_ns);
-        until.saturating_sub(subject.partition_point(|frame| frame.stamp_ns <= add.done_ns()))
+        let done = subject.partition_point(|frame| frame.stamp_ns <= add.done_ns());
+        // One may have been judged, and not yet stamped.
+        until.saturating_sub(done + 1)
     });
     // Of a run of missing frames it is known when the ones around it came. Where both came while
     // the rule was away, all of it did.

@@ -85,8 +85,7 @@ impl Changer {
     /// Nobody answers there.
     pub(super) fn connect(socket: &Path) -> anyhow::Result<Changer> {
         let client = Client::connect(socket)?;
-        let client =
-            client.with_context(|| format!("nobody listens at {}", socket.display()))?;
+        let client = client.with_context(|| format!("nobody listens at {}", socket.display()))?;
         Ok(Changer { client })
     }
 
@@ -128,7 +127,7 @@ impl Changer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringside_rules::language::{RuleId, parse_rule, Sets};
+    use ringside_rules::language::{RuleId, Sets, parse_rule};
     use ringside_transmit::{Shape, Sizes};
 
     #[test]

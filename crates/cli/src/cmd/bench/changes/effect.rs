@@ -102,7 +102,7 @@ impl Run<'_> {
         capture.finish(Instant::now())?;
         defence.map_or(Ok(()), Defence::end)?;
         let seen = frames_of(&directory.join("one.pcapng"))?;
-        let analysis = analyse(&seen, &pairs)?;
+        let analysis = analyse(&seen, &pairs, self.judge != Judge::Driver)?;
         let Run { judge, kind, .. } = *self;
         Ok(EffectRow { judge, kind, frames_per_sec, analysis })
     }
@@ -144,8 +144,7 @@ impl Run<'_> {
         let (rate, is_over) = (Some(self.frame_rate), AtomicBool::new(false));
         let is_stopped = || is_over.load(Ordering::Relaxed) || stop.is_set();
         let (pairs, report) = std::thread::scope(|scope| {
-            let sender =
-                scope.spawn(|| flood::send_shape(lab, shape, rate, LONGEST, &is_stopped));
+            let sender = scope.spawn(|| flood::send_shape(lab, shape, rate, LONGEST, &is_stopped));
             let pairs = scope.spawn(|| self.change(socket, stop)).join();
             is_over.store(true, Ordering::Relaxed);
             (pairs, sender.join())

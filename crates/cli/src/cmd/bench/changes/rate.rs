@@ -121,11 +121,7 @@ pub(super) fn measure(
     let windows = windows.unwrap_or_else(|_| bail!("the thread that changes rules died"))?;
     let report = report.unwrap_or_else(|_| bail!("the sender's thread died"))?;
     let judged = changer.frames()? - before;
-    ensure!(
-        judged >= report.handed,
-        "of {} frames only {judged} were judged",
-        report.handed
-    );
+    ensure!(judged >= report.handed, "of {} frames only {judged} were judged", report.handed);
     drop(changer);
     defence.end()?;
     Ok(Rates { windows })

@@ -59,8 +59,7 @@ impl EffectRow {
     /// True if each frame was judged by one set of rules or the other, and none was lost.
     fn is_whole(&self) -> bool {
         let Analysis { lost, stray, belated, .. } = self.analysis;
-        // In user space a frame is judged after its stamp.
-        (lost, stray) == (0, 0) && (self.judge != Judge::Driver || belated == 0)
+        (lost, stray, belated) == (0, 0, 0)
     }
 }
 
@@ -94,25 +93,48 @@ impl Results {
                  still; a frame within: so far apart are 99 of 100 frames)\n",
             );
             let head = [
-                "judge", "rule", "change", "count", "median", "p99", "max", "calm p99",
-                "calm max", "paused", "took p99", "a frame within",
+                "judge",
+                "rule",
+                "change",
+                "count",
+                "median",
+                "p99",
+                "max",
+                "calm p99",
+                "calm max",
+                "paused",
+                "took p99",
+                "a frame within",
             ];
             let lines: Vec<Vec<String>> = self.effects.iter().flat_map(effect_lines).collect();
             out.push_str(&columns::text(&head, &lines));
             out.push_str("\nThe frames\n");
             let head = [
-                "judge", "rule", "M/s", "recorded", "dropped by the rule", "lost", "stray runs",
-                "belated", "unseen changes",
+                "judge",
+                "rule",
+                "M/s",
+                "recorded",
+                "dropped by the rule",
+                "lost",
+                "stray runs",
+                "belated",
+                "unseen changes",
             ];
             let lines: Vec<Vec<String>> = self.effects.iter().map(frames_line).collect();
             out.push_str(&columns::text(&head, &lines));
         }
         if self.rates.is_some() {
             out.push_str(
-                "\nFrames judged in the driver while rules change, 64 bytes, 10,000 flows, medians\n",
+                "\nFrames judged in the driver under changes, 64 bytes, 10,000 flows, medians\n",
             );
             let head = [
-                "rule", "asked /s", "changes/s", "M/s without", "M/s", "kept %", "kept % at least",
+                "rule",
+                "asked /s",
+                "changes/s",
+                "M/s without",
+                "M/s",
+                "kept %",
+                "kept % at least",
             ];
             let lines: Vec<Vec<String>> = self.rate_rows().iter().map(rate_line).collect();
             out.push_str(&columns::text(&head, &lines));

@@ -9,7 +9,8 @@ fn effect(delay_us: i64, is_paused: bool) -> Effect {
 }
 
 fn results() -> Results {
-    let adds: Vec<Effect> = (1..=199).map(|us| effect(us, false)).chain([effect(5000, true)]).collect();
+    let adds: Vec<Effect> =
+        (1..=199).map(|us| effect(us, false)).chain([effect(5000, true)]).collect();
     let analysis = Analysis {
         adds,
         deletes: vec![effect(-3, false)],
@@ -19,11 +20,7 @@ fn results() -> Results {
         ..Analysis::default()
     };
     let window = |kind, rate| Window { kind, frames_per_sec: rate, changes_per_sec: 998.0 };
-    let windows = vec![
-        window(None, 4e6),
-        window(Some(RuleKind::Exact), 3.8e6),
-        window(None, 4e6),
-    ];
+    let windows = vec![window(None, 4e6), window(Some(RuleKind::Exact), 3.8e6), window(None, 4e6)];
     Results {
         effects: vec![EffectRow {
             judge: Judge::Driver,
@@ -76,8 +73,4 @@ fn frames_are_whole_only_if_nothing_is_lost_or_stray() {
         spoil(&mut results.effects[0].analysis);
         assert!(!results.are_frames_whole());
     }
-    // In user space a frame is judged some time after its stamp.
-    let mut results = results();
-    (results.effects[0].judge, results.effects[0].analysis.belated) = (Judge::AfPacket, 1);
-    assert!(results.are_frames_whole());
 }
