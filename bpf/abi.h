@@ -35,7 +35,7 @@ struct generate_state {
 	__u64 stream;        /* added to each sequence number: the sender's, bits 48 to 63 */
 	__u64 next_sequence; /* frames that were made, without the stream */
 	__u64 refused;       /* frames that could not be shaped: always 0, else a bug */
-	__u64 due;           /* when the next frame is, monotonic clock in 1/256 ns; without gap 0 */
+	__u64 due;           /* when the next frame is, monotonic, in 1/256 ns; without gap 0 */
 	__u32 next_flow;
 	__u32 reserved;
 };
