@@ -5,11 +5,11 @@
 //! holds the class of the longest prefix that covers it, whose row has the bits of all prefixes
 //! around it as well.
 
-use super::rows::{Books, Class};
+use super::rows::{Books, Class, ClassSet};
 use super::{Bit, Full};
 use crate::memory::{NODE_BITS, NODE_ENTRIES, ROOT_BITS};
 use ringside_sys::words::{AtomicU32, Words32};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -163,7 +163,7 @@ pub(super) struct Prefixes {
     lengths: BTreeMap<Class, u8>,
     /// The classes of each space, in the order of their rows: a rule for every address, as most
     /// rules are on one side, changes them all.
-    spaces: [BTreeSet<Class>; 3],
+    spaces: [ClassSet; 3],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -255,7 +255,7 @@ impl Prefixes {
 
     /// All classes of the space of a prefix, in the order of their rows.
     fn space(&self, prefix: AddressPrefix) -> impl Iterator<Item = Class> {
-        self.spaces[prefix.space as usize].iter().copied()
+        self.spaces[prefix.space as usize].iter()
     }
 
     /// The classes of the known prefixes from `prefix` on that lie within it.
@@ -303,7 +303,7 @@ impl Prefixes {
         let replace = &mut |_: &BTreeMap<Class, u8>, old| if old == class { heir } else { old };
         self.descend(trie, prefix, trie.place(prefix), replace);
         self.lengths.remove(&class);
-        self.spaces[prefix.space as usize].remove(&class);
+        self.spaces[prefix.space as usize].remove(class);
         books.classes.retire(class);
     }
 

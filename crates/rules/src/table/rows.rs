@@ -30,6 +30,35 @@ pub(super) struct Classes {
     retired: Vec<Class>,
 }
 
+/// Classes of a field: a bit each, so that going through all of them looks at little memory beside
+/// their rows. The writer's.
+#[derive(Debug, Default)]
+pub(super) struct ClassSet(Vec<u64>);
+
+impl ClassSet {
+    pub(super) fn insert(&mut self, class: Class) {
+        let at = class.0 as usize / 64;
+        if at >= self.0.len() {
+            self.0.resize(at + 1, 0);
+        }
+        self.0[at] |= 1 << (class.0 % 64);
+    }
+
+    pub(super) fn remove(&mut self, class: Class) {
+        if let Some(bits) = self.0.get_mut(class.0 as usize / 64) {
+            *bits &= !(1 << (class.0 % 64));
+        }
+    }
+
+    /// In the order of the rows.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Class> {
+        (0u32..).step_by(64).zip(&self.0).flat_map(|(first, &bits)| {
+            let rest = std::iter::successors(Some(bits), |&bits| Some(bits & bits.wrapping_sub(1)));
+            rest.take_while(|&bits| bits != 0).map(move |bits| Class(first + bits.trailing_zeros()))
+        })
+    }
+}
+
 /// The row of the live rules.
 const LIVE: Class = Class(0);
 
@@ -169,5 +198,27 @@ impl Books<'_> {
         let class = self.classes.take()?;
         self.rows.fill(class, like);
         Ok(class)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_set_of_classes_is_one() {
+        let (mut set, mut model) = (ClassSet::default(), BTreeSet::new());
+        for step in 0..2000u32 {
+            let class = Class(step.wrapping_mul(0x9e37_79b9) >> 22);
+            if step % 3 == 0 {
+                set.remove(class);
+                model.remove(&class);
+            } else {
+                set.insert(class);
+                model.insert(class);
+            }
+            assert!(set.iter().eq(model.iter().copied()), "step {step}");
+        }
     }
 }
