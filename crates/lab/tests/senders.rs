@@ -251,7 +251,7 @@ fn an_even_run_is_exact_and_never_faster_than_its_rate() {
     let witness = Witness::start(lab.status());
     let report = send(&even(Some(100_000), 20_000));
     assert_eq!((report.offered, report.handed), (20_000, 20_000), "{report:?}");
-    // 20,000 gaps of 10 µs, less the 16 µs that it may catch up at its start.
+    // 20,000 gaps of 10 µs, less the 48 µs that it may catch up at its start.
     assert!(report.elapsed_ns >= 199_900_000, "{report:?}");
     let mut check = SequenceCheck::new(20_000);
     witness.frames(report.handed).iter().for_each(|frame| check.note(0, frame));

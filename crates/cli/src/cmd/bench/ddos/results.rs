@@ -12,13 +12,15 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 
 /// Columns of the CSV file, keys of the JSON lines. Rates of frames are in millions a second;
-/// `flood` is what was asked for, in per cent of what XDP_DROP takes or `full`; `offered` counts
-/// what the interface's ring refused, `handed` does not, `host` is what came as far as the host's
-/// port. `kept_percent` is of the same contender's transactions without a flood.
-pub(super) const COLUMNS: [&str; 10] = [
+/// `flood` is what was asked for, in per cent of what XDP_DROP takes or `full`, `offered_percent`
+/// what the generator made of it beside the client; `offered` counts what the interface's ring
+/// refused, `handed` does not, `host` is what came as far as the host's port. `kept_percent` is of
+/// the same contender's transactions without a flood.
+pub(super) const COLUMNS: [&str; 11] = [
     "contender",
     "flood",
     "rounds",
+    "offered_percent",
     "offered_mps",
     "handed_mps",
     "host_mps",
@@ -127,9 +129,14 @@ impl Results {
         }
     }
 
-    /// Median of what XDP_DROP takes.
+    /// The most that XDP_DROP took: a load that something held up makes every flood look strong.
     pub(super) fn limit_per_sec(&self) -> f64 {
-        median(self.limits_per_sec.clone())
+        self.limits_per_sec.iter().copied().fold(f64::NAN, f64::max)
+    }
+
+    /// The flood that was really sent, as a share of what XDP_DROP takes.
+    fn offered_percent(&self, row: &Row) -> f64 {
+        1e8 * row.offered_mps() / self.limit_per_sec()
     }
 
     /// Transactions as a share of the same contender's without a flood; NaN if that is unknown.
@@ -161,7 +168,8 @@ impl Results {
         );
         let head = [
             "contender",
-            "flood %",
+            "asked %",
+            "offered %",
             "offered M/s",
             "taken M/s",
             "at the host M/s",
@@ -172,6 +180,7 @@ impl Results {
             vec![
                 row.kind.name().to_owned(),
                 row.level.to_string(),
+                number(self.offered_percent(row), 0),
                 number(row.offered_mps(), 2),
                 number(row.median(|sample| sample.handed_per_sec) / 1e6, 2),
                 number(row.median(|sample| sample.host_per_sec) / 1e6, 2),
@@ -216,6 +225,7 @@ impl Results {
             json!(row.kind.name()),
             json!(row.level.to_string()),
             json!(row.samples.len()),
+            rounded(self.offered_percent(row), 1),
             rounded(row.offered_mps(), 4),
             rounded(row.median(|sample| sample.handed_per_sec) / 1e6, 4),
             rounded(row.median(|sample| sample.host_per_sec) / 1e6, 4),

@@ -115,7 +115,10 @@ impl Dropper {
                 let addition = format!("ip -m dst {}", flood::ADDRESS);
                 Defence::xdp_filter(lab, "ipv4", &[addition], stop)
             }
-            Dropper::NftOne => Defence::nftables(lab, Hook::Ingress, "", &format!("{port} drop")),
+            Dropper::NftOne => {
+                let rule = format!("udp dport {} drop", flood::PORT);
+                Defence::nftables(lab, Hook::Ingress, "", &rule)
+            }
             Dropper::NftSet => {
                 let elements = sets::addresses(MANY, ", ");
                 let set = format!("set s {{ type ipv4_addr; elements = {{ {elements} }} }}\n");
@@ -163,6 +166,8 @@ impl Filter {
         let terms = sets::hosts(terms);
         match self {
             Filter::Tcpdump => {
+                // Its socket runs before its filter is compiled.
+                program.ready_text = "listening on";
                 let terms: Vec<String> = terms.iter().map(|ip| format!("host {ip}")).collect();
                 program.command.push(terms.join(" or ").into());
             }
