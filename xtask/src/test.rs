@@ -20,9 +20,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use summary::Summary;
 
-/// The whole run: CI ends a run at 60 minutes, and what comes before it (Debian's packages, the
-/// compilation of this crate) takes its share.
-const RUN_TIME_MAX: Duration = Duration::from_secs(50 * 60);
+/// The whole run, on a machine half as fast as that of the records, which takes 35 minutes: CI ends
+/// a run at 90, and what comes before it (Debian's packages, the compilation of this crate) takes its
+/// share.
+const RUN_TIME_MAX: Duration = Duration::from_secs(80 * 60);
 
 /// Crates with lock-free code, which have models.
 const LOOM_PACKAGES: [&str; 2] = ["sys", "rules"];
@@ -56,8 +57,9 @@ impl Step {
         let minutes = match self {
             Step::Format | Step::Tidy => 2,
             Step::Docs => 5,
-            Step::Clippy | Step::Build | Step::Loom => 10,
-            Step::Tests | Step::EndToEnd | Step::Vm => 20,
+            Step::Clippy | Step::Build | Step::Loom => 15,
+            Step::Vm => 20,
+            Step::Tests | Step::EndToEnd => 35,
         };
         Duration::from_secs(minutes * 60)
     }

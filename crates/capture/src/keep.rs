@@ -1,6 +1,6 @@
 //! What of which frames a run keeps: rules, and selective storage without them.
 //!
-//! Every frame of a batch passes one place, [`Chooser::choose`], before it is copied or counted. A
+//! Every frame of a batch passes one place, `Chooser::choose`, before it is copied or counted. A
 //! filter of the source's own is asked first, then the rules; what they take is cut by their trims,
 //! and by each cap that was asked for. The shortest cut wins. What comes out are slots of the same
 //! memory, so that the copy is the packer's, as ever, and a run without a selection has no cost.
@@ -43,7 +43,7 @@ pub struct Wishes {
     pub adaptive_cap: Option<AdaptiveBounds>,
 }
 
-/// A run's selection: makes a [`Chooser`] for each thread of a lane.
+/// A run's selection: makes a `Chooser` for each thread of a lane.
 pub struct Selection {
     links: Vec<LinkType>,
     lists: Lists,

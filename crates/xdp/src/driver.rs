@@ -73,8 +73,8 @@ pub struct Offender {
 /// A set of rules in the driver of one interface.
 ///
 /// A rule comes or goes at once: a frame that comes after [`add`](DriverRules::add) or
-/// [`remove`](DriverRules::remove) has returned is judged with the change. [`load`]
-/// (DriverRules::load) replaces all rules by one pointer; the tables of both sets are there
+/// [`remove`](DriverRules::remove) has returned is judged with the change.
+/// [`load`](DriverRules::load) replaces all rules by one pointer; the tables of both sets are there
 /// meanwhile.
 #[derive(Debug)]
 pub struct DriverRules {

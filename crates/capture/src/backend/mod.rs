@@ -4,7 +4,7 @@
 //! - [`af_xdp`]: frames from inside the driver, taken away from the host; the fastest.
 //! - [`xdp_ring`]: the same by a program's own copy; the fastest where a driver must copy.
 //! - [`pcap`]: libpcap, for every device that it knows, one lane.
-//! - [`file`]: files and recordings, one lane.
+//! - [`mod@file`]: files and recordings, one lane.
 
 pub mod af_packet;
 pub mod af_xdp;
