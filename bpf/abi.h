@@ -37,7 +37,7 @@ struct generate_state {
 	__u64 refused;       /* frames that could not be shaped: always 0, else a bug */
 	__u64 due;           /* when the next frame is, monotonic, in 1/256 ns; without gap 0 */
 	__u32 next_flow;
-	__u32 reserved;
+	__u32 granted; /* frames that may leave before the clock is read again */
 };
 _Static_assert(sizeof(struct generate_state) == 40, "generate_state: keep abi.rs in step");
 

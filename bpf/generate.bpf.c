@@ -45,6 +45,11 @@ enum offset {
  * 256 holds. What it missed beyond is not made up, and the rate shows it.
  */
 #define CATCH_UP (48000ULL << TIME_SHIFT)
+/*
+ * Frames that leave in a row when as many are overdue. Reading the clock costs 31 ns, a quarter of
+ * a frame; a receiver's ring does not notice eight.
+ */
+#define GRANT_MAX 8
 
 #define ETHERNET_BYTES 14
 #define IPV4_BYTES 20
@@ -69,16 +74,24 @@ static __always_inline __u32 size_of_frame(__u64 sequence)
 /* True if there is a frame to be made now. Differences only, so that the clock may wrap. */
 static __always_inline int is_due(struct generate_state *state)
 {
-	__u64 now;
+	__u64 now, overdue;
 
 	if (!config.gap)
 		return 1;
+	if (state->granted) {
+		state->granted--;
+		return 1;
+	}
 	now = bpf_ktime_get_ns() << TIME_SHIFT;
 	if ((__s64)(now - state->due) < 0)
 		return 0;
 	if (now - state->due > CATCH_UP)
 		state->due = now - CATCH_UP;
-	state->due += config.gap;
+	overdue = (now - state->due) / config.gap;
+	if (overdue > GRANT_MAX - 1)
+		overdue = GRANT_MAX - 1;
+	state->granted = overdue;
+	state->due += config.gap * (overdue + 1);
 	return 1;
 }
 

@@ -70,6 +70,13 @@ struct sight {
  * A frame under judgement. It lies in memory of the CPU, where on one CPU no XDP program runs in
  * the middle of another; on the stack the verifier would follow each of its values.
  */
+/*
+ * Rules that are found before the first is asked, a power of two. So many come from one state of the
+ * tables, whatever changes meanwhile; a frame that more rules go on with may meet some of before a
+ * change and some of after it. Most frames meet one.
+ */
+#define CANDIDATES_MAX 64
+
 struct judgement {
 	struct sight sight;
 	__u32 cpu;
@@ -81,7 +88,6 @@ struct judgement {
 	__u32 next;       /* the next exact rule, or 0 */
 	__u32 met_count;
 	__u32 met[MET_MAX];
-	__u32 candidates[MEMORY_SLOTS]; /* slots of rules that come into question */
 	__u32 candidate_count;
 	__u32 is_plain; /* the last candidate decides, and asks nothing more */
 	__u32 is_cut;   /* there may be more candidates */
@@ -93,6 +99,7 @@ struct judgement {
 	__u32 turns; /* of conversations in their memory */
 	__u64 above; /* words that are still to be looked at, of the summary's word */
 	__u64 left;  /* bits of the word that are still to be looked at */
+	__u32 candidates[CANDIDATES_MAX]; /* slots of rules that come into question */
 };
 
 struct {

@@ -28,8 +28,9 @@ struct {
 /* Steps of a loop over rules: through every word and bit of the tables, and more than once. */
 #define STEPS_OVER_RULES_MAX (1 << 22)
 
-/* How often rules are looked for while they change: a change takes longer than a look. */
-#define LOOKS_MAX 3
+/* How often rules are looked for while they change. A look is repeated only if a change ended in the
+ * middle; even with changes one after the other, so many looks in a row do not meet one each. */
+#define LOOKS_MAX 64
 
 static __always_inline void count_rule(const struct judgement *judged, __u32 slot)
 {
@@ -125,7 +126,7 @@ static long ask_exact_step(__u32 index, struct xdp_md **ctx)
 	return judged->is_over || !judged->next;
 }
 
-/* Asks the exact rules of a conversation, of which the first was found. */
+/* Asks the exact rules of a conversation from the next on. */
 __alone int ask_exact(struct xdp_md *ctx)
 {
 	bpf_loop(STEPS_OVER_RULES_MAX, ask_exact_step, &ctx, 0);
@@ -151,14 +152,14 @@ static __always_inline int add_candidate(struct judgement *judged, __u32 slot)
 			return 0;
 		asks = more->frame_checks ? RULE_CHECKS : 0;
 	}
-	judged->candidates[judged->candidate_count & (MEMORY_SLOTS - 1)] = slot;
+	judged->candidates[judged->candidate_count & (CANDIDATES_MAX - 1)] = slot;
 	judged->candidate_count++;
 	if (!(record->word & (~(0xffU | RULE_CHECKS) | asks))) {
 		judged->is_plain = 1;
 		judged->is_cut = 0;
 		return 1;
 	}
-	return judged->candidate_count >= MEMORY_SLOTS;
+	return judged->candidate_count >= CANDIDATES_MAX;
 }
 
 /* Adds the rules of a word's bits to the candidates; 1 if one ends them. */
@@ -190,8 +191,8 @@ __alone int add_word(__u64 left, __u32 word)
 }
 
 /*
- * Fills the list of candidates with the next rules of the search, up to one that ends it. Plain
- * loops: a call for each step would cost more than most of the steps.
+ * Adds the next rules of the search to the candidates, up to one that ends it. Plain loops: a call
+ * for each step would cost more than most of the steps.
  */
 __alone int find_candidates(void)
 {
@@ -202,7 +203,7 @@ __alone int find_candidates(void)
 
 	if (!judged)
 		return 0;
-	judged->candidate_count = judged->is_plain = judged->is_cut = 0;
+	judged->is_plain = judged->is_cut = 0;
 	if (!find_rows(judged, &search))
 		return 0;
 	judged->is_cut = 1;
@@ -247,7 +248,7 @@ __alone int ask_candidates(struct xdp_md *ctx)
 
 	if (!judged)
 		return 0;
-	for (i = 0; i < MEMORY_SLOTS; i++) {
+	for (i = 0; i < CANDIDATES_MAX; i++) {
 		if (i >= judged->candidate_count || judged->is_over)
 			break;
 		ask(ctx, judged->candidates[i]);
@@ -259,9 +260,12 @@ static long ask_rest_step(__u32 index, struct xdp_md **ctx)
 {
 	struct judgement *judged = this_judgement();
 
+	if (!judged)
+		return 1;
+	judged->candidate_count = 0;
 	find_candidates();
 	ask_candidates(*ctx);
-	return !judged || judged->is_over || !judged->is_cut;
+	return judged->is_over || !judged->is_cut;
 }
 
 /* Asks all rules of the search behind the first candidates. */
@@ -352,7 +356,7 @@ static __always_inline int look_up(struct judgement *judged, const __u64 *words,
 		return recall(judged, second);
 	begin_search(judged);
 	find_candidates();
-	if (judged->is_cut)
+	if (judged->is_cut || judged->candidate_count > MEMORY_SLOTS)
 		return 0;
 	/* The second place is taken by turns with the first, if both are in use. */
 	if (first->generation == generation &&
@@ -362,31 +366,8 @@ static __always_inline int look_up(struct judgement *judged, const __u64 *words,
 	return 0;
 }
 
-/*
- * Finds the rules of a frame. Where they change meanwhile it looks again, so that it never sees a
- * rule gone and the one that was to replace it not yet come. True if one rule decides, whose fate
- * stands in place of the number of candidates.
- */
-static __always_inline int look(struct judgement *judged, const __u64 *words)
-{
-	__u64 hash = hash_of(&judged->sight, words[CONTROL_SEED]), changes;
-	__u32 looks;
-	int is_plain = 0;
-
-	for (looks = 0; looks < LOOKS_MAX; looks++) {
-		changes = read_control(words, CONTROL_CHANGES);
-		judged->next = find_exact(&judged->sight, words, hash);
-		if (judged->next)
-			return 0;
-		if (read_control(words, CONTROL_WILDCARDS))
-			is_plain = look_up(judged, words, hash);
-		else
-			is_plain = judged->candidate_count = judged->is_cut = 0;
-		if (likely(read_control(words, CONTROL_CHANGES) == changes))
-			break;
-	}
-	return is_plain;
-}
+/* Who judges a frame, as far as is known. */
+enum look { LOOK_ASK, LOOK_PLAIN, LOOK_DECIDED };
 
 /* Most conversations with an exact rule have one, which decides: true if that was so. */
 static __always_inline int is_only_exact(struct judgement *judged)
@@ -406,27 +387,125 @@ static __always_inline int is_only_exact(struct judgement *judged)
 	return 1;
 }
 
+/*
+ * Adds the exact rules of a conversation to the candidates, of which the first was found, and the
+ * wildcard rules behind them. Frames that an exact rule only counts are few.
+ */
+__alone int find_behind_exact(__u32 has_wildcards)
+{
+	struct judgement *judged = this_judgement();
+	__u32 i;
+
+	if (!judged)
+		return 0;
+	for (i = 0; i < CANDIDATES_MAX; i++) {
+		const struct rule_record *record;
+		__u32 key = judged->next, slot;
+		const __u64 *flow = bpf_map_lookup_elem(&flows, &key);
+
+		if (!flow)
+			return 0;
+		slot = flow[FLOW_RULE];
+		judged->next = flow[FLOW_NEXT];
+		judged->candidates[i] = slot;
+		judged->candidate_count = i + 1;
+		record = bpf_map_lookup_elem(&records, &slot);
+		if (!record || !(record->word & ~0xffU)) {
+			judged->next = 0;
+			return 0;
+		}
+		if (!judged->next)
+			break;
+	}
+	begin_search(judged);
+	if (judged->candidate_count >= CANDIDATES_MAX)
+		judged->is_cut = 1;
+	else if (has_wildcards)
+		find_candidates();
+	return 0;
+}
+
+/* Finds the rules of a frame, once. If one rule decides that is plain, its fate stands in place of
+ * the number of candidates. */
+static __always_inline enum look look_once(struct judgement *judged, const __u64 *words)
+{
+	__u64 hash = hash_of(&judged->sight, words[CONTROL_SEED]);
+
+	judged->candidate_count = judged->is_cut = 0;
+	judged->next = find_exact(&judged->sight, words, hash);
+	if (judged->next) {
+		if (likely(is_only_exact(judged)))
+			return LOOK_DECIDED;
+		find_behind_exact(read_control(words, CONTROL_WILDCARDS) != 0);
+		return LOOK_ASK;
+	}
+	if (!read_control(words, CONTROL_WILDCARDS))
+		return LOOK_ASK;
+	return look_up(judged, words, hash) ? LOOK_PLAIN : LOOK_ASK;
+}
+
+__alone int look_again_once(void)
+{
+	struct judgement *judged = this_judgement();
+	__u32 key = 0;
+	const __u64 *words = bpf_map_lookup_elem(&control, &key);
+
+	return judged && words ? look_once(judged, words) : LOOK_DECIDED;
+}
+
+/* Looks until nothing changes meanwhile. */
+__alone int look_again(void)
+{
+	__u32 key = 0, looks;
+	const __u64 *words = bpf_map_lookup_elem(&control, &key);
+	int found = LOOK_ASK;
+
+	if (!words)
+		return LOOK_DECIDED;
+	for (looks = 0; looks < LOOKS_MAX; looks++) {
+		__u64 changes = read_control(words, CONTROL_CHANGES);
+
+		found = look_again_once();
+		if (found == LOOK_DECIDED || read_control(words, CONTROL_CHANGES) == changes)
+			break;
+	}
+	return found;
+}
+
+/*
+ * Finds the rules of a frame. Where they change meanwhile it looks again, so that it never sees a
+ * rule gone and the one that was to replace it not yet come.
+ */
+static __always_inline int look(struct judgement *judged, const __u64 *words)
+{
+	__u64 changes = read_control(words, CONTROL_CHANGES);
+	enum look found = look_once(judged, words);
+
+	if (likely(found == LOOK_DECIDED || read_control(words, CONTROL_CHANGES) == changes))
+		return found;
+	return look_again();
+}
+
 static __always_inline void judge(struct xdp_md *ctx, struct judgement *judged, const __u64 *words)
 {
 	judged->target = judged->is_over = judged->is_foreign = judged->met_count = 0;
-	if (look(judged, words)) {
+	switch (look(judged, words)) {
+	case LOOK_DECIDED:
+		return;
+	case LOOK_PLAIN:
 		meet(judged, judged->candidates[0]);
 		decide(judged, judged->candidates[0], judged->candidate_count, 0);
 		return;
-	}
-	if (judged->next) {
-		if (likely(is_only_exact(judged)))
-			return;
-		ask_exact(ctx);
-		if (judged->is_over || !read_control(words, CONTROL_WILDCARDS))
-			return;
-		/* Frames that an exact rule only counts are few. */
-		begin_search(judged);
-		find_candidates();
+	case LOOK_ASK:
+		break;
 	}
 	if (judged->candidate_count)
 		ask_candidates(ctx);
-	if (unlikely(judged->is_cut && !judged->is_over))
+	if (likely(!judged->is_cut || judged->is_over))
+		return;
+	if (judged->next)
+		ask_exact(ctx);
+	if (!judged->is_over)
 		ask_rest(ctx);
 }
 

@@ -102,14 +102,32 @@ fn every_frame_is_in_one_counter() {
     inside(&pair.receiver, || drop(rules));
 }
 
-/// While rules are exchanged a thousand times, every frame meets the old rule or the new one.
 #[test]
 fn no_frame_meets_neither_rule() {
+    exchange("xdpswap", "");
+}
+
+#[test]
+fn no_frame_meets_neither_rule_behind_an_exact_one() {
+    exchange("xdpexact", "9: udp src ip 10.0.0.1 dst ip 10.9.9.9 src port 1 dst port 5 => count");
+}
+
+#[test]
+fn no_frame_meets_neither_rule_behind_many_that_ask() {
+    let rules: Vec<String> =
+        (100..140).map(|id| format!("{id}: udp length -{id} => count")).collect();
+    exchange("xdpmany", &rules.join("\n"));
+}
+
+/// While rules are exchanged a thousand times, every frame meets the old rule or the new one, beside
+/// `others` that stay.
+fn exchange(name: &str, others: &str) {
     if !need_root("changes of rules on an interface") {
         return;
     }
-    let pair = Pair::new("xdpswap");
-    let mut rules = open(&pair, "1: src ip 10.0.0.1 => drop\ndefault take", &Options::default());
+    let pair = Pair::new(name);
+    let text = |rule: &str| format!("{others}\n{rule}\ndefault take");
+    let mut rules = open(&pair, &text("501: src ip 10.0.0.1 => drop"), &Options::default());
     inside(&pair.receiver, || rules.start().unwrap());
     let frames = [frame(1, 5)];
     let stop = std::sync::atomic::AtomicBool::new(false);
@@ -124,12 +142,12 @@ fn no_frame_meets_neither_rule() {
         });
         for round in 0..3000u32 {
             // The new one stands before the old one, or behind it.
-            let (old, new) = if round % 2 == 0 { (1, 2) } else { (2, 1) };
+            let (old, new) = if round % 2 == 0 { (501, 502) } else { (502, 501) };
             let line = format!("{new}: src ip 10.0.0.0/{} => drop", 24 + round % 6);
             rules.add(set(&line).rules.remove(0)).unwrap();
             assert!(rules.remove(RuleId(old)));
             if round % 500 == 499 {
-                let all = set(&format!("{new}: ip 10.0.0.1 => drop\ndefault take"));
+                let all = set(&text(&format!("{new}: ip 10.0.0.1 => drop")));
                 inside(&pair.receiver, || rules.load(all).unwrap());
             }
         }
