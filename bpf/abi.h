@@ -143,6 +143,8 @@ enum rules_fate {
 #define RULE_SAMPLES (1 << 10)  /* one in so many frames is meant */
 #define RULE_CHECKS (1 << 11)   /* asks what the tables do not know */
 #define RULE_TARGETS (1 << 12)  /* sends frames elsewhere */
+/* In the note beside an exact rule: it is plain, and its fate is in the note. */
+#define RULE_NOTE_PLAIN (1ULL << 32)
 
 /* What a rule says, by slot; zero bits above the fate: it decides, and that is all. */
 struct rule_record {

@@ -37,6 +37,11 @@ pub trait Place {
         needs: Option<&Match>,
     ) -> Result<(), Self::Error>;
 
+    /// What stands beside an exact rule in the tables, so that readers need not look elsewhere.
+    fn note(&self, _slot: Slot) -> u64 {
+        0
+    }
+
     /// The rule was removed: readers that begin now do not meet it.
     fn retire(&mut self, _slot: Slot) {}
 
@@ -221,8 +226,9 @@ impl<P: Place> Book<P> {
     ) -> Result<Way, BookError<P::Error>> {
         self.place.put(slot, rule, None).map_err(BookError::Place)?;
         let found = Found { id: rule.id.0, slot: slot.0 };
-        let both = self.exact.add(&key, found).and_then(|()| match &back {
-            Some(back) => self.exact.add(back, found).inspect_err(|_| {
+        let note = self.place.note(slot);
+        let both = self.exact.add_noted(&key, found, note).and_then(|()| match &back {
+            Some(back) => self.exact.add_noted(back, found, note).inspect_err(|_| {
                 self.exact.remove(&key, found.id);
             }),
             None => Ok(()),

@@ -178,6 +178,14 @@ impl ExactEditor {
     /// # Errors
     /// There is no room; the rules are as they were.
     pub fn add(&mut self, key: &Key, found: Found) -> Result<(), Full> {
+        self.add_noted(key, found, 0)
+    }
+
+    /// The same, with a note beside the rule, for readers of the memory who know what it means.
+    ///
+    /// # Errors
+    /// As of [`add`](Self::add).
+    pub fn add_noted(&mut self, key: &Key, found: Found, note: u64) -> Result<(), Full> {
         let hash = self.table.hash(key);
         let place = self.table.place(key, hash);
         let free = match place {
@@ -186,7 +194,7 @@ impl ExactEditor {
         };
         let flow = self.take().ok_or(Full::Exact)?;
         let (before, after) = self.neighbours(place.map_or(NONE, |(_, flow)| flow), found.id);
-        self.write(flow, key, found, after);
+        self.write(flow, key, [found.to_word(), after, note]);
         match before {
             Some(before) => self.lead(before, flow),
             None => {
@@ -265,9 +273,9 @@ impl ExactEditor {
         })
     }
 
-    fn write(&self, flow: u64, key: &Key, found: Found, next: u64) {
+    fn write(&self, flow: u64, key: &Key, [found, next, note]: [u64; 3]) {
         let [a, b, c, d, e] = key.words();
-        let words = [a, b, c, d, e, found.to_word(), next, 0];
+        let words = [a, b, c, d, e, found, next, note];
         let at = flow as usize * FLOW_WORDS;
         for (place, word) in self.table.flows[at..].iter().zip(words) {
             place.store(word, Ordering::Relaxed);

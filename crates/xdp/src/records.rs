@@ -4,7 +4,9 @@ use crate::checks::{self, CheckError, Checks, NotHere, SetNumbers};
 use crate::instance::Mode;
 use crate::room::Room;
 use crate::sets::{SetId, SetList};
-use ringside_ebpf::rules::abi::{CHECK_WORDS, Check, EXTRAS_WORDS, Extras, Fate, pair, record};
+use ringside_ebpf::rules::abi::{
+    CHECK_WORDS, Check, EXTRAS_WORDS, Extras, Fate, pair, parts, record,
+};
 use ringside_ebpf::rules::{RulesProgram, Words64};
 use ringside_rules::Rule;
 use ringside_rules::book::{Place, Slot};
@@ -197,6 +199,11 @@ impl Place for Records {
             }
             Err(reason) => Err(reason.into()),
         }
+    }
+
+    fn note(&self, slot: Slot) -> u64 {
+        let word = parts(self.records[slot.0 as usize].load(Ordering::Relaxed)).0;
+        if word <= 0xff { record::NOTE_PLAIN | u64::from(word) } else { 0 }
     }
 
     fn clear(&mut self, slot: Slot) {

@@ -37,6 +37,8 @@ pub mod record {
     pub const CHECKS: u32 = 1 << 11;
     /// It sends frames elsewhere.
     pub const TARGETS: u32 = 1 << 12;
+    /// In the note beside an exact rule: it is plain, and its fate is in the note.
+    pub const NOTE_PLAIN: u64 = 1 << 32;
 }
 
 /// What few rules need (`struct rule_extras`).
