@@ -75,8 +75,8 @@ pub struct GenerateState {
     pub due: u64,
     /// Flow of the next frame.
     pub next_flow: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// Frames that may leave before the clock is read again; 0 without a gap.
+    pub granted: u32,
 }
 
 const GENERATE_STATE_BYTES: usize = 40;
@@ -90,7 +90,7 @@ impl GenerateState {
             bytes.extend_from_slice(&word.to_ne_bytes());
         }
         bytes.extend_from_slice(&self.next_flow.to_ne_bytes());
-        bytes.extend_from_slice(&self.reserved.to_ne_bytes());
+        bytes.extend_from_slice(&self.granted.to_ne_bytes());
         bytes
     }
 
@@ -101,14 +101,14 @@ impl GenerateState {
         let (refused, rest) = rest.split_first_chunk::<8>()?;
         let (due, rest) = rest.split_first_chunk::<8>()?;
         let (next_flow, rest) = rest.split_first_chunk::<4>()?;
-        let (reserved, _) = rest.split_first_chunk::<4>()?;
+        let (granted, _) = rest.split_first_chunk::<4>()?;
         Some(GenerateState {
             stream: u64::from_ne_bytes(*stream),
             next_sequence: u64::from_ne_bytes(*next_sequence),
             refused: u64::from_ne_bytes(*refused),
             due: u64::from_ne_bytes(*due),
             next_flow: u32::from_ne_bytes(*next_flow),
-            reserved: u32::from_ne_bytes(*reserved),
+            granted: u32::from_ne_bytes(*granted),
         })
     }
 }

@@ -1,46 +1,76 @@
-//! Threaded NAPI of the receiving end.
+//! Where the NAPIs of the receiving end run, and when.
 
-use crate::Error;
 use crate::tools::run_with_input;
+use crate::{Error, LabConfig, Napi};
+use ringside_sys::thread::give_short_turns;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::collections::BTreeSet;
 
-/// Moves the NAPIs of a receiving end into threads, one for each of `queues`, on `cpu` if given.
+/// Turns of a thread that polls at intervals: short, so that it goes on as soon as it is time.
+const TURN_US: u32 = 100;
+/// Weight of such a thread, 3 to 1 of a program beside it.
+const NICE: i32 = -5;
+/// Polls that find nothing until the next frame is waited for again.
+const EMPTY_POLLS: &str = "2";
+
+/// Has the NAPIs of a receiving end run where the network is to have them.
 ///
-/// The threads are told from those of other interfaces of the same name (in other namespaces) by
+/// Threads are told from those of other interfaces of the same name (in other namespaces) by
 /// not having been there before; the caller holds the lock, so that no other network comes up
 /// meanwhile.
-pub(crate) fn make_threaded(
-    namespace: &str,
-    interface: &str,
-    queues: u16,
-    cpu: Option<usize>,
-) -> Result<(), Error> {
-    if let Some(cpu) = cpu.filter(|&cpu| cpu >= CpuSet::MAX_CPU) {
-        let limit = format!("below {}", CpuSet::MAX_CPU);
-        return Err(Error::Limit { what: "the CPU of the NAPI", value: cpu as u64, limit });
+pub(crate) fn place(namespace: &str, interface: &str, config: &LabConfig) -> Result<(), Error> {
+    let threads = || make_threaded(namespace, interface, config.queues);
+    match config.napi {
+        Napi::Softirq => Ok(()),
+        Napi::Threaded => threads().map(drop),
+        Napi::Pinned(cpu) => pin(&threads()?, cpu),
+        Napi::Moderated { cpu, interval_us } => {
+            let threads = threads()?;
+            pin(&threads, cpu)?;
+            for thread in threads {
+                give_short_turns(thread.as_raw_nonzero().get() as u32, TURN_US, NICE)?;
+            }
+            let timeout_ns = u64::from(interval_us) * 1000;
+            write(namespace, interface, "gro_flush_timeout", &timeout_ns.to_string())?;
+            write(namespace, interface, "napi_defer_hard_irqs", EMPTY_POLLS)
+        }
     }
+}
+
+fn pin(threads: &[Pid], cpu: usize) -> Result<(), Error> {
+    let refused =
+        |limit: String| Error::Limit { what: "the CPU of the NAPI", value: cpu as u64, limit };
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(refused(format!("below {}", CpuSet::MAX_CPU)));
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    for &thread in threads {
+        sched_setaffinity(Some(thread), &set).map_err(|_| {
+            refused("one that exists and is online (`nproc` tells how many)".into())
+        })?;
+    }
+    Ok(())
+}
+
+/// Moves the NAPIs into threads, one for each queue.
+fn make_threaded(namespace: &str, interface: &str, queues: u16) -> Result<Vec<Pid>, Error> {
     let before = threads(interface);
-    // `ip netns exec` mounts the /sys of the namespace; ours shows another one's interfaces.
-    let file = format!("/sys/class/net/{interface}/threaded");
-    run_with_input(&format!("ip netns exec {namespace} tee {file}"), "1")?;
+    write(namespace, interface, "threaded", "1")?;
     let ours: Vec<i32> = threads(interface).difference(&before).copied().collect();
     if ours.len() != usize::from(queues) {
         let (found, wanted) = (ours.len(), usize::from(queues));
         return Err(Error::NapiThreads { found, wanted, interface: interface.into() });
     }
-    let Some(cpu) = cpu else { return Ok(()) };
-    let mut set = CpuSet::new();
-    set.set(cpu);
-    for pid in ours.into_iter().filter_map(Pid::from_raw) {
-        sched_setaffinity(Some(pid), &set).map_err(|_| Error::Limit {
-            what: "the CPU of the NAPI",
-            value: cpu as u64,
-            limit: "one that exists and is online (`nproc` tells how many)".into(),
-        })?;
-    }
-    Ok(())
+    Ok(ours.into_iter().filter_map(Pid::from_raw).collect())
+}
+
+/// Writes a setting of the interface.
+fn write(namespace: &str, interface: &str, setting: &str, value: &str) -> Result<(), Error> {
+    // `ip netns exec` mounts the /sys of the namespace; ours shows another one's interfaces.
+    let file = format!("/sys/class/net/{interface}/{setting}");
+    run_with_input(&format!("ip netns exec {namespace} tee {file}"), value).map(drop)
 }
 
 /// Kernel threads that run a NAPI of an interface called as ours: `napi/rx0-ID`.

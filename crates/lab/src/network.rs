@@ -3,7 +3,7 @@
 use crate::config::check_name;
 use crate::state::{Holder, Lock, Owner, State};
 use crate::tools::{inside, run, set};
-use crate::{Error, LabConfig, Napi, napi};
+use crate::{Error, LabConfig, napi};
 use crate::{RECEIVER_ADDRESS, RECEIVER_INTERFACE, SENDER_ADDRESS, SENDER_INTERFACE};
 use ringside_ebpf::XdpProgram;
 use ringside_sys::netdev;
@@ -259,13 +259,8 @@ fn make(state: &mut State) -> Result<(), Error> {
         neighbour(a, SENDER_INTERFACE, RECEIVER_ADDRESS, RECEIVER_MAC, config)?;
         neighbour(b, RECEIVER_INTERFACE, SENDER_ADDRESS, SENDER_MAC, config)?;
     }
-    let cpu = match config.napi {
-        Napi::Softirq => return Ok(()),
-        Napi::Threaded => None,
-        Napi::Pinned(cpu) => Some(cpu),
-    };
     for [_, receiver] in config.interfaces() {
-        napi::make_threaded(b, &receiver, config.queues, cpu)?;
+        napi::place(b, &receiver, config)?;
     }
     Ok(())
 }

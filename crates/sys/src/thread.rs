@@ -8,6 +8,9 @@ use std::ffi::CString;
 /// Longest thread name that the kernel keeps, in bytes (TASK_COMM_LEN without the final zero).
 const NAME_BYTES_MAX: usize = 15;
 
+/// The calling thread, where a thread is asked for.
+pub const THIS_THREAD: u32 = 0;
+
 /// The CPUs that this thread may run on, in ascending order.
 ///
 /// # Errors
@@ -65,28 +68,41 @@ pub fn use_precise_timers() {
 /// # Errors
 /// The system refused. Older kernels accept it and change nothing.
 pub fn prefer_short_turns(turn_us: u32) -> Result<(), SysError> {
+    set_turns(THIS_THREAD, turn_us, None)
+}
+
+/// The same for another thread, which may be one of the kernel, and its share of the CPU beside
+/// others: `nice` from -20, the largest, to 19.
+///
+/// # Errors
+/// As of [`prefer_short_turns`], or there is no such thread.
+pub fn give_short_turns(thread: u32, turn_us: u32, nice: i32) -> Result<(), SysError> {
+    set_turns(thread, turn_us, Some(nice))
+}
+
+fn set_turns(thread: u32, turn_us: u32, nice: Option<i32>) -> Result<(), SysError> {
     let context = || format!("asking for turns of {turn_us} microseconds");
     // SAFETY: all zero bytes are a valid sched_attr, and the kernel writes at most its size.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
     attributes.size = size_of::<libc::sched_attr>() as u32;
-    let (this_thread, no_flags) = (0, 0);
+    let no_flags = 0;
     // SAFETY: the pointer and the size describe `attributes`, which lives during both calls.
     let result = unsafe {
         let pointer = &raw mut attributes;
-        libc::syscall(libc::SYS_sched_getattr, this_thread, pointer, attributes.size, no_flags)
+        libc::syscall(libc::SYS_sched_getattr, thread, pointer, attributes.size, no_flags)
     };
     if result != 0 {
         return Err(SysError::io(context(), std::io::Error::last_os_error()));
     }
     if attributes.sched_policy != libc::SCHED_OTHER as u32 {
-        // Who gave this thread another policy knows better.
+        // Who gave the thread another policy knows better.
         return Ok(());
     }
+    attributes.sched_nice = nice.unwrap_or(attributes.sched_nice);
     attributes.sched_runtime = u64::from(turn_us) * 1000;
     // SAFETY: as above; the kernel only reads.
-    let result = unsafe {
-        libc::syscall(libc::SYS_sched_setattr, this_thread, &raw const attributes, no_flags)
-    };
+    let result =
+        unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attributes, no_flags) };
     if result == 0 { Ok(()) } else { Err(SysError::io(context(), std::io::Error::last_os_error())) }
 }
 

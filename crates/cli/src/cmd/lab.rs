@@ -215,6 +215,9 @@ fn status_text(lab: &LabStatus) -> String {
         Napi::Softirq => "receives on the sender's CPU".into(),
         Napi::Threaded => "receives in threads".into(),
         Napi::Pinned(cpu) => format!("receives on CPU {cpu}"),
+        Napi::Moderated { cpu, interval_us } => {
+            format!("receives on CPU {cpu} every {interval_us} us")
+        }
     };
     format!(
         "{}: {state}\n  {} in {} -- {} in {}, queues {}, MTU {}, {napi}",

@@ -13,6 +13,13 @@ use ringside_sys::netns::Namespace;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+/// How often the receive path of a host is polled while frames come, as by a card that moderates its
+/// interrupts.
+const HOST_INTERVAL_US: u32 = 20;
+/// What a lost segment costs at least, for either end. The usual 200 ms would have one full ring, which
+/// a virtual CPU that stood still makes, weigh as much as a fifth of a second's transactions.
+const RTO_MIN_US: &str = "5000";
+
 /// Where the receive path of the kernel runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub(super) enum Placement {
@@ -90,9 +97,12 @@ fn make(key: NetworkKey, number: usize) -> anyhow::Result<Lab> {
     let lab = Lab::up(&LabConfig {
         name: format!("bench{}-{number}", std::process::id()),
         pairs: key.pairs,
-        napi: match key.placement {
-            Placement::Own => Napi::Softirq,
-            Placement::Shared => Napi::Pinned(TOOL_CPU),
+        napi: match (key.placement, key.is_host) {
+            (Placement::Own, _) => Napi::Softirq,
+            (Placement::Shared, false) => Napi::Pinned(TOOL_CPU),
+            (Placement::Shared, true) => {
+                Napi::Moderated { cpu: TOOL_CPU, interval_us: HOST_INTERVAL_US }
+            }
         },
         xdp_pass: has_root,
         gro: !has_root,
@@ -133,6 +143,10 @@ fn make_host(lab: &Lab) -> anyhow::Result<()> {
     let (interface, sender) = (status.receiver_interface, status.sender_interface);
     tool(host, &format!("ip address add {}/32 dev {interface}", flood::ADDRESS), "")?;
     tool(host, &format!("ip route add default via {SENDER_ADDRESS}"), "")?;
+    for end in [host, peer] {
+        // Linux 6.15.
+        tool(end, "tee /proc/sys/net/ipv4/tcp_rto_min_us", RTO_MIN_US)?;
+    }
     let file = format!("/sys/class/net/{sender}/queues/rx-0/rps_cpus");
     tool(peer, &format!("tee {file}"), &format!("{:x}", 1u64 << SENDER_CPU))
 }

@@ -7,7 +7,7 @@ use super::super::load::SENDER_CPU;
 use super::super::network;
 use anyhow::{Context, bail};
 use ringside_lab::{Lab, RECEIVER_ADDRESS};
-use ringside_sys::thread::{pin_to_cpu, prefer_short_turns};
+use ringside_sys::thread::{THIS_THREAD, give_short_turns, pin_to_cpu};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -20,6 +20,8 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Turns of a client, which shares its CPU with the generator: it answers as soon as it can, as if
 /// the generator had a machine of its own.
 const CLIENT_TURN_US: u32 = 100;
+/// Its weight, 9 to 1 of the generator.
+const CLIENT_NICE: i32 = -10;
 /// How often a thread that waits for a byte looks whether it is over.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -127,7 +129,7 @@ fn accept(listener: &TcpListener) -> anyhow::Result<TcpStream> {
 }
 
 fn ask(mut stream: TcpStream, state: &State) -> anyhow::Result<()> {
-    prefer_short_turns(CLIENT_TURN_US)?;
+    give_short_turns(THIS_THREAD, CLIENT_TURN_US, CLIENT_NICE)?;
     loop {
         stream.write_all(&[1])?;
         if !receive(&mut stream, state)? {
