@@ -9,7 +9,7 @@ use ringside_filter::{Compiler, Prepared};
 use ringside_rules::Sight;
 use ringside_rules::engine::{Counts, Engine};
 use ringside_rules::language::{self, RuleSet, Sets};
-use ringside_rules::prefilter::{PreFilter, QUESTIONS_MAX};
+use ringside_rules::pre_filter::{PreFilter, QUESTIONS_MAX};
 use ringside_sys::bpf::ProgramType;
 use ringside_testkit::rules::{random_frame, random_rule};
 use ringside_testkit::{Random, capture_files, need_root};

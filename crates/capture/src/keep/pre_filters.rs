@@ -8,7 +8,7 @@ use super::Rules;
 use ringside_ebpf::socket_filter::{FilterCounters, FilterMeter, SocketFilterError, Switch};
 use ringside_rules::engine::Counts;
 use ringside_rules::language::{Rule, RuleId, RuleSet, Verdict};
-use ringside_rules::prefilter::PreFilter;
+use ringside_rules::pre_filter::PreFilter;
 use std::collections::BTreeSet;
 use std::fmt;
 

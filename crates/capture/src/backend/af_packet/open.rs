@@ -8,7 +8,7 @@ use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
 use ringside_core::{InterfaceId, LinkType, QueueId, SourceInterface, Timestamp};
 use ringside_ebpf::socket_filter::{Behind, FilterCounters, SocketFilter, SocketFilterError};
 use ringside_filter::Prepared;
-use ringside_rules::prefilter::{PreFilter, QUESTIONS_MAX};
+use ringside_rules::pre_filter::{PreFilter, QUESTIONS_MAX};
 use ringside_sys::bpf::BpfError;
 use ringside_sys::netdev::NetDevice;
 use ringside_sys::packet::{CaptureDirection, Fanout, FanoutMode, PacketConfig, PacketRing};

@@ -3,7 +3,7 @@ use ringside_core::LinkType;
 use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_filter::Compiler;
 use ringside_rules::language::{self, Sets};
-use ringside_rules::prefilter::QUESTIONS_MAX;
+use ringside_rules::pre_filter::QUESTIONS_MAX;
 
 const LINK: LinkType = LinkType::ETHERNET;
 

@@ -2,9 +2,9 @@
 //!
 //! What rules ask of addresses, ports and protocol ([`cover`](crate::cover)) becomes a tree of
 //! questions, and that a classic BPF program for the frame as on the wire, which `filter`
-//! evaluates, and translates for a socket. It rejects only frames that no rule matches, so that the default
-//! alone decides about them. It may accept others: those that it cannot read, and, where rules are
-//! many, those that lie between the prefixes and ports of several rules.
+//! evaluates, and translates for a socket. It rejects only frames that no rule matches, so that
+//! the default alone decides about them. It may accept others: those that it cannot read, and,
+//! where rules are many, those that lie between the prefixes and ports of several rules.
 
 mod assembler;
 mod gather;
@@ -79,7 +79,7 @@ impl PreFilter {
         }
         let mut gathered = Gathered::default();
         for rule in &set.rules {
-            let cubes = Cover::of(&rule.matches).cubes;
+            let cubes = Cover::with_files(&rule.matches).cubes;
             if cubes.iter().any(is_everything) {
                 return Err(NoPreFilter::Rule(rule.id));
             }
@@ -112,7 +112,7 @@ impl PreFilter {
         let covers = |tree: &Tree, cube: &Cube, space| {
             Shape::of(cube, space).is_none_or(|shape| tree.accepts_all(&shape))
         };
-        Cover::of(matches).cubes.iter().all(|cube| {
+        Cover::with_files(matches).cubes.iter().all(|cube| {
             covers(&self.v4, cube, Space::V4)
                 && covers(&self.v6, cube, Space::V6)
                 && (self.others || !accepts_others(cube))

@@ -10,13 +10,14 @@ use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_filter::{Compiler, Prepared};
 use ringside_rules::cover::Cover;
 use ringside_rules::key::Key;
-use ringside_rules::language::{self, Rule, RuleId, RuleSet, Sets, Verdict};
-use ringside_rules::prefilter::{NoPreFilter, PreFilter, QUESTIONS_MAX};
+use ringside_rules::language::{self, AddressSet, Rule, RuleId, RuleSet, Sets, Verdict};
+use ringside_rules::pre_filter::{NoPreFilter, PreFilter, QUESTIONS_MAX};
 use ringside_rules::{Question, Sight};
 use ringside_testkit::Random;
 use ringside_testkit::rules::{random_frame, random_rule};
 use ringside_wire::{Layer, LayerKind, Layers, Level, Stop, dissect};
 use std::fmt::Write;
+use std::net::Ipv4Addr;
 
 const COMPILER: Compiler = Compiler::InProcess { optimise: true };
 
@@ -281,6 +282,68 @@ fn many_rules_are_taken_together() {
         for rule in guarded.set.rules.iter().step_by(97) {
             assert!(guarded.pre_filter.covers(&rule.matches), "{rule}");
         }
+    }
+}
+
+/// Rules of which each leaves one port open, so that every cut has most of them on both sides.
+#[test]
+fn rules_that_no_cut_parts_end_in_bounded_memory() {
+    let mut text = String::from("default drop\n");
+    for port in 0..8_000 {
+        let _ = writeln!(text, "udp src port {} => take\nudp dst port {0} => take", port * 3);
+    }
+    let guarded = Guarded::whole(&text);
+    let mut frame = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 8, 0, 0x45, 0, 0, 28];
+    frame.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 250, 1, 250, 1, 0, 8, 0, 0]);
+    for port in [3u16, 300, 23_997] {
+        frame[36..38].copy_from_slice(&port.to_be_bytes());
+        assert!(guarded.check(&frame));
+    }
+    frame[23] = 6;
+    assert!(!guarded.check(&frame));
+}
+
+/// A list of hosts: the program has prefixes that hold them all.
+#[test]
+fn address_files_are_outlined() {
+    let mut random = Random::new(23);
+    for (count, net_bits) in [(3u32, 32), (5_000, 20), (100_000, 14)] {
+        let mut list = String::from("2001:db8:7::/48\n");
+        let mask = u32::MAX >> net_bits.min(31);
+        let mut addresses = Vec::new();
+        for _ in 0..count {
+            let address = Ipv4Addr::from(0x0a40_0000 | random.next_u64() as u32 & mask);
+            addresses.push(address);
+            let _ = writeln!(list, "{address}");
+        }
+        let mut sets = Sets::none();
+        sets.insert("list", AddressSet::parse(list.as_bytes()).unwrap());
+        let text = "1: ip @list,192.0.2.9 tcp => take\ndefault drop";
+        let rules = language::parse(text.as_bytes(), &mut sets).unwrap();
+        let link = LinkType::ETHERNET;
+        let guarded = Guarded::new(rules, link, FRAME_BYTES_MAX, QUESTIONS_MAX).unwrap();
+        let frame = |from: Ipv4Addr, protocol: u8| {
+            let mut frame = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 8, 0];
+            frame.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, protocol, 0, 0]);
+            frame.extend(from.octets());
+            frame.extend([198, 51, 100, 1]);
+            frame.extend([0; 20]);
+            frame
+        };
+        for address in addresses.iter().step_by(7).chain([&Ipv4Addr::new(192, 0, 2, 9)]) {
+            assert!(guarded.check(&frame(*address, 6)), "{address}");
+            assert!(!guarded.check(&frame(*address, 17)), "{address}");
+        }
+        for far in [[11, 0, 0, 1], [10, 63, 0, 1], [172, 16, 0, 1], [192, 0, 3, 9]] {
+            assert!(!guarded.check(&frame(far.into(), 6)), "{far:?}");
+        }
+        assert!(guarded.pre_filter.covers(&guarded.set.rules[0].matches));
+        // What is not in a file is nearly everything.
+        let text = "1: not ip @list tcp => take\ndefault drop";
+        let rules = language::parse(text.as_bytes(), &mut sets).unwrap();
+        let guarded = Guarded::new(rules, link, FRAME_BYTES_MAX, QUESTIONS_MAX).unwrap();
+        assert!(guarded.check(&frame([11, 0, 0, 1].into(), 6)));
+        assert!(guarded.check(&frame(addresses[0], 6)));
     }
 }
 

@@ -3,16 +3,20 @@
 //! Each question cuts a region in two, at the border of a piece: in one part fewer shapes are left,
 //! or less of them (as HyperSplit does: Qi, Xu, Yang, Xue and Li, INFOCOM 2009). What lies outside
 //! of everything that is left of a region's shapes is rejected at once. Regions are cut in the
-//! order of their depth; when there is no room for more questions, the regions that are open then are
-//! accepted as they are. So a tree of any size accepts every packet of every shape, and the larger
-//! it is the fewer others.
+//! order of their depth; when there is no room for more questions, the regions that are open then
+//! are accepted as they are. So a tree of any size accepts every packet of every shape, and the
+//! larger it is the fewer others.
 
 use super::shape::{FIELDS, Region, Shape, WORDS, hull, without_repeats};
 use crate::table::{Space, Span};
 use std::collections::{HashMap, VecDeque};
 
 /// Regions whose shapes have so many pieces at most are recognised when they come again.
-const KNOWN_PIECES_MAX: usize = 32;
+const KNOWN_PIECES_MAX: usize = 128;
+
+/// Shapes of all regions that are open: some 30 MiB. Where every cut leaves most shapes on both
+/// sides a tree ends here.
+const OPEN_SHAPES_MAX: usize = 1 << 18;
 
 /// Steps of a walk through a tree ([`Tree::accepts_all`]). More than there are ways through most
 /// trees; a walk takes some milliseconds then.
@@ -171,6 +175,8 @@ struct Grower {
     /// None of a region that is open.
     questions: Vec<Option<Question>>,
     open: VecDeque<Open>,
+    /// Of all that are open.
+    shapes: usize,
     known: HashMap<Likeness, usize>,
 }
 
@@ -179,7 +185,11 @@ impl Grower {
     fn grow(&mut self, questions_max: usize) {
         for _ in 0..questions_max {
             let Some(open) = self.open.pop_front() else { return };
+            self.shapes -= open.shapes.len();
             self.questions[open.index] = self.ask(open.region, &open.shapes);
+            if self.shapes > OPEN_SHAPES_MAX {
+                return;
+            }
         }
     }
 
@@ -201,6 +211,7 @@ impl Grower {
             self.known.insert(likeness, index);
         }
         self.questions.push(None);
+        self.shapes += shapes.len();
         self.open.push_back(Open { index, region, shapes });
         Next::Ask(index)
     }
