@@ -8,12 +8,14 @@
 mod adaptive;
 mod flows;
 mod pieces;
+mod pre_filters;
 mod rules;
 mod text;
 mod tls;
 
 pub use adaptive::{AdaptiveBounds, CAP_BYTES_MIN};
 pub use flows::FlowCutoff;
+pub use pre_filters::PreFilterStatus;
 pub use rules::{ChangeError, Rules, RulesError, RulesReport};
 
 use crate::packer::{Offered, Pieced};

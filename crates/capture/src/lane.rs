@@ -101,12 +101,15 @@ pub(crate) struct BoardReading {
     pub(crate) is_interrupted: bool,
     /// The process turned frames away itself: how many since the reading is lost.
     pub(crate) turns_away: bool,
+    /// Of the frames dropped by rule, those that the kernel turned away and counts.
+    pub(crate) turned_away_before: u64,
 }
 
 impl LaneBoard {
     /// The words of the ledger that are free for others begin here.
     const READING_AT: usize = LEDGER_SPARE_AT;
     const TURNS_AWAY_AT: usize = LEDGER_SPARE_AT + 1;
+    const TURNED_AWAY_BEFORE_AT: usize = LEDGER_SPARE_AT + 2;
 
     pub(crate) fn new(writer: BoardWriter, turns_away: bool) -> LaneBoard {
         LaneBoard { writer, turns_away, words: LaneCounters::default().to_words() }
@@ -120,6 +123,7 @@ impl LaneBoard {
             counters,
             is_interrupted: words[LaneBoard::READING_AT] != 0,
             turns_away: words[LaneBoard::TURNS_AWAY_AT] != 0,
+            turned_away_before: words[LaneBoard::TURNED_AWAY_BEFORE_AT],
         })
     }
 
@@ -129,10 +133,11 @@ impl LaneBoard {
         self.writer.publish(&self.words);
     }
 
-    /// This is what it said.
-    fn publish(&mut self, counters: &LaneCounters) {
+    /// This is what it said; of `by_rule` the source itself has so many.
+    fn publish(&mut self, counters: &LaneCounters, turned_away_before: u64) {
         self.words = counters.to_words();
         self.words[LaneBoard::TURNS_AWAY_AT] = self.turns_away.into();
+        self.words[LaneBoard::TURNED_AWAY_BEFORE_AT] = turned_away_before;
         self.writer.publish(&self.words);
     }
 }
@@ -297,8 +302,9 @@ impl Worker {
     fn read(&mut self, tally: &Tally) -> Reading {
         self.board.begin();
         let source = self.source.counters();
+        let turned_away = turned_away_before(&source);
         let counters = tally.counters(&self.interface, self.queue, source);
-        self.board.publish(&counters);
+        self.board.publish(&counters, turned_away);
         self.status.set(&counters);
         self.status.set_profile(self.source.profile());
         Reading { counters, when: now(&*self.source) }
@@ -312,6 +318,11 @@ impl Worker {
         }
         reading.counters
     }
+}
+
+/// Frames that a source dropped for the rules, before they were lent.
+fn turned_away_before(source: &SourceCounters) -> u64 {
+    source.dropped.get(&Cause::ByRule).copied().unwrap_or(0)
 }
 
 /// The time of a reading, in the clock of the stamps.

@@ -234,4 +234,8 @@ impl RuleStore for RulesAhead {
         let drivers = self.drivers.iter().map(|(_, driver)| undecided(&driver.lock().totals()));
         (verdict, drivers.fold(counts, |sum, counts| sum + counts))
     }
+
+    fn pre_filters(&self) -> Vec<String> {
+        RuleStore::pre_filters(&self.rules)
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::driver_rules::RulesAhead;
 use crate::open::{self, Backend};
+use crate::say;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use ringside_capture::config::{FileFormat, Output};
@@ -9,7 +10,7 @@ use ringside_capture::keep::{AdaptiveBounds, CAP_BYTES_MIN, FlowCutoff, Rules, S
 use ringside_core::SourceInterface;
 use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_filter::Prepared;
-use ringside_rules::language;
+use ringside_rules::language::{self, Verdict};
 use ringside_sys::netdev;
 use std::path::PathBuf;
 
@@ -121,6 +122,17 @@ pub fn check_backend(rules: &Rules, backend: Backend, name: &str) -> anyhow::Res
         backend.name()
     );
     Ok(())
+}
+
+/// Says what becomes of frames of an interface that no rule can match, if the default drops them.
+pub fn tell_pre_filter(rules: &Rules, interface: &str) {
+    let set = rules.set();
+    let statuses = rules.pre_filters();
+    let status = statuses.iter().find(|(name, _)| name == interface);
+    if let Some((_, status)) = status.filter(|_| set.default == Verdict::Drop) {
+        let text = status.text(set.rules.len());
+        say::message(format_args!("ringside: {interface}: pre-filter: {text}"));
+    }
 }
 
 /// Refuses what an output cannot say of a frame.

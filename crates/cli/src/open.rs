@@ -273,12 +273,14 @@ struct Plan<'a> {
     interface_id: InterfaceId,
     backend: Backend,
     filter: Option<ClassicProgram>,
+    /// What its frames will be judged by.
+    rules: Option<&'a Rules>,
 }
 
 impl<'a> Plan<'a> {
     fn new(
         args: &OpenArgs,
-        rules: Option<&Rules>,
+        rules: Option<&'a Rules>,
         name: &'a str,
         interface_id: InterfaceId,
     ) -> anyhow::Result<Plan<'a>> {
@@ -294,7 +296,7 @@ impl<'a> Plan<'a> {
             }
         };
         let filter = compile(&args.expression(), link_type)?;
-        Ok(Plan { name, interface_id, backend, filter })
+        Ok(Plan { name, interface_id, backend, filter, rules })
     }
 
     /// What is known of its lanes before they are opened.
@@ -401,8 +403,12 @@ impl Plan<'_> {
             direction: direction(args),
             filter: self.filter.clone().map(|program| (program, args.expression())),
             hardware_timestamps,
+            rules: self.rules.cloned(),
         })?;
         warnings.extend(opened.warnings);
+        if let Some(rules) = self.rules {
+            keep::tell_pre_filter(rules, self.name);
+        }
         let with_handles = |source: AfPacketSource| {
             // Without a descriptor left the run goes on; only its end after a crash knows less.
             let handles = source.kernel_handles().ok().map(KernelHandles::AfPacket);

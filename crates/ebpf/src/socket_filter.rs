@@ -3,20 +3,30 @@
 //! The kernel counts nowhere what a classic filter rejects, so a ledger could not say how many
 //! frames were filtered. The translated program counts in a per-CPU array of its own; each lane
 //! has one program and one array, so that its numbers are its own.
+//!
+//! Behind the filter may stand a pre-filter: it turns away, of what the filter accepts, what others
+//! would turn away later, and is switched off when they think otherwise.
 
 use ringside_core::LinkType;
 use ringside_core::bpf::{ClassicProgram, EbpfInstruction, Instruction};
-use ringside_filter::{FilterError, Target, TranslateOptions, translate};
-use ringside_sys::bpf::{BpfError, PerCpuArray, Program, ProgramType, attach_socket_filter};
+use ringside_filter::{FilterError, Second, Target, TranslateOptions, translate, translate_two};
+use ringside_sys::bpf::{
+    BpfError, MapWord, PerCpuArray, Program, ProgramType, attach_socket_filter,
+};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Name in `bpftool prog` and `bpftool map`.
 const NAME: &str = "ringside_filter";
 
-/// Counters of a filter: seen, accepted.
-const COUNTERS: usize = 2;
+/// Counters of a filter: seen, accepted, and of these turned away by the pre-filter, frames and
+/// bytes.
+const COUNTERS: usize = 4;
+
+/// Name of the pre-filter's switch.
+const SWITCH_NAME: &str = "ringside_switch";
 
 /// Why a socket filter could not be used.
 #[derive(Debug, Error)]
@@ -59,8 +69,13 @@ fn socket_bytes_max() -> u64 {
 pub struct FilterCounters {
     /// Frames that it was run on.
     pub seen: u64,
-    /// Frames that it let through; the socket may still have dropped some for want of room.
+    /// Frames that it let through, to the pre-filter where there is one; the socket may still have
+    /// dropped some for want of room.
     pub accepted: u64,
+    /// Of these, frames that the pre-filter turned away.
+    pub turned_away: u64,
+    /// Their bytes on the wire.
+    pub turned_away_bytes: u64,
 }
 
 /// A loaded filter with its counters.
@@ -69,7 +84,56 @@ pub struct FilterCounters {
 #[derive(Debug)]
 pub struct SocketFilter {
     program: Program,
-    counters: PerCpuArray,
+    meter: FilterMeter,
+}
+
+/// The counters of a filter, which outlive it. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct FilterMeter(Arc<PerCpuArray>);
+
+/// Switches pre-filters on and off while their sockets receive. Clones are the same; one may be of
+/// several filters.
+#[derive(Clone, Debug)]
+pub struct Switch(Arc<MapWord>);
+
+/// What is asked about frames that a filter accepts.
+#[derive(Clone, Copy, Debug)]
+pub struct Behind<'p> {
+    /// Turns away by returning 0; anything else accepts, and cuts nothing.
+    pub program: &'p ClassicProgram,
+    /// Whether it is asked.
+    pub switch: &'p Switch,
+}
+
+impl Switch {
+    /// A switch that is on.
+    ///
+    /// # Errors
+    /// The kernel's refusal, as without privilege.
+    pub fn new() -> Result<Switch, SocketFilterError> {
+        let switch = Switch(Arc::new(MapWord::create(SWITCH_NAME)?));
+        switch.set(true)?;
+        Ok(switch)
+    }
+
+    /// Frames that are received after the return are asked about, or not. Needs no privilege from
+    /// Linux 5.19 on.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn set(&self, is_on: bool) -> Result<(), SocketFilterError> {
+        Ok(self.0.set(is_on.into())?)
+    }
+}
+
+impl FilterMeter {
+    /// What was counted so far; exact once no frame is under way to the sockets.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn read(&self) -> Result<FilterCounters, SocketFilterError> {
+        Ok(FilterCounters::from_sums(&self.0.sums()?))
+    }
 }
 
 impl SocketFilter {
@@ -85,7 +149,28 @@ impl SocketFilter {
         link_type: LinkType,
         snaplen_bytes: u32,
     ) -> Result<SocketFilter, SocketFilterError> {
-        SocketFilter::load_as(ProgramType::SocketFilter, program, link_type, snaplen_bytes)
+        let socket = ProgramType::SocketFilter;
+        SocketFilter::load_as(socket, program, None, link_type, snaplen_bytes)
+    }
+
+    /// As [`load`](SocketFilter::load), with a pre-filter behind.
+    ///
+    /// # Errors
+    /// As [`load`](SocketFilter::load).
+    pub fn load_before(
+        program: &ClassicProgram,
+        behind: Behind<'_>,
+        link_type: LinkType,
+        snaplen_bytes: u32,
+    ) -> Result<SocketFilter, SocketFilterError> {
+        let socket = ProgramType::SocketFilter;
+        SocketFilter::load_as(socket, program, Some(behind), link_type, snaplen_bytes)
+    }
+
+    /// A program that accepts every frame.
+    pub fn accept_all() -> ClassicProgram {
+        let accept = Instruction { code: 0x06, jump_true: 0, jump_false: 0, k: u32::MAX };
+        ClassicProgram { instructions: vec![accept] }
     }
 
     /// A filter that accepts every frame: only counts, and cuts to `snaplen_bytes`.
@@ -96,9 +181,7 @@ impl SocketFilter {
         link_type: LinkType,
         snaplen_bytes: u32,
     ) -> Result<SocketFilter, SocketFilterError> {
-        let accept = Instruction { code: 0x06, jump_true: 0, jump_false: 0, k: u32::MAX };
-        let program = ClassicProgram { instructions: vec![accept] };
-        SocketFilter::load(&program, link_type, snaplen_bytes)
+        SocketFilter::load(&SocketFilter::accept_all(), link_type, snaplen_bytes)
     }
 
     /// As [`load`](SocketFilter::load), as another type of program: the kernel shows a test run of
@@ -109,6 +192,7 @@ impl SocketFilter {
     pub fn load_as(
         program_type: ProgramType,
         program: &ClassicProgram,
+        behind: Option<Behind<'_>>,
         link_type: LinkType,
         snaplen_bytes: u32,
     ) -> Result<SocketFilter, SocketFilterError> {
@@ -116,7 +200,13 @@ impl SocketFilter {
         let map_fd = counters.as_fd().as_raw_fd();
         let (target, counters_fd) = (Target::Socket, Some(map_fd));
         let options = TranslateOptions { target, link_type, snaplen_bytes, counters: counters_fd };
-        let code: Vec<EbpfInstruction> = translate(program, &options)?;
+        let code: Vec<EbpfInstruction> = match behind {
+            None => translate(program, &options)?,
+            Some(Behind { program: behind, switch }) => {
+                let switch = switch.0.as_fd().as_raw_fd();
+                translate_two(program, &Second { program: behind, switch }, &options)?
+            }
+        };
         let (bytes, limit) = (code.len() as u64 * INSTRUCTION_BYTES, socket_bytes_max());
         let for_socket = program_type == ProgramType::SocketFilter;
         // Before the kernel verifies it, which takes seconds at such a length.
@@ -124,7 +214,7 @@ impl SocketFilter {
             return Err(SocketFilterError::TooLongForSocket { bytes, limit });
         }
         let program = Program::load(program_type, NAME, &code)?;
-        let filter = SocketFilter { program, counters };
+        let filter = SocketFilter { program, meter: FilterMeter(Arc::new(counters)) };
         if for_socket {
             // The verifier makes it longer, so that the limit may be met only now.
             filter.attach(&UnixDatagram::unbound().map_err(SocketFilterError::Socket)?)?;
@@ -145,12 +235,17 @@ impl SocketFilter {
     /// # Errors
     /// The kernel's refusal.
     pub fn counters(&self) -> Result<FilterCounters, SocketFilterError> {
-        Ok(FilterCounters::from_sums(&self.counters.sums()?))
+        self.meter.read()
+    }
+
+    /// What reads the counters also when the filter is dropped.
+    pub fn meter(&self) -> &FilterMeter {
+        &self.meter
     }
 
     /// The map of the counters, for [`FilterCounters::read`] in another process.
     pub fn counters_fd(&self) -> BorrowedFd<'_> {
-        self.counters.as_fd()
+        self.meter.0.as_fd()
     }
 
     /// The loaded program.
@@ -170,7 +265,9 @@ impl FilterCounters {
 
     fn from_sums(sums: &[u64]) -> FilterCounters {
         match *sums {
-            [seen, accepted] => FilterCounters { seen, accepted },
+            [seen, accepted, turned_away, turned_away_bytes] => {
+                FilterCounters { seen, accepted, turned_away, turned_away_bytes }
+            }
             _ => FilterCounters::default(),
         }
     }

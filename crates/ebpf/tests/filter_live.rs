@@ -147,7 +147,7 @@ fn loads_round_the_tag_see_the_wire_and_reach_beyond_the_linear_part() {
             let (seen, length) = (number as u64 + 1, bytes.len());
             assert_eq!(
                 counters,
-                FilterCounters { seen, accepted: *accepted },
+                FilterCounters { seen, accepted: *accepted, ..FilterCounters::default() },
                 "{text} on frame {number} of {length} bytes"
             );
         }

@@ -11,7 +11,9 @@ use common::{CaptureFile, captures, expressions, program};
 use random_program::random_program;
 use ringside_core::LinkType;
 use ringside_core::bpf::ClassicProgram;
-use ringside_ebpf::socket_filter::{SocketFilter, SocketFilterError};
+use ringside_ebpf::socket_filter::{
+    Behind, FilterCounters, SocketFilter, SocketFilterError, Switch,
+};
 use ringside_filter::classic::check_kernel_classic;
 use ringside_filter::{Prepared, validate};
 use ringside_sys::bpf::{ProgramType, attach_classic};
@@ -24,7 +26,7 @@ use std::os::unix::net::UnixDatagram;
 const FRAMES_PER_FILE: usize = 25;
 
 fn as_classifier(program: &ClassicProgram, link_type: LinkType, snaplen: u32) -> SocketFilter {
-    SocketFilter::load_as(ProgramType::SchedCls, program, link_type, snaplen).unwrap()
+    SocketFilter::load_as(ProgramType::SchedCls, program, None, link_type, snaplen).unwrap()
 }
 
 /// What a test run takes: a link header and something behind it, the whole IP header where the type
@@ -159,6 +161,54 @@ fn random_programs_give_equal_answers() {
         }
     }
     assert!(accepted > 1_000 && compared_with_kernel > 300, "{accepted} {compared_with_kernel}");
+}
+
+#[test]
+fn a_second_program_decides_about_what_the_first_accepts() {
+    if !need_root("two filters, one behind the other") {
+        return;
+    }
+    let mut random = Random::new(3);
+    let (mut turned_away, mut kept, mut let_through) = (0, 0, 0);
+    for round in 0..600 {
+        let [first, second] = [(); 2].map(|()| random_program(&mut random));
+        let references = [&first, &second].map(|program| Prepared::new(program).unwrap());
+        let link_type = [LinkType::ETHERNET, LinkType::RAW][round % 2];
+        let snaplen = [0, 70][round / 2 % 2];
+        let switch = Switch::new().unwrap();
+        let behind = Some(Behind { program: &second, switch: &switch });
+        let program_type = ProgramType::SchedCls;
+        let filter =
+            SocketFilter::load_as(program_type, &first, behind, link_type, snaplen).unwrap();
+        let mut expected = FilterCounters::default();
+        for turn in 0..12 {
+            let is_on = turn % 3 != 2;
+            switch.set(is_on).unwrap();
+            let frame: Vec<u8> = random.bytes(100).iter().map(|byte| byte & 7).collect();
+            if !runnable(&frame) {
+                continue;
+            }
+            let answers = references.each_ref().map(|program| program.evaluate(&frame, 100));
+            let accepted = if snaplen == 0 { answers[0] } else { answers[0].min(snaplen) };
+            let answer = filter.program().test_run(&frame, 1).unwrap().return_value;
+            let rejects = is_on && accepted != 0 && answers[1] == 0;
+            let wanted = if rejects { 0 } else { accepted };
+            assert_eq!(answer, wanted, "round {round}, {is_on}: {first:?} {second:?} {frame:?}");
+            expected.seen += 1;
+            expected.accepted += u64::from(accepted != 0);
+            expected.turned_away += u64::from(rejects);
+            expected.turned_away_bytes += if rejects { 100 } else { 0 };
+            turned_away += u32::from(rejects);
+            kept += u32::from(is_on && answer != 0);
+            let_through += u32::from(!is_on && answer != 0 && answers[1] == 0);
+        }
+        assert_eq!(filter.meter().read().unwrap(), expected);
+        assert_eq!(filter.counters().unwrap(), expected);
+    }
+    assert!(
+        turned_away > 200 && kept > 200 && let_through > 50,
+        "{turned_away} {kept} {let_through}"
+    );
 }
 
 #[test]

@@ -24,4 +24,4 @@ pub use classic::{Operation, validate};
 pub use compile::{Compiled, Compiler, compile};
 pub use error::{FilterError, shown};
 pub use evaluate::{Prepared, evaluate};
-pub use translate::{Target, TranslateOptions, translate};
+pub use translate::{Second, Target, TranslateOptions, translate, translate_two};

@@ -25,12 +25,15 @@ mod block;
 mod layout;
 mod operations;
 mod prologue;
+mod second;
 mod threading;
 
 use crate::FilterError;
 use crate::classic::{Operation, SCRATCH_WORDS, validate};
+use operations::{Part, Site};
 use ringside_core::LinkType;
 use ringside_core::bpf::{ClassicProgram, EbpfInstruction};
+pub use second::{Second, translate_two};
 
 /// Most instructions of an eBPF program that the kernel takes (BPF_COMPLEXITY_LIMIT_INSNS).
 pub const EBPF_INSTRUCTIONS_MAX: usize = 1_000_000;
@@ -118,6 +121,8 @@ pub struct TranslateOptions {
     /// no place for the tag and the reader leaves it out. An accepted frame never returns 0.
     pub snaplen_bytes: u32,
     /// File descriptor of a per-CPU array whose value 0 is two u64: frames seen, frames accepted.
+    /// For two programs ([`translate_two`]) it is four: frames that the first accepts, and of those
+    /// that the second rejects, the frames and their bytes on the wire.
     pub counters: Option<i32>,
 }
 
@@ -143,23 +148,57 @@ pub fn translate(
     program: &ClassicProgram,
     options: &TranslateOptions,
 ) -> Result<Vec<EbpfInstruction>, FilterError> {
-    let operations = validate(program)?;
-    let targets = threading::targets(&operations);
-    let live = layout::reachable(&operations, &targets);
-    let plan = Plan::new(&operations, &live, *options);
-    let mut output = layout::Layout::new(operations.len());
+    let code = Code::new(program)?;
+    let plan = Plan::new(&[&code], *options);
+    let mut output = layout::Layout::new(code.operations.len());
     output.place_unnumbered(prologue::prologue(&plan))?;
-    for (index, operation) in operations.iter().enumerate() {
-        // The kernel refuses instructions that nothing reaches.
-        if live[index] {
-            output.place(index, operations::operation(&plan, index, operation, targets[index]))?;
-        }
-    }
+    code.place(&mut output, &plan, 0, Part::Only)?;
     output.finish()
 }
 
+/// A checked program, and where its instructions lead.
+struct Code {
+    operations: Vec<Operation>,
+    targets: Vec<threading::Targets>,
+    /// Which of them can be reached. The kernel refuses others.
+    live: Vec<bool>,
+}
+
+impl Code {
+    fn new(program: &ClassicProgram) -> Result<Code, FilterError> {
+        let operations = validate(program)?;
+        let targets = threading::targets(&operations);
+        let live = layout::reachable(&operations, &targets);
+        Ok(Code { operations, targets, live })
+    }
+
+    /// Its operations that can be reached.
+    fn reached(&self) -> impl Iterator<Item = (usize, &Operation)> {
+        self.operations.iter().enumerate().filter(|(index, _)| self.live[*index])
+    }
+
+    /// Places it from the place `start` on.
+    fn place(
+        &self,
+        output: &mut layout::Layout,
+        plan: &Plan,
+        start: usize,
+        program: Part,
+    ) -> Result<(), FilterError> {
+        let mut reached = self.reached().peekable();
+        while let Some((index, operation)) = reached.next() {
+            let next = reached.peek().map_or(self.operations.len(), |(next, _)| *next);
+            let (on_true, on_false) = self.targets[index];
+            let targets = (start + on_true, start + on_false);
+            let site = Site { index: start + index, next: start + next, targets, program };
+            output.place(site.index, operations::operation(plan, operation, site))?;
+        }
+        Ok(())
+    }
+}
+
 impl Plan {
-    fn new(operations: &[Operation], live: &[bool], options: TranslateOptions) -> Plan {
+    fn new(programs: &[&Code], options: TranslateOptions) -> Plan {
         let target = options.target;
         let tags = options.link_type == LinkType::ETHERNET && target.has_tags();
         let (head_max, indirect) = match target.is_fast() {
@@ -169,7 +208,7 @@ impl Plan {
         let mut reach = 0;
         let mut scratch = [false; SCRATCH_WORDS];
         let mut loops = false;
-        for (operation, _) in operations.iter().zip(live).filter(|(_, live)| **live) {
+        for (_, operation) in programs.iter().flat_map(|code| code.reached()) {
             match *operation {
                 Operation::LoadAbsolute(width, k) => {
                     let end = k.saturating_add(width.bytes());
@@ -240,6 +279,8 @@ const AVAILABLE: i16 = -28;
 const FORGET: i16 = -36;
 /// Where the kernel puts bytes beyond the head; also the map's key.
 const FETCHED: i16 = -48;
+/// u32: bytes to keep, as the first of two programs says.
+const KEPT: i16 = -44;
 /// M[0] to M[15], each u32 in the upper half of 8 bytes.
 const SCRATCH: i16 = FETCHED - 8 * SCRATCH_WORDS as i16;
 /// The head ends here.

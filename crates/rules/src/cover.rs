@@ -24,12 +24,32 @@ pub struct Cover {
     pub is_exact: bool,
 }
 
+/// Whether addresses in files are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Files {
+    /// They are everything.
+    Unread,
+    /// In prefixes that have them all, and others.
+    Outlined,
+}
+
 impl Cover {
-    /// The cover of a match.
+    /// The cover of a match. Addresses in files are not in it: tables would take a row for each of
+    /// so many prefixes, and a set of its own is looked into faster.
     pub fn of(matches: &Match) -> Cover {
-        let mut cells = cells_of(&matches.expression, false);
+        Cover::made(matches, Files::Unread)
+    }
+
+    /// As [`of`](Cover::of), and narrower where a match names address files: by prefixes that have
+    /// all of their addresses.
+    pub fn with_files(matches: &Match) -> Cover {
+        Cover::made(matches, Files::Outlined)
+    }
+
+    fn made(matches: &Match, files: Files) -> Cover {
+        let mut cells = cells_of(&matches.expression, false, files);
         if matches.bidirectional {
-            cells = cells.or(cells_of(&matches.expression.exchanged(), false));
+            cells = cells.or(cells_of(&matches.expression.exchanged(), false, files));
         }
         let cubes = cells.list.iter().filter(|cell| !cell.is_empty()).map(Cell::cube);
         let (cubes, exact): (Vec<Cube>, Vec<bool>) = cubes.unzip();
@@ -90,18 +110,18 @@ impl Cells {
 
 /// The cells of an expression, or of its negation. The depth is that of the expression, which the
 /// language bounds.
-fn cells_of(expression: &Expression, is_negated: bool) -> Cells {
+fn cells_of(expression: &Expression, is_negated: bool, files: Files) -> Cells {
     let all = |parts: &[Expression]| {
-        let cells = parts.iter().map(|part| cells_of(part, is_negated));
+        let cells = parts.iter().map(|part| cells_of(part, is_negated, files));
         cells.fold(Cells::everything(), Cells::and)
     };
     let any = |parts: &[Expression]| {
-        let cells = parts.iter().map(|part| cells_of(part, is_negated));
+        let cells = parts.iter().map(|part| cells_of(part, is_negated, files));
         cells.fold(Cells::none(), Cells::or)
     };
     match expression {
-        Expression::Term(term) => cells_of_term(term, is_negated),
-        Expression::Not(inner) => cells_of(inner, !is_negated),
+        Expression::Term(term) => cells_of_term(term, is_negated, files),
+        Expression::Not(inner) => cells_of(inner, !is_negated, files),
         Expression::And(parts) => {
             if is_negated {
                 any(parts)
@@ -120,7 +140,7 @@ fn cells_of(expression: &Expression, is_negated: bool) -> Cells {
     }
 }
 
-fn cells_of_term(term: &Term, is_negated: bool) -> Cells {
+fn cells_of_term(term: &Term, is_negated: bool, files: Files) -> Cells {
     match term {
         Term::Any if is_negated => Cells::none(),
         Term::Any => Cells::everything(),
@@ -144,6 +164,15 @@ fn cells_of_term(term: &Term, is_negated: bool) -> Cells {
             on_sides(*side, is_negated, |side| Cell::of_ports(side, ports, is_negated))
         }
         _ if is_negated => Cells::everything().at_most(),
+        Term::Ip(side, addresses) if files == Files::Outlined => {
+            let in_files = addresses.files.iter().map(|file| &file.addresses);
+            match AddressCover::outline(in_files.chain([&addresses.listed])) {
+                Some(cover) => {
+                    on_sides(*side, false, |side| Cell::of_addresses(side, &cover, false)).at_most()
+                }
+                None => Cells::everything().at_most(),
+            }
+        }
         Term::TcpFlags(_) => Cells::one(Cell::of_protocol(&[IpProtocol::TCP])).at_most(),
         Term::Text(..) | Term::Host(..) | Term::HttpStatus(_) => {
             Cells::one(Cell::of_protocol(&[IpProtocol::TCP, IpProtocol::UDP])).at_most()

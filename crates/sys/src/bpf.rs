@@ -8,11 +8,13 @@ mod arrays;
 mod attach;
 mod link;
 mod probe;
+mod word;
 
 pub use arrays::{FdArray, PerCpuArray, cpu_numbers};
 pub use attach::{attach_classic, attach_socket_filter, wait_until_left};
 pub use link::{XdpMode, attach_xdp, detach_link, link_by_id};
 pub use probe::{may_use_trampolines, program_name, try_xdp};
+pub use word::MapWord;
 
 use ringside_core::bpf::EbpfInstruction;
 use std::io;

@@ -9,6 +9,7 @@ pub mod captures;
 pub mod classbench;
 pub mod fuzz;
 pub mod random;
+pub mod rules;
 
 pub use captures::{capture_dir, capture_files};
 pub use fuzz::fuzz;

@@ -1,13 +1,17 @@
 //! The af-packet backend: TPACKET_V3 rings, one lane per fanout member.
 //!
 //! What the ledger gets (docs/LEDGER.md): `received` is what the filter program saw (without a
-//! filter: `tp_packets`), `filtered` is seen minus accepted, dropped by `kernel_ring_full` is
-//! `tp_drops`, dropped by `damaged` are frames whose header in the ring was impossible. Once a
-//! source is finished these and the frames lent balance exactly.
+//! filter: `tp_packets`), `filtered` is seen minus accepted, dropped `by_rule` is what the
+//! pre-filter of rules turned away, dropped by `kernel_ring_full` is `tp_drops`, dropped by
+//! `damaged` are frames whose header in the ring was impossible. Once a source is finished these
+//! and the frames lent balance exactly.
 //!
 //! The filter is an eBPF program with counters of its own, because the kernel counts nowhere what
 //! a classic filter rejects. Where it cannot be loaded, frames are filtered here, on the whole
 //! frame with its tags in place, with the same result and exact counts, only slower.
+//!
+//! Where rules take few frames and the default drops the rest, a pre-filter stands behind the
+//! filter, in the same program: it turns away what no rule can match, before it is copied.
 
 mod open;
 
@@ -252,14 +256,14 @@ impl Source for AfPacketSource {
         let _ = self.ring.read_statistics();
         self.statistics_read = Instant::now();
         let (statistics, counts) = (self.ring.statistics(), self.ring.counts());
-        let (received, filtered) = match &mut self.filter {
-            LaneFilter::None => (statistics.received, 0),
-            LaneFilter::User(_) => (statistics.received, counts.rejected),
+        let (received, filtered, by_rule) = match &mut self.filter {
+            LaneFilter::None => (statistics.received, 0, 0),
+            LaneFilter::User(_) => (statistics.received, counts.rejected, 0),
             LaneFilter::Kernel { filter, last } => {
                 if let Ok(now) = filter.counters() {
                     *last = now;
                 }
-                (last.seen, last.seen.saturating_sub(last.accepted))
+                (last.seen, last.seen.saturating_sub(last.accepted), last.turned_away)
             }
         };
         SourceCounters {
@@ -269,6 +273,7 @@ impl Source for AfPacketSource {
             dropped: [
                 (Cause::KernelRingFull, statistics.dropped),
                 (Cause::Damaged, counts.damaged),
+                (Cause::ByRule, by_rule),
             ]
             .into_iter()
             .filter(|&(_, count)| count > 0)

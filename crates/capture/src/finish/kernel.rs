@@ -187,6 +187,7 @@ pub(super) fn final_counters(
 ) -> (LaneCounters, Option<&'static str>) {
     let is_interrupted = reading.as_ref().is_some_and(|reading| reading.is_interrupted);
     let turns_away = reading.as_ref().is_some_and(|reading| reading.turns_away);
+    let turned_away_before = reading.as_ref().map_or(0, |reading| reading.turned_away_before);
     let last = reading.map(|reading| reading.counters).unwrap_or_default();
     let taken = frames_in_ring.unwrap_or(last.taken);
     let mut lane = LaneCounters { taken, in_flight: 0, ..last.clone() };
@@ -197,6 +198,9 @@ pub(super) fn final_counters(
             return (lane, Some("this backend does not tell what came after the last reading"));
         }
         Some(Count::Packet { since, filter }) => {
+            if let Filter::Kernel(counters) = filter {
+                add_turned_away(&mut lane, counters.turned_away, turned_away_before);
+            }
             add_packet(&mut lane, since, filter, is_interrupted)
         }
         Some(Count::Xdp { program, socket, zero_copy }) => {
@@ -235,6 +239,15 @@ fn add_program(lane: &mut LaneCounters, program: &QueueCounters, dropped: ByCaus
     }
 }
 
+/// Puts what a pre-filter has turned away since the start in place of what it had at the last
+/// reading. The worker drops frames by rule too.
+fn add_turned_away(lane: &mut LaneCounters, now: u64, last: u64) {
+    let by_rule = lane.dropped.get(&Cause::ByRule).copied().unwrap_or(0).saturating_sub(last) + now;
+    if by_rule > 0 {
+        lane.dropped.insert(Cause::ByRule, by_rule);
+    }
+}
+
 /// Adds to the last reading what a packet socket has counted since. Returns what is not known.
 fn add_packet(
     lane: &mut LaneCounters,
@@ -245,7 +258,7 @@ fn add_packet(
     let accepted = lane.received.unwrap_or(0) + since.received;
     let mut unknown = None;
     (lane.received, lane.filtered) = match filter {
-        Filter::Kernel(FilterCounters { seen, accepted }) => {
+        Filter::Kernel(FilterCounters { seen, accepted, .. }) => {
             (Some(seen), Some(seen.saturating_sub(accepted)))
         }
         Filter::None => (Some(accepted), Some(0)),
@@ -279,7 +292,8 @@ mod tests {
             in_flight: received - taken - 2,
             ..LaneCounters::default()
         };
-        Some(BoardReading { counters, is_interrupted, turns_away: false })
+        let (turns_away, turned_away_before) = (false, 0);
+        Some(BoardReading { counters, is_interrupted, turns_away, turned_away_before })
     }
 
     fn since(received: u64, dropped: u64, filter: Filter) -> Option<Count> {
@@ -309,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_filter_in_the_kernel_has_counted_everything() {
-        let counters = FilterCounters { seen: 1_000, accepted: 150 };
+        let counters = FilterCounters { seen: 1_000, accepted: 150, ..FilterCounters::default() };
         for is_interrupted in [false, true] {
             let (lane, unknown) = final_counters(
                 reading(900, 90, is_interrupted),
@@ -320,6 +334,22 @@ mod tests {
             assert_eq!((lane.received, lane.filtered), (Some(1_000), Some(850)));
             assert_eq!((lost(&lane), unknown), (150 - 120 - 2, None));
         }
+    }
+
+    #[test]
+    fn a_pre_filter_has_counted_everything_too() {
+        let counters =
+            FilterCounters { seen: 1_000, accepted: 900, turned_away: 700, turned_away_bytes: 0 };
+        let mut reading = reading(850, 90, false).unwrap();
+        // 600 were turned away in the kernel by then, and 30 by the worker.
+        reading.counters.dropped.insert(Cause::ByRule, 630);
+        reading.turned_away_before = 600;
+        let filter = Filter::Kernel(counters);
+        let (lane, _) = final_counters(Some(reading), since(10, 0, filter), Some(120));
+        check(&lane);
+        assert_eq!((lane.received, lane.filtered), (Some(1_000), Some(100)));
+        assert_eq!(lane.dropped[&Cause::ByRule], 730);
+        assert_eq!(lost(&lane), 1_000 - 100 - 730 - 120 - 2);
     }
 
     #[test]

@@ -5,7 +5,9 @@
 
 use super::Cut;
 use super::pieces::{LISTS_MAX, Lists};
+use super::pre_filters::PreFilters;
 use ringside_core::LinkType;
+use ringside_ebpf::socket_filter::SocketFilterError;
 use ringside_filter::Compiler;
 use ringside_rules::engine::{BuildError, Counts, Fate, Judge, Live};
 use ringside_rules::language::{
@@ -76,13 +78,16 @@ pub enum ChangeError {
         "`pass` leaves frames to the host, and this run has taken them away before: write `drop`"
     )]
     Pass,
+    /// Filters in the kernel would turn frames away that the rules want.
+    #[error("the kernel's filter cannot be told to let all frames through: {0}")]
+    PreFilter(#[from] SocketFilterError),
 }
 
 /// The rules of a run. Clones are the same rules.
 #[derive(Clone)]
 pub struct Rules(Arc<Mutex<Book>>);
 
-struct Book {
+pub(super) struct Book {
     /// Until they are put to work.
     set: RuleSet,
     compiler: Compiler,
@@ -94,6 +99,8 @@ struct Book {
     may_pass: bool,
     /// Drivers apply the rules before.
     has_drivers: bool,
+    /// What filters in the kernel turn away before.
+    pub(super) pre_filters: PreFilters,
 }
 
 /// What the rules of a run counted.
@@ -117,7 +124,8 @@ impl Rules {
         set.rules.iter().try_for_each(check)?;
         let keeps = set.rules.iter().filter_map(keep).cloned().collect();
         let (lives, may_pass, has_drivers) = (Vec::new(), true, false);
-        let book = Book { set, compiler, lives, keeps, may_pass, has_drivers };
+        let pre_filters = PreFilters::new(&set);
+        let book = Book { set, compiler, lives, keeps, may_pass, has_drivers, pre_filters };
         Ok(Rules(Arc::new(Mutex::new(book))))
     }
 
@@ -167,10 +175,14 @@ impl Rules {
     pub fn add(&self, rule: Rule) -> Result<(), ChangeError> {
         let book = &mut *self.lock();
         book.check(&rule)?;
+        let is_unknown = book.pre_filters.admit(&rule)?;
         for at in 0..book.lives.len() {
             if let Err(error) = book.lives[at].1.add(rule.clone()) {
                 for (_, live) in &mut book.lives[..at] {
                     live.remove(rule.id);
+                }
+                if is_unknown {
+                    book.pre_filters.forget(rule.id);
                 }
                 return Err(error.into());
             }
@@ -180,10 +192,12 @@ impl Rules {
 
     /// Removes a rule; false if it is not there.
     pub fn remove(&self, id: RuleId) -> bool {
+        let book = &mut *self.lock();
         let mut is_there = false;
-        for (_, live) in &mut self.lock().lives {
+        for (_, live) in &mut book.lives {
             is_there |= live.remove(id);
         }
+        book.pre_filters.forget(id);
         is_there
     }
 
@@ -197,10 +211,10 @@ impl Rules {
         if !book.may_pass && passes(&set) {
             return Err(ChangeError::Pass);
         }
-        for (_, live) in &mut book.lives {
-            live.load(set.clone())?;
-        }
-        Ok(())
+        let next = book.pre_filters.replace(&set)?;
+        let loaded = book.lives.iter_mut().try_for_each(|(_, live)| live.load(set.clone()));
+        book.pre_filters.replaced(next, loaded.is_ok());
+        Ok(loaded?)
     }
 
     /// How many rules there are.
@@ -228,11 +242,10 @@ impl Rules {
 
     /// The fate of frames that no rule decides about, and how many there were.
     pub fn default_counts(&self) -> (Verdict, Counts) {
-        let book = self.lock();
+        let book = &mut *self.lock();
+        let before = book.pre_filters.counts();
         let each = book.lives.iter().map(|(_, live)| live.default_counts());
-        each.fold((book.set.default, Counts::default()), |(_, sum), (verdict, counts)| {
-            (verdict, sum + counts)
-        })
+        each.fold((book.set.default, before), |(_, sum), (verdict, counts)| (verdict, sum + counts))
     }
 
     /// The lists of pieces that rules keep.
@@ -265,7 +278,7 @@ impl Rules {
         RulesReport { rules, default, undecided }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Book> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Book> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -3,7 +3,9 @@
 //! All that is of the lane and not of a frame (the order to stop, readings of the counters, the end
 //! of a file) is looked at in the turn to claim, by whichever thread has it.
 
-use super::{DRAIN_MAX, LaneBoard, LaneStatus, POLL, READING_INTERVAL, Tally, meter, now};
+use super::{
+    DRAIN_MAX, LaneBoard, LaneStatus, POLL, READING_INTERVAL, Tally, meter, now, turned_away_before,
+};
 use crate::control::Control;
 use crate::keep::{Chooser, TurnedAway};
 use crate::packer::{ClaimedFrames, CrewPacker, Done, Offered, Packer, PackerScratch, Reading};
@@ -240,8 +242,9 @@ impl Crew {
     fn read(&self, board: &mut LaneBoard, source: &mut dyn Source) -> Reading {
         board.begin();
         let counted = source.counters();
+        let turned_away = turned_away_before(&counted);
         let counters = self.tally().counters(&self.lane.interface, self.lane.queue, counted);
-        board.publish(&counters);
+        board.publish(&counters, turned_away);
         self.lane.status.set(&counters);
         self.lane.status.set_profile(source.profile());
         Reading { counters, when: now(source) }

@@ -2,12 +2,13 @@
 //! by any program that writes JSON lines (`docs/control.md`).
 //!
 //! ```text
-//! board       what a run answers
-//! place       where the socket lies, who may open it, what happens to a stale one
-//! protocol    requests and replies
-//! rules       what a run answers about its rules
-//! server      one thread, at most 16 clients, each a [`connection`]
-//! client      the other side
+//! board          what a run answers
+//! place          where the socket lies, who may open it, what happens to a stale one
+//! protocol       requests and replies
+//! rule_messages  those about rules
+//! rules          what a run answers about its rules
+//! server         one thread, at most 16 clients, each a [`connection`]
+//! client         the other side
 //! ```
 //!
 //! Nothing that a client does or leaves undone reaches the capture: the server has a thread of its
@@ -19,6 +20,7 @@ mod client;
 mod connection;
 mod place;
 mod protocol;
+mod rule_messages;
 mod rules;
 mod server;
 
@@ -26,5 +28,6 @@ pub use board::{Board, StatusParts};
 pub use client::{Client, Found};
 pub use place::{ControlArgs, ControlSocket};
 pub use protocol::{Command, OutputStatus, Rates, Reply, RingStatus, Status};
-pub use rules::{RuleDesk, RuleStatus, RuleStore, RulesCommand, RulesReply, UPLOAD_CHARS};
+pub use rule_messages::{DefaultStatus, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS};
+pub use rules::{RuleDesk, RuleStore};
 pub use server::serve_while;

@@ -1,6 +1,6 @@
 //! Requests and replies: one JSON object a line, each way.
 
-use super::rules::{RulesCommand, RulesReply};
+use super::rule_messages::{RulesCommand, RulesReply, UPLOAD_CHARS};
 use ringside_core::Ledger;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,6 +11,7 @@ pub const VERSION: u64 = 1;
 /// Longest line of a client, in bytes: a command with a long list of arguments, far below what a
 /// hostile client would need to hurt.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
+const _: () = assert!(UPLOAD_CHARS * "\\u0000".len() + 1024 < LINE_BYTES_MAX);
 
 /// Longest error text, in characters: some quote the request, or several wrong rules.
 const ERROR_CHARS_MAX: usize = 4000;

@@ -3,117 +3,23 @@
 //! Rules come as text and are read here again: a client is not believed. Files that rules name are
 //! read by the client, with its own rights, and uploaded in pieces before.
 
-use super::protocol::{LINE_BYTES_MAX, Reply};
+use super::protocol::Reply;
+use super::rule_messages::{DefaultStatus, RuleStatus, RulesCommand, RulesReply};
 use ringside_capture::keep::Rules;
 use ringside_rules::engine::Counts;
 use ringside_rules::language::{self, AddressSet, Rule, RuleId, RuleSet, Sets, Verdict};
 use ringside_sys::clock;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Characters of one piece of an upload: as JSON, with every character escaped, it fits a line.
-pub const UPLOAD_CHARS: usize = 8 << 10;
-const _: () = assert!(UPLOAD_CHARS * "\\u0000".len() + 1024 < LINE_BYTES_MAX);
 /// Bytes of one upload: a million exact rules, or several files of a million addresses.
 const UPLOAD_BYTES_MAX: usize = 128 << 20;
 /// An upload that nothing was added to for so long makes room for another.
 const UPLOAD_IDLE_MAX: Duration = Duration::from_secs(5);
 /// Bytes of rules in one reply of a list; the rest is asked for again.
 const LIST_BYTES: usize = 1 << 20;
-
-/// What a client asks about rules.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-pub enum RulesCommand {
-    /// Adds text to an upload, whose number the client chooses.
-    Upload {
-        /// The upload.
-        upload: u64,
-        /// The address file that the text is of; none for rules.
-        #[serde(default)]
-        set: Option<String>,
-        /// A piece of it.
-        text: String,
-    },
-    /// Replaces all rules by those of an upload.
-    Load {
-        /// The upload.
-        upload: u64,
-    },
-    /// Adds rules, one a line; one without an id gets one more than the highest.
-    Add {
-        /// The rules.
-        rules: String,
-        /// Where the address files are that they name.
-        #[serde(default)]
-        upload: Option<u64>,
-    },
-    /// Deletes rules; those that are not there are told.
-    Delete {
-        /// Which.
-        ids: Vec<u32>,
-    },
-    /// The rules by id, with what they counted.
-    List {
-        /// Those behind this one; the first ones if none.
-        #[serde(default)]
-        after: Option<u32>,
-    },
-    /// Deletes all rules.
-    Flush {},
-}
-
-/// The answer.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct RulesReply {
-    /// How many rules there are now.
-    pub rules: usize,
-    /// Rules that came or went.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changed: Vec<u32>,
-    /// From when the request was read to when all frames are judged so: nanoseconds.
-    pub took_ns: u64,
-    /// When the request was read: nanoseconds since 1970, UTC.
-    pub read_ns: u64,
-    /// Of a list: rules by id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub list: Option<Vec<RuleStatus>>,
-    /// Of a list: there are more, behind the last one.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub more: bool,
-    /// Of a list: frames that no rule decided about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default: Option<DefaultStatus>,
-}
-
-/// A rule, and what it counted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RuleStatus {
-    /// Its id.
-    pub id: u32,
-    /// Frames.
-    pub frames: u64,
-    /// Their bytes on the wire.
-    pub bytes: u64,
-    /// Where it is decided about.
-    pub place: String,
-    /// The rule, in its canonical form without the id.
-    pub text: String,
-}
-
-/// Frames that no rule decided about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DefaultStatus {
-    /// What became of them.
-    pub verdict: String,
-    /// Frames.
-    pub frames: u64,
-    /// Their bytes on the wire.
-    pub bytes: u64,
-}
 
 /// Rules at work, whoever judges by them.
 pub trait RuleStore: Send {
@@ -143,6 +49,12 @@ pub trait RuleStore: Send {
 
     /// The fate of frames that no rule decides about, and how many there were.
     fn default_counts(&self) -> (Verdict, Counts);
+
+    /// How it stands with filters in the kernel that turn away what no rule can match: a line for
+    /// each interface that could have one.
+    fn pre_filters(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 impl RuleStore for Rules {
@@ -172,6 +84,12 @@ impl RuleStore for Rules {
 
     fn default_counts(&self) -> (Verdict, Counts) {
         Rules::default_counts(self)
+    }
+
+    fn pre_filters(&self) -> Vec<String> {
+        let rules = self.count();
+        let statuses = Rules::pre_filters(self).into_iter();
+        statuses.map(|(name, status)| format!("{name}: {}", status.text(rules))).collect()
     }
 }
 
@@ -287,7 +205,8 @@ impl RuleDesk {
             !more
         });
         let (verdict, Counts { frames, bytes }) = store.default_counts();
-        let default = DefaultStatus { verdict: verdict.to_string(), frames, bytes };
+        let (verdict, pre_filters) = (verdict.to_string(), store.pre_filters());
+        let default = DefaultStatus { verdict, frames, bytes, pre_filters };
         RulesReply { list: Some(list), more, default: Some(default), ..RulesReply::default() }
     }
 
@@ -327,12 +246,6 @@ impl Upload {
             Some(path) => self.sets.entry(path).or_default().push_str(text),
         }
         Ok(())
-    }
-}
-
-impl RuleStatus {
-    fn of(rule: &Rule, Counts { frames, bytes }: Counts, place: &str) -> RuleStatus {
-        RuleStatus { id: rule.id.0, frames, bytes, place: place.into(), text: rule.to_string() }
     }
 }
 

@@ -78,6 +78,8 @@ pub(super) struct Block {
     pub exits: Vec<(usize, usize)>,
     /// The last instruction does not lead to what follows.
     pub ends: bool,
+    /// Where frames are rejected that a second program rejects.
+    pub rejects_at: Option<usize>,
 }
 
 impl Block {
@@ -143,6 +145,12 @@ impl Block {
         self.push(0x00, 0, 0, 0, 0);
     }
 
+    /// Loads the address of value 0 of an array (two instructions, BPF_PSEUDO_MAP_VALUE).
+    pub fn map_value(&mut self, dst: u8, fd: i32) {
+        self.push(0x18, dst, 2, 0, fd);
+        self.push(0x00, 0, 0, 0, 0);
+    }
+
     pub fn call(&mut self, function: i32) {
         // The lookup in a per-CPU array is written out in place.
         self.push_weighed(0x85, 0, 0, 0, function, 12);
@@ -150,6 +158,10 @@ impl Block {
 
     /// Rejects the frame.
     pub fn reject(&mut self) {
+        if let Some(place) = self.rejects_at {
+            let out = self.jump();
+            return self.leave(out, place);
+        }
         self.alu32(MOV, R0, 0);
         self.exit();
     }

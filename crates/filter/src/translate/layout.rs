@@ -86,6 +86,11 @@ impl Layout {
         self.place_unnumbered(block)
     }
 
+    /// True if a jump that was placed leads there.
+    pub fn is_awaited(&self, index: usize) -> bool {
+        self.pending.contains_key(&index)
+    }
+
     /// Places a block that no classic instruction jumps to.
     pub fn place_unnumbered(&mut self, block: Block) -> Result<(), FilterError> {
         let base = self.code.len();

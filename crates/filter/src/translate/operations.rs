@@ -3,7 +3,7 @@
 use super::block::*;
 use super::prologue::{XDP_DATA_END, frame_bytes, load_bytes_helper};
 use super::threading::Targets;
-use super::{AVAILABLE, COUNTERS, FETCHED, FORGET, JUMPS, Plan, TAKEN, XDP_ACCEPTS, scratch};
+use super::{AVAILABLE, COUNTERS, FETCHED, FORGET, JUMPS, KEPT, Plan, TAKEN, XDP_ACCEPTS, scratch};
 use crate::classic::{Alu, BACKWARD_JUMPS_MAX, Operand, Operation, Test, Width};
 
 /// Offsets that a fast program reads in place: the verifier follows no more (MAX_PACKET_OFF).
@@ -12,13 +12,36 @@ const IN_PLACE_MAX: i32 = 0x7fff;
 /// Largest offset in a frame. From 2^31 on the kernel sees a negative number.
 const OFFSET_MAX: u32 = i32::MAX as u32;
 
-pub(super) fn operation(
-    plan: &Plan,
-    index: usize,
-    operation: &Operation,
-    targets: Targets,
-) -> Block {
+/// Where an instruction stands, and what it leads to.
+#[derive(Clone, Copy)]
+pub(super) struct Site {
+    /// Its place.
+    pub(super) index: usize,
+    /// The place that follows it in the program.
+    pub(super) next: usize,
+    /// Where it leads.
+    pub(super) targets: Targets,
+    /// Which program it is of.
+    pub(super) program: Part,
+}
+
+/// What becomes of the frames that a program accepts and rejects.
+#[derive(Clone, Copy)]
+pub(super) enum Part {
+    /// They are accepted and rejected.
+    Only,
+    /// Those that it accepts are asked about again, there.
+    First(usize),
+    /// The answer is given and counted there: if it accepts, and if not.
+    Second(usize, usize),
+}
+
+pub(super) fn operation(plan: &Plan, operation: &Operation, site: Site) -> Block {
+    let Site { index, next, targets, program } = site;
     let mut b = Block::default();
+    if let Part::Second(_, rejects_at) = program {
+        b.rejects_at = Some(rejects_at);
+    }
     match *operation {
         Operation::LoadAbsolute(width, k) => load_absolute(&mut b, plan, A, width, k),
         Operation::LoadIndirect(width, k) => load_indirect(&mut b, plan, width, k),
@@ -39,12 +62,10 @@ pub(super) fn operation(
         Operation::StoreX(k) => b.store(Size::U32, FRAME, scratch(k), X),
         Operation::Alu(alu, operand) => arithmetic(&mut b, alu, operand),
         Operation::Negate => b.alu32(NEG, A, 0),
-        Operation::Jump(_) => jump(&mut b, index, targets.0),
-        Operation::JumpIf(test, operand, ..) => {
-            jump_if(&mut b, test, operand, index + 1, targets);
-        }
-        Operation::Return(k) => return_constant(&mut b, plan, k),
-        Operation::ReturnA => return_a(&mut b, plan),
+        Operation::Jump(_) => jump(&mut b, index, next, targets.0),
+        Operation::JumpIf(test, operand, ..) => jump_if(&mut b, test, operand, next, targets),
+        Operation::Return(k) => return_constant(&mut b, plan, k, program),
+        Operation::ReturnA => return_a(&mut b, plan, program),
         Operation::CopyAToX => b.alu32_reg(MOV, X, A),
         Operation::CopyXToA => b.alu32_reg(MOV, A, X),
     }
@@ -187,7 +208,7 @@ fn load_bytes(b: &mut Block, dst: u8, base: u8, offset: i16, width: Width) {
     }
 }
 
-fn load_length(b: &mut Block, plan: &Plan, dst: u8) {
+pub(super) fn load_length(b: &mut Block, plan: &Plan, dst: u8) {
     frame_bytes(b, plan, dst);
     if plan.tags {
         b.load(Size::U32, R1, FRAME, TAKEN);
@@ -230,7 +251,7 @@ fn arithmetic(b: &mut Block, alu: Alu, operand: Operand) {
     }
 }
 
-fn jump(b: &mut Block, index: usize, target: usize) {
+fn jump(b: &mut Block, index: usize, next: usize, target: usize) {
     if target <= index {
         b.load(Size::U64, R1, FRAME, JUMPS);
         let allowed = b.jump_if(JLT, R1, BACKWARD_JUMPS_MAX as i32);
@@ -239,7 +260,7 @@ fn jump(b: &mut Block, index: usize, target: usize) {
         b.alu64(ADD, R1, 1);
         b.store(Size::U64, FRAME, JUMPS, R1);
     }
-    if target != index + 1 {
+    if target != next {
         let out = b.jump();
         b.leave(out, target);
         b.ends = true;
@@ -289,45 +310,63 @@ fn jump_if(b: &mut Block, test: Test, operand: Operand, next: usize, targets: Ta
     }
 }
 
-fn return_constant(b: &mut Block, plan: &Plan, k: u32) {
+fn return_constant(b: &mut Block, plan: &Plan, k: u32, program: Part) {
     b.ends = true;
     if k == 0 {
         return b.reject();
     }
-    if plan.is_xdp() {
-        return accept_in_xdp(b);
+    if says_bytes(plan, program) {
+        b.alu32(MOV, R0, k.min(plan.snaplen()));
     }
-    count_accepted(b, plan);
-    b.alu32(MOV, R0, k.min(plan.snaplen()));
-    leave_room_for_tag(b, plan);
-    b.exit();
+    accept(b, plan, program);
 }
 
-fn return_a(b: &mut Block, plan: &Plan) {
+fn return_a(b: &mut Block, plan: &Plan, program: Part) {
     b.ends = true;
     let accepted = b.jump32_if(JNE, A, 0);
     b.reject();
     b.here(accepted);
-    if plan.is_xdp() {
-        return accept_in_xdp(b);
+    if says_bytes(plan, program) {
+        b.alu32_reg(MOV, R0, A);
+        if plan.snaplen() != u32::MAX {
+            let short = b.jump32_if(JLE, R0, plan.snaplen());
+            b.alu32(MOV, R0, plan.snaplen());
+            b.here(short);
+        }
     }
-    count_accepted(b, plan);
-    b.alu32_reg(MOV, R0, A);
-    if plan.snaplen() != u32::MAX {
-        let short = b.jump32_if(JLE, R0, plan.snaplen());
-        b.alu32(MOV, R0, plan.snaplen());
-        b.here(short);
-    }
-    leave_room_for_tag(b, plan);
-    b.exit();
+    accept(b, plan, program);
 }
 
-fn accept_in_xdp(b: &mut Block) {
-    b.alu32(MOV, R0, XDP_ACCEPTS);
-    b.exit();
+/// True if what a program returns is how many bytes are kept.
+fn says_bytes(plan: &Plan, program: Part) -> bool {
+    !plan.is_xdp() && !matches!(program, Part::Second(..))
 }
 
-fn count_accepted(b: &mut Block, plan: &Plan) {
+/// Accepts a frame, of which R0 bytes are to be kept.
+fn accept(b: &mut Block, plan: &Plan, program: Part) {
+    match program {
+        Part::Only if plan.is_xdp() => {
+            b.alu32(MOV, R0, XDP_ACCEPTS);
+            b.exit();
+        }
+        Part::Only => {
+            count_accepted(b, plan);
+            leave_room_for_tag(b, plan);
+            b.exit();
+        }
+        Part::First(second) => {
+            b.store(Size::U32, FRAME, KEPT, R0);
+            let on = b.jump();
+            b.leave(on, second);
+        }
+        Part::Second(accepts_at, _) => {
+            let out = b.jump();
+            b.leave(out, accepts_at);
+        }
+    }
+}
+
+pub(super) fn count_accepted(b: &mut Block, plan: &Plan) {
     if plan.options.counters.is_some() {
         b.load(Size::U64, R2, FRAME, COUNTERS);
         b.alu64(MOV, R3, 1);
@@ -336,7 +375,7 @@ fn count_accepted(b: &mut Block, plan: &Plan) {
 }
 
 /// R0 is the wanted length on the wire, not 0; makes it the length in the socket buffer.
-fn leave_room_for_tag(b: &mut Block, plan: &Plan) {
+pub(super) fn leave_room_for_tag(b: &mut Block, plan: &Plan) {
     if !plan.tags {
         return;
     }

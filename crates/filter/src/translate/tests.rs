@@ -62,6 +62,27 @@ fn dead_code_is_left_out() {
 }
 
 #[test]
+fn two_programs_are_one_whose_every_instruction_is_reached() {
+    let type_is_ip = vec![code(0x28, 0, 0, 12), code(0x15, 0, 1, 0x800), ACCEPT, REJECT];
+    let port_is_53 = vec![code(0x48, 0, 0, 14), code(0x15, 0, 1, 53), ACCEPT, REJECT];
+    let returns_a = vec![code(0x30, 0, 0, 1), code(0x16, 0, 0, 0)];
+    let far = [vec![code(0x30, 0, 0, 3)], vec![code(0x15, 0, 1, 9), code(0x05, 0, 0, 59_998)]];
+    let far = [far.concat(), vec![code(0x02, 0, 0, 4); 59_998], vec![ACCEPT, REJECT]].concat();
+    let programs = [type_is_ip, port_is_53, returns_a, far, vec![ACCEPT], vec![REJECT]];
+    let programs = programs.map(|instructions| ClassicProgram { instructions });
+    for first in &programs {
+        for program in &programs {
+            let options = TranslateOptions { counters: Some(3), ..WHOLE };
+            let second = Second { program, switch: 4 };
+            let code = translate_two(first, &second, &options).unwrap();
+            check_flow(&code);
+            let asks_switch = code.iter().any(|i| (i.code, i.src) == (0x18, 2));
+            assert_eq!(asks_switch, first.instructions != [REJECT]);
+        }
+    }
+}
+
+#[test]
 fn long_jumps_go_by_islands_and_stay_in_reach() {
     // Each test jumps to one of two ends, as a long chain of `or` does.
     let mut program = Vec::new();

@@ -9,6 +9,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// save questions; and a rule's text can make hundreds of thousands.
 const VALUES_MAX: usize = 256;
 
+/// Lengths to which prefixes of address files are shortened, of IPv4 and IPv6, until they are few.
+const OUTLINES: [(u32, u32); 6] = [(28, 64), (24, 56), (20, 48), (16, 40), (12, 32), (8, 20)];
+
 /// A set of values for each field; a field without one takes all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cell {
@@ -156,6 +159,34 @@ impl AddressCover {
         let cover = AddressCover { v4: set.v4.clone(), v6: set.v6.clone(), has_none: false };
         let fits = cover.prefixes().is_some() && cover.complement().prefixes().is_some();
         fits.then_some(cover)
+    }
+
+    /// Prefixes that have all addresses of some sets, as long ones as are not too many; none if
+    /// the longest that are few enough say nothing.
+    pub(super) fn outline<'s>(sets: impl Iterator<Item = &'s AddressSet>) -> Option<AddressCover> {
+        let (mut v4, mut v6) = (Vec::new(), Vec::new());
+        for set in sets {
+            v4.extend(set.v4.iter().copied());
+            v6.extend(set.v6.iter().copied());
+        }
+        let mut cover = AddressCover { v4: Ranges::new(v4), v6: Ranges::new(v6), has_none: false };
+        for (v4_bits, v6_bits) in OUTLINES {
+            if cover.prefixes().is_some() {
+                break;
+            }
+            let (host4, host6) = (u32::MAX >> v4_bits, u128::MAX >> v6_bits);
+            let widened = cover.v4.iter().filter_map(|span| {
+                let [first, last] = [span.first(), span.last()].map(Ipv4Addr::to_bits);
+                Span::new(Ipv4Addr::from(first & !host4), Ipv4Addr::from(last | host4))
+            });
+            let v4 = Ranges::new(widened.collect());
+            let widened = cover.v6.iter().filter_map(|span| {
+                let [first, last] = [span.first(), span.last()].map(Ipv6Addr::to_bits);
+                Span::new(Ipv6Addr::from(first & !host6), Ipv6Addr::from(last | host6))
+            });
+            cover = AddressCover { v4, v6: Ranges::new(widened.collect()), has_none: false };
+        }
+        cover.prefixes().is_some().then_some(cover)
     }
 
     pub(super) fn complement(&self) -> AddressCover {

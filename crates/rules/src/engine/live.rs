@@ -47,6 +47,8 @@ const FADING_MAX: usize = 4;
 /// One rule comes or goes at once: a frame whose judging begins after [`add`](Live::add) or
 /// [`remove`](Live::remove) has returned is judged with it. A [`load`](Live::load) replaces all
 /// rules; each judge takes it between two batches. The tables of both sets are there meanwhile.
+/// A judge that has not taken a load yet goes by the set before, as it was when it was replaced: it
+/// sees no rule that was added, and none that was removed, after the load.
 #[derive(Debug)]
 pub struct Live {
     book: Book<Judges>,

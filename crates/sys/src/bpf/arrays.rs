@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 const BPF_MAP_CREATE: libc::c_long = 0;
 const BPF_MAP_LOOKUP_ELEM: libc::c_long = 1;
-const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
+pub(super) const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
 const BPF_MAP_DELETE_ELEM: libc::c_long = 3;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 
@@ -83,19 +83,19 @@ fn check_map(fd: &OwnedFd, types: &[u32], value_bytes: usize) -> Result<(), BpfE
 
 /// Start of `union bpf_attr` for BPF_MAP_LOOKUP_ELEM and its like.
 #[repr(C)]
-struct ElementAttributes {
-    map_fd: u32,
-    padding: u32,
-    key: u64,
-    value: u64,
-    flags: u64,
+pub(super) struct ElementAttributes {
+    pub(super) map_fd: u32,
+    pub(super) padding: u32,
+    pub(super) key: u64,
+    pub(super) value: u64,
+    pub(super) flags: u64,
 }
 
 const _: () = assert!(size_of::<MapAttributes>() == 44);
 const _: () = assert!(size_of::<ElementAttributes>() == 32);
 
 /// Makes a map with keys of 4 bytes.
-fn create(
+pub(super) fn create(
     map_type: u32,
     name: &str,
     value_bytes: usize,

@@ -2,11 +2,14 @@
 
 use super::{AfPacketSource, LaneFilter, State};
 use crate::backend::{BackendError, find_device, merge_warning, within};
+use crate::keep::Rules;
 use ringside_core::bpf::ClassicProgram;
 use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
 use ringside_core::{InterfaceId, LinkType, QueueId, SourceInterface, Timestamp};
-use ringside_ebpf::socket_filter::{FilterCounters, SocketFilter};
+use ringside_ebpf::socket_filter::{Behind, FilterCounters, SocketFilter, SocketFilterError};
 use ringside_filter::Prepared;
+use ringside_rules::pre_filter::{PreFilter, QUESTIONS_MAX};
+use ringside_sys::bpf::BpfError;
 use ringside_sys::netdev::NetDevice;
 use ringside_sys::packet::{CaptureDirection, Fanout, FanoutMode, PacketConfig, PacketRing};
 use ringside_sys::{SysError, clock};
@@ -19,6 +22,10 @@ const BLOCK_BYTES: u64 = 1 << 20;
 const BLOCKS_MIN: u64 = 8;
 /// Smallest block that the kernel's pages allow everywhere.
 const BLOCK_BYTES_MIN: u64 = 64 << 10;
+
+/// Most questions of a pre-filter: fewer are tried where the kernel does not take so many, or a
+/// socket may not hold them.
+const PRE_FILTER_QUESTIONS: [usize; 3] = [QUESTIONS_MAX, QUESTIONS_MAX / 4, QUESTIONS_MAX / 16];
 
 /// Blocks of this size hold whatever Ethernet hardware receives, merged frames included.
 const FRAMES_FIT_BYTES: u32 = 128 << 10;
@@ -48,6 +55,8 @@ pub struct AfPacketConfig {
     pub filter: Option<(ClassicProgram, String)>,
     /// Use the interface's own time stamps, which were switched on for every received frame.
     pub hardware_timestamps: bool,
+    /// What the frames will be judged by: the kernel turns away what these surely drop.
+    pub rules: Option<Rules>,
 }
 
 impl AfPacketConfig {
@@ -65,6 +74,7 @@ impl AfPacketConfig {
             direction: CaptureDirection::Inbound,
             filter: None,
             hardware_timestamps: false,
+            rules: None,
         }
     }
 }
@@ -209,13 +219,16 @@ fn load_filters(
     config: &AfPacketConfig,
     link_type: LinkType,
 ) -> Result<Vec<LaneFilter>, BackendError> {
+    if let Some(rules) = &config.rules {
+        match load_pre_filtered(config, rules, link_type) {
+            Ok(filters) => return Ok(filters),
+            Err(reason) => rules.add_no_pre_filter(&config.interface, reason),
+        }
+    }
     let Some((program, expression)) = &config.filter else { return Ok(Vec::new()) };
     let load = |_| SocketFilter::load(program, link_type, config.snaplen_bytes);
     match (0..config.lanes).map(load).collect::<Result<Vec<_>, _>>() {
-        Ok(filters) => Ok(filters
-            .into_iter()
-            .map(|filter| LaneFilter::Kernel { filter, last: FilterCounters::default() })
-            .collect()),
+        Ok(filters) => Ok(in_kernel(filters)),
         Err(error) => {
             let prepared = Prepared::new(program).map_err(|e| BackendError::Filter {
                 expression: expression.clone(),
@@ -228,6 +241,42 @@ fn load_filters(
             Ok((0..config.lanes).map(|_| LaneFilter::User(prepared.clone())).collect())
         }
     }
+}
+
+fn in_kernel(filters: Vec<SocketFilter>) -> Vec<LaneFilter> {
+    let lane = |filter| LaneFilter::Kernel { filter, last: FilterCounters::default() };
+    filters.into_iter().map(lane).collect()
+}
+
+/// The same with a pre-filter of the rules, as large as sockets may hold it; or why there is none.
+fn load_pre_filtered(
+    config: &AfPacketConfig,
+    rules: &Rules,
+    link_type: LinkType,
+) -> Result<Vec<LaneFilter>, String> {
+    let (set, snaplen) = (rules.set(), config.snaplen_bytes);
+    let filter = config.filter.as_ref().map(|(program, _)| program.clone());
+    let filter = filter.unwrap_or_else(SocketFilter::accept_all);
+    let mut refused = String::new();
+    for questions_max in PRE_FILTER_QUESTIONS {
+        let pre_filter = PreFilter::new(&set, link_type, snaplen, questions_max);
+        let pre_filter = pre_filter.map_err(|reason| reason.to_string())?;
+        let switch = rules.switch().map_err(|error| error.to_string())?;
+        let behind = Behind { program: pre_filter.program(), switch: &switch };
+        let load = |_| SocketFilter::load_before(&filter, behind, link_type, snaplen);
+        match (0..config.lanes).map(load).collect::<Result<Vec<_>, _>>() {
+            Ok(filters) => {
+                let meters = filters.iter().map(|filter| filter.meter().clone());
+                rules.add_pre_filter(&config.interface, pre_filter, meters);
+                return Ok(in_kernel(filters));
+            }
+            Err(error @ SocketFilterError::Bpf(BpfError::NotPermitted { .. })) => {
+                return Err(error.to_string());
+            }
+            Err(error) => refused = error.to_string(),
+        }
+    }
+    Err(refused)
 }
 
 /// Link types by hardware type, as libpcap chooses them.

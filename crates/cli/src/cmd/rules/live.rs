@@ -1,6 +1,8 @@
 //! The rules of a run, by its control socket.
 
-use crate::control::{Client, Command, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS};
+use crate::control::{
+    Client, Command, DefaultStatus, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS,
+};
 use crate::rule_counts::shortened;
 use crate::{columns, say, units};
 use anyhow::{Context, bail};
@@ -141,8 +143,11 @@ pub(super) fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
     }
     let line = |rule: &RuleStatus| vec![rule.id.to_string(), rule.place.clone(), body(rule)];
     let mut lines: Vec<Vec<String>> = rules.iter().map(line).collect();
-    lines.push(vec![String::new(), String::new(), default.text]);
+    lines.push(vec![String::new(), String::new(), default_text(&default)]);
     say::data(columns::text(&["id", "decided in", "rule"], &lines).trim_end())?;
+    for line in &default.pre_filters {
+        say::data(format_args!("pre-filter of {line}"))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -151,13 +156,15 @@ pub(super) fn stats(args: &ListArgs) -> anyhow::Result<ExitCode> {
     if args.at.json {
         return print_json(&rules, &default);
     }
-    let line = |id: String, rule: &RuleStatus| {
-        let [frames, bytes] = [rule.frames, rule.bytes].map(units::grouped);
-        vec![id, frames, bytes, body(rule)]
+    let line = |id: String, counts: [u64; 2], text: String| {
+        let [frames, bytes] = counts.map(units::grouped);
+        vec![id, frames, bytes, text]
     };
-    let mut lines: Vec<Vec<String>> =
-        rules.iter().map(|rule| line(rule.id.to_string(), rule)).collect();
-    lines.push(line(String::new(), &default));
+    let of_rule =
+        |rule: &RuleStatus| line(rule.id.to_string(), [rule.frames, rule.bytes], body(rule));
+    let mut lines: Vec<Vec<String>> = rules.iter().map(of_rule).collect();
+    let counts = [default.frames, default.bytes];
+    lines.push(line(String::new(), counts, default_text(&default)));
     say::data(columns::text(&["id", "frames", "bytes", "rule"], &lines).trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -168,8 +175,12 @@ fn body(rule: &RuleStatus) -> String {
     shortened(text.to_owned())
 }
 
-/// All rules, and the default in the form of one.
-fn all(args: &ListArgs) -> anyhow::Result<(Vec<RuleStatus>, RuleStatus)> {
+fn default_text(default: &DefaultStatus) -> String {
+    format!("default {}", default.verdict)
+}
+
+/// All rules, and the default.
+fn all(args: &ListArgs) -> anyhow::Result<(Vec<RuleStatus>, DefaultStatus)> {
     let mut desk = Desk::open(&args.at)?;
     let (mut rules, mut after) = (Vec::new(), None);
     loop {
@@ -178,21 +189,16 @@ fn all(args: &ListArgs) -> anyhow::Result<(Vec<RuleStatus>, RuleStatus)> {
         after = rules.last().map(|rule: &RuleStatus| rule.id);
         if !reply.more {
             let default = reply.default.context("the capture said nothing of its default")?;
-            let text = format!("default {}", default.verdict);
-            let (frames, bytes) = (default.frames, default.bytes);
-            return Ok((rules, RuleStatus { id: 0, frames, bytes, place: String::new(), text }));
+            return Ok((rules, default));
         }
     }
 }
 
-fn print_json(rules: &[RuleStatus], default: &RuleStatus) -> anyhow::Result<ExitCode> {
+fn print_json(rules: &[RuleStatus], default: &DefaultStatus) -> anyhow::Result<ExitCode> {
     for rule in rules {
         say::data(serde_json::json!({ "rule": rule }))?;
     }
-    let RuleStatus { frames, bytes, text, .. } = default;
-    let verdict = text.trim_start_matches("default ");
-    let object = serde_json::json!({ "verdict": verdict, "frames": frames, "bytes": bytes });
-    say::data(serde_json::json!({ "default": object }))?;
+    say::data(serde_json::json!({ "default": default }))?;
     Ok(ExitCode::SUCCESS)
 }
 
