@@ -23,7 +23,7 @@ use pieces::Lists;
 use ringside_core::{Batch, FrameSlot, LinkType, SourceInterface};
 use ringside_filter::Prepared;
 use ringside_rules::Sight;
-use ringside_rules::engine::BuildError;
+use ringside_rules::engine::{BuildError, Follows};
 use ringside_sys::ring::CaptureRing;
 use rules::{RuleJudge, Ruling};
 use std::sync::Arc;
@@ -86,20 +86,23 @@ impl Selection {
         self.wishes.rules.as_ref().map(Rules::report)
     }
 
-    /// For one thread of the lane `lane` of `ring`, whose source has these interfaces.
+    /// For one of the `threads` of the lane `lane` of `ring`, whose source has these interfaces.
     pub(crate) fn chooser(
         &self,
         interfaces: &[SourceInterface],
         snaplen: u32,
+        threads: usize,
         ring: Option<(&Arc<CaptureRing>, usize)>,
     ) -> Result<Chooser, BuildError> {
         let links = interfaces.iter().map(|interface| interface.link_type);
         let rules = self.wishes.rules.as_ref();
+        // Several threads share the segments of a flow in no order.
+        let follows = if threads > 1 { Follows::Nothing } else { Follows::Flows };
         Ok(Chooser {
             links: self.links.clone(),
             snaplen,
             filters: self.wishes.filters.clone(),
-            rules: rules.map(|rules| rules.judge(links)).transpose()?,
+            rules: rules.map(|rules| rules.judge(links, follows)).transpose()?,
             flows: self.wishes.flow_cutoff.map(Flows::new),
             binary_cap: self.wishes.binary_cap,
             adaptive: self

@@ -550,7 +550,7 @@ fn choosers(
     let of_lane = |(index, lane): (usize, &LaneSource)| {
         let ring = shared.ring.as_ref().map(|ring| (ring, index));
         let interfaces = lane.source.interfaces();
-        let one = |_| selection.chooser(interfaces, settings.snaplen, ring);
+        let one = |_| selection.chooser(interfaces, settings.snaplen, settings.threads, ring);
         (0..settings.threads).map(one).collect()
     };
     lanes.iter().enumerate().map(of_lane).collect()

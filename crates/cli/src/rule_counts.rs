@@ -8,7 +8,8 @@ use std::io;
 /// Characters of a rule that a table shows.
 const RULE_CHARS_MAX: usize = 72;
 
-/// One JSON object a rule, then one for the default, on standard output.
+/// One JSON object a rule, then one for the default, on standard output; and one for flows that
+/// were given up, if some were.
 pub fn json(report: &RulesReport) -> io::Result<()> {
     for (rule, Counts { frames, bytes }) in &report.rules {
         let text = rule.to_string();
@@ -22,7 +23,11 @@ pub fn json(report: &RulesReport) -> io::Result<()> {
     let object = serde_json::json!({
         "default": { "verdict": verdict, "frames": frames, "bytes": bytes }
     });
-    say::data(object)
+    say::data(object)?;
+    if report.flows_given_up > 0 {
+        say::data(serde_json::json!({ "flows": { "given_up": report.flows_given_up } }))?;
+    }
+    Ok(())
 }
 
 /// A table of the first `rows_max` rules, those that counted most first if there are more, and the
@@ -47,7 +52,15 @@ pub fn table(report: &RulesReport, rows_max: usize) -> String {
     }
     let default = format!("default {}", report.default);
     lines.push(line(String::new(), &report.undecided, default));
-    columns::text(&["id", "frames", "bytes", "rule"], &lines).trim_end().to_owned()
+    let mut text = columns::text(&["id", "frames", "bytes", "rule"], &lines).trim_end().to_owned();
+    if report.flows_given_up > 0 {
+        let flows = units::grouped(report.flows_given_up);
+        text += &format!(
+            "\n{flows} flows were not followed to their end, because others needed their places: \
+             payload patterns across their segments may have been missed"
+        );
+    }
+    text
 }
 
 /// A text that fits a line of a table.

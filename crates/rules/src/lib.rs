@@ -14,7 +14,7 @@
 //! [`table`] finds among many thousand rules those that a packet matches by its addresses, ports
 //! and protocol; [`cover`] says what a match asks of these. An [`Engine`] puts all of it to work:
 //! it judges frames, and every rule counts. [`patterns`] looks for the payload patterns of all
-//! rules at once.
+//! rules at once, and [`streams`] follows TCP flows, so that they are found across segments.
 //!
 //! This crate refuses to guess: what has no meaning is an error that says where, what is wrong and
 //! what would be right. Rules come from files and sockets, so every size, list and depth has a
@@ -34,6 +34,7 @@ pub mod patterns;
 pub mod plan;
 pub mod question;
 pub mod sight;
+pub mod streams;
 pub mod table;
 
 pub use engine::Engine;

@@ -7,7 +7,7 @@ use super::Cut;
 use super::pieces::{LISTS_MAX, Lists};
 use ringside_core::LinkType;
 use ringside_filter::Compiler;
-use ringside_rules::engine::{BuildError, Counts, Fate, Judge, Live};
+use ringside_rules::engine::{BuildError, Counts, Fate, Follows, Judge, Live};
 use ringside_rules::language::{
     Actions, Ranges, Redirect, Rule, RuleId, RuleSet, Term, Trim, Verdict,
 };
@@ -105,6 +105,8 @@ pub struct RulesReport {
     pub default: Verdict,
     /// How many there were.
     pub undecided: Counts,
+    /// Flows whose segments were not followed any more, because others needed their places.
+    pub flows_given_up: u64,
 }
 
 impl Rules {
@@ -235,6 +237,11 @@ impl Rules {
         })
     }
 
+    /// Flows whose segments were not followed any more, because others needed their places.
+    pub fn flows_given_up(&self) -> u64 {
+        self.lock().lives.iter().map(|(_, live)| live.flows_given_up()).sum()
+    }
+
     /// The lists of pieces that rules keep.
     pub(super) fn keeps(&self) -> Vec<Arc<Ranges<u32>>> {
         self.lock().keeps.clone()
@@ -244,12 +251,13 @@ impl Rules {
     pub(super) fn judge(
         &self,
         links: impl Iterator<Item = LinkType> + Clone,
+        follows: Follows,
     ) -> Result<RuleJudge, BuildError> {
         self.prepare(links.clone())?;
         let mut judges = Vec::new();
         for (link, live) in &mut self.lock().lives {
             if links.clone().any(|wanted| wanted == *link) {
-                judges.push((*link, live.judge()?));
+                judges.push((*link, live.judge(follows)?));
             }
         }
         Ok(RuleJudge { judges })
@@ -262,7 +270,7 @@ impl Rules {
             true
         });
         let (default, undecided) = self.default_counts();
-        RulesReport { rules, default, undecided }
+        RulesReport { rules, default, undecided, flows_given_up: self.flows_given_up() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Book> {
