@@ -1,5 +1,6 @@
 //! Rules in the drivers of interfaces: shared between a run and its control socket.
 
+use crate::beside::BesideStatus;
 use crate::control::RuleStore;
 use anyhow::{Context, ensure};
 use ringside_capture::config::Ahead;
@@ -233,5 +234,9 @@ impl RuleStore for RulesAhead {
         let (verdict, counts) = self.rules.default_counts();
         let drivers = self.drivers.iter().map(|(_, driver)| undecided(&driver.lock().totals()));
         (verdict, drivers.fold(counts, |sum, counts| sum + counts))
+    }
+
+    fn beside(&self) -> BesideStatus {
+        self.rules.beside().into()
     }
 }

@@ -1,5 +1,6 @@
 //! What rules counted, for people and as JSON.
 
+use crate::beside::BesideStatus;
 use crate::{columns, say, units};
 use ringside_capture::keep::RulesReport;
 use ringside_rules::engine::Counts;
@@ -8,8 +9,8 @@ use std::io;
 /// Characters of a rule that a table shows.
 const RULE_CHARS_MAX: usize = 72;
 
-/// One JSON object a rule, then one for the default, on standard output; and one for flows that
-/// were given up, if some were.
+/// One JSON object a rule, then one for the default and for each thing that was counted beside, on
+/// standard output.
 pub fn json(report: &RulesReport) -> io::Result<()> {
     for (rule, Counts { frames, bytes }) in &report.rules {
         let text = rule.to_string();
@@ -24,14 +25,11 @@ pub fn json(report: &RulesReport) -> io::Result<()> {
         "default": { "verdict": verdict, "frames": frames, "bytes": bytes }
     });
     say::data(object)?;
-    if report.flows_given_up > 0 {
-        say::data(serde_json::json!({ "flows": { "given_up": report.flows_given_up } }))?;
-    }
-    Ok(())
+    BesideStatus::from(report.beside.clone()).json().iter().try_for_each(say::data)
 }
 
 /// A table of the first `rows_max` rules, those that counted most first if there are more, and the
-/// default.
+/// default; behind it what was counted beside.
 pub fn table(report: &RulesReport, rows_max: usize) -> String {
     let mut rules: Vec<_> = report.rules.iter().collect();
     let hidden = rules.len().saturating_sub(rows_max);
@@ -52,15 +50,9 @@ pub fn table(report: &RulesReport, rows_max: usize) -> String {
     }
     let default = format!("default {}", report.default);
     lines.push(line(String::new(), &report.undecided, default));
-    let mut text = columns::text(&["id", "frames", "bytes", "rule"], &lines).trim_end().to_owned();
-    if report.flows_given_up > 0 {
-        let flows = units::grouped(report.flows_given_up);
-        text += &format!(
-            "\n{flows} flows were not followed to their end, because others needed their places: \
-             payload patterns across their segments may have been missed"
-        );
-    }
-    text
+    let table = columns::text(&["id", "frames", "bytes", "rule"], &lines);
+    let beside = BesideStatus::from(report.beside.clone()).text();
+    format!("{}\n{beside}", table.trim_end()).trim_end().to_owned()
 }
 
 /// A text that fits a line of a table.

@@ -7,7 +7,7 @@ use crate::rule_counts;
 use crate::{open, say, units};
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use ringside_capture::keep::RulesReport;
+use ringside_capture::keep::{Beside, RulesReport};
 use ringside_core::{InterfaceId, LinkType};
 use ringside_rules::engine::{Counts, Engine};
 use ringside_rules::language::{self, LoadError, RuleSet, Sets};
@@ -214,6 +214,7 @@ impl Judges {
             flows_given_up += engine.flows_given_up();
         }
         let rules = self.set.rules.into_iter().zip(counts).collect();
-        RulesReport { rules, default: self.set.default, undecided, flows_given_up }
+        let beside = Beside { flows_given_up, ..Beside::default() };
+        RulesReport { rules, default: self.set.default, undecided, beside }
     }
 }

@@ -4,6 +4,7 @@
 //! read by the client, with its own rights, and uploaded in pieces before.
 
 use super::protocol::{LINE_BYTES_MAX, Reply};
+use crate::beside::BesideStatus;
 use ringside_capture::keep::Rules;
 use ringside_rules::engine::Counts;
 use ringside_rules::language::{self, AddressSet, Rule, RuleId, RuleSet, Sets, Verdict};
@@ -87,6 +88,9 @@ pub struct RulesReply {
     /// Of a list: frames that no rule decided about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<DefaultStatus>,
+    /// Of a list: what the rules cause beside the fate of frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<BesideStatus>,
 }
 
 /// A rule, and what it counted.
@@ -143,6 +147,11 @@ pub trait RuleStore: Send {
 
     /// The fate of frames that no rule decides about, and how many there were.
     fn default_counts(&self) -> (Verdict, Counts);
+
+    /// What the rules cause beside the fate of frames.
+    fn beside(&self) -> BesideStatus {
+        BesideStatus::default()
+    }
 }
 
 impl RuleStore for Rules {
@@ -172,6 +181,10 @@ impl RuleStore for Rules {
 
     fn default_counts(&self) -> (Verdict, Counts) {
         Rules::default_counts(self)
+    }
+
+    fn beside(&self) -> BesideStatus {
+        Rules::beside(self).into()
     }
 }
 
@@ -288,7 +301,8 @@ impl RuleDesk {
         });
         let (verdict, Counts { frames, bytes }) = store.default_counts();
         let default = DefaultStatus { verdict: verdict.to_string(), frames, bytes };
-        RulesReply { list: Some(list), more, default: Some(default), ..RulesReply::default() }
+        let (list, default, beside) = (Some(list), Some(default), Some(store.beside()));
+        RulesReply { list, more, default, beside, ..RulesReply::default() }
     }
 
     fn flush(&self) -> Result<RulesReply, String> {

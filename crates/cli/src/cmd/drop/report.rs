@@ -3,7 +3,7 @@
 use crate::columns;
 use crate::driver_rules::undecided;
 use crate::units::{grouped, scaled};
-use ringside_capture::keep::RulesReport;
+use ringside_capture::keep::{Beside, RulesReport};
 use ringside_core::ledger::ByCause;
 use ringside_core::{Cause, Consumer, LaneCounters, Ledger};
 use ringside_xdp::{DriverRules, Offender, Totals};
@@ -38,7 +38,7 @@ pub(super) fn counts(rules: &DriverRules) -> RulesReport {
     let each = rules.rules().map(|(rule, counts, _)| ((**rule).clone(), counts));
     let undecided = undecided(&rules.totals());
     let (rules, default) = (each.collect(), rules.default_verdict());
-    RulesReport { rules, default, undecided, flows_given_up: 0 }
+    RulesReport { rules, default, undecided, beside: Beside::default() }
 }
 
 /// Each frame is in one of these, but for `seen`, which is their sum, and what is of all.

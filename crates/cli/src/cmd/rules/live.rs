@@ -1,5 +1,6 @@
 //! The rules of a run, by its control socket.
 
+use crate::beside::BesideStatus;
 use crate::control::{Client, Command, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS};
 use crate::rule_counts::shortened;
 use crate::{columns, say, units};
@@ -135,21 +136,23 @@ pub(super) fn flush(args: &FlushArgs) -> anyhow::Result<ExitCode> {
 }
 
 pub(super) fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
-    let (rules, default) = all(args)?;
+    let All { rules, default, .. } = &all(args)?;
     if args.at.json {
-        return print_json(&rules, &default);
+        return print_json(rules, default);
     }
     let line = |rule: &RuleStatus| vec![rule.id.to_string(), rule.place.clone(), body(rule)];
     let mut lines: Vec<Vec<String>> = rules.iter().map(line).collect();
-    lines.push(vec![String::new(), String::new(), default.text]);
+    lines.push(vec![String::new(), String::new(), default.text.clone()]);
     say::data(columns::text(&["id", "decided in", "rule"], &lines).trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn stats(args: &ListArgs) -> anyhow::Result<ExitCode> {
-    let (rules, default) = all(args)?;
+    let All { rules, default, beside } = &all(args)?;
     if args.at.json {
-        return print_json(&rules, &default);
+        print_json(rules, default)?;
+        beside.json().iter().try_for_each(say::data)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let line = |id: String, rule: &RuleStatus| {
         let [frames, bytes] = [rule.frames, rule.bytes].map(units::grouped);
@@ -157,8 +160,9 @@ pub(super) fn stats(args: &ListArgs) -> anyhow::Result<ExitCode> {
     };
     let mut lines: Vec<Vec<String>> =
         rules.iter().map(|rule| line(rule.id.to_string(), rule)).collect();
-    lines.push(line(String::new(), &default));
-    say::data(columns::text(&["id", "frames", "bytes", "rule"], &lines).trim_end())?;
+    lines.push(line(String::new(), default));
+    let table = columns::text(&["id", "frames", "bytes", "rule"], &lines);
+    say::data(format!("{}\n{}", table.trim_end(), beside.text()).trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -168,8 +172,15 @@ fn body(rule: &RuleStatus) -> String {
     shortened(text.to_owned())
 }
 
-/// All rules, and the default in the form of one.
-fn all(args: &ListArgs) -> anyhow::Result<(Vec<RuleStatus>, RuleStatus)> {
+/// All that a run says of its rules.
+struct All {
+    rules: Vec<RuleStatus>,
+    /// In the form of a rule.
+    default: RuleStatus,
+    beside: BesideStatus,
+}
+
+fn all(args: &ListArgs) -> anyhow::Result<All> {
     let mut desk = Desk::open(&args.at)?;
     let (mut rules, mut after) = (Vec::new(), None);
     loop {
@@ -180,7 +191,9 @@ fn all(args: &ListArgs) -> anyhow::Result<(Vec<RuleStatus>, RuleStatus)> {
             let default = reply.default.context("the capture said nothing of its default")?;
             let text = format!("default {}", default.verdict);
             let (frames, bytes) = (default.frames, default.bytes);
-            return Ok((rules, RuleStatus { id: 0, frames, bytes, place: String::new(), text }));
+            let default = RuleStatus { id: 0, frames, bytes, place: String::new(), text };
+            let beside = reply.beside.unwrap_or_default();
+            return Ok(All { rules, default, beside });
         }
     }
 }
