@@ -6,7 +6,9 @@
 //! memory, so that the copy is the packer's, as ever, and a run without a selection has no cost.
 
 mod adaptive;
+mod digests;
 mod flows;
+mod mirrors;
 mod pieces;
 mod pre_filters;
 mod rules;
@@ -14,18 +16,25 @@ mod text;
 mod tls;
 
 pub use adaptive::{AdaptiveBounds, CAP_BYTES_MIN};
+pub use digests::{DigestCounts, DigestMiss, DigestOutput, DigestSums};
+pub(crate) use digests::{DigestQueue, DigestWriter, Patience};
 pub use flows::FlowCutoff;
+pub use mirrors::{MirrorCounts, MirrorError, MirrorFailure, Mirrors, NoMirror};
 pub use pre_filters::PreFilterStatus;
-pub use rules::{ChangeError, Rules, RulesError, RulesReport};
+pub use rules::{Beside, ChangeError, Rules, RulesError, RulesReport};
 
+use crate::control::Control;
 use crate::packer::{Offered, Pieced};
 use adaptive::AdaptiveCap;
+use digests::{DigestReader, Digester};
 use flows::Flows;
+use mirrors::MirrorSender;
 use pieces::Lists;
 use ringside_core::{Batch, FrameSlot, LinkType, SourceInterface};
 use ringside_filter::Prepared;
 use ringside_rules::Sight;
-use ringside_rules::engine::BuildError;
+use ringside_rules::engine::{BuildError, Follows};
+use ringside_store::StoreError;
 use ringside_sys::ring::CaptureRing;
 use rules::{RuleJudge, Ruling};
 use std::sync::Arc;
@@ -35,6 +44,10 @@ use std::sync::Arc;
 pub struct Wishes {
     /// Which frames are taken, and what of each.
     pub rules: Option<Rules>,
+    /// Where rules send copies.
+    pub mirrors: Option<Mirrors>,
+    /// Where records of frames that rules digest are written.
+    pub digests: Option<DigestOutput>,
     /// Filters by interface, for sources that have none of their own; empty for none.
     pub filters: Vec<Prepared>,
     /// Bytes that are kept of a payload that is no text.
@@ -50,6 +63,7 @@ pub struct Selection {
     links: Vec<LinkType>,
     lists: Lists,
     wishes: Wishes,
+    digests: DigestReader,
 }
 
 impl Selection {
@@ -57,15 +71,20 @@ impl Selection {
     /// a frame and each interface: such frames bear its id, so that a file says what was cut.
     ///
     /// # Errors
-    /// The rules keep too many different lists.
+    /// The rules keep too many different lists, or want what is not among the wishes.
     pub fn new(
         wishes: Wishes,
         interfaces: &mut Vec<SourceInterface>,
     ) -> Result<Selection, RulesError> {
         let links = interfaces.iter().map(|interface| interface.link_type).collect();
+        let digests = DigestReader::default();
+        if let Some(rules) = &wishes.rules {
+            rules.set_mirrors(wishes.mirrors.as_ref().map(Mirrors::reader))?;
+            rules.set_digests(wishes.digests.as_ref().map(|_| digests.clone()))?;
+        }
         let keeps: Vec<_> = wishes.rules.iter().flat_map(Rules::keeps).collect();
         let lists = Lists::new(keeps.iter(), interfaces)?;
-        Ok(Selection { links, lists, wishes })
+        Ok(Selection { links, lists, wishes, digests })
     }
 
     /// The rules, which may be changed while the run goes on.
@@ -88,20 +107,39 @@ impl Selection {
         self.wishes.rules.as_ref().map(Rules::report)
     }
 
-    /// For one thread of the lane `lane` of `ring`, whose source has these interfaces.
+    /// Opens where records are written, if some are; with it the queue that leads there.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub(crate) fn open_digests(
+        &mut self,
+        interfaces: &[SourceInterface],
+        control: &Arc<Control>,
+    ) -> Result<Option<(DigestWriter, DigestQueue)>, StoreError> {
+        let Some(output) = self.wishes.digests.take() else { return Ok(None) };
+        DigestWriter::open(output, interfaces, &self.digests, control.clone()).map(Some)
+    }
+
+    /// For one of the `threads` of the lane `lane` of `ring`, whose source has these interfaces.
     pub(crate) fn chooser(
         &self,
         interfaces: &[SourceInterface],
         snaplen: u32,
+        threads: usize,
         ring: Option<(&Arc<CaptureRing>, usize)>,
+        digests: Option<DigestQueue>,
     ) -> Result<Chooser, BuildError> {
         let links = interfaces.iter().map(|interface| interface.link_type);
         let rules = self.wishes.rules.as_ref();
+        // Several threads share the segments of a flow in no order.
+        let follows = if threads > 1 { Follows::Nothing } else { Follows::Flows };
         Ok(Chooser {
             links: self.links.clone(),
             snaplen,
             filters: self.wishes.filters.clone(),
-            rules: rules.map(|rules| rules.judge(links)).transpose()?,
+            rules: rules.map(|rules| rules.judge(links, follows)).transpose()?,
+            mirrors: self.wishes.mirrors.as_ref().map(Mirrors::sender),
+            digester: digests.map(Digester::new),
             flows: self.wishes.flow_cutoff.map(Flows::new),
             binary_cap: self.wishes.binary_cap,
             adaptive: self
@@ -141,6 +179,8 @@ pub(crate) struct Chooser {
     snaplen: u32,
     filters: Vec<Prepared>,
     rules: Option<RuleJudge>,
+    mirrors: Option<MirrorSender>,
+    digester: Option<Digester>,
     flows: Option<Flows>,
     binary_cap: Option<u32>,
     adaptive: Option<AdaptiveCap>,
@@ -164,7 +204,7 @@ impl Chooser {
         if let (Some(adaptive), Some(last)) = (&mut self.adaptive, batch.slots().last()) {
             adaptive.look(last.timestamp());
         }
-        for slot in batch.slots() {
+        for (index, slot) in batch.slots().iter().enumerate() {
             let frame = slot.lend(batch.memory());
             let (meta, interface) = (&frame.meta, frame.meta.interface.0 as usize);
             let filter = self.filters.get(interface);
@@ -176,7 +216,16 @@ impl Chooser {
             let sight = Sight::new(frame.bytes, meta.wire_bytes, link);
             let mut cut = Cut { limit: slot.captured_bytes().min(self.snaplen), list: None };
             let ruling = match &mut self.rules {
-                Some(rules) => rules.judge(&sight, &self.lists, &mut cut),
+                Some(rules) => {
+                    let ruled = rules.judge(&sight, &self.lists, &mut cut);
+                    if let (1.., Some(sender)) = (ruled.mirrors, &mut self.mirrors) {
+                        sender.note(ruled.mirrors, index);
+                    }
+                    if let (Some(rule), Some(digester)) = (ruled.digest, &mut self.digester) {
+                        digester.add(rule, &sight, meta);
+                    }
+                    ruled.ruling
+                }
                 None => Ruling::Take,
             };
             match ruling {
@@ -193,6 +242,8 @@ impl Chooser {
             self.cap(&sight, slot, &mut cut);
             self.push(slot, cut);
         }
+        self.mirrors.iter_mut().for_each(|mirrors| mirrors.send(batch));
+        self.digester.iter_mut().for_each(|digester| digester.end_batch(batch));
         turned_away
     }
 

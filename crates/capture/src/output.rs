@@ -321,7 +321,8 @@ impl FileFormat {
     }
 }
 
-fn cause_of(error: &StoreError) -> Cause {
+/// Under which name what was not written is counted.
+pub(crate) fn cause_of(error: &StoreError) -> Cause {
     if error.is_disk_full() {
         Cause::DiskFull
     } else if error.is_pipe_closed() {

@@ -12,7 +12,7 @@ mod workers;
 
 use crate::config::{Ahead, Output, RunConfig};
 use crate::control::{ConsumerCounts, Control};
-use crate::keep::{Chooser, RulesReport, Selection};
+use crate::keep::{Chooser, DigestQueue, DigestWriter, Patience, RulesReport, Selection};
 use crate::lane::LaneStatus;
 use crate::merged::{MergedInput, MergedWriter};
 use crate::output::{FileList, Sink};
@@ -148,6 +148,7 @@ pub struct Prepared {
     /// For each lane, those of its threads; none if all frames are taken as they are.
     choosers: Vec<Vec<Chooser>>,
     selection: Option<Selection>,
+    digests: Option<DigestWriter>,
     ahead: Option<Arc<dyn Ahead>>,
     shared: Shared,
     consumer: Consumer,
@@ -166,6 +167,7 @@ pub struct Run {
     trigger: Option<JoinHandle<TriggerSummary>>,
     share: Option<Share>,
     selection: Option<Selection>,
+    digests: Option<JoinHandle<()>>,
     ahead: Option<Arc<dyn Ahead>>,
 }
 
@@ -233,6 +235,8 @@ impl Prepared {
         let consumer = self.consumer.start()?;
         let trigger = self.trigger.map(|trigger| spawn("trigger", move || trigger.run()));
         let trigger = trigger.transpose()?;
+        let digests = self.digests.map(|writer| spawn("digests", move || writer.run()));
+        let digests = digests.transpose()?;
         let share = match (self.share, &self.shared.ring) {
             (Some((socket, hello)), Some(ring)) => Some(socket.serve(ring.clone(), &hello)?),
             _ => None,
@@ -242,7 +246,18 @@ impl Prepared {
         let workers = self.shared.workers(lanes, &self.settings)?;
         let Shared { control, counts, status, .. } = self.shared;
         let (selection, ahead) = (self.selection, self.ahead);
-        Ok(Run { control, status, workers, consumer, counts, trigger, share, selection, ahead })
+        Ok(Run {
+            control,
+            status,
+            workers,
+            consumer,
+            counts,
+            trigger,
+            share,
+            selection,
+            digests,
+            ahead,
+        })
     }
 }
 
@@ -255,16 +270,9 @@ impl Run {
     pub fn prepare(
         mut lanes: Vec<LaneSource>,
         interfaces: Vec<SourceInterface>,
-        config: RunConfig,
+        mut config: RunConfig,
     ) -> Result<Prepared, RunError> {
-        if lanes.is_empty() {
-            return Err(RunError::NoSource);
-        }
-        if !(1..=LANE_THREADS_MAX).contains(&config.threads) {
-            return Err(RunError::Threads(config.threads));
-        }
-        let hands = lanes.iter_mut().map(|lane| lane.other_hands(config.threads));
-        let hands = hands.collect::<Result<_, _>>()?;
+        let hands = hands(&mut lanes, config.threads)?;
         let control = Arc::new(Control::new(config.frames_max));
         let counts = Arc::new(ConsumerCounts::default());
         let ring = match config.ring_layout(lanes.len()) {
@@ -294,6 +302,9 @@ impl Run {
         };
         let shared = Shared { ring, recorded, boards, control, counts, status, block_timeout_ns };
         // An output that cannot be created must not cost a frame.
+        let selection = config.selection.as_mut();
+        let digests = selection.map(|some| some.open_digests(&interfaces, &shared.control));
+        let (digests, queue) = digests.transpose()?.flatten().unzip();
         let consumer = shared.consumer(config.output, &lanes, interfaces, &config.cpus)?;
         let settings = Settings {
             snaplen: config.snaplen,
@@ -303,7 +314,8 @@ impl Run {
             cpus: config.cpus,
             bells: consumer.bells(),
         };
-        let choosers = choosers(&lanes, config.selection.as_ref(), &settings, &shared)?;
+        let choosers =
+            choosers(&lanes, config.selection.as_ref(), &settings, &shared, queue.as_ref())?;
         let trigger = config.trigger.map(|trigger| shared.trigger(trigger, &lanes, &settings));
         let (selection, ahead) = (config.selection, config.ahead);
         Ok(Prepared {
@@ -311,6 +323,7 @@ impl Run {
             hands,
             choosers,
             selection,
+            digests,
             ahead,
             shared,
             consumer,
@@ -379,6 +392,10 @@ impl Run {
                 self.control.fail("a worker died; its last reading stands in the ledger".into());
                 status.get()
             }));
+        }
+        // The workers have handed over what they had.
+        if self.digests.is_some_and(|thread| thread.join().is_err()) {
+            self.control.fail("the writer of digests died".into());
         }
         if let Some(ahead) = &self.ahead {
             ahead.stop().unwrap_or_else(|error| self.control.fail(error));
@@ -537,12 +554,24 @@ impl Shared {
     }
 }
 
+/// For each lane the sources of its threads after the first.
+fn hands(lanes: &mut [LaneSource], threads: usize) -> Result<Vec<Vec<Box<dyn Source>>>, RunError> {
+    if lanes.is_empty() {
+        return Err(RunError::NoSource);
+    }
+    if !(1..=LANE_THREADS_MAX).contains(&threads) {
+        return Err(RunError::Threads(threads));
+    }
+    lanes.iter_mut().map(|lane| lane.other_hands(threads)).collect()
+}
+
 /// What chooses the frames of each thread of each lane.
 fn choosers(
     lanes: &[LaneSource],
     selection: Option<&Selection>,
     settings: &Settings,
     shared: &Shared,
+    digests: Option<&DigestQueue>,
 ) -> Result<Vec<Vec<Chooser>>, BuildError> {
     let Some(selection) = selection else {
         return Ok(lanes.iter().map(|_| Vec::new()).collect());
@@ -550,7 +579,11 @@ fn choosers(
     let of_lane = |(index, lane): (usize, &LaneSource)| {
         let ring = shared.ring.as_ref().map(|ring| (ring, index));
         let interfaces = lane.source.interfaces();
-        let one = |_| selection.chooser(interfaces, settings.snaplen, ring);
+        let patience = if lane.source.can_wait() { Patience::Some } else { Patience::None };
+        let one = |_| {
+            let digests = digests.map(|queue| queue.with(patience));
+            selection.chooser(interfaces, settings.snaplen, settings.threads, ring, digests)
+        };
         (0..settings.threads).map(one).collect()
     };
     lanes.iter().enumerate().map(of_lane).collect()

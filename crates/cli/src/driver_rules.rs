@@ -1,5 +1,6 @@
 //! Rules in the drivers of interfaces: shared between a run and its control socket.
 
+use crate::beside::BesideStatus;
 use crate::control::RuleStore;
 use anyhow::{Context, ensure};
 use ringside_capture::config::Ahead;
@@ -237,5 +238,9 @@ impl RuleStore for RulesAhead {
 
     fn pre_filters(&self) -> Vec<String> {
         RuleStore::pre_filters(&self.rules)
+    }
+
+    fn beside(&self) -> BesideStatus {
+        self.rules.beside().into()
     }
 }

@@ -1,18 +1,21 @@
 //! Options that say which frames a capture keeps, and what of each.
 
 use crate::driver_rules::RulesAhead;
-use crate::open::{self, Backend};
+use crate::open::{self, Backend, OpenArgs, Opened};
+use crate::record::RunArgs;
 use crate::say;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use ringside_capture::config::{FileFormat, Output};
-use ringside_capture::keep::{AdaptiveBounds, CAP_BYTES_MIN, FlowCutoff, Rules, Selection, Wishes};
-use ringside_core::SourceInterface;
+use ringside_capture::keep::{
+    AdaptiveBounds, CAP_BYTES_MIN, DigestOutput, FlowCutoff, Mirrors, Rules, RulesError, Selection,
+    Wishes,
+};
 use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_filter::Prepared;
 use ringside_rules::language::{self, Verdict};
 use ringside_sys::netdev;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The options that have to do with what is kept.
 #[derive(Args)]
@@ -26,6 +29,11 @@ pub struct KeepArgs {
     /// judged here. With --backend af-xdp or xdp-ring, and for every capture on the interface.
     #[arg(long, requires = "rules", conflicts_with_all = ["filter", "read"])]
     rules_in_driver: bool,
+
+    /// Write the records that rules with `digest` ask for here: one JSON object a line
+    /// (docs/formats/digests.md); `-` is standard output.
+    #[arg(long, value_name = "FILE|-", requires = "rules")]
+    digests: Option<PathBuf>,
 
     /// Keep this many bytes of each payload that is no text; text protocols are kept whole.
     #[arg(long, value_name = "BYTES")]
@@ -51,6 +59,9 @@ impl KeepArgs {
         let set = language::load(path)?;
         let rules = Rules::new(set, open::filter_compiler()?);
         let rules = rules.with_context(|| path.display().to_string())?;
+        if let (Some(id), None) = (rules.digests(), &self.digests) {
+            return Err(RulesError::Digest { id }).with_context(|| path.display().to_string());
+        }
         if self.rules_in_driver {
             rules.expect_drivers();
         }
@@ -77,21 +88,54 @@ impl KeepArgs {
         Ok(Some(ahead))
     }
 
-    /// What is to be done with frames of `interfaces`, to which it may add some; `None` if all are
-    /// to be kept as they are. `filters` are asked first.
+    /// Where records are written.
+    fn digests(&self) -> anyhow::Result<Option<DigestOutput>> {
+        Ok(match &self.digests {
+            None => None,
+            Some(path) if is_stdout(path) => Some(DigestOutput::Stream(open::stdout_stream()?)),
+            Some(path) => Some(DigestOutput::File(path.clone())),
+        })
+    }
+
+    /// Refuses records where something else is read or written.
+    pub fn check_digests(&self, inputs: &[PathBuf], run: &RunArgs) -> anyhow::Result<()> {
+        let Some(path) = &self.digests else { return Ok(()) };
+        if is_stdout(path) {
+            ensure!(
+                !run.json && !run.write.is_stdout(),
+                "--digests - and {} both want standard output; write the records to a file",
+                if run.json { "--json" } else { "-w -" }
+            );
+            return Ok(());
+        }
+        let shown = path.display();
+        ensure!(!run.write.paths.contains(path), "-w and --digests both name {shown}");
+        open::files::check_output(inputs, path)
+    }
+
+    /// What is to be done with the frames of what was opened, to whose interfaces it may add some;
+    /// `None` if all are to be kept as they are. `filters` are asked first. Each lane has so many
+    /// threads.
     pub fn selection(
         &self,
         rules: Option<Rules>,
         filters: Vec<Prepared>,
-        interfaces: &mut Vec<SourceInterface>,
+        threads: usize,
+        opened: &mut Opened,
     ) -> anyhow::Result<Option<Selection>> {
         let KeepArgs { cap_binary: binary_cap, flow_cutoff, adaptive_cap, .. } = *self;
         let is_idle = (binary_cap, flow_cutoff, adaptive_cap) == (None, None, None);
         if is_idle && rules.is_none() && filters.is_empty() {
             return Ok(None);
         }
-        let wishes = Wishes { rules, filters, binary_cap, flow_cutoff, adaptive_cap };
-        Ok(Some(Selection::new(wishes, interfaces)?))
+        let sends = rules.as_ref().filter(|rules| !rules.mirrors().is_empty());
+        let threads = threads * opened.lanes.len();
+        let mirrors = sends.map(|rules| Mirrors::open(rules, &opened.interfaces, threads));
+        let mirrors = mirrors.transpose()?;
+        let digests = self.digests()?;
+        let wishes =
+            Wishes { rules, mirrors, digests, filters, binary_cap, flow_cutoff, adaptive_cap };
+        Ok(Some(Selection::new(wishes, &mut opened.interfaces)?))
     }
 
     /// Refuses threads among which the frames of a flow would be lost sight of.
@@ -104,6 +148,24 @@ impl KeepArgs {
         }
         Ok(())
     }
+}
+
+/// Refuses rules that send copies of frames where there are none to send, or not whole ones.
+pub fn check_mirrors(rules: &Rules, args: &OpenArgs) -> anyhow::Result<()> {
+    let mirrors = rules.mirrors();
+    let Some((id, name)) = mirrors.first() else { return Ok(()) };
+    ensure!(
+        args.read.is_empty(),
+        "rule {id}: `mirror {name}` sends frames on while they are received, and -r reads what \
+         was: leave it out, or receive from an interface (-i)"
+    );
+    let snaplen = args.snaplen_bytes();
+    ensure!(
+        snaplen == FRAME_BYTES_MAX,
+        "rule {id}: `mirror {name}` sends whole frames, and -s {snaplen} has them cut before: \
+         leave out -s, and write `cap {snaplen}` in the rules"
+    );
+    Ok(())
 }
 
 /// Refuses rules that leave frames to the host where it does not get them.
@@ -160,6 +222,10 @@ pub fn check_output(
          rules, or leave out --on"
     );
     Ok(())
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 fn flow_cutoff(text: &str) -> Result<FlowCutoff, String> {

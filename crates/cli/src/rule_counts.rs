@@ -1,5 +1,6 @@
 //! What rules counted, for people and as JSON.
 
+use crate::beside::BesideStatus;
 use crate::{columns, say, units};
 use ringside_capture::keep::RulesReport;
 use ringside_rules::engine::Counts;
@@ -8,7 +9,8 @@ use std::io;
 /// Characters of a rule that a table shows.
 const RULE_CHARS_MAX: usize = 72;
 
-/// One JSON object a rule, then one for the default, on standard output.
+/// One JSON object a rule, then one for the default and for each thing that was counted beside, on
+/// standard output.
 pub fn json(report: &RulesReport) -> io::Result<()> {
     for (rule, Counts { frames, bytes }) in &report.rules {
         let text = rule.to_string();
@@ -22,11 +24,12 @@ pub fn json(report: &RulesReport) -> io::Result<()> {
     let object = serde_json::json!({
         "default": { "verdict": verdict, "frames": frames, "bytes": bytes }
     });
-    say::data(object)
+    say::data(object)?;
+    BesideStatus::from(report.beside.clone()).json().iter().try_for_each(say::data)
 }
 
 /// A table of the first `rows_max` rules, those that counted most first if there are more, and the
-/// default.
+/// default; behind it what was counted beside.
 pub fn table(report: &RulesReport, rows_max: usize) -> String {
     let mut rules: Vec<_> = report.rules.iter().collect();
     let hidden = rules.len().saturating_sub(rows_max);
@@ -47,7 +50,9 @@ pub fn table(report: &RulesReport, rows_max: usize) -> String {
     }
     let default = format!("default {}", report.default);
     lines.push(line(String::new(), &report.undecided, default));
-    columns::text(&["id", "frames", "bytes", "rule"], &lines).trim_end().to_owned()
+    let table = columns::text(&["id", "frames", "bytes", "rule"], &lines);
+    let beside = BesideStatus::from(report.beside.clone()).text();
+    format!("{}\n{beside}", table.trim_end()).trim_end().to_owned()
 }
 
 /// A text that fits a line of a table.

@@ -211,7 +211,8 @@ fn captures_of_files_count_as_rules_test_does() {
     let folder = Folder::new();
     let rules = folder.add(
         "some.rules",
-        "1: tcp port 80 => take, cap 96\n2: udp => take, keep 14-33,40-\n3: ip6 => drop\n\
+        "0: payload \"\\r\\n\\r\\n\" => count\n\
+         1: tcp port 80 => take, cap 96\n2: udp => take, keep 14-33,40-\n3: ip6 => drop\n\
          4: not tcp => count\n5: http.method GET|POST => count\n\
          6: length 600- => take, sample 1/3\n7: inner (udp) => count\n\
          8: vlan any => drop\ndefault take\n",
@@ -325,15 +326,15 @@ fn tls_is_kept_up_to_its_application_data() {
 fn what_cannot_be_is_refused_with_the_mend() {
     let folder = Folder::new();
     let add = |name: &str, text: &str| arg(&folder.add(name, text)).to_owned();
-    let (keep, mirror) =
-        (add("keep", "any => take, keep 5-9"), add("mirror", "udp => mirror eth9"));
+    let (keep, redirect) =
+        (add("keep", "any => take, keep 5-9"), add("redirect", "udp => redirect eth9"));
     let (digest, wrong) = (add("digest", "4: udp => digest"), add("wrong", "upd => take"));
     let pass = add("pass", "udp => take");
     let file = add("two.pcap", "");
     let pcap = arg(&folder.path("out.pcap")).to_owned();
     let directory = arg(&folder.path("out")).to_owned();
     let cases: [(&[&str], &str); 11] = [
-        (&["-i", "lo", "--rules", &mirror], "write `take`, `drop` or `pass`"),
+        (&["-i", "lo", "--rules", &redirect], "write `take`, `drop` or `pass`"),
         (&["-i", "lo", "--rules", &digest], "rule 4: `digest`"),
         (&["-i", "lo", "--rules", &wrong], "did you mean `udp`"),
         (&["-i", "lo", "--rules", &pass, "--backend", "af-xdp"], "write `default drop`"),

@@ -92,7 +92,7 @@ fn rules_come_and_go_and_every_frame_is_accounted_for() {
     assert_eq!(judged.rules(&["del", "8", "7"]).code(), Some(1));
     let exists = judged.rules(&["add", "2: tcp => drop"]);
     assert!(exists.code() == Some(2) && exists.stderr.contains("rule 2 is there already"));
-    let wrong = judged.rules(&["add", "udp => mirror eth9"]);
+    let wrong = judged.rules(&["add", "udp => redirect eth9"]);
     assert!(wrong.code() == Some(2) && wrong.stderr.contains("in the driver"), "{}", wrong.stderr);
 
     let filter = judged.rules(&["add", "filter \"udp\" => drop"]);

@@ -11,6 +11,7 @@ mod captures;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use ringside_core::LinkType;
 use ringside_filter::Compiler;
+use ringside_rules::engine::{Follows, Live};
 use ringside_rules::language::{self, PayloadPattern, Sets};
 use ringside_rules::patterns::{Hits, PatternList, PatternSet};
 use ringside_rules::{Engine, Question, Sight};
@@ -24,6 +25,8 @@ use std::time::{Duration, Instant};
 const CHUNK_BYTES: usize = 1448;
 const HIT_EVERY: usize = 256;
 const ROUNDS: usize = 5;
+/// TCP flows that are followed: as many as a busy link has at once.
+const FLOWS: usize = 10_000;
 /// Text that words are drawn from.
 const PROSE: [&str; 4] = [
     include_str!("../../../docs/rules.md"),
@@ -302,6 +305,56 @@ fn measure_rules(chunks: &[Vec<u8>]) {
     }
 }
 
+/// Segments of 10,000 TCP flows in order, by a judge that looks at each alone and by one that
+/// follows the flows; each rule looks for one pattern.
+fn measure_segments(chunks: &[Vec<u8>]) {
+    println!("\nrules   payload bytes   each alone ns/frame   followed ns/frame");
+    for (count, bytes) in [(1, 100), (1, CHUNK_BYTES), (10, 100), (1000, 100), (1000, CHUNK_BYTES)]
+    {
+        let patterns = patterns(count, chunks);
+        let line = |pattern: &Vec<u8>| {
+            let hex: String = pattern.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("payload hex \"{hex}\" => count\n")
+        };
+        let text: String = patterns.iter().map(line).collect();
+        let compiler = Compiler::InProcess { optimise: true };
+        let set = language::parse(text.as_bytes(), &mut Sets::none()).unwrap();
+        let mut live = Live::new(set, LinkType::ETHERNET, &compiler).unwrap();
+        let mut frames = segments(chunks, bytes);
+        let times = [Follows::Nothing, Follows::Flows].map(|follows| {
+            let mut judge = live.judge(follows).unwrap();
+            let round = |_| {
+                let begun = Instant::now();
+                for frame in &mut frames {
+                    black_box(judge.judge(&sight(frame)));
+                    // The next round continues this one.
+                    let sequence: [u8; 4] = frame[38..42].try_into().unwrap();
+                    let next = u32::from_be_bytes(sequence).wrapping_add(bytes as u32);
+                    frame[38..42].copy_from_slice(&next.to_be_bytes());
+                }
+                begun.elapsed().as_nanos() as f64
+            };
+            let best = (0..ROUNDS).map(round).fold(f64::INFINITY, f64::min);
+            best / FLOWS as f64
+        });
+        println!("{count:5} {bytes:15} {:21.0} {:19.0}", times[0], times[1]);
+    }
+}
+
+/// The first segment of each flow.
+fn segments(chunks: &[Vec<u8>], bytes: usize) -> Vec<Vec<u8>> {
+    let segment = |number: usize| {
+        let mut frame = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 8, 0, 0x45, 0];
+        frame.extend((40 + bytes as u16).to_be_bytes());
+        frame.extend([0, 1, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        frame.extend((number as u16).to_be_bytes());
+        frame.extend([0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
+        frame.extend(&chunks[number % chunks.len()][..bytes]);
+        frame
+    };
+    (0..FLOWS).map(segment).collect()
+}
+
 fn main() {
     let bodies = bodies();
     let counts = [10, 100, 1000, 10_000];
@@ -311,4 +364,5 @@ fn main() {
     measure_real("as they are", &bodies, &bodies, &counts);
     measure_hostile(&chunks);
     measure_rules(&chunks);
+    measure_segments(&chunks);
 }

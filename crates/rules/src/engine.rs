@@ -19,7 +19,7 @@ mod rules;
 
 pub use judge::Judge;
 pub use judgement::{Counts, Fate, Judgement};
-pub use judges::RuleRefusal;
+pub use judges::{Follows, RuleRefusal};
 pub use live::{BuildError, Live};
 
 use crate::language::{InterfaceName, Rule, RuleSet, Verdict};
@@ -28,7 +28,7 @@ use ringside_core::LinkType;
 use ringside_filter::Compiler;
 use std::sync::Arc;
 
-/// Rules and their only judge.
+/// Rules and their only judge, which sees all frames of a flow in their order.
 #[derive(Debug)]
 pub struct Engine {
     live: Live,
@@ -43,7 +43,7 @@ impl Engine {
     /// A filter expression is wrong, there are too many wildcard rules, or no memory.
     pub fn new(set: RuleSet, link: LinkType, compiler: &Compiler) -> Result<Engine, BuildError> {
         let mut live = Live::new(set, link, compiler)?;
-        let judge = live.judge()?;
+        let judge = live.judge(Follows::Flows)?;
         Ok(Engine { live, judge })
     }
 
@@ -61,6 +61,11 @@ impl Engine {
     /// The fate of frames that no rule decides about, and how many there were.
     pub fn default_counts(&self) -> (Verdict, Counts) {
         self.live.default_counts()
+    }
+
+    /// Flows whose segments were not followed any more, because others needed their places.
+    pub fn flows_given_up(&self) -> u64 {
+        self.live.flows_given_up()
     }
 
     /// Where copies go: the interface of each bit of [`Judgement::mirrors`].

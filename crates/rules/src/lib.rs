@@ -14,8 +14,8 @@
 //! [`table`] finds among many thousand rules those that a packet matches by its addresses, ports
 //! and protocol; [`cover`] says what a match asks of these. An [`Engine`] puts all of it to work:
 //! it judges frames, and every rule counts. [`patterns`] looks for the payload patterns of all
-//! rules at once. [`pre_filter`] says of frames that no rule can match them, as a program that runs
-//! in the kernel.
+//! rules at once, and [`streams`] follows TCP flows, so that they are found across segments.
+//! [`pre_filter`] says of frames that no rule can match them, as a program that runs in the kernel.
 //!
 //! This crate refuses to guess: what has no meaning is an error that says where, what is wrong and
 //! what would be right. Rules come from files and sockets, so every size, list and depth has a
@@ -36,6 +36,7 @@ pub mod plan;
 pub mod pre_filter;
 pub mod question;
 pub mod sight;
+pub mod streams;
 pub mod table;
 
 pub use engine::Engine;

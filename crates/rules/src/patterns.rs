@@ -2,7 +2,8 @@
 //!
 //! A [`PatternList`] gives each pattern a number, a [`PatternSet`] is made of it, and
 //! [`PatternSet::scan`] tells which of them are in a payload, in [`Hits`]. [`Stream`] carries what
-//! is needed from segment to segment of a flow, so that patterns are found wherever they are cut.
+//! is needed from segment to segment of a flow, and makes a [`Seam`] of what lies around the border
+//! between two, so that patterns are found wherever they are cut.
 //! [`Findings`] keeps what is known of one frame, for the rules that ask about it.
 //!
 //! Of each pattern one *window* of four bytes is chosen, in the hope that it is rare. A bit table
@@ -27,7 +28,7 @@ mod windows;
 pub use findings::Findings;
 pub use hits::Hits;
 pub use list::{PatternError, PatternList};
-pub use stream::Stream;
+pub use stream::{Seam, Stream};
 
 use arena::Arena;
 use automaton::Automaton;
@@ -116,13 +117,17 @@ impl PatternSet {
         self.look(&[Text { bytes: payload, old: 0, position: 0 }], hits);
     }
 
-    /// Tells which patterns end in the next segment of a flow, wherever they begin. A fixed place
-    /// counts from the flow's first byte. Each occurrence is told once, with its last byte.
-    pub fn scan_next(&self, stream: &mut Stream, segment: &[u8], hits: &mut Hits) {
-        let mut across = stream::Across::new();
-        let joined = across.join(stream, segment, self.longest);
-        self.look(&[joined, Text { bytes: segment, old: 0, position: stream.position() }], hits);
-        stream.advance(segment, self.longest);
+    /// Tells which patterns are in `payload` or lie across the border before it, which
+    /// [`Stream::take_in`] made: those that end in this segment of a flow, wherever they begin. A
+    /// fixed place counts from the flow's first byte.
+    pub fn scan_next(&self, seam: &Seam, payload: &[u8], hits: &mut Hits) {
+        let texts = [seam.text(), seam.next(payload)];
+        self.look(&texts[usize::from(seam.is_empty())..], hits);
+    }
+
+    /// Bytes of the longest pattern; 0 without any.
+    pub fn longest(&self) -> usize {
+        self.longest
     }
 
     fn look(&self, texts: &[Text<'_>], hits: &mut Hits) {

@@ -7,6 +7,7 @@ mod term;
 use crate::language::{Expression, Match, PayloadPattern, Term};
 use crate::patterns::{Findings, PatternList};
 use crate::sight::Sight;
+use crate::streams::Seams;
 pub(crate) use payload::Search;
 use ringside_core::LinkType;
 use ringside_filter::{Compiler, FilterError, Prepared, compile};
@@ -20,6 +21,31 @@ use ringside_wire::Level;
 pub struct Question {
     expression: Ready,
     bidirectional: bool,
+    sought: Sought,
+}
+
+/// What is looked for anywhere in payloads: bytes of the longest pattern at each level, 0 without
+/// any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sought {
+    /// In the payload of the outer headers.
+    pub outer: usize,
+    /// In that of the inner ones.
+    pub inner: usize,
+}
+
+/// What is known of a frame's payloads beside their bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'k> {
+    /// Which patterns are in them, of a set made of the list that the question was given.
+    pub findings: Option<&'k Findings>,
+    /// What came before them in their flows.
+    pub seams: &'k Seams,
+}
+
+impl Known<'_> {
+    /// The frame alone.
+    pub const NOTHING: Known<'static> = Known { findings: None, seams: Seams::NONE };
 }
 
 /// An expression whose terms are ready.
@@ -42,8 +68,7 @@ struct Asked<'k> {
     /// Source and destination are exchanged in every term that tells them apart. So no second
     /// expression is needed, with its filters compiled again, for the way back.
     exchanged: bool,
-    /// What is known of the payloads.
-    known: Option<&'k Findings>,
+    known: Known<'k>,
 }
 
 /// What makes a question ready.
@@ -51,6 +76,7 @@ struct Making<'m> {
     link: LinkType,
     compiler: &'m Compiler,
     patterns: Option<&'m mut PatternList>,
+    sought: Sought,
 }
 
 impl Question {
@@ -63,7 +89,10 @@ impl Question {
         link: LinkType,
         compiler: &Compiler,
     ) -> Result<Question, FilterError> {
-        Question::made(matches, Making { link, compiler, patterns: None })
+        Question::made(
+            matches,
+            Making { link, compiler, patterns: None, sought: Sought::default() },
+        )
     }
 
     /// The same, and puts what it looks for in payloads on a list, so that it can be looked for at
@@ -77,22 +106,29 @@ impl Question {
         compiler: &Compiler,
         patterns: &mut PatternList,
     ) -> Result<Question, FilterError> {
-        Question::made(matches, Making { link, compiler, patterns: Some(patterns) })
+        let (patterns, sought) = (Some(patterns), Sought::default());
+        Question::made(matches, Making { link, compiler, patterns, sought })
     }
 
     fn made(matches: &Match, mut making: Making<'_>) -> Result<Question, FilterError> {
-        let expression = making.ready(&matches.expression)?;
-        Ok(Question { expression, bidirectional: matches.bidirectional })
+        let expression = making.ready(&matches.expression, Level::Outer)?;
+        let (bidirectional, sought) = (matches.bidirectional, making.sought);
+        Ok(Question { expression, bidirectional, sought })
     }
 
-    /// True if the frame is meant.
+    /// What it looks for in payloads, so that whoever asks can follow their flows.
+    pub fn sought(&self) -> Sought {
+        self.sought
+    }
+
+    /// True if the frame is meant, looked at alone.
     pub fn holds(&self, sight: &Sight<'_>) -> bool {
-        self.holds_with(sight, None)
+        self.holds_with(sight, Known::NOTHING)
     }
 
-    /// The same, by what is known of the frame's payloads: that of a set made of the list that the
-    /// question was given.
-    pub fn holds_with(&self, sight: &Sight<'_>, known: Option<&Findings>) -> bool {
+    /// The same, by what is known of the frame's payloads: a pattern also counts if it ends in this
+    /// frame's payload and begins before it in the flow.
+    pub fn holds_with(&self, sight: &Sight<'_>, known: Known<'_>) -> bool {
         let asked = Asked { level: Level::Outer, exchanged: false, known };
         holds(&self.expression, sight, asked)
             || self.bidirectional
@@ -100,8 +136,31 @@ impl Question {
     }
 }
 
+impl Sought {
+    /// True if nothing is.
+    pub fn is_nothing(self) -> bool {
+        self == Sought::default()
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Sought) -> Sought {
+        Sought { outer: self.outer.max(other.outer), inner: self.inner.max(other.inner) }
+    }
+
+    fn add(&mut self, pattern: &PayloadPattern, level: Level) {
+        let longest = match level {
+            Level::Outer => &mut self.outer,
+            Level::Inner => &mut self.inner,
+        };
+        if pattern.at.is_none() {
+            *longest = pattern.bytes.len().max(*longest);
+        }
+    }
+}
+
 impl Making<'_> {
-    fn ready(&mut self, expression: &Expression) -> Result<Ready, FilterError> {
+    fn ready(&mut self, expression: &Expression, level: Level) -> Result<Ready, FilterError> {
         Ok(match expression {
             Expression::Term(Term::Filter(text)) => {
                 // Only accepted or not is asked: how much to keep is not the filter's to say.
@@ -109,18 +168,19 @@ impl Making<'_> {
                 Ready::Filter(Prepared::new(&filter.program)?)
             }
             Expression::Term(Term::Payload(pattern)) => {
+                self.sought.add(pattern, level);
                 Ready::Payload(Box::new(Search::new(pattern)), self.number(pattern))
             }
             Expression::Term(term) => Ready::Term(term.clone()),
-            Expression::Not(inner) => Ready::Not(Box::new(self.ready(inner)?)),
-            Expression::And(parts) => Ready::And(self.all(parts)?),
-            Expression::Or(parts) => Ready::Or(self.all(parts)?),
-            Expression::Inner(inner) => Ready::Inner(Box::new(self.ready(inner)?)),
+            Expression::Not(inner) => Ready::Not(Box::new(self.ready(inner, level)?)),
+            Expression::And(parts) => Ready::And(self.all(parts, level)?),
+            Expression::Or(parts) => Ready::Or(self.all(parts, level)?),
+            Expression::Inner(inner) => Ready::Inner(Box::new(self.ready(inner, Level::Inner)?)),
         })
     }
 
-    fn all(&mut self, parts: &[Expression]) -> Result<Box<[Ready]>, FilterError> {
-        parts.iter().map(|part| self.ready(part)).collect()
+    fn all(&mut self, parts: &[Expression], level: Level) -> Result<Box<[Ready]>, FilterError> {
+        parts.iter().map(|part| self.ready(part, level)).collect()
     }
 
     /// The number of a pattern that may lie anywhere; one at a fixed place is compared as fast.
@@ -135,9 +195,10 @@ fn holds(expression: &Ready, sight: &Sight<'_>, asked: Asked<'_>) -> bool {
         Ready::Term(term) => term::holds(term, sight, asked),
         Ready::Payload(search, number) => {
             let Some(payload) = sight.payload(asked.level) else { return false };
-            let known = number.zip(asked.known);
-            let known = known.and_then(|(n, known)| known.contain(n, asked.level, payload));
-            known.unwrap_or_else(|| search.finds(payload))
+            let seam = asked.known.seams.at(asked.level);
+            let found = number.zip(asked.known.findings);
+            let found = found.and_then(|(n, known)| known.contain(n, asked.level, seam, payload));
+            found.unwrap_or_else(|| search.finds(payload) || search.finds_across(seam))
         }
         Ready::Filter(filter) => filter.accepts(sight.bytes(), sight.wire_bytes()),
         Ready::Not(inner) => !holds(inner, sight, asked),

@@ -9,7 +9,7 @@ use aho_corasick::AhoCorasick;
 use captures::captures;
 use ringside_rules::Sight;
 use ringside_rules::language::PayloadPattern;
-use ringside_rules::patterns::{Hits, PatternList, PatternSet, Stream};
+use ringside_rules::patterns::{Hits, PatternList, PatternSet, Seam, Stream};
 use ringside_testkit::{Random, fuzz};
 use ringside_wire::Level;
 use std::collections::BTreeSet;
@@ -120,10 +120,11 @@ fn try_one(input: &[u8]) {
     set.scan(text, &mut hits);
     assert_eq!(told(&hits), expected(text, 0));
     // The cuts are of the input too.
-    let (mut stream, mut from) = (Stream::new(), 0);
+    let (mut stream, mut seam, mut from) = (Stream::new(), Seam::default(), 0);
     for cut in input.iter().take(4).map(|&byte| usize::from(byte)).chain([text.len()]) {
         let to = (from + cut).min(text.len());
-        set.scan_next(&mut stream, &text[from..to], &mut hits);
+        stream.take_in(&text[from..to], set.longest(), &mut seam);
+        set.scan_next(&seam, &text[from..to], &mut hits);
         assert_eq!(told(&hits), expected(&text[..to], from));
         from = to;
     }

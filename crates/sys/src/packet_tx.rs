@@ -51,6 +51,18 @@ impl PacketTx {
     /// The first frame was refused: ENOBUFS where the driver had no room for it, EMSGSIZE where it
     /// is longer than the interface takes.
     pub fn send_batch(&self, frames: &[&[u8]]) -> io::Result<usize> {
+        self.send(frames, 0)
+    }
+
+    /// The same, and never waits.
+    ///
+    /// # Errors
+    /// As [`send_batch`](PacketTx::send_batch), and EAGAIN where the socket's buffer has no room.
+    pub fn send_batch_now(&self, frames: &[&[u8]]) -> io::Result<usize> {
+        self.send(frames, libc::MSG_DONTWAIT)
+    }
+
+    fn send(&self, frames: &[&[u8]], flags: i32) -> io::Result<usize> {
         let count = frames.len().min(SEND_FRAMES_MAX);
         let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         let mut vectors = [empty; SEND_FRAMES_MAX];
@@ -66,7 +78,7 @@ impl PacketTx {
         let fd = self.socket.as_raw_fd();
         // SAFETY: the first `count` messages point to one vector each, which describes a frame;
         // vectors and frames live during the call, and the kernel only reads what they describe.
-        let sent = unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), count as u32, 0) };
+        let sent = unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), count as u32, flags) };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 

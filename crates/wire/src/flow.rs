@@ -77,11 +77,22 @@ impl FlowKey {
             Some(_) => Discriminator::Ports { low: low_port, high: high_port },
             None => transport.and_then(|layer| icmp(bytes, layer)).unwrap_or(Discriminator::None),
         };
-        let vlan = vlan(bytes, layers, level);
+        let vlan = FlowKey::vlan_of(bytes, layers, level);
         let tunnel = TunnelId::around(bytes, layers, level);
         let key = FlowKey { low, high, protocol, discriminator, vlan, tunnel };
         let way = if is_forward { FlowDirection::LowToHigh } else { FlowDirection::HighToLow };
         Some((key, way))
+    }
+
+    /// Id of the VLAN tag nearest to the network header of a level, if there is one in the same
+    /// link layer. `layers` comes from [`dissect`] over the same `bytes`.
+    ///
+    /// [`dissect`]: crate::dissect()
+    pub fn vlan_of(bytes: &[u8], layers: &Layers, level: Level) -> Option<u16> {
+        let in_link = layers.before_network(level).take_while(|layer| !layer.kind.is_tunnel());
+        let mut tags = in_link.filter(|l| matches!(l.kind, LayerKind::Vlan | LayerKind::QinQ));
+        let here = bytes.get(tags.next()?.start()..)?;
+        Vlan::new(here).ok().map(|tag| tag.id())
     }
 }
 
@@ -217,11 +228,4 @@ fn icmp(bytes: &[u8], layer: Layer) -> Option<Discriminator> {
         _ => return None,
     };
     Some(Discriminator::Icmp { kind, code, id })
-}
-
-fn vlan(bytes: &[u8], layers: &Layers, level: Level) -> Option<u16> {
-    let in_link = layers.before_network(level).take_while(|layer| !layer.kind.is_tunnel());
-    let mut tags = in_link.filter(|l| matches!(l.kind, LayerKind::Vlan | LayerKind::QinQ));
-    let here = bytes.get(tags.next()?.start()..)?;
-    Vlan::new(here).ok().map(|tag| tag.id())
 }

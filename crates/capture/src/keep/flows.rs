@@ -2,24 +2,16 @@
 //! follow (Maier et al., "Enriching network security analysis with time travel", SIGCOMM 2008).
 
 use super::tls::TlsSide;
-use foldhash::fast::RandomState;
-use ringside_core::Timestamp;
+use ringside_core::{RecentTable, Timestamp};
 use ringside_rules::Sight;
 use ringside_wire::{FlowDirection, FlowKey, LayerKind, Level, Tcp};
-use std::hash::BuildHasher;
 
 /// Flows that are remembered in each lane, some 8 MB: several times what a busy link has at once.
 /// One more takes the place of the oldest of its set, which is then counted from 0 again if it goes
 /// on: more of it is kept, never less.
 const FLOWS_MAX: usize = 65_536;
-/// Flows of a set; one is found by a look at these.
-const SET_FLOWS: usize = 8;
 /// A flow that was silent for so long, by the stamps of frames, is another one.
 const IDLE_NS: u64 = 300_000_000_000;
-
-/// TCP's flags.
-const SYN: u16 = 0x02;
-const ACK: u16 = 0x10;
 
 /// When a flow has been seen enough of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,11 +22,9 @@ pub enum FlowCutoff {
     Tls,
 }
 
-/// A flow that is remembered.
-#[derive(Clone, Debug)]
+/// What is remembered of a flow.
+#[derive(Debug, Default)]
 struct Flow {
-    key: FlowKey,
-    seen_ns: u64,
     bytes: u64,
     /// From the lower endpoint, and from the higher.
     tls: [TlsSide; 2],
@@ -43,14 +33,12 @@ struct Flow {
 /// The flows of a lane.
 pub(super) struct Flows {
     cutoff: FlowCutoff,
-    flows: Box<[Option<Flow>]>,
-    hasher: RandomState,
+    flows: RecentTable<FlowKey, Flow>,
 }
 
 impl Flows {
     pub(super) fn new(cutoff: FlowCutoff) -> Flows {
-        let (flows, hasher) = (vec![None; FLOWS_MAX].into(), RandomState::default());
-        Flows { cutoff, flows, hasher }
+        Flows { cutoff, flows: RecentTable::new(FLOWS_MAX) }
     }
 
     /// Cuts a frame whose flow has been seen enough of to its headers, or to what is left of its
@@ -64,7 +52,8 @@ impl Flows {
             .transport(Level::Inner)
             .filter(|layer| layer.kind == LayerKind::Tcp)
             .and_then(|layer| Tcp::new(frame.bytes().get(layer.start()..)?).ok());
-        let is_new = tcp.as_ref().is_some_and(|tcp| tcp.flags() & (SYN | ACK) == SYN);
+        let is_new =
+            tcp.as_ref().is_some_and(|tcp| tcp.flags() & (Tcp::SYN | Tcp::ACK) == Tcp::SYN);
         let cutoff = self.cutoff;
         let flow = self.flow(key, now, is_new);
         let kept = match cutoff {
@@ -86,23 +75,12 @@ impl Flows {
 
     /// The flow of this key; as one that was never seen if it `is_new`.
     fn flow(&mut self, key: FlowKey, Timestamp(now): Timestamp, is_new: bool) -> &mut Flow {
-        let set = self.hasher.hash_one(key) as usize % (FLOWS_MAX / SET_FLOWS) * SET_FLOWS;
-        let set = &mut self.flows[set..set + SET_FLOWS];
-        let known = set.iter().position(|flow| flow.as_ref().is_some_and(|flow| flow.key == key));
-        let place = known.unwrap_or_else(|| {
-            let age = |flow: &Option<Flow>| flow.as_ref().map_or(0, |flow| flow.seen_ns);
-            (0..SET_FLOWS).min_by_key(|&place| age(&set[place])).expect("a set has places")
-        });
-        let slot = &mut set[place];
-        let goes_on = known.is_some() && !is_new;
-        let fresh = || Flow { key, seen_ns: now, bytes: 0, tls: [TlsSide::default(); 2] };
-        let flow = match slot.take() {
-            Some(flow) if goes_on && now.saturating_sub(flow.seen_ns) <= IDLE_NS => flow,
-            _ => fresh(),
-        };
-        let flow = slot.insert(flow);
-        flow.seen_ns = flow.seen_ns.max(now);
-        flow
+        let entered = self.flows.enter(key, now, |_| Flow::default());
+        let is_idle = |seen: u64| now.saturating_sub(seen) > IDLE_NS;
+        if is_new || entered.seen_before.is_some_and(is_idle) {
+            *entered.value = Flow::default();
+        }
+        entered.value
     }
 }
 
@@ -122,19 +100,6 @@ mod tests {
             vlan: None,
             tunnel: None,
         }
-    }
-
-    #[test]
-    fn the_table_is_bounded_and_the_oldest_goes() {
-        let mut flows = Flows::new(FlowCutoff::Bytes(1));
-        let count = 4 * FLOWS_MAX as u32;
-        for number in 0..count {
-            flows.flow(key(number), Timestamp(u64::from(number)), false).bytes = 1;
-        }
-        let left = flows.flows.iter().flatten();
-        let newest = left.clone().filter(|flow| flow.seen_ns >= u64::from(count) - 4_000).count();
-        assert!(left.count() <= FLOWS_MAX);
-        assert_eq!(newest, 4_000, "none of the newest is gone");
     }
 
     #[test]

@@ -4,14 +4,16 @@
 //! for each thread of a lane, and what it says of a frame.
 
 use super::Cut;
+use super::digests::{DigestCounts, DigestReader};
+use super::mirrors::{MirrorCounts, MirrorReader};
 use super::pieces::{LISTS_MAX, Lists};
 use super::pre_filters::PreFilters;
 use ringside_core::LinkType;
 use ringside_ebpf::socket_filter::SocketFilterError;
 use ringside_filter::Compiler;
-use ringside_rules::engine::{BuildError, Counts, Fate, Judge, Live};
+use ringside_rules::engine::{BuildError, Counts, Fate, Follows, Judge, Judgement, Live};
 use ringside_rules::language::{
-    Actions, Ranges, Redirect, Rule, RuleId, RuleSet, Term, Trim, Verdict,
+    InterfaceName, Ranges, Redirect, Rule, RuleId, RuleSet, Term, Trim, Verdict,
 };
 use ringside_rules::sight::Sight;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -33,12 +35,23 @@ pub enum RulesError {
     },
     /// Records that nobody takes.
     #[error(
-        "rule {id}: `digest` has no consumer in this run, which keeps frames: write `count` for \
-         the numbers alone, or `take, cap 64` for the headers"
+        "rule {id}: `digest` hands over records, and this run writes none: start it with --digests \
+         FILE (or - for standard output), or write `count` for the numbers alone"
     )]
     Digest {
         /// The rule.
         id: RuleId,
+    },
+    /// Copies that nobody sends.
+    #[error(
+        "rule {id}: `mirror {name}` sends frames on while they are received, and this run sends \
+         none: leave it out, or receive from an interface (-i)"
+    )]
+    Mirror {
+        /// The rule.
+        id: RuleId,
+        /// Where copies were to go.
+        name: String,
     },
     /// Each is an interface in the file.
     #[error("the rules have more than {LISTS_MAX} different `keep` lists: use `cap`, or fewer")]
@@ -73,6 +86,17 @@ pub enum ChangeError {
         /// The rule.
         id: RuleId,
     },
+    /// Interfaces are opened before the run gives up its privileges.
+    #[error(
+        "rule {id}: no rule sent copies to {name} when the run began, and it has given up the \
+         privilege to open an interface: start it with such a rule"
+    )]
+    NewMirror {
+        /// The rule.
+        id: RuleId,
+        /// Where copies were to go.
+        name: String,
+    },
     /// The host does not get what is left to it.
     #[error(
         "`pass` leaves frames to the host, and this run has taken them away before: write `drop`"
@@ -95,6 +119,10 @@ pub(super) struct Book {
     lives: Vec<(LinkType, Live)>,
     /// The lists of pieces that were there at the start.
     keeps: Vec<Arc<Ranges<u32>>>,
+    /// What counts the copies that are sent; none if none can be.
+    mirrors: Option<MirrorReader>,
+    /// What counts the records that are written; none if none are.
+    digests: Option<DigestReader>,
     /// The frames that are judged are the host's too.
     may_pass: bool,
     /// Drivers apply the rules before.
@@ -112,6 +140,19 @@ pub struct RulesReport {
     pub default: Verdict,
     /// How many there were.
     pub undecided: Counts,
+    /// What was counted beside.
+    pub beside: Beside,
+}
+
+/// What rules cause beside the fate of frames.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// Flows whose segments were not followed any more, because others needed their places.
+    pub flows_given_up: u64,
+    /// Copies by interface, in the order in which rules name them.
+    pub mirrors: Vec<MirrorCounts>,
+    /// Records, if some are written.
+    pub digests: Option<DigestCounts>,
 }
 
 impl Rules {
@@ -123,9 +164,17 @@ impl Rules {
     pub fn new(set: RuleSet, compiler: Compiler) -> Result<Rules, RulesError> {
         set.rules.iter().try_for_each(check)?;
         let keeps = set.rules.iter().filter_map(keep).cloned().collect();
-        let (lives, may_pass, has_drivers) = (Vec::new(), true, false);
-        let pre_filters = PreFilters::new(&set);
-        let book = Book { set, compiler, lives, keeps, may_pass, has_drivers, pre_filters };
+        let book = Book {
+            pre_filters: PreFilters::new(&set),
+            set,
+            compiler,
+            lives: Vec::new(),
+            keeps,
+            mirrors: None,
+            digests: None,
+            may_pass: true,
+            has_drivers: false,
+        };
         Ok(Rules(Arc::new(Mutex::new(book))))
     }
 
@@ -248,6 +297,52 @@ impl Rules {
         each.fold((book.set.default, before), |(_, sum), (verdict, counts)| (verdict, sum + counts))
     }
 
+    /// Interfaces that copies go to, each with the first rule that says so, in the order of these.
+    pub fn mirrors(&self) -> Vec<(RuleId, String)> {
+        mirrors(&self.lock().set)
+    }
+
+    /// From now on copies are sent, and counted there.
+    ///
+    /// # Errors
+    /// None are, and a rule wants some.
+    pub(super) fn set_mirrors(&self, reader: Option<MirrorReader>) -> Result<(), RulesError> {
+        let book = &mut *self.lock();
+        book.mirrors = reader;
+        match mirrors(&book.set).into_iter().next() {
+            Some((id, name)) if book.mirrors.is_none() => Err(RulesError::Mirror { id, name }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The first rule that digests frames.
+    pub fn digests(&self) -> Option<RuleId> {
+        digests(&self.lock().set)
+    }
+
+    /// From now on records are written, and counted there.
+    ///
+    /// # Errors
+    /// None are, and a rule wants some.
+    pub(super) fn set_digests(&self, reader: Option<DigestReader>) -> Result<(), RulesError> {
+        let book = &mut *self.lock();
+        book.digests = reader;
+        match digests(&book.set) {
+            Some(id) if book.digests.is_none() => Err(RulesError::Digest { id }),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the rules cause beside the fate of frames.
+    pub fn beside(&self) -> Beside {
+        let book = self.lock();
+        Beside {
+            flows_given_up: book.lives.iter().map(|(_, live)| live.flows_given_up()).sum(),
+            mirrors: book.mirrors.as_ref().map(MirrorReader::counts).unwrap_or_default(),
+            digests: book.digests.as_ref().map(DigestReader::counts),
+        }
+    }
+
     /// The lists of pieces that rules keep.
     pub(super) fn keeps(&self) -> Vec<Arc<Ranges<u32>>> {
         self.lock().keeps.clone()
@@ -257,12 +352,13 @@ impl Rules {
     pub(super) fn judge(
         &self,
         links: impl Iterator<Item = LinkType> + Clone,
+        follows: Follows,
     ) -> Result<RuleJudge, BuildError> {
         self.prepare(links.clone())?;
         let mut judges = Vec::new();
         for (link, live) in &mut self.lock().lives {
             if links.clone().any(|wanted| wanted == *link) {
-                judges.push((*link, live.judge()?));
+                judges.push((*link, live.judge(follows)?));
             }
         }
         Ok(RuleJudge { judges })
@@ -275,7 +371,7 @@ impl Rules {
             true
         });
         let (default, undecided) = self.default_counts();
-        RulesReport { rules, default, undecided }
+        RulesReport { rules, default, undecided, beside: self.beside() }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Book> {
@@ -287,8 +383,16 @@ impl Book {
     /// Refuses what cannot come any more.
     fn check(&self, rule: &Rule) -> Result<(), ChangeError> {
         check(rule)?;
+        if rule.actions.digest && self.digests.is_none() {
+            return Err(RulesError::Digest { id: rule.id }.into());
+        }
         if keep(rule).is_some_and(|list| !self.keeps.contains(list)) {
             return Err(ChangeError::NewKeep { id: rule.id });
+        }
+        if let Some(name) = rule.actions.mirror.as_ref().map(InterfaceName::as_str)
+            && !mirrors(&self.set).iter().any(|(_, known)| known == name)
+        {
+            return Err(ChangeError::NewMirror { id: rule.id, name: name.to_owned() });
         }
         if rule.matches.expression.any_term(&|term| matches!(term, Term::Filter(_))) {
             return Err(ChangeError::Filter { id: rule.id });
@@ -312,21 +416,51 @@ fn keep(rule: &Rule) -> Option<&Arc<Ranges<u32>>> {
     }
 }
 
+/// Interfaces that copies go to, as judges number them: in the order of rules.
+fn mirrors(set: &RuleSet) -> Vec<(RuleId, String)> {
+    let named = |rule: &Rule| Some((rule.id, rule.actions.mirror.as_ref()?.as_str().to_owned()));
+    let mut all: Vec<(RuleId, String)> = set.rules.iter().filter_map(named).collect();
+    all.sort();
+    let mut first: Vec<(RuleId, String)> = Vec::new();
+    for (id, name) in all {
+        if !first.iter().any(|(_, known)| *known == name) {
+            first.push((id, name));
+        }
+    }
+    first
+}
+
+fn digests(set: &RuleSet) -> Option<RuleId> {
+    set.rules.iter().filter(|rule| rule.actions.digest).map(|rule| rule.id).min()
+}
+
 /// Refuses what needs the driver.
 fn check(rule: &Rule) -> Result<(), RulesError> {
-    let Actions { redirect, mirror, digest, .. } = &rule.actions;
-    let action = match (redirect, mirror) {
-        (Some(Redirect::Interface(name)), _) => format!("redirect {}", name.as_str()),
-        (Some(Redirect::Queue(queue)), _) => format!("redirect queue {}", queue.0),
-        (Some(Redirect::Cpu(cpu)), _) => format!("redirect cpu {cpu}"),
-        (None, Some(name)) => format!("mirror {}", name.as_str()),
-        (None, None) if *digest => return Err(RulesError::Digest { id: rule.id }),
-        (None, None) => return Ok(()),
+    let action = match &rule.actions.redirect {
+        Some(Redirect::Interface(name)) => format!("redirect {}", name.as_str()),
+        Some(Redirect::Queue(queue)) => format!("redirect queue {}", queue.0),
+        Some(Redirect::Cpu(cpu)) => format!("redirect cpu {cpu}"),
+        None => return Ok(()),
     };
     Err(RulesError::InDriver { id: rule.id, action })
 }
 
-/// What the rules say of a frame.
+/// What the rules say of a frame, and what else becomes of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ruled {
+    pub(super) ruling: Ruling,
+    /// Where copies go: a bit for each of [`Rules::mirrors`].
+    pub(super) mirrors: u8,
+    /// The rule that a record is handed over for.
+    pub(super) digest: Option<RuleId>,
+}
+
+impl Ruled {
+    /// Of a frame that no rule can be asked about.
+    const LEFT: Ruled = Ruled { ruling: Ruling::Leave, mirrors: 0, digest: None };
+}
+
+/// The fate of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ruling {
     /// It is taken.
@@ -349,20 +483,20 @@ impl RuleJudge {
     }
 
     /// Says what becomes of a frame, and cuts it.
-    pub(super) fn judge(&mut self, frame: &Sight<'_>, lists: &Lists, cut: &mut Cut) -> Ruling {
+    pub(super) fn judge(&mut self, frame: &Sight<'_>, lists: &Lists, cut: &mut Cut) -> Ruled {
         let own = self.judges.iter_mut().find(|(link, _)| *link == frame.link());
-        let Some((_, judge)) = own else { return Ruling::Leave };
-        let judgement = judge.judge(frame);
-        match judgement.fate {
-            Fate::Verdict(Verdict::Take) => {}
-            Fate::Verdict(Verdict::Drop) => return Ruling::Drop,
-            Fate::Verdict(Verdict::Pass) | Fate::Redirect(_) => return Ruling::Leave,
+        let Some((_, judge)) = own else { return Ruled::LEFT };
+        let Judgement { fate, trim, digest, mirrors, .. } = judge.judge(frame);
+        let ruling = match fate {
+            Fate::Verdict(Verdict::Take) => Ruling::Take,
+            Fate::Verdict(Verdict::Drop) => Ruling::Drop,
+            Fate::Verdict(Verdict::Pass) | Fate::Redirect(_) => Ruling::Leave,
+        };
+        match (ruling, &trim) {
+            (Ruling::Take, Some(Trim::Cap(bytes))) => cut.limit = cut.limit.min(*bytes),
+            (Ruling::Take, Some(Trim::Keep(ranges))) => cut.list = lists.find(ranges),
+            _ => {}
         }
-        match &judgement.trim {
-            Some(Trim::Cap(bytes)) => cut.limit = cut.limit.min(*bytes),
-            Some(Trim::Keep(ranges)) => cut.list = lists.find(ranges),
-            None => {}
-        }
-        Ruling::Take
+        Ruled { ruling, mirrors, digest }
     }
 }

@@ -1,7 +1,7 @@
 //! `ringside capture`: receive, count or record, and end with the ledger.
 
 use crate::control::ControlSocket;
-use crate::keep::KeepArgs;
+use crate::keep::{self, KeepArgs};
 use crate::keeper::{self, Knobs};
 use crate::open::{self, OpenArgs, Opened};
 use crate::record::{self, Extras, RunArgs};
@@ -35,6 +35,7 @@ pub(super) const RING_BYTES: u64 = 512 << 20;
   sudo ringside capture -i eth1 -w - 'udp port 53' | tshark -r -
   sudo ringside capture -i eth1 --for 10s --json | tail -1 | jq .ledger
   sudo ringside capture -i eth1 -w /data --rules web.rules  what the rules take, cut as they say
+  sudo ringside capture -i eth1 --rules dns.rules --digests dns.jsonl  records of what they digest
   sudo ringside capture -i eth1 -w /data --adaptive-cap 96-1514  less of each frame, but all frames
   sudo ringside capture -i eth1 -w /data --flow-cutoff 20k   the beginning of each flow
   sudo ringside capture -i eth2 --backend af-xdp --rules web.rules --rules-in-driver
@@ -81,8 +82,10 @@ fn open(args: &CaptureArgs, knobs: &Knobs<'_>) -> anyhow::Result<(Opened, Extras
     }
     args.keep.check_threads(args.open.threads)?;
     let rules = args.keep.rules()?;
+    rules.as_ref().map_or(Ok(()), |rules| keep::check_mirrors(rules, &args.open))?;
     let (inputs, outputs) = (&args.open.read, &args.run.write.paths);
     outputs.iter().try_for_each(|output| open::files::check_output(inputs, output))?;
+    args.keep.check_digests(inputs, &args.run)?;
     let directories = if args.run.write.is_directory() { &outputs[..] } else { &[] };
     let mut opened = open::open(&args.open, rules.as_ref(), directories, knobs)?;
     let filters = match args.open.read.is_empty() {
@@ -92,11 +95,12 @@ fn open(args: &CaptureArgs, knobs: &Knobs<'_>) -> anyhow::Result<(Opened, Extras
     // Before it is known what of frames is kept: a hit is looked for in whole ones.
     let trigger = trigger(args, &opened.interfaces)?;
     let ahead = args.keep.ahead(rules.as_ref(), &opened.in_driver)?;
+    let threads = usize::from(args.open.threads);
     let extras = Extras {
         ahead,
-        selection: args.keep.selection(rules, filters, &mut opened.interfaces)?,
+        selection: args.keep.selection(rules, filters, threads, &mut opened)?,
         snaplen: args.open.snaplen_bytes(),
-        threads: usize::from(args.open.threads),
+        threads,
         ring_bytes: RING_BYTES,
         trigger,
         share: args.share.as_deref().map(share).transpose()?,

@@ -7,7 +7,7 @@ use crate::rule_counts;
 use crate::{open, say, units};
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use ringside_capture::keep::RulesReport;
+use ringside_capture::keep::{Beside, RulesReport};
 use ringside_core::{InterfaceId, LinkType};
 use ringside_rules::engine::{Counts, Engine};
 use ringside_rules::language::{self, LoadError, RuleSet, Sets};
@@ -205,14 +205,16 @@ impl Judges {
     /// What each rule counted, by id, and the default.
     fn report(self) -> RulesReport {
         let mut counts = vec![Counts::default(); self.set.rules.len()];
-        let mut undecided = Counts::default();
+        let (mut undecided, mut flows_given_up) = (Counts::default(), 0);
         for engine in self.engines.values() {
             for (sum, (_, counts)) in counts.iter_mut().zip(engine.counts()) {
                 *sum = *sum + counts;
             }
             undecided = undecided + engine.default_counts().1;
+            flows_given_up += engine.flows_given_up();
         }
         let rules = self.set.rules.into_iter().zip(counts).collect();
-        RulesReport { rules, default: self.set.default, undecided }
+        let beside = Beside { flows_given_up, ..Beside::default() };
+        RulesReport { rules, default: self.set.default, undecided, beside }
     }
 }

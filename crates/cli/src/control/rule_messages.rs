@@ -1,5 +1,6 @@
 //! What is asked and answered about rules.
 
+use crate::beside::BesideStatus;
 use ringside_rules::Rule;
 use ringside_rules::engine::Counts;
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,9 @@ pub struct RulesReply {
     /// Of a list: frames that no rule decided about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<DefaultStatus>,
+    /// Of a list: what the rules cause beside the fate of frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<BesideStatus>,
 }
 
 /// A rule, and what it counted.

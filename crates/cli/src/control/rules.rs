@@ -5,6 +5,7 @@
 
 use super::protocol::Reply;
 use super::rule_messages::{DefaultStatus, RuleStatus, RulesCommand, RulesReply};
+use crate::beside::BesideStatus;
 use ringside_capture::keep::Rules;
 use ringside_rules::engine::Counts;
 use ringside_rules::language::{self, AddressSet, Rule, RuleId, RuleSet, Sets, Verdict};
@@ -55,6 +56,11 @@ pub trait RuleStore: Send {
     fn pre_filters(&self) -> Vec<String> {
         Vec::new()
     }
+
+    /// What the rules cause beside the fate of frames.
+    fn beside(&self) -> BesideStatus {
+        BesideStatus::default()
+    }
 }
 
 impl RuleStore for Rules {
@@ -90,6 +96,10 @@ impl RuleStore for Rules {
         let rules = self.count();
         let statuses = Rules::pre_filters(self).into_iter();
         statuses.map(|(name, status)| format!("{name}: {}", status.text(rules))).collect()
+    }
+
+    fn beside(&self) -> BesideStatus {
+        Rules::beside(self).into()
     }
 }
 
@@ -207,7 +217,8 @@ impl RuleDesk {
         let (verdict, Counts { frames, bytes }) = store.default_counts();
         let (verdict, pre_filters) = (verdict.to_string(), store.pre_filters());
         let default = DefaultStatus { verdict, frames, bytes, pre_filters };
-        RulesReply { list: Some(list), more, default: Some(default), ..RulesReply::default() }
+        let (list, default, beside) = (Some(list), Some(default), Some(store.beside()));
+        RulesReply { list, more, default, beside, ..RulesReply::default() }
     }
 
     fn flush(&self) -> Result<RulesReply, String> {

@@ -3,13 +3,15 @@
 use super::cache::{Cache, Contenders};
 use super::judgement::{Fate, Judgement};
 use super::mailbox::{Change, Load, Mailbox};
-use super::rules::{Counters, Ready, RulesAtWork, UNDECIDED};
+use super::rules::{Counters, GIVEN_UP, Ready, RulesAtWork, UNDECIDED};
 use crate::book::Slot;
 use crate::key::Key;
 use crate::language::{Next, RuleId, Sample, Verdict};
 use crate::memory::Control;
-use crate::patterns::{Findings, PatternSet};
+use crate::patterns::Findings;
+use crate::question::{Known, Sought};
 use crate::sight::Sight;
+use crate::streams::{Seams, Streams};
 use crate::table::Found;
 use ringside_wire::Level;
 use std::sync::Arc;
@@ -40,20 +42,26 @@ struct Desk {
     counters: Counters,
     /// Which payload patterns of all rules are in the frame; none if there are few.
     findings: Option<Findings>,
+    /// The flows, and what they had before the frame; none if nobody looks across segments.
+    streams: Option<Box<Streams>>,
+    seams: Seams,
 }
 
-/// A rule's id; its verdict, if it is plain; and the frames that met its sample.
+/// A rule's id; its verdict, if it is plain; whether it looks for something in payloads; and the
+/// frames that met its sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     id: u32,
     plain: Option<Verdict>,
+    seeks_outside: bool,
+    seeks_inside: bool,
     met: u64,
 }
 
 impl Judge {
     pub(super) fn new(load: Load, mailbox: Arc<Mailbox>) -> Judge {
-        let Load { rules, ready, counters, patterns } = load;
-        let desk = Desk::new(ready, counters, patterns);
+        let rules = load.rules.clone();
+        let desk = Desk::new(load);
         Judge { rules, desk, cache: Cache::new(), mailbox, found: Vec::new() }
     }
 
@@ -81,6 +89,9 @@ impl Judge {
         }
         let mut judgement = Judgement::default();
         look(rules, cache, desk, &frame.key(Level::Outer), found);
+        if desk.streams.is_some() {
+            desk.follow(frame, found);
+        }
         for &slot in found.iter() {
             if desk.ask(slot, frame, &mut judgement, mailbox) == Next::Stop {
                 break;
@@ -98,9 +109,8 @@ impl Judge {
         let Judge { rules, desk, cache, mailbox, .. } = self;
         mailbox.take_all(|change| match change {
             Change::Load(load) => {
-                let Load { rules: next, ready, counters, patterns } = *load;
-                *rules = next;
-                *desk = Desk::new(ready, counters, patterns);
+                rules.clone_from(&load.rules);
+                *desk = Desk::new(*load);
                 *cache = Cache::new();
             }
             change => desk.apply(change),
@@ -115,22 +125,24 @@ impl Drop for Judge {
 }
 
 impl Desk {
-    fn new(
-        ready: Vec<Option<Arc<Ready>>>,
-        counters: Counters,
-        patterns: Option<Arc<PatternSet>>,
-    ) -> Desk {
+    fn new(load: Load) -> Desk {
+        let Load { ready, counters, patterns, streams, .. } = load;
         let tally = |ready: &Option<Arc<Ready>>| {
             ready.as_ref().map_or(Tally::default(), |ready| Tally::of(ready))
         };
         let tallies = ready.iter().map(tally).collect();
-        Desk { ready, tallies, counters, findings: patterns.map(Findings::new) }
+        let (findings, seams) = (patterns.map(Findings::new), Seams::default());
+        Desk { ready, tallies, counters, findings, streams, seams }
     }
 
     fn apply(&mut self, change: Change) {
         let (Slot(slot), ready) = match change {
             Change::Put(slot, ready) => (slot, Some(ready)),
             Change::Clear(slot) => (slot, None),
+            Change::Streams(streams) => {
+                self.streams = Some(streams);
+                return;
+            }
             Change::Load(_) => return,
         };
         let slot = slot as usize;
@@ -140,6 +152,28 @@ impl Desk {
         }
         self.tallies[slot] = ready.as_deref().map_or(Tally::default(), Tally::of);
         self.ready[slot] = ready;
+    }
+
+    /// Takes the frame into its flows, where a rule comes into question for it that looks for
+    /// something in payloads. The tables find the same rules for each segment of a direction, so
+    /// that all are taken in, or none.
+    fn follow(&mut self, frame: &Sight<'_>, found: &[u32]) {
+        self.seams.clear();
+        let Some(streams) = &mut self.streams else { return };
+        let Sought { outer, inner } = streams.sought();
+        let (mut outside, mut inside) = (false, false);
+        for tally in found.iter().filter_map(|&slot| self.tallies.get(slot as usize)) {
+            outside |= tally.seeks_outside;
+            inside |= tally.seeks_inside;
+            if outside == (outer > 0) && inside == (inner > 0) {
+                break;
+            }
+        }
+        for (level, is_sought) in [(Level::Outer, outside), (Level::Inner, inside)] {
+            if is_sought && streams.take_in(frame, level, &mut self.seams) {
+                self.counters.count(GIVEN_UP, 0);
+            }
+        }
     }
 
     /// True if no rule behind this one is asked.
@@ -177,10 +211,8 @@ impl Desk {
         }
         let Some(Some(ready)) = self.ready.get(slot as usize) else { return Next::Continue };
         let Ready { rule, question, mirror, .. } = &**ready;
-        if question
-            .as_ref()
-            .is_some_and(|question| !question.holds_with(frame, self.findings.as_ref()))
-        {
+        let known = Known { findings: self.findings.as_ref(), seams: &self.seams };
+        if question.as_ref().is_some_and(|question| !question.holds_with(frame, known)) {
             return Next::Continue;
         }
         if let Some(Sample(one_in)) = rule.actions.sample {
@@ -248,6 +280,7 @@ fn each_once(found: impl Iterator<Item = Found>) -> impl Iterator<Item = u32> {
 
 impl Tally {
     fn of(ready: &Ready) -> Tally {
-        Tally { id: ready.rule.id.0, plain: ready.plain, met: 0 }
+        let (seeks_outside, seeks_inside) = (ready.sought.outer > 0, ready.sought.inner > 0);
+        Tally { id: ready.rule.id.0, plain: ready.plain, seeks_outside, seeks_inside, met: 0 }
     }
 }

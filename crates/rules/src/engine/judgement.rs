@@ -12,8 +12,8 @@ pub struct Judgement {
     pub decided_by: Option<RuleId>,
     /// What is kept of its bytes where it is taken; of several cuts the first rule's.
     pub trim: Option<Trim>,
-    /// A short record of it is handed over.
-    pub digest: bool,
+    /// A short record of it is handed over, for this rule, the first that says so.
+    pub digest: Option<RuleId>,
     /// Where copies go: bits of [`Engine::mirrors`](super::Engine::mirrors).
     pub mirrors: u8,
 }
@@ -53,7 +53,7 @@ impl Judgement {
         if self.trim.is_none() {
             self.trim.clone_from(&actions.trim);
         }
-        self.digest |= actions.digest;
+        self.digest = self.digest.or(actions.digest.then_some(rule.id));
         self.mirrors |= mirror;
     }
 }

@@ -7,7 +7,8 @@ use super::rules::{Counters, Ready, RulesAtWork, SLOTS_MAX};
 use crate::book::{Place, Slot};
 use crate::language::{InterfaceName, Match, Rule};
 use crate::patterns::{PatternList, PatternSet};
-use crate::question::Question;
+use crate::question::{Question, Sought};
+use crate::streams::Streams;
 use ringside_core::LinkType;
 use ringside_filter::{Compiler, FilterError};
 use ringside_sys::SysError;
@@ -46,6 +47,8 @@ pub(super) struct Judges {
     patterns: PatternList,
     /// What looks for those of them that were there when it was made, all at once.
     pattern_set: Option<Arc<PatternSet>>,
+    /// The same as far as flows must be followed for it.
+    sought: Sought,
     /// Where copies go; a bit of [`Judgement::mirrors`](super::Judgement::mirrors) each.
     mirrors: Vec<InterfaceName>,
     desks: Vec<Seat>,
@@ -58,14 +61,34 @@ pub(super) struct Judges {
 struct Seat {
     mailbox: Arc<Mailbox>,
     counters: Counters,
+    follows: Follows,
+}
+
+/// Which frames a judge sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// Any: each is looked at alone.
+    Nothing,
+    /// All of a flow, in their order: payload patterns are found across its segments.
+    Flows,
+}
+
+impl Follows {
+    /// What flows are followed in, if they are, for rules that look for this.
+    fn streams(self, sought: Sought) -> Option<Box<Streams>> {
+        match self {
+            Follows::Nothing => None,
+            Follows::Flows => Streams::new(sought).map(Box::new),
+        }
+    }
 }
 
 impl Judges {
     pub(super) fn new(link: LinkType, compiler: Compiler) -> Judges {
         let (patterns, pattern_set) = (PatternList::default(), None);
         let (ready, mirrors, desks) = (Vec::new(), Vec::new(), Vec::new());
-        let before = HashMap::new();
-        Judges { link, compiler, ready, patterns, pattern_set, mirrors, desks, before }
+        let (before, sought) = (HashMap::new(), Sought::default());
+        Judges { link, compiler, ready, patterns, pattern_set, sought, mirrors, desks, before }
     }
 
     /// For the same judges, no rules yet.
@@ -91,9 +114,14 @@ impl Judges {
         alone > PATTERNS_ALONE_MAX && alone > set.count() / 4
     }
 
-    fn known(&self, ready: &RulesAtWork, counters: &Counters) -> Load {
-        let (rules, counters, ready) = (ready.clone(), counters.clone(), self.ready.clone());
-        Load { rules, ready, counters, patterns: self.pattern_set.clone() }
+    fn known(&self, rules: &RulesAtWork, counters: &Counters, follows: Follows) -> Load {
+        Load {
+            rules: rules.clone(),
+            ready: self.ready.clone(),
+            counters: counters.clone(),
+            patterns: self.pattern_set.clone(),
+            streams: follows.streams(self.sought),
+        }
     }
 
     pub(super) fn mirrors(&self) -> &[InterfaceName] {
@@ -101,10 +129,14 @@ impl Judges {
     }
 
     /// Another judge.
-    pub(super) fn hire(&mut self, rules: &RulesAtWork) -> Result<Judge, SysError> {
-        let seat = Seat { mailbox: Arc::default(), counters: Counters::new()? };
+    pub(super) fn hire(
+        &mut self,
+        rules: &RulesAtWork,
+        follows: Follows,
+    ) -> Result<Judge, SysError> {
+        let seat = Seat { mailbox: Arc::default(), counters: Counters::new()?, follows };
         self.desks.push(seat.clone());
-        Ok(Judge::new(self.known(rules, &seat.counters), seat.mailbox))
+        Ok(Judge::new(self.known(rules, &seat.counters, follows), seat.mailbox))
     }
 
     /// Has the judges of `before` go by these rules from their next batch on.
@@ -117,8 +149,9 @@ impl Judges {
         let counters = seats.clone().map(|_| Counters::new());
         let counters = counters.collect::<Result<Vec<Counters>, SysError>>()?;
         for (seat, counters) in seats.zip(counters) {
-            seat.mailbox.post(Change::Load(Box::new(self.known(rules, &counters))));
-            self.desks.push(Seat { mailbox: seat.mailbox.clone(), counters });
+            let load = self.known(rules, &counters, seat.follows);
+            seat.mailbox.post(Change::Load(Box::new(load)));
+            self.desks.push(Seat { counters, ..seat.clone() });
         }
         Ok(())
     }
@@ -141,6 +174,20 @@ impl Judges {
     fn tell(&self, change: impl Fn() -> Change) {
         for seat in &self.desks {
             seat.mailbox.post(change());
+        }
+    }
+
+    /// Has flows be followed for what a rule looks for, before any judge can meet it.
+    fn follow(&mut self, sought: Sought) {
+        let all = self.sought.and(sought);
+        if all == self.sought {
+            return;
+        }
+        self.sought = all;
+        for seat in &self.desks {
+            if let Some(streams) = seat.follows.streams(all) {
+                seat.mailbox.post(Change::Streams(streams));
+            }
         }
     }
 
@@ -184,6 +231,7 @@ impl Place for Judges {
             self.ready.resize(at + 1, None);
         }
         self.ready[at] = Some(ready.clone());
+        self.follow(ready.sought);
         // Before any judge can meet the rule: what it counts from its first frame on is its own.
         self.before.insert(slot, self.counts_ever(slot));
         self.tell(|| Change::Put(slot, ready.clone()));

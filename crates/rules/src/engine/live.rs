@@ -2,8 +2,8 @@
 
 use super::judge::Judge;
 use super::judgement::Counts;
-use super::judges::{Judges, RuleRefusal};
-use super::rules::{RulesAtWork, UNDECIDED};
+use super::judges::{Follows, Judges, RuleRefusal};
+use super::rules::{GIVEN_UP, RulesAtWork, UNDECIDED};
 use crate::book::{Book, BookError, Slot};
 use crate::language::{InterfaceName, Rule, RuleId, RuleSet, Verdict};
 use crate::memory::{Layout, Memory};
@@ -56,6 +56,7 @@ pub struct Live {
     /// What rules had counted before they came to their slots here: to be added.
     carried: HashMap<RuleId, Counts>,
     carried_default: Counts,
+    carried_given_up: Counts,
     /// Rules that were replaced, while judges may still go by them.
     fading: Option<Box<Live>>,
     /// Of those, the ids that were removed here since: what they counted there is nobody's.
@@ -93,6 +94,7 @@ impl Live {
             rules: RulesAtWork::of(&memory, default),
             carried: HashMap::new(),
             carried_default: Counts::default(),
+            carried_given_up: Counts::default(),
             fading: None,
             forgotten: HashSet::new(),
         })
@@ -102,8 +104,8 @@ impl Live {
     ///
     /// # Errors
     /// There is no memory.
-    pub fn judge(&mut self) -> Result<Judge, SysError> {
-        self.book.place_mut().hire(&self.rules)
+    pub fn judge(&mut self, follows: Follows) -> Result<Judge, SysError> {
+        self.book.place_mut().hire(&self.rules, follows)
     }
 
     /// Puts one more rule to work, at once. Where the tables have no room for it, larger ones are
@@ -187,6 +189,16 @@ impl Live {
         (self.rules.default, here + self.carried_default + fading.unwrap_or_default())
     }
 
+    /// Flows whose segments were not followed any more, because others needed their places.
+    pub fn flows_given_up(&self) -> u64 {
+        self.given_up().frames
+    }
+
+    fn given_up(&self) -> Counts {
+        let fading = self.fading.as_ref().map(|live| live.given_up());
+        self.book.place().counts(GIVEN_UP) + self.carried_given_up + fading.unwrap_or_default()
+    }
+
     /// Where copies go: the interface of each bit of
     /// [`Judgement::mirrors`](super::Judgement::mirrors).
     pub fn mirrors(&self) -> &[InterfaceName] {
@@ -241,6 +253,7 @@ impl Live {
             }
         }
         self.carried_default = self.carried_default + fading.default_counts().1;
+        self.carried_given_up = self.carried_given_up + fading.given_up();
     }
 }
 

@@ -7,6 +7,7 @@
 use super::rules::{Counters, Ready, RulesAtWork};
 use crate::book::Slot;
 use crate::patterns::PatternSet;
+use crate::streams::Streams;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -29,6 +30,8 @@ pub(super) enum Change {
     Put(Slot, Arc<Ready>),
     /// A rule has gone.
     Clear(Slot),
+    /// A rule comes that looks for more in payloads than all others: flows are followed anew.
+    Streams(Box<Streams>),
     /// Other rules altogether.
     Load(Box<Load>),
 }
@@ -40,6 +43,8 @@ pub(super) struct Load {
     pub(super) ready: Vec<Option<Arc<Ready>>>,
     pub(super) counters: Counters,
     pub(super) patterns: Option<Arc<PatternSet>>,
+    /// The flows, of which nothing is known yet; none if none is followed.
+    pub(super) streams: Option<Box<Streams>>,
 }
 
 /// The letters to one judge. As many as there are changes between two of its batches; a judge that

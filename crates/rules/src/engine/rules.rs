@@ -6,7 +6,7 @@ use crate::exact::ExactTable;
 use crate::language::limits::RULES_MAX;
 use crate::language::{Actions, Next, Rule, Verdict};
 use crate::memory::Memory;
-use crate::question::Question;
+use crate::question::{Question, Sought};
 use crate::table::Table;
 use ringside_sys::SysError;
 use ringside_sys::words::Words64;
@@ -17,6 +17,10 @@ use std::sync::atomic::Ordering;
 pub(super) const SLOTS_MAX: u32 = if cfg!(loom) { 8 } else { RULES_MAX as u32 + (1 << 16) };
 /// Where frames are counted that no rule decided about.
 pub(super) const UNDECIDED: Slot = Slot(SLOTS_MAX);
+/// Where flows are counted that were given up for others.
+pub(super) const GIVEN_UP: Slot = Slot(SLOTS_MAX + 1);
+/// All places of counters.
+const COUNTERS: usize = SLOTS_MAX as usize + 2;
 
 /// The tables, and what becomes of frames that no rule decides about.
 #[derive(Clone, Debug)]
@@ -44,12 +48,15 @@ pub(super) struct Ready {
     pub(super) mirror: u8,
     /// Its verdict, if it does nothing else, and has nothing else to ask.
     pub(super) plain: Option<Verdict>,
+    /// What it looks for in payloads.
+    pub(super) sought: Sought,
 }
 
 impl Ready {
     pub(super) fn new(rule: &Arc<Rule>, question: Option<Question>, mirror: u8) -> Ready {
         let plain = plain(rule, question.as_ref());
-        Ready { rule: rule.clone(), question, mirror, plain }
+        let sought = question.as_ref().map(Question::sought).unwrap_or_default();
+        Ready { rule: rule.clone(), question, mirror, plain, sought }
     }
 }
 
@@ -69,7 +76,7 @@ pub(super) struct Counters(Words64);
 
 impl Counters {
     pub(super) fn new() -> Result<Counters, SysError> {
-        Ok(Counters(Words64::zeroed(2 * (SLOTS_MAX as usize + 1))?))
+        Ok(Counters(Words64::zeroed(2 * COUNTERS)?))
     }
 
     #[inline]

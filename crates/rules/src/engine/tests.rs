@@ -1,10 +1,13 @@
 use super::*;
 use crate::language::{self, Next, RuleId, Sets};
-use crate::question::Question;
+use crate::question::{Known, Question};
 use proptest::prelude::*;
 use ringside_core::LinkType;
 use ringside_filter::Compiler;
+use ringside_wire::Level;
 use std::fmt::Write as _;
+
+mod segments;
 
 const COMPILER: Compiler = Compiler::InProcess { optimise: true };
 
@@ -32,9 +35,13 @@ impl Reference {
     }
 
     fn judge(&mut self, frame: &Sight<'_>) -> Judgement {
+        self.judge_with(frame, Known::NOTHING)
+    }
+
+    fn judge_with(&mut self, frame: &Sight<'_>, known: Known<'_>) -> Judgement {
         let mut judgement = Judgement::default();
         for (rule, question, met) in &mut self.rules {
-            if !question.holds(frame) {
+            if !question.holds_with(frame, known) {
                 continue;
             }
             *met += 1;

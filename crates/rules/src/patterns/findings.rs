@@ -1,6 +1,6 @@
 //! What is known of the payloads of one frame.
 
-use super::{Hits, PatternSet};
+use super::{Hits, PatternSet, Seam};
 use ringside_wire::Level;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -36,8 +36,8 @@ impl Findings {
     }
 
     /// True if the pattern with this number is in `payload`, which is the frame's own at this
-    /// level; none if the set does not know the number.
-    pub fn contain(&self, number: u32, level: Level, payload: &[u8]) -> Option<bool> {
+    /// level, or across the border before it; none if the set does not know the number.
+    pub fn contain(&self, number: u32, level: Level, seam: &Seam, payload: &[u8]) -> Option<bool> {
         if number as usize >= self.set.count() {
             return None;
         }
@@ -46,7 +46,7 @@ impl Findings {
             Level::Inner => &self.inner,
         };
         if !known.is_scanned.replace(true) {
-            self.set.scan(payload, &mut known.hits.borrow_mut());
+            self.set.scan_next(seam, payload, &mut known.hits.borrow_mut());
         }
         Some(known.hits.borrow().contains(number))
     }

@@ -69,6 +69,21 @@ impl Made {
     }
 }
 
+/// A flow whose segments are scanned.
+#[derive(Default)]
+struct Flow {
+    stream: Stream,
+    seam: Seam,
+    hits: Hits,
+}
+
+impl Flow {
+    fn scan(&mut self, set: &PatternSet, segment: &[u8]) {
+        self.stream.take_in(segment, set.longest(), &mut self.seam);
+        set.scan_next(&self.seam, segment, &mut self.hits);
+    }
+}
+
 fn told(hits: &Hits, count: usize) -> BTreeSet<u32> {
     let told: BTreeSet<u32> = hits.numbers().iter().copied().collect();
     assert_eq!(told.len(), hits.numbers().len(), "a number was told twice");
@@ -126,17 +141,16 @@ proptest! {
         let mut cuts = cuts;
         cuts.extend([0, text.len()]);
         cuts.sort_unstable();
-        let mut stream = Stream::new();
-        let mut hits = Hits::default();
+        let mut flow = Flow::default();
         let mut all = BTreeSet::new();
         for ends in cuts.windows(2) {
-            made.set.scan_next(&mut stream, &text[ends[0]..ends[1]], &mut hits);
-            let told = told(&hits, made.set.count());
+            flow.scan(&made.set, &text[ends[0]..ends[1]]);
+            let told = told(&flow.hits, made.set.count());
             prop_assert_eq!(&told, &made.naive(&text[..ends[1]], ends[0]));
-            prop_assert!(stream.last.len() < made.set.longest.max(1));
+            prop_assert!(flow.stream.kept() < made.set.longest().max(1));
             all.extend(told);
         }
-        prop_assert_eq!(stream.position(), 90);
+        prop_assert_eq!(flow.stream.position(), 90);
         prop_assert_eq!(all, made.naive(&text, 0));
     }
 
@@ -180,12 +194,12 @@ fn the_shortest_and_the_longest_are_found_everywhere() {
             text[at..at + length].make_ascii_uppercase();
             assert_eq!(made.scanned(&text), BTreeSet::from([0]), "{length} at {at}");
             // Two cuts, of which one or both are within the pattern if it has room for them.
-            let (mut stream, mut hits) = (Stream::new(), Hits::default());
+            let mut flow = Flow::default();
             let mut times = 0;
             for segment in [&text[..at + length / 2], &text[at + length / 2..]] {
                 for segment in segment.chunks(length.div_ceil(3).max(40)) {
-                    made.set.scan_next(&mut stream, segment, &mut hits);
-                    times += hits.numbers().len();
+                    flow.scan(&made.set, segment);
+                    times += flow.hits.numbers().len();
                 }
             }
             assert_eq!(times, 1, "{length} at {at}");
@@ -196,18 +210,38 @@ fn the_shortest_and_the_longest_are_found_everywhere() {
 #[test]
 fn a_gap_in_a_flow_joins_nothing() {
     let made = make([pattern(b"needle", false, None), pattern(b"eye", false, Some(20))]);
-    let (mut stream, mut hits) = (Stream::new(), Hits::default());
-    made.set.scan_next(&mut stream, b"....need", &mut hits);
-    stream.skip(12);
-    made.set.scan_next(&mut stream, b"le", &mut hits);
-    assert!(hits.numbers().is_empty());
+    let mut flow = Flow::default();
+    flow.scan(&made.set, b"....need");
+    flow.stream.skip(12);
+    flow.scan(&made.set, b"le");
+    assert!(flow.hits.numbers().is_empty());
     // The place counts what is missing too.
-    assert_eq!(stream.position(), 22);
-    let (mut stream, mut hits) = (Stream::new(), Hits::default());
-    made.set.scan_next(&mut stream, b"....need", &mut hits);
-    stream.skip(12);
-    made.set.scan_next(&mut stream, b"eye", &mut hits);
-    assert_eq!(hits.numbers(), [1]);
+    assert_eq!(flow.stream.position(), 22);
+    let mut flow = Flow::default();
+    flow.scan(&made.set, b"....need");
+    flow.stream.skip(12);
+    flow.scan(&made.set, b"eye");
+    assert_eq!(flow.hits.numbers(), [1]);
+    flow.stream.restart();
+    flow.scan(&made.set, b"....need");
+    flow.scan(&made.set, b"le");
+    assert_eq!(flow.hits.numbers(), [0]);
+}
+
+/// What lies across a border is no longer on either side than it must be, and nothing that lies on
+/// one side alone is in there whole.
+#[test]
+fn a_seam_is_as_wide_as_a_pattern_across_it() {
+    let (mut stream, mut seam) = (Stream::new(), Seam::default());
+    stream.take_in(b"abcdefgh", 5, &mut seam);
+    assert!(seam.is_empty());
+    stream.take_in(b"12", 5, &mut seam);
+    assert_eq!(
+        (seam.around(5), seam.around(2), seam.around(1)),
+        (&b"efgh12"[..], &b"h1"[..], &b""[..])
+    );
+    stream.take_in(b"ABCDEFGH", 5, &mut seam);
+    assert_eq!((seam.around(9), seam.around(3)), (&b"gh12ABCD"[..], &b"12AB"[..]));
 }
 
 #[test]
@@ -254,9 +288,10 @@ fn findings_answer_for_the_numbers_of_their_set() {
         findings.forget();
         let has = |bytes: &[u8]| text.windows(bytes.len()).any(|here| here == bytes);
         use ringside_wire::Level::{Inner, Outer};
-        assert_eq!(findings.contain(first, Outer, text), Some(has(b"first")));
-        assert_eq!(findings.contain(second, Outer, text), Some(has(b"second")));
-        assert_eq!(findings.contain(second, Inner, b"a second one"), Some(true));
-        assert_eq!(findings.contain(later, Outer, text), None);
+        let seam = Seam::default();
+        assert_eq!(findings.contain(first, Outer, &seam, text), Some(has(b"first")));
+        assert_eq!(findings.contain(second, Outer, &seam, text), Some(has(b"second")));
+        assert_eq!(findings.contain(second, Inner, &seam, b"a second one"), Some(true));
+        assert_eq!(findings.contain(later, Outer, &seam, text), None);
     }
 }

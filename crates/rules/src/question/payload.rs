@@ -2,11 +2,16 @@
 
 use crate::language::PayloadPattern;
 use crate::language::limits::PATTERN_BYTES_MAX;
+use crate::patterns::Seam;
 use memchr::memmem::Finder;
 
 /// Bytes whose case is taken away at a time: the longest pattern several times, so that little is
 /// looked at twice, and small enough for the stack.
 const WINDOW_BYTES: usize = 4 * PATTERN_BYTES_MAX;
+
+/// Where a pattern across a border lies, if it is as short as most are: to take the case of so few
+/// bytes away costs little.
+const SEAM_BYTES: usize = 128;
 
 /// A pattern that is ready to be looked for, in linear time.
 #[derive(Debug)]
@@ -35,20 +40,34 @@ impl Search {
                     false => here == needle,
                 })
             }
-            None if self.ignore_case => self.finds_folded(payload),
+            None if self.ignore_case => self.finds_folded::<WINDOW_BYTES>(payload),
             None => self.finder.find(payload).is_some(),
+        }
+    }
+
+    /// True if the pattern lies across the border between a flow and its next segment. One that has
+    /// a place has it in a frame.
+    pub(crate) fn finds_across(&self, seam: &Seam) -> bool {
+        if self.at.is_some() || seam.is_empty() {
+            return false;
+        }
+        let around = seam.around(self.finder.needle().len());
+        match self.ignore_case {
+            true if around.len() <= SEAM_BYTES => self.finds_folded::<SEAM_BYTES>(around),
+            true => self.finds_folded::<WINDOW_BYTES>(around),
+            false => self.finder.find(around).is_some(),
         }
     }
 
     /// Looks through copies in small letters, each overlapping the one before by less than the
     /// pattern. The parser keeps patterns far below a window; a longer one is never found.
-    fn finds_folded(&self, payload: &[u8]) -> bool {
-        let mut window = [0; WINDOW_BYTES];
+    fn finds_folded<const BYTES: usize>(&self, payload: &[u8]) -> bool {
+        let mut window = [0; BYTES];
         let overlap = self.finder.needle().len().saturating_sub(1);
-        let step = WINDOW_BYTES.saturating_sub(overlap).max(1);
+        let step = BYTES.saturating_sub(overlap).max(1);
         let mut rest = payload;
         loop {
-            let here = rest.get(..WINDOW_BYTES).unwrap_or(rest);
+            let here = rest.get(..BYTES).unwrap_or(rest);
             let Some(folded) = window.get_mut(..here.len()) else { return false };
             folded.copy_from_slice(here);
             folded.make_ascii_lowercase();

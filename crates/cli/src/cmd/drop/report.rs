@@ -3,7 +3,7 @@
 use crate::columns;
 use crate::driver_rules::undecided;
 use crate::units::{grouped, scaled};
-use ringside_capture::keep::RulesReport;
+use ringside_capture::keep::{Beside, RulesReport};
 use ringside_core::ledger::ByCause;
 use ringside_core::{Cause, Consumer, LaneCounters, Ledger};
 use ringside_xdp::{DriverRules, Offender, Totals};
@@ -37,7 +37,8 @@ pub(super) fn ledger(interface: &str, totals: &Totals, is_dry: bool) -> Ledger {
 pub(super) fn counts(rules: &DriverRules) -> RulesReport {
     let each = rules.rules().map(|(rule, counts, _)| ((**rule).clone(), counts));
     let undecided = undecided(&rules.totals());
-    RulesReport { rules: each.collect(), default: rules.default_verdict(), undecided }
+    let (rules, default) = (each.collect(), rules.default_verdict());
+    RulesReport { rules, default, undecided, beside: Beside::default() }
 }
 
 /// Each frame is in one of these, but for `seen`, which is their sum, and what is of all.

@@ -1,5 +1,6 @@
 //! The rules of a run, by its control socket.
 
+use crate::beside::BesideStatus;
 use crate::control::{
     Client, Command, DefaultStatus, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS,
 };
@@ -137,13 +138,13 @@ pub(super) fn flush(args: &FlushArgs) -> anyhow::Result<ExitCode> {
 }
 
 pub(super) fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
-    let (rules, default) = all(args)?;
+    let All { rules, default, .. } = &all(args)?;
     if args.at.json {
-        return print_json(&rules, &default);
+        return print_json(rules, default);
     }
     let line = |rule: &RuleStatus| vec![rule.id.to_string(), rule.place.clone(), body(rule)];
     let mut lines: Vec<Vec<String>> = rules.iter().map(line).collect();
-    lines.push(vec![String::new(), String::new(), default_text(&default)]);
+    lines.push(vec![String::new(), String::new(), default_text(default)]);
     say::data(columns::text(&["id", "decided in", "rule"], &lines).trim_end())?;
     for line in &default.pre_filters {
         say::data(format_args!("pre-filter of {line}"))?;
@@ -152,9 +153,11 @@ pub(super) fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
 }
 
 pub(super) fn stats(args: &ListArgs) -> anyhow::Result<ExitCode> {
-    let (rules, default) = all(args)?;
+    let All { rules, default, beside } = &all(args)?;
     if args.at.json {
-        return print_json(&rules, &default);
+        print_json(rules, default)?;
+        beside.json().iter().try_for_each(say::data)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let line = |id: String, counts: [u64; 2], text: String| {
         let [frames, bytes] = counts.map(units::grouped);
@@ -164,8 +167,9 @@ pub(super) fn stats(args: &ListArgs) -> anyhow::Result<ExitCode> {
         |rule: &RuleStatus| line(rule.id.to_string(), [rule.frames, rule.bytes], body(rule));
     let mut lines: Vec<Vec<String>> = rules.iter().map(of_rule).collect();
     let counts = [default.frames, default.bytes];
-    lines.push(line(String::new(), counts, default_text(&default)));
-    say::data(columns::text(&["id", "frames", "bytes", "rule"], &lines).trim_end())?;
+    lines.push(line(String::new(), counts, default_text(default)));
+    let table = columns::text(&["id", "frames", "bytes", "rule"], &lines);
+    say::data(format!("{}\n{}", table.trim_end(), beside.text()).trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -179,8 +183,14 @@ fn default_text(default: &DefaultStatus) -> String {
     format!("default {}", default.verdict)
 }
 
-/// All rules, and the default.
-fn all(args: &ListArgs) -> anyhow::Result<(Vec<RuleStatus>, DefaultStatus)> {
+/// All that a run says of its rules.
+struct All {
+    rules: Vec<RuleStatus>,
+    default: DefaultStatus,
+    beside: BesideStatus,
+}
+
+fn all(args: &ListArgs) -> anyhow::Result<All> {
     let mut desk = Desk::open(&args.at)?;
     let (mut rules, mut after) = (Vec::new(), None);
     loop {
@@ -189,7 +199,8 @@ fn all(args: &ListArgs) -> anyhow::Result<(Vec<RuleStatus>, DefaultStatus)> {
         after = rules.last().map(|rule: &RuleStatus| rule.id);
         if !reply.more {
             let default = reply.default.context("the capture said nothing of its default")?;
-            return Ok((rules, default));
+            let beside = reply.beside.unwrap_or_default();
+            return Ok(All { rules, default, beside });
         }
     }
 }

@@ -41,7 +41,7 @@ fn frames_of(live: &Live) -> Vec<(u32, u64)> {
 #[test]
 fn a_change_is_seen_at_once_and_a_load_between_batches() {
     let mut live = live("5: udp => drop");
-    let mut judge = live.judge().unwrap();
+    let mut judge = live.judge(Follows::Nothing).unwrap();
     let bytes = frame(1, 7);
     assert_eq!(decides(&mut judge, &bytes), Some(5));
     live.add(rule(3, "src ip 10.0.0.1 => take")).unwrap();
@@ -60,7 +60,7 @@ fn a_change_is_seen_at_once_and_a_load_between_batches() {
 #[test]
 fn what_a_rule_counted_survives_changes_of_others() {
     let mut live = live("5: src ip 10.0.0.1 => drop\n6: src ip 10.0.0.2 => drop\ndefault take");
-    let mut judges = [live.judge().unwrap(), live.judge().unwrap()];
+    let mut judges = [live.judge(Follows::Nothing).unwrap(), live.judge(Follows::Nothing).unwrap()];
     let each = |judges: &mut [Judge]| {
         for judge in judges {
             for from in 1..4 {
@@ -95,7 +95,7 @@ fn what_a_rule_counted_survives_changes_of_others() {
 #[test]
 fn refusals_change_nothing() {
     let mut live = live("5: udp => drop");
-    let mut judge = live.judge().unwrap();
+    let mut judge = live.judge(Follows::Nothing).unwrap();
     let exists = live.add(rule(5, "tcp => drop")).unwrap_err().to_string();
     assert!(exists.contains("rule 5 is there already"), "{exists}");
     let wrong = live.add(rule(6, "filter \"no such thing\" => drop")).unwrap_err().to_string();
@@ -111,7 +111,7 @@ fn refusals_change_nothing() {
 #[test]
 fn a_refused_rule_frees_nothing_that_a_judge_may_look_at() {
     let mut live = live("5: udp => drop\n6: src ip 10.0.0.1 => take");
-    let mut judge = live.judge().unwrap();
+    let mut judge = live.judge(Follows::Nothing).unwrap();
     assert!(live.remove(RuleId(6)));
     judge.refresh();
     assert!(live.add(rule(7, "filter \"no such thing\" => drop")).is_err());
@@ -121,7 +121,7 @@ fn a_refused_rule_frees_nothing_that_a_judge_may_look_at() {
 #[test]
 fn a_rule_that_was_removed_after_a_load_comes_back_without_counts() {
     let mut live = live("5: udp => drop");
-    let mut judge = live.judge().unwrap();
+    let mut judge = live.judge(Follows::Nothing).unwrap();
     decides(&mut judge, &frame(1, 7));
     live.load(set("5: udp => drop")).unwrap();
     assert_eq!(frames_of(&live), [(5, 1)]);
@@ -138,7 +138,7 @@ fn a_rule_that_was_removed_after_a_load_comes_back_without_counts() {
 #[test]
 fn tables_grow_where_they_are_full() {
     let mut live = live("100000: udp => drop");
-    let mut judge = live.judge().unwrap();
+    let mut judge = live.judge(Follows::Nothing).unwrap();
     for id in 0..6000u32 {
         let [a, b] = (id as u16).to_be_bytes();
         live.add(rule(id, &format!("src ip 10.{a}.{b}.0/24 => take"))).unwrap();
@@ -158,7 +158,7 @@ fn tables_grow_where_they_are_full() {
 #[test]
 fn patterns_that_come_later_are_found_too() {
     let mut live = live("");
-    let mut judge = live.judge().unwrap();
+    let mut judge = live.judge(Follows::Nothing).unwrap();
     for id in 0..60u32 {
         live.add(rule(id, &format!("payload \"word-{id}-\" => drop"))).unwrap();
         let text = format!("some word-{id}- more");
@@ -176,7 +176,7 @@ fn patterns_that_come_later_are_found_too() {
 #[test]
 fn a_judge_that_never_looks_up_holds_up_loads_alone() {
     let mut live = live("5: udp => drop");
-    let mut judge = live.judge().unwrap();
+    let mut judge = live.judge(Follows::Nothing).unwrap();
     let refused = (0..100).map(|_| live.load(set("5: udp => drop"))).find(Result::is_err);
     assert!(matches!(refused, Some(Err(BuildError::Busy))));
     assert_eq!(decides(&mut judge, &frame(1, 7)), Some(5));
@@ -192,7 +192,7 @@ fn frames_are_judged_by_rules_that_are_there() {
     // Rule 50 stays; 10 (exact) and 20 (a wildcard) come and go, and never are both away: of two
     // that overlap in time one is always there.
     let mut live = live("20: src ip 10.0.0.1 => drop\n50: udp => take");
-    let mut judge = live.judge().unwrap();
+    let mut judge = live.judge(Follows::Nothing).unwrap();
     let (is_over, judged) = (AtomicBool::new(false), AtomicU32::new(0));
     let exact = "src ip 10.0.0.1 dst ip 10.0.0.9 udp src port 7 dst port 53 => drop";
     let met = std::thread::scope(|scope| {
@@ -267,7 +267,7 @@ proptest! {
     #[test]
     fn changed_rules_judge_as_new_ones(steps in prop::collection::vec(step(), 1..60)) {
         let mut live = live("");
-        let mut judge = live.judge().unwrap();
+        let mut judge = live.judge(Follows::Nothing).unwrap();
         let mut rules: BTreeMap<u32, usize> = BTreeMap::new();
         for step in steps {
             match step {
@@ -292,7 +292,7 @@ proptest! {
             let mut fresh = Live::new(
                 set(&lines.collect::<String>()), LinkType::ETHERNET, &COMPILER,
             ).unwrap();
-            let mut reference = fresh.judge().unwrap();
+            let mut reference = fresh.judge(Follows::Nothing).unwrap();
             for (from, port) in [(1, 7), (2, 7), (2, 8), (3, 8), (200, 9)] {
                 let bytes = frame(from, port);
                 let sight = Sight::new(&bytes, 42, LinkType::ETHERNET);

@@ -19,11 +19,10 @@ fn is_spent(made: &Made, text: &[u8]) -> bool {
 fn check(made: &Made, text: &[u8], spent: bool) {
     assert_eq!(is_spent(made, text), spent);
     assert_eq!(made.scanned(text), made.naive(text, 0));
-    let (mut stream, mut hits) = (Stream::new(), Hits::default());
-    let mut all = BTreeSet::new();
+    let (mut flow, mut all) = (Flow::default(), BTreeSet::new());
     for segment in text.chunks(700) {
-        made.set.scan_next(&mut stream, segment, &mut hits);
-        all.extend(told(&hits, made.set.count()));
+        flow.scan(&made.set, segment);
+        all.extend(told(&flow.hits, made.set.count()));
     }
     assert_eq!(all, made.naive(text, 0));
     assert!(made.set.memory_bytes() <= memory_bytes_max(made), "{}", made.set.memory_bytes());
