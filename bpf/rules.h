@@ -42,6 +42,7 @@ enum control_word {
 	CONTROL_EXACT = 4,
 	CONTROL_WILDCARDS = 5,
 	CONTROL_CHANGES = 6,
+	CONTROL_DEFAULT = 7, /* fate of frames that no rule decides about: the lower half */
 };
 
 /* Words of a flow's entry. */

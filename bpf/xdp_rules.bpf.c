@@ -18,6 +18,10 @@ RULES_ARRAY(samples, 8); /* frames that met a rule with a sample, by extras, CPU
 RULES_ARRAY(totals, sizeof(struct rules_totals));
 RULES_ARRAY(reports, sizeof(struct rules_report));
 
+/* What rules say in words, for user space alone: these go where the others go. */
+RULES_ARRAY(titles, 8); /* of each slot: first piece of its text, and bytes */
+RULES_ARRAY(texts, 16);
+
 struct {
 	__uint(type, BPF_MAP_TYPE_CPUMAP);
 	__uint(max_entries, 1); /* from user space */
@@ -440,12 +444,13 @@ static __always_inline int go_behind(struct xdp_md *ctx)
 }
 
 /* Counts what the frame met; false if that is for others to do. */
-static __always_inline int settle(struct judgement *judged, struct rules_totals *total)
+static __always_inline int settle(struct judgement *judged, struct rules_totals *total,
+				  const __u64 *words)
 {
 	__u32 i;
 
 	if (judged->fate == FATE_NONE)
-		judged->fate = config.fate;
+		judged->fate = (__u32)read_control(words, CONTROL_DEFAULT);
 	if (config.shares) {
 		if (judged->is_foreign || judged->fate == FATE_TAKE)
 			return 0;
@@ -558,7 +563,7 @@ int xdp_rules(struct xdp_md *ctx)
 		}
 	}
 	judge(ctx, judged, words);
-	if (unlikely(!settle(judged, total))) {
+	if (unlikely(!settle(judged, total, words))) {
 		total->handed_up++;
 		if (config.reports)
 			report(ctx, 1);
