@@ -14,7 +14,7 @@ mod tls;
 
 pub use adaptive::{AdaptiveBounds, CAP_BYTES_MIN};
 pub use flows::FlowCutoff;
-pub use rules::{ChangeError, Rules, RulesError, RulesReport};
+pub use rules::{ChangeError, Rules, RulesError, RulesReport, passes};
 
 use crate::packer::{Offered, Pieced};
 use adaptive::AdaptiveCap;
