@@ -302,7 +302,6 @@ struct rules_config {
 	__u32 shares;    /* 1: a capture is behind: it gets what cannot be decided here */
 	__u32 is_dry;    /* 1: frames are judged and counted, and go on */
 	__u32 reports;   /* 1: tells of each frame, for tests */
-	__u32 fate;      /* of frames that no rule decides about */
 	__u32 cpus;      /* that the maps have room for */
 	__u32 slots;     /* rules that there is room for */
 	__u32 words;     /* of a row, without its summary */
@@ -311,6 +310,7 @@ struct rules_config {
 	__u32 sources;   /* of the table of sources, a power of two; 0: no limit */
 	__u32 offenders; /* of the table of dropped sources of each CPU, a power of two; 0: none */
 	__u32 extras;    /* rules with extras that there is room for */
+	__u32 stays;     /* 1: it is to be left in its place when its process is gone */
 	__u64 tokens_per_us; /* frames * 2^20 that a source gets each microsecond */
 	__u64 tokens_max;    /* frames * 2^20 that it may save */
 };

@@ -71,9 +71,9 @@ struct sight {
  * the middle of another; on the stack the verifier would follow each of its values.
  */
 /*
- * Rules that are found before the first is asked, a power of two. So many come from one state of the
- * tables, whatever changes meanwhile; a frame that more rules go on with may meet some of before a
- * change and some of after it. Most frames meet one.
+ * Rules that are found before the first is asked, a power of two. So many come from one state of
+ * the tables, whatever changes meanwhile; a frame that more rules go on with may meet some of
+ * before a change and some of after it. Most frames meet one.
  */
 #define CANDIDATES_MAX 64
 

@@ -42,6 +42,7 @@ enum control_word {
 	CONTROL_EXACT = 4,
 	CONTROL_WILDCARDS = 5,
 	CONTROL_CHANGES = 6,
+	CONTROL_DEFAULT = 7, /* fate of frames that no rule decides about: the lower half */
 };
 
 /* Words of a flow's entry. */
@@ -138,8 +139,8 @@ static __always_inline __u32 node_entry(__u32 node, __u32 entry)
 	return value ? value[entry & 255] : 0;
 }
 
-/* One step down a trie, or none from a class. Without a branch: which it is cannot be predicted, and
- * the next node is in no cache. */
+/* One step down a trie, or none from a class. Without a branch: which it is cannot be predicted,
+ * and the next node is in no cache. */
 static __always_inline __u32 descend(__u32 entry, __u32 byte)
 {
 	__u32 is_inner = -(entry >> 31);

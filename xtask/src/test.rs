@@ -20,9 +20,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use summary::Summary;
 
-/// The whole run, on a machine half as fast as that of the records, which takes 35 minutes: CI ends
-/// a run at 90, and what comes before it (Debian's packages, the compilation of this crate) takes its
-/// share.
+/// The whole run, on a machine half as fast as that of the records, which takes 35 minutes: CI
+/// ends a run at 90, and what comes before it (Debian's packages, the compilation of this crate)
+/// takes its share.
 const RUN_TIME_MAX: Duration = Duration::from_secs(80 * 60);
 
 /// Crates with lock-free code, which have models.

@@ -21,7 +21,7 @@ pub(crate) use digests::{DigestQueue, DigestWriter, Patience};
 pub use flows::FlowCutoff;
 pub use mirrors::{MirrorCounts, MirrorError, MirrorFailure, Mirrors, NoMirror};
 pub use pre_filters::PreFilterStatus;
-pub use rules::{Beside, ChangeError, Rules, RulesError, RulesReport};
+pub use rules::{Beside, ChangeError, Rules, RulesError, RulesReport, passes};
 
 use crate::control::Control;
 use crate::packer::{Offered, Pieced};

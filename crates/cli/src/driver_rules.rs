@@ -4,13 +4,13 @@ use crate::beside::BesideStatus;
 use crate::control::RuleStore;
 use anyhow::{Context, ensure};
 use ringside_capture::config::Ahead;
-use ringside_capture::keep::{Rules, RulesReport};
+use ringside_capture::keep::{self, Rules, RulesReport};
 use ringside_core::ledger::ByCause;
 use ringside_core::{Cause, LaneCounters};
 use ringside_rules::Rule;
 use ringside_rules::engine::Counts;
 use ringside_rules::language::{RuleId, RuleSet, Verdict};
-use ringside_xdp::{Decided, DriverRules, Mode, Options, Target, Totals};
+use ringside_xdp::{Decided, DriverRules, Mode, NotHere, Options, Target, Totals};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The rules in a driver, of whoever has the lock.
@@ -77,6 +77,17 @@ fn place(decided: Decided) -> String {
     }
 }
 
+/// Why a rule with `pass` cannot come.
+const NO_PASS: &str = "no rule of the start leaves frames to the host, so that some were taken \
+                       from it for user space to judge: `pass` cannot come any more";
+
+/// Why a rule cannot come that is left to user space.
+fn not_above(id: RuleId, reason: NotHere) -> String {
+    format!(
+        "rules leave frames to the host, and rule {id} cannot be decided in the driver: {reason}"
+    )
+}
+
 /// The rules of a capture, which the drivers of its interfaces apply as far as they can: what they
 /// drop or pass ends there and is counted there, everything else is handed up, and judged and
 /// counted by the lanes alone.
@@ -84,12 +95,14 @@ fn place(decided: Decided) -> String {
 pub struct RulesAhead {
     rules: Rules,
     drivers: Vec<(String, Shared)>,
+    room: usize,
 }
 
 impl RulesAhead {
-    /// The rules of lanes, and no driver yet.
-    pub fn new(rules: Rules) -> RulesAhead {
-        RulesAhead { rules, drivers: Vec::new() }
+    /// The rules of lanes, and no driver yet. In each there will be room for so many exact rules,
+    /// and as many others: when the run has given up its privileges it cannot make more.
+    pub fn new(rules: Rules, room: usize) -> RulesAhead {
+        RulesAhead { rules, drivers: Vec::new(), room }
     }
 
     /// Puts the rules into the driver of an interface, in the calling thread's network namespace.
@@ -99,15 +112,12 @@ impl RulesAhead {
     /// The interface takes no program, or a rule would leave frames to the host that the driver
     /// cannot tell.
     pub fn add_interface(&mut self, interface: &str, ifindex: u32) -> anyhow::Result<()> {
-        let options = Options { mode: Mode::Share, offenders: 0, ..Options::default() };
+        let (mode, room) = (Mode::Share, self.room);
+        let options = Options { mode, offenders: 0, has_spare: true, room, ..Options::default() };
         let target = Target { interface, ifindex };
         let driver = DriverRules::open(&target, self.rules.set(), &options)?;
         if self.rules.pass_some() {
-            let above = driver.rules().find_map(|(rule, _, decided)| match decided {
-                Decided::Driver => None,
-                Decided::Above(reason) => Some((rule.id, reason)),
-            });
-            let above = above.map(|(id, reason)| format!("rule {id}: {reason}"));
+            let above = driver.first_above().map(|(id, reason)| format!("rule {id}: {reason}"));
             ensure!(
                 above.is_none(),
                 "{interface}: `pass` leaves a frame to the host, and {} is not for the driver, so \
@@ -170,18 +180,13 @@ impl RuleStore for RulesAhead {
         let id = rule.id;
         let passes = self.rules.pass_some();
         if !passes && rule.actions.verdict == Some(Verdict::Pass) {
-            return Err("no rule of the start leaves frames to the host, so that some were taken \
-                        from it for user space to judge: `pass` cannot come any more"
-                .to_owned());
+            return Err(NO_PASS.to_owned());
         }
         self.rules.add(rule.clone()).map_err(|error| error.to_string())?;
         for at in 0..self.drivers.len() {
             let driver = &mut self.drivers[at].1;
             let added = driver.add(rule.clone()).and_then(|()| match driver.lock().decided(id) {
-                Some(Decided::Above(reason)) if passes => Err(format!(
-                    "rules leave frames to the host, and this one cannot be decided in the driver: \
-                     {reason}"
-                )),
+                Some(Decided::Above(reason)) if passes => Err(not_above(id, reason)),
                 _ => Ok(()),
             });
             if let Err(error) = added {
@@ -203,10 +208,22 @@ impl RuleStore for RulesAhead {
         self.rules.remove(id)
     }
 
-    fn load(&mut self, _set: RuleSet) -> Result<(), String> {
-        Err("rules in the driver cannot be replaced by a run that has given up its privileges: add \
-             and delete single rules, or start it anew"
-            .to_owned())
+    fn load(&mut self, set: RuleSet) -> Result<(), String> {
+        let passes = self.rules.pass_some();
+        if !passes && keep::passes(&set) {
+            return Err(NO_PASS.to_owned());
+        }
+        for (_, driver) in &self.drivers {
+            let above = driver.lock().prepare(set.clone()).map_err(|error| error.to_string())?;
+            if let Some((id, reason)) = above.filter(|_| passes) {
+                return Err(not_above(id, reason));
+            }
+        }
+        // What is handed up is judged as a whole by the lanes, and counted by them alone: whichever
+        // of the two changes first, a frame is judged by the old rules or by the new ones.
+        self.rules.load(set).map_err(|error| error.to_string())?;
+        let mut drivers = self.drivers.iter();
+        drivers.try_for_each(|(_, driver)| driver.lock().commit().map_err(|e| e.to_string()))
     }
 
     fn count(&self) -> usize {

@@ -17,6 +17,9 @@ use ringside_rules::language::{self, Verdict};
 use ringside_sys::netdev;
 use std::path::{Path, PathBuf};
 
+/// Most rules that room is made for: as many as may be exact.
+const ROOM_MAX: u32 = 1 << 20;
+
 /// The options that have to do with what is kept.
 #[derive(Args)]
 #[command(next_help_heading = "What is kept")]
@@ -34,6 +37,11 @@ pub struct KeepArgs {
     /// (docs/formats/digests.md); `-` is standard output.
     #[arg(long, value_name = "FILE|-", requires = "rules")]
     digests: Option<PathBuf>,
+    /// Make room in the driver for so many exact rules and as many others, if those of the start
+    /// need less: `rules load` and `add` cannot make more.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "rules_in_driver")]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=ROOM_MAX as i64))]
+    rules_room: u32,
 
     /// Keep this many bytes of each payload that is no text; text protocols are kept whole.
     #[arg(long, value_name = "BYTES")]
@@ -80,7 +88,7 @@ impl KeepArgs {
             "--rules-in-driver is for interfaces that are received in the driver: add --backend \
              af-xdp or xdp-ring, or leave it out"
         );
-        let mut ahead = RulesAhead::new(rules.clone());
+        let mut ahead = RulesAhead::new(rules.clone(), self.rules_room as usize);
         for name in interfaces {
             let device = netdev::by_name(name)?.with_context(|| format!("{name} is gone"))?;
             ahead.add_interface(name, device.ifindex)?;

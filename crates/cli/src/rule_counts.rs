@@ -4,18 +4,42 @@ use crate::beside::BesideStatus;
 use crate::{columns, say, units};
 use ringside_capture::keep::RulesReport;
 use ringside_rules::engine::Counts;
+use ringside_rules::language::Verdict;
+use ringside_xdp::PinnedRule;
 use std::io;
 
 /// Characters of a rule that a table shows.
 const RULE_CHARS_MAX: usize = 72;
 
+/// Rules by id as texts, each with what it counted, and the default.
+pub struct Told {
+    pub rules: Vec<PinnedRule>,
+    pub default: Verdict,
+    pub undecided: Counts,
+    /// What was counted beside.
+    pub beside: BesideStatus,
+}
+
+impl From<&RulesReport> for Told {
+    fn from(report: &RulesReport) -> Told {
+        let rules = report.rules.iter().map(|(rule, counts)| PinnedRule {
+            id: rule.id,
+            text: rule.to_string(),
+            counts: *counts,
+        });
+        let (default, undecided) = (report.default, report.undecided);
+        let beside = report.beside.clone().into();
+        Told { rules: rules.collect(), default, undecided, beside }
+    }
+}
+
 /// One JSON object a rule, then one for the default and for each thing that was counted beside, on
 /// standard output.
-pub fn json(report: &RulesReport) -> io::Result<()> {
-    for (rule, Counts { frames, bytes }) in &report.rules {
-        let text = rule.to_string();
+pub fn json(report: impl Into<Told>) -> io::Result<()> {
+    let report = report.into();
+    for PinnedRule { id, text, counts: Counts { frames, bytes } } in &report.rules {
         let object = serde_json::json!({
-            "rule": { "id": rule.id.0, "frames": frames, "bytes": bytes, "text": text }
+            "rule": { "id": id.0, "frames": frames, "bytes": bytes, "text": text }
         });
         say::data(object)?;
     }
@@ -25,34 +49,30 @@ pub fn json(report: &RulesReport) -> io::Result<()> {
         "default": { "verdict": verdict, "frames": frames, "bytes": bytes }
     });
     say::data(object)?;
-    BesideStatus::from(report.beside.clone()).json().iter().try_for_each(say::data)
+    report.beside.json().iter().try_for_each(say::data)
 }
 
 /// A table of the first `rows_max` rules, those that counted most first if there are more, and the
 /// default; behind it what was counted beside.
-pub fn table(report: &RulesReport, rows_max: usize) -> String {
-    let mut rules: Vec<_> = report.rules.iter().collect();
+pub fn table(report: impl Into<Told>, rows_max: usize) -> String {
+    let Told { mut rules, default, undecided, beside } = report.into();
     let hidden = rules.len().saturating_sub(rows_max);
     if hidden > 0 {
-        rules.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.frames));
+        rules.sort_by_key(|rule| std::cmp::Reverse(rule.counts.frames));
         rules.truncate(rows_max);
     }
     let line = |id: String, counts: &Counts, text: String| {
         vec![id, units::grouped(counts.frames), units::grouped(counts.bytes), shortened(text)]
     };
-    let mut lines: Vec<Vec<String>> = rules
-        .iter()
-        .map(|(rule, counts)| line(rule.id.to_string(), counts, rule.to_string()))
-        .collect();
+    let mut lines: Vec<Vec<String>> =
+        rules.into_iter().map(|rule| line(rule.id.to_string(), &rule.counts, rule.text)).collect();
     if hidden > 0 {
         let text = format!("… and {} rules more, see --json", units::grouped(hidden as u64));
         lines.push(vec![String::new(), String::new(), String::new(), text]);
     }
-    let default = format!("default {}", report.default);
-    lines.push(line(String::new(), &report.undecided, default));
+    lines.push(line(String::new(), &undecided, format!("default {default}")));
     let table = columns::text(&["id", "frames", "bytes", "rule"], &lines);
-    let beside = BesideStatus::from(report.beside.clone()).text();
-    format!("{}\n{beside}", table.trim_end()).trim_end().to_owned()
+    format!("{}\n{}", table.trim_end(), beside.text()).trim_end().to_owned()
 }
 
 /// A text that fits a line of a table.

@@ -135,13 +135,7 @@ fn a_load_replaces_all_rules_and_keeps_the_counts_of_those_that_stay() {
     judged.send();
     judged.wait_for(LOAD);
     let (rules, list) = (judged.path("more.rules"), judged.path("list.txt"));
-    let exact = |id: u32| {
-        let (high, low) = (id / 256, id % 256);
-        format!(
-            "{id}: src ip 10.1.{high}.{low} dst ip 10.9.9.9 udp src port 5 dst port 6 => drop\n"
-        )
-    };
-    let many: String = (100..50_100).map(exact).collect();
+    let many = exact(50_000);
     let text = format!("1: any => count\n2: udp => take\n3: src ip @list.txt => drop\n{many}");
     std::fs::write(&rules, text + "default take\n").unwrap();
     let addresses: String =
@@ -222,8 +216,6 @@ fn the_driver_decides_what_it_can() {
         judged.done(&["add", "3: src ip 10.16.0.8/31 => drop"]);
         let refused = judged.rules(&["add", "payload \"x\" => take"]);
         assert!(refused.code() == Some(2) && refused.stderr.contains("payload"));
-        let loaded = judged.rules(&["flush"]);
-        assert!(loaded.code() == Some(2) && loaded.stderr.contains("privileges"));
         judged.send();
         wait_until("frames that are judged", || seen(&judged) == 2 * LOAD);
         let counts = vec![(1, 8 * each), (2, 8 * each), (3, 2 * each)];
@@ -263,4 +255,119 @@ fn the_driver_decides_what_it_can() {
         assert_eq!(outcome.code(), Some(2));
         assert!(outcome.stderr.contains(word), "{}", outcome.stderr);
     }
+}
+
+impl Judged {
+    fn load(&self, rules: &str) -> Outcome {
+        let file = self.path("more.rules");
+        std::fs::write(&file, rules).unwrap();
+        self.rules(&["load", arg(&file)])
+    }
+
+    fn loaded(&self, rules: &str) {
+        let outcome = self.load(rules);
+        assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+    }
+
+    /// Waits until so many frames are counted, by the rules that are there and the default.
+    fn counted(&self, frames: u64) -> (Vec<(u64, u64)>, u64) {
+        let sum = |(rules, undecided): &(Vec<(u64, u64)>, u64)| {
+            rules.iter().map(|rule| rule.1).sum::<u64>() + undecided
+        };
+        wait_until("frames that are judged", || sum(&self.stats()) >= frames);
+        let stats = self.stats();
+        assert_eq!(sum(&stats), frames, "{stats:?}");
+        stats
+    }
+}
+
+/// Exact rules that no frame meets.
+fn exact(count: u32) -> String {
+    let line = |id: u32| {
+        let (high, low) = (id / 256, id % 256);
+        let source = format!("src ip 10.1.{high}.{low}");
+        format!("{id}: {source} dst ip 10.9.9.9 udp src port 5 dst port 6 => drop\n")
+    };
+    (100..100 + count).map(line).collect()
+}
+
+/// A capture that has given up its privileges fills the tables that lie ready, again and again.
+#[test]
+fn a_load_replaces_the_rules_in_the_driver() {
+    if !need_root("a_load_replaces_the_rules_in_the_driver") {
+        return;
+    }
+    let each = LOAD / 16;
+    for backend in ["af-xdp", "xdp-ring"] {
+        let rules = "1: src ip 10.16.0.0/30 => drop\n2: src ip 10.16.0.4/30 => take\ndefault pass";
+        let judged = Judged::start(rules, &["--backend", backend, "--rules-in-driver"]);
+        judged.send();
+        let expected = (vec![(1, 4 * each), (2, 4 * each)], 8 * each);
+        assert_eq!(judged.counted(LOAD), expected, "{backend}");
+
+        // A rule stays, one goes, one comes, and an address file with it.
+        std::fs::write(judged.path("list.txt"), "10.16.0.8\n10.16.0.10/31\n").unwrap();
+        let first = "1: src ip 10.16.0.0/30 => drop\n";
+        judged.loaded(&format!("{first}4: src ip @list.txt => drop\n{}default pass", exact(3000)));
+        judged.send();
+        let (rules, undecided) = judged.counted(2 * LOAD - 4 * each);
+        assert_eq!((&rules[..2], undecided), (&[(1, 8 * each), (4, 3 * each)][..], 17 * each));
+        let list = judged.done(&["list"]).text();
+        assert!(list.contains("driver") && !list.contains("user space"), "{list}");
+
+        // What cannot be changes nothing, with what to do instead.
+        for (rules, word) in [
+            (format!("{first}payload \"x\" => take\ndefault pass"), "payload"),
+            (exact(60_000), "--rules-room"),
+            (format!("{first}1: udp => drop"), "are both rule 1"),
+        ] {
+            let refused = judged.load(&rules);
+            assert_eq!(refused.code(), Some(2), "{word}");
+            assert!(refused.stderr.contains(word), "{word}: {}", refused.stderr);
+        }
+        assert_eq!(judged.stats().0.len(), 3002);
+        judged.done(&["flush"]);
+        judged.send();
+        // The default went on counting.
+        assert_eq!(judged.counted(LOAD + 17 * each), (vec![], 33 * each), "{backend}");
+        judged.loaded("1: udp => take\ndefault pass");
+        judged.done(&["add", "7: src ip 10.16.0.1 => count"]);
+        judged.send();
+        wait_until("frames that are judged", || judged.stats().0[0].1 == LOAD);
+        let ledger = judged.running.stop().checked_ledger(4 * LOAD);
+        assert_eq!(ledger.taken, LOAD + 4 * each, "{backend}");
+        assert_eq!((ledger.passed, ledger.dropped[&Cause::ByRule]), (33 * each, 11 * each));
+    }
+}
+
+/// Frames come while all rules are replaced: each is judged by one set, and counted once.
+#[test]
+fn no_frame_is_lost_while_the_driver_gets_other_rules() {
+    if !need_root("no_frame_is_lost_while_the_driver_gets_other_rules") {
+        return;
+    }
+    let more = ["--backend", "xdp-ring", "--rules-in-driver", "--rules-room", "40000"];
+    // Every flow is dropped by both sets, half of it by each in the driver.
+    let judged = Judged::start("1: src ip 10.16.0.0/29 => drop\ndefault drop", &more);
+    judged.loaded(&format!("{}default drop", exact(40_000)));
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let loads = std::thread::scope(|scope| {
+        let loads = scope.spawn(|| {
+            let mut loads = 0;
+            while !is_over.load(std::sync::atomic::Ordering::Acquire) {
+                let payload = "payload hex \"ff ff ff ff\" => drop";
+                judged.loaded(&format!("src ip 10.16.0.0/29 => drop\n{payload}\ndefault drop"));
+                judged.loaded("2: src ip 10.16.0.8/29 => drop\ndefault drop");
+                loads += 2;
+            }
+            loads
+        });
+        judged.send();
+        is_over.store(true, std::sync::atomic::Ordering::Release);
+        loads.join().unwrap()
+    });
+    assert!(loads > 2, "{loads} loads");
+    judged.send();
+    let ledger = judged.running.stop().checked_ledger(2 * LOAD);
+    assert_eq!((ledger.taken, ledger.dropped[&Cause::ByRule]), (0, 2 * LOAD));
 }

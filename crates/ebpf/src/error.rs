@@ -2,6 +2,7 @@
 
 use ringside_filter::FilterError;
 use ringside_sys::bpf::BpfError;
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// Errors of this crate.
@@ -106,6 +107,45 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// There is nowhere to pin anything.
+    #[error(
+        "{path} is no BPF file system, where alone programs and maps can stay without a process: \
+         `mount -t bpf bpf {path}` (in `ip netns exec` use --netns instead)"
+    )]
+    NoBpfFs {
+        /// Where it belongs.
+        path: &'static str,
+    },
+    /// A name in the BPF file system.
+    #[error("cannot make or remove {} (it needs root): {source}", .path.display())]
+    Pin {
+        /// Which.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A living process has the place of pinned rules.
+    #[error(
+        "a process holds the rules that are pinned on {interface}: change them with `ringside \
+         rules load FILE`, or end it first, as with `ringside control stop`, which leaves them in \
+         force"
+    )]
+    PinsHeld {
+        /// The interface.
+        interface: String,
+    },
+    /// What is pinned cannot be read.
+    #[error(
+        "{} was pinned by another version of this program, or is damaged: `ringside drop off` ends \
+         it", .path.display()
+    )]
+    PinnedForm {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The network namespace is not known.
+    #[error("cannot tell the network namespace: {0}")]
+    Namespace(ringside_sys::SysError),
     /// A queue that the program was not made for.
     #[error("queue {queue} of {queues}: the program was loaded for queues below that number")]
     Queue {

@@ -3,6 +3,7 @@
 //!
 //! - [`Generator`] makes numbered frames out of live test frames and hands them to an interface.
 //! - [`capture`] steers frames to AF_XDP sockets, beside other programs on the interface.
+//! - [`pins`] are what stays on an interface without a process.
 //! - [`replay`] makes frames of a table of headers, to measure what a program costs.
 //! - [`rules`] judges frames inside the driver, by tables that user space changes meanwhile.
 //! - [`XdpProgram`] loads a program for an interface, [`Attachment`] keeps it there until dropped.
@@ -21,6 +22,7 @@ pub mod capture;
 mod error;
 mod generate;
 mod load;
+pub mod pins;
 pub mod replay;
 mod root;
 pub mod rules;

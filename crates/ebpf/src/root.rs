@@ -13,10 +13,14 @@
 //! get one place, and what a dead process left is told from what is in use. A claim also says that
 //! its holder has root and array open: it is freed before them. In the same way, by a name that is
 //! bound for a moment, processes open one after the other.
+//!
+//! **Pins.** What is to outlive its process has names in the BPF file system (`pins.rs`). A place
+//! whose program is pinned is taken, whether or not a process claims it.
 
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
 use crate::load::{Embedded, Loaded, embedded};
+use crate::pins::{self, InForce, Pins, RootParts};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapHandle, MapType};
 use ringside_sys::bpf::{self, FdArray, XdpMode};
@@ -59,6 +63,8 @@ pub(crate) struct RootConfig<'a> {
     pub wants_metadata: bool,
     /// Attach to the kernel's generic path where the driver refuses.
     pub generic_allowed: bool,
+    /// Take the place of what is pinned, if something is.
+    pub takes_pinned: bool,
 }
 
 /// The root on an interface, with a place among its leaves.
@@ -72,13 +78,18 @@ pub(crate) struct Root {
     mode: XdpMode,
     has_metadata: bool,
     notes: Vec<String>,
+    interface: String,
+    ifindex: u32,
+    /// What is in force at its own place by pins.
+    taken: Option<InForce>,
 }
 
 impl Root {
     /// Takes a place, and joins the root of other processes or attaches one.
     pub fn open(config: &RootConfig<'_>) -> Result<Root, Error> {
-        let _turn = take_turn(config)?;
-        let (position, claim) = claim(config)?;
+        let _turn = take_turn(config.interface, config.ifindex)?;
+        let pinned = pinned(config)?;
+        let (position, claim) = claim(config, pinned.as_ref())?;
         let mut notes = Vec::new();
         let mut in_the_way = None;
         for attempt in 0..TRIES_MAX {
@@ -90,7 +101,7 @@ impl Root {
                 There::Nothing => attach(config, &mut notes)?,
                 // Asked when root and array are open here: whoever is there held them till now.
                 There::Ours(Found { hold: Hold::Link(link), .. })
-                    if others(config.ifindex, position).next().is_none() =>
+                    if pinned.is_none() && others(config.ifindex, position).next().is_none() =>
                 {
                     // Its last process is just going, or it was left by accident. Its array may be
                     // about to be cleared, as the kernel does when nobody holds it any more.
@@ -113,8 +124,22 @@ impl Root {
             if config.wants_metadata && !has_metadata && notes.is_empty() {
                 notes.push("metadata: another process attached a root without it".into());
             }
-            let root = Root { claim, leaves, hold, position, mode, has_metadata, notes };
-            root.clear_unclaimed(config.ifindex)?;
+            let (interface, ifindex) = (config.interface.to_owned(), config.ifindex);
+            let kept = pinned.as_ref().map(|set| set.position);
+            let taken = pinned.filter(|set| set.position == position);
+            let root = Root {
+                claim,
+                leaves,
+                hold,
+                position,
+                mode,
+                has_metadata,
+                notes,
+                interface,
+                ifindex,
+                taken,
+            };
+            root.clear_unclaimed(kept)?;
             return Ok(root);
         }
         let reason = "other programs come and go on it without end".to_owned();
@@ -156,14 +181,44 @@ impl Root {
         self.claim.as_fd()
     }
 
-    /// Takes out what dead processes left: nobody claims its place.
-    fn clear_unclaimed(&self, ifindex: u32) -> Result<(), Error> {
-        for position in 0..ROOT_POSITIONS {
-            if position == self.position || !is_claimed(ifindex, position) {
+    /// What is in force at its own place by pins.
+    pub fn taken(&self) -> Option<&InForce> {
+        self.taken.as_ref()
+    }
+
+    /// No other process opens or pins a root on the interface until this is dropped.
+    pub fn turn(&self) -> Result<UnixDatagram, Error> {
+        take_turn(&self.interface, self.ifindex)
+    }
+
+    /// Lets it stay on the interface when its processes are gone; in a turn.
+    pub fn keep(&self, pins: &Pins) -> Result<(), Error> {
+        let program = crate::xdp::attached_program(self.ifindex)?.unwrap_or_default();
+        let link = match &self.hold {
+            Hold::Link(fd) => Some(fd.as_fd()),
+            Hold::Standing(_) => None,
+        };
+        let (interface, leaves) = (self.interface.as_str(), self.leaves.as_fd());
+        pins.keep_root(&RootParts { interface, program, link, leaves })
+    }
+
+    /// Takes out what dead processes left: nobody claims its place, and it is not `kept` there.
+    fn clear_unclaimed(&self, kept: Option<u32>) -> Result<(), Error> {
+        for position in (0..ROOT_POSITIONS).filter(|position| Some(*position) != kept) {
+            if position == self.position || !is_claimed(self.ifindex, position) {
                 self.leaves.clear(position)?;
             }
         }
         Ok(())
+    }
+}
+
+/// What is in force by pins on the interface; removes pins that are of no use.
+fn pinned(config: &RootConfig<'_>) -> Result<Option<InForce>, Error> {
+    match find(config)? {
+        There::Ours(found) => pins::settle(config.ifindex, Some(&found.leaves)),
+        There::Nothing => pins::settle(config.ifindex, None),
+        There::Unknown(_) => Ok(None),
     }
 }
 
@@ -177,24 +232,27 @@ fn claim_name(ifindex: u32, position: u32) -> io::Result<SocketAddr> {
 }
 
 /// Waits until no other process opens a root on the interface; the turn ends with the socket.
-fn take_turn(config: &RootConfig<'_>) -> Result<UnixDatagram, Error> {
+pub(crate) fn take_turn(interface: &str, ifindex: u32) -> Result<UnixDatagram, Error> {
     let start = Instant::now();
     loop {
-        let name = SocketAddr::from_abstract_name(claim_prefix(config.ifindex) + "turn");
+        let name = SocketAddr::from_abstract_name(claim_prefix(ifindex) + "turn");
         match name.and_then(|name| UnixDatagram::bind_addr(&name)) {
             Ok(turn) => return Ok(turn),
             Err(e) if e.kind() == io::ErrorKind::AddrInUse && start.elapsed() < TURN_WAIT_MAX => {
                 std::thread::sleep(RETRY);
             }
             Err(source) => {
-                return Err(Error::Claim { interface: config.interface.into(), source });
+                return Err(Error::Claim { interface: interface.into(), source });
             }
         }
     }
 }
 
-fn claim(config: &RootConfig<'_>) -> Result<(u32, UnixDatagram), Error> {
-    for position in config.positions.clone() {
+fn claim(config: &RootConfig<'_>, pinned: Option<&InForce>) -> Result<(u32, UnixDatagram), Error> {
+    let pinned = pinned.map(|set| set.position);
+    let takes = config.takes_pinned && pinned.is_some();
+    let may_take = |position: &u32| (pinned == Some(*position)) == takes;
+    for position in config.positions.clone().filter(may_take) {
         let bound = claim_name(config.ifindex, position)
             .and_then(|name| UnixDatagram::bind_addr(&name))
             // Nobody has anything to say to it.
@@ -207,6 +265,9 @@ fn claim(config: &RootConfig<'_>) -> Result<(u32, UnixDatagram), Error> {
             }
         }
     }
+    if takes {
+        return Err(Error::PinsHeld { interface: config.interface.into() });
+    }
     Err(Error::NoPlace {
         interface: config.interface.into(),
         places: config.positions.len(),
@@ -215,7 +276,7 @@ fn claim(config: &RootConfig<'_>) -> Result<(u32, UnixDatagram), Error> {
 }
 
 /// True if a living process has this place. Asks by connecting, which is in nobody's way.
-fn is_claimed(ifindex: u32, position: u32) -> bool {
+pub(crate) fn is_claimed(ifindex: u32, position: u32) -> bool {
     let asked =
         claim_name(ifindex, position).and_then(|name| UnixDatagram::unbound()?.connect_addr(&name));
     // Other errors than this say nothing about the socket at the other end.

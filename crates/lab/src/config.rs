@@ -31,9 +31,9 @@ pub enum Napi {
     /// A kernel thread for each queue, all on this CPU: the sender runs free, and what the ring of
     /// 256 frames cannot hold is refused to it.
     Pinned(usize),
-    /// The same, as the receive path of a card: after its first frames it is polled at intervals, as
-    /// by a card that moderates its interrupts (`napi_defer_hard_irqs`, `gro_flush_timeout`), and
-    /// goes before programs of its CPU for up to three quarters of it, about as softirqs do.
+    /// The same, as the receive path of a card: after its first frames it is polled at intervals,
+    /// as by a card that moderates its interrupts (`napi_defer_hard_irqs`, `gro_flush_timeout`),
+    /// and goes before programs of its CPU for up to three quarters of it, about as softirqs do.
     Moderated {
         /// Where its threads run.
         cpu: usize,

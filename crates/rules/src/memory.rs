@@ -43,7 +43,7 @@ const ROOT_NODES: usize = (2 << ROOT_BITS) / NODE_ENTRIES + 1;
 pub const FLOW_WORDS: usize = 8;
 /// Words of a bucket, each of which leads to an exact rule.
 pub const BUCKET_WORDS: usize = 8;
-/// Words of `control`.
+/// Words of `control`; the last is for who has the memory.
 pub const CONTROL_WORDS: usize = 8;
 
 /// How much there is room for.
@@ -59,6 +59,19 @@ pub struct Capacity {
     pub nodes: u32,
     /// Exact rules; one that is `bidir` counts twice.
     pub exact: u32,
+}
+
+impl Capacity {
+    /// Room enough for one or the other.
+    #[must_use]
+    pub fn max(self, other: Capacity) -> Capacity {
+        Capacity {
+            rules: self.rules.max(other.rules),
+            classes: self.classes.max(other.classes),
+            nodes: self.nodes.max(other.nodes),
+            exact: self.exact.max(other.exact),
+        }
+    }
 }
 
 /// Words of each array.

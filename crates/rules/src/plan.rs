@@ -14,6 +14,8 @@ const VALUES_MAX: usize = 1 << 20;
 const CLASSES_MAX: usize = 65_536;
 /// Inner nodes of one trie of the table, 1 KiB each.
 const NODES_MAX: usize = 131_072;
+/// Exact rules that room is made for on request: 64 bytes each, and as much around them.
+const EXACT_MAX: usize = 1 << 22;
 /// Room for rules that come later: at least these, and a quarter of what there is.
 const SPARE: Capacity = Capacity { rules: 512, classes: 512, nodes: 512, exact: 4096 };
 
@@ -69,6 +71,18 @@ pub fn capacity<'r>(rules: impl Iterator<Item = &'r Rule>) -> Result<Capacity, P
     })
 }
 
+/// The room for `count` exact rules and as many others of the usual kind, with three different
+/// prefixes or borders of port ranges each, and four inner nodes; as far as the limits go.
+pub fn room_for(count: usize) -> Capacity {
+    let room = |each: usize, most: usize| count.saturating_mul(each).min(most) as u32;
+    Capacity {
+        rules: room(1, CUBES_MAX) / 3 * 4,
+        classes: room(3, CLASSES_MAX),
+        nodes: room(4, NODES_MAX),
+        exact: room(1, EXACT_MAX),
+    }
+}
+
 const ADDRESSES: [fn(&Cube) -> &[AddressPrefix]; 2] =
     [|cube| &cube.sources, |cube| &cube.destinations];
 
@@ -109,4 +123,51 @@ fn values_of(cube: &Cube) -> usize {
     let Cube { sources, destinations, source_ports, destination_ports, protocols } = cube;
     let spans = source_ports.len() + destination_ports.len() + protocols.len();
     sources.len() + destinations.len() + spans
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::book::{Book, Place, Slot};
+    use crate::language::{self, Match, Sets};
+    use crate::memory::{Layout, Memory};
+    use std::sync::Arc;
+
+    /// Takes every rule.
+    struct Anywhere;
+
+    impl Place for Anywhere {
+        type Error = std::convert::Infallible;
+
+        fn put(&mut self, _: Slot, _: &Arc<Rule>, _: Option<&Match>) -> Result<(), Self::Error> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn room_is_made_for_as_many_rules_as_it_says() {
+        let count = 3000usize;
+        let memory = Memory::heap(Layout::of(&room_for(count))).unwrap();
+        let mut book = Book::new(&memory, Anywhere).unwrap();
+        let text: String = (0..count)
+            .map(|n| {
+                let (high, low, port) = (n >> 8, n & 255, 2 * n + 1);
+                let exact = format!("src ip 10.{high}.{low}.9 dst ip 10.0.0.1 udp");
+                format!(
+                    "{exact} src port 5 dst port 6 => drop\n\
+                     src ip 10.{high}.{low}.0/24 udp dst port {port}-{} => drop\n",
+                    port + 1
+                )
+            })
+            .collect();
+        let rules = language::parse(text.as_bytes(), &mut Sets::none()).unwrap().rules;
+        assert_eq!(rules.len(), 2 * count);
+        for rule in rules {
+            book.add(Arc::new(rule)).unwrap();
+        }
+        // The limits hold whatever is asked for.
+        let most = room_for(usize::MAX);
+        assert_eq!((most.classes, most.nodes), (CLASSES_MAX as u32, NODES_MAX as u32));
+        assert_eq!(room_for(1).max(most), most);
+    }
 }

@@ -7,12 +7,14 @@
 mod arrays;
 mod attach;
 mod link;
+mod pin;
 mod probe;
 mod word;
 
 pub use arrays::{FdArray, PerCpuArray, cpu_numbers};
 pub use attach::{attach_classic, attach_socket_filter, wait_until_left};
-pub use link::{XdpMode, attach_xdp, detach_link, link_by_id};
+pub use link::{LinkInfo, XdpMode, attach_xdp, detach_link, link_by_id, link_info};
+pub use pin::{is_bpf_fs, pin, pinned};
 pub use probe::{may_use_trampolines, program_name, try_xdp};
 pub use word::MapWord;
 
@@ -23,6 +25,7 @@ use thiserror::Error;
 
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_PROG_TEST_RUN: libc::c_long = 10;
+const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 /// Longest name of a program or map, with the closing zero (BPF_OBJ_NAME_LEN).
 const NAME_BYTES: usize = 16;
 
@@ -152,6 +155,14 @@ struct TestRunAttributes {
     padding: u32,
 }
 
+/// `union bpf_attr` for BPF_OBJ_GET_INFO_BY_FD.
+#[repr(C)]
+struct InfoAttributes {
+    fd: u32,
+    info_bytes: u32,
+    info: u64,
+}
+
 /// `struct xdp_md`; for a test run, `data` and `data_end` are offsets in the input.
 #[repr(C)]
 #[derive(Default)]
@@ -168,6 +179,7 @@ const _: () = assert!(size_of::<RawInstruction>() == 8);
 const _: () = assert!(size_of::<XdpContext>() == 24);
 const _: () = assert!(size_of::<LoadAttributes>() == 72);
 const _: () = assert!(size_of::<TestRunAttributes>() == 80);
+const _: () = assert!(size_of::<InfoAttributes>() == 16);
 
 /// Calls bpf(2).
 ///
@@ -190,6 +202,28 @@ unsafe fn owned(result: libc::c_long, what: &'static str) -> Result<OwnedFd, Bpf
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(BpfError::last(what)),
     }
+}
+
+/// What the kernel says of an object, as far as `T` goes.
+///
+/// # Safety
+/// Any bytes must be a value of `T`, and its default must be all 0, which asks for nothing to be
+/// written elsewhere.
+unsafe fn object_info<T: Default>(
+    object: BorrowedFd<'_>,
+    what: &'static str,
+) -> Result<T, BpfError> {
+    let mut info = T::default();
+    let mut attributes = InfoAttributes {
+        fd: object.as_raw_fd() as u32,
+        info_bytes: size_of::<T>() as u32,
+        info: &raw mut info as u64,
+    };
+    // SAFETY: the layout is that of BPF_OBJ_GET_INFO_BY_FD; `info` is valid for writes of
+    // `info_bytes`, and the kernel writes at most as many, whatever object the descriptor is of;
+    // the caller answers for what they then are.
+    let result = unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attributes) };
+    if result < 0 { Err(BpfError::last(what)) } else { Ok(info) }
 }
 
 fn name_bytes(name: &str) -> [u8; NAME_BYTES] {

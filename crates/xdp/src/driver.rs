@@ -1,12 +1,13 @@
 //! Rules at work on an interface.
 
 use crate::checks::NotHere;
-use crate::instance::{Instance, Mode, Options, rule_error};
+use crate::instance::{Instance, Mode, Options, Tables, rule_error};
+use crate::pinned::PinnedRules;
 use crate::records::Refusal;
 use ringside_ebpf::rules::{Report, RulesSeat, SeatConfig, Totals};
 use ringside_ebpf::{TestRun, capture};
 use ringside_rules::Rule;
-use ringside_rules::book::{BookError, Slot};
+use ringside_rules::book::BookError;
 use ringside_rules::engine::Counts;
 use ringside_rules::language::{RuleId, RuleSet, Verdict};
 use ringside_rules::plan::PlanError;
@@ -37,6 +38,12 @@ pub enum RulesError {
     /// There are too many.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// The tables cannot be made larger by a process that has given up its privileges.
+    #[error(
+        "the tables have the room that they got at the start, and no more for these rules ({0}): \
+         start the run anew with them, or with more --rules-room"
+    )]
+    NoRoom(String),
     /// The interface, or the kernel.
     #[error(transparent)]
     Driver(#[from] ringside_ebpf::Error),
@@ -82,11 +89,11 @@ pub struct DriverRules {
     seat: Option<RulesSeat>,
     is_started: bool,
     options: Options,
-    default: Verdict,
-    /// What rules had counted in tables that were replaced.
-    carried: HashMap<RuleId, Counts>,
-    carried_totals: Totals,
     retired: usize,
+    /// Tables that nobody reads.
+    spare: Option<Tables>,
+    /// Rules that are ready to replace those that are there.
+    next: Option<Instance>,
 }
 
 impl DriverRules {
@@ -105,6 +112,7 @@ impl DriverRules {
             interface: target.interface,
             ifindex: target.ifindex,
             generic_allowed: options.generic_allowed,
+            is_pinned: options.is_pinned,
         })?;
         DriverRules::with(Some(seat), set, options)
     }
@@ -122,26 +130,32 @@ impl DriverRules {
         set: RuleSet,
         options: &Options,
     ) -> Result<DriverRules, RulesError> {
-        let list = set.rules.into_iter().map(Arc::new).collect();
+        let list: Vec<Arc<Rule>> = set.rules.into_iter().map(Arc::new).collect();
+        let spare = options.has_spare.then(|| Tables::new(&list, options, seat.as_ref()));
         Ok(DriverRules {
+            spare: spare.transpose()?.map(|(tables, _)| tables),
             instance: Instance::new(list, set.default, options, seat.as_ref())?,
             seat,
             is_started: false,
             options: *options,
-            default: set.default,
-            carried: HashMap::new(),
-            carried_totals: Totals::default(),
             retired: 0,
+            next: None,
         })
     }
 
-    /// From now on frames are judged.
+    /// From now on frames are judged. Pinned rules that were there are replaced at once; what those
+    /// counted that stay as they are is kept, unless one of the two is a dry run.
     ///
     /// # Errors
     /// The kernel refused.
     pub fn start(&mut self) -> Result<(), RulesError> {
         if let Some(seat) = &mut self.seat {
+            let before = seat.before().map(PinnedRules::of);
+            let before = before.filter(|before| before.is_dry() == self.options.is_dry);
+            // Twice: who kills this process in between takes few frames from the sums.
+            self.instance.carry_pinned(before.as_ref());
             seat.put(&self.instance.program)?;
+            self.instance.carry_pinned(before.as_ref());
         }
         self.is_started = true;
         Ok(())
@@ -179,7 +193,8 @@ impl DriverRules {
             Ok(_) => Ok(()),
             Err(BookError::Full(_) | BookError::Place(Refusal::NoRoom)) => {
                 let rules = self.instance.book.rules().map(|(_, rule)| rule.clone());
-                self.replace(rules.chain([rule]).collect(), self.default)
+                self.make_next(rules.chain([rule]).collect(), self.instance.default)?;
+                self.commit()
             }
             Err(error) => Err(rule_error(id, error)),
         }
@@ -187,7 +202,6 @@ impl DriverRules {
 
     /// Takes one rule out; false if there is none. What it counted is forgotten.
     pub fn remove(&mut self, id: RuleId) -> bool {
-        self.carried.remove(&id);
         let is_gone = self.instance.book.remove(id).is_some();
         self.retired += usize::from(is_gone);
         if self.retired >= RETIRED_MAX {
@@ -203,26 +217,59 @@ impl DriverRules {
     /// # Errors
     /// As [`open`](DriverRules::open). Nothing has changed.
     pub fn load(&mut self, set: RuleSet) -> Result<(), RulesError> {
-        self.replace(set.rules.into_iter().map(Arc::new).collect(), set.default)
+        self.prepare(set)?;
+        self.commit()
     }
 
-    fn replace(&mut self, list: Vec<Arc<Rule>>, default: Verdict) -> Result<(), RulesError> {
-        let next = Instance::new(list, default, &self.options, self.seat.as_ref())?;
+    /// The first half of a [`load`](DriverRules::load): all is ready, and nothing has changed. Says
+    /// the first rule that is not for the driver, if there is one.
+    ///
+    /// # Errors
+    /// As [`open`](DriverRules::open).
+    pub fn prepare(&mut self, set: RuleSet) -> Result<Option<(RuleId, NotHere)>, RulesError> {
+        self.make_next(set.rules.into_iter().map(Arc::new).collect(), set.default)?;
+        Ok(self.next.as_ref().and_then(Instance::first_above))
+    }
+
+    /// The second half: from its return on frames are judged by what was prepared last.
+    ///
+    /// # Errors
+    /// The kernel refused. Nothing has changed.
+    pub fn commit(&mut self) -> Result<(), RulesError> {
+        let Some(next) = self.next.take() else { return Ok(()) };
+        next.carry(&self.instance);
         if let Some(seat) = self.seat.as_mut().filter(|_| self.is_started) {
-            seat.put(&next.program)?;
+            if let Err(error) = seat.put(&next.program) {
+                self.next = Some(next);
+                return Err(error.into());
+            }
+            // Once more: no frame is counted there any more.
+            next.carry(&self.instance);
         }
-        let carried: HashMap<RuleId, Counts> = next
-            .book
-            .rules()
-            .filter_map(|(_, rule)| {
-                let (slot, before) = self.instance.book.get(rule.id)?;
-                (before == rule).then(|| (rule.id, self.counts_of(slot, rule.id)))
-            })
-            .collect();
-        self.carried_totals = self.totals();
-        (self.carried, self.instance) = (carried, next);
-        (self.default, self.retired) = (default, 0);
+        let before = std::mem::replace(&mut self.instance, next);
+        if self.options.has_spare {
+            self.spare = Some(before.into_tables());
+        }
+        self.retired = 0;
         Ok(())
+    }
+
+    fn make_next(&mut self, list: Vec<Arc<Rule>>, default: Verdict) -> Result<(), RulesError> {
+        // What was prepared and not wanted.
+        let unwanted = self.next.take().map(Instance::into_tables);
+        let next = match self.spare.take().or(unwanted.filter(|_| self.options.has_spare)) {
+            None => Instance::new(list, default, &self.options, self.seat.as_ref())?,
+            Some(mut tables) => Instance::within(&mut tables, list, default).inspect_err(|_| {
+                self.spare = Some(tables);
+            })?,
+        };
+        self.next = Some(next);
+        Ok(())
+    }
+
+    /// The first rule that is not for the driver, if there is one.
+    pub fn first_above(&self) -> Option<(RuleId, NotHere)> {
+        self.instance.first_above()
     }
 
     /// The rules by id, what they counted here, and where frames are judged that meet them.
@@ -238,13 +285,8 @@ impl DriverRules {
         let records = self.instance.book.place();
         self.instance.book.rules_after(id).map(move |(slot, rule)| {
             let decided = records.foreign(slot).map_or(Decided::Driver, Decided::Above);
-            (rule, self.counts_of(slot, rule.id), decided)
+            (rule, self.instance.counts(slot), decided)
         })
-    }
-
-    fn counts_of(&self, slot: Slot, id: RuleId) -> Counts {
-        let (frames, bytes) = self.instance.program.counts(slot.0);
-        self.carried.get(&id).copied().unwrap_or_default() + Counts { frames, bytes }
     }
 
     /// Where frames are judged that meet a rule; none if it is not there.
@@ -271,26 +313,18 @@ impl DriverRules {
 
     /// The fate of frames that no rule decides about.
     pub fn default_verdict(&self) -> Verdict {
-        self.default
+        self.instance.default
     }
 
     /// Frames since the start: exact after [`stop`](DriverRules::stop).
     pub fn totals(&self) -> Totals {
-        self.instance.program.totals() + self.carried_totals
+        self.instance.program.totals()
     }
 
     /// The sources of most dropped frames, at most `most`, those of most frames first; since the
     /// last [`load`](DriverRules::load).
     pub fn offenders(&self, most: usize) -> Vec<Offender> {
-        let mut sums: HashMap<IpAddr, u64> = HashMap::new();
-        for (words, version, frames) in self.instance.program.offenders() {
-            *sums.entry(address_of(words, version)).or_default() += frames;
-        }
-        let all = sums.into_iter().map(|(address, frames)| Offender { address, frames });
-        let mut all: Vec<Offender> = all.collect();
-        all.sort_unstable_by_key(|one| (std::cmp::Reverse(one.frames), one.address));
-        all.truncate(most);
-        all
+        offenders(self.instance.program.offenders(), most)
     }
 
     /// Bytes of the tables.
@@ -336,6 +370,22 @@ impl DriverRules {
     pub fn program(&self) -> &ringside_ebpf::rules::RulesProgram {
         &self.instance.program
     }
+}
+
+/// The sources of most frames, of what the CPUs noted.
+pub(crate) fn offenders(
+    noted: impl Iterator<Item = ([u64; 2], u64, u64)>,
+    most: usize,
+) -> Vec<Offender> {
+    let mut sums: HashMap<IpAddr, u64> = HashMap::new();
+    for (words, version, frames) in noted {
+        *sums.entry(address_of(words, version)).or_default() += frames;
+    }
+    let all = sums.into_iter().map(|(address, frames)| Offender { address, frames });
+    let mut all: Vec<Offender> = all.collect();
+    all.sort_unstable_by_key(|one| (std::cmp::Reverse(one.frames), one.address));
+    all.truncate(most);
+    all
 }
 
 /// An address as the driver notes it.

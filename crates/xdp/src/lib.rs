@@ -6,6 +6,9 @@
 //! and one rule comes or goes while frames are judged. What the rules mean is said by
 //! `ringside-rules`; a frame is judged here exactly as by its `Engine`, or not here at all.
 //!
+//! Rules may outlive their process ([`Options::is_pinned`]); then [`PinnedRules`] tells what they
+//! count.
+//!
 //! Not every rule can be at work in a driver. [`NotHere`] says why: what is asked is compiled to a
 //! short list of checks ([`checks`]), and the payload of protocols, filters, and what lies within
 //! tunnels are left to user space. A set that protects a host ([`Mode::Protect`]) is refused if it
@@ -15,12 +18,16 @@
 pub mod checks;
 mod driver;
 mod instance;
+mod pinned;
 mod records;
 mod room;
 mod sets;
+mod texts;
 
 pub use checks::NotHere;
 pub use driver::{Decided, DriverRules, Offender, RulesError, Target};
 pub use instance::{Mode, Options};
+pub use pinned::{PinnedRule, PinnedRules};
+pub use ringside_ebpf::pins::{self, Pins};
 pub use ringside_ebpf::rules::{SourceLimit, Totals};
 pub use sets::SetId;

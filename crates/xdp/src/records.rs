@@ -4,6 +4,7 @@ use crate::checks::{self, CheckError, Checks, NotHere, SetNumbers};
 use crate::instance::Mode;
 use crate::room::Room;
 use crate::sets::{SetId, SetList};
+use crate::texts::Texts;
 use ringside_ebpf::rules::abi::{
     CHECK_WORDS, Check, EXTRAS_WORDS, Extras, Fate, pair, parts, record,
 };
@@ -63,6 +64,8 @@ pub(crate) struct Records {
     held: HashMap<Slot, Held>,
     /// Rules that are not for the driver.
     foreign: HashMap<Slot, NotHere>,
+    /// Where others may have to read the rules.
+    texts: Option<Texts>,
 }
 
 /// What a rule has of the arrays.
@@ -87,6 +90,7 @@ impl Records {
         sets: SetList,
     ) -> Result<Records, ringside_ebpf::Error> {
         let sizes = *program.sizes();
+        let texts = (sizes.texts > 0).then(|| Texts::new(&program)).transpose()?;
         Ok(Records {
             records: program.table("records")?,
             extras: program.table("extras")?,
@@ -98,6 +102,7 @@ impl Records {
             program,
             mode,
             sets,
+            texts,
         })
     }
 
@@ -146,6 +151,23 @@ impl Records {
         Ok(Deed { word, one_in, target })
     }
 
+    fn put_to_work(
+        &mut self,
+        slot: Slot,
+        rule: &Rule,
+        needs: Option<&Match>,
+    ) -> Result<(), Refusal> {
+        match self.compiled(rule, needs)? {
+            Ok((deed, checks)) => self.write(slot, deed, checks),
+            Err(reason) if self.mode == Mode::Share => {
+                self.foreign.insert(slot, reason);
+                self.write_record(slot, record::FOREIGN, 0);
+                Ok(())
+            }
+            Err(reason) => Err(reason.into()),
+        }
+    }
+
     fn write(&mut self, slot: Slot, deed: Deed, checks: Checks) -> Result<(), Refusal> {
         let Deed { mut word, one_in, target } = deed;
         let mut extra = 0;
@@ -190,14 +212,18 @@ impl Place for Records {
         if slot.0 as usize >= self.records.len() {
             return Err(Refusal::NoRoom);
         }
-        match self.compiled(rule, needs)? {
-            Ok((deed, checks)) => self.write(slot, deed, checks),
-            Err(reason) if self.mode == Mode::Share => {
-                self.foreign.insert(slot, reason);
-                self.write_record(slot, record::FOREIGN, 0);
-                Ok(())
-            }
-            Err(reason) => Err(reason.into()),
+        self.put_to_work(slot, rule, needs)?;
+        // After its counters were set to 0.
+        if self.texts.as_mut().is_some_and(|texts| !texts.put(slot, rule)) {
+            self.clear(slot);
+            return Err(Refusal::NoRoom);
+        }
+        Ok(())
+    }
+
+    fn retire(&mut self, slot: Slot) {
+        if let Some(texts) = &self.texts {
+            texts.hide(slot);
         }
     }
 
@@ -208,6 +234,9 @@ impl Place for Records {
 
     fn clear(&mut self, slot: Slot) {
         self.foreign.remove(&slot);
+        if let Some(texts) = &mut self.texts {
+            texts.clear(slot);
+        }
         if let Some(Held { extra, checks: (first, count) }) = self.held.remove(&slot) {
             self.extras_room.give(extra, 1);
             self.checks_room.give(first, count);
@@ -247,6 +276,14 @@ pub(crate) fn fate_of(verdict: Verdict) -> Fate {
         Verdict::Pass => Fate::Pass,
         Verdict::Take => Fate::Take,
         Verdict::Drop => Fate::Drop,
+    }
+}
+
+pub(crate) fn verdict_of(fate: Fate) -> Verdict {
+    match fate {
+        Fate::Take => Verdict::Take,
+        Fate::Drop => Verdict::Drop,
+        _ => Verdict::Pass,
     }
 }
 

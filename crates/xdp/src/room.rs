@@ -1,38 +1,35 @@
 //! Places in an array, a few in a row at a time.
 
-/// Gives out runs of up to [`RUN_MAX`](Room::RUN_MAX) places of an array.
+use std::collections::BTreeMap;
+
+/// Gives out runs of places of an array.
 #[derive(Debug)]
 pub(crate) struct Room {
     places: u32,
     used: u32,
     /// Runs that were given back, by length.
-    free: [Vec<u32>; Room::RUN_MAX + 1],
+    free: BTreeMap<usize, Vec<u32>>,
 }
 
 impl Room {
-    /// Longest run: the checks of a rule.
-    pub const RUN_MAX: usize = ringside_ebpf::rules::abi::CHECKS_MAX;
-
     pub fn new(places: usize) -> Room {
-        Room { places: places as u32, used: 0, free: std::array::from_fn(|_| Vec::new()) }
+        Room { places: places as u32, used: 0, free: BTreeMap::new() }
     }
 
     /// The first of so many places; none if there is no room.
     pub fn take(&mut self, run: usize) -> Option<u32> {
-        if let Some(first) = self.free.get_mut(run)?.pop() {
+        if let Some(first) = self.free.get_mut(&run).and_then(Vec::pop) {
             return Some(first);
         }
         let first = self.used;
-        let end = first.checked_add(run as u32).filter(|end| *end <= self.places)?;
+        let end = first.checked_add(u32::try_from(run).ok()?).filter(|end| *end <= self.places)?;
         self.used = end;
         Some(first)
     }
 
     /// Gives a run back.
     pub fn give(&mut self, first: u32, run: usize) {
-        if let Some(free) = self.free.get_mut(run) {
-            free.push(first);
-        }
+        self.free.entry(run).or_default().push(first);
     }
 }
 
@@ -46,6 +43,7 @@ mod tests {
         assert_eq!((room.take(4), room.take(4), room.take(4)), (Some(0), Some(4), None));
         room.give(0, 4);
         assert_eq!((room.take(2), room.take(4), room.take(1)), (Some(8), Some(0), None));
-        assert_eq!(Room::new(100).take(Room::RUN_MAX + 1), None);
+        assert_eq!(Room::new(100).take(101), None);
+        assert_eq!(Room::new(100).take(usize::MAX), None);
     }
 }

@@ -3,6 +3,7 @@
 //! The filter knows *granules*: the first 24, 16 or 8 bits of an address of IPv4, the first 48, 32
 //! or 16 of IPv6. Each span is in it by the finest of which it touches few.
 
+use ringside_ebpf::rules::Sizes;
 use ringside_ebpf::rules::abi::SetEntry;
 use ringside_rules::language::{AddressFile, AddressSet, AddressSpan, Addresses};
 use ringside_sys::words::Words64;
@@ -97,6 +98,15 @@ impl SetList {
     pub fn spans(&self) -> (usize, usize) {
         let sum = |count: fn(&Set) -> usize| self.sets.iter().map(count).sum();
         (sum(|set| set.v4.len()), sum(|set| set.v6.len()))
+    }
+
+    /// True if arrays of these sizes have room for them.
+    pub fn fit(&self, sizes: &Sizes) -> bool {
+        let (v4, v6) = self.spans();
+        self.len() <= sizes.sets
+            && self.bloom_words() <= sizes.set_blooms
+            && v4 <= sizes.spans_v4
+            && v6 <= sizes.spans_v6
     }
 
     /// Writes the sets to arrays that have room for them, and forgets what was written.

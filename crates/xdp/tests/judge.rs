@@ -15,7 +15,7 @@ use ringside_rules::language::{self, RuleId, RuleSet, Sets, Verdict};
 use ringside_rules::{Rule, Sight};
 use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
 use ringside_testkit::{Random, need_root};
-use ringside_xdp::{Decided, DriverRules, Mode, NotHere, Options};
+use ringside_xdp::{Decided, DriverRules, Mode, NotHere, Options, RulesError};
 use std::collections::BTreeMap;
 
 const COMPILER: Compiler = Compiler::InProcess { optimise: true };
@@ -164,6 +164,68 @@ fn what_is_handed_up_is_counted_there_alone() {
         }
     }
     assert!(ended > 10_000 && handed_up > 10_000, "{ended} {handed_up}");
+}
+
+/// Tables that are filled again and again, without a program being loaded: nothing of what was
+/// there before is left.
+#[test]
+fn tables_that_are_filled_again_judge_as_new_ones() {
+    if !need_root("rules in XDP in tables that were used") {
+        return;
+    }
+    stay_on_one_cpu();
+    let mut random = Random::new(13);
+    let options = Options { has_spare: true, room: 200, ..options(Mode::Protect) };
+    let mut driver = DriverRules::unattached(set("default pass"), &options).unwrap();
+    let many: String = (0..20_000u32)
+        .map(|n| {
+            let (high, low) = (n >> 8, n & 255);
+            format!("src ip 10.{high}.{low}.1 dst ip 10.0.0.1 udp src port 1 dst port 2 => drop\n")
+        })
+        .collect();
+    let (many, mut judged) = (set(&many), 0u64);
+    for round in 0..200 {
+        let mut rules = set(&random_rules(&mut random, false));
+        rules.default = [Verdict::Pass, Verdict::Drop, Verdict::Take][random.below(3)];
+        if random.below(4) == 0 {
+            let (before, texts) = (driver.totals(), driver.len());
+            let refused = driver.load(many.clone()).unwrap_err();
+            assert!(matches!(refused, RulesError::NoRoom(_)), "{refused}");
+            assert_eq!((driver.totals(), driver.len()), (before, texts));
+        }
+        driver.load(rules.clone()).unwrap();
+        let mut engine = engine(rules.clone());
+        let (carried, before) = (driver_counts(&driver), driver.totals());
+        assert_eq!(before.seen(), judged);
+        let frames: Vec<Vec<u8>> = (0..40).map(|_| random_frame(&mut random)).collect();
+        for _ in 0..160 {
+            let frame = &frames[random.below(frames.len())];
+            let sight = Sight::new(frame, frame.len() as u32, LinkType::ETHERNET);
+            let judgement = engine.judge(&sight);
+            let run = driver.test_run(frame).unwrap();
+            let found = (run.verdict, driver.report().1);
+            let expected = (ending(&judgement), judgement.decided_by);
+            assert_eq!(found, expected, "round {round}\n{rules}\n{frame:02x?}");
+            judged += 1;
+        }
+        let sums = engine_counts(&engine).into_iter().map(|(id, here)| (id, carried[&id] + here));
+        assert_eq!(driver_counts(&driver), sums.collect(), "{rules}");
+        let undecided = driver.totals().undecided - before.undecided;
+        assert_eq!(undecided, engine.default_counts().1.frames);
+    }
+    // A thousand that come and go, in room for some hundred: the others' room is free again.
+    let before = driver_counts(&driver);
+    for _ in 0..1000 {
+        driver.add(set("4000000: udp length 60 => drop").rules.remove(0)).unwrap();
+        assert!(driver.remove(RuleId(4_000_000)));
+    }
+    assert_eq!(driver_counts(&driver), before);
+    // More than there is room for.
+    let refused = (0..1000u32).find_map(|n| {
+        let rule = format!("{}: udp length {} => drop", 4_000_000 + n, 60 + n);
+        driver.add(set(&rule).rules.remove(0)).err()
+    });
+    assert!(matches!(refused, Some(RulesError::NoRoom(_))), "{refused:?}");
 }
 
 /// Rules of the kinds that people write, on what was really on wires.

@@ -119,8 +119,8 @@ fn no_frame_meets_neither_rule_behind_many_that_ask() {
     exchange("xdpmany", &rules.join("\n"));
 }
 
-/// While rules are exchanged a thousand times, every frame meets the old rule or the new one, beside
-/// `others` that stay.
+/// While rules are exchanged a thousand times, every frame meets the old rule or the new one,
+/// beside `others` that stay.
 fn exchange(name: &str, others: &str) {
     if !need_root("changes of rules on an interface") {
         return;

@@ -404,7 +404,8 @@ impl Book {
     }
 }
 
-fn passes(set: &RuleSet) -> bool {
+/// True if rules leave some frames to the host.
+pub fn passes(set: &RuleSet) -> bool {
     let passes = |rule: &Rule| rule.actions.verdict == Some(Verdict::Pass);
     set.default == Verdict::Pass || set.rules.iter().any(passes)
 }

@@ -1,8 +1,10 @@
 //! `ringside drop`: rules inside the driver, to protect this host.
 
 mod desk;
+mod kept;
 mod off;
 mod report;
+mod status;
 
 use crate::control::{ControlArgs, ControlSocket, OutputStatus, StatusParts, serve_while};
 use crate::driver_rules::Shared;
@@ -48,6 +50,9 @@ Examples:
   sudo ringside drop -i eth1 --rule 'src ip @blocked.txt => drop' --source-limit 20000
   sudo ringside rules add 'src ip 192.0.2.7 => drop'           meanwhile
   sudo ringside drop status
+  sudo ringside drop -i eth1 --rules drop.rules --pin          stays when this process ends
+  sudo ringside drop -i eth1 --rules drop.rules --pin --detach puts rules in force, and returns
+  sudo ringside drop status -i eth1
   sudo ringside drop off -i eth1"
 )]
 pub struct DropArgs {
@@ -93,6 +98,15 @@ pub struct DropArgs {
     #[arg(long, value_name = "NAME")]
     netns: Option<String>,
 
+    /// The rules stay in force when this process ends or is killed, until `drop off`; those that
+    /// are pinned on the interface already are replaced at once.
+    #[arg(long)]
+    pin: bool,
+
+    /// Return as soon as the rules are in force.
+    #[arg(long, requires = "pin", conflicts_with_all = ["duration", "control", "no_control"])]
+    detach: bool,
+
     /// End after this time.
     #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
     duration: Option<Duration>,
@@ -108,7 +122,7 @@ pub struct DropArgs {
 #[derive(Subcommand)]
 enum DropCommand {
     /// What is dropped where; status 1 if nothing is.
-    Status(off::StatusArgs),
+    Status(status::StatusArgs),
     /// End what protects an interface.
     Off(off::OffArgs),
 }
@@ -116,7 +130,7 @@ enum DropCommand {
 /// Runs the subcommand.
 pub fn run(args: DropArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
-        Some(DropCommand::Status(args)) => off::status(args),
+        Some(DropCommand::Status(args)) => status::status(args),
         Some(DropCommand::Off(args)) => off::off(args),
         None => protect(&args),
     }
@@ -132,6 +146,9 @@ fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
         bail!("no interface is called {name}; `ip link` shows those that are there");
     };
     ensure!(device.is_up(), "{name} is down: `ip link set {name} up`");
+    if !args.pin {
+        kept::ensure_none(name, device.ifindex, args.netns.as_deref())?;
+    }
     let mut rules = DriverRules::open(
         &Target { interface: name, ifindex: device.ifindex },
         rule_set(args)?,
@@ -140,21 +157,34 @@ fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
     for note in rules.notes() {
         say::message(format_args!("ringside: {name}: {note}"));
     }
-    let control = ControlSocket::open(&args.control, "drop")?;
+    let control = if args.detach { None } else { ControlSocket::open(&args.control, "drop")? };
     rules.start()?;
     let memory = units::scaled(rules.memory_bytes() as f64);
     let count = units::grouped(rules.len() as u64);
     let shared = Shared::new(rules);
     let dry = if args.dry_run { ", dry run: every frame goes on" } else { "" };
-    say::message(format_args!("listening on {name}: {count} rules in {memory}B{dry}"));
+    let pinned = if args.pin { ", pinned" } else { "" };
+    say::message(format_args!("listening on {name}: {count} rules in {memory}B{pinned}{dry}"));
+    if args.detach {
+        kept::tell_stay(name, args.netns.as_deref());
+        return Ok(ExitCode::SUCCESS);
+    }
     let output = OutputStatus { kind: off::KIND.to_owned(), paths: Vec::new() };
     let parts = StatusParts::new(format!("{name}, in the driver{dry}"), vec![name.into()], output);
     let desk = DropDesk::new(parts, name, args.dry_run, shared.clone());
     let answer = |command| desk.answer(command);
-    let (watched, _clients) = serve_while(control, answer, || watch(args, &stop, &desk));
-    shared.lock().stop()?;
+    let (watched, clients) = serve_while(control, answer, || watch(args, &stop, &desk));
+    if !args.pin {
+        shared.lock().stop()?;
+    }
     finish(args, &desk)?;
+    if args.pin {
+        kept::tell_stay(name, args.netns.as_deref());
+    }
     watched?;
+    // Whoever waits for the end may take the place at once.
+    drop((desk, shared));
+    drop(clients);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -179,6 +209,7 @@ fn options(args: &DropArgs) -> Options {
         is_dry: args.dry_run,
         source_limit: limit,
         generic_allowed: args.generic,
+        is_pinned: args.pin,
         ..Options::default()
     }
 }

@@ -185,7 +185,6 @@ pub(crate) struct Config {
     pub shares: u32,
     pub is_dry: u32,
     pub reports: u32,
-    pub fate: u32,
     pub cpus: u32,
     pub slots: u32,
     pub words: u32,
@@ -194,13 +193,21 @@ pub(crate) struct Config {
     pub sources: u32,
     pub offenders: u32,
     pub extras: u32,
+    pub stays: u32,
     pub tokens_per_us: u64,
     pub tokens_max: u64,
 }
 
 pub(crate) const CONFIG_BYTES: usize = 72;
+/// Where `stays` lies.
+const STAYS_AT: usize = 52;
 
 impl Config {
+    /// Reads `stays` from the bytes of a program.
+    pub fn stays_in(bytes: &[u8]) -> bool {
+        bytes.len() == CONFIG_BYTES && bytes[STAYS_AT..][..4] != [0; 4]
+    }
+
     /// The bytes as the program reads them.
     pub fn to_bytes(self) -> [u8; CONFIG_BYTES] {
         let words = [
@@ -209,7 +216,6 @@ impl Config {
             self.shares,
             self.is_dry,
             self.reports,
-            self.fate,
             self.cpus,
             self.slots,
             self.words,
@@ -218,6 +224,7 @@ impl Config {
             self.sources,
             self.offenders,
             self.extras,
+            self.stays,
         ];
         let mut bytes = [0; CONFIG_BYTES];
         let (head, tail) = bytes.split_at_mut(4 * words.len());
@@ -234,6 +241,32 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_to_stay_says_so() {
+        for stays in [0, 1] {
+            let config = Config {
+                position: 1,
+                metadata: 2,
+                shares: 3,
+                is_dry: 4,
+                reports: 5,
+                cpus: 6,
+                slots: 7,
+                words: 8,
+                summary: 9,
+                memory: 10,
+                sources: 11,
+                offenders: 12,
+                extras: 13,
+                stays,
+                tokens_per_us: 15,
+                tokens_max: 16,
+            };
+            assert_eq!(Config::stays_in(&config.to_bytes()), stays == 1);
+        }
+        assert!(!Config::stays_in(&[1; CONFIG_BYTES - 1]));
+    }
 
     #[test]
     fn words_lie_as_the_program_reads_them() {

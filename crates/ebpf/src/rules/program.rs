@@ -1,6 +1,8 @@
 //! One set of tables, and the program that judges by them.
 
 use super::abi::{CHECK_WORDS, Config, EXTRAS_WORDS, Fate, SET_WORDS};
+use super::counters::{COUNTS_BYTES, Counters, OFFENDER_BYTES, TOTALS_BYTES, Totals};
+use super::pinned::PROGRAM;
 use super::seat::RulesSeat;
 use super::{Words32, Words64};
 use crate::abi::METADATA_FULL_BYTES;
@@ -10,7 +12,6 @@ use crate::{Error, TestRun};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
 use ringside_sys::bpf;
 use std::collections::BTreeMap;
-use std::ops::Add;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
@@ -49,19 +50,25 @@ pub struct Sizes {
     pub spans_v4: usize,
     /// The same of IPv6.
     pub spans_v6: usize,
+    /// Pieces of the texts of rules, for who reads them when this process is gone; 0: there are no
+    /// texts.
+    pub texts: usize,
 }
 
 /// Values of the array of rows are mapped and addressed as wholes.
 const WORD_BYTES: usize = 8;
+const CONTROL_WORDS: usize = 8;
+/// The word of `control` that the writer of rules leaves to us.
+pub(super) const CONTROL_DEFAULT: usize = 7;
 const NODE_BYTES: usize = 1024;
 const LINE_BYTES: usize = 64;
 const RECORD_BYTES: usize = 8;
-const COUNTS_BYTES: usize = 16;
-const TOTALS_WORDS: usize = 16;
 const SPAN_V6_WORDS: usize = 4;
 const SOURCE_BYTES: usize = 32;
-const OFFENDER_WORDS: usize = 4;
 const REPORT_WORDS: usize = 10;
+
+/// Bytes of a piece of text.
+pub const TEXT_BYTES: usize = 16;
 
 /// Frames a source may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,66 +92,12 @@ pub struct Options {
     pub is_dry: bool,
     /// What was found about each frame is told, for tests: [`RulesProgram::report`].
     pub reports: bool,
-    /// Of frames that no rule decides about: pass, take or drop.
-    pub default: Fate,
     /// Conversations that each CPU remembers, a power of two; 64 bytes each.
     pub memory: u32,
     /// A limit of frames of each source, for those that no rule drops.
     pub source_limit: Option<SourceLimit>,
     /// Places for sources of dropped frames, for each CPU, a power of two; 0: none are noted.
     pub offenders: u32,
-}
-
-/// Frames that a program saw. Each is in one of the first seven.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// To the host, and where no capture shares these rules, to programs behind.
-    pub passed: u64,
-    /// To programs behind, by a rule or the default.
-    pub taken: u64,
-    /// Dropped by a rule or the default. In a dry run they went on all the same.
-    pub dropped: u64,
-    /// Dropped because their source sent too many. In a dry run they went on all the same.
-    pub limited: u64,
-    /// Sent elsewhere. In a dry run they went on all the same.
-    pub redirected: u64,
-    /// To programs behind, which are to judge and count them.
-    pub handed_up: u64,
-    /// What the program cannot read: headers beyond the first kilobyte. They went on.
-    pub unjudged: u64,
-    /// Of all: frames that took the long way, because their headers are not the usual ones.
-    pub walked: u64,
-    /// Of those judged here: frames that no rule decided about, and their bytes.
-    pub undecided: u64,
-    /// See `undecided`.
-    pub undecided_bytes: u64,
-}
-
-impl Add for Totals {
-    type Output = Totals;
-
-    fn add(self, other: Totals) -> Totals {
-        Totals {
-            passed: self.passed + other.passed,
-            taken: self.taken + other.taken,
-            dropped: self.dropped + other.dropped,
-            limited: self.limited + other.limited,
-            redirected: self.redirected + other.redirected,
-            handed_up: self.handed_up + other.handed_up,
-            unjudged: self.unjudged + other.unjudged,
-            walked: self.walked + other.walked,
-            undecided: self.undecided + other.undecided,
-            undecided_bytes: self.undecided_bytes + other.undecided_bytes,
-        }
-    }
-}
-
-impl Totals {
-    /// Frames that came.
-    pub fn seen(&self) -> u64 {
-        let Totals { passed, taken, dropped, limited, redirected, handed_up, unjudged, .. } = self;
-        passed + taken + dropped + limited + redirected + handed_up + unjudged
-    }
 }
 
 /// What was found about the last frame.
@@ -171,11 +124,10 @@ pub struct RulesProgram {
     cpus: u32,
     sizes: Sizes,
     options: Options,
-    totals: Words64,
-    counts: Words64,
-    offenders: Words64,
+    counters: Counters,
     reports: Words64,
     samples: Words64,
+    control: Words64,
     cpu_map: MapHandle,
     maps: BTreeMap<&'static str, MapHandle>,
 }
@@ -200,19 +152,51 @@ impl RulesProgram {
         let handle = |name: &'static str| loaded.map(name).map(|map| (name, map));
         let maps = TABLES.into_iter().map(handle).collect::<Result<BTreeMap<_, _>, Error>>()?;
         let words = |name: &str, count: usize| map_words(&maps[name], name, count);
-        Ok(RulesProgram {
+        let [totals, counts, offenders] =
+            Counters::words(cpus as usize, sizes.slots, options.offenders as usize);
+        let program = RulesProgram {
             cpus,
             sizes: *sizes,
             options: *options,
-            totals: words("totals", cpus as usize * TOTALS_WORDS)?,
-            counts: words("counts", cpus as usize * sizes.slots * 2)?,
-            offenders: words("offenders", (cpus * options.offenders) as usize * OFFENDER_WORDS)?,
+            counters: Counters {
+                cpus: cpus as usize,
+                slots: sizes.slots,
+                totals: words("totals", totals)?,
+                counts: words("counts", counts)?,
+                offenders: words("offenders", offenders)?,
+            },
             reports: words("reports", REPORT_WORDS)?,
             samples: words("samples", cpus as usize * sizes.extras)?,
+            control: words("control", CONTROL_WORDS)?,
             cpu_map: loaded.map("cpus")?,
             program: loaded.program_fd()?,
             maps,
-        })
+        };
+        program.set_default(Fate::Pass);
+        Ok(program)
+    }
+
+    /// Sets all words of all tables to 0; no frame may be with the program, and none of its rules
+    /// is there any more.
+    ///
+    /// # Errors
+    /// The kernel refused to map a table.
+    pub fn clear(&self) -> Result<(), Error> {
+        for (name, map) in &self.maps {
+            let bytes = map.max_entries() as usize * map.value_size() as usize;
+            for word in map_words(map, name, bytes / WORD_BYTES)?.iter() {
+                word.store(0, Ordering::Relaxed);
+            }
+        }
+        self.set_default(Fate::Pass);
+        Ok(())
+    }
+
+    /// Sets the fate of frames that no rule decides about: pass, which it is first, take or drop.
+    pub fn set_default(&self, fate: Fate) {
+        // The rest is for who reads the tables without this process.
+        let word = u64::from(fate as u32) | u64::from(self.options.is_dry) << 32;
+        self.control[CONTROL_DEFAULT].store(word, Ordering::Release);
     }
 
     /// The tables of classes, 256 words of 32 bits a node.
@@ -236,21 +220,24 @@ impl RulesProgram {
         map_words(map, name, bytes.ok_or_else(part)? / WORD_BYTES)
     }
 
-    /// Frames and bytes that a rule counted, on all CPUs.
+    /// Frames and bytes that a rule counted, on all CPUs and before.
     pub fn counts(&self, slot: u32) -> (u64, u64) {
-        let sum = |field: usize| {
-            let words = self.counts_of(slot).map(|at| &self.counts[at + field]);
-            words.fold(0u64, |sum, word| sum.wrapping_add(word.load(Ordering::Relaxed)))
-        };
-        (sum(0), sum(1))
+        self.counters.of(slot)
     }
 
     /// Sets what a rule counted to 0; no frame may be able to meet it.
     pub fn clear_counts(&self, slot: u32) {
-        for at in self.counts_of(slot) {
-            self.counts[at].store(0, Ordering::Relaxed);
-            self.counts[at + 1].store(0, Ordering::Relaxed);
-        }
+        self.counters.clear(slot);
+    }
+
+    /// Says what a rule had counted before this program came: it is added to what it counts here.
+    pub fn carry_counts(&self, slot: u32, frames_and_bytes: (u64, u64)) {
+        self.counters.carry_counts(slot, frames_and_bytes);
+    }
+
+    /// The same of all frames.
+    pub fn carry(&self, totals: Totals) {
+        self.counters.carry(totals);
     }
 
     /// Begins the sample of a rule anew; no frame may be able to meet it.
@@ -261,38 +248,15 @@ impl RulesProgram {
         }
     }
 
-    fn counts_of(&self, slot: u32) -> impl Iterator<Item = usize> {
-        let slots = self.sizes.slots;
-        (0..self.cpus as usize).map(move |cpu| 2 * (cpu * slots + slot as usize))
-    }
-
-    /// Frames since it was loaded: exact while none come.
+    /// Frames so far, and those that were carried over: exact while none come.
     pub fn totals(&self) -> Totals {
-        let sum = |field: usize| {
-            let words = (0..self.cpus as usize).map(|cpu| &self.totals[cpu * TOTALS_WORDS + field]);
-            words.fold(0u64, |sum, word| sum.wrapping_add(word.load(Ordering::Relaxed)))
-        };
-        Totals {
-            passed: sum(0),
-            taken: sum(1),
-            dropped: sum(2),
-            limited: sum(3),
-            redirected: sum(4),
-            handed_up: sum(5),
-            unjudged: sum(6),
-            walked: sum(7),
-            undecided: sum(8),
-            undecided_bytes: sum(9),
-        }
+        self.counters.totals()
     }
 
     /// Sources of dropped frames as the CPUs noted them: address words, version of IP, frames. A
     /// source may be there once for each CPU.
     pub fn offenders(&self) -> impl Iterator<Item = ([u64; 2], u64, u64)> {
-        self.offenders.chunks_exact(OFFENDER_WORDS).filter_map(|words| {
-            let word = |at: usize| words[at].load(Ordering::Relaxed);
-            (word(3) > 0).then(|| ([word(0), word(1)], word(2), word(3)))
-        })
+        self.counters.offenders()
     }
 
     /// Lets frames be sent to the host's stack on another CPU, which gets a queue for them.
@@ -303,6 +267,12 @@ impl RulesProgram {
         self.cpu_map
             .update(&cpu.to_ne_bytes(), &queue_frames.to_ne_bytes(), MapFlags::ANY)
             .map_err(|e| Error::kernel(format!("cannot send frames to CPU {cpu}"), e))
+    }
+
+    /// What must stay where its process does not, each with its name.
+    pub(super) fn objects(&self) -> impl Iterator<Item = (&'static str, BorrowedFd<'_>)> {
+        let maps = self.maps.iter().map(|(name, map)| (*name, map.as_fd()));
+        maps.chain([("cpus", self.cpu_map.as_fd()), (PROGRAM, self.as_fd())])
     }
 
     /// How many numbers of CPUs there are.
@@ -368,7 +338,6 @@ fn config(sizes: &Sizes, options: &Options, seat: Option<&RulesSeat>, cpus: u32)
         shares: options.shares.into(),
         is_dry: options.is_dry.into(),
         reports: options.reports.into(),
-        fate: options.default as u32,
         cpus,
         slots: sizes.slots as u32,
         words: (sizes.row_words - sizes.summary_words) as u32,
@@ -377,6 +346,7 @@ fn config(sizes: &Sizes, options: &Options, seat: Option<&RulesSeat>, cpus: u32)
         sources: options.source_limit.map_or(0, |limit| limit.sources),
         offenders: options.offenders,
         extras: sizes.extras as u32,
+        stays: seat.is_some_and(RulesSeat::is_pinned).into(),
         tokens_per_us,
         tokens_max,
     }
@@ -391,7 +361,7 @@ fn tokens(limit: &SourceLimit) -> (u64, u64) {
 }
 
 /// The arrays, by their names in `bpf/`.
-const TABLES: [&str; 21] = [
+const TABLES: [&str; 23] = [
     "control",
     "nodes",
     "rows",
@@ -413,6 +383,8 @@ const TABLES: [&str; 21] = [
     "reports",
     "sources",
     "offenders",
+    "titles",
+    "texts",
 ];
 
 /// What the arrays must be.
@@ -428,7 +400,7 @@ impl Entries<'_> {
         let (sizes, options, cpus) = (self.sizes, self.options, self.cpus);
         let sources = options.source_limit.map_or(1, |limit| limit.sources as usize);
         Some(match name {
-            "control" => (1, LINE_BYTES),
+            "control" => (1, CONTROL_WORDS * WORD_BYTES),
             "nodes" => (sizes.nodes, NODE_BYTES),
             "rows" => (sizes.rows, sizes.row_words * WORD_BYTES),
             "bits" => (sizes.bits, WORD_BYTES),
@@ -443,12 +415,14 @@ impl Entries<'_> {
             "spans_v4" => (sizes.spans_v4, WORD_BYTES),
             "spans_v6" => (sizes.spans_v6, SPAN_V6_WORDS * WORD_BYTES),
             "memory" => (cpus * options.memory as usize, LINE_BYTES),
-            "counts" => (cpus * sizes.slots, COUNTS_BYTES),
+            "counts" => (Counters::parts(cpus) * sizes.slots, COUNTS_BYTES),
             "samples" => (cpus * sizes.extras, WORD_BYTES),
-            "totals" => (cpus, TOTALS_WORDS * WORD_BYTES),
+            "totals" => (Counters::parts(cpus), TOTALS_BYTES),
             "reports" => (1, REPORT_WORDS * WORD_BYTES),
             "sources" => (sources, SOURCE_BYTES),
-            "offenders" => (cpus * options.offenders as usize, OFFENDER_WORDS * WORD_BYTES),
+            "offenders" => (cpus * options.offenders as usize, OFFENDER_BYTES),
+            "titles" => (if sizes.texts > 0 { sizes.slots } else { 1 }, WORD_BYTES),
+            "texts" => (sizes.texts.max(1), TEXT_BYTES),
             _ => return None,
         })
     }

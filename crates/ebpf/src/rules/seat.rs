@@ -1,8 +1,10 @@
 //! A place on an interface in which a program with rules stands.
 
 use super::RulesProgram;
+use super::pinned::{PinnedRules, VERSION};
 use crate::Error;
 use crate::capture::Mode;
+use crate::pins::Pins;
 use crate::root::{Root, RootConfig};
 use ringside_sys::bpf;
 use std::ops::Range;
@@ -20,12 +22,16 @@ pub struct SeatConfig<'a> {
     pub ifindex: u32,
     /// Attach to the kernel's generic path if the driver refuses.
     pub generic_allowed: bool,
+    /// What is put there is pinned: it outlives the process, and takes the place of what is pinned
+    /// there already.
+    pub is_pinned: bool,
 }
 
-/// A place on an interface; given back on drop.
+/// A place on an interface; given back on drop, unless what stands there is pinned.
 #[derive(Debug)]
 pub struct RulesSeat {
     root: Root,
+    pins: Option<Pins>,
     /// What stands there.
     program: Option<OwnedFd>,
 }
@@ -35,16 +41,28 @@ impl RulesSeat {
     /// there. Every frame still goes its way.
     ///
     /// # Errors
-    /// A foreign program is on the interface, it takes none, or both places are taken.
+    /// A foreign program is on the interface, it takes none, or both places are taken. Where rules
+    /// are to be pinned: no BPF file system is mounted, or another process holds those that are
+    /// pinned there.
     pub fn open(config: &SeatConfig<'_>) -> Result<RulesSeat, Error> {
+        let pins = config.is_pinned.then(|| Pins::prepare(config.ifindex)).transpose()?;
         let root = Root::open(&RootConfig {
             interface: config.interface,
             ifindex: config.ifindex,
             positions: RULES_POSITIONS,
             wants_metadata: true,
             generic_allowed: config.generic_allowed,
+            takes_pinned: config.is_pinned,
         })?;
-        Ok(RulesSeat { root, program: None })
+        let before = root.taken().map(PinnedRules::of).transpose();
+        // What cannot be read can be replaced all the same; then nothing is carried over.
+        let program = before.ok().flatten().map(PinnedRules::into_program);
+        Ok(RulesSeat { root, pins, program })
+    }
+
+    /// The rules that were pinned here before this process came, while they are in force.
+    pub fn before(&self) -> Option<PinnedRules> {
+        PinnedRules::of(self.root.taken()?).ok()
     }
 
     /// Where the kernel runs it.
@@ -65,8 +83,21 @@ impl RulesSeat {
     pub fn put(&mut self, program: &RulesProgram) -> Result<(), Error> {
         let copy = program.as_fd().try_clone_to_owned();
         let copy = copy.map_err(|e| Error::kernel("cannot keep a program", e.into()))?;
-        self.root.leaves().set(self.root.position(), copy.as_fd())?;
-        if self.program.replace(copy).is_some() {
+        let Some(pins) = &self.pins else { return self.exchange(copy) };
+        let id = libbpf_rs::Program::id_from_fd(copy.as_fd());
+        let id = id.map_err(|e| Error::kernel("cannot ask for the number of a program", e))?;
+        let (pins, _turn) = (pins.clone(), self.root.turn()?);
+        // Before it is in force: whenever this process dies, what is in force has all its names.
+        self.root.keep(&pins)?;
+        pins.keep_set((VERSION, id), program.objects())?;
+        self.exchange(copy)?;
+        pins.keep_no_others(id)
+    }
+
+    /// Only with what an unprivileged process may do to maps that it has open.
+    fn exchange(&mut self, program: OwnedFd) -> Result<(), Error> {
+        self.root.leaves().set(self.root.position(), program.as_fd())?;
+        if self.program.replace(program).is_some() {
             bpf::wait_until_left();
         }
         Ok(())
@@ -101,6 +132,10 @@ impl RulesSeat {
         Ok(true)
     }
 
+    pub(super) fn is_pinned(&self) -> bool {
+        self.pins.is_some()
+    }
+
     pub(super) fn position(&self) -> u32 {
         self.root.position()
     }
@@ -116,6 +151,9 @@ impl RulesSeat {
 
 impl Drop for RulesSeat {
     fn drop(&mut self) {
+        if self.pins.is_some() {
+            return;
+        }
         // The kernel refuses only what is not there.
         let _ = self.clear();
     }

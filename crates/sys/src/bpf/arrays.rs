@@ -1,7 +1,7 @@
 //! Maps that are used by their descriptors alone, also in a process that did not make them and has
 //! no privilege: arrays of counters, of programs, of sockets.
 
-use super::{BpfError, NAME_BYTES, bpf, name_bytes, owned};
+use super::{BpfError, NAME_BYTES, bpf, name_bytes, object_info, owned};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -9,7 +9,6 @@ const BPF_MAP_CREATE: libc::c_long = 0;
 const BPF_MAP_LOOKUP_ELEM: libc::c_long = 1;
 pub(super) const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
 const BPF_MAP_DELETE_ELEM: libc::c_long = 3;
-const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 
 const BPF_MAP_TYPE_PROG_ARRAY: u32 = 3;
 const BPF_MAP_TYPE_PERCPU_ARRAY: u32 = 6;
@@ -34,14 +33,6 @@ struct MapAttributes {
     name: [u8; NAME_BYTES],
 }
 
-/// Start of `union bpf_attr` for BPF_OBJ_GET_INFO_BY_FD.
-#[repr(C)]
-struct InfoAttributes {
-    fd: u32,
-    info_bytes: u32,
-    info: u64,
-}
-
 /// Start of `struct bpf_map_info`, as long as its first version.
 #[repr(C)]
 #[derive(Default)]
@@ -55,30 +46,23 @@ struct MapInfo {
     name: [u8; NAME_BYTES],
 }
 
-const _: () = assert!(size_of::<InfoAttributes>() == 16);
 const _: () = assert!(size_of::<MapInfo>() == 40);
 
 /// Refuses a descriptor of anything but a map of one of `types` with keys of 4 bytes and values of
 /// `value_bytes`: the kernel reads and writes as much as the map has, whatever room it is given.
 fn check_map(fd: &OwnedFd, types: &[u32], value_bytes: usize) -> Result<(), BpfError> {
-    let mut info = MapInfo::default();
-    let mut attributes = InfoAttributes {
-        fd: fd.as_raw_fd() as u32,
-        info_bytes: size_of::<MapInfo>() as u32,
-        info: &raw mut info as u64,
-    };
-    // SAFETY: the layout is that of BPF_OBJ_GET_INFO_BY_FD; `info` is valid for writes of
-    // `info_bytes`, and the kernel writes at most as many, whatever object the descriptor is of.
-    let result = unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attributes) };
-    if result < 0 {
-        return Err(BpfError::last("asking what a descriptor of a BPF map is"));
-    }
+    let info = map_info(fd)?;
     let sizes = (info.key_size as usize, info.value_size as usize);
     if !types.contains(&info.map_type) || sizes != (4, value_bytes) {
         let source = io::Error::from(io::ErrorKind::InvalidInput);
         return Err(BpfError::Io { what: "the descriptor is of another map", source });
     }
     Ok(())
+}
+
+fn map_info(fd: &OwnedFd) -> Result<MapInfo, BpfError> {
+    // SAFETY: `MapInfo` is made of integers, and its default is all 0.
+    unsafe { object_info(fd.as_fd(), "asking what a descriptor of a BPF map is") }
 }
 
 /// Start of `union bpf_attr` for BPF_MAP_LOOKUP_ELEM and its like.
@@ -253,6 +237,14 @@ impl FdArray {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The kernel's number of the array.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn id(&self) -> Result<u32, BpfError> {
+        Ok(map_info(&self.fd)?.id)
     }
 
     /// The kernel's number of the program at `key`.

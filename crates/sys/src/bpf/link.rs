@@ -2,7 +2,7 @@
 //! descriptor of it, so that the kernel takes the program off when the last process that holds one
 //! is gone.
 
-use super::{BpfError, bpf, owned};
+use super::{BpfError, bpf, object_info, owned};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
@@ -12,6 +12,9 @@ const BPF_LINK_DETACH: libc::c_long = 34;
 
 /// BPF_XDP of `enum bpf_attach_type`.
 pub(super) const ATTACH_TYPE_XDP: u32 = 37;
+
+/// BPF_LINK_TYPE_XDP of `enum bpf_link_type`.
+const LINK_TYPE_XDP: u32 = 6;
 
 /// Start of `union bpf_attr` for BPF_LINK_CREATE.
 #[repr(C)]
@@ -36,6 +39,19 @@ struct DetachAttributes {
     link_fd: u32,
 }
 
+/// `struct bpf_link_info` of an XDP link, up to its interface.
+#[repr(C)]
+#[derive(Default)]
+struct RawInfo {
+    link_type: u32,
+    id: u32,
+    program: u32,
+    padding: u32,
+    ifindex: u32,
+    end: u32,
+}
+
+const _: () = assert!(size_of::<RawInfo>() == 24);
 const _: () = assert!(size_of::<CreateAttributes>() == 16);
 const _: () = assert!(size_of::<ByIdAttributes>() == 12);
 const _: () = assert!(size_of::<DetachAttributes>() == 4);
@@ -83,6 +99,33 @@ pub fn link_by_id(id: u32) -> Result<OwnedFd, BpfError> {
         let result = bpf(BPF_LINK_GET_FD_BY_ID, &mut attributes);
         owned(result, "opening a BPF link")
     }
+}
+
+/// What a link of an XDP program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkInfo {
+    /// The kernel's number of it.
+    pub id: u32,
+    /// That of its program.
+    pub program: u32,
+    /// That of its interface, in whatever network namespace; 0 if the interface is gone, or the
+    /// program was taken off.
+    pub ifindex: u32,
+}
+
+/// Asks what a link is.
+///
+/// # Errors
+/// It is no link of an XDP program.
+pub fn link_info(link: BorrowedFd<'_>) -> Result<LinkInfo, BpfError> {
+    const WHAT: &str = "asking what a BPF link is";
+    // SAFETY: `RawInfo` is made of integers, and its default is all 0.
+    let RawInfo { link_type, id, program, ifindex, .. } =
+        unsafe { object_info::<RawInfo>(link, WHAT)? };
+    if link_type != LINK_TYPE_XDP {
+        return Err(BpfError::of(WHAT, io::ErrorKind::InvalidInput.into()));
+    }
+    Ok(LinkInfo { id, program, ifindex })
 }
 
 /// Takes the program off, whoever else holds the link.

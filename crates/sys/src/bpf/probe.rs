@@ -3,12 +3,11 @@
 
 use super::{
     BPF_PROG_LOAD, BpfError, LoadAttributes, NAME_BYTES, RawInstruction, bpf, load_attributes,
-    owned,
+    object_info, owned,
 };
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 
 const BPF_PROG_GET_FD_BY_ID: libc::c_long = 13;
-const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 const BPF_PROG_TYPE_XDP: u32 = 6;
 const BPF_PROG_TYPE_TRACING: u32 = 26;
 const BPF_TRACE_FENTRY: u32 = 24;
@@ -41,14 +40,6 @@ struct ByIdAttributes {
     open_flags: u32,
 }
 
-/// `union bpf_attr` for BPF_OBJ_GET_INFO_BY_FD.
-#[repr(C)]
-struct InfoAttributes {
-    fd: u32,
-    info_bytes: u32,
-    info: u64,
-}
-
 /// `struct bpf_prog_info` up to the name.
 #[repr(C)]
 #[derive(Default)]
@@ -71,18 +62,9 @@ pub fn program_name(id: u32) -> Result<String, BpfError> {
     // new.
     let program =
         unsafe { owned(bpf(BPF_PROG_GET_FD_BY_ID, &mut by_id), "opening a program by its id")? };
-    let mut info = ProgramInfo::default();
-    let mut attributes = InfoAttributes {
-        fd: program.as_raw_fd() as u32,
-        info_bytes: size_of::<ProgramInfo>() as u32,
-        info: (&raw mut info) as u64,
-    };
-    // SAFETY: the layout is that of BPF_OBJ_GET_INFO_BY_FD; the kernel writes at most `info_bytes`
-    // bytes to `info`, which lives until the call returns, and for which any bytes are valid. What
-    // was zero in it before asks for nothing to be written elsewhere.
-    if unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attributes) } < 0 {
-        return Err(BpfError::last("asking for the name of a program"));
-    }
+    // SAFETY: `ProgramInfo` is made of integers, and its default is all 0.
+    let info: ProgramInfo =
+        unsafe { object_info(program.as_fd(), "asking for the name of a program")? };
     let name = info.name.split(|&byte| byte == 0).next().unwrap_or_default();
     Ok(String::from_utf8_lossy(name).into_owned())
 }

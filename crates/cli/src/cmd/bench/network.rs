@@ -13,11 +13,11 @@ use ringside_sys::netns::Namespace;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// How often the receive path of a host is polled while frames come, as by a card that moderates its
-/// interrupts.
+/// How often the receive path of a host is polled while frames come, as by a card that moderates
+/// its interrupts.
 const HOST_INTERVAL_US: u32 = 20;
-/// What a lost segment costs at least, for either end. The usual 200 ms would have one full ring, which
-/// a virtual CPU that stood still makes, weigh as much as a fifth of a second's transactions.
+/// What a lost segment costs at least, for either end. The usual 200 ms would have one full ring,
+/// which a virtual CPU that stood still makes, weigh as much as a fifth of a second's transactions.
 const RTO_MIN_US: &str = "5000";
 
 /// Where the receive path of the kernel runs.

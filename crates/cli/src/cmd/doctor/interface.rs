@@ -7,6 +7,7 @@ use anyhow::bail;
 use ringside_capture::backend::VLAN_STRIPPING;
 use ringside_sys::netdev::{self, Channels, Features, NetDevice, RingSizes, Rss, Use, XdpFeatures};
 use ringside_sys::{bpf, thread};
+use ringside_xdp::Pins;
 
 /// Receive offloads that merge frames, by the kernel's name, as ethtool(8) calls them.
 const MERGING: [(&str, &str); 3] =
@@ -125,7 +126,10 @@ fn programs(checks: &mut Checks, device: &NetDevice) {
         if name.starts_with(ROOT) {
             // The kernel takes it off with the last process that holds it, however that ends; one
             // that stays all the same passes every frame, and the next capture replaces it.
-            checks.good("programs", format!("{name} (id {id}), which captures share"));
+            let pins = Pins::on(device.ifindex).ok().flatten();
+            let pinned = pins.is_some_and(|pins| pins.is_in_force());
+            let rules = if pinned { ", with pinned rules (`ringside drop status`)" } else { "" };
+            checks.good("programs", format!("{name} (id {id}), which captures share{rules}"));
             continue;
         }
         let found = format!("{name} (id {id}) is on it");

@@ -9,6 +9,7 @@ use crate::{columns, say, units};
 use anyhow::{Context, bail};
 use clap::Args;
 use ringside_rules::language::{self, RuleId, Sets};
+use ringside_xdp::Pins;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -218,6 +219,20 @@ fn took(reply: &RulesReply) -> String {
     format!("in {:.2?}", Duration::from_nanos(reply.took_ns))
 }
 
+/// What there is without a process.
+fn pinned(at: &At) -> String {
+    let pinned = Pins::all().into_iter().filter(|_| at.socket.is_none());
+    let in_force = pinned.filter(|pins| pins.is_in_force() && !pins.is_stale());
+    let Some(interface) = in_force.filter_map(|pins| pins.interface()).next() else {
+        return String::new();
+    };
+    format!(
+        ". The rules that are pinned on {interface} have no process that could change them: \
+         `ringside drop -i {interface} --rules FILE --pin` replaces them, and takes changes while \
+         it runs; `ringside drop status -i {interface}` tells what they count"
+    )
+}
+
 /// A capture that is asked.
 struct Desk {
     client: Client,
@@ -229,7 +244,7 @@ struct Desk {
 impl Desk {
     fn open(at: &At) -> anyhow::Result<Desk> {
         let Some(client) = Client::only(at.socket.as_deref())? else {
-            bail!("nothing runs there; `ringside status` shows what does");
+            bail!("nothing runs there; `ringside status` shows what does{}", pinned(at));
         };
         Ok(Desk { client, upload: std::process::id().into(), json: at.json })
     }

@@ -1,0 +1,101 @@
+//! Rules that are pinned on interfaces, and whether a process holds them.
+
+use crate::beside::BesideStatus;
+use crate::rule_counts::Told;
+use crate::{driver_rules, keeper, say};
+use anyhow::ensure;
+use ringside_sys::netns::Namespace;
+use ringside_xdp::PinnedRules;
+use ringside_xdp::pins::{self, Pins};
+use std::time::SystemTime;
+
+/// Rules that are in force by pins.
+pub(super) struct Kept {
+    pub pins: Pins,
+    /// The interface's name when they were pinned.
+    pub interface: String,
+    pub rules: PinnedRules,
+}
+
+impl Kept {
+    /// Those on interfaces of this name, or all; what cannot be read is told.
+    pub fn all(interface: Option<&str>) -> Vec<Kept> {
+        let mut all = Vec::new();
+        for (interface, pins) in named(interface).filter(|(_, pins)| !pins.is_stale()) {
+            match PinnedRules::open(&pins) {
+                Ok(Some(rules)) => all.push(Kept { pins, interface, rules }),
+                Ok(None) => {}
+                Err(error) => say::message(format_args!("ringside: {interface}: {error}")),
+            }
+        }
+        all
+    }
+
+    /// When they were first pinned, as a status tells it.
+    pub fn since(&self) -> String {
+        let time = self.pins.since().unwrap_or(SystemTime::UNIX_EPOCH);
+        jiff::Timestamp::try_from(time).map_or_else(|_| String::new(), |time| format!("{time:.0}"))
+    }
+
+    /// What each rule counted.
+    pub fn told(&self) -> Told {
+        Told {
+            rules: self.rules.rules(),
+            default: self.rules.default_verdict(),
+            undecided: driver_rules::undecided(&self.rules.totals()),
+            beside: BesideStatus::default(),
+        }
+    }
+}
+
+/// What is pinned of interfaces of this name, or of all, in force or not.
+pub(super) fn named(interface: Option<&str>) -> impl Iterator<Item = (String, Pins)> {
+    let all = Pins::all().into_iter().map(|pins| (pins.interface().unwrap_or_default(), pins));
+    all.filter(move |(name, _)| interface.is_none_or(|wanted| name == wanted))
+}
+
+/// Says that nothing was found, and whether something may be there all the same.
+pub(super) fn tell_nothing(what: &str) {
+    let unseen = match pins::are_seen() {
+        true => "",
+        false => {
+            " that can be seen here: without the BPF file system at /sys/fs/bpf nobody knows \
+                  what is pinned (in `ip netns exec` use --netns instead)"
+        }
+    };
+    say::message(format_args!("{what}{unseen}"));
+}
+
+/// True if a process holds what is in force; also where nobody can tell.
+pub(super) fn is_held(pins: &Pins) -> bool {
+    let namespace = Namespace::find(pins.namespace());
+    let held = namespace.map(|there| keeper::in_namespace(&there, || Ok(pins.is_held())));
+    held.and_then(Result::ok).unwrap_or(true)
+}
+
+/// Refuses to put rules beside those that are pinned on an interface of this thread's namespace.
+pub(super) fn ensure_none(name: &str, ifindex: u32, netns: Option<&str>) -> anyhow::Result<()> {
+    let pins = Pins::on(ifindex)?;
+    let is_there = pins.is_some_and(|pins| pins.is_in_force() && !pins.is_stale());
+    let off = off(name, netns);
+    ensure!(
+        !is_there,
+        "rules are pinned on {name} and in force: replace them with --pin, or end them first with \
+         `{off}`"
+    );
+    Ok(())
+}
+
+/// Says that rules stay when this process is gone.
+pub(super) fn tell_stay(name: &str, netns: Option<&str>) {
+    let off = off(name, netns);
+    say::message(format_args!(
+        "the rules stay in force on {name}: `ringside drop status -i {name}` tells what they \
+         count, `{off}` ends them"
+    ));
+}
+
+fn off(name: &str, netns: Option<&str>) -> String {
+    let netns = netns.map(|netns| format!(" --netns {netns}")).unwrap_or_default();
+    format!("ringside drop off -i {name}{netns}")
+}

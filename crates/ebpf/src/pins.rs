@@ -1,0 +1,325 @@
+//! What stays on an interface without a process: names in the BPF file system.
+//!
+//! ```text
+//! /sys/fs/bpf/ringside/drop-NAMESPACE-IFINDEX/
+//!     interface -> eth1     its name, for people
+//!     root -> 117           the kernel's number of the root's program
+//!     link  leaves          what keeps the root on the interface, and programs in their places
+//!     set-VERSION-ID/       a program with the number ID, and its maps
+//! ```
+//!
+//! **What is in force** is said by the array of leaves alone: the set whose program stands there.
+//! So a process may be killed between any two names. Sets that are not in force, and names of
+//! interfaces that are gone, are removed by whoever next opens a root on the interface or ends what
+//! is pinned. Names come and go in an interface's turn (`root.rs`); looking needs none.
+
+use crate::Error;
+use crate::abi::ROOT_POSITIONS;
+use crate::{root, rules};
+use ringside_sys::bpf::{self, FdArray};
+use ringside_sys::netns::Namespace;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Where the file system is mounted on every distribution.
+const MOUNT: &str = "/sys/fs/bpf";
+/// Our part of it.
+const DIRECTORY: &str = "ringside";
+/// How names of interfaces begin.
+const PREFIX: &str = "drop-";
+/// How names of sets begin.
+const SET: &str = "set-";
+/// Entries of a directory that are looked at: interfaces of one machine, and sets of one interface.
+const ENTRIES_MAX: usize = 10_000;
+
+/// What is pinned of one interface, or is to be.
+#[derive(Clone, Debug)]
+pub struct Pins {
+    directory: PathBuf,
+    namespace: u64,
+    ifindex: u32,
+}
+
+/// A set that is in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InForce {
+    pub directory: PathBuf,
+    /// Of its form, which goes with the version of this program.
+    pub version: u32,
+    /// Its place among the leaves.
+    pub position: u32,
+    /// The kernel's number of its program.
+    pub program: u32,
+}
+
+impl Pins {
+    /// Those of all interfaces, whether or not something of them is in force. None where there is
+    /// no BPF file system, or this user may not look.
+    pub fn all() -> Vec<Pins> {
+        let mut all: Vec<Pins> = directory()
+            .into_iter()
+            .flat_map(|directory| entries(&directory))
+            .filter_map(|(name, directory)| {
+                let (namespace, ifindex) = name.strip_prefix(PREFIX)?.split_once('-')?;
+                let (namespace, ifindex) = (namespace.parse().ok()?, ifindex.parse().ok()?);
+                Some(Pins { directory, namespace, ifindex })
+            })
+            .collect();
+        all.sort_unstable_by_key(|pins| (pins.namespace, pins.ifindex));
+        all
+    }
+
+    /// Those of an interface of the calling thread's network namespace, if there are any.
+    ///
+    /// # Errors
+    /// The system does not say which namespace that is.
+    pub fn on(ifindex: u32) -> Result<Option<Pins>, Error> {
+        let Some(directory) = directory() else { return Ok(None) };
+        let own = Pins::of(&directory, ifindex)?;
+        Ok(own.directory.is_dir().then_some(own))
+    }
+
+    fn of(directory: &Path, ifindex: u32) -> Result<Pins, Error> {
+        let namespace = Namespace::current().and_then(|namespace| namespace.identity());
+        let namespace = namespace.map_err(Error::Namespace)?;
+        let directory = directory.join(format!("{PREFIX}{namespace}-{ifindex}"));
+        Ok(Pins { directory, namespace, ifindex })
+    }
+
+    /// Where they are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What [`Namespace::identity`] says of the interface's network namespace.
+    pub fn namespace(&self) -> u64 {
+        self.namespace
+    }
+
+    /// The interface's name when they were made.
+    pub fn interface(&self) -> Option<String> {
+        let name = std::fs::read_link(self.directory.join("interface")).ok()?;
+        Some(name.to_string_lossy().into_owned())
+    }
+
+    /// When the first of them was made.
+    pub fn since(&self) -> Option<SystemTime> {
+        std::fs::symlink_metadata(self.directory.join("interface")).ok()?.modified().ok()
+    }
+
+    /// True if the interface is gone, and all that is pinned with it.
+    pub fn is_stale(&self) -> bool {
+        if let Some(link) = self.link() {
+            return !bpf::link_info(link.as_fd()).is_ok_and(|info| info.ifindex != 0);
+        }
+        // A standing root has no link. Its program goes with its interface.
+        let root = std::fs::read_link(self.directory.join("root")).ok();
+        let root = root.and_then(|number| number.to_str()?.parse().ok());
+        root.is_some_and(|number| bpf::program_name(number).is_err())
+    }
+
+    /// Frames are judged.
+    pub fn is_in_force(&self) -> bool {
+        self.in_force().is_some()
+    }
+
+    /// True if a living process holds what is in force. To be asked in the interface's network
+    /// namespace.
+    pub fn is_held(&self) -> bool {
+        self.in_force().is_some_and(|set| root::is_claimed(self.ifindex, set.position))
+    }
+
+    /// Ends what is in force, and removes all names: when this returns every frame goes its way and
+    /// the counters stand still. To be called in the interface's network namespace, or, if that is
+    /// gone, anywhere.
+    ///
+    /// # Errors
+    /// A process holds it, or the system refused.
+    pub fn end(&self) -> Result<(), Error> {
+        let interface = self.interface().unwrap_or_else(|| self.ifindex.to_string());
+        let _turn = root::take_turn(&interface, self.ifindex)?;
+        if self.is_held() {
+            return Err(Error::PinsHeld { interface });
+        }
+        if let (Some(leaves), Some(set)) = (self.leaves(), self.in_force()) {
+            leaves.clear(set.position)?;
+            bpf::wait_until_left();
+        }
+        if let Some(link) = self.link().filter(|_| !self.is_stale()) {
+            // Nobody else: at once, and not some time after the last descriptor is closed.
+            if (0..ROOT_POSITIONS).all(|position| !root::is_claimed(self.ifindex, position)) {
+                bpf::detach_link(link.as_fd())?;
+            }
+        }
+        self.remove()
+    }
+
+    pub(crate) fn in_force(&self) -> Option<InForce> {
+        let leaves = self.leaves()?;
+        let sets: Vec<(u32, u32, PathBuf)> = self.sets().collect();
+        (0..ROOT_POSITIONS).find_map(|position| {
+            let there = leaves.program_at(position).ok()??;
+            let (version, program, directory) =
+                sets.iter().find(|(_, program, _)| *program == there)?.clone();
+            Some(InForce { directory, version, position, program })
+        })
+    }
+
+    /// Version, program and directory of each set.
+    fn sets(&self) -> impl Iterator<Item = (u32, u32, PathBuf)> {
+        entries(&self.directory).filter_map(|(name, directory)| {
+            let (version, program) = name.strip_prefix(SET)?.split_once('-')?;
+            Some((version.parse().ok()?, program.parse().ok()?, directory))
+        })
+    }
+
+    fn leaves(&self) -> Option<FdArray> {
+        FdArray::from_fd(bpf::pinned(&self.directory.join("leaves")).ok()?).ok()
+    }
+
+    fn link(&self) -> Option<OwnedFd> {
+        bpf::pinned(&self.directory.join("link")).ok()
+    }
+
+    fn remove(&self) -> Result<(), Error> {
+        let removed = std::fs::remove_dir_all(&self.directory);
+        removed.map_err(|source| Error::Pin { path: self.directory.clone(), source })
+    }
+}
+
+/// A root on an interface, as far as it is pinned.
+pub(crate) struct RootParts<'r> {
+    /// The interface's name.
+    pub interface: &'r str,
+    /// The kernel's number of the root's program.
+    pub program: u32,
+    /// None of a standing root.
+    pub link: Option<BorrowedFd<'r>>,
+    pub leaves: BorrowedFd<'r>,
+}
+
+/// The names of one interface, in its turn.
+impl Pins {
+    /// Those to be made of an interface of the calling thread's network namespace.
+    pub(crate) fn prepare(ifindex: u32) -> Result<Pins, Error> {
+        let directory = directory().ok_or(Error::NoBpfFs { path: MOUNT })?;
+        Pins::of(&directory, ifindex)
+    }
+
+    /// Lets a root stay; names that are there are those of this root, since others were removed
+    /// when it was opened.
+    pub(crate) fn keep_root(&self, root: &RootParts<'_>) -> Result<(), Error> {
+        self.directory.parent().map_or(Ok(()), make_directory)?;
+        make_directory(&self.directory)?;
+        let named = |name: &str| self.directory.join(name);
+        let pin = |name: &str, object| unless_there(named(name), |path| bpf::pin(object, path));
+        unless_there(named("interface"), |path| symlink(root.interface, path))?;
+        unless_there(named("root"), |path| symlink(root.program.to_string(), path))?;
+        if let Some(link) = root.link {
+            pin("link", link)?;
+        }
+        pin("leaves", root.leaves)
+    }
+
+    /// Lets a program and its maps stay, as a set of this version.
+    pub(crate) fn keep_set<'o>(
+        &self,
+        (version, program): (u32, u32),
+        objects: impl Iterator<Item = (&'static str, BorrowedFd<'o>)>,
+    ) -> Result<(), Error> {
+        let directory = self.directory.join(format!("{SET}{version}-{program}"));
+        make_directory(&directory)?;
+        for (name, object) in objects {
+            unless_there(directory.join(name), |path| bpf::pin(object, path))?;
+        }
+        Ok(())
+    }
+
+    /// Removes all sets but the one with this program.
+    pub(crate) fn keep_no_others(&self, program: u32) -> Result<(), Error> {
+        for (_, _, directory) in self.sets().filter(|(_, other, _)| *other != program) {
+            let removed = std::fs::remove_dir_all(&directory);
+            removed.map_err(|source| Error::Pin { path: directory, source })?;
+        }
+        Ok(())
+    }
+}
+
+/// Removes what nobody needs any more, and says what is in force on an interface of the calling
+/// thread's network namespace whose root has this array of leaves, if it has one.
+pub(crate) fn settle(ifindex: u32, leaves: Option<&FdArray>) -> Result<Option<InForce>, Error> {
+    let Some(directory) = directory() else { return Ok(leaves.and_then(unseen)) };
+    let own = Pins::of(&directory, ifindex)?.directory;
+    let number = leaves.map(FdArray::id).transpose()?;
+    let mut in_force = None;
+    for pins in Pins::all() {
+        // By its array, whatever the interface was called, and wherever it was.
+        let is_this = number.is_some() && pins.leaves().and_then(|array| array.id().ok()) == number;
+        let set = pins.in_force().filter(|_| is_this);
+        let is_needless = match &set {
+            Some(_) => false,
+            // Whoever has a place may be about to put something there.
+            None if is_this => (0..ROOT_POSITIONS).all(|at| !root::is_claimed(ifindex, at)),
+            None => pins.directory == own || pins.is_stale(),
+        };
+        if is_needless {
+            // Who may not remove them may not make others either.
+            let _ = pins.remove();
+        }
+        in_force = in_force.or(set);
+    }
+    Ok(in_force)
+}
+
+/// What is in force among these leaves by pins that cannot be seen from here, as in a container.
+fn unseen(leaves: &FdArray) -> Option<InForce> {
+    (0..ROOT_POSITIONS).find_map(|position| {
+        let program = leaves.program_at(position).ok()??;
+        let set = InForce { directory: PathBuf::new(), version: 0, position, program };
+        rules::is_to_stay(program).then_some(set)
+    })
+}
+
+/// Our part of the BPF file system, whether or not it is there; none if none is seen. `ip netns
+/// exec` mounts another /sys over it: then there is the view of the process that called us.
+fn directory() -> Option<PathBuf> {
+    let callers = format!("/proc/{}/root{MOUNT}", std::os::unix::process::parent_id());
+    let mount = [MOUNT, &callers].map(PathBuf::from).into_iter().find(|path| bpf::is_bpf_fs(path));
+    mount.map(|mount| mount.join(DIRECTORY))
+}
+
+/// True if a BPF file system is seen from here, so that nothing that is pinned is overlooked.
+pub fn are_seen() -> bool {
+    directory().is_some()
+}
+
+/// Removes what is pinned of interfaces that are gone.
+pub fn remove_stale() {
+    for pins in Pins::all().iter().filter(|pins| pins.is_stale()) {
+        // As in `settle`.
+        let _ = pins.remove();
+    }
+}
+
+/// Names of a directory, and their paths; none if it cannot be read.
+fn entries(directory: &Path) -> impl Iterator<Item = (String, PathBuf)> + use<> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().take(ENTRIES_MAX);
+    entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
+}
+
+fn make_directory(path: &Path) -> Result<(), Error> {
+    unless_there(path.to_owned(), |path| DirBuilder::new().mode(0o700).create(path))
+}
+
+fn unless_there(path: PathBuf, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), Error> {
+    match make(&path) {
+        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+            Err(Error::Pin { path, source })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,140 @@
+//! Rules that are in force without a process, as far as they can be read.
+
+use super::Words64;
+use super::abi::{Config, Fate, parts};
+use super::counters::{COUNTS_BYTES, Counters, OFFENDER_BYTES, TOTALS_BYTES, Totals};
+use super::program::{CONTROL_DEFAULT, TEXT_BYTES};
+use crate::Error;
+use crate::pins::{InForce, Pins};
+use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use ringside_sys::bpf;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+/// Version of what the arrays hold: another one is not read.
+pub(super) const VERSION: u32 = 1;
+/// The program's name in a set.
+pub(super) const PROGRAM: &str = "program";
+
+/// Pinned rules that are in force. Nothing here changes them.
+#[derive(Debug)]
+pub struct PinnedRules {
+    directory: PathBuf,
+    program: OwnedFd,
+    control: Words64,
+    counters: Counters,
+    titles: Words64,
+    texts: Words64,
+}
+
+impl PinnedRules {
+    /// What is in force by these pins, if something is.
+    ///
+    /// # Errors
+    /// Another version of this program has pinned it, it is damaged, or there is no privilege.
+    pub fn open(pins: &Pins) -> Result<Option<PinnedRules>, Error> {
+        pins.in_force().as_ref().map(PinnedRules::of).transpose()
+    }
+
+    pub(super) fn of(set: &InForce) -> Result<PinnedRules, Error> {
+        let form = || Error::PinnedForm { path: set.directory.clone() };
+        if set.version != VERSION {
+            return Err(form());
+        }
+        PinnedRules::read(&set.directory).ok_or_else(form)
+    }
+
+    fn read(directory: &Path) -> Option<PinnedRules> {
+        let (totals, parts) = array(directory, "totals", TOTALS_BYTES)?;
+        let (counts, places) = array(directory, "counts", COUNTS_BYTES)?;
+        let (offenders, _) = array(directory, "offenders", OFFENDER_BYTES)?;
+        let cpus = parts.checked_sub(1)?;
+        let slots = places / Counters::parts(cpus);
+        let words = array(directory, "control", (CONTROL_DEFAULT + 1) * size_of::<u64>())?;
+        Some(PinnedRules {
+            directory: directory.to_owned(),
+            program: bpf::pinned(&directory.join(PROGRAM)).ok()?,
+            control: words.0,
+            counters: Counters { cpus, slots, totals, counts, offenders },
+            titles: array(directory, "titles", size_of::<u64>())?.0,
+            texts: array(directory, "texts", TEXT_BYTES)?.0,
+        })
+    }
+
+    /// Where its names are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Frames are judged and counted, and go on.
+    pub fn is_dry(&self) -> bool {
+        self.control_word() >> 32 != 0
+    }
+
+    /// The fate of frames that no rule decides about.
+    pub fn default_fate(&self) -> Fate {
+        Fate::of(self.control_word() as u32).unwrap_or(Fate::Pass)
+    }
+
+    fn control_word(&self) -> u64 {
+        self.control[CONTROL_DEFAULT].load(Ordering::Acquire)
+    }
+
+    /// Frames since they were first pinned: exact while none come.
+    pub fn totals(&self) -> Totals {
+        self.counters.totals()
+    }
+
+    /// As [`RulesProgram::offenders`](super::RulesProgram::offenders), of this set.
+    pub fn offenders(&self) -> impl Iterator<Item = ([u64; 2], u64, u64)> {
+        self.counters.offenders()
+    }
+
+    /// The text of each rule, and what it counted: frames, bytes.
+    pub fn rules(&self) -> impl Iterator<Item = (String, (u64, u64))> {
+        let titles = self.titles.iter().take(self.counters.slots).enumerate();
+        titles.filter_map(|(slot, title)| {
+            let (first, bytes) = parts(title.load(Ordering::Acquire));
+            let text = self.text(first as usize, bytes as usize)?;
+            Some((text, self.counters.of(slot as u32)))
+        })
+    }
+
+    /// None of a slot without a rule.
+    fn text(&self, first: usize, bytes: usize) -> Option<String> {
+        let from = first.checked_mul(TEXT_BYTES / size_of::<u64>())?;
+        let until = from.checked_add(bytes.div_ceil(size_of::<u64>()))?;
+        let words = self.texts.get(from..until).filter(|words| !words.is_empty())?;
+        let mut text: Vec<u8> =
+            words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect();
+        text.truncate(bytes);
+        Some(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    pub(super) fn into_program(self) -> OwnedFd {
+        self.program
+    }
+}
+
+/// True if the program with this number is one of rules that are to stay: it says so itself, also
+/// to who does not see where it is pinned.
+pub(crate) fn is_to_stay(program: u32) -> bool {
+    let options = ProgInfoQueryOptions::default().include_map_ids(true);
+    let found = ProgInfoIter::with_query_opts(options).find(|info| info.id == program);
+    let maps = found.map(|info| info.map_ids).unwrap_or_default();
+    let mut maps = maps.into_iter().filter_map(|id| MapHandle::from_map_id(id).ok());
+    let constants = maps.find(|map| map.name().to_string_lossy().ends_with(".rodata"));
+    let bytes = constants.and_then(|map| map.lookup(&[0; 4], MapFlags::ANY).ok().flatten());
+    bytes.is_some_and(|bytes| Config::stays_in(&bytes))
+}
+
+/// The words of an array with values of so many bytes, and how many values there are.
+fn array(directory: &Path, name: &str, bytes: usize) -> Option<(Words64, usize)> {
+    let map = MapHandle::from_pinned_path(directory.join(name)).ok()?;
+    let count = map.max_entries() as usize;
+    let is_right = map.value_size() as usize == bytes;
+    let words = Words64::of_array(map.as_fd(), count * bytes / size_of::<u64>());
+    words.ok().filter(|_| is_right).map(|words| (words, count))
+}

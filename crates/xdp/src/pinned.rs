@@ -1,0 +1,79 @@
+//! Rules that are in force without a process.
+
+use crate::driver::{Offender, offenders};
+use crate::records::verdict_of;
+use ringside_ebpf::pins::Pins;
+use ringside_ebpf::rules::{self, Totals};
+use ringside_rules::engine::Counts;
+use ringside_rules::language::{RuleId, Verdict};
+use std::path::Path;
+
+/// Rules that are pinned on an interface and in force, whether or not a process is there. They can
+/// be looked at; who replaces them opens [`DriverRules`](crate::DriverRules) with
+/// [`Options::is_pinned`](crate::Options::is_pinned).
+#[derive(Debug)]
+pub struct PinnedRules(rules::PinnedRules);
+
+/// A rule, and what it counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedRule {
+    /// Its id.
+    pub id: RuleId,
+    /// The rule in its canonical form, with the id.
+    pub text: String,
+    /// What it counted.
+    pub counts: Counts,
+}
+
+impl PinnedRules {
+    /// What is in force by these pins, if something is.
+    ///
+    /// # Errors
+    /// Another version of this program has pinned it, it is damaged, or there is no privilege.
+    pub fn open(pins: &Pins) -> Result<Option<PinnedRules>, ringside_ebpf::Error> {
+        Ok(rules::PinnedRules::open(pins)?.map(PinnedRules))
+    }
+
+    pub(crate) fn of(rules: rules::PinnedRules) -> PinnedRules {
+        PinnedRules(rules)
+    }
+
+    /// Where their names are in the BPF file system.
+    pub fn directory(&self) -> &Path {
+        self.0.directory()
+    }
+
+    /// Frames are judged and counted, and go on.
+    pub fn is_dry(&self) -> bool {
+        self.0.is_dry()
+    }
+
+    /// The fate of frames that no rule decides about.
+    pub fn default_verdict(&self) -> Verdict {
+        verdict_of(self.0.default_fate())
+    }
+
+    /// Frames since rules were first pinned there: exact while none come.
+    pub fn totals(&self) -> Totals {
+        self.0.totals()
+    }
+
+    /// As [`DriverRules::offenders`](crate::DriverRules::offenders).
+    pub fn offenders(&self, most: usize) -> Vec<Offender> {
+        offenders(self.0.offenders(), most)
+    }
+
+    /// The rules by id.
+    pub fn rules(&self) -> Vec<PinnedRule> {
+        let mut rules: Vec<PinnedRule> = self
+            .0
+            .rules()
+            .filter_map(|(text, (frames, bytes))| {
+                let id = RuleId(text.split_once(':')?.0.parse().ok()?);
+                Some(PinnedRule { id, text, counts: Counts { frames, bytes } })
+            })
+            .collect();
+        rules.sort_unstable_by_key(|rule| rule.id);
+        rules
+    }
+}
