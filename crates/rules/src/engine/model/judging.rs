@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::book::Book;
+use crate::engine::Follows;
 use crate::engine::judge::Judge;
 use crate::engine::rules::RulesAtWork;
 use crate::language::Verdict;
@@ -34,7 +35,7 @@ impl Court {
     }
 
     fn hire(&mut self) -> Judge {
-        self.book.place_mut().hire(&self.rules).unwrap()
+        self.book.place_mut().hire(&self.rules, Follows::Nothing).unwrap()
     }
 
     fn add(&mut self, rule: &Rule) -> Slot {
