@@ -88,7 +88,10 @@ impl Root {
     /// Takes a place, and joins the root of other processes or attaches one.
     pub fn open(config: &RootConfig<'_>) -> Result<Root, Error> {
         let _turn = take_turn(config.interface, config.ifindex)?;
-        let pinned = pinned(config)?;
+        // Held to the end: the kernel clears an array of leaves when nobody has it open, a moment
+        // later, and with it the leaf that comes now.
+        let before = find(config)?;
+        let pinned = pinned(config, &before)?;
         let (position, claim) = claim(config, pinned.as_ref())?;
         let mut notes = Vec::new();
         let mut in_the_way = None;
@@ -140,6 +143,7 @@ impl Root {
                 taken,
             };
             root.clear_unclaimed(kept)?;
+            drop(before);
             return Ok(root);
         }
         let reason = "other programs come and go on it without end".to_owned();
@@ -214,8 +218,8 @@ impl Root {
 }
 
 /// What is in force by pins on the interface; removes pins that are of no use.
-fn pinned(config: &RootConfig<'_>) -> Result<Option<InForce>, Error> {
-    match find(config)? {
+fn pinned(config: &RootConfig<'_>, there: &There) -> Result<Option<InForce>, Error> {
+    match there {
         There::Ours(found) => pins::settle(config.ifindex, Some(&found.leaves)),
         There::Nothing => pins::settle(config.ifindex, None),
         There::Unknown(_) => Ok(None),
