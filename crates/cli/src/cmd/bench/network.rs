@@ -105,7 +105,8 @@ fn make(key: NetworkKey, number: usize) -> anyhow::Result<Lab> {
             }
         },
         xdp_pass: has_root,
-        gro: !has_root,
+        // A host has it on, whoever protects it.
+        gro: !has_root || key.is_host,
         ..LabConfig::default()
     })?;
     match key.standing {
