@@ -12,6 +12,16 @@ fn every_backend_is_tried_and_every_answer_has_its_probe() {
     if !need_root("every_backend_is_tried") {
         return;
     }
+    // One after the other on an interface whose root stays: what is still going of the one before
+    // once took the frames of one in four, and of eight runs of four some would meet that.
+    for _ in 0..8 {
+        check_report();
+    }
+    let text = run_ringside(&["backends"]).text();
+    assert!(text.contains("zero-copy") && text.contains("netmap"), "{text}");
+}
+
+fn check_report() {
     let outcome = run_ringside(&["backends", "--json"]);
     assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
     let report = &outcome.json_lines()[0];
@@ -28,6 +38,4 @@ fn every_backend_is_tried_and_every_answer_has_its_probe() {
         assert_eq!(value("processing in user space"), "yes (256 of 256 frames)");
         assert_eq!(value("counting"), "exact", "{backend:#}");
     }
-    let text = run_ringside(&["backends"]).text();
-    assert!(text.contains("zero-copy") && text.contains("netmap"), "{text}");
 }
