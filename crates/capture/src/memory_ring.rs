@@ -8,8 +8,8 @@
 
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
-    Batch, BatchReturn, Cause, FrameMeta, FrameSlot, LinkType, Padded, Source, SourceCounters,
-    SourceError, SourceInterface, Timestamp,
+    Batch, BatchReturn, Cause, FrameMeta, FrameSlot, Padded, Source, SourceCounters, SourceError,
+    SourceInterface, Timestamp,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -202,13 +202,7 @@ impl MemoryRing {
         for (number, chunk) in (0..).zip(memory.chunks_exact_mut(CHUNK_BYTES)) {
             write_content(number, &mut chunk[HEADROOM..]);
         }
-        let interface = SourceInterface {
-            name: "memory0".into(),
-            link_type: LinkType::ETHERNET,
-            snaplen_bytes: 0,
-            description: String::new(),
-            filter: String::new(),
-        };
+        let interface = SourceInterface::ethernet("memory0");
         let free = FreeChunks::new(config.chunks);
         let lane = Lane {
             config,

@@ -9,7 +9,7 @@ use crate::recorder::{Recorder, RecorderConfig};
 use crate::run::{RunError, spawn};
 use ringside_core::limits::RING_BLOCK_BYTES;
 use ringside_core::{
-    Frame, FrameMeta, FrameNumber, InterfaceId, LaneCounters, LinkType, SourceInterface, Timestamp,
+    Frame, FrameMeta, FrameNumber, InterfaceId, LaneCounters, SourceInterface, Timestamp,
 };
 use ringside_store::block::{
     BlockHeader, Statistics, close_block, fits, write_block_header, write_packet_block,
@@ -70,13 +70,7 @@ pub fn record(config: SyntheticConfig) -> Result<SyntheticReport, RunError> {
     )?;
     let counts = Arc::new(ConsumerCounts::default());
     let control = Arc::new(Control::new(None));
-    let interface = SourceInterface {
-        name: "synthetic0".into(),
-        link_type: LinkType::ETHERNET,
-        snaplen_bytes: 0,
-        description: String::new(),
-        filter: String::new(),
-    };
+    let interface = SourceInterface::ethernet("synthetic0");
     let recorder = Recorder::prepare(RecorderConfig {
         directories: config.directories,
         rotation: Rotation::default(),

@@ -12,7 +12,7 @@ use ringside_rules::language::{self, RuleSet, Sets};
 use ringside_rules::pre_filter::{PreFilter, QUESTIONS_MAX};
 use ringside_sys::bpf::ProgramType;
 use ringside_testkit::rules::{random_frame, random_rule};
-use ringside_testkit::{Random, capture_files, need_root};
+use ringside_testkit::{Random, capture_files, is_runnable, need_root};
 use std::time::Duration;
 
 const COMPILER: Compiler = Compiler::InProcess { optimise: true };
@@ -78,16 +78,6 @@ impl Guarded {
     }
 }
 
-/// The kernel's test run wants whole IP headers where the type names IP.
-fn runnable(bytes: &[u8]) -> bool {
-    let shortest = match bytes.get(12..14) {
-        Some([0x08, 0x00]) => 14 + 20,
-        Some([0x86, 0xdd]) => 14 + 40,
-        _ => 15,
-    };
-    (shortest..3_000).contains(&bytes.len())
-}
-
 #[test]
 fn a_million_random_pairs_in_the_kernel() {
     if !need_root("pre-filters in the kernel") {
@@ -104,7 +94,8 @@ fn a_million_random_pairs_in_the_kernel() {
         }
         let questions_max = [QUESTIONS_MAX, 9][random.below(2)];
         let Some(mut guarded) = Guarded::new(rules, questions_max) else { continue };
-        for frame in (0..600).map(|_| random_frame(&mut random)).filter(|frame| runnable(frame)) {
+        for frame in (0..600).map(|_| random_frame(&mut random)).filter(|frame| is_runnable(frame))
+        {
             guarded.judge(&frame);
             pairs += 1;
         }
@@ -132,7 +123,7 @@ fn all_captures_in_the_kernel() {
         let Ok(mut source) = ringside_store::open(std::slice::from_ref(&path)) else { continue };
         while !source.is_finished() {
             let Ok(Some(batch)) = source.next_batch(Duration::ZERO) else { break };
-            for frame in batch.iter().filter(|frame| runnable(frame.bytes)) {
+            for frame in batch.iter().filter(|frame| is_runnable(frame.bytes)) {
                 let interface = frame.meta.interface.0 as usize;
                 if batch.interfaces()[interface].link_type == LinkType::ETHERNET {
                     guards.iter_mut().for_each(|guarded| guarded.judge(frame.bytes));

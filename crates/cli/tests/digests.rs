@@ -5,6 +5,7 @@
 
 mod common;
 
+use common::folder::{Folder, Totals, number, rule_totals, totals};
 use common::verifier::shape;
 use common::*;
 use ringside_core::Cause;
@@ -12,19 +13,8 @@ use ringside_testkit::{capture_files, need_root, need_tool};
 use ringside_transmit::SenderKind;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
-
-/// Frames and bytes.
-type Totals = (u64, u64);
-
-fn number(value: &Value, name: &str) -> u64 {
-    value[name].as_u64().unwrap_or_else(|| panic!("{name} in {value}"))
-}
-
-fn totals(value: &Value) -> Totals {
-    (number(value, "frames"), number(value, "bytes"))
-}
 
 fn add(sum: &mut Totals, more: Totals) {
     *sum = (sum.0 + more.0, sum.1 + more.1);
@@ -51,30 +41,6 @@ fn digests(outcome: &Outcome) -> Value {
     lines.iter().find_map(|line| line.get("digests")).unwrap().clone()
 }
 
-/// What a run counted for each rule.
-fn rules(outcome: &Outcome) -> BTreeMap<u64, Totals> {
-    let lines = outcome.json_lines();
-    let rules = lines.iter().filter_map(|line| line.get("rule"));
-    rules.map(|rule| (number(rule, "id"), totals(rule))).collect()
-}
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn add(&self, name: &str, text: &str) -> PathBuf {
-        std::fs::write(self.path(name), text).unwrap();
-        self.path(name)
-    }
-}
-
 #[test]
 fn records_of_real_captures_add_up_to_what_the_rules_count() {
     let folder = Folder::new();
@@ -91,7 +57,7 @@ fn records_of_real_captures_add_up_to_what_the_rules_count() {
         let place = capture.display();
         let Some(ledger) = outcome.json_lines().last().map(|_| outcome.ledger()) else { continue };
         assert_eq!(ledger.balance(), Ok(()), "{place}: {ledger:#?}");
-        let (rules, records, told) = (rules(&outcome), records(&out), digests(&outcome));
+        let (rules, records, told) = (rule_totals(&outcome).0, records(&out), digests(&outcome));
         let by_rule = sums(&records, |record| number(record, "rule"));
         for id in [2, 3, 4] {
             let sum = by_rule.get(&id).copied().unwrap_or_default();

@@ -5,14 +5,14 @@
 
 mod common;
 
+use common::folder::{Folder, rule_totals};
 use common::verifier::shape;
 use common::*;
 use ringside_core::{Cause, Ledger};
 use ringside_lab::LabConfig;
 use ringside_testkit::{capture_files, need_root, need_tool};
 use ringside_transmit::{SenderKind, Shape, Stamp};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Frames of a live run, in ten flows: a tenth in each.
 const FRAMES: u64 = 200_000;
@@ -35,35 +35,6 @@ const RULES: &str = "\
 6: src port 1030 => take, sample 1/10
 7: src port 1031 payload \"RINGSIDE\" => count
 ";
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn add(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.path(name);
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-}
-
-/// Frames and bytes by rule, and of the default, as the JSON lines of a run have them.
-fn counts(lines: &[serde_json::Value]) -> (BTreeMap<u64, (u64, u64)>, (u64, u64)) {
-    let pair = |object: &serde_json::Value| {
-        (object["frames"].as_u64().unwrap(), object["bytes"].as_u64().unwrap())
-    };
-    let rules = lines.iter().filter_map(|line| line.get("rule"));
-    let rules = rules.map(|rule| (rule["id"].as_u64().unwrap(), pair(rule))).collect();
-    let default = lines.iter().find_map(|line| line.get("default")).unwrap();
-    (rules, pair(default))
-}
 
 /// What of frame `sequence` is kept, if it is taken.
 fn kept(shape: &Shape, stamp: Stamp) -> Vec<u8> {
@@ -99,7 +70,7 @@ fn numbered_frames(args: &[&str], default: &str, queues: u16, judges: u64) {
     assert_eq!(ledger.lost(), 0, "{ledger:#?}");
 
     let flow = FRAMES / FLOWS;
-    let (rules, default_counts) = counts(&outcome.json_lines());
+    let (rules, default_counts) = rule_totals(&outcome);
     let sampled = rules[&6].0;
     assert!((flow / 10..flow / 10 + judges).contains(&sampled), "{sampled} sampled");
     let expected = [flow, 2 * flow, flow, flow, flow, sampled, flow];
@@ -177,7 +148,7 @@ fn the_filter_is_asked_before_the_rules() {
     network.send(SenderKind::Live, &shape(&[200], FLOWS as u32), frames, Some(RATE));
     let outcome = running.stop();
     let ledger = outcome.checked_ledger(frames);
-    let (rules, default) = counts(&outcome.json_lines());
+    let (rules, default) = rule_totals(&outcome);
     let flow = frames / FLOWS;
     assert_eq!((rules[&1].0, rules[&2].0, rules[&4].0, default.0), (flow, 0, flow, flow));
     assert_eq!((ledger.taken, ledger.filtered), (flow, Some(frames - flow)));

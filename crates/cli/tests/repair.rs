@@ -5,7 +5,7 @@
 mod common;
 
 use common::*;
-use ringside_core::{Frame, FrameMeta, FrameNumber, LinkType, SourceInterface, Timestamp};
+use ringside_core::{Frame, FrameMeta, FrameNumber, SourceInterface, Timestamp};
 use ringside_store::block::{BlockHeader, write_block_header, write_packet_block};
 use ringside_store::recording::{FileHeader, RunLock, SeriesFile, file_name};
 use std::os::unix::fs::FileExt;
@@ -17,13 +17,7 @@ const RUN: &str = "20261121T053000Z-1234";
 /// A file of a recording with three frames, of which the last is torn.
 fn torn_recording(dir: &Path) -> PathBuf {
     let header = FileHeader { run: RUN.into(), ..FileHeader::default() };
-    let interface = SourceInterface {
-        name: "eth1".into(),
-        link_type: LinkType::ETHERNET,
-        snaplen_bytes: 0,
-        description: String::new(),
-        filter: String::new(),
-    };
+    let interface = SourceInterface::ethernet("eth1");
     let path = dir.join(file_name(Timestamp(0), "eth1", header.lane, 0));
     let file = SeriesFile::create(&path, &header, &[interface]).unwrap();
     let mut block = vec![0; 1000];

@@ -201,25 +201,15 @@ fn the_driver_decides_what_it_can() {
     if !need_root("the_driver_decides_what_it_can") {
         return;
     }
-    // 16 flows in turn, source addresses from 10.16.0.0 on.
     let each = LOAD / 16;
     for backend in ["af-xdp", "xdp-ring"] {
-        let rules = "1: src ip 10.16.0.0/30 => drop\n2: src ip 10.16.0.4/30 => take\ndefault pass";
-        let judged = Judged::start(rules, &["--backend", backend, "--rules-in-driver"]);
-        judged.send();
-        let seen = |judged: &Judged| {
-            let (rules, undecided) = judged.stats();
-            rules.iter().map(|rule| rule.1).sum::<u64>() + undecided
-        };
-        wait_until("frames that are judged", || seen(&judged) == LOAD);
-        assert_eq!(judged.stats(), (vec![(1, 4 * each), (2, 4 * each)], 8 * each), "{backend}");
+        let judged = Judged::in_driver(backend);
         judged.done(&["add", "3: src ip 10.16.0.8/31 => drop"]);
         let refused = judged.rules(&["add", "payload \"x\" => take"]);
         assert!(refused.code() == Some(2) && refused.stderr.contains("payload"));
         judged.send();
-        wait_until("frames that are judged", || seen(&judged) == 2 * LOAD);
         let counts = vec![(1, 8 * each), (2, 8 * each), (3, 2 * each)];
-        assert_eq!(judged.stats(), (counts, 14 * each), "{backend}");
+        assert_eq!(judged.counted(2 * LOAD), (counts, 14 * each), "{backend}");
         let list = judged.done(&["list"]).text();
         assert!(list.contains("driver"), "{list}");
         let outcome = judged.running.stop();
@@ -269,6 +259,18 @@ impl Judged {
         assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
     }
 
+    /// Two rules in the driver, which a first load has met: of 16 flows in turn, source addresses
+    /// from 10.16.0.0 on.
+    fn in_driver(backend: &str) -> Judged {
+        let rules = "1: src ip 10.16.0.0/30 => drop\n2: src ip 10.16.0.4/30 => take\ndefault pass";
+        let judged = Judged::start(rules, &["--backend", backend, "--rules-in-driver"]);
+        judged.send();
+        let each = LOAD / 16;
+        let expected = (vec![(1, 4 * each), (2, 4 * each)], 8 * each);
+        assert_eq!(judged.counted(LOAD), expected, "{backend}");
+        judged
+    }
+
     /// Waits until so many frames are counted, by the rules that are there and the default.
     fn counted(&self, frames: u64) -> (Vec<(u64, u64)>, u64) {
         let sum = |(rules, undecided): &(Vec<(u64, u64)>, u64)| {
@@ -299,11 +301,7 @@ fn a_load_replaces_the_rules_in_the_driver() {
     }
     let each = LOAD / 16;
     for backend in ["af-xdp", "xdp-ring"] {
-        let rules = "1: src ip 10.16.0.0/30 => drop\n2: src ip 10.16.0.4/30 => take\ndefault pass";
-        let judged = Judged::start(rules, &["--backend", backend, "--rules-in-driver"]);
-        judged.send();
-        let expected = (vec![(1, 4 * each), (2, 4 * each)], 8 * each);
-        assert_eq!(judged.counted(LOAD), expected, "{backend}");
+        let judged = Judged::in_driver(backend);
 
         // A rule stays, one goes, one comes, and an address file with it.
         std::fs::write(judged.path("list.txt"), "10.16.0.8\n10.16.0.10/31\n").unwrap();

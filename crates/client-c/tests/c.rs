@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
 
 use ringside_core::share::{Hello, HelloLane, SHARE_VERSION};
-use ringside_core::{Frame, FrameMeta, InterfaceId, LinkType, QueueId, SourceInterface, Timestamp};
+use ringside_core::{Frame, FrameMeta, InterfaceId, QueueId, SourceInterface, Timestamp};
 use ringside_store::block::{BlockHeader, write_block_header, write_packet_block};
 use ringside_sys::fdpass;
 use ringside_sys::ring::{CaptureRing, HugePages, LaneWriter, RingLayout};
@@ -112,13 +112,7 @@ fn put(writer: &mut LaneWriter, frames: u64) {
 }
 
 fn hello() -> Hello {
-    let interface = SourceInterface {
-        name: "rx0".into(),
-        link_type: LinkType::ETHERNET,
-        snaplen_bytes: 0,
-        description: String::new(),
-        filter: String::new(),
-    };
+    let interface = SourceInterface::ethernet("rx0");
     let lane =
         HelloLane { interface: "rx0".into(), interface_id: InterfaceId(0), queue: QueueId(0) };
     Hello {

@@ -5,8 +5,8 @@
 use ringside_client::{Attachment, ClientError, ReadOptions, Reader};
 use ringside_core::share::{Hello, HelloLane, SHARE_VERSION};
 use ringside_core::{
-    Frame, FrameMeta, FrameNumber, InterfaceId, LaneCounters, LinkType, QueueId, Source,
-    SourceInterface, Timestamp,
+    Frame, FrameMeta, FrameNumber, InterfaceId, LaneCounters, QueueId, Source, SourceInterface,
+    Timestamp,
 };
 use ringside_store::block::{
     BlockHeader, CLOSING_BYTES_MAX, Statistics, close_block, write_block_header, write_packet_block,
@@ -55,13 +55,7 @@ impl Owner {
     }
 
     fn hello(&self) -> Hello {
-        let interface = SourceInterface {
-            name: "rx0".into(),
-            link_type: LinkType::ETHERNET,
-            snaplen_bytes: 0,
-            description: String::new(),
-            filter: String::new(),
-        };
+        let interface = SourceInterface::ethernet("rx0");
         let lane =
             HelloLane { interface: "rx0".into(), interface_id: InterfaceId(0), queue: QueueId(0) };
         Hello {

@@ -105,6 +105,19 @@ pub struct SourceInterface {
     pub filter: String,
 }
 
+impl SourceInterface {
+    /// One of Ethernet, of which nothing more is said: no cut, no filter.
+    pub fn ethernet(name: impl Into<String>) -> SourceInterface {
+        SourceInterface {
+            name: name.into(),
+            link_type: LinkType::ETHERNET,
+            snaplen_bytes: 0,
+            description: String::new(),
+            filter: String::new(),
+        }
+    }
+}
+
 /// Counters of a source, by the terms of the ledger; `None` where it cannot be counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceCounters {

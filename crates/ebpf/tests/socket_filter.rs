@@ -17,7 +17,7 @@ use ringside_ebpf::socket_filter::{
 use ringside_filter::classic::check_kernel_classic;
 use ringside_filter::{Prepared, validate};
 use ringside_sys::bpf::{ProgramType, attach_classic};
-use ringside_testkit::{Random, need_root};
+use ringside_testkit::{Random, is_runnable, need_root};
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixDatagram;
@@ -27,17 +27,6 @@ const FRAMES_PER_FILE: usize = 25;
 
 fn as_classifier(program: &ClassicProgram, link_type: LinkType, snaplen: u32) -> SocketFilter {
     SocketFilter::load_as(ProgramType::SchedCls, program, None, link_type, snaplen).unwrap()
-}
-
-/// What a test run takes: a link header and something behind it, the whole IP header where the type
-/// says that there is one, at most a page in all.
-fn runnable(bytes: &[u8]) -> bool {
-    let shortest = match bytes.get(12..14) {
-        Some([0x08, 0x00]) => 14 + 20,
-        Some([0x86, 0xdd]) => 14 + 40,
-        _ => 15,
-    };
-    (shortest..3_000).contains(&bytes.len())
 }
 
 fn by_link_type(files: &[CaptureFile]) -> Vec<(LinkType, Vec<&CaptureFile>)> {
@@ -62,7 +51,7 @@ fn translation_equals_the_reference_for_every_primitive() {
             programs += 1;
             let (mut seen, mut passed) = (0, 0);
             for frame in files.iter().flat_map(|file| file.frames.iter().take(FRAMES_PER_FILE)) {
-                if !runnable(&frame.bytes) {
+                if !is_runnable(&frame.bytes) {
                     continue;
                 }
                 let expected = reference.evaluate(&frame.bytes, frame.bytes.len() as u32);
@@ -144,7 +133,7 @@ fn random_programs_give_equal_answers() {
             // Small bytes make small values, which reach further than large ones.
             let mask = [0xff, 0x3f, 0x07][random.below(3)];
             let frame: Vec<u8> = random.bytes(length).iter().map(|byte| byte & mask).collect();
-            if !runnable(&frame) {
+            if !is_runnable(&frame) {
                 continue;
             }
             let expected = reference.evaluate(&frame, length as u32);
@@ -185,7 +174,7 @@ fn a_second_program_decides_about_what_the_first_accepts() {
             let is_on = turn % 3 != 2;
             switch.set(is_on).unwrap();
             let frame: Vec<u8> = random.bytes(100).iter().map(|byte| byte & 7).collect();
-            if !runnable(&frame) {
+            if !is_runnable(&frame) {
                 continue;
             }
             let answers = references.each_ref().map(|program| program.evaluate(&frame, 100));

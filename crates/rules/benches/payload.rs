@@ -12,7 +12,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use ringside_core::LinkType;
 use ringside_filter::Compiler;
 use ringside_rules::engine::{Follows, Live};
-use ringside_rules::language::{self, PayloadPattern, Sets};
+use ringside_rules::language::{self, PayloadPattern, RuleSet, Sets};
 use ringside_rules::patterns::{Hits, PatternList, PatternSet};
 use ringside_rules::{Engine, Question, Sight};
 use ringside_testkit::Random;
@@ -271,6 +271,16 @@ fn sight(bytes: &[u8]) -> Sight<'_> {
     Sight::new(bytes, bytes.len() as u32, LinkType::ETHERNET)
 }
 
+/// A rule for each pattern.
+fn rules(patterns: &[Vec<u8>]) -> RuleSet {
+    let line = |pattern: &Vec<u8>| {
+        let hex: String = pattern.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("payload hex \"{hex}\" => count\n")
+    };
+    let text: String = patterns.iter().map(line).collect();
+    language::parse(text.as_bytes(), &mut Sets::none()).unwrap()
+}
+
 /// Every frame is asked about every rule, of one payload term each: by an engine, and by the
 /// questions one after the other.
 fn measure_rules(chunks: &[Vec<u8>]) {
@@ -278,13 +288,7 @@ fn measure_rules(chunks: &[Vec<u8>]) {
     for count in [1, 2, 3, 4, 6, 10, 100, 1000] {
         let patterns = patterns(count, chunks);
         let frames = frames(&with_hits(&chunks[..2000], &patterns));
-        let line = |pattern: &Vec<u8>| {
-            let hex: String = pattern.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("payload hex \"{hex}\" => count\n")
-        };
-        let text: String = patterns.iter().map(line).collect();
-        let compiler = Compiler::InProcess { optimise: true };
-        let set = language::parse(text.as_bytes(), &mut Sets::none()).unwrap();
+        let (set, compiler) = (rules(&patterns), Compiler::InProcess { optimise: true });
         let questions: Vec<Question> = set
             .rules
             .iter()
@@ -312,13 +316,7 @@ fn measure_segments(chunks: &[Vec<u8>]) {
     for (count, bytes) in [(1, 100), (1, CHUNK_BYTES), (10, 100), (1000, 100), (1000, CHUNK_BYTES)]
     {
         let patterns = patterns(count, chunks);
-        let line = |pattern: &Vec<u8>| {
-            let hex: String = pattern.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("payload hex \"{hex}\" => count\n")
-        };
-        let text: String = patterns.iter().map(line).collect();
-        let compiler = Compiler::InProcess { optimise: true };
-        let set = language::parse(text.as_bytes(), &mut Sets::none()).unwrap();
+        let (set, compiler) = (rules(&patterns), Compiler::InProcess { optimise: true });
         let mut live = Live::new(set, LinkType::ETHERNET, &compiler).unwrap();
         let mut frames = segments(chunks, bytes);
         let times = [Follows::Nothing, Follows::Flows].map(|follows| {

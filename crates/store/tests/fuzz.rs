@@ -7,8 +7,7 @@ mod common;
 use common::read_bytes;
 use ringside_core::limits::RING_BLOCK_BYTES_MIN;
 use ringside_core::{
-    Direction, Frame, FrameMeta, InterfaceId, LaneCounters, LaneId, LinkType, SourceInterface,
-    Timestamp,
+    Direction, Frame, FrameMeta, InterfaceId, LaneCounters, LaneId, SourceInterface, Timestamp,
 };
 use ringside_store::FileHeader;
 use ringside_store::block::{
@@ -39,13 +38,7 @@ fn recording() -> Vec<u8> {
         block_bytes: RING_BLOCK_BYTES_MIN,
         ..FileHeader::default()
     };
-    let interface = SourceInterface {
-        name: "eth1".into(),
-        link_type: LinkType::ETHERNET,
-        snaplen_bytes: 0,
-        description: String::new(),
-        filter: String::new(),
-    };
+    let interface = SourceInterface::ethernet("eth1");
     common::write_series(&path, &header, &[interface], &[&small_block()]);
     std::fs::read(&path).unwrap()
 }

@@ -48,7 +48,7 @@ pub fn need_root(test: &str) -> bool {
 pub fn need_tool(test: &str, tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok();
     if !found {
-        skip(test, &format!("needs {tool}, which `make deps` installs"));
+        skip(test, &format!("needs {tool}, which `make deps` or `make bench-deps` installs"));
     }
     found
 }
@@ -57,4 +57,15 @@ pub fn need_tool(test: &str, tool: &str) -> bool {
 pub fn project_root() -> PathBuf {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).expect("crates/testkit lies two levels deep").to_path_buf()
+}
+
+/// True for what the kernel's test run of a socket filter takes: a link header and something behind
+/// it, the whole IP header where the type says that there is one, at most a page in all.
+pub fn is_runnable(frame: &[u8]) -> bool {
+    let shortest = match frame.get(12..14) {
+        Some([0x08, 0x00]) => 14 + 20,
+        Some([0x86, 0xdd]) => 14 + 40,
+        _ => 15,
+    };
+    (shortest..3_000).contains(&frame.len())
 }

@@ -150,7 +150,7 @@ fn is_whole(read: io::Result<()>) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringside_core::{Frame, FrameMeta, LinkType, SourceInterface};
+    use ringside_core::{Frame, FrameMeta, SourceInterface};
     use ringside_store::Format;
 
     /// A file of so many frames, and where each record of it ends.
@@ -160,13 +160,7 @@ mod tests {
             FileFormat::Pcapng => Format::Pcapng,
         };
         let file = tempfile::NamedTempFile::new().unwrap();
-        let interface = SourceInterface {
-            name: "eth1".into(),
-            link_type: LinkType::ETHERNET,
-            snaplen_bytes: 0,
-            description: String::new(),
-            filter: String::new(),
-        };
+        let interface = SourceInterface::ethernet("eth1");
         let mut writer = store.writer(file.reopen().unwrap(), &[interface]).unwrap();
         writer.flush().unwrap();
         let mut ends = vec![writer.bytes_written()];

@@ -3,7 +3,7 @@
 use super::*;
 use crate::packer::{Packer, Reading};
 use ringside_core::limits::RING_BLOCK_BYTES_MIN;
-use ringside_core::{Batch, FrameMeta, FrameSlot, LinkType, SourceInterface, Timestamp};
+use ringside_core::{Batch, FrameMeta, FrameSlot, SourceInterface, Timestamp};
 use ringside_store::recording::{FileHeader, SeriesFile, file_name};
 use ringside_store::repair::{self, Options, RunState};
 use ringside_store::retention::spare_name;
@@ -175,13 +175,7 @@ impl Model {
 }
 
 fn interface() -> SourceInterface {
-    SourceInterface {
-        name: "eth1".into(),
-        link_type: LinkType::ETHERNET,
-        snaplen_bytes: 0,
-        description: String::new(),
-        filter: String::new(),
-    }
+    SourceInterface::ethernet("eth1")
 }
 
 fn lane() -> LaneRemains {

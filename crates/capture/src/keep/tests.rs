@@ -61,13 +61,7 @@ fn tcp(port: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 fn interface() -> SourceInterface {
-    SourceInterface {
-        name: "eth1".into(),
-        link_type: LinkType::ETHERNET,
-        snaplen_bytes: 0,
-        description: String::new(),
-        filter: String::new(),
-    }
+    SourceInterface::ethernet("eth1")
 }
 
 fn rules(text: &str) -> Rules {

@@ -6,7 +6,7 @@ use super::file::Kept;
 use super::housekeeper::reserve;
 use super::*;
 use crate::packer::{Packer, Reading};
-use ringside_core::{Batch, Cause, FrameMeta, FrameSlot, InterfaceId, LinkType};
+use ringside_core::{Batch, Cause, FrameMeta, FrameSlot, InterfaceId};
 use ringside_store::block;
 use ringside_sys::ring::{HugePages, RingLayout};
 use ringside_sys::uring::Completion;
@@ -56,13 +56,7 @@ fn prepare(directories: Vec<PathBuf>, rotation: Rotation) -> Setting {
         RingLayout { lanes: 1, blocks_per_lane: 8, block_bytes: BLOCK_BYTES, lossless_readers: 1 };
     let ring = CaptureRing::create(layout, HugePages::No).unwrap();
     let (counts, control) = (Arc::new(ConsumerCounts::default()), Arc::new(Control::new(None)));
-    let interface = SourceInterface {
-        name: "test0".into(),
-        link_type: LinkType::ETHERNET,
-        snaplen_bytes: 0,
-        description: String::new(),
-        filter: String::new(),
-    };
+    let interface = SourceInterface::ethernet("test0");
     let recorder = Recorder::prepare(RecorderConfig {
         directories,
         rotation,

@@ -5,8 +5,8 @@
 use ringside_capture::run::LaneSource;
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
-    Batch, FrameMeta, FrameSlot, InterfaceId, LinkType, OwnedFrame, Source, SourceCounters,
-    SourceError, SourceInterface, Timestamp,
+    Batch, FrameMeta, FrameSlot, InterfaceId, OwnedFrame, Source, SourceCounters, SourceError,
+    SourceInterface, Timestamp,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -29,13 +29,7 @@ const START_NS: u64 = 1_763_700_000_000_000_000;
 
 impl Numbered {
     pub fn new(interface: u32, count: u64) -> Numbered {
-        let interfaces = vec![SourceInterface {
-            name: format!("test{interface}"),
-            link_type: LinkType::ETHERNET,
-            snaplen_bytes: 0,
-            description: String::new(),
-            filter: String::new(),
-        }];
+        let interfaces = vec![SourceInterface::ethernet(format!("test{interface}"))];
         Numbered {
             interface,
             interfaces,

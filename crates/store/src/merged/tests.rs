@@ -6,19 +6,11 @@ use crate::block::{
 use crate::recording::{FileHeader, file_name};
 use crate::writer::{FrameWriter, PcapngWriter};
 use ringside_core::limits::RING_BLOCK_BYTES_MIN;
-use ringside_core::{
-    Frame, FrameMeta, FrameNumber, InterfaceId, LaneCounters, LaneId, LinkType, OwnedFrame,
-};
+use ringside_core::{Frame, FrameMeta, FrameNumber, InterfaceId, LaneCounters, LaneId, OwnedFrame};
 use ringside_testkit::Random;
 
 fn interface(name: &str) -> SourceInterface {
-    SourceInterface {
-        name: name.into(),
-        link_type: LinkType::ETHERNET,
-        snaplen_bytes: 0,
-        description: String::new(),
-        filter: String::new(),
-    }
+    SourceInterface::ethernet(name)
 }
 
 fn meta(interface: u32, stamp: u64) -> FrameMeta {

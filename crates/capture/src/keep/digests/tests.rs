@@ -149,13 +149,7 @@ proptest! {
 }
 
 fn interface() -> SourceInterface {
-    SourceInterface {
-        name: "eth1".into(),
-        link_type: LinkType::ETHERNET,
-        snaplen_bytes: 0,
-        description: String::new(),
-        filter: String::new(),
-    }
+    SourceInterface::ethernet("eth1")
 }
 
 /// Writes records of so many directions, one frame each.
