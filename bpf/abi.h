@@ -8,27 +8,42 @@
 
 #include "kernel.h"
 
-/* Ethernet, IPv4, UDP, magic, sequence, flow, and two bytes of the pattern: eight words. */
-#define GENERATE_HEADER_BYTES 64
+/* Bytes at the start of a generated frame that may differ from flow to flow: headers and number. */
+#define GENERATE_HEADER_BYTES_MAX 192
 
 /* Entries of the table of frame sizes: enough for a uniform spread over every Ethernet size. */
 #define GENERATE_SIZES_MAX 1024
 
-/* What a generator sends; read-only for the program. */
+/*
+ * What a generator sends; read-only for the program. Places are bytes from the start of a frame;
+ * 0 where there is no such field.
+ */
 struct generate_config {
 	__u32 ifindex;      /* interface to redirect to */
-	__u32 flow_count;   /* at least 1 */
+	__u32 flow_count;   /* at least 1, the entries of the map of headers */
 	__u32 size_count;   /* used entries of sizes, at least 1 */
-	__u32 address_base; /* source address of flow 0; flow f has address_base + f */
-	__u32 port_base;    /* source port of flow 0 */
-	__u32 port_count;   /* flow f has source port port_base + f % port_count */
-	__u32 ip_sum;       /* sum of the IPv4 header's words without length, checksum and source */
-	__u32 input_bytes;  /* length of the input frame: the longest size, and at least 64 */
+	__u32 input_bytes;  /* of the input frame: the longest size, and at least header_bytes */
+	__u32 header_bytes; /* bytes of one header, a multiple of 8 */
+	__u32 payload_at;   /* where the headers end: lengths in them are never shorter */
+	__u32 ipv4_at;      /* IPv4 header */
+	__u32 ipv6_at;      /* IPv6 header */
+	__u32 transport_at; /* TCP or UDP header */
+	__u32 udp_at;       /* UDP header */
+	__u32 checksum_at;  /* checksum of the transport */
+	__u32 number_at;    /* number of the frame */
+	__u32 stamp_at;     /* when the frame was made */
+	__u32 reserved;     /* 0 */
 	__u64 gap;          /* from frame to frame, in 1/256 ns; 0: as fast as it goes */
-	__u64 header[GENERATE_HEADER_BYTES / 8]; /* first bytes of every frame, as they lie */
-	__u16 sizes[GENERATE_SIZES_MAX];         /* frame sizes in bytes, each 14 or more */
+	__u16 sizes[GENERATE_SIZES_MAX]; /* frame sizes in bytes, each 14 or more */
+	__u16 sums[GENERATE_SIZES_MAX];  /* of each size: what its payload adds to the checksum */
 };
-_Static_assert(sizeof(struct generate_config) == 2152, "generate_config: keep abi.rs in step");
+_Static_assert(sizeof(struct generate_config) == 4160, "generate_config: keep abi.rs in step");
+
+/* What frames of one flow begin with; as long as header_bytes says, which the loader sets. */
+struct generate_header {
+	__u64 words[GENERATE_HEADER_BYTES_MAX / 8];
+};
+_Static_assert(sizeof(struct generate_header) == 192, "generate_header: keep abi.rs in step");
 
 /* Where one CPU's stream is; written by the program, read by user space. */
 struct generate_state {
@@ -36,10 +51,11 @@ struct generate_state {
 	__u64 next_sequence; /* frames that were made, without the stream */
 	__u64 refused;       /* frames that could not be shaped: always 0, else a bug */
 	__u64 due;           /* when the next frame is, monotonic, in 1/256 ns; without gap 0 */
+	__u64 earliest;      /* before which it must not leave though it is due; without gap 0 */
 	__u32 next_flow;
 	__u32 granted; /* frames that may leave before the clock is read again */
 };
-_Static_assert(sizeof(struct generate_state) == 40, "generate_state: keep abi.rs in step");
+_Static_assert(sizeof(struct generate_state) == 48, "generate_state: keep abi.rs in step");
 
 /* Positions for programs that share an interface, tried in this order (crates/ebpf/src/root.rs). */
 #define ROOT_POSITIONS 4

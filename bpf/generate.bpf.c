@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Makes numbered frames out of live test frames (BPF_PROG_TEST_RUN, BPF_F_TEST_XDP_LIVE_FRAMES) and
- * redirects them to one interface. Layout of a frame: crates/transmit/src/template.rs, whose
- * frames are byte for byte the same.
+ * redirects them to one interface. crates/transmit/src/shape.rs makes the same bytes.
+ *
+ * What differs from flow to flow stands in a table of headers, made by user space: the program need
+ * not know how addresses, ports and tags vary, and reads the table in order, as memory likes it.
+ * What differs from frame to frame (size, number, stamp) is written over it: in a header lengths
+ * are 0, and checksum fields hold the folded sum of what does not change.
  *
  * The kernel recycles the pages of live frames, and a receiver may have rewritten what it got, so
- * every header byte is written every time. The pattern behind the header comes with the input
- * frame, which is as long as the longest size (64 bytes at least) and is cut to size here.
+ * every header byte is written every time. What is behind the header comes with the input frame,
+ * which is as long as the longest size and is cut to size here.
  *
  * Each sending thread keeps to one CPU and so has a state of its own. While it sends, the program
  * is anchored on the interface by generic XDP, where it passes whatever is received: a test run of
  * more than one frame enters the program into the kernel's XDP dispatcher and takes it out again,
  * and each change waits for an RCU grace period (milliseconds), unless it is in there already.
- *
- * With a gap, frames leave one by one when they are due: user space can only ask for bursts, which
- * overflow a ring of 256 at rates that it takes easily. A frame that comes up too early is thrown
- * away instead of waiting, because the kernel keeps softirqs off for 64 frames.
  */
 #include "abi.h"
 
@@ -28,71 +28,143 @@ struct {
 	__type(value, struct generate_state);
 } states SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct generate_header);
+} headers SEC(".maps");
+
+/* From the start of their headers. */
 enum offset {
-	IP_LENGTH = 16,
-	IP_CHECKSUM = 24,
-	IP_SOURCE = 26,
-	UDP_SOURCE = 34,
-	UDP_LENGTH = 38,
-	SEQUENCE = 50,
-	FLOW = 58,
+	IPV4_LENGTH = 2,
+	IPV4_CHECKSUM = 10,
+	IPV6_LENGTH = 4,
+	UDP_LENGTH = 4,
 };
 
-/* Of the gap and of the time that a frame is due: nanoseconds in units of 1/256. */
+#define IPV6_BYTES 40
+
+/* Of the gap and of times: nanoseconds in units of 1/256. */
 #define TIME_SHIFT 8
 /*
- * What a generator that was held up makes up for, 48 us: at five million a second what a ring of
- * 256 holds. What it missed beyond is not made up, and the rate shows it.
+ * Two schedules say when a frame leaves. By the first it is due: what a generator missed that was
+ * held up (a stalled CPU: 4 ms) it makes up for, so that the mean rate is kept; beyond 100 ms it is
+ * not made up, and the rate shows it.
  */
-#define CATCH_UP (48000ULL << TIME_SHIFT)
+#define DEBT_MAX (100000000ULL << TIME_SHIFT)
+/*
+ * By the second, whose gaps are an eighth shorter, it may leave: a frame may come early by 48 us,
+ * at five million a second what a ring of 256 holds. So a generator that catches up does so an
+ * eighth above its rate, and not in a burst that the receiver has no room for.
+ */
+#define EARLY_MAX (48000ULL << TIME_SHIFT)
 /*
  * Frames that leave in a row when as many are overdue. Reading the clock costs 31 ns, a quarter of
  * a frame; a receiver's ring does not notice eight.
  */
 #define GRANT_MAX 8
 
-#define ETHERNET_BYTES 14
-#define IPV4_BYTES 20
-#define HEADERS_BYTES 42
-
 static __always_inline __u16 fold(__u32 sum)
 {
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
-	return ~sum;
+	return sum;
+}
+
+static __always_inline __u32 sum_of_u64(__u64 value)
+{
+	return (value >> 48) + (value >> 32 & 0xffff) + (value >> 16 & 0xffff) + (value & 0xffff);
 }
 
 /* The multiplication spreads sizes evenly over the sequence and apart from the flows. */
-static __always_inline __u32 size_of_frame(__u64 sequence)
+static __always_inline __u32 index_of_size(__u64 sequence)
 {
 	__u64 spread = (sequence * 0x9e3779b97f4a7c15ULL) >> 32;
 	__u32 index = (spread * config.size_count) >> 32;
 
-	return config.sizes[index & (GENERATE_SIZES_MAX - 1)];
+	return index & (GENERATE_SIZES_MAX - 1);
 }
 
 /* True if there is a frame to be made now. Differences only, so that the clock may wrap. */
 static __always_inline int is_due(struct generate_state *state)
 {
-	__u64 now, overdue;
+	__u64 now, overdue, gap = config.gap, short_gap = gap - gap / 8;
 
-	if (!config.gap)
+	if (!gap)
 		return 1;
 	if (state->granted) {
 		state->granted--;
 		return 1;
 	}
 	now = bpf_ktime_get_ns() << TIME_SHIFT;
-	if ((__s64)(now - state->due) < 0)
+	if (!state->due)
+		state->due = state->earliest = now;
+	if ((__s64)(now - state->due) < 0 || (__s64)(now - state->earliest) < 0)
 		return 0;
-	if (now - state->due > CATCH_UP)
-		state->due = now - CATCH_UP;
-	overdue = (now - state->due) / config.gap;
+	if (now - state->due > DEBT_MAX)
+		state->due = now - DEBT_MAX;
+	if (now - state->earliest > EARLY_MAX)
+		state->earliest = now - EARLY_MAX;
+	overdue = now - state->due < now - state->earliest ? now - state->due
+							   : now - state->earliest;
+	overdue /= gap;
 	if (overdue > GRANT_MAX - 1)
 		overdue = GRANT_MAX - 1;
 	state->granted = overdue;
-	state->due += config.gap * (overdue + 1);
+	state->due += gap * (overdue + 1);
+	state->earliest += short_gap * (overdue + 1);
 	return 1;
+}
+
+static __always_inline __u16 get_be16(const void *at)
+{
+	return to_be16(*(const __u16 *)at);
+}
+
+/* Writes what depends on the frame over its header; size is counted from the headers' end on. */
+static __always_inline void finish(void *data, const void *header, __u32 size, __u32 sum,
+				   __u64 number)
+{
+	if (config.ipv4_at) {
+		__u32 bytes = size - config.ipv4_at;
+		__u32 ip_sum = get_be16(header + config.ipv4_at + IPV4_CHECKSUM) + bytes;
+
+		*(__u16 *)(data + config.ipv4_at + IPV4_LENGTH) = to_be16((__u16)bytes);
+		*(__u16 *)(data + config.ipv4_at + IPV4_CHECKSUM) = to_be16((__u16)~fold(ip_sum));
+	}
+	if (config.ipv6_at) {
+		__u32 bytes = size - config.ipv6_at - IPV6_BYTES;
+
+		*(__u16 *)(data + config.ipv6_at + IPV6_LENGTH) = to_be16((__u16)bytes);
+	}
+	if (config.udp_at) {
+		__u32 bytes = size - config.udp_at;
+
+		*(__u16 *)(data + config.udp_at + UDP_LENGTH) = to_be16((__u16)bytes);
+		sum += bytes;
+	}
+	if (config.number_at) {
+		*(__u64 *)(data + config.number_at) = to_be64(number);
+		sum += sum_of_u64(number);
+	}
+	if (config.stamp_at) {
+		__u64 now = bpf_ktime_get_tai_ns();
+
+		*(__u64 *)(data + config.stamp_at) = to_be64(now);
+		sum += sum_of_u64(now);
+	}
+	if (config.checksum_at) {
+		__u16 checksum;
+
+		/* The pseudo header's length, and UDP's 0 that would mean "none". */
+		sum += size - config.transport_at;
+		sum += get_be16(header + config.checksum_at);
+		checksum = ~fold(sum);
+		if (config.udp_at && !checksum)
+			checksum = 0xffff;
+		*(__u16 *)(data + config.checksum_at) = to_be16(checksum);
+	}
 }
 
 SEC("xdp")
@@ -100,11 +172,10 @@ int generate(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data;
 	void *data_end = (void *)(long)ctx->data_end;
+	struct generate_header *header;
 	struct generate_state *state;
-	__u32 key = 0, flow, size, source;
-	__u16 ip_length, port;
+	__u32 key = 0, flow, size, index, i;
 	__u64 sequence;
-	int i;
 
 	/* A frame that the interface received: the program is only anchored there. */
 	if (ctx->ingress_ifindex == config.ifindex)
@@ -116,29 +187,23 @@ int generate(struct xdp_md *ctx)
 		return XDP_DROP;
 	sequence = state->next_sequence;
 	flow = state->next_flow;
-	size = size_of_frame(sequence);
-	source = config.address_base + flow;
-	ip_length = (size < HEADERS_BYTES ? HEADERS_BYTES : size) - ETHERNET_BYTES;
-
-	if (data + GENERATE_HEADER_BYTES > data_end) {
+	header = bpf_map_lookup_elem(&headers, &flow);
+	if (!header || data + config.header_bytes > data_end) {
 		state->refused++;
 		return XDP_ABORTED;
 	}
 #pragma unroll
-	for (i = 0; i < GENERATE_HEADER_BYTES / 8; i++)
-		((__u64 *)data)[i] = config.header[i];
+	for (i = 0; i < GENERATE_HEADER_BYTES_MAX / 8; i++) {
+		if (i * 8 < config.header_bytes)
+			((__u64 *)data)[i] = header->words[i];
+	}
+	index = index_of_size(sequence);
+	size = config.sizes[index];
+	finish(data, header, size < config.payload_at ? config.payload_at : size,
+	       config.sums[index], state->stream + sequence);
 
-	*(__u16 *)(data + IP_LENGTH) = to_be16(ip_length);
-	*(__u16 *)(data + IP_CHECKSUM) = to_be16(
-		fold(config.ip_sum + ip_length + (source >> 16) + (source & 0xffff)));
-	*(__u32 *)(data + IP_SOURCE) = to_be32(source);
-	port = config.port_base + flow % config.port_count;
-	*(__u16 *)(data + UDP_SOURCE) = to_be16(port);
-	*(__u16 *)(data + UDP_LENGTH) = to_be16((__u16)(ip_length - IPV4_BYTES));
-	*(__u64 *)(data + SEQUENCE) = to_be64(state->stream + sequence);
-	*(__u32 *)(data + FLOW) = to_be32(flow);
-
-	if (bpf_xdp_adjust_tail(ctx, (int)(size - config.input_bytes))) {
+	if (size != config.input_bytes &&
+	    bpf_xdp_adjust_tail(ctx, (int)(size - config.input_bytes))) {
 		state->refused++;
 		return XDP_ABORTED;
 	}

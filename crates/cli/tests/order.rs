@@ -98,7 +98,7 @@ impl Merged {
 
 fn shape(phase: u8) -> Shape {
     let mut shape = Shape::new(Sizes::fixed(64).unwrap(), 1000).unwrap();
-    shape.destination[5] = phase;
+    shape.set_destination([0x02, 0x52, 0x53, 0, 0, phase]);
     shape
 }
 

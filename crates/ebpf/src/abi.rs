@@ -1,13 +1,14 @@
 //! The Rust side of `bpf/abi.h`: the same fields in the same order, written out by hand so that
 //! the bytes need no unsafe view. Integers are in host byte order.
 
-/// Bytes at the start of a generated frame that are written every time.
-pub const GENERATE_HEADER_BYTES: usize = 64;
+/// Bytes at the start of a generated frame that may differ from flow to flow: headers and number.
+pub const GENERATE_HEADER_BYTES_MAX: usize = 192;
 
 /// Entries of the table of frame sizes.
 pub const GENERATE_SIZES_MAX: usize = 1024;
 
-/// `struct generate_config`: what a generator sends.
+/// `struct generate_config`: what a generator sends. Places are bytes from the start of a frame, 0
+/// where there is no such field.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct GenerateConfig {
@@ -17,26 +18,35 @@ pub struct GenerateConfig {
     pub flow_count: u32,
     /// Used entries of `sizes`, 1 to [`GENERATE_SIZES_MAX`].
     pub size_count: u32,
-    /// IPv4 source address of flow 0.
-    pub address_base: u32,
-    /// UDP source port of flow 0.
-    pub port_base: u32,
-    /// Source ports in use, at least 1.
-    pub port_count: u32,
-    /// Sum of the words of the IPv4 header without length, checksum and source address.
-    pub ip_sum: u32,
-    /// Length of the input frame: the longest size, and at least [`GENERATE_HEADER_BYTES`].
+    /// Length of the input frame: the longest size, and at least `header_bytes`.
     pub input_bytes: u32,
+    /// Bytes of one flow's header, a multiple of 8, at most [`GENERATE_HEADER_BYTES_MAX`].
+    pub header_bytes: u32,
+    /// Where the headers end: lengths in them are never shorter.
+    pub payload_at: u32,
+    /// IPv4 header, whose length and checksum are written.
+    pub ipv4_at: u32,
+    /// IPv6 header, whose length is written.
+    pub ipv6_at: u32,
+    /// TCP or UDP header.
+    pub transport_at: u32,
+    /// UDP header, whose length is written.
+    pub udp_at: u32,
+    /// Checksum of the transport.
+    pub checksum_at: u32,
+    /// Number of the frame, 8 bytes.
+    pub number_at: u32,
+    /// When the frame was made, nanoseconds of TAI, 8 bytes.
+    pub stamp_at: u32,
     /// From frame to frame, in 1/256 ns; 0: as fast as it goes.
     pub gap: u64,
-    /// First bytes of every frame.
-    pub header: [u8; GENERATE_HEADER_BYTES],
     /// Frame sizes in bytes.
     pub sizes: [u16; GENERATE_SIZES_MAX],
+    /// Of each size: what its payload adds to the transport's checksum.
+    pub sums: [u16; GENERATE_SIZES_MAX],
 }
 
-const GENERATE_CONFIG_BYTES: usize = 2152;
-const _: () = assert!(size_of::<GenerateConfig>() == GENERATE_CONFIG_BYTES);
+const GENERATE_CONFIG_BYTES: usize = 4160;
 
 impl GenerateConfig {
     /// The bytes as the C program reads them.
@@ -45,17 +55,23 @@ impl GenerateConfig {
             self.ifindex,
             self.flow_count,
             self.size_count,
-            self.address_base,
-            self.port_base,
-            self.port_count,
-            self.ip_sum,
             self.input_bytes,
+            self.header_bytes,
+            self.payload_at,
+            self.ipv4_at,
+            self.ipv6_at,
+            self.transport_at,
+            self.udp_at,
+            self.checksum_at,
+            self.number_at,
+            self.stamp_at,
+            0,
         ];
         let mut bytes = Vec::with_capacity(GENERATE_CONFIG_BYTES);
-        bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+        bytes.extend(words.iter().flat_map(|word: &u32| word.to_ne_bytes()));
         bytes.extend_from_slice(&self.gap.to_ne_bytes());
-        bytes.extend_from_slice(&self.header);
-        bytes.extend(self.sizes.iter().flat_map(|size| size.to_ne_bytes()));
+        let tables = self.sizes.iter().chain(&self.sums);
+        bytes.extend(tables.flat_map(|entry| entry.to_ne_bytes()));
         assert_eq!(bytes.len(), GENERATE_CONFIG_BYTES, "fields and size of generate_config");
         bytes
     }
@@ -73,20 +89,22 @@ pub struct GenerateState {
     pub refused: u64,
     /// When the next frame is due, by the monotonic clock, in 1/256 ns; 0 without a gap.
     pub due: u64,
+    /// Before which it must not leave though it is due; 0 without a gap.
+    pub earliest: u64,
     /// Flow of the next frame.
     pub next_flow: u32,
     /// Frames that may leave before the clock is read again; 0 without a gap.
     pub granted: u32,
 }
 
-const GENERATE_STATE_BYTES: usize = 40;
+const GENERATE_STATE_BYTES: usize = 48;
 const _: () = assert!(size_of::<GenerateState>() == GENERATE_STATE_BYTES);
 
 impl GenerateState {
     /// The bytes as the C program reads them.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(GENERATE_STATE_BYTES);
-        for word in [self.stream, self.next_sequence, self.refused, self.due] {
+        for word in [self.stream, self.next_sequence, self.refused, self.due, self.earliest] {
             bytes.extend_from_slice(&word.to_ne_bytes());
         }
         bytes.extend_from_slice(&self.next_flow.to_ne_bytes());
@@ -96,17 +114,18 @@ impl GenerateState {
 
     /// Reads the bytes that the C program wrote; `None` if they are too few.
     pub fn from_bytes(bytes: &[u8]) -> Option<GenerateState> {
-        let (stream, rest) = bytes.split_first_chunk::<8>()?;
-        let (next_sequence, rest) = rest.split_first_chunk::<8>()?;
-        let (refused, rest) = rest.split_first_chunk::<8>()?;
-        let (due, rest) = rest.split_first_chunk::<8>()?;
+        let (words, rest) = bytes.split_first_chunk::<40>()?;
+        let (words, _) = words.as_chunks::<8>();
+        let [stream, next_sequence, refused, due, earliest] =
+            *<&[[u8; 8]; 5]>::try_from(words).ok()?;
         let (next_flow, rest) = rest.split_first_chunk::<4>()?;
         let (granted, _) = rest.split_first_chunk::<4>()?;
         Some(GenerateState {
-            stream: u64::from_ne_bytes(*stream),
-            next_sequence: u64::from_ne_bytes(*next_sequence),
-            refused: u64::from_ne_bytes(*refused),
-            due: u64::from_ne_bytes(*due),
+            stream: u64::from_ne_bytes(stream),
+            next_sequence: u64::from_ne_bytes(next_sequence),
+            refused: u64::from_ne_bytes(refused),
+            due: u64::from_ne_bytes(due),
+            earliest: u64::from_ne_bytes(earliest),
             next_flow: u32::from_ne_bytes(*next_flow),
             granted: u32::from_ne_bytes(*granted),
         })

@@ -1,6 +1,6 @@
 //! The frame generator: live test frames, shaped and numbered by `bpf/generate.bpf.c`.
 
-use crate::abi::{GENERATE_HEADER_BYTES, GENERATE_SIZES_MAX, GenerateConfig, GenerateState};
+use crate::abi::{GENERATE_HEADER_BYTES_MAX, GENERATE_SIZES_MAX, GenerateConfig, GenerateState};
 use crate::load::{Embedded, Loaded, embedded};
 use crate::{Error, TestRun};
 use libbpf_rs::query::ProgInfoIter;
@@ -39,22 +39,30 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Loads a generator for `config`. `streams` gives the number of the stream that each sending
-    /// CPU makes; `payload` the bytes of every frame behind the header, by their offset.
+    /// Loads a generator for `config`. `headers` are those of all flows, one after the other;
+    /// `streams` gives the number of the stream that each sending CPU makes; `input` is the frame
+    /// that every frame begins as: what it holds behind the header stays.
     ///
     /// # Errors
-    /// A size outside [`LIVE_FRAME_BYTES_MIN`] to [`LIVE_FRAME_BYTES_MAX`], a count of 0, a CPU
-    /// that does not exist or stands twice, or the kernel refused.
+    /// A size outside [`LIVE_FRAME_BYTES_MIN`] to [`LIVE_FRAME_BYTES_MAX`], a count of 0, a place
+    /// outside the header, lengths that do not fit together, a CPU that does not exist or stands
+    /// twice, or the kernel refused.
     pub fn load(
         config: &GenerateConfig,
+        headers: &[u8],
         streams: &[(usize, u16)],
-        payload: impl Fn(usize) -> u8,
+        input: Vec<u8>,
     ) -> Result<Generator, Error> {
-        check(config)?;
+        check(config, headers, &input)?;
         let states = initial_states(streams)?;
-        let mut input: Vec<u8> = (0..config.input_bytes as usize).map(payload).collect();
-        input[..GENERATE_HEADER_BYTES].copy_from_slice(&config.header);
-        let mut loaded = Loaded::new(&GENERATE, Some(&config.to_bytes()))?;
+        let mut loaded = Loaded::prepared(&GENERATE, Some(&config.to_bytes()), |object| {
+            for mut map in object.maps_mut().filter(|map| map.name() == "headers") {
+                map.set_max_entries(config.flow_count)?;
+                map.set_value_size(config.header_bytes)?;
+            }
+            Ok(())
+        })?;
+        write_headers(&loaded.map("headers")?, headers, config.header_bytes as usize)?;
         let map = loaded.map("states")?;
         map.update_percpu(&STATE_KEY, &states, MapFlags::ANY)
             .map_err(|e| Error::kernel("cannot write the generator's state", e))?;
@@ -170,14 +178,31 @@ fn initial_states(streams: &[(usize, u16)]) -> Result<Vec<Vec<u8>>, Error> {
     Ok(states.into_iter().map(|state| state.unwrap_or_default().to_bytes()).collect())
 }
 
-fn check(config: &GenerateConfig) -> Result<(), Error> {
-    let at_least_1 = |field, value: u32| match value {
-        0 => Err(Error::Config { field, value: 0, limit: "at least 1".into() }),
-        _ => Ok(()),
+/// Headers that one call of the kernel writes.
+const HEADERS_PER_CALL: usize = 4096;
+
+/// Fills the table of headers, a few thousand with each call.
+fn write_headers(map: &MapHandle, headers: &[u8], header_bytes: usize) -> Result<(), Error> {
+    let mut first = 0u32;
+    for chunk in headers.chunks(HEADERS_PER_CALL * header_bytes) {
+        let count = (chunk.len() / header_bytes) as u32;
+        let keys: Vec<u8> = (first..first + count).flat_map(u32::to_ne_bytes).collect();
+        map.update_batch(&keys, chunk, count, MapFlags::ANY, MapFlags::ANY)
+            .map_err(|e| Error::kernel("cannot write the generator's headers", e))?;
+        first += count;
+    }
+    Ok(())
+}
+
+fn check(config: &GenerateConfig, headers: &[u8], input: &[u8]) -> Result<(), Error> {
+    let refused = |field, value: usize, limit: String| {
+        Err(Error::Config { field, value: value as u64, limit })
     };
-    at_least_1("flow count", config.flow_count)?;
-    at_least_1("port count", config.port_count)?;
-    at_least_1("size count", config.size_count)?;
+    for (field, value) in [("flow count", config.flow_count), ("size count", config.size_count)] {
+        if value == 0 {
+            return refused(field, 0, "at least 1".into());
+        }
+    }
     let used = config.sizes.get(..config.size_count as usize).ok_or_else(|| Error::Config {
         field: "size count",
         value: u64::from(config.size_count),
@@ -190,14 +215,39 @@ fn check(config: &GenerateConfig) -> Result<(), Error> {
             return Err(Error::FrameSize { bytes, min, max });
         }
     }
+    let header_bytes = config.header_bytes as usize;
+    if !header_bytes.is_multiple_of(8) || !(8..=GENERATE_HEADER_BYTES_MAX).contains(&header_bytes) {
+        let limit = format!("a multiple of 8 up to {GENERATE_HEADER_BYTES_MAX}");
+        return refused("header length", header_bytes, limit);
+    }
+    if headers.len() != header_bytes * config.flow_count as usize {
+        let limit = format!("{header_bytes} bytes for each flow");
+        return refused("length of all headers", headers.len(), limit);
+    }
     let longest = used.iter().copied().max().map_or(0, usize::from);
-    let needed = longest.max(GENERATE_HEADER_BYTES);
-    if config.input_bytes as usize != needed {
-        return Err(Error::Config {
-            field: "input length",
-            value: u64::from(config.input_bytes),
-            limit: format!("{needed}, after the sizes"),
-        });
+    let needed = longest.max(header_bytes);
+    if config.input_bytes as usize != needed || input.len() != needed {
+        return refused("input length", input.len(), format!("{needed}, after the sizes"));
+    }
+    check_places(config)
+}
+
+/// Every field that is written lies in the header.
+fn check_places(config: &GenerateConfig) -> Result<(), Error> {
+    for (field, at, bytes) in [
+        ("place of the payload", config.payload_at, 0),
+        ("place of the IPv4 header", config.ipv4_at, 20),
+        ("place of the IPv6 header", config.ipv6_at, 40),
+        ("place of the transport header", config.transport_at, 8),
+        ("place of the UDP header", config.udp_at, 8),
+        ("place of the checksum", config.checksum_at, 2),
+        ("place of the number", config.number_at, 8),
+        ("place of the stamp", config.stamp_at, 8),
+    ] {
+        if at.saturating_add(bytes) > config.header_bytes {
+            let limit = format!("within the header of {} bytes", config.header_bytes);
+            return Err(Error::Config { field, value: u64::from(at), limit });
+        }
     }
     Ok(())
 }

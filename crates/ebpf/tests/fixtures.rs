@@ -52,6 +52,25 @@ const HEADER: [u8; 64] = [
     b'R', b'I', b'N', b'G', b'S', b'I', b'D', b'E', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x3e, 0x3f,
 ];
 
+/// Of each flow its address (the third crosses a 16-bit word), its port, and the sum of its IPv4
+/// header without length, by hand: 0x4500 + 0x4000 + 0x4011 + 0xc612 + 0x0001 + the address.
+const FLOWS: [([u8; 4], u8, u16); 3] = [
+    ([0x0a, 0x10, 0xff, 0xfe], 0, 0x9534),
+    ([0x0a, 0x10, 0xff, 0xff], 1, 0x9535),
+    ([0x0a, 0x11, 0x00, 0x00], 0, 0x9536),
+];
+
+/// The header of `flow` as a generator keeps it.
+fn header(flow: usize) -> [u8; 64] {
+    let (address, port, sum) = FLOWS[flow % 3];
+    let mut header = HEADER;
+    header[24..26].copy_from_slice(&sum.to_be_bytes());
+    header[26..30].copy_from_slice(&address);
+    header[34..36].copy_from_slice(&[4, port]);
+    header[61] = flow as u8;
+    header
+}
+
 fn config(sizes: &[u16], flow_count: u32) -> GenerateConfig {
     let mut table = [0u16; GENERATE_SIZES_MAX];
     table[..sizes.len()].copy_from_slice(sizes);
@@ -59,24 +78,35 @@ fn config(sizes: &[u16], flow_count: u32) -> GenerateConfig {
         ifindex: 2,
         flow_count,
         size_count: sizes.len() as u32,
-        address_base: 0x0a10_fffe,
-        port_base: 1024,
-        port_count: 2,
-        ip_sum: 0x4500 + 0x4000 + 0x4011 + 0xc612 + 0x0001,
         input_bytes: u32::from(*sizes.iter().max().expect("at least one size")).max(64),
+        header_bytes: 64,
+        payload_at: 42,
+        ipv4_at: 14,
+        ipv6_at: 0,
+        transport_at: 34,
+        udp_at: 34,
+        checksum_at: 0,
+        number_at: 50,
+        stamp_at: 0,
         gap: 0,
-        header: HEADER,
         sizes: table,
+        sums: [0; GENERATE_SIZES_MAX],
     }
 }
 
 /// A generator whose stream 3 is that of the CPU on which the calling thread is from now on.
-fn load(config: &GenerateConfig, payload: impl Fn(usize) -> u8) -> Result<Generator, Error> {
+fn load(config: &GenerateConfig) -> Result<Generator, Error> {
     let cpu = allowed_cpus().expect("CPUs")[0];
     pin_to_cpu(cpu).expect("a CPU that is allowed");
-    let generator = Generator::load(config, &[(cpu, 3)], payload)?;
+    let generator = load_for(config, &[(cpu, 3)])?;
     assert_eq!(generator.state(cpu)?.stream, 3 << 48);
     Ok(generator)
+}
+
+fn load_for(config: &GenerateConfig, streams: &[(usize, u16)]) -> Result<Generator, Error> {
+    let headers: Vec<u8> = (0..config.flow_count as usize).flat_map(header).collect();
+    let input = (0..config.input_bytes).map(|offset| offset as u8).collect();
+    Generator::load(config, &headers, streams, input)
 }
 
 #[test]
@@ -84,24 +114,16 @@ fn generate_writes_every_varying_field() {
     if !need_root("generate_writes_every_varying_field") {
         return;
     }
-    let generator = load(&config(&[66], 3), |offset| offset as u8).unwrap();
-    // Flow, its address (the third crosses a 16-bit word), its port, and the checksum by hand.
-    let expected: [(u8, [u8; 4], u8, u16); 4] = [
-        (0, [0x0a, 0x10, 0xff, 0xfe], 0, 0x6a97),
-        (1, [0x0a, 0x10, 0xff, 0xff], 1, 0x6a96),
-        (2, [0x0a, 0x11, 0x00, 0x00], 0, 0x6a95),
-        (0, [0x0a, 0x10, 0xff, 0xfe], 0, 0x6a97),
-    ];
-    for (sequence, (flow, address, port, checksum)) in expected.into_iter().enumerate() {
-        let mut frame: Vec<u8> = HEADER.to_vec();
+    let generator = load(&config(&[66], 3)).unwrap();
+    // Flow, and the checksum by hand.
+    let expected: [(usize, u16); 4] = [(0, 0x6a97), (1, 0x6a96), (2, 0x6a95), (0, 0x6a97)];
+    for (sequence, (flow, checksum)) in expected.into_iter().enumerate() {
+        let mut frame: Vec<u8> = header(flow).to_vec();
         frame.extend([64, 65]);
         frame[17] = 52; // total length
-        frame[26..30].copy_from_slice(&address);
         frame[24..26].copy_from_slice(&checksum.to_be_bytes());
-        frame[34..36].copy_from_slice(&[4, port]);
         frame[39] = 32; // UDP length
         frame[50..58].copy_from_slice(&[0, 3, 0, 0, 0, 0, 0, sequence as u8]);
-        frame[61] = flow;
         let run = generator.run_once().unwrap();
         assert_eq!(run, TestRun { verdict: Verdict::Redirect, frame }, "frame {sequence}");
         let sum = run.frame[14..34].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
@@ -118,7 +140,7 @@ fn generate_cuts_frames_to_size() {
         return;
     }
     for bytes in [14, 15, 42, 57, 58, 60, 62, 64, 65, 1514, 3408] {
-        let generator = load(&config(&[bytes], 1), |offset| offset as u8).unwrap();
+        let generator = load(&config(&[bytes], 1)).unwrap();
         let run = generator.run_once().unwrap();
         assert_eq!(run.verdict, Verdict::Redirect, "{bytes} bytes");
         assert_eq!(run.frame.len(), usize::from(bytes));
@@ -134,7 +156,7 @@ fn a_mix_of_sizes_is_even() {
     if !need_root("a_mix_of_sizes_is_even") {
         return;
     }
-    let generator = load(&config(&[64, 512, 1514], 7), |_| 0).unwrap();
+    let generator = load(&config(&[64, 512, 1514], 7)).unwrap();
     let mut counts = [0u32; 3];
     for _ in 0..300 {
         match generator.run_once().unwrap().frame.len() {
@@ -150,18 +172,21 @@ fn a_mix_of_sizes_is_even() {
 #[test]
 fn what_live_frames_cannot_carry_is_refused() {
     for bytes in [0, 13, 3409, 3412, 65535] {
-        let refused = load(&config(&[bytes], 1), |_| 0).err().unwrap();
+        let refused = load(&config(&[bytes], 1)).err().unwrap();
         assert!(matches!(refused, Error::FrameSize { .. }), "{refused}");
         assert!(refused.to_string().contains("14 to 3408"), "{refused}");
     }
-    assert!(load(&config(&[64], 0), |_| 0).is_err());
-    let refused = |streams: &[(usize, u16)]| {
-        Generator::load(&config(&[64], 1), streams, |_| 0).err().unwrap().to_string()
-    };
+    assert!(load(&config(&[64], 0)).is_err());
+    let refused =
+        |streams: &[(usize, u16)]| load_for(&config(&[64], 1), streams).err().unwrap().to_string();
     assert!(refused(&[(0, 0), (0, 1)]).contains("given once"));
     assert!(refused(&[(100_000, 0)]).contains("100000"));
     let none = GenerateConfig { size_count: 0, ..config(&[64], 1) };
-    assert!(load(&none, |_| 0).is_err());
+    assert!(load(&none).is_err());
     let many = GenerateConfig { size_count: 1025, ..config(&[64], 1) };
-    assert!(load(&many, |_| 0).is_err());
+    assert!(load(&many).is_err());
+    let outside = GenerateConfig { number_at: 57, ..config(&[64], 1) };
+    assert!(load(&outside).err().unwrap().to_string().contains("place of the number"));
+    let few = Generator::load(&config(&[64], 2), &header(0), &[(0, 0)], vec![0; 64]);
+    assert!(few.err().unwrap().to_string().contains("length of all headers"));
 }

@@ -19,9 +19,12 @@ pub fn realtime_now() -> Timestamp {
 pub fn tai_offset_ns() -> u64 {
     // The two clocks are read one after the other; the offset changes at leap seconds only.
     let utc = nanos(ClockId::Realtime);
-    let Ok(tai) = clock_gettime_dynamic(DynamicClockId::Tai) else { return 0 };
-    let tai = nanos_of(tai);
-    tai.saturating_sub(utc) / NANOS_PER_SEC * NANOS_PER_SEC
+    tai_ns().saturating_sub(utc) / NANOS_PER_SEC * NANOS_PER_SEC
+}
+
+/// Nanoseconds of TAI now, as an XDP program reads them; 0 where the kernel has no such clock.
+pub fn tai_ns() -> u64 {
+    clock_gettime_dynamic(DynamicClockId::Tai).map_or(0, nanos_of)
 }
 
 /// True if somebody (NTP, PTP) keeps the system's clock right, by the system's word (adjtimex(2));

@@ -53,6 +53,22 @@ pub enum Error {
         /// What is allowed.
         limit: String,
     },
+    /// A range that is none.
+    #[error("`{text}` is no {field}; write {example}")]
+    Range {
+        /// Which field.
+        field: &'static str,
+        /// What was given.
+        text: String,
+        /// What can be given.
+        example: &'static str,
+    },
+    /// A template of which the frames asked for cannot be made.
+    #[error("no such frames can be made of the template: {reason}")]
+    Template {
+        /// Why.
+        reason: String,
+    },
     /// No limit was given.
     #[error("a run without a limit is refused: give a count (--count N) or a time (--for 10s)")]
     Unbounded,

@@ -35,6 +35,9 @@ pub use report::{Report, Sent};
 pub use ringside_ebpf::LIVE_FRAME_BYTES_MAX;
 pub use run::run;
 pub use sequence::{SequenceCheck, SequenceReport};
-pub use shape::{FLOWS_MAX, MAGIC, STAMPED_BYTES_MIN, Shape, Stamp};
+pub use shape::{
+    FLOWS_MAX, Field, MAGIC, Numbering, Range, STAMP_MAGIC, STAMPED_BYTES_MIN, Shape, Stack, Stamp,
+    Table, Template,
+};
 pub use sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Sizes};
 pub use wire::{End, Wire};

@@ -1,9 +1,10 @@
 //! The packet sender: frames of any size through a packet socket.
 
 use crate::job::FrameSender;
-use crate::{Error, Load, Shape, Wire};
+use crate::{Error, Load, Table, Wire};
 use ringside_core::OwnedFrame;
 use ringside_sys::SysError;
+use ringside_sys::clock::tai_ns;
 use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ const ENOBUFS: i32 = 105;
 
 /// Where the next frames come from.
 enum Supply {
-    Shape { shape: Shape, stream: u16, buffers: Vec<Vec<u8>> },
+    Numbered { table: Box<Table>, stream: u16, buffers: Vec<Vec<u8>> },
     Replay(Arc<[OwnedFrame]>),
 }
 
@@ -32,9 +33,9 @@ impl PacketSender {
     pub fn new(wire: &Wire, load: &Load, stream: u16) -> Result<PacketSender, Error> {
         let device = wire.sender.device()?;
         let supply = match load {
-            Load::Numbered(shape) => Supply::Shape {
+            Load::Numbered(shape) => Supply::Numbered {
                 buffers: vec![shape.buffer(); SEND_FRAMES_MAX],
-                shape: shape.clone(),
+                table: Box::new(shape.to_table()),
                 stream,
             },
             Load::Replay(frames) => Supply::Replay(Arc::clone(frames)),
@@ -84,10 +85,11 @@ impl FrameSender for PacketSender {
         let replay = Supply::Replay(Arc::new([]));
         let mut supply = std::mem::replace(&mut self.supply, replay);
         let offered = match &mut supply {
-            Supply::Shape { shape, stream, buffers } => {
+            Supply::Numbered { table, stream, buffers } => {
                 let mut batch: Vec<&[u8]> = Vec::with_capacity(count);
                 for (sequence, buffer) in (before..).zip(buffers.iter_mut().take(count)) {
-                    let bytes = shape.write(*stream, sequence, buffer);
+                    let now = if table.is_stamped() { tai_ns() } else { 0 };
+                    let bytes = table.write(*stream, sequence, now, buffer);
                     batch.push(&buffer[..bytes]);
                 }
                 self.offer(&batch)

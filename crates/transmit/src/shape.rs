@@ -1,43 +1,42 @@
-//! The frames that a generator makes, and how to read their numbers back.
+//! The frames that a generator makes.
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 14 | Ethernet: destination, source, 0x0800 |
 //! | 14 | 20 | IPv4, valid checksum, source 10.16.0.0 + flow, destination 198.18.0.1 (RFC 2544) |
 //! | 34 | 8 | UDP, source port 1024 + flow mod 50,000, destination port 9, checksum 0 (none) |
-//! | 42 | 8 | magic "RINGSIDE" |
-//! | 50 | 8 | stream in the upper 16 bits, number within the stream from 0 in the lower 48 |
-//! | 58 | 4 | flow |
+//! | 42 | 20 | number ([`Stamp`]) |
 //! | 62 | - | pattern: the low byte of the offset |
 //!
-//! Integers are in network byte order. A stream is one sending thread. A frame shorter than this
-//! ends where it ends: from 58 bytes it bears its number, from 62 also its flow (which the source
-//! address says too). Below 42 bytes the lengths in the headers are those of 42 bytes.
-//! `bpf/generate.bpf.c` makes the same bytes.
+//! That is [`Shape::new`]; [`Shape::like`] takes any [`Template`] and varies any [`Range`]. A frame
+//! shorter than this ends where it ends: from 58 bytes it bears its number, from 62 also its flow
+//! (which the source address says too). Below 42 bytes the lengths in the headers are those of 42
+//! bytes. `bpf/generate.bpf.c` makes the same bytes.
+
+mod range;
+mod stamp;
+mod table;
+mod template;
+
+pub use range::{Field, Range};
+pub use stamp::{MAGIC, Numbering, STAMP_MAGIC, Stamp};
+pub use table::Table;
+pub use template::{Stack, Template};
 
 use crate::{Error, Sizes};
 use ringside_ebpf::Generator;
-use ringside_ebpf::abi::{GENERATE_HEADER_BYTES, GENERATE_SIZES_MAX, GenerateConfig};
+use ringside_ebpf::abi::{GENERATE_HEADER_BYTES_MAX, GENERATE_SIZES_MAX, GenerateConfig};
+use table::Layout;
 
-/// Marks a generated frame.
-pub const MAGIC: [u8; 8] = *b"RINGSIDE";
-
-/// From this length on a frame bears its number.
+/// From this length on a frame of [`Shape::new`] bears its number.
 pub const STAMPED_BYTES_MIN: usize = 58;
 
-/// Most flows: the source addresses of 10.16.0.0/12.
+/// Most flows: the source addresses of 10.16.0.0/12. Their headers take 64 to 192 bytes each.
 pub const FLOWS_MAX: u32 = 1 << 20;
 
 const ADDRESS_BASE: u32 = 0x0a10_0000;
 const PORT_BASE: u32 = 1024;
 const PORT_COUNT: u32 = 50_000;
-const HEADERS_BYTES: usize = 42;
-const ETHERNET_BYTES: usize = 14;
-const IPV4_BYTES: usize = 20;
-const MAGIC_AT: usize = 42;
-const SEQUENCE_AT: usize = 50;
-const FLOW_AT: usize = 58;
-const STREAM_SHIFT: u32 = 48;
 
 /// What generated frames look like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,59 +45,131 @@ pub struct Shape {
     pub sizes: Sizes,
     /// Flows, 1 to [`FLOWS_MAX`]; frame `n` of a stream belongs to flow `n mod flow_count`.
     pub flow_count: u32,
-    /// Destination MAC address. One that is not the far end's keeps its stack from answering.
-    pub destination: [u8; 6],
-    /// Source MAC address.
-    pub source: [u8; 6],
+    template: Template,
+    ranges: Vec<Range>,
+    numbering: Numbering,
 }
 
 impl Shape {
-    /// Frames of `sizes` in `flow_count` flows between addresses that nobody has.
+    /// Numbered frames of `sizes` in `flow_count` flows of UDP over IPv4 between addresses that
+    /// nobody has.
     ///
     /// # Errors
     /// A flow count outside 1 to [`FLOWS_MAX`].
     pub fn new(sizes: Sizes, flow_count: u32) -> Result<Shape, Error> {
+        let ranges = vec![
+            Range::new(Field::SourceAddress, ADDRESS_BASE.into(), FLOWS_MAX.into()),
+            Range::new(Field::SourcePort, PORT_BASE.into(), PORT_COUNT.into()),
+        ];
+        let template = Template::of(Stack::default());
+        Shape::like(template, ranges, Numbering::Number, sizes, flow_count)
+    }
+
+    /// Frames like `template`, flow `n` with the `n`-th value of each range.
+    ///
+    /// # Errors
+    /// A flow count outside 1 to [`FLOWS_MAX`], or more flows than the ranges make different; a
+    /// range of what the template does not have; a size or a number that cannot be made of it.
+    pub fn like(
+        template: Template,
+        ranges: Vec<Range>,
+        numbering: Numbering,
+        sizes: Sizes,
+        flow_count: u32,
+    ) -> Result<Shape, Error> {
         if !(1..=FLOWS_MAX).contains(&flow_count) {
             let limit = format!("1 to {FLOWS_MAX}");
             return Err(Error::Limit { what: "the flow count", value: flow_count.into(), limit });
         }
-        // Locally administered addresses.
-        let (destination, source) =
-            ([0x02, 0x52, 0x53, 0, 0, 0xff], [0x02, 0x52, 0x53, 0, 0, 0xfe]);
-        Ok(Shape { sizes, flow_count, destination, source })
+        let shape = Shape { sizes, flow_count, template, ranges, numbering };
+        shape.check()?;
+        Ok(shape)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let layout = self.layout();
+        let refused = |reason: String| Err(Error::Template { reason });
+        let fixed = layout.fixed_bytes();
+        if !layout.fits() {
+            let most = GENERATE_HEADER_BYTES_MAX;
+            return refused(format!("headers and number take {fixed} bytes, more than {most}"));
+        }
+        if self.numbering != Numbering::None && !self.template.can_be_numbered() {
+            return refused(
+                "it has no payload of TCP or UDP to bear a number; leave it out (--no-number)"
+                    .into(),
+            );
+        }
+        let own = self.template.frame().len();
+        let shortest = usize::from(self.sizes.shortest());
+        let keeps_size = (shortest, usize::from(self.sizes.longest())) == (own, own);
+        if !self.template.is_elastic() && !keeps_size {
+            return refused(format!(
+                "only IP without tunnels and fragments can be made longer or shorter; leave its \
+                 {own} bytes (no --size)"
+            ));
+        }
+        // A checksum is over the whole number: what is cut has none.
+        if layout.places.checksum.is_some() && shortest < fixed {
+            return refused(format!(
+                "{shortest} bytes are less than its headers and number with a checksum (--size \
+                 {fixed})"
+            ));
+        }
+        self.check_ranges(&layout)
+    }
+
+    fn check_ranges(&self, layout: &Layout) -> Result<(), Error> {
+        let mut frame = table::fill(&self.template, layout.header_bytes);
+        for range in &self.ranges {
+            if !range.write(&layout.places, 0, &mut frame) {
+                let version = if range.is_v6() { " of IPv6" } else { "" };
+                let reason = format!("it has no {}{version}", range.field().name());
+                return Err(Error::Template { reason });
+            }
+        }
+        let (value, different) = (self.flow_count.into(), different_flows(&self.ranges));
+        if u128::from(self.flow_count) > different {
+            let limit = format!("at most {different}: the ranges make no more different flows");
+            return Err(Error::Limit { what: "the flow count", value, limit });
+        }
+        Ok(())
+    }
+
+    /// Another destination MAC address. One that is not the far end's keeps its stack from
+    /// answering.
+    pub fn set_destination(&mut self, destination: [u8; 6]) {
+        self.template.set_destination(destination);
     }
 
     /// Writes frame `sequence` of `stream` to the start of `buffer` and returns its length.
-    /// `buffer` must hold [`Sizes::longest`] and at least 64 bytes, with the pattern in place from
-    /// byte 64 on (see [`Shape::buffer`]).
+    /// `buffer` is one of [`Shape::buffer`]. Makes the header anew each time: a [`Table`] does it
+    /// faster. A frame that bears a time bears 0.
     pub fn write(&self, stream: u16, sequence: u64, buffer: &mut [u8]) -> usize {
-        let bytes = usize::from(self.sizes.of(sequence));
         let flow = (sequence % u64::from(self.flow_count)) as u32;
-        let ip_bytes = (bytes.max(HEADERS_BYTES) - ETHERNET_BYTES) as u16;
-        let source = ADDRESS_BASE + flow;
-        let header = self.header();
-        let sum = ip_sum(&header) + u32::from(ip_bytes) + (source >> 16) + (source & 0xffff);
-        let mut put = |at: usize, field: &[u8]| {
-            buffer[at..at + field.len()].copy_from_slice(field);
-        };
-        put(0, &header);
-        put(16, &ip_bytes.to_be_bytes());
-        put(24, &fold(sum).to_be_bytes());
-        put(26, &source.to_be_bytes());
-        put(34, &((PORT_BASE + flow % PORT_COUNT) as u16).to_be_bytes());
-        put(38, &(ip_bytes - IPV4_BYTES as u16).to_be_bytes());
-        put(SEQUENCE_AT, &(stream_bits(stream) + sequence).to_be_bytes());
-        put(FLOW_AT, &flow.to_be_bytes());
+        let index = self.sizes.index_of(sequence);
+        let bytes = usize::from(self.sizes.table()[index]);
+        let layout = self.layout();
+        buffer[..layout.header_bytes]
+            .copy_from_slice(&table::fill(&self.template, layout.header_bytes));
+        layout.header(&self.ranges, self.numbering, flow, &mut buffer[..layout.header_bytes]);
+        let payload_sum = layout.payload_sum(buffer, bytes);
+        layout.finish(buffer, bytes, payload_sum, stream_bits(stream) + sequence, 0);
         bytes
     }
 
-    /// A buffer for [`Shape::write`], with the pattern in place.
-    pub fn buffer(&self) -> Vec<u8> {
-        let bytes = usize::from(self.sizes.longest()).max(GENERATE_HEADER_BYTES);
-        (0..bytes).map(pattern).collect()
+    /// The headers of all flows, made once.
+    pub fn to_table(&self) -> Table {
+        Table::new(self)
     }
 
-    /// Frame `sequence` of `stream`, whole: what a receiver must have got.
+    /// A buffer for [`Shape::write`], with what is behind the headers in place.
+    pub fn buffer(&self) -> Vec<u8> {
+        let bytes = usize::from(self.sizes.longest()).max(self.layout().header_bytes);
+        table::fill(&self.template, bytes)
+    }
+
+    /// Frame `sequence` of `stream`, whole: what a receiver must have got, but for its time.
     pub fn frame(&self, stream: u16, sequence: u64) -> Vec<u8> {
         let mut buffer = self.buffer();
         let bytes = self.write(stream, sequence, &mut buffer);
@@ -119,53 +190,66 @@ impl Shape {
         rate_per_sec: Option<u64>,
     ) -> Result<Generator, Error> {
         let streams: Vec<(usize, u16)> = cpus.iter().copied().zip(0..).collect();
+        let table = self.to_table();
         let gap = rate_per_sec.map_or(0, gap);
-        Ok(Generator::load(&GenerateConfig { gap, ..self.config(ifindex) }, &streams, pattern)?)
+        let config = GenerateConfig { gap, ..self.config(ifindex, &table) };
+        Ok(Generator::load(&config, &table.headers, &streams, self.buffer())?)
     }
 
     /// The configuration of the generator, as fast as it goes.
-    fn config(&self, ifindex: u32) -> GenerateConfig {
-        let table = self.sizes.table();
+    fn config(&self, ifindex: u32, table: &Table) -> GenerateConfig {
         let mut sizes = [0u16; GENERATE_SIZES_MAX];
-        sizes[..table.len()].copy_from_slice(table);
-        let header = self.header();
+        sizes[..self.sizes.table().len()].copy_from_slice(self.sizes.table());
+        let mut sums = [0u16; GENERATE_SIZES_MAX];
+        sums[..table.sums.len()].copy_from_slice(&table.sums);
+        let layout = table.layout;
+        let places = layout.places;
+        let elastic = |at: Option<usize>| at.filter(|_| places.is_elastic).unwrap_or(0) as u32;
         GenerateConfig {
             ifindex,
             flow_count: self.flow_count,
-            size_count: table.len() as u32,
-            address_base: ADDRESS_BASE,
-            port_base: PORT_BASE,
-            port_count: PORT_COUNT,
-            ip_sum: ip_sum(&header),
-            input_bytes: u32::from(self.sizes.longest()).max(GENERATE_HEADER_BYTES as u32),
+            size_count: self.sizes.table().len() as u32,
+            input_bytes: usize::from(self.sizes.longest()).max(layout.header_bytes) as u32,
+            header_bytes: layout.header_bytes as u32,
+            payload_at: places.payload as u32,
+            ipv4_at: elastic(places.ipv4),
+            ipv6_at: elastic(places.ipv6),
+            transport_at: elastic(places.transport),
+            udp_at: elastic(places.transport.filter(|_| places.is_udp)),
+            checksum_at: elastic(places.checksum),
+            number_at: elastic(layout.number),
+            stamp_at: elastic(layout.stamp),
             gap: 0,
-            header,
             sizes,
+            sums,
         }
     }
 
-    /// The first bytes of every frame, with 0 in the fields that vary.
-    fn header(&self) -> [u8; GENERATE_HEADER_BYTES] {
-        let mut header = [0u8; GENERATE_HEADER_BYTES];
-        let mut put = |at: usize, field: &[u8]| {
-            header[at..at + field.len()].copy_from_slice(field);
-        };
-        put(0, &self.destination);
-        put(6, &self.source);
-        put(12, &[0x08, 0x00]);
-        put(14, &[0x45]);
-        put(20, &[0x40, 0x00, 64, 17]); // do not fragment, time to live, UDP
-        put(30, &[198, 18, 0, 1]);
-        put(36, &[0, 9]);
-        put(MAGIC_AT, &MAGIC);
-        put(62, &[pattern(62), pattern(63)]);
-        header
+    fn layout(&self) -> Layout {
+        Layout::of(&self.template, self.numbering)
     }
 }
 
-/// From frame to frame in 1/256 ns, rounded up: no faster than was asked for.
+/// How many flows ranges make different that advance together: their least common multiple.
+fn different_flows(ranges: &[Range]) -> u128 {
+    fn divisor(a: u128, b: u128) -> u128 {
+        if b == 0 { a } else { divisor(b, a % b) }
+    }
+    let enough = u128::from(FLOWS_MAX);
+    ranges.iter().fold(1, |lcm, range| {
+        if lcm >= enough {
+            lcm
+        } else {
+            (lcm / divisor(lcm, range.count())).saturating_mul(range.count())
+        }
+    })
+}
+
+/// From frame to frame in 1/256 ns, rounded to the nearest: at 12 million frames a second the error
+/// is 1 in 40,000.
 fn gap(rate_per_sec: u64) -> u64 {
-    (256 * 1_000_000_000u64).div_ceil(rate_per_sec.max(1))
+    let rate = rate_per_sec.max(1);
+    (256 * 1_000_000_000u64 + rate / 2) / rate
 }
 
 /// The byte at `offset` behind the headers.
@@ -174,105 +258,8 @@ fn pattern(offset: usize) -> u8 {
 }
 
 fn stream_bits(stream: u16) -> u64 {
-    u64::from(stream) << STREAM_SHIFT
-}
-
-/// Sum of the words of an IPv4 header whose length, checksum and source are 0.
-fn ip_sum(header: &[u8; GENERATE_HEADER_BYTES]) -> u32 {
-    let words = header[ETHERNET_BYTES..ETHERNET_BYTES + IPV4_BYTES].chunks_exact(2);
-    words.map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum()
-}
-
-/// The internet checksum of a sum (RFC 1071).
-fn fold(sum: u32) -> u16 {
-    let once = (sum & 0xffff) + (sum >> 16);
-    let twice = (once & 0xffff) + (once >> 16);
-    !(twice as u16)
-}
-
-/// The number of a generated frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    /// Which sending thread.
-    pub stream: u16,
-    /// Which frame of it, from 0.
-    pub sequence: u64,
-    /// Flow; `None` if the frame is too short to say.
-    pub flow: Option<u32>,
-}
-
-impl Stamp {
-    /// Reads the number of a frame; `None` if it was not generated here or bears none.
-    pub fn read(frame: &[u8]) -> Option<Stamp> {
-        let field = frame.get(MAGIC_AT..STAMPED_BYTES_MIN)?;
-        let (magic, number) = field.split_first_chunk::<8>()?;
-        if *magic != MAGIC {
-            return None;
-        }
-        let number = u64::from_be_bytes(*number.first_chunk::<8>()?);
-        let flow = frame.get(FLOW_AT..FLOW_AT + 4).and_then(|bytes| bytes.first_chunk::<4>());
-        Some(Stamp {
-            stream: (number >> STREAM_SHIFT) as u16,
-            sequence: number & ((1 << STREAM_SHIFT) - 1),
-            flow: flow.map(|bytes| u32::from_be_bytes(*bytes)),
-        })
-    }
+    u64::from(stream) << stamp::STREAM_SHIFT
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use ringside_ebpf::Verdict;
-    use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
-    use ringside_testkit::need_root;
-
-    #[test]
-    fn a_stamp_is_read_back_as_far_as_the_frame_goes() {
-        let shape = Shape::new(Sizes::list(&[57, 58, 61, 62, 1514]).unwrap(), 1000).unwrap();
-        for sequence in 0..2000 {
-            let frame = shape.frame(5, sequence);
-            let flow = (frame.len() >= 62).then_some((sequence % 1000) as u32);
-            let stamp = Stamp { stream: 5, sequence, flow };
-            assert_eq!(Stamp::read(&frame), (frame.len() >= 58).then_some(stamp));
-        }
-        assert_eq!(Stamp::read(&[]), None);
-        assert_eq!(Stamp::read(&[0; 100]), None);
-    }
-
-    #[test]
-    fn the_ipv4_checksum_is_right() {
-        let shape = Shape::new(Sizes::uniform(14, 2000).unwrap(), FLOWS_MAX).unwrap();
-        for sequence in [0, 1, 65_535, 65_536, 1_048_575] {
-            let mut frame = shape.buffer();
-            shape.write(0, sequence, &mut frame);
-            let words = frame[14..34].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
-            assert_eq!(fold(words.sum()), 0, "frame {sequence}");
-        }
-    }
-
-    #[test]
-    fn flow_counts_outside_the_limits_are_refused() {
-        for count in [0, FLOWS_MAX + 1] {
-            let error = Shape::new(Sizes::imix(), count).unwrap_err().to_string();
-            assert!(error.contains("1 to 1048576"), "{error}");
-        }
-    }
-
-    #[test]
-    fn the_generator_in_ebpf_makes_the_same_frames() {
-        if !need_root("the_generator_in_ebpf_makes_the_same_frames") {
-            return;
-        }
-        let cpu = allowed_cpus().unwrap()[0];
-        pin_to_cpu(cpu).unwrap();
-        for (sizes, flows) in [("14-3408", 70_000), ("14,41,58", 3), ("imix", FLOWS_MAX)] {
-            let shape = Shape::new(sizes.parse().unwrap(), flows).unwrap();
-            let generator = Generator::load(&shape.config(2), &[(cpu, 7)], pattern).unwrap();
-            for sequence in 0..4000 {
-                let run = generator.run_once().unwrap();
-                assert_eq!(run.verdict, Verdict::Redirect);
-                assert_eq!(run.frame, shape.frame(7, sequence), "{sizes}, frame {sequence}");
-            }
-        }
-    }
-}
+mod tests;

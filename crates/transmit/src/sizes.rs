@@ -68,8 +68,13 @@ impl Sizes {
 
     /// Size of frame `sequence`, in bytes. The same computation as in `bpf/generate.bpf.c`.
     pub fn of(&self, sequence: u64) -> u16 {
+        self.table[self.index_of(sequence)]
+    }
+
+    /// Which entry of the table frame `sequence` has.
+    pub fn index_of(&self, sequence: u64) -> usize {
         let spread = sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        self.table[((spread * self.table.len() as u64) >> 32) as usize]
+        ((spread * self.table.len() as u64) >> 32) as usize
     }
 
     /// Bytes of all frames before `sequence`. Takes a nanosecond for each unless all are equal.
@@ -83,6 +88,11 @@ impl Sizes {
     /// The longest.
     pub fn longest(&self) -> u16 {
         self.table.iter().copied().max().unwrap_or(FRAME_BYTES_MIN)
+    }
+
+    /// The shortest.
+    pub fn shortest(&self) -> u16 {
+        self.table.iter().copied().min().unwrap_or(FRAME_BYTES_MIN)
     }
 
     /// The table, 1 to 1,024 entries.

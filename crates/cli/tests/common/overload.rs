@@ -24,7 +24,7 @@ impl Overload {
         let before = network.received();
         let mut handed = 0;
         for (phase, shape) in (0u8..).zip(&mut shapes) {
-            shape.destination[5] = phase;
+            shape.set_destination([0x02, 0x52, 0x53, 0, 0, phase]);
             if phase == 1 {
                 running.signal_worker(Signal::STOP);
             }

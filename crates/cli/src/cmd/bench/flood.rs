@@ -34,7 +34,8 @@ pub(super) fn send(
         Ok(device.context("the receiving interface is gone")?.hardware_address)
     })?;
     let destination = hardware_address.try_into().ok().context("no Ethernet address")?;
-    let shape = Shape { destination, ..Shape::new(Sizes::fixed(FRAME_BYTES)?, SOURCES)? };
+    let mut shape = Shape::new(Sizes::fixed(FRAME_BYTES)?, SOURCES)?;
+    shape.set_destination(destination);
     send_shape(lab, shape, rate_per_sec, duration, stop)
 }
 
