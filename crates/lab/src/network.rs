@@ -73,7 +73,7 @@ impl LabStatus {
         let end = |namespace: &str, interface| End { namespace: Some(namespace.into()), interface };
         Wire {
             sender: end(&self.sender_namespace, sender),
-            receiver: end(&self.receiver_namespace, receiver),
+            receiver: Some(end(&self.receiver_namespace, receiver)),
         }
     }
 }

@@ -74,9 +74,9 @@ pub enum Error {
     Unbounded,
     /// Live frames would vanish.
     #[error(
-        "frames redirected to {sender} would vanish uncounted: the other end, {receiver}, has no \
-         NAPI; attach an XDP program to it (`ringside lab up` does) or turn its GRO on \
-         (`ethtool -K {receiver} gro on`), or use the packet sender (--sender packet)"
+        "frames redirected to {sender} would vanish uncounted: its driver takes none, or the other \
+         end, {receiver}, has no NAPI; attach an XDP program to that (`ringside lab up` does) or \
+         turn its GRO on (`ethtool -K {receiver} gro on`), or use the packet sender (--sender packet)"
     )]
     NoReceiver {
         /// Sending end.

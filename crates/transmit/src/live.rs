@@ -19,15 +19,16 @@ pub(crate) fn check_receiver(wire: &Wire) -> Result<(), Error> {
     let told = wire.sender.inside(|| Ok(redirect_reaches(wire.sender.device()?.ifindex)?))?;
     let reaches = match told {
         Some(reaches) => reaches,
-        None => wire.receiver.inside(|| {
-            let ifindex = wire.receiver.device()?.ifindex;
-            Ok(attached_program(ifindex)?.is_some())
-        })?,
+        None => match &wire.receiver {
+            Some(end) => end.inside(|| Ok(attached_program(end.device()?.ifindex)?.is_some()))?,
+            None => false,
+        },
     };
     if reaches {
         return Ok(());
     }
-    let (sender, receiver) = (wire.sender.place(), wire.receiver.interface.clone());
+    let receiver = wire.receiver.as_ref().map_or("the other end", |end| &end.interface);
+    let (sender, receiver) = (wire.sender.place(), receiver.to_string());
     Err(Error::NoReceiver { sender, receiver })
 }
 

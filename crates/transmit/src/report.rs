@@ -11,15 +11,15 @@ pub struct Report {
     pub sender: SenderKind,
     /// Frames that the sender made and tried to send.
     pub offered: u64,
-    /// Frames that the far end's interface was handed and accepted.
+    /// Frames that the driver took: of a veth pair, that the far end was handed and accepted.
     pub handed: u64,
-    /// Frames that the far end's ring had no room for, as the interface counts them.
+    /// Frames that the driver, or the far end of a veth pair, had no room for, as it counts them.
     pub refused_ring_full: u64,
     /// Frames that the socket or the driver refused before the ring (too long, interface down).
     pub refused_before_ring: u64,
-    /// Increase of the far end's own count of received frames (`rx_packets`). It equals `handed`
-    /// unless somebody else sent through the same pair meanwhile.
-    pub received_by_interface: u64,
+    /// Increase of the far end's own count of received frames (`rx_packets`), where the far end is
+    /// known. It equals `handed` unless somebody else sent through the same pair meanwhile.
+    pub received_by_interface: Option<u64>,
     /// Frames of the capture that no interface takes and that were left out, of each round.
     pub unsendable: u64,
     /// Offered by each sending thread, which is its stream.

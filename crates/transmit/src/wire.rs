@@ -1,12 +1,16 @@
-//! The two ends of a veth pair, and the counters that say what crossed it.
+//! The interface that frames are put into, the far end if it is ours to look at, and the counters
+//! that say what crossed.
 //!
-//! Which counter says what (drivers/net/veth.c, tried on Linux 6.18):
+//! Which counter says what of a veth pair (drivers/net/veth.c, tried on Linux 6.18):
 //! - the sending end's ethtool statistics `tx_queue_N_xdp_xmit` and `tx_queue_N_xdp_xmit_errors`
 //!   count redirected frames that the far end's ring took and refused;
 //! - the sending end's `tx_dropped` counts frames of the stack and of packet sockets that the ring
 //!   refused;
 //! - the receiving end's `rx_packets` counts what its NAPI took out of the ring (or, without a
 //!   NAPI, what was put into the backlog); its `rx_dropped` repeats the refusals.
+//!
+//! Other drivers have no such counters of redirected frames: there `tx_packets` says what was taken,
+//! the host's own frames included.
 
 use crate::Error;
 use ringside_sys::netdev::{self, NetDevice};
@@ -22,22 +26,25 @@ pub struct End {
     pub interface: String,
 }
 
-/// A veth pair to send through.
+/// Where to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wire {
     /// Where frames are put in.
     pub sender: End,
-    /// Where they come out.
-    pub receiver: End,
+    /// Where they come out, if that is known and may be looked at: the other end of a veth pair.
+    pub receiver: Option<End>,
 }
 
 /// Counters of a wire, cumulative; only differences mean something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WireCounters {
-    pub redirected: u64,
+    /// Of redirected frames; `None` where the driver does not count them apart.
+    pub redirected: Option<u64>,
     pub redirect_refused: u64,
+    pub tx_packets: u64,
     pub tx_dropped: u64,
-    pub received: u64,
+    /// By the far end, where that is known.
+    pub received: Option<u64>,
 }
 
 impl End {
@@ -82,18 +89,24 @@ impl End {
 
 impl Wire {
     pub(crate) fn counters(&self) -> Result<WireCounters, Error> {
-        let (redirected, redirect_refused, tx_dropped) = self.sender.inside(|| {
-            let device = self.sender.device()?;
-            let statistics = ethtool_statistics(&self.sender.interface)?;
-            let sum = |suffix: &str| sum_of_queues(&statistics, suffix);
-            Ok((sum("_xdp_xmit"), sum("_xdp_xmit_errors"), device.statistics.tx_dropped))
-        })?;
         let received = self.received()?;
-        Ok(WireCounters { redirected, redirect_refused, tx_dropped, received })
+        self.sender.inside(|| {
+            let statistics = self.sender.device()?.statistics;
+            // A driver without statistics of its own is none that counts redirected frames.
+            let queues = ethtool_statistics(&self.sender.interface).unwrap_or_default();
+            Ok(WireCounters {
+                redirected: sum_of_queues(&queues, "_xdp_xmit"),
+                redirect_refused: sum_of_queues(&queues, "_xdp_xmit_errors").unwrap_or(0),
+                tx_packets: statistics.tx_packets,
+                tx_dropped: statistics.tx_dropped,
+                received,
+            })
+        })
     }
 
-    pub(crate) fn received(&self) -> Result<u64, Error> {
-        self.receiver.inside(|| Ok(self.receiver.device()?.statistics.rx_packets))
+    pub(crate) fn received(&self) -> Result<Option<u64>, Error> {
+        let Some(end) = &self.receiver else { return Ok(None) };
+        end.inside(|| Ok(Some(end.device()?.statistics.rx_packets)))
     }
 }
 
@@ -109,15 +122,15 @@ fn ethtool_statistics(interface: &str) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Adds `tx_queue_N<suffix>` over the queues.
-fn sum_of_queues(statistics: &str, suffix: &str) -> u64 {
+/// Adds `tx_queue_N<suffix>` over the queues; `None` if there is none.
+fn sum_of_queues(statistics: &str, suffix: &str) -> Option<u64> {
     let value = |line: &str| {
         let (name, value) = line.trim().split_once(": ")?;
         let queue = name.strip_prefix("tx_queue_")?.strip_suffix(suffix)?;
         queue.parse::<u32>().ok()?;
         value.trim().parse::<u64>().ok()
     };
-    statistics.lines().filter_map(value).sum()
+    statistics.lines().filter_map(value).reduce(|sum, value| sum + value)
 }
 
 #[cfg(test)]
@@ -128,8 +141,8 @@ mod tests {
     fn counters_are_read_from_what_the_tools_print() {
         let statistics = "NIC statistics:\n     peer_ifindex: 2\n     tx_queue_0_xdp_xmit: 5\n     \
                           tx_queue_0_xdp_xmit_errors: 7\n     tx_queue_1_xdp_xmit: 11\n";
-        assert_eq!(sum_of_queues(statistics, "_xdp_xmit"), 16);
-        assert_eq!(sum_of_queues(statistics, "_xdp_xmit_errors"), 7);
-        assert_eq!(sum_of_queues("", "_xdp_xmit"), 0);
+        assert_eq!(sum_of_queues(statistics, "_xdp_xmit"), Some(16));
+        assert_eq!(sum_of_queues(statistics, "_xdp_xmit_errors"), Some(7));
+        assert_eq!(sum_of_queues("", "_xdp_xmit"), None);
     }
 }

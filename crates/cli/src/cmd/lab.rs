@@ -344,8 +344,8 @@ fn report_text(report: &Report, lab: &LabStatus) -> String {
         let refused = grouped(report.refused_before_ring);
         text += &format!("refused   {refused:>16}  by the socket or the driver, before the ring\n");
     }
-    if report.received_by_interface != report.handed {
-        let received = grouped(report.received_by_interface);
+    if let Some(received) = report.received_by_interface.filter(|&count| count != report.handed) {
+        let received = grouped(received);
         text += &format!("received  {received:>16}  by the interface, others' frames included\n");
     }
     text

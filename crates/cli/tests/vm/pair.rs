@@ -50,7 +50,7 @@ impl Card {
         };
         let wire = Wire {
             sender: End { namespace: Some(FAR.into()), interface: sender },
-            receiver: End { namespace: None, interface: receiver },
+            receiver: Some(End { namespace: None, interface: receiver }),
         };
         let pair = Pair { wire, card: self };
         pair.up();
@@ -118,7 +118,8 @@ impl Pair {
 
     /// The interface that receives.
     pub fn receiver(&self) -> &str {
-        &self.wire.receiver.interface
+        let end = self.wire.receiver.as_ref().expect("both ends are ours");
+        &end.interface
     }
 
     /// Waits until both ends have carrier: a card that was configured anew takes seconds.

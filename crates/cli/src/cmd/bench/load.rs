@@ -150,7 +150,7 @@ fn together(
         handed: sum(|report| report.handed),
         refused_ring_full: sum(|report| report.refused_ring_full),
         refused_before_ring: sum(|report| report.refused_before_ring),
-        received_by_interface: sum(|report| report.received_by_interface),
+        received_by_interface: Some(sum(|report| report.received_by_interface.unwrap_or(0))),
         offered_bytes: sum(|report| report.offered_bytes),
         elapsed_ns: line.ended_ns.into_inner(),
         ..first.clone()

@@ -89,7 +89,7 @@ impl Networks {
 
 /// Names of the receiving ends.
 pub(super) fn interfaces(lab: &Lab) -> Vec<String> {
-    lab.wires().into_iter().map(|wire| wire.receiver.interface).collect()
+    lab.wires().into_iter().filter_map(|wire| Some(wire.receiver?.interface)).collect()
 }
 
 fn make(key: NetworkKey, number: usize) -> anyhow::Result<Lab> {

@@ -387,7 +387,7 @@ impl Bench<'_> {
             drain_seconds: 0.0,
         };
         if receivers.is_empty() {
-            sample.received = report.received_by_interface;
+            sample.received = report.received_by_interface.unwrap_or(0);
         }
         for receiver in receivers {
             add(&mut sample, &receiver.finish(sent)?);
