@@ -57,6 +57,21 @@ struct generate_state {
 };
 _Static_assert(sizeof(struct generate_state) == 48, "generate_state: keep abi.rs in step");
 
+/* Classes of times under way: for each power of two half as many as there are steps. */
+#define LATENCY_STEPS_LOG2 7
+#define LATENCY_STEPS (1 << LATENCY_STEPS_LOG2)
+/* Up to 2^41 ns, half an hour; what is longer falls into the last. */
+#define LATENCY_CLASSES ((41 - LATENCY_STEPS_LOG2 + 2) * (LATENCY_STEPS / 2))
+
+/* Of one CPU; written by the program, read and set to 0 by user space. */
+struct latency_counts {
+	__u64 frames;    /* that bore a stamp */
+	__u64 reordered; /* after one with a higher number */
+	__u64 early;     /* whose stamp is in the future: clocks that disagree */
+	__u64 next;      /* one more than the highest number */
+};
+_Static_assert(sizeof(struct latency_counts) == 32, "latency_counts: keep abi.rs in step");
+
 /* Positions for programs that share an interface, tried in this order (crates/ebpf/src/root.rs). */
 #define ROOT_POSITIONS 4
 

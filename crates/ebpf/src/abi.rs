@@ -132,6 +132,48 @@ impl GenerateState {
     }
 }
 
+/// Steps of the classes of times under way: half as many for each power of two.
+const LATENCY_STEPS_LOG2: u32 = 7;
+
+/// Classes of times under way, up to 2^41 ns.
+pub const LATENCY_CLASSES: usize =
+    (41 - LATENCY_STEPS_LOG2 as usize + 2) << (LATENCY_STEPS_LOG2 - 1);
+
+/// Times under way, in nanoseconds, that fall into class `class`: its first, and how many.
+pub fn latency_class(class: usize) -> (u64, u64) {
+    let half = 1u64 << (LATENCY_STEPS_LOG2 - 1);
+    let class = class as u64;
+    let shift = (class / half).saturating_sub(1);
+    ((class - shift * half) << shift, 1 << shift)
+}
+
+/// `struct latency_counts`: what one CPU counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct LatencyCounts {
+    /// Frames that bore a stamp.
+    pub frames: u64,
+    /// Frames after one with a higher number.
+    pub reordered: u64,
+    /// Frames whose stamp is in the future: clocks that disagree.
+    pub early: u64,
+    /// One more than the highest number.
+    pub next: u64,
+}
+
+const _: () = assert!(size_of::<LatencyCounts>() == 32);
+
+impl LatencyCounts {
+    /// Reads the bytes that the C program wrote; `None` if they are too few.
+    pub fn from_bytes(bytes: &[u8]) -> Option<LatencyCounts> {
+        let (words, _) = bytes.first_chunk::<32>()?.as_chunks::<8>();
+        let [frames, reordered, early, next] = *<&[[u8; 8]; 4]>::try_from(words).ok()?;
+        let [frames, reordered, early, next] =
+            [frames, reordered, early, next].map(u64::from_ne_bytes);
+        Some(LatencyCounts { frames, reordered, early, next })
+    }
+}
+
 /// Places for programs that share one interface, tried in this order.
 pub const ROOT_POSITIONS: u32 = 4;
 

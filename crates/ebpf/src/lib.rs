@@ -2,6 +2,7 @@
 //! eBPF programs of Ringside: the C sources of `bpf/`, compiled by `build.rs`, embedded, loaded.
 //!
 //! - [`Generator`] makes numbered frames out of live test frames and hands them to an interface.
+//! - [`LatencyMeter`] measures how long stamped frames were under way, where they arrive.
 //! - [`capture`] steers frames to AF_XDP sockets, beside other programs on the interface.
 //! - [`pins`] are what stays on an interface without a process.
 //! - [`replay`] makes frames of a table of headers, to measure what a program costs.
@@ -21,6 +22,7 @@ pub mod abi;
 pub mod capture;
 mod error;
 mod generate;
+mod latency;
 mod load;
 pub mod pins;
 pub mod replay;
@@ -31,5 +33,6 @@ mod xdp;
 
 pub use error::Error;
 pub use generate::{Anchor, Generator, LIVE_FRAME_BYTES_MAX, LIVE_FRAME_BYTES_MIN, Stop};
+pub use latency::{Latencies, LatencyMeter};
 pub use load::{TestRun, Verdict};
 pub use xdp::{Attachment, XdpProgram, attached_program, redirect_reaches};

@@ -4,7 +4,7 @@
 use crate::load::{Embedded, Loaded, embedded};
 use crate::root::XDP_ROOT;
 use crate::{Error, TestRun};
-use libbpf_rs::{Xdp, XdpFlags};
+use libbpf_rs::{MapHandle, Xdp, XdpFlags};
 use ringside_sys::bpf::XdpMode;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -23,7 +23,7 @@ pub struct XdpProgram {
 }
 
 impl XdpProgram {
-    fn new(embedded: &Embedded) -> Result<XdpProgram, Error> {
+    pub(crate) fn new(embedded: &Embedded) -> Result<XdpProgram, Error> {
         let mut loaded = Loaded::new(embedded, None)?;
         Ok(XdpProgram { name: embedded.name, program: loaded.program_fd()?, loaded })
     }
@@ -60,6 +60,11 @@ impl XdpProgram {
     /// The kernel refused.
     pub fn standing_root() -> Result<XdpProgram, Error> {
         XdpProgram::new(&XDP_ROOT)
+    }
+
+    /// A handle of its map `map`.
+    pub(crate) fn map(&self, map: &str) -> Result<MapHandle, Error> {
+        self.loaded.map(map)
     }
 
     /// Attaches it to an interface of the calling thread's network namespace, inside the driver.

@@ -117,7 +117,8 @@ fn every_pair_carries_frames_of_its_own() {
         let lab = Lab::up(&LabConfig { pairs: 3, ..config("pairs") }).unwrap();
         name = lab.status().config.name.clone();
         let wires = lab.wires();
-        let ends: Vec<_> = wires.iter().map(|wire| wire.receiver.as_ref().unwrap().interface.as_str()).collect();
+        let ends: Vec<_> =
+            wires.iter().map(|wire| wire.receiver.as_ref().unwrap().interface.as_str()).collect();
         assert_eq!(ends, ["rx0", "rx1", "rx2"]);
         for (wire, count) in wires.into_iter().zip([100, 200, 300]) {
             let job = numbered(SenderKind::Live, &lab, "64", 1, count);

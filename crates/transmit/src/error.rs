@@ -76,7 +76,8 @@ pub enum Error {
     #[error(
         "frames redirected to {sender} would vanish uncounted: its driver takes none, or the other \
          end, {receiver}, has no NAPI; attach an XDP program to that (`ringside lab up` does) or \
-         turn its GRO on (`ethtool -K {receiver} gro on`), or use the packet sender (--sender packet)"
+         turn its GRO on (`ethtool -K {receiver} gro on`), or use the packet sender (--sender \
+         packet)"
     )]
     NoReceiver {
         /// Sending end.

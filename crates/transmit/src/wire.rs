@@ -9,8 +9,8 @@
 //! - the receiving end's `rx_packets` counts what its NAPI took out of the ring (or, without a
 //!   NAPI, what was put into the backlog); its `rx_dropped` repeats the refusals.
 //!
-//! Other drivers have no such counters of redirected frames: there `tx_packets` says what was taken,
-//! the host's own frames included.
+//! Other drivers have no such counters of redirected frames: there `tx_packets` says what was
+//! taken, the host's own frames included.
 
 use crate::Error;
 use ringside_sys::netdev::{self, NetDevice};
