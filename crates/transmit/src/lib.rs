@@ -32,11 +32,12 @@ mod wire;
 
 pub use error::Error;
 pub use job::{Job, Limits, Load, SENDERS_MAX, SenderKind};
+pub use live::live_reaches;
 pub use pace::{PACE_DEPTH_NS, Pacer};
 pub use rate::{Pace, Rate, RateError, WIRE_OVERHEAD_BYTES, wire_bytes};
 pub use report::{Report, Sent};
 pub use ringside_ebpf::LIVE_FRAME_BYTES_MAX;
-pub use run::run;
+pub use run::{Progress, run, run_shown};
 pub use sequence::{SequenceCheck, SequenceReport};
 pub use shape::{
     FLOWS_MAX, Field, MAGIC, Numbering, Range, STAMP_MAGIC, STAMPED_BYTES_MIN, Shape, Stack, Stamp,

@@ -14,17 +14,24 @@ pub(crate) fn check_sizes(shape: &Shape) -> Result<(), Error> {
     if usize::from(bytes) > LIVE_FRAME_BYTES_MAX { Err(Error::LiveSize { bytes }) } else { Ok(()) }
 }
 
-/// Refuses to start when redirected frames would vanish: the far end has no NAPI.
-pub(crate) fn check_receiver(wire: &Wire) -> Result<(), Error> {
+/// True if live frames sent through `wire` arrive: its driver takes redirected frames, and the far
+/// end of a veth pair has a NAPI. Where the kernel does not tell (before 6.3), a far end that is
+/// known is looked at.
+///
+/// # Errors
+/// There is no such interface, or the kernel refused.
+pub fn live_reaches(wire: &Wire) -> Result<bool, Error> {
     let told = wire.sender.inside(|| Ok(redirect_reaches(wire.sender.device()?.ifindex)?))?;
-    let reaches = match told {
-        Some(reaches) => reaches,
-        None => match &wire.receiver {
-            Some(end) => end.inside(|| Ok(attached_program(end.device()?.ifindex)?.is_some()))?,
-            None => false,
-        },
-    };
-    if reaches {
+    match (told, &wire.receiver) {
+        (Some(reaches), _) => Ok(reaches),
+        (None, Some(end)) => end.inside(|| Ok(attached_program(end.device()?.ifindex)?.is_some())),
+        (None, None) => Ok(false),
+    }
+}
+
+/// Refuses to start when redirected frames would vanish.
+pub(crate) fn check_receiver(wire: &Wire) -> Result<(), Error> {
+    if live_reaches(wire)? {
         return Ok(());
     }
     let receiver = wire.receiver.as_ref().map_or("the other end", |end| &end.interface);

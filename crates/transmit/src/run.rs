@@ -9,6 +9,7 @@ use crate::{Error, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Report, Sent};
 use ringside_core::OwnedFrame;
 use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long the far end may take to receive what is in its ring. A ring holds 256 frames, so this
@@ -22,6 +23,19 @@ const SLEEP_MAX: Duration = Duration::from_millis(50);
 /// only of frames that have one: the stricter limit holds for all.)
 const HEADER_BYTES: u64 = 14;
 
+/// How far a run is, for those who watch it.
+#[derive(Debug, Default)]
+pub struct Progress {
+    offered: AtomicU64,
+}
+
+impl Progress {
+    /// Frames offered so far by all threads.
+    pub fn offered(&self) -> u64 {
+        self.offered.load(Ordering::Relaxed)
+    }
+}
+
 /// The share of thread `index` of `threads`; shares differ by 1 at most.
 fn share(whole: u64, index: usize, threads: usize) -> u64 {
     let (index, threads) = (index as u64, threads as u64);
@@ -34,16 +48,32 @@ fn share(whole: u64, index: usize, threads: usize) -> u64 {
 /// The job is refused (sizes, MTU, a far end without NAPI, a missing interface), or the system
 /// refused. After [`Error::NotSettled`] the counts cannot be trusted.
 pub fn run(job: &Job, stop: &(dyn Fn() -> bool + Sync)) -> Result<Report, Error> {
+    run_shown(job, stop, &Progress::default())
+}
+
+/// As [`run`], and tells meanwhile how far it is.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_shown(
+    job: &Job,
+    stop: &(dyn Fn() -> bool + Sync),
+    progress: &Progress,
+) -> Result<Report, Error> {
     let (load, unsendable) = sendable(&job.load)?;
     let job = Job { load, ..job.clone() };
     check(&job)?;
     let before = job.wire.counters()?;
-    let sent = job.wire.sender.inside(|| send_all(&job, stop))?;
+    let sent = job.wire.sender.inside(|| send_all(&job, stop, progress))?;
     account(&job, before, &sent, unsendable)
 }
 
 /// Runs the sending threads; the calling thread is in the sender's namespace, and so are they.
-fn send_all(job: &Job, stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<Sent>, Error> {
+fn send_all(
+    job: &Job,
+    stop: &(dyn Fn() -> bool + Sync),
+    progress: &Progress,
+) -> Result<Vec<Sent>, Error> {
     let cpus = match (&job.cpus[..], job.sender) {
         ([], sender) if sender.is_live() => {
             vec![allowed_cpus()?.first().copied().unwrap_or(0)]
@@ -66,11 +96,12 @@ fn send_all(job: &Job, stop: &(dyn Fn() -> bool + Sync)) -> Result<Vec<Sent>, Er
         }
         match (&live, cpu) {
             (Some((live, shape)), Some(cpu)) => {
-                send_until(&mut LiveSender::new(live, shape, cpu), job, index, threads, stop)
+                let mut sender = LiveSender::new(live, shape, cpu);
+                send_until(&mut sender, job, (index, threads), stop, progress)
             }
             _ => {
                 let mut sender = PacketSender::new(&job.wire, &job.load, index as u16)?;
-                send_until(&mut sender, job, index, threads, stop)
+                send_until(&mut sender, job, (index, threads), stop, progress)
             }
         }
     };
@@ -147,9 +178,9 @@ fn check(job: &Job) -> Result<(), Error> {
 fn send_until(
     sender: &mut dyn FrameSender,
     job: &Job,
-    index: usize,
-    threads: usize,
+    (index, threads): (usize, usize),
     stop: &(dyn Fn() -> bool + Sync),
+    progress: &Progress,
 ) -> Result<Sent, Error> {
     let quota = share(job.limits.count.unwrap_or(u64::MAX), index, threads);
     // The program itself keeps an even rate.
@@ -182,6 +213,7 @@ fn send_until(
         let asked = granted.min(quota - sent.frames).min(sender.call_frames_max());
         let offered = sender.send(asked)?;
         sent.frames += offered;
+        progress.offered.fetch_add(offered, Ordering::Relaxed);
         if let Some(pacer) = &mut pacer {
             pacer.give_back(granted.saturating_sub(offered));
         }

@@ -136,6 +136,16 @@ impl Shape {
         Ok(())
     }
 
+    /// How many flows `ranges` make different, at most [`FLOWS_MAX`].
+    pub fn different_flows(ranges: &[Range]) -> u32 {
+        different_flows(ranges).min(FLOWS_MAX.into()) as u32
+    }
+
+    /// Shortest frames that bear the whole number behind the template's headers.
+    pub fn bytes_min(template: &Template, numbering: Numbering) -> u16 {
+        Layout::of(template, numbering).fixed_bytes() as u16
+    }
+
     /// Another destination MAC address. One that is not the far end's keeps its stack from
     /// answering.
     pub fn set_destination(&mut self, destination: [u8; 6]) {

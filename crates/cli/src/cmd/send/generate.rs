@@ -1,0 +1,292 @@
+//! `ringside send` without a capture: frames of our own making.
+
+use super::{SendArgs, live};
+use crate::say;
+use crate::signals::StopSignal;
+use crate::units::{grouped, scaled};
+use anyhow::{Context, bail, ensure};
+use clap::{Args, ValueEnum};
+use ringside_core::LinkType;
+use ringside_sys::netdev;
+use ringside_transmit::{
+    End, FLOWS_MAX, Field, Job, LIVE_FRAME_BYTES_MAX, Limits, Load, Numbering, Pace, Range, Rate,
+    Report, SenderKind, Shape, Sizes, Stack, Template, Wire, live_reaches, wire_bytes,
+};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long one read of a template's file may wait, which matters for pipes only.
+const READ_WAIT: Duration = Duration::from_millis(100);
+
+/// Arguments of generated frames.
+#[derive(Args)]
+#[command(next_help_heading = "Generated frames")]
+pub struct GenerateArgs {
+    /// Frame sizes in bytes, without the frame check sequence: 64, a list 64,512,1514, a range
+    /// 64-1514, or imix. By default 64, or the template's own.
+    #[arg(long, value_name = "SIZES")]
+    size: Option<Sizes>,
+
+    /// Flows: flow n has the n-th value of each range below, round and round. By default as many as
+    /// the ranges make different, and without ranges 1.
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=FLOWS_MAX as i64))]
+    flows: Option<u32>,
+
+    /// Source addresses: 192.0.2.1, 192.0.2.1-192.0.2.99, 192.0.2.0/24, 2001:db8::/64.
+    #[arg(long, value_name = "RANGE", value_parser = range(Field::SourceAddress))]
+    src: Option<Range>,
+
+    /// Destination addresses.
+    #[arg(long, value_name = "RANGE", value_parser = range(Field::DestinationAddress))]
+    dst: Option<Range>,
+
+    /// Source ports: 1024 or 1024-2047.
+    #[arg(long, value_name = "RANGE", value_parser = range(Field::SourcePort))]
+    src_port: Option<Range>,
+
+    /// Destination ports.
+    #[arg(long, value_name = "RANGE", value_parser = range(Field::DestinationPort))]
+    dst_port: Option<Range>,
+
+    /// Source MAC addresses.
+    #[arg(long = "src-mac", value_name = "RANGE", value_parser = range(Field::SourceMac))]
+    src_mac: Option<Range>,
+
+    /// Destination MAC addresses; by default one that nobody has.
+    #[arg(long = "dst-mac", value_name = "RANGE", value_parser = range(Field::DestinationMac))]
+    dst_mac: Option<Range>,
+
+    /// Ids of a VLAN tag: 100 or 100-199.
+    #[arg(long = "tag", value_name = "RANGE", value_parser = range(Field::Vlan))]
+    tag: Option<Range>,
+
+    /// TCP instead of UDP.
+    #[arg(long, conflicts_with = "template")]
+    tcp: bool,
+
+    /// UDP over IPv4 with a checksum; TCP and IPv6 always have one.
+    #[arg(long, conflicts_with = "template")]
+    checksum: bool,
+
+    /// Frames like this one of a capture: FILE, its first frame, or FILE:N.
+    #[arg(long, value_name = "FILE[:N]")]
+    template: Option<String>,
+
+    /// No numbers in the payload: all frames of a flow are the same.
+    #[arg(long)]
+    no_number: bool,
+
+    /// In the payload also the time when each frame was made (TAI).
+    #[arg(long, conflicts_with = "no_number")]
+    stamp: bool,
+
+    /// How frames are sent.
+    #[arg(long, value_enum, default_value_t = Engine::Auto)]
+    engine: Engine,
+
+    /// One sending thread on each of these CPUs, as 0,1; each is a stream of numbers of its own.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    cpus: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Engine {
+    /// Live frames where the interface takes them, else packet sockets.
+    Auto,
+    /// Frames made inside the kernel: fastest, up to 3,408 bytes.
+    Live,
+    /// Packet sockets: any size, any interface.
+    Packet,
+}
+
+/// A parser of ranges of `field`.
+fn range(
+    field: Field,
+) -> impl Fn(&str) -> Result<Range, ringside_transmit::Error> + Clone + Send + Sync + 'static {
+    move |text| Range::parse(field, text)
+}
+
+/// Generates and sends; the calling thread is in the namespace of the interface.
+pub fn run(args: &SendArgs, interface: &str) -> anyhow::Result<ExitCode> {
+    let stop = StopSignal::install()?;
+    let job = job(args, interface)?;
+    let report = live::watched(&job, &stop)?;
+    if args.json {
+        say::data(serde_json::json!({ "sent": report }))?;
+    } else {
+        say::message(text(&report, interface).trim_end());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn job(args: &SendArgs, interface: &str) -> anyhow::Result<Job> {
+    let shape = shape(&args.generate)?;
+    let rate_per_sec = args.rate.map(|rate| frames_per_sec(args, interface, rate, &shape.sizes));
+    let rate_per_sec = rate_per_sec.transpose()?;
+    ensure!(
+        rate_per_sec.is_some() || args.count.is_some(),
+        "give a rate (--rate 100% or 1Mpps) or a count (--count N): nothing is sent as fast as it \
+         goes without an end"
+    );
+    let wire =
+        Wire { sender: End { namespace: None, interface: interface.into() }, receiver: None };
+    let (engine, reason) = choose(&args.generate, &wire, &shape.sizes)?;
+    let sender = match engine {
+        Engine::Packet => SenderKind::Packet,
+        _ if rate_per_sec.is_some() => SenderKind::Even,
+        _ => SenderKind::Live,
+    };
+    say::message(format_args!("sending through {interface} by {}: {reason}", name(sender)));
+    // Without an end of its own a paced run lasts until it is stopped.
+    let limits =
+        Limits::new(args.count.or(args.duration.is_none().then_some(u64::MAX)), args.duration)?;
+    let cpus = args.generate.cpus.clone();
+    Ok(Job { sender, wire, load: Load::Numbered(shape), cpus, rate_per_sec, limits })
+}
+
+/// Frames a second of `sizes` that make this rate, which the link must be able to carry.
+fn frames_per_sec(
+    args: &SendArgs,
+    interface: &str,
+    rate: Rate,
+    sizes: &Sizes,
+) -> anyhow::Result<u64> {
+    let speed = match args.link_speed {
+        Some(Rate::Bits(bits_per_sec)) => Some(bits_per_sec),
+        Some(other) => bail!("--link-speed {other} is no speed; write bits a second, as 10Gbps"),
+        None => netdev::link_bits_per_sec(interface).unwrap_or(None),
+    };
+    let table = sizes.table();
+    let bytes: u64 = table.iter().map(|&bytes| wire_bytes(bytes.into())).sum();
+    let bits_per_frame = 8.0 * bytes as f64 / table.len().max(1) as f64;
+    let per_sec = match rate.on_link(interface, speed)? {
+        Pace::Frames(per_sec) => per_sec as f64,
+        Pace::Bits(per_sec) => per_sec as f64 / bits_per_frame,
+    };
+    let beyond = speed.filter(|&speed| per_sec * bits_per_frame > speed as f64 * 1.000_001);
+    if let Some(speed) = beyond {
+        bail!(
+            "{rate} of these frames is {}bit/s, and {interface} says that its link carries \
+             {}bit/s; a virtual link that carries more takes --link-speed 100Gbps",
+            scaled(per_sec * bits_per_frame),
+            scaled(speed as f64)
+        );
+    }
+    Ok((per_sec.round() as u64).max(1))
+}
+
+fn choose(
+    args: &GenerateArgs,
+    wire: &Wire,
+    sizes: &Sizes,
+) -> anyhow::Result<(Engine, &'static str)> {
+    let is_long = usize::from(sizes.longest()) > LIVE_FRAME_BYTES_MAX;
+    Ok(match args.engine {
+        Engine::Auto if is_long => (Engine::Packet, "live frames carry at most 3,408 bytes"),
+        Engine::Auto if live_reaches(wire)? => {
+            (Engine::Live, "its driver takes redirected frames, the fastest way")
+        }
+        Engine::Auto => (Engine::Packet, "its driver takes no redirected frames"),
+        engine => (engine, "as asked for"),
+    })
+}
+
+fn shape(args: &GenerateArgs) -> anyhow::Result<Shape> {
+    let ranges: Vec<Range> =
+        [args.src_mac, args.dst_mac, args.tag, args.src, args.dst, args.src_port, args.dst_port]
+            .into_iter()
+            .flatten()
+            .collect();
+    let template = match &args.template {
+        Some(text) => template(text)?,
+        None => Template::of(Stack {
+            vlan: args.tag.is_some(),
+            ipv6: args.src.or(args.dst).is_some_and(|range| range.is_v6()),
+            tcp: args.tcp,
+            checksum: args.checksum,
+        }),
+    };
+    let numbering = match (args.no_number, args.stamp) {
+        (true, _) => Numbering::None,
+        (false, true) => Numbering::Stamp,
+        (false, false) if args.template.is_some() && !template.can_be_numbered() => Numbering::None,
+        (false, false) => Numbering::Number,
+    };
+    let own = u16::try_from(template.frame().len()).unwrap_or(u16::MAX);
+    let sizes = match (&args.size, &args.template) {
+        (Some(sizes), _) => sizes.clone(),
+        (None, Some(_)) => Sizes::fixed(own)?,
+        (None, None) => Sizes::fixed(64.max(Shape::bytes_min(&template, numbering)))?,
+    };
+    let flows = args.flows.unwrap_or_else(|| Shape::different_flows(&ranges));
+    Ok(Shape::like(template, ranges, numbering, sizes, flows)?)
+}
+
+/// The frame that `text` names.
+fn template(text: &str) -> anyhow::Result<Template> {
+    let (path, number) = match text.rsplit_once(':') {
+        Some((path, number)) if !Path::new(text).exists() => {
+            let number = number.parse::<u64>().ok().filter(|&number| number > 0);
+            (path, number.with_context(|| format!("no number of a frame: {text}; write FILE:1"))?)
+        }
+        _ => (text, 1),
+    };
+    let mut source = ringside_store::open(&[path.into()])?;
+    let mut count = 0u64;
+    while !source.is_finished() {
+        let Some(batch) = source.next_batch(READ_WAIT)? else { continue };
+        let mut wanted = None;
+        for frame in batch.iter() {
+            count += 1;
+            if count == number {
+                wanted = Some(frame.to_owned_frame());
+            }
+        }
+        drop(batch);
+        let Some(frame) = wanted else { continue };
+        let link = source.interfaces().get(frame.meta.interface.0 as usize).map(|i| i.link_type);
+        ensure!(
+            link == Some(LinkType::ETHERNET),
+            "frame {number} of {path} is no Ethernet frame, only those can be sent"
+        );
+        ensure!(
+            frame.bytes.len() as u32 == frame.meta.wire_bytes,
+            "frame {number} of {path} was cut when it was captured; take a whole one ({path}:N)"
+        );
+        return Template::captured(frame.bytes)
+            .with_context(|| format!("frame {number} of {path}"));
+    }
+    bail!("{path} has {} frames, and no frame {number}", grouped(count))
+}
+
+fn name(sender: SenderKind) -> &'static str {
+    match sender {
+        SenderKind::Live => "live frames",
+        SenderKind::Even => "live frames, each when it is due",
+        SenderKind::Packet => "a packet socket",
+    }
+}
+
+fn text(report: &Report, interface: &str) -> String {
+    let seconds = report.elapsed_ns as f64 / 1e9;
+    let mut text = format!(
+        "offered   {:>16}  {}B by {}, {seconds:.3} s, {}frames/s{}\n\
+         sent      {:>16}  taken by {interface}, {}frames/s\n\
+         refused   {:>16}  no room in its ring\n",
+        grouped(report.offered),
+        scaled(report.offered_bytes as f64),
+        name(report.sender),
+        scaled(report.offered_per_sec()),
+        if report.stopped { ", stopped" } else { "" },
+        grouped(report.handed),
+        scaled(report.handed_per_sec()),
+        grouped(report.refused_ring_full),
+    );
+    if report.refused_before_ring > 0 {
+        let refused = grouped(report.refused_before_ring);
+        text += &format!("refused   {refused:>16}  by the socket or the driver, before the ring\n");
+    }
+    text
+}
