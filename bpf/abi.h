@@ -11,6 +11,9 @@
 /* Bytes at the start of a generated frame that may differ from flow to flow: headers and number. */
 #define GENERATE_HEADER_BYTES_MAX 192
 
+/* Of a time, what stands in a frame: 78 hours. */
+#define STAMP_MASK ((1ULL << 48) - 1)
+
 /* Entries of the table of frame sizes: enough for a uniform spread over every Ethernet size. */
 #define GENERATE_SIZES_MAX 1024
 
@@ -31,7 +34,7 @@ struct generate_config {
 	__u32 udp_at;       /* UDP header */
 	__u32 checksum_at;  /* checksum of the transport */
 	__u32 number_at;    /* number of the frame */
-	__u32 stamp_at;     /* when the frame was made */
+	__u32 stamp_at;     /* when the frame was made, 6 bytes */
 	__u32 reserved;     /* 0 */
 	__u64 gap;          /* from frame to frame, in 1/256 ns; 0: as fast as it goes */
 	__u16 sizes[GENERATE_SIZES_MAX]; /* frame sizes in bytes, each 14 or more */
@@ -65,7 +68,7 @@ _Static_assert(sizeof(struct generate_state) == 48, "generate_state: keep abi.rs
 
 /* Of one CPU; written by the program, read and set to 0 by user space. */
 struct latency_counts {
-	__u64 frames;    /* that bore a stamp */
+	__u64 frames;    /* that bore a number */
 	__u64 reordered; /* after one with a higher number */
 	__u64 early;     /* whose stamp is in the future: clocks that disagree */
 	__u64 next;      /* one more than the highest number */

@@ -149,9 +149,10 @@ static __always_inline void finish(void *data, const void *header, __u32 size, _
 		sum += sum_of_u64(number);
 	}
 	if (config.stamp_at) {
-		__u64 now = bpf_ktime_get_tai_ns();
+		__u64 now = bpf_ktime_get_tai_ns() & STAMP_MASK;
 
-		*(__u64 *)(data + config.stamp_at) = to_be64(now);
+		*(__u16 *)(data + config.stamp_at) = to_be16((__u16)(now >> 32));
+		*(__u32 *)(data + config.stamp_at + 2) = to_be32((__u32)now);
 		sum += sum_of_u64(now);
 	}
 	if (config.checksum_at) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Counts frames that the generator stamped (crates/transmit/src/shape/stamp.rs) and how long each
- * was under way, and discards them; everything else passes. It looks for the stamp where frames of
- * IPv4 and UDP without tags and options have it.
+ * Counts frames that the generator numbered (crates/transmit/src/shape/stamp.rs), and of those that
+ * it stamped also how long each was under way, and discards them; everything else passes. It looks
+ * for the number where frames of IPv4 and UDP without tags and options have it.
  *
  * Times fall into classes as HdrHistogram's do: up to 128 ns one for each nanosecond, beyond 64 for
  * each power of two, so that a class is at most a 64th of its time wide.
@@ -24,14 +24,19 @@ struct {
 } classes SEC(".maps");
 
 enum offset {
-	STAMP_MAGIC_AT = 42,
+	MAGIC_AT = 42,
+	NUMBER_AT = 50,
+	NUMBER_END = 58,
 	STAMP_NUMBER_AT = 46,
 	STAMP_TIME_AT = 54,
-	STAMP_END = 62,
+	STAMP_END = 60,
 };
 
-/* "RTAI", as it lies. */
+/* "RINGSIDE" and "RTAI", as they lie. */
+#define NUMBER_MAGIC to_be64(0x52494e4753494445ULL)
 #define STAMP_MAGIC to_be32(0x52544149)
+/* Longer times under way are times in the future. */
+#define FUTURE (STAMP_MASK / 2)
 
 /* Position of the highest bit; 0 for 0. */
 static __always_inline __u32 log2_of(__u64 value)
@@ -69,39 +74,52 @@ static __always_inline __u32 class_of(__u64 time_ns)
 	return class < LATENCY_CLASSES ? class : LATENCY_CLASSES - 1;
 }
 
-SEC("xdp.frags")
-int xdp_latency(struct xdp_md *ctx)
+static __always_inline void note_number(struct latency_counts *count, __u64 number)
 {
-	__u8 *data = (void *)(long)ctx->data;
-	void *data_end = (void *)(long)ctx->data_end;
-	struct latency_counts *count;
-	__u64 now, sent, number, *class;
-	__u32 key = 0;
-
-	if ((void *)(data + STAMP_END) > data_end)
-		return XDP_PASS;
-	if (*(__u32 *)(data + STAMP_MAGIC_AT) != STAMP_MAGIC)
-		return XDP_PASS;
-	count = bpf_map_lookup_elem(&counts, &key);
-	if (!count)
-		return XDP_ABORTED;
-	number = to_be64(*(__u64 *)(data + STAMP_NUMBER_AT));
-	sent = to_be64(*(__u64 *)(data + STAMP_TIME_AT));
-	now = bpf_ktime_get_tai_ns();
 	count->frames++;
 	/* The stream's number is in the upper bits: of several, each frame may seem late. */
 	if (number < count->next)
 		count->reordered++;
 	else
 		count->next = number + 1;
-	if (sent > now) {
+}
+
+static __always_inline void note_time(struct latency_counts *count, const __u8 *at)
+{
+	__u64 sent = (__u64)to_be16(*(__u16 *)at) << 32 | to_be32(*(__u32 *)(at + 2));
+	__u64 time_ns = (bpf_ktime_get_tai_ns() - sent) & STAMP_MASK, *class;
+	__u32 key = class_of(time_ns);
+
+	if (time_ns > FUTURE) {
 		count->early++;
-		return XDP_DROP;
+		return;
 	}
-	key = class_of(now - sent);
 	class = bpf_map_lookup_elem(&classes, &key);
 	if (class)
 		++*class;
+}
+
+SEC("xdp.frags")
+int xdp_latency(struct xdp_md *ctx)
+{
+	__u8 *data = (void *)(long)ctx->data;
+	void *data_end = (void *)(long)ctx->data_end;
+	struct latency_counts *count;
+	__u32 key = 0;
+
+	if ((void *)(data + NUMBER_END) > data_end)
+		return XDP_PASS;
+	count = bpf_map_lookup_elem(&counts, &key);
+	if (!count)
+		return XDP_ABORTED;
+	if (*(__u64 *)(data + MAGIC_AT) == NUMBER_MAGIC) {
+		note_number(count, to_be64(*(__u64 *)(data + NUMBER_AT)));
+		return XDP_DROP;
+	}
+	if (*(__u32 *)(data + MAGIC_AT) != STAMP_MAGIC || (void *)(data + STAMP_END) > data_end)
+		return XDP_PASS;
+	note_number(count, to_be64(*(__u64 *)(data + STAMP_NUMBER_AT)));
+	note_time(count, data + STAMP_TIME_AT);
 	return XDP_DROP;
 }
 

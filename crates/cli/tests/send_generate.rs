@@ -1,5 +1,7 @@
 //! `ringside send` makes frames: what it says it sent is what the far end got, and what was asked.
 
+#![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
+
 mod common;
 
 use common::*;

@@ -36,7 +36,7 @@ pub struct GenerateConfig {
     pub checksum_at: u32,
     /// Number of the frame, 8 bytes.
     pub number_at: u32,
-    /// When the frame was made, nanoseconds of TAI, 8 bytes.
+    /// When the frame was made, the lower 48 bits of nanoseconds of TAI, 6 bytes.
     pub stamp_at: u32,
     /// From frame to frame, in 1/256 ns; 0: as fast as it goes.
     pub gap: u64,
@@ -151,7 +151,7 @@ pub fn latency_class(class: usize) -> (u64, u64) {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct LatencyCounts {
-    /// Frames that bore a stamp.
+    /// Frames that bore a number.
     pub frames: u64,
     /// Frames after one with a higher number.
     pub reordered: u64,

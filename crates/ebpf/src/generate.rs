@@ -242,7 +242,7 @@ fn check_places(config: &GenerateConfig) -> Result<(), Error> {
         ("place of the UDP header", config.udp_at, 8),
         ("place of the checksum", config.checksum_at, 2),
         ("place of the number", config.number_at, 8),
-        ("place of the stamp", config.stamp_at, 8),
+        ("place of the stamp", config.stamp_at, 6),
     ] {
         if at.saturating_add(bytes) > config.header_bytes {
             let limit = format!("within the header of {} bytes", config.header_bytes);

@@ -7,6 +7,7 @@ mod defence;
 mod disk;
 mod flood;
 mod instructions;
+mod link;
 mod load;
 mod measure;
 mod network;
@@ -40,6 +41,7 @@ const TOOL_CPU: usize = 1;
   sudo ringside bench record --figure 4.6          rate by snapshot length
   ringside bench threads --svg .                   several threads on one lane, and their order
   sudo ringside bench ddos --svg ddos.svg          a host's service under a flood
+  sudo ringside bench link --svg .                 a link without loss: rate, time under way
   sudo ringside bench rules                        dropping by one rule and by 110,000
   sudo ringside bench changes                      rules that come and go under load")]
 pub struct BenchArgs {
@@ -66,6 +68,9 @@ enum BenchCommand {
     Rules(rules::RulesBench),
     /// How soon a rule that comes or goes is at work, and what changes cost.
     Changes(changes::ChangesBench),
+    /// A link between two interfaces, in the manner of RFC 2544: the rate without loss, the time
+    /// under way, the longest burst, loss by load.
+    Link(link::LinkBench),
     /// Instructions for each frame in the tool's own code, under callgrind.
     Instructions(instructions::InstructionsBench),
 }
@@ -81,6 +86,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         BenchCommand::Ddos(args) => ddos::run(&args),
         BenchCommand::Rules(args) => rules::run(&args),
         BenchCommand::Changes(args) => changes::run(&args),
+        BenchCommand::Link(args) => link::run(&args),
         BenchCommand::Instructions(args) => instructions::run(&args),
     }
 }

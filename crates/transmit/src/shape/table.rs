@@ -3,7 +3,7 @@
 //! In a header, lengths are 0 and each checksum field holds the folded sum of all that does not
 //! change from frame to frame: `bpf/generate.bpf.c` and [`Table::finish`] add the rest.
 
-use super::stamp::{MAGIC, NUMBER_BYTES, Numbering, STAMP_MAGIC};
+use super::stamp::{MAGIC, Numbering, STAMP_MAGIC, low_bits};
 use super::template::{Places, Template};
 use super::{Range, Shape, pattern};
 use ringside_ebpf::abi::GENERATE_HEADER_BYTES_MAX;
@@ -20,6 +20,8 @@ pub(super) struct Layout {
     pub places: Places,
     pub number: Option<usize>,
     pub stamp: Option<usize>,
+    /// Bytes of number and stamp.
+    numbering_bytes: usize,
 }
 
 impl Layout {
@@ -30,14 +32,15 @@ impl Layout {
             Numbering::Number => (Some(places.payload + 8), None),
             Numbering::Stamp => (Some(places.payload + 4), Some(places.payload + 12)),
         };
-        let mut layout = Layout { header_bytes: 0, places, number, stamp };
+        let numbering_bytes = numbering.bytes();
+        let mut layout = Layout { header_bytes: 0, places, number, stamp, numbering_bytes };
         layout.header_bytes = layout.fixed_bytes().next_multiple_of(8).max(HEADER_BYTES_MIN);
         layout
     }
 
     /// Headers and number.
     pub fn fixed_bytes(&self) -> usize {
-        self.places.payload + if self.number.is_some() { NUMBER_BYTES } else { 0 }
+        self.places.payload + self.numbering_bytes
     }
 
     /// True if headers of this length can be made.
@@ -63,7 +66,7 @@ impl Layout {
             }
             Numbering::Stamp => {
                 put(payload, &STAMP_MAGIC);
-                put(payload + 4, &[0; 16]);
+                put(payload + 4, &[0; 14]);
             }
         }
         self.prepare(out);
@@ -138,7 +141,7 @@ impl Layout {
             put(at, &number.to_be_bytes());
         }
         if let Some(at) = self.stamp {
-            put(at, &tai_ns.to_be_bytes());
+            put(at, &low_bits(tai_ns).to_be_bytes()[2..]);
         }
         if !places.is_elastic {
             return;
@@ -161,7 +164,7 @@ impl Layout {
             sum = sum.add_u16(length);
         }
         let Some(at) = places.checksum else { return };
-        let variable = [self.number.map(|_| number), self.stamp.map(|_| tai_ns)];
+        let variable = [self.number.map(|_| number), self.stamp.map(|_| low_bits(tai_ns))];
         for word in variable.into_iter().flatten() {
             sum = sum.bytes(&word.to_be_bytes());
         }

@@ -40,7 +40,7 @@ fn a_stamp_is_read_back_as_far_as_the_frame_goes() {
     for sequence in 0..2000 {
         let frame = shape.frame(5, sequence);
         let flow = (frame.len() >= 62).then_some((sequence % 1000) as u32);
-        let stamp = Stamp { stream: 5, sequence, flow, tai_ns: None };
+        let stamp = Stamp { stream: 5, sequence, flow, tai_low_ns: None };
         assert_eq!(Stamp::read(&frame), (frame.len() >= STAMPED_BYTES_MIN).then_some(stamp));
     }
     assert_eq!(Stamp::read(&[]), None);
@@ -53,16 +53,19 @@ fn numbers_and_times_are_read_behind_any_headers() {
         let table = shape.to_table();
         let mut buffer = shape.buffer();
         for sequence in 0..100 {
-            let bytes = table.write(9, sequence, 1 << 60, &mut buffer);
+            let bytes = table.write(9, sequence, 0x1234_5678_9abc_def0, &mut buffer);
             let flow = (sequence % u64::from(shape.flow_count)) as u32;
             let stamp = match shape.numbering {
                 Numbering::None => None,
                 Numbering::Number => {
-                    Some(Stamp { stream: 9, sequence, flow: Some(flow), tai_ns: None })
+                    Some(Stamp { stream: 9, sequence, flow: Some(flow), tai_low_ns: None })
                 }
-                Numbering::Stamp => {
-                    Some(Stamp { stream: 9, sequence, flow: None, tai_ns: Some(1 << 60) })
-                }
+                Numbering::Stamp => Some(Stamp {
+                    stream: 9,
+                    sequence,
+                    flow: None,
+                    tai_low_ns: Some(0x5678_9abc_def0),
+                }),
             };
             assert_eq!(Stamp::read(&buffer[..bytes]), stamp);
         }
@@ -188,7 +191,7 @@ fn the_generator_in_ebpf_makes_the_same_frames() {
             let run = generator.run_once().unwrap();
             assert_eq!(run.verdict, ringside_ebpf::Verdict::Redirect);
             let mut frame = shape.buffer();
-            let time = Stamp::read(&run.frame).and_then(|stamp| stamp.tai_ns).unwrap_or(0);
+            let time = Stamp::read(&run.frame).and_then(|stamp| stamp.tai_low_ns).unwrap_or(0);
             let bytes = table.write(0, sequence, time, &mut frame);
             assert!(run.frame == frame[..bytes], "frame {sequence} of {shape:?}");
             if shape.numbering != Numbering::Stamp {
