@@ -21,6 +21,7 @@ mod record;
 mod results;
 mod rules;
 mod search;
+mod send;
 mod threads;
 mod tools;
 
@@ -41,6 +42,7 @@ const TOOL_CPU: usize = 1;
   sudo ringside bench record --figure 4.6          rate by snapshot length
   ringside bench threads --svg .                   several threads on one lane, and their order
   sudo ringside bench ddos --svg ddos.svg          a host's service under a flood
+  sudo ringside bench send --svg .                 frames that one core sends
   sudo ringside bench link --svg .                 a link without loss: rate, time under way
   sudo ringside bench rules                        dropping by one rule and by 110,000
   sudo ringside bench changes                      rules that come and go under load")]
@@ -68,6 +70,8 @@ enum BenchCommand {
     Rules(rules::RulesBench),
     /// How soon a rule that comes or goes is at work, and what changes cost.
     Changes(changes::ChangesBench),
+    /// Frames a second that one core sends, next to its peers.
+    Send(send::SendBench),
     /// A link between two interfaces, in the manner of RFC 2544: the rate without loss, the time
     /// under way, the longest burst, loss by load.
     Link(link::LinkBench),
@@ -86,6 +90,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         BenchCommand::Ddos(args) => ddos::run(&args),
         BenchCommand::Rules(args) => rules::run(&args),
         BenchCommand::Changes(args) => changes::run(&args),
+        BenchCommand::Send(args) => send::run(&args),
         BenchCommand::Link(args) => link::run(&args),
         BenchCommand::Instructions(args) => instructions::run(&args),
     }

@@ -121,7 +121,10 @@ fn make(key: NetworkKey, number: usize) -> anyhow::Result<Lab> {
 }
 
 /// Attaches a program to the receiving ends; it goes with the interfaces.
-fn attach(
+///
+/// # Errors
+/// The kernel refused.
+pub(super) fn attach(
     lab: &Lab,
     program: fn() -> Result<XdpProgram, ringside_ebpf::Error>,
 ) -> anyhow::Result<()> {

@@ -1,0 +1,173 @@
+//! The figures of `bench send`: medians over rounds, as a table for people, as CSV, as JSON, and
+//! drawn.
+
+use super::super::median;
+use super::super::network::Placement;
+use super::super::plot::{self, Line};
+use super::super::results::{csv, number, record, rounded};
+use super::contender::Kind;
+use crate::columns;
+use anyhow::Context;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// Columns of the CSV file, keys of the JSON lines. Rates are in million frames a second that the
+/// far end was handed; percentages are of the best of the others, and of our constant frames.
+const COLUMNS: [&str; 10] = [
+    "placement",
+    "tool",
+    "frame_bytes",
+    "rounds",
+    "mps",
+    "mps_min",
+    "mps_max",
+    "gbit_per_s",
+    "best_peer_times",
+    "constant_percent",
+];
+
+/// All rounds of one tool with one frame size.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) placement: Placement,
+    pub(super) kind: Kind,
+    pub(super) bytes: u16,
+    /// Frames a second.
+    pub(super) samples: Vec<f64>,
+}
+
+impl Row {
+    fn mps(&self) -> f64 {
+        median(self.samples.clone()) / 1e6
+    }
+
+    fn gbit_per_s(&self) -> f64 {
+        self.mps() * f64::from(self.bytes) * 8.0 / 1e3
+    }
+}
+
+/// Everything that was measured.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Results {
+    rows: Vec<Row>,
+    /// Steps that gave no figure, and why.
+    pub(super) failures: Vec<String>,
+}
+
+impl Results {
+    /// Adds a sample to the row that is like `row`.
+    pub(super) fn add(&mut self, row: Row, per_sec: f64) {
+        let key = |row: &Row| (row.placement, row.kind, row.bytes);
+        let at = self.rows.iter().position(|other| key(other) == key(&row)).unwrap_or_else(|| {
+            self.rows.push(row);
+            self.rows.len() - 1
+        });
+        self.rows[at].samples.push(per_sec);
+    }
+
+    /// The best of the rows beside `row` that `is_wanted`.
+    fn best_beside(&self, row: &Row, is_wanted: impl Fn(Kind) -> bool) -> f64 {
+        let beside = |other: &&Row| {
+            (other.placement, other.bytes) == (row.placement, row.bytes) && is_wanted(other.kind)
+        };
+        self.rows.iter().filter(beside).map(Row::mps).fold(f64::NAN, f64::max)
+    }
+
+    fn best_peer_times(&self, row: &Row) -> f64 {
+        row.mps() / self.best_beside(row, |kind| !kind.is_ours())
+    }
+
+    fn constant_percent(&self, row: &Row) -> f64 {
+        let is_live = matches!(row.kind, Kind::Constant | Kind::Ringside | Kind::Stamped);
+        let constant = self.best_beside(row, |kind| kind == Kind::Constant);
+        if is_live { 100.0 * row.mps() / constant } else { f64::NAN }
+    }
+
+    /// By placement, size and rate.
+    fn ordered(&self) -> Vec<&Row> {
+        let mut rows: Vec<&Row> = self.rows.iter().collect();
+        rows.sort_by(|a, b| {
+            let key = |row: &Row| (row.placement.name(), row.bytes);
+            key(a).cmp(&key(b)).then(b.mps().total_cmp(&a.mps()))
+        });
+        rows
+    }
+
+    /// A table for people.
+    pub(super) fn text(&self) -> String {
+        let mut out = String::from(
+            "Frames that one core sends, medians; the far end discards them inside the driver, \
+             `own` on another CPU\n",
+        );
+        let head =
+            ["placement", "bytes", "tool", "M/s", "Gbit/s", "x best peer", "% of constant frames"];
+        let line = |row: &&Row| {
+            vec![
+                row.placement.name().to_owned(),
+                row.bytes.to_string(),
+                row.kind.name(),
+                number(row.mps(), 3),
+                number(row.gbit_per_s(), 2),
+                number(self.best_peer_times(row), 2),
+                number(self.constant_percent(row), 0),
+            ]
+        };
+        out.push_str(&columns::text(&head, &self.ordered().iter().map(line).collect::<Vec<_>>()));
+        if !self.failures.is_empty() {
+            out.push_str(&format!("\nWithout a figure:\n{}\n", self.failures.join("\n")));
+        }
+        out
+    }
+
+    /// A line of [`COLUMNS`] and one for each figure.
+    pub(super) fn csv(&self) -> String {
+        csv(&COLUMNS, self.ordered().into_iter().map(|row| self.record(row)))
+    }
+
+    /// One object a line, the same fields.
+    pub(super) fn json(&self) -> String {
+        let line = |row| format!("{}\n", Value::Object(self.record(row)));
+        self.ordered().into_iter().map(line).collect()
+    }
+
+    fn record(&self, row: &Row) -> Map<String, Value> {
+        let extreme = |of: fn(f64, f64) -> f64| row.samples.iter().copied().fold(f64::NAN, of);
+        record([
+            ("placement", json!(row.placement.name())),
+            ("tool", json!(row.kind.name())),
+            ("frame_bytes", json!(row.bytes)),
+            ("rounds", json!(row.samples.len())),
+            ("mps", rounded(row.mps(), 4)),
+            ("mps_min", rounded(extreme(f64::min) / 1e6, 4)),
+            ("mps_max", rounded(extreme(f64::max) / 1e6, 4)),
+            ("gbit_per_s", rounded(row.gbit_per_s(), 3)),
+            ("best_peer_times", rounded(self.best_peer_times(row), 3)),
+            ("constant_percent", rounded(self.constant_percent(row), 1)),
+        ])
+    }
+
+    /// Draws a figure for each placement; the folder is made if it is missing.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(super) fn draw(&self, dir: &Path) -> anyhow::Result<()> {
+        std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+        for placement in [Placement::Own, Placement::Shared] {
+            let mut lines: Vec<Line> = Vec::new();
+            for row in self.ordered().into_iter().filter(|row| row.placement == placement) {
+                let name = row.kind.name();
+                let point = (f64::from(row.bytes), row.mps());
+                match lines.iter_mut().find(|line| line.name == name) {
+                    Some(line) => line.points.push(point),
+                    None => lines.push(Line { name, points: vec![point], mixes: Vec::new() }),
+                }
+            }
+            if !lines.is_empty() {
+                let file = dir.join(format!("send-{}.svg", placement.name()));
+                let title = "Sent by one core, discarded by the far end";
+                plot::line_chart(&file, title, "million frames a second", &lines)?;
+            }
+        }
+        Ok(())
+    }
+}
