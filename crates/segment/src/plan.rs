@@ -71,6 +71,12 @@ impl<'s> SegPlan<'s> {
         self.payload_bytes
     }
 
+    /// Payload bytes of each frame but the last, as in
+    /// [`Settings::mss_bytes`](crate::Settings::mss_bytes).
+    pub fn mss_bytes(&self) -> usize {
+        self.segmenter.mss_bytes
+    }
+
     /// The frames, in order.
     pub fn segments(&self) -> impl ExactSizeIterator<Item = Segment<'s>> + use<'s> {
         let plan = *self;

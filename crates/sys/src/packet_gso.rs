@@ -13,6 +13,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// the middle of a page. UIO_MAXIOV would allow 1,024.
 pub const GSO_PARTS_MAX: usize = 64;
 
+/// Datagrams that the kernel makes of one packet (UDP_MAX_SEGMENTS); EINVAL beyond.
+pub const DATAGRAMS_MAX: usize = 128;
+
 /// VIRTIO_NET_HDR_F_NEEDS_CSUM.
 const NEEDS_CSUM: u8 = 1;
 /// VIRTIO_NET_HDR_GSO_ECN, a flag in the type.
@@ -39,7 +42,7 @@ pub enum GsoKind {
     UdpFragments = 3,
     /// TCP over IPv6 (VIRTIO_NET_HDR_GSO_TCPV6).
     TcpV6 = 4,
-    /// UDP in datagrams of their own (VIRTIO_NET_HDR_GSO_UDP_L4).
+    /// UDP in datagrams of their own, at most [`DATAGRAMS_MAX`] (VIRTIO_NET_HDR_GSO_UDP_L4).
     UdpDatagrams = 5,
 }
 
