@@ -184,7 +184,8 @@ mod tests {
             "lo",
         );
         let socket = GsoTx::open(loopback.unwrap(), false).unwrap();
-        let error = socket.send(VnetHeader::default(), &[&[0; 1]; GSO_PARTS_MAX + 1]).unwrap_err();
+        let error =
+            socket.send(VnetHeader::default(), &[&[0; 1][..]; GSO_PARTS_MAX + 1]).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
         // Shorter than a link-layer header.
         assert!(socket.send(VnetHeader::default(), &[&[0; 4]]).is_err());
