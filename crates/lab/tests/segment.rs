@@ -282,3 +282,37 @@ fn the_kernel_cuts_packets_in_its_vxlan_tunnel_alike() {
         assert!(several[..2].iter().all(|&count| count > 1000), "{several:?}");
     }
 }
+
+#[test]
+fn past_the_queue_only_the_interface_cuts() {
+    let test = "past_the_queue_only_the_interface_cuts";
+    if !need_root(test) || !need_tool(test, "ethtool") {
+        return;
+    }
+    let mut ends = Ends::new("bypass", "tx0", |_| ());
+    let namespace = ends.lab.status().sender_namespace.clone();
+    ends.sender = inside(&namespace, || GsoTx::open(ifindex("tx0"), true).unwrap());
+    let addresses = [10, 0, 0, 1, 10, 0, 0, 2];
+    let ipv4 = Header::Ipv4 { id: 7, dont_fragment: true, addresses, options: vec![] };
+    let tcp = Header::Tcp { ports: [1, 2], sequence: 3, flags: 0x18, options: vec![] };
+    let stack = Stack(vec![Header::Ethernet, ipv4, tcp]);
+    let template = Template::parse(&stack.uncut(&[])).unwrap();
+    let segmenter = Segmenter::new(&template, Settings::mtu(1500)).unwrap();
+    let plan = segmenter.plan(Position::default(), 20_000).unwrap();
+    let payload = [9; 20_000];
+    let uncut = plan.uncut().unwrap();
+    let mut expected = vec![0; uncut.frame_bytes()];
+    let pieces = [&payload[..]];
+    let left = uncut.write_linear(&mut expected, &Pieces::new(&pieces), LinearChecksum::Offload);
+    let left = left.unwrap().offload.unwrap();
+    let checksum = Some(PartialChecksum { start: left.start, offset: left.offset });
+    let (kind, size) = (GsoKind::TcpV4, plan.mss_bytes() as u16);
+    let gso = Some(Gso { kind, size, header_bytes: 54, has_cwr: false });
+    let header = VnetHeader { checksum, gso };
+    let refused = ends.sender.send(header, &[&expected]).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::NOBUFS.raw_os_error()));
+    // A veth pair that says that it can cut hands the packet over as it is.
+    tool(&format!("ip netns exec {namespace} ethtool -K tx0 tx on sg on tso on gso on"));
+    ends.sender.send(header, &[&expected]).unwrap();
+    assert!(ends.receive(1) == [expected]);
+}

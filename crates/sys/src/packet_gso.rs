@@ -31,7 +31,7 @@ pub struct PartialChecksum {
     pub offset: u16,
 }
 
-/// How the kernel cuts a packet.
+/// Into what the kernel cuts a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum GsoKind {
@@ -46,8 +46,8 @@ pub enum GsoKind {
     UdpDatagrams = 5,
 }
 
-/// That a packet is to be cut, and how. Only for one that is longer than its headers and `size`:
-/// the kernel drops others without a word.
+/// That a packet is to be cut, and how. Only for one whose payload is longer than `size`: of what
+/// is one frame anyway the kernel may drop some (`tcp_gso_segment`, with TCP options).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gso {
     /// Into what.
@@ -101,9 +101,9 @@ pub struct GsoTx {
 }
 
 impl GsoTx {
-    /// Opens it. With `qdisc_bypass` packets go straight to the driver; the kernel then drops what
-    /// the interface cannot cut itself (`__dev_direct_xmit`), so that it is only for interfaces
-    /// with TSO or `tx-udp-segmentation` on.
+    /// Opens it. With `qdisc_bypass` packets go straight to the driver, and the kernel cuts none
+    /// (`__dev_direct_xmit`): that is only for interfaces that do it themselves (TSO,
+    /// `tx-udp-segmentation`).
     ///
     /// # Errors
     /// CAP_NET_RAW is missing, or there is no such interface.
@@ -122,13 +122,13 @@ impl GsoTx {
     }
 
     /// Sends the packet that `parts` are together, headers first, and waits for room in the
-    /// socket's buffer if it must. The kernel copies it once. What it cannot cut it drops later
-    /// and silently (see [`Gso`]).
+    /// socket's buffer if it must. The kernel copies it once. What it cannot cut (see [`Gso`]) it
+    /// drops behind the interface's queue, without a word.
     ///
     /// # Errors
     /// EINVAL: more than [`GSO_PARTS_MAX`] parts, or `header` contradicts the bytes. EMSGSIZE:
     /// longer than the interface takes uncut, or than the kernel takes at all. ENOBUFS: the queue
-    /// had no room.
+    /// had no room; past the queue, the interface had none or cannot cut.
     pub fn send(&self, header: VnetHeader, parts: &[&[u8]]) -> io::Result<()> {
         if parts.len() > GSO_PARTS_MAX {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));

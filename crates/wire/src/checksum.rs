@@ -19,8 +19,14 @@ impl Sum {
     /// Adds bytes. Every piece but the last must have an even number of them.
     #[must_use]
     pub fn bytes(self, bytes: &[u8]) -> Sum {
+        let (mut sum, mut bytes) = (self.0, bytes);
+        if bytes.len() >= LANES_BYTES_MIN {
+            let (blocks, rest) = bytes.as_chunks::<32>();
+            let mut lanes = Lanes::default();
+            blocks.iter().for_each(|block| lanes.add(block));
+            (sum, bytes) = (add_carry(sum, lanes.sum()), rest);
+        }
         let (words, tail) = bytes.as_chunks::<8>();
-        let mut sum = self.0;
         for word in words {
             sum = add_carry(sum, u64::from_ne_bytes(*word));
         }
@@ -79,22 +85,39 @@ fn add_carry(sum: u64, word: u64) -> u64 {
 }
 
 /// Copies the bytes of `from` to the start of `to` and adds them up on the way; as many as both
-/// have. Eight lanes that do not wait for each other's carry become vector instructions.
+/// have.
 pub fn copy_and_sum(to: &mut [u8], from: &[u8]) -> Sum {
     let bytes = to.len().min(from.len());
     let (slots, slot_tail) = to[..bytes].as_chunks_mut::<32>();
     let (blocks, tail) = from[..bytes].as_chunks::<32>();
-    let mut lanes = [0u64; 8];
+    let mut lanes = Lanes::default();
     for (slot, block) in slots.iter_mut().zip(blocks) {
         *slot = *block;
-        for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<4>().0) {
+        lanes.add(block);
+    }
+    slot_tail.copy_from_slice(tail);
+    Sum(lanes.sum()).bytes(tail)
+}
+
+/// Shorter data is added up sooner one word after the other.
+const LANES_BYTES_MIN: usize = 128;
+
+/// Eight sums that do not wait for each other's carry, so that they become vector instructions.
+#[derive(Default)]
+struct Lanes([u64; 8]);
+
+impl Lanes {
+    #[inline]
+    fn add(&mut self, block: &[u8; 32]) {
+        for (lane, word) in self.0.iter_mut().zip(block.as_chunks::<4>().0) {
             // 2^32 blocks fit; no slice is that long.
             *lane = lane.wrapping_add(u64::from(u32::from_ne_bytes(*word)));
         }
     }
-    slot_tail.copy_from_slice(tail);
-    let all = lanes.into_iter().fold(0, add_carry);
-    Sum(all).plus(Sum::new().bytes(tail))
+
+    fn sum(self) -> u64 {
+        self.0.into_iter().fold(0, add_carry)
+    }
 }
 
 /// Checksum of `bytes`.
