@@ -6,6 +6,7 @@
 //! - [`packet`]: the receive ring of a packet socket (TPACKET_V3), and how it is opened, started
 //!   and detached so that every frame is counted once;
 //! - [`packet_tx`]: a packet socket that sends;
+//! - [`packet_gso`]: one that hands the kernel long packets to be cut;
 //! - [`xsk`]: AF_XDP sockets that receive;
 //! - [`xdp_ring`]: rings that a program in the driver fills;
 //! - [`netdev`]: interfaces, by netlink and ioctl: list, properties, what their drivers can do for
@@ -44,6 +45,7 @@ mod netlink;
 pub mod netns;
 pub mod numa;
 pub mod packet;
+pub mod packet_gso;
 pub mod packet_tx;
 pub mod ring;
 mod socket;

@@ -10,6 +10,7 @@ pub mod classbench;
 pub mod fuzz;
 pub mod random;
 pub mod rules;
+pub mod stacks;
 
 pub use captures::{capture_dir, capture_files};
 pub use fuzz::fuzz;

@@ -86,23 +86,36 @@ fn check_transport(bytes: &[u8], layers: &Layers, level: Level) -> Option<Verdic
 
 /// Addresses of an IP header and where its packet ends, if its length says so.
 fn envelope(bytes: &[u8], network: Layer, after: &[Layer]) -> Option<(Addresses, usize)> {
+    let addresses = pseudo_addresses(bytes, network, after)?;
+    let here = bytes.get(network.start()..)?;
+    let payload = match addresses {
+        Addresses::V4 { .. } => Ipv4::new(here).ok()?.payload_length()?,
+        Addresses::V6 { .. } => Ipv6::new(here).ok()?.payload_length()?,
+    };
+    Some((addresses, network.end() + payload))
+}
+
+/// The addresses that the pseudo header takes from the IP header `network` of the frame `bytes`
+/// and from the layers `after` it. `None` if it is no IP header, or a source route hides its end.
+pub fn pseudo_addresses(bytes: &[u8], network: Layer, after: &[Layer]) -> Option<Addresses> {
     let here = bytes.get(network.start()..)?;
     match network.kind {
         LayerKind::Ipv4 => {
             let ip = Ipv4::new(here).ok()?;
             let (source, destination) = (ip.source(), ip.destination());
-            Some((Addresses::V4 { source, destination }, network.end() + ip.payload_length()?))
+            Some(Addresses::V4 { source, destination })
         }
         LayerKind::Ipv6 => {
             let ip = Ipv6::new(here).ok()?;
             let (source, mut destination) = (ip.source(), ip.destination());
             // On its way through a source route, a packet is addressed to the next stop.
-            if let Some(layer) = after.iter().find(|layer| layer.kind == LayerKind::Routing) {
+            let mut own = after.iter().take_while(|layer| !layer.kind.is_network());
+            if let Some(layer) = own.find(|layer| layer.kind == LayerKind::Routing) {
                 let routing = bytes.get(layer.start()..)?;
                 let routing = Ipv6Extension::new(routing, LayerKind::Routing).ok()?;
                 destination = final_destination(&routing, destination)?;
             }
-            Some((Addresses::V6 { source, destination }, network.end() + ip.payload_length()?))
+            Some(Addresses::V6 { source, destination })
         }
         _ => None,
     }

@@ -15,6 +15,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-ebpf", 2),
     ("ringside-store", 2),
     ("ringside-rules", 2),
+    ("ringside-segment", 2),
     ("ringside-capture", 3),
     ("ringside-xdp", 3),
     ("ringside-client", 3),
