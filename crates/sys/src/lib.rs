@@ -6,7 +6,7 @@
 //! - [`packet`]: the receive ring of a packet socket (TPACKET_V3), and how it is opened, started
 //!   and detached so that every frame is counted once;
 //! - [`packet_tx`]: a packet socket that sends;
-//! - [`xsk`]: AF_XDP sockets that receive;
+//! - [`xsk`]: AF_XDP sockets that receive, and ones that send;
 //! - [`xdp_ring`]: rings that a program in the driver fills;
 //! - [`netdev`]: interfaces, by netlink and ioctl: list, properties, what their drivers can do for
 //!   XDP, how the host uses them, offloads, hardware time stamps;
