@@ -21,6 +21,9 @@ use thiserror::Error;
 /// The methods that take closures are generic, so that a loop over frames is one piece of code for
 /// each backend; whoever chooses the backend at run time uses an enum of them.
 pub trait Sink: Send {
+    /// The name of its kind, as `af-xdp`.
+    fn name(&self) -> &'static str;
+
     /// What it can take.
     fn features(&self) -> SinkFeatures;
 
@@ -29,7 +32,8 @@ pub trait Sink: Send {
     /// there is no room now: nothing was offered, and `write` was not called.
     ///
     /// # Errors
-    /// The frame is none that the sink takes, or the interface failed; nothing was offered.
+    /// The frame is none that the sink takes: nothing was offered. Or the interface failed: the
+    /// frame may be among those that were refused.
     fn put(
         &mut self,
         bytes: usize,
@@ -41,14 +45,17 @@ pub trait Sink: Send {
     /// the `pieces` of the payload memory. The checksum's field lies in the header.
     ///
     /// # Errors
-    /// As [`put`](Sink::put); more pieces than the sink chains; pieces beyond its memory.
+    /// As [`put`](Sink::put); more parts than the sink chains; pieces beyond its memory; a sink
+    /// without chains.
     fn put_chain(
         &mut self,
-        header_bytes: usize,
-        checksum: Option<ChecksumRequest>,
-        write: impl FnOnce(&mut [u8]),
-        pieces: &[Range<usize>],
-    ) -> Result<bool, SinkError>;
+        _header_bytes: usize,
+        _checksum: Option<ChecksumRequest>,
+        _write: impl FnOnce(&mut [u8]),
+        _pieces: &[Range<usize>],
+    ) -> Result<bool, SinkError> {
+        Err(SinkError::lacks(self.name(), "chains"))
+    }
 
     /// Has `write` write to `range` of the payload memory, in parts, from its beginning to its end.
     /// `Ok(false)` says that a frame in flight needs what stands there: nothing was written.
@@ -57,11 +64,14 @@ pub trait Sink: Send {
     /// It reaches beyond the memory, or there is none.
     fn write_payload(
         &mut self,
-        range: Range<usize>,
-        write: impl FnMut(&mut [u8]),
-    ) -> Result<bool, SinkError>;
+        _range: Range<usize>,
+        _write: impl FnMut(&mut [u8]),
+    ) -> Result<bool, SinkError> {
+        Err(SinkError::lacks(self.name(), "payload memory"))
+    }
 
-    /// Hands over what was put, as far as there is room; never waits.
+    /// Hands over what was put, as far as there is room. Waits only where a system call of the
+    /// backend does.
     ///
     /// # Errors
     /// The interface failed. What was put stays offered, and counted.
@@ -211,14 +221,12 @@ pub enum SinkError {
         limit: String,
     },
     /// Something that this sink cannot do.
-    #[error("{sink} has no {what}; {mend}")]
+    #[error("the sink {sink} has no {what} here; af-xdp has, where kernel and driver do")]
     Unsupported {
         /// Kind of sink.
         sink: &'static str,
         /// What it lacks.
         what: &'static str,
-        /// What has it.
-        mend: &'static str,
     },
     /// The sink was drained.
     #[error("the sink of interface {name} has ended; open another one")]
@@ -234,6 +242,13 @@ pub enum SinkError {
         /// The system's reason.
         source: std::io::Error,
     },
+}
+
+impl SinkError {
+    /// A sink of the kind `sink` has no `what`.
+    pub fn lacks(sink: &'static str, what: &'static str) -> SinkError {
+        SinkError::Unsupported { sink, what }
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //!
 //! - [`packet`]: the receive ring of a packet socket (TPACKET_V3), and how it is opened, started
 //!   and detached so that every frame is counted once;
-//! - [`packet_tx`]: a packet socket that sends;
+//! - [`packet_tx`] and [`packet_tx_ring`]: packet sockets that send, by calls and by a ring;
 //! - [`xsk`]: AF_XDP sockets that receive, and ones that send;
 //! - [`xdp_ring`]: rings that a program in the driver fills;
 //! - [`netdev`]: interfaces, by netlink and ioctl: list, properties, what their drivers can do for
@@ -45,6 +45,7 @@ pub mod netns;
 pub mod numa;
 pub mod packet;
 pub mod packet_tx;
+pub mod packet_tx_ring;
 pub mod ring;
 mod socket;
 pub mod thread;

@@ -11,8 +11,8 @@
 //! claims, and whoever gives back, is one thread at a time, but need not be the same. A [`Claim`]
 //! owns the chunks of the frames in it.
 //!
-//! Sending is apart from it: a [`TxSocket`] receives nothing, and a [`TxRing`] has memory of its own,
-//! cut into slots, for one thread.
+//! Sending is apart from it: a [`TxSocket`] receives nothing, and a [`TxRing`] has memory of its
+//! own, cut into slots, for one thread.
 //!
 //! A layer of our own, because no crate has shared memory, frames of several parts, metadata, busy
 //! polling and huge pages together (docs/DEPENDENCIES.md). The kernel copies a frame to memory

@@ -133,8 +133,8 @@ pub(super) fn map_ring(
 }
 
 /// Registers `bytes` bytes at `address` as the memory that frames are put into. With
-/// `metadata_bytes`, descriptors of frames to be sent may say that so many bytes before the data are
-/// `struct xsk_tx_metadata`; kernels before 6.8 refuse that (EINVAL).
+/// `metadata_bytes`, descriptors of frames to be sent may say that so many bytes before the data
+/// are `struct xsk_tx_metadata`; kernels before 6.8 refuse that (EINVAL).
 ///
 /// # Safety
 /// The memory must stay mapped for as long as the socket, or one that shares it, lives, and its

@@ -135,8 +135,8 @@ pub struct TxMemory {
 }
 
 // SAFETY: shared access is to bytes of chunks alone, by those who own them: each chunk is given out
-// once (`take`), and then passed on by value. The kernel only reads, but for stamps, which it writes
-// to metadata of slots in flight, and which are read after the slot came back.
+// once (`take`), and then passed on by value. The kernel only reads, but for stamps, which it
+// writes to metadata of slots in flight, and which are read after the slot came back.
 unsafe impl Sync for TxMemory {}
 
 impl TxMemory {
