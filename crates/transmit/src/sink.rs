@@ -17,6 +17,7 @@ mod pcap;
 mod tx_ring;
 
 pub use af_packet::PacketSink;
+pub(crate) use af_packet::offer;
 pub use af_xdp::XdpSink;
 pub use pcap::PcapSink;
 pub use tx_ring::TxRingSink;

@@ -15,8 +15,10 @@ use std::sync::Arc;
 const FILL_ENTRIES: u32 = 1;
 
 /// Descriptors that the kernel sends in one call (include/uapi/linux/if_xdp.h of Linux 6.17; libc
-/// does not have it): 32 unless it is raised.
+/// does not have it).
 const XDP_MAX_TX_SKB_BUDGET: i32 = 9;
+/// As many unless they are raised, and before Linux 6.17 (net/xdp/xsk.c).
+const TX_BATCH_SIZE: u32 = 32;
 
 /// What a socket is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +49,7 @@ pub struct TxSocket {
     config: TxConfig,
     has_metadata: bool,
     is_zero_copy: bool,
+    call_parts_max: u32,
     /// Pinned by the kernel for as long as the socket lives.
     _memory: Arc<TxMemory>,
 }
@@ -83,15 +86,17 @@ impl TxSocket {
         {
             layout::make_ring(&fd, ring, entries)?;
         }
-        // Best effort: else a call sends 32 frames, and is made again.
         let name = "XDP_MAX_TX_SKB_BUDGET";
-        let _ = socket::set_option(&fd, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, entries, name);
+        let raised = socket::set_option(&fd, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, entries, name);
+        let call_parts_max = if raised.is_ok() { entries } else { TX_BATCH_SIZE };
         set_send_buffer(&fd);
         let ring = layout::map_ring(&fd, Ring::Transmit, entries, size_of::<RawDescriptor>())?;
         let completions = layout::map_ring(&fd, Ring::Completion, entries, size_of::<u64>())?;
         let ring = TxRing::new(memory.clone(), ring, completions);
         let is_zero_copy = false;
-        Ok((TxSocket { fd, config, has_metadata, is_zero_copy, _memory: memory }, ring))
+        let socket =
+            TxSocket { fd, config, has_metadata, is_zero_copy, call_parts_max, _memory: memory };
+        Ok((socket, ring))
     }
 
     /// Binds to the queue. A refusal leaves the socket as it was. Waits up to a second for a queue
@@ -110,6 +115,11 @@ impl TxSocket {
     /// Frames may come with requests ([`TxRequest`](super::TxRequest)).
     pub fn has_metadata(&self) -> bool {
         self.has_metadata
+    }
+
+    /// Most descriptors that one [`kick`](Self::kick) sends where the kernel copies.
+    pub fn call_parts_max(&self) -> u32 {
+        self.call_parts_max
     }
 
     /// The driver reads our memory itself.

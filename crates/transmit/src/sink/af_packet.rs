@@ -8,7 +8,7 @@ use super::{SinkConfig, SinkKind};
 use crate::Error;
 use ringside_core::{ChecksumRequest, Refusal, Sink, SinkCounters, SinkError, SinkFeatures};
 use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 /// A packet socket as a sink.
@@ -43,47 +43,63 @@ impl PacketSink {
         })
     }
 
-    /// Offers all that waits, each frame once.
+    /// Offers all that waits.
     fn send(&mut self) -> Result<(), SinkError> {
         let mut frames: [&[u8]; SEND_FRAMES_MAX] = [&[]; SEND_FRAMES_MAX];
         let places = self.memory.chunks(self.place_bytes);
         for ((frame, place), bytes) in frames.iter_mut().zip(places).zip(&self.waiting) {
             *frame = &place[..*bytes];
         }
-        let mut rest = &frames[..self.waiting.len()];
-        // Of a frame at which a call stopped nobody says why; the next call may.
-        let mut unexplained = 0;
-        while !rest.is_empty() {
-            match self.socket.send_batch(rest) {
-                Ok(sent) => {
-                    self.counters.accepted += sent as u64;
-                    rest = &rest[sent..];
-                    if let [refused, others @ ..] = rest {
-                        if self.outlet.is_short_enough(refused) {
-                            self.counters.refuse(Refusal::NoRoom, unexplained);
-                            unexplained = 1;
-                        } else {
-                            self.counters.refuse(Refusal::TooLong, 1);
-                        }
-                        rest = others;
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => match Outlet::refusal(&error) {
-                    cause @ (Refusal::NoRoom | Refusal::TooLong) => {
-                        self.counters.refuse(cause, 1);
-                        rest = &rest[1..];
-                    }
-                    cause => {
-                        self.counters.refuse(cause, unexplained + rest.len() as u64);
-                        return Err(self.outlet.failed(error));
-                    }
-                },
-            }
-        }
-        self.counters.refuse(Refusal::NoRoom, unexplained);
-        Ok(())
+        let frames = &frames[..self.waiting.len()];
+        let too_long = |frame: &[u8]| !self.outlet.is_short_enough(frame);
+        let sent = offer(&self.socket, frames, too_long, &mut self.counters);
+        sent.map_err(|error| self.outlet.failed(error))
     }
+}
+
+/// Offers each frame once, whatever becomes of it; counts what was accepted and refused.
+///
+/// A call stops at a frame that was refused, and only the next one may say why, so `too_long` tells
+/// which frames the interface does not take.
+///
+/// # Errors
+/// The interface failed; the rest is counted as refused.
+pub(crate) fn offer(
+    socket: &PacketTx,
+    frames: &[&[u8]],
+    too_long: impl Fn(&[u8]) -> bool,
+    counters: &mut SinkCounters,
+) -> io::Result<()> {
+    let mut rest = frames;
+    let mut unexplained = 0;
+    while !rest.is_empty() {
+        let call = &rest[..rest.len().min(SEND_FRAMES_MAX)];
+        match socket.send_batch(call) {
+            Ok(sent) => {
+                counters.accepted += sent as u64;
+                if let Some(refused) = call.get(sent) {
+                    counters.refuse(Refusal::NoRoom, unexplained);
+                    let is_too_long = too_long(refused);
+                    counters.refuse(Refusal::TooLong, is_too_long.into());
+                    unexplained = u64::from(!is_too_long);
+                }
+                rest = &rest[call.len().min(sent + 1)..];
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => match Outlet::refusal(&error) {
+                cause @ (Refusal::NoRoom | Refusal::TooLong) => {
+                    counters.refuse(cause, 1);
+                    rest = &rest[1..];
+                }
+                cause => {
+                    counters.refuse(cause, unexplained + rest.len() as u64);
+                    return Err(error);
+                }
+            },
+        }
+    }
+    counters.refuse(Refusal::NoRoom, unexplained);
+    Ok(())
 }
 
 impl Sink for PacketSink {
