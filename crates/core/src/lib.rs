@@ -1,9 +1,10 @@
 #![forbid(unsafe_code)]
 //! The nouns of Ringside, without any I/O.
 //!
-//! A [`Source`] lends [`Batch`]es of [`Frame`]s that stay in the backend's memory; a [`Ledger`]
-//! accounts for every frame of a run; [`Timestamp`] is nanoseconds of UTC. Everything above this
-//! crate speaks in these terms, so they are defined once, here, as contracts.
+//! A [`Source`] lends [`Batch`]es of [`Frame`]s that stay in the backend's memory; a [`Sink`] has
+//! frames written where they are sent from; a [`Ledger`] accounts for every frame of a run;
+//! [`Timestamp`] is nanoseconds of UTC. Everything above this crate speaks in these terms, so they
+//! are defined once, here, as contracts.
 //!
 //! This crate refuses to open, read or write anything, and it allocates nothing per frame.
 
@@ -19,6 +20,7 @@ pub mod profile;
 pub mod recent;
 pub mod share;
 mod similar;
+pub mod sink;
 pub mod source;
 pub mod time;
 
@@ -31,5 +33,8 @@ pub use padded::Padded;
 pub use profile::Profile;
 pub use recent::RecentTable;
 pub use similar::similar_names;
+pub use sink::{
+    ChainFeatures, ChecksumRequest, Refusal, Sink, SinkCounters, SinkError, SinkFeatures,
+};
 pub use source::{Source, SourceCounters, SourceError, SourceInterface};
 pub use time::{Timestamp, TimestampKind};

@@ -5,9 +5,9 @@
 //!
 //! - [`packet`]: the receive ring of a packet socket (TPACKET_V3), and how it is opened, started
 //!   and detached so that every frame is counted once;
-//! - [`packet_tx`]: a packet socket that sends;
+//! - [`packet_tx`] and [`packet_tx_ring`]: packet sockets that send, by calls and by a ring;
 //! - [`packet_gso`]: one that hands the kernel long packets to be cut;
-//! - [`xsk`]: AF_XDP sockets that receive;
+//! - [`xsk`]: AF_XDP sockets that receive, and ones that send;
 //! - [`xdp_ring`]: rings that a program in the driver fills;
 //! - [`netdev`]: interfaces, by netlink and ioctl: list, properties, what their drivers can do for
 //!   XDP, how the host uses them, offloads, hardware time stamps;
@@ -47,6 +47,7 @@ pub mod numa;
 pub mod packet;
 pub mod packet_gso;
 pub mod packet_tx;
+pub mod packet_tx_ring;
 pub mod ring;
 mod socket;
 pub mod thread;

@@ -1,7 +1,7 @@
 //! A packet socket that sends whole frames.
 
 use crate::{SysError, socket};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -10,9 +10,6 @@ pub const SEND_FRAMES_MAX: usize = 64;
 
 /// Longest frame, in bytes: a packet of the largest MTU (65,535) with its link-layer header.
 pub const SEND_FRAME_BYTES_MAX: usize = 65_535 + 18;
-
-/// Bytes that may be on their way: some full batches of long frames.
-const SEND_BUFFER_BYTES: usize = 8 << 20;
 
 /// Sends frames on one interface; receives nothing.
 pub struct PacketTx {
@@ -33,10 +30,7 @@ impl PacketTx {
         let (level, option) = (libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS);
         let bypass = u32::from(qdisc_bypass);
         socket::set_option(&socket, level, option, bypass, "PACKET_QDISC_BYPASS")?;
-        // The force needs CAP_NET_ADMIN; without it the system's limit stands.
-        if sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER_BYTES).is_err() {
-            let _ = sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES);
-        }
+        socket::set_send_buffer(&socket);
         // Protocol 0: the socket receives nothing.
         socket::bind_packet(&socket, ifindex, 0)?;
         Ok(PacketTx { socket, ifindex })

@@ -1,6 +1,7 @@
 //! Socket calls that `rustix` does not have: options of packet sockets, their address.
 
 use crate::SysError;
+use rustix::net::sockopt;
 use std::io;
 use std::mem::{size_of, size_of_val};
 use std::os::fd::{AsFd, AsRawFd};
@@ -51,6 +52,17 @@ pub(crate) fn get_option<T: KernelData>(
     };
     check(result, || format!("reading {name} of a socket"))?;
     Ok(value)
+}
+
+/// Bytes that may be on their way from one socket: some full batches of long frames.
+const SEND_BUFFER_BYTES: usize = 8 << 20;
+
+/// Lets many frames be on their way. The force needs CAP_NET_ADMIN; without it the system's limit
+/// stands.
+pub(crate) fn set_send_buffer(fd: impl AsFd) {
+    if sockopt::set_socket_send_buffer_size_force(&fd, SEND_BUFFER_BYTES).is_err() {
+        let _ = sockopt::set_socket_send_buffer_size(&fd, SEND_BUFFER_BYTES);
+    }
 }
 
 /// Binds a packet socket to an interface. `protocol` is an ETH_P_ value in host byte order; 0

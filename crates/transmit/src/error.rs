@@ -99,6 +99,35 @@ pub enum Error {
         /// Where it was looked for.
         namespace: String,
     },
+    /// The interface is down.
+    #[error("interface {interface} is down and sends nothing: `ip link set {interface} up`")]
+    Down {
+        /// Name.
+        interface: String,
+    },
+    /// Frames of it are not Ethernet's.
+    #[error(
+        "interface {interface} has frames of hardware type {hardware_type}; {sink} sends Ethernet \
+         frames: use the pcap sink"
+    )]
+    NotEthernet {
+        /// Name.
+        interface: String,
+        /// ARPHRD_ value.
+        hardware_type: u16,
+        /// Kind of sink.
+        sink: &'static str,
+    },
+    /// A sink that cannot be had on the interface.
+    #[error("{sink} on interface {interface}: {reason}")]
+    Sink {
+        /// Kind of sink.
+        sink: &'static str,
+        /// Name.
+        interface: String,
+        /// What was tried, the reason, and the mend.
+        reason: String,
+    },
     /// A tool that is not installed, or that failed.
     #[error("cannot run `{command}`: {reason}; `make deps` installs it")]
     Tool {

@@ -6,6 +6,7 @@
 //! - [`SenderKind::Live`] makes frames inside the kernel (live test frames of an XDP program,
 //!   redirected to one end of a veth pair): millions a second, 14 to 3,408 bytes.
 //!   [`SenderKind::Packet`] sends through packet sockets: any size, any frames.
+//! - [`sink`] opens transmit channels of any interface, by AF_XDP, packet sockets or libpcap.
 //! - [`Shape`] describes generated frames and makes any of them again from its number;
 //!   [`Stamp`] reads the number of a received frame; [`SequenceCheck`] proves completeness.
 //! - [`Rate`] is how fast to send in any unit, [`Pace`] when each frame is due then.
@@ -14,7 +15,7 @@
 //! said: a redirected frame that the far end's ring had no room for is refused, whatever the
 //! sender saw. A run is always bounded, by count or time.
 //!
-//! This crate refuses to send without a limit, and live frames into an interface that would lose
+//! A run refuses to send without a limit, and live frames into an interface that would lose
 //! them uncounted.
 
 mod error;
@@ -27,6 +28,7 @@ mod report;
 mod run;
 mod sequence;
 mod shape;
+pub mod sink;
 mod sizes;
 mod wire;
 

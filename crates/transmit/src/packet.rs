@@ -1,16 +1,13 @@
 //! The packet sender: frames of any size through a packet socket.
 
 use crate::job::FrameSender;
+use crate::sink::offer;
 use crate::{Error, Load, Table, Wire};
-use ringside_core::OwnedFrame;
+use ringside_core::{OwnedFrame, SinkCounters};
 use ringside_sys::SysError;
 use ringside_sys::clock::tai_ns;
 use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
-use std::io::ErrorKind;
 use std::sync::Arc;
-
-/// ENOBUFS of asm-generic/errno.h, for which std has no kind: the driver had no room.
-const ENOBUFS: i32 = 105;
 
 /// Where the next frames come from.
 enum Supply {
@@ -50,25 +47,15 @@ impl PacketSender {
 
     /// Offers each frame once: one that was refused is counted and left behind.
     fn offer(&mut self, frames: &[&[u8]]) -> Result<(), Error> {
-        let mut rest = frames;
-        while !rest.is_empty() {
-            let sent = match self.socket.send_batch(rest) {
-                Ok(sent) => sent,
-                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                Err(e) if e.raw_os_error() == Some(ENOBUFS) => 0,
-                Err(source) => {
-                    let context = format!("sending through {}", self.interface);
-                    return Err(SysError::Io { context, source }.into());
-                }
-            };
-            // The call stops at a frame that was refused: offered too, and not to be offered twice.
-            let refused = usize::from(sent < rest.len().min(SEND_FRAMES_MAX));
-            self.refused += refused as u64;
-            let (done, left) = rest.split_at(sent + refused);
-            self.offered += done.len() as u64;
-            self.bytes += done.iter().map(|frame| frame.len() as u64).sum::<u64>();
-            rest = left;
-        }
+        let mut counters = SinkCounters::default();
+        let not_asked = |_: &[u8]| false;
+        offer(&self.socket, frames, not_asked, &mut counters).map_err(|source| {
+            let context = format!("sending through {}", self.interface);
+            SysError::Io { context, source }
+        })?;
+        self.offered += frames.len() as u64;
+        self.bytes += frames.iter().map(|frame| frame.len() as u64).sum::<u64>();
+        self.refused += counters.refused_total();
         Ok(())
     }
 }

@@ -4,8 +4,11 @@ use super::ring::RingMemory;
 use crate::SysError;
 use crate::mmap::Mapping;
 use crate::socket::{self, KernelData};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use std::io;
 use std::mem::{offset_of, size_of};
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 /// `struct xdp_desc`: one frame, or a part of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,10 +43,26 @@ const _: () = {
 // SAFETY: integers.
 unsafe impl<const N: usize> KernelData for [u64; N] where [u64; N]: Default {}
 
+/// A new AF_XDP socket.
+pub(super) fn open() -> Result<OwnedFd, SysError> {
+    let family = AddressFamily::from_raw(libc::AF_XDP as u16);
+    socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, None)
+        .map_err(|e| SysError::io("opening an AF_XDP socket", e))
+}
+
+/// True if the driver uses the memory itself, as the kernel says (XDP_OPTIONS).
+pub(super) fn is_zero_copy(socket: &OwnedFd) -> Result<bool, SysError> {
+    let name = "XDP_OPTIONS";
+    let options: u32 = socket::get_option(socket, libc::SOL_XDP, libc::XDP_OPTIONS, name)?;
+    Ok(options & libc::XDP_OPTIONS_ZEROCOPY != 0)
+}
+
 /// The rings of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ring {
     Receive,
+    Transmit,
+    /// Never used by a socket that only sends, but the kernel binds none without it.
     Fill,
     /// Never used by a socket that only receives, but the kernel binds none without it.
     Completion,
@@ -53,6 +72,7 @@ impl Ring {
     fn option(self) -> i32 {
         match self {
             Ring::Receive => libc::XDP_RX_RING,
+            Ring::Transmit => libc::XDP_TX_RING,
             Ring::Fill => libc::XDP_UMEM_FILL_RING,
             Ring::Completion => libc::XDP_UMEM_COMPLETION_RING,
         }
@@ -61,6 +81,7 @@ impl Ring {
     fn name(self) -> &'static str {
         match self {
             Ring::Receive => "XDP_RX_RING",
+            Ring::Transmit => "XDP_TX_RING",
             Ring::Fill => "XDP_UMEM_FILL_RING",
             Ring::Completion => "XDP_UMEM_COMPLETION_RING",
         }
@@ -71,6 +92,7 @@ impl Ring {
     fn offsets_at(self) -> usize {
         let bytes = match self {
             Ring::Receive => offset_of!(libc::xdp_mmap_offsets, rx),
+            Ring::Transmit => offset_of!(libc::xdp_mmap_offsets, tx),
             Ring::Fill => offset_of!(libc::xdp_mmap_offsets, fr),
             Ring::Completion => offset_of!(libc::xdp_mmap_offsets, cr),
         };
@@ -80,6 +102,7 @@ impl Ring {
     fn page_offset(self) -> u64 {
         match self {
             Ring::Receive => libc::XDP_PGOFF_RX_RING as u64,
+            Ring::Transmit => libc::XDP_PGOFF_TX_RING as u64,
             Ring::Fill => libc::XDP_UMEM_PGOFF_FILL_RING,
             Ring::Completion => libc::XDP_UMEM_PGOFF_COMPLETION_RING,
         }
@@ -109,7 +132,9 @@ pub(super) fn map_ring(
     RingMemory::new(mapping, [producer, consumer, flags, descriptors], entries, entry_bytes)
 }
 
-/// Registers `bytes` bytes at `address` as the memory that frames are put into.
+/// Registers `bytes` bytes at `address` as the memory that frames are put into. With
+/// `metadata_bytes`, descriptors of frames to be sent may say that so many bytes before the data
+/// are `struct xsk_tx_metadata`; kernels before 6.8 refuse that (EINVAL).
 ///
 /// # Safety
 /// The memory must stay mapped for as long as the socket, or one that shares it, lives, and its
@@ -119,11 +144,14 @@ pub(super) unsafe fn register_memory(
     address: *mut u8,
     bytes: usize,
     chunk_bytes: u32,
+    metadata_bytes: u32,
 ) -> Result<(), SysError> {
     // struct xdp_umem_reg: address and length, chunk size and headroom, flags and metadata length.
-    // No headroom beyond the kernel's own, no flags, no metadata of what is sent.
+    // No headroom beyond the kernel's own.
     let headroom = 0;
-    let request = [address as u64, bytes as u64, two_words(chunk_bytes, headroom), 0];
+    let flags = if metadata_bytes > 0 { libc::XDP_UMEM_TX_METADATA_LEN } else { 0 };
+    let (chunk, sending) = (two_words(chunk_bytes, headroom), two_words(flags, metadata_bytes));
+    let request = [address as u64, bytes as u64, chunk, sending];
     socket::set_option(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, request, "XDP_UMEM_REG")
 }
 
@@ -143,8 +171,31 @@ pub(super) struct Address<'s> {
     pub(super) shared_with: Option<&'s OwnedFd>,
 }
 
+/// How long the kernel takes to free the queue of a socket that was closed: it does so in the
+/// background (xp_put_pool), within milliseconds unless the machine is very busy.
+const QUEUE_FREED_WITHIN: Duration = Duration::from_secs(1);
+
+/// How often a busy queue is tried.
+const QUEUE_LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Binds; waits up to a second for a queue whose last socket was just closed.
+pub(super) fn bind(socket: &OwnedFd, address: &Address<'_>) -> Result<(), io::Error> {
+    let start = Instant::now();
+    loop {
+        match bind_once(socket, address) {
+            Err(error)
+                if error.kind() == io::ErrorKind::ResourceBusy
+                    && start.elapsed() < QUEUE_FREED_WITHIN =>
+            {
+                std::thread::sleep(QUEUE_LOOK_INTERVAL);
+            }
+            result => return result,
+        }
+    }
+}
+
 /// bind(2).
-pub(super) fn bind(socket: &OwnedFd, address: &Address<'_>) -> Result<(), std::io::Error> {
+fn bind_once(socket: &OwnedFd, address: &Address<'_>) -> Result<(), io::Error> {
     use std::os::fd::AsRawFd;
     let raw = libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
@@ -158,5 +209,5 @@ pub(super) fn bind(socket: &OwnedFd, address: &Address<'_>) -> Result<(), std::i
         let pointer = std::ptr::from_ref(&raw).cast();
         libc::bind(socket.as_raw_fd(), pointer, size_of::<libc::sockaddr_xdp>() as u32)
     };
-    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -153,7 +153,7 @@ impl MockKernel {
 }
 
 /// A ring in memory, mapped for both sides.
-fn ring(entries: u32, entry_bytes: usize) -> Result<[RingMemory; 2], SysError> {
+pub(super) fn ring(entries: u32, entry_bytes: usize) -> Result<[RingMemory; 2], SysError> {
     let bytes = PLACES[3] + entries as usize * entry_bytes;
     let memory = memory(bytes)?;
     let side = || {

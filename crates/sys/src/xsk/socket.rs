@@ -7,22 +7,15 @@ use super::ring::RingMemory;
 use super::umem::Umem;
 use crate::{SysError, socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socket_with};
+use rustix::net::{RecvFlags, recv};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Entries of the completion ring, which nobody uses.
 const COMPLETION_ENTRIES: u32 = 64;
-
-/// How long the kernel takes to free the queue of a socket that was closed: it does so in the
-/// background (xp_put_pool), within milliseconds unless the machine is very busy.
-const QUEUE_FREED_WITHIN: Duration = Duration::from_secs(1);
-
-/// How often a busy queue is tried.
-const QUEUE_LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 // include/uapi/asm-generic/socket.h; libc does not have them.
 const SO_BUSY_POLL: i32 = 46;
@@ -57,7 +50,7 @@ impl BindStep {
         matches!(self, BindStep::ZeroCopyParts | BindStep::ZeroCopy)
     }
 
-    fn flags(self) -> u16 {
+    pub(super) fn flags(self) -> u16 {
         let mode = if self.is_zero_copy() { libc::XDP_ZEROCOPY } else { libc::XDP_COPY };
         let parts = if self.has_parts() { libc::XDP_USE_SG } else { 0 };
         mode | parts | libc::XDP_USE_NEED_WAKEUP
@@ -178,9 +171,7 @@ impl XskSocket {
         first: Option<&XskSocket>,
         config: XskConfig,
     ) -> Result<(XskSocket, XskEnds), SysError> {
-        let family = AddressFamily::from_raw(libc::AF_XDP as u16);
-        let fd = socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, None)
-            .map_err(|e| SysError::io("opening an AF_XDP socket", e))?;
+        let fd = layout::open()?;
         let cut = umem.layout();
         if let Some(first) = first {
             // The kernel takes the chunks of this socket for places in that memory.
@@ -190,7 +181,7 @@ impl XskSocket {
             // SAFETY: every socket keeps the memory alive (`umem`), and the kernel unpins it only
             // after the last is closed; what it writes to are chunks, by `Chunk`'s rules.
             unsafe {
-                layout::register_memory(&fd, umem.as_ptr(), bytes, chunk_bytes)?;
+                layout::register_memory(&fd, umem.as_ptr(), bytes, chunk_bytes, 0)?;
             }
         }
         let entries = [
@@ -225,18 +216,7 @@ impl XskSocket {
             &socket.fd
         });
         let address = Address { flags, ifindex, queue, shared_with };
-        let start = Instant::now();
-        loop {
-            match layout::bind(&self.fd, &address) {
-                Err(error)
-                    if error.kind() == io::ErrorKind::ResourceBusy
-                        && start.elapsed() < QUEUE_FREED_WITHIN =>
-                {
-                    std::thread::sleep(QUEUE_LOOK_INTERVAL);
-                }
-                result => return result,
-            }
-        }
+        layout::bind(&self.fd, &address)
     }
 
     /// True if the driver uses our memory itself, as the kernel says (XDP_OPTIONS).
@@ -244,9 +224,7 @@ impl XskSocket {
     /// # Errors
     /// The kernel refused.
     pub fn is_zero_copy(&self) -> Result<bool, SysError> {
-        let name = "XDP_OPTIONS";
-        let options: u32 = socket::get_option(&self.fd, libc::SOL_XDP, libc::XDP_OPTIONS, name)?;
-        Ok(options & libc::XDP_OPTIONS_ZEROCOPY != 0)
+        layout::is_zero_copy(&self.fd)
     }
 
     /// What was counted so far.

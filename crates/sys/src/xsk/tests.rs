@@ -3,6 +3,8 @@
 mod hostile;
 mod live;
 mod random;
+mod transmit;
+mod transmit_random;
 mod wire;
 
 use super::mock::MockKernel;

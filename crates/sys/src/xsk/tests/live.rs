@@ -3,6 +3,7 @@
 use super::wire::{METADATA, QUEUES, Wire, on_a_wire};
 use super::*;
 use ringside_testkit::Random;
+use rustix::time::{DynamicClockId, clock_gettime_dynamic};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -285,5 +286,91 @@ fn waiting_ends_with_a_frame_or_with_the_time() {
         wire.delete_pair();
         lane.socket.kick();
         assert!(!lane.socket.wait(Duration::from_millis(1)).unwrap(), "it looks like silence");
+    });
+}
+
+/// A socket that sends from the other end of the pair, which nobody receives from.
+fn sending(wire: &Wire, step: BindStep) -> (TxSocket, TxRing) {
+    let layout = super::transmit::LAYOUT;
+    let config = TxConfig { ifindex: wire.transmitter.ifindex(), queue: 0, layout };
+    let (mut socket, mut ring) = TxSocket::open(config).unwrap();
+    socket.bind(step).unwrap();
+    ring.allow_parts(COPIED_PARTS_MAX);
+    assert!(socket.has_metadata() && !socket.is_zero_copy() && ring.needs_wakeup());
+    (socket, ring)
+}
+
+/// Kicks and reaps until nothing is out; returns how many kicks told of more to come.
+fn send_all(socket: &TxSocket, ring: &mut TxRing) -> u64 {
+    let (start, mut again) = (Instant::now(), 0);
+    ring.publish();
+    while ring.out() > 0 {
+        assert!(start.elapsed() < PATIENCE, "{:?}", ring.progress());
+        match socket.kick().unwrap() {
+            Kick::Done => {}
+            Kick::Again => again += 1,
+            Kick::Refused => panic!("a veth pair has room for 64 frames"),
+        }
+        ring.reap();
+    }
+    again
+}
+
+#[test]
+fn what_is_sent_comes_back_in_each_way_of_binding() {
+    on_a_wire("sys::xsk sending", |wire| {
+        for step in [BindStep::CopyParts, BindStep::Copy] {
+            let (socket, mut ring) = sending(wire, step);
+            for round in 1..100 {
+                while super::transmit::put(&mut ring, &[3; 60]) {}
+                let again = send_all(&socket, &mut ring);
+                let calls = 64 / u64::from(socket.call_parts_max());
+                assert!(again < calls, "{again} calls, {step}");
+                assert_eq!(ring.put_and_completed(), (round * 64, round * 64));
+            }
+            let damaged = (socket.invalid_descriptors().unwrap(), ring.take_damaged());
+            assert_eq!(damaged, (0, 0), "{step}");
+        }
+    });
+}
+
+#[test]
+fn stamps_of_sending_are_the_kernels_time() {
+    on_a_wire("sys::xsk stamps of sending", |wire| {
+        let (socket, mut ring) = sending(wire, BindStep::CopyParts);
+        let stamp = TxRequest { checksum: None, stamp: true };
+        let tai_ns = || {
+            let now = clock_gettime_dynamic(DynamicClockId::Tai).unwrap();
+            now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+        };
+        let before = tai_ns();
+        for number in 0..40 {
+            // Every other frame asks.
+            let request = if number % 2 == 0 { stamp } else { TxRequest::default() };
+            assert!(ring.put(60, request, |slot| slot.fill(1)).unwrap());
+        }
+        send_all(&socket, &mut ring);
+        let after = tai_ns();
+        let (stamps, lost) = ring.take_stamps();
+        let mut numbers: Vec<u64> = stamps.iter().map(|stamp| stamp.number).collect();
+        numbers.sort_unstable();
+        assert_eq!((numbers, lost), ((0..40).step_by(2).collect(), 0));
+        let inside = stamps.iter().all(|stamp| (before..=after).contains(&stamp.tai_ns));
+        assert!(inside, "{before} {after} {stamps:?}");
+    });
+}
+
+#[test]
+fn a_kick_tells_that_the_interface_is_gone() {
+    on_a_wire("sys::xsk sending to nowhere", |wire| {
+        let (socket, mut ring) = sending(wire, BindStep::CopyParts);
+        assert!(super::transmit::put(&mut ring, &[3; 60]));
+        send_all(&socket, &mut ring);
+        wire.delete_pair();
+        assert!(super::transmit::put(&mut ring, &[3; 60]));
+        ring.publish();
+        assert_eq!(socket.kick().unwrap_err().raw_os_error(), Some(libc::ENXIO));
+        let expected = TxProgress { put: 2, completed: 1, taken: 0, waiting: 1 };
+        assert_eq!(ring.progress(), expected);
     });
 }

@@ -1,0 +1,151 @@
+//! The `af-packet` sink: a packet socket past the queueing discipline, many frames a call.
+//!
+//! The account: sendmmsg(2) counts the frames that the driver took, and stops at one that was
+//! refused, which is not offered again.
+
+use super::outlet::Outlet;
+use super::{SinkConfig, SinkKind};
+use crate::Error;
+use ringside_core::{ChecksumRequest, Refusal, Sink, SinkCounters, SinkError, SinkFeatures};
+use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+/// A packet socket as a sink.
+pub struct PacketSink {
+    outlet: Outlet,
+    socket: PacketTx,
+    /// Places of one length for the frames of one call, one behind the other.
+    memory: Vec<u8>,
+    place_bytes: usize,
+    /// Lengths of the frames that were put.
+    waiting: Vec<usize>,
+    counters: SinkCounters,
+}
+
+impl PacketSink {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// There is no such interface, it is down, or a privilege is missing (CAP_NET_RAW).
+    pub fn open(config: &SinkConfig) -> Result<PacketSink, Error> {
+        let outlet = Outlet::open(config, SinkKind::AfPacket)?;
+        let qdisc_bypass = true;
+        let socket = PacketTx::open(outlet.ifindex, qdisc_bypass)?;
+        let place_bytes = outlet.frame_bytes_max().next_multiple_of(64);
+        Ok(PacketSink {
+            outlet,
+            socket,
+            memory: vec![0; place_bytes * SEND_FRAMES_MAX],
+            place_bytes,
+            waiting: Vec::with_capacity(SEND_FRAMES_MAX),
+            counters: SinkCounters::default(),
+        })
+    }
+
+    /// Offers all that waits.
+    fn send(&mut self) -> Result<(), SinkError> {
+        let mut frames: [&[u8]; SEND_FRAMES_MAX] = [&[]; SEND_FRAMES_MAX];
+        let places = self.memory.chunks(self.place_bytes);
+        for ((frame, place), bytes) in frames.iter_mut().zip(places).zip(&self.waiting) {
+            *frame = &place[..*bytes];
+        }
+        let frames = &frames[..self.waiting.len()];
+        let too_long = |frame: &[u8]| !self.outlet.is_short_enough(frame);
+        let sent = offer(&self.socket, frames, too_long, &mut self.counters);
+        sent.map_err(|error| self.outlet.failed(error))
+    }
+}
+
+/// Offers each frame once, whatever becomes of it; counts what was accepted and refused.
+///
+/// A call stops at a frame that was refused, and only the next one may say why, so `too_long` tells
+/// which frames the interface does not take.
+///
+/// # Errors
+/// The interface failed; the rest is counted as refused.
+pub(crate) fn offer(
+    socket: &PacketTx,
+    frames: &[&[u8]],
+    too_long: impl Fn(&[u8]) -> bool,
+    counters: &mut SinkCounters,
+) -> io::Result<()> {
+    let mut rest = frames;
+    let mut unexplained = 0;
+    while !rest.is_empty() {
+        let call = &rest[..rest.len().min(SEND_FRAMES_MAX)];
+        match socket.send_batch(call) {
+            Ok(sent) => {
+                counters.accepted += sent as u64;
+                if let Some(refused) = call.get(sent) {
+                    counters.refuse(Refusal::NoRoom, unexplained);
+                    let is_too_long = too_long(refused);
+                    counters.refuse(Refusal::TooLong, is_too_long.into());
+                    unexplained = u64::from(!is_too_long);
+                }
+                rest = &rest[call.len().min(sent + 1)..];
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => match Outlet::refusal(&error) {
+                cause @ (Refusal::NoRoom | Refusal::TooLong) => {
+                    counters.refuse(cause, 1);
+                    rest = &rest[1..];
+                }
+                cause => {
+                    counters.refuse(cause, unexplained + rest.len() as u64);
+                    return Err(error);
+                }
+            },
+        }
+    }
+    counters.refuse(Refusal::NoRoom, unexplained);
+    Ok(())
+}
+
+impl Sink for PacketSink {
+    fn name(&self) -> &'static str {
+        SinkKind::AfPacket.name()
+    }
+
+    fn features(&self) -> SinkFeatures {
+        let frame_bytes_max = self.outlet.frame_bytes_max();
+        SinkFeatures { frame_bytes_max, chains: None, checksums: false }
+    }
+
+    #[inline]
+    fn put(
+        &mut self,
+        bytes: usize,
+        checksum: Option<ChecksumRequest>,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Result<bool, SinkError> {
+        self.outlet.check(bytes, checksum, false)?;
+        let at = self.waiting.len() * self.place_bytes;
+        write(&mut self.memory[at..at + bytes]);
+        self.waiting.push(bytes);
+        self.counters.offered += 1;
+        self.counters.offered_bytes += bytes as u64;
+        if self.waiting.len() == SEND_FRAMES_MAX {
+            self.flush()?;
+        }
+        Ok(true)
+    }
+
+    /// Waits for room in the socket's buffer, as long as the driver does.
+    fn flush(&mut self) -> Result<(), SinkError> {
+        let sent = self.send();
+        self.waiting.clear();
+        sent
+    }
+
+    fn counters(&mut self) -> SinkCounters {
+        self.counters.clone()
+    }
+
+    fn drain(&mut self, _timeout: Duration) -> SinkCounters {
+        // Whatever was refused is counted.
+        let _ = self.flush();
+        self.outlet.has_ended = true;
+        self.counters()
+    }
+}
