@@ -149,9 +149,18 @@ pub enum Error {
     /// A sending thread panicked: a bug.
     #[error("a sending thread ended by a bug of ringside; please report what it printed")]
     ThreadLost,
+    /// Segments that cannot be.
+    #[error(transparent)]
+    Segment(#[from] ringside_segment::SegmentError),
+    /// The kernel does not cut what a tunnel carries.
+    #[error("the kernel cuts no packets in tunnels that a packet socket sends; use another way")]
+    KernelTunnel,
     /// The generator.
     #[error(transparent)]
     Ebpf(#[from] ringside_ebpf::Error),
+    /// A sink did not take a frame.
+    #[error(transparent)]
+    Refused(#[from] ringside_core::SinkError),
     /// The operating system.
     #[error(transparent)]
     Sys(#[from] ringside_sys::SysError),

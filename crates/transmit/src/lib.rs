@@ -30,6 +30,7 @@ mod sequence;
 mod shape;
 pub mod sink;
 mod sizes;
+mod stream;
 mod wire;
 
 pub use error::Error;
@@ -46,4 +47,5 @@ pub use shape::{
     Table, Template,
 };
 pub use sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Sizes};
+pub use stream::{BUFFER_BYTES, Stream, StreamConfig, Way};
 pub use wire::{End, Wire};

@@ -1,0 +1,264 @@
+//! Bulk payload as segments: large buffers in, frames of the link's size out (seed: packet segment
+//! offload; only headers are written, the payload stays where it is).
+//!
+//! | way | a system call for | payload |
+//! |---|---|---|
+//! | [`Way::Calls`] | each segment | copied by the kernel, segment by segment |
+//! | [`Way::Copies`] | many segments (AF_XDP) | copied behind each header |
+//! | [`Way::Chains`] | many segments (AF_XDP) | stays: a chain joins header and pieces |
+//! | [`Way::Kernel`] | 64 KiB | copied by the kernel, which cuts it (GSO) |
+//!
+//! All four make the same frames of one plan ([`ringside_segment`]). Where a driver copies what it
+//! is given, a chain costs it a page and a copy for every piece, and a frame in one piece may be
+//! faster: [`Way::Fastest`] tries both on the first buffers, goes on with the faster, and says so.
+
+mod kernel;
+mod xdp;
+
+use crate::sink::SinkConfig;
+use crate::{Error, Pacer};
+use kernel::{Calls, KernelCut};
+use ringside_core::SinkCounters;
+use ringside_segment::{Position, SegPlan, Segmenter, Settings, Template};
+use ringside_sys::netdev::NetDevice;
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+use xdp::{Cutting, XdpStream};
+
+/// Payload bytes of one buffer. What the kernel takes in one packet is a little less; a buffer is
+/// then cut by two plans, whichever way it is sent.
+pub const BUFFER_BYTES: usize = 64 << 10;
+
+/// How long the end of a stream may take.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// How segments are made and sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// AF_XDP, by chains or copies, whichever is faster here.
+    Fastest,
+    /// One system call and one copy a segment, through a packet socket.
+    Calls,
+    /// AF_XDP, each frame in one piece.
+    Copies,
+    /// AF_XDP, headers by themselves, chained to the payload in place.
+    Chains,
+    /// The kernel cuts (PACKET_VNET_HDR).
+    Kernel,
+}
+
+impl Way {
+    /// All of them.
+    pub const ALL: [Way; 5] = [Way::Fastest, Way::Calls, Way::Copies, Way::Chains, Way::Kernel];
+
+    /// The name in options and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Fastest => "fastest",
+            Way::Calls => "calls",
+            Way::Copies => "copies",
+            Way::Chains => "chains",
+            Way::Kernel => "kernel",
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Way {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Way, String> {
+        let found = Way::ALL.into_iter().find(|way| way.name() == text);
+        found.ok_or_else(|| {
+            format!("there is no way {text}; there are {}", Way::ALL.map(Way::name).join(", "))
+        })
+    }
+}
+
+/// What a stream is.
+#[derive(Clone, Debug)]
+pub struct StreamConfig {
+    /// Interface in the calling thread's network namespace.
+    pub interface: String,
+    /// Transmit queue of AF_XDP.
+    pub queue: u32,
+    /// How.
+    pub way: Way,
+    /// Headers of the first frame.
+    pub template: Template,
+    /// Sizes.
+    pub settings: Settings,
+    /// Buffers of [`BUFFER_BYTES`]: one that is in flight cannot be filled.
+    pub buffers: usize,
+}
+
+/// One end of a transmit way: buffers that it owns, and segments of them.
+trait Segments {
+    /// Lets `write` fill the buffer, in parts from its start to `bytes`. False if a frame that is
+    /// in flight needs it.
+    fn fill(
+        &mut self,
+        buffer: usize,
+        bytes: usize,
+        write: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<bool, Error>;
+
+    /// Sends the frames of `plan`, whose payload begins at byte `from` of the buffer.
+    fn send(&mut self, buffer: usize, from: usize, plan: &SegPlan<'_>) -> Result<(), Error>;
+
+    /// Hands over what waits.
+    fn flush(&mut self) -> Result<(), Error>;
+
+    /// The account so far, in frames.
+    fn counters(&mut self) -> SinkCounters;
+
+    /// Ends it.
+    fn drain(&mut self, timeout: Duration) -> SinkCounters;
+
+    /// What was found out about it, for the user.
+    fn notes(&mut self) -> Vec<String>;
+}
+
+/// A stream of payload to one place.
+pub struct Stream {
+    segments: Box<dyn Segments>,
+    segmenter: Segmenter,
+    position: Position,
+    /// Payload bytes of one plan: what the kernel takes in one packet, in whole segments.
+    plan_bytes: usize,
+    buffers: usize,
+    /// Payload bytes a second, and since when.
+    pacer: Option<(Pacer, Instant)>,
+}
+
+impl Stream {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// There is no such interface, it is down, the sizes do not fit it, or what was asked for
+    /// cannot be had.
+    pub fn open(config: &StreamConfig) -> Result<Stream, Error> {
+        let segmenter = Segmenter::new(&config.template, config.settings)?;
+        let buffers = config.buffers.max(1);
+        let sink = SinkConfig {
+            interface: config.interface.clone(),
+            queue: config.queue,
+            payload_bytes: buffers * BUFFER_BYTES,
+        };
+        let segments: Box<dyn Segments> = match config.way {
+            Way::Calls => Box::new(Calls::open(&sink, &segmenter, buffers)?),
+            Way::Kernel => Box::new(KernelCut::open(&sink, &config.template, buffers)?),
+            Way::Chains => Box::new(XdpStream::open(&sink, &segmenter, Cutting::Chains)?),
+            Way::Copies => Box::new(XdpStream::open(&sink, &segmenter, Cutting::Copies)?),
+            Way::Fastest => Box::new(XdpStream::open(&sink, &segmenter, Cutting::trying())?),
+        };
+        let mss = segmenter.mss_bytes();
+        let room = ringside_segment::MTU_BYTES_MAX - segmenter.header_bytes_max();
+        // The kernel makes no more datagrams of one packet than that.
+        let whole = (room / mss).clamp(1, ringside_sys::packet_gso::DATAGRAMS_MAX);
+        let position = Position::default();
+        let plan_bytes = whole * mss;
+        Ok(Stream { segments, segmenter, position, plan_bytes, buffers, pacer: None })
+    }
+
+    /// Sends so many payload bytes a second at most, in bursts of half a millisecond.
+    pub fn pace(&mut self, bytes_per_sec: u64) {
+        self.pacer = Some((Pacer::new(bytes_per_sec, 0), Instant::now()));
+    }
+
+    /// How many buffers there are.
+    pub fn buffers(&self) -> usize {
+        self.buffers
+    }
+
+    /// Lets `write` fill the first `bytes` of a buffer, in parts, and waits until no frame that is
+    /// in flight needs what stands there.
+    ///
+    /// # Errors
+    /// The interface failed.
+    ///
+    /// # Panics
+    /// There is no such buffer, or it has fewer bytes.
+    pub fn fill(
+        &mut self,
+        buffer: usize,
+        bytes: usize,
+        mut write: impl FnMut(&mut [u8]),
+    ) -> Result<(), Error> {
+        assert!(buffer < self.buffers && bytes <= BUFFER_BYTES, "a place of a buffer");
+        while !self.segments.fill(buffer, bytes, &mut write)? {
+            self.segments.flush()?;
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    /// Sends the first `bytes` of a buffer, which stays as it is and may be sent again.
+    ///
+    /// # Errors
+    /// The interface failed.
+    ///
+    /// # Panics
+    /// There is no such buffer, or it has fewer bytes.
+    pub fn send(&mut self, buffer: usize, bytes: usize) -> Result<(), Error> {
+        assert!(buffer < self.buffers && bytes <= BUFFER_BYTES, "a place of a buffer");
+        let mut from = 0;
+        while from < bytes {
+            let piece = self.plan_bytes.min(bytes - from);
+            self.wait_for_turn(piece as u64)?;
+            let plan = self.segmenter.plan(self.position, piece)?;
+            self.segments.send(buffer, from, &plan)?;
+            self.position = plan.end();
+            from += piece;
+        }
+        Ok(())
+    }
+
+    /// Waits until `bytes` may be sent.
+    fn wait_for_turn(&mut self, bytes: u64) -> Result<(), Error> {
+        let Some((pacer, start)) = &mut self.pacer else { return Ok(()) };
+        let mut missing = bytes;
+        while missing > 0 {
+            match pacer.grant(start.elapsed().as_nanos() as u64) {
+                Ok(granted) => {
+                    pacer.give_back(granted.saturating_sub(missing));
+                    missing = missing.saturating_sub(granted);
+                }
+                Err(wait_ns) => {
+                    self.segments.flush()?;
+                    std::thread::sleep(Duration::from_nanos(wait_ns));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Frames so far.
+    pub fn counters(&mut self) -> SinkCounters {
+        self.segments.counters()
+    }
+
+    /// What was found out, since the last call.
+    pub fn notes(&mut self) -> Vec<String> {
+        self.segments.notes()
+    }
+
+    /// Sends the rest, and ends the stream.
+    pub fn finish(mut self) -> SinkCounters {
+        self.segments.drain(DRAIN)
+    }
+}
+
+/// The device behind a name, for the ways that know no sink.
+fn device(config: &SinkConfig) -> Result<NetDevice, Error> {
+    ringside_sys::netdev::by_name(&config.interface)?.ok_or_else(|| Error::NoInterface {
+        interface: config.interface.clone(),
+        namespace: "this namespace".into(),
+    })
+}
