@@ -176,14 +176,14 @@ impl Segmenter {
         {
             return Err(SegmentError::TooLong { payload_bytes, payload_bytes_max });
         }
-        let frames = match &self.fragments {
+        let frame_count = match &self.fragments {
             _ if payload_bytes <= self.whole_payload_bytes_max => 1,
             Some(fragments) => (fragments.carried_bytes + payload_bytes).div_ceil(self.mss_bytes),
             None => payload_bytes.div_ceil(self.mss_bytes),
         };
         match self.obstacle {
-            Some(what) if frames > 1 => Err(SegmentError::NotDivisible { what, frames }),
-            _ => Ok(SegPlan::new(self, position, payload_bytes, frames)),
+            Some(what) if frame_count > 1 => Err(SegmentError::NotDivisible { what, frame_count }),
+            _ => Ok(SegPlan::new(self, position, payload_bytes, frame_count)),
         }
     }
 
