@@ -107,12 +107,12 @@ pub enum SegmentError {
     #[error("the IPv4 header says don't fragment; clear DF or cut into datagrams")]
     DontFragment,
     /// The headers belong to one frame alone.
-    #[error("{what}: such a packet cannot be more than one frame, and {frames} are needed")]
+    #[error("{what}: such a packet cannot be more than one frame, and {frame_count} are needed")]
     NotDivisible {
         /// What forbids it.
         what: &'static str,
         /// Frames that would be needed.
-        frames: usize,
+        frame_count: usize,
     },
     /// Longer than the length fields of one packet can say.
     #[error("a packet of {payload_bytes} payload bytes; its headers can say {payload_bytes_max}")]

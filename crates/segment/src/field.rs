@@ -21,13 +21,15 @@ pub(crate) enum IdStep {
 }
 
 /// A header with fields to be rewritten; `at` is where it begins. The template was checked to hold
-/// each of them whole.
+/// each of them whole. `rest` is the sum of an IPv4 header but for what is rewritten: length, id,
+/// fragment, checksum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Field {
     Ipv4 {
         at: usize,
         header_bytes: usize,
         id: IdStep,
+        rest: Sum,
     },
     /// Offset and "more fragments" of the IPv4 header at `at`; stands behind it.
     Ipv4Fragment {
@@ -97,7 +99,8 @@ impl Found {
                     return Err(TemplateError::Fragment { header: layer.kind });
                 }
                 let id = IdStep::PerFrame;
-                self.fields.push(Field::Ipv4 { at, header_bytes: ip.header_bytes(), id });
+                let (header_bytes, rest) = (ip.header_bytes(), Sum::new());
+                self.fields.push(Field::Ipv4 { at, header_bytes, id, rest });
             }
             LayerKind::Ipv6 => self.fields.push(Field::Ipv6 { at }),
             LayerKind::Fragment => return Err(TemplateError::Fragment { header: layer.kind }),

@@ -23,7 +23,7 @@ pub struct SegPlan<'s> {
     segmenter: &'s Segmenter,
     position: Position,
     payload_bytes: usize,
-    frames: usize,
+    frame_count: usize,
     datagram_sum: Option<Sum>,
 }
 
@@ -48,9 +48,9 @@ impl<'s> SegPlan<'s> {
         segmenter: &'s Segmenter,
         position: Position,
         payload_bytes: usize,
-        frames: usize,
+        frame_count: usize,
     ) -> SegPlan<'s> {
-        SegPlan { segmenter, position, payload_bytes, frames, datagram_sum: None }
+        SegPlan { segmenter, position, payload_bytes, frame_count, datagram_sum: None }
     }
 
     /// With the sum of the whole payload, for the UDP checksum in the first of several fragments:
@@ -63,7 +63,7 @@ impl<'s> SegPlan<'s> {
 
     /// How many frames; at least one.
     pub fn frame_count(&self) -> usize {
-        self.frames
+        self.frame_count
     }
 
     /// Bytes of the payload.
@@ -80,12 +80,12 @@ impl<'s> SegPlan<'s> {
     /// The frames, in order.
     pub fn segments(&self) -> impl ExactSizeIterator<Item = Segment<'s>> + use<'s> {
         let plan = *self;
-        (0..self.frames).map(move |index| plan.at(index))
+        (0..self.frame_count).map(move |index| plan.at(index))
     }
 
     /// The frame with this number, from 0.
     pub fn segment(&self, index: usize) -> Option<Segment<'s>> {
-        (index < self.frames).then(|| self.at(index))
+        (index < self.frame_count).then(|| self.at(index))
     }
 
     /// Everything in one packet, whatever the MTU: what a kernel or a card takes that cuts packets
@@ -108,7 +108,7 @@ impl<'s> SegPlan<'s> {
         Position {
             // All three count modulo their width.
             sequence: sequence.wrapping_add(self.payload_bytes as u32),
-            frames: frames.wrapping_add(self.frames as u16),
+            frames: frames.wrapping_add(self.frame_count as u16),
             datagrams: datagrams.wrapping_add(1),
         }
     }
@@ -117,7 +117,7 @@ impl<'s> SegPlan<'s> {
         let Segmenter { whole, fragments, mss_bytes, .. } = self.segmenter;
         let cut = |at: usize| at.min(self.payload_bytes);
         match fragments {
-            Some(Fragments { first, later, carried_bytes, .. }) if self.frames > 1 => {
+            Some(Fragments { first, later, carried_bytes, .. }) if self.frame_count > 1 => {
                 // The first fragment carries headers too: all that follows comes earlier.
                 let start = (index * mss_bytes).saturating_sub(*carried_bytes);
                 let end = cut((index + 1) * mss_bytes - carried_bytes);
@@ -126,7 +126,7 @@ impl<'s> SegPlan<'s> {
                 Segment { fragment_offset: index * mss_bytes, ..segment }
             }
             // Of an unfragmented datagram or a buffer of one frame the first segment is all.
-            _ if self.frames == 1 => self.of(whole, 0, 0..self.payload_bytes),
+            _ if self.frame_count == 1 => self.of(whole, 0, 0..self.payload_bytes),
             _ => self.of(whole, index, index * mss_bytes..cut((index + 1) * mss_bytes)),
         }
     }
@@ -142,7 +142,7 @@ impl<'s> SegPlan<'s> {
                 datagrams,
             },
             is_first: index == 0,
-            is_last: index + 1 == self.frames,
+            is_last: index + 1 == self.frame_count,
             fragment_offset: 0,
             datagram_bytes: self.payload_bytes,
             datagram_sum: self.datagram_sum,

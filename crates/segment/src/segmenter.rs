@@ -4,6 +4,7 @@ use crate::field::{Field, IdStep};
 use crate::fragment::{Form, Fragments};
 use crate::{Position, SegPlan, SegmentError, Template};
 use ringside_wire::Ipv6;
+use ringside_wire::checksum::Sum;
 
 /// Largest MTU: the length field of IPv4 has 16 bits.
 pub const MTU_BYTES_MAX: usize = 65_535;
@@ -141,17 +142,20 @@ impl Segmenter {
             obstacle: template.obstacle,
             whole_payload_bytes_max,
         };
-        segmenter.set_id_steps(ids, template.network.start());
+        segmenter.prepare_ipv4(ids, template.network.start());
         Ok(segmenter)
     }
 
-    fn set_id_steps(&mut self, ids: Ids, network_at: usize) {
+    /// Says how ids go on, and adds up what stays the same.
+    fn prepare_ipv4(&mut self, ids: Ids, network_at: usize) {
         let is_fragmented = self.fragments.is_some();
         let forms = self.fragments.iter_mut().flat_map(|f| [&mut f.first, &mut f.later]);
         for form in forms.chain([&mut self.whole]) {
             for field in &mut form.fields {
-                let Field::Ipv4 { at, id, .. } = field else { continue };
-                let dont_fragment = form.header[*at + 6] & 0x40 != 0;
+                let Field::Ipv4 { at, header_bytes, id, rest } = field else { continue };
+                let header = &form.header[*at..*at + *header_bytes];
+                *rest = Sum::new().bytes(&header[..2]).bytes(&header[8..10]).bytes(&header[12..]);
+                let dont_fragment = header[6] & 0x40 != 0;
                 *id = match ids {
                     Ids::FixedWithDf if dont_fragment => IdStep::Keep,
                     _ if is_fragmented && *at == network_at => IdStep::PerDatagram,
@@ -176,14 +180,14 @@ impl Segmenter {
         {
             return Err(SegmentError::TooLong { payload_bytes, payload_bytes_max });
         }
-        let frames = match &self.fragments {
+        let frame_count = match &self.fragments {
             _ if payload_bytes <= self.whole_payload_bytes_max => 1,
             Some(fragments) => (fragments.carried_bytes + payload_bytes).div_ceil(self.mss_bytes),
             None => payload_bytes.div_ceil(self.mss_bytes),
         };
         match self.obstacle {
-            Some(what) if frames > 1 => Err(SegmentError::NotDivisible { what, frames }),
-            _ => Ok(SegPlan::new(self, position, payload_bytes, frames)),
+            Some(what) if frame_count > 1 => Err(SegmentError::NotDivisible { what, frame_count }),
+            _ => Ok(SegPlan::new(self, position, payload_bytes, frame_count)),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::field::{Field, IdStep};
 use crate::{Cwr, Pieces, Segment, SegmentError};
-use ringside_wire::checksum::{Sum, checksum};
+use ringside_wire::checksum::Sum;
 use ringside_wire::{Ipv6, Tcp, Udp};
 
 /// How the transport checksum comes about.
@@ -141,18 +141,18 @@ impl Segment<'_> {
     fn network(&self, header: &mut [u8], field: &Field) {
         let frame_bytes = self.frame_bytes();
         match *field {
-            Field::Ipv4 { at, header_bytes, id } => {
-                put(header, at + 2, (frame_bytes - at) as u16);
+            Field::Ipv4 { at, id, rest, .. } => {
+                let length = (frame_bytes - at) as u16;
+                put(header, at + 2, length);
                 let step = match id {
                     IdStep::Keep => 0,
                     IdStep::PerFrame => self.position.frames,
                     IdStep::PerDatagram => self.position.datagrams as u16,
                 };
-                let first = u16::from_be_bytes([header[at + 4], header[at + 5]]);
-                put(header, at + 4, first.wrapping_add(step));
-                put(header, at + 10, 0);
-                let sum = checksum(&header[at..at + header_bytes]);
-                put(header, at + 10, sum);
+                let id = get(header, at + 4).wrapping_add(step);
+                put(header, at + 4, id);
+                let sum = rest.add_u16(length).add_u16(id).add_u16(get(header, at + 6));
+                put(header, at + 10, sum.checksum());
             }
             Field::Ipv4Fragment { at } => {
                 let more = u16::from(!self.is_last) << 13;
@@ -274,6 +274,10 @@ fn never_zero(header: &mut [u8], at: usize, is_complete: bool) {
     if is_complete && header[at + 6..at + 8] == [0, 0] {
         put(header, at + 6, 0xffff);
     }
+}
+
+fn get(header: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([header[at], header[at + 1]])
 }
 
 /// Lengths that are cut to 16 bits here fit: the MTU is at most [`crate::MTU_BYTES_MAX`].

@@ -138,7 +138,7 @@ fn packets_that_must_stay_one_frame_do() {
         let segmenter = Segmenter::new(&template, mss(1000)).unwrap();
         assert_eq!(segmenter.plan(Position::default(), 1000).unwrap().frame_count(), 1);
         let error = segmenter.plan(Position::default(), 1001).unwrap_err();
-        assert!(matches!(error, SegmentError::NotDivisible { frames: 2, .. }));
+        assert!(matches!(error, SegmentError::NotDivisible { frame_count: 2, .. }));
         assert!(error.to_string().contains(word), "{error}");
     }
 }
