@@ -160,6 +160,35 @@ fn what_a_full_ring_refuses_is_counted_to_the_frame() {
     }
 }
 
+#[test]
+fn chains_that_a_full_ring_refuses_come_back_whole() {
+    const COUNT: u64 = 30_000;
+    if !ready("chains_that_a_full_ring_refuses_come_back_whole") {
+        return;
+    }
+    let napi = Napi::Pinned(allowed_cpus().unwrap()[0]);
+    let lab = Lab::up(&LabConfig { napi, ..config("sink-full-chains") }).unwrap();
+    at_sender(&lab, || {
+        let before = statistics("tx0");
+        let mut sink = opened(SinkKind::AfXdp, 50_000);
+        let start = Instant::now();
+        for number in 0..COUNT as usize {
+            let at = number % 400 * 100 + 1;
+            let pieces = [at..at + 99, 7..8, at + 3000..at + 3333];
+            while !sink.put_chain(60, None, |slot| slot.fill(1), &pieces).unwrap() {
+                assert!(start.elapsed() < PATIENCE, "{:?}", sink.counters());
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+        let counters = sink.drain(PATIENCE);
+        let refused = counters.refused_total();
+        assert!(refused > 0 && counters.is_balanced(), "{counters:?}");
+        assert_eq!(judged(before, COUNT), (counters.accepted, refused));
+        let all = sink.features().chains.unwrap().payload_bytes;
+        assert!(sink.write_payload(0..all, |part| part.fill(0)).unwrap(), "nothing is in flight");
+    });
+}
+
 /// A UDP header stack for `payload` bytes; the checksum's field holds the pseudo-header's sum.
 fn udp_header(payload: usize) -> Vec<u8> {
     let mut header = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 8, 0, 0x45, 0];

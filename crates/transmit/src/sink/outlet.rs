@@ -30,6 +30,8 @@ pub const ENETDOWN: i32 = 100;
 pub struct Outlet {
     pub name: String,
     pub ifindex: u32,
+    /// There is an XDP program on it.
+    pub has_program: bool,
     mtu_bytes: usize,
     watch: Watch,
     kind: SinkKind,
@@ -61,6 +63,7 @@ impl Outlet {
             watch: Watch::new(device.ifindex)?,
             name: device.name,
             ifindex: device.ifindex,
+            has_program: !device.xdp_programs.is_empty(),
             mtu_bytes: device.mtu_bytes as usize,
             kind,
             has_ended: false,
@@ -112,11 +115,12 @@ impl Outlet {
     /// The error of a sink whose system call failed.
     pub fn failed(&self, source: io::Error) -> SinkError {
         let name = self.name.clone();
-        if Outlet::refusal(&source) == Refusal::InterfaceGone {
-            let event = match self.watch.is_up() {
-                Ok(None) => InterfaceEvent::Removed,
-                _ => InterfaceEvent::SetDown,
-            };
+        let event = match self.watch.is_up() {
+            Ok(None) => Some(InterfaceEvent::Removed),
+            Ok(Some(false)) => Some(InterfaceEvent::SetDown),
+            Ok(Some(true)) | Err(_) => None,
+        };
+        if let (Refusal::InterfaceGone, Some(event)) = (Outlet::refusal(&source), event) {
             return SinkError::InterfaceGone { name, event: event.to_string() };
         }
         SinkError::Io { context: format!("sending on interface {name} by {}", self.kind), source }
