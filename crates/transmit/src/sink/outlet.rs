@@ -16,8 +16,9 @@ const LOOPBACK: u16 = 772;
 const HEADER_BYTES: usize = 14;
 /// A VLAN tag may come on top of the MTU.
 const TAG_BYTES: usize = 4;
-/// TPIDs of 802.1Q and 802.1ad: the kernel lets tagged frames alone be longer.
-const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
+/// TPID of 802.1Q: packet sockets let frames with this tag alone be longer
+/// (packet_extra_vlan_len_allowed of net/packet/af_packet.c).
+const TAG: [u8; 2] = [0x81, 0x00];
 
 /// asm-generic/errno.h; std has no kinds for them.
 pub const ENOBUFS: i32 = 105;
@@ -97,9 +98,7 @@ impl Outlet {
     #[inline]
     pub fn is_short_enough(&self, frame: &[u8]) -> bool {
         let whole = self.mtu_bytes + HEADER_BYTES;
-        frame.len() <= whole
-            || frame.len() <= whole + TAG_BYTES
-                && TAGS.iter().any(|tag| frame.get(12..14) == Some(tag))
+        frame.len() <= whole || frame.len() <= whole + TAG_BYTES && frame.get(12..14) == Some(&TAG)
     }
 
     /// Why the system refused a frame.
