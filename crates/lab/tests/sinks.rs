@@ -75,8 +75,8 @@ fn judged(before: DeviceStatistics, frames: u64) -> (u64, u64) {
     }
 }
 
-fn all_kinds(test: &str, config: LabConfig, sizes: &str, count: u64) {
-    let lab = Lab::up(&LabConfig { name: config.name.clone() + test, ..config }).unwrap();
+fn all_kinds(config: LabConfig, sizes: &str, count: u64) {
+    let lab = Lab::up(&config).unwrap();
     let shape = Shape::new(sizes.parse().unwrap(), 3).unwrap();
     for kind in SinkKind::ALL {
         let witness = Witness::start(lab.status());
@@ -112,19 +112,17 @@ fn all_kinds(test: &str, config: LabConfig, sizes: &str, count: u64) {
 #[test]
 fn every_kind_sends_frames_of_all_lengths_as_they_are() {
     if ready("every_kind_sends_frames_of_all_lengths_as_they_are") {
-        all_kinds("-lengths", config("sink"), "14-1514", 3000);
+        all_kinds(config("sink-lengths"), "14-1514", 3000);
     }
 }
 
 #[test]
 fn every_kind_sends_long_frames_where_the_mtu_allows() {
     if ready("every_kind_sends_long_frames_where_the_mtu_allows") {
-        all_kinds(
-            "-jumbo",
-            LabConfig { mtu: 9000, ..config("sink") },
-            "14,2024,2025,4072,4073,8999,9014",
-            500,
-        );
+        let jumbo = LabConfig { mtu: 9000, ..config("sink-jumbo") };
+        all_kinds(jumbo, "14,2024,2025,4072,4073,8999,9014", 500);
+        let longest = LabConfig { mtu: 65_535, ..config("sink-longest") };
+        all_kinds(longest, "30000-65535", 60);
     }
 }
 
@@ -158,6 +156,35 @@ fn what_a_full_ring_refuses_is_counted_to_the_frame() {
         });
         assert_eq!(received() - before, accepted, "{kind}");
     }
+}
+
+#[test]
+fn chains_that_a_full_ring_refuses_come_back_whole() {
+    const COUNT: u64 = 30_000;
+    if !ready("chains_that_a_full_ring_refuses_come_back_whole") {
+        return;
+    }
+    let napi = Napi::Pinned(allowed_cpus().unwrap()[0]);
+    let lab = Lab::up(&LabConfig { napi, ..config("sink-full-chains") }).unwrap();
+    at_sender(&lab, || {
+        let before = statistics("tx0");
+        let mut sink = opened(SinkKind::AfXdp, 50_000);
+        let start = Instant::now();
+        for number in 0..COUNT as usize {
+            let at = number % 400 * 100 + 1;
+            let pieces = [at..at + 99, 7..8, at + 3000..at + 3333];
+            while !sink.put_chain(60, None, |slot| slot.fill(1), &pieces).unwrap() {
+                assert!(start.elapsed() < PATIENCE, "{:?}", sink.counters());
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+        let counters = sink.drain(PATIENCE);
+        let refused = counters.refused_total();
+        assert!(refused > 0 && counters.is_balanced(), "{counters:?}");
+        assert_eq!(judged(before, COUNT), (counters.accepted, refused));
+        let all = sink.features().chains.unwrap().payload_bytes;
+        assert!(sink.write_payload(0..all, |part| part.fill(0)).unwrap(), "nothing is in flight");
+    });
 }
 
 /// A UDP header stack for `payload` bytes; the checksum's field holds the pseudo-header's sum.
@@ -367,18 +394,29 @@ fn auto_says_what_it_chose_and_errors_what_mends_them() {
             assert!(chain.contains(kind.name()) && chain.contains("chains"), "{chain}");
             assert_eq!(sink.counters(), SinkCounters::default(), "{kind}");
         }
-        // An untagged frame of a tag's length too many.
-        for kind in [SinkKind::AfPacket, SinkKind::TxRing, SinkKind::Pcap] {
-            let mut sink = opened(kind, 0);
-            for _ in 0..2 {
-                put(&mut sink, &[8; 60]).unwrap();
-                put(&mut sink, &[8; 1515]).unwrap();
-            }
-            let counters = sink.drain(PATIENCE);
-            assert_eq!(counters.accepted, 2, "{kind}: {counters:?}");
-            assert_eq!(counters.refused, [(Refusal::TooLong, 2)].into(), "{kind}");
-        }
+        tags_and_lengths();
         tool(&format!("ip -n {} link set tx0 down", lab.status().sender_namespace));
         assert!(text(open(None, &SinkConfig::new("tx0"))).contains("set tx0 up"));
     });
+}
+
+/// What is longer than the MTU has a tag, or is refused where the kernel looks.
+fn tags_and_lengths() {
+    let mut tagged = [8; 1518];
+    tagged[12..14].copy_from_slice(&[0x81, 0x00]);
+    for kind in SinkKind::ALL {
+        let before = statistics("tx0");
+        let mut sink = opened(kind, 0);
+        for _ in 0..2 {
+            put(&mut sink, &[8; 60]).unwrap();
+            put(&mut sink, &[8; 1515]).unwrap();
+            put(&mut sink, &tagged).unwrap();
+        }
+        let counters = sink.drain(PATIENCE);
+        let too_long = if kind == SinkKind::AfXdp { 0 } else { 2 };
+        let accepted = 6 - too_long;
+        assert_eq!((counters.accepted, counters.refused_total()), (accepted, too_long), "{kind}");
+        assert!(counters.refused.keys().all(|cause| *cause == Refusal::TooLong), "{kind}");
+        assert_eq!(judged(before, accepted).0, accepted, "{kind}");
+    }
 }

@@ -57,8 +57,7 @@ impl XdpSink {
         let bytes_max = outlet.frame_bytes_max();
         let layout = layout(bytes_max, config.payload_bytes);
         let tx = TxConfig { ifindex: outlet.ifindex, queue: config.queue, layout };
-        let (mut socket, mut ring) = TxSocket::open(tx)?;
-        let step = bind(&mut socket, &outlet, config.queue, notes)?;
+        let (socket, mut ring, step) = bound(&outlet, tx, notes)?;
         ring.allow_parts(parts_max(step, outlet.ifindex));
         if !socket.has_metadata() {
             notes.push(format!("{}: this kernel has no checksum requests for AF_XDP", outlet.name));
@@ -315,38 +314,29 @@ fn layout(frame_bytes_max: usize, payload_bytes: usize) -> TxLayout {
     TxLayout { payload_chunks: u32::try_from(chunks).unwrap_or(u32::MAX), ..large }
 }
 
-/// Binds by the best step that the kernel and the driver take. Without a copy only on an interface
-/// that the host does not use: the driver would receive into our memory too, which has no room for
-/// frames, and the host would miss them.
-fn bind(
-    socket: &mut TxSocket,
+/// A socket that is bound by the best step that the kernel and the driver take.
+fn bound(
     outlet: &Outlet,
-    queue: u32,
+    config: TxConfig,
     notes: &mut Vec<String>,
-) -> Result<BindStep, Error> {
-    let name = &outlet.name;
-    let has_zero_copy =
-        netdev::xdp_features(outlet.ifindex).ok().flatten().is_none_or(|f| f.zero_copy);
-    let used = match netdev::uses(name) {
-        Ok(uses) => uses.first().map(ToString::to_string),
-        Err(error) => Some(error.to_string()),
-    };
+) -> Result<(TxSocket, TxRing, BindStep), Error> {
+    let (name, queue) = (&outlet.name, config.queue);
+    let against_zero_copy = against_zero_copy(outlet);
     let mut failures = Vec::new();
     for step in BindStep::LADDER {
-        if step.is_zero_copy() {
-            if !has_zero_copy {
-                continue;
-            }
-            if let Some(used) = &used {
-                failures.push(format!("{step}: not tried, the host uses the interface: {used}"));
-                continue;
-            }
+        if let (true, Some(reason)) = (step.is_zero_copy(), &against_zero_copy) {
+            failures.push(format!("{step}: not tried, {reason}"));
+            continue;
         }
-        match socket.bind(step) {
+        let (mut socket, ring) = TxSocket::open(config)?;
+        // Bound without a copy, a driver may still not send: it says so when it is woken.
+        let woken =
+            |socket: &TxSocket| if step.is_zero_copy() { socket.kick().map(drop) } else { Ok(()) };
+        match socket.bind(step).and_then(|()| woken(&socket)) {
             Ok(()) => {
                 notes.push(format!("{name}: queue {queue} by AF_XDP, {step}"));
                 notes.extend(failures.iter().map(|why| format!("{name}: queue {queue}: {why}")));
-                return Ok(step);
+                return Ok((socket, ring, step));
             }
             Err(error) => failures.push(format!("{step}: {error}")),
         }
@@ -354,6 +344,24 @@ fn bind(
     let mend = "`ethtool -l` shows the queues; one socket has a queue at a time";
     let reason = format!("queue {queue} cannot be had ({}); {mend}", failures.join("; "));
     Err(Error::Sink { sink: SinkKind::AfXdp.name(), interface: name.clone(), reason })
+}
+
+/// Why zero-copy is not tried. The driver would receive into our memory too, which has no room for
+/// frames, and the host would miss them. And most drivers have the rings that they send from this
+/// way only while an XDP program is on the interface.
+fn against_zero_copy(outlet: &Outlet) -> Option<String> {
+    if let Ok(Some(features)) = netdev::xdp_features(outlet.ifindex)
+        && !features.zero_copy
+    {
+        return Some("the driver has none".to_owned());
+    }
+    if !outlet.has_program {
+        return Some("there is no XDP program on the interface".to_owned());
+    }
+    match netdev::uses(&outlet.name) {
+        Ok(uses) => uses.first().map(|first| format!("the host uses the interface: {first}")),
+        Err(error) => Some(error.to_string()),
+    }
 }
 
 /// Most parts of a frame after this step.

@@ -16,8 +16,9 @@ const LOOPBACK: u16 = 772;
 const HEADER_BYTES: usize = 14;
 /// A VLAN tag may come on top of the MTU.
 const TAG_BYTES: usize = 4;
-/// TPIDs of 802.1Q and 802.1ad: the kernel lets tagged frames alone be longer.
-const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
+/// TPID of 802.1Q: packet sockets let frames with this tag alone be longer
+/// (packet_extra_vlan_len_allowed of net/packet/af_packet.c).
+const TAG: [u8; 2] = [0x81, 0x00];
 
 /// asm-generic/errno.h; std has no kinds for them.
 pub const ENOBUFS: i32 = 105;
@@ -30,6 +31,8 @@ pub const ENETDOWN: i32 = 100;
 pub struct Outlet {
     pub name: String,
     pub ifindex: u32,
+    /// There is an XDP program on it.
+    pub has_program: bool,
     mtu_bytes: usize,
     watch: Watch,
     kind: SinkKind,
@@ -61,6 +64,7 @@ impl Outlet {
             watch: Watch::new(device.ifindex)?,
             name: device.name,
             ifindex: device.ifindex,
+            has_program: !device.xdp_programs.is_empty(),
             mtu_bytes: device.mtu_bytes as usize,
             kind,
             has_ended: false,
@@ -94,9 +98,7 @@ impl Outlet {
     #[inline]
     pub fn is_short_enough(&self, frame: &[u8]) -> bool {
         let whole = self.mtu_bytes + HEADER_BYTES;
-        frame.len() <= whole
-            || frame.len() <= whole + TAG_BYTES
-                && TAGS.iter().any(|tag| frame.get(12..14) == Some(tag))
+        frame.len() <= whole || frame.len() <= whole + TAG_BYTES && frame.get(12..14) == Some(&TAG)
     }
 
     /// Why the system refused a frame.
@@ -112,11 +114,12 @@ impl Outlet {
     /// The error of a sink whose system call failed.
     pub fn failed(&self, source: io::Error) -> SinkError {
         let name = self.name.clone();
-        if Outlet::refusal(&source) == Refusal::InterfaceGone {
-            let event = match self.watch.is_up() {
-                Ok(None) => InterfaceEvent::Removed,
-                _ => InterfaceEvent::SetDown,
-            };
+        let event = match self.watch.is_up() {
+            Ok(None) => Some(InterfaceEvent::Removed),
+            Ok(Some(false)) => Some(InterfaceEvent::SetDown),
+            Ok(Some(true)) | Err(_) => None,
+        };
+        if let (Refusal::InterfaceGone, Some(event)) = (Outlet::refusal(&source), event) {
             return SinkError::InterfaceGone { name, event: event.to_string() };
         }
         SinkError::Io { context: format!("sending on interface {name} by {}", self.kind), source }
