@@ -21,6 +21,7 @@ mod record;
 mod results;
 mod rules;
 mod search;
+mod segment;
 mod send;
 mod threads;
 mod tools;
@@ -43,6 +44,7 @@ const TOOL_CPU: usize = 1;
   ringside bench threads --svg .                   several threads on one lane, and their order
   sudo ringside bench ddos --svg ddos.svg          a host's service under a flood
   sudo ringside bench send --svg .                 frames that one core sends
+  sudo ringside bench segment --svg .              bulk payload as segments, in four ways
   sudo ringside bench link --svg .                 a link without loss: rate, time under way
   sudo ringside bench rules                        dropping by one rule and by 110,000
   sudo ringside bench changes                      rules that come and go under load")]
@@ -72,6 +74,8 @@ enum BenchCommand {
     Changes(changes::ChangesBench),
     /// Frames a second that one core sends, next to its peers.
     Send(send::SendBench),
+    /// Bulk payload as segments of the link's size: by calls, copies, chains, and by the kernel.
+    Segment(segment::SegmentBench),
     /// A link between two interfaces, in the manner of RFC 2544: the rate without loss, the time
     /// under way, the longest burst, loss by load.
     Link(link::LinkBench),
@@ -91,6 +95,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         BenchCommand::Rules(args) => rules::run(&args),
         BenchCommand::Changes(args) => changes::run(&args),
         BenchCommand::Send(args) => send::run(&args),
+        BenchCommand::Segment(args) => segment::run(&args),
         BenchCommand::Link(args) => link::run(&args),
         BenchCommand::Instructions(args) => instructions::run(&args),
     }
