@@ -8,6 +8,7 @@
 //!   [`SenderKind::Packet`] sends through packet sockets: any size, any frames.
 //! - [`Shape`] describes generated frames and makes any of them again from its number;
 //!   [`Stamp`] reads the number of a received frame; [`SequenceCheck`] proves completeness.
+//! - [`Rate`] is how fast to send in any unit, [`Pace`] when each frame is due then.
 //!
 //! Offered = handed + refused, where the counts of the interfaces decide, not what a system call
 //! said: a redirected frame that the far end's ring had no room for is refused, whatever the
@@ -21,6 +22,7 @@ mod job;
 mod live;
 mod pace;
 mod packet;
+mod rate;
 mod report;
 mod run;
 mod sequence;
@@ -31,6 +33,7 @@ mod wire;
 pub use error::Error;
 pub use job::{Job, Limits, Load, SENDERS_MAX, SenderKind};
 pub use pace::{PACE_DEPTH_NS, Pacer};
+pub use rate::{Pace, Rate, RateError, WIRE_OVERHEAD_BYTES, wire_bytes};
 pub use report::{Report, Sent};
 pub use ringside_ebpf::LIVE_FRAME_BYTES_MAX;
 pub use run::run;

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 const FAMILY: &str = "ethtool";
+const ETHTOOL_MSG_LINKMODES_GET: u8 = 4;
 const ETHTOOL_MSG_FEATURES_GET: u8 = 11;
 const ETHTOOL_MSG_FEATURES_SET: u8 = 12;
 const ETHTOOL_MSG_RINGS_GET: u8 = 15;
@@ -21,6 +22,7 @@ const HEADER: u16 = 1;
 const ETHTOOL_A_HEADER_DEV_NAME: u16 = 2;
 const ETHTOOL_A_HEADER_FLAGS: u16 = 3;
 const ETHTOOL_FLAG_OMIT_REPLY: u32 = 2;
+const ETHTOOL_A_LINKMODES_SPEED: u16 = 5;
 const ETHTOOL_A_FEATURES_HW: u16 = 2;
 const ETHTOOL_A_FEATURES_WANTED: u16 = 3;
 const ETHTOOL_A_FEATURES_ACTIVE: u16 = 4;
@@ -118,6 +120,19 @@ pub fn set_channels(name: &str, wanted: Channels) -> Result<(), SysError> {
         let request = number(request, ETHTOOL_A_CHANNELS_RX_COUNT, wanted.rx_max, wanted.rx);
         let kind = ETHTOOL_A_CHANNELS_COMBINED_COUNT;
         number(request, kind, wanted.combined_max, wanted.combined)
+    })
+}
+
+/// The speed of an interface's link, in bits a second; `None` where it is not known, as without a
+/// cable.
+///
+/// # Errors
+/// There is no such interface, or its driver does not say.
+pub fn link_bits_per_sec(name: &str) -> Result<Option<u64>, SysError> {
+    get(name, "its speed", ETHTOOL_MSG_LINKMODES_GET, |parts| {
+        // SPEED_UNKNOWN of linux/ethtool.h is -1.
+        let megabits = number_of(parts, ETHTOOL_A_LINKMODES_SPEED);
+        Ok((!matches!(megabits, 0 | u32::MAX)).then(|| u64::from(megabits) * 1_000_000))
     })
 }
 
@@ -294,6 +309,7 @@ mod tests {
         assert!(found.active.contains("loopback"), "{found:?}");
         assert!(!found.changeable.contains("loopback"), "{found:?}");
         assert!(ring_sizes("lo").is_err());
+        assert!(link_bits_per_sec("lo").is_err());
         let error = channels("rsafp-none").unwrap_err().to_string();
         assert!(error.contains("rsafp-none"), "{error}");
     }
