@@ -152,7 +152,7 @@ fn scaled(number: &str, factor: u64) -> Option<u64> {
     let mut value = whole.parse::<u64>().ok()?.checked_mul(factor)?;
     let mut unit = factor;
     for digit in fraction.trim_end_matches('0').bytes() {
-        if unit % 10 != 0 {
+        if !unit.is_multiple_of(10) {
             return None;
         }
         unit /= 10;

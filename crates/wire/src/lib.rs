@@ -92,7 +92,7 @@ pub use tcp::Tcp;
 pub use tcp_options::{TcpOption, TcpOptions};
 pub use tunnel::TunnelId;
 pub use udp::Udp;
-pub use verify::{Verdict, verify_network, verify_transport};
+pub use verify::{Verdict, pseudo_addresses, verify_network, verify_transport};
 pub use vlan::Vlan;
 pub use vntag::VnTag;
 pub use vxlan::Vxlan;

@@ -87,11 +87,21 @@ fn check_transport(bytes: &[u8], layers: &Layers, level: Level) -> Option<Verdic
 /// Addresses of an IP header and where its packet ends, if its length says so.
 fn envelope(bytes: &[u8], network: Layer, after: &[Layer]) -> Option<(Addresses, usize)> {
     let here = bytes.get(network.start()..)?;
+    let payload_bytes = match network.kind {
+        LayerKind::Ipv4 => Ipv4::new(here).ok()?.payload_length()?,
+        _ => Ipv6::new(here).ok()?.payload_length()?,
+    };
+    Some((pseudo_addresses(bytes, network, after)?, network.end() + payload_bytes))
+}
+
+/// The addresses that count for the checksum of the transport header of an IPv4 or IPv6 header;
+/// `after` are the headers behind that. `None` if there is a source route whose end is not told.
+pub fn pseudo_addresses(bytes: &[u8], network: Layer, after: &[Layer]) -> Option<Addresses> {
+    let here = bytes.get(network.start()..)?;
     match network.kind {
         LayerKind::Ipv4 => {
             let ip = Ipv4::new(here).ok()?;
-            let (source, destination) = (ip.source(), ip.destination());
-            Some((Addresses::V4 { source, destination }, network.end() + ip.payload_length()?))
+            Some(Addresses::V4 { source: ip.source(), destination: ip.destination() })
         }
         LayerKind::Ipv6 => {
             let ip = Ipv6::new(here).ok()?;
@@ -102,7 +112,7 @@ fn envelope(bytes: &[u8], network: Layer, after: &[Layer]) -> Option<(Addresses,
                 let routing = Ipv6Extension::new(routing, LayerKind::Routing).ok()?;
                 destination = final_destination(&routing, destination)?;
             }
-            Some((Addresses::V6 { source, destination }, network.end() + ip.payload_length()?))
+            Some(Addresses::V6 { source, destination })
         }
         _ => None,
     }
