@@ -10,6 +10,7 @@ mod cmd;
 mod columns;
 mod control;
 mod driver_rules;
+mod frame_filter;
 mod keep;
 mod keeper;
 mod ledger_text;
@@ -62,6 +63,8 @@ enum Command {
     Rules(cmd::rules::RulesArgs),
     /// Drop frames inside the driver, by rules, to protect this host.
     Drop(cmd::drop::DropArgs),
+    /// Send frames out of an interface: replay captures.
+    Send(Box<cmd::send::SendArgs>),
     /// A private test network of namespaces, and senders.
     Lab(cmd::lab::LabArgs),
     /// The main job on a private network, in one go: record real programs, then read it back.
@@ -101,6 +104,7 @@ fn main() -> ExitCode {
         Command::Repair(args) => cmd::repair::run(args),
         Command::Rules(args) => cmd::rules::run(args),
         Command::Drop(args) => cmd::drop::run(args),
+        Command::Send(args) => cmd::send::run(*args),
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => cmd::demo::run(args),
         Command::Bench(args) => cmd::bench::run(args),

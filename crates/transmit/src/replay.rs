@@ -18,7 +18,7 @@ mod sender;
 
 pub use self::prepare::CutFrames;
 pub use self::report::{
-    Ended, InterfaceCounts, LATE_NS, ReadCounts, Refused, ReplayReport, TimingErrors, Unsendable,
+    Ended, InterfaceCounts, OVERDUE_NS, ReadCounts, Refused, ReplayReport, TimingErrors, Unsendable,
 };
 pub use self::schedule::{Speed, Timing};
 pub use self::sender::Progress;
@@ -32,13 +32,17 @@ use self::schedule::Schedule;
 use self::sender::{Sender, Sent};
 use crate::{Error, Rate, Rewrite};
 use ringside_core::{Frame, LinkType, Timestamp};
-use ringside_sys::thread::{pin_to_cpu, use_precise_timers};
+use ringside_sys::thread::{pin_to_cpu, prefer_short_turns, use_precise_timers};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How often whoever waits for a replay is told how far it is.
 const TELL: Duration = Duration::from_millis(100);
+
+/// Turns of the sending thread, in microseconds: the shortest that the scheduler gives, so that it
+/// runs soon after it wakes up.
+const TURN_US: u32 = 100;
 
 /// Chooses frames as they were recorded; an error ends the replay.
 pub type Filter = Box<dyn FnMut(&Frame<'_>, LinkType) -> Result<bool, String> + Send>;
@@ -246,6 +250,8 @@ fn send(
         let thread = scope.spawn(|| {
             let pinned = job.cpu.map_or(Ok(()), pin_to_cpu);
             use_precise_timers();
+            // An older kernel has no such wish; then it wakes up when it wakes up.
+            let _ = prefer_short_turns(TURN_US);
             let sent = pinned.map(|()| sender.run());
             queue.close();
             waiting.unpark();

@@ -45,13 +45,13 @@ impl VlanId {
 #[derive(Clone, Debug, Default)]
 pub struct Rewrite {
     /// Source address of the link layer.
-    pub mac_source: Option<MacAddr>,
+    mac_source: Option<MacAddr>,
     /// Destination address of the link layer.
-    pub mac_destination: Option<MacAddr>,
+    mac_destination: Option<MacAddr>,
     /// VLAN tags.
-    pub vlan: VlanChange,
+    vlan: VlanChange,
     /// IP addresses.
-    pub addresses: AddressMap,
+    addresses: AddressMap,
     /// The frame as it was; kept for its memory.
     scratch: Vec<u8>,
 }
@@ -64,6 +64,16 @@ pub struct Changed {
 }
 
 impl Rewrite {
+    /// Sets the hardware addresses that are given, and changes the rest as told.
+    pub fn new(
+        mac_source: Option<MacAddr>,
+        mac_destination: Option<MacAddr>,
+        vlan: VlanChange,
+        addresses: AddressMap,
+    ) -> Rewrite {
+        Rewrite { mac_source, mac_destination, vlan, addresses, scratch: Vec::new() }
+    }
+
     /// Appends an Ethernet frame of any bytes to `out`, changed: at most four bytes longer.
     pub fn append(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Changed {
         let begin = out.len();

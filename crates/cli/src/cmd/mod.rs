@@ -12,6 +12,7 @@ pub mod lab;
 pub mod read;
 pub mod repair;
 pub mod rules;
+pub mod send;
 pub mod status;
 
 use std::process::ExitCode;

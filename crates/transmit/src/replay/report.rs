@@ -5,9 +5,9 @@ use ringside_core::LinkType;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A frame that left this much after its time is late, in nanoseconds: what other programs on the
+/// A frame that left this much after its time is overdue, in nanoseconds: what other programs on the
 /// same CPU cost is below, what a stalled disk or a full interface costs is above.
-pub const LATE_NS: u64 = 1_000_000;
+pub const OVERDUE_NS: u64 = 1_000_000;
 
 /// Longest error that is told from longer ones, in nanoseconds: an hour.
 const ERROR_NS_MAX: u64 = 3_600_000_000_000;
@@ -138,7 +138,7 @@ pub enum Ended {
 }
 
 /// How far from their times frames were handed over, in nanoseconds.
-#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
 pub struct TimingErrors {
     /// Frames that had a time.
     pub frames: u64,
@@ -148,10 +148,10 @@ pub struct TimingErrors {
     pub p99_ns: u64,
     /// The farthest.
     pub max_ns: u64,
-    /// Frames that left more than [`LATE_NS`] after their time.
-    pub late: u64,
+    /// Frames that left more than [`OVERDUE_NS`] after their time.
+    pub overdue: u64,
     /// Of these, those that had not been read when they were due.
-    pub late_for_input: u64,
+    pub overdue_for_input: u64,
     /// How often nothing was read when the sender wanted more, the start apart.
     pub input_stalls: u64,
 }
@@ -159,8 +159,8 @@ pub struct TimingErrors {
 /// Counts of errors, in memory of a fixed size.
 pub(crate) struct ErrorCounts {
     histogram: Histogram<u64>,
-    pub late: u64,
-    pub late_for_input: u64,
+    pub overdue: u64,
+    pub overdue_for_input: u64,
     pub input_stalls: u64,
 }
 
@@ -169,12 +169,12 @@ impl ErrorCounts {
         // Three digits; at most 30 doublings of a thousand counters.
         let histogram = Histogram::new_with_bounds(1, ERROR_NS_MAX, 3);
         let histogram = histogram.expect("the bounds are in order and three digits are allowed");
-        ErrorCounts { histogram, late: 0, late_for_input: 0, input_stalls: 0 }
+        ErrorCounts { histogram, overdue: 0, overdue_for_input: 0, input_stalls: 0 }
     }
 
     pub fn note(&mut self, error_ns: u64) {
         self.histogram.saturating_record(error_ns);
-        self.late += u64::from(error_ns > LATE_NS);
+        self.overdue += u64::from(error_ns > OVERDUE_NS);
     }
 
     pub fn report(&self) -> TimingErrors {
@@ -183,8 +183,8 @@ impl ErrorCounts {
             p50_ns: self.histogram.value_at_quantile(0.5),
             p99_ns: self.histogram.value_at_quantile(0.99),
             max_ns: self.histogram.max(),
-            late: self.late,
-            late_for_input: self.late_for_input,
+            overdue: self.overdue,
+            overdue_for_input: self.overdue_for_input,
             input_stalls: self.input_stalls,
         }
     }

@@ -7,15 +7,19 @@
 use crate::Error;
 use crate::replay::outlet::{OUTLET_FRAMES_MAX, Outlet};
 use crate::replay::queue::{Chunk, Popped, Queue, Slot};
-use crate::replay::report::{Ended, ErrorCounts, LATE_NS, ReadCounts, Refused};
+use crate::replay::report::{Ended, ErrorCounts, OVERDUE_NS, ReadCounts, Refused};
 use ringside_sys::clock::{monotonic_ns, sleep_until_monotonic};
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long before its time a frame is waited for by looking at the clock: what it takes to wake
-/// up, on a virtual machine too. Longer would keep the CPU for nothing.
-const LOOK_NS: u64 = 60_000;
+/// How long before its time a frame is waited for by looking at the clock, at least: what it takes
+/// to wake up. Longer would keep the CPU for nothing.
+const LOOK_NS_MIN: u64 = 60_000;
+
+/// The same at most, where waking up was seen to take long, as on a virtual machine whose CPU was
+/// lent to others meanwhile.
+const LOOK_NS_MAX: u64 = 500_000;
 
 /// Longest sleep, so that an order to stop is seen soon.
 const SLEEP_NS_MAX: u64 = 50_000_000;
@@ -91,12 +95,20 @@ struct Run<'s> {
     start_ns: u64,
     /// Until then nothing had been read, since the start.
     starved_until_ns: u64,
+    /// How long before its time the next frame is waited for.
+    look_ns: u64,
 }
 
 impl Sender<'_> {
     /// Sends what the queue gives, to its end or until a limit, an order or an error.
     pub fn run(self) -> Sent {
-        let mut run = Run { sender: self, sent: Sent::new(), start_ns: 0, starved_until_ns: 0 };
+        let mut run = Run {
+            sender: self,
+            sent: Sent::new(),
+            start_ns: 0,
+            starved_until_ns: 0,
+            look_ns: LOOK_NS_MIN,
+        };
         let ended = run.all();
         let mut sent = run.sent;
         sent.ended = if sent.failure.is_some() { Ended::Failed } else { ended };
@@ -212,7 +224,7 @@ impl Run<'_> {
     }
 
     /// Waits until `due_ns`; gives the time then.
-    fn wait_for(&self, due_ns: u64) -> Result<u64, Ended> {
+    fn wait_for(&mut self, due_ns: u64) -> Result<u64, Ended> {
         if self.end_ns().is_some_and(|end| due_ns >= end) {
             return Err(Ended::Time);
         }
@@ -222,12 +234,20 @@ impl Run<'_> {
             if now >= due_ns {
                 return Ok(now);
             }
-            if due_ns - now > LOOK_NS {
-                sleep_until_monotonic((due_ns - LOOK_NS).min(now + SLEEP_NS_MAX));
+            if due_ns - now > self.look_ns {
+                self.sleep((due_ns - self.look_ns).min(now + SLEEP_NS_MAX));
             } else {
                 std::hint::spin_loop();
             }
         }
+    }
+
+    /// Sleeps, and learns how late it wakes up: soon when that grows, slowly when it shrinks.
+    fn sleep(&mut self, until_ns: u64) {
+        sleep_until_monotonic(until_ns);
+        let overslept_ns = monotonic_ns().saturating_sub(until_ns);
+        let learned_ns = (2 * overslept_ns).max(self.look_ns - self.look_ns / 64);
+        self.look_ns = learned_ns.clamp(LOOK_NS_MIN, LOOK_NS_MAX);
     }
 
     fn note_times(&mut self, due: &[Slot], now_ns: u64) {
@@ -238,8 +258,8 @@ impl Run<'_> {
         for slot in due {
             let due_ns = self.start_ns + slot.due_ns;
             errors.note(now_ns - due_ns);
-            let is_late = now_ns - due_ns > LATE_NS;
-            errors.late_for_input += u64::from(is_late && due_ns < self.starved_until_ns);
+            let is_overdue = now_ns - due_ns > OVERDUE_NS;
+            errors.overdue_for_input += u64::from(is_overdue && due_ns < self.starved_until_ns);
         }
     }
 
