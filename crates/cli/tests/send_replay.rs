@@ -8,6 +8,7 @@ mod common;
 use common::folder::Folder;
 use common::*;
 use ringside_core::{Frame, LinkType, SourceInterface};
+use ringside_lab::{LabConfig, Napi};
 use ringside_testkit::{capture_files, need_root, need_tool};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -424,6 +425,36 @@ fn a_stream_is_sent_and_an_order_ends_it_with_its_account() {
     let slow = account(&send(&network, &["-r", arg(&path), "--rate", "1", "--for", "0.1"]));
     assert_eq!((number(&slow, "accepted"), number(&slow, "not_sent")), (1, 9));
     assert_eq!(slow["ended"], "time");
+}
+
+#[test]
+fn what_a_full_interface_refuses_is_counted_and_with_retry_nothing_is() {
+    let test = "what_a_full_interface_refuses_is_counted_and_with_retry_nothing_is";
+    if !need_root(test) {
+        return;
+    }
+    // The far end receives in a thread on the CPU that sends, so that its ring fills up.
+    let network = Network::with(LabConfig { napi: Napi::Pinned(0), ..LabConfig::default() });
+    let folder = Folder::new();
+    let path = folder.add("full.pcap", numbered(1_000, 60, 60));
+    let args = ["-r", arg(&path), "--fast", "--loop", "200", "--cpu", "0"];
+    for (more, name) in [(&[][..], "left behind"), (&["--retry"], "with --retry")] {
+        let before = network.received();
+        let outcome = send(&network, &[&args, more].concat());
+        let sent = account(&outcome);
+        let refused = number(&sent["refused"], "no_room");
+        let told = refused + number(&sent, "offered_again");
+        // Before Linux 6.16 the socket does not tell; the interface does.
+        let untold = number(&sent["interface"], "tx_dropped") - told;
+        assert_eq!(number(&sent, "offered"), 200_000, "{sent}");
+        let whole = refused + untold == 0;
+        assert_eq!(outcome.code(), Some(i32::from(!whole)), "{outcome:?}");
+        let arrived = number(&sent, "accepted") - untold;
+        wait_until("what was accepted", || network.received() - before >= arrived);
+        assert_eq!(network.received() - before, arrived, "{sent}");
+        eprintln!("{name}: {arrived} arrived, {refused} refused, {told} told, {untold} untold");
+        assert!(more.is_empty() || refused == 0, "{sent}");
+    }
 }
 
 #[test]

@@ -92,6 +92,9 @@ pub(crate) struct Sender<'s> {
 struct Run<'s> {
     sender: Sender<'s>,
     sent: Sent,
+    /// When the replay began to wait for its first frame.
+    begun_ns: u64,
+    /// When that was sent; 0 until then.
     start_ns: u64,
     /// Until then nothing had been read, since the start.
     starved_until_ns: u64,
@@ -105,6 +108,7 @@ impl Sender<'_> {
         let mut run = Run {
             sender: self,
             sent: Sent::new(),
+            begun_ns: monotonic_ns(),
             start_ns: 0,
             starved_until_ns: 0,
             look_ns: LOOK_NS_MIN,
@@ -193,8 +197,8 @@ impl Run<'_> {
 
     /// When the time is over that was asked for.
     fn end_ns(&self) -> Option<u64> {
-        let duration = self.sender.duration.filter(|_| self.start_ns > 0)?;
-        Some(self.start_ns.saturating_add(duration.as_nanos() as u64))
+        let from_ns = if self.start_ns > 0 { self.start_ns } else { self.begun_ns };
+        Some(from_ns.saturating_add(self.sender.duration?.as_nanos() as u64))
     }
 
     fn limits(&self, now_ns: u64) -> Result<(), Ended> {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::replay::queue::ReadEnd;
 use std::io;
+use std::sync::atomic::AtomicBool;
 
 /// An interface that answers as it was told, and remembers what it took.
 #[derive(Default)]
@@ -131,4 +132,54 @@ fn limits_and_orders_end_it() {
     assert!(sent.elapsed_ns < 30_000_000_000);
     let (sent, _) = run(&Case { stopped: true, ..Case::default() }, vec![]);
     assert_eq!((sent.ended, sent.accepted, sent.not_sent), (Ended::Stopped, 0, 5));
+}
+
+#[test]
+fn what_is_read_too_late_is_overdue_for_want_of_input() {
+    let (queue, progress, waits) = (Queue::default(), Progress::default(), AtomicBool::new(false));
+    assert!(queue.push(chunk(&[0, 0, 0])).is_some());
+    let mut fake = Fake::default();
+    // Once all is sent that was read, this is asked by who waits for more.
+    let stop = || {
+        waits.fetch_or(progress.accepted() == 3, Ordering::Relaxed);
+        false
+    };
+    let sender = Sender {
+        queue: &queue,
+        outlet: &mut fake,
+        is_timed: true,
+        retries: false,
+        duration: None,
+        stop: &stop,
+        progress: &progress,
+    };
+    let sent = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !waits.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_nanos(2 * OVERDUE_NS));
+            queue.push(chunk(&[0, 0]));
+            queue.finish(ReadEnd::default());
+        });
+        sender.run()
+    });
+    let errors = sent.errors.report();
+    assert_eq!((sent.accepted, errors.input_stalls, errors.overdue_for_input), (5, 1, 2));
+    assert!(errors.overdue >= 2 && errors.max_ns > OVERDUE_NS);
+}
+
+#[test]
+fn a_time_limit_holds_while_nothing_comes() {
+    let (queue, progress) = (Queue::default(), Progress::default());
+    let sender = Sender {
+        queue: &queue,
+        outlet: &mut Fake::default(),
+        is_timed: true,
+        retries: false,
+        duration: Some(Duration::from_millis(5)),
+        stop: &|| false,
+        progress: &progress,
+    };
+    assert_eq!(sender.run().ended, Ended::Time);
 }
