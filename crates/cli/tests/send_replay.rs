@@ -358,6 +358,30 @@ fn what_is_chosen_is_sent_and_the_rest_is_counted() {
 }
 
 #[test]
+fn a_recording_is_replayed_from_its_directory() {
+    let test = "a_recording_is_replayed_from_its_directory";
+    if !need_root(test) {
+        return;
+    }
+    let (network, folder) = (Network::up(), Folder::new());
+    let path = folder.add("hundred.pcap", numbered(100, 60, 60));
+    let frames = |path: &Path| {
+        let mut frames = Vec::new();
+        for_each_frame(&[path.to_owned()], |frame, _| frames.push(frame.bytes.to_vec()));
+        frames
+    };
+    let mut replayed = path.clone();
+    for round in ["first", "second"] {
+        let recording = folder.path(round);
+        let running = network.capture(&["-i", "rx0", "-w", arg(&recording)]);
+        assert_eq!(send(&network, &["-r", arg(&replayed), "--speed", "10"]).code(), Some(0));
+        running.stop().checked_ledger(100);
+        replayed = recording;
+        assert_eq!(frames(&replayed), frames(&path));
+    }
+}
+
+#[test]
 fn what_cannot_be_sent_is_refused_before_the_first_frame_or_left_out() {
     let test = "what_cannot_be_sent_is_refused_before_the_first_frame_or_left_out";
     if !need_root(test) {

@@ -168,6 +168,60 @@ fn arp_and_neighbours_are_changed() {
     assert_eq!(check_mapped(&frame, &rewrite.addresses), (0, 2));
 }
 
+/// The datagram with its checksum, as it travels from 10.0.0.1 to 10.0.0.2.
+fn summed(mut datagram: Vec<u8>) -> Vec<u8> {
+    use ringside_wire::{IpProtocol, checksum};
+    let (source, destination) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+    let addresses = checksum::Addresses::V4 { source, destination };
+    datagram[6..8].fill(0);
+    let sum = checksum::pseudo(addresses, IpProtocol::UDP, datagram.len() as u32);
+    let sum = sum.bytes(&datagram).checksum();
+    datagram[6..8].copy_from_slice(&sum.to_be_bytes());
+    datagram
+}
+
+#[test]
+fn a_tunnel_has_its_own_checksum_and_those_within_changed() {
+    let inner = ethernet(0x0800, &ipv4(17, &summed(udp(b"inside", 0))));
+    let vxlan = [&[8, 0, 0, 0, 0, 0, 42, 0], &inner[..]].concat();
+    let mut outer = udp(&vxlan, 0);
+    outer[2..4].copy_from_slice(&4789u16.to_be_bytes());
+    let frame = ethernet(0x0800, &ipv4(17, &summed(outer)));
+    // Of either prefix one address is outside, so that nothing cancels out.
+    for rule in ["10.0.0.1=192.0.2.77", "10.0.0.2=1.2.3.4", "10.0.0.0/8=11.0.0.0/8"] {
+        assert_eq!(check_mapped(&frame, &map(&[rule])), (4, 0), "{rule}");
+    }
+}
+
+#[test]
+fn fragments_fit_together_after_they_were_changed() {
+    let whole = ipv4(17, &summed(udp(b"sixteen bytes in the first, and more", 0)));
+    let (header, datagram) = whole.split_at(20);
+    let fragment = |part: &[u8], flags_and_offset: u16| {
+        let mut packet = [header, part].concat();
+        packet[2..4].copy_from_slice(&((20 + part.len()) as u16).to_be_bytes());
+        packet[6..8].copy_from_slice(&flags_and_offset.to_be_bytes());
+        packet[10..12].fill(0);
+        let sum = ringside_wire::checksum::checksum(&packet[..20]);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        ethernet(0x0800, &packet)
+    };
+    let addresses = map(&["10.0.0.1=203.0.113.9"]);
+    let mut rewrite = Rewrite { addresses, ..Rewrite::default() };
+    let first = rewritten(&mut rewrite, &fragment(&datagram[..24], 0x2000));
+    let second = rewritten(&mut rewrite, &fragment(&datagram[24..], 3));
+    for packet in [&first[14..], &second[14..]] {
+        assert_eq!(ringside_wire::checksum::checksum(&packet[..20]), 0);
+        assert_eq!(packet[12..16], [203, 0, 113, 9]);
+    }
+    assert_eq!(second[34..], datagram[24..]);
+    let mut joined = ipv4(17, &[&first[34..], &second[34..]].concat());
+    joined[12..16].copy_from_slice(&[203, 0, 113, 9]);
+    let frame = ethernet(0x0800, &joined);
+    let layers = dissect(&frame, LinkType::ETHERNET);
+    assert_eq!(verify_transport(&frame, &layers, Level::Outer), Verdict::Correct);
+}
+
 #[test]
 fn a_datagram_without_a_checksum_gets_none() {
     let frame = ethernet(0x0800, &ipv4(17, &udp(b"abc", 0)));

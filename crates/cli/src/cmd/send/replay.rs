@@ -13,7 +13,7 @@ use ringside_transmit::{AddressMap, AddressRule, Rate, Replay, Rewrite, VlanChan
 use ringside_wire::MacAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What is replayed, when, and what is changed.
 #[derive(Args)]
@@ -129,9 +129,14 @@ pub(super) fn run(target: &TargetArgs, args: ReplayArgs) -> anyhow::Result<ExitC
         filter.accepts(frame, link_type).map_err(|error| format!("{error:#}"))
     });
     let bar = live::line_bar();
+    if job.scan {
+        bar.set_message("looking whether all can be sent (--no-scan begins at once)");
+    }
+    let mut begun = None;
     let done =
         ringside_transmit::replay(&job, accepts, &|| stop.is_set(), &mut |so_far, planned| {
-            bar.set_message(report::line(so_far, planned));
+            let begun = begun.get_or_insert_with(Instant::now);
+            bar.set_message(report::line(so_far, planned, begun.elapsed()));
         });
     bar.finish_and_clear();
     let done = done?;

@@ -4,14 +4,19 @@ use crate::units::{grouped, scaled};
 use ringside_core::LinkType;
 use ringside_transmit::replay::{Ended, OVERDUE_NS, Progress, ReplayReport, Unsendable};
 use std::fmt::Write;
+use std::time::Duration;
 
-/// The live line.
-pub fn line(so_far: &Progress, planned: Option<u64>) -> String {
+/// The live line, with the rates since the first frame could be sent, `elapsed` ago.
+pub fn line(so_far: &Progress, planned: Option<u64>, elapsed: Duration) -> String {
     let of = planned.map(|frames| format!(" of {}", grouped(frames))).unwrap_or_default();
+    let seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+    let (frames, bytes) = (so_far.accepted(), so_far.accepted_bytes() as f64);
     format!(
-        "sent {}{of} ({}B)  refused {}",
-        grouped(so_far.accepted()),
-        scaled(so_far.accepted_bytes() as f64),
+        "{}frames/s  {}bit/s  sent {}{of} ({}B)  refused {}",
+        scaled(frames as f64 / seconds),
+        scaled(bytes * 8.0 / seconds),
+        grouped(frames),
+        scaled(bytes),
         grouped(so_far.refused()),
     )
 }
