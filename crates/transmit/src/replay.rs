@@ -1,8 +1,8 @@
 //! Replay: frames of captures, in their order and at their times, out of one interface.
 //!
 //! ```text
-//! reader thread                                  sending thread (its own CPU, if asked for)
-//! files ─▶ range, filter ─▶ rewritten, timed ─▶ queue, 32 MiB ─▶ sleep, look at the clock ─▶ socket
+//! reader thread                                      sending thread (a CPU of its own if asked)
+//! files ─▶ range, filter ─▶ changed, timed ─▶ queue (32 MiB) ─▶ sleep, look at the clock ─▶ socket
 //! ```
 //!
 //! Nothing is held but the queue, so that captures of any size are replayed.

@@ -5,8 +5,8 @@ use ringside_core::LinkType;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A frame that left this much after its time is overdue, in nanoseconds: what other programs on the
-/// same CPU cost is below, what a stalled disk or a full interface costs is above.
+/// A frame that left this much after its time is overdue, in nanoseconds: what other programs on
+/// the same CPU cost is below, what a stalled disk or a full interface costs is above.
 pub const OVERDUE_NS: u64 = 1_000_000;
 
 /// Longest error that is told from longer ones, in nanoseconds: an hour.

@@ -264,13 +264,19 @@ fn tags_and_hardware_addresses() {
 proptest! {
     #[test]
     fn an_update_equals_the_whole_reckoned_anew(
-        payload in proptest::collection::vec(any::<u8>(), 0..80), protocol in prop::sample::select(vec![1u8, 6, 17]),
+        payload in proptest::collection::vec(any::<u8>(), 0..80),
+        protocol in prop::sample::select(vec![1u8, 6, 17]),
         one in any::<u32>(), other in any::<u32>(), length in 1u32..=32, source in any::<u32>(),
     ) {
         let mut segment = vec![0u8; if protocol == 6 { 20 } else { 8 }];
-        if protocol == 6 { segment[12] = 0x50; }
+        if protocol == 6 {
+            segment[12] = 0x50;
+        }
         segment.extend_from_slice(&payload);
-        if protocol == 17 { let bytes = segment.len() as u16; segment[4..6].copy_from_slice(&bytes.to_be_bytes()); }
+        if protocol == 17 {
+            let bytes = segment.len() as u16;
+            segment[4..6].copy_from_slice(&bytes.to_be_bytes());
+        }
         let mut packet = ipv4(protocol, &segment);
         packet[12..16].copy_from_slice(&source.to_be_bytes());
         let frame = ethernet(0x0800, &packet);
