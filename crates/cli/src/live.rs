@@ -19,17 +19,22 @@ pub struct Live {
     rates: Option<Rates>,
 }
 
+/// A line of text that is drawn anew; nothing where standard error is no terminal.
+pub fn line_bar() -> ProgressBar {
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(None, target);
+    bar.set_style(ProgressStyle::with_template("{msg}").expect("a constant template"));
+    bar
+}
+
 impl Live {
     /// Begins the line.
     pub fn start() -> Live {
-        let target = if std::io::stderr().is_terminal() {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(None, target);
-        bar.set_style(ProgressStyle::with_template("{msg}").expect("a constant template"));
-        Live { bar, last: None, rates: None }
+        Live { bar: line_bar(), last: None, rates: None }
     }
 
     /// Shows the ledger if a second has passed. True if it did.

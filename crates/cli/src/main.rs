@@ -10,6 +10,7 @@ mod cmd;
 mod columns;
 mod control;
 mod driver_rules;
+mod frame_filter;
 mod keep;
 mod keeper;
 mod ledger_text;
@@ -62,7 +63,7 @@ enum Command {
     Rules(cmd::rules::RulesArgs),
     /// Drop frames inside the driver, by rules, to protect this host.
     Drop(cmd::drop::DropArgs),
-    /// Send frames: generated ones, at line rate or as fast as is asked.
+    /// Send frames out of an interface: generated ones, or captures again.
     Send(Box<cmd::send::SendArgs>),
     /// A private test network of namespaces, and senders.
     Lab(cmd::lab::LabArgs),

@@ -1,5 +1,6 @@
 //! Sizes and durations as people type them.
 
+use ringside_core::Timestamp;
 use std::time::Duration;
 
 /// Longest duration: what is longer is a slip, and could not be added to a clock.
@@ -48,6 +49,33 @@ pub fn period(text: &str) -> Result<Duration, String> {
         short if short < PERIOD_MIN => Err("must be 0.1 s at least".into()),
         period => Ok(period),
     }
+}
+
+/// A moment: seconds since 1970 (`1700000000.25`), or a date with the time of day, in the local
+/// zone unless it says another (`2026-03-01T12:00:00Z`, `2026-03-01 12:00:00.5`).
+pub fn moment(text: &str) -> Result<Timestamp, String> {
+    let mend = "write a date as 2026-03-01T12:00:00Z, or seconds since 1970";
+    let instant = match epoch(text) {
+        Some(stamp) => return Ok(stamp),
+        None => text.parse::<jiff::Timestamp>().or_else(|_| {
+            let local = text.parse::<jiff::civil::DateTime>()?;
+            Ok(local.to_zoned(jiff::tz::TimeZone::system())?.timestamp())
+        }),
+    };
+    let instant = instant.map_err(|error: jiff::Error| format!("{error}; {mend}"))?;
+    let nanos = u64::try_from(instant.as_nanosecond());
+    nanos.map(Timestamp).map_err(|_| format!("lies outside 1970 to 2554; {mend}"))
+}
+
+/// Seconds since 1970 with up to nine digits behind the point.
+fn epoch(text: &str) -> Option<Timestamp> {
+    let (seconds, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(seconds) || !digits(fraction) || !(1..=9).contains(&fraction.len()) {
+        return None;
+    }
+    let nanos = format!("{fraction:0<9}").parse().ok()?;
+    Some(Timestamp::from_parts(seconds.parse().ok()?, nanos))
 }
 
 /// A number with thousands separated, for people.
@@ -99,6 +127,20 @@ mod tests {
         assert_eq!(duration("30d 12h"), Ok(Duration::from_secs((30 * 24 + 12) * 3600)));
         for wrong in ["0", "-3s", "soon", "-1", "1e400", "1e19", "1 month"] {
             assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn moments() {
+        let at = |seconds, nanos| Ok(Timestamp::from_parts(seconds, nanos));
+        assert_eq!(moment("1700000000"), at(1_700_000_000, 0));
+        assert_eq!(moment("1700000000.000000250"), at(1_700_000_000, 250));
+        assert_eq!(moment("1700000000.25"), at(1_700_000_000, 250_000_000));
+        assert_eq!(moment("2023-11-14T22:13:20Z"), at(1_700_000_000, 0));
+        assert_eq!(moment("2023-11-14T23:13:20.5+01:00"), at(1_700_000_000, 500_000_000));
+        assert!(moment("2023-11-14 22:13:20").is_ok());
+        for wrong in ["", "-1", "noon", "1.", "1.0000000001", "1960-01-01T00:00:00Z", "1e9"] {
+            assert!(moment(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -86,7 +86,7 @@ fn tshark_finds_the_headers_that_were_asked_for_and_nothing_wrong() {
         return;
     }
     let (network, dir) = (Network::up(), tempfile::tempdir().unwrap());
-    let usual = ["-c", "300", "--rate", "10kpps", "--stamp", "--tag", "100-109"];
+    let usual = ["-c", "300", "--rate", "10kpps", "--stamp", "--vlan", "100-109"];
     let v6 = ["--tcp", "--src", "2001:db8::/120", "--dst", "2001:db8:1::7", "--size", "98-600"];
     let (_, file) = recorded(&network, dir.path(), &[&usual[..], &v6].concat());
     let fields = ["vlan.id", "ipv6.src", "ipv6.dst", "tcp.checksum.status", "tcp.dstport"];

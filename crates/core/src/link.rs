@@ -30,4 +30,22 @@ impl LinkType {
     pub const IPV6: LinkType = LinkType(229);
     /// Linux "cooked" capture, version 2.
     pub const LINUX_SLL2: LinkType = LinkType(276);
+
+    /// The name by which tcpdump.org lists it, of the types that stand here.
+    pub fn name(self) -> Option<&'static str> {
+        Some(match self {
+            LinkType::NULL => "NULL",
+            LinkType::ETHERNET => "ETHERNET",
+            LinkType::PPP => "PPP",
+            LinkType::RAW => "RAW",
+            LinkType::C_HDLC => "C_HDLC",
+            LinkType::IEEE802_11 => "IEEE802_11",
+            LinkType::LOOP => "LOOP",
+            LinkType::LINUX_SLL => "LINUX_SLL",
+            LinkType::IPV4 => "IPV4",
+            LinkType::IPV6 => "IPV6",
+            LinkType::LINUX_SLL2 => "LINUX_SLL2",
+            _ => return None,
+        })
+    }
 }

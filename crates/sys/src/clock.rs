@@ -3,6 +3,7 @@
 use crate::SysError;
 use ringside_core::Timestamp;
 use ringside_core::time::NANOS_PER_SEC;
+use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic};
 use std::os::fd::AsFd;
 
@@ -54,6 +55,18 @@ pub fn hardware_clock_ahead_ns(number: u32) -> Result<i64, SysError> {
 /// Nanoseconds since some fixed moment (CLOCK_MONOTONIC); never steps.
 pub fn monotonic_ns() -> u64 {
     nanos(ClockId::Monotonic)
+}
+
+/// Sleeps until [`monotonic_ns`] is `until_ns`, or a signal comes (clock_nanosleep(2) with
+/// TIMER_ABSTIME, which does not drift). How much later it wakes is up to the system;
+/// [`use_precise_timers`](crate::thread::use_precise_timers) takes 50 microseconds off.
+pub fn sleep_until_monotonic(until_ns: u64) {
+    let until = Timestamp(until_ns);
+    // Below 2^64 nanoseconds there are fewer seconds than an i64 holds.
+    let time =
+        Timespec { tv_sec: until.seconds() as i64, tv_nsec: i64::from(until.subsec_nanos()) };
+    // An early return is allowed: whoever needs the time looks at the clock.
+    let _ = clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &time);
 }
 
 /// Nanoseconds since the boot, suspended time included (CLOCK_BOOTTIME); never steps, and means
@@ -133,6 +146,16 @@ mod tests {
         let now = Clocks::now(name);
         assert!(now.boot_ns >= monotonic && boottime_ns() >= now.boot_ns);
         assert!(now.wall <= realtime_now());
+    }
+
+    #[test]
+    fn a_sleep_ends_at_its_time_and_one_in_the_past_at_once() {
+        let until = monotonic_ns() + 2_000_000;
+        while monotonic_ns() < until {
+            sleep_until_monotonic(until);
+        }
+        sleep_until_monotonic(0);
+        sleep_until_monotonic(until);
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! Why frames could not be sent.
 
+use crate::RateError;
+use crate::replay::Unsendable;
 use crate::sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN};
+use ringside_core::LinkType;
 use ringside_ebpf::LIVE_FRAME_BYTES_MAX;
+use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -128,6 +132,47 @@ pub enum Error {
         /// What was tried, the reason, and the mend.
         reason: String,
     },
+    /// An interface without its other end.
+    #[error("{interface} has no link: plug it in, or set the other end up")]
+    NoCarrier {
+        /// Name.
+        interface: String,
+    },
+    /// Frames of captures that cannot be sent.
+    #[error("{}", unsendable_text(files, interface))]
+    Unsendable {
+        /// Inputs, and what they hold.
+        files: Vec<(String, Unsendable)>,
+        /// Where they were to be sent.
+        interface: String,
+    },
+    /// A stream cannot be read twice.
+    #[error("standard input cannot be read {loops} times; save it to a file")]
+    LoopedStream {
+        /// Rounds asked for.
+        loops: u64,
+    },
+    /// A filter failed.
+    #[error("{reason}")]
+    Filter {
+        /// Why.
+        reason: String,
+    },
+    /// An interface refused a frame, and will refuse the next.
+    #[error("the interface takes no more frames: {source}")]
+    Sending {
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// Captures.
+    #[error(transparent)]
+    Store(#[from] ringside_store::StoreError),
+    /// The reading of captures.
+    #[error(transparent)]
+    Source(#[from] ringside_core::SourceError),
+    /// A rate.
+    #[error(transparent)]
+    Rate(#[from] RateError),
     /// A tool that is not installed, or that failed.
     #[error("cannot run `{command}`: {reason}; `make deps` installs it")]
     Tool {
@@ -178,4 +223,48 @@ impl Error {
     pub(crate) fn size(what: String) -> Error {
         Error::Size { what }
     }
+
+    /// What was found in `inputs` together.
+    pub(crate) fn unsendable(inputs: &[PathBuf], found: Unsendable, interface: &str) -> Error {
+        let names: Vec<_> = inputs.iter().map(|path| path.display().to_string()).collect();
+        Error::Unsendable { files: vec![(names.join(", "), found)], interface: interface.into() }
+    }
+}
+
+fn unsendable_text(files: &[(String, Unsendable)], interface: &str) -> String {
+    let each = files.iter().map(|(name, found)| {
+        let causes = causes(found, interface).join(", ");
+        format!("{name} holds {causes}")
+    });
+    let all = each.collect::<Vec<_>>().join("; ");
+    format!("{all}; nothing of this is sent unless --skip-unsendable leaves it out")
+}
+
+/// Each cause with its count and the mend.
+fn causes(found: &Unsendable, interface: &str) -> Vec<String> {
+    let frames = |count: u64| format!("{count} frame{}", if count == 1 { "" } else { "s" });
+    let mut causes = Vec::new();
+    for (&link, &count) in &found.link_types {
+        let name = LinkType(link).name().unwrap_or("unknown");
+        let frames = frames(count);
+        causes.push(format!("{frames} of link type {name} ({link}), which is not Ethernet"));
+    }
+    if found.cut > 0 {
+        causes.push(format!(
+            "{} that the capture cut short (--cut send sends what there is, --cut pad fills them \
+             up with zeros)",
+            frames(found.cut)
+        ));
+    }
+    if found.too_short > 0 {
+        causes.push(format!("{} shorter than an Ethernet header", frames(found.too_short)));
+    }
+    if found.too_long > 0 {
+        let mtu = found.longest_bytes.saturating_sub(14);
+        causes.push(format!(
+            "{} longer than {interface} takes (`ip link set {interface} mtu {mtu}`, where it can)",
+            frames(found.too_long)
+        ));
+    }
+    causes
 }

@@ -1,5 +1,6 @@
 #![forbid(unsafe_code)]
-//! Sending frames: a generator of numbered frames, exact about what it handed over.
+//! Sending frames: a generator of numbered frames, and the replay of captures, exact about what
+//! they handed over.
 //!
 //! - [`Job`] says what to send ([`Load`]), how ([`SenderKind`]), where ([`Wire`]), how fast and how
 //!   much; [`run`] does it and gives a [`Report`].
@@ -9,6 +10,8 @@
 //! - [`sink`] opens transmit channels of any interface, by AF_XDP, packet sockets or libpcap.
 //! - [`Shape`] describes generated frames and makes any of them again from its number;
 //!   [`Stamp`] reads the number of a received frame; [`SequenceCheck`] proves completeness.
+//! - [`replay`] sends the frames of captures of any size at their times, changed as [`Rewrite`]
+//!   says.
 //! - [`Rate`] is how fast to send in any unit, [`Pace`] when each frame is due then.
 //!
 //! Offered = handed + refused, where the counts of the interfaces decide, not what a system call
@@ -24,7 +27,9 @@ mod live;
 mod pace;
 mod packet;
 mod rate;
+pub mod replay;
 mod report;
+mod rewrite;
 mod run;
 mod sequence;
 mod shape;
@@ -38,7 +43,12 @@ pub use job::{Job, Limits, Load, SENDERS_MAX, SenderKind};
 pub use live::live_reaches;
 pub use pace::{PACE_DEPTH_NS, Pacer};
 pub use rate::{Pace, Rate, RateError, WIRE_OVERHEAD_BYTES, wire_bytes};
+pub use replay::{Replay, replay};
 pub use report::{Report, Sent};
+pub use rewrite::{
+    ADDRESS_RULES_MAX, AddressMap, AddressMapError, AddressRule, Changed, Rewrite, VlanChange,
+    VlanId,
+};
 pub use ringside_ebpf::LIVE_FRAME_BYTES_MAX;
 pub use run::{Progress, run, run_shown};
 pub use sequence::{SequenceCheck, SequenceReport};

@@ -1,6 +1,7 @@
 //! Newtypes for numbers that could be swapped by accident.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// An EtherType (IEEE 802 Numbers, IANA), host byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,5 +131,40 @@ impl fmt::Display for MacAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d, e, g] = self.0;
         write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl FromStr for MacAddr {
+    type Err = String;
+
+    /// Six bytes in hexadecimal, between colons or hyphens.
+    fn from_str(text: &str) -> Result<MacAddr, String> {
+        let byte = |part: &str| match part.len() {
+            1 | 2 if part.bytes().all(|b| b.is_ascii_hexdigit()) => {
+                u8::from_str_radix(part, 16).ok()
+            }
+            _ => None,
+        };
+        let bytes: Option<Vec<u8>> = text.split([':', '-']).take(7).map(byte).collect();
+        let address = bytes.and_then(|bytes| <[u8; 6]>::try_from(bytes).ok());
+        address.map(MacAddr).ok_or_else(|| {
+            format!("{text:?} is no hardware address: write six bytes, as 02:00:00:00:00:01")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hardware_addresses_are_read() {
+        let address = MacAddr([2, 0, 0xab, 0, 0, 1]);
+        for text in [address.to_string().as_str(), "2:0:AB:0:0:1", "02-00-ab-00-00-01"] {
+            assert_eq!(text.parse(), Ok(address), "{text}");
+        }
+        for wrong in ["", "02:00:00:00:00", "02:00:00:00:00:00:00", "g:0:0:0:0:0", "+2:0:0:0:0:0"] {
+            assert!(wrong.parse::<MacAddr>().is_err(), "{wrong}");
+        }
     }
 }

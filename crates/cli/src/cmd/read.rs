@@ -1,16 +1,15 @@
 //! `ringside read`: print packets like tcpdump, or copy them.
 
+use crate::frame_filter::FrameFilter;
 use crate::open;
 use crate::print::{HexDump, PrintOptions, PrintState, TimeStyle, packet_json, packet_line};
 use crate::record::FormatArg;
 use crate::{say, units};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{ArgAction, Args};
-use ringside_core::{Frame, InterfaceId, LinkType, SourceInterface};
-use ringside_filter::Prepared;
+use ringside_core::{Frame, LinkType, SourceInterface};
 use ringside_store::writer::create_copy;
 use ringside_store::{Format, FrameWriter, StoreError, StoredSource, is_input};
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -126,11 +125,12 @@ fn copy(
         // A file may name interfaces while it is read; the copy must know them all.
         for interface in &batch.interfaces()[known..] {
             output.add_interface(interface)?;
-            filter.add_interface(interface);
         }
         known = batch.interfaces().len();
         for frame in batch.iter() {
-            if filter.accepts(&frame)? {
+            let interface = batch.interfaces().get(frame.meta.interface.0 as usize);
+            let link_type = interface.map_or(LinkType::ETHERNET, |found| found.link_type);
+            if filter.accepts(&frame, link_type)? {
                 output.put(&frame)?;
                 matched += 1;
                 if matched == count_max {
@@ -144,46 +144,6 @@ fn copy(
         output.add_interface(interface)?;
     }
     Ok(matched)
-}
-
-/// A filter over frames of several link types: one program for each, made when it is needed.
-struct FrameFilter {
-    expression: String,
-    link_types: Vec<LinkType>,
-    programs: BTreeMap<LinkType, Option<Prepared>>,
-}
-
-impl FrameFilter {
-    fn new(expression: String) -> FrameFilter {
-        FrameFilter { expression, link_types: Vec::new(), programs: BTreeMap::new() }
-    }
-
-    fn add_interface(&mut self, interface: &SourceInterface) {
-        self.link_types.push(interface.link_type);
-    }
-
-    fn accepts(&mut self, frame: &Frame<'_>) -> anyhow::Result<bool> {
-        if self.expression.is_empty() {
-            return Ok(true);
-        }
-        let program = self.prepare(self.link_type(frame.meta.interface))?;
-        Ok(program.is_none_or(|program| program.accepts(frame.bytes, frame.meta.wire_bytes)))
-    }
-
-    /// The program for frames of `link_type`; none accepts all.
-    fn prepare(&mut self, link_type: LinkType) -> anyhow::Result<Option<&Prepared>> {
-        if !self.programs.contains_key(&link_type) {
-            let program = open::compile(&self.expression, link_type)
-                .with_context(|| format!("for link type {}", link_type.0))?;
-            let prepared = program.as_ref().map(Prepared::new).transpose()?;
-            self.programs.insert(link_type, prepared);
-        }
-        Ok(self.programs.get(&link_type).and_then(Option::as_ref))
-    }
-
-    fn link_type(&self, interface: InterfaceId) -> LinkType {
-        self.link_types.get(interface.0 as usize).copied().unwrap_or(LinkType::ETHERNET)
-    }
 }
 
 /// Where packets go.

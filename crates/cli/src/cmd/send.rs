@@ -1,14 +1,16 @@
-//! `ringside send`: frames onto an interface, generated or from captures.
+//! `ringside send`: frames out of an interface. What is sent is a mode of its own, by its options:
+//! captures with `-r`, else frames of our own making.
 
 mod generate;
 mod live;
+mod replay;
 
 use crate::units;
 use anyhow::{bail, ensure};
 use clap::Args;
 use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
-use ringside_transmit::Rate;
+use ringside_transmit::{Field, Range, Rate};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -16,15 +18,32 @@ use std::time::Duration;
 #[derive(Args)]
 #[command(after_help = "Examples:
   sudo ringside send -i eth1 --size 64 --rate 1Mpps --for 10s     64 bytes, a million a second
-  sudo ringside send -i eth1 --size imix --rate 100% --flows 1000 as much as the link carries
-  sudo ringside send -i eth1 -c 1000 --src 10.0.0.0/24 --dst-port 53
-  sudo ringside send -i eth1 -c 1000 --template a.pcap:7 --src 10.0.0.0/24")]
+  sudo ringside send -i eth1 --size imix --rate 100% --flows 1000 --src 10.0.0.0/16
+  sudo ringside send -i eth1 -c 1000 --template a.pcap:7 --src 10.0.0.0/24
+  sudo ringside send -i eth1 -r trace.pcap                        as it was recorded
+  sudo ringside send -i eth1 -r /data/eth1 --speed 10             ten times as fast
+  sudo ringside send -i eth1 -r trace.pcap --rate 5Gbps --loop 100
+  sudo ringside send -i eth1 -r trace.pcap --vlan 7 --address-map 10.0.0.0/8=172.0.0.0/8
+  sudo ringside send -i eth1 -r trace.pcap --max-gap 1s 'udp port 53'")]
 pub struct SendArgs {
-    /// Interface to send through.
-    #[arg(short, long, value_name = "NAME")]
+    #[command(flatten)]
+    target: TargetArgs,
+
+    #[command(flatten)]
+    generate: generate::GenerateArgs,
+
+    #[command(flatten)]
+    replay: replay::ReplayArgs,
+}
+
+/// Where frames go, how fast, and when the sending ends: the same for all that can be sent.
+#[derive(Args)]
+struct TargetArgs {
+    /// Interface that sends.
+    #[arg(short = 'i', long = "interface", value_name = "INTERFACE")]
     interface: String,
 
-    /// Network namespace of the interface: a name, a path or a process id.
+    /// Network namespace to send in: a name, a path or a process id.
     #[arg(long, value_name = "NAME")]
     netns: Option<String>,
 
@@ -36,32 +55,65 @@ pub struct SendArgs {
     #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
     duration: Option<Duration>,
 
-    /// How fast: frames a second (1Mpps), bits a second on the wire (10Gbps), or a share of the
-    /// link's speed (100%). By default as fast as it goes.
+    /// How fast: frames a second (5Mpps), bits a second on the wire (10Gbps: preamble, check
+    /// sequence and gap included) or a share of the link's speed (100%). By default generated
+    /// frames go as fast as it goes, and captures in their own time.
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
 
-    /// Speed of the link, where the interface does not know it: 25Gbps.
-    #[arg(long, value_name = "SPEED")]
-    link_speed: Option<Rate>,
+    /// Sending threads, one on each of these CPUs, as 0,1. A capture is sent by one.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    cpus: Vec<usize>,
 
-    /// The report as one JSON line on standard output.
+    /// Source MAC address, as 02:00:00:00:00:01; of generated frames also a range.
+    #[arg(long, value_name = "MAC", value_parser = range(Field::SourceMac))]
+    mac_src: Option<Range>,
+
+    /// Destination MAC address, the same; by default of generated frames one that nobody has.
+    #[arg(long, value_name = "MAC", value_parser = range(Field::DestinationMac))]
+    mac_dst: Option<Range>,
+
+    /// VLAN id of the outermost tag, which is made if there is none; of generated frames also a
+    /// range, as 100-199.
+    #[arg(long, value_name = "ID", value_parser = range(Field::Vlan))]
+    vlan: Option<Range>,
+
+    /// The account as one JSON line on standard output.
     #[arg(long)]
     json: bool,
-
-    #[command(flatten)]
-    generate: generate::GenerateArgs,
 }
 
-/// Runs `send`.
-pub fn run(args: SendArgs) -> anyhow::Result<ExitCode> {
-    if let Some(name) = &args.netns {
-        Namespace::open(name)?.enter()?;
+/// A parser of ranges of `field`.
+fn range(
+    field: Field,
+) -> impl Fn(&str) -> Result<Range, ringside_transmit::Error> + Clone + Send + Sync + 'static {
+    move |text| Range::parse(field, text)
+}
+
+impl TargetArgs {
+    /// Moves the calling thread, and those that it starts, to where frames are sent.
+    fn enter(&self) -> anyhow::Result<()> {
+        if let Some(name) = &self.netns {
+            Namespace::open(name)?.enter()?;
+        }
+        Ok(())
     }
-    let name = &args.interface;
-    let Some(device) = netdev::by_name(name)? else {
-        bail!("no interface is called {name}; `ip link` shows those that are there");
-    };
-    ensure!(device.is_up(), "{name} is down: `ip link set {name} up`");
-    generate::run(&args, name)
+
+    /// Refuses an interface that is not there, or down.
+    fn check_interface(&self) -> anyhow::Result<()> {
+        let name = &self.interface;
+        let Some(device) = netdev::by_name(name)? else {
+            bail!("no interface is called {name}; `ip link` shows those that are there");
+        };
+        ensure!(device.is_up(), "{name} is down: `ip link set {name} up`");
+        Ok(())
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(args: SendArgs) -> anyhow::Result<ExitCode> {
+    if args.replay.is_chosen() {
+        return replay::run(&args.target, args.replay);
+    }
+    generate::run(&args.target, &args.generate)
 }

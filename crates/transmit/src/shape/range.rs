@@ -107,6 +107,11 @@ impl Range {
         self.count
     }
 
+    /// Its only value, if it has one only.
+    pub fn single(&self) -> Option<u128> {
+        (self.count == 1).then_some(self.first)
+    }
+
     /// True for IPv6 addresses.
     pub fn is_v6(&self) -> bool {
         self.is_v6

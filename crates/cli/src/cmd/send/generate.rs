@@ -1,6 +1,6 @@
 //! `ringside send` without a capture: frames of our own making.
 
-use super::{SendArgs, live};
+use super::{TargetArgs, live, range};
 use crate::say;
 use crate::signals::StopSignal;
 use crate::units::{grouped, scaled};
@@ -50,18 +50,6 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "RANGE", value_parser = range(Field::DestinationPort))]
     dst_port: Option<Range>,
 
-    /// Source MAC addresses.
-    #[arg(long = "src-mac", value_name = "RANGE", value_parser = range(Field::SourceMac))]
-    src_mac: Option<Range>,
-
-    /// Destination MAC addresses; by default one that nobody has.
-    #[arg(long = "dst-mac", value_name = "RANGE", value_parser = range(Field::DestinationMac))]
-    dst_mac: Option<Range>,
-
-    /// Ids of a VLAN tag: 100 or 100-199.
-    #[arg(long = "tag", value_name = "RANGE", value_parser = range(Field::Vlan))]
-    tag: Option<Range>,
-
     /// TCP instead of UDP.
     #[arg(long, conflicts_with = "template")]
     tcp: bool,
@@ -82,13 +70,13 @@ pub struct GenerateArgs {
     #[arg(long, conflicts_with = "no_number")]
     stamp: bool,
 
+    /// Speed of the link, where the interface does not know it: 25Gbps.
+    #[arg(long, value_name = "SPEED")]
+    link_speed: Option<Rate>,
+
     /// How frames are sent.
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     engine: Engine,
-
-    /// One sending thread on each of these CPUs, as 0,1; each is a stream of numbers of its own.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    cpus: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -101,38 +89,35 @@ enum Engine {
     Packet,
 }
 
-/// A parser of ranges of `field`.
-fn range(
-    field: Field,
-) -> impl Fn(&str) -> Result<Range, ringside_transmit::Error> + Clone + Send + Sync + 'static {
-    move |text| Range::parse(field, text)
-}
-
 /// Generates and sends; the calling thread is in the namespace of the interface.
-pub fn run(args: &SendArgs, interface: &str) -> anyhow::Result<ExitCode> {
+pub(super) fn run(target: &TargetArgs, args: &GenerateArgs) -> anyhow::Result<ExitCode> {
+    target.enter()?;
+    target.check_interface()?;
     let stop = StopSignal::install()?;
-    let job = job(args, interface)?;
+    let job = job(target, args)?;
     let report = live::watched(&job, &stop)?;
-    if args.json {
+    if target.json {
         say::data(serde_json::json!({ "sent": report }))?;
     } else {
-        say::message(text(&report, interface).trim_end());
+        say::message(text(&report, &target.interface).trim_end());
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn job(args: &SendArgs, interface: &str) -> anyhow::Result<Job> {
-    let shape = shape(&args.generate)?;
-    let rate_per_sec = args.rate.map(|rate| frames_per_sec(args, interface, rate, &shape.sizes));
+fn job(target: &TargetArgs, args: &GenerateArgs) -> anyhow::Result<Job> {
+    let shape = shape(target, args)?;
+    let interface = &target.interface;
+    let speed = args.link_speed;
+    let rate_per_sec = target.rate.map(|rate| frames_per_sec(interface, speed, rate, &shape.sizes));
     let rate_per_sec = rate_per_sec.transpose()?;
     ensure!(
-        rate_per_sec.is_some() || args.count.is_some(),
+        rate_per_sec.is_some() || target.count.is_some(),
         "give a rate (--rate 100% or 1Mpps) or a count (--count N): nothing is sent as fast as it \
-         goes without an end"
+         goes without an end; or name a capture (-r FILE)"
     );
     let wire =
-        Wire { sender: End { namespace: None, interface: interface.into() }, receiver: None };
-    let (engine, reason) = choose(&args.generate, &wire, &shape.sizes)?;
+        Wire { sender: End { namespace: None, interface: interface.clone() }, receiver: None };
+    let (engine, reason) = choose(args, &wire, &shape.sizes)?;
     let sender = match engine {
         Engine::Packet => SenderKind::Packet,
         _ if rate_per_sec.is_some() => SenderKind::Even,
@@ -140,20 +125,22 @@ fn job(args: &SendArgs, interface: &str) -> anyhow::Result<Job> {
     };
     say::message(format_args!("sending through {interface} by {}: {reason}", name(sender)));
     // Without an end of its own a paced run lasts until it is stopped.
-    let limits =
-        Limits::new(args.count.or(args.duration.is_none().then_some(u64::MAX)), args.duration)?;
-    let cpus = args.generate.cpus.clone();
+    let limits = Limits::new(
+        target.count.or(target.duration.is_none().then_some(u64::MAX)),
+        target.duration,
+    )?;
+    let cpus = target.cpus.clone();
     Ok(Job { sender, wire, load: Load::Numbered(shape), cpus, rate_per_sec, limits })
 }
 
 /// Frames a second of `sizes` that make this rate, which the link must be able to carry.
 fn frames_per_sec(
-    args: &SendArgs,
     interface: &str,
+    speed: Option<Rate>,
     rate: Rate,
     sizes: &Sizes,
 ) -> anyhow::Result<u64> {
-    let speed = match args.link_speed {
+    let speed = match speed {
         Some(Rate::Bits(bits_per_sec)) => Some(bits_per_sec),
         Some(other) => bail!("--link-speed {other} is no speed; write bits a second, as 10Gbps"),
         None => netdev::link_bits_per_sec(interface).unwrap_or(None),
@@ -193,16 +180,23 @@ fn choose(
     })
 }
 
-fn shape(args: &GenerateArgs) -> anyhow::Result<Shape> {
-    let ranges: Vec<Range> =
-        [args.src_mac, args.dst_mac, args.tag, args.src, args.dst, args.src_port, args.dst_port]
-            .into_iter()
-            .flatten()
-            .collect();
+fn shape(target: &TargetArgs, args: &GenerateArgs) -> anyhow::Result<Shape> {
+    let ranges: Vec<Range> = [
+        target.mac_src,
+        target.mac_dst,
+        target.vlan,
+        args.src,
+        args.dst,
+        args.src_port,
+        args.dst_port,
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     let template = match &args.template {
         Some(text) => template(text)?,
         None => Template::of(Stack {
-            vlan: args.tag.is_some(),
+            vlan: target.vlan.is_some(),
             ipv6: args.src.or(args.dst).is_some_and(|range| range.is_v6()),
             tcp: args.tcp,
             checksum: args.checksum,

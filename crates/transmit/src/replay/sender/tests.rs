@@ -1,0 +1,185 @@
+use super::*;
+use crate::replay::queue::ReadEnd;
+use std::io;
+use std::sync::atomic::AtomicBool;
+
+/// An interface that answers as it was told, and remembers what it took.
+#[derive(Default)]
+struct Fake {
+    /// How many frames each call takes, or the error it gives; when they are used up, all.
+    answers: Vec<Result<usize, i32>>,
+    taken: Vec<Vec<u8>>,
+    calls: usize,
+}
+
+impl Outlet for Fake {
+    fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
+        assert!(!frames.is_empty() && frames.len() <= OUTLET_FRAMES_MAX);
+        let answer = self.answers.get(self.calls).copied().unwrap_or(Ok(frames.len()));
+        self.calls += 1;
+        let count = answer.map_err(io::Error::from_raw_os_error)?.min(frames.len());
+        self.taken.extend(frames[..count].iter().map(|frame| frame.to_vec()));
+        Ok(count)
+    }
+}
+
+/// Frames of one byte, which is their number, due at these times.
+fn chunk(due_ns: &[u64]) -> Chunk {
+    let mut chunk = Chunk::default();
+    for (number, &due_ns) in due_ns.iter().enumerate() {
+        chunk.memory.push(number as u8);
+        chunk.add(number, due_ns);
+    }
+    chunk.counts.read = due_ns.len() as u64;
+    chunk
+}
+
+struct Case {
+    due_ns: Vec<u64>,
+    retries: bool,
+    duration: Option<Duration>,
+    stopped: bool,
+}
+
+impl Default for Case {
+    fn default() -> Case {
+        Case { due_ns: vec![0; 5], retries: false, duration: None, stopped: false }
+    }
+}
+
+fn run(case: &Case, answers: Vec<Result<usize, i32>>) -> (Sent, Fake) {
+    let (queue, progress) = (Queue::default(), Progress::default());
+    assert!(queue.push(chunk(&case.due_ns)).is_some());
+    queue.finish(ReadEnd::default());
+    let mut fake = Fake { answers, ..Fake::default() };
+    let stop = || case.stopped;
+    let sender = Sender {
+        queue: &queue,
+        outlet: &mut fake,
+        is_timed: true,
+        retries: case.retries,
+        duration: case.duration,
+        stop: &stop,
+        progress: &progress,
+    };
+    let sent = sender.run();
+    assert_eq!(sent.offered, sent.accepted + sent.refused.total());
+    assert_eq!(sent.counts.read, sent.offered + sent.not_sent);
+    assert_eq!((progress.accepted(), progress.refused()), (sent.accepted, sent.refused.total()));
+    (sent, fake)
+}
+
+fn numbers(fake: &Fake) -> Vec<u8> {
+    fake.taken.iter().map(|frame| frame[0]).collect()
+}
+
+#[test]
+fn frames_leave_in_order_and_not_before_their_time() {
+    let due_ns = vec![0, 0, 300_000, 300_000, 2_000_000];
+    let (sent, fake) = run(&Case { due_ns, ..Case::default() }, vec![]);
+    assert_eq!(numbers(&fake), [0, 1, 2, 3, 4]);
+    assert_eq!((sent.accepted, sent.accepted_bytes, sent.ended), (5, 5, Ended::Done));
+    // What is due later is not handed over with what is due now, however late that is.
+    assert!(sent.elapsed_ns >= 2_000_000);
+    assert_eq!(sent.errors.report().frames, 5);
+}
+
+#[test]
+fn many_frames_that_are_due_together_go_in_few_calls() {
+    let (sent, fake) = run(&Case { due_ns: vec![0; 200], ..Case::default() }, vec![]);
+    assert_eq!((sent.accepted, fake.calls), (200, 200usize.div_ceil(OUTLET_FRAMES_MAX)));
+}
+
+#[test]
+fn what_is_refused_is_counted_by_cause_and_left_behind() {
+    let answers = vec![Ok(1), Err(ENOBUFS), Err(EMSGSIZE), Err(4), Ok(2)];
+    let (sent, fake) = run(&Case::default(), answers);
+    assert_eq!(numbers(&fake), [0, 3, 4]);
+    let refused = Refused { no_room: 1, too_long: 1, ..Refused::default() };
+    assert_eq!((sent.refused.clone(), sent.offered_again), (refused, 1));
+    assert!(sent.failure.is_none());
+}
+
+#[test]
+fn a_frame_that_was_refused_in_a_batch_and_then_taken_was_offered_again() {
+    let (sent, fake) = run(&Case::default(), vec![Ok(3), Ok(2)]);
+    assert_eq!(numbers(&fake), [0, 1, 2, 3, 4]);
+    assert_eq!((sent.refused.total(), sent.offered_again), (0, 1));
+}
+
+#[test]
+fn with_retry_a_frame_waits_for_room() {
+    let case = Case { retries: true, ..Case::default() };
+    let (sent, fake) = run(&case, vec![Err(ENOBUFS), Err(ENOBUFS), Ok(5)]);
+    assert_eq!(numbers(&fake), [0, 1, 2, 3, 4]);
+    assert_eq!((sent.refused.total(), sent.offered_again), (0, 2));
+}
+
+#[test]
+fn an_interface_that_is_gone_ends_the_replay() {
+    let (sent, _) = run(&Case::default(), vec![Ok(2), Err(ENETDOWN)]);
+    assert_eq!((sent.accepted, sent.refused.interface_down, sent.not_sent), (2, 1, 2));
+    assert_eq!(sent.ended, Ended::Failed);
+    assert!(sent.failure.unwrap().to_string().contains("no more frames"));
+}
+
+#[test]
+fn limits_and_orders_end_it() {
+    let due_ns = vec![0, 1_000_000, 60_000_000_000];
+    let duration = Some(Duration::from_millis(20));
+    let (sent, _) = run(&Case { due_ns, duration, ..Case::default() }, vec![]);
+    assert_eq!((sent.ended, sent.not_sent), (Ended::Time, 3 - sent.accepted));
+    assert!(sent.elapsed_ns < 30_000_000_000);
+    let (sent, _) = run(&Case { stopped: true, ..Case::default() }, vec![]);
+    assert_eq!((sent.ended, sent.accepted, sent.not_sent), (Ended::Stopped, 0, 5));
+}
+
+#[test]
+fn what_is_read_too_late_is_overdue_for_want_of_input() {
+    let (queue, progress, waits) = (Queue::default(), Progress::default(), AtomicBool::new(false));
+    assert!(queue.push(chunk(&[0, 0, 0])).is_some());
+    let mut fake = Fake::default();
+    // Once all is sent that was read, this is asked by who waits for more.
+    let stop = || {
+        waits.fetch_or(progress.accepted() == 3, Ordering::Relaxed);
+        false
+    };
+    let sender = Sender {
+        queue: &queue,
+        outlet: &mut fake,
+        is_timed: true,
+        retries: false,
+        duration: None,
+        stop: &stop,
+        progress: &progress,
+    };
+    let sent = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !waits.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_nanos(2 * OVERDUE_NS));
+            queue.push(chunk(&[0, 0]));
+            queue.finish(ReadEnd::default());
+        });
+        sender.run()
+    });
+    let errors = sent.errors.report();
+    assert_eq!((sent.accepted, errors.input_stalls, errors.overdue_for_input), (5, 1, 2));
+    assert!(errors.overdue >= 2 && errors.max_ns > OVERDUE_NS);
+}
+
+#[test]
+fn a_time_limit_holds_while_nothing_comes() {
+    let (queue, progress) = (Queue::default(), Progress::default());
+    let sender = Sender {
+        queue: &queue,
+        outlet: &mut Fake::default(),
+        is_timed: true,
+        retries: false,
+        duration: Some(Duration::from_millis(5)),
+        stop: &|| false,
+        progress: &progress,
+    };
+    assert_eq!(sender.run().ended, Ended::Time);
+}
