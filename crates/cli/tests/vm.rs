@@ -18,5 +18,7 @@ mod exactness;
 mod kill;
 #[path = "vm/pair.rs"]
 mod pair;
+#[path = "vm/sinks.rs"]
+mod sinks;
 #[path = "vm/symmetry.rs"]
 mod symmetry;

@@ -98,8 +98,8 @@ impl Pair {
         };
         let macs: [String; 2] = [mac(&["-n", FAR], sender), mac(&[], receiver)];
         let [far, near] = [self.host(1), self.host(2)];
-        run_clean("ip", &["-n", FAR, "neigh", "add", &near, "lladdr", &macs[1], "dev", sender]);
-        run_clean("ip", &["neigh", "add", &far, "lladdr", &macs[0], "dev", receiver]);
+        run_clean("ip", &["-n", FAR, "neigh", "replace", &near, "lladdr", &macs[1], "dev", sender]);
+        run_clean("ip", &["neigh", "replace", &far, "lladdr", &macs[0], "dev", receiver]);
     }
 
     fn host(&self, host: u8) -> String {
@@ -120,6 +120,25 @@ impl Pair {
     pub fn receiver(&self) -> &str {
         let end = self.wire.receiver.as_ref().expect("both ends are ours");
         &end.interface
+    }
+
+    /// The interface that sends, in a namespace of its own.
+    pub fn sender(&self) -> &str {
+        &self.wire.sender.interface
+    }
+
+    /// Runs `work` in the sender's namespace.
+    pub fn at_sender<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        inside(FAR, work)
+    }
+
+    /// Runs `work` while the sender has no address, as one that the host does not use.
+    pub fn without_use_of_the_sender(&self, work: impl FnOnce()) {
+        run_clean("ip", &["-n", FAR, "address", "flush", "dev", self.sender()]);
+        work();
+        let address = self.address(1);
+        run_clean("ip", &["-n", FAR, "address", "add", &address, "dev", self.sender()]);
+        self.introduce();
     }
 
     /// Waits until both ends have carrier: a card that was configured anew takes seconds.
