@@ -56,7 +56,7 @@ fn every_number_arrives_with_every_engine() {
     if !need_root("every_number_arrives_with_every_engine") {
         return;
     }
-    for engine in ["live", "packet"] {
+    for engine in ["live", "af-xdp", "af-packet", "tx-ring", "pcap"] {
         let (network, dir) = (Network::up(), tempfile::tempdir().unwrap());
         let args = ["-c", "20000", "--rate", "50kpps", "--size", "64-1514", "--engine", engine];
         let ranges = ["--src", "10.7.0.0/24", "--dst-port", "5000-5002", "--flows", "768"];

@@ -90,7 +90,7 @@ pub enum Error {
         receiver: String,
     },
     /// Frames of a capture cannot be live frames.
-    #[error("live frames are generated; frames of a capture need --sender packet")]
+    #[error("only the packet sender sends frames of a capture (--sender packet)")]
     LiveReplay,
     /// The capture has no frame that can be sent.
     #[error("the capture holds no frame of {FRAME_BYTES_MIN} to {FRAME_BYTES_MAX} bytes to send")]

@@ -1,5 +1,6 @@
 //! What a run is to do, and what a way of sending must be able to do.
 
+use crate::sink::SinkKind;
 use crate::{Error, Shape, Wire};
 use ringside_core::OwnedFrame;
 use serde::Serialize;
@@ -21,6 +22,8 @@ pub enum SenderKind {
     Even,
     /// Packet sockets: 14 to 65,535 bytes, any frames; the queue follows the flow's hash.
     Packet,
+    /// A [`sink`](crate::sink), each thread on the transmit queue of its place: generated frames.
+    Sink(SinkKind),
 }
 
 impl SenderKind {
@@ -91,4 +94,12 @@ pub(crate) trait FrameSender {
 
     /// Frames that a system call refused so far.
     fn refused(&self) -> u64;
+
+    /// Ends what is under way; nothing is sent after it.
+    fn finish(&mut self) {}
+
+    /// Of the frames refused, those for which there was no room, where that is known.
+    fn refused_for_room(&self) -> u64 {
+        0
+    }
 }

@@ -34,6 +34,7 @@ mod run;
 mod sequence;
 mod shape;
 pub mod sink;
+mod sink_sender;
 mod sizes;
 mod stream;
 mod wire;

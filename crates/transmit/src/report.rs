@@ -57,6 +57,8 @@ pub struct Sent {
     pub bytes: u64,
     /// Frames that a system call refused.
     pub refused_by_socket: u64,
+    /// Of these, frames for which there was no room, where that is known.
+    pub refused_for_room: u64,
     /// From its first frame to its last.
     pub elapsed: Duration,
     /// Told to stop.

@@ -4,6 +4,7 @@ use crate::job::{FrameSender, Job, Load, SENDERS_MAX, SenderKind};
 use crate::live::{self, Live, LiveSender};
 use crate::pace::Pacer;
 use crate::packet::PacketSender;
+use crate::sink_sender::SinkSender;
 use crate::wire::WireCounters;
 use crate::{Error, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Report, Sent};
 use ringside_core::OwnedFrame;
@@ -94,6 +95,10 @@ fn send_all(
         if let Some(cpu) = cpu {
             pin_to_cpu(cpu)?;
         }
+        if let (SenderKind::Sink(kind), Load::Numbered(shape)) = (job.sender, &job.load) {
+            let mut sender = SinkSender::new(&job.wire, kind, shape, index as u16)?;
+            return send_until(&mut sender, job, (index, threads), stop, progress);
+        }
         match (&live, cpu) {
             (Some((live, shape)), Some(cpu)) => {
                 let mut sender = LiveSender::new(live, shape, cpu);
@@ -143,7 +148,7 @@ fn check(job: &Job) -> Result<(), Error> {
         return limit("the rate", 0, "at least 1 frame a second".into());
     }
     let longest = match (&job.load, job.sender) {
-        (Load::Replay(_), kind) if kind.is_live() => return Err(Error::LiveReplay),
+        (Load::Replay(_), kind) if kind != SenderKind::Packet => return Err(Error::LiveReplay),
         (Load::Replay(_), _) if job.cpus.len() > 1 => {
             return limit("the number of threads that send a capture", job.cpus.len(), "1".into());
         }
@@ -218,9 +223,11 @@ fn send_until(
             pacer.give_back(granted.saturating_sub(offered));
         }
     }
+    sender.finish();
     sent.elapsed = start.elapsed();
     sent.bytes = sender.bytes();
     sent.refused_by_socket = sender.refused();
+    sent.refused_for_room = sender.refused_for_room();
     Ok(sent)
 }
 
@@ -243,6 +250,12 @@ fn account(
             let counted = taken + ring_full;
             // Whatever was offered and not counted was freed before it reached the far end.
             (ring_full, offered.saturating_sub(counted))
+        }
+        SenderKind::Sink(_) => {
+            // A sink's account is exact.
+            let ring_full: u64 = sent.iter().map(|s| s.refused_for_room).sum();
+            let refused: u64 = sent.iter().map(|s| s.refused_by_socket).sum();
+            (ring_full, refused - ring_full)
         }
         SenderKind::Packet => {
             let ring_full = after.tx_dropped - before.tx_dropped;

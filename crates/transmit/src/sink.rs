@@ -26,13 +26,15 @@ use crate::Error;
 use outlet::Outlet;
 use ringside_core::{ChecksumRequest, Sink, SinkCounters, SinkError, SinkFeatures};
 use ringside_sys::netdev;
+use serde::Serialize;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 use std::time::Duration;
 
 /// A kind of sink.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SinkKind {
     /// AF_XDP.
     AfXdp,

@@ -324,6 +324,7 @@ fn report_text(report: &Report, lab: &LabStatus) -> String {
     let sender = match report.sender {
         SenderKind::Live | SenderKind::Even => "live frames",
         SenderKind::Packet => "a packet socket",
+        SenderKind::Sink(kind) => kind.name(),
     };
     let seconds = report.elapsed_ns as f64 / 1e9;
     let mut text = format!(

@@ -228,6 +228,33 @@ impl Table {
         bytes
     }
 
+    /// Length of frame `sequence`.
+    pub fn bytes_of(&self, sequence: u64) -> usize {
+        self.shape.sizes.of(sequence).into()
+    }
+
+    /// As [`Table::write`], into a slot of exactly the frame's length that may hold anything;
+    /// `scratch` is a buffer of [`Shape::buffer`].
+    pub fn write_whole(
+        &self,
+        stream: u16,
+        sequence: u64,
+        tai_ns: u64,
+        slot: &mut [u8],
+        scratch: &mut [u8],
+    ) {
+        let bytes = slot.len();
+        if bytes < self.layout.header_bytes {
+            self.write(stream, sequence, tai_ns, scratch);
+            slot.copy_from_slice(&scratch[..bytes]);
+            return;
+        }
+        // Behind the header the scratch is never written.
+        let header_bytes = self.layout.header_bytes;
+        slot[header_bytes..].copy_from_slice(&scratch[header_bytes..bytes]);
+        self.write(stream, sequence, tai_ns, slot);
+    }
+
     /// True if frames bear the time when they were made.
     pub fn is_stamped(&self) -> bool {
         self.layout.stamp.is_some()

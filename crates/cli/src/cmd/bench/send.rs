@@ -32,8 +32,9 @@ const BEGIN_MAX: Duration = Duration::from_secs(20);
 pub(super) struct SendBench {
     /// Who sends; those that are not installed are left out and named.
     #[arg(long, value_delimiter = ',', value_enum, value_name = "LIST")]
-    #[arg(default_value = "ringside-constant,ringside,ringside-stamp,ringside-packet,\
-                         testpmd-af-xdp,testpmd-af-packet,tcpreplay,trafgen")]
+    #[arg(default_value = "ringside-constant,ringside,ringside-stamp,ringside-af-xdp,\
+                         ringside-af-packet,ringside-tx-ring,testpmd-af-xdp,testpmd-af-packet,\
+                         tcpreplay,trafgen")]
     tools: Vec<Kind>,
 
     /// Frame sizes in bytes, without the frame check sequence.

@@ -8,6 +8,7 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use ringside_core::LinkType;
 use ringside_sys::netdev;
+use ringside_transmit::sink::{self, SinkConfig, SinkKind};
 use ringside_transmit::{
     End, FLOWS_MAX, Field, Job, LIVE_FRAME_BYTES_MAX, Limits, Load, Numbering, Pace, Range, Rate,
     Report, SenderKind, Shape, Sizes, Stack, Template, Wire, live_reaches, wire_bytes,
@@ -81,12 +82,18 @@ pub struct GenerateArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Engine {
-    /// Live frames where the interface takes them, else packet sockets.
+    /// Live frames where the interface takes them, else af-xdp, af-packet or pcap.
     Auto,
     /// Frames made inside the kernel: fastest, up to 3,408 bytes.
     Live,
-    /// Packet sockets: any size, any interface.
-    Packet,
+    /// AF_XDP sockets, a queue for each thread: past the stack.
+    AfXdp,
+    /// Packet sockets past the queueing discipline: any size, any interface of Ethernet.
+    AfPacket,
+    /// Packet sockets with a ring in shared memory.
+    TxRing,
+    /// libpcap: any device that it knows.
+    Pcap,
 }
 
 /// Generates and sends; the calling thread is in the namespace of the interface.
@@ -119,9 +126,9 @@ fn job(target: &TargetArgs, args: &GenerateArgs) -> anyhow::Result<Job> {
         Wire { sender: End { namespace: None, interface: interface.clone() }, receiver: None };
     let (engine, reason) = choose(args, &wire, &shape.sizes)?;
     let sender = match engine {
-        Engine::Packet => SenderKind::Packet,
-        _ if rate_per_sec.is_some() => SenderKind::Even,
-        _ => SenderKind::Live,
+        Some(kind) => SenderKind::Sink(kind),
+        None if rate_per_sec.is_some() => SenderKind::Even,
+        None => SenderKind::Live,
     };
     say::message(format_args!("sending through {interface} by {}: {reason}", name(sender)));
     // Without an end of its own a paced run lasts until it is stopped.
@@ -164,19 +171,32 @@ fn frames_per_sec(
     Ok((per_sec.round() as u64).max(1))
 }
 
+/// The sink, or none for live frames, and why.
 fn choose(
     args: &GenerateArgs,
     wire: &Wire,
     sizes: &Sizes,
-) -> anyhow::Result<(Engine, &'static str)> {
+) -> anyhow::Result<(Option<SinkKind>, String)> {
+    let asked = "as asked for".to_string();
     let is_long = usize::from(sizes.longest()) > LIVE_FRAME_BYTES_MAX;
     Ok(match args.engine {
-        Engine::Auto if is_long => (Engine::Packet, "live frames carry at most 3,408 bytes"),
-        Engine::Auto if live_reaches(wire)? => {
-            (Engine::Live, "its driver takes redirected frames, the fastest way")
+        Engine::Live => (None, asked),
+        Engine::AfXdp => (Some(SinkKind::AfXdp), asked),
+        Engine::AfPacket => (Some(SinkKind::AfPacket), asked),
+        Engine::TxRing => (Some(SinkKind::TxRing), asked),
+        Engine::Pcap => (Some(SinkKind::Pcap), asked),
+        Engine::Auto if !is_long && live_reaches(wire)? => {
+            (None, "its driver takes redirected frames, the fastest way".into())
         }
-        Engine::Auto => (Engine::Packet, "its driver takes no redirected frames"),
-        engine => (engine, "as asked for"),
+        Engine::Auto => {
+            // Opened to see what can be had; each thread opens its own.
+            let opened = sink::open(None, &SinkConfig::new(&wire.sender.interface))?;
+            let why = match is_long {
+                true => "live frames carry at most 3,408 bytes",
+                false => "its driver takes no redirected frames",
+            };
+            (Some(opened.sink.kind()), format!("{why}; {}", opened.notes.join("; ")))
+        }
     })
 }
 
@@ -260,6 +280,7 @@ fn name(sender: SenderKind) -> &'static str {
         SenderKind::Live => "live frames",
         SenderKind::Even => "live frames, each when it is due",
         SenderKind::Packet => "a packet socket",
+        SenderKind::Sink(kind) => kind.name(),
     }
 }
 

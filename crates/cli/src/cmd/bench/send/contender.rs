@@ -34,9 +34,15 @@ pub(super) enum Kind {
     /// The same, each frame with the time when it was made.
     #[value(name = "ringside-stamp")]
     Stamped,
-    /// This program by packet sockets, 10,000 flows with numbers.
-    #[value(name = "ringside-packet")]
+    /// This program by AF_XDP, 10,000 flows with numbers.
+    #[value(name = "ringside-af-xdp")]
+    Xdp,
+    /// The same by packet sockets.
+    #[value(name = "ringside-af-packet")]
     Packet,
+    /// The same by packet sockets with a ring.
+    #[value(name = "ringside-tx-ring")]
+    TxRing,
     /// testpmd of DPDK with net_af_xdp, sending only.
     #[value(name = "testpmd-af-xdp")]
     TestpmdXdp,
@@ -58,7 +64,7 @@ impl Kind {
 
     /// True for this program.
     pub(super) fn is_ours(self) -> bool {
-        matches!(self, Kind::Constant | Kind::Ringside | Kind::Stamped | Kind::Packet)
+        self.name().starts_with("ringside")
     }
 
     /// True if it can be run here.
@@ -93,7 +99,9 @@ impl Kind {
             Kind::Constant => own(interface, bytes, "--no-number --engine live"),
             Kind::Ringside => own(interface, bytes, &format!("--engine live {}", flows())),
             Kind::Stamped => own(interface, bytes, &format!("--stamp --engine live {}", flows())),
-            Kind::Packet => own(interface, bytes, &format!("--engine packet {}", flows())),
+            Kind::Xdp => own(interface, bytes, &format!("--engine af-xdp {}", flows())),
+            Kind::Packet => own(interface, bytes, &format!("--engine af-packet {}", flows())),
+            Kind::TxRing => own(interface, bytes, &format!("--engine tx-ring {}", flows())),
             Kind::TestpmdXdp => testpmd(&format!("net_af_xdp0,iface={interface}"), bytes),
             Kind::TestpmdPacket => testpmd(
                 &format!(

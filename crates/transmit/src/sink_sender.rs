@@ -1,0 +1,92 @@
+//! Numbered frames through a sink: the generator on any interface.
+
+use crate::job::FrameSender;
+use crate::sink::{self, AnySink, SinkConfig, SinkKind};
+use crate::{Error, Shape, Table, Wire};
+use ringside_core::{Refusal, Sink, SinkCounters};
+use ringside_sys::clock::tai_ns;
+use std::time::Duration;
+
+/// Frames between two looks at limits and signals.
+const CALL_FRAMES_MAX: u64 = 1024;
+
+/// How long what is in flight at the end may take.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// One thread's sink, on a queue of its own.
+pub(crate) struct SinkSender {
+    sink: AnySink,
+    table: Table,
+    stream: u16,
+    /// For frames that are shorter than their headers.
+    scratch: Vec<u8>,
+    offered: u64,
+    counters: SinkCounters,
+}
+
+impl SinkSender {
+    /// For the calling thread, which is in the sender's namespace.
+    pub fn new(
+        wire: &Wire,
+        kind: SinkKind,
+        shape: &Shape,
+        stream: u16,
+    ) -> Result<SinkSender, Error> {
+        let queue = u32::from(stream);
+        let config = SinkConfig { queue, ..SinkConfig::new(&wire.sender.interface) };
+        let opened = sink::open(Some(kind), &config)?;
+        for note in opened.notes {
+            tracing::info!("{note}");
+        }
+        Ok(SinkSender {
+            sink: opened.sink,
+            table: shape.to_table(),
+            stream,
+            scratch: shape.buffer(),
+            offered: 0,
+            counters: SinkCounters::default(),
+        })
+    }
+}
+
+impl FrameSender for SinkSender {
+    fn call_frames_max(&self) -> u64 {
+        CALL_FRAMES_MAX
+    }
+
+    fn send(&mut self, frames: u64) -> Result<u64, Error> {
+        let SinkSender { sink, table, stream, scratch, .. } = self;
+        let mut offered = 0;
+        while offered < frames {
+            let sequence = self.offered + offered;
+            let now = if table.is_stamped() { tai_ns() } else { 0 };
+            let bytes = table.bytes_of(sequence);
+            let put = sink.put(bytes, None, |slot| {
+                table.write_whole(*stream, sequence, now, slot, scratch);
+            })?;
+            if !put {
+                break;
+            }
+            offered += 1;
+        }
+        sink.flush()?;
+        self.offered += offered;
+        Ok(offered)
+    }
+
+    fn finish(&mut self) {
+        self.counters = self.sink.drain(DRAIN);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.table.shape().sizes.bytes_before(self.offered)
+    }
+
+    fn refused(&self) -> u64 {
+        self.counters.refused_total()
+    }
+
+    fn refused_for_room(&self) -> u64 {
+        self.counters.refused.get(&Refusal::NoRoom).copied().unwrap_or(0)
+    }
+}
