@@ -210,6 +210,70 @@ fn changes_under_load_lose_no_frame() {
 }
 
 #[test]
+fn a_link_has_a_rate_without_loss_and_times_under_way() {
+    if !need_root("a_link_has_a_rate_without_loss_and_times_under_way") {
+        return;
+    }
+    let folder = folder();
+    let args = "link --sizes 64,imix --for 20ms --csv link.csv --svg figures";
+    let running = Running::start(bench(folder.path(), args));
+    let pid = running.pid();
+    let outcome = running.finish();
+    assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+    let csv = folder.path().join("link.csv");
+    for size in ["64", "imix"] {
+        let rate: f64 = lines(&csv, &format!("throughput,{size},"))[0][3].parse().unwrap();
+        assert!(rate > 0.0, "{size}");
+        let times = lines(&csv, &format!("latency,{size},"));
+        assert_eq!(times.iter().map(|f| f[2].as_str()).collect::<Vec<_>>(), ["10", "50", "90"]);
+        for fields in times {
+            let times: Vec<f64> = fields[9..14].iter().map(|f| f.parse().unwrap()).collect();
+            assert!(times.is_sorted() && times[0] > 0.0, "{fields:?}");
+        }
+        assert_eq!(lines(&csv, &format!("burst,{size},")).len(), 1);
+        assert_eq!(lines(&csv, &format!("loss,{size},")).len(), 11);
+    }
+    assert!(folder.path().join("figures/link-latency.svg").exists());
+    assert_clean(pid, folder.path());
+}
+
+#[test]
+fn every_sender_and_way_has_a_figure() {
+    let test = "every_sender_and_way_has_a_figure";
+    if !need_root(test) {
+        return;
+    }
+    let folder = folder();
+    let args = "send --tools ringside-constant,ringside,ringside-stamp,ringside-af-xdp,\
+                ringside-af-packet,ringside-tx-ring --placement own,shared --sizes 64 --rounds 1 \
+                --for 50ms --csv send.csv --svg figures";
+    let running = Running::start(bench(folder.path(), args));
+    let pid = running.pid();
+    let outcome = running.finish();
+    assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+    for placement in ["own", "shared"] {
+        let rows = lines(&folder.path().join("send.csv"), &format!("{placement},ringside"));
+        assert_eq!(rows.len(), 6, "{rows:?}");
+        assert!(rows.iter().all(|fields| fields[4].parse::<f64>().unwrap() > 0.0), "{rows:?}");
+    }
+    assert_clean(pid, folder.path());
+    let args = "segment --streams 1,2 --rounds 1 --for 50ms --csv segment.csv --svg figures";
+    let running = Running::start(bench(folder.path(), args));
+    let pid = running.pid();
+    let outcome = running.finish();
+    assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+    let csv = folder.path().join("segment.csv");
+    for way in ["calls", "copies", "chains", "kernel"] {
+        let rows = lines(&csv, &format!("{way},"));
+        let kinds: Vec<String> = rows.iter().map(|fields| fields[1..3].join(" ")).collect();
+        assert_eq!(kinds, ["memory 1", "file 1", "memory 2"]);
+        assert!(rows.iter().all(|fields| fields[4].parse::<f64>().unwrap() > 0.0), "{rows:?}");
+    }
+    assert!(folder.path().join("figures/segment-streams.svg").exists());
+    assert_clean(pid, folder.path());
+}
+
+#[test]
 fn a_signal_ends_it_and_nothing_stays() {
     if !need_root("a_signal_ends_it_and_nothing_stays") {
         return;

@@ -153,7 +153,7 @@ fn open(args: &LinkBench) -> anyhow::Result<(Option<Lab>, Path)> {
         return Ok((None, Path::open(sender, receiver)?));
     }
     let lab = Lab::up(&LabConfig {
-        name: format!("link{}", std::process::id()),
+        name: format!("bench{}-link", std::process::id()),
         napi: match args.placement {
             Placement::Own => Napi::Softirq,
             Placement::Shared => Napi::Pinned(TOOL_CPU),

@@ -290,7 +290,7 @@ fn template() -> anyhow::Result<Template> {
 /// sending end leaves no segmentation to it: as many queues as there may be streams.
 fn network() -> anyhow::Result<Lab> {
     let lab = Lab::up(&LabConfig {
-        name: format!("segment{}", std::process::id()),
+        name: format!("bench{}-segment", std::process::id()),
         queues: 16,
         napi: Napi::Pinned(SENDER_CPU),
         xdp_pass: false,

@@ -174,7 +174,7 @@ impl Bench<'_> {
 /// A network whose far end discards every frame inside the driver.
 fn network(placement: Placement) -> anyhow::Result<Lab> {
     let lab = Lab::up(&LabConfig {
-        name: format!("send{}", std::process::id()),
+        name: format!("bench{}-send", std::process::id()),
         napi: match placement {
             Placement::Own => Napi::Pinned(SENDER_CPU),
             Placement::Shared => Napi::Softirq,
