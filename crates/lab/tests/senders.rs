@@ -10,7 +10,8 @@ use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
 use ringside_testkit::{need_root, need_tool, skip};
 use ringside_transmit::{
-    Error, Job, Limits, Load, PACE_DEPTH_NS, Report, SenderKind, SequenceCheck, Shape, run,
+    Error, Job, Limits, Load, Numbering, PACE_DEPTH_NS, Report, SenderKind, SequenceCheck, Shape,
+    Sizes, Stack, Stamp, Template, run,
 };
 use std::time::Duration;
 
@@ -258,6 +259,46 @@ fn an_even_run_is_exact_and_never_faster_than_its_rate() {
     assert!(check.report(&report.streams).is_complete(), "frames are missing");
     let error = run(&even(None, 1), &|| false).unwrap_err().to_string();
     assert!(error.contains("rate"), "{error}");
+}
+
+/// By the times that the frames bear: what a busy machine delays makes gaps longer, and what
+/// follows is caught up with within the bound.
+#[test]
+fn an_even_run_keeps_the_stated_bound_over_every_stretch() {
+    if !ready("an_even_run_keeps_the_stated_bound_over_every_stretch") {
+        return;
+    }
+    const RATE: u64 = 200_000;
+    const COUNT: u64 = 40_000;
+    let lab = up("bound");
+    let shape = Shape::like(
+        Template::of(Stack::default()),
+        Vec::new(),
+        Numbering::Stamp,
+        Sizes::fixed(64).unwrap(),
+        1,
+    );
+    let load = Load::Numbered(shape.unwrap());
+    let job =
+        Job { rate_per_sec: Some(RATE), load, ..numbered(SenderKind::Even, &lab, "64", 1, COUNT) };
+    let witness = Witness::start(lab.status());
+    let report = send(&job);
+    let made: Vec<u64> = witness
+        .frames(report.handed)
+        .iter()
+        .map(|frame| Stamp::read(frame).unwrap().tai_low_ns.unwrap())
+        .collect();
+    assert_eq!(made.len() as u64, COUNT);
+    assert!(made.is_sorted());
+    // Frames leave at most 8/7 as fast, 48 us early, in grants of eight; a grant that was held up
+    // comes together with the next.
+    let bound = |ns: u64| (ns + 48_000) as f64 * RATE as f64 / 1e9 * 8.0 / 7.0 + 24.0;
+    for stretch in [2, 10, 100, 1000, 10_000] {
+        for window in made.windows(stretch) {
+            let ns = window[stretch - 1] - window[0];
+            assert!(stretch as f64 <= bound(ns), "{stretch} frames in {ns} ns");
+        }
+    }
 }
 
 #[test]

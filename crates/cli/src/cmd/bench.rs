@@ -18,6 +18,7 @@ mod raw_disk;
 mod receive;
 mod receiver;
 mod record;
+mod replay;
 mod results;
 mod rules;
 mod search;
@@ -45,6 +46,7 @@ const TOOL_CPU: usize = 1;
   sudo ringside bench ddos --svg ddos.svg          a host's service under a flood
   sudo ringside bench send --svg .                 frames that one core sends
   sudo ringside bench segment --svg .              bulk payload as segments, in four ways
+  sudo ringside bench replay                       how well a replay keeps time
   sudo ringside bench link --svg .                 a link without loss: rate, time under way
   sudo ringside bench rules                        dropping by one rule and by 110,000
   sudo ringside bench changes                      rules that come and go under load")]
@@ -76,6 +78,8 @@ enum BenchCommand {
     Send(send::SendBench),
     /// Bulk payload as segments of the link's size: by calls, copies, chains, and by the kernel.
     Segment(segment::SegmentBench),
+    /// How far from their times frames of a capture are sent, next to tcpreplay.
+    Replay(replay::ReplayBench),
     /// A link between two interfaces, in the manner of RFC 2544: the rate without loss, the time
     /// under way, the longest burst, loss by load.
     Link(link::LinkBench),
@@ -96,6 +100,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         BenchCommand::Changes(args) => changes::run(&args),
         BenchCommand::Send(args) => send::run(&args),
         BenchCommand::Segment(args) => segment::run(&args),
+        BenchCommand::Replay(args) => replay::run(&args),
         BenchCommand::Link(args) => link::run(&args),
         BenchCommand::Instructions(args) => instructions::run(&args),
     }

@@ -102,9 +102,23 @@ impl<'a> Receiver<'a> {
         wrapper: &[OsString],
         stop: &StopSignal,
     ) -> anyhow::Result<Receiver<'a>> {
+        Receiver::start_on(TOOL_CPU, namespace, program, wrapper, stop)
+    }
+
+    /// As [`Receiver::start`], on another CPU.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn start_on(
+        cpu: usize,
+        namespace: &str,
+        program: Program<'a>,
+        wrapper: &[OsString],
+        stop: &StopSignal,
+    ) -> anyhow::Result<Receiver<'a>> {
         let sockets_before = running_sockets(namespace)?;
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", namespace, "taskset", "-c", &TOOL_CPU.to_string()]);
+        command.args(["netns", "exec", namespace, "taskset", "-c", &cpu.to_string()]);
         command.args(wrapper).args(&program.command);
         // A group of its own: Ctrl-C reaches this program alone, which ends the tool in order.
         command.process_group(0);
