@@ -11,6 +11,7 @@ mod link;
 mod load;
 mod measure;
 mod network;
+mod output;
 mod place;
 mod plot;
 mod process;

@@ -12,13 +12,12 @@ use self::effect::Judge;
 use self::results::Results;
 use super::load;
 use super::network::{NetworkKey, Networks, Placement, Standing};
+use super::output::OutputArgs;
 use super::place::Workspace;
 use super::rules::sets;
 use crate::signals::StopSignal;
 use crate::{say, units};
-use anyhow::Context;
 use clap::Args;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -59,13 +58,8 @@ pub(super) struct ChangesBench {
     #[arg(long = "for", value_parser = units::duration, default_value = "1s")]
     duration: Duration,
 
-    /// One JSON object for each figure on standard output, instead of tables.
-    #[arg(long)]
-    json: bool,
-
-    /// Also write the figures to this file.
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Measures; prints and writes the results.
@@ -75,11 +69,7 @@ pub(super) fn run(args: &ChangesBench) -> anyhow::Result<ExitCode> {
     let files = Workspace::in_memory()?;
     let mut bench = Bench { networks: Networks::default(), files: &files, args, stop: &stop };
     let results = bench.measure()?;
-    say::data(if args.json { results.json() } else { results.text() }.trim_end())?;
-    if let Some(path) = &args.csv {
-        std::fs::write(path, results.csv())
-            .with_context(|| format!("writing {}", path.display()))?;
-    }
+    args.output.put(&results)?;
     let is_good = results.failures.is_empty() && results.are_frames_whole();
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -12,6 +12,7 @@ use self::results::{Level, Results, Sample};
 use super::flood;
 use super::load;
 use super::network::{NetworkKey, Networks, Placement, Standing};
+use super::output::OutputArgs;
 use super::place::Workspace;
 use crate::signals::StopSignal;
 use crate::{say, units};
@@ -62,13 +63,8 @@ pub(super) struct DdosBench {
     #[arg(long = "for", value_parser = units::duration, default_value = "1s")]
     duration: Duration,
 
-    /// One JSON object for each figure on standard output, instead of a table.
-    #[arg(long)]
-    json: bool,
-
-    /// Also write the medians to this file.
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 
     /// Also draw the figure, as this SVG file.
     #[arg(long, value_name = "FILE")]
@@ -100,11 +96,7 @@ pub(super) fn run(args: &DdosBench) -> anyhow::Result<ExitCode> {
     let files = Workspace::in_memory()?;
     let mut bench = Bench { networks: Networks::default(), files: &files, args, stop: &stop };
     let results = bench.measure(&kinds)?;
-    say::data(if args.json { results.json() } else { results.text() }.trim_end())?;
-    if let Some(path) = &args.csv {
-        std::fs::write(path, results.csv())
-            .with_context(|| format!("writing {}", path.display()))?;
-    }
+    args.output.put(&results)?;
     if let Some(path) = &args.svg {
         results.draw(path)?;
     }

@@ -11,6 +11,7 @@ use self::results::{Results, Row};
 use super::TOOL_CPU;
 use super::load;
 use super::network::Placement;
+use super::output::OutputArgs;
 use super::search::{self, Probe};
 use crate::signals::StopSignal;
 use crate::{say, units};
@@ -70,13 +71,8 @@ pub(super) struct LinkBench {
     #[arg(long = "for", value_parser = units::duration, default_value = "1s")]
     duration: Duration,
 
-    /// One JSON object for each figure on standard output, instead of tables.
-    #[arg(long)]
-    json: bool,
-
-    /// Also write the figures to this file.
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 
     /// Also draw the figures, as SVG files in this folder.
     #[arg(long, value_name = "DIR")]
@@ -134,11 +130,7 @@ pub(super) fn run(args: &LinkBench) -> anyhow::Result<ExitCode> {
         let row = bench.measure(size).with_context(|| format!("{} bytes", size.name))?;
         results.rows.push(row);
     }
-    say::data(if args.json { results.json() } else { results.text() }.trim_end())?;
-    if let Some(path) = &args.csv {
-        std::fs::write(path, results.csv())
-            .with_context(|| format!("writing {}", path.display()))?;
-    }
+    args.output.put(&results)?;
     if let Some(dir) = &args.svg {
         results.draw(dir)?;
     }

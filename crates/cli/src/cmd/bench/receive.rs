@@ -10,6 +10,7 @@ use self::results::{Cell, Results, Row};
 use super::load::{self, FrameSizes, LoadSpec};
 use super::measure::Sample;
 use super::network::{self, NetworkKey, Networks, Placement};
+use super::output::OutputArgs;
 use super::process::CpuTime;
 use super::receiver::{Received, Receiver};
 use super::search::{self, Probe, ZeroLoss};
@@ -94,13 +95,8 @@ pub(super) struct ReceiveBench {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     zero_loss_rounds: u32,
 
-    /// One JSON object for each figure on standard output, instead of tables.
-    #[arg(long)]
-    json: bool,
-
-    /// Also write the medians to this file.
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 
     /// Also draw the figures, as SVG files in this directory.
     #[arg(long, value_name = "DIR")]
@@ -158,12 +154,7 @@ pub(super) fn run(args: &ReceiveBench) -> anyhow::Result<ExitCode> {
         stop: &stop,
     };
     let results = plan.measure(bench)?;
-    let text = if args.json { results.json() } else { results.text() };
-    say::data(text.trim_end())?;
-    if let Some(path) = &args.csv {
-        std::fs::write(path, results.csv())
-            .with_context(|| format!("writing {}", path.display()))?;
-    }
+    args.output.put(&results)?;
     if let Some(dir) = &args.svg {
         plot::draw(&results, dir)?;
     }

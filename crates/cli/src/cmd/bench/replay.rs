@@ -5,9 +5,10 @@
 
 use super::TOOL_CPU;
 use super::load::{self, SENDER_CPU};
+use super::output::{Figures, OutputArgs};
 use super::place::Workspace;
 use super::receiver::{Idle, Program, Receiver};
-use super::results::{csv, number, record, rounded};
+use super::results::{number, record, rounded};
 use super::tools;
 use crate::signals::StopSignal;
 use crate::{columns, say, units};
@@ -22,7 +23,7 @@ use rustix::process::Signal;
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -102,13 +103,8 @@ pub(super) struct ReplayBench {
     #[arg(long = "for", value_parser = units::duration, default_value = "5s")]
     duration: Duration,
 
-    /// One JSON object for each figure on standard output, instead of a table.
-    #[arg(long)]
-    json: bool,
-
-    /// Also write the figures to this file.
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// One replay.
@@ -138,11 +134,7 @@ pub(super) fn run(args: &ReplayBench) -> anyhow::Result<ExitCode> {
             rows.push(Row { kind, rate, errors: errors(&times, &stamps)? });
         }
     }
-    say::data(if args.json { json_lines(&rows) } else { text(&rows) }.trim_end())?;
-    if let Some(path) = &args.csv {
-        std::fs::write(path, csv(&COLUMNS, rows.iter().map(fields)))
-            .with_context(|| format!("writing {}", path.display()))?;
-    }
+    args.output.put(&Results { rows })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -257,19 +249,30 @@ fn quantiles_us(row: &Row) -> [f64; 5] {
     QUANTILES.map(|quantile| row.errors.value_at_quantile(quantile) as f64 / 1e3)
 }
 
-fn text(rows: &[Row]) -> String {
-    let head = ["tool", "frames/s", "frames", "median us", "90 %", "99 %", "99.9 %", "largest"];
-    let line = |row: &Row| {
-        let quantiles = quantiles_us(row).map(|error| number(error, 1));
-        let fixed = vec![row.kind.name(), row.rate.to_string(), row.errors.len().to_string()];
-        [fixed, quantiles.to_vec()].concat()
-    };
-    let title = "How far from its time a frame came out at the far end, by the kernel's stamps\n";
-    title.to_owned() + &columns::text(&head, &rows.iter().map(line).collect::<Vec<_>>())
+/// Everything that was measured.
+struct Results {
+    rows: Vec<Row>,
 }
 
-fn json_lines(rows: &[Row]) -> String {
-    rows.iter().map(|row| format!("{}\n", Value::Object(fields(row)))).collect()
+impl Figures for Results {
+    const COLUMNS: &'static [&'static str] = &COLUMNS;
+
+    fn text(&self) -> String {
+        let head = ["tool", "frames/s", "frames", "median us", "90 %", "99 %", "99.9 %", "largest"];
+        let line = |row: &Row| {
+            let quantiles = quantiles_us(row).map(|error| number(error, 1));
+            let fixed = vec![row.kind.name(), row.rate.to_string(), row.errors.len().to_string()];
+            [fixed, quantiles.to_vec()].concat()
+        };
+        let title =
+            "How far from its time a frame came out at the far end, by the kernel's stamps\n";
+        let lines: Vec<Vec<String>> = self.rows.iter().map(line).collect();
+        title.to_owned() + &columns::text(&head, &lines)
+    }
+
+    fn records(&self) -> Vec<Map<String, Value>> {
+        self.rows.iter().map(fields).collect()
+    }
 }
 
 fn fields(row: &Row) -> Map<String, Value> {

@@ -11,13 +11,12 @@ use super::flood;
 use super::load::{self, FrameSizes, LoadSpec};
 use super::measure::Sample;
 use super::network::{NetworkKey, Networks, Placement, Standing};
+use super::output::OutputArgs;
 use super::place::Workspace;
 use super::receiver::{self, Receiver};
 use crate::signals::StopSignal;
 use crate::{say, units};
-use anyhow::Context;
 use clap::Args;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -52,13 +51,8 @@ pub(super) struct RulesBench {
     #[arg(long = "for", value_parser = units::duration, default_value = "1s")]
     duration: Duration,
 
-    /// One JSON object for each figure on standard output, instead of tables.
-    #[arg(long)]
-    json: bool,
-
-    /// Also write the medians to this file.
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Measures; prints and writes the results.
@@ -69,11 +63,7 @@ pub(super) fn run(args: &RulesBench) -> anyhow::Result<ExitCode> {
     let networks = Networks::default();
     let mut bench = Bench { networks, files: &files, args, stop: &stop };
     let results = bench.measure()?;
-    say::data(if args.json { results.json() } else { results.text() }.trim_end())?;
-    if let Some(path) = &args.csv {
-        std::fs::write(path, results.csv())
-            .with_context(|| format!("writing {}", path.display()))?;
-    }
+    args.output.put(&results)?;
     Ok(if results.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

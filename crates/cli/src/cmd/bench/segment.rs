@@ -10,6 +10,7 @@ use self::results::{Results, Row, Sample, Source};
 use super::TOOL_CPU;
 use super::load::{self, SENDER_CPU};
 use super::network;
+use super::output::OutputArgs;
 use super::place::Workspace;
 use super::process::{CpuTime, cpu_time};
 use crate::signals::StopSignal;
@@ -75,13 +76,8 @@ pub(super) struct SegmentBench {
     #[arg(long = "for", value_parser = units::duration, default_value = "1s")]
     duration: Duration,
 
-    /// One JSON object for each figure on standard output, instead of tables.
-    #[arg(long)]
-    json: bool,
-
-    /// Also write the medians to this file.
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 
     /// Also draw the figures, as SVG files in this folder.
     #[arg(long, value_name = "DIR")]
@@ -94,11 +90,7 @@ pub(super) fn run(args: &SegmentBench) -> anyhow::Result<ExitCode> {
     load::check_cpus()?;
     let files = Workspace::in_memory()?;
     let results = Bench { args, files: &files, stop: &stop }.measure()?;
-    say::data(if args.json { results.json() } else { results.text() }.trim_end())?;
-    if let Some(path) = &args.csv {
-        std::fs::write(path, results.csv())
-            .with_context(|| format!("writing {}", path.display()))?;
-    }
+    args.output.put(&results)?;
     if let Some(dir) = &args.svg {
         results.draw(dir)?;
     }

@@ -8,6 +8,7 @@ use self::contender::Kind;
 use self::results::{Results, Row};
 use super::load::{self, SENDER_CPU};
 use super::network::{self, Placement};
+use super::output::OutputArgs;
 use super::place::Workspace;
 use super::receiver::Receiver;
 use crate::keeper::{Knobs, Request};
@@ -61,13 +62,8 @@ pub(super) struct SendBench {
     #[arg(long = "for", value_parser = units::duration, default_value = "1s")]
     duration: Duration,
 
-    /// One JSON object for each figure on standard output, instead of a table.
-    #[arg(long)]
-    json: bool,
-
-    /// Also write the medians to this file.
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 
     /// Also draw the figures, as SVG files in this folder.
     #[arg(long, value_name = "DIR")]
@@ -95,11 +91,7 @@ pub(super) fn run(args: &SendBench) -> anyhow::Result<ExitCode> {
         .turn(&Request::HugePages { pages })
         .with_context(|| format!("reserving {pages} huge pages"))?;
     let results = Bench { args, files: &files, stop: &stop }.measure(&kinds)?;
-    say::data(if args.json { results.json() } else { results.text() }.trim_end())?;
-    if let Some(path) = &args.csv {
-        std::fs::write(path, results.csv())
-            .with_context(|| format!("writing {}", path.display()))?;
-    }
+    args.output.put(&results)?;
     if let Some(dir) = &args.svg {
         results.draw(dir)?;
     }

@@ -1,6 +1,7 @@
 //! The figures of `bench changes`, as tables for people, as CSV and as JSON.
 
 use super::super::median;
+use super::super::output::Figures;
 use super::super::results::{self, number, rounded};
 use super::analysis::{Analysis, Effect};
 use super::changer::RuleKind;
@@ -72,6 +73,18 @@ pub(super) struct Results {
     pub(super) failures: Vec<String>,
 }
 
+impl Figures for Results {
+    const COLUMNS: &'static [&'static str] = &COLUMNS;
+
+    fn text(&self) -> String {
+        self.table()
+    }
+
+    fn records(&self) -> Vec<Map<String, Value>> {
+        self.all()
+    }
+}
+
 impl Results {
     /// True if no frame was lost or judged by half of a change.
     pub(super) fn are_frames_whole(&self) -> bool {
@@ -84,7 +97,7 @@ impl Results {
     }
 
     /// Tables for people.
-    pub(super) fn text(&self) -> String {
+    fn table(&self) -> String {
         let mut out = String::new();
         if !self.effects.is_empty() {
             out.push_str(
@@ -145,17 +158,7 @@ impl Results {
         out
     }
 
-    /// A line of [`COLUMNS`] and one for each figure.
-    pub(super) fn csv(&self) -> String {
-        results::csv(&COLUMNS, self.records().into_iter())
-    }
-
-    /// One object a line, the same fields.
-    pub(super) fn json(&self) -> String {
-        self.records().into_iter().map(|fields| format!("{}\n", Value::Object(fields))).collect()
-    }
-
-    fn records(&self) -> Vec<Map<String, Value>> {
+    fn all(&self) -> Vec<Map<String, Value>> {
         let effects = self.effects.iter().flat_map(|row| {
             row.sides().map(|(change, effects)| effect_record(row, change, effects))
         });

@@ -2,8 +2,9 @@
 //! as the figure that they repeat.
 
 use super::super::median;
+use super::super::output::Figures;
 use super::super::plot::{self, Line, Words};
-use super::super::results::{csv, number, rounded};
+use super::super::results::{number, rounded};
 use super::contender::Kind;
 use crate::columns;
 use anyhow::Context;
@@ -119,6 +120,18 @@ pub(super) struct Results {
     pub(super) failures: Vec<String>,
 }
 
+impl Figures for Results {
+    const COLUMNS: &'static [&'static str] = &COLUMNS;
+
+    fn text(&self) -> String {
+        self.table()
+    }
+
+    fn records(&self) -> Vec<Map<String, Value>> {
+        self.all().collect()
+    }
+}
+
 impl Results {
     /// Adds a sample to its row.
     pub(super) fn add(&mut self, kind: Kind, level: Level, sample: Sample) {
@@ -159,7 +172,7 @@ impl Results {
     }
 
     /// A table for people.
-    pub(super) fn text(&self) -> String {
+    fn table(&self) -> String {
         let mut out = format!(
             "Transactions over TCP under a flood of UDP, medians; one queue: its NAPI, the server \
              and the tools on\none CPU, the generator and the client on the other. XDP_DROP takes \
@@ -195,18 +208,8 @@ impl Results {
         out
     }
 
-    /// A line of [`COLUMNS`] and one for each figure.
-    pub(super) fn csv(&self) -> String {
-        csv(&COLUMNS, self.records())
-    }
-
-    /// One object a line, the same fields.
-    pub(super) fn json(&self) -> String {
-        self.records().map(|fields| format!("{}\n", Value::Object(fields))).collect()
-    }
-
     /// What XDP_DROP takes, and the rows.
-    fn records(&self) -> impl Iterator<Item = Map<String, Value>> {
+    fn all(&self) -> impl Iterator<Item = Map<String, Value>> {
         let limit = [
             ("contender", json!("xdp-drop")),
             ("flood", json!("full")),

@@ -1,7 +1,8 @@
 //! The figures of `bench link`, as tables for people, as CSV, as JSON, and drawn.
 
+use super::super::output::Figures;
 use super::super::plot::{self, Line, Words};
-use super::super::results::{csv, number, record, rounded};
+use super::super::results::{number, record, rounded};
 use super::super::search::ZeroLoss;
 use super::path::Trial;
 use super::{FCS_BYTES, LinkSize};
@@ -74,9 +75,21 @@ fn quantiles_us(histogram: &Histogram<u64>) -> [f64; 5] {
     })
 }
 
+impl Figures for Results {
+    const COLUMNS: &'static [&'static str] = &COLUMNS;
+
+    fn text(&self) -> String {
+        self.table()
+    }
+
+    fn records(&self) -> Vec<Map<String, Value>> {
+        self.all().collect()
+    }
+}
+
 impl Results {
     /// Tables for people.
-    pub(super) fn text(&self) -> String {
+    fn table(&self) -> String {
         let mut out = String::from(
             "Without loss, and as fast as the generator goes (frame sizes with check sequence)\n",
         );
@@ -107,17 +120,7 @@ impl Results {
         out
     }
 
-    /// A line of [`COLUMNS`] and one for each figure.
-    pub(super) fn csv(&self) -> String {
-        csv(&COLUMNS, self.records())
-    }
-
-    /// One object a line, the same fields.
-    pub(super) fn json(&self) -> String {
-        self.records().map(|fields| format!("{}\n", Value::Object(fields))).collect()
-    }
-
-    fn records(&self) -> impl Iterator<Item = Map<String, Value>> {
+    fn all(&self) -> impl Iterator<Item = Map<String, Value>> {
         self.rows.iter().flat_map(|row| {
             let frame = || json!(row.size.name);
             let rate = |per_sec: f64| rounded(per_sec / 1e6, 4);

@@ -4,6 +4,7 @@ use super::super::load::FrameSizes;
 use super::super::measure::Sample;
 use super::super::median;
 use super::super::network::Placement;
+use super::super::output::Figures;
 use super::super::results::{number, rounded};
 use super::super::search::ZeroLoss;
 use super::contender::Contender;
@@ -162,9 +163,21 @@ pub(super) struct Results {
     pub(super) failures: Vec<String>,
 }
 
+impl Figures for Results {
+    const COLUMNS: &'static [&'static str] = &COLUMNS;
+
+    fn text(&self) -> String {
+        self.table()
+    }
+
+    fn records(&self) -> Vec<Map<String, Value>> {
+        self.all().collect()
+    }
+}
+
 impl Results {
     /// Tables for people.
-    pub(super) fn text(&self) -> String {
+    fn table(&self) -> String {
         let mut out = String::new();
         for placement in [Placement::Own, Placement::Shared] {
             let rows = self.rows.iter().filter(|row| row.cell.placement == placement);
@@ -201,27 +214,7 @@ impl Results {
         out
     }
 
-    /// A line of [`COLUMNS`] and one for each figure.
-    pub(super) fn csv(&self) -> String {
-        let mut out = COLUMNS.join(",") + "\n";
-        for fields in self.records() {
-            let text = |name: &&str| match fields.get(*name) {
-                None | Some(Value::Null) => String::new(),
-                Some(Value::String(text)) => text.clone(),
-                Some(other) => other.to_string(),
-            };
-            out.push_str(&COLUMNS.iter().map(text).collect::<Vec<_>>().join(","));
-            out.push('\n');
-        }
-        out
-    }
-
-    /// One object a line, the same fields.
-    pub(super) fn json(&self) -> String {
-        self.records().map(|fields| format!("{}\n", Value::Object(fields))).collect()
-    }
-
-    fn records(&self) -> impl Iterator<Item = Map<String, Value>> {
+    fn all(&self) -> impl Iterator<Item = Map<String, Value>> {
         let loads = self.rows.iter().filter(|row| !row.samples.is_empty()).map(Row::load);
         let searched = self.rows.iter().filter(|row| !row.zero_loss.is_empty());
         loads.chain(searched.map(Row::without_loss))

@@ -2,7 +2,8 @@
 
 use super::super::measure::Sample;
 use super::super::median;
-use super::super::results::{csv, number, record, rounded};
+use super::super::output::Figures;
+use super::super::results::{number, record, rounded};
 use crate::columns;
 use serde_json::{Map, Value, json};
 
@@ -91,6 +92,18 @@ pub(super) struct Results {
     pub(super) failures: Vec<String>,
 }
 
+impl Figures for Results {
+    const COLUMNS: &'static [&'static str] = &COLUMNS;
+
+    fn text(&self) -> String {
+        self.table()
+    }
+
+    fn records(&self) -> Vec<Map<String, Value>> {
+        self.all().collect()
+    }
+}
+
 impl Results {
     /// What discarding everything makes; NaN if it was not measured.
     fn limit_mps(&self) -> f64 {
@@ -98,7 +111,7 @@ impl Results {
     }
 
     /// Tables for people.
-    pub(super) fn text(&self) -> String {
+    fn table(&self) -> String {
         let mut out = String::new();
         let limit = self.limit_mps();
         let drops: Vec<Vec<String>> = self
@@ -156,17 +169,7 @@ impl Results {
         out
     }
 
-    /// A line of [`COLUMNS`] and one for each figure.
-    pub(super) fn csv(&self) -> String {
-        csv(&COLUMNS, self.records())
-    }
-
-    /// One object a line, the same fields.
-    pub(super) fn json(&self) -> String {
-        self.records().map(|fields| format!("{}\n", Value::Object(fields))).collect()
-    }
-
-    fn records(&self) -> impl Iterator<Item = Map<String, Value>> {
+    fn all(&self) -> impl Iterator<Item = Map<String, Value>> {
         let limit = self.limit_mps();
         let measured = self.drops.iter().filter(|row| !row.samples.is_empty());
         measured

@@ -2,8 +2,9 @@
 //! drawn.
 
 use super::super::median;
+use super::super::output::Figures;
 use super::super::plot::{self, Line, Words};
-use super::super::results::{csv, number, record, rounded};
+use super::super::results::{number, record, rounded};
 use crate::columns;
 use anyhow::Context;
 use clap::ValueEnum;
@@ -92,6 +93,18 @@ pub(super) struct Results {
     pub(super) failures: Vec<String>,
 }
 
+impl Figures for Results {
+    const COLUMNS: &'static [&'static str] = &COLUMNS;
+
+    fn text(&self) -> String {
+        self.table()
+    }
+
+    fn records(&self) -> Vec<Map<String, Value>> {
+        self.rows.iter().map(|row| self.record(row)).collect()
+    }
+}
+
 impl Results {
     /// Adds a sample to the row that is like `row`.
     pub(super) fn add(&mut self, row: Row, sample: Sample) {
@@ -112,7 +125,7 @@ impl Results {
     }
 
     /// A table for people.
-    pub(super) fn text(&self) -> String {
+    fn table(&self) -> String {
         let mut out = String::from(
             "Segments of 1,448 bytes from buffers of 64 KiB by one core, medians; payload that the \
              far end was handed\n",
@@ -146,17 +159,6 @@ impl Results {
             out.push_str(&format!("\nWithout a figure:\n{}\n", self.failures.join("\n")));
         }
         out
-    }
-
-    /// A line of [`COLUMNS`] and one for each figure.
-    pub(super) fn csv(&self) -> String {
-        csv(&COLUMNS, self.rows.iter().map(|row| self.record(row)))
-    }
-
-    /// One object a line, the same fields.
-    pub(super) fn json(&self) -> String {
-        let line = |row| format!("{}\n", Value::Object(self.record(row)));
-        self.rows.iter().map(line).collect()
     }
 
     fn record(&self, row: &Row) -> Map<String, Value> {

@@ -3,8 +3,9 @@
 
 use super::super::median;
 use super::super::network::Placement;
+use super::super::output::Figures;
 use super::super::plot::{self, Line};
-use super::super::results::{csv, number, record, rounded};
+use super::super::results::{number, record, rounded};
 use super::contender::Kind;
 use crate::columns;
 use anyhow::Context;
@@ -54,6 +55,18 @@ pub(super) struct Results {
     pub(super) failures: Vec<String>,
 }
 
+impl Figures for Results {
+    const COLUMNS: &'static [&'static str] = &COLUMNS;
+
+    fn text(&self) -> String {
+        self.table()
+    }
+
+    fn records(&self) -> Vec<Map<String, Value>> {
+        self.ordered().into_iter().map(|row| self.record(row)).collect()
+    }
+}
+
 impl Results {
     /// Adds a sample to the row that is like `row`.
     pub(super) fn add(&mut self, row: Row, per_sec: f64) {
@@ -94,7 +107,7 @@ impl Results {
     }
 
     /// A table for people.
-    pub(super) fn text(&self) -> String {
+    fn table(&self) -> String {
         let mut out = String::from(
             "Frames that one core sends, medians; the far end discards them inside the driver, \
              `own` on another CPU\n",
@@ -117,17 +130,6 @@ impl Results {
             out.push_str(&format!("\nWithout a figure:\n{}\n", self.failures.join("\n")));
         }
         out
-    }
-
-    /// A line of [`COLUMNS`] and one for each figure.
-    pub(super) fn csv(&self) -> String {
-        csv(&COLUMNS, self.ordered().into_iter().map(|row| self.record(row)))
-    }
-
-    /// One object a line, the same fields.
-    pub(super) fn json(&self) -> String {
-        let line = |row| format!("{}\n", Value::Object(self.record(row)));
-        self.ordered().into_iter().map(line).collect()
     }
 
     fn record(&self, row: &Row) -> Map<String, Value> {

@@ -1,0 +1,55 @@
+//! Where figures go: standard output, as a table or JSON lines, and a file.
+
+use super::results::csv;
+use crate::say;
+use anyhow::Context;
+use clap::Args;
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+
+/// Arguments of most measurements.
+#[derive(Args)]
+pub(super) struct OutputArgs {
+    /// One JSON object for each figure on standard output, instead of tables.
+    #[arg(long)]
+    json: bool,
+
+    /// Also write the figures to this file; of several rounds the medians.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+}
+
+/// Figures in all their forms.
+pub(super) trait Figures {
+    /// Names of the fields, in the order of the file.
+    const COLUMNS: &'static [&'static str];
+
+    /// Tables for people.
+    fn text(&self) -> String;
+
+    /// The fields of each figure.
+    fn records(&self) -> Vec<Map<String, Value>>;
+
+    /// One object a line.
+    fn json(&self) -> String {
+        self.records().into_iter().map(|fields| format!("{}\n", Value::Object(fields))).collect()
+    }
+
+    /// A line of names, and one for each figure.
+    fn csv(&self) -> String {
+        csv(Self::COLUMNS, self.records().into_iter())
+    }
+}
+
+impl OutputArgs {
+    /// Prints the figures and writes the file.
+    ///
+    /// # Errors
+    /// The file cannot be written, or standard output is closed.
+    pub(super) fn put(&self, figures: &impl Figures) -> anyhow::Result<()> {
+        let text = if self.json { figures.json() } else { figures.text() };
+        say::data(text.trim_end())?;
+        let Some(path) = &self.csv else { return Ok(()) };
+        std::fs::write(path, figures.csv()).with_context(|| format!("writing {}", path.display()))
+    }
+}
