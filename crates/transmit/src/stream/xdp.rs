@@ -5,6 +5,8 @@ use crate::Error;
 use crate::sink::{SinkConfig, XdpSink};
 use ringside_core::{ChecksumRequest, Sink, SinkCounters, SinkError};
 use ringside_segment::{Checksum, Offload, Pieces, SegPlan, Segment, Segmenter};
+use ringside_sys::xsk::CHUNK_BYTES_MAX;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Plans of each way before it is decided: some hundred segments, a fraction of a millisecond.
@@ -28,13 +30,55 @@ impl Cutting {
     }
 }
 
+/// Bytes of a part of the payload memory, at least: a page less what is before the data.
+const PART_BYTES_MIN: usize = 4000;
+
+/// Where a buffer's bytes lie in the payload memory. A piece that crosses a part's border is two,
+/// and where the kernel copies, each costs a page: so segments lie side by side in a part as long
+/// as whole ones fit, and what is left of it stays empty. Longer ones than a part follow each
+/// other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    part_bytes: usize,
+    /// Bytes of a part that are used.
+    used_bytes: usize,
+}
+
+impl Layout {
+    fn new(mss_bytes: usize, part_bytes: usize) -> Layout {
+        let used_bytes = match part_bytes / mss_bytes.max(1) {
+            0 => part_bytes,
+            whole => whole * mss_bytes,
+        };
+        Layout { part_bytes, used_bytes }
+    }
+
+    /// Bytes of one buffer, its gaps included.
+    fn buffer_bytes(self) -> usize {
+        BUFFER_BYTES.div_ceil(self.used_bytes) * self.part_bytes
+    }
+
+    /// Where byte `at` of a buffer lies.
+    fn place(self, buffer: usize, at: usize) -> usize {
+        let (part, inside) = (at / self.used_bytes, at % self.used_bytes);
+        buffer * self.buffer_bytes() + part * self.part_bytes + inside
+    }
+
+    /// The memory from the start of a buffer to its byte `bytes`.
+    fn range(self, buffer: usize, bytes: usize) -> Range<usize> {
+        let start = self.place(buffer, 0);
+        let last = self.place(buffer, bytes.saturating_sub(1));
+        start..if bytes == 0 { start } else { last + 1 }
+    }
+}
+
 /// Segments over one AF_XDP socket.
 pub(super) struct XdpStream {
     sink: XdpSink,
     cutting: Cutting,
     /// What is copied from, where frames are made in one piece.
     memory: Vec<u8>,
-    header_bytes: usize,
+    layout: Layout,
     /// Payload that was summed up here, because the kernel has no checksum requests.
     has_offload: bool,
     notes: Vec<String>,
@@ -47,8 +91,14 @@ impl XdpStream {
         cutting: Cutting,
     ) -> Result<XdpStream, Error> {
         let mut notes = Vec::new();
-        let sink = XdpSink::open(config, &mut notes)?;
+        let mss_bytes = segmenter.mss_bytes();
+        let buffers = config.payload_bytes / BUFFER_BYTES;
+        let room = Layout::new(mss_bytes, PART_BYTES_MIN);
+        let parts = room.buffer_bytes() / room.part_bytes;
+        let payload_bytes = buffers * parts * CHUNK_BYTES_MAX as usize;
+        let sink = XdpSink::open(&SinkConfig { payload_bytes, ..config.clone() }, &mut notes)?;
         let features = sink.features();
+        let part_bytes = features.chains.map_or(PART_BYTES_MIN, |chains| chains.part_bytes);
         let cutting = match (features.chains, cutting) {
             (None, Cutting::Chains) => return Err(SinkError::lacks("af-xdp", "chains").into()),
             (None, _) => Cutting::Copies,
@@ -62,18 +112,23 @@ impl XdpStream {
             sink,
             cutting,
             memory,
-            header_bytes: segmenter.header_bytes_max(),
+            layout: Layout::new(mss_bytes, part_bytes),
             has_offload: features.checksums,
             notes,
         })
     }
 
-    /// Puts a frame; waits for room.
-    fn put(&mut self, segment: &Segment<'_>, at: usize, is_chain: bool) -> Result<(), Error> {
+    /// Puts a frame of what follows byte `from` of a buffer; waits for room.
+    fn put(
+        &mut self,
+        segment: &Segment<'_>,
+        (buffer, from): (usize, usize),
+        is_chain: bool,
+    ) -> Result<(), Error> {
         loop {
             let has_room = match is_chain {
-                true => self.put_chain(segment, at)?,
-                false => self.put_copy(segment, at)?,
+                true => self.put_chain(segment, buffer, from)?,
+                false => self.put_copy(segment, buffer * BUFFER_BYTES + from)?,
             };
             if has_room {
                 return Ok(());
@@ -82,9 +137,15 @@ impl XdpStream {
         }
     }
 
-    fn put_chain(&mut self, segment: &Segment<'_>, at: usize) -> Result<bool, Error> {
+    fn put_chain(
+        &mut self,
+        segment: &Segment<'_>,
+        buffer: usize,
+        from: usize,
+    ) -> Result<bool, Error> {
         let payload = segment.payload();
-        let piece = at + payload.start..at + payload.end;
+        let at = self.layout.place(buffer, from + payload.start);
+        let piece = at..at + payload.len();
         let mut header = [0; ringside_segment::HEADER_BYTES_MAX];
         let written = segment.write_header(&mut header, Checksum::Offload)?;
         let header = &header[..written.bytes];
@@ -147,21 +208,26 @@ impl Segments for XdpStream {
         bytes: usize,
         write: &mut dyn FnMut(&mut [u8]),
     ) -> Result<bool, Error> {
-        let range = buffer * BUFFER_BYTES..buffer * BUFFER_BYTES + bytes;
+        let own = buffer * BUFFER_BYTES..buffer * BUFFER_BYTES + bytes;
         if self.cutting == Cutting::Copies {
-            write(&mut self.memory[range]);
+            write(&mut self.memory[own]);
             return Ok(true);
         }
+        let (range, used_bytes) = (self.layout.range(buffer, bytes), self.layout.used_bytes);
         if !matches!(self.cutting, Cutting::Trying { .. }) {
+            let write = |part: &mut [u8]| {
+                let used = part.len().min(used_bytes);
+                write(&mut part[..used]);
+            };
             return Ok(self.sink.write_payload(range, write)?);
         }
         // Both have it while both are tried.
-        write(&mut self.memory[range.clone()]);
-        let mut from = range.start;
-        let memory = &self.memory;
+        write(&mut self.memory[own.clone()]);
+        let mut rest = &self.memory[own];
         while !self.sink.write_payload(range.clone(), |part| {
-            part.copy_from_slice(&memory[from..from + part.len()]);
-            from += part.len();
+            let (now, later) = rest.split_at(part.len().min(used_bytes));
+            part[..now.len()].copy_from_slice(now);
+            rest = later;
         })? {
             self.sink.flush()?;
         }
@@ -175,9 +241,8 @@ impl Segments for XdpStream {
             Cutting::Copies => false,
             Cutting::Trying { plans, .. } => plans % 2 == 0,
         };
-        debug_assert!(self.header_bytes <= ringside_segment::HEADER_BYTES_MAX);
         for segment in plan.segments() {
-            self.put(&segment, buffer * BUFFER_BYTES + from, is_chain)?;
+            self.put(&segment, (buffer, from), is_chain)?;
         }
         if matches!(self.cutting, Cutting::Trying { .. }) {
             self.sink.flush()?;
@@ -200,5 +265,33 @@ impl Segments for XdpStream {
 
     fn notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_of_a_part_cross_no_border_and_nothing_overlaps() {
+        for mss in [1, 536, 1220, 1448, 1460, 4072] {
+            let layout = Layout::new(mss, 4072);
+            let mut last = 0;
+            for buffer in 0..3 {
+                for at in (0..BUFFER_BYTES).step_by(mss) {
+                    let bytes = mss.min(BUFFER_BYTES - at);
+                    let place = layout.place(buffer, at);
+                    assert!(place >= last, "{mss}: {place} after {last}");
+                    assert_eq!(place / 4072, (place + bytes - 1) / 4072, "{mss}: {at}");
+                    last = place + bytes;
+                    assert_eq!(layout.range(buffer, at + bytes).end, last);
+                }
+                assert!(last <= (buffer + 1) * layout.buffer_bytes());
+            }
+        }
+        // Longer segments lie one behind the other.
+        let layout = Layout::new(8948, 4072);
+        assert_eq!(layout.place(0, 5000), 5000);
+        assert_eq!(layout.range(1, 0), layout.buffer_bytes()..layout.buffer_bytes());
     }
 }
