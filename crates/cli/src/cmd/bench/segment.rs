@@ -9,7 +9,7 @@ mod results;
 use self::results::{Results, Row, Sample, Source};
 use super::TOOL_CPU;
 use super::load::{self, SENDER_CPU};
-use super::network;
+use super::network::{self, Placement};
 use super::output::OutputArgs;
 use super::place::Workspace;
 use super::process::{CpuTime, cpu_time};
@@ -37,6 +37,9 @@ const MTU_BYTES: usize = 1500;
 const BUFFERS: usize = 4;
 /// Bytes of the file: it stays in the page cache.
 const FILE_BYTES: usize = 64 << 20;
+/// How often the far end polls while frames come, as a card that moderates its interrupts: one that
+/// sleeps between two frames has the sender wake it for each, which no card asks of a driver.
+const POLL_INTERVAL_US: u32 = 20;
 /// From the start of the streams until their frames are counted.
 const WARM_UP: Duration = Duration::from_millis(200);
 
@@ -67,6 +70,11 @@ pub(super) struct SegmentBench {
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1,2,3,4,5")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=16))]
     streams: Vec<u16>,
+
+    /// Where the far end takes frames: `own`, on another CPU than the sender's, or `shared`, on the
+    /// sender's, as soon as each is sent: then one core does everything.
+    #[arg(long, value_enum, default_value = "own")]
+    placement: Placement,
 
     /// Rounds; in each, everything is measured once.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -143,7 +151,7 @@ impl Bench<'_> {
     /// Sends as one row says, on a network of its own.
     fn send(&self, row: &Row) -> anyhow::Result<Sample> {
         load::check(self.stop)?;
-        let lab = network()?;
+        let lab = network(self.args.placement)?;
         let status = lab.status();
         let file = match row.source {
             Source::Memory => None,
@@ -278,13 +286,16 @@ fn template() -> anyhow::Result<Template> {
     Ok(Template::parse(ringside_transmit::Template::of(stack).frame())?)
 }
 
-/// A network whose far end discards every frame inside the driver, on the other CPU, and whose
-/// sending end leaves no segmentation to it: as many queues as there may be streams.
-fn network() -> anyhow::Result<Lab> {
+/// A network whose far end discards every frame inside the driver, and whose sending end leaves no
+/// segmentation to it: as many queues as there may be streams.
+fn network(placement: Placement) -> anyhow::Result<Lab> {
     let lab = Lab::up(&LabConfig {
         name: format!("bench{}-segment", std::process::id()),
         queues: 16,
-        napi: Napi::Pinned(SENDER_CPU),
+        napi: match placement {
+            Placement::Own => Napi::Moderated { cpu: SENDER_CPU, interval_us: POLL_INTERVAL_US },
+            Placement::Shared => Napi::Softirq,
+        },
         xdp_pass: false,
         gro: true,
         ..LabConfig::default()
