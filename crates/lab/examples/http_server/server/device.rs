@@ -6,12 +6,13 @@ use super::lossy::Lossy;
 use anyhow::{Context, bail};
 use ringside_core::bpf::{ClassicProgram, Instruction};
 use ringside_core::{InterfaceId, QueueId, SinkCounters};
+use ringside_segment::MTU_BYTES_MAX;
 use ringside_sys::netdev;
 use ringside_sys::packet::{
     CaptureDirection, Filled, FilterProgram, PacketConfig, PacketRing, Wakeup,
 };
-use ringside_transmit::Cutter;
 use ringside_transmit::sink::{self, AnySink, SinkConfig};
+use ringside_transmit::{Cutter, PACKET_BYTES_MAX};
 use ringside_wire::{EtherType, Ethernet, IpProtocol, Ipv4, Tcp};
 use smoltcp::phy::{Checksum, DeviceCapabilities, Medium, PacketMeta, RxToken, TxToken};
 use smoltcp::time::Instant as Moment;
@@ -22,9 +23,6 @@ use std::time::Duration;
 
 /// Headers of a packet: TCP without options, which smoltcp puts on SYNs alone.
 const HEADER_BYTES: usize = Ethernet::BYTES + Ipv4::BYTES_MIN + Tcp::BYTES_MIN;
-
-/// Longest IPv4 packet.
-const PACKET_BYTES_MAX: usize = 65_535;
 
 /// Payload memory for chains: sixteen packets.
 const PAYLOAD_BYTES: usize = 1 << 20;
@@ -79,7 +77,7 @@ impl Device {
             unseen: VecDeque::new(),
             outlet: Outlet {
                 cutter,
-                packet: vec![0; Ethernet::BYTES + PACKET_BYTES_MAX],
+                packet: vec![0; PACKET_BYTES_MAX],
                 packets: 0,
                 left_out: 0,
                 failure: None,
@@ -149,7 +147,7 @@ impl smoltcp::phy::Device for Device {
         let mtu_bytes = self.outlet.cutter.mtu_bytes();
         let mss_bytes = mtu_bytes - (HEADER_BYTES - Ethernet::BYTES);
         // Whole segments, so that no short one stands in the middle of a stream.
-        let segments = (Ethernet::BYTES + PACKET_BYTES_MAX - HEADER_BYTES) / mss_bytes;
+        let segments = (Ethernet::BYTES + MTU_BYTES_MAX - HEADER_BYTES) / mss_bytes;
         let mut capabilities = DeviceCapabilities::default();
         capabilities.medium = Medium::Ethernet;
         capabilities.max_transmission_unit = Ethernet::BYTES + mtu_bytes;
