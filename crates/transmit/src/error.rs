@@ -194,6 +194,9 @@ pub enum Error {
     /// A sending thread panicked: a bug.
     #[error("a sending thread ended by a bug of ringside; please report what it printed")]
     ThreadLost,
+    /// A packet that cannot be cut.
+    #[error("a packet that cannot be cut into frames: {0}")]
+    Packet(#[from] ringside_segment::TemplateError),
     /// Segments that cannot be.
     #[error(transparent)]
     Segment(#[from] ringside_segment::SegmentError),

@@ -8,6 +8,7 @@
 //!   redirected to one end of a veth pair): millions a second, 14 to 3,408 bytes.
 //!   [`SenderKind::Packet`] sends through packet sockets: any size, any frames.
 //! - [`sink`] opens transmit channels of any interface, by AF_XDP, packet sockets or libpcap.
+//! - [`Cutter`] cuts the long packets of a stack in user space into frames, into any sink.
 //! - [`Shape`] describes generated frames and makes any of them again from its number;
 //!   [`Stamp`] reads the number of a received frame; [`SequenceCheck`] proves completeness.
 //! - [`replay`] sends the frames of captures of any size at their times, changed as [`Rewrite`]
@@ -21,6 +22,7 @@
 //! A run refuses to send without a limit, and live frames into an interface that would lose
 //! them uncounted.
 
+mod cutter;
 mod error;
 mod job;
 mod live;
@@ -39,6 +41,7 @@ mod sizes;
 mod stream;
 mod wire;
 
+pub use cutter::{Cutter, PACKET_BYTES_MAX, Put};
 pub use error::Error;
 pub use job::{Job, Limits, Load, SENDERS_MAX, SenderKind};
 pub use live::live_reaches;

@@ -66,8 +66,13 @@ impl Witness {
         Witness { child, file }
     }
 
+    /// What tcpdump writes.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
     /// Waits until it has written `count` frames (tcpdump may be seconds late) and gives them.
-    pub fn frames(self, count: u64) -> Vec<Vec<u8>> {
+    pub fn frames(&self, count: u64) -> Vec<Vec<u8>> {
         let start = Instant::now();
         loop {
             let frames = read_pcap(&self.file);

@@ -2,9 +2,10 @@
 
 use super::{BUFFER_BYTES, Segments};
 use crate::Error;
+use crate::cutter::{put_chain, put_copy};
 use crate::sink::{SinkConfig, XdpSink};
-use ringside_core::{ChecksumRequest, Sink, SinkCounters, SinkError};
-use ringside_segment::{Checksum, Offload, Pieces, SegPlan, Segment, Segmenter};
+use ringside_core::{Sink, SinkCounters, SinkError};
+use ringside_segment::{SegPlan, Segment, Segmenter};
 use ringside_sys::xsk::CHUNK_BYTES_MAX;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -126,53 +127,24 @@ impl XdpStream {
         is_chain: bool,
     ) -> Result<(), Error> {
         loop {
+            let payload = segment.payload();
             let has_room = match is_chain {
-                true => self.put_chain(segment, buffer, from)?,
-                false => self.put_copy(segment, buffer * BUFFER_BYTES + from)?,
+                true => {
+                    let place = self.layout.place(buffer, from + payload.start);
+                    // The gaps of the layout only add to it.
+                    put_chain(&mut self.sink, segment, place - payload.start)?
+                }
+                false => {
+                    let at = buffer * BUFFER_BYTES + from;
+                    let payload = &self.memory[at + payload.start..at + payload.end];
+                    put_copy(&mut self.sink, segment, payload, self.has_offload)?
+                }
             };
             if has_room {
                 return Ok(());
             }
             std::thread::yield_now();
         }
-    }
-
-    fn put_chain(
-        &mut self,
-        segment: &Segment<'_>,
-        buffer: usize,
-        from: usize,
-    ) -> Result<bool, Error> {
-        let payload = segment.payload();
-        let at = self.layout.place(buffer, from + payload.start);
-        let piece = at..at + payload.len();
-        let mut header = [0; ringside_segment::HEADER_BYTES_MAX];
-        let written = segment.write_header(&mut header, Checksum::Offload)?;
-        let header = &header[..written.bytes];
-        let request = written.offload.map(request);
-        Ok(self.sink.put_chain(
-            header.len(),
-            request,
-            |slot| slot.copy_from_slice(header),
-            &[piece],
-        )?)
-    }
-
-    fn put_copy(&mut self, segment: &Segment<'_>, at: usize) -> Result<bool, Error> {
-        let payload = segment.payload();
-        let payload = &self.memory[at + payload.start..at + payload.end];
-        let pieces = [payload];
-        let sum = (!self.has_offload).then(|| Pieces::new(&pieces).sum(0..payload.len()));
-        let checksum = sum.map_or(Checksum::Offload, Checksum::PayloadSum);
-        let mut header = [0; ringside_segment::HEADER_BYTES_MAX];
-        let written = segment.write_header(&mut header, checksum)?;
-        let header = &header[..written.bytes];
-        let request = written.offload.map(request);
-        Ok(self.sink.put(header.len() + payload.len(), request, |slot| {
-            let (front, rest) = slot.split_at_mut(header.len());
-            front.copy_from_slice(header);
-            rest.copy_from_slice(payload);
-        })?)
     }
 
     /// Notes how long a plan took, and decides when both ways have had their turns.
@@ -195,10 +167,6 @@ impl XdpStream {
         ));
         self.cutting = cutting;
     }
-}
-
-fn request(offload: Offload) -> ChecksumRequest {
-    ChecksumRequest { start: offload.start, offset: offload.offset }
 }
 
 impl Segments for XdpStream {
