@@ -2,9 +2,9 @@
 
 use super::{BUFFER_BYTES, Segments};
 use crate::Error;
-use crate::sink::{SinkConfig, XdpSink};
-use ringside_core::{ChecksumRequest, Sink, SinkCounters, SinkError};
-use ringside_segment::{Checksum, Offload, Pieces, SegPlan, Segment, Segmenter};
+use crate::sink::{SinkConfig, XdpSink, put_segment, request};
+use ringside_core::{Sink, SinkCounters, SinkError};
+use ringside_segment::{Checksum, SegPlan, Segment, Segmenter};
 use std::time::{Duration, Instant};
 
 /// Plans of each way before it is decided: some hundred segments, a fraction of a millisecond.
@@ -98,20 +98,7 @@ impl XdpStream {
     }
 
     fn put_copy(&mut self, segment: &Segment<'_>, at: usize) -> Result<bool, Error> {
-        let payload = segment.payload();
-        let payload = &self.memory[at + payload.start..at + payload.end];
-        let pieces = [payload];
-        let sum = (!self.has_offload).then(|| Pieces::new(&pieces).sum(0..payload.len()));
-        let checksum = sum.map_or(Checksum::Offload, Checksum::PayloadSum);
-        let mut header = [0; ringside_segment::HEADER_BYTES_MAX];
-        let written = segment.write_header(&mut header, checksum)?;
-        let header = &header[..written.bytes];
-        let request = written.offload.map(request);
-        Ok(self.sink.put(header.len() + payload.len(), request, |slot| {
-            let (front, rest) = slot.split_at_mut(header.len());
-            front.copy_from_slice(header);
-            rest.copy_from_slice(payload);
-        })?)
+        put_segment(&mut self.sink, segment, &self.memory[at..], self.has_offload)
     }
 
     /// Notes how long a plan took, and decides when both ways have had their turns.
@@ -134,10 +121,6 @@ impl XdpStream {
         ));
         self.cutting = cutting;
     }
-}
-
-fn request(offload: Offload) -> ChecksumRequest {
-    ChecksumRequest { start: offload.start, offset: offload.offset }
 }
 
 impl Segments for XdpStream {
