@@ -2,13 +2,10 @@
 //! for the kernel's stack (TSO), for a stack in user space.
 
 use crate::Error;
-use ringside_core::{ChecksumRequest, Sink, SinkCounters};
-use ringside_segment::{
-    Checksum, HEADER_BYTES_MAX, MTU_BYTES_MAX, Offload, Pieces, Position, Segment, Segmenter,
-    Settings, Template,
-};
+use crate::sink::{put_chained, put_segment};
+use ringside_core::{Sink, SinkCounters};
+use ringside_segment::{MTU_BYTES_MAX, Position, Segment, Segmenter, Settings, Template};
 use ringside_wire::Ethernet;
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Longest packet with its link-layer header: what IPv4 can say, Ethernet and two tags.
@@ -139,8 +136,8 @@ impl<S: Sink> Cutter<S> {
     ) -> Result<bool, Error> {
         let has_offload = self.has_offload;
         with_room(&mut self.sink, |sink| match place {
-            Some(at) => put_chain(sink, segment, at),
-            None => put_copy(sink, segment, &payload[segment.payload()], has_offload),
+            Some(at) => put_chained(sink, segment, at),
+            None => put_segment(sink, segment, payload, has_offload),
         })
     }
 
@@ -182,54 +179,11 @@ fn with_room<S: Sink>(
     Ok(false)
 }
 
-/// Puts a segment whose payload begins at byte `at` of the sink's payload memory; its checksum is
-/// left to the kernel or the card.
-pub(crate) fn put_chain(
-    sink: &mut impl Sink,
-    segment: &Segment<'_>,
-    at: usize,
-) -> Result<bool, Error> {
-    let Range { start, end } = segment.payload();
-    let mut header = [0; HEADER_BYTES_MAX];
-    let written = segment.write_header(&mut header, Checksum::Offload)?;
-    let header = &header[..written.bytes];
-    let request = written.offload.map(request);
-    let write = |slot: &mut [u8]| slot.copy_from_slice(header);
-    let piece = at + start..at + end;
-    Ok(sink.put_chain(header.len(), request, write, &[piece])?)
-}
-
-/// Puts a segment in one piece, with a copy of its payload; the checksum is made here unless the
-/// sink can leave it to the kernel or the card.
-pub(crate) fn put_copy(
-    sink: &mut impl Sink,
-    segment: &Segment<'_>,
-    payload: &[u8],
-    has_offload: bool,
-) -> Result<bool, Error> {
-    let pieces = [payload];
-    let sum = (!has_offload).then(|| Pieces::new(&pieces).sum(0..payload.len()));
-    let checksum = sum.map_or(Checksum::Offload, Checksum::PayloadSum);
-    let mut header = [0; HEADER_BYTES_MAX];
-    let written = segment.write_header(&mut header, checksum)?;
-    let header = &header[..written.bytes];
-    let request = written.offload.map(request);
-    Ok(sink.put(header.len() + payload.len(), request, |slot| {
-        let (front, rest) = slot.split_at_mut(header.len());
-        front.copy_from_slice(header);
-        rest.copy_from_slice(payload);
-    })?)
-}
-
-fn request(offload: Offload) -> ChecksumRequest {
-    ChecksumRequest { start: offload.start, offset: offload.offset }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // a test fails by panicking
 mod tests {
     use super::*;
-    use ringside_core::{ChainFeatures, LinkType, SinkError, SinkFeatures};
+    use ringside_core::{ChainFeatures, ChecksumRequest, LinkType, SinkError, SinkFeatures};
     use ringside_testkit::Random;
     use ringside_wire::build::{Ipv4Fields, TcpFields, ethernet, ipv4, tcp};
     use ringside_wire::checksum::{Addresses, Sum};
@@ -237,6 +191,7 @@ mod tests {
         EtherType, IpProtocol, Level, MacAddr, Port, Tcp, Verdict, dissect, verify_network,
         verify_transport,
     };
+    use std::ops::Range;
 
     const SEQUENCE: u32 = u32::MAX - 20_000;
     const HEADER_BYTES: usize = 54;

@@ -13,6 +13,7 @@
 //!   [`Stamp`] reads the number of a received frame; [`SequenceCheck`] proves completeness.
 //! - [`replay`] sends the frames of captures of any size at their times, changed as [`Rewrite`]
 //!   says.
+//! - [`relay`] sends on what a source receives; what is too long for the next link is cut.
 //! - [`Rate`] is how fast to send in any unit, [`Pace`] when each frame is due then.
 //!
 //! Offered = handed + refused, where the counts of the interfaces decide, not what a system call
@@ -29,6 +30,7 @@ mod live;
 mod pace;
 mod packet;
 mod rate;
+pub mod relay;
 pub mod replay;
 mod report;
 mod rewrite;

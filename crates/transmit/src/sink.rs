@@ -14,12 +14,14 @@ mod af_packet;
 mod af_xdp;
 mod outlet;
 mod pcap;
+mod segment;
 mod tx_ring;
 
 pub use af_packet::PacketSink;
 pub(crate) use af_packet::offer;
 pub use af_xdp::XdpSink;
 pub use pcap::PcapSink;
+pub(crate) use segment::{put_chained, put_segment};
 pub use tx_ring::TxRingSink;
 
 use crate::Error;

@@ -1,8 +1,10 @@
 //! `ringside send`: frames out of an interface. What is sent is a mode of its own, by its options:
-//! captures with `-r`, else frames of our own making.
+//! captures with `-r`, what another interface receives with `--relay`, else frames of our own
+//! making.
 
 mod generate;
 mod live;
+mod relay;
 mod replay;
 
 use crate::units;
@@ -24,7 +26,8 @@ use std::time::Duration;
   sudo ringside send -i eth1 -r /data/eth1 --speed 10             ten times as fast
   sudo ringside send -i eth1 -r trace.pcap --rate 5Gbps --loop 100
   sudo ringside send -i eth1 -r trace.pcap --vlan 7 --address-map 10.0.0.0/8=172.0.0.0/8
-  sudo ringside send -i eth1 -r trace.pcap --max-gap 1s 'udp port 53'")]
+  sudo ringside send -i eth1 -r trace.pcap --max-gap 1s 'udp port 53'
+  sudo ringside send -i eth1 --relay eth2 --mtu 1500              cuts what is too long for eth1")]
 pub struct SendArgs {
     #[command(flatten)]
     target: TargetArgs,
@@ -34,6 +37,9 @@ pub struct SendArgs {
 
     #[command(flatten)]
     replay: replay::ReplayArgs,
+
+    #[command(flatten)]
+    relay: relay::RelayArgs,
 }
 
 /// Where frames go, how fast, and when the sending ends: the same for all that can be sent.
@@ -47,7 +53,7 @@ struct TargetArgs {
     #[arg(long, value_name = "NAME")]
     netns: Option<String>,
 
-    /// Stop after this many frames.
+    /// Stop after this many frames; of a relay those received.
     #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
@@ -114,6 +120,9 @@ impl TargetArgs {
 pub fn run(args: SendArgs) -> anyhow::Result<ExitCode> {
     if args.replay.is_chosen() {
         return replay::run(&args.target, args.replay);
+    }
+    if args.relay.is_chosen() {
+        return relay::run(&args.target, &args.relay);
     }
     generate::run(&args.target, &args.generate)
 }

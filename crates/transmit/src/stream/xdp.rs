@@ -2,8 +2,7 @@
 
 use super::{BUFFER_BYTES, Segments};
 use crate::Error;
-use crate::cutter::{put_chain, put_copy};
-use crate::sink::{SinkConfig, XdpSink};
+use crate::sink::{SinkConfig, XdpSink, put_chained, put_segment};
 use ringside_core::{Sink, SinkCounters, SinkError};
 use ringside_segment::{SegPlan, Segment, Segmenter};
 use ringside_sys::xsk::CHUNK_BYTES_MAX;
@@ -132,12 +131,11 @@ impl XdpStream {
                 true => {
                     let place = self.layout.place(buffer, from + payload.start);
                     // The gaps of the layout only add to it.
-                    put_chain(&mut self.sink, segment, place - payload.start)?
+                    put_chained(&mut self.sink, segment, place - payload.start)?
                 }
                 false => {
-                    let at = buffer * BUFFER_BYTES + from;
-                    let payload = &self.memory[at + payload.start..at + payload.end];
-                    put_copy(&mut self.sink, segment, payload, self.has_offload)?
+                    let payload = &self.memory[buffer * BUFFER_BYTES + from..];
+                    put_segment(&mut self.sink, segment, payload, self.has_offload)?
                 }
             };
             if has_room {

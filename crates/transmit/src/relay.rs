@@ -1,0 +1,280 @@
+//! Segmentation between receive and send: frames of a link with a large MTU out on one with a small
+//! one.
+//!
+//! A frame that fits goes as it is. A longer one is cut: TCP into segments, as the kernel's own
+//! segmentation makes them; UDP over IPv4 into fragments, where DF does not forbid it. What cannot
+//! be cut is refused and counted by cause ([`NotRelayed`]); nobody is told of it (no ICMP
+//! "fragmentation needed"), because that would take an address.
+//!
+//! Before a frame is cut its checksums are verified: new ones would hide that it was damaged.
+//!
+//! [`relay`] moves frames from any source to any sink on the calling thread, and ends with an
+//! account of every one ([`RelayReport`]).
+
+mod judge;
+mod report;
+#[cfg(test)]
+mod tests;
+
+pub use report::{NotRelayed, RelayReport};
+
+use crate::Error;
+use crate::replay::Ended;
+use crate::sink::put_segment;
+use judge::{Fate, Judge};
+use ringside_core::{Cause, Frame, LaneCounters, LinkType, Sink, Source};
+use ringside_segment::{Position, Segmenter};
+use ringside_wire::checksum::Sum;
+use std::time::{Duration, Instant};
+
+/// How long a source may wait for a frame before orders are looked at.
+const WAIT: Duration = Duration::from_millis(50);
+/// How long a frame waits for room in the sink. A link that takes nothing for that long is stuck.
+const ROOM_WAIT: Duration = Duration::from_secs(1);
+/// How long the end of the sink may take.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// Smallest MTU (RFC 791).
+pub const MTU_BYTES_MIN: usize = 68;
+
+/// Which UDP is cut into fragments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fragmenting {
+    /// None.
+    None,
+    /// Over IPv4 without DF, as routers do.
+    #[default]
+    Ipv4,
+    /// Over IPv6 too, as if the sender had done it: routers do not (RFC 8200, section 5).
+    All,
+}
+
+/// How frames are relayed.
+#[derive(Clone, Debug)]
+pub struct RelayConfig {
+    /// Largest packet of the next link, in bytes: what follows Ethernet and its VLAN tags; at least
+    /// [`MTU_BYTES_MIN`]. The sink's longest frame is a limit beside it.
+    pub mtu_bytes: usize,
+    /// Which UDP is cut into fragments.
+    pub fragmenting: Fragmenting,
+    /// Identification of the first datagram that is cut over IPv6; nobody should be able to guess
+    /// it (RFC 7739).
+    pub fragment_id: u32,
+    /// Ends after so many frames were received.
+    pub count: Option<u64>,
+    /// Ends after this time.
+    pub duration: Option<Duration>,
+}
+
+/// Relays until the source ends, a limit is reached or `is_stopped` says so; `shown` is told how
+/// far it is, once when frames are received and then after each batch. The source is detached and
+/// drained, the sink too; nothing was sent through it before.
+///
+/// # Errors
+/// An MTU outside its limits; the source does not start. What happens later is in the report.
+pub fn relay<K: Sink>(
+    source: &mut dyn Source,
+    sink: &mut K,
+    config: &RelayConfig,
+    is_stopped: &dyn Fn() -> bool,
+    shown: &mut dyn FnMut(&RelayReport),
+) -> Result<RelayReport, Error> {
+    let limits = MTU_BYTES_MIN..=ringside_segment::MTU_BYTES_MAX;
+    if !limits.contains(&config.mtu_bytes) {
+        let limit = format!("{} to {}", limits.start(), limits.end());
+        let value = config.mtu_bytes as u64;
+        return Err(Error::Limit { what: "the MTU of a relay", value, limit });
+    }
+    let features = sink.features();
+    let mut relay = Relay {
+        judge: Judge::new(config, features.frame_bytes_max),
+        has_offload: features.checksums,
+        fragment_id: config.fragment_id,
+        count_left: config.count.unwrap_or(u64::MAX),
+        is_stuck: false,
+        report: RelayReport::default(),
+        sink,
+    };
+    source.start()?;
+    let start = Instant::now();
+    shown(&relay.report);
+    relay.run(source, config, is_stopped, shown);
+    let mut report = relay.report;
+    report.sent = relay.sink.drain(DRAIN);
+    report.elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    receiving_side(source, &mut report);
+    Ok(report)
+}
+
+/// One run.
+struct Relay<'k, K> {
+    sink: &'k mut K,
+    judge: Judge,
+    has_offload: bool,
+    fragment_id: u32,
+    count_left: u64,
+    /// The last frame found no room in time: the next ones do not wait.
+    is_stuck: bool,
+    report: RelayReport,
+}
+
+impl<K: Sink> Relay<'_, K> {
+    /// Takes frames until the source is drained.
+    fn run(
+        &mut self,
+        source: &mut dyn Source,
+        config: &RelayConfig,
+        is_stopped: &dyn Fn() -> bool,
+        shown: &mut dyn FnMut(&RelayReport),
+    ) {
+        let start = Instant::now();
+        let mut is_ending = false;
+        while !source.is_finished() {
+            let is_over = config.duration.is_some_and(|duration| start.elapsed() >= duration);
+            let end = match () {
+                () if self.report.failure.is_some() => Some(Ended::Failed),
+                () if self.count_left == 0 => Some(Ended::Done),
+                () if is_stopped() => Some(Ended::Stopped),
+                () if is_over => Some(Ended::Time),
+                () => None,
+            };
+            if let Some(end) = end.filter(|_| !is_ending) {
+                is_ending = true;
+                self.report.ended = end;
+                if let Err(error) = source.detach() {
+                    return self.fail(Some(error));
+                }
+            }
+            // What waits in a file is nobody's loss.
+            if is_ending && source.can_wait() {
+                return;
+            }
+            let taken = self.take(source);
+            self.fail(taken.err());
+            shown(&self.report);
+        }
+    }
+
+    /// Relays the next batch, if one comes.
+    fn take(&mut self, source: &mut dyn Source) -> Result<(), Error> {
+        let links: Vec<LinkType> = source.interfaces().iter().map(|each| each.link_type).collect();
+        let Some(batch) = source.next_batch(WAIT)? else {
+            return Ok(self.sink.flush()?);
+        };
+        for frame in batch.iter() {
+            let index = frame.meta.interface.0 as usize;
+            let told = batch.interfaces().get(index).map(|interface| interface.link_type);
+            let link = told.or(links.get(index).copied());
+            self.frame(&frame, link);
+        }
+        drop(batch);
+        if self.report.failure.is_none() {
+            self.sink.flush()?;
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, frame: &Frame<'_>, link: Option<LinkType>) {
+        let Some(left) = self.count_left.checked_sub(1) else {
+            *self.report.lane.dropped.entry(Cause::LimitReached).or_default() += 1;
+            return;
+        };
+        self.count_left = left;
+        self.report.received += 1;
+        self.report.lane.taken_bytes += frame.bytes.len() as u64;
+        let fate = match link {
+            _ if self.report.failure.is_some() => Err(NotRelayed::SinkFailed),
+            Some(LinkType::ETHERNET) => self.judge.fate(frame, self.fragment_id),
+            _ => Err(NotRelayed::LinkType),
+        };
+        match fate {
+            Err(cause) => self.report.refuse(cause),
+            Ok(Fate::Whole(bytes)) => {
+                self.report.whole += 1;
+                let bytes = frame.bytes.get(..bytes).unwrap_or(frame.bytes);
+                self.offer(|sink| {
+                    Ok(sink.put(bytes.len(), None, |slot| slot.copy_from_slice(bytes))?)
+                });
+            }
+            Ok(Fate::Cut(segmenter, payload)) => {
+                self.cut(&segmenter, frame.bytes.get(payload).unwrap_or(&[]));
+            }
+        }
+    }
+
+    fn cut(&mut self, segmenter: &Segmenter, payload: &[u8]) {
+        // The judge planned the same and found that it can be done.
+        let Ok(plan) = segmenter.plan(Position::default(), payload.len()) else {
+            return self.report.refuse(NotRelayed::NotDivisible);
+        };
+        let plan = plan.with_datagram_sum(Sum::new().bytes(payload));
+        self.fragment_id = self.fragment_id.wrapping_add(1);
+        self.report.cut += 1;
+        self.report.segments += plan.frame_count() as u64;
+        let has_offload = self.has_offload;
+        for segment in plan.segments() {
+            self.offer(|sink| put_segment(sink, &segment, payload, has_offload));
+        }
+    }
+
+    /// Offers one frame, as soon as there is room.
+    fn offer(&mut self, mut put: impl FnMut(&mut K) -> Result<bool, Error>) {
+        if self.report.failure.is_some() {
+            self.report.not_offered += 1;
+            return;
+        }
+        let mut since = None;
+        loop {
+            let tried = match put(self.sink) {
+                Ok(true) => {
+                    self.is_stuck = false;
+                    self.report.sent.offered += 1;
+                    return;
+                }
+                Ok(false) => self.sink.flush().map_err(Error::from),
+                Err(error) => Err(error),
+            };
+            let now = Instant::now();
+            let has_waited = self.is_stuck || now - *since.get_or_insert(now) >= ROOM_WAIT;
+            if tried.is_err() || has_waited {
+                self.is_stuck = has_waited;
+                // A sink that failed may have taken the frame before.
+                let offered = self.sink.counters().offered;
+                self.report.not_offered += u64::from(offered == self.report.sent.offered);
+                self.report.sent.offered = offered;
+                return self.fail(tried.err());
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Notes the first error.
+    fn fail(&mut self, error: Option<impl std::fmt::Display>) {
+        if let (Some(error), None) = (error, &self.report.failure) {
+            self.report.failure = Some(error.to_string());
+            self.report.ended = Ended::Failed;
+        }
+    }
+}
+
+/// What the source counted.
+fn receiving_side(source: &mut dyn Source, report: &mut RelayReport) {
+    let counters = source.counters();
+    // Of a source that was left before its end, nobody knows what else it holds.
+    let known = |count: Option<u64>| count.filter(|_| source.is_finished());
+    let mut dropped = std::mem::take(&mut report.lane.dropped);
+    for (cause, count) in counters.dropped {
+        *dropped.entry(cause).or_default() += count;
+    }
+    report.lane = LaneCounters {
+        interface: source.interfaces().first().map_or_else(String::new, |each| each.name.clone()),
+        received: known(counters.received),
+        taken: report.received,
+        taken_bytes: report.lane.taken_bytes,
+        passed: counters.passed,
+        filtered: known(counters.filtered),
+        dropped,
+        inversions: counters.inversions,
+        ..LaneCounters::default()
+    };
+}
