@@ -203,6 +203,9 @@ pub enum Error {
     /// The kernel does not cut what a tunnel carries.
     #[error("the kernel cuts no packets in tunnels that a packet socket sends; use another way")]
     KernelTunnel,
+    /// The kernel cuts UDP only where it finishes checksums.
+    #[error("the kernel cuts no UDP without a checksum; give the template one, or use another way")]
+    KernelNoChecksum,
     /// The generator.
     #[error(transparent)]
     Ebpf(#[from] ringside_ebpf::Error),

@@ -33,6 +33,9 @@ pub const BUFFER_BYTES: usize = 64 << 10;
 /// How long the end of a stream may take.
 const DRAIN: Duration = Duration::from_secs(2);
 
+/// Bursts of a paced stream; as many as [`Pacer`] grants.
+const BURSTS_PER_SEC: u64 = 2_000;
+
 /// How segments are made and sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -132,6 +135,7 @@ pub struct Stream {
     position: Position,
     /// Payload bytes of one plan: what the kernel takes in one packet, in whole segments.
     plan_bytes: usize,
+    plan_segments_max: usize,
     buffers: usize,
     /// Payload bytes a second, and since when.
     pacer: Option<(Pacer, Instant)>,
@@ -163,13 +167,25 @@ impl Stream {
         // The kernel makes no more datagrams of one packet than that.
         let whole = (room / mss).clamp(1, ringside_sys::packet_gso::DATAGRAMS_MAX);
         let position = Position::default();
-        let plan_bytes = whole * mss;
-        Ok(Stream { segments, segmenter, position, plan_bytes, buffers, pacer: None })
+        let (plan_bytes, plan_segments_max) = (whole * mss, whole);
+        let pacer = None;
+        Ok(Stream { segments, segmenter, position, plan_bytes, plan_segments_max, buffers, pacer })
     }
 
-    /// Sends so many payload bytes a second at most, in bursts of half a millisecond.
+    /// Sends so many payload bytes a second at most, in bursts of half a millisecond, or of one
+    /// segment where that is more.
     pub fn pace(&mut self, bytes_per_sec: u64) {
+        // A plan goes at once, so that it must not be longer than a burst.
+        let mss = self.segmenter.mss_bytes();
+        let burst = usize::try_from(bytes_per_sec / BURSTS_PER_SEC).unwrap_or(usize::MAX);
+        self.plan_bytes = (burst / mss).clamp(1, self.plan_segments_max) * mss;
         self.pacer = Some((Pacer::new(bytes_per_sec, 0), Instant::now()));
+    }
+
+    /// Payload bytes of a segment. What is sent at once is best a multiple of it; else the last
+    /// segment is shorter.
+    pub fn mss_bytes(&self) -> usize {
+        self.segmenter.mss_bytes()
     }
 
     /// How many buffers there are.

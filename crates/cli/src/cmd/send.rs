@@ -1,18 +1,21 @@
 //! `ringside send`: frames out of an interface. What is sent is a mode of its own, by its options:
-//! captures with `-r`, what another interface receives with `--relay`, else frames of our own
-//! making.
+//! captures with `-r`, bulk payload with `--stream`, what another interface receives with
+//! `--relay`, else frames of our own making.
 
 mod generate;
 mod live;
 mod relay;
 mod replay;
+mod stream;
 
 use crate::units;
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
+use ringside_core::Timestamp;
 use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
-use ringside_transmit::{Field, Range, Rate};
+use ringside_transmit::{Field, Pace, Range, Rate};
+use ringside_wire::MacAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -27,7 +30,9 @@ use std::time::Duration;
   sudo ringside send -i eth1 -r trace.pcap --rate 5Gbps --loop 100
   sudo ringside send -i eth1 -r trace.pcap --vlan 7 --address-map 10.0.0.0/8=172.0.0.0/8
   sudo ringside send -i eth1 -r trace.pcap --max-gap 1s 'udp port 53'
-  sudo ringside send -i eth1 --relay eth2 --mtu 1500              cuts what is too long for eth1")]
+  sudo ringside send -i eth1 --relay eth2 --mtu 1500              cuts what is too long for eth1
+  sudo ringside send -i eth1 --stream disk.img --udp --to 10.0.0.2:9000 --rate 5Gbps
+  sudo ringside send -i eth1 --stream 10GB --to [2001:db8::2]:9 --way chains")]
 pub struct SendArgs {
     #[command(flatten)]
     target: TargetArgs,
@@ -40,6 +45,9 @@ pub struct SendArgs {
 
     #[command(flatten)]
     relay: relay::RelayArgs,
+
+    #[command(flatten)]
+    stream: stream::StreamArgs,
 }
 
 /// Where frames go, how fast, and when the sending ends: the same for all that can be sent.
@@ -60,6 +68,11 @@ struct TargetArgs {
     /// Stop after this time: 10s, 5m.
     #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
     duration: Option<Duration>,
+
+    /// Of a capture, only frames before this moment; of a stream, where it goes: 10.0.0.2:9000,
+    /// [2001:db8::2]:9000 or a name with a port.
+    #[arg(long, value_name = "TIME|HOST:PORT", value_parser = until)]
+    to: Option<To>,
 
     /// How fast: frames a second (5Mpps), bits a second on the wire (10Gbps: preamble, check
     /// sequence and gap included) or a share of the link's speed (100%). By default generated
@@ -89,6 +102,31 @@ struct TargetArgs {
     json: bool,
 }
 
+/// What `--to` says, by the mode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum To {
+    Moment(Timestamp),
+    /// Host and port, not looked up yet.
+    Place(String, u16),
+}
+
+/// Reads `--to`. No moment ends with a colon and a number behind a name or an address.
+fn until(text: &str) -> Result<To, String> {
+    let moment = match units::moment(text) {
+        Ok(moment) => return Ok(To::Moment(moment)),
+        Err(error) => error,
+    };
+    let place = text.rsplit_once(':').and_then(|(host, port)| {
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let is_host = bare.is_some() || !host.is_empty() && !host.contains(':');
+        let port = port.parse().ok().filter(|&port| port > 0 && is_host)?;
+        Some(To::Place(bare.unwrap_or(host).to_owned(), port))
+    });
+    place.ok_or_else(|| {
+        format!("no place, as 10.0.0.2:9000 or [2001:db8::2]:9000, and no moment: {moment}")
+    })
+}
+
 /// A parser of ranges of `field`.
 fn range(
     field: Field,
@@ -114,6 +152,59 @@ impl TargetArgs {
         ensure!(device.is_up(), "{name} is down: `ip link set {name} up`");
         Ok(())
     }
+
+    /// The one CPU that was named, or none, where `what` is sent by one thread.
+    fn one_cpu(&self, what: &str) -> anyhow::Result<Option<usize>> {
+        let first = self.cpus.first().copied();
+        ensure!(
+            self.cpus.len() <= 1,
+            "{what} is sent by one thread: name one CPU (--cpus {})",
+            first.unwrap_or(0)
+        );
+        Ok(first)
+    }
+}
+
+/// The one value of a range, where frames of `what` do not differ in it.
+fn single(range: Range, what: &str) -> anyhow::Result<u128> {
+    range.single().with_context(|| {
+        format!("a {} of {what} is set to one value, not to a range", range.field().name())
+    })
+}
+
+/// The one MAC address of a range, the same.
+fn single_mac(range: Option<Range>, what: &str) -> anyhow::Result<Option<MacAddr>> {
+    let bytes = range.map(|range| single(range, what)).transpose()?.map(u128::to_be_bytes);
+    Ok(bytes.and_then(|bytes| bytes.last_chunk::<6>().copied()).map(MacAddr))
+}
+
+/// Frames a second that make this rate, if each takes `bits_per_frame` of the link, which must be
+/// able to carry them. `speed` is its speed, where the user says it.
+fn frames_per_sec(
+    interface: &str,
+    speed: Option<Rate>,
+    rate: Rate,
+    bits_per_frame: f64,
+) -> anyhow::Result<f64> {
+    let speed = match speed {
+        Some(Rate::Bits(bits_per_sec)) => Some(bits_per_sec),
+        Some(other) => bail!("--link-speed {other} is no speed; write bits a second, as 10Gbps"),
+        None => netdev::link_bits_per_sec(interface).unwrap_or(None),
+    };
+    let per_sec = match rate.on_link(interface, speed)? {
+        Pace::Frames(per_sec) => per_sec as f64,
+        Pace::Bits(per_sec) => per_sec as f64 / bits_per_frame,
+    };
+    let beyond = speed.filter(|&speed| per_sec * bits_per_frame > speed as f64 * 1.000_001);
+    if let Some(speed) = beyond {
+        bail!(
+            "{rate} of these frames is {}bit/s, and {interface} says that its link carries \
+             {}bit/s; a virtual link that carries more takes --link-speed 100Gbps",
+            units::scaled(per_sec * bits_per_frame),
+            units::scaled(speed as f64)
+        );
+    }
+    Ok(per_sec)
 }
 
 /// Runs the subcommand.
@@ -124,5 +215,9 @@ pub fn run(args: SendArgs) -> anyhow::Result<ExitCode> {
     if args.relay.is_chosen() {
         return relay::run(&args.target, &args.relay);
     }
+    if args.stream.is_chosen() {
+        return stream::run(&args.target, args.generate.link_speed, &args.stream);
+    }
+    ensure!(args.target.to.is_none(), "--to is for captures (-r) and streams (--stream)");
     generate::run(&args.target, &args.generate)
 }

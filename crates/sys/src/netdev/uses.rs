@@ -196,7 +196,7 @@ fn next_hops(attribute: Attribute<'_>) -> impl Iterator<Item = u32> {
     })
 }
 
-fn ip_address(value: &[u8]) -> Option<IpAddr> {
+pub(super) fn ip_address(value: &[u8]) -> Option<IpAddr> {
     match value.len() {
         4 => <[u8; 4]>::try_from(value).ok().map(IpAddr::from),
         16 => <[u8; 16]>::try_from(value).ok().map(IpAddr::from),

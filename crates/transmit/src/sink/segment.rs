@@ -53,7 +53,8 @@ pub(crate) fn put_chained(
     let header = &header[..written.bytes];
     let request = written.offload.map(request);
     let write = |slot: &mut [u8]| slot.copy_from_slice(header);
-    Ok(sink.put_chain(header.len(), request, write, &[at + start..at + end])?)
+    let piece = at + start..at + end;
+    Ok(sink.put_chain(header.len(), request, write, &[piece])?)
 }
 
 /// What is left of a header's checksum, in the words of sinks.

@@ -152,6 +152,10 @@ impl KernelCut {
             return Err(Error::KernelTunnel);
         }
         let transport = layers.transport(Level::Inner).map(|layer| layer.start());
+        let checksum = transport.and_then(|at| template.header().get(at + 6..at + 8));
+        if !template.is_tcp() && !is_v6 && checksum == Some(&[0, 0]) {
+            return Err(Error::KernelNoChecksum);
+        }
         let tcp = transport.filter(|_| template.is_tcp());
         let tcp = tcp.and_then(|at| Tcp::new(template.header().get(at..)?).ok());
         Ok(KernelCut {

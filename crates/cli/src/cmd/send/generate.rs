@@ -1,17 +1,16 @@
 //! `ringside send` without a capture: frames of our own making.
 
-use super::{TargetArgs, live, range};
+use super::{TargetArgs, frames_per_sec, live, range};
 use crate::say;
 use crate::signals::StopSignal;
 use crate::units::{grouped, scaled};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use ringside_core::LinkType;
-use ringside_sys::netdev;
 use ringside_transmit::sink::{self, SinkConfig, SinkKind};
 use ringside_transmit::{
-    End, FLOWS_MAX, Field, Job, LIVE_FRAME_BYTES_MAX, Limits, Load, Numbering, Pace, Range, Rate,
-    Report, SenderKind, Shape, Sizes, Stack, Template, Wire, live_reaches, wire_bytes,
+    End, FLOWS_MAX, Field, Job, LIVE_FRAME_BYTES_MAX, Limits, Load, Numbering, Range, Rate, Report,
+    SenderKind, Shape, Sizes, Stack, Template, Wire, live_reaches, wire_bytes,
 };
 use std::path::Path;
 use std::process::ExitCode;
@@ -73,7 +72,7 @@ pub struct GenerateArgs {
 
     /// Speed of the link, where the interface does not know it: 25Gbps.
     #[arg(long, value_name = "SPEED")]
-    link_speed: Option<Rate>,
+    pub(super) link_speed: Option<Rate>,
 
     /// How frames are sent.
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
@@ -114,9 +113,9 @@ pub(super) fn run(target: &TargetArgs, args: &GenerateArgs) -> anyhow::Result<Ex
 fn job(target: &TargetArgs, args: &GenerateArgs) -> anyhow::Result<Job> {
     let shape = shape(target, args)?;
     let interface = &target.interface;
-    let speed = args.link_speed;
-    let rate_per_sec = target.rate.map(|rate| frames_per_sec(interface, speed, rate, &shape.sizes));
-    let rate_per_sec = rate_per_sec.transpose()?;
+    let (speed, bits) = (args.link_speed, bits_per_frame(&shape.sizes));
+    let rate_per_sec = target.rate.map(|rate| frames_per_sec(interface, speed, rate, bits));
+    let rate_per_sec = rate_per_sec.transpose()?.map(|per_sec| (per_sec.round() as u64).max(1));
     ensure!(
         rate_per_sec.is_some() || target.count.is_some(),
         "give a rate (--rate 100% or 1Mpps) or a count (--count N): nothing is sent as fast as it \
@@ -140,35 +139,11 @@ fn job(target: &TargetArgs, args: &GenerateArgs) -> anyhow::Result<Job> {
     Ok(Job { sender, wire, load: Load::Numbered(shape), cpus, rate_per_sec, limits })
 }
 
-/// Frames a second of `sizes` that make this rate, which the link must be able to carry.
-fn frames_per_sec(
-    interface: &str,
-    speed: Option<Rate>,
-    rate: Rate,
-    sizes: &Sizes,
-) -> anyhow::Result<u64> {
-    let speed = match speed {
-        Some(Rate::Bits(bits_per_sec)) => Some(bits_per_sec),
-        Some(other) => bail!("--link-speed {other} is no speed; write bits a second, as 10Gbps"),
-        None => netdev::link_bits_per_sec(interface).unwrap_or(None),
-    };
+/// Bits of the link that a frame of `sizes` takes in the mean.
+fn bits_per_frame(sizes: &Sizes) -> f64 {
     let table = sizes.table();
     let bytes: u64 = table.iter().map(|&bytes| wire_bytes(bytes.into())).sum();
-    let bits_per_frame = 8.0 * bytes as f64 / table.len().max(1) as f64;
-    let per_sec = match rate.on_link(interface, speed)? {
-        Pace::Frames(per_sec) => per_sec as f64,
-        Pace::Bits(per_sec) => per_sec as f64 / bits_per_frame,
-    };
-    let beyond = speed.filter(|&speed| per_sec * bits_per_frame > speed as f64 * 1.000_001);
-    if let Some(speed) = beyond {
-        bail!(
-            "{rate} of these frames is {}bit/s, and {interface} says that its link carries \
-             {}bit/s; a virtual link that carries more takes --link-speed 100Gbps",
-            scaled(per_sec * bits_per_frame),
-            scaled(speed as f64)
-        );
-    }
-    Ok((per_sec.round() as u64).max(1))
+    8.0 * bytes as f64 / table.len().max(1) as f64
 }
 
 /// The sink, or none for live frames, and why.

@@ -2,16 +2,15 @@
 
 mod report;
 
-use super::TargetArgs;
+use super::{TargetArgs, To, single, single_mac};
 use crate::frame_filter::FrameFilter;
 use crate::signals::StopSignal;
 use crate::{live, say, units};
-use anyhow::{Context, ensure};
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use ringside_core::{Frame, LinkType, Timestamp};
 use ringside_transmit::replay::{CutFrames, Ended, Filter, ReplayReport, Speed, Tempo, TimeRange};
-use ringside_transmit::{AddressMap, AddressRule, Range, Replay, Rewrite, VlanChange, VlanId};
-use ringside_wire::MacAddr;
+use ringside_transmit::{AddressMap, AddressRule, Replay, Rewrite, VlanChange, VlanId};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -45,10 +44,6 @@ pub struct ReplayArgs {
     /// Only frames from this moment on: 2026-03-01T12:00:00Z, or seconds since 1970.
     #[arg(long, value_name = "TIME", requires = "read", value_parser = units::moment)]
     from: Option<Timestamp>,
-
-    /// Only frames before this moment.
-    #[arg(long, value_name = "TIME", requires = "read", value_parser = units::moment)]
-    to: Option<Timestamp>,
 
     /// Take all VLAN tags off.
     #[arg(long, requires = "read")]
@@ -156,12 +151,17 @@ fn job(target: &TargetArgs, args: &ReplayArgs) -> anyhow::Result<Replay> {
             Tempo::Recorded { speed, gap_max: args.max_gap }
         }
     };
+    let to = match target.to {
+        None => None,
+        Some(To::Moment(moment)) => Some(moment),
+        Some(To::Place(..)) => bail!("--to of a capture is a moment, as 2026-03-01T12:00:00Z"),
+    };
     Ok(Replay {
         inputs: args.read.clone(),
         interface: target.interface.clone(),
         tempo,
         loops: args.loops,
-        range: TimeRange { from: args.from, to: args.to },
+        range: TimeRange { from: args.from, to },
         count: target.count,
         duration: target.duration,
         rewrite: rewrite(target, args)?,
@@ -173,34 +173,19 @@ fn job(target: &TargetArgs, args: &ReplayArgs) -> anyhow::Result<Replay> {
         skip_unsendable: args.skip_unsendable,
         scan: !args.no_scan,
         retry: args.retry,
-        cpu: one(&target.cpus)?,
+        cpu: target.one_cpu("a capture")?,
     })
 }
 
 fn rewrite(target: &TargetArgs, args: &ReplayArgs) -> anyhow::Result<Rewrite> {
-    let mac = |range: Option<Range>| {
-        let bytes = range.map(single).transpose()?.map(u128::to_be_bytes);
-        anyhow::Ok(bytes.and_then(|bytes| bytes.last_chunk::<6>().copied()).map(MacAddr))
-    };
-    let vlan = target.vlan.map(single).transpose()?;
+    let what = "a capture";
+    let vlan = target.vlan.map(|range| single(range, what)).transpose()?;
     let vlan = match (vlan.and_then(|id| VlanId::new(id as u16)), args.no_vlan) {
         (Some(id), _) => VlanChange::Set(id),
         (None, true) => VlanChange::Strip,
         (None, false) => VlanChange::Keep,
     };
-    let (source, destination) = (mac(target.mac_src)?, mac(target.mac_dst)?);
+    let (source, destination) =
+        (single_mac(target.mac_src, what)?, single_mac(target.mac_dst, what)?);
     Ok(Rewrite::new(source, destination, vlan, AddressMap::new(&args.address_map)?))
-}
-
-/// The one value of a range.
-fn single(range: Range) -> anyhow::Result<u128> {
-    range.single().with_context(|| {
-        format!("a {} of a capture is set to one value, not to a range", range.field().name())
-    })
-}
-
-/// The one CPU of a list, or none.
-fn one(cpus: &[usize]) -> anyhow::Result<Option<usize>> {
-    ensure!(cpus.len() <= 1, "a capture is sent by one thread: name one CPU (--cpus {})", cpus[0]);
-    Ok(cpus.first().copied())
 }

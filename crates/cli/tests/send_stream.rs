@@ -1,0 +1,186 @@
+//! `ringside send --stream`: a payload arrives as it is, in frames whose checksums are right, or
+//! the cause is named.
+
+#![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
+
+mod common;
+
+use common::folder::Folder;
+use common::*;
+use ringside_lab::{LabConfig, RECEIVER_ADDRESS};
+use ringside_testkit::{Random, need_root, need_tool};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+use std::process::Command;
+
+/// All of it fits a receive buffer, so that no reader can be too slow.
+const FILE_BYTES: usize = 200_001;
+const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
+const WAYS: [&str; 5] = ["calls", "copies", "chains", "kernel", "fastest"];
+
+fn send(network: &Network, args: &[&str]) -> Outcome {
+    let mut command = Command::new(ringside());
+    command.args(["send", "--netns", network.sender(), "-i", "tx0"]).args(args);
+    Running::start(command).finish()
+}
+
+/// The account, which must balance.
+fn account(outcome: &Outcome) -> Value {
+    let lines = outcome.json_lines();
+    let sent = lines.last().unwrap_or_else(|| panic!("no account: {outcome:?}"))["sent"].clone();
+    let refused = sent["refused"].as_object().unwrap().values();
+    let refused: u64 = refused.map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(sent["offered"].as_u64().unwrap(), sent["accepted"].as_u64().unwrap() + refused);
+    sent
+}
+
+fn file(folder: &Folder) -> (std::path::PathBuf, Vec<u8>) {
+    let (path, content) = (folder.path("payload"), Random::new(5).bytes(FILE_BYTES));
+    std::fs::write(&path, &content).unwrap();
+    (path, content)
+}
+
+#[test]
+fn a_file_arrives_at_a_udp_socket() {
+    let test = "a_file_arrives_at_a_udp_socket";
+    if !need_root(test) {
+        return;
+    }
+    let (network, folder) = (Network::up(), Folder::new());
+    let (path, content) = file(&folder);
+    let socket = inside(network.receiver(), || {
+        let socket = UdpSocket::bind((RECEIVER_ADDRESS, 0)).unwrap();
+        let bytes = RECEIVE_BUFFER_BYTES;
+        rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, bytes).unwrap();
+        socket.set_read_timeout(Some(WAIT_MAX)).unwrap();
+        socket
+    });
+    let place = socket.local_addr().unwrap().to_string();
+    for way in WAYS {
+        let args = ["--stream", arg(&path), "--udp", "--to", &place, "--way", way];
+        let more = ["--rate", "200Mbps", "--mss", "1000", "--json"];
+        let outcome = send(&network, &[&args[..], &more[..]].concat());
+        assert_eq!(outcome.code(), Some(0), "{way}: {outcome:?}");
+        let sent = account(&outcome);
+        assert_eq!(sent["payload_bytes"], FILE_BYTES, "{way}: {sent}");
+        assert_eq!(sent["offered"], FILE_BYTES.div_ceil(1000), "{way}: {sent}");
+        assert_eq!((&sent["way"], &sent["ended"]), (&way.into(), &"done".into()), "{sent}");
+        let (mut received, mut datagram) = (Vec::<u8>::new(), [0; 2000]);
+        while received.len() < FILE_BYTES {
+            let bytes = socket.recv(&mut datagram).unwrap();
+            received.extend(&datagram[..bytes]);
+        }
+        assert!(received == content, "{way}");
+    }
+}
+
+#[test]
+fn tcp_segments_follow_each_other_and_their_checksums_are_right() {
+    let test = "tcp_segments_follow_each_other_and_their_checksums_are_right";
+    if !need_root(test) || !need_tool(test, "tshark") {
+        return;
+    }
+    let (network, folder) = (Network::up(), Folder::new());
+    let (path, content) = file(&folder);
+    let recorded = folder.path("received.pcapng");
+    let rings = ["--kernel-ring-size", "64MiB", "--ring-size", "128MiB"];
+    // The far end answers with resets, which are not of the stream.
+    let args = [&["-i", "rx0", "-w", arg(&recorded)], &rings[..], &["tcp and src host 10.99.0.1"]];
+    let running = network.capture(&args.concat());
+    for (port, way) in (9000..).zip(WAYS) {
+        let place = format!("{RECEIVER_ADDRESS}:{port}");
+        let args = ["--stream", arg(&path), "--to", &place, "--way", way, "--json"];
+        let outcome = send(&network, &[&args[..], &["--rate", "1Gbps"]].concat());
+        assert_eq!(outcome.code(), Some(0), "{way}: {outcome:?}");
+        let sent = account(&outcome);
+        assert_eq!(sent["offered"], FILE_BYTES.div_ceil(1460), "{way}: {sent}");
+    }
+    assert_eq!(running.stop().code(), Some(0));
+    let mut streams = BTreeMap::<u16, Vec<u8>>::new();
+    for_each_frame(std::slice::from_ref(&recorded), |frame, _| {
+        let port = u16::from_be_bytes([frame.bytes[36], frame.bytes[37]]);
+        streams.entry(port).or_default().extend(&frame.bytes[54..]);
+    });
+    assert_eq!(streams.len(), WAYS.len());
+    for (port, payload) in streams {
+        assert!(payload == content, "port {port}");
+    }
+    let checks = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"];
+    let fields =
+        ["ip.checksum.status", "tcp.checksum.status", "tcp.dstport", "tcp.seq_raw", "tcp.len"];
+    let fields = fields.map(|field| ["-e", field]).concat();
+    let args = [&["-r", arg(&recorded)], &checks[..], &["-T", "fields"], &fields].concat();
+    let mut expected = BTreeMap::<u64, u64>::new();
+    let mut count = 0;
+    for line in run_clean("tshark", &args).lines() {
+        let numbers: Vec<u64> = line.split('\t').map(|word| word.parse().unwrap()).collect();
+        assert_eq!(numbers[..2], [1, 1], "a checksum is wrong: {line}");
+        let next = expected.entry(numbers[2]).or_insert(1);
+        assert_eq!(numbers[3], *next, "{line}");
+        *next += numbers[4];
+        count += 1;
+    }
+    assert_eq!(count, WAYS.len() * FILE_BYTES.div_ceil(1460));
+}
+
+#[test]
+fn a_pattern_ends_by_count_and_by_size_without_addresses() {
+    let test = "a_pattern_ends_by_count_and_by_size_without_addresses";
+    if !need_root(test) {
+        return;
+    }
+    let network = Network::with(LabConfig { addresses: false, ..LabConfig::default() });
+    let given = ["--from-address", "2001:db8::1", "--mac-dst", "02:00:00:00:00:09", "--vlan", "7"];
+    let place = ["--to", "[2001:db8::2]:9", "--json", "--mss", "100", "--rate", "100kpps"];
+    for (more, ended, frames, bytes) in [
+        (&["--stream", "10GB", "-c", "777"][..], "count", 777, 77_700),
+        (&["--stream", "1001"], "done", 11, 1001),
+        (&["--stream", "1000"], "done", 10, 1000),
+    ] {
+        let outcome = send(&network, &[&given[..], &place, more].concat());
+        assert_eq!(outcome.code(), Some(0), "{more:?}: {outcome:?}");
+        let sent = account(&outcome);
+        assert_eq!((&sent["ended"], &sent["offered"]), (&ended.into(), &frames.into()), "{sent}");
+        assert_eq!(sent["payload_bytes"], bytes, "{sent}");
+    }
+    let timed = ["--stream", "1GB", "--for", "0.2"];
+    let outcome = send(&network, &[&given[..], &place, &timed].concat());
+    assert_eq!((outcome.code(), &account(&outcome)["ended"]), (Some(0), &"time".into()));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_mend() {
+    let test = "what_cannot_be_is_refused_with_its_mend";
+    if !need_root(test) {
+        return;
+    }
+    let network = Network::with(LabConfig { arp: true, ..LabConfig::default() });
+    let to = ["--to", "10.99.0.2:9"];
+    let range = "02:00:00:00:00:01-02:00:00:00:00:09";
+    for (args, named) in [
+        (&["--stream", "/nowhere", to[0], to[1]][..], "there is no file /nowhere"),
+        (&["--stream", "/tmp", to[0], to[1]], "directory"),
+        (&["--stream", "/proc/self/mem", to[0], to[1]], "cannot read /proc/self/mem"),
+        (&["--stream", "1MB"], "--to HOST:PORT"),
+        (&["--stream", "1MB", "--to", "10.99.0.2"], "10.0.0.2:9000"),
+        (&["--stream", "1MB", "--to", "2026-03-01T12:00:00Z"], "is a place"),
+        (&["--stream", "1MB", "--to", "203.0.113.1:9"], "ip route add"),
+        (&["--stream", "1MB", "--to", "10.99.0.77:9"], "no neighbour 10.99.0.77 answers"),
+        (&["--stream", "1MB", "--to", "10.99.0.1:9"], "no other host"),
+        (&["--stream", "1MB", "--to", "[2001:db8::2]:9"], "no IPv6 address"),
+        (&["--stream", "1MB", to[0], to[1], "--mss", "0"], "the MSS is 0 bytes"),
+        (&["--stream", "1MB", to[0], to[1], "--mss", "1461"], "allows 1 to 1460"),
+        (&["--stream", "1MB", to[0], to[1], "--udp", "--mss", "1473"], "allows 1 to 1472"),
+        (&["--stream", "1MB", to[0], to[1], "--rate", "20Gbps"], "--link-speed"),
+        (&["--stream", "1MB", to[0], to[1], "--way", "magic"], "chains"),
+        (&["--stream", "1MB", to[0], to[1], "--cpus", "0,1"], "one thread"),
+        (&["--stream", "1MB", to[0], to[1], "--mac-dst", range], "one value"),
+        (&["--stream", "1MB", to[0], to[1], "--from-address", "::1"], "famil"),
+        (&["--size", "64", to[0], to[1], "-c", "1"], "--stream"),
+    ] {
+        let outcome = send(&network, args);
+        assert_eq!(outcome.code(), Some(2), "{args:?}: {outcome:?}");
+        assert!(outcome.stderr.contains(named), "{args:?}: {}", outcome.stderr);
+    }
+}

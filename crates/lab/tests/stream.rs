@@ -1,0 +1,250 @@
+//! Bulk payload as segments, by every way: the same frames, and every frame in the account.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+
+use common::{Witness, config, tool};
+use ringside_core::SinkCounters;
+use ringside_lab::{Lab, LabConfig, Napi};
+use ringside_segment::{LinearChecksum, Pieces, Position, Segmenter, Settings, Template};
+use ringside_sys::netdev::{self, DeviceStatistics};
+use ringside_sys::netns::Namespace;
+use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
+use ringside_testkit::{Random, need_root, need_tool};
+use ringside_transmit::{BUFFER_BYTES, Stack, Stream, StreamConfig, Way};
+use std::panic::resume_unwind;
+use std::time::{Duration, Instant};
+
+const PAYLOAD_BYTES: usize = 1 << 20;
+const BUFFERS: usize = 3;
+/// Only a broken stream makes a test wait so long.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn ready(test: &str) -> bool {
+    need_root(test) && need_tool(test, "tcpdump") && need_tool(test, "ethtool")
+}
+
+/// A network whose sending end leaves no cutting to the interface, so that segments really exist.
+fn network(lab: LabConfig) -> Lab {
+    let lab = Lab::up(&lab).unwrap();
+    let namespace = &lab.status().sender_namespace;
+    let offloads = "tso off gso off tx-udp-segmentation off";
+    tool(&format!("ip netns exec {namespace} ethtool -K tx0 {offloads}"));
+    lab
+}
+
+/// Runs `work` in the sender's namespace, on one CPU: the far end's NAPI runs there too unless it
+/// has threads, and no ring overflows.
+fn at_sender<T: Send>(lab: &Lab, work: impl FnOnce() -> T + Send) -> T {
+    let body = || {
+        pin_to_cpu(allowed_cpus().unwrap()[0]).unwrap();
+        Namespace::open(&lab.status().sender_namespace).unwrap().enter().unwrap();
+        work()
+    };
+    std::thread::scope(|scope| scope.spawn(body).join())
+        .unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+fn template(stack: Stack) -> Template {
+    Template::parse(ringside_transmit::Template::of(stack).frame()).unwrap()
+}
+
+fn stream_config(way: Way, template: &Template, mss: Option<usize>, mtu: usize) -> StreamConfig {
+    StreamConfig {
+        interface: "tx0".into(),
+        queue: 0,
+        way,
+        template: template.clone(),
+        settings: Settings { mss_bytes: mss, ..Settings::mtu(mtu) },
+        buffers: BUFFERS,
+    }
+}
+
+/// The payload in pieces as they are sent: whole buffers, and odd sizes.
+fn pieces(payload: &[u8]) -> Vec<&[u8]> {
+    let sizes = [BUFFER_BYTES, 1, 1447, 1448, 1449, 30_001, BUFFER_BYTES - 1, 2, 4096, 60_000];
+    let (mut rest, mut pieces) = (payload, Vec::new());
+    for size in sizes.into_iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (piece, behind) = rest.split_at(size.min(rest.len()));
+        pieces.push(piece);
+        rest = behind;
+    }
+    pieces
+}
+
+/// The frames that a plain segmenter makes.
+fn expected(config: &StreamConfig, payload: &[u8]) -> Vec<Vec<u8>> {
+    let segmenter = Segmenter::new(&config.template, config.settings).unwrap();
+    let (mut position, mut frames) = (Position::default(), Vec::new());
+    for piece in pieces(payload) {
+        let plan = segmenter.plan(position, piece.len()).unwrap();
+        let whole = [piece];
+        for segment in plan.segments() {
+            let mut frame = vec![0; segment.frame_bytes()];
+            segment.write_linear(&mut frame, &Pieces::new(&whole), LinearChecksum::Full).unwrap();
+            frames.push(frame);
+        }
+        position = plan.end();
+    }
+    frames
+}
+
+/// Fills and sends each piece; every buffer is filled anew as soon as that is allowed.
+fn send(stream: &mut Stream, payload: &[u8]) {
+    for (index, piece) in pieces(payload).into_iter().enumerate() {
+        let buffer = index % stream.buffers();
+        let mut rest = piece;
+        stream
+            .fill(buffer, piece.len(), |part| {
+                let (now, later) = rest.split_at(part.len());
+                part.copy_from_slice(now);
+                rest = later;
+            })
+            .unwrap();
+        assert!(rest.is_empty(), "all of a piece is asked for");
+        stream.send(buffer, piece.len()).unwrap();
+    }
+}
+
+/// The frames of `stack` that came, without those that ends with IPv6 send by themselves.
+fn came(witness: Witness, count: usize) -> Vec<Vec<u8>> {
+    let frames = witness.frames(count as u64).into_iter();
+    frames.filter(|frame| !frame.starts_with(&[0x33, 0x33])).collect()
+}
+
+fn every_way_sends_the_same(lab: &Lab, mss: Option<usize>, mtu: usize) {
+    let payload = Random::new(11).bytes(PAYLOAD_BYTES);
+    let plain = Stack { checksum: true, ..Stack::default() };
+    for stack in [
+        Stack { tcp: true, ..plain },
+        Stack { tcp: true, ipv6: true, vlan: true, ..plain },
+        plain,
+        Stack { ipv6: true, ..plain },
+        Stack::default(),
+    ] {
+        for way in Way::ALL {
+            let config = stream_config(way, &template(stack), mss, mtu);
+            if way == Way::Kernel && stack == Stack::default() {
+                let refused = at_sender(lab, || Stream::open(&config).err()).unwrap();
+                assert!(refused.to_string().contains("without a checksum"), "{refused}");
+                continue;
+            }
+            let frames = expected(&config, &payload);
+            let witness = Witness::start(lab.status());
+            let (counters, notes) = at_sender(lab, || {
+                let mut stream = Stream::open(&config).unwrap();
+                send(&mut stream, &payload);
+                let notes = stream.notes();
+                (stream.finish(), notes)
+            });
+            let count = frames.len() as u64;
+            let offered_bytes = frames.iter().map(|frame| frame.len() as u64).sum();
+            let whole = SinkCounters {
+                offered: count,
+                offered_bytes,
+                accepted: count,
+                ..SinkCounters::default()
+            };
+            assert_eq!(counters, whole, "{way}, {stack:?}");
+            let said = notes.iter().any(|note| note.contains("segments go out as"));
+            assert_eq!(said, way == Way::Fastest, "{way}, {stack:?}: {notes:?}");
+            let came = came(witness, frames.len());
+            assert_eq!(came.len(), frames.len(), "{way}, {stack:?}");
+            for (index, (came, frame)) in came.iter().zip(&frames).enumerate() {
+                let what = format!("frame {index} by {way} of {stack:?}");
+                assert!(came == frame, "{what}:\n{came:02x?}\n{frame:02x?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_way_sends_the_frames_of_a_plain_segmenter() {
+    if ready("every_way_sends_the_frames_of_a_plain_segmenter") {
+        every_way_sends_the_same(&network(config("stream-ways")), Some(1400), 1500);
+    }
+}
+
+#[test]
+fn every_way_sends_frames_longer_than_a_page() {
+    if ready("every_way_sends_frames_longer_than_a_page") {
+        let lab = network(LabConfig { mtu: 9000, ..config("stream-jumbo") });
+        every_way_sends_the_same(&lab, None, 9000);
+    }
+}
+
+fn statistics() -> DeviceStatistics {
+    netdev::by_name("tx0").unwrap().unwrap().statistics
+}
+
+#[test]
+fn what_a_full_ring_refuses_is_counted_by_every_way() {
+    const BUFFERS_MAX: usize = 20_000;
+    if !ready("what_a_full_ring_refuses_is_counted_by_every_way") {
+        return;
+    }
+    // The NAPI shares the sender's CPU and gets it only between calls: the ring must overflow.
+    let napi = Napi::Pinned(allowed_cpus().unwrap()[0]);
+    let lab = network(LabConfig { napi, ..config("stream-full") });
+    for way in Way::ALL {
+        at_sender(&lab, || {
+            let before = statistics();
+            let udp = template(Stack { checksum: true, ..Stack::default() });
+            let config = stream_config(way, &udp, Some(100), 1500);
+            let mut stream = Stream::open(&config).unwrap();
+            let mut sent = 0;
+            while sent < BUFFERS_MAX && stream.counters().refused_total() == 0 {
+                stream.send(sent % BUFFERS, BUFFER_BYTES).unwrap();
+                sent += 1;
+                let now = stream.counters();
+                assert!(now.accepted + now.refused_total() <= now.offered, "{way}: {now:?}");
+            }
+            let counters = stream.finish();
+            let frames = (sent * BUFFER_BYTES.div_ceil(100)) as u64;
+            assert!(counters.is_balanced() && counters.refused_total() > 0, "{way}: {counters:?}");
+            assert_eq!(counters.offered, frames, "{way}");
+            let start = Instant::now();
+            let judged = loop {
+                let now = statistics();
+                let accepted = now.tx_packets - before.tx_packets;
+                let dropped = now.tx_dropped - before.tx_dropped;
+                if accepted + dropped >= frames || start.elapsed() > PATIENCE {
+                    break (accepted, dropped);
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            };
+            assert_eq!(judged, (counters.accepted, counters.refused_total()), "{way}");
+        });
+    }
+}
+
+#[test]
+fn sizes_that_cannot_be_are_refused_and_a_slow_stream_goes_in_small_bursts() {
+    if !ready("sizes_that_cannot_be_are_refused_and_a_slow_stream_goes_in_small_bursts") {
+        return;
+    }
+    let lab = network(config("stream-slow"));
+    let udp = template(Stack { checksum: true, ..Stack::default() });
+    at_sender(&lab, || {
+        for way in Way::ALL {
+            for (mss, named) in [(0, "1 to 1472"), (1473, "1 to 1472")] {
+                let config = stream_config(way, &udp, Some(mss), 1500);
+                let refused = Stream::open(&config).err().unwrap().to_string();
+                assert!(refused.contains(named), "{way}: {refused}");
+            }
+            // 6,000 bytes at 20 kB a second take 0.3 s less one burst, however they are cut.
+            let config = stream_config(way, &udp, Some(1000), 1500);
+            let mut stream = Stream::open(&config).unwrap();
+            assert_eq!(stream.mss_bytes(), 1000);
+            stream.pace(20_000);
+            let start = Instant::now();
+            stream.send(0, 6000).unwrap();
+            assert!(start.elapsed() >= Duration::from_millis(250), "{way}: {:?}", start.elapsed());
+            let counters = stream.finish();
+            assert_eq!((counters.offered, counters.accepted), (6, 6), "{way}");
+        }
+    });
+}
