@@ -6,7 +6,7 @@ mod common;
 use common::{Witness, config, tool};
 use ringside_core::SinkCounters;
 use ringside_lab::{Lab, LabConfig, Napi};
-use ringside_segment::{LinearChecksum, Pieces, Position, Segmenter, Settings, Template};
+use ringside_segment::{Cut, LinearChecksum, Pieces, Position, Segmenter, Settings, Template};
 use ringside_sys::netdev::{self, DeviceStatistics};
 use ringside_sys::netns::Namespace;
 use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
@@ -235,6 +235,10 @@ fn sizes_that_cannot_be_are_refused_and_a_slow_stream_goes_in_small_bursts() {
                 let refused = Stream::open(&config).err().unwrap().to_string();
                 assert!(refused.contains(named), "{way}: {refused}");
             }
+            let mut fragments = stream_config(way, &udp, Some(1000), 1500);
+            fragments.settings.cut = Cut::Fragments { id: 1 };
+            let refused = Stream::open(&fragments).err().unwrap().to_string();
+            assert!(refused.contains("not as IP fragments"), "{way}: {refused}");
             // 6,000 bytes at 20 kB a second take 0.3 s less one burst, however they are cut.
             let config = stream_config(way, &udp, Some(1000), 1500);
             let mut stream = Stream::open(&config).unwrap();

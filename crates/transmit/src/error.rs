@@ -200,6 +200,9 @@ pub enum Error {
     /// Segments that cannot be.
     #[error(transparent)]
     Segment(#[from] ringside_segment::SegmentError),
+    /// A checksum over a whole datagram cannot be left to the interface.
+    #[error("a stream goes out as segments or datagrams, not as IP fragments (Cut::Segments)")]
+    StreamOfFragments,
     /// The kernel does not cut what a tunnel carries.
     #[error("the kernel cuts no packets in tunnels that a packet socket sends; use another way")]
     KernelTunnel,

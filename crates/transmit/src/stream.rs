@@ -19,7 +19,7 @@ use crate::sink::SinkConfig;
 use crate::{Error, Pacer};
 use kernel::{Calls, KernelCut};
 use ringside_core::SinkCounters;
-use ringside_segment::{Position, SegPlan, Segmenter, Settings, Template};
+use ringside_segment::{Cut, Position, SegPlan, Segmenter, Settings, Template};
 use ringside_sys::netdev::NetDevice;
 use std::fmt;
 use std::str::FromStr;
@@ -148,6 +148,9 @@ impl Stream {
     /// There is no such interface, it is down, the sizes do not fit it, or what was asked for
     /// cannot be had.
     pub fn open(config: &StreamConfig) -> Result<Stream, Error> {
+        if config.settings.cut != Cut::Segments {
+            return Err(Error::StreamOfFragments);
+        }
         let segmenter = Segmenter::new(&config.template, config.settings)?;
         let buffers = config.buffers.max(1);
         let sink = SinkConfig {
