@@ -32,8 +32,8 @@ test-vm: deps ## test network cards in an emulated machine (downloads 200 MB onc
 bench: root bench-deps build ## measure this machine on a private test network (as root)
 	RINGSIDE_BIN=$(target)/release/ringside bench/run
 
-lint: deps ## formatting, clippy and the house rules
-	@cargo xtask test --only format,clippy,tidy
+lint: deps ## formatting, clippy, the house rules and the links of the documentation
+	@cargo xtask test --only format,clippy,tidy,docs
 
 fuzz: deps ## run the tests with RINGSIDE_FUZZ_SECONDS (60) for each fuzz test
 	RINGSIDE_FUZZ_SECONDS=$${RINGSIDE_FUZZ_SECONDS:-60} \

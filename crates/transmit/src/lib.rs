@@ -11,7 +11,7 @@
 //! - [`Cutter`] cuts the long packets of a stack in user space into frames, into any sink.
 //! - [`Shape`] describes generated frames and makes any of them again from its number;
 //!   [`Stamp`] reads the number of a received frame; [`SequenceCheck`] proves completeness.
-//! - [`replay`] sends the frames of captures of any size at their times, changed as [`Rewrite`]
+//! - [`replay()`] sends the frames of captures of any size at their times, changed as [`Rewrite`]
 //!   says.
 //! - [`relay`] sends on what a source receives; what is too long for the next link is cut.
 //! - [`Rate`] is how fast to send in any unit, [`Pace`] when each frame is due then.

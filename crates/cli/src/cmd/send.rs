@@ -70,7 +70,7 @@ struct TargetArgs {
     duration: Option<Duration>,
 
     /// Of a capture, only frames before this moment; of a stream, where it goes: 10.0.0.2:9000,
-    /// [2001:db8::2]:9000 or a name with a port.
+    /// an IPv6 address in brackets or a name, with a port.
     #[arg(long, value_name = "TIME|HOST:PORT", value_parser = until)]
     to: Option<To>,
 
