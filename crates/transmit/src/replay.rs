@@ -32,7 +32,9 @@ use self::schedule::Schedule;
 use self::sender::{Sender, Sent};
 use crate::{Error, Rate, Rewrite};
 use ringside_core::{Frame, LinkType, Timestamp};
-use ringside_sys::thread::{pin_to_cpu, prefer_short_turns, use_precise_timers};
+use ringside_sys::thread::{
+    allowed_cpus, pin_to_cpu, pin_to_cpus, prefer_short_turns, use_precise_timers,
+};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -235,12 +237,19 @@ fn send(
     let progress = Progress::default();
     let filled = Arc::clone(&queue);
     // It is not waited for: a read of a pipe whose writer is silent cannot be ended.
-    std::thread::spawn(move || feed.run(&filled));
+    let cpu = job.cpu;
+    std::thread::spawn(move || {
+        if let Some(cpu) = cpu {
+            keep_off(cpu);
+        }
+        feed.run(&filled);
+    });
     let sender = Sender {
         queue: &queue,
         outlet,
         is_timed: job.tempo != Tempo::Fast,
         retries: job.retry,
+        has_cpu: cpu.is_some(),
         duration: job.duration,
         stop,
         progress: &progress,
@@ -248,7 +257,7 @@ fn send(
     let waiting = std::thread::current();
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            let pinned = job.cpu.map_or(Ok(()), pin_to_cpu);
+            let pinned = cpu.map_or(Ok(()), pin_to_cpu);
             use_precise_timers();
             // An older kernel has no such wish; then it wakes up when it wakes up.
             let _ = prefer_short_turns(TURN_US);
@@ -263,6 +272,16 @@ fn send(
         }
         thread.join().unwrap_or(Err(Error::ThreadLost))
     })
+}
+
+/// Leaves the sending thread's CPU to it. Where there is no other they share it.
+fn keep_off(cpu: usize) {
+    let Ok(mut cpus) = allowed_cpus() else { return };
+    cpus.retain(|&other| other != cpu);
+    if !cpus.is_empty() {
+        // Reading is possible anywhere; times are worse then.
+        let _ = pin_to_cpus(&cpus);
+    }
 }
 
 fn account(sent: Sent, port: &Port, is_timed: bool) -> ReplayReport {

@@ -80,7 +80,8 @@ struct TargetArgs {
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
 
-    /// Sending threads, one on each of these CPUs, as 0,1. A capture is sent by one.
+    /// Sending threads, one on each of these CPUs, as 0,1. A capture is sent by one, which hardly
+    /// sleeps then: its frames leave within some microseconds of their times.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cpus: Vec<usize>,
 

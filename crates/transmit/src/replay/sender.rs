@@ -21,6 +21,11 @@ const LOOK_NS_MIN: u64 = 60_000;
 /// lent to others meanwhile.
 const LOOK_NS_MAX: u64 = 500_000;
 
+/// The same on a CPU that the replay was given, at least: it need not sleep between frames that
+/// follow each other closely. A CPU that slept has other work when it wakes up, for longer than
+/// waking up takes.
+const LOOK_NS_OWN_CPU: u64 = 20_000_000;
+
 /// Longest sleep, so that an order to stop is seen soon.
 const SLEEP_NS_MAX: u64 = 50_000_000;
 
@@ -83,6 +88,8 @@ pub(crate) struct Sender<'s> {
     pub is_timed: bool,
     /// A frame for which there is no room is offered until there is.
     pub retries: bool,
+    /// The thread has a CPU that it was given.
+    pub has_cpu: bool,
     pub duration: Option<Duration>,
     pub stop: &'s (dyn Fn() -> bool + Sync),
     pub progress: &'s Progress,
@@ -98,20 +105,23 @@ struct Run<'s> {
     start_ns: u64,
     /// Until then nothing had been read, since the start.
     starved_until_ns: u64,
-    /// How long before its time the next frame is waited for.
+    /// How long before its time the next frame is waited for, and how long at least.
     look_ns: u64,
+    look_ns_min: u64,
 }
 
 impl Sender<'_> {
     /// Sends what the queue gives, to its end or until a limit, an order or an error.
     pub fn run(self) -> Sent {
+        let look_ns_min = if self.has_cpu { LOOK_NS_OWN_CPU } else { LOOK_NS_MIN };
         let mut run = Run {
             sender: self,
             sent: Sent::new(),
             begun_ns: monotonic_ns(),
             start_ns: 0,
             starved_until_ns: 0,
-            look_ns: LOOK_NS_MIN,
+            look_ns: look_ns_min,
+            look_ns_min,
         };
         let ended = run.all();
         let mut sent = run.sent;
@@ -251,7 +261,7 @@ impl Run<'_> {
         sleep_until_monotonic(until_ns);
         let overslept_ns = monotonic_ns().saturating_sub(until_ns);
         let learned_ns = (2 * overslept_ns).max(self.look_ns - self.look_ns / 64);
-        self.look_ns = learned_ns.clamp(LOOK_NS_MIN, LOOK_NS_MAX);
+        self.look_ns = learned_ns.clamp(self.look_ns_min, LOOK_NS_MAX.max(self.look_ns_min));
     }
 
     fn note_times(&mut self, due: &[Slot], now_ns: u64) {

@@ -62,22 +62,17 @@ impl Kind {
         value.map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
+    /// On [`TOOL_CPU`]: tcpreplay has one thread; ours puts that which sends there.
     fn command(self, interface: &str, file: &Path) -> Vec<OsString> {
+        let preload = format!("taskset -c {TOOL_CPU} tcpreplay --preload-pcap");
         let line = match self {
-            Kind::Ringside => {
-                let own = format!("send -i {interface} --cpus {TOOL_CPU} -r");
-                let words = own.split_whitespace().map(OsString::from);
-                return [tools::own_program()]
-                    .into_iter()
-                    .chain(words)
-                    .chain([file.into()])
-                    .collect();
-            }
-            Kind::Tcpreplay => "tcpreplay --preload-pcap",
-            Kind::TcpreplaySpinning => "tcpreplay --preload-pcap --timer=gtod",
+            Kind::Ringside => format!("send -i {interface} --cpus {TOOL_CPU} -r"),
+            Kind::Tcpreplay => format!("{preload} --intf1={interface}"),
+            Kind::TcpreplaySpinning => format!("{preload} --timer=gtod --intf1={interface}"),
         };
+        let own = (self == Kind::Ringside).then(tools::own_program);
         let words = line.split_whitespace().map(OsString::from);
-        words.chain([format!("--intf1={interface}").into(), file.into()]).collect()
+        own.into_iter().chain(words).chain([file.into()]).collect()
     }
 }
 
@@ -171,15 +166,17 @@ fn replay(
 ) -> anyhow::Result<Vec<u64>> {
     load::check(stop)?;
     let name = format!("bench{}-replay", std::process::id());
-    let lab = Lab::up(&LabConfig { name, ..LabConfig::default() })?;
+    // Without a NAPI the kernel stamps frames when they arrive, as a card does, and not when they
+    // are looked at.
+    let lab = Lab::up(&LabConfig { name, xdp_pass: false, ..LabConfig::default() })?;
     let status = lab.status();
     let recorded = files.fresh()?.join("got.pcapng");
     let program = recorder(status.receiver_interface, &recorded);
     let namespace = &status.receiver_namespace;
     let recorder = Receiver::start_on(SENDER_CPU, namespace, program, &[], stop)?;
     let mut command = Command::new("ip");
-    command.args(["netns", "exec", &status.sender_namespace, "taskset", "-c"]);
-    command.arg(TOOL_CPU.to_string()).args(kind.command(status.sender_interface, capture));
+    command.args(["netns", "exec", &status.sender_namespace]);
+    command.args(kind.command(status.sender_interface, capture));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().context("starting ip netns exec")?;
     let start = Instant::now();
