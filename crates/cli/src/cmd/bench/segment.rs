@@ -6,10 +6,10 @@
 
 mod results;
 
-use self::results::{Results, Row, Sample, Source};
+use self::results::{FarEnd, Results, Row, Sample, Source};
 use super::TOOL_CPU;
 use super::load::{self, SENDER_CPU};
-use super::network::{self, Placement};
+use super::network;
 use super::output::OutputArgs;
 use super::place::Workspace;
 use super::process::{CpuTime, cpu_time};
@@ -37,8 +37,7 @@ const MTU_BYTES: usize = 1500;
 const BUFFERS: usize = 4;
 /// Bytes of the file: it stays in the page cache.
 const FILE_BYTES: usize = 64 << 20;
-/// How often the far end polls while frames come, as a card that moderates its interrupts: one that
-/// sleeps between two frames has the sender wake it for each, which no card asks of a driver.
+/// How often a far end polls that is moderated.
 const POLL_INTERVAL_US: u32 = 20;
 /// From the start of the streams until their frames are counted.
 const WARM_UP: Duration = Duration::from_millis(200);
@@ -71,10 +70,17 @@ pub(super) struct SegmentBench {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=16))]
     streams: Vec<u16>,
 
-    /// Where the far end takes frames: `own`, on another CPU than the sender's, or `shared`, on the
-    /// sender's, as soon as each is sent: then one core does everything.
-    #[arg(long, value_enum, default_value = "own")]
-    placement: Placement,
+    /// How the far end takes frames: `moderated`, polling every 20 µs on another CPU, `woken` there
+    /// by each frame that it does not expect, `shared`, on the sender's CPU, which does everything
+    /// then.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_enum,
+        value_name = "LIST",
+        default_value = "moderated,woken,shared"
+    )]
+    far_ends: Vec<FarEnd>,
 
     /// Rounds; in each, everything is measured once.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -132,18 +138,19 @@ impl Bench<'_> {
         Ok(results)
     }
 
-    /// Every way from every source, then by the number of streams.
+    /// For each far end every way from every source, then by the number of streams.
     fn rows(&self) -> Vec<Row> {
-        let row = |way, source, streams| Row { way, source, streams, samples: Vec::new() };
-        let ways = || self.args.ways.iter().copied();
         let first = self.args.streams.first().copied().unwrap_or(1);
-        let mut rows: Vec<Row> = Vec::new();
-        for &source in &self.args.sources {
-            rows.extend(ways().map(|way| row(way, source, first)));
-        }
         let more = self.args.streams.iter().copied().filter(|&streams| streams != first);
-        for streams in more {
-            rows.extend(ways().map(|way| row(way, Source::Memory, streams)));
+        let more = more.map(|streams| (Source::Memory, streams));
+        let sources = self.args.sources.iter().map(|&source| (source, first));
+        let loads: Vec<(Source, u16)> = sources.chain(more).collect();
+        let mut rows = Vec::new();
+        for &far_end in &self.args.far_ends {
+            for &(source, streams) in &loads {
+                let row = |&way| Row { far_end, way, source, streams, samples: Vec::new() };
+                rows.extend(self.args.ways.iter().map(row));
+            }
         }
         rows
     }
@@ -151,7 +158,7 @@ impl Bench<'_> {
     /// Sends as one row says, on a network of its own.
     fn send(&self, row: &Row) -> anyhow::Result<Sample> {
         load::check(self.stop)?;
-        let lab = network(self.args.placement)?;
+        let lab = network(row.far_end)?;
         let status = lab.status();
         let file = match row.source {
             Source::Memory => None,
@@ -288,13 +295,14 @@ fn template() -> anyhow::Result<Template> {
 
 /// A network whose far end discards every frame inside the driver, and whose sending end leaves no
 /// segmentation to it: as many queues as there may be streams.
-fn network(placement: Placement) -> anyhow::Result<Lab> {
+fn network(far_end: FarEnd) -> anyhow::Result<Lab> {
     let lab = Lab::up(&LabConfig {
         name: format!("bench{}-segment", std::process::id()),
         queues: 16,
-        napi: match placement {
-            Placement::Own => Napi::Moderated { cpu: SENDER_CPU, interval_us: POLL_INTERVAL_US },
-            Placement::Shared => Napi::Softirq,
+        napi: match far_end {
+            FarEnd::Moderated => Napi::Moderated { cpu: SENDER_CPU, interval_us: POLL_INTERVAL_US },
+            FarEnd::Woken => Napi::Pinned(SENDER_CPU),
+            FarEnd::Shared => Napi::Softirq,
         },
         xdp_pass: false,
         gro: true,

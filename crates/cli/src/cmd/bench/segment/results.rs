@@ -15,8 +15,10 @@ use std::path::Path;
 
 /// Columns of the CSV file, keys of the JSON lines. Gigabits are of payload that the far end was
 /// handed; nanoseconds of CPU time for each segment, in this program and in the kernel for it;
-/// `times_calls` is the rate beside that of a call for each segment.
-const COLUMNS: [&str; 10] = [
+/// `times_calls` and `times_kernel` are the rate beside that of a call for each segment, and of the
+/// kernel's cutting.
+const COLUMNS: [&str; 12] = [
+    "far_end",
     "way",
     "source",
     "streams",
@@ -27,7 +29,28 @@ const COLUMNS: [&str; 10] = [
     "system_ns",
     "refused_percent",
     "times_calls",
+    "times_kernel",
 ];
+
+/// How the far end takes frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum FarEnd {
+    /// On another CPU, polling as long as frames come: as a card behind its driver, which the driver
+    /// does not wake.
+    Moderated,
+    /// On another CPU, asleep when nothing waits; the sender wakes it, as a driver that rings a
+    /// card's bell for each packet that comes by itself.
+    Woken,
+    /// On the sender's CPU, at once.
+    Shared,
+}
+
+impl FarEnd {
+    fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
 
 /// Where payload comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -62,6 +85,7 @@ pub(super) struct Sample {
 /// All rounds of one way from one source.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
+    pub(super) far_end: FarEnd,
     pub(super) way: Way,
     pub(super) source: Source,
     pub(super) streams: u16,
@@ -69,6 +93,11 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// What all ways are measured with.
+    fn load(&self) -> (FarEnd, Source, u16) {
+        (self.far_end, self.source, self.streams)
+    }
+
     fn median(&self, value: fn(&Sample) -> f64) -> f64 {
         median(self.samples.iter().map(value).collect())
     }
@@ -80,8 +109,9 @@ impl Row {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Row { way, source, streams, .. } = self;
-        write!(f, "{way} from {}, {streams} streams", source.name())
+        let Row { far_end, way, source, streams, .. } = self;
+        let (far_end, source) = (far_end.name(), source.name());
+        write!(f, "{way} from {source}, {streams} streams, far end {far_end}")
     }
 }
 
@@ -108,7 +138,7 @@ impl Figures for Results {
 impl Results {
     /// Adds a sample to the row that is like `row`.
     pub(super) fn add(&mut self, row: Row, sample: Sample) {
-        let key = |row: &Row| (row.way, row.source, row.streams);
+        let key = |row: &Row| (row.way, row.load());
         let at = self.rows.iter().position(|other| key(other) == key(&row)).unwrap_or_else(|| {
             self.rows.push(row);
             self.rows.len() - 1
@@ -116,11 +146,9 @@ impl Results {
         self.rows[at].samples.push(sample);
     }
 
-    /// The rate beside that of a call for each segment, of the same source and streams.
-    fn times_calls(&self, row: &Row) -> f64 {
-        let is_base = |other: &&Row| {
-            (other.way, other.source, other.streams) == (Way::Calls, row.source, row.streams)
-        };
+    /// The rate beside that of another way with the same load.
+    fn times(&self, base: Way, row: &Row) -> f64 {
+        let is_base = |other: &&Row| other.way == base && other.load() == row.load();
         self.rows.iter().find(is_base).map_or(f64::NAN, |base| row.gbit() / base.gbit())
     }
 
@@ -131,6 +159,7 @@ impl Results {
              far end was handed\n",
         );
         let head = [
+            "far end",
             "way",
             "source",
             "streams",
@@ -140,9 +169,11 @@ impl Results {
             "kernel ns",
             "refused %",
             "x calls",
+            "x kernel",
         ];
         let line = |row: &Row| {
             vec![
+                row.far_end.name(),
                 row.way.to_string(),
                 row.source.name().to_owned(),
                 row.streams.to_string(),
@@ -151,7 +182,8 @@ impl Results {
                 number(row.median(|sample| sample.user_ns), 0),
                 number(row.median(|sample| sample.system_ns), 0),
                 number(row.median(|sample| sample.lost_percent), 1),
-                number(self.times_calls(row), 2),
+                number(self.times(Way::Calls, row), 2),
+                number(self.times(Way::Kernel, row), 2),
             ]
         };
         out.push_str(&columns::text(&head, &self.rows.iter().map(line).collect::<Vec<_>>()));
@@ -163,6 +195,7 @@ impl Results {
 
     fn record(&self, row: &Row) -> Map<String, Value> {
         record([
+            ("far_end", json!(row.far_end.name())),
             ("way", json!(row.way.name())),
             ("source", json!(row.source.name())),
             ("streams", json!(row.streams)),
@@ -172,28 +205,44 @@ impl Results {
             ("user_ns", rounded(row.median(|sample| sample.user_ns), 1)),
             ("system_ns", rounded(row.median(|sample| sample.system_ns), 1)),
             ("refused_percent", rounded(row.median(|sample| sample.lost_percent), 2)),
-            ("times_calls", rounded(self.times_calls(row), 3)),
+            ("times_calls", rounded(self.times(Way::Calls, row), 3)),
+            ("times_kernel", rounded(self.times(Way::Kernel, row), 3)),
         ])
     }
 
-    /// Draws the rate by the number of streams; the folder is made if it is missing.
+    /// Draws the rate by the number of streams, for each far end; the folder is made if it is
+    /// missing.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// A file cannot be written.
     pub(super) fn draw(&self, dir: &Path) -> anyhow::Result<()> {
         std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
-        let lines = Way::ALL.into_iter().map(|way| {
-            let rows =
-                self.rows.iter().filter(|row| (row.way, row.source) == (way, Source::Memory));
+        for &far_end in FarEnd::value_variants() {
+            let lines = self.lines(far_end);
+            if lines.is_empty() {
+                continue;
+            }
+            let title = format!("Segments of 1,448 bytes, by one core; far end {}", far_end.name());
+            let words = Words {
+                title: &title,
+                x: "parallel streams",
+                y: "Gbit/s of payload, handed to the far end",
+            };
+            let file = format!("segment-streams-{}.svg", far_end.name());
+            plot::chart(&dir.join(file), words, &lines)?;
+        }
+        Ok(())
+    }
+
+    /// A line for each way, from memory.
+    fn lines(&self, far_end: FarEnd) -> Vec<Line> {
+        let line = |way: Way| {
+            let is_shown =
+                |row: &&Row| (row.far_end, row.way, row.source) == (far_end, way, Source::Memory);
+            let rows = self.rows.iter().filter(is_shown);
             let points = rows.map(|row| (f64::from(row.streams), row.gbit())).collect();
             Line { name: way.to_string(), points, mixes: Vec::new() }
-        });
-        let lines: Vec<Line> = lines.filter(|line| !line.points.is_empty()).collect();
-        let words = Words {
-            title: "Payload in segments of 1,448 bytes, by one core",
-            x: "parallel streams",
-            y: "Gbit/s of payload, handed to the far end",
         };
-        plot::chart(&dir.join("segment-streams.svg"), words, &lines)
+        Way::ALL.into_iter().map(line).filter(|line| !line.points.is_empty()).collect()
     }
 }
