@@ -60,6 +60,36 @@ struct generate_state {
 };
 _Static_assert(sizeof(struct generate_state) == 48, "generate_state: keep abi.rs in step");
 
+/* Segments of one run: at 1,448 bytes 1.4 MiB, which stay in a second-level cache. */
+#define SEGMENT_PLACES 1024
+/* A live frame: a page less what the kernel keeps of it. */
+#define SEGMENT_FRAME_BYTES_MAX 3408
+
+/* How segments are sent; read-only for the program. */
+struct segment_config {
+	__u32 ifindex;      /* interface to redirect to */
+	__u32 input_bytes;  /* of the input frame: the longest segment */
+	__u32 memory_bytes; /* at least SEGMENT_FRAME_BYTES_MAX beyond the last part's first byte */
+	__u32 reserved;     /* 0 */
+};
+_Static_assert(sizeof(struct segment_config) == 16, "segment_config: keep abi.rs in step");
+
+/* Where the parts of one segment lie in the memory; payload_bytes may be 0. */
+struct segment_place {
+	__u32 header_at;
+	__u32 header_bytes;
+	__u32 payload_at;
+	__u32 payload_bytes;
+};
+_Static_assert(sizeof(struct segment_place) == 16, "segment_place: keep abi.rs in step");
+
+/* How far a run is. */
+struct segment_state {
+	__u32 next;    /* place of the next segment; user space sets it to 0 before a run */
+	__u32 refused; /* segments whose place is wrong: always 0, else a bug */
+};
+_Static_assert(sizeof(struct segment_state) == 8, "segment_state: keep abi.rs in step");
+
 /* Classes of times under way: for each power of two half as many as there are steps. */
 #define LATENCY_STEPS_LOG2 7
 #define LATENCY_STEPS (1 << LATENCY_STEPS_LOG2)

@@ -17,7 +17,7 @@ use std::process::Command;
 /// All of it fits a receive buffer, so that no reader can be too slow.
 const FILE_BYTES: usize = 200_001;
 const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
-const WAYS: [&str; 5] = ["calls", "copies", "chains", "kernel", "fastest"];
+const WAYS: [&str; 6] = ["calls", "copies", "chains", "kernel", "live", "fastest"];
 
 fn send(network: &Network, args: &[&str]) -> Outcome {
     let mut command = Command::new(ringside());
@@ -72,6 +72,33 @@ fn a_file_arrives_at_a_udp_socket() {
             received.extend(&datagram[..bytes]);
         }
         assert!(received == content, "{way}");
+    }
+}
+
+#[test]
+fn standard_input_is_sent_to_its_end() {
+    let test = "standard_input_is_sent_to_its_end";
+    if !need_root(test) {
+        return;
+    }
+    let (network, folder) = (Network::up(), Folder::new());
+    let (path, content) = file(&folder);
+    for way in ["copies", "live"] {
+        // A pipe gives a little at a time, and the last segment is what is left.
+        let script = format!(
+            "cat {} | {} send --netns {} -i tx0 --stream - --udp --to 10.99.0.2:9 --mss 1000 \
+             --way {way} --json",
+            arg(&path),
+            ringside().display(),
+            network.sender()
+        );
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]);
+        let outcome = Running::start(command).finish();
+        assert_eq!(outcome.code(), Some(0), "{way}: {outcome:?}");
+        let sent = account(&outcome);
+        assert_eq!(sent["payload_bytes"], content.len(), "{way}: {sent}");
+        assert_eq!(sent["accepted"], content.len().div_ceil(1000), "{way}: {sent}");
     }
 }
 

@@ -132,6 +132,48 @@ impl GenerateState {
     }
 }
 
+/// Segments of one run at most.
+pub const SEGMENT_PLACES: usize = 1024;
+
+/// Longest segment that a live frame carries.
+pub const SEGMENT_FRAME_BYTES_MAX: usize = 3408;
+
+/// `struct segment_config`: how segments are sent.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct SegmentConfig {
+    /// Interface to redirect to.
+    pub ifindex: u32,
+    /// Of the input frame: the longest segment.
+    pub input_bytes: u32,
+    /// Of headers and payload, and [`SEGMENT_FRAME_BYTES_MAX`] more.
+    pub memory_bytes: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+const SEGMENT_CONFIG_BYTES: usize = 16;
+const _: () = assert!(size_of::<SegmentConfig>() == SEGMENT_CONFIG_BYTES);
+
+impl SegmentConfig {
+    /// The bytes as the C program reads them.
+    pub fn to_bytes(&self) -> [u8; SEGMENT_CONFIG_BYTES] {
+        let words = [self.ifindex, self.input_bytes, self.memory_bytes, self.reserved];
+        let mut bytes = [0; SEGMENT_CONFIG_BYTES];
+        for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+}
+
+/// Numbers of 32 bits in `struct segment_place`: of the header where it begins and its bytes, and
+/// of the payload.
+pub const SEGMENT_PLACE_WORDS: usize = 4;
+
+/// Numbers of 32 bits in `struct segment_state`: the next place, and segments that were refused.
+pub const SEGMENT_STATE_WORDS: usize = 2;
+
 /// Steps of the classes of times under way: half as many for each power of two.
 const LATENCY_STEPS_LOG2: u32 = 7;
 

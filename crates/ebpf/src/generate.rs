@@ -1,10 +1,10 @@
 //! The frame generator: live test frames, shaped and numbered by `bpf/generate.bpf.c`.
 
 use crate::abi::{GENERATE_HEADER_BYTES_MAX, GENERATE_SIZES_MAX, GenerateConfig, GenerateState};
+use crate::anchor::Anchor;
 use crate::load::{Embedded, Loaded, embedded};
 use crate::{Error, TestRun};
-use libbpf_rs::query::ProgInfoIter;
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Xdp, XdpFlags};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use ringside_sys::live::run_live_frames;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
@@ -90,29 +90,13 @@ impl Generator {
         }
     }
 
-    /// Keeps the program on the interface that it sends to, by generic XDP, where it passes what is
-    /// received. Without it each call of [`Generator::run_live`] waits for RCU, for milliseconds.
+    /// Keeps the program on the interface that it sends to. Without it each call of
+    /// [`Generator::run_live`] waits for RCU, for milliseconds.
     ///
     /// # Errors
     /// Another program is on the interface, or the kernel refused.
     pub fn anchor(&self) -> Result<Anchor, Error> {
-        let program = self
-            .program
-            .try_clone()
-            .map_err(|e| Error::kernel("cannot share the generator", libbpf_rs::Error::from(e)))?;
-        let ifindex = self.ifindex as i32;
-        let xdp = Xdp::new(program.as_fd());
-        // One that a killed sender left behind may be replaced, others may not.
-        let flags = match xdp.query_id(ifindex, XdpFlags::SKB_MODE) {
-            Ok(id) if is_generator(id) => XdpFlags::SKB_MODE,
-            _ => XdpFlags::SKB_MODE | XdpFlags::UPDATE_IF_NOEXIST,
-        };
-        xdp.attach(ifindex, flags).map_err(|e| {
-            let what = "cannot anchor the generator on the sending interface: another XDP program \
-                        is on it (`ip link show`); take it off, or use the packet sender";
-            Error::kernel(what, e)
-        })?;
-        Ok(Anchor { program, ifindex })
+        Anchor::on(self.program.as_fd(), GENERATE.name, self.ifindex)
     }
 
     /// Runs the generator once on a copy of its input: the frame that the calling thread's CPU
@@ -140,26 +124,8 @@ impl Generator {
     }
 }
 
-/// A generator on its interface; taken off on drop, in the namespace of the thread that drops it.
-pub struct Anchor {
-    program: OwnedFd,
-    ifindex: i32,
-}
-
-impl Drop for Anchor {
-    fn drop(&mut self) {
-        // The interface may be gone, and the program with it: nothing is left to undo then.
-        let _ = Xdp::new(self.program.as_fd()).detach(self.ifindex, XdpFlags::SKB_MODE);
-    }
-}
-
 /// Key of the only entry of the map of states.
 const STATE_KEY: [u8; 4] = [0; 4];
-
-fn is_generator(id: u32) -> bool {
-    let mut programs = ProgInfoIter::default();
-    programs.any(|p| p.id == id && p.name == GENERATE.name)
-}
 
 fn initial_states(streams: &[(usize, u16)]) -> Result<Vec<Vec<u8>>, Error> {
     let cpus = libbpf_rs::num_possible_cpus()

@@ -2,6 +2,7 @@
 //! eBPF programs of Ringside: the C sources of `bpf/`, compiled by `build.rs`, embedded, loaded.
 //!
 //! - [`Generator`] makes numbered frames out of live test frames and hands them to an interface.
+//! - [`LiveSegments`] sends segments of shared memory as live frames.
 //! - [`LatencyMeter`] measures how long stamped frames were under way, where they arrive.
 //! - [`capture`] steers frames to AF_XDP sockets, beside other programs on the interface.
 //! - [`pins`] are what stays on an interface without a process.
@@ -19,6 +20,7 @@
 //! of the calling thread.
 
 pub mod abi;
+mod anchor;
 pub mod capture;
 mod error;
 mod generate;
@@ -28,11 +30,14 @@ pub mod pins;
 pub mod replay;
 mod root;
 pub mod rules;
+mod segment;
 pub mod socket_filter;
 mod xdp;
 
+pub use anchor::Anchor;
 pub use error::Error;
-pub use generate::{Anchor, Generator, LIVE_FRAME_BYTES_MAX, LIVE_FRAME_BYTES_MIN, Stop};
+pub use generate::{Generator, LIVE_FRAME_BYTES_MAX, LIVE_FRAME_BYTES_MIN, Stop};
 pub use latency::{Latencies, LatencyMeter};
 pub use load::{TestRun, Verdict};
+pub use segment::{LiveSegments, LiveSegmentsConfig};
 pub use xdp::{Attachment, XdpProgram, attached_program, redirect_reaches};

@@ -1,9 +1,9 @@
 //! Frames of a table of headers, for measurements: to an interface, or to a program.
 
 use crate::Error;
+use crate::anchor::Anchor;
 use crate::load::{Embedded, Loaded, embedded};
 use crate::root::{LEAVES, fd_array};
-use libbpf_rs::{Xdp, XdpFlags};
 use ringside_sys::bpf;
 use ringside_sys::live::run_live_frames;
 use ringside_sys::words::Words64;
@@ -30,7 +30,7 @@ pub enum Way<'w> {
 pub struct Replay {
     program: OwnedFd,
     /// On its interface, if frames go to one.
-    anchor: Option<i32>,
+    _anchor: Option<Anchor>,
     _maps: Loaded,
     _headers: Words64,
 }
@@ -62,21 +62,12 @@ impl Replay {
         if let Way::Program(program) = way {
             fd_array(&loaded.map(LEAVES)?)?.set(0, program)?;
         }
-        let mut replay =
-            Replay { program: loaded.program_fd()?, anchor: None, _maps: loaded, _headers: words };
-        if ifindex != 0 {
-            replay.anchor(ifindex as i32)?;
-        }
-        Ok(replay)
-    }
-
-    /// As [`Generator::anchor`](crate::Generator::anchor).
-    fn anchor(&mut self, ifindex: i32) -> Result<(), Error> {
-        let flags = XdpFlags::SKB_MODE | XdpFlags::UPDATE_IF_NOEXIST;
-        let attached = Xdp::new(self.program.as_fd()).attach(ifindex, flags);
-        attached.map_err(|e| Error::kernel("cannot anchor the replay on its interface", e))?;
-        self.anchor = Some(ifindex);
-        Ok(())
+        let program = loaded.program_fd()?;
+        let anchor = match way {
+            Way::Interface(ifindex) => Some(Anchor::on(program.as_fd(), REPLAY.name, ifindex)?),
+            Way::Program(_) => None,
+        };
+        Ok(Replay { program, _anchor: anchor, _maps: loaded, _headers: words })
     }
 
     /// Makes `frames` frames and hands them to the interface, from the CPU that the calling thread
@@ -98,14 +89,5 @@ impl Replay {
     pub fn run(&self, frames: u32) -> Result<u32, Error> {
         let (run, _) = bpf::test_run(self.program.as_fd(), &[0; HEADER_BYTES], frames, &mut [])?;
         Ok(run.duration_ns)
-    }
-}
-
-impl Drop for Replay {
-    fn drop(&mut self) {
-        if let Some(ifindex) = self.anchor {
-            // The interface may be gone, and the program with it: nothing is left to undo then.
-            let _ = Xdp::new(self.program.as_fd()).detach(ifindex, XdpFlags::SKB_MODE);
-        }
     }
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Witness, config, tool};
+use common::{Witness, config, numbered, send as send_frames, tool};
 use ringside_core::SinkCounters;
 use ringside_lab::{Lab, LabConfig, Napi};
 use ringside_segment::{Cut, LinearChecksum, Pieces, Position, Segmenter, Settings, Template};
@@ -11,7 +11,9 @@ use ringside_sys::netdev::{self, DeviceStatistics};
 use ringside_sys::netns::Namespace;
 use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
 use ringside_testkit::{Random, need_root, need_tool};
-use ringside_transmit::{BUFFER_BYTES, Stack, Stream, StreamConfig, Way};
+use ringside_transmit::{
+    BUFFER_BYTES, LIVE_FRAME_BYTES_MAX, SenderKind, Stack, Stream, StreamConfig, Way,
+};
 use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
@@ -132,6 +134,11 @@ fn every_way_sends_the_same(lab: &Lab, mss: Option<usize>, mtu: usize) {
                 assert!(refused.to_string().contains("without a checksum"), "{refused}");
                 continue;
             }
+            if way == Way::Live && mtu > LIVE_FRAME_BYTES_MAX {
+                let refused = at_sender(lab, || Stream::open(&config).err()).unwrap();
+                assert!(refused.to_string().contains("at most 3408"), "{refused}");
+                continue;
+            }
             let frames = expected(&config, &payload);
             let witness = Witness::start(lab.status());
             let (counters, notes) = at_sender(lab, || {
@@ -250,5 +257,33 @@ fn sizes_that_cannot_be_are_refused_and_a_slow_stream_goes_in_small_bursts() {
             let counters = stream.finish();
             assert_eq!((counters.offered, counters.accepted), (6, 6), "{way}");
         }
+    });
+}
+
+#[test]
+fn live_segments_are_refused_where_they_would_vanish_or_another_program_is() {
+    if !ready("live_segments_are_refused_where_they_would_vanish_or_another_program_is") {
+        return;
+    }
+    let udp = template(Stack { checksum: true, ..Stack::default() });
+    let config_of = || stream_config(Way::Live, &udp, Some(1000), 1500);
+    let deaf = network(LabConfig { xdp_pass: false, ..config("stream-deaf") });
+    at_sender(&deaf, || {
+        let refused = Stream::open(&config_of()).err().unwrap().to_string();
+        assert!(refused.contains("would vanish"), "{refused}");
+    });
+    let lab = network(config("stream-two"));
+    at_sender(&lab, || {
+        let first = Stream::open(&config_of()).unwrap();
+        // The second of the same program takes the place of the first on the interface.
+        let mut second = Stream::open(&config_of()).unwrap();
+        drop(first);
+        second.send(0, 5000).unwrap();
+        let counters = second.finish();
+        assert_eq!((counters.offered, counters.accepted), (5, 5));
+        // Nothing stays on the interface: the generator has the place now.
+        let generator = numbered(SenderKind::Live, &lab, "64", 1, 10);
+        drop(Stream::open(&config_of()).unwrap());
+        assert_eq!(send_frames(&generator).handed, 10);
     });
 }

@@ -7,6 +7,7 @@
 mod arrays;
 mod attach;
 mod link;
+mod memory;
 mod pin;
 mod probe;
 mod word;
@@ -14,6 +15,7 @@ mod word;
 pub use arrays::{FdArray, PerCpuArray, cpu_numbers};
 pub use attach::{attach_classic, attach_socket_filter, wait_until_left};
 pub use link::{LinkInfo, XdpMode, attach_xdp, detach_link, link_by_id, link_info};
+pub use memory::ArrayMemory;
 pub use pin::{is_bpf_fs, pin, pinned};
 pub use probe::{may_use_trampolines, program_name, try_xdp};
 pub use word::MapWord;

@@ -203,6 +203,25 @@ pub enum Error {
     /// A checksum over a whole datagram cannot be left to the interface.
     #[error("a stream goes out as segments or datagrams, not as IP fragments (Cut::Segments)")]
     StreamOfFragments,
+    /// Segments that no live frame carries.
+    #[error(
+        "segments of {bytes} bytes cannot be sent as live frames, which carry at most \
+         {LIVE_FRAME_BYTES_MAX}; use another way, or a smaller MSS"
+    )]
+    LiveSegments {
+        /// Longest frame.
+        bytes: usize,
+    },
+    /// Segments that nobody would get.
+    #[error(
+        "segments as live frames would vanish: the driver of {interface} takes no redirected \
+         frames, or its far end has no NAPI (turn on its GRO, or attach an XDP program there); use \
+         another way"
+    )]
+    LiveVanishes {
+        /// Where they were to go.
+        interface: String,
+    },
     /// The kernel does not cut what a tunnel carries.
     #[error("the kernel cuts no packets in tunnels that a packet socket sends; use another way")]
     KernelTunnel,

@@ -7,17 +7,20 @@
 //! | [`Way::Copies`] | many segments (AF_XDP) | copied behind each header |
 //! | [`Way::Chains`] | many segments (AF_XDP) | stays: a chain joins header and pieces |
 //! | [`Way::Kernel`] | 64 KiB | copied by the kernel, which cuts it (GSO) |
+//! | [`Way::Live`] | 1,024 segments | stays: a program inside the driver fetches it |
 //!
-//! All four make the same frames of one plan ([`ringside_segment`]). Where a driver copies what it
+//! All five make the same frames of one plan ([`ringside_segment`]). Where a driver copies what it
 //! is given, a chain costs it a page and a copy for every piece, and a frame in one piece may be
 //! faster: [`Way::Fastest`] tries both on the first buffers, goes on with the faster, and says so.
 
 mod kernel;
+mod live;
 mod xdp;
 
 use crate::sink::SinkConfig;
 use crate::{Error, Pacer};
 use kernel::{Calls, KernelCut};
+use live::LiveStream;
 use ringside_core::SinkCounters;
 use ringside_segment::{Cut, Position, SegPlan, Segmenter, Settings, Template};
 use ringside_sys::netdev::NetDevice;
@@ -49,11 +52,14 @@ pub enum Way {
     Chains,
     /// The kernel cuts (PACKET_VNET_HDR).
     Kernel,
+    /// Live frames inside the driver, headers made here. One stream at a time on an interface.
+    Live,
 }
 
 impl Way {
     /// All of them.
-    pub const ALL: [Way; 5] = [Way::Fastest, Way::Calls, Way::Copies, Way::Chains, Way::Kernel];
+    pub const ALL: [Way; 6] =
+        [Way::Fastest, Way::Calls, Way::Copies, Way::Chains, Way::Kernel, Way::Live];
 
     /// The name in options and messages.
     pub fn name(self) -> &'static str {
@@ -63,6 +69,7 @@ impl Way {
             Way::Copies => "copies",
             Way::Chains => "chains",
             Way::Kernel => "kernel",
+            Way::Live => "live",
         }
     }
 }
@@ -161,6 +168,7 @@ impl Stream {
         let segments: Box<dyn Segments> = match config.way {
             Way::Calls => Box::new(Calls::open(&sink, &segmenter, buffers)?),
             Way::Kernel => Box::new(KernelCut::open(&sink, &config.template, buffers)?),
+            Way::Live => Box::new(LiveStream::open(&sink, &segmenter, buffers)?),
             Way::Chains => Box::new(XdpStream::open(&sink, &segmenter, Cutting::Chains)?),
             Way::Copies => Box::new(XdpStream::open(&sink, &segmenter, Cutting::Copies)?),
             Way::Fastest => Box::new(XdpStream::open(&sink, &segmenter, Cutting::trying())?),

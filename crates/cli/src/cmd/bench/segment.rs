@@ -34,7 +34,7 @@ const MSS_BYTES: usize = 1448;
 /// MTU that has room for them behind headers without options.
 const MTU_BYTES: usize = 1500;
 /// Buffers of each stream; one is filled while others are in flight.
-const BUFFERS: usize = 4;
+const BUFFERS: usize = 16;
 /// Bytes of the file: it stays in the page cache.
 const FILE_BYTES: usize = 64 << 20;
 /// How often a far end polls that is moderated.
@@ -46,12 +46,13 @@ const WARM_UP: Duration = Duration::from_millis(200);
 #[derive(Args)]
 pub(super) struct SegmentBench {
     /// Ways to make and send segments: calls (a system call and a copy each), copies and chains
-    /// (AF_XDP), kernel (the kernel cuts), fastest.
+    /// (AF_XDP), kernel (the kernel cuts), live (live frames inside the driver; one stream only),
+    /// fastest.
     #[arg(
         long,
         value_delimiter = ',',
         value_name = "LIST",
-        default_value = "calls,copies,chains,kernel"
+        default_value = "calls,copies,chains,kernel,live"
     )]
     ways: Vec<Way>,
 
@@ -148,8 +149,10 @@ impl Bench<'_> {
         let mut rows = Vec::new();
         for &far_end in &self.args.far_ends {
             for &(source, streams) in &loads {
+                // Live frames are one stream's on an interface.
+                let ways = self.args.ways.iter().filter(|&&way| way != Way::Live || streams == 1);
                 let row = |&way| Row { far_end, way, source, streams, samples: Vec::new() };
-                rows.extend(self.args.ways.iter().map(row));
+                rows.extend(ways.map(row));
             }
         }
         rows

@@ -20,8 +20,9 @@ use std::net::IpAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Buffers: some are in flight while one is filled.
-const BUFFERS: usize = 4;
+/// Buffers: some are in flight while one is filled. Live frames go when all are full, 1 MiB in a
+/// call.
+const BUFFERS: usize = 16;
 /// How long a paced piece may take, after which a signal and the clock are looked at.
 const PIECES_PER_SEC: u64 = 20;
 /// How often the live line changes.
@@ -46,8 +47,8 @@ pub struct StreamArgs {
     mss: Option<usize>,
 
     /// How segments are made: calls (a system call and a copy each), copies or chains (AF_XDP; the
-    /// latter leave the payload where it is), kernel (the kernel cuts), fastest (copies or chains,
-    /// tried on the first buffers).
+    /// latter leave the payload where it is), kernel (the kernel cuts), live (a program inside the
+    /// driver puts them together), fastest (copies or chains, tried on the first buffers).
     #[arg(long, value_name = "WAY", default_value_t = Way::Fastest, requires = "stream")]
     way: Way,
 

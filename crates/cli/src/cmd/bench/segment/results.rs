@@ -35,8 +35,7 @@ const COLUMNS: [&str; 12] = [
 /// How the far end takes frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum FarEnd {
-    /// On another CPU, polling as long as frames come: as a card behind its driver, which the driver
-    /// does not wake.
+    /// On another CPU, polling as long as frames come: as a card, which its driver does not wake.
     Moderated,
     /// On another CPU, asleep when nothing waits; the sender wakes it, as a driver that rings a
     /// card's bell for each packet that comes by itself.
