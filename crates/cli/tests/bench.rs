@@ -263,13 +263,17 @@ fn every_sender_and_way_has_a_figure() {
     let outcome = running.finish();
     assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
     let csv = folder.path().join("segment.csv");
-    for way in ["calls", "copies", "chains", "kernel"] {
-        let rows = lines(&csv, &format!("{way},"));
-        let kinds: Vec<String> = rows.iter().map(|fields| fields[1..3].join(" ")).collect();
-        assert_eq!(kinds, ["memory 1", "file 1", "memory 2"]);
-        assert!(rows.iter().all(|fields| fields[4].parse::<f64>().unwrap() > 0.0), "{rows:?}");
+    for far_end in ["moderated", "woken", "shared"] {
+        for way in ["calls", "copies", "chains", "kernel", "live"] {
+            let rows = lines(&csv, &format!("{far_end},{way},"));
+            let kinds: Vec<String> = rows.iter().map(|fields| fields[2..4].join(" ")).collect();
+            let expected = ["memory 1", "file 1", "memory 2"];
+            assert_eq!(kinds, expected[..if way == "live" { 2 } else { 3 }], "{far_end}, {way}");
+            assert!(rows.iter().all(|fields| fields[5].parse::<f64>().unwrap() > 0.0), "{rows:?}");
+        }
+        let figure = format!("figures/segment-streams-{far_end}.svg");
+        assert!(folder.path().join(figure).exists(), "{far_end}");
     }
-    assert!(folder.path().join("figures/segment-streams.svg").exists());
     assert_clean(pid, folder.path());
 }
 
