@@ -25,7 +25,7 @@ impl Anchor {
         let xdp = Xdp::new(program.as_fd());
         // One that a killed sender left behind may be replaced, others may not.
         let flags = match xdp.query_id(ifindex, XdpFlags::SKB_MODE) {
-            Ok(id) if is_called(id, name) => XdpFlags::SKB_MODE,
+            Ok(id) if is_of_a_sender(id) => XdpFlags::SKB_MODE,
             _ => XdpFlags::SKB_MODE | XdpFlags::UPDATE_IF_NOEXIST,
         };
         xdp.attach(ifindex, flags).map_err(|e| {
@@ -44,7 +44,10 @@ impl Drop for Anchor {
     }
 }
 
-fn is_called(id: u32, name: &str) -> bool {
+/// Programs that are anchored.
+const SENDERS: [&str; 3] = ["generate", "replay", "segment"];
+
+fn is_of_a_sender(id: u32) -> bool {
     let mut programs = ProgInfoIter::default();
-    programs.any(|p| p.id == id && p.name == name)
+    programs.any(|p| p.id == id && SENDERS.iter().any(|sender| p.name == *sender))
 }

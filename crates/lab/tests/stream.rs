@@ -281,9 +281,11 @@ fn live_segments_are_refused_where_they_would_vanish_or_another_program_is() {
         second.send(0, 5000).unwrap();
         let counters = second.finish();
         assert_eq!((counters.offered, counters.accepted), (5, 5));
-        // Nothing stays on the interface: the generator has the place now.
+        // What a killed sender leaves behind keeps neither its kind nor another from sending.
+        std::mem::forget(Stream::open(&config_of()).unwrap());
         let generator = numbered(SenderKind::Live, &lab, "64", 1, 10);
-        drop(Stream::open(&config_of()).unwrap());
         assert_eq!(send_frames(&generator).handed, 10);
+        std::mem::forget(Stream::open(&config_of()).unwrap());
+        drop(Stream::open(&config_of()).unwrap());
     });
 }
