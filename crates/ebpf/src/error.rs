@@ -35,7 +35,7 @@ pub enum Error {
     /// A frame that live frames cannot carry.
     #[error(
         "a frame of {bytes} bytes cannot be sent as a live frame, which carries {min} to {max} \
-         bytes; use the packet sender for other sizes"
+         bytes; send others through a packet socket"
     )]
     FrameSize {
         /// Asked for.

@@ -24,7 +24,7 @@ pub enum Error {
     /// A live frame too long.
     #[error(
         "frames of {bytes} bytes cannot be sent as live frames, which carry 14 to \
-         {LIVE_FRAME_BYTES_MAX} bytes; use the packet sender (--sender packet)"
+         {LIVE_FRAME_BYTES_MAX} bytes; send them through a packet socket"
     )]
     LiveSize {
         /// Longest size asked for.
@@ -33,7 +33,8 @@ pub enum Error {
     /// Frames that do not fit the interface.
     #[error(
         "frames of {bytes} bytes do not fit {interface}, whose MTU of {mtu} allows {allowed}; \
-         raise it (`ringside lab up --mtu {needed}`)"
+         raise that to {needed} (`ip link set`; of a test network `ringside lab up --mtu \
+         {needed}`)"
     )]
     Mtu {
         /// Longest frame.
@@ -80,8 +81,7 @@ pub enum Error {
     #[error(
         "frames redirected to {sender} would vanish uncounted: its driver takes none, or the other \
          end, {receiver}, has no NAPI; attach an XDP program to that (`ringside lab up` does) or \
-         turn its GRO on (`ethtool -K {receiver} gro on`), or use the packet sender (--sender \
-         packet)"
+         turn its GRO on (`ethtool -K {receiver} gro on`), or send through a packet socket"
     )]
     NoReceiver {
         /// Sending end.

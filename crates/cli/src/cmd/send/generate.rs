@@ -107,7 +107,8 @@ pub(super) fn run(target: &TargetArgs, args: &GenerateArgs) -> anyhow::Result<Ex
     } else {
         say::message(text(&report, &target.interface).trim_end());
     }
-    Ok(ExitCode::SUCCESS)
+    let is_whole = report.handed == report.offered && report.handed > 0;
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn job(target: &TargetArgs, args: &GenerateArgs) -> anyhow::Result<Job> {
