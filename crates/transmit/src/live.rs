@@ -66,12 +66,14 @@ pub(crate) struct LiveSender<'l> {
     shape: &'l Shape,
     cpu: usize,
     offered: u64,
+    /// Their bytes, which the program does not count: added up call by call.
+    bytes: u64,
 }
 
 impl<'l> LiveSender<'l> {
     /// For the calling thread, which is pinned to `cpu` and in the sender's namespace.
     pub fn new(live: &'l Live, shape: &'l Shape, cpu: usize) -> LiveSender<'l> {
-        LiveSender { generator: &live.generator, shape, cpu, offered: 0 }
+        LiveSender { generator: &live.generator, shape, cpu, offered: 0, bytes: 0 }
     }
 }
 
@@ -85,14 +87,14 @@ impl FrameSender for LiveSender<'_> {
         let run = self.generator.run_live(frames as u32);
         let made = self.generator.state(self.cpu)?.next_sequence;
         let new = made.saturating_sub(self.offered);
+        self.bytes += self.shape.sizes.bytes_of(self.offered..made);
         self.offered = made;
         run?;
         Ok(new)
     }
 
-    /// Added up afterwards: the program does not count bytes.
     fn bytes(&self) -> u64 {
-        self.shape.sizes.bytes_before(self.offered)
+        self.bytes
     }
 
     fn refused(&self) -> u64 {

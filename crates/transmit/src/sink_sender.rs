@@ -21,6 +21,8 @@ pub(crate) struct SinkSender {
     /// For frames that are shorter than their headers.
     scratch: Vec<u8>,
     offered: u64,
+    /// Their bytes.
+    bytes: u64,
     counters: SinkCounters,
 }
 
@@ -44,6 +46,7 @@ impl SinkSender {
             stream,
             scratch: shape.buffer(),
             offered: 0,
+            bytes: 0,
             counters: SinkCounters::default(),
         })
     }
@@ -70,6 +73,8 @@ impl FrameSender for SinkSender {
             offered += 1;
         }
         sink.flush()?;
+        let sequences = self.offered..self.offered + offered;
+        self.bytes += self.table.shape().sizes.bytes_of(sequences);
         self.offered += offered;
         Ok(offered)
     }
@@ -79,7 +84,7 @@ impl FrameSender for SinkSender {
     }
 
     fn bytes(&self) -> u64 {
-        self.table.shape().sizes.bytes_before(self.offered)
+        self.bytes
     }
 
     fn refused(&self) -> u64 {

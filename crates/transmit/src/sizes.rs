@@ -1,6 +1,7 @@
 //! Frame sizes of a generated load.
 
 use crate::Error;
+use std::ops::Range;
 use std::str::FromStr;
 
 /// Shortest frame: an Ethernet header.
@@ -77,11 +78,11 @@ impl Sizes {
         ((spread * self.table.len() as u64) >> 32) as usize
     }
 
-    /// Bytes of all frames before `sequence`. Takes a nanosecond for each unless all are equal.
-    pub fn bytes_before(&self, sequence: u64) -> u64 {
+    /// Bytes of the frames `sequences`. Takes a nanosecond for each unless all are equal.
+    pub fn bytes_of(&self, sequences: Range<u64>) -> u64 {
         match self.table[..] {
-            [bytes] => sequence * u64::from(bytes),
-            _ => (0..sequence).map(|n| u64::from(self.of(n))).sum(),
+            [bytes] => (sequences.end - sequences.start) * u64::from(bytes),
+            _ => sequences.map(|n| u64::from(self.of(n))).sum(),
         }
     }
 
