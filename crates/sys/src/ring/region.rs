@@ -285,26 +285,38 @@ fn map_file(bytes: usize, flags: MemfdFlags) -> rustix::io::Result<(NonNull<u8>,
     Ok((base, memfd))
 }
 
-/// Maps the file at a multiple of [`HUGE_PAGE_BYTES`], where huge pages can be.
+/// Maps the file, at a multiple of [`HUGE_PAGE_BYTES`] where huge pages can be. Nothing that lies
+/// at an address is ever replaced: a refused `MAP_FIXED` leaves a hole, in which another thread may
+/// have mapped something before the hole could be given back.
 fn map(memfd: &OwnedFd, bytes: usize, prot: ProtFlags) -> rustix::io::Result<NonNull<u8>> {
-    let room = bytes.checked_add(HUGE_PAGE_BYTES).ok_or(rustix::io::Errno::NOMEM)?;
-    // SAFETY: a new mapping at an address of the kernel's choice touches nothing of ours.
-    let start = unsafe {
-        mmap_anonymous(std::ptr::null_mut(), room, ProtFlags::empty(), MapFlags::PRIVATE)?
-    };
-    let before = start.cast::<u8>().align_offset(HUGE_PAGE_BYTES);
-    // SAFETY: `before` is less than a huge page, so that `before + bytes` is within the new
-    // mapping, of which nothing was used yet; what is left of it on both sides is given back.
-    unsafe {
-        let base = start.byte_add(before);
-        if let Err(errno) = mmap(base, bytes, prot, MapFlags::SHARED | MapFlags::FIXED, memfd, 0) {
-            munmap(start, room)?;
-            return Err(errno);
-        }
-        if before > 0 {
-            munmap(start, before)?;
-        }
-        munmap(base.byte_add(bytes), HUGE_PAGE_BYTES - before)?;
+    /// Another thread may take the place that was found; so often in a row it does not.
+    const ATTEMPTS: usize = 16;
+    let at = |address: *mut u8, flags| {
+        // SAFETY: a mapping at an address of the kernel's choice, or where nothing is, touches
+        // nothing of ours.
+        let base = unsafe { mmap(address.cast(), bytes, prot, flags, memfd, 0)? };
         Ok(NonNull::new(base.cast()).expect("mmap does not return null"))
+    };
+    for _ in 0..ATTEMPTS {
+        let place = free_place(bytes)?;
+        match at(place, MapFlags::SHARED | MapFlags::FIXED_NOREPLACE) {
+            Err(rustix::io::Errno::EXIST) => {}
+            mapped => return mapped,
+        }
     }
+    at(std::ptr::null_mut(), MapFlags::SHARED)
+}
+
+/// Where `bytes` could be mapped just now, at a multiple of [`HUGE_PAGE_BYTES`].
+fn free_place(bytes: usize) -> rustix::io::Result<*mut u8> {
+    let room = bytes.checked_add(HUGE_PAGE_BYTES).ok_or(rustix::io::Errno::NOMEM)?;
+    // SAFETY: a new mapping at an address of the kernel's choice touches nothing of ours, and
+    // nobody knows of it when it is given back.
+    let start = unsafe {
+        let start =
+            mmap_anonymous(std::ptr::null_mut(), room, ProtFlags::empty(), MapFlags::PRIVATE)?;
+        munmap(start, room)?;
+        start.cast::<u8>()
+    };
+    Ok(start.wrapping_add(start.align_offset(HUGE_PAGE_BYTES)))
 }

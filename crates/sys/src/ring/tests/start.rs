@@ -115,3 +115,20 @@ fn a_reader_knows_how_far_behind_it_is() {
     assert_eq!(behind(&reader), (2, 2 * PER_BLOCK), "the lost ones are missed, not behind");
     assert_eq!(reader.missed(), 5 * PER_BLOCK);
 }
+
+/// A failed mapping (there are no huge pages) takes nothing that another thread mapped meanwhile.
+#[test]
+fn rings_of_several_threads_leave_each_others_memory_alone() {
+    let make = || {
+        for _ in 0..150 {
+            let ring = CaptureRing::create(layout(40, 0), HugePages::Try).expect("memory is there");
+            let mut writer = ring.writer(0).unwrap();
+            write_block(&mut writer, 0).unwrap();
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(make);
+        }
+    });
+}
