@@ -179,3 +179,53 @@ fn what_cannot_be_sent_is_refused_with_the_mend() {
     assert!(nowhere.stderr.contains("ip link"), "{}", nowhere.stderr);
     assert_eq!(network.received(), 0);
 }
+
+/// A sender that goes on until it is ended.
+fn endless(network: &Network, engine: &str) -> Running {
+    let args = ["--rate", "2kpps", "--for", "60s", "--engine", engine];
+    let running = Running::start(send_command(network, &args));
+    wait_until("its frames", || network.received() >= 100);
+    running
+}
+
+#[test]
+fn an_error_in_the_middle_ends_with_its_account_and_status_2() {
+    if !need_root("an_error_in_the_middle_ends_with_its_account_and_status_2") {
+        return;
+    }
+    let network = Network::up();
+    let running = endless(&network, "af-packet");
+    run_clean("ip", &["-n", network.sender(), "link", "set", "tx0", "down"]);
+    let outcome = running.finish();
+    assert_eq!(outcome.code(), Some(2), "{}", outcome.stderr);
+    let report = &outcome.json_lines()[0]["sent"];
+    let count = |name: &str| report[name].as_u64().unwrap();
+    let refused = count("refused_ring_full") + count("refused_before_ring");
+    assert_eq!((count("offered"), refused > 0), (count("handed") + refused, true), "{report}");
+    assert_eq!(count("handed"), network.received(), "{report}");
+    let failure = report["failure"].as_str().unwrap();
+    assert!(failure.contains("was set down") && outcome.stderr.contains(failure), "{failure}");
+}
+
+#[test]
+fn live_frames_have_an_interface_to_themselves() {
+    if !need_root("live_frames_have_an_interface_to_themselves") {
+        return;
+    }
+    let network = Network::up();
+    let running = endless(&network, "live");
+    let other = |engine: &str| {
+        let args = ["-c", "100", "--rate", "1kpps", "--engine", engine];
+        Running::start(send_command(&network, &args)).finish()
+    };
+    let second = other("live");
+    assert_eq!(second.code(), Some(2), "{}", second.stderr);
+    assert!(second.stderr.contains("another sender of live frames"), "{}", second.stderr);
+    let auto = other("auto");
+    assert_eq!(sent(&auto)["handed"], 100);
+    assert!(auto.stderr.contains("by af-xdp: XDP program"), "{}", auto.stderr);
+    // The kernel clears up after one that was killed.
+    running.signal(Signal::KILL);
+    running.finish();
+    assert_eq!(sent(&other("live"))["handed"], 100);
+}

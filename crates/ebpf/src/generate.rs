@@ -96,7 +96,7 @@ impl Generator {
     /// # Errors
     /// Another program is on the interface, or the kernel refused.
     pub fn anchor(&self) -> Result<Anchor, Error> {
-        Anchor::on(self.program.as_fd(), GENERATE.name, self.ifindex)
+        Anchor::on(self.program.as_fd(), self.ifindex)
     }
 
     /// Runs the generator once on a copy of its input: the frame that the calling thread's CPU

@@ -64,7 +64,7 @@ impl Replay {
         }
         let program = loaded.program_fd()?;
         let anchor = match way {
-            Way::Interface(ifindex) => Some(Anchor::on(program.as_fd(), REPLAY.name, ifindex)?),
+            Way::Interface(ifindex) => Some(Anchor::on(program.as_fd(), ifindex)?),
             Way::Program(_) => None,
         };
         Ok(Replay { program, _anchor: anchor, _maps: loaded, _headers: words })

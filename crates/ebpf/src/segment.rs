@@ -88,7 +88,7 @@ impl LiveSegments {
         let memory = ArrayMemory::of_array(&loaded.map("memory")?, used_bytes);
         let memory = memory.map_err(mapping("memory"))?;
         let program = loaded.program_fd()?;
-        let anchor = Anchor::on(program.as_fd(), SEGMENT.name, config.ifindex)?;
+        let anchor = Anchor::on(program.as_fd(), config.ifindex)?;
         Ok(LiveSegments {
             program,
             _anchor: anchor,

@@ -9,10 +9,12 @@ use ringside_lab::{Lab, LabConfig, Napi};
 use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
 use ringside_testkit::{need_root, need_tool, skip};
+use ringside_transmit::sink::SinkKind;
 use ringside_transmit::{
-    Error, Job, Limits, Load, Numbering, PACE_DEPTH_NS, Report, SenderKind, SequenceCheck, Shape,
-    Sizes, Stack, Stamp, Template, run,
+    Error, Job, Limits, Load, Numbering, PACE_DEPTH_NS, Progress, Report, SenderKind,
+    SequenceCheck, Shape, Sizes, Stack, Stamp, Template, run, run_shown,
 };
+use std::process::Command;
 use std::time::Duration;
 
 fn ready(test: &str) -> bool {
@@ -181,17 +183,19 @@ fn the_anchor_of_the_generator_is_taken_off_and_steps_on_nobody() {
         assert_eq!(send(&job).handed, 1000);
         assert_eq!(attached_program(ifindex).unwrap(), None, "nothing stays");
 
-        // What a killed sender left is replaced.
+        // Two at once could not tell their frames apart.
         let shape = Shape::new("64".parse().unwrap(), 1).unwrap();
-        std::mem::forget(shape.generator(ifindex, &[0], None).unwrap().anchor().unwrap());
-        assert!(attached_program(ifindex).unwrap().is_some());
+        let other = shape.generator(ifindex, &[0], None).unwrap().anchor().unwrap();
+        let error = run(&job, &|| false).unwrap_err().to_string();
+        assert!(error.contains("another sender of live frames"), "{error}");
+        drop(other);
         assert_eq!(send(&job).handed, 1000);
         assert_eq!(attached_program(ifindex).unwrap(), None);
 
         let theirs = XdpProgram::pass().unwrap().attach(ifindex).unwrap();
         let id = attached_program(ifindex).unwrap();
         let error = run(&job, &|| false).unwrap_err().to_string();
-        assert!(error.contains("another XDP program"), "{error}");
+        assert!(error.contains("with an XDP program"), "{error}");
         assert_eq!(attached_program(ifindex).unwrap(), id, "theirs stays");
         drop(theirs);
         assert_eq!(attached_program(ifindex).unwrap(), None);
@@ -298,6 +302,56 @@ fn an_even_run_keeps_the_stated_bound_over_every_stretch() {
             let ns = window[stretch - 1] - window[0];
             assert!(stretch as f64 <= bound(ns), "{stretch} frames in {ns} ns");
         }
+    }
+}
+
+/// Sends until the network changes, which it does after the first 2,000 frames.
+fn send_until_it_ends(name: &str, sender: SenderKind, event: &str) -> Result<Report, Error> {
+    let lab = up(name);
+    let namespace = &lab.status().sender_namespace;
+    let limits = Limits::new(Some(2_000_000), Some(Duration::from_secs(30))).expect("limits");
+    let rate_per_sec = Some(20_000);
+    let job = Job { rate_per_sec, limits, ..numbered(sender, &lab, "64", 1, 1) };
+    let progress = Progress::default();
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| run_shown(&job, &|| false, &progress));
+        while progress.offered() < 2000 && !run.is_finished() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let ip = ["-n", namespace, "link"].into_iter().chain(event.split(' '));
+        assert!(Command::new("ip").args(ip).status().expect("ip").success());
+        run.join().expect("no panic")
+    })
+}
+
+#[test]
+fn an_interface_that_goes_in_the_middle_leaves_an_account() {
+    if !ready("an_interface_that_goes_in_the_middle_leaves_an_account") {
+        return;
+    }
+    let sinks = SinkKind::ALL.map(SenderKind::Sink);
+    for (event, said) in [("set tx0 down", "down"), ("delete tx0", "")] {
+        for sender in sinks.into_iter().chain([SenderKind::Packet]) {
+            // What a packet socket was given is told by counters that go with the interface.
+            if sender == SenderKind::Packet && said.is_empty() {
+                continue;
+            }
+            let report = send_until_it_ends("gone", sender, event).unwrap();
+            let failure = report.failure.as_deref().unwrap();
+            assert!(failure.contains("tx0") && failure.contains(said), "{sender:?}: {failure}");
+            let refused = report.refused_ring_full + report.refused_before_ring;
+            assert_eq!(report.offered, report.handed + refused, "{report:?}");
+            assert!(report.handed >= 1500 && refused > 0, "{event}, {report:?}");
+            if let Some(received) = report.received_by_interface {
+                assert_eq!(received, report.handed, "{event}, {report:?}");
+            }
+            assert_eq!(report.offered_bytes, report.offered * 64, "{report:?}");
+        }
+    }
+    for sender in [SenderKind::Live, SenderKind::Even] {
+        let error = send_until_it_ends("gone", sender, "delete tx0").unwrap_err();
+        let Error::Unaccounted { offered, .. } = error else { panic!("{error}") };
+        assert!((2000..2_000_000).contains(&offered), "{error}");
     }
 }
 

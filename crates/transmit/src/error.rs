@@ -191,6 +191,35 @@ pub enum Error {
         /// How long was waited.
         waited: Duration,
     },
+    /// An error in the middle.
+    #[error("sending ended early: {reason}; {handed} of {offered} frames had been taken")]
+    EndedEarly {
+        /// The error.
+        reason: String,
+        /// Frames offered.
+        offered: u64,
+        /// Of those, frames that the driver took.
+        handed: u64,
+    },
+    /// The counters of the driver are gone.
+    #[error(
+        "{offered} frames were offered to {interface}, and how many it took cannot be known, \
+         because only its counters tell: {reason}"
+    )]
+    Unaccounted {
+        /// Frames offered.
+        offered: u64,
+        /// Interface.
+        interface: String,
+        /// Why they cannot be read.
+        reason: String,
+    },
+    /// The interface went away meanwhile.
+    #[error("interface {interface} was removed while frames were sent")]
+    Removed {
+        /// Name.
+        interface: String,
+    },
     /// A sending thread panicked: a bug.
     #[error("a sending thread ended by a bug of ringside; please report what it printed")]
     ThreadLost,

@@ -89,14 +89,17 @@ pub(crate) trait FrameSender {
     /// Offers up to `frames` frames and returns how many it offered; fewer after a signal.
     fn send(&mut self, frames: u64) -> Result<u64, Error>;
 
-    /// Bytes of all frames offered so far.
+    /// Ends what is under way; nothing is sent after it. What follows is asked for after it.
+    fn finish(&mut self) {}
+
+    /// Frames offered, also those of a call that failed.
+    fn offered(&self) -> u64;
+
+    /// Their bytes.
     fn bytes(&self) -> u64;
 
-    /// Frames that a system call refused so far.
+    /// Frames that a system call refused.
     fn refused(&self) -> u64;
-
-    /// Ends what is under way; nothing is sent after it.
-    fn finish(&mut self) {}
 
     /// Of the frames refused, those for which there was no room, where that is known.
     fn refused_for_room(&self) -> u64 {

@@ -46,11 +46,11 @@ mod wire;
 pub use cutter::{Cutter, PACKET_BYTES_MAX, Put};
 pub use error::Error;
 pub use job::{Job, Limits, Load, SENDERS_MAX, SenderKind};
-pub use live::live_reaches;
+pub use live::{LiveObstacle, live_obstacle};
 pub use pace::{PACE_DEPTH_NS, Pacer};
 pub use rate::{Pace, Rate, RateError, WIRE_OVERHEAD_BYTES, wire_bytes};
 pub use replay::{Replay, replay};
-pub use report::{Report, Sent};
+pub use report::Report;
 pub use rewrite::{
     ADDRESS_RULES_MAX, AddressMap, AddressMapError, AddressRule, Changed, Rewrite, VlanChange,
     VlanId,

@@ -45,18 +45,19 @@ impl PacketSender {
         Ok(PacketSender { socket, supply, interface, offered: 0, bytes: 0, refused: 0 })
     }
 
-    /// Offers each frame once: one that was refused is counted and left behind.
+    /// Offers each frame once: one that was refused is counted and left behind, and so are all
+    /// after an error.
     fn offer(&mut self, frames: &[&[u8]]) -> Result<(), Error> {
         let mut counters = SinkCounters::default();
         let not_asked = |_: &[u8]| false;
-        offer(&self.socket, frames, not_asked, &mut counters).map_err(|source| {
-            let context = format!("sending through {}", self.interface);
-            SysError::Io { context, source }
-        })?;
+        let result = offer(&self.socket, frames, not_asked, &mut counters);
         self.offered += frames.len() as u64;
         self.bytes += frames.iter().map(|frame| frame.len() as u64).sum::<u64>();
         self.refused += counters.refused_total();
-        Ok(())
+        result.map_err(|source| {
+            let context = format!("sending through {}", self.interface);
+            SysError::Io { context, source }.into()
+        })
     }
 }
 
@@ -91,6 +92,10 @@ impl FrameSender for PacketSender {
         self.supply = supply;
         offered?;
         Ok(self.offered - before)
+    }
+
+    fn offered(&self) -> u64 {
+        self.offered
     }
 
     fn bytes(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! What a run sent.
 
-use crate::SenderKind;
+use crate::{Error, SenderKind};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ pub struct Report {
     pub elapsed_ns: u64,
     /// True if the run ended before its limit because it was told to.
     pub stopped: bool,
+    /// The error that ended it.
+    pub failure: Option<String>,
 }
 
 impl Report {
@@ -49,8 +51,8 @@ fn per_sec(count: u64, elapsed_ns: u64) -> f64 {
 }
 
 /// What one thread sent.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sent {
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
     /// Frames offered.
     pub frames: u64,
     /// Their bytes.
@@ -63,4 +65,6 @@ pub struct Sent {
     pub elapsed: Duration,
     /// Told to stop.
     pub stopped: bool,
+    /// Why it ended early.
+    pub failure: Option<Error>,
 }

@@ -4,14 +4,19 @@ use crate::job::{FrameSender, Job, Load, SENDERS_MAX, SenderKind};
 use crate::live::{self, Live, LiveSender};
 use crate::pace::Pacer;
 use crate::packet::PacketSender;
+use crate::report::{Report, Sent};
 use crate::sink_sender::SinkSender;
 use crate::wire::WireCounters;
-use crate::{Error, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Report, Sent};
+use crate::{Error, FRAME_BYTES_MAX, FRAME_BYTES_MIN};
 use ringside_core::OwnedFrame;
 use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+/// How long an interface may take to count what it has sent: network cards tell their counts about
+/// once a second.
+pub(crate) const COUNTED: Duration = Duration::from_secs(2);
 
 /// How long the far end may take to receive what is in its ring. A ring holds 256 frames, so this
 /// is only reached when its NAPI is starved or gone.
@@ -46,16 +51,24 @@ fn share(whole: u64, index: usize, threads: usize) -> u64 {
 /// Does `job`, until its limit or until `stop` says so (it is asked every few milliseconds).
 ///
 /// # Errors
-/// The job is refused (sizes, MTU, a far end without NAPI, a missing interface), or the system
-/// refused. After [`Error::NotSettled`] the counts cannot be trusted.
+/// The job is refused (sizes, MTU, a far end without NAPI, a missing interface), the system
+/// refused, or an error ended it before its time ([`Error::EndedEarly`]). After
+/// [`Error::NotSettled`] the counts cannot be trusted.
 pub fn run(job: &Job, stop: &(dyn Fn() -> bool + Sync)) -> Result<Report, Error> {
-    run_shown(job, stop, &Progress::default())
+    let report = run_shown(job, stop, &Progress::default())?;
+    match report.failure {
+        None => Ok(report),
+        Some(reason) => {
+            Err(Error::EndedEarly { reason, offered: report.offered, handed: report.handed })
+        }
+    }
 }
 
-/// As [`run`], and tells meanwhile how far it is.
+/// As [`run`], and tells meanwhile how far it is. What ended it once frames had been sent stands
+/// in the report ([`Report::failure`]), with their account.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`run`], before a frame was sent; or what was sent cannot be known any more.
 pub fn run_shown(
     job: &Job,
     stop: &(dyn Fn() -> bool + Sync),
@@ -65,11 +78,18 @@ pub fn run_shown(
     let job = Job { load, ..job.clone() };
     check(&job)?;
     let before = job.wire.counters()?;
-    let sent = job.wire.sender.inside(|| send_all(&job, stop, progress))?;
-    account(&job, before, &sent, unsendable)
+    let mut sent = job.wire.sender.inside(|| send_all(&job, stop, progress))?;
+    let failure = sent.iter_mut().find_map(|sent| sent.failure.take());
+    let has_sent = sent.iter().any(|sent| sent.frames > 0);
+    match (account(&job, before, &sent, unsendable), failure) {
+        (_, Some(failure)) if !has_sent => Err(failure),
+        (Ok(report), failure) => Ok(Report { failure: failure.map(|e| e.to_string()), ..report }),
+        (Err(error), _) => Err(error),
+    }
 }
 
-/// Runs the sending threads; the calling thread is in the sender's namespace, and so are they.
+/// Runs the sending threads; the calling thread is in the sender's namespace, and so are they. The
+/// error of one ends all, and leaves the others' accounts as they are.
 fn send_all(
     job: &Job,
     stop: &(dyn Fn() -> bool + Sync),
@@ -90,33 +110,34 @@ fn send_all(
         _ => None,
     };
     let threads = cpus.len().max(1);
+    let has_failed = AtomicBool::new(false);
+    let stop = || stop() || has_failed.load(Ordering::Relaxed);
     let send = |index: usize| {
         let cpu = cpus.get(index).copied();
         if let Some(cpu) = cpu {
             pin_to_cpu(cpu)?;
         }
-        if let (SenderKind::Sink(kind), Load::Numbered(shape)) = (job.sender, &job.load) {
-            let mut sender = SinkSender::new(&job.wire, kind, shape, index as u16)?;
-            return send_until(&mut sender, job, (index, threads), stop, progress);
-        }
-        match (&live, cpu) {
-            (Some((live, shape)), Some(cpu)) => {
-                let mut sender = LiveSender::new(live, shape, cpu);
-                send_until(&mut sender, job, (index, threads), stop, progress)
+        let stream = index as u16;
+        let mut sender: Box<dyn FrameSender> = match (&live, cpu, job.sender, &job.load) {
+            (_, _, SenderKind::Sink(kind), Load::Numbered(shape)) => {
+                Box::new(SinkSender::new(&job.wire, kind, shape, stream)?)
             }
-            _ => {
-                let mut sender = PacketSender::new(&job.wire, &job.load, index as u16)?;
-                send_until(&mut sender, job, (index, threads), stop, progress)
-            }
-        }
+            (Some((live, shape)), Some(cpu), ..) => Box::new(LiveSender::new(live, shape, cpu)?),
+            _ => Box::new(PacketSender::new(&job.wire, &job.load, stream)?),
+        };
+        Ok(send_until(&mut *sender, job, (index, threads), &stop, progress))
+    };
+    let failed = |failure| Sent { failure: Some(failure), ..Sent::default() };
+    let send = |index| {
+        let sent = send(index).unwrap_or_else(failed);
+        has_failed.fetch_or(sent.failure.is_some(), Ordering::Relaxed);
+        sent
     };
     std::thread::scope(|scope| {
         let send = &send;
         let handles: Vec<_> = (0..threads).map(|i| scope.spawn(move || send(i))).collect();
-        // All are waited for before the first error is told.
-        let sent: Vec<_> =
-            handles.into_iter().map(|h| h.join().unwrap_or(Err(Error::ThreadLost))).collect();
-        sent.into_iter().collect()
+        let sent = handles.into_iter().map(|h| h.join());
+        Ok(sent.map(|sent| sent.unwrap_or_else(|_| failed(Error::ThreadLost))).collect())
     })
 }
 
@@ -186,7 +207,7 @@ fn send_until(
     (index, threads): (usize, usize),
     stop: &(dyn Fn() -> bool + Sync),
     progress: &Progress,
-) -> Result<Sent, Error> {
+) -> Sent {
     let quota = share(job.limits.count.unwrap_or(u64::MAX), index, threads);
     // The program itself keeps an even rate.
     let paced = job.rate_per_sec.filter(|_| job.sender != SenderKind::Even);
@@ -216,7 +237,13 @@ fn send_until(
             },
         };
         let asked = granted.min(quota - sent.frames).min(sender.call_frames_max());
-        let offered = sender.send(asked)?;
+        let offered = match sender.send(asked) {
+            Ok(offered) => offered,
+            Err(failure) => {
+                sent.failure = Some(failure);
+                break;
+            }
+        };
         sent.frames += offered;
         progress.offered.fetch_add(offered, Ordering::Relaxed);
         if let Some(pacer) = &mut pacer {
@@ -225,10 +252,11 @@ fn send_until(
     }
     sender.finish();
     sent.elapsed = start.elapsed();
+    sent.frames = sender.offered();
     sent.bytes = sender.bytes();
     sent.refused_by_socket = sender.refused();
     sent.refused_for_room = sender.refused_for_room();
-    Ok(sent)
+    sent
 }
 
 /// Turns counters into a report, once the far end has received what it was handed.
@@ -238,18 +266,16 @@ fn account(
     sent: &[Sent],
     unsendable: u64,
 ) -> Result<Report, Error> {
-    let after = job.wire.counters()?;
     let offered: u64 = sent.iter().map(|s| s.frames).sum();
     let (ring_full, before_ring) = match job.sender {
         SenderKind::Live | SenderKind::Even => {
-            let ring_full = after.redirect_refused - before.redirect_refused;
-            let taken = match (after.redirected, before.redirected) {
-                (Some(after), Some(before)) => after - before,
-                _ => after.tx_packets - before.tx_packets,
-            };
-            let counted = taken + ring_full;
+            let counted =
+                job.wire.redirected_since(&before, offered, COUNTED).map_err(|error| {
+                    let (interface, reason) = (job.wire.sender.place(), error.to_string());
+                    Error::Unaccounted { offered, interface, reason }
+                })?;
             // Whatever was offered and not counted was freed before it reached the far end.
-            (ring_full, offered.saturating_sub(counted))
+            (counted.refused, offered.saturating_sub(counted.taken + counted.refused))
         }
         SenderKind::Sink(_) => {
             // A sink's account is exact.
@@ -258,7 +284,7 @@ fn account(
             (ring_full, refused - ring_full)
         }
         SenderKind::Packet => {
-            let ring_full = after.tx_dropped - before.tx_dropped;
+            let ring_full = job.wire.counters()?.tx_dropped - before.tx_dropped;
             let refused: u64 = sent.iter().map(|s| s.refused_by_socket).sum();
             // From Linux 6.16 on the socket reports a full ring too; before, only other refusals.
             let others = if refused >= ring_full { refused - ring_full } else { refused };
@@ -279,6 +305,7 @@ fn account(
         offered_bytes: sent.iter().map(|s| s.bytes).sum(),
         elapsed_ns: sent.iter().map(|s| s.elapsed.as_nanos() as u64).max().unwrap_or(0),
         stopped: sent.iter().any(|s| s.stopped),
+        failure: None,
     })
 }
 
@@ -287,7 +314,9 @@ fn settle(job: &Job, before: Option<u64>, handed: u64) -> Result<Option<u64>, Er
     let start = Instant::now();
     loop {
         let (Some(end), Some(before)) = (&job.wire.receiver, before) else { return Ok(None) };
-        let received = job.wire.received()?.unwrap_or(0).saturating_sub(before);
+        // A far end that went away with the interface tells nothing any more.
+        let Ok(Some(received)) = job.wire.received() else { return Ok(None) };
+        let received = received.saturating_sub(before);
         if received >= handed {
             return Ok(Some(received));
         }

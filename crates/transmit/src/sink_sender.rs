@@ -20,9 +20,9 @@ pub(crate) struct SinkSender {
     stream: u16,
     /// For frames that are shorter than their headers.
     scratch: Vec<u8>,
-    offered: u64,
-    /// Their bytes.
-    bytes: u64,
+    /// The number of the next frame.
+    next: u64,
+    /// At the end.
     counters: SinkCounters,
 }
 
@@ -45,8 +45,7 @@ impl SinkSender {
             table: shape.to_table(),
             stream,
             scratch: shape.buffer(),
-            offered: 0,
-            bytes: 0,
+            next: 0,
             counters: SinkCounters::default(),
         })
     }
@@ -58,10 +57,10 @@ impl FrameSender for SinkSender {
     }
 
     fn send(&mut self, frames: u64) -> Result<u64, Error> {
-        let SinkSender { sink, table, stream, scratch, .. } = self;
+        let SinkSender { sink, table, stream, scratch, next, .. } = self;
         let mut offered = 0;
         while offered < frames {
-            let sequence = self.offered + offered;
+            let sequence = *next;
             let now = if table.is_stamped() { tai_ns() } else { 0 };
             let bytes = table.bytes_of(sequence);
             let put = sink.put(bytes, None, |slot| {
@@ -71,11 +70,9 @@ impl FrameSender for SinkSender {
                 break;
             }
             offered += 1;
+            *next += 1;
         }
         sink.flush()?;
-        let sequences = self.offered..self.offered + offered;
-        self.bytes += self.table.shape().sizes.bytes_of(sequences);
-        self.offered += offered;
         Ok(offered)
     }
 
@@ -83,8 +80,12 @@ impl FrameSender for SinkSender {
         self.counters = self.sink.drain(DRAIN);
     }
 
+    fn offered(&self) -> u64 {
+        self.counters.offered
+    }
+
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.counters.offered_bytes
     }
 
     fn refused(&self) -> u64 {

@@ -16,6 +16,7 @@ use crate::Error;
 use ringside_sys::netdev::{self, NetDevice};
 use ringside_sys::netns::Namespace;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// One end: an interface in a network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +47,18 @@ pub(crate) struct WireCounters {
     /// By the far end, where that is known.
     pub received: Option<u64>,
 }
+
+/// What became of redirected frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Redirected {
+    /// By the driver.
+    pub taken: u64,
+    /// For want of room in its ring, where it counts that.
+    pub refused: u64,
+}
+
+/// How often counters are looked at.
+const LOOK: Duration = Duration::from_millis(10);
 
 impl End {
     /// Runs `work` on a thread of its own inside the namespace.
@@ -102,6 +115,29 @@ impl Wire {
                 received,
             })
         })
+    }
+
+    /// What became of `given` redirected frames since `before`. Where only `tx_packets` says so,
+    /// this waits for it to say it of all, up to `timeout`.
+    pub(crate) fn redirected_since(
+        &self,
+        before: &WireCounters,
+        given: u64,
+        timeout: Duration,
+    ) -> Result<Redirected, Error> {
+        let begin = Instant::now();
+        loop {
+            let now = self.counters()?;
+            if let (Some(taken), Some(taken_before)) = (now.redirected, before.redirected) {
+                let refused = now.redirect_refused.saturating_sub(before.redirect_refused);
+                return Ok(Redirected { taken: taken.saturating_sub(taken_before), refused });
+            }
+            let taken = now.tx_packets.saturating_sub(before.tx_packets).min(given);
+            if taken == given || begin.elapsed() > timeout {
+                return Ok(Redirected { taken, refused: 0 });
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 
     pub(crate) fn received(&self) -> Result<Option<u64>, Error> {

@@ -1,6 +1,7 @@
 //! The interface that frames leave by: what it takes, and what it counts.
 
 use crate::replay::report::InterfaceCounts;
+use crate::run::COUNTED;
 use crate::{Error, Pace, Rate};
 use ringside_sys::netdev::{self, NetDevice};
 use std::time::{Duration, Instant};
@@ -11,10 +12,6 @@ const ETHERNET_TYPES: [u16; 2] = [1, 772];
 const HEADER_BYTES: usize = 14;
 const VLAN_TAG_BYTES: usize = 4;
 const VLAN_TYPE: [u8; 2] = [0x81, 0x00];
-
-/// How long an interface may take to count what it has sent: network cards tell their counts about
-/// once a second.
-const SETTLE: Duration = Duration::from_secs(2);
 
 /// An interface of the calling thread's namespace.
 pub(crate) struct Port {
@@ -77,7 +74,7 @@ impl Port {
                 tx_dropped: now.statistics.tx_dropped.saturating_sub(before.tx_dropped),
             };
             let told = counts.tx_packets.saturating_add(counts.tx_dropped) >= accepted;
-            if told || begin.elapsed() > SETTLE {
+            if told || begin.elapsed() > COUNTED {
                 return Some(counts);
             }
             std::thread::sleep(Duration::from_millis(10));

@@ -10,7 +10,7 @@ use ringside_core::LinkType;
 use ringside_transmit::sink::{self, SinkConfig, SinkKind};
 use ringside_transmit::{
     End, FLOWS_MAX, Field, Job, LIVE_FRAME_BYTES_MAX, Limits, Load, Numbering, Range, Rate, Report,
-    SenderKind, Shape, Sizes, Stack, Template, Wire, live_reaches, wire_bytes,
+    SenderKind, Shape, Sizes, Stack, Template, Wire, live_obstacle, wire_bytes,
 };
 use std::path::Path;
 use std::process::ExitCode;
@@ -107,6 +107,10 @@ pub(super) fn run(target: &TargetArgs, args: &GenerateArgs) -> anyhow::Result<Ex
     } else {
         say::message(text(&report, &target.interface).trim_end());
     }
+    if let Some(failure) = &report.failure {
+        say::message(format_args!("ringside: {failure}"));
+        return Ok(ExitCode::from(2));
+    }
     let is_whole = report.handed == report.offered && report.handed > 0;
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -161,16 +165,16 @@ fn choose(
         Engine::AfPacket => (Some(SinkKind::AfPacket), asked),
         Engine::TxRing => (Some(SinkKind::TxRing), asked),
         Engine::Pcap => (Some(SinkKind::Pcap), asked),
-        Engine::Auto if !is_long && live_reaches(wire)? => {
-            (None, "its driver takes redirected frames, the fastest way".into())
-        }
         Engine::Auto => {
+            let obstacle = match is_long {
+                true => Some("live frames carry at most 3,408 bytes".to_owned()),
+                false => live_obstacle(wire)?.map(|obstacle| obstacle.to_string()),
+            };
+            let Some(why) = obstacle else {
+                return Ok((None, "its driver takes redirected frames, the fastest way".into()));
+            };
             // Opened to see what can be had; each thread opens its own.
             let opened = sink::open(None, &SinkConfig::new(&wire.sender.interface))?;
-            let why = match is_long {
-                true => "live frames carry at most 3,408 bytes",
-                false => "its driver takes no redirected frames",
-            };
             (Some(opened.sink.kind()), format!("{why}; {}", opened.notes.join("; ")))
         }
     })
