@@ -25,6 +25,7 @@
 
 mod cutter;
 mod error;
+mod interface;
 mod job;
 mod live;
 mod pace;

@@ -1,5 +1,6 @@
 //! A run: threads that send, bounded, paced and accounted for.
 
+use crate::interface::HEADER_BYTES;
 use crate::job::{FrameSender, Job, Load, SENDERS_MAX, SenderKind};
 use crate::live::{self, Live, LiveSender};
 use crate::pace::Pacer;
@@ -24,10 +25,6 @@ const SETTLE: Duration = Duration::from_secs(5);
 
 /// Longest sleep of a paced sender, so that it sees its limits and a stop soon.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
-
-/// Ethernet header, which an interface takes beyond its MTU. (It would take a VLAN tag too, but
-/// only of frames that have one: the stricter limit holds for all.)
-const HEADER_BYTES: u64 = 14;
 
 /// How far a run is, for those who watch it.
 #[derive(Debug, Default)]
@@ -183,9 +180,10 @@ fn check(job: &Job) -> Result<(), Error> {
     };
     for end in std::iter::once(&job.wire.sender).chain(&job.wire.receiver) {
         let mtu = end.inside(|| Ok(end.device()?.mtu_bytes))?;
-        let allowed = u64::from(mtu) + HEADER_BYTES;
+        // A frame with a tag may be longer, but not every one has it.
+        let allowed = u64::from(mtu) + HEADER_BYTES as u64;
         if longest as u64 > allowed {
-            let needed = longest - HEADER_BYTES as usize;
+            let needed = longest - HEADER_BYTES;
             return Err(Error::Mtu {
                 bytes: longest,
                 interface: end.place(),

@@ -24,8 +24,7 @@ pub use pcap::PcapSink;
 pub(crate) use segment::{put_chained, put_segment};
 pub use tx_ring::TxRingSink;
 
-use crate::Error;
-use outlet::Outlet;
+use crate::{Error, interface};
 use ringside_core::{ChecksumRequest, Sink, SinkCounters, SinkError, SinkFeatures};
 use ringside_sys::netdev;
 use serde::Serialize;
@@ -149,8 +148,8 @@ fn open_kind(
 fn open_best(config: &SinkConfig, notes: &mut Vec<String>) -> Result<AnySink, Error> {
     let name = &config.interface;
     let note = |chosen: SinkKind, why: &str| format!("{name}: {chosen}, {why}");
-    let device = Outlet::find(name)?;
-    if device.hardware_type != outlet::ETHERNET {
+    let device = interface::find(name)?;
+    if device.hardware_type != interface::ETHERNET {
         notes.push(note(SinkKind::Pcap, "because its frames are not Ethernet's"));
         return open_kind(SinkKind::Pcap, config, notes);
     }

@@ -2,6 +2,7 @@
 
 use super::NotRelayed;
 use super::{Fragmenting, RelayConfig};
+use crate::interface::{HEADER_BYTES as ETHERNET_BYTES, TAG_BYTES, has_tag};
 use ringside_core::{Frame, LinkType};
 use ringside_segment::{
     Checksum, Cut, HEADER_BYTES_MAX, Position, SegPlan, SegmentError, Segmenter, Settings,
@@ -10,11 +11,6 @@ use ringside_segment::{
 use ringside_wire::{LayerKind, Layers, Level, Verdict, verify_network, verify_transport};
 use std::ops::Range;
 
-const ETHERNET_BYTES: usize = 14;
-/// What a sink's longest frame has room for beyond one without a tag.
-const TAG_BYTES: usize = 4;
-/// TPID of 802.1Q, the one tag for which kernels make room.
-const TAG: [u8; 2] = [0x81, 0x00];
 /// Least payload of a frame that is cut, in bytes: RFC 791 has fragments of 8 on the smallest MTU.
 /// Smaller pieces would make thousands of frames of one.
 const PIECE_BYTES_MIN: usize = 8;
@@ -78,7 +74,7 @@ impl Judge {
 
     /// Longest frame like this one, `link_bytes` of which do not count against the MTU.
     fn room(&self, bytes: &[u8], link_bytes: usize) -> usize {
-        let tag = if bytes.get(12..14) == Some(&TAG) { 0 } else { TAG_BYTES };
+        let tag = if has_tag(bytes) { 0 } else { TAG_BYTES };
         (self.mtu_bytes + link_bytes).min(self.frame_bytes_max.saturating_sub(tag))
     }
 

@@ -1,17 +1,11 @@
 //! The interface that frames leave by: what it takes, and what it counts.
 
+use crate::interface::{self, SizeLimit};
 use crate::replay::report::InterfaceCounts;
 use crate::run::COUNTED;
 use crate::{Error, Pace, Rate};
 use ringside_sys::netdev::{self, NetDevice};
 use std::time::{Duration, Instant};
-
-/// ARPHRD_ETHER and ARPHRD_LOOPBACK (linux/if_arp.h): frames begin with an Ethernet header.
-const ETHERNET_TYPES: [u16; 2] = [1, 772];
-
-const HEADER_BYTES: usize = 14;
-const VLAN_TAG_BYTES: usize = 4;
-const VLAN_TYPE: [u8; 2] = [0x81, 0x00];
 
 /// An interface of the calling thread's namespace.
 pub(crate) struct Port {
@@ -21,23 +15,11 @@ pub(crate) struct Port {
 impl Port {
     /// # Errors
     /// There is no such interface, its frames are not Ethernet, or it is down.
-    pub fn open(interface: &str) -> Result<Port, Error> {
-        let device = netdev::by_name(interface)?.ok_or_else(|| Error::NoInterface {
-            interface: interface.into(),
-            namespace: "this namespace".into(),
-        })?;
-        if !ETHERNET_TYPES.contains(&device.hardware_type) {
-            return Err(Error::NotEthernet {
-                interface: interface.into(),
-                hardware_type: device.hardware_type,
-                sink: "a replay",
-            });
-        }
-        if !device.is_up() {
-            return Err(Error::Down { interface: interface.into() });
-        }
+    pub fn open(name: &str) -> Result<Port, Error> {
+        let device = interface::find(name)?;
+        interface::check_ethernet(&device, "a replay")?;
         if !device.carrier {
-            return Err(Error::NoCarrier { interface: interface.into() });
+            return Err(Error::NoCarrier { interface: name.into() });
         }
         Ok(Port { device })
     }
@@ -79,38 +61,5 @@ impl Port {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-    }
-}
-
-/// The longest frames that an interface takes (packet_snd of net/packet/af_packet.c): its MTU and
-/// the Ethernet header, and a tag more for a frame whose first type is 802.1Q.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SizeLimit {
-    pub mtu_bytes: usize,
-}
-
-impl SizeLimit {
-    /// By how many bytes the MTU is too small for `frame`, as if it were `bytes` long.
-    pub fn excess(self, frame: &[u8], bytes: usize) -> usize {
-        let tag = if frame.get(12..14) == Some(&VLAN_TYPE) { VLAN_TAG_BYTES } else { 0 };
-        bytes.saturating_sub(self.mtu_bytes + HEADER_BYTES + tag)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_tag_of_802_1q_is_allowed_beyond_the_mtu() {
-        let limit = SizeLimit { mtu_bytes: 1500 };
-        let mut frame = vec![0; 1514];
-        assert_eq!(limit.excess(&frame, 1514), 0);
-        assert_eq!(limit.excess(&frame, 1518), 4);
-        frame[12..14].copy_from_slice(&VLAN_TYPE);
-        assert_eq!(limit.excess(&frame, 1518), 0);
-        assert_eq!(limit.excess(&frame, 1519), 1);
-        frame[12..14].copy_from_slice(&[0x88, 0xa8]);
-        assert_eq!(limit.excess(&frame, 1518), 4);
     }
 }

@@ -1,6 +1,6 @@
 //! One frame of a capture, made ready to be sent, or the cause why it cannot be.
 
-use crate::replay::port::SizeLimit;
+use crate::interface::SizeLimit;
 use crate::replay::report::Cause;
 use crate::rewrite::{Changed, Rewrite};
 use ringside_core::{Frame, LinkType};

@@ -5,9 +5,11 @@
 //! that are overdue together, go in one call.
 
 use crate::Error;
+use crate::interface::refusal;
 use crate::replay::outlet::{OUTLET_FRAMES_MAX, Outlet};
 use crate::replay::queue::{Chunk, Popped, Queue, Slot};
 use crate::replay::report::{Ended, ErrorCounts, OVERDUE_NS, ReadCounts, Refused};
+use ringside_core::Refusal;
 use ringside_sys::clock::{monotonic_ns, sleep_until_monotonic};
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,13 +33,6 @@ const SLEEP_NS_MAX: u64 = 50_000_000;
 
 /// How long a frame waits that is offered again because there was no room: some frames' time.
 const ROOM_NS: u64 = 5_000;
-
-/// Linux's numbers of errors for which std has no kind (asm-generic/errno.h).
-const ENXIO: i32 = 6;
-const ENODEV: i32 = 19;
-const EMSGSIZE: i32 = 90;
-const ENETDOWN: i32 = 100;
-const ENOBUFS: i32 = 105;
 
 /// How far the sending has come, for whoever looks at it from another thread.
 #[derive(Debug, Default)]
@@ -295,7 +290,7 @@ impl Run<'_> {
                     count
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => 0,
-                Err(error) if error.raw_os_error() == Some(ENOBUFS) => {
+                Err(error) if refusal(&error) == Refusal::NoRoom => {
                     self.sent.offered_again += u64::from(was_refused);
                     was_refused = false;
                     usize::from(!self.again()?)
@@ -338,12 +333,12 @@ impl Run<'_> {
     fn refuse(&mut self, error: std::io::Error) -> Result<(), Ended> {
         self.sent.offered += 1;
         self.sender.progress.refused.fetch_add(1, Ordering::Relaxed);
-        match error.raw_os_error() {
-            Some(EMSGSIZE) => {
+        match refusal(&error) {
+            Refusal::TooLong => {
                 self.sent.refused.too_long += 1;
                 return Ok(());
             }
-            Some(ENETDOWN | ENXIO | ENODEV) => self.sent.refused.interface_down += 1,
+            Refusal::InterfaceGone => self.sent.refused.interface_down += 1,
             _ => self.sent.refused.other += 1,
         }
         self.sent.failure = Some(Error::Sending { source: error });

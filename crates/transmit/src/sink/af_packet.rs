@@ -5,7 +5,7 @@
 
 use super::outlet::Outlet;
 use super::{SinkConfig, SinkKind};
-use crate::Error;
+use crate::{Error, interface};
 use ringside_core::{ChecksumRequest, Refusal, Sink, SinkCounters, SinkError, SinkFeatures};
 use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
 use std::io::{self, ErrorKind};
@@ -86,7 +86,7 @@ pub(crate) fn offer(
                 rest = &rest[call.len().min(sent + 1)..];
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => match Outlet::refusal(&error) {
+            Err(error) => match interface::refusal(&error) {
                 cause @ (Refusal::NoRoom | Refusal::TooLong) => {
                     counters.refuse(cause, 1);
                     rest = &rest[1..];

@@ -4,9 +4,10 @@
 //! through the queueing discipline, which may drop a frame later and tell nobody; where there is
 //! none (veth has none) the driver's refusal comes back.
 
-use super::outlet::{ENETDOWN, Outlet};
+use super::outlet::Outlet;
 use super::{SinkConfig, SinkKind};
 use crate::Error;
+use crate::interface::ENETDOWN;
 use ::pcap::{Active, Capture};
 use ringside_core::{ChecksumRequest, Refusal, Sink, SinkCounters, SinkError, SinkFeatures};
 use std::io;

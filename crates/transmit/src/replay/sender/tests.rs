@@ -1,4 +1,5 @@
 use super::*;
+use crate::interface::{EMSGSIZE, ENETDOWN, ENOBUFS};
 use crate::replay::queue::ReadEnd;
 use std::io;
 use std::sync::atomic::AtomicBool;
