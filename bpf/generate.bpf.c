@@ -9,7 +9,7 @@
  * are 0, and checksum fields hold the folded sum of what does not change.
  *
  * The kernel recycles the pages of live frames, and a receiver may have rewritten what it got, so
- * every header byte is written every time. What is behind the header comes with the input frame,
+ * every header byte is written every time, unless a page is to keep its frame. What is behind the header comes with the input frame,
  * which is as long as the longest size and is cut to size here.
  *
  * Each sending thread keeps to one CPU and so has a state of its own. While it sends, the program
@@ -168,6 +168,13 @@ static __always_inline void finish(void *data, const void *header, __u32 size, _
 	}
 }
 
+static __always_inline int send_made(struct generate_state *state, __u32 flow)
+{
+	state->next_sequence++;
+	state->next_flow = flow + 1 >= config.flow_count ? 0 : flow + 1;
+	return bpf_redirect(config.ifindex, 0);
+}
+
 SEC("xdp")
 int generate(struct xdp_md *ctx)
 {
@@ -193,6 +200,9 @@ int generate(struct xdp_md *ctx)
 		state->refused++;
 		return XDP_ABORTED;
 	}
+	/* Where the input frame has 0, a number is that of the frame which this page was given. */
+	if (config.is_kept && *(__u64 *)(data + config.number_at))
+		return send_made(state, flow);
 #pragma unroll
 	for (i = 0; i < GENERATE_HEADER_BYTES_MAX / 8; i++) {
 		if (i * 8 < config.header_bytes)
@@ -208,9 +218,7 @@ int generate(struct xdp_md *ctx)
 		state->refused++;
 		return XDP_ABORTED;
 	}
-	state->next_sequence = sequence + 1;
-	state->next_flow = flow + 1 >= config.flow_count ? 0 : flow + 1;
-	return bpf_redirect(config.ifindex, 0);
+	return send_made(state, flow);
 }
 
 const char terms[] SEC("license") = "Apache-2.0";

@@ -38,6 +38,8 @@ pub struct GenerateConfig {
     pub number_at: u32,
     /// When the frame was made, the lower 48 bits of nanoseconds of TAI, 6 bytes.
     pub stamp_at: u32,
+    /// 1 if a page keeps the frame that was written into it first, else 0.
+    pub is_kept: u32,
     /// From frame to frame, in 1/256 ns; 0: as fast as it goes.
     pub gap: u64,
     /// Frame sizes in bytes.
@@ -65,7 +67,7 @@ impl GenerateConfig {
             self.checksum_at,
             self.number_at,
             self.stamp_at,
-            0,
+            self.is_kept,
         ];
         let mut bytes = Vec::with_capacity(GENERATE_CONFIG_BYTES);
         bytes.extend(words.iter().flat_map(|word: &u32| word.to_ne_bytes()));

@@ -195,6 +195,11 @@ fn check(config: &GenerateConfig, headers: &[u8], input: &[u8]) -> Result<(), Er
     if config.input_bytes as usize != needed || input.len() != needed {
         return refused("input length", input.len(), format!("{needed}, after the sizes"));
     }
+    let is_of_one_size = config.size_count == 1 && u32::from(config.sizes[0]) == config.input_bytes;
+    if config.is_kept > 0 && !(config.number_at > 0 && is_of_one_size) {
+        let limit = "0, or 1 for numbered frames of one size".to_owned();
+        return Err(Error::Config { field: "keeping of pages", value: 1, limit });
+    }
     check_places(config)
 }
 

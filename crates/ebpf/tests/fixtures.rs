@@ -88,6 +88,7 @@ fn config(sizes: &[u16], flow_count: u32) -> GenerateConfig {
         checksum_at: 0,
         number_at: 50,
         stamp_at: 0,
+        is_kept: 0,
         gap: 0,
         sizes: table,
         sums: [0; GENERATE_SIZES_MAX],

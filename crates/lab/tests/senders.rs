@@ -14,6 +14,7 @@ use ringside_transmit::{
     Error, Job, Limits, Load, Numbering, PACE_DEPTH_NS, Progress, Report, SenderKind,
     SequenceCheck, Shape, Sizes, Stack, Stamp, Template, run, run_shown,
 };
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 
@@ -47,6 +48,34 @@ fn live_frames_of_every_size_arrive_as_they_were_made() {
         let report = send(&job);
         assert_all_arrived(&job, &report, &witness.frames(report.handed));
     }
+}
+
+#[test]
+fn pages_that_are_kept_hold_whole_frames() {
+    if !ready("pages_that_are_kept_hold_whole_frames") {
+        return;
+    }
+    let lab = up("kept");
+    let mut job = numbered(SenderKind::Live, &lab, "64", 1000, 20_000);
+    let Load::Numbered(shape) = &mut job.load else { panic!("numbered frames") };
+    shape.keep_pages();
+    let shape = shape.clone();
+    let witness = Witness::start(lab.status());
+    let report = send(&job);
+    assert_eq!((report.offered, report.handed), (20_000, 20_000));
+    let mut numbers = BTreeSet::new();
+    for frame in witness.frames(report.handed) {
+        let number = Stamp::read(&frame).unwrap().sequence;
+        assert!(frame == shape.frame(0, number), "frame {number} differs");
+        numbers.insert(number);
+    }
+    // Far fewer pages than frames, and each keeps one.
+    assert!((64..10_000).contains(&numbers.len()), "{} pages", numbers.len());
+    let sizes: Sizes = "64,128".parse().unwrap();
+    let mut uneven = Shape::new(sizes, 1).unwrap();
+    uneven.keep_pages();
+    let refused = run(&Job { load: Load::Numbered(uneven), ..job }, &|| false).unwrap_err();
+    assert!(refused.to_string().contains("one size"), "{refused}");
 }
 
 #[test]

@@ -48,6 +48,7 @@ pub struct Shape {
     template: Template,
     ranges: Vec<Range>,
     numbering: Numbering,
+    is_kept: bool,
 }
 
 impl Shape {
@@ -81,7 +82,8 @@ impl Shape {
             let limit = format!("1 to {FLOWS_MAX}");
             return Err(Error::Limit { what: "the flow count", value: flow_count.into(), limit });
         }
-        let shape = Shape { sizes, flow_count, template, ranges, numbering };
+        let is_kept = false;
+        let shape = Shape { sizes, flow_count, template, ranges, numbering, is_kept };
         shape.check()?;
         Ok(shape)
     }
@@ -152,6 +154,14 @@ impl Shape {
         self.template.set_destination(destination);
     }
 
+    /// Live frames are written once into each page of memory that the kernel recycles for them (about
+    /// a thousand), and sent again as they are: the receiving core finds them in its cache, as it
+    /// finds what a network card wrote, and not in that of the sending core. Numbers and flows come
+    /// in no order then. For frames of one size with numbers.
+    pub fn keep_pages(&mut self) {
+        self.is_kept = true;
+    }
+
     /// Writes frame `sequence` of `stream` to the start of `buffer` and returns its length.
     /// `buffer` is one of [`Shape::buffer`]. Makes the header anew each time: a [`Table`] does it
     /// faster. A frame that bears a time bears 0.
@@ -203,7 +213,11 @@ impl Shape {
         let table = self.to_table();
         let gap = rate_per_sec.map_or(0, gap);
         let config = GenerateConfig { gap, ..self.config(ifindex, &table) };
-        Ok(Generator::load(&config, &table.headers, &streams, self.buffer())?)
+        let mut input = self.buffer();
+        if let (true, Some(at)) = (self.is_kept, table.layout.number) {
+            input[at..at + size_of::<u64>()].fill(0);
+        }
+        Ok(Generator::load(&config, &table.headers, &streams, input)?)
     }
 
     /// The configuration of the generator, as fast as it goes.
@@ -229,6 +243,7 @@ impl Shape {
             checksum_at: elastic(places.checksum),
             number_at: elastic(layout.number),
             stamp_at: elastic(layout.stamp),
+            is_kept: self.is_kept.into(),
             gap: 0,
             sizes,
             sums,

@@ -9,7 +9,7 @@ mod results;
 use self::contender::Kind;
 use self::exchange::Exchange;
 use self::results::{Level, Results, Sample};
-use super::flood;
+use super::flood::{self, Pages};
 use super::load;
 use super::network::{NetworkKey, Networks, Placement, Standing};
 use super::output::OutputArgs;
@@ -142,7 +142,8 @@ impl Bench<'_> {
         load::check(self.stop)?;
         let (placement, standing) = (Placement::Shared, Standing::Drop);
         let lab = self.networks.get(NetworkKey { placement, pairs: 1, standing, is_host: true })?;
-        let report = flood::send(lab, None, self.args.duration, &|| self.stop.is_set())?;
+        let report =
+            flood::send(lab, Pages::Kept, None, self.args.duration, &|| self.stop.is_set())?;
         load::check(self.stop)?;
         Ok(report.handed_per_sec())
     }
@@ -177,7 +178,7 @@ fn step(
     let rate_per_sec = level.rate_per_sec(limit_per_sec);
     let longest = LEAD + args.duration + SLACK;
     let (transactions_per_sec, report) = std::thread::scope(|scope| {
-        let send = || flood::send(lab, rate_per_sec, longest, &is_stopped);
+        let send = || flood::send(lab, Pages::Kept, rate_per_sec, longest, &is_stopped);
         let sender = (!level.is_none()).then(|| scope.spawn(send));
         std::thread::sleep(LEAD);
         let (before, start) = (exchange.transactions(), Instant::now());

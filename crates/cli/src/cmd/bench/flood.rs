@@ -18,12 +18,22 @@ pub(super) const PORT: u16 = 9;
 /// Bytes of a frame.
 pub(super) const FRAME_BYTES: u16 = 64;
 
+/// The memory of the frames: see [`Shape::keep_pages`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pages {
+    /// Each frame is written when it is sent: all sources in turn.
+    Written,
+    /// Sent again as they are, as if a card had put them in place.
+    Kept,
+}
+
 /// Sends for `duration` or until `stop` says so, evenly at a rate or as fast as it goes.
 ///
 /// # Errors
 /// The network refused, or the system did.
 pub(super) fn send(
     lab: &Lab,
+    pages: Pages,
     rate_per_sec: Option<u64>,
     duration: Duration,
     stop: &(dyn Fn() -> bool + Sync),
@@ -36,6 +46,9 @@ pub(super) fn send(
     let destination = hardware_address.try_into().ok().context("no Ethernet address")?;
     let mut shape = Shape::new(Sizes::fixed(FRAME_BYTES)?, SOURCES)?;
     shape.set_destination(destination);
+    if pages == Pages::Kept {
+        shape.keep_pages();
+    }
     send_shape(lab, shape, rate_per_sec, duration, stop)
 }
 

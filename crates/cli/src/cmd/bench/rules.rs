@@ -7,7 +7,7 @@ pub(super) mod sets;
 
 use self::contender::{Dropper, Filter};
 use self::results::{DropRow, Dropped, FilterRow, Results};
-use super::flood;
+use super::flood::{self, Pages};
 use super::load::{self, FrameSizes, LoadSpec};
 use super::measure::Sample;
 use super::network::{NetworkKey, Networks, Placement, Standing};
@@ -158,7 +158,8 @@ impl Bench<'_> {
         let defence = dropper.defend(lab, self.files, self.stop)?;
         let ready = start.elapsed().saturating_sub(defence.waited());
         let reached_before = flood::reached_the_host(lab)?;
-        let report = flood::send(lab, None, self.args.duration, &|| self.stop.is_set())?;
+        let report =
+            flood::send(lab, Pages::Written, None, self.args.duration, &|| self.stop.is_set())?;
         let reached = flood::reached_the_host(lab)? - reached_before;
         load::check(self.stop)?;
         defence.end()?;

@@ -2,7 +2,7 @@
 
 use super::super::TOOL_CPU;
 use super::super::defence::Defence;
-use super::super::flood;
+use super::super::flood::{self, Pages};
 use super::super::load;
 use super::super::median;
 use super::super::place::Workspace;
@@ -112,7 +112,7 @@ pub(super) fn measure(
     let is_stopped = || is_over.load(Ordering::Relaxed) || stop.is_set();
     let longest = LEAD + spec.duration * (4 * spec.rounds + 1) * 2 + SLACK;
     let (windows, report) = std::thread::scope(|scope| {
-        let sender = scope.spawn(|| flood::send(lab, None, longest, &is_stopped));
+        let sender = scope.spawn(|| flood::send(lab, Pages::Written, None, longest, &is_stopped));
         let windows = scope.spawn(|| windows(&mut changer, spec, stop)).join();
         is_over.store(true, Ordering::Relaxed);
         (windows, sender.join())
