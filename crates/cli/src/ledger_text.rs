@@ -58,6 +58,11 @@ pub fn so_far(ledger: &Ledger) -> String {
     out
 }
 
+/// A line of an account, set as those of the ledger.
+pub fn count(out: &mut String, name: &str, count: u64, note: &str) {
+    line(out, name, Some(count), note);
+}
+
 fn line(out: &mut String, name: &str, count: Option<u64>, note: &str) {
     let count = count.map_or_else(|| "not counted".into(), grouped);
     let text = format!("{name:<14}{count:>16}  {note}");

@@ -9,8 +9,8 @@ use ringside_core::profile::LaneProfile;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// How often the line changes.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// How often such a line changes.
+pub const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The live line; nothing where standard error is no terminal.
 pub struct Live {

@@ -5,6 +5,7 @@
 mod common;
 
 use common::*;
+use ringside_lab::LabConfig;
 use ringside_testkit::{need_root, need_tool};
 use ringside_transmit::{SequenceCheck, Stamp};
 use rustix::process::Signal;
@@ -228,4 +229,38 @@ fn live_frames_have_an_interface_to_themselves() {
     running.signal(Signal::KILL);
     running.finish();
     assert_eq!(sent(&other("live"))["handed"], 100);
+}
+
+#[test]
+fn an_interface_without_its_other_end_is_refused_in_every_mode() {
+    if !need_root("an_interface_without_its_other_end_is_refused_in_every_mode") {
+        return;
+    }
+    let network = Network::with(LabConfig { pairs: 2, ..LabConfig::default() });
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("one.pcapng");
+    let (_, got) = recorded(&network, dir.path(), &["-c", "3", "--rate", "1kpps"]);
+    std::fs::rename(got, &file).unwrap();
+    run_clean("ip", &["-n", network.receiver(), "link", "set", "rx0", "down"]);
+    let generated = ["live", "af-xdp", "af-packet", "auto"].map(|engine| {
+        let args = ["-c", "1", "--rate", "1kpps", "--engine", engine];
+        args.to_vec()
+    });
+    let place = ["--to", "10.99.0.2:9", "--mac-dst", "02:00:00:00:00:09"];
+    let others = [
+        vec!["-r", arg(&file)],
+        [&["--stream", "1MB"][..], &place].concat(),
+        vec!["--relay", "tx1", "-c", "1"],
+    ];
+    for args in generated.into_iter().chain(others) {
+        let outcome = Running::start(send_command(&network, &args)).finish();
+        assert_eq!((outcome.code(), outcome.stdout.len()), (Some(2), 0), "{args:?}: {outcome:?}");
+        for said in ["tx0 has no link", "set the other end up"] {
+            assert!(outcome.stderr.contains(said), "{args:?}: {}", outcome.stderr);
+        }
+    }
+    // It is as good as before once the other end is there again.
+    run_clean("ip", &["-n", network.receiver(), "link", "set", "rx0", "up"]);
+    let args = ["-c", "3", "--rate", "1kpps"];
+    assert_eq!(sent(&Running::start(send_command(&network, &args)).finish())["handed"], 3);
 }

@@ -7,7 +7,8 @@ mod common;
 
 use common::folder::Folder;
 use common::*;
-use ringside_lab::{LabConfig, RECEIVER_ADDRESS};
+use ringside_lab::{LabConfig, RECEIVER_ADDRESS, RECEIVER_INTERFACE};
+use ringside_sys::netdev;
 use ringside_testkit::{Random, need_root, need_tool};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -73,6 +74,83 @@ fn a_file_arrives_at_a_udp_socket() {
         }
         assert!(received == content, "{way}");
     }
+}
+
+/// As [`send`], by a name that only a hosts file of its own knows.
+fn send_with_hosts(network: &Network, hosts: &std::path::Path, args: &[&str]) -> Outcome {
+    let mounted = r#"mount --bind "$0" /etc/hosts && exec "$@""#;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", mounted, arg(hosts)]).arg(ringside());
+    command.args(["send", "--netns", network.sender(), "-i", "tx0"]).args(args);
+    Running::start(command).finish()
+}
+
+#[test]
+fn a_name_is_looked_up_and_a_name_that_nobody_knows_is_said() {
+    let test = "a_name_is_looked_up_and_a_name_that_nobody_knows_is_said";
+    if !need_root(test) || !need_tool(test, "unshare") {
+        return;
+    }
+    let (network, folder) = (Network::up(), Folder::new());
+    // The first address has no route out of this interface; the family says which is meant.
+    let hosts = "2001:db8::2 twofold.example\n10.99.0.2 sink.example twofold.example\n";
+    let hosts = folder.add("hosts", hosts);
+    let stream = ["--stream", "10000", "--udp", "--mss", "1000", "--json"];
+    for more in [
+        &["--to", "sink.example:9000"][..],
+        &["--to", "twofold.example:9000", "--from-address", "10.99.0.1"],
+    ] {
+        let outcome = send_with_hosts(&network, &hosts, &[&stream[..], more].concat());
+        assert_eq!(outcome.code(), Some(0), "{outcome:?}");
+        let sent = account(&outcome);
+        assert_eq!(
+            (&sent["destination"], &sent["accepted"]),
+            (&"10.99.0.2:9000".into(), &10.into())
+        );
+    }
+    // By RFC 6761 there is no such name anywhere.
+    for (more, said) in [
+        (&["--to", "nobody.invalid:9"][..], "no address is known for nobody.invalid"),
+        (&["--to", "sink.example:9", "--from-address", "2001:db8::1"], "family of --from-address"),
+    ] {
+        let outcome = send_with_hosts(&network, &hosts, &[&stream[..], more].concat());
+        assert_eq!(outcome.code(), Some(2), "{outcome:?}");
+        assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn what_lies_behind_a_gateway_goes_to_the_gateway() {
+    let test = "what_lies_behind_a_gateway_goes_to_the_gateway";
+    if !need_root(test) {
+        return;
+    }
+    // Who is not known is asked for, and only the gateway is there to answer.
+    let network = Network::with(LabConfig { arp: true, ..LabConfig::default() });
+    let (folder, sender) = (Folder::new(), network.sender());
+    let route = ["route", "add", "203.0.113.0/24", "via", RECEIVER_ADDRESS];
+    run_clean("ip", &[&["-n", sender], &route[..]].concat());
+    let gateway = inside(network.receiver(), || {
+        netdev::by_name(RECEIVER_INTERFACE).unwrap().unwrap().hardware_address
+    });
+    let recorded = folder.path("received.pcapng");
+    let args = ["-i", "rx0", "-w", arg(&recorded), "udp and dst host 203.0.113.7"];
+    let running = network.capture(&args);
+    let stream = ["--stream", "10000", "--udp", "--mss", "1000", "--to", "203.0.113.7:9"];
+    let outcome = send(&network, &[&stream[..], &["--json"]].concat());
+    assert_eq!(outcome.code(), Some(0), "{outcome:?}");
+    assert_eq!(account(&outcome)["source"], "10.99.0.1:49152");
+    assert_eq!(running.stop().code(), Some(0));
+    let mut count = 0;
+    for_each_frame(std::slice::from_ref(&recorded), |frame, _| {
+        assert_eq!(frame.bytes[..6], gateway[..]);
+        count += 1;
+    });
+    assert_eq!(count, 10);
+    // A route that is gone from this interface is a place that cannot be reached.
+    run_clean("ip", &["-n", sender, "route", "del", "203.0.113.0/24"]);
+    let outcome = send(&network, &stream);
+    assert!(outcome.stderr.contains("ip route add 203.0.113.7"), "{}", outcome.stderr);
 }
 
 #[test]

@@ -165,6 +165,25 @@ fn a_wrong_option_is_refused_with_what_is_right() {
     }
 }
 
+/// All options with all modes: `send/mode/tests.rs`. Here is what a user sees of it.
+#[test]
+fn an_option_of_another_mode_of_send_is_refused_with_both_names_and_the_mend() {
+    let cases: [(&[&str], &[&str]); 8] = [
+        (&["--stream", "1MB", "--flows", "3"], &["'--flows <N>'", "--stream", "leave one"]),
+        (&["--stream", "1MB", "--template", "a.pcap"], &["--template", "--stream"]),
+        (&["-r", "a.pcap", "--size", "64"], &["--size", "'--read <FILE|DIR|->'", "leave one"]),
+        (&["-r", "a.pcap", "--rate", "1Gbps", "--link-speed", "9Gbps"], &["--link-speed"]),
+        (&["-r", "a.pcap", "--stream", "1MB"], &["--read", "'--stream <FILE|SIZE|->'"]),
+        (&["--relay", "eth2", "--engine", "live"], &["--engine", "'--relay <INTERFACE>'"]),
+        (&["-c", "1", "--to", "10.0.0.2:9"], &["--to", "give '--read", "or '--stream", "too"]),
+        (&["-c", "1", "udp"], &["'[FILTER]...'", "generated frames", "give '--read"]),
+    ];
+    for (args, said) in cases {
+        let outcome = run_ringside(&[&["send", "-i", "lo"], args].concat());
+        refused(&outcome, &[said, &["Usage: ringside send [OPTIONS]", "try '--help'"]].concat());
+    }
+}
+
 #[test]
 fn input_that_cannot_be_read_is_named_with_the_reason() {
     let files = Files::new();

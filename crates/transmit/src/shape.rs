@@ -154,10 +154,10 @@ impl Shape {
         self.template.set_destination(destination);
     }
 
-    /// Live frames are written once into each page of memory that the kernel recycles for them (about
-    /// a thousand), and sent again as they are: the receiving core finds them in its cache, as it
-    /// finds what a network card wrote, and not in that of the sending core. Numbers and flows come
-    /// in no order then. For frames of one size with numbers.
+    /// Live frames are written once into each page of memory that the kernel recycles for them
+    /// (about a thousand), and sent again as they are: the receiving core finds them in its cache,
+    /// as it finds what a network card wrote, and not in that of the sending core. Numbers and
+    /// flows come in no order then. For frames of one size with numbers.
     pub fn keep_pages(&mut self) {
         self.is_kept = true;
     }

@@ -5,6 +5,7 @@ mod changes;
 mod ddos;
 mod defence;
 mod disk;
+mod failures;
 mod flood;
 mod instructions;
 mod link;

@@ -4,22 +4,52 @@
 
 mod generate;
 mod live;
+mod mode;
 mod relay;
 mod replay;
 mod stream;
 
 use crate::units;
 use anyhow::{Context, bail, ensure};
-use clap::Args;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use mode::Mode;
 use ringside_core::Timestamp;
 use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
-use ringside_transmit::{Field, Pace, Range, Rate};
+use ringside_transmit::{Error, Field, Pace, Range, Rate};
 use ringside_wire::MacAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Arguments of `send`.
+/// Arguments of `send`: none is of another mode.
+pub struct SendArgs {
+    mode: Mode,
+    options: Options,
+}
+
+impl FromArgMatches for SendArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<SendArgs, clap::Error> {
+        let mode = Mode::chosen(matches)?;
+        Ok(SendArgs { mode, options: Options::from_arg_matches(matches)? })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.mode = Mode::chosen(matches)?;
+        self.options.update_from_arg_matches(matches)
+    }
+}
+
+impl Args for SendArgs {
+    fn augment_args(command: Command) -> Command {
+        Options::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Options::augment_args_for_update(command)
+    }
+}
+
+/// Options of all modes; `mode.rs` says which are of which.
 #[derive(Args)]
 #[command(after_help = "Examples:
   sudo ringside send -i eth1 --size 64 --rate 1Mpps --for 10s     64 bytes, a million a second
@@ -33,7 +63,7 @@ use std::time::Duration;
   sudo ringside send -i eth1 --relay eth2 --mtu 1500              cuts what is too long for eth1
   sudo ringside send -i eth1 --stream disk.img --udp --to 10.0.0.2:9000 --rate 5Gbps
   sudo ringside send -i eth1 --stream 10GB --to [2001:db8::2]:9 --way chains")]
-pub struct SendArgs {
+struct Options {
     #[command(flatten)]
     target: TargetArgs,
 
@@ -79,6 +109,10 @@ struct TargetArgs {
     /// frames go as fast as it goes, and captures in their own time.
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
+
+    /// Speed of the link, where the interface does not know it: 25Gbps.
+    #[arg(long, value_name = "SPEED", requires = "rate")]
+    link_speed: Option<Rate>,
 
     /// Sending threads, one on each of these CPUs, as 0,1. A capture is sent by one, which hardly
     /// sleeps then: its frames leave within some microseconds of their times.
@@ -144,13 +178,14 @@ impl TargetArgs {
         Ok(())
     }
 
-    /// Refuses an interface that is not there, or down.
+    /// Refuses an interface that is not there, down, or without its other end.
     fn check_interface(&self) -> anyhow::Result<()> {
         let name = &self.interface;
         let Some(device) = netdev::by_name(name)? else {
             bail!("no interface is called {name}; `ip link` shows those that are there");
         };
         ensure!(device.is_up(), "{name} is down: `ip link set {name} up`");
+        ensure!(device.carrier, Error::NoCarrier { interface: name.clone() });
         Ok(())
     }
 
@@ -163,6 +198,33 @@ impl TargetArgs {
             first.unwrap_or(0)
         );
         Ok(first)
+    }
+
+    /// Frames a second that make the rate, if each takes `bits_per_frame` of the link, which must
+    /// be able to carry them; none without a rate.
+    fn frames_per_sec(&self, bits_per_frame: f64) -> anyhow::Result<Option<f64>> {
+        let (Some(rate), interface) = (self.rate, &self.interface) else { return Ok(None) };
+        let speed = match self.link_speed {
+            Some(Rate::Bits(bits_per_sec)) => Some(bits_per_sec),
+            Some(other) => {
+                bail!("--link-speed {other} is no speed; write bits a second, as 10Gbps")
+            }
+            None => netdev::link_bits_per_sec(interface).unwrap_or(None),
+        };
+        let per_sec = match rate.on_link(interface, speed)? {
+            Pace::Frames(per_sec) => per_sec as f64,
+            Pace::Bits(per_sec) => per_sec as f64 / bits_per_frame,
+        };
+        let beyond = speed.filter(|&speed| per_sec * bits_per_frame > speed as f64 * 1.000_001);
+        if let Some(speed) = beyond {
+            bail!(
+                "{rate} of these frames is {}bit/s, and {interface} says that its link carries \
+                 {}bit/s; a virtual link that carries more takes --link-speed 100Gbps",
+                units::scaled(per_sec * bits_per_frame),
+                units::scaled(speed as f64)
+            );
+        }
+        Ok(Some(per_sec))
     }
 }
 
@@ -179,46 +241,13 @@ fn single_mac(range: Option<Range>, what: &str) -> anyhow::Result<Option<MacAddr
     Ok(bytes.and_then(|bytes| bytes.last_chunk::<6>().copied()).map(MacAddr))
 }
 
-/// Frames a second that make this rate, if each takes `bits_per_frame` of the link, which must be
-/// able to carry them. `speed` is its speed, where the user says it.
-fn frames_per_sec(
-    interface: &str,
-    speed: Option<Rate>,
-    rate: Rate,
-    bits_per_frame: f64,
-) -> anyhow::Result<f64> {
-    let speed = match speed {
-        Some(Rate::Bits(bits_per_sec)) => Some(bits_per_sec),
-        Some(other) => bail!("--link-speed {other} is no speed; write bits a second, as 10Gbps"),
-        None => netdev::link_bits_per_sec(interface).unwrap_or(None),
-    };
-    let per_sec = match rate.on_link(interface, speed)? {
-        Pace::Frames(per_sec) => per_sec as f64,
-        Pace::Bits(per_sec) => per_sec as f64 / bits_per_frame,
-    };
-    let beyond = speed.filter(|&speed| per_sec * bits_per_frame > speed as f64 * 1.000_001);
-    if let Some(speed) = beyond {
-        bail!(
-            "{rate} of these frames is {}bit/s, and {interface} says that its link carries \
-             {}bit/s; a virtual link that carries more takes --link-speed 100Gbps",
-            units::scaled(per_sec * bits_per_frame),
-            units::scaled(speed as f64)
-        );
-    }
-    Ok(per_sec)
-}
-
 /// Runs the subcommand.
 pub fn run(args: SendArgs) -> anyhow::Result<ExitCode> {
-    if args.replay.is_chosen() {
-        return replay::run(&args.target, args.replay);
+    let Options { target, generate, replay, relay, stream } = args.options;
+    match args.mode {
+        Mode::Generate => generate::run(&target, &generate),
+        Mode::Replay => replay::run(&target, replay),
+        Mode::Relay => relay::run(&target, &relay),
+        Mode::Stream => stream::run(&target, &stream),
     }
-    if args.relay.is_chosen() {
-        return relay::run(&args.target, &args.relay);
-    }
-    if args.stream.is_chosen() {
-        return stream::run(&args.target, args.generate.link_speed, &args.stream);
-    }
-    ensure!(args.target.to.is_none(), "--to is for captures (-r) and streams (--stream)");
-    generate::run(&args.target, &args.generate)
 }

@@ -9,6 +9,7 @@ mod results;
 use self::contender::Kind;
 use self::exchange::Exchange;
 use self::results::{Level, Results, Sample};
+use super::failures;
 use super::flood::{self, Pages};
 use super::load;
 use super::network::{NetworkKey, Networks, Placement, Standing};
@@ -100,7 +101,7 @@ pub(super) fn run(args: &DdosBench) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.svg {
         results.draw(path)?;
     }
-    Ok(if results.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(failures::status(&results.failures))
 }
 
 /// The networks, and what is asked for.
@@ -127,10 +128,8 @@ impl Bench<'_> {
                     kind.name()
                 ));
                 if let Err(error) = self.contend(kind, &mut results) {
-                    load::check(self.stop)?;
                     let text = format!("{}: {error:#}", kind.name());
-                    say::message(format_args!("ringside: {text}"));
-                    results.failures.push(text);
+                    failures::note(&mut results.failures, text, self.stop)?;
                 }
             }
         }

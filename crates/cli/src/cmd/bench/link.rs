@@ -11,7 +11,7 @@ use self::results::{Results, Row};
 use super::TOOL_CPU;
 use super::load;
 use super::network::Placement;
-use super::output::OutputArgs;
+use super::output::{DrawArgs, OutputArgs};
 use super::search::{self, Probe};
 use crate::signals::StopSignal;
 use crate::{say, units};
@@ -20,7 +20,6 @@ use clap::Args;
 use hdrhistogram::Histogram;
 use ringside_lab::{Lab, LabConfig, Napi};
 use ringside_transmit::{End, Numbering, Sizes};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
@@ -74,9 +73,8 @@ pub(super) struct LinkBench {
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Also draw the figures, as SVG files in this folder.
-    #[arg(long, value_name = "DIR")]
-    svg: Option<PathBuf>,
+    #[command(flatten)]
+    drawn: DrawArgs,
 }
 
 /// A frame size by the name that the RFC gives it.
@@ -131,9 +129,7 @@ pub(super) fn run(args: &LinkBench) -> anyhow::Result<ExitCode> {
         results.rows.push(row);
     }
     args.output.put(&results)?;
-    if let Some(dir) = &args.svg {
-        results.draw(dir)?;
-    }
+    args.drawn.draw(|dir| results.draw(dir))?;
     Ok(ExitCode::SUCCESS)
 }
 

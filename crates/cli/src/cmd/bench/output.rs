@@ -5,7 +5,7 @@ use crate::say;
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Map, Value};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of most measurements.
 #[derive(Args)]
@@ -51,5 +51,52 @@ impl OutputArgs {
         say::data(text.trim_end())?;
         let Some(path) = &self.csv else { return Ok(()) };
         std::fs::write(path, figures.csv()).with_context(|| format!("writing {}", path.display()))
+    }
+}
+
+/// Where figures are drawn.
+#[derive(Args)]
+pub(super) struct DrawArgs {
+    /// Also draw the figures, as SVG files in this directory.
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+}
+
+impl DrawArgs {
+    /// Makes the directory and has `draw` fill it, if that was asked for.
+    ///
+    /// # Errors
+    /// The directory cannot be made, or those of `draw`.
+    pub(super) fn draw(
+        &self,
+        draw: impl FnOnce(&Path) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let Some(dir) = &self.svg else { return Ok(()) };
+        std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+        draw(dir)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_made_only_for_figures_that_are_asked_for() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("new/figures");
+        let draw = |svg: Option<&Path>| {
+            DrawArgs { svg: svg.map(Path::to_owned) }.draw(|dir| {
+                std::fs::write(dir.join("one.svg"), "<svg/>").unwrap();
+                Ok(())
+            })
+        };
+        draw(None).unwrap();
+        assert!(!dir.exists());
+        draw(Some(&dir)).unwrap();
+        assert!(dir.join("one.svg").exists());
+        let file = dir.join("one.svg");
+        let refusal = draw(Some(&file)).unwrap_err().to_string();
+        assert!(refusal.contains("making") && refusal.contains("one.svg"), "{refusal}");
     }
 }

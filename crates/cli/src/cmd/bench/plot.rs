@@ -85,12 +85,11 @@ impl Line {
     }
 }
 
-/// Draws what there are figures for; `dir` is made if it is missing.
+/// Draws what there are figures for; `dir` exists.
 ///
 /// # Errors
 /// `dir` cannot be written.
 pub(super) fn draw(results: &Results, dir: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     for place in [Place::Memory, Place::Disk] {
         let lines = tools(results, place);
         if lines.len() > 1 {

@@ -7,10 +7,11 @@ mod results;
 
 use self::contender::{AfXdp, Contender, Kind};
 use self::results::{Cell, Results, Row};
+use super::failures;
 use super::load::{self, FrameSizes, LoadSpec};
 use super::measure::Sample;
 use super::network::{self, NetworkKey, Networks, Placement};
-use super::output::OutputArgs;
+use super::output::{DrawArgs, OutputArgs};
 use super::process::CpuTime;
 use super::receiver::{Received, Receiver};
 use super::search::{self, Probe, ZeroLoss};
@@ -22,7 +23,6 @@ use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use ringside_lab::Lab;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -98,9 +98,8 @@ pub(super) struct ReceiveBench {
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Also draw the figures, as SVG files in this directory.
-    #[arg(long, value_name = "DIR")]
-    svg: Option<PathBuf>,
+    #[command(flatten)]
+    drawn: DrawArgs,
 }
 
 impl ReceiveBench {
@@ -155,10 +154,8 @@ pub(super) fn run(args: &ReceiveBench) -> anyhow::Result<ExitCode> {
     };
     let results = plan.measure(bench)?;
     args.output.put(&results)?;
-    if let Some(dir) = &args.svg {
-        plot::draw(&results, dir)?;
-    }
-    Ok(if results.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    args.drawn.draw(|dir| plot::draw(&results, dir))?;
+    Ok(failures::status(&results.failures))
 }
 
 /// The tools of `wanted` that are here; says which are not.
@@ -401,11 +398,8 @@ impl Bench<'_> {
         results: &mut Results,
         error: anyhow::Error,
     ) -> anyhow::Result<()> {
-        load::check(self.stop)?;
-        let text = format!("{error:#}");
-        bar.suspend(|| say::message(format_args!("ringside: {text}")));
-        results.failures.push(text);
-        Ok(())
+        let failures = &mut results.failures;
+        bar.suspend(|| failures::note(failures, format!("{error:#}"), self.stop))
     }
 }
 

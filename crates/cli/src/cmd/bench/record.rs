@@ -1,8 +1,10 @@
 //! `ringside bench record`: how fast each tool records, to memory and to a disk, at full load and
 //! without loss.
 
+use super::failures;
 use super::load::{self, FrameSizes};
 use super::measure::{Bench, Place, Sample, Setup};
+use super::output::DrawArgs;
 use super::place::{self, Workspace};
 use super::results::Results;
 use super::search::{self, Probe};
@@ -101,9 +103,8 @@ pub(super) struct RecordBench {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 
-    /// Also draw the figures, as SVG files in this directory.
-    #[arg(long, value_name = "DIR")]
-    svg: Option<PathBuf>,
+    #[command(flatten)]
+    drawn: DrawArgs,
 }
 
 /// Parts of the measurement.
@@ -198,10 +199,8 @@ pub(super) fn run(args: &RecordBench) -> anyhow::Result<ExitCode> {
         std::fs::write(path, results.csv())
             .with_context(|| format!("writing {}", path.display()))?;
     }
-    if let Some(dir) = &args.svg {
-        plot::draw(&results, dir)?;
-    }
-    Ok(if results.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    args.drawn.draw(|dir| plot::draw(&results, dir))?;
+    Ok(failures::status(&results.failures))
 }
 
 /// The tools of `wanted` that are here; says which are and how each treats its files.
@@ -428,11 +427,8 @@ fn failed(
     results: &mut Results,
     error: anyhow::Error,
 ) -> anyhow::Result<()> {
-    load::check(bench.stop)?;
-    let text = format!("{error:#}");
-    bar.suspend(|| say::message(format_args!("ringside: {text}")));
-    results.failures.push(text);
-    Ok(())
+    let failures = &mut results.failures;
+    bar.suspend(|| failures::note(failures, format!("{error:#}"), bench.stop))
 }
 
 fn describe(setup: Setup, sizes: &FrameSizes) -> String {

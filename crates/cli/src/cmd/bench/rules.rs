@@ -7,6 +7,7 @@ pub(super) mod sets;
 
 use self::contender::{Dropper, Filter};
 use self::results::{DropRow, Dropped, FilterRow, Results};
+use super::failures;
 use super::flood::{self, Pages};
 use super::load::{self, FrameSizes, LoadSpec};
 use super::measure::Sample;
@@ -64,7 +65,7 @@ pub(super) fn run(args: &RulesBench) -> anyhow::Result<ExitCode> {
     let mut bench = Bench { networks, files: &files, args, stop: &stop };
     let results = bench.measure()?;
     args.output.put(&results)?;
-    Ok(if results.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(failures::status(&results.failures))
 }
 
 /// The rows to be filled.
@@ -113,41 +114,32 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn measure(&mut self) -> anyhow::Result<Results> {
         let mut rows = rows(self.args);
-        let mut failures = Vec::new();
+        let mut failed = Vec::new();
         for round in 1..=self.args.rounds {
             say::message(format_args!("round {round} of {}", self.args.rounds));
             for (dropper, row) in &mut rows.drops {
                 match self.drop_frames(*dropper) {
                     Ok(sample) => row.samples.push(sample),
-                    Err(error) => self.failed(&row.name, &error, &mut failures)?,
+                    Err(error) => {
+                        let text = format!("{}: {error:#}", row.name);
+                        failures::note(&mut failed, text, self.stop)?;
+                    }
                 }
             }
             let wanted = rows.filters.iter_mut().filter(|(_, row)| row.refusal.is_none());
             for (filter, row) in wanted {
                 match self.receive(*filter, row) {
                     Ok(()) => {}
-                    Err(error) => self.failed(&row.name, &error, &mut failures)?,
+                    Err(error) => {
+                        let text = format!("{}: {error:#}", row.name);
+                        failures::note(&mut failed, text, self.stop)?;
+                    }
                 }
             }
         }
         let drops = rows.drops.into_iter().map(|(_, row)| row).collect();
         let filters = rows.filters.into_iter().map(|(_, row)| row).collect();
-        Ok(Results { drops, filters, failures })
-    }
-
-    /// Notes the failure of one step, so that the others are measured all the same; an error if the
-    /// user wants to stop.
-    fn failed(
-        &self,
-        name: &str,
-        error: &anyhow::Error,
-        failures: &mut Vec<String>,
-    ) -> anyhow::Result<()> {
-        load::check(self.stop)?;
-        let text = format!("{name}: {error:#}");
-        say::message(format_args!("ringside: {text}"));
-        failures.push(text);
-        Ok(())
+        Ok(Results { drops, filters, failures: failed })
     }
 
     fn drop_frames(&mut self, dropper: Dropper) -> anyhow::Result<Dropped> {

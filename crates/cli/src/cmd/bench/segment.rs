@@ -8,9 +8,10 @@ mod results;
 
 use self::results::{FarEnd, Results, Row, Sample, Source};
 use super::TOOL_CPU;
+use super::failures;
 use super::load::{self, SENDER_CPU};
 use super::network;
-use super::output::OutputArgs;
+use super::output::{DrawArgs, OutputArgs};
 use super::place::Workspace;
 use super::process::{CpuTime, cpu_time};
 use crate::signals::StopSignal;
@@ -25,7 +26,6 @@ use ringside_sys::thread::pin_to_cpu;
 use ringside_transmit::{BUFFER_BYTES, Stack, Stream, StreamConfig, Way};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -94,9 +94,8 @@ pub(super) struct SegmentBench {
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Also draw the figures, as SVG files in this folder.
-    #[arg(long, value_name = "DIR")]
-    svg: Option<PathBuf>,
+    #[command(flatten)]
+    drawn: DrawArgs,
 }
 
 /// Measures; prints and writes the results.
@@ -106,10 +105,8 @@ pub(super) fn run(args: &SegmentBench) -> anyhow::Result<ExitCode> {
     let files = Workspace::in_memory()?;
     let results = Bench { args, files: &files, stop: &stop }.measure()?;
     args.output.put(&results)?;
-    if let Some(dir) = &args.svg {
-        results.draw(dir)?;
-    }
-    Ok(if results.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    args.drawn.draw(|dir| results.draw(dir))?;
+    Ok(failures::status(&results.failures))
 }
 
 struct Bench<'a> {
@@ -128,10 +125,8 @@ impl Bench<'_> {
                 match self.send(&row) {
                     Ok(sample) => results.add(row, sample),
                     Err(error) => {
-                        load::check(self.stop)?;
                         let text = format!("{row}: {error:#}");
-                        say::message(format_args!("ringside: {text}"));
-                        results.failures.push(text);
+                        failures::note(&mut results.failures, text, self.stop)?;
                     }
                 }
             }

@@ -6,9 +6,10 @@ mod results;
 
 use self::contender::Kind;
 use self::results::{Results, Row};
+use super::failures;
 use super::load::{self, SENDER_CPU};
 use super::network::{self, Placement};
-use super::output::OutputArgs;
+use super::output::{DrawArgs, OutputArgs};
 use super::place::Workspace;
 use super::receiver::Receiver;
 use crate::keeper::{Knobs, Request};
@@ -19,7 +20,6 @@ use clap::Args;
 use ringside_ebpf::XdpProgram;
 use ringside_lab::{Lab, LabConfig, Napi};
 use ringside_sys::netdev;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -65,9 +65,8 @@ pub(super) struct SendBench {
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Also draw the figures, as SVG files in this folder.
-    #[arg(long, value_name = "DIR")]
-    svg: Option<PathBuf>,
+    #[command(flatten)]
+    drawn: DrawArgs,
 }
 
 /// Measures; prints and writes the results.
@@ -92,10 +91,8 @@ pub(super) fn run(args: &SendBench) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("reserving {pages} huge pages"))?;
     let results = Bench { args, files: &files, stop: &stop }.measure(&kinds)?;
     args.output.put(&results)?;
-    if let Some(dir) = &args.svg {
-        results.draw(dir)?;
-    }
-    Ok(if results.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    args.drawn.draw(|dir| results.draw(dir))?;
+    Ok(failures::status(&results.failures))
 }
 
 struct Bench<'a> {
@@ -118,10 +115,8 @@ impl Bench<'_> {
                         match self.send(&row) {
                             Ok(per_sec) => results.add(row, per_sec),
                             Err(error) => {
-                                load::check(self.stop)?;
                                 let text = format!("{}, {bytes} bytes: {error:#}", kind.name());
-                                say::message(format_args!("ringside: {text}"));
-                                results.failures.push(text);
+                                failures::note(&mut results.failures, text, self.stop)?;
                             }
                         }
                     }

@@ -8,6 +8,7 @@
 mod report;
 
 use super::load;
+use super::output::DrawArgs;
 use crate::say;
 use crate::signals::StopSignal;
 use crate::units;
@@ -62,9 +63,8 @@ pub(super) struct ThreadsBench {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 
-    /// Also draw them into this directory.
-    #[arg(long, value_name = "DIR")]
-    svg: Option<PathBuf>,
+    #[command(flatten)]
+    drawn: DrawArgs,
 }
 
 /// Frames of the measurements of order: the smallest, of which most fit a second.
@@ -110,9 +110,7 @@ pub(super) fn run(args: &ThreadsBench) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.csv {
         std::fs::write(path, rows.csv()).with_context(|| format!("writing {}", path.display()))?;
     }
-    if let Some(dir) = &args.svg {
-        rows.draw(dir)?;
-    }
+    args.drawn.draw(|dir| rows.draw(dir))?;
     let disorder = rows.disorder_of(Policy::Ordered);
     if disorder > 0 {
         say::message(format_args!("{disorder} frames are out of order, which must not be"));

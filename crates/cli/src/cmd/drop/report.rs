@@ -2,12 +2,12 @@
 
 use crate::columns;
 use crate::driver_rules::undecided;
+use crate::ledger_text::count;
 use crate::units::{grouped, scaled};
 use ringside_capture::keep::{Beside, RulesReport};
 use ringside_core::ledger::ByCause;
 use ringside_core::{Cause, Consumer, LaneCounters, Ledger};
 use ringside_xdp::{DriverRules, Offender, Totals};
-use std::fmt::Write;
 use std::time::Duration;
 
 /// The ledger: what goes on to the host or to programs behind is passed, what is sent elsewhere is
@@ -81,10 +81,7 @@ pub(super) fn text(totals: &Totals, is_dry: bool) -> String {
     let would = if is_dry { "would have been dropped" } else { "" };
     let Totals { passed, taken, dropped, limited, redirected, unjudged, .. } = *totals;
     let mut out = String::new();
-    let mut line = |name: &str, count: u64, note: &str| {
-        let text = format!("{name:<14}{:>16}  {note}", grouped(count));
-        writeln!(out, "{}", text.trim_end()).expect("writing to a String");
-    };
+    let mut line = |name: &str, frames: u64, note: &str| count(&mut out, name, frames, note);
     line("received", totals.seen(), "frames that the driver had");
     line("  passed", passed + taken, "to the host and to programs behind");
     line("  dropped", dropped, &["by a rule, or the default", would].join(" "));

@@ -1,6 +1,6 @@
 //! `ringside send` without a capture: frames of our own making.
 
-use super::{TargetArgs, frames_per_sec, live, range};
+use super::{TargetArgs, live, range};
 use crate::say;
 use crate::signals::StopSignal;
 use crate::units::{grouped, scaled};
@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use ringside_core::LinkType;
 use ringside_transmit::sink::{self, SinkConfig, SinkKind};
 use ringside_transmit::{
-    End, FLOWS_MAX, Field, Job, LIVE_FRAME_BYTES_MAX, Limits, Load, Numbering, Range, Rate, Report,
+    End, FLOWS_MAX, Field, Job, LIVE_FRAME_BYTES_MAX, Limits, Load, Numbering, Range, Report,
     SenderKind, Shape, Sizes, Stack, Template, Wire, live_obstacle, wire_bytes,
 };
 use std::path::Path;
@@ -70,10 +70,6 @@ pub struct GenerateArgs {
     #[arg(long, conflicts_with = "no_number")]
     stamp: bool,
 
-    /// Speed of the link, where the interface does not know it: 25Gbps.
-    #[arg(long, value_name = "SPEED")]
-    pub(super) link_speed: Option<Rate>,
-
     /// How frames are sent.
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     engine: Engine,
@@ -118,9 +114,8 @@ pub(super) fn run(target: &TargetArgs, args: &GenerateArgs) -> anyhow::Result<Ex
 fn job(target: &TargetArgs, args: &GenerateArgs) -> anyhow::Result<Job> {
     let shape = shape(target, args)?;
     let interface = &target.interface;
-    let (speed, bits) = (args.link_speed, bits_per_frame(&shape.sizes));
-    let rate_per_sec = target.rate.map(|rate| frames_per_sec(interface, speed, rate, bits));
-    let rate_per_sec = rate_per_sec.transpose()?.map(|per_sec| (per_sec.round() as u64).max(1));
+    let rate_per_sec = target.frames_per_sec(bits_per_frame(&shape.sizes))?;
+    let rate_per_sec = rate_per_sec.map(|per_sec| (per_sec.round() as u64).max(1));
     ensure!(
         rate_per_sec.is_some() || target.count.is_some(),
         "give a rate (--rate 100% or 1Mpps) or a count (--count N): nothing is sent as fast as it \

@@ -1,15 +1,11 @@
 //! One line a second while a run sends.
 
+use crate::live::{INTERVAL, line_bar};
 use crate::signals::StopSignal;
 use crate::units::{grouped, scaled};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ringside_transmit::{Job, Progress, Report, run_shown};
-use std::io::IsTerminal;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
-
-/// How often the line changes.
-const INTERVAL: Duration = Duration::from_secs(1);
+use std::time::Instant;
 
 /// Does the job until its limit or a signal, and shows how far it is.
 pub fn watched(job: &Job, stop: &StopSignal) -> Result<Report, ringside_transmit::Error> {
@@ -17,10 +13,9 @@ pub fn watched(job: &Job, stop: &StopSignal) -> Result<Report, ringside_transmit
     let (ended, end) = channel::<()>();
     std::thread::scope(|scope| {
         let shown = &progress;
-        if std::io::stderr().is_terminal() {
+        let bar = line_bar();
+        if !bar.is_hidden() {
             scope.spawn(move || {
-                let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-                bar.set_style(ProgressStyle::with_template("{msg}").expect("a constant template"));
                 let (mut then, mut before) = (Instant::now(), 0);
                 while end.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                     let (now, offered) = (Instant::now(), shown.offered());

@@ -16,12 +16,10 @@ use ringside_transmit::replay::Ended;
 use ringside_transmit::sink::{self, SinkConfig, SinkKind};
 use std::hash::{BuildHasher, RandomState};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// How long the kernel may hold a frame back to fill a block: it adds to every frame's way.
 const BLOCK_TIMEOUT_MS: u32 = 1;
-/// How often the live line changes.
-const SHOWN_EVERY: Duration = Duration::from_secs(1);
 
 /// What is relayed, and how it is cut.
 #[derive(Args)]
@@ -30,27 +28,23 @@ pub struct RelayArgs {
     /// Send on what this interface receives, one way. What fits the sending interface goes as it
     /// is; longer TCP is cut into segments, longer UDP into fragments.
     #[arg(long, value_name = "INTERFACE")]
-    #[arg(conflicts_with_all = ["read", "rate", "cpus", "mac_src", "mac_dst", "vlan"])]
-    #[arg(conflicts_with_all = ["size", "flows", "src", "dst", "src_port", "dst_port", "tcp"])]
-    #[arg(conflicts_with_all = ["checksum", "template", "no_number", "stamp", "link_speed"])]
     relay: Option<String>,
 
     /// Network namespace of the receiving interface, if it is not that of the sending one.
-    #[arg(long, value_name = "NAME", requires = "relay")]
+    #[arg(long, value_name = "NAME")]
     relay_netns: Option<String>,
 
     /// Largest packet that goes out, in bytes without Ethernet and its VLAN tags; by default the
     /// MTU of the sending interface, which is also the most.
-    #[arg(long, value_name = "BYTES", requires = "relay")]
+    #[arg(long, value_name = "BYTES")]
     mtu: Option<u32>,
 
     /// Which UDP is cut into fragments.
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = FragmentArg::Ipv4)]
-    #[arg(requires = "relay")]
     fragment: FragmentArg,
 
     /// How frames leave: af-packet, tx-ring, af-xdp (takes a queue of the card) or pcap.
-    #[arg(long, value_name = "KIND", default_value_t = SinkKind::AfPacket, requires = "relay")]
+    #[arg(long, value_name = "KIND", default_value_t = SinkKind::AfPacket)]
     sink: SinkKind,
 }
 
@@ -62,13 +56,6 @@ enum FragmentArg {
     Ipv4,
     /// Over IPv6 too, which routers do not.
     All,
-}
-
-impl RelayArgs {
-    /// True if this is what is to be sent.
-    pub(super) fn is_chosen(&self) -> bool {
-        self.relay.is_some()
-    }
 }
 
 /// Runs the mode.
@@ -96,7 +83,7 @@ pub(super) fn run(target: &TargetArgs, args: &RelayArgs) -> anyhow::Result<ExitC
     let done = relay(&mut source, &mut sink, &config, &|| stop.is_set(), &mut |so_far| {
         if !std::mem::replace(&mut has_begun, true) {
             say::message(format_args!("listening on {name}, sending on {}", target.interface));
-        } else if shown.elapsed() >= SHOWN_EVERY {
+        } else if shown.elapsed() >= live::INTERVAL {
             shown = Instant::now();
             bar.set_message(report::line(so_far));
         }

@@ -25,57 +25,56 @@ pub struct ReplayArgs {
     read: Vec<PathBuf>,
 
     /// So many times as fast as recorded: 0.5, 10.
-    #[arg(long, value_name = "X", requires = "read", conflicts_with = "rate")]
+    #[arg(long, value_name = "X", conflicts_with = "rate")]
     speed: Option<Speed>,
 
     /// One frame after the other instead, as fast as it goes.
-    #[arg(long, requires = "read", conflicts_with_all = ["speed", "max_gap", "rate"])]
+    #[arg(long, conflicts_with_all = ["speed", "max_gap", "rate"])]
     fast: bool,
 
     /// Shorten longer waits between two frames to this, as 1s or 10ms.
-    #[arg(long, value_name = "DURATION", requires = "read", value_parser = units::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     #[arg(conflicts_with = "rate")]
     max_gap: Option<Duration>,
 
     /// Send it so many times, one after the other.
-    #[arg(long = "loop", value_name = "N", default_value_t = 1, requires = "read")]
+    #[arg(long = "loop", value_name = "N", default_value_t = 1)]
     loops: u64,
 
     /// Only frames from this moment on: 2026-03-01T12:00:00Z, or seconds since 1970.
-    #[arg(long, value_name = "TIME", requires = "read", value_parser = units::moment)]
+    #[arg(long, value_name = "TIME", value_parser = units::moment)]
     from: Option<Timestamp>,
 
     /// Take all VLAN tags off.
-    #[arg(long, requires = "read")]
+    #[arg(long, conflicts_with = "vlan")]
     no_vlan: bool,
 
     /// Let two prefixes of IP addresses of the same length change places, in both directions of
     /// every flow; checksums follow. May be given several times.
-    #[arg(long, value_name = "A/LEN=B/LEN", requires = "read")]
+    #[arg(long, value_name = "A/LEN=B/LEN")]
     address_map: Vec<AddressRule>,
 
     /// What becomes of frames that the capture cut short.
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = CutArg::Refuse)]
-    #[arg(requires = "read")]
     cut: CutArg,
 
     /// Leave frames out that cannot be sent, and count them; else a capture that holds one is
     /// refused.
-    #[arg(long, requires = "read")]
+    #[arg(long)]
     skip_unsendable: bool,
 
     /// Do not read files before the first frame is sent to see whether all can be: what cannot
     /// then ends the replay where it stands. So it is with standard input always.
-    #[arg(long, requires = "read")]
+    #[arg(long)]
     no_scan: bool,
 
     /// Offer a frame for which the driver has no room until it has; else it is counted as refused
     /// and left behind.
-    #[arg(long, requires = "read")]
+    #[arg(long)]
     retry: bool,
 
     /// pcap-filter(7) expression, which frames are asked as they were recorded.
-    #[arg(value_name = "FILTER", requires = "read")]
+    #[arg(value_name = "FILTER")]
     filter: Vec<String>,
 }
 
@@ -87,13 +86,6 @@ enum CutArg {
     Send,
     /// They are filled up with zeros to what they were.
     Pad,
-}
-
-impl ReplayArgs {
-    /// True if this is what is to be sent.
-    pub(super) fn is_chosen(&self) -> bool {
-        !self.read.is_empty()
-    }
 }
 
 /// Runs the mode.

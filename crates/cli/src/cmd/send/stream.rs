@@ -4,7 +4,7 @@ mod payload;
 mod report;
 mod route;
 
-use super::{TargetArgs, frames_per_sec};
+use super::TargetArgs;
 use crate::signals::StopSignal;
 use crate::{live, say};
 use anyhow::Context;
@@ -14,19 +14,17 @@ use report::{Ended, Report};
 use ringside_segment::{MTU_BYTES_MAX, Segmenter, Settings, Template};
 use ringside_sys::netdev;
 use ringside_sys::thread::pin_to_cpu;
-use ringside_transmit::{BUFFER_BYTES, Rate, Stream, StreamConfig, Way, wire_bytes};
+use ringside_transmit::{BUFFER_BYTES, Stream, StreamConfig, Way, wire_bytes};
 use route::Ends;
 use std::net::IpAddr;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Buffers: some are in flight while one is filled. Live frames go when all are full, 1 MiB in a
 /// call.
 const BUFFERS: usize = 16;
 /// How long a paced piece may take, after which a signal and the clock are looked at.
 const PIECES_PER_SEC: u64 = 20;
-/// How often the live line changes.
-const INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is streamed, and how it is cut.
 #[derive(Args)]
@@ -35,41 +33,30 @@ pub struct StreamArgs {
     /// Send a file, standard input (`-`), or so many bytes of a pattern (10GB) as segments of TCP
     /// or datagrams of UDP. There is no connection and nothing is sent twice: TCP segments are a
     /// load for links, filters and recorders, and a host that gets them answers with resets.
-    #[arg(long, value_name = "FILE|SIZE|-", conflicts_with = "read")]
+    #[arg(long, value_name = "FILE|SIZE|-")]
     stream: Option<String>,
 
     /// Datagrams of UDP instead, which any UDP socket receives.
-    #[arg(long, requires = "stream")]
+    #[arg(long)]
     udp: bool,
 
     /// Payload bytes of each frame; by default what the MTU has room for.
-    #[arg(long, value_name = "BYTES", requires = "stream")]
+    #[arg(long, value_name = "BYTES")]
     mss: Option<usize>,
 
     /// How segments are made: calls (a system call and a copy each), copies or chains (AF_XDP; the
     /// latter leave the payload where it is), kernel (the kernel cuts), live (a program inside the
     /// driver puts them together), fastest (copies or chains, tried on the first buffers).
-    #[arg(long, value_name = "WAY", default_value_t = Way::Fastest, requires = "stream")]
+    #[arg(long, value_name = "WAY", default_value_t = Way::Fastest)]
     way: Way,
 
     /// Source address; by default that from which the kernel would send there.
-    #[arg(long, value_name = "ADDRESS", requires = "stream")]
+    #[arg(long, value_name = "ADDRESS")]
     from_address: Option<IpAddr>,
 }
 
-impl StreamArgs {
-    /// True if this is what is to be sent.
-    pub(super) fn is_chosen(&self) -> bool {
-        self.stream.is_some()
-    }
-}
-
-/// Runs the mode. `link_speed` is that of the link, where the user says it.
-pub(super) fn run(
-    target: &TargetArgs,
-    link_speed: Option<Rate>,
-    args: &StreamArgs,
-) -> anyhow::Result<ExitCode> {
+/// Runs the mode.
+pub(super) fn run(target: &TargetArgs, args: &StreamArgs) -> anyhow::Result<ExitCode> {
     let mut payload = Payload::open(args.stream.as_deref().unwrap_or_default())?;
     let cpu = target.one_cpu("a stream")?;
     target.enter()?;
@@ -81,7 +68,7 @@ pub(super) fn run(
     let template = ends.template(args.udp)?;
     // Sizes are checked before a socket is opened, and a rate is reckoned by them.
     let mss = Segmenter::new(&template, settings).context("--mss does not fit")?.mss_bytes();
-    let bytes_per_sec = payload_rate(target, link_speed, &template, mss)?;
+    let bytes_per_sec = payload_rate(target, &template, mss)?;
     if let Some(cpu) = cpu {
         pin_to_cpu(cpu)?;
     }
@@ -118,13 +105,11 @@ pub(super) fn run(
 /// Payload bytes a second, from a rate of frames or of bits on the wire.
 fn payload_rate(
     target: &TargetArgs,
-    link_speed: Option<Rate>,
     template: &Template,
     mss: usize,
 ) -> anyhow::Result<Option<u64>> {
     let bits_per_frame = 8.0 * wire_bytes(template.header().len() + mss) as f64;
-    let frames = |rate| frames_per_sec(&target.interface, link_speed, rate, bits_per_frame);
-    let per_sec = target.rate.map(frames).transpose()?;
+    let per_sec = target.frames_per_sec(bits_per_frame)?;
     Ok(per_sec.map(|frames| ((frames * mss as f64).round() as u64).max(1)))
 }
 
@@ -175,7 +160,7 @@ impl Job<'_> {
             if bytes < bytes_max {
                 break;
             }
-            if shown.elapsed() >= INTERVAL {
+            if shown.elapsed() >= live::INTERVAL {
                 shown = Instant::now();
                 bar.set_message(report::line(self.sent, start.elapsed()));
             }

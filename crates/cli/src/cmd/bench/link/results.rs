@@ -8,7 +8,6 @@ use super::path::Trial;
 use super::{FCS_BYTES, LinkSize};
 use crate::columns;
 use crate::units::grouped;
-use anyhow::Context;
 use hdrhistogram::Histogram;
 use ringside_transmit::WIRE_OVERHEAD_BYTES;
 use serde_json::{Map, Value, json};
@@ -174,12 +173,11 @@ impl Results {
         })
     }
 
-    /// Draws the figures; the folder is made if it is missing.
+    /// Draws the figures; the folder exists.
     ///
     /// # Errors
     /// A file cannot be written.
     pub(super) fn draw(&self, dir: &Path) -> anyhow::Result<()> {
-        std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
         let throughput = [
             self.by_size("without loss", |row| row.zero_loss.rate_per_sec / 1e6),
             self.by_size("full rate, offered", |row| row.full.offered_per_sec / 1e6),

@@ -7,15 +7,13 @@ use super::super::network::Placement;
 use super::super::plot::{Line, line_chart};
 use super::contender::Kind;
 use super::results::{Results, Row};
-use anyhow::Context;
 use std::path::Path;
 
-/// Draws what there are figures for; `dir` is made if it is missing.
+/// Draws what there are figures for; `dir` exists.
 ///
 /// # Errors
 /// `dir` cannot be written.
 pub(super) fn draw(results: &Results, dir: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     for placement in [Placement::Own, Placement::Shared] {
         by_tool(results, placement, dir)?;
         by_queues(results, placement, dir)?;

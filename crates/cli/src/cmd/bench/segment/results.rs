@@ -6,7 +6,6 @@ use super::super::output::Figures;
 use super::super::plot::{self, Line, Words};
 use super::super::results::{number, record, rounded};
 use crate::columns;
-use anyhow::Context;
 use clap::ValueEnum;
 use ringside_transmit::Way;
 use serde_json::{Map, Value, json};
@@ -209,13 +208,11 @@ impl Results {
         ])
     }
 
-    /// Draws the rate by the number of streams, for each far end; the folder is made if it is
-    /// missing.
+    /// Draws the rate by the number of streams, for each far end; the folder exists.
     ///
     /// # Errors
     /// A file cannot be written.
     pub(super) fn draw(&self, dir: &Path) -> anyhow::Result<()> {
-        std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
         for &far_end in FarEnd::value_variants() {
             let lines = self.lines(far_end);
             if lines.is_empty() {

@@ -8,7 +8,6 @@ use super::super::plot::{self, Line};
 use super::super::results::{number, record, rounded};
 use super::contender::Kind;
 use crate::columns;
-use anyhow::Context;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -148,12 +147,11 @@ impl Results {
         ])
     }
 
-    /// Draws a figure for each placement; the folder is made if it is missing.
+    /// Draws a figure for each placement; the folder exists.
     ///
     /// # Errors
     /// A file cannot be written.
     pub(super) fn draw(&self, dir: &Path) -> anyhow::Result<()> {
-        std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
         for placement in [Placement::Own, Placement::Shared] {
             let mut lines: Vec<Line> = Vec::new();
             for row in self.ordered().into_iter().filter(|row| row.placement == placement) {

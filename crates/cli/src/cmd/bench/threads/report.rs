@@ -3,7 +3,6 @@
 use super::super::median;
 use super::super::plot::{self, Line, Words};
 use crate::columns;
-use anyhow::Context;
 use ringside_capture::policies::{Disorder, Outcome, Policy, Setup};
 use std::fmt::Write;
 use std::path::Path;
@@ -179,9 +178,8 @@ impl Rows {
         out
     }
 
-    /// Charts; `dir` is made if it is missing.
+    /// Charts; `dir` exists.
     pub(super) fn draw(&self, dir: &Path) -> anyhow::Result<()> {
-        std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
         for (policy, file, title) in [
             (Policy::Ordered, "rate-ordered.svg", "One lane by threads, in the order of receipt"),
             (Policy::Segments, "rate-segments.svg", "One ring by threads, in fixed segments"),

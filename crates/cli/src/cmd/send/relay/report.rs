@@ -1,9 +1,9 @@
 //! The account of a relay for people, while it runs and at its end.
 
+use crate::ledger_text::count;
 use crate::units::{grouped, scaled};
 use ringside_core::Refusal;
 use ringside_transmit::relay::{NotRelayed, RelayReport};
-use std::fmt::Write;
 
 /// The live line.
 pub fn line(so_far: &RelayReport) -> String {
@@ -63,9 +63,4 @@ fn meaning(cause: NotRelayed) -> &'static str {
         NotRelayed::HeadersTooLong => "too long, with headers that leave no room",
         NotRelayed::SinkFailed => "came after the sending interface had failed",
     }
-}
-
-fn count(out: &mut String, name: &str, frames: u64, note: &str) {
-    // Writing to a string does not fail.
-    let _ = writeln!(out, "{name:<14}{:>16}  {note}", grouped(frames));
 }

@@ -1,5 +1,6 @@
 //! The account of a replay for people, while it runs and at its end.
 
+use crate::ledger_text::count;
 use crate::units::{grouped, scaled};
 use ringside_core::LinkType;
 use ringside_transmit::replay::{Ended, OVERDUE_NS, Progress, ReplayReport, Unsendable};
@@ -107,12 +108,6 @@ fn times(out: &mut String, done: &ReplayReport) {
     let limit = OVERDUE_NS / 1_000_000;
     some(out, "overdue", timing.overdue, &format!("left more than {limit} ms after their time"));
     some(out, "  unread", timing.overdue_for_input, "of these were read too late");
-}
-
-fn count(out: &mut String, name: &str, frames: u64, note: &str) {
-    let line = format!("{name:<14}{:>16}  {note}", grouped(frames));
-    // Writing to a string does not fail.
-    let _ = writeln!(out, "{}", line.trim_end());
 }
 
 fn some(out: &mut String, name: &str, frames: u64, note: &str) {

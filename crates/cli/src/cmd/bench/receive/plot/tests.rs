@@ -78,6 +78,6 @@ fn every_figure_is_drawn_with_its_words() {
 #[test]
 fn nothing_measured_draws_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    draw(&Results::default(), &dir.path().join("new")).unwrap();
-    assert_eq!(std::fs::read_dir(dir.path().join("new")).unwrap().count(), 0);
+    draw(&Results::default(), dir.path()).unwrap();
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
