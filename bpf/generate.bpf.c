@@ -9,8 +9,8 @@
  * are 0, and checksum fields hold the folded sum of what does not change.
  *
  * The kernel recycles the pages of live frames, and a receiver may have rewritten what it got, so
- * every header byte is written every time, unless a page is to keep its frame. What is behind the header comes with the input frame,
- * which is as long as the longest size and is cut to size here.
+ * every header byte is written every time, unless a page is to keep its frame. What is behind the
+ * header comes with the input frame, which is as long as the longest size and is cut to size here.
  *
  * Each sending thread keeps to one CPU and so has a state of its own. While it sends, the program
  * is anchored on the interface by generic XDP, where it passes whatever is received: a test run of
