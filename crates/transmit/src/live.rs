@@ -21,22 +21,40 @@ pub(crate) fn check_sizes(shape: &Shape) -> Result<(), Error> {
 /// # Errors
 /// There is no such interface, or the kernel refused.
 pub fn live_reaches(wire: &Wire) -> Result<bool, Error> {
+    Ok(known_to_reach(wire)?.unwrap_or(false))
+}
+
+/// As [`live_reaches`]; `None` if the kernel does not tell and the far end is not known.
+fn known_to_reach(wire: &Wire) -> Result<Option<bool>, Error> {
     let told = wire.sender.inside(|| Ok(redirect_reaches(wire.sender.device()?.ifindex)?))?;
     match (told, &wire.receiver) {
-        (Some(reaches), _) => Ok(reaches),
-        (None, Some(end)) => end.inside(|| Ok(attached_program(end.device()?.ifindex)?.is_some())),
-        (None, None) => Ok(false),
+        (None, Some(end)) => {
+            end.inside(|| Ok(Some(attached_program(end.device()?.ifindex)?.is_some())))
+        }
+        (told, _) => Ok(told),
+    }
+}
+
+/// Refuses what redirected frames would not cross, by `vanish`, or what nobody knows.
+pub(crate) fn check_reach(wire: &Wire, vanish: impl FnOnce() -> Error) -> Result<(), Error> {
+    judge(known_to_reach(wire)?, wire, vanish)
+}
+
+fn judge(reach: Option<bool>, wire: &Wire, vanish: impl FnOnce() -> Error) -> Result<(), Error> {
+    match reach {
+        Some(true) => Ok(()),
+        Some(false) => Err(vanish()),
+        None => Err(Error::LiveUnknown { interface: wire.sender.place() }),
     }
 }
 
 /// Refuses to start when redirected frames would vanish.
 pub(crate) fn check_receiver(wire: &Wire) -> Result<(), Error> {
-    if live_reaches(wire)? {
-        return Ok(());
-    }
-    let receiver = wire.receiver.as_ref().map_or("the other end", |end| &end.interface);
-    let (sender, receiver) = (wire.sender.place(), receiver.to_string());
-    Err(Error::NoReceiver { sender, receiver })
+    check_reach(wire, || {
+        let receiver = wire.receiver.as_ref().map_or("the other end", |end| &end.interface);
+        let (sender, receiver) = (wire.sender.place(), receiver.to_string());
+        Error::NoReceiver { sender, receiver }
+    })
 }
 
 /// The generator of a run.
@@ -99,5 +117,23 @@ impl FrameSender for LiveSender<'_> {
 
     fn refused(&self) -> u64 {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::End;
+
+    #[test]
+    fn a_far_end_that_nobody_knows_has_an_error_of_its_own() {
+        let sender = End { namespace: None, interface: "x0".into() };
+        let wire = Wire { sender, receiver: None };
+        let vanish = || Error::LiveVanishes { interface: "x0".into() };
+        let said = |reach| judge(reach, &wire, vanish).err().map(|error| error.to_string());
+        assert_eq!(said(Some(true)), None);
+        assert!(said(Some(false)).unwrap().contains("vanish"));
+        let unknown = said(None).unwrap();
+        assert!(unknown.contains("does not say") && unknown.contains("another way"), "{unknown}");
     }
 }
