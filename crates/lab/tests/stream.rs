@@ -386,3 +386,33 @@ fn a_slow_rate_ends_when_it_is_told_to() {
         }
     });
 }
+
+#[test]
+fn a_queue_that_keeps_what_it_has_is_not_waited_for_without_end() {
+    let test = "a_queue_that_keeps_what_it_has_is_not_waited_for_without_end";
+    if !ready(test) || !need_tool(test, "tc") {
+        return;
+    }
+    let lab = network(config("stream-shaped"));
+    let udp = template(Stack { checksum: true, ..Stack::default() });
+    at_sender(&lab, || {
+        // A minute for each packet, of which a socket's buffer holds a few.
+        tool("tc qdisc add dev tx0 root tbf rate 8kbit burst 2kb limit 10mb");
+        let open = || Stream::open(&stream_config(Way::Kernel, &udp, Some(1000), 1500)).unwrap();
+        let mut told = open();
+        let start = Instant::now();
+        told.end_when(move || start.elapsed() > Duration::from_millis(100));
+        assert!((0..50).any(|_| !told.send(0, 60_000).unwrap()));
+        let (counters, failure) = told.finish();
+        assert!(failure.is_none() && counters.is_balanced(), "{counters:?}, {failure:?}");
+        assert_eq!(counters.refused_total(), 0, "what was waited for was not offered");
+        let mut untold = open();
+        while untold.counters().refused_total() == 0 {
+            assert!(untold.send(0, 60_000).unwrap());
+            assert!(untold.counters().offered < 50 * 60, "{:?}", untold.counters());
+        }
+        let (counters, failure) = untold.finish();
+        assert!(failure.is_none() && counters.is_balanced(), "{counters:?}, {failure:?}");
+        assert_eq!(counters.refused_total(), 60, "one packet");
+    });
+}

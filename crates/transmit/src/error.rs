@@ -224,8 +224,8 @@ pub enum Error {
     },
     /// Nobody knows whether live frames would arrive.
     #[error(
-        "this kernel does not say whether the driver of {interface} takes redirected frames (Linux \
-         6.3 and later do), and its far end is not known here; use another way or engine, as \
+        "this kernel does not say whether the driver of {interface} takes redirected frames (from \
+         Linux 6.3 on it does), and its far end is not known here; use another way or engine, as \
          AF_XDP or packet sockets"
     )]
     LiveUnknown {
@@ -234,8 +234,8 @@ pub enum Error {
     },
     /// The interface took nothing for long.
     #[error(
-        "{interface} had no room for {waited:?}, and nothing that was handed over came back; is its \
-         link up (`ip link show {interface}`)?"
+        "{interface} had no room for {waited:?}, and nothing that was handed over came back; is \
+         its link up (`ip link show {interface}`)?"
     )]
     NoRoom {
         /// Interface.

@@ -319,8 +319,8 @@ impl Stream {
         self.segments.notes()
     }
 
-    /// Sends the rest, and ends the stream: the account, in which nothing is in flight any more, and
-    /// what went wrong at the end if something did.
+    /// Sends the rest, and ends the stream: the account, in which nothing is in flight any more,
+    /// and what went wrong at the end if something did.
     pub fn finish(mut self) -> (SinkCounters, Option<Error>) {
         self.segments.drain(DRAIN)
     }
