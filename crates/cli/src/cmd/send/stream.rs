@@ -108,7 +108,7 @@ pub(super) fn run(
     let failures = failures.collect::<Vec<_>>();
     let ended = ended.ok().filter(|_| failures.is_empty()).unwrap_or(Ended::Failed);
     // A piece may end in its middle: the frames that were offered tell what they carried.
-    let payload_bytes = counters.offered_bytes - counters.offered * header_bytes;
+    let payload_bytes = counters.offered_bytes.saturating_sub(counters.offered * header_bytes);
     let report = Report::new((&ends, args), mss, (payload_bytes, counters), elapsed, ended, notes);
     if target.json {
         say::data(serde_json::json!({ "sent": report }))?;
