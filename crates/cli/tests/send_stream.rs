@@ -10,10 +10,12 @@ use common::*;
 use ringside_lab::{LabConfig, RECEIVER_ADDRESS, RECEIVER_INTERFACE};
 use ringside_sys::netdev;
 use ringside_testkit::{Random, need_root, need_tool};
+use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::net::UdpSocket;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// All of it fits a receive buffer, so that no reader can be too slow.
 const FILE_BYTES: usize = 200_001;
@@ -287,5 +289,95 @@ fn what_cannot_be_is_refused_with_its_mend() {
         let outcome = send(&network, args);
         assert_eq!(outcome.code(), Some(2), "{args:?}: {outcome:?}");
         assert!(outcome.stderr.contains(named), "{args:?}: {}", outcome.stderr);
+    }
+}
+
+/// `ringside send --stream` to somewhere, by a way that refuses nothing unasked.
+fn stream_command(network: &Network, stream: &str, more: &[&str]) -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT").arg(ringside());
+    command.args(["send", "--netns", network.sender(), "-i", "tx0", "--stream", stream]);
+    command.args(["--udp", "--to", "10.99.0.2:9", "--mss", "1000", "--json"]).args(more);
+    command
+}
+
+#[test]
+fn a_silent_pipe_and_a_slow_rate_end_by_signal_and_by_time() {
+    let test = "a_silent_pipe_and_a_slow_rate_end_by_signal_and_by_time";
+    if !need_root(test) {
+        return;
+    }
+    let (network, folder) = (Network::up(), Folder::new());
+    let fifo = folder.path("fifo");
+    run_clean("mkfifo", &[arg(&fifo)]);
+    for way in WAYS {
+        // What came before the silence is a whole buffer, which must be sent.
+        let mut command = stream_command(&network, "-", &["--way", way, "--for", "1"]);
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        command.stdin(Stdio::from(reader)).stdout(Stdio::piped());
+        let running = Running::start_directed(command);
+        writer.write_all(&[7; 65_000 + 10]).unwrap();
+        let outcome = running.finish();
+        let sent = account(&outcome);
+        assert_eq!((outcome.code(), &sent["ended"]), (Some(0), &"time".into()), "{way}: {sent}");
+        assert_eq!(
+            (&sent["offered"], &sent["payload_bytes"]),
+            (&65.into(), &65_000.into()),
+            "{way}"
+        );
+        drop(writer);
+    }
+    // A FIFO that nobody writes to, and segments of eight seconds each.
+    for (stream, more) in [(arg(&fifo), &[][..]), ("1MB", &["--rate", "1kbps"])] {
+        let timed = [more, &["--for", "0.3"]].concat();
+        let outcome = Running::start(stream_command(&network, stream, &timed)).finish();
+        let sent = account(&outcome);
+        assert_eq!((&sent["ended"], &sent["offered"]), (&"time".into(), &0.into()), "{stream}");
+        let running = Running::start(stream_command(&network, stream, more));
+        wait_until("it to catch signals", || catches_interrupts(running.pid()));
+        running.signal(Signal::INT);
+        let sent = account(&running.finish());
+        assert_eq!((&sent["ended"], &sent["payload_bytes"]), (&"stopped".into(), &0.into()));
+    }
+}
+
+/// True once a process catches SIGINT.
+fn catches_interrupts(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask, 16).ok());
+    caught.is_some_and(|mask| mask & (1 << (Signal::INT.as_raw() - 1)) != 0)
+}
+
+#[test]
+fn the_status_tells_what_was_refused_and_what_failed() {
+    let test = "the_status_tells_what_was_refused_and_what_failed";
+    if !need_root(test) || !need_tool(test, "tc") {
+        return;
+    }
+    let network = Network::up();
+    let kernel = &["--way", "kernel"][..];
+    let outcome = Running::start(stream_command(&network, "100kB", kernel)).finish();
+    assert_eq!((outcome.code(), &account(&outcome)["accepted"]), (Some(0), &100.into()));
+    let in_sender = ["netns", "exec", network.sender()];
+    let discipline = ["tc", "qdisc", "add", "dev", "tx0", "root", "pfifo", "limit", "0"];
+    run_clean("ip", &[&in_sender[..], &discipline].concat());
+    let outcome = Running::start(stream_command(&network, "100kB", kernel)).finish();
+    let sent = account(&outcome);
+    assert_eq!((outcome.code(), &sent["refused"]["no_room"]), (Some(1), &100.into()), "{sent}");
+    let notes = sent["notes"].to_string();
+    assert!(notes.contains("queueing discipline pfifo"), "{notes}");
+    for way in ["live", "copies"] {
+        let network = Network::up();
+        let paced = ["--way", way, "--rate", "1kpps"];
+        let before = network.received();
+        let running = Running::start(stream_command(&network, "1GB", &paced));
+        wait_until("the stream", || network.received() > before + 100);
+        run_clean("ip", &["-n", network.sender(), "link", "del", "tx0"]);
+        let outcome = running.finish();
+        let sent = account(&outcome);
+        assert_eq!((outcome.code(), &sent["ended"]), (Some(2), &"failed".into()), "{way}: {sent}");
+        assert!(outcome.stderr.contains("ringside: ") && outcome.stderr.contains("tx0"));
+        assert!(sent["refused"].as_object().is_some_and(|refused| !refused.is_empty()), "{sent}");
     }
 }

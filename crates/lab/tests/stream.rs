@@ -147,6 +147,8 @@ fn every_way_sends_the_same(lab: &Lab, mss: Option<usize>, mtu: usize) {
                 let notes = stream.notes();
                 (stream.finish(), notes)
             });
+            let (counters, failure) = counters;
+            assert!(failure.is_none(), "{way}: {failure:?}");
             let count = frames.len() as u64;
             let offered_bytes = frames.iter().map(|frame| frame.len() as u64).sum();
             let whole = SinkCounters {
@@ -209,7 +211,7 @@ fn what_a_full_ring_refuses_is_counted_by_every_way() {
                 let now = stream.counters();
                 assert!(now.accepted + now.refused_total() <= now.offered, "{way}: {now:?}");
             }
-            let counters = stream.finish();
+            let counters = stream.finish().0;
             let frames = (sent * BUFFER_BYTES.div_ceil(100)) as u64;
             assert!(counters.is_balanced() && counters.refused_total() > 0, "{way}: {counters:?}");
             assert_eq!(counters.offered, frames, "{way}");
@@ -254,7 +256,7 @@ fn sizes_that_cannot_be_are_refused_and_a_slow_stream_goes_in_small_bursts() {
             let start = Instant::now();
             stream.send(0, 6000).unwrap();
             assert!(start.elapsed() >= Duration::from_millis(250), "{way}: {:?}", start.elapsed());
-            let counters = stream.finish();
+            let counters = stream.finish().0;
             assert_eq!((counters.offered, counters.accepted), (6, 6), "{way}");
         }
     });
@@ -279,10 +281,135 @@ fn live_segments_are_refused_where_they_would_vanish_or_another_program_is() {
         let refused = Stream::open(&config_of()).err().unwrap().to_string();
         assert!(refused.contains("another sender of live frames"), "{refused}");
         first.send(0, 5000).unwrap();
-        let counters = first.finish();
+        let counters = first.finish().0;
         assert_eq!((counters.offered, counters.accepted), (5, 5));
         drop(Stream::open(&config_of()).unwrap());
         let generator = numbered(SenderKind::Live, &lab, "64", 1, 10);
         assert_eq!(send_frames(&generator).handed, 10);
+    });
+}
+
+/// A stream whose interface is removed in the middle of it: the error, from whichever call has it,
+/// and the account.
+fn removed_under(lab: &Lab, way: Way) -> (String, SinkCounters) {
+    let udp = template(Stack { checksum: true, ..Stack::default() });
+    at_sender(lab, || {
+        let mut stream = Stream::open(&stream_config(way, &udp, Some(1000), 1500)).unwrap();
+        let start = Instant::now();
+        let mut failure = None;
+        for round in 0..80 {
+            assert!(start.elapsed() < PATIENCE, "{way}: no error");
+            // Live frames go a thousand at a time: some have gone by now.
+            if round == 30 {
+                let counters = stream.counters();
+                assert!(counters.accepted > 0, "{way}: {counters:?}");
+                tool("ip link del tx0");
+            }
+            failure = stream.send(round % BUFFERS, 60_000).err();
+            if failure.is_some() {
+                break;
+            }
+        }
+        let (counters, at_the_end) = stream.finish();
+        assert!(counters.is_balanced(), "{way}: {counters:?}");
+        let failure = failure.or(at_the_end);
+        (failure.unwrap_or_else(|| panic!("{way}: {counters:?}")).to_string(), counters)
+    })
+}
+
+#[test]
+fn an_interface_removed_under_a_stream_is_an_error_and_the_account_stays() {
+    if !ready("an_interface_removed_under_a_stream_is_an_error_and_the_account_stays") {
+        return;
+    }
+    for way in [Way::Live, Way::Copies, Way::Chains, Way::Calls, Way::Kernel] {
+        let lab = network(config(&format!("stream-gone-{way}")));
+        let (failure, counters) = removed_under(&lab, way);
+        assert!(failure.contains("tx0"), "{way}: {failure}");
+        assert!(counters.accepted > 0, "{way}: {failure}: {counters:?}");
+        assert!(way == Way::Kernel || counters.refused_total() > 0, "{way}: {counters:?}");
+    }
+}
+
+#[test]
+fn what_a_queueing_discipline_drops_is_refused_and_a_note_says_what_is_not_known() {
+    let test = "what_a_queueing_discipline_drops_is_refused_and_a_note_says_what_is_not_known";
+    if !ready(test) || !need_tool(test, "tc") {
+        return;
+    }
+    let lab = network(config("stream-qdisc"));
+    let udp = template(Stack { checksum: true, ..Stack::default() });
+    let sent = |frames: usize| {
+        let before = statistics();
+        let config = stream_config(Way::Kernel, &udp, Some(1000), 1500);
+        let mut stream = Stream::open(&config).unwrap();
+        stream.send(0, frames * 1000).unwrap();
+        let (notes, (counters, failure)) = (stream.notes(), stream.finish());
+        assert!(failure.is_none() && counters.is_balanced(), "{counters:?}, {failure:?}");
+        let taken = statistics().tx_packets - before.tx_packets;
+        (notes.join(" "), counters.offered, counters.accepted, counters.refused_total(), taken)
+    };
+    at_sender(&lab, || {
+        assert_eq!(sent(30), (String::new(), 30, 30, 0, 30));
+        tool("tc qdisc add dev tx0 root pfifo limit 0");
+        let (notes, offered, accepted, refused, taken) = sent(30);
+        assert_eq!((offered, accepted, refused, taken), (30, 0, 30, 0));
+        assert!(notes.contains("queueing discipline pfifo"), "{notes}");
+        tool("tc qdisc replace dev tx0 root pfifo limit 100");
+        let (_, offered, accepted, refused, taken) = sent(30);
+        assert_eq!((offered, accepted, refused, taken), (30, 30, 0, 30));
+    });
+}
+
+#[test]
+fn a_slow_rate_ends_when_it_is_told_to() {
+    if !ready("a_slow_rate_ends_when_it_is_told_to") {
+        return;
+    }
+    let lab = network(config("stream-end"));
+    let udp = template(Stack { checksum: true, ..Stack::default() });
+    at_sender(&lab, || {
+        for way in Way::ALL {
+            let config = stream_config(way, &udp, Some(1000), 1500);
+            let mut stream = Stream::open(&config).unwrap();
+            // An hour for each segment.
+            stream.pace(1);
+            let start = Instant::now();
+            stream.end_when(move || start.elapsed() > Duration::from_millis(100));
+            assert!(!stream.send(0, 6000).unwrap(), "{way}");
+            let (counters, failure) = stream.finish();
+            assert!(counters.is_balanced() && counters.offered <= 1, "{way}: {counters:?}");
+            assert!(failure.is_none(), "{way}: {failure:?}");
+        }
+    });
+}
+
+#[test]
+fn a_queue_that_keeps_what_it_has_is_not_waited_for_without_end() {
+    let test = "a_queue_that_keeps_what_it_has_is_not_waited_for_without_end";
+    if !ready(test) || !need_tool(test, "tc") {
+        return;
+    }
+    let lab = network(config("stream-shaped"));
+    let udp = template(Stack { checksum: true, ..Stack::default() });
+    at_sender(&lab, || {
+        // A minute for each packet, of which a socket's buffer holds a few.
+        tool("tc qdisc add dev tx0 root tbf rate 8kbit burst 2kb limit 10mb");
+        let open = || Stream::open(&stream_config(Way::Kernel, &udp, Some(1000), 1500)).unwrap();
+        let mut told = open();
+        let start = Instant::now();
+        told.end_when(move || start.elapsed() > Duration::from_millis(100));
+        assert!((0..50).any(|_| !told.send(0, 60_000).unwrap()));
+        let (counters, failure) = told.finish();
+        assert!(failure.is_none() && counters.is_balanced(), "{counters:?}, {failure:?}");
+        assert_eq!(counters.refused_total(), 0, "what was waited for was not offered");
+        let mut untold = open();
+        while untold.counters().refused_total() == 0 {
+            assert!(untold.send(0, 60_000).unwrap());
+            assert!(untold.counters().offered < 50 * 60, "{:?}", untold.counters());
+        }
+        let (counters, failure) = untold.finish();
+        assert!(failure.is_none() && counters.is_balanced(), "{counters:?}, {failure:?}");
+        assert_eq!(counters.refused_total(), 60, "one packet");
     });
 }

@@ -69,6 +69,9 @@ pub struct NetDevice {
     /// Ids of the XDP programs on it, in ascending order: one for each mode (driver, generic,
     /// hardware) in which there is one.
     pub xdp_programs: Vec<u32>,
+    /// The queueing discipline at its root: `noqueue` where frames go straight to the driver, `mq`
+    /// where each queue has its own.
+    pub queueing_discipline: String,
     /// Counters since the interface was made.
     pub statistics: DeviceStatistics,
 }

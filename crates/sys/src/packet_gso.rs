@@ -5,9 +5,11 @@
 //! checksum is left to be finished and how it is to be cut.
 
 use crate::{SysError, socket};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
 
 /// Parts of one packet: 64 KiB in pages of 4 KiB, with room for headers and pieces that begin in
 /// the middle of a page. UIO_MAXIOV would allow 1,024.
@@ -150,6 +152,16 @@ impl GsoTx {
         let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &message, 0) };
         // A packet goes as a whole or not at all.
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Bounds the wait of [`send`](Self::send) for room in the socket's buffer: after that it fails
+    /// with [`io::ErrorKind::WouldBlock`], and the packet is not taken (SO_SNDTIMEO of socket(7)).
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn bound_wait(&self, timeout: Duration) -> Result<(), SysError> {
+        set_socket_timeout(&self.socket, Timeout::Send, Some(timeout))
+            .map_err(|e| SysError::io("SO_SNDTIMEO of a packet socket", e))
     }
 
     /// Kernel index of the interface.

@@ -251,6 +251,40 @@ pub enum Error {
         /// Where they were to go.
         interface: String,
     },
+    /// Nobody knows whether live frames would arrive.
+    #[error(
+        "this kernel does not say whether the driver of {interface} takes redirected frames (from \
+         Linux 6.3 on it does), and its far end is not known here; use another way or engine, as \
+         AF_XDP or packet sockets"
+    )]
+    LiveUnknown {
+        /// Where they were to go.
+        interface: String,
+    },
+    /// The interface took nothing for long.
+    #[error(
+        "{interface} had no room for {waited:?}, and nothing that was handed over came back; is \
+         its link up (`ip link show {interface}`)?"
+    )]
+    NoRoom {
+        /// Interface.
+        interface: String,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The counters that tell what was taken are gone.
+    #[error(
+        "the counters of {interface} cannot be read any more ({reason}): what became of the last \
+         {frames} frames is not known, and they count as refused"
+    )]
+    CountersLost {
+        /// Interface.
+        interface: String,
+        /// Why.
+        reason: String,
+        /// Frames since the last reading.
+        frames: u64,
+    },
     /// The kernel does not cut what a tunnel carries.
     #[error("the kernel cuts no packets in tunnels that a packet socket sends; use another way")]
     KernelTunnel,

@@ -18,16 +18,30 @@ pub(crate) fn check_sizes(shape: &Shape) -> Result<(), Error> {
 
 /// True if live frames sent through `wire` arrive: its driver takes redirected frames, and the far
 /// end of a veth pair has a NAPI. Where the kernel does not tell (before 6.3), a far end that is
-/// known is looked at.
+/// known is looked at, and else nobody knows.
 ///
 /// # Errors
 /// There is no such interface, or the kernel refused.
-pub(crate) fn live_reaches(wire: &Wire) -> Result<bool, Error> {
+fn known_to_reach(wire: &Wire) -> Result<Option<bool>, Error> {
     let told = wire.sender.inside(|| Ok(redirect_reaches(wire.sender.device()?.ifindex)?))?;
     match (told, &wire.receiver) {
-        (Some(reaches), _) => Ok(reaches),
-        (None, Some(end)) => end.inside(|| Ok(attached_program(end.device()?.ifindex)?.is_some())),
-        (None, None) => Ok(false),
+        (None, Some(end)) => {
+            end.inside(|| Ok(Some(attached_program(end.device()?.ifindex)?.is_some())))
+        }
+        (told, _) => Ok(told),
+    }
+}
+
+/// Refuses what redirected frames would not cross, by `vanish`, or what nobody knows.
+pub(crate) fn check_reach(wire: &Wire, vanish: impl FnOnce() -> Error) -> Result<(), Error> {
+    judge(known_to_reach(wire)?, wire, vanish)
+}
+
+fn judge(reach: Option<bool>, wire: &Wire, vanish: impl FnOnce() -> Error) -> Result<(), Error> {
+    match reach {
+        Some(true) => Ok(()),
+        Some(false) => Err(vanish()),
+        None => Err(Error::LiveUnknown { interface: wire.sender.place() }),
     }
 }
 
@@ -37,6 +51,8 @@ pub enum LiveObstacle {
     /// They would vanish: the driver takes no redirected frames, or the far end of a veth pair has
     /// no NAPI.
     Driver,
+    /// The kernel does not tell, and the far end is not known.
+    Unknown,
     /// An XDP program, this id, has the place that the sending one needs.
     Program(u32),
 }
@@ -45,6 +61,9 @@ impl fmt::Display for LiveObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LiveObstacle::Driver => f.write_str("its driver takes no redirected frames"),
+            LiveObstacle::Unknown => {
+                f.write_str("nobody knows if its driver takes redirected frames")
+            }
             LiveObstacle::Program(id) => write!(f, "XDP program {id} is on it"),
         }
     }
@@ -55,8 +74,10 @@ impl fmt::Display for LiveObstacle {
 /// # Errors
 /// There is no such interface, or the kernel refused.
 pub fn live_obstacle(wire: &Wire) -> Result<Option<LiveObstacle>, Error> {
-    if !live_reaches(wire)? {
-        return Ok(Some(LiveObstacle::Driver));
+    match known_to_reach(wire)? {
+        Some(true) => {}
+        Some(false) => return Ok(Some(LiveObstacle::Driver)),
+        None => return Ok(Some(LiveObstacle::Unknown)),
     }
     let program = wire.sender.inside(|| Ok(attached_program(wire.sender.device()?.ifindex)?))?;
     Ok(program.map(LiveObstacle::Program))
@@ -64,12 +85,11 @@ pub fn live_obstacle(wire: &Wire) -> Result<Option<LiveObstacle>, Error> {
 
 /// Refuses to start when redirected frames would vanish.
 pub(crate) fn check_receiver(wire: &Wire) -> Result<(), Error> {
-    if live_reaches(wire)? {
-        return Ok(());
-    }
-    let receiver = wire.receiver.as_ref().map_or("the other end", |end| &end.interface);
-    let (sender, receiver) = (wire.sender.place(), receiver.to_string());
-    Err(Error::NoReceiver { sender, receiver })
+    check_reach(wire, || {
+        let receiver = wire.receiver.as_ref().map_or("the other end", |end| &end.interface);
+        let (sender, receiver) = (wire.sender.place(), receiver.to_string());
+        Error::NoReceiver { sender, receiver }
+    })
 }
 
 /// The generator of a run.
@@ -146,5 +166,23 @@ impl FrameSender for LiveSender<'_> {
 
     fn refused(&self) -> u64 {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::End;
+
+    #[test]
+    fn a_far_end_that_nobody_knows_has_an_error_of_its_own() {
+        let sender = End { namespace: None, interface: "x0".into() };
+        let wire = Wire { sender, receiver: None };
+        let vanish = || Error::LiveVanishes { interface: "x0".into() };
+        let said = |reach| judge(reach, &wire, vanish).err().map(|error| error.to_string());
+        assert_eq!(said(Some(true)), None);
+        assert!(said(Some(false)).unwrap().contains("vanish"));
+        let unknown = said(None).unwrap();
+        assert!(unknown.contains("does not say") && unknown.contains("another way"), "{unknown}");
     }
 }

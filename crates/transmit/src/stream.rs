@@ -15,6 +15,7 @@
 
 mod kernel;
 mod live;
+mod wait;
 mod xdp;
 
 use crate::sink::SinkConfig;
@@ -27,6 +28,7 @@ use ringside_sys::netdev::NetDevice;
 use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
+use wait::{Patience, SLEEP_MAX, Until};
 use xdp::{Cutting, XdpStream};
 
 /// Payload bytes of one buffer. What the kernel takes in one packet is a little less; a buffer is
@@ -119,8 +121,15 @@ trait Segments {
         write: &mut dyn FnMut(&mut [u8]),
     ) -> Result<bool, Error>;
 
-    /// Sends the frames of `plan`, whose payload begins at byte `from` of the buffer.
-    fn send(&mut self, buffer: usize, from: usize, plan: &SegPlan<'_>) -> Result<(), Error>;
+    /// Sends the frames of `plan`, whose payload begins at byte `from` of the buffer. False if
+    /// `until` came while it waited for room: the rest was not offered.
+    fn send(
+        &mut self,
+        buffer: usize,
+        from: usize,
+        plan: &SegPlan<'_>,
+        until: &Until,
+    ) -> Result<bool, Error>;
 
     /// Hands over what waits.
     fn flush(&mut self) -> Result<(), Error>;
@@ -128,8 +137,8 @@ trait Segments {
     /// The account so far, in frames.
     fn counters(&mut self) -> SinkCounters;
 
-    /// Ends it.
-    fn drain(&mut self, timeout: Duration) -> SinkCounters;
+    /// Ends it: the whole account, which balances, and what went wrong if something did.
+    fn drain(&mut self, timeout: Duration) -> (SinkCounters, Option<Error>);
 
     /// What was found out about it, for the user.
     fn notes(&mut self) -> Vec<String>;
@@ -146,6 +155,8 @@ pub struct Stream {
     buffers: usize,
     /// Payload bytes a second, and since when.
     pacer: Option<(Pacer, Instant)>,
+    until: Until,
+    interface: String,
 }
 
 impl Stream {
@@ -179,8 +190,22 @@ impl Stream {
         let whole = (room / mss).clamp(1, ringside_sys::packet_gso::DATAGRAMS_MAX);
         let position = Position::default();
         let (plan_bytes, plan_segments_max) = (whole * mss, whole);
-        let pacer = None;
-        Ok(Stream { segments, segmenter, position, plan_bytes, plan_segments_max, buffers, pacer })
+        Ok(Stream {
+            segments,
+            segmenter,
+            position,
+            plan_bytes,
+            plan_segments_max,
+            buffers,
+            pacer: None,
+            until: Until::default(),
+            interface: config.interface.clone(),
+        })
+    }
+
+    /// Has every wait end once `is_over` says so; it is asked every few milliseconds of a wait.
+    pub fn end_when(&mut self, is_over: impl Fn() -> bool + 'static) {
+        self.until = Until::when(is_over);
     }
 
     /// Sends so many payload bytes a second at most, in bursts of half a millisecond, or of one
@@ -205,10 +230,11 @@ impl Stream {
     }
 
     /// Lets `write` fill the first `bytes` of a buffer, in parts, and waits until no frame that is
-    /// in flight needs what stands there.
+    /// in flight needs what stands there. False if the [end](Self::end_when) came before:
+    /// nothing was written.
     ///
     /// # Errors
-    /// The interface failed.
+    /// The interface failed, or nothing moved for a second.
     ///
     /// # Panics
     /// There is no such buffer, or it has fewer bytes.
@@ -217,39 +243,53 @@ impl Stream {
         buffer: usize,
         bytes: usize,
         mut write: impl FnMut(&mut [u8]),
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         assert!(buffer < self.buffers && bytes <= BUFFER_BYTES, "a place of a buffer");
-        while !self.segments.fill(buffer, bytes, &mut write)? {
-            self.segments.flush()?;
-            std::thread::yield_now();
+        let mut patience = Patience::default();
+        if self.segments.fill(buffer, bytes, &mut write)? {
+            return Ok(true);
         }
-        Ok(())
+        loop {
+            self.segments.flush()?;
+            if self.segments.fill(buffer, bytes, &mut write)? {
+                return Ok(true);
+            }
+            let counters = self.segments.counters();
+            if !patience.goes_on(&self.until, &counters, &self.interface)? {
+                return Ok(false);
+            }
+        }
     }
 
-    /// Sends the first `bytes` of a buffer, which stays as it is and may be sent again.
+    /// Sends the first `bytes` of a buffer, which stays as it is and may be sent again. False if
+    /// the [end](Self::end_when) came while it waited: of the rest nothing was offered.
     ///
     /// # Errors
-    /// The interface failed.
+    /// The interface failed, or had no room for a second in which nothing moved.
     ///
     /// # Panics
     /// There is no such buffer, or it has fewer bytes.
-    pub fn send(&mut self, buffer: usize, bytes: usize) -> Result<(), Error> {
+    pub fn send(&mut self, buffer: usize, bytes: usize) -> Result<bool, Error> {
         assert!(buffer < self.buffers && bytes <= BUFFER_BYTES, "a place of a buffer");
         let mut from = 0;
         while from < bytes {
             let piece = self.plan_bytes.min(bytes - from);
-            self.wait_for_turn(piece as u64)?;
+            if !self.wait_for_turn(piece as u64)? {
+                return Ok(false);
+            }
             let plan = self.segmenter.plan(self.position, piece)?;
-            self.segments.send(buffer, from, &plan)?;
+            if !self.segments.send(buffer, from, &plan, &self.until)? {
+                return Ok(false);
+            }
             self.position = plan.end();
             from += piece;
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Waits until `bytes` may be sent.
-    fn wait_for_turn(&mut self, bytes: u64) -> Result<(), Error> {
-        let Some((pacer, start)) = &mut self.pacer else { return Ok(()) };
+    /// Waits until `bytes` may be sent. False if the end came before.
+    fn wait_for_turn(&mut self, bytes: u64) -> Result<bool, Error> {
+        let Some((pacer, start)) = &mut self.pacer else { return Ok(true) };
         let mut missing = bytes;
         while missing > 0 {
             match pacer.grant(start.elapsed().as_nanos() as u64) {
@@ -259,11 +299,14 @@ impl Stream {
                 }
                 Err(wait_ns) => {
                     self.segments.flush()?;
-                    std::thread::sleep(Duration::from_nanos(wait_ns));
+                    if self.until.has_come() {
+                        return Ok(false);
+                    }
+                    std::thread::sleep(Duration::from_nanos(wait_ns).min(SLEEP_MAX));
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Frames so far.
@@ -276,8 +319,9 @@ impl Stream {
         self.segments.notes()
     }
 
-    /// Sends the rest, and ends the stream.
-    pub fn finish(mut self) -> SinkCounters {
+    /// Sends the rest, and ends the stream: the account, in which nothing is in flight any more,
+    /// and what went wrong at the end if something did.
+    pub fn finish(mut self) -> (SinkCounters, Option<Error>) {
         self.segments.drain(DRAIN)
     }
 }

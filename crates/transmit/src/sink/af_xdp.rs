@@ -44,6 +44,8 @@ pub struct XdpSink {
     refused: u64,
     /// The account, once closed.
     ended: Option<SinkCounters>,
+    /// What went wrong while it was closed.
+    failure: Option<SinkError>,
 }
 
 impl XdpSink {
@@ -82,6 +84,7 @@ impl XdpSink {
             offered_bytes: 0,
             refused: 0,
             ended: None,
+            failure: None,
         })
     }
 
@@ -104,6 +107,11 @@ impl XdpSink {
     /// for long.
     pub fn take_stamps(&mut self) -> (Vec<TxStamp>, u64) {
         self.ring.take_stamps()
+    }
+
+    /// The error that ended [`drain`](Sink::drain) early, if one did. The account has its frames.
+    pub fn take_failure(&mut self) -> Option<SinkError> {
+        self.failure.take()
     }
 
     #[inline]
@@ -182,11 +190,13 @@ impl XdpSink {
             }
             std::thread::sleep(LOOK_INTERVAL);
         }
-        match failure {
+        let cause = match failure {
             None => Refusal::NotSent,
             Some(SinkError::InterfaceGone { .. }) => Refusal::InterfaceGone,
             Some(_) => Refusal::Other,
-        }
+        };
+        self.failure = failure;
+        cause
     }
 
     /// Frames that the kernel called damaged and did not send: a bug, and no reason to be wrong.

@@ -1,18 +1,23 @@
 //! Packet sockets: a system call for each segment, or one for a packet that the kernel cuts.
 
+use super::wait::{ROOM_WAIT, SLEEP_MAX, Until};
 use super::{BUFFER_BYTES, Segments, device};
 use crate::Error;
 use crate::sink::SinkConfig;
 use ringside_core::{Refusal, SinkCounters};
 use ringside_segment::{Checksum, Offload, SegPlan, Segmenter, Template};
+use ringside_sys::SysError;
 use ringside_sys::packet_gso::{Gso, GsoKind, GsoTx, PartialChecksum, VnetHeader};
-use ringside_sys::{SysError, netdev};
 use ringside_wire::{LayerKind, Level, Tcp};
-use std::io;
-use std::time::Duration;
+use std::io::{self, ErrorKind};
+use std::time::{Duration, Instant};
 
 /// ENOBUFS of asm-generic/errno.h, for which std has no kind: the driver had no room.
 const ENOBUFS: i32 = 105;
+
+fn is_no_room(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(ENOBUFS)
+}
 
 /// Buffers in memory of our own.
 struct Buffers(Vec<u8>);
@@ -47,7 +52,7 @@ impl Calls {
         buffers: usize,
     ) -> Result<Calls, Error> {
         Ok(Calls {
-            socket: GsoTx::open(device(config)?.ifindex, true)?,
+            socket: socket(device(config)?.ifindex, true)?,
             buffers: Buffers(vec![0; buffers * BUFFER_BYTES]),
             header: vec![0; segmenter.header_bytes_max()],
             counters: SinkCounters::default(),
@@ -67,17 +72,24 @@ impl Segments for Calls {
         Ok(true)
     }
 
-    fn send(&mut self, buffer: usize, from: usize, plan: &SegPlan<'_>) -> Result<(), Error> {
+    fn send(
+        &mut self,
+        buffer: usize,
+        from: usize,
+        plan: &SegPlan<'_>,
+        until: &Until,
+    ) -> Result<bool, Error> {
         let payload = self.buffers.of(buffer, from);
         for segment in plan.segments() {
             let written = segment.write_header(&mut self.header, Checksum::Offload)?;
             let checksum = written.offload.map(partial);
             let parts = [&self.header[..written.bytes], &payload[segment.payload()]];
             let bytes = segment.frame_bytes() as u64;
-            let sent = self.socket.send(VnetHeader { checksum, gso: None }, &parts);
+            let header = VnetHeader { checksum, gso: None };
+            let Some(sent) = send(&self.socket, header, &parts, until) else { return Ok(false) };
             count(&mut self.counters, sent, (1, bytes), &self.interface)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn flush(&mut self) -> Result<(), Error> {
@@ -88,12 +100,44 @@ impl Segments for Calls {
         self.counters.clone()
     }
 
-    fn drain(&mut self, _timeout: Duration) -> SinkCounters {
-        self.counters.clone()
+    fn drain(&mut self, _timeout: Duration) -> (SinkCounters, Option<Error>) {
+        (self.counters.clone(), None)
     }
 
     fn notes(&mut self) -> Vec<String> {
         Vec::new()
+    }
+}
+
+/// A socket whose calls end before long.
+fn socket(ifindex: u32, qdisc_bypass: bool) -> Result<GsoTx, Error> {
+    let socket = GsoTx::open(ifindex, qdisc_bypass)?;
+    socket.bound_wait(SLEEP_MAX)?;
+    Ok(socket)
+}
+
+/// Sends one packet, and waits for room in the socket's buffer: that is full where a queue keeps
+/// what it has. `None` if `until` came before, an error of the kind `WouldBlock` after
+/// [`ROOM_WAIT`].
+fn send(
+    socket: &GsoTx,
+    header: VnetHeader,
+    parts: &[&[u8]],
+    until: &Until,
+) -> Option<io::Result<()>> {
+    let mut since = None;
+    loop {
+        match socket.send(header, parts) {
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                if until.has_come() {
+                    return None;
+                }
+                if since.get_or_insert_with(Instant::now).elapsed() >= ROOM_WAIT {
+                    return Some(Err(e));
+                }
+            }
+            sent => return Some(sent),
+        }
     }
 }
 
@@ -108,7 +152,9 @@ fn count(
     counters.offered_bytes += bytes;
     match sent {
         Ok(()) => counters.accepted += frames,
-        Err(e) if e.raw_os_error() == Some(ENOBUFS) => counters.refuse(Refusal::NoRoom, frames),
+        Err(e) if is_no_room(&e) || e.kind() == ErrorKind::WouldBlock => {
+            counters.refuse(Refusal::NoRoom, frames);
+        }
         Err(source) => {
             counters.refuse(Refusal::Other, frames);
             let context = format!("sending through {interface}");
@@ -120,8 +166,14 @@ fn count(
 
 /// One call for a packet of up to 64 KiB, which the kernel cuts.
 ///
-/// What the interface refused of the frames that the kernel made no call says: that is read from
-/// its statistics, the host's own frames with it.
+/// What refused a packet is told in two places (net/core/dev.c, `net_xmit_errno`):
+/// - What a queueing discipline drops at once is told by the call (ENOBUFS), of a whole packet.
+/// - What the driver drops of the frames that the kernel made is read from the interface's
+///   statistics, the host's own frames with it. Without a discipline the call says ENOBUFS too,
+///   but of the last frame only: then the statistics count, unless they did not move, because
+///   something before the driver (a filter of `tc`) dropped the packet.
+///
+/// What a discipline takes and drops later, or takes in parts, nobody tells: a note says so.
 pub(super) struct KernelCut {
     socket: GsoTx,
     buffers: Buffers,
@@ -132,6 +184,11 @@ pub(super) struct KernelCut {
     interface: String,
     /// Frames that the interface had dropped before.
     dropped_before: u64,
+    /// The last good reading of that.
+    dropped: u64,
+    /// What queues in front of the driver, if something does.
+    discipline: Option<String>,
+    notes: Vec<String>,
 }
 
 impl KernelCut {
@@ -158,8 +215,14 @@ impl KernelCut {
         }
         let tcp = transport.filter(|_| template.is_tcp());
         let tcp = tcp.and_then(|at| Tcp::new(template.header().get(at..)?).ok());
+        let discipline = Some(device.queueing_discipline.clone());
+        let discipline = discipline.filter(|name| !name.is_empty() && name != "noqueue");
+        let note = |name: &String| {
+            let what = "what it takes and drops later, or takes of a packet in parts, is not told";
+            format!("accepted is what the queueing discipline {name} took: {what}")
+        };
         Ok(KernelCut {
-            socket: GsoTx::open(device.ifindex, false)?,
+            socket: socket(device.ifindex, false)?,
             buffers: Buffers(vec![0; buffers * BUFFER_BYTES]),
             header: template.header().to_vec(),
             kind,
@@ -167,13 +230,38 @@ impl KernelCut {
             counters: SinkCounters::default(),
             interface: config.interface.clone(),
             dropped_before: device.statistics.tx_dropped,
+            dropped: device.statistics.tx_dropped,
+            notes: discipline.iter().map(note).collect(),
+            discipline,
         })
     }
 
-    fn dropped(&self) -> u64 {
-        let device = netdev::by_name(&self.interface).ok().flatten();
-        let now = device.map_or(self.dropped_before, |device| device.statistics.tx_dropped);
-        now.saturating_sub(self.dropped_before)
+    /// Reads what the interface dropped; what was read before stays if that cannot be read.
+    fn read(&mut self) -> Result<(), Error> {
+        let config = SinkConfig::new(&self.interface);
+        self.dropped = device(&config)?.statistics.tx_dropped;
+        Ok(())
+    }
+
+    /// The account by the last reading.
+    fn account(&self) -> SinkCounters {
+        let mut counters = self.counters.clone();
+        let dropped = self.dropped.saturating_sub(self.dropped_before).min(counters.accepted);
+        counters.accepted -= dropped;
+        counters.refuse(Refusal::NoRoom, dropped);
+        counters
+    }
+
+    /// What the system said to a packet, without what the statistics tell better.
+    fn judged(&mut self, sent: io::Result<()>) -> io::Result<()> {
+        match sent {
+            Err(e) if is_no_room(&e) && self.discipline.is_none() => {
+                let before = self.dropped;
+                let is_the_drivers = self.read().is_ok() && self.dropped != before;
+                if is_the_drivers { Ok(()) } else { Err(e) }
+            }
+            other => other,
+        }
     }
 }
 
@@ -188,7 +276,13 @@ impl Segments for KernelCut {
         Ok(true)
     }
 
-    fn send(&mut self, buffer: usize, from: usize, plan: &SegPlan<'_>) -> Result<(), Error> {
+    fn send(
+        &mut self,
+        buffer: usize,
+        from: usize,
+        plan: &SegPlan<'_>,
+        until: &Until,
+    ) -> Result<bool, Error> {
         let whole = plan.uncut()?;
         let written = whole.write_header(&mut self.header, Checksum::Offload)?;
         let payload = &self.buffers.of(buffer, from)[..plan.payload_bytes()];
@@ -199,15 +293,13 @@ impl Segments for KernelCut {
             has_cwr: self.has_cwr,
         });
         let header = VnetHeader { checksum: written.offload.map(partial), gso };
-        let sent = self.socket.send(header, &[&self.header[..written.bytes], payload]);
+        let parts = [&self.header[..written.bytes], payload];
+        let Some(sent) = send(&self.socket, header, &parts, until) else { return Ok(false) };
         let frames = plan.frame_count() as u64;
         let bytes = frames * written.bytes as u64 + plan.payload_bytes() as u64;
-        // A queue that refused a part of a packet says so of all of it; the interface counts which.
-        let sent = match sent {
-            Err(e) if e.raw_os_error() == Some(ENOBUFS) => Ok(()),
-            other => other,
-        };
-        count(&mut self.counters, sent, (frames, bytes), &self.interface)
+        let sent = self.judged(sent);
+        count(&mut self.counters, sent, (frames, bytes), &self.interface)?;
+        Ok(true)
     }
 
     fn flush(&mut self) -> Result<(), Error> {
@@ -215,18 +307,17 @@ impl Segments for KernelCut {
     }
 
     fn counters(&mut self) -> SinkCounters {
-        let mut counters = self.counters.clone();
-        let dropped = self.dropped().min(counters.accepted);
-        counters.accepted -= dropped;
-        counters.refuse(Refusal::NoRoom, dropped);
-        counters
+        // A reading that fails is told at the end.
+        let _ = self.read();
+        self.account()
     }
 
-    fn drain(&mut self, _timeout: Duration) -> SinkCounters {
-        self.counters()
+    fn drain(&mut self, _timeout: Duration) -> (SinkCounters, Option<Error>) {
+        let failure = self.read().err();
+        (self.account(), failure)
     }
 
     fn notes(&mut self) -> Vec<String> {
-        Vec::new()
+        std::mem::take(&mut self.notes)
     }
 }

@@ -1,7 +1,8 @@
 //! Live frames: a program inside the driver copies headers and payload out of shared memory.
 
+use super::wait::Until;
 use super::{BUFFER_BYTES, Segments, device};
-use crate::live::live_reaches;
+use crate::live::check_reach;
 use crate::sink::SinkConfig;
 use crate::wire::{End, Wire, WireCounters};
 use crate::{Error, LIVE_FRAME_BYTES_MAX};
@@ -14,6 +15,10 @@ use std::time::{Duration, Instant};
 /// How often the counters are looked at while the last frames are under way.
 const LOOK: Duration = Duration::from_millis(2);
 
+/// How often they are read while it runs: reading them starts a program (ethtool), and what was
+/// sent after the last reading is unknown if the interface vanishes.
+const READING: Duration = Duration::from_millis(500);
+
 /// Segments as live frames.
 ///
 /// No call says what the driver took: that is read from its counters, where those of redirected
@@ -22,6 +27,9 @@ pub(super) struct LiveStream {
     segments: LiveSegments,
     wire: Wire,
     before: WireCounters,
+    /// The last good reading, and when.
+    last: WireCounters,
+    read_at: Instant,
     /// Buffers of which something waits.
     is_waiting: Vec<bool>,
     offered: u64,
@@ -43,9 +51,7 @@ impl LiveStream {
             return Err(Error::LiveSegments { bytes: frame_bytes_max });
         }
         let ifindex = device(config)?.ifindex;
-        if !live_reaches(&wire)? {
-            return Err(Error::LiveVanishes { interface: config.interface.clone() });
-        }
+        check_reach(&wire, || Error::LiveVanishes { interface: config.interface.clone() })?;
         let segments = LiveSegments::load(&LiveSegmentsConfig {
             ifindex,
             payload_bytes: buffers * BUFFER_BYTES,
@@ -53,9 +59,17 @@ impl LiveStream {
             frame_bytes_max,
         })?;
         let before = wire.counters()?;
-        let is_waiting = vec![false; buffers];
-        let (offered, offered_bytes, given) = (0, 0, 0);
-        Ok(LiveStream { segments, wire, before, is_waiting, offered, offered_bytes, given })
+        Ok(LiveStream {
+            segments,
+            wire,
+            before,
+            last: before,
+            read_at: Instant::now(),
+            is_waiting: vec![false; buffers],
+            offered: 0,
+            offered_bytes: 0,
+            given: 0,
+        })
     }
 
     fn run(&mut self) -> Result<(), Error> {
@@ -63,27 +77,45 @@ impl LiveStream {
         // What an error leaves behind is gone.
         self.given = self.offered;
         self.segments.run()?;
+        if self.read_at.elapsed() >= READING {
+            self.read()?;
+        }
         Ok(())
     }
 
-    /// The account, if the driver's counters can be read, and whether they say of every frame what
-    /// became of it.
+    /// Reads the driver's counters; what was read before stays if they cannot be read.
+    fn read(&mut self) -> Result<(), Error> {
+        self.last = self.wire.counters()?;
+        self.read_at = Instant::now();
+        Ok(())
+    }
+
+    /// The account by the last reading, and whether it says of every frame what became of it.
     fn account(&self) -> (SinkCounters, bool) {
         let (offered, offered_bytes) = (self.offered, self.offered_bytes);
         let mut counters = SinkCounters { offered, offered_bytes, ..SinkCounters::default() };
         let unmade = u64::from(self.segments.refused()).min(self.given);
         let given = self.given - unmade;
         counters.refuse(Refusal::Other, unmade);
-        let Ok(now) = self.wire.counters() else { return (counters, true) };
-        let before = &self.before;
+        let (now, before) = (&self.last, &self.before);
         if let (Some(now), Some(before)) = (now.redirected, before.redirected) {
             counters.accepted = now.saturating_sub(before).min(given);
-            counters.refuse(Refusal::NoRoom, given - counters.accepted);
             return (counters, true);
         }
         counters.accepted = now.tx_packets.saturating_sub(before.tx_packets).min(given);
         let is_whole = counters.accepted == given;
         (counters, is_whole)
+    }
+
+    /// The account of a stream whose counters cannot be read any more: what is not in the last
+    /// reading is unknown, and nobody may take it for sent.
+    fn lost(&self, failure: &Error) -> (SinkCounters, Option<Error>) {
+        let (mut counters, _) = self.account();
+        let frames = counters.in_flight();
+        let is_gone = matches!(failure, Error::NoInterface { .. });
+        counters.refuse(if is_gone { Refusal::InterfaceGone } else { Refusal::Other }, frames);
+        let (interface, reason) = (self.wire.sender.place(), failure.to_string());
+        (counters, Some(Error::CountersLost { interface, reason, frames }))
     }
 }
 
@@ -101,7 +133,13 @@ impl Segments for LiveStream {
         Ok(true)
     }
 
-    fn send(&mut self, buffer: usize, from: usize, plan: &SegPlan<'_>) -> Result<(), Error> {
+    fn send(
+        &mut self,
+        buffer: usize,
+        from: usize,
+        plan: &SegPlan<'_>,
+        _until: &Until,
+    ) -> Result<bool, Error> {
         for segment in plan.segments() {
             if !self.segments.has_room() {
                 self.run()?;
@@ -116,7 +154,7 @@ impl Segments for LiveStream {
             self.offered += 1;
             self.offered_bytes += segment.frame_bytes() as u64;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn flush(&mut self) -> Result<(), Error> {
@@ -124,18 +162,27 @@ impl Segments for LiveStream {
     }
 
     fn counters(&mut self) -> SinkCounters {
-        self.account().0
+        // A reading that fails is told by the next call that can tell it.
+        let is_read = self.read().is_ok();
+        let (mut counters, is_whole) = self.account();
+        if is_read && is_whole {
+            let waiting = self.offered - self.given;
+            counters.refuse(Refusal::NoRoom, counters.in_flight() - waiting);
+        }
+        counters
     }
 
-    fn drain(&mut self, timeout: Duration) -> SinkCounters {
-        // An error shows in the account: the frames were not taken.
-        let _ = self.run();
+    fn drain(&mut self, timeout: Duration) -> (SinkCounters, Option<Error>) {
+        let failure = self.run().err();
         let start = Instant::now();
         loop {
+            if let Err(failure) = self.read() {
+                return self.lost(&failure);
+            }
             let (mut counters, is_whole) = self.account();
             if is_whole || start.elapsed() > timeout {
                 counters.refuse(Refusal::NoRoom, counters.in_flight());
-                return counters;
+                return (counters, failure);
             }
             std::thread::sleep(LOOK);
         }

@@ -1,5 +1,6 @@
 //! AF_XDP: chains over payload in place, or frames in one piece.
 
+use super::wait::{Patience, Until};
 use super::{BUFFER_BYTES, Segments};
 use crate::Error;
 use crate::sink::{SinkConfig, XdpSink, put_chained, put_segment};
@@ -82,6 +83,7 @@ pub(super) struct XdpStream {
     /// Payload that was summed up here, because the kernel has no checksum requests.
     has_offload: bool,
     notes: Vec<String>,
+    interface: String,
 }
 
 impl XdpStream {
@@ -115,16 +117,20 @@ impl XdpStream {
             layout: Layout::new(mss_bytes, part_bytes),
             has_offload: features.checksums,
             notes,
+            interface: config.interface.clone(),
         })
     }
 
-    /// Puts a frame of what follows byte `from` of a buffer; waits for room.
+    /// Puts a frame of what follows byte `from` of a buffer; waits for room. False if `until` came
+    /// before there was some.
     fn put(
         &mut self,
         segment: &Segment<'_>,
         (buffer, from): (usize, usize),
         is_chain: bool,
-    ) -> Result<(), Error> {
+        until: &Until,
+    ) -> Result<bool, Error> {
+        let mut patience = Patience::default();
         loop {
             let payload = segment.payload();
             let has_room = match is_chain {
@@ -139,9 +145,11 @@ impl XdpStream {
                 }
             };
             if has_room {
-                return Ok(());
+                return Ok(true);
             }
-            std::thread::yield_now();
+            if !patience.goes_on(until, &self.sink.counters(), &self.interface)? {
+                return Ok(false);
+            }
         }
     }
 
@@ -188,19 +196,23 @@ impl Segments for XdpStream {
             return Ok(self.sink.write_payload(range, write)?);
         }
         // Both have it while both are tried.
-        write(&mut self.memory[own.clone()]);
-        let mut rest = &self.memory[own];
-        while !self.sink.write_payload(range.clone(), |part| {
-            let (now, later) = rest.split_at(part.len().min(used_bytes));
-            part[..now.len()].copy_from_slice(now);
-            rest = later;
-        })? {
-            self.sink.flush()?;
-        }
-        Ok(true)
+        let mut copies = &mut self.memory[own];
+        Ok(self.sink.write_payload(range, |part| {
+            let bytes = part.len().min(used_bytes);
+            write(&mut part[..bytes]);
+            let (now, later) = std::mem::take(&mut copies).split_at_mut(bytes);
+            now.copy_from_slice(&part[..bytes]);
+            copies = later;
+        })?)
     }
 
-    fn send(&mut self, buffer: usize, from: usize, plan: &SegPlan<'_>) -> Result<(), Error> {
+    fn send(
+        &mut self,
+        buffer: usize,
+        from: usize,
+        plan: &SegPlan<'_>,
+        until: &Until,
+    ) -> Result<bool, Error> {
         let start = Instant::now();
         let is_chain = match self.cutting {
             Cutting::Chains => true,
@@ -208,13 +220,15 @@ impl Segments for XdpStream {
             Cutting::Trying { plans, .. } => plans % 2 == 0,
         };
         for segment in plan.segments() {
-            self.put(&segment, (buffer, from), is_chain)?;
+            if !self.put(&segment, (buffer, from), is_chain, until)? {
+                return Ok(false);
+            }
         }
         if matches!(self.cutting, Cutting::Trying { .. }) {
             self.sink.flush()?;
             self.learn(plan.frame_count(), start.elapsed());
         }
-        Ok(())
+        Ok(true)
     }
 
     fn flush(&mut self) -> Result<(), Error> {
@@ -225,8 +239,9 @@ impl Segments for XdpStream {
         self.sink.counters()
     }
 
-    fn drain(&mut self, timeout: Duration) -> SinkCounters {
-        self.sink.drain(timeout)
+    fn drain(&mut self, timeout: Duration) -> (SinkCounters, Option<Error>) {
+        let counters = self.sink.drain(timeout);
+        (counters, self.sink.take_failure().map(Error::from))
     }
 
     fn notes(&mut self) -> Vec<String> {

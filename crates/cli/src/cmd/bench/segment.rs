@@ -261,7 +261,10 @@ fn stream(
         for note in stream.notes() {
             say::message(note);
         }
-        let counters = stream.finish();
+        let (counters, failure) = stream.finish();
+        if let Some(failure) = failure {
+            return Err(failure.into());
+        }
         offered += counters.offered;
         refused += counters.refused_total();
     }

@@ -23,7 +23,7 @@ use std::time::Instant;
 /// Buffers: some are in flight while one is filled. Live frames go when all are full, 1 MiB in a
 /// call.
 const BUFFERS: usize = 16;
-/// How long a paced piece may take, after which a signal and the clock are looked at.
+/// How often the live line and the count of a slow stream go on.
 const PIECES_PER_SEC: u64 = 20;
 
 /// What is streamed, and how it is cut.
@@ -68,6 +68,7 @@ pub(super) fn run(target: &TargetArgs, args: &StreamArgs) -> anyhow::Result<Exit
     let template = ends.template(args.udp)?;
     // Sizes are checked before a socket is opened, and a rate is reckoned by them.
     let mss = Segmenter::new(&template, settings).context("--mss does not fit")?.mss_bytes();
+    let header_bytes = template.header().len() as u64;
     let bytes_per_sec = payload_rate(target, &template, mss)?;
     if let Some(cpu) = cpu {
         pin_to_cpu(cpu)?;
@@ -80,24 +81,29 @@ pub(super) fn run(target: &TargetArgs, args: &StreamArgs) -> anyhow::Result<Exit
     if let Some(bytes_per_sec) = bytes_per_sec {
         stream.pace(bytes_per_sec);
     }
-    let mut job =
-        Job { target, stop: &stop, piece_bytes: piece_bytes(mss, bytes_per_sec), sent: 0 };
-    let start = Instant::now();
+    let (start, duration) = (Instant::now(), target.duration);
+    let (signal, piece_bytes) = (stop.clone(), piece_bytes(mss, bytes_per_sec));
+    let is_over =
+        move || signal.is_set() || duration.is_some_and(|duration| start.elapsed() >= duration);
+    stream.end_when(is_over.clone());
+    let mut job = Job { target, stop: &stop, is_over: &is_over, piece_bytes, sent: 0 };
     let ended = job.send(&mut stream, &mut payload, start);
     let notes = stream.notes();
-    let (counters, elapsed) = (stream.finish(), start.elapsed());
-    let (ended, failure) = match ended {
-        Ok(ended) => (ended, None),
-        Err(error) => (Ended::Failed, Some(error)),
-    };
-    let report = Report::new((&ends, args), mss, (job.sent, counters), elapsed, ended, notes);
+    let ((counters, at_the_end), elapsed) = (stream.finish(), start.elapsed());
+    let failed = ended.as_ref().err().map(|error| format!("{error:#}"));
+    let failures = failed.into_iter().chain(at_the_end.map(|error| error.to_string()));
+    let failures = failures.collect::<Vec<_>>();
+    let ended = ended.ok().filter(|_| failures.is_empty()).unwrap_or(Ended::Failed);
+    // A piece may end in its middle: the frames that were offered tell what they carried.
+    let payload_bytes = counters.offered_bytes.saturating_sub(counters.offered * header_bytes);
+    let report = Report::new((&ends, args), mss, (payload_bytes, counters), elapsed, ended, notes);
     if target.json {
         say::data(serde_json::json!({ "sent": report }))?;
     } else {
         say::message(report.text(&target.interface).trim_end());
     }
-    if let Some(failure) = failure {
-        say::message(format_args!("ringside: {failure:#}"));
+    for failure in failures {
+        say::message(format_args!("ringside: {failure}"));
     }
     Ok(report.status())
 }
@@ -124,8 +130,10 @@ fn piece_bytes(mss: usize, bytes_per_sec: Option<u64>) -> usize {
 struct Job<'a> {
     target: &'a TargetArgs,
     stop: &'a StopSignal,
+    /// A signal came, or the time is over: no wait lasts longer.
+    is_over: &'a dyn Fn() -> bool,
     piece_bytes: usize,
-    /// Payload bytes so far.
+    /// Payload bytes of whole pieces so far.
     sent: u64,
 }
 
@@ -141,11 +149,8 @@ impl Job<'_> {
         let mut left_frames = self.target.count;
         let mss = stream.mss_bytes();
         for buffer in (0..stream.buffers()).cycle() {
-            if self.stop.is_set() {
-                return Ok(Ended::Stopped);
-            }
-            if self.target.duration.is_some_and(|duration| start.elapsed() >= duration) {
-                return Ok(Ended::Time);
+            if (self.is_over)() {
+                return Ok(self.cut_short());
             }
             let frames_max =
                 left_frames.map_or(usize::MAX, |left| left.try_into().unwrap_or(usize::MAX));
@@ -153,8 +158,12 @@ impl Job<'_> {
             if bytes_max == 0 {
                 return Ok(Ended::Count);
             }
-            let bytes = payload.fill(stream, buffer, bytes_max)?;
-            stream.send(buffer, bytes)?;
+            let Some(bytes) = payload.fill(stream, buffer, bytes_max, self.is_over)? else {
+                return Ok(self.cut_short());
+            };
+            if !stream.send(buffer, bytes)? {
+                return Ok(self.cut_short());
+            }
             self.sent += bytes as u64;
             left_frames = left_frames.map(|left| left - bytes.div_ceil(mss) as u64);
             if bytes < bytes_max {
@@ -166,5 +175,10 @@ impl Job<'_> {
             }
         }
         Ok(Ended::Done)
+    }
+
+    /// Why it is over.
+    fn cut_short(&self) -> Ended {
+        if self.stop.is_set() { Ended::Stopped } else { Ended::Time }
     }
 }
