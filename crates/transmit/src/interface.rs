@@ -25,15 +25,21 @@ pub(crate) const EMSGSIZE: i32 = 90;
 pub(crate) const ENETDOWN: i32 = 100;
 pub(crate) const ENOBUFS: i32 = 105;
 
-/// The interface called `name` of the calling thread's namespace.
+/// The interface called `name` of the calling thread's namespace, as it is now.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn named(name: &str) -> Result<NetDevice, Error> {
+    let namespace = "this network namespace".to_owned();
+    netdev::by_name(name)?.ok_or(Error::NoInterface { interface: name.to_owned(), namespace })
+}
+
+/// The same, which is to send.
 ///
 /// # Errors
 /// There is none, or it is down.
 pub(crate) fn find(name: &str) -> Result<NetDevice, Error> {
-    let Some(device) = netdev::by_name(name)? else {
-        let namespace = "this network namespace".to_owned();
-        return Err(Error::NoInterface { interface: name.to_owned(), namespace });
-    };
+    let device = named(name)?;
     if !device.is_up() {
         return Err(Error::Down { interface: name.to_owned() });
     }

@@ -42,6 +42,7 @@ pub mod sink;
 mod sink_sender;
 mod sizes;
 mod stream;
+mod wait;
 mod wire;
 
 pub use cutter::{Cutter, PACKET_BYTES_MAX, Put};

@@ -21,6 +21,7 @@ pub use report::{NotRelayed, RelayReport};
 use crate::Error;
 use crate::replay::Ended;
 use crate::sink::put_segment;
+use crate::wait::ROOM_WAIT;
 use judge::{Fate, Judge};
 use ringside_core::{Cause, Frame, LaneCounters, LinkType, Sink, Source};
 use ringside_segment::{Position, Segmenter};
@@ -29,8 +30,6 @@ use std::time::{Duration, Instant};
 
 /// How long a source may wait for a frame before orders are looked at.
 const WAIT: Duration = Duration::from_millis(50);
-/// How long a frame waits for room in the sink. A link that takes nothing for that long is stuck.
-const ROOM_WAIT: Duration = Duration::from_secs(1);
 /// How long the end of the sink may take.
 const DRAIN: Duration = Duration::from_secs(2);
 

@@ -2,6 +2,7 @@
 
 use crate::job::FrameSender;
 use crate::sink::{self, AnySink, SinkConfig, SinkKind};
+use crate::wait::{Patience, Until};
 use crate::{Error, Shape, Table, Wire};
 use ringside_core::{Refusal, Sink, SinkCounters};
 use ringside_sys::clock::tai_ns;
@@ -22,6 +23,8 @@ pub(crate) struct SinkSender {
     scratch: Vec<u8>,
     /// The number of the next frame.
     next: u64,
+    interface: String,
+    patience: Patience,
     /// At the end.
     counters: SinkCounters,
 }
@@ -46,6 +49,8 @@ impl SinkSender {
             stream,
             scratch: shape.buffer(),
             next: 0,
+            interface: config.interface,
+            patience: Patience::default(),
             counters: SinkCounters::default(),
         })
     }
@@ -57,7 +62,7 @@ impl FrameSender for SinkSender {
     }
 
     fn send(&mut self, frames: u64) -> Result<u64, Error> {
-        let SinkSender { sink, table, stream, scratch, next, .. } = self;
+        let SinkSender { sink, table, stream, scratch, next, interface, patience, .. } = self;
         let mut offered = 0;
         while offered < frames {
             let sequence = *next;
@@ -73,6 +78,10 @@ impl FrameSender for SinkSender {
             *next += 1;
         }
         sink.flush()?;
+        match offered {
+            0 => _ = patience.goes_on(&Until::default(), &sink.counters(), interface)?,
+            _ => *patience = Patience::default(),
+        }
         Ok(offered)
     }
 

@@ -15,20 +15,18 @@
 
 mod kernel;
 mod live;
-mod wait;
 mod xdp;
 
 use crate::sink::SinkConfig;
+use crate::wait::{Patience, SLEEP_MAX, Until};
 use crate::{Error, Pacer};
 use kernel::{Calls, KernelCut};
 use live::LiveStream;
 use ringside_core::SinkCounters;
 use ringside_segment::{Cut, Position, SegPlan, Segmenter, Settings, Template};
-use ringside_sys::netdev::NetDevice;
 use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
-use wait::{Patience, SLEEP_MAX, Until};
 use xdp::{Cutting, XdpStream};
 
 /// Payload bytes of one buffer. What the kernel takes in one packet is a little less; a buffer is
@@ -324,12 +322,4 @@ impl Stream {
     pub fn finish(mut self) -> (SinkCounters, Option<Error>) {
         self.segments.drain(DRAIN)
     }
-}
-
-/// The device behind a name, for the ways that know no sink.
-fn device(config: &SinkConfig) -> Result<NetDevice, Error> {
-    ringside_sys::netdev::by_name(&config.interface)?.ok_or_else(|| Error::NoInterface {
-        interface: config.interface.clone(),
-        namespace: "this namespace".into(),
-    })
 }

@@ -1,9 +1,10 @@
 //! Packet sockets: a system call for each segment, or one for a packet that the kernel cuts.
 
-use super::wait::{ROOM_WAIT, SLEEP_MAX, Until};
-use super::{BUFFER_BYTES, Segments, device};
+use super::{BUFFER_BYTES, Segments};
 use crate::Error;
+use crate::interface::{find, named, refusal};
 use crate::sink::SinkConfig;
+use crate::wait::{ROOM_WAIT, SLEEP_MAX, Until};
 use ringside_core::{Refusal, SinkCounters};
 use ringside_segment::{Checksum, Offload, SegPlan, Segmenter, Template};
 use ringside_sys::SysError;
@@ -11,13 +12,6 @@ use ringside_sys::packet_gso::{Gso, GsoKind, GsoTx, PartialChecksum, VnetHeader}
 use ringside_wire::{LayerKind, Level, Tcp};
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
-
-/// ENOBUFS of asm-generic/errno.h, for which std has no kind: the driver had no room.
-const ENOBUFS: i32 = 105;
-
-fn is_no_room(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(ENOBUFS)
-}
 
 /// Buffers in memory of our own.
 struct Buffers(Vec<u8>);
@@ -52,7 +46,7 @@ impl Calls {
         buffers: usize,
     ) -> Result<Calls, Error> {
         Ok(Calls {
-            socket: socket(device(config)?.ifindex, true)?,
+            socket: socket(find(&config.interface)?.ifindex, true)?,
             buffers: Buffers(vec![0; buffers * BUFFER_BYTES]),
             header: vec![0; segmenter.header_bytes_max()],
             counters: SinkCounters::default(),
@@ -152,11 +146,13 @@ fn count(
     counters.offered_bytes += bytes;
     match sent {
         Ok(()) => counters.accepted += frames,
-        Err(e) if is_no_room(&e) || e.kind() == ErrorKind::WouldBlock => {
-            counters.refuse(Refusal::NoRoom, frames);
-        }
+        Err(e) if e.kind() == ErrorKind::WouldBlock => counters.refuse(Refusal::NoRoom, frames),
         Err(source) => {
-            counters.refuse(Refusal::Other, frames);
+            let cause = refusal(&source);
+            counters.refuse(cause, frames);
+            if cause == Refusal::NoRoom {
+                return Ok(());
+            }
             let context = format!("sending through {interface}");
             return Err(SysError::Io { context, source }.into());
         }
@@ -197,7 +193,7 @@ impl KernelCut {
         template: &Template,
         buffers: usize,
     ) -> Result<KernelCut, Error> {
-        let device = device(config)?;
+        let device = find(&config.interface)?;
         let layers = template.layers();
         let is_v6 = layers.network(Level::Inner).is_some_and(|layer| layer.kind == LayerKind::Ipv6);
         let kind = match (template.is_tcp(), is_v6) {
@@ -238,8 +234,7 @@ impl KernelCut {
 
     /// Reads what the interface dropped; what was read before stays if that cannot be read.
     fn read(&mut self) -> Result<(), Error> {
-        let config = SinkConfig::new(&self.interface);
-        self.dropped = device(&config)?.statistics.tx_dropped;
+        self.dropped = named(&self.interface)?.statistics.tx_dropped;
         Ok(())
     }
 
@@ -255,7 +250,7 @@ impl KernelCut {
     /// What the system said to a packet, without what the statistics tell better.
     fn judged(&mut self, sent: io::Result<()>) -> io::Result<()> {
         match sent {
-            Err(e) if is_no_room(&e) && self.discipline.is_none() => {
+            Err(e) if refusal(&e) == Refusal::NoRoom && self.discipline.is_none() => {
                 let before = self.dropped;
                 let is_the_drivers = self.read().is_ok() && self.dropped != before;
                 if is_the_drivers { Ok(()) } else { Err(e) }

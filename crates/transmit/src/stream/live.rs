@@ -1,9 +1,10 @@
 //! Live frames: a program inside the driver copies headers and payload out of shared memory.
 
-use super::wait::Until;
-use super::{BUFFER_BYTES, Segments, device};
+use super::{BUFFER_BYTES, Segments};
+use crate::interface::find;
 use crate::live::check_reach;
 use crate::sink::SinkConfig;
+use crate::wait::Until;
 use crate::wire::{End, Wire, WireCounters};
 use crate::{Error, LIVE_FRAME_BYTES_MAX};
 use ringside_core::{Refusal, SinkCounters};
@@ -50,7 +51,7 @@ impl LiveStream {
         if frame_bytes_max > LIVE_FRAME_BYTES_MAX {
             return Err(Error::LiveSegments { bytes: frame_bytes_max });
         }
-        let ifindex = device(config)?.ifindex;
+        let ifindex = find(&config.interface)?.ifindex;
         check_reach(&wire, || Error::LiveVanishes { interface: config.interface.clone() })?;
         let segments = LiveSegments::load(&LiveSegmentsConfig {
             ifindex,

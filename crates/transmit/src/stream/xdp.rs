@@ -1,9 +1,9 @@
 //! AF_XDP: chains over payload in place, or frames in one piece.
 
-use super::wait::{Patience, Until};
 use super::{BUFFER_BYTES, Segments};
 use crate::Error;
 use crate::sink::{SinkConfig, XdpSink, put_chained, put_segment};
+use crate::wait::{Patience, Until};
 use ringside_core::{Sink, SinkCounters, SinkError};
 use ringside_segment::{SegPlan, Segment, Segmenter};
 use ringside_sys::xsk::CHUNK_BYTES_MAX;

@@ -1,4 +1,4 @@
-//! Waits of a stream, none of which is without an end.
+//! Waits for room, none of which is without an end.
 
 use crate::Error;
 use ringside_core::SinkCounters;
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 /// How long a wait for room may see nothing move at all. A link that takes anything gives room
 /// within milliseconds; one that is down never does.
-pub(super) const ROOM_WAIT: Duration = Duration::from_secs(1);
+pub(crate) const ROOM_WAIT: Duration = Duration::from_secs(1);
 
 /// Longest sleep, so that the end is seen soon.
-pub(super) const SLEEP_MAX: Duration = Duration::from_millis(50);
+pub(crate) const SLEEP_MAX: Duration = Duration::from_millis(50);
 
-/// When the stream is to end, whatever it waits for.
+/// When a stream is to end, whatever it waits for.
 #[derive(Default)]
-pub(super) struct Until(Option<Box<dyn Fn() -> bool>>);
+pub(crate) struct Until(Option<Box<dyn Fn() -> bool>>);
 
 impl Until {
     pub fn when(is_over: impl Fn() -> bool + 'static) -> Until {
@@ -27,7 +27,7 @@ impl Until {
 
 /// One wait for room.
 #[derive(Default)]
-pub(super) struct Patience {
+pub(crate) struct Patience {
     /// Frames of which it was known then what became of them, and when that was.
     last: Option<(u64, Instant)>,
 }
