@@ -7,8 +7,10 @@ use ringside_segment::{
     Checksum, Cut, Ids, LinearChecksum, Pieces, Position, SegPlan, Segmenter, Settings, Template,
 };
 use ringside_testkit::Random;
-use ringside_testkit::stacks::{Header, Stack, Wanted};
+use ringside_testkit::stacks::{self, Header, Stack, Wanted};
 use ringside_wire::checksum::Sum;
+
+const _: () = assert!(stacks::LAYERS_MAX == ringside_wire::LAYERS_MAX);
 
 /// The payload in up to nine pieces, some of them empty.
 fn cut_at_random<'p>(random: &mut Random, payload: &'p [u8]) -> Vec<&'p [u8]> {

@@ -52,6 +52,9 @@ pub enum Header {
     },
 }
 
+/// Headers of one frame, as they are dissected (`ringside_wire::LAYERS_MAX`).
+pub const LAYERS_MAX: usize = 20;
+
 /// What stacks are asked for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted {
@@ -92,8 +95,27 @@ const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
 impl Stack {
-    /// Any stack as it is wanted.
+    /// Any stack as it is wanted, of no more headers than are dissected.
     pub fn random(random: &mut Random, wanted: Wanted) -> Stack {
+        loop {
+            let stack = Stack::of_any_depth(random, wanted);
+            // A fragment has one more.
+            if stack.layers() < LAYERS_MAX {
+                return stack;
+            }
+        }
+    }
+
+    /// Headers, each extension of IPv6 and each tag for itself.
+    pub fn layers(&self) -> usize {
+        let extensions = self.0.iter().map(|header| match header {
+            Header::Ipv6 { extensions, .. } => extensions.len(),
+            _ => 0,
+        });
+        self.0.len() + extensions.sum::<usize>()
+    }
+
+    fn of_any_depth(random: &mut Random, wanted: Wanted) -> Stack {
         let mut headers = vec![Header::Ethernet];
         tags(random, &mut headers);
         for _ in 0..random.below(wanted.tunnels_max + 1) {

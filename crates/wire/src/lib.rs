@@ -78,7 +78,7 @@ pub use ipv6::Ipv6;
 pub use ipv6_extension::Ipv6Extension;
 pub use ipv6_fragment::Ipv6Fragment;
 pub use isl::Isl;
-pub use layers::{Fragment, Layer, LayerKind, Layers, Level, Stop};
+pub use layers::{Fragment, LAYERS_MAX, Layer, LayerKind, Layers, Level, Stop};
 pub use llc::Llc;
 pub use mpls::Mpls;
 pub use null::Null;
