@@ -264,11 +264,16 @@ fn every_sender_and_way_has_a_figure() {
     assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
     let csv = folder.path().join("segment.csv");
     for far_end in ["moderated", "woken", "shared"] {
-        for way in ["calls", "copies", "chains", "kernel", "live"] {
+        for way in ["calls", "copies", "chains", "kernel", "live", "chain-limit"] {
             let rows = lines(&csv, &format!("{far_end},{way},"));
             let kinds: Vec<String> = rows.iter().map(|fields| fields[2..4].join(" ")).collect();
             let expected = ["memory 1", "file 1", "memory 2"];
-            assert_eq!(kinds, expected[..if way == "live" { 2 } else { 3 }], "{far_end}, {way}");
+            let count = match way {
+                "chain-limit" => 1,
+                "live" => 2,
+                _ => 3,
+            };
+            assert_eq!(kinds, expected[..count], "{far_end}, {way}");
             assert!(rows.iter().all(|fields| fields[5].parse::<f64>().unwrap() > 0.0), "{rows:?}");
         }
         let figure = format!("figures/segment-streams-{far_end}.svg");

@@ -4,8 +4,11 @@
 //! and in parallel streams. The far end discards every frame inside the driver and counts it; so
 //! every segment really exists.
 
+mod contender;
+mod limit;
 mod results;
 
+use self::contender::Contender;
 use self::results::{FarEnd, Results, Row, Sample, Source};
 use super::TOOL_CPU;
 use super::failures;
@@ -23,7 +26,7 @@ use ringside_lab::{Lab, LabConfig, Napi};
 use ringside_segment::{Settings, Template};
 use ringside_sys::netdev;
 use ringside_sys::thread::pin_to_cpu;
-use ringside_transmit::{BUFFER_BYTES, Stack, Stream, StreamConfig, Way};
+use ringside_transmit::{BUFFER_BYTES, Stack, Stream, StreamConfig};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::process::ExitCode;
@@ -47,14 +50,14 @@ const WARM_UP: Duration = Duration::from_millis(200);
 pub(super) struct SegmentBench {
     /// Ways to make and send segments: calls (a system call and a copy each), copies and chains
     /// (AF_XDP), kernel (the kernel cuts), live (live frames inside the driver; one stream only),
-    /// fastest.
+    /// fastest; chain-limit (chains of which nothing is written: what the kernel's part costs).
     #[arg(
         long,
         value_delimiter = ',',
         value_name = "LIST",
-        default_value = "calls,copies,chains,kernel,live"
+        default_value = "calls,copies,chains,kernel,live,chain-limit"
     )]
-    ways: Vec<Way>,
+    ways: Vec<Contender>,
 
     /// Where payload comes from: memory that stays as it is, a file in the page cache.
     #[arg(
@@ -144,8 +147,7 @@ impl Bench<'_> {
         let mut rows = Vec::new();
         for &far_end in &self.args.far_ends {
             for &(source, streams) in &loads {
-                // Live frames are one stream's on an interface.
-                let ways = self.args.ways.iter().filter(|&&way| way != Way::Live || streams == 1);
+                let ways = self.args.ways.iter().filter(|way| way.is_possible(source, streams));
                 let row = |&way| Row { far_end, way, source, streams, samples: Vec::new() };
                 rows.extend(ways.map(row));
             }
@@ -229,12 +231,13 @@ fn stream(
     duration: Duration,
     stop: &StopSignal,
 ) -> anyhow::Result<f64> {
+    let Contender::Way(way) = row.way else { return limit::send(interface, duration, stop) };
     let open = |queue| {
         let mtu = Settings::mtu(MTU_BYTES);
         let mut stream = Stream::open(&StreamConfig {
             interface: interface.into(),
             queue,
-            way: row.way,
+            way,
             template: template()?,
             settings: Settings { mss_bytes: Some(MSS_BYTES), ..mtu },
             buffers: BUFFERS,

@@ -5,6 +5,7 @@ use super::super::median;
 use super::super::output::Figures;
 use super::super::plot::{self, Line, Words};
 use super::super::results::{number, record, rounded};
+use super::contender::Contender;
 use crate::columns;
 use clap::ValueEnum;
 use ringside_transmit::Way;
@@ -84,7 +85,7 @@ pub(super) struct Sample {
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) far_end: FarEnd,
-    pub(super) way: Way,
+    pub(super) way: Contender,
     pub(super) source: Source,
     pub(super) streams: u16,
     pub(super) samples: Vec<Sample>,
@@ -146,7 +147,8 @@ impl Results {
 
     /// The rate beside that of another way with the same load.
     fn times(&self, base: Way, row: &Row) -> f64 {
-        let is_base = |other: &&Row| other.way == base && other.load() == row.load();
+        let is_base =
+            |other: &&Row| other.way == Contender::Way(base) && other.load() == row.load();
         self.rows.iter().find(is_base).map_or(f64::NAN, |base| row.gbit() / base.gbit())
     }
 
@@ -232,13 +234,13 @@ impl Results {
 
     /// A line for each way, from memory.
     fn lines(&self, far_end: FarEnd) -> Vec<Line> {
-        let line = |way: Way| {
+        let line = |way: Contender| {
             let is_shown =
                 |row: &&Row| (row.far_end, row.way, row.source) == (far_end, way, Source::Memory);
             let rows = self.rows.iter().filter(is_shown);
             let points = rows.map(|row| (f64::from(row.streams), row.gbit())).collect();
             Line { name: way.to_string(), points, mixes: Vec::new() }
         };
-        Way::ALL.into_iter().map(line).filter(|line| !line.points.is_empty()).collect()
+        Contender::all().map(line).filter(|line| !line.points.is_empty()).collect()
     }
 }
