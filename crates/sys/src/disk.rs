@@ -6,6 +6,7 @@ use rustix::fs::{
 };
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -79,6 +80,23 @@ pub fn free_bytes(path: &Path) -> Result<u64, SysError> {
     let context = || format!("asking for the free space of {}", path.display());
     let status = statvfs(path).map_err(|errno| SysError::io(context(), errno))?;
     Ok(status.f_bavail.saturating_mul(status.f_frsize))
+}
+
+/// Sends the first `bytes` of a file to the disk and waits until it has them (sync_file_range(2)).
+/// What must be known to find them again, and the disk's own cache, are left to a sync.
+///
+/// # Errors
+/// The disk did not take them.
+pub fn write_out(file: &File, bytes: u64) -> io::Result<()> {
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    let bytes = i64::try_from(bytes).map_err(|_| ErrorKind::InvalidInput)?;
+    // SAFETY: the call takes numbers only; the descriptor is open as long as `file` is borrowed.
+    match unsafe { libc::sync_file_range(file.as_raw_fd(), 0, bytes, flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Sends the names in the directory `dir` to the medium: those of files made or renamed there.

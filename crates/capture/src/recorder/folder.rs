@@ -82,7 +82,14 @@ impl Folder {
         header.created = now.wall;
         header.created_boot_ns = now.boot_ns;
         header.boot_id = now.boot_id;
-        SeriesFile::create(&self.path.join(name), &header, &recording.interfaces)
+        let series = SeriesFile::create(&self.path.join(name), &header, &recording.interfaces)?;
+        if self.direct
+            && let Err(error) = series.write_out_header()
+        {
+            remove_unused(&series);
+            return Err(error);
+        }
+        Ok(series)
     }
 
     /// Deletes what is past its age, in times in which no file is begun.

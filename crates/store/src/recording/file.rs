@@ -5,6 +5,7 @@ use crate::StoreError;
 use crate::writer::FILE_MODE;
 use ringside_core::SourceInterface;
 use ringside_core::limits::{RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
+use ringside_sys::disk;
 use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -122,6 +123,16 @@ impl SeriesFile {
     /// Where in the file ring block `index` begins, counted from 0 in this file.
     pub fn block_offset(&self, index: u64) -> u64 {
         self.header_bytes + index * self.block_bytes
+    }
+
+    /// Sends the header page to the disk and waits until it has it. Without a header nobody finds
+    /// frames that were written past the page cache; a disk that fails early must not cost it.
+    ///
+    /// # Errors
+    /// The disk did not take it.
+    pub fn write_out_header(&self) -> Result<(), StoreError> {
+        disk::write_out(&self.file, self.header_bytes)
+            .map_err(|error| self.error("cannot write the header of", error))
     }
 
     /// Gives the file another name in its file system, which must be free.
