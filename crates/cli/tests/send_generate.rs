@@ -209,6 +209,26 @@ fn an_error_in_the_middle_ends_with_its_account_and_status_2() {
 }
 
 #[test]
+fn a_queue_that_keeps_its_frames_does_not_keep_a_run_from_its_end() {
+    let test = "a_queue_that_keeps_its_frames_does_not_keep_a_run_from_its_end";
+    if !need_root(test) || !need_tool(test, "tc") {
+        return;
+    }
+    let network = Network::up();
+    // More than a second for each frame, and the socket's buffer holds some: a call that sent all
+    // that it could would last for hours.
+    let shaped = "tbf rate 8kbit burst 2kb limit 10mb";
+    let tc = ["netns", "exec", network.sender(), "tc", "qdisc", "add", "dev", "tx0", "root"];
+    let words: Vec<&str> = shaped.split(' ').collect();
+    run_clean("ip", &[&tc[..], &words].concat());
+    let args = ["-c", "1000000", "--size", "1514", "--engine", "pcap", "--for", "500ms"];
+    let outcome = Running::start(send_command(&network, &args)).finish();
+    let sent = sent(&outcome);
+    assert_eq!(sent["handed"], sent["offered"], "{sent}");
+    assert!(sent["offered"].as_u64().is_some_and(|count| (1..10_000).contains(&count)), "{sent}");
+}
+
+#[test]
 fn live_frames_have_an_interface_to_themselves() {
     if !need_root("live_frames_have_an_interface_to_themselves") {
         return;

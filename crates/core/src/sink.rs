@@ -81,8 +81,9 @@ pub trait Sink: Send {
     fn counters(&mut self) -> SinkCounters;
 
     /// Hands over the rest, waits at most `timeout` for what is in flight, and ends the sink. What
-    /// could not be handed over by then is refused, and will not be sent.
-    fn drain(&mut self, timeout: Duration) -> SinkCounters;
+    /// could not be handed over by then is refused, and will not be sent. The first call tells
+    /// beside the account what went wrong meanwhile.
+    fn drain(&mut self, timeout: Duration) -> (SinkCounters, Option<SinkError>);
 }
 
 /// What a sink can take.

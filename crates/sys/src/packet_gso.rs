@@ -5,11 +5,9 @@
 //! checksum is left to be finished and how it is to be cut.
 
 use crate::{SysError, socket};
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::time::Duration;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Parts of one packet: 64 KiB in pages of 4 KiB, with room for headers and pieces that begin in
 /// the middle of a page. UIO_MAXIOV would allow 1,024.
@@ -124,8 +122,9 @@ impl GsoTx {
     }
 
     /// Sends the packet that `parts` are together, headers first, and waits for room in the
-    /// socket's buffer if it must. The kernel copies it once. What it cannot cut (see [`Gso`]) it
-    /// drops behind the interface's queue, without a word.
+    /// socket's buffer if it must ([`bound_wait`](crate::packet_tx::bound_wait)). The kernel copies
+    /// it once. What it cannot cut (see [`Gso`]) it drops behind the interface's queue, without a
+    /// word.
     ///
     /// # Errors
     /// EINVAL: more than [`GSO_PARTS_MAX`] parts, or `header` contradicts the bytes. EMSGSIZE:
@@ -154,19 +153,15 @@ impl GsoTx {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Bounds the wait of [`send`](Self::send) for room in the socket's buffer: after that it fails
-    /// with [`io::ErrorKind::WouldBlock`], and the packet is not taken (SO_SNDTIMEO of socket(7)).
-    ///
-    /// # Errors
-    /// The system refused.
-    pub fn bound_wait(&self, timeout: Duration) -> Result<(), SysError> {
-        set_socket_timeout(&self.socket, Timeout::Send, Some(timeout))
-            .map_err(|e| SysError::io("SO_SNDTIMEO of a packet socket", e))
-    }
-
     /// Kernel index of the interface.
     pub fn ifindex(&self) -> u32 {
         self.ifindex
+    }
+}
+
+impl AsFd for GsoTx {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

@@ -1,15 +1,28 @@
 //! A packet socket that sends whole frames.
 
 use crate::{SysError, socket};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// Frames of one sendmmsg call (UIO_MAXIOV would allow 1,024): enough that the call does not show.
 pub const SEND_FRAMES_MAX: usize = 64;
 
 /// Longest frame, in bytes: a packet of the largest MTU (65,535) with its link-layer header.
 pub const SEND_FRAME_BYTES_MAX: usize = 65_535 + 18;
+
+/// Bounds the waits for room in the buffer of a socket that sends: after `timeout` a call fails
+/// with [`io::ErrorKind::WouldBlock`], and what it was to send is not taken (SO_SNDTIMEO of
+/// socket(7)). A signal ends such a call, whatever its handler says (signal(7)).
+///
+/// # Errors
+/// The system refused.
+pub fn bound_wait(socket: impl AsFd, timeout: Duration) -> Result<(), SysError> {
+    set_socket_timeout(socket, Timeout::Send, Some(timeout))
+        .map_err(|e| SysError::io("SO_SNDTIMEO of a socket that sends", e))
+}
 
 /// Sends frames on one interface; receives nothing.
 pub struct PacketTx {
@@ -37,9 +50,9 @@ impl PacketTx {
     }
 
     /// Sends the first frames of `frames`, in order, at most [`SEND_FRAMES_MAX`]; returns how many.
-    /// May wait for room in the socket's buffer. When fewer went out than were given, the next one
-    /// was refused: sending it again tells why. Exactly the frames that are counted here were
-    /// handed to the interface.
+    /// May wait for room in the socket's buffer, see [`bound_wait`]. When fewer went out than were
+    /// given, the next one was refused: sending it again tells why. Exactly the frames that are
+    /// counted here were handed to the interface.
     ///
     /// # Errors
     /// The first frame was refused: ENOBUFS where the driver had no room for it, EMSGSIZE where it
@@ -79,5 +92,11 @@ impl PacketTx {
     /// Kernel index of the interface.
     pub fn ifindex(&self) -> u32 {
         self.ifindex
+    }
+}
+
+impl AsFd for PacketTx {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }

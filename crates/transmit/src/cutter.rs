@@ -3,7 +3,7 @@
 
 use crate::Error;
 use crate::sink::{put_chained, put_segment};
-use ringside_core::{Sink, SinkCounters};
+use ringside_core::{Sink, SinkCounters, SinkError};
 use ringside_segment::{MTU_BYTES_MAX, Position, Segment, Segmenter, Settings, Template};
 use ringside_wire::Ethernet;
 use std::time::{Duration, Instant};
@@ -154,8 +154,9 @@ impl<S: Sink> Cutter<S> {
         self.sink.counters()
     }
 
-    /// Sends the rest, waits at most `timeout` for what is in flight, and ends the sink.
-    pub fn drain(&mut self, timeout: Duration) -> SinkCounters {
+    /// Sends the rest, waits at most `timeout` for what is in flight, and ends the sink; see
+    /// [`Sink::drain`].
+    pub fn drain(&mut self, timeout: Duration) -> (SinkCounters, Option<SinkError>) {
         self.sink.drain(timeout)
     }
 }
@@ -287,8 +288,8 @@ mod tests {
             SinkCounters::default()
         }
 
-        fn drain(&mut self, _timeout: Duration) -> SinkCounters {
-            SinkCounters::default()
+        fn drain(&mut self, _timeout: Duration) -> (SinkCounters, Option<SinkError>) {
+            (SinkCounters::default(), None)
         }
     }
 

@@ -20,6 +20,8 @@ const TAG: [u8; 2] = [0x81, 0x00];
 
 /// Linux's numbers of errors for which std has no kind (asm-generic/errno.h).
 pub(crate) const ENXIO: i32 = 6;
+/// The socket's buffer had no room in the time that a call waits.
+pub(crate) const EAGAIN: i32 = 11;
 pub(crate) const ENODEV: i32 = 19;
 pub(crate) const EMSGSIZE: i32 = 90;
 pub(crate) const ENETDOWN: i32 = 100;
@@ -44,6 +46,26 @@ pub(crate) fn find(name: &str) -> Result<NetDevice, Error> {
         return Err(Error::Down { interface: name.to_owned() });
     }
     Ok(device)
+}
+
+/// The same, and its other end is there.
+///
+/// # Errors
+/// There is none, it is down, or it has no link.
+pub(crate) fn find_linked(name: &str) -> Result<NetDevice, Error> {
+    let device = find(name)?;
+    if !device.carrier {
+        return Err(Error::NoCarrier { interface: name.to_owned() });
+    }
+    Ok(device)
+}
+
+/// Refuses an interface that nothing can be sent through now: of the calling thread's namespace.
+///
+/// # Errors
+/// There is none, it is down, or it has no link.
+pub fn check_interface(name: &str) -> Result<(), Error> {
+    find_linked(name).map(drop)
 }
 
 /// Refuses an interface whose frames do not begin with an Ethernet header, for who sends by `sink`.
@@ -85,7 +107,7 @@ pub(crate) fn has_tag(frame: &[u8]) -> bool {
 /// Why the system refused a frame.
 pub(crate) fn refusal(error: &io::Error) -> Refusal {
     match error.raw_os_error() {
-        Some(ENOBUFS) => Refusal::NoRoom,
+        Some(EAGAIN | ENOBUFS) => Refusal::NoRoom,
         Some(EMSGSIZE) => Refusal::TooLong,
         Some(ENETDOWN | ENXIO | ENODEV) => Refusal::InterfaceGone,
         _ => Refusal::Other,

@@ -90,7 +90,12 @@ pub(crate) trait FrameSender {
     fn send(&mut self, frames: u64) -> Result<u64, Error>;
 
     /// Ends what is under way; nothing is sent after it. What follows is asked for after it.
-    fn finish(&mut self) {}
+    ///
+    /// # Errors
+    /// What went wrong meanwhile; the account has its frames.
+    fn finish(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Frames offered, also those of a call that failed.
     fn offered(&self) -> u64;

@@ -47,6 +47,7 @@ mod wire;
 
 pub use cutter::{Cutter, PACKET_BYTES_MAX, Put};
 pub use error::Error;
+pub use interface::check_interface;
 pub use job::{Job, Limits, Load, SENDERS_MAX, SenderKind};
 pub use live::{LiveObstacle, live_obstacle};
 pub use pace::{PACE_DEPTH_NS, Pacer};

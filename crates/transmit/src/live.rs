@@ -16,9 +16,9 @@ pub(crate) fn check_sizes(shape: &Shape) -> Result<(), Error> {
     if usize::from(bytes) > LIVE_FRAME_BYTES_MAX { Err(Error::LiveSize { bytes }) } else { Ok(()) }
 }
 
-/// True if live frames sent through `wire` arrive: its driver takes redirected frames, and the far
-/// end of a veth pair has a NAPI. Where the kernel does not tell (before 6.3), a far end that is
-/// known is looked at, and else nobody knows.
+/// Whether live frames sent through `wire` arrive: if its driver takes redirected frames, and the
+/// far end of a veth pair has a NAPI. Where the kernel does not tell (before 6.3), a far end that
+/// is known is looked at, and else nobody knows (`None`).
 ///
 /// # Errors
 /// There is no such interface, or the kernel refused.
@@ -151,7 +151,8 @@ impl FrameSender for LiveSender<'_> {
         self.offered = made;
         run?;
         match self.watch.is_up()? {
-            Some(_) => Ok(new),
+            Some(true) => Ok(new),
+            Some(false) => Err(Error::Down { interface: self.live.interface.clone() }),
             None => Err(Error::Removed { interface: self.live.interface.clone() }),
         }
     }

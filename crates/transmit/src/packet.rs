@@ -2,11 +2,12 @@
 
 use crate::job::FrameSender;
 use crate::sink::offer;
+use crate::wait::SLEEP_MAX;
 use crate::{Error, Load, Table, Wire};
 use ringside_core::{OwnedFrame, SinkCounters};
 use ringside_sys::SysError;
 use ringside_sys::clock::tai_ns;
-use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
+use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX, bound_wait};
 use std::sync::Arc;
 
 /// Where the next frames come from.
@@ -41,20 +42,22 @@ impl PacketSender {
         // of that of the flow's hash (packet_pick_tx_queue of net/packet/af_packet.c).
         let qdisc_bypass = false;
         let socket = PacketTx::open(device.ifindex, qdisc_bypass)?;
+        bound_wait(&socket, SLEEP_MAX)?;
         let interface = wire.sender.place();
         Ok(PacketSender { socket, supply, interface, offered: 0, bytes: 0, refused: 0 })
     }
 
-    /// Offers each frame once: one that was refused is counted and left behind, and so are all
-    /// after an error.
+    /// Offers each frame once, as long as there is room: one that was refused is counted and left
+    /// behind, and so are all after an error.
     fn offer(&mut self, frames: &[&[u8]]) -> Result<(), Error> {
         let mut counters = SinkCounters::default();
         let not_asked = |_: &[u8]| false;
         let result = offer(&self.socket, frames, not_asked, &mut counters);
-        self.offered += frames.len() as u64;
-        self.bytes += frames.iter().map(|frame| frame.len() as u64).sum::<u64>();
+        let offered = &frames[..*result.as_ref().unwrap_or(&frames.len())];
+        self.offered += offered.len() as u64;
+        self.bytes += offered.iter().map(|frame| frame.len() as u64).sum::<u64>();
         self.refused += counters.refused_total();
-        result.map_err(|source| {
+        result.map(drop).map_err(|source| {
             let context = format!("sending through {}", self.interface);
             SysError::Io { context, source }.into()
         })

@@ -21,7 +21,7 @@ pub use report::{NotRelayed, RelayReport};
 use crate::Error;
 use crate::replay::Ended;
 use crate::sink::put_segment;
-use crate::wait::ROOM_WAIT;
+use crate::wait::{DRAIN, ROOM_WAIT};
 use judge::{Fate, Judge};
 use ringside_core::{Cause, Frame, LaneCounters, LinkType, Sink, Source};
 use ringside_segment::{Position, Segmenter};
@@ -30,8 +30,6 @@ use std::time::{Duration, Instant};
 
 /// How long a source may wait for a frame before orders are looked at.
 const WAIT: Duration = Duration::from_millis(50);
-/// How long the end of the sink may take.
-const DRAIN: Duration = Duration::from_secs(2);
 
 /// Smallest MTU (RFC 791).
 pub const MTU_BYTES_MIN: usize = 68;
@@ -85,7 +83,10 @@ pub fn relay<K: Sink>(
         return Err(Error::Limit { what: "the MTU of a relay", value, limit });
     }
     let features = sink.features();
+    source.start()?;
+    let start = Instant::now();
     let mut relay = Relay {
+        orders: Orders { start, duration: config.duration, is_stopped, ended: None },
         judge: Judge::new(config, features.frame_bytes_max),
         has_offload: features.checksums,
         fragment_id: config.fragment_id,
@@ -94,20 +95,46 @@ pub fn relay<K: Sink>(
         report: RelayReport::default(),
         sink,
     };
-    source.start()?;
-    let start = Instant::now();
     shown(&relay.report);
-    relay.run(source, config, is_stopped, shown);
+    relay.run(source, shown);
+    let failure;
+    (relay.report.sent, failure) = relay.sink.drain(DRAIN);
+    relay.fail(failure);
     let mut report = relay.report;
-    report.sent = relay.sink.drain(DRAIN);
     report.elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     receiving_side(source, &mut report);
     Ok(report)
 }
 
+/// What ends a run from outside.
+struct Orders<'k> {
+    start: Instant,
+    duration: Option<Duration>,
+    is_stopped: &'k dyn Fn() -> bool,
+    /// When a wait for room saw the end first.
+    ended: Option<Instant>,
+}
+
+impl Orders<'_> {
+    /// True once all waits after the end together took as long as one may.
+    fn is_long_over(&mut self, now: Instant) -> bool {
+        self.end().is_some() && now - *self.ended.get_or_insert(now) >= ROOM_WAIT
+    }
+
+    fn end(&self) -> Option<Ended> {
+        let is_over = self.duration.is_some_and(|duration| self.start.elapsed() >= duration);
+        match () {
+            () if (self.is_stopped)() => Some(Ended::Stopped),
+            () if is_over => Some(Ended::Time),
+            () => None,
+        }
+    }
+}
+
 /// One run.
 struct Relay<'k, K> {
     sink: &'k mut K,
+    orders: Orders<'k>,
     judge: Judge,
     has_offload: bool,
     fragment_id: u32,
@@ -119,23 +146,13 @@ struct Relay<'k, K> {
 
 impl<K: Sink> Relay<'_, K> {
     /// Takes frames until the source is drained.
-    fn run(
-        &mut self,
-        source: &mut dyn Source,
-        config: &RelayConfig,
-        is_stopped: &dyn Fn() -> bool,
-        shown: &mut dyn FnMut(&RelayReport),
-    ) {
-        let start = Instant::now();
+    fn run(&mut self, source: &mut dyn Source, shown: &mut dyn FnMut(&RelayReport)) {
         let mut is_ending = false;
         while !source.is_finished() {
-            let is_over = config.duration.is_some_and(|duration| start.elapsed() >= duration);
             let end = match () {
                 () if self.report.failure.is_some() => Some(Ended::Failed),
                 () if self.count_left == 0 => Some(Ended::Done),
-                () if is_stopped() => Some(Ended::Stopped),
-                () if is_over => Some(Ended::Time),
-                () => None,
+                () => self.orders.end(),
             };
             if let Some(end) = end.filter(|_| !is_ending) {
                 is_ending = true;
@@ -234,9 +251,9 @@ impl<K: Sink> Relay<'_, K> {
                 Err(error) => Err(error),
             };
             let now = Instant::now();
-            let has_waited = self.is_stuck || now - *since.get_or_insert(now) >= ROOM_WAIT;
-            if tried.is_err() || has_waited {
-                self.is_stuck = has_waited;
+            let has_waited = now - *since.get_or_insert(now) >= ROOM_WAIT;
+            self.is_stuck |= has_waited || self.orders.is_long_over(now);
+            if tried.is_err() || self.is_stuck {
                 // A sink that failed may have taken the frame before.
                 let offered = self.sink.counters().offered;
                 self.report.not_offered += u64::from(offered == self.report.sent.offered);

@@ -7,8 +7,9 @@ use crate::pace::Pacer;
 use crate::packet::PacketSender;
 use crate::report::{Report, Sent};
 use crate::sink_sender::SinkSender;
+use crate::wait::SLEEP_MAX;
 use crate::wire::WireCounters;
-use crate::{Error, FRAME_BYTES_MAX, FRAME_BYTES_MIN};
+use crate::{Error, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Shape};
 use ringside_core::OwnedFrame;
 use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
 use std::sync::Arc;
@@ -22,9 +23,6 @@ pub(crate) const COUNTED: Duration = Duration::from_secs(2);
 /// How long the far end may take to receive what is in its ring. A ring holds 256 frames, so this
 /// is only reached when its NAPI is starved or gone.
 const SETTLE: Duration = Duration::from_secs(5);
-
-/// Longest sleep of a paced sender, so that it sees its limits and a stop soon.
-const SLEEP_MAX: Duration = Duration::from_millis(50);
 
 /// How far a run is, for those who watch it.
 #[derive(Debug, Default)]
@@ -74,8 +72,10 @@ pub fn run_shown(
     let (load, unsendable) = sendable(&job.load)?;
     let job = Job { load, ..job.clone() };
     check(&job)?;
+    // Until the counters are read, the interface is ours: no other's live frames are in them.
+    let live = job.wire.sender.inside(|| live(&job))?;
     let before = job.wire.counters()?;
-    let mut sent = job.wire.sender.inside(|| send_all(&job, stop, progress))?;
+    let mut sent = job.wire.sender.inside(|| send_all(&job, live.as_ref(), stop, progress))?;
     let failure = sent.iter_mut().find_map(|sent| sent.failure.take());
     let has_sent = sent.iter().any(|sent| sent.frames > 0);
     match (account(&job, before, &sent, unsendable), failure) {
@@ -85,44 +85,51 @@ pub fn run_shown(
     }
 }
 
-/// Runs the sending threads; the calling thread is in the sender's namespace, and so are they. The
-/// error of one ends all, and leaves the others' accounts as they are.
-fn send_all(
-    job: &Job,
-    stop: &(dyn Fn() -> bool + Sync),
-    progress: &Progress,
-) -> Result<Vec<Sent>, Error> {
-    let cpus = match (&job.cpus[..], job.sender) {
+/// What makes the frames of a run of live ones; the calling thread is in the sender's namespace.
+fn live(job: &Job) -> Result<Option<(Live, &Shape)>, Error> {
+    let (Load::Numbered(shape), true) = (&job.load, job.sender.is_live()) else { return Ok(None) };
+    let cpus = cpus(job)?;
+    let even = job.rate_per_sec.filter(|_| job.sender == SenderKind::Even);
+    let even = even.map(|rate| (rate / cpus.len() as u64).max(1));
+    Ok(Some((Live::new(&job.wire, shape, &cpus, even)?, shape)))
+}
+
+/// The CPUs that the threads are kept on; none for one that runs anywhere.
+fn cpus(job: &Job) -> Result<Vec<usize>, Error> {
+    Ok(match (&job.cpus[..], job.sender) {
         ([], sender) if sender.is_live() => {
             vec![allowed_cpus()?.first().copied().unwrap_or(0)]
         }
         (cpus, _) => cpus.to_vec(),
-    };
-    let live = match (&job.load, job.sender) {
-        (Load::Numbered(shape), sender) if sender.is_live() => {
-            let even = job.rate_per_sec.filter(|_| sender == SenderKind::Even);
-            let even = even.map(|rate| (rate / cpus.len() as u64).max(1));
-            Some((Live::new(&job.wire, shape, &cpus, even)?, shape))
-        }
-        _ => None,
-    };
+    })
+}
+
+/// Runs the sending threads; the calling thread is in the sender's namespace, and so are they. The
+/// error of one ends all, and leaves the others' accounts as they are.
+fn send_all(
+    job: &Job,
+    live: Option<&(Live, &Shape)>,
+    stop: &(dyn Fn() -> bool + Sync),
+    progress: &Progress,
+) -> Result<Vec<Sent>, Error> {
+    let cpus = cpus(job)?;
     let threads = cpus.len().max(1);
     let has_failed = AtomicBool::new(false);
-    let stop = || stop() || has_failed.load(Ordering::Relaxed);
     let send = |index: usize| {
         let cpu = cpus.get(index).copied();
         if let Some(cpu) = cpu {
             pin_to_cpu(cpu)?;
         }
         let stream = index as u16;
-        let mut sender: Box<dyn FrameSender> = match (&live, cpu, job.sender, &job.load) {
+        let mut sender: Box<dyn FrameSender> = match (live, cpu, job.sender, &job.load) {
             (_, _, SenderKind::Sink(kind), Load::Numbered(shape)) => {
                 Box::new(SinkSender::new(&job.wire, kind, shape, stream)?)
             }
             (Some((live, shape)), Some(cpu), ..) => Box::new(LiveSender::new(live, shape, cpu)?),
             _ => Box::new(PacketSender::new(&job.wire, &job.load, stream)?),
         };
-        Ok(send_until(&mut *sender, job, (index, threads), &stop, progress))
+        let orders = Orders { stop, has_failed: &has_failed };
+        Ok(send_until(&mut *sender, job, (index, threads), orders, progress))
     };
     let failed = |failure| Sent { failure: Some(failure), ..Sent::default() };
     let send = |index| {
@@ -199,11 +206,20 @@ fn check(job: &Job) -> Result<(), Error> {
     Ok(())
 }
 
+/// What ends a thread before its limits.
+#[derive(Clone, Copy)]
+struct Orders<'o> {
+    /// From outside.
+    stop: &'o (dyn Fn() -> bool + Sync),
+    /// Another thread met an error.
+    has_failed: &'o AtomicBool,
+}
+
 fn send_until(
     sender: &mut dyn FrameSender,
     job: &Job,
     (index, threads): (usize, usize),
-    stop: &(dyn Fn() -> bool + Sync),
+    orders: Orders<'_>,
     progress: &Progress,
 ) -> Sent {
     let quota = share(job.limits.count.unwrap_or(u64::MAX), index, threads);
@@ -219,8 +235,8 @@ fn send_until(
         if duration.is_some_and(|duration| now >= duration) {
             break;
         }
-        if stop() {
-            sent.stopped = true;
+        sent.stopped = (orders.stop)();
+        if sent.stopped || orders.has_failed.load(Ordering::Relaxed) {
             break;
         }
         let granted = match &mut pacer {
@@ -248,7 +264,8 @@ fn send_until(
             pacer.give_back(granted.saturating_sub(offered));
         }
     }
-    sender.finish();
+    let finished = sender.finish();
+    sent.failure = sent.failure.or(finished.err());
     sent.elapsed = start.elapsed();
     sent.frames = sender.offered();
     sent.bytes = sender.bytes();

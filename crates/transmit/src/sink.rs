@@ -244,7 +244,7 @@ impl Sink for AnySink {
         each!(self, sink => sink.counters())
     }
 
-    fn drain(&mut self, timeout: Duration) -> SinkCounters {
+    fn drain(&mut self, timeout: Duration) -> (SinkCounters, Option<SinkError>) {
         each!(self, sink => sink.drain(timeout))
     }
 }

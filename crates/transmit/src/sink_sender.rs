@@ -2,17 +2,16 @@
 
 use crate::job::FrameSender;
 use crate::sink::{self, AnySink, SinkConfig, SinkKind};
-use crate::wait::{Patience, Until};
+use crate::wait::{DRAIN, Patience, SLEEP_MAX, Until};
 use crate::{Error, Shape, Table, Wire};
 use ringside_core::{Refusal, Sink, SinkCounters};
 use ringside_sys::clock::tai_ns;
-use std::time::Duration;
+use std::time::Instant;
 
-/// Frames between two looks at limits and signals.
+/// Frames between two looks at limits and signals, at most.
 const CALL_FRAMES_MAX: u64 = 1024;
-
-/// How long what is in flight at the end may take.
-const DRAIN: Duration = Duration::from_secs(2);
+/// Frames between two looks at the clock.
+const LOOK_FRAMES: u64 = 16;
 
 /// One thread's sink, on a queue of its own.
 pub(crate) struct SinkSender {
@@ -63,8 +62,11 @@ impl FrameSender for SinkSender {
 
     fn send(&mut self, frames: u64) -> Result<u64, Error> {
         let SinkSender { sink, table, stream, scratch, next, interface, patience, .. } = self;
-        let mut offered = 0;
-        while offered < frames {
+        let (mut offered, start) = (0, Instant::now());
+        // A sink that waits a little with each frame must not hold limits and signals up.
+        let is_late =
+            |offered| offered % LOOK_FRAMES == LOOK_FRAMES - 1 && start.elapsed() > SLEEP_MAX;
+        while offered < frames && !is_late(offered) {
             let sequence = *next;
             let now = if table.is_stamped() { tai_ns() } else { 0 };
             let bytes = table.bytes_of(sequence);
@@ -85,8 +87,10 @@ impl FrameSender for SinkSender {
         Ok(offered)
     }
 
-    fn finish(&mut self) {
-        self.counters = self.sink.drain(DRAIN);
+    fn finish(&mut self) -> Result<(), Error> {
+        let (counters, failure) = self.sink.drain(DRAIN);
+        self.counters = counters;
+        failure.map_or(Ok(()), |failure| Err(failure.into()))
     }
 
     fn offered(&self) -> u64 {

@@ -18,7 +18,7 @@ mod live;
 mod xdp;
 
 use crate::sink::SinkConfig;
-use crate::wait::{Patience, SLEEP_MAX, Until};
+use crate::wait::{DRAIN, Patience, SLEEP_MAX, Until};
 use crate::{Error, Pacer};
 use kernel::{Calls, KernelCut};
 use live::LiveStream;
@@ -32,9 +32,6 @@ use xdp::{Cutting, XdpStream};
 /// Payload bytes of one buffer. What the kernel takes in one packet is a little less; a buffer is
 /// then cut by two plans, whichever way it is sent.
 pub const BUFFER_BYTES: usize = 64 << 10;
-
-/// How long the end of a stream may take.
-const DRAIN: Duration = Duration::from_secs(2);
 
 /// Bursts of a paced stream; as many as [`Pacer`] grants.
 const BURSTS_PER_SEC: u64 = 2_000;

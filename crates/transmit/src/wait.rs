@@ -11,6 +11,9 @@ pub(crate) const ROOM_WAIT: Duration = Duration::from_secs(1);
 /// Longest sleep, so that the end is seen soon.
 pub(crate) const SLEEP_MAX: Duration = Duration::from_millis(50);
 
+/// How long what is in flight at the end may take.
+pub(crate) const DRAIN: Duration = Duration::from_secs(2);
+
 /// When a stream is to end, whatever it waits for.
 #[derive(Default)]
 pub(crate) struct Until(Option<Box<dyn Fn() -> bool>>);

@@ -16,7 +16,7 @@ use mode::Mode;
 use ringside_core::Timestamp;
 use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
-use ringside_transmit::{Error, Field, Pace, Range, Rate};
+use ringside_transmit::{Field, Pace, Range, Rate};
 use ringside_wire::MacAddr;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -180,13 +180,7 @@ impl TargetArgs {
 
     /// Refuses an interface that is not there, down, or without its other end.
     fn check_interface(&self) -> anyhow::Result<()> {
-        let name = &self.interface;
-        let Some(device) = netdev::by_name(name)? else {
-            bail!("no interface is called {name}; `ip link` shows those that are there");
-        };
-        ensure!(device.is_up(), "{name} is down: `ip link set {name} up`");
-        ensure!(device.carrier, Error::NoCarrier { interface: name.clone() });
-        Ok(())
+        Ok(ringside_transmit::check_interface(&self.interface)?)
     }
 
     /// The one CPU that was named, or none, where `what` is sent by one thread.

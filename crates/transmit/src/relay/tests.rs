@@ -49,6 +49,19 @@ fn udp() -> Header {
     Header::Udp { ports: [1, 2], has_checksum: true }
 }
 
+#[test]
+fn a_slow_sink_does_not_keep_a_relay_from_its_end() {
+    let frame = jumbo(vec![ipv4(false), udp()]);
+    let mut source = MemorySource::new([&frame[..]; 3]);
+    let mut sink = MemorySink::new(1500);
+    sink.pause = ROOM_WAIT / 2;
+    // The end has come before the first frame: what waits for room then does so for a moment.
+    let report = relay(&mut source, &mut sink, &config(1500), &|| true, &mut |_| ()).unwrap();
+    assert!(report.is_balanced(), "{report:?}");
+    assert!((1..5).contains(&report.sent.accepted), "{report:?}");
+    assert_eq!(report.not_offered, report.segments - report.sent.accepted, "{report:?}");
+}
+
 /// A frame of 9,014 bytes.
 fn jumbo(headers: Vec<Header>) -> Vec<u8> {
     let stack = Stack([vec![Header::Ethernet], headers].concat());

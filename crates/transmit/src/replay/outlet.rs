@@ -1,7 +1,8 @@
 //! Where frames leave: the one place that knows how an interface is handed them.
 
 use crate::Error;
-use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
+use crate::wait::SLEEP_MAX;
+use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX, bound_wait};
 use std::io;
 
 /// Frames of one call of [`Outlet::send`] at most.
@@ -24,7 +25,9 @@ pub(crate) struct PacketOutlet(PacketTx);
 
 impl PacketOutlet {
     pub fn open(ifindex: u32) -> Result<PacketOutlet, Error> {
-        Ok(PacketOutlet(PacketTx::open(ifindex, true)?))
+        let socket = PacketTx::open(ifindex, true)?;
+        bound_wait(&socket, SLEEP_MAX)?;
+        Ok(PacketOutlet(socket))
     }
 }
 

@@ -14,13 +14,11 @@ pub(crate) struct Port {
 
 impl Port {
     /// # Errors
-    /// There is no such interface, its frames are not Ethernet, or it is down.
+    /// There is no such interface, its frames are not Ethernet, or it is down or
+    /// has no link.
     pub fn open(name: &str) -> Result<Port, Error> {
-        let device = interface::find(name)?;
+        let device = interface::find_linked(name)?;
         interface::check_ethernet(&device, "a replay")?;
-        if !device.carrier {
-            return Err(Error::NoCarrier { interface: name.into() });
-        }
         Ok(Port { device })
     }
 

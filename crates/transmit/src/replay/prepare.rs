@@ -1,12 +1,9 @@
 //! One frame of a capture, made ready to be sent, or the cause why it cannot be.
 
-use crate::interface::SizeLimit;
+use crate::interface::{HEADER_BYTES, SizeLimit};
 use crate::replay::report::Cause;
 use crate::rewrite::{Changed, Rewrite};
 use ringside_core::{Frame, LinkType};
-
-/// Shortest frame: an Ethernet header.
-const FRAME_BYTES_MIN: usize = 14;
 
 /// What becomes of frames that were cut when they were captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +43,7 @@ impl Preparer {
         if link != LinkType::ETHERNET {
             return Err(Cause::LinkType(link));
         }
-        if frame.bytes.len() < FRAME_BYTES_MIN {
+        if frame.bytes.len() < HEADER_BYTES {
             return Err(Cause::TooShort);
         }
         let missing = (frame.meta.wire_bytes as usize).saturating_sub(frame.bytes.len());
@@ -61,7 +58,7 @@ impl Preparer {
         let excess = self.limit.excess(sent, sent.len() + padding);
         if excess > 0 {
             memory.truncate(begin);
-            return Err(Cause::TooLong(self.limit.mtu_bytes + FRAME_BYTES_MIN + excess));
+            return Err(Cause::TooLong(self.limit.mtu_bytes + HEADER_BYTES + excess));
         }
         memory.resize(memory.len() + padding, 0);
         Ok(Prepared { was_cut: missing > 0, changed })

@@ -5,11 +5,12 @@
 
 use super::outlet::Outlet;
 use super::{SinkConfig, SinkKind};
+use crate::wait::SLEEP_MAX;
 use crate::{Error, interface};
 use ringside_core::{ChecksumRequest, Refusal, Sink, SinkCounters, SinkError, SinkFeatures};
-use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
+use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX, bound_wait};
 use std::io::{self, ErrorKind};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A packet socket as a sink.
 pub struct PacketSink {
@@ -20,6 +21,8 @@ pub struct PacketSink {
     place_bytes: usize,
     /// Lengths of the frames that were put.
     waiting: Vec<usize>,
+    /// Of these, frames of which it is known what became of them.
+    judged: usize,
     counters: SinkCounters,
 }
 
@@ -32,6 +35,7 @@ impl PacketSink {
         let outlet = Outlet::open(config, SinkKind::AfPacket)?;
         let qdisc_bypass = true;
         let socket = PacketTx::open(outlet.ifindex, qdisc_bypass)?;
+        bound_wait(&socket, SLEEP_MAX)?;
         let place_bytes = outlet.frame_bytes_max().next_multiple_of(64);
         Ok(PacketSink {
             outlet,
@@ -39,25 +43,28 @@ impl PacketSink {
             memory: vec![0; place_bytes * SEND_FRAMES_MAX],
             place_bytes,
             waiting: Vec::with_capacity(SEND_FRAMES_MAX),
+            judged: 0,
             counters: SinkCounters::default(),
         })
     }
 
-    /// Offers all that waits.
-    fn send(&mut self) -> Result<(), SinkError> {
+    /// Offers what waits, as far as there is room; returns how many frames it was.
+    fn send(&mut self) -> Result<usize, SinkError> {
         let mut frames: [&[u8]; SEND_FRAMES_MAX] = [&[]; SEND_FRAMES_MAX];
         let places = self.memory.chunks(self.place_bytes);
         for ((frame, place), bytes) in frames.iter_mut().zip(places).zip(&self.waiting) {
             *frame = &place[..*bytes];
         }
-        let frames = &frames[..self.waiting.len()];
+        let frames = &frames[self.judged..self.waiting.len()];
         let too_long = |frame: &[u8]| !self.outlet.is_short_enough(frame);
         let sent = offer(&self.socket, frames, too_long, &mut self.counters);
         sent.map_err(|error| self.outlet.failed(error))
     }
 }
 
-/// Offers each frame once, whatever becomes of it; counts what was accepted and refused.
+/// Offers each frame once, whatever becomes of it; counts what was accepted and refused. Returns
+/// how many frames these are: all, unless the socket's buffer had no room for the next one in the
+/// time that it waits.
 ///
 /// A call stops at a frame that was refused, and only the next one may say why, so `too_long` tells
 /// which frames the interface does not take.
@@ -69,7 +76,7 @@ pub(crate) fn offer(
     frames: &[&[u8]],
     too_long: impl Fn(&[u8]) -> bool,
     counters: &mut SinkCounters,
-) -> io::Result<()> {
+) -> io::Result<usize> {
     let mut rest = frames;
     let mut unexplained = 0;
     while !rest.is_empty() {
@@ -86,6 +93,7 @@ pub(crate) fn offer(
                 rest = &rest[call.len().min(sent + 1)..];
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
             Err(error) => match interface::refusal(&error) {
                 cause @ (Refusal::NoRoom | Refusal::TooLong) => {
                     counters.refuse(cause, 1);
@@ -99,7 +107,7 @@ pub(crate) fn offer(
         }
     }
     counters.refuse(Refusal::NoRoom, unexplained);
-    Ok(())
+    Ok(frames.len() - rest.len())
 }
 
 impl Sink for PacketSink {
@@ -120,6 +128,12 @@ impl Sink for PacketSink {
         write: impl FnOnce(&mut [u8]),
     ) -> Result<bool, SinkError> {
         self.outlet.check(bytes, checksum, false)?;
+        if self.waiting.len() == SEND_FRAMES_MAX {
+            self.flush()?;
+            if !self.waiting.is_empty() {
+                return Ok(false);
+            }
+        }
         let at = self.waiting.len() * self.place_bytes;
         write(&mut self.memory[at..at + bytes]);
         self.waiting.push(bytes);
@@ -131,21 +145,35 @@ impl Sink for PacketSink {
         Ok(true)
     }
 
-    /// Waits for room in the socket's buffer, as long as the driver does.
+    /// Waits for room in the socket's buffer for a moment; what finds none goes on waiting.
     fn flush(&mut self) -> Result<(), SinkError> {
         let sent = self.send();
-        self.waiting.clear();
-        sent
+        // After an error nothing waits.
+        self.judged = sent.as_ref().map_or(self.waiting.len(), |sent| self.judged + sent);
+        if self.judged == self.waiting.len() {
+            self.waiting.clear();
+            self.judged = 0;
+        }
+        sent.map(drop)
     }
 
     fn counters(&mut self) -> SinkCounters {
         self.counters.clone()
     }
 
-    fn drain(&mut self, _timeout: Duration) -> SinkCounters {
-        // Whatever was refused is counted.
-        let _ = self.flush();
+    fn drain(&mut self, timeout: Duration) -> (SinkCounters, Option<SinkError>) {
+        let start = Instant::now();
+        let failure = loop {
+            match self.flush() {
+                Ok(()) if self.waiting.is_empty() || start.elapsed() >= timeout => break None,
+                Ok(()) => {}
+                Err(failure) => break Some(failure),
+            }
+        };
+        self.counters.refuse(Refusal::NotSent, (self.waiting.len() - self.judged) as u64);
+        self.waiting.clear();
+        self.judged = 0;
         self.outlet.has_ended = true;
-        self.counters()
+        (self.counters(), failure)
     }
 }

@@ -44,8 +44,6 @@ pub struct XdpSink {
     refused: u64,
     /// The account, once closed.
     ended: Option<SinkCounters>,
-    /// What went wrong while it was closed.
-    failure: Option<SinkError>,
 }
 
 impl XdpSink {
@@ -84,7 +82,6 @@ impl XdpSink {
             offered_bytes: 0,
             refused: 0,
             ended: None,
-            failure: None,
         })
     }
 
@@ -107,11 +104,6 @@ impl XdpSink {
     /// for long.
     pub fn take_stamps(&mut self) -> (Vec<TxStamp>, u64) {
         self.ring.take_stamps()
-    }
-
-    /// The error that ended [`drain`](Sink::drain) early, if one did. The account has its frames.
-    pub fn take_failure(&mut self) -> Option<SinkError> {
-        self.failure.take()
     }
 
     #[inline]
@@ -174,8 +166,8 @@ impl XdpSink {
     }
 
     /// Waits until nothing is in flight any more, or nothing more comes back; returns what refused
-    /// the rest.
-    fn settle(&mut self, timeout: Duration) -> Refusal {
+    /// the rest, and what went wrong.
+    fn settle(&mut self, timeout: Duration) -> (Refusal, Option<SinkError>) {
         let start = Instant::now();
         let mut failure = None;
         loop {
@@ -190,13 +182,12 @@ impl XdpSink {
             }
             std::thread::sleep(LOOK_INTERVAL);
         }
-        let cause = match failure {
+        let cause = match &failure {
             None => Refusal::NotSent,
             Some(SinkError::InterfaceGone { .. }) => Refusal::InterfaceGone,
             Some(_) => Refusal::Other,
         };
-        self.failure = failure;
-        cause
+        (cause, failure)
     }
 
     /// Frames that the kernel called damaged and did not send: a bug, and no reason to be wrong.
@@ -297,9 +288,11 @@ impl Sink for XdpSink {
         counters
     }
 
-    fn drain(&mut self, timeout: Duration) -> SinkCounters {
+    fn drain(&mut self, timeout: Duration) -> (SinkCounters, Option<SinkError>) {
+        let mut failure = None;
         if self.ended.is_none() {
-            let rest = self.settle(timeout);
+            let rest;
+            (rest, failure) = self.settle(timeout);
             let progress = self.ring.progress();
             let damaged = self.damaged().min(progress.taken);
             let mut counters = self.counters();
@@ -309,7 +302,7 @@ impl Sink for XdpSink {
             self.outlet.has_ended = true;
             self.ended = Some(counters);
         }
-        self.counters()
+        (self.counters(), failure)
     }
 }
 

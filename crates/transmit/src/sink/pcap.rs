@@ -1,6 +1,7 @@
 //! The `pcap` sink: libpcap's pcap_sendpacket, on any device that it knows, one frame a call.
 //!
-//! The account: each call says whether the frame was taken. On an interface of Linux libpcap sends
+//! The account: each call says whether the frame was taken; one that found no room in the socket's
+//! buffer was not offered. On an interface of Linux libpcap sends
 //! through the queueing discipline, which may drop a frame later and tell nobody; where there is
 //! none (veth has none) the driver's refusal comes back.
 
@@ -8,19 +9,22 @@ use super::outlet::Outlet;
 use super::{SinkConfig, SinkKind};
 use crate::Error;
 use crate::interface::ENETDOWN;
+use crate::wait::SLEEP_MAX;
 use ::pcap::{Active, Capture};
 use ringside_core::{ChecksumRequest, Refusal, Sink, SinkCounters, SinkError, SinkFeatures};
+use ringside_sys::packet_tx::bound_wait;
 use std::io;
 use std::time::Duration;
 
-/// What libpcap says, as strerror(3) does, and the causes.
-const CAUSES: [(&str, Refusal); 6] = [
+/// What libpcap says, as strerror(3) does, where the frame may be tried again: the socket's buffer
+/// had no room (EAGAIN), or a signal came (EINTR).
+const NOT_YET: [&str; 2] = ["Resource temporarily unavailable", "Interrupted system call"];
+/// And where it was refused, with the causes.
+const CAUSES: [(&str, Refusal); 4] = [
     ("No buffer space available", Refusal::NoRoom),
-    ("Resource temporarily unavailable", Refusal::NoRoom),
     ("Message too long", Refusal::TooLong),
     ("Network is down", Refusal::InterfaceGone),
     ("No such device", Refusal::InterfaceGone),
-    ("Interrupted system call", Refusal::Other),
 ];
 
 /// A libpcap handle as a sink.
@@ -47,16 +51,25 @@ impl PcapSink {
             interface: config.interface.clone(),
             reason: error.to_string(),
         })?;
+        bound_wait(&capture, SLEEP_MAX)?;
         let frame = vec![0; outlet.frame_bytes_max()];
         Ok(PcapSink { outlet, capture, frame, counters: SinkCounters::default() })
     }
 
-    fn send(&mut self, bytes: usize) -> Result<(), SinkError> {
-        let Err(error) = self.capture.sendpacket(&self.frame[..bytes]) else {
+    /// False if there was no room yet: then the frame was not offered.
+    fn send(&mut self, bytes: usize) -> Result<bool, SinkError> {
+        let sent = self.capture.sendpacket(&self.frame[..bytes]).map_err(|e| e.to_string());
+        if let Err(text) = &sent
+            && NOT_YET.iter().any(|said| text.contains(said))
+        {
+            return Ok(false);
+        }
+        self.counters.offered += 1;
+        self.counters.offered_bytes += bytes as u64;
+        let Err(text) = sent else {
             self.counters.accepted += 1;
-            return Ok(());
+            return Ok(true);
         };
-        let text = error.to_string();
         let known = CAUSES.iter().find(|(said, _)| text.contains(said));
         let cause = known.map_or(Refusal::Other, |(_, cause)| *cause);
         self.counters.refuse(cause, 1);
@@ -65,7 +78,7 @@ impl PcapSink {
                 Err(self.outlet.failed(io::Error::from_raw_os_error(ENETDOWN)))
             }
             Refusal::Other => Err(self.outlet.failed(io::Error::other(text))),
-            _ => Ok(()),
+            _ => Ok(true),
         }
     }
 }
@@ -88,10 +101,7 @@ impl Sink for PcapSink {
     ) -> Result<bool, SinkError> {
         self.outlet.check(bytes, checksum, false)?;
         write(&mut self.frame[..bytes]);
-        self.counters.offered += 1;
-        self.counters.offered_bytes += bytes as u64;
-        self.send(bytes)?;
-        Ok(true)
+        self.send(bytes)
     }
 
     /// Does nothing: each frame was sent when it was put.
@@ -103,8 +113,8 @@ impl Sink for PcapSink {
         self.counters.clone()
     }
 
-    fn drain(&mut self, _timeout: Duration) -> SinkCounters {
+    fn drain(&mut self, _timeout: Duration) -> (SinkCounters, Option<SinkError>) {
         self.outlet.has_ended = true;
-        self.counters()
+        (self.counters(), None)
     }
 }

@@ -96,22 +96,24 @@ impl Sink for TxRingSink {
         self.counters.clone()
     }
 
-    fn drain(&mut self, timeout: Duration) -> SinkCounters {
+    fn drain(&mut self, timeout: Duration) -> (SinkCounters, Option<SinkError>) {
         if self.outlet.has_ended {
-            return self.counters();
+            return (self.counters(), None);
         }
         let start = Instant::now();
-        let rest = loop {
+        let (rest, failure) = loop {
             match self.flush() {
-                Ok(()) if self.ring.waiting() == 0 => break Refusal::NotSent,
-                Ok(()) if start.elapsed() >= timeout => break Refusal::NotSent,
+                Ok(()) if self.ring.waiting() == 0 => break (Refusal::NotSent, None),
+                Ok(()) if start.elapsed() >= timeout => break (Refusal::NotSent, None),
                 Ok(()) => std::thread::sleep(LOOK_INTERVAL),
-                Err(SinkError::InterfaceGone { .. }) => break Refusal::InterfaceGone,
-                Err(_) => break Refusal::Other,
+                Err(e @ SinkError::InterfaceGone { .. }) => {
+                    break (Refusal::InterfaceGone, Some(e));
+                }
+                Err(e) => break (Refusal::Other, Some(e)),
             }
         };
         self.counters.refuse(rest, self.ring.waiting());
         self.outlet.has_ended = true;
-        self.counters()
+        (self.counters(), failure)
     }
 }

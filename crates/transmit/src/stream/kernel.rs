@@ -9,6 +9,7 @@ use ringside_core::{Refusal, SinkCounters};
 use ringside_segment::{Checksum, Offload, SegPlan, Segmenter, Template};
 use ringside_sys::SysError;
 use ringside_sys::packet_gso::{Gso, GsoKind, GsoTx, PartialChecksum, VnetHeader};
+use ringside_sys::packet_tx::bound_wait;
 use ringside_wire::{LayerKind, Level, Tcp};
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
@@ -106,7 +107,7 @@ impl Segments for Calls {
 /// A socket whose calls end before long.
 fn socket(ifindex: u32, qdisc_bypass: bool) -> Result<GsoTx, Error> {
     let socket = GsoTx::open(ifindex, qdisc_bypass)?;
-    socket.bound_wait(SLEEP_MAX)?;
+    bound_wait(&socket, SLEEP_MAX)?;
     Ok(socket)
 }
 
@@ -126,7 +127,10 @@ fn send(
                 if until.has_come() {
                     return None;
                 }
-                if since.get_or_insert_with(Instant::now).elapsed() >= ROOM_WAIT {
+                if e.kind() == ErrorKind::Interrupted {
+                    // A process that was stopped meanwhile has not waited.
+                    since = None;
+                } else if since.get_or_insert_with(Instant::now).elapsed() >= ROOM_WAIT {
                     return Some(Err(e));
                 }
             }
@@ -146,7 +150,6 @@ fn count(
     counters.offered_bytes += bytes;
     match sent {
         Ok(()) => counters.accepted += frames,
-        Err(e) if e.kind() == ErrorKind::WouldBlock => counters.refuse(Refusal::NoRoom, frames),
         Err(source) => {
             let cause = refusal(&source);
             counters.refuse(cause, frames);
@@ -160,6 +163,11 @@ fn count(
     Ok(())
 }
 
+/// Frames that the interface dropped, as it counts them.
+fn dropped(interface: &str) -> Result<u64, Error> {
+    Ok(named(interface)?.statistics.tx_dropped)
+}
+
 /// One call for a packet of up to 64 KiB, which the kernel cuts.
 ///
 /// What refused a packet is told in two places (net/core/dev.c, `net_xmit_errno`):
@@ -167,7 +175,8 @@ fn count(
 /// - What the driver drops of the frames that the kernel made is read from the interface's
 ///   statistics, the host's own frames with it. Without a discipline the call says ENOBUFS too,
 ///   but of the last frame only: then the statistics count, unless they did not move, because
-///   something before the driver (a filter of `tc`) dropped the packet.
+///   something before the driver (a filter of `tc`) dropped the packet. To tell whose packet moved
+///   them, they are read before each packet once that has happened.
 ///
 /// What a discipline takes and drops later, or takes in parts, nobody tells: a note says so.
 pub(super) struct KernelCut {
@@ -182,6 +191,8 @@ pub(super) struct KernelCut {
     dropped_before: u64,
     /// The last good reading of that.
     dropped: u64,
+    /// A call said ENOBUFS where nothing queues.
+    was_refused: bool,
     /// What queues in front of the driver, if something does.
     discipline: Option<String>,
     notes: Vec<String>,
@@ -227,6 +238,7 @@ impl KernelCut {
             interface: config.interface.clone(),
             dropped_before: device.statistics.tx_dropped,
             dropped: device.statistics.tx_dropped,
+            was_refused: false,
             notes: discipline.iter().map(note).collect(),
             discipline,
         })
@@ -234,7 +246,7 @@ impl KernelCut {
 
     /// Reads what the interface dropped; what was read before stays if that cannot be read.
     fn read(&mut self) -> Result<(), Error> {
-        self.dropped = named(&self.interface)?.statistics.tx_dropped;
+        self.dropped = dropped(&self.interface)?;
         Ok(())
     }
 
@@ -251,6 +263,7 @@ impl KernelCut {
     fn judged(&mut self, sent: io::Result<()>) -> io::Result<()> {
         match sent {
             Err(e) if refusal(&e) == Refusal::NoRoom && self.discipline.is_none() => {
+                self.was_refused = true;
                 let before = self.dropped;
                 let is_the_drivers = self.read().is_ok() && self.dropped != before;
                 if is_the_drivers { Ok(()) } else { Err(e) }
@@ -289,6 +302,9 @@ impl Segments for KernelCut {
         });
         let header = VnetHeader { checksum: written.offload.map(partial), gso };
         let parts = [&self.header[..written.bytes], payload];
+        if self.was_refused {
+            self.dropped = dropped(&self.interface)?;
+        }
         let Some(sent) = send(&self.socket, header, &parts, until) else { return Ok(false) };
         let frames = plan.frame_count() as u64;
         let bytes = frames * written.bytes as u64 + plan.payload_bytes() as u64;

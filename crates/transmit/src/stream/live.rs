@@ -80,6 +80,8 @@ impl LiveStream {
         self.segments.run()?;
         if self.read_at.elapsed() >= READING {
             self.read()?;
+            // No call says that nobody took the frames.
+            find(&self.wire.sender.interface)?;
         }
         Ok(())
     }

@@ -240,8 +240,8 @@ impl Segments for XdpStream {
     }
 
     fn drain(&mut self, timeout: Duration) -> (SinkCounters, Option<Error>) {
-        let counters = self.sink.drain(timeout);
-        (counters, self.sink.take_failure().map(Error::from))
+        let (counters, failure) = self.sink.drain(timeout);
+        (counters, failure.map(Error::from))
     }
 
     fn notes(&mut self) -> Vec<String> {

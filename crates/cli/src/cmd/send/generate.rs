@@ -95,8 +95,9 @@ enum Engine {
 pub(super) fn run(target: &TargetArgs, args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     target.enter()?;
     target.check_interface()?;
-    let stop = StopSignal::install()?;
+    // A template may be a pipe that nobody writes to: until it is read, a signal just ends this.
     let job = job(target, args)?;
+    let stop = StopSignal::install()?;
     let report = live::watched(&job, &stop)?;
     if target.json {
         say::data(serde_json::json!({ "sent": report }))?;

@@ -124,8 +124,9 @@ impl Device {
         (*packets, *left_out, cutter.sink().lost)
     }
 
-    pub fn end(&mut self) -> SinkCounters {
-        self.outlet.cutter.drain(DRAIN)
+    pub fn end(&mut self) -> anyhow::Result<SinkCounters> {
+        let (counters, failure) = self.outlet.cutter.drain(DRAIN);
+        failure.map_or(Ok(counters), |failure| Err(failure.into()))
     }
 }
 

@@ -76,7 +76,7 @@ impl<S: Sink> Sink for Lossy<S> {
         self.sink.counters()
     }
 
-    fn drain(&mut self, timeout: Duration) -> SinkCounters {
+    fn drain(&mut self, timeout: Duration) -> (SinkCounters, Option<SinkError>) {
         self.sink.drain(timeout)
     }
 }

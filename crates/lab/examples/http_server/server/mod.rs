@@ -135,7 +135,7 @@ impl Server {
             }
         }
         let (packets, left_out, lost) = self.device.counts();
-        let sink = self.device.end();
+        let sink = self.device.end()?;
         Ok(Served { requests: self.requests, packets, lost, left_out, sink })
     }
 

@@ -5,7 +5,7 @@ use ringside_core::{
     SinkFeatures, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
 };
 use ringside_wire::checksum;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Lends frames in batches of 7.
 pub struct MemorySource {
@@ -74,6 +74,9 @@ pub struct MemorySink {
     pub counters: SinkCounters,
     /// Puts that find no room, each before one that does.
     pub full: usize,
+    /// The time between two puts that find room.
+    pub pause: Duration,
+    last: Option<Instant>,
     /// It fails at the put with this number, once it has the frame.
     pub fails_at: Option<u64>,
     turns: usize,
@@ -85,7 +88,16 @@ impl MemorySink {
         let frame_bytes_max = mtu_bytes + 18;
         let features = SinkFeatures { frame_bytes_max, chains: None, checksums: false };
         let (frames, counters) = (Vec::new(), SinkCounters::default());
-        MemorySink { features, frames, counters, full: 0, fails_at: None, turns: 0 }
+        MemorySink {
+            features,
+            frames,
+            counters,
+            full: 0,
+            pause: Duration::ZERO,
+            last: None,
+            fails_at: None,
+            turns: 0,
+        }
     }
 }
 
@@ -107,9 +119,11 @@ impl Sink for MemorySink {
         assert!((14..=self.features.frame_bytes_max).contains(&bytes), "{bytes} bytes");
         assert!(request.is_none() || self.features.checksums);
         self.turns += 1;
-        if !self.turns.is_multiple_of(self.full + 1) {
+        let is_early = self.last.is_some_and(|last| last.elapsed() < self.pause);
+        if is_early || !self.turns.is_multiple_of(self.full + 1) {
             return Ok(false);
         }
+        self.last = Some(Instant::now());
         let mut frame = vec![0xee; bytes];
         write(&mut frame);
         if let Some(request) = request {
@@ -138,7 +152,7 @@ impl Sink for MemorySink {
         self.counters.clone()
     }
 
-    fn drain(&mut self, _timeout: Duration) -> SinkCounters {
-        self.counters()
+    fn drain(&mut self, _timeout: Duration) -> (SinkCounters, Option<SinkError>) {
+        (self.counters(), None)
     }
 }

@@ -28,12 +28,13 @@ pub(super) fn send(interface: &str, duration: Duration, stop: &StopSignal) -> an
         for _ in 0..FRAMES {
             while !sink.put_chain(HEADER_BYTES, None, |_| (), std::slice::from_ref(&piece))? {
                 sink.flush()?;
-                if start.elapsed() > duration {
+                if start.elapsed() > duration || stop.is_set() {
                     break;
                 }
             }
         }
     }
-    let counters = sink.drain(DRAIN);
+    let (counters, failure) = sink.drain(DRAIN);
+    failure.map_or(Ok(()), Err)?;
     Ok(100.0 * counters.refused_total() as f64 / counters.offered.max(1) as f64)
 }
