@@ -51,6 +51,7 @@ fn send_and_count(pair: &Pair, mut sink: impl Sink) {
             wait_until("a burst to arrive", || pair.received() - before > number);
         }
     }
-    let counters = sink.drain(Duration::from_secs(20));
+    let (counters, failure) = sink.drain(Duration::from_secs(20));
+    assert!(failure.is_none(), "{failure:?}");
     assert_eq!((counters.accepted, counters.is_balanced()), (FRAMES, true), "{counters:?}");
 }
