@@ -1,9 +1,9 @@
 //! The `pcap` sink: libpcap's pcap_sendpacket, on any device that it knows, one frame a call.
 //!
 //! The account: each call says whether the frame was taken; one that found no room in the socket's
-//! buffer was not offered. On an interface of Linux libpcap sends
-//! through the queueing discipline, which may drop a frame later and tell nobody; where there is
-//! none (veth has none) the driver's refusal comes back.
+//! buffer was not offered. On an interface of Linux libpcap sends through the queueing discipline,
+//! which may drop a frame later and tell nobody; where there is none (veth has none) the driver's
+//! refusal comes back.
 
 use super::outlet::Outlet;
 use super::{SinkConfig, SinkKind};

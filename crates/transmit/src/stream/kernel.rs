@@ -2,7 +2,7 @@
 
 use super::{BUFFER_BYTES, Segments};
 use crate::Error;
-use crate::interface::{find, named, refusal};
+use crate::interface::{ENOBUFS, find, named, refusal};
 use crate::sink::SinkConfig;
 use crate::wait::{ROOM_WAIT, SLEEP_MAX, Until};
 use ringside_core::{Refusal, SinkCounters};
@@ -262,7 +262,8 @@ impl KernelCut {
     /// What the system said to a packet, without what the statistics tell better.
     fn judged(&mut self, sent: io::Result<()>) -> io::Result<()> {
         match sent {
-            Err(e) if refusal(&e) == Refusal::NoRoom && self.discipline.is_none() => {
+            // A packet that waited in vain (EAGAIN) was not taken, whatever moved meanwhile.
+            Err(e) if e.raw_os_error() == Some(ENOBUFS) && self.discipline.is_none() => {
                 self.was_refused = true;
                 let before = self.dropped;
                 let is_the_drivers = self.read().is_ok() && self.dropped != before;
