@@ -11,13 +11,12 @@ use ringside_core::OwnedFrame;
 use ringside_store::block;
 use ringside_store::recording::{FileHeader, read_header};
 use ringside_store::retention::{END_BYTES, Policy};
+use ringside_testkit::wait_until;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Far longer than anything here takes; what is not there by then does not come.
-const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Bytes of a ring block, the default of a run.
 const BLOCK_BYTES: u64 = 1 << 20;
 /// The header page of these files.
@@ -100,14 +99,6 @@ fn snapshot(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = vec![0; before.0 as usize];
     file.read_exact_at(&mut bytes, 0).ok()?;
     (state(&file) == before).then_some(bytes)
-}
-
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let limit = Instant::now() + WAIT_MAX;
-    while !done() {
-        assert!(Instant::now() < limit, "{what} did not come");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

@@ -10,11 +10,11 @@ use ringside_ebpf::socket_filter::SocketFilter;
 use ringside_ebpf::{Error, attached_program};
 use ringside_sys::bpf::FdArray;
 use ringside_sys::netns::Namespace;
-use ringside_testkit::need_root;
+use ringside_testkit::{need_root, wait_until};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Namespace in which [`a_child_captures_until_it_is_killed`] is to capture.
 const CHILD: &str = "RINGSIDE_TEST_CAPTURE_IN";
@@ -40,14 +40,6 @@ fn open(pair: &Pair) -> Result<CaptureProgram, Error> {
 
 fn program_there(pair: &Pair) -> Option<u32> {
     inside(&pair.receiver, || attached_program(ifindex(&pair.receiver)).unwrap())
-}
-
-fn wait_until(what: &str, done: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(20), "{what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// Not a test of its own: the process that is killed.

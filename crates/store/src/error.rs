@@ -92,6 +92,11 @@ impl StoreError {
         StoreError::Io { context: context.into(), source }
     }
 
+    /// True if what was named is not there, or not any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
     /// True if the disk, a quota, the file's size limit or a limit of retention was reached: what
     /// is written stays valid, and space mends it.
     pub fn is_disk_full(&self) -> bool {

@@ -18,7 +18,6 @@ use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
     Batch, Cause, FrameSlot, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
 };
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -89,7 +88,16 @@ impl MergedSource {
 
     /// Looks into the first file: its interfaces, and when its first frame was.
     fn begin_lane(&mut self, mut lane: Lane) -> Result<(), StoreError> {
-        if let Some(source) = lane.look()? {
+        let first = loop {
+            match (lane.look(), lane.next_path()) {
+                (Err(error), Some(path)) if error.is_gone() && lane.is_found() => {
+                    self.note(deleted(path));
+                    lane.give_up_next();
+                }
+                (first, _) => break first?,
+            }
+        };
+        if let Some(source) = first {
             self.registry.ids(&mut Vec::new(), source.interfaces());
             let first = source.first_stamp();
             self.merger.advance(self.lanes.len(), first.map_or(0, |stamp| stamp.0));
@@ -154,11 +162,7 @@ impl MergedSource {
         };
         match (opened, path) {
             (Ok(()), _) => self.files_open += 1,
-            (Err(StoreError::Io { source, .. }), Some(path))
-                if source.kind() == ErrorKind::NotFound =>
-            {
-                self.note(skipped(&path, "was deleted meanwhile"));
-            }
+            (Err(error), Some(path)) if error.is_gone() => self.note(deleted(&path)),
             (Err(error), _) => {
                 let error = SourceError::Damaged(error.to_string());
                 self.failure.get_or_insert(error);
@@ -272,6 +276,11 @@ pub fn open(paths: &[PathBuf]) -> Result<Box<dyn StoredSource>, StoreError> {
 /// Says that a file was not read.
 pub(crate) fn skipped(path: &Path, reason: impl Into<String>) -> Notice {
     Notice { path: path.to_owned(), condition: Condition::Skipped { reason: reason.into() } }
+}
+
+/// Says that a file went between the look into its directory and its turn: retention deletes.
+pub(crate) fn deleted(path: &Path) -> Notice {
+    skipped(path, "was deleted meanwhile")
 }
 
 #[cfg(test)]

@@ -11,10 +11,12 @@ pub mod fuzz;
 pub mod random;
 pub mod rules;
 pub mod stacks;
+mod wait;
 
 pub use captures::{capture_dir, capture_files};
 pub use fuzz::fuzz;
 pub use random::Random;
+pub use wait::{WAIT_MAX, wait_for, wait_until};
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -15,6 +15,7 @@ use ringside_lab::{Lab, LabConfig, RECEIVER_INTERFACE};
 use ringside_store::Notice;
 use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
+pub use ringside_testkit::{WAIT_MAX, wait_until};
 use ringside_transmit::{Job, Limits, Load, Report, SenderKind, Shape};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Read;
@@ -25,9 +26,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest wait for anything. A test that needs longer is wrong; a busy machine does not reach it.
-pub const WAIT_MAX: Duration = Duration::from_secs(60);
-
 /// How often a condition is looked at.
 const POLL: Duration = Duration::from_millis(5);
 
@@ -35,15 +33,6 @@ const POLL: Duration = Duration::from_millis(5);
 pub fn ringside() -> PathBuf {
     std::env::var_os("RINGSIDE_BIN")
         .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_ringside")), PathBuf::from)
-}
-
-/// Waits until `done`; panics with `what` after [`WAIT_MAX`].
-pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < WAIT_MAX, "waited {WAIT_MAX:?} for {what}");
-        std::thread::sleep(POLL);
-    }
 }
 
 /// A test network of its own for one test; it is removed when this is dropped.

@@ -120,6 +120,11 @@ impl Lane {
         }
     }
 
+    /// True if its files were found in a directory, not named by the user.
+    pub(super) fn is_found(&self) -> bool {
+        self.number.is_some()
+    }
+
     /// Keeps the source that was opened for a look, if it can be opened only once.
     pub(super) fn keep(&mut self, source: FileSource) {
         if let Some(first) = self.pending.front_mut()

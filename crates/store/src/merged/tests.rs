@@ -212,6 +212,35 @@ fn what_cannot_be_opened_is_refused_by_name() {
     assert!(open(&[]).err().unwrap().to_string().contains("no input was named"));
 }
 
+#[test]
+fn what_goes_before_its_turn_is_noted_and_the_rest_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |sequence: u64| {
+        let (first, stamp) = ((sequence, sequence * 2), sequence * 10);
+        write_series(dir.path(), "run", (0, sequence), first, &[stamp, stamp + 1])
+    };
+    let paths: Vec<_> = (0..5).map(file).collect();
+    let read = |gone: &[usize]| {
+        let lanes: Vec<_> = series_of(&[dir.path().to_owned()])
+            .unwrap()
+            .0
+            .into_iter()
+            .map(Lane::of_series)
+            .collect();
+        gone.iter().for_each(|&index| std::fs::remove_file(&paths[index]).unwrap());
+        let mut source = MergedSource::new(lanes, Vec::new()).unwrap();
+        let (frames, error) = drain(&mut source);
+        assert_eq!(error, None);
+        let is_deleted = |one: &&Notice| one.to_string().contains("was deleted meanwhile");
+        (stamps(&frames), source.notices().iter().filter(is_deleted).count())
+    };
+    // The first two before the first look, and one in the midst.
+    assert_eq!(read(&[0, 1, 3]), (vec![20, 21, 40, 41], 3));
+    assert_eq!(read(&[2, 4]), (vec![], 2));
+    // But what was named has to be there.
+    assert!(open(&paths[..1]).err().unwrap().to_string().contains("cannot open"));
+}
+
 /// Ring blocks of lane 0, three frames of consecutive stamps less one in every fourth block.
 fn lane_of(blocks: u64) -> (Vec<Vec<u8>>, Vec<u64>) {
     let (mut lane, mut stamps, mut next) = (Vec::new(), Vec::new(), 0);

@@ -3,7 +3,7 @@
 use super::header;
 use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, block_header};
-use crate::merged::skipped;
+use crate::merged::{deleted, skipped};
 use crate::reader::Notice;
 use ringside_core::LaneId;
 use std::collections::BTreeMap;
@@ -57,6 +57,7 @@ pub fn series_of(directories: &[PathBuf]) -> Result<(Vec<Series>, Vec<Notice>), 
                     let reason = "not a file of a recording; name it to read it";
                     notices.push(skipped(&path, reason));
                 }
+                Err(error) if error.is_gone() => notices.push(deleted(&path)),
                 Err(error) => notices.push(skipped(&path, error.to_string())),
             }
         }
