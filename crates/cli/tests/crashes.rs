@@ -13,6 +13,7 @@ use ringside_core::ledger::total;
 use ringside_core::{Cause, Ledger};
 use ringside_store::block::{block_header, blocks, frame_count};
 use ringside_store::recording::read_header;
+use ringside_store::{Condition, Notice};
 use ringside_testkit::{Random, need_root};
 use ringside_transmit::Stamp;
 use rustix::process::Signal;
@@ -44,6 +45,13 @@ fn recorded_files(directory: &Path) -> Vec<PathBuf> {
 
 /// Frames in a directory; each stream's in order, for losses leave gaps but turn nothing round.
 fn frames_in_order(directory: &Path) -> u64 {
+    let (frames, notices) = ordered_frames(directory);
+    assert!(notices.is_empty(), "{notices:?}");
+    frames
+}
+
+/// The same, and what the reader has to tell.
+fn ordered_frames(directory: &Path) -> (u64, Vec<Notice>) {
     let mut last = BTreeMap::new();
     let mut frames = 0;
     let notices = for_each_frame(&[directory.to_owned()], |frame, _| {
@@ -52,8 +60,7 @@ fn frames_in_order(directory: &Path) -> u64 {
         assert!(before.is_none_or(|before| before < stamp.sequence), "{before:?} {stamp:?}");
         frames += 1;
     });
-    assert!(notices.is_empty(), "{notices:?}");
-    frames
+    (frames, notices)
 }
 
 /// Number and frames of each ring block that lies in the files from its start to its end.
@@ -125,6 +132,61 @@ fn a_worker_killed_at_any_moment_loses_nothing_that_it_had_committed() {
         kills(KILLS)
     );
     assert_eq!(sender.stop().code(), Some(0));
+}
+
+/// In memory the files of a limited recording are written over. Whoever is killed while that is
+/// done, nothing of what was there before is ever taken for what came, and nothing else is lost.
+#[test]
+fn a_recorder_killed_while_it_uses_files_again_shows_nothing_of_before() {
+    if !need_root("a_recorder_killed_while_it_uses_files_again") {
+        return;
+    }
+    let network = Network::up();
+    let sender = full_rate(&network, &[]);
+    let (mut random, mut reused) = (random(), 0);
+    for round in 0..kills(KILLS).div_ceil(2) {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let limit = ["-i", "rx0", "-w", arg(folder.path()), "--limit-bytes", "48MiB"];
+        let running = network.capture(&[&limit[..], &RING[..]].concat());
+        // The limit is reached first.
+        wait_until("a file that went", || {
+            let files = recorded_files(folder.path());
+            !files.is_empty() && files.iter().all(|file| !arg(file).contains("-000000."))
+        });
+        random_wait(&mut random);
+        let worker = running.worker_pid();
+        let by_keeper = round % 3 != 0;
+        if !by_keeper {
+            kill(running.pid());
+        }
+        kill(worker);
+        let outcome = running.finish();
+        wait_until("the end of the worker", || !Path::new(&format!("/proc/{worker}")).exists());
+        if !by_keeper {
+            let repaired = run_ringside(&["repair", arg(folder.path())]);
+            assert_eq!(repaired.code(), Some(0), "{}", repaired.stderr);
+        }
+        nothing_to_repair(folder.path());
+        let (frames, gone) = frames_behind_those_that_went(folder.path());
+        assert!(frames > 0 && gone > 0, "{frames} frames, {gone} went");
+        reused += gone;
+        if by_keeper {
+            assert_eq!(outcome.ledger().consumers[0].delivered, frames + gone, "{round}");
+        }
+    }
+    println!("{reused} frames were written over");
+    assert_eq!(sender.stop().code(), Some(0));
+}
+
+/// Frames in a directory, in order, and how many are missing before the first of them; none is
+/// missing between.
+fn frames_behind_those_that_went(directory: &Path) -> (u64, u64) {
+    let (frames, notices) = ordered_frames(directory);
+    let [only] = &notices[..] else { panic!("{notices:?}") };
+    match only.condition {
+        Condition::Missing { blocks: Some((0, _)), frames: gone, .. } => (frames, gone),
+        _ => panic!("{only}"),
+    }
 }
 
 #[test]

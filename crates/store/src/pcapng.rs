@@ -17,6 +17,8 @@ pub const INTERFACE_STATISTICS: u32 = 5;
 pub const ENHANCED_PACKET: u32 = 6;
 /// Padding of Ringside: a local-use type, which other tools skip silently.
 pub const RINGSIDE_PADDING: u32 = 0x8052_5350;
+/// Room for a ring block in a file that is used again: a local-use type.
+pub const RINGSIDE_ROOM: u32 = 0x8052_5352;
 /// Header of a ring block: a local-use type.
 pub const RINGSIDE_BLOCK: u32 = 0x8052_5342;
 /// Header of a file of a recording: a local-use type.

@@ -100,6 +100,8 @@ pub struct FileSource {
     /// Bytes of the record that are passed without being looked at.
     skip_bytes: usize,
     borders: Option<Borders>,
+    /// Where room for ring blocks begins, if the reading got there.
+    room_at: Option<u64>,
     condition: Condition,
     frames_lent: u64,
     frames_damaged: u64,
@@ -178,6 +180,7 @@ impl FileSource {
             input,
             parser,
             borders: None,
+            room_at: None,
             file_bytes: None,
             slots: Vec::with_capacity(BATCH_FRAMES_MAX),
             is_primed: false,
@@ -206,6 +209,11 @@ impl FileSource {
     /// How far the borders of ring blocks are borders of records, if that is looked at.
     pub(crate) fn borders(&self) -> Option<Borders> {
         self.borders
+    }
+
+    /// Where room for ring blocks begins, with which the reading ended.
+    pub(crate) fn room_at(&self) -> Option<u64> {
+        self.room_at
     }
 
     /// What messages call the input.
@@ -282,7 +290,12 @@ impl FileSource {
                         return Ok(Progress::RingBlock(header));
                     }
                 }
-                Ok(Step::Skip(bytes)) => self.skip_bytes = bytes,
+                // Behind it there is only more room, whose block may be torn: it is written over.
+                Ok(Step::Room(_)) if self.is_end_of_file() => {
+                    self.room_at = Some(self.record_offset);
+                    self.condition = Condition::Complete;
+                }
+                Ok(Step::Skip(bytes) | Step::Room(bytes)) => self.skip_bytes = bytes,
                 Ok(Step::Need(bytes)) => {
                     if !self.slots.is_empty() || !self.read(bytes, limit)? {
                         break;
@@ -323,6 +336,21 @@ impl FileSource {
         })
     }
 
+    /// True where room ends a file of a recording. In a stream other files may follow.
+    fn is_end_of_file(&self) -> bool {
+        let is_file = self.file_bytes.is_some() || self.borders.is_some();
+        is_file && self.is_ring_block_position(self.record_offset)
+    }
+
+    /// True if a file of a recording is shorter than it was when it was opened: its room was cut,
+    /// and what its recorder writes there now is not for this look. (By less than a page it is
+    /// shorter where the padding of a direct write was cut; then the end is torn, as ever.)
+    fn was_cut(&self) -> bool {
+        let end = self.input.offset() + self.input.available().len() as u64;
+        let is_shorter = |bytes| bytes > end + HEADER_PAGE_BYTES as u64;
+        self.recording().is_some() && self.file_bytes.is_some_and(is_shorter)
+    }
+
     /// True in the last page of a file of a recording, which its recorder writes again and again
     /// on a quiet link: what cannot be read there is a torn end.
     fn is_being_written(&self) -> bool {
@@ -351,8 +379,8 @@ impl FileSource {
         if !more {
             let left = self.input.available();
             match !left.is_empty() || self.skip_bytes > 0 || self.parser.is_inside_record() {
-                true => self.cut_short(),
-                false => self.condition = Condition::Complete,
+                true if !self.was_cut() => self.cut_short(),
+                _ => self.condition = Condition::Complete,
             }
         }
         Ok(more)
@@ -477,7 +505,7 @@ fn begin_pcapng(input: &mut Input, path: &Path) -> Result<Parser, StoreError> {
     loop {
         match parser.step(input.available()).map_err(|reason| unusable(path, reason))? {
             Step::Need(bytes) => require(input, bytes, path)?,
-            Step::Skip(bytes) => {
+            Step::Skip(bytes) | Step::Room(bytes) => {
                 input.consume(bytes); // a section header is held whole
                 return Ok(Parser::Pcapng(parser));
             }

@@ -12,6 +12,7 @@ mod file;
 mod header;
 mod lock;
 mod name;
+mod room;
 
 pub use directory::{Series, StoredFile, series_of};
 pub use file::SeriesFile;
@@ -21,6 +22,7 @@ pub(crate) use lock::run_of_lock;
 pub use lock::{RunLock, run_lock_name};
 pub use name::file_name;
 pub(crate) use name::parts_of_name;
+pub use room::is_room_at;
 
 use crate::StoreError;
 use crate::block::write_padding;

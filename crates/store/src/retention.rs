@@ -25,11 +25,12 @@ pub use sizes::{END_BYTES, FILES_PER_LANE, Shape, file_interval};
 
 use crate::StoreError;
 use disk::Disk;
-use enforce::{InVain, Order, enforce};
+use enforce::{InVain, Kept, Order, enforce};
 use ringside_core::Timestamp;
 use ringside_sys::clock::Clocks;
+use ringside_sys::disk::Lease;
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What a directory may hold. Without a limit files only get their serial numbers.
@@ -107,6 +108,7 @@ pub struct Directory {
     run: String,
     policy: Policy,
     summary: Summary,
+    reuses: bool,
     in_vain: Option<InVain>,
 }
 
@@ -119,7 +121,16 @@ impl Directory {
     pub fn open(path: &Path, run: &str, policy: Policy) -> Result<Directory, StoreError> {
         let disk = Disk::open(path)?;
         let (run, summary) = (run.to_owned(), Summary::default());
-        Ok(Directory { disk, run, policy, summary, in_vain: None })
+        Ok(Directory { disk, run, policy, summary, reuses: false, in_vain: None })
+    }
+
+    /// With `reuses` a file that goes for the limit of bytes may be handed to the one that comes
+    /// ([`Reservation::take_reused`]), if that has a [`spare_name`], it is of about the same size
+    /// and nobody else has it open: for file systems on which new space is dearer than space that
+    /// is written again.
+    #[must_use]
+    pub fn reusing(self, reuses: bool) -> Directory {
+        Directory { reuses, ..self }
     }
 
     /// Reserves `bytes_max` bytes for the file that is about to be created as `name`, and deletes
@@ -145,7 +156,10 @@ impl Directory {
     ) -> Result<Reservation<'_>, StoreError> {
         self.disk.lock()?;
         match self.enforce(Some(name), bytes_max, now) {
-            Ok((serial, deleted)) => Ok(Reservation { directory: self, serial, deleted }),
+            Ok((kept, deleted)) => {
+                let reused = self.disk.reused.take().filter(|_| kept.is_reused);
+                Ok(Reservation { directory: self, serial: kept.serial, reused, deleted })
+            }
             Err(error) => {
                 self.disk.unlock();
                 Err(error.into())
@@ -175,9 +189,11 @@ impl Directory {
         name: Option<&str>,
         room: u64,
         now: Clocks,
-    ) -> Result<(u64, Vec<Deleted>), RetentionError> {
-        let in_vain = self.in_vain.as_ref();
-        let order = Order { run: &self.run, policy: self.policy, name, room, now, in_vain };
+    ) -> Result<(Kept, Vec<Deleted>), RetentionError> {
+        // Under a name that others read, what a file held would be seen while it is written over.
+        let is_hidden = name.and_then(name_of_spare).is_some();
+        let (reuses, in_vain) = (self.reuses && is_hidden, self.in_vain.as_ref());
+        let order = Order { run: &self.run, policy: self.policy, name, room, now, reuses, in_vain };
         let mut deleted = Vec::new();
         let result = enforce(&mut self.disk, &order, &mut deleted);
         self.summary.deleted_files += deleted.len() as u64;
@@ -193,9 +209,20 @@ impl Directory {
         self.summary.oldest = kept.oldest;
         self.summary.used_bytes = kept.used_bytes;
         self.summary.files = kept.files;
-        self.summary.overdue = kept.overdue.map(|error| error.to_string());
-        Ok((kept.serial, deleted))
+        self.summary.overdue = kept.overdue.as_ref().map(ToString::to_string);
+        Ok((kept, deleted))
     }
+}
+
+/// A file that went and is to be made another one
+/// ([`SeriesFile::reuse`](crate::recording::SeriesFile::reuse)): nobody else has it open, and it
+/// has a name that neither readers nor repairs know.
+#[derive(Debug)]
+pub struct Reused {
+    /// The file, which nobody can open meanwhile.
+    pub lease: Lease,
+    /// Its name for the time being.
+    pub path: PathBuf,
 }
 
 /// Room for one file, and the lock of the directory until this is dropped.
@@ -203,6 +230,7 @@ impl Directory {
 pub struct Reservation<'d> {
     directory: &'d mut Directory,
     serial: u64,
+    reused: Option<Reused>,
     deleted: Vec<Deleted>,
 }
 
@@ -212,7 +240,13 @@ impl Reservation<'_> {
         self.serial
     }
 
-    /// What was deleted for it, in order.
+    /// The file that went and is to be made the new one, if there is one; once. If it does not have
+    /// the new one's name when the reservation is dropped, it is deleted then.
+    pub fn take_reused(&mut self) -> Option<Reused> {
+        self.reused.take()
+    }
+
+    /// What was deleted for it, in order, what is reused included.
     pub fn deleted(&self) -> &[Deleted] {
         &self.deleted
     }

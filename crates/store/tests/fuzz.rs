@@ -13,6 +13,8 @@ use ringside_store::FileHeader;
 use ringside_store::block::{
     Statistics, blocks, close_block, frame_count, packet, whole_bytes, write_packet_block,
 };
+use ringside_store::pcapng::RINGSIDE_ROOM;
+use ringside_store::recording::HEADER_PAGE_BYTES;
 
 /// Seeds above this size only slow the mutation down.
 const SEED_BYTES_MAX: u64 = 16 << 10;
@@ -41,6 +43,16 @@ fn recording() -> Vec<u8> {
     let interface = SourceInterface::ethernet("eth1");
     common::write_series(&path, &header, &[interface], &[&small_block()]);
     std::fs::read(&path).unwrap()
+}
+
+/// The same, with room in place of the ring block.
+fn recording_with_room() -> Vec<u8> {
+    let mut bytes = recording();
+    bytes.truncate(HEADER_PAGE_BYTES + 64);
+    let length = (RING_BLOCK_BYTES_MIN as u32).to_le_bytes();
+    bytes[HEADER_PAGE_BYTES..][..8]
+        .copy_from_slice(&[RINGSIDE_ROOM.to_le_bytes(), length].concat());
+    bytes
 }
 
 /// A closed block, smaller than a ring block, so that mutation finds its frames.
@@ -82,6 +94,7 @@ fn pcap_files() {
 fn pcapng_files_and_recordings() {
     let mut seeds = captures("fuzz::pcapng_files_and_recordings", is_pcapng);
     seeds.push(recording());
+    seeds.push(recording_with_room());
     assert!(ringside_testkit::fuzz("pcapng", &seeds, read_any) > 100);
 }
 

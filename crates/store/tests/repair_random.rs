@@ -215,7 +215,15 @@ fn seeds() -> Vec<Vec<u8>> {
         seed.extend(shown);
     }
     let cut = seed[..seed.len() - 700].to_vec();
-    vec![seed, cut]
+    // Room at the end, and, as in a copy, before a ring block.
+    let [at_the_end, between] = [SHOWN_BLOCKS - 1, 1].map(|place| {
+        let (mut seed, at) = (seed.clone(), HEADER_BYTES + place * SHOWN_BYTES);
+        seed[at..at + 4].copy_from_slice(&ringside_store::pcapng::RINGSIDE_ROOM.to_le_bytes());
+        let length = (RING_BLOCK_BYTES_MIN as u32).to_le_bytes();
+        seed[at + 4..at + 8].copy_from_slice(&length);
+        seed
+    });
+    vec![seed, cut, at_the_end, between]
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use crate::SysError;
 use rustix::fs::{
-    AtFlags, FallocateFlags, Mode, OFlags, StatxFlags, fallocate, open, openat, statvfs, statx,
+    AtFlags, FallocateFlags, Mode, OFlags, StatxFlags, fallocate, open, openat, statfs, statvfs,
+    statx,
 };
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -99,6 +100,53 @@ pub fn write_out(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
+/// True if the file system of `path` keeps files in memory alone (tmpfs): there a page that is
+/// written again costs a copy, and one that is new many times that.
+pub fn is_in_memory(path: &Path) -> bool {
+    statfs(path).is_ok_and(|found| found.f_type == libc::TMPFS_MAGIC)
+}
+
+/// Which signal tells that a lease is wanted back (include/uapi/asm-generic/fcntl.h).
+const F_SETSIG: i32 = 10;
+
+/// A file that nobody else has open or mapped; who opens it waits until the lease is given back
+/// (at most /proc/sys/fs/lease-break-time, 45 s), or is refused if it does not want to wait.
+#[derive(Debug)]
+pub struct Lease(File);
+
+impl Lease {
+    /// Takes a lease on a file that was opened for writing, by its owner. `None` if anybody has it
+    /// open but for the one opening `file`, or the system does not tell.
+    ///
+    /// Such a lease is to be had only by who is alone (fcntl(2), F_SETLEASE; fs/locks.c,
+    /// check_conflicting_open).
+    pub fn take(file: File) -> Option<Lease> {
+        // Who wants the file has a signal sent to the holder of its lease: one that is ignored
+        // unless somebody asked for it, not SIGIO, which ends the process.
+        let taken =
+            set(&file, F_SETSIG, libc::SIGURG) && set(&file, libc::F_SETLEASE, libc::F_WRLCK);
+        taken.then_some(Lease(file))
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.0
+    }
+
+    /// Gives the lease back and keeps the file. (Closing the file gives it back too.)
+    pub fn release(self) -> File {
+        // It cannot fail for a lease that is held; if that was broken, there is none any more.
+        set(&self.0, libc::F_SETLEASE, libc::F_UNLCK);
+        self.0
+    }
+}
+
+/// One of the calls of fcntl(2) that take a number; true if it succeeded.
+fn set(file: &File, command: i32, value: i32) -> bool {
+    // SAFETY: these commands take numbers only; the descriptor is open while `file` is borrowed.
+    unsafe { libc::fcntl(file.as_raw_fd(), command, value) == 0 }
+}
+
 /// Sends the names in the directory `dir` to the medium: those of files made or renamed there.
 ///
 /// # Errors
@@ -113,6 +161,7 @@ pub fn sync_directory(dir: &Path) -> Result<(), SysError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ringside_testkit::wait_for;
     use std::os::unix::fs::MetadataExt;
 
     #[test]
@@ -133,6 +182,32 @@ mod tests {
         }
         assert!(free_bytes(dir.path()).unwrap() > 0);
         sync_directory(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn who_has_a_file_open_is_found() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, b"x").unwrap();
+        let open = || File::options().read(true).write(true).open(&path).unwrap();
+        // A program that another test is about to run has all that is open here, until it runs.
+        let alone = || wait_for("nobody else has it open", || Lease::take(open()));
+        assert!(is_in_memory(dir.path()));
+        let copy = alone().file().try_clone().unwrap();
+        assert!(Lease::take(open()).is_none(), "a writer");
+        let copies = copy.try_clone().unwrap();
+        assert!(Lease::take(copy).is_some(), "a second descriptor of the same opening is no other");
+        drop(copies);
+        let reader = File::open(&path).unwrap();
+        assert!(Lease::take(open()).is_none(), "a reader");
+        drop(reader);
+        let lease = alone();
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let early = rustix::fs::open(&path, flags, Mode::empty());
+        assert_eq!(early.unwrap_err(), rustix::io::Errno::WOULDBLOCK);
+        // And the signal that this sent did not end the process.
+        let file = lease.release();
+        assert!(File::open(&path).is_ok(), "{file:?}");
     }
 
     #[test]

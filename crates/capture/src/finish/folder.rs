@@ -4,7 +4,7 @@ use super::io_error;
 use super::lane::Run;
 use ringside_core::{LaneId, SourceInterface, Timestamp};
 use ringside_store::block::{BLOCK_HEADER_BYTES, block_header, whole_bytes};
-use ringside_store::recording::{FileHeader, SeriesFile, file_name};
+use ringside_store::recording::{FileHeader, SeriesFile, file_name, is_room_at};
 use ringside_store::retention::{Directory, spare_name};
 use ringside_store::{StoreError, block};
 use ringside_sys::clock::{self, Clocks};
@@ -172,6 +172,7 @@ impl LaneFile {
         let size = series.file().metadata().map_err(fail)?.len();
         let mut file = LaneFile { name, ..LaneFile::new(series, header, interfaces, size) };
         file.look(size, from).map_err(fail)?;
+        file.cut_room()?;
         Ok(Some(file))
     }
 
@@ -201,6 +202,15 @@ impl LaneFile {
             self.end = start.min(size);
         }
         Ok(())
+    }
+
+    /// Has the file end where its ring blocks end, if there is room behind them: what is written
+    /// here is not written over anything.
+    fn cut_room(&mut self) -> Result<(), StoreError> {
+        match is_room_at(self.series.file(), self.series.block_offset(self.slots)) {
+            true => self.series.cut(self.end),
+            false => Ok(()),
+        }
     }
 
     /// Where the file ends if what is torn in its last ring block goes.

@@ -8,6 +8,9 @@
 //!   the last page's border on, and padded to a page with a block of padding. When it goes on, the
 //!   file is first cut to where the frames ended: so nobody sees the new bytes of that page, which
 //!   overwrite the padding, with the old size.
+//! - A file that is used again begins with room for ring blocks behind its header
+//!   (`SeriesFile::reuse`), so its size stands still. Closed ring blocks take the place of room,
+//!   each at once. Before a part of one is written, and at the end, the room is cut away.
 
 use super::buffer::{PAGE_BYTES, PageBuffer};
 use super::folder::lock;
@@ -17,6 +20,7 @@ use ringside_store::retention::END_BYTES;
 use ringside_store::{StoreError, block};
 use ringside_sys::disk::{self, write_counted};
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -147,6 +151,8 @@ pub(super) struct LaneFile {
     filled: usize,
     /// It was told that the file has complete blocks.
     is_in_use: bool,
+    /// Where the room for ring blocks ends; at most where the frames end, if there is none.
+    room_end: u64,
     /// Size of the file as others see it.
     visible: u64,
 }
@@ -158,6 +164,8 @@ pub(super) struct WriteStart {
     pub(super) from: usize,
     /// In the file.
     pub(super) offset: u64,
+    /// There is room in the file for all of them: [`LaneFile::fill_room`] is to write them.
+    pub(super) is_room: bool,
 }
 
 impl LaneFile {
@@ -178,7 +186,7 @@ impl LaneFile {
             Some(handle) => handle,
             None => series.duplicate()?,
         };
-        let visible = series.block_offset(0);
+        let (start, room_end) = (series.block_offset(0), series.room_end());
         let shared = OpenFile {
             series,
             lane,
@@ -189,7 +197,7 @@ impl LaneFile {
             kept: Mutex::new(Kept { reserves_no_more: !direct, ..Kept::default() }),
             first_block: AtomicU64::new(NO_BLOCK),
             complete: AtomicU64::new(0),
-            end: AtomicU64::new(visible),
+            end: AtomicU64::new(start),
             ended: AtomicBool::new(false),
             deleted: AtomicBool::new(false),
             was_cut: AtomicBool::new(false),
@@ -197,7 +205,8 @@ impl LaneFile {
         };
         let (shared, handle) = (Arc::new(shared), Arc::new(handle));
         let (complete, filled, is_in_use) = (0, 0, false);
-        Ok(LaneFile { shared, handle, direct, complete, filled, is_in_use, visible })
+        let visible = room_end;
+        Ok(LaneFile { shared, handle, direct, complete, filled, is_in_use, room_end, visible })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -239,25 +248,38 @@ impl LaneFile {
         usize::try_from(limit.max(1).saturating_sub(self.complete)).unwrap_or(usize::MAX)
     }
 
-    /// Readies the file for a write of closed blocks, the first of which has the number
+    /// Readies the file for a write of `blocks` closed blocks, the first of which has the number
     /// `sequence`.
     ///
     /// # Errors
-    /// The padding cannot be cut away.
-    pub(super) fn begin_write(&mut self, sequence: u64) -> Result<WriteStart, StoreError> {
-        self.cut_padding()?;
+    /// The padding, or room that is not enough, cannot be cut away.
+    pub(super) fn begin_write(
+        &mut self,
+        sequence: u64,
+        blocks: usize,
+    ) -> Result<WriteStart, StoreError> {
+        let block_bytes = self.shared.series.block_bytes();
+        let is_room = self.block_start() + blocks as u64 * block_bytes <= self.room_end;
+        if !is_room {
+            self.cut_padding()?;
+        }
         self.note_first(sequence);
         let from = if self.direct { page_before(self.filled) } else { self.filled };
-        Ok(WriteStart { from, offset: self.block_start() + from as u64 })
+        Ok(WriteStart { from, offset: self.block_start() + from as u64, is_room })
+    }
+
+    /// Writes closed blocks over room. Returns how many bytes of them are there.
+    pub(super) fn fill_room(&self, blocks: &[u8], start: WriteStart) -> (usize, io::Result<()>) {
+        self.shared.series.fill_room(blocks, start.offset)
     }
 
     /// `blocks` closed blocks were written whole.
     pub(super) fn wrote(&mut self, blocks: usize) {
         self.complete += blocks as u64;
         self.filled = 0;
-        self.visible = self.block_start();
+        self.visible = self.block_start().max(self.room_end);
         self.shared.complete.store(self.complete, Ordering::Release);
-        self.shared.end.store(self.visible, Ordering::Release);
+        self.shared.end.store(self.block_start(), Ordering::Release);
     }
 
     /// A write of the closed blocks `bytes` got to their byte `reached` only. Cuts the file to the
@@ -302,7 +324,7 @@ impl LaneFile {
         buffer: &PageBuffer,
     ) -> Result<(), (StoreError, u64)> {
         let offset = self.block_start() + part.from as u64;
-        if offset + part.padded as u64 != self.visible {
+        if offset + part.padded as u64 != self.visible || self.has_room() {
             self.cut_padding().map_err(|error| (error, 0))?;
         }
         self.note_first(sequence);
@@ -332,19 +354,23 @@ impl LaneFile {
         self.shared.series.block_offset(self.complete)
     }
 
+    fn has_room(&self) -> bool {
+        self.room_end > self.block_start()
+    }
+
     fn note_first(&self, sequence: u64) {
         if self.is_empty() {
             self.shared.first_block.store(sequence, Ordering::Release);
         }
     }
 
-    /// Makes the file end where its frames end.
+    /// Makes the file end where its frames end: nothing is behind them, no padding and no room.
     fn cut_padding(&mut self) -> Result<(), StoreError> {
         let end = self.block_start() + self.filled as u64;
         if self.visible != end {
             self.shared.series.cut(end)?;
             self.shared.was_cut.store(true, Ordering::Release);
-            self.visible = end;
+            (self.visible, self.room_end) = (end, end);
         }
         Ok(())
     }
@@ -355,7 +381,7 @@ impl LaneFile {
         let end = self.block_start() + self.filled as u64;
         self.shared.end.store(end, Ordering::Release);
         let _ = self.shared.series.cut(end);
-        self.visible = end;
+        (self.visible, self.room_end) = (end, end);
     }
 }
 

@@ -4,10 +4,11 @@ use super::Recording;
 use super::file::{LaneFile, Next, OpenFile, Spare};
 use super::lane::Lane;
 use ringside_store::StoreError;
-use ringside_store::recording::{SeriesFile, file_name};
-use ringside_store::retention::{Directory, Summary, spare_name};
+use ringside_store::recording::{FileHeader, SeriesFile, file_name};
+use ringside_store::retention::{Directory, Reused, Summary, spare_name};
 use ringside_sys::clock::Clocks;
-use std::path::PathBuf;
+use ringside_sys::disk;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::Thread;
@@ -39,6 +40,7 @@ impl Folder {
         direct: bool,
     ) -> Result<Folder, StoreError> {
         let retention = Directory::open(&path, &recording.run, recording.retention)?;
+        let retention = retention.reusing(disk::is_in_memory(&path));
         Ok(Folder {
             path,
             recording,
@@ -66,6 +68,15 @@ impl Folder {
         Ok(Spare { series, path: self.path.join(name) })
     }
 
+    /// As [`create`](Folder::create), in time of need: only a file that is made under a hidden name
+    /// may come of an old one.
+    pub(super) fn create_at_once(&self, lane: &Lane) -> Result<SeriesFile, StoreError> {
+        match self.name_spare(self.create_spare(lane)?) {
+            Some(series) => Ok(series),
+            None => self.create(lane),
+        }
+    }
+
     /// Makes room for a file and creates it.
     fn create_as(&self, name: &str, lane: &Lane, sequence: u64) -> Result<SeriesFile, StoreError> {
         let recording = &*self.recording;
@@ -77,12 +88,20 @@ impl Folder {
         }
         let now = Clocks::now(recording.boot_id);
         let mut retention = lock(&self.retention);
-        let reservation = retention.reserve(name, header.bytes_max, now)?;
+        let mut reservation = retention.reserve(name, header.bytes_max, now)?;
         header.serial = reservation.serial();
         header.created = now.wall;
         header.created_boot_ns = now.boot_ns;
         header.boot_id = now.boot_id;
-        let series = SeriesFile::create(&self.path.join(name), &header, &recording.interfaces)?;
+        let path = self.path.join(name);
+        let reused = reservation.take_reused().and_then(|old| self.reuse(old, &path, &header));
+        let series = match reused {
+            Some(series) => series,
+            None => SeriesFile::create(&path, &header, &recording.interfaces)?,
+        };
+        // It counts now: others may make room, in this directory too, while the disk is waited for.
+        drop(reservation);
+        drop(retention);
         if self.direct
             && let Err(error) = series.write_out_header()
         {
@@ -90,6 +109,20 @@ impl Folder {
             return Err(error);
         }
         Ok(series)
+    }
+
+    /// Makes the file at `path` of an old one; `None`, and the old one is gone, if that fails.
+    fn reuse(&self, old: Reused, path: &Path, header: &FileHeader) -> Option<SeriesFile> {
+        let working = old.path.clone();
+        let made = SeriesFile::reuse(old, header, &self.recording.interfaces);
+        let named = made.and_then(|mut series| series.rename(path).map(|()| series));
+        named
+            .inspect_err(|error| {
+                tracing::warn!("{error}; a new file takes its place");
+                // Now, so that there is its space for another; the reservation's end tries again.
+                let _ = std::fs::remove_file(working);
+            })
+            .ok()
     }
 
     /// Deletes what is past its age, in times in which no file is begun.

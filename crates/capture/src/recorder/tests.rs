@@ -8,10 +8,16 @@ use super::*;
 use crate::packer::{Packer, Reading};
 use ringside_core::{Batch, Cause, FrameMeta, FrameSlot, InterfaceId};
 use ringside_store::block;
+use ringside_store::pcapng::RINGSIDE_ROOM;
+use ringside_store::recording::SeriesFile;
+use ringside_store::retention::Reused;
+use ringside_sys::disk::Lease;
 use ringside_sys::ring::{HugePages, RingLayout};
 use ringside_sys::uring::Completion;
+use ringside_testkit::{wait_for, wait_until};
+use std::collections::BTreeSet;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const BLOCK_BYTES: usize = 512 << 10;
 
@@ -52,6 +58,10 @@ struct Setting {
 }
 
 fn prepare(directories: Vec<PathBuf>, rotation: Rotation) -> Setting {
+    prepare_with(directories, rotation, Policy::default())
+}
+
+fn prepare_with(directories: Vec<PathBuf>, rotation: Rotation, retention: Policy) -> Setting {
     let layout =
         RingLayout { lanes: 1, blocks_per_lane: 8, block_bytes: BLOCK_BYTES, lossless_readers: 1 };
     let ring = CaptureRing::create(layout, HugePages::No).unwrap();
@@ -61,7 +71,7 @@ fn prepare(directories: Vec<PathBuf>, rotation: Rotation) -> Setting {
         directories,
         rotation,
         options: DiskOptions { write_blocks: Some(1), io_uring: false, direct: true },
-        retention: Policy::default(),
+        retention,
         lanes: vec!["test0".into()],
         interfaces: vec![interface],
         worker_cpus: &[],
@@ -74,8 +84,14 @@ fn prepare(directories: Vec<PathBuf>, rotation: Rotation) -> Setting {
 
 /// Puts `count` frames of 1,000 bytes.
 fn put(packer: &mut Packer, count: u64) {
+    put_from(packer, 0, count);
+}
+
+/// The same, whose stamps count from `first`.
+fn put_from(packer: &mut Packer, first: u64, count: u64) {
     let meta = |stamp| FrameMeta { timestamp: Timestamp(stamp), ..FrameMeta::default() };
-    let slots: Vec<_> = (0..count).map(|stamp| FrameSlot::new(0, 1_000, meta(stamp))).collect();
+    let slots: Vec<_> =
+        (first..first + count).map(|stamp| FrameSlot::new(0, 1_000, meta(stamp))).collect();
     for slots in slots.chunks(100) {
         let batch = Batch::new(&[0x5a; 1_000], slots, None);
         assert_eq!(packer.put(&batch, slots.len(), &Reading::default()).taken, 100);
@@ -143,7 +159,7 @@ fn a_cut_gives_up_what_was_reserved() {
     let mut kept = Kept { reserved: 1 << 30, ..Kept::default() };
     reserve(&writer.folder, &file.shared, 0, &mut kept);
     assert_eq!(kept.reserved, 1 << 30, "the padding is still there");
-    file.begin_write(0).unwrap();
+    file.begin_write(0, 1).unwrap();
     reserve(&writer.folder, &file.shared, 0, &mut kept);
     assert_eq!(kept.reserved == 0, file.is_direct(), "only direct writes pad");
 }
@@ -212,14 +228,6 @@ fn with_its_period_a_file_ends_also_while_nothing_comes() {
     assert_eq!(control.errors(), Vec::<String>::new());
 }
 
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(60);
-    while !done() {
-        assert!(Instant::now() < limit, "{what} did not come");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 #[test]
 fn sizes_of_files_are_whole_pages() {
     let dir = tempfile::tempdir().unwrap();
@@ -245,4 +253,118 @@ fn a_directory_may_not_be_named_twice_and_one_disk_is_told() {
 fn sizes_are_told_in_whole_units() {
     assert_eq!(mebibytes(4 << 20), "4 MiB");
     assert_eq!(mebibytes(512 << 10), "512 KiB");
+}
+
+/// A recording in memory that keeps to `limit_bytes`, of files of four ring blocks.
+fn prepare_limited(directory: &Path, limit_bytes: u64) -> Setting {
+    let policy = Policy { limit_bytes: Some(limit_bytes), ..Policy::default() };
+    let rotation = Rotation { bytes: Some(4 * BLOCK_BYTES as u64 + 8192), interval: None };
+    prepare_with(vec![directory.to_owned()], rotation, policy)
+}
+
+fn old(path: &Path) -> Reused {
+    let open = || std::fs::File::options().read(true).write(true).open(path).unwrap();
+    // A program that another test is about to run has all that is open here, until it runs.
+    let lease = wait_for("nobody else has it open", || Lease::take(open()));
+    Reused { lease, path: path.to_owned() }
+}
+
+/// Stamps of all frames in a directory. That the oldest went, before the look or during it, is all
+/// that a reader has to tell.
+fn stamps_in(directory: &Path) -> Vec<u64> {
+    let mut source = ringside_store::open(&[directory.to_owned()]).unwrap();
+    let mut stamps = Vec::new();
+    while !source.is_finished() {
+        if let Some(batch) = source.next_batch(Duration::from_secs(60)).unwrap() {
+            stamps.extend(batch.iter().map(|frame| frame.meta.timestamp.0));
+        }
+    }
+    let notices = source.notices();
+    let is_told = |text: String| text.contains("missing") || text.contains("deleted meanwhile");
+    assert!(notices.iter().all(|one| is_told(one.to_string())), "{notices:?}");
+    stamps
+}
+
+#[test]
+fn a_recording_in_memory_uses_its_files_again() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let inodes = || {
+        let files = std::fs::read_dir(dir.path()).unwrap().filter(is_recording);
+        files.map(|file| file.unwrap().metadata().unwrap().ino()).collect::<BTreeSet<_>>()
+    };
+    let Setting { recorder, counts, control, ring } = prepare_limited(dir.path(), 12 << 20);
+    let mut packer = Packer::new(ring.writer(0).unwrap(), InterfaceId(0), 0, BLOCK_BYTES);
+    let threads = recorder.start().unwrap();
+    let mut seen = BTreeSet::new();
+    // 60 MB in whole ring blocks, as fast as they are taken: five times the limit.
+    for round in 0..600 {
+        put_from(&mut packer, round * 100, 100);
+        wait_until("the frames in a file", || counts.delivered() + 1_200 > (round + 1) * 100);
+        // What lies there never runs backwards, whatever is being written over.
+        if round % 60 == 0 && round > 0 {
+            let stamps = stamps_in(dir.path());
+            assert!(stamps.is_sorted_by(|a, b| a < b), "round {round}");
+        }
+        seen.extend(inodes());
+        // A file may end with room left.
+        if round % 150 == 0 {
+            control.rotate();
+        }
+    }
+    // A part of a block on a quiet link, behind which room lay, and the end.
+    wait_until("the last frames", || counts.delivered() == 60_000);
+    packer.finish(&Reading::default());
+    let (_, kept) = threads.finish(&control);
+    assert_eq!(control.errors(), Vec::<String>::new());
+    let stamps = stamps_in(dir.path());
+    let first = stamps[0];
+    assert_eq!(stamps, (first..60_000).collect::<Vec<_>>(), "{kept:?}");
+    assert!(first > 0 && kept.deleted_files > 20, "{kept:?}");
+    // Some are found open by the look or not yet finished, and go.
+    assert!((seen.len() as u64) < kept.deleted_files / 2, "{} files, {kept:?}", seen.len());
+    let sizes = std::fs::read_dir(dir.path()).unwrap().filter(is_recording);
+    for file in sizes {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        let mut blocks = block::blocks(&bytes);
+        assert!(blocks.all(|(kind, _)| kind != RINGSIDE_ROOM), "what is finished has no room");
+    }
+}
+
+#[test]
+fn room_takes_whole_blocks_and_goes_for_a_part() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let mut setting = prepare_limited(dir.path(), 12 << 20);
+    let writer = &mut setting.recorder.writers[0];
+    let bytes = BLOCK_BYTES as u64;
+    let path = dir.path().join("old");
+    std::fs::write(&path, vec![0x77; 4 * BLOCK_BYTES + 4096]).unwrap();
+    let header = setting.recorder.shared.recording.header(LaneId(0), 9);
+    let series = SeriesFile::reuse(old(&path), &header, &[]).unwrap();
+    let mut file = writer.folder.open(series, 0).unwrap();
+    let size = || path.metadata().unwrap().len();
+    assert_eq!((file.room_blocks(), size()), (4, 4096 + 4 * bytes));
+    let start = file.begin_write(0, 2).unwrap();
+    assert!(start.is_room && start.offset == 4096);
+    assert_eq!(file.fill_room(&vec![0; 2 * BLOCK_BYTES], start).0, 2 * BLOCK_BYTES);
+    file.wrote(2);
+    assert_eq!((file.shared.end(), size()), (4096 + 2 * bytes, 4096 + 4 * bytes));
+    // More blocks than there is room for are appended like any.
+    assert!(!file.begin_write(2, 3).unwrap().is_room);
+    assert_eq!(size(), 4096 + 2 * bytes);
+    // A part cuts the room before it is written.
+    writer.folder.forget(&file.shared);
+    drop(file);
+    let series = SeriesFile::reuse(old(&path), &header, &[]).unwrap();
+    let mut file = writer.folder.open(series, 0).unwrap();
+    assert_eq!(size(), 4096 + 2 * bytes);
+    let mut buffer = PageBuffer::new(BLOCK_BYTES);
+    let mut block = vec![0; BLOCK_BYTES];
+    block::write_padding(&mut block);
+    for part in [100, BLOCK_BYTES] {
+        block::write_padding(&mut block[..part]);
+        let part = file.copy_part(&block[..part], &mut buffer);
+        assert!(file.write_part(0, part, &buffer).is_ok());
+    }
+    assert_eq!((file.shared.end(), size()), (4096 + bytes, 4096 + bytes));
+    file.shared.settle().unwrap();
 }

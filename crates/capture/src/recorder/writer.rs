@@ -313,16 +313,21 @@ impl Writer {
 
     fn write(&mut self, lane: usize, taken: Taken) -> Result<(), StoreError> {
         let Taken { claim, begun } = taken;
-        let sequence = claim.first_sequence();
+        let (sequence, blocks) = (claim.first_sequence(), claim.blocks());
         let (frames, slot) = (claim.frames(), &mut self.slots[lane]);
         slot.unsettled = frames - begun.frames;
         slot.held = Some(claim);
         let file = self.file(lane)?;
         let handle = file.handle().clone();
-        let start = file.begin_write(sequence)?;
+        let start = file.begin_write(sequence, blocks)?;
         let slot = &mut self.slots[lane];
         slot.in_flight = Some(InFlight { from: start.from, frames_before: begun.frames });
-        if let Some(claim) = slot.held.take() {
+        let Some(claim) = slot.held.take() else { return Ok(()) };
+        if let Some(file) = slot.file.as_ref().filter(|_| start.is_room) {
+            // Memory takes it at once, so there is nothing to queue.
+            let (written, result) = file.fill_room(claim.bytes(), start);
+            self.complete(Completion { token: lane as u64, claim, written, result });
+        } else {
             self.queue.write(&handle, claim, start.from, start.offset, lane as u64);
         }
         Ok(())
@@ -413,7 +418,7 @@ impl Writer {
             let spare = slot.spare.take().and_then(|spare| self.folder.name_spare(spare));
             let series = match spare {
                 Some(series) => series,
-                None => self.folder.create(&self.shared.lanes[lane])?,
+                None => self.folder.create_at_once(&self.shared.lanes[lane])?,
             };
             slot.names.push(series.path().to_owned());
             slot.file = Some(self.folder.open(series, lane)?);

@@ -33,7 +33,7 @@ impl HeaderWalk {
             let Some(rest) = bytes.get(self.at..) else { return HeaderStep::More };
             match self.parser.step(rest) {
                 Ok(Step::Need(_)) => return HeaderStep::More,
-                Ok(Step::Skip(bytes)) => self.at += bytes,
+                Ok(Step::Skip(bytes) | Step::Room(bytes)) => self.at += bytes,
                 Ok(Step::Frame { .. } | Step::RingBlock(_)) | Err(_) => return HeaderStep::Foreign,
             }
             if let Some((header, header_bytes)) = &self.parser.recording {

@@ -9,8 +9,8 @@ use super::record::{Damage, Order, Step};
 use crate::block::{BLOCK_HEADER_BYTES, block_header};
 use crate::pcapng::{
     BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE_DESCRIPTION,
-    INTERFACE_STATISTICS, PACKET, RINGSIDE_BLOCK, RINGSIDE_HEADER, SECTION_HEADER, SIMPLE_PACKET,
-    aligned, option,
+    INTERFACE_STATISTICS, PACKET, RINGSIDE_BLOCK, RINGSIDE_HEADER, RINGSIDE_ROOM, SECTION_HEADER,
+    SIMPLE_PACKET, aligned, option,
 };
 use crate::recording::FileHeader;
 use ringside_core::limits::{FRAME_BYTES_MAX, INTERFACES_MAX};
@@ -104,7 +104,8 @@ impl PcapngParser {
         if !is_known {
             self.statistics_blocks += u64::from(block_type == INTERFACE_STATISTICS);
             self.trailer = Some(length as u32);
-            return Ok(Step::Skip(length - 4));
+            let is_room = block_type == RINGSIDE_ROOM && self.recording.is_some();
+            return Ok(if is_room { Step::Room(length - 4) } else { Step::Skip(length - 4) });
         }
         let Some(block) = bytes.get(..length) else { return Ok(Step::Need(length)) };
         check_trailer(self.order, block)?;

@@ -19,6 +19,8 @@ pub(super) enum Step {
     },
     /// The header of a ring block, if it stands where ring blocks begin: 40 bytes without a frame.
     RingBlock(BlockHeader),
+    /// Room for a ring block, if it stands where ring blocks begin: bytes as in `Skip`.
+    Room(usize),
     /// Bytes without a frame, as many as may lie beyond those at hand.
     Skip(usize),
     /// At least so many bytes are needed from here on.

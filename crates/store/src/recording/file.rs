@@ -1,7 +1,8 @@
 //! One file of a recording while it grows: its header page, its name and its end.
 
-use super::{FileHeader, HeaderPage, read_header_from};
+use super::{FileHeader, HeaderPage, read_header_from, room};
 use crate::StoreError;
+use crate::retention::{END_BYTES, Reused};
 use crate::writer::FILE_MODE;
 use ringside_core::SourceInterface;
 use ringside_core::limits::{RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
@@ -20,6 +21,8 @@ pub struct SeriesFile {
     path: PathBuf,
     header_bytes: u64,
     block_bytes: u64,
+    /// Places for ring blocks that were room when it was made.
+    room_blocks: u64,
     /// Where in the file the number of the first ring block stands.
     first_block_at: u64,
     /// Where in the file the count of complete blocks stands.
@@ -40,14 +43,7 @@ impl SeriesFile {
         header: &FileHeader,
         interfaces: &[SourceInterface],
     ) -> Result<SeriesFile, StoreError> {
-        let sizes = RING_BLOCK_BYTES_MIN..=RING_BLOCK_BYTES_MAX;
-        if !header.block_bytes.is_power_of_two() || !sizes.contains(&header.block_bytes) {
-            let reason = format!("no ring block has {} bytes", header.block_bytes);
-            return Err(StoreError::Misplaced { path: path.to_owned(), reason });
-        }
-        let header = FileHeader { blocks_complete: 0, ..header.clone() };
-        let HeaderPage { bytes: page, first_block_at, blocks_complete_at, bytes_max_at } =
-            header.encode(interfaces)?;
+        let page = first_page(path, header, interfaces)?;
         let context = |what: &str| format!("cannot {what} {}", path.display());
         let mut options = OpenOptions::new();
         let file = options
@@ -56,20 +52,57 @@ impl SeriesFile {
             .mode(FILE_MODE)
             .open(path)
             .map_err(|error| StoreError::io(context("create"), error))?;
-        if let Err(error) = file.write_all_at(&page, 0) {
+        if let Err(error) = file.write_all_at(&page.bytes, 0) {
             // Best effort: the error that is reported is the one that matters.
             let _ = std::fs::remove_file(path);
             return Err(StoreError::io(context("write the header of"), error));
         }
-        Ok(SeriesFile {
+        Ok(SeriesFile::new(file, path, header.block_bytes, 0, &page))
+    }
+
+    /// Makes the file of `old`, of which nothing that is in it is wanted any more: what it holds
+    /// becomes room for as many ring blocks as `header.bytes_max` allows, and the rest goes. The
+    /// header page comes last. It keeps its name until it is [renamed](SeriesFile::rename).
+    ///
+    /// # Errors
+    /// It cannot be written, or the interfaces do not fit the header.
+    pub fn reuse(
+        old: Reused,
+        header: &FileHeader,
+        interfaces: &[SourceInterface],
+    ) -> Result<SeriesFile, StoreError> {
+        let Reused { lease, path } = old;
+        let page = first_page(&path, header, interfaces)?;
+        let fail = |error| StoreError::io(format!("cannot reuse {}", path.display()), error);
+        let (file, first, step) =
+            (lease.file(), page.bytes.len() as u64, header.block_bytes as u64);
+        let wanted = header.bytes_max.saturating_sub(first + END_BYTES) / step;
+        let there = file.metadata().map_err(fail)?.len().saturating_sub(first) / step;
+        let blocks = wanted.min(there);
+        room::lay(file, first, step, blocks)
+            .and_then(|()| file.set_len(first + blocks * step))
+            .and_then(|()| file.write_all_at(&page.bytes, 0))
+            .map_err(fail)?;
+        Ok(SeriesFile::new(lease.release(), &path, header.block_bytes, blocks, &page))
+    }
+
+    fn new(
+        file: File,
+        path: &Path,
+        block_bytes: usize,
+        room_blocks: u64,
+        page: &HeaderPage,
+    ) -> SeriesFile {
+        SeriesFile {
             file,
             path: path.to_owned(),
-            header_bytes: page.len() as u64,
-            block_bytes: header.block_bytes as u64,
-            first_block_at,
-            blocks_complete_at,
-            bytes_max_at,
-        })
+            header_bytes: page.bytes.len() as u64,
+            block_bytes: block_bytes as u64,
+            room_blocks,
+            first_block_at: page.first_block_at,
+            blocks_complete_at: page.blocks_complete_at,
+            bytes_max_at: page.bytes_max_at,
+        }
     }
 
     /// Opens a file that another process began, to go on with it; with what its header page says.
@@ -97,6 +130,7 @@ impl SeriesFile {
             path: path.to_owned(),
             header_bytes: header.bytes as u64,
             block_bytes: header.file.block_bytes as u64,
+            room_blocks: 0,
             first_block_at,
             blocks_complete_at,
             bytes_max_at,
@@ -123,6 +157,18 @@ impl SeriesFile {
     /// Where in the file ring block `index` begins, counted from 0 in this file.
     pub fn block_offset(&self, index: u64) -> u64 {
         self.header_bytes + index * self.block_bytes
+    }
+
+    /// Where the room ends that the file was made with; where its ring blocks begin, if it was made
+    /// without.
+    pub fn room_end(&self) -> u64 {
+        self.block_offset(self.room_blocks)
+    }
+
+    /// Writes whole ring blocks over room, at `offset`. Each is there when it is there whole,
+    /// whoever looks meanwhile. Returns the bytes of those that are.
+    pub fn fill_room(&self, blocks: &[u8], offset: u64) -> (usize, io::Result<()>) {
+        room::fill(&self.file, blocks, self.block_bytes as usize, offset)
     }
 
     /// Sends the header page to the disk and waits until it has it. Without a header nobody finds
@@ -216,6 +262,20 @@ impl SeriesFile {
     fn error(&self, what: &str, error: io::Error) -> StoreError {
         StoreError::io(format!("{what} {}", self.path.display()), error)
     }
+}
+
+/// The header page of a file that counts no block yet.
+fn first_page(
+    path: &Path,
+    header: &FileHeader,
+    interfaces: &[SourceInterface],
+) -> Result<HeaderPage, StoreError> {
+    let sizes = RING_BLOCK_BYTES_MIN..=RING_BLOCK_BYTES_MAX;
+    if !header.block_bytes.is_power_of_two() || !sizes.contains(&header.block_bytes) {
+        let reason = format!("no ring block has {} bytes", header.block_bytes);
+        return Err(StoreError::Misplaced { path: path.to_owned(), reason });
+    }
+    FileHeader { first_block: None, blocks_complete: 0, ..header.clone() }.encode(interfaces)
 }
 
 #[cfg(test)]

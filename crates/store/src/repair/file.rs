@@ -54,7 +54,10 @@ impl Examined {
         let Some(header) = header.map_err(fail)? else { return Ok(None) };
         let walked = walk::walk(path, &file, &header, depth)?;
         let allocated = metadata.blocks().saturating_mul(STAT_BLOCK_BYTES);
-        let reserved_bytes = allocated.saturating_sub(walked.kept);
+        // Room is given back whatever its size: a file that has some counts as being written.
+        let room = walked.room_at.map_or(0, |_| walked.bytes.saturating_sub(walked.kept));
+        let beyond = allocated.saturating_sub(walked.kept);
+        let reserved_bytes = if beyond > SLACK_BYTES || room > 0 { beyond.max(room) } else { 0 };
         let first_block = walk::first_block(&file, &header).or(header.file.first_block);
         let mut examined = Examined {
             path: path.to_owned(),
@@ -65,7 +68,7 @@ impl Examined {
             walked,
             page: lost.map(|page| page.bytes.clone()),
             to_mark: None,
-            reserved_bytes: if reserved_bytes > SLACK_BYTES { reserved_bytes } else { 0 },
+            reserved_bytes,
         };
         examined.mend_header();
         Ok(Some(examined))
@@ -144,8 +147,9 @@ impl Examined {
                 .iter()
                 .map(|&Gap { start, end }| Change::Padded { offset: start, bytes: end - start }),
         );
-        if walked.kept < walked.bytes {
-            let (offset, bytes) = (walked.kept, walked.bytes - walked.kept);
+        if walked.kept < walked.room_at.unwrap_or(walked.bytes) {
+            let end = walked.room_at.unwrap_or(walked.bytes);
+            let (offset, bytes) = (walked.kept, end - walked.kept);
             changes.push(Change::Cut { offset, bytes });
         }
         if let (Some(_), Some(unknown_after_ns)) = (&self.to_mark, self.marked) {

@@ -4,7 +4,7 @@ use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, block_header};
 use crate::pcapng::BLOCK_BYTES_MIN;
 use crate::reader::{Borders, Condition, FileSource, Progress};
-use crate::recording::Header;
+use crate::recording::{Header, is_room_at};
 use ringside_core::{InterfaceId, SourceError, Timestamp};
 use rustix::fs::SeekFrom;
 use std::fs::File;
@@ -58,14 +58,17 @@ pub(super) struct Walked {
     /// Size of the file now, and where what is kept ends.
     pub(super) bytes: u64,
     pub(super) kept: u64,
+    /// Where room for ring blocks begins that goes to the end of the file.
+    pub(super) room_at: Option<u64>,
     /// As they are once the gaps are padding.
     pub(super) borders: Borders,
 }
 
 impl Walked {
-    /// True if the end of the file was torn.
+    /// True if the end of the file was torn. Room behind what is kept is no tear.
     pub(super) fn is_torn(&self) -> bool {
-        self.kept != self.bytes || self.gaps.last().is_some_and(|gap| gap.end == self.bytes)
+        let end = self.room_at.unwrap_or(self.bytes);
+        self.kept != end || self.gaps.last().is_some_and(|gap| gap.end == end)
     }
 }
 
@@ -92,6 +95,7 @@ pub(super) fn walk(
         gaps: Vec::new(),
         bytes,
         kept: bytes,
+        room_at: None,
         borders,
     };
     let mut walker = Walker { path, file, header, walked, hole_blocks: 0 };
@@ -145,6 +149,9 @@ impl Walker<'_> {
             }
         }
         self.walked.borders = source.borders().unwrap_or(borders);
+        if let Some(room) = source.room_at() {
+            return Ok(Some(room));
+        }
         match *source.condition() {
             Condition::CutShort { offset, .. } | Condition::Damaged { offset, .. } => {
                 Ok(Some(offset))
@@ -181,7 +188,7 @@ impl Walker<'_> {
             }
             return Ok(Some(next));
         }
-        let end = self.padded_end();
+        let end = self.walked.room_at.unwrap_or_else(|| self.padded_end());
         if end.saturating_sub(bad) < BLOCK_BYTES_MIN as u64 || self.is_torn_record(bad)? {
             self.walked.kept = bad;
         } else {
@@ -222,18 +229,26 @@ impl Walker<'_> {
         if over < BLOCK_BYTES_MIN as u64 { end - over } else { end }
     }
 
-    /// Where the next ring block begins behind `offset`. Holes are passed without being read.
-    fn next_block(&self, offset: u64) -> io::Result<Option<u64>> {
+    /// Where the next ring block begins behind `offset`. Holes are passed without being read. Room
+    /// is noted from `offset` on; in a copy of a file that was being written, ring blocks may
+    /// follow.
+    fn next_block(&mut self, offset: u64) -> io::Result<Option<u64>> {
         let known = self.walked.blocks.last().map(|block| block.header.number);
-        let mut border = self.walked.borders.after(offset);
+        let mut border = self.walked.borders.after(offset.saturating_sub(1));
+        self.walked.room_at = None;
         while border < self.walked.bytes {
             let Some(data) = next_data(self.file, border)? else { break };
             if data > border {
                 border = self.walked.borders.after(data - 1);
                 continue;
             }
+            if is_room_at(self.file, border) {
+                self.walked.room_at.get_or_insert(border);
+            }
             let found = read_block_header(self.file, border);
-            if found.is_some_and(|header| known.is_none_or(|known| header.number > known)) {
+            let is_next = |header: BlockHeader| known.is_none_or(|known| header.number > known);
+            if border > offset && found.is_some_and(is_next) {
+                self.walked.room_at = None;
                 return Ok(Some(border));
             }
             border = self.walked.borders.after(border);

@@ -3,16 +3,17 @@
 //! Everything goes through descriptors of the directory, so that it may be moved; no symbolic link
 //! is followed and nothing but regular files is opened.
 
-use super::RetentionError;
-use super::folder::{Born, FileFacts, Folder, is_finished, name_of_spare};
+use super::folder::{Born, FileFacts, Folder, is_finished, name_of_spare, reused_name};
 use super::state::{STATE_BYTES, STATE_VERSION, State};
-use crate::recording::{FileHeader, parts_of_name, read_header_from, run_lock_name};
+use super::{RetentionError, Reused};
+use crate::recording::{FileHeader, is_room_at, parts_of_name, read_header_from, run_lock_name};
 use crate::writer::FILE_MODE;
+use ringside_sys::disk::Lease;
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -39,6 +40,8 @@ pub(super) struct Disk {
     lock: File,
     /// Header pages that were read before, by name: they are not read again each time.
     headers: HashMap<String, Cached>,
+    /// A file that was handed over and waits to be taken.
+    pub(super) reused: Option<Reused>,
 }
 
 /// What was found in a file, and which file that was.
@@ -63,7 +66,8 @@ impl Disk {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = fs::open(path, flags, Mode::empty()).map_err(fail)?;
         let lock = open_lock(&directory, path)?;
-        Ok(Disk { path: path.to_owned(), directory, lock, headers: HashMap::new() })
+        let (path, headers) = (path.to_owned(), HashMap::new());
+        Ok(Disk { path, directory, lock, headers, reused: None })
     }
 
     /// Takes the lock of the directory.
@@ -94,8 +98,12 @@ impl Disk {
     /// Notes that the file whose name the state holds has been created, or will not be.
     pub(super) fn end_creation(&mut self) {
         if let Ok(mut state) = self.state()
-            && state.creating.take().is_some()
+            && let Some(name) = state.creating.take()
         {
+            // What became of nothing: its making failed, or nobody wanted it.
+            if self.remove(&reused_name(&name)).is_err_and(|e| e.kind() != ErrorKind::NotFound) {
+                return;
+            }
             // If it cannot be noted, the next reservation looks at the file.
             let _ = self.set_state(&state);
         }
@@ -175,6 +183,45 @@ impl Disk {
         Ok(Cached { identity, header })
     }
 
+    /// Asked of spare files only: others hold frames or are being written.
+    fn begins_with_room(&self, name: &str, header_bytes: u64) -> bool {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let open = |_| fs::openat(&self.directory, name, flags, Mode::empty()).ok();
+        let file = name_of_spare(name).and_then(open);
+        file.is_some_and(|file| is_room_at(&File::from(file), header_bytes))
+    }
+
+    /// Opens a file for writing, if it is the one that was looked at.
+    fn open_known(&self, name: &str) -> Option<File> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(fs::openat(&self.directory, name, flags, Mode::empty()).ok()?);
+        let known = self.headers.get(name)?.identity.inode;
+        (fs::fstat(&file).ok()?.st_ino == known).then_some(file)
+    }
+
+    /// True if `file` is the one of that name and of no other, and is as one that this process
+    /// would make here.
+    fn is_own(&self, file: &File, name: &str) -> bool {
+        let named = fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        let (Ok(found), Ok(named), Ok(directory)) =
+            (fs::fstat(file), named, fs::fstat(&self.directory))
+        else {
+            return false;
+        };
+        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        let is_inherited = directory.st_mode & Mode::SGID.bits() != 0;
+        let group = if is_inherited { directory.st_gid } else { group.as_raw() };
+        (named.st_ino, found.st_nlink) == (found.st_ino, 1)
+            && (found.st_uid, found.st_gid) == (user.as_raw(), group)
+            && found.st_mode & 0o7777 & !FILE_MODE == 0
+            && !has_attributes(file)
+    }
+
+    fn rename(&self, name: &str, to: &str) -> io::Result<()> {
+        let (directory, flags) = (&self.directory, fs::RenameFlags::NOREPLACE);
+        Ok(fs::renameat_with(directory, name, directory, to, flags)?)
+    }
+
     /// What retention has to know of a file; `None` if it is not of a recording.
     fn facts(&mut self, name: &str) -> Result<Option<(Cached, FileFacts)>, RetentionError> {
         // The size first: a file that is finished meanwhile then counts as larger, not as smaller.
@@ -189,6 +236,7 @@ impl Disk {
             size_bytes: found.stx_size,
             allocated_bytes: found.stx_blocks * STAT_BLOCK_BYTES,
             header_bytes,
+            begins_with_room: self.begins_with_room(name, header_bytes),
             run: header.run,
             serial: header.serial,
             bytes_max: header.bytes_max,
@@ -267,6 +315,33 @@ impl Folder for Disk {
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
         Ok(fs::unlinkat(&self.directory, name, AtFlags::empty())?)
+    }
+
+    fn reuse(&mut self, name: &str, to: &str) -> io::Result<bool> {
+        let Some(file) = self.open_known(name).filter(|_| self.rename(name, to).is_ok()) else {
+            return self.remove(name).map(|()| false);
+        };
+        // Only now, when nobody finds it by its old name any more, can nobody open or link it.
+        let lease = if self.is_own(&file, to) { Lease::take(file) } else { None };
+        let path = self.path.join(to);
+        self.reused = lease.map(|lease| Reused { lease, path });
+        match self.reused {
+            Some(_) => Ok(true),
+            None => self.remove(to).map(|()| false),
+        }
+    }
+}
+
+/// True if a file has attributes that a new one has not: an access control list, a user's notes.
+/// Labels are given by the system, to all files of a directory.
+fn has_attributes(file: &File) -> bool {
+    let mut names = [0; 4096];
+    match fs::flistxattr(file, &mut names) {
+        Ok(length) => names[..length]
+            .split(|&byte| byte == 0)
+            .any(|name| !name.is_empty() && !name.starts_with(b"security.")),
+        Err(Errno::OPNOTSUPP) => false,
+        Err(_) => true,
     }
 }
 

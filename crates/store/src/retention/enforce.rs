@@ -2,7 +2,7 @@
 //! file fits, hand out its serial number.
 
 use super::age::ages_ns;
-use super::folder::{FileFacts, Folder};
+use super::folder::{FileFacts, Folder, reused_name};
 use super::sizes::END_BYTES;
 use super::state::{Limits, RECORDERS_MAX, State};
 use super::{Deleted, Policy, RetentionError};
@@ -10,10 +10,14 @@ use ringside_core::Timestamp;
 use ringside_sys::clock::Clocks;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
+use std::path::Path;
 
 /// Deletions that freed nothing before deleting for free space ends. One may be a file that a
 /// reader holds open; a file system with snapshots would swallow all.
 pub(super) const VAIN_DELETIONS_MAX: u32 = 2;
+
+/// Why a file goes, as people are told.
+const KEEPS_LIMIT: &str = "to keep the limit of bytes";
 
 /// What is asked for.
 pub(super) struct Order<'a> {
@@ -24,6 +28,8 @@ pub(super) struct Order<'a> {
     /// Its largest size.
     pub(super) room: u64,
     pub(super) now: Clocks,
+    /// The last file that goes may become the new one.
+    pub(super) reuses: bool,
     /// What was deleted in vain before, if free space has been short ever since: then no more is.
     pub(super) in_vain: Option<&'a InVain>,
 }
@@ -47,6 +53,8 @@ pub(super) struct Kept {
     pub(super) oldest: Option<Timestamp>,
     /// Why files past their age are still there. The limits hold nevertheless.
     pub(super) overdue: Option<RetentionError>,
+    /// A file that went was handed over, to be written over.
+    pub(super) is_reused: bool,
 }
 
 /// Makes room. `deleted` is appended to as files go, so that it is right also after an error.
@@ -66,7 +74,8 @@ pub(super) fn enforce<F: Folder>(
     shelf.remove_empty_spares();
     let overdue = shelf.delete_past_age(order, deleted).err();
     shelf.make_room(order, &limits, deleted)?;
-    let kept = Kept {
+    let aside = shelf.aside.take();
+    let mut kept = Kept {
         serial: state.next_serial,
         files: shelf.books.len() as u64,
         used_bytes: u64::try_from(shelf.used_bytes())
@@ -74,6 +83,7 @@ pub(super) fn enforce<F: Folder>(
             .saturating_add(order.room),
         oldest: shelf.books.front().map(|book| book.file.born.wall),
         overdue,
+        is_reused: false,
     };
     if let Some(name) = order.name {
         if folder.exists(name)? {
@@ -83,7 +93,37 @@ pub(super) fn enforce<F: Folder>(
         state.next_serial += 1;
     }
     folder.set_state(&state)?;
+    if let (Some(file), Some(name)) = (aside, order.name) {
+        kept.is_reused = hand_over(folder, file, name, deleted)?;
+    }
     Ok(kept)
+}
+
+/// Hands the file that was set aside over to the new one; deletes it if that cannot be. The state
+/// says by now that the new name is being created: who comes after a kill removes what is half
+/// made.
+fn hand_over<F: Folder>(
+    folder: &mut F,
+    file: FileFacts,
+    name: &str,
+    deleted: &mut Vec<Deleted>,
+) -> Result<bool, RetentionError> {
+    let path = folder.path().join(&file.name);
+    let is_reused = match folder.reuse(&file.name, &reused_name(name)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(source) => return Err(RetentionError::Delete { path, source }),
+        Ok(is_reused) => is_reused,
+    };
+    let how = if is_reused { "deleted, to be written over," } else { "deleted" };
+    note_deletion(&path, file, &format!("{how} {KEEPS_LIMIT}"), deleted);
+    Ok(is_reused)
+}
+
+/// Tells of a file that went.
+fn note_deletion(path: &Path, file: FileFacts, why: &str, deleted: &mut Vec<Deleted>) {
+    let (serial, bytes) = (file.serial, file.taken_bytes());
+    tracing::info!(serial, bytes, "{}: {why}", path.display());
+    deleted.push(Deleted { name: file.name, serial, bytes });
 }
 
 /// Removes what a creator left that was killed before its header page was written. Its name was
@@ -94,12 +134,16 @@ fn end_creation<F: Folder>(
     files: &[FileFacts],
 ) -> Result<(), RetentionError> {
     let Some(name) = state.creating.take() else { return Ok(()) };
-    if files.iter().any(|file| file.name == name) || !folder.exists(&name)? {
-        return Ok(());
+    for name in [reused_name(&name), name] {
+        if files.iter().any(|file| file.name == name) || !folder.exists(&name)? {
+            continue;
+        }
+        let path = folder.path().join(&name);
+        tracing::info!("{}: removed, its creation was cut short", path.display());
+        let removed = folder.remove(&name).or_else(gone);
+        removed.map_err(|source| RetentionError::Delete { path, source })?;
     }
-    let path = folder.path().join(&name);
-    tracing::info!("{}: removed, its creation was cut short", path.display());
-    folder.remove(&name).or_else(gone).map_err(|source| RetentionError::Delete { path, source })
+    Ok(())
 }
 
 fn gone(error: io::Error) -> io::Result<()> {
@@ -189,6 +233,8 @@ impl Book {
 struct Shelf<'f, F> {
     folder: &'f mut F,
     books: VecDeque<Book>,
+    /// A file that is to become the new one: in no sum any more, and still there.
+    aside: Option<FileFacts>,
 }
 
 impl<'f, F: Folder> Shelf<'f, F> {
@@ -203,7 +249,7 @@ impl<'f, F: Folder> Shelf<'f, F> {
             let is_open = file.is_unfinished() && living.is_live(folder, &file.run)?;
             books.push_back(Book::new(file, is_open));
         }
-        Ok(Shelf { folder, books })
+        Ok(Shelf { folder, books, aside: None })
     }
 
     fn used_bytes(&self) -> u128 {
@@ -218,10 +264,9 @@ impl<'f, F: Folder> Shelf<'f, F> {
     fn remove_empty_spares(&mut self) {
         let folder = &mut *self.folder;
         self.books.retain(|book| {
-            let file = &book.file;
-            let is_empty = file.is_spare && file.size_bytes <= file.header_bytes;
+            let (file, is_open) = (&book.file, book.is_open);
             // What cannot be removed counts, and has its turn when it is the oldest.
-            book.is_open || !is_empty || folder.remove(&file.name).or_else(gone).is_err()
+            is_open || !file.is_empty_spare() || folder.remove(&file.name).or_else(gone).is_err()
         });
     }
 
@@ -250,7 +295,9 @@ impl<'f, F: Folder> Shelf<'f, F> {
         deleted: &mut Vec<Deleted>,
     ) -> Result<(), RetentionError> {
         if let Some(limit) = limits.bytes {
-            self.keep_below(limit, order.room, deleted)?;
+            // Free space is what deleting gives back; what is used again gives none.
+            let reuses = order.reuses && order.name.is_some() && limits.min_free.is_none();
+            self.keep_below(limit, order.room, reuses, deleted)?;
         }
         if let Some(min_free) = limits.min_free {
             self.keep_free(min_free, order, deleted)?;
@@ -262,6 +309,7 @@ impl<'f, F: Folder> Shelf<'f, F> {
         &mut self,
         limit: u64,
         room: u64,
+        reuses: bool,
         deleted: &mut Vec<Deleted>,
     ) -> Result<(), RetentionError> {
         let mut used = self.used_bytes() + u128::from(room);
@@ -269,11 +317,27 @@ impl<'f, F: Folder> Shelf<'f, F> {
             self.check_limit(room, limit)?;
         }
         while used > u128::from(limit) {
-            let gone = self.delete_oldest("to keep the limit of bytes", deleted)?;
+            if reuses && self.set_aside(room, used - u128::from(limit)) {
+                break;
+            }
+            let gone = self.delete_oldest(KEEPS_LIMIT, deleted)?;
             let gone = gone.expect("open files alone fit the limit, so something else is here");
             used -= u128::from(gone.charged_bytes);
         }
         Ok(())
+    }
+
+    /// Sets the oldest file that may go aside for the new one, if it alone is `over` the limit and
+    /// the new one, of at most `room` bytes, gains by it: not if it is larger, or much smaller.
+    fn set_aside(&mut self, room: u64, over: u128) -> bool {
+        let Some(at) = self.oldest_closed() else { return false };
+        let Book { file, charged_bytes, .. } = &self.books[at];
+        let is_like = (room / 2..=room).contains(&file.taken_bytes());
+        if !is_like || u128::from(*charged_bytes) < over {
+            return false;
+        }
+        self.aside = self.books.remove(at).map(|book| book.file);
+        true
     }
 
     fn keep_free(
@@ -354,13 +418,17 @@ impl<'f, F: Folder> Shelf<'f, F> {
         Err(RetentionError::FreeHeld { directory, free, wanted, deletable })
     }
 
+    fn oldest_closed(&self) -> Option<usize> {
+        self.books.iter().position(|book| !book.is_open)
+    }
+
     /// Deletes the oldest file that may go; `None` if there is none.
     fn delete_oldest(
         &mut self,
         why: &str,
         deleted: &mut Vec<Deleted>,
     ) -> Result<Option<Gone>, RetentionError> {
-        let Some(at) = self.books.iter().position(|book| !book.is_open) else { return Ok(None) };
+        let Some(at) = self.oldest_closed() else { return Ok(None) };
         let path = self.folder.path().join(&self.books[at].file.name);
         let result = self.folder.remove(&self.books[at].file.name);
         let was_here = match result {
@@ -372,9 +440,8 @@ impl<'f, F: Folder> Shelf<'f, F> {
         if !was_here {
             return Ok(Some(Gone { charged_bytes, freed_bytes: 0 }));
         }
-        let (bytes, freed_bytes) = (file.taken_bytes(), file.allocated_bytes);
-        tracing::info!(serial = file.serial, bytes, "deleted {} {why}", path.display());
-        deleted.push(Deleted { name: file.name, serial: file.serial, bytes });
+        let freed_bytes = file.allocated_bytes;
+        note_deletion(&path, file, &format!("deleted {why}"), deleted);
         Ok(Some(Gone { charged_bytes, freed_bytes }))
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct FileFacts {
     /// Bytes that the file system has allocated for it, which may be more or less.
     pub(super) allocated_bytes: u64,
     pub(super) header_bytes: u64,
+    /// True if there is room where its first ring block is to be.
+    pub(super) begins_with_room: bool,
     pub(super) run: String,
     pub(super) serial: u64,
     /// Largest size that it will reach; 0 if that is not known. Once it is written, its size.
@@ -39,6 +41,11 @@ impl FileFacts {
     /// False once the file says that nothing more will be written to it.
     pub(super) fn is_unfinished(&self) -> bool {
         !is_finished(self.bytes_max, self.size_bytes)
+    }
+
+    /// True if it was made ready and never used: it holds no frame.
+    pub(super) fn is_empty_spare(&self) -> bool {
+        self.is_spare && (self.size_bytes <= self.header_bytes || self.begins_with_room)
     }
 
     /// Bytes that it takes now.
@@ -80,6 +87,16 @@ pub(super) trait Folder {
 
     /// Deletes a file.
     fn remove(&mut self, name: &str) -> io::Result<()>;
+
+    /// Gives a file that is to be deleted the name `to`, which nobody looks for, to be written
+    /// over, and says true; deletes it, and says false, if anybody else could see or mind that.
+    fn reuse(&mut self, name: &str, to: &str) -> io::Result<bool>;
+}
+
+/// Name of a file that is being made of an old one, to be `name` when it is done. Neither readers
+/// nor repairs know it: what is in it is neither what was nor what comes.
+pub(super) fn reused_name(name: &str) -> String {
+    format!("{name}.reused")
 }
 
 /// Hidden name under which a file is made ready; it is renamed to `name` when it comes into use.

@@ -64,6 +64,7 @@ pub(super) fn run(args: &CaptureBench) -> anyhow::Result<ExitCode> {
         stop: &stop,
         memory_bytes: MEMORY_BYTES,
         limit_bytes: None,
+        filled: false,
     };
     let mut rows = Vec::new();
     for &bytes in &args.sizes {

@@ -13,6 +13,17 @@ use std::time::{Duration, Instant};
 
 /// Files of at most this many frames are read again to check what the tool says: about a second.
 const VERIFIED_FRAMES_MAX: u64 = 4_000_000;
+/// Rate at which files are filled before a load: what all tools write to memory that the host must
+/// give first.
+const FILL_BYTES_PER_SEC: f64 = 250e6;
+/// The same of short frames.
+const FILL_FRAMES_PER_SEC_MAX: f64 = 1e6;
+/// What a file takes beside a frame at least, a pcap record's header: files of other formats are
+/// full the sooner.
+const RECORD_BYTES: f64 = 16.0;
+/// Between that and the load: the tools catch up, and the host does not yet take back what the
+/// oldest files had (free page reporting waits 2 s).
+const FILL_PAUSE: Duration = Duration::from_millis(200);
 /// Longest wait for a batch of a file.
 const READ_WAIT: Duration = Duration::from_secs(10);
 
@@ -61,6 +72,8 @@ pub(super) struct Sample {
     pub(super) handed: u64,
     /// Frames that the tool delivered.
     pub(super) received: u64,
+    /// Frames that filled the files before the load.
+    pub(super) before: u64,
     /// Frames that the tool knows it lost.
     pub(super) named_lost: Option<u64>,
     /// Length of the load, in seconds.
@@ -111,12 +124,12 @@ impl Sample {
 
     /// The tool's own part of it.
     pub(super) fn cpu_user_ns(&self) -> f64 {
-        self.cpu.user_seconds() * 1e9 / self.received.max(1) as f64
+        self.cpu.user_seconds() * 1e9 / (self.before + self.received).max(1) as f64
     }
 
     /// The kernel's part of it, in calls of the tool.
     pub(super) fn cpu_system_ns(&self) -> f64 {
-        self.cpu.system_seconds() * 1e9 / self.received.max(1) as f64
+        self.cpu.system_seconds() * 1e9 / (self.before + self.received).max(1) as f64
     }
 
     /// Bytes stored a second, in millions, until the last was there.
@@ -136,6 +149,8 @@ pub(super) struct Bench<'a> {
     pub(super) memory_bytes: u64,
     /// What a recording may come to take; if none, all is kept.
     pub(super) limit_bytes: Option<u64>,
+    /// The files are filled up to that limit before each load.
+    pub(super) filled: bool,
 }
 
 impl Bench<'_> {
@@ -193,13 +208,16 @@ impl Bench<'_> {
         let program = setup.tool.program(target, options);
         let receiver = Receiver::start(namespace, program, &[], self.stop)?;
         self.prefault(setup, load)?;
+        let before = self.fill(setup, load)?;
         let report = load::send(self.lab, load, self.stop)?;
         let received = receiver.finish(Instant::now())?;
         let (stored_bytes, sync) = run.map(place::sync_files).transpose()?.unwrap_or_default();
         let sample = Sample {
             offered: report.offered,
             handed: report.handed,
-            received: received.summary.frames,
+            // What was lost before counts as lost under the load.
+            received: received.summary.frames.saturating_sub(before),
+            before,
             named_lost: received.summary.lost,
             load_seconds: report.elapsed_ns as f64 / 1e9,
             cpu: received.cpu,
@@ -225,6 +243,21 @@ impl Bench<'_> {
             _ => {}
         }
         Ok(sample)
+    }
+
+    /// Fills the recording up to its limit and a little beyond. Returns the frames that this took.
+    fn fill(&self, setup: Setup, load: LoadSpec<'_>) -> anyhow::Result<u64> {
+        let limit = self.limit_bytes.filter(|_| self.filled && setup.place != Place::Nowhere);
+        let Some(limit) = limit else { return Ok(0) };
+        let fill = LoadSpec {
+            rate_per_sec: Some(fill_frames_per_sec(load.sizes) as u64),
+            duration: fill_duration(limit, load.sizes),
+            frames_max: u64::MAX,
+            ..load
+        };
+        let report = load::send(self.lab, fill, self.stop)?;
+        std::thread::sleep(FILL_PAUSE);
+        Ok(report.handed)
     }
 
     /// Lets the host give the memory that the files or their page cache will take, so that no tool
@@ -257,6 +290,18 @@ impl Bench<'_> {
             Place::Disk => Ok(Some(self.disk.context("no place on a disk")?)),
         }
     }
+}
+
+/// How long it takes to fill a recording up to `limit_bytes`, and a file more.
+pub(super) fn fill_duration(limit_bytes: u64, sizes: &FrameSizes) -> Duration {
+    let frame_bytes = sizes.mean_bytes() + RECORD_BYTES;
+    let bytes_per_sec = fill_frames_per_sec(sizes) * frame_bytes;
+    Duration::from_secs_f64(limit_bytes as f64 * 1.25 / bytes_per_sec)
+}
+
+fn fill_frames_per_sec(sizes: &FrameSizes) -> f64 {
+    let frame_bytes = sizes.mean_bytes() + RECORD_BYTES;
+    (FILL_BYTES_PER_SEC / frame_bytes).min(FILL_FRAMES_PER_SEC_MAX)
 }
 
 /// The files must hold what the tool says that it delivered. Stenotype's count comes from its files

@@ -6,14 +6,17 @@ use crate::memory;
 use crate::signals::StopSignal;
 use crate::units::scaled;
 use anyhow::{Context, bail, ensure};
-use rustix::fs::{statfs, statvfs};
+use ringside_sys::disk::is_in_memory;
+use rustix::fs::statvfs;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// File system type of tmpfs (linux/magic.h).
-const TMPFS_MAGIC: u64 = 0x0102_1994;
+/// How a tmpfs of huge pages is mounted (Documentation/admin-guide/mm/transhuge.rst).
+const HUGE_OPTIONS: &CStr = c"huge=within_size";
 /// Where tmpfs is.
 const MEMORY: &str = "/dev/shm";
 /// Tried in this order for a disk.
@@ -34,6 +37,8 @@ const PREFAULT_PIECE_BYTES: usize = 1 << 20;
 pub(super) struct Workspace {
     path: PathBuf,
     is_memory: bool,
+    /// A file system of its own is mounted there.
+    is_mounted: bool,
 }
 
 impl Workspace {
@@ -46,6 +51,19 @@ impl Workspace {
         Workspace::within(Path::new(MEMORY))
     }
 
+    /// On a tmpfs of its own whose files lie in huge pages, as far as the system has some.
+    ///
+    /// # Errors
+    /// As [`in_memory`](Workspace::in_memory), or the kernel knows no huge pages there.
+    pub(super) fn in_huge_pages() -> anyhow::Result<Workspace> {
+        let mut workspace = Workspace::in_memory()?;
+        mount("tmpfs", &workspace.path, "tmpfs", MountFlags::empty(), Some(HUGE_OPTIONS)).context(
+            "mounting a tmpfs of huge pages; leave --huge-tmpfs out where there are none",
+        )?;
+        workspace.is_mounted = true;
+        Ok(workspace)
+    }
+
     /// In `parent`, whatever it is on.
     ///
     /// # Errors
@@ -56,7 +74,7 @@ impl Workspace {
         std::fs::create_dir(&path).with_context(|| format!("making {}", path.display()))?;
         // Tools that drop their privileges reach their files from an absolute path.
         let path = path.canonicalize().with_context(|| format!("finding {}", path.display()))?;
-        Ok(Workspace { path, is_memory })
+        Ok(Workspace { path, is_memory, is_mounted: false })
     }
 
     /// In `parent`, which is made if it is missing; by default in the first of the current
@@ -148,6 +166,9 @@ impl Workspace {
 impl Drop for Workspace {
     fn drop(&mut self) {
         // Nobody to tell; the name says whose it was.
+        if self.is_mounted {
+            let _ = unmount(&self.path, UnmountFlags::DETACH);
+        }
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
@@ -208,8 +229,8 @@ fn files(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
 }
 
 fn is_tmpfs(path: &Path) -> anyhow::Result<bool> {
-    let stat = statfs(path).with_context(|| format!("looking at {}", path.display()))?;
-    Ok(stat.f_type as u64 == TMPFS_MAGIC)
+    path.metadata().with_context(|| format!("looking at {}", path.display()))?;
+    Ok(is_in_memory(path))
 }
 
 #[cfg(test)]

@@ -368,6 +368,7 @@ impl Bench<'_> {
             offered: report.offered,
             handed: report.handed,
             received: 0,
+            before: 0,
             named_lost: None,
             load_seconds: report.elapsed_ns as f64 / 1e9,
             cpu: CpuTime::default(),

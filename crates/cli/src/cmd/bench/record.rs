@@ -3,7 +3,7 @@
 
 use super::failures;
 use super::load::{self, FrameSizes};
-use super::measure::{Bench, Place, Sample, Setup};
+use super::measure::{self, Bench, Place, Sample, Setup};
 use super::output::DrawArgs;
 use super::place::{self, Workspace};
 use super::results::Results;
@@ -83,6 +83,16 @@ pub(super) struct RecordBench {
     /// so are left out.
     #[arg(long, value_name = "SIZE", value_parser = limit)]
     limit_bytes: Option<u64>,
+
+    /// Before each load have the tool fill its files once, at a rate that all keep: measured is a
+    /// recorder that has run for a while.
+    #[arg(long, requires = "limit_bytes")]
+    filled: bool,
+
+    /// Record to a tmpfs whose files lie in huge pages (`mount -o huge=within_size`), made for the
+    /// measurement, in place of /dev/shm.
+    #[arg(long)]
+    huge_tmpfs: bool,
 
     /// Make recordings in this directory of a disk; each is removed after its load. By default in
     /// the current directory, or in /var/tmp.
@@ -177,7 +187,10 @@ pub(super) fn run(args: &RecordBench) -> anyhow::Result<ExitCode> {
     let tools = installed(&args.tools.iter().copied().filter(keeps).collect::<Vec<_>>());
     ensure!(!tools.is_empty(), "none of the tools is installed");
     let plan = Plan::new(args, &tools);
-    let memory = Workspace::in_memory()?;
+    let memory = match args.huge_tmpfs {
+        true => Workspace::in_huge_pages()?,
+        false => Workspace::in_memory()?,
+    };
     let disk = match plan.places.contains(&Place::Disk) {
         true => Some(Workspace::on_disk(args.disk.as_deref())?),
         false => None,
@@ -192,6 +205,7 @@ pub(super) fn run(args: &RecordBench) -> anyhow::Result<ExitCode> {
         stop: &stop,
         memory_bytes: args.memory,
         limit_bytes: args.limit_bytes,
+        filled: args.filled,
     };
     let results = plan.measure(&bench)?;
     say::data(results.text().trim_end())?;
@@ -313,7 +327,10 @@ impl<'a> Plan<'a> {
                 let most = setup.tool.frames_per_sec_max();
                 let bytes = place::recording_bytes(most, sizes.mean_bytes(), load);
                 let prefault = Duration::from_secs_f64(bytes / PREFAULT_BYTES_PER_SEC);
-                load + prefault + setup.tool.settle() + AROUND_A_LOAD
+                let fill = self.args.limit_bytes.filter(|_| self.args.filled);
+                let fill =
+                    fill.map_or(Duration::ZERO, |limit| measure::fill_duration(limit, sizes));
+                load + prefault + fill + setup.tool.settle() + AROUND_A_LOAD
             };
             list.iter().map(one).sum()
         };

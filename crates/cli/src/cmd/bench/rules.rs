@@ -192,6 +192,7 @@ impl Bench<'_> {
             offered: report.offered,
             handed: report.handed,
             received: received.summary.frames,
+            before: 0,
             named_lost: received.summary.lost,
             load_seconds: report.elapsed_ns as f64 / 1e9,
             cpu: received.cpu,

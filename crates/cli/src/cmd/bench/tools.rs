@@ -149,10 +149,13 @@ impl Tool {
         if self.is_in_driver() { XDP_FRAMES_PER_SEC_MAX } else { FRAMES_PER_SEC_MAX }
     }
 
-    /// How the files of an earlier run are used again.
+    /// How files are used again.
     pub(super) fn recycling(self) -> &'static str {
-        let makes_new = self.is_own() || self == Tool::Stenotype;
-        if makes_new { "no, new files" } else { "no, truncates" }
+        match self {
+            Tool::Stenotype => "no, new files",
+            _ if self.is_own() => "on tmpfs within a limit; else new files",
+            _ => "no, truncates",
+        }
     }
 
     /// True if it can keep a recording within a limit by itself.

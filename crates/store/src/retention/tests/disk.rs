@@ -2,12 +2,16 @@
 
 use super::super::{Directory, END_BYTES, Policy, RetentionError, spare_name};
 use crate::StoreError;
+use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, write_block_header};
+use crate::pcapng::RINGSIDE_ROOM;
 use crate::recording::{FileHeader, RunLock, SeriesFile, file_name, read_header};
-use ringside_core::{LaneId, Timestamp};
+use crate::repair::{Options, repair};
+use ringside_core::{FrameNumber, LaneId, Timestamp};
 use ringside_sys::clock::Clocks;
 use ringside_testkit::{Random, need_root, skip};
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 const BOOT: [u8; 16] = [3; 16];
@@ -36,11 +40,12 @@ fn put(
 }
 
 fn make(path: &Path, run: &str, number: u64, serial: u64, bytes_max: u64) -> SeriesFile {
+    SeriesFile::create(path, &header_of(run, number, serial, bytes_max), &[]).unwrap()
+}
+
+fn header_of(run: &str, sequence: u64, serial: u64, bytes_max: u64) -> FileHeader {
     let run = run.to_owned();
-    let boot_id = BOOT;
-    let header =
-        FileHeader { run, sequence: number, serial, bytes_max, boot_id, ..FileHeader::default() };
-    SeriesFile::create(path, &header, &[]).unwrap()
+    FileHeader { run, sequence, serial, bytes_max, boot_id: BOOT, ..FileHeader::default() }
 }
 
 fn now() -> Clocks {
@@ -288,5 +293,142 @@ fn histories_on_a_real_directory_delete_in_order_and_keep_the_limit() {
             eprintln!("failed with RINGSIDE_HISTORY_SEED={seed}");
             std::panic::resume_unwind(panic);
         }
+    }
+}
+
+/// Ten files of 64 KiB in memory, the oldest first, and a directory that allows no more.
+fn full_of_reusable(folder: &Path) -> Directory {
+    for number in 0..10 {
+        put(folder, "old", number, 1 + number, 64 * KIB, 64 * KIB);
+    }
+    Directory::open(folder, "new", limited(10 * 64 * KIB)).unwrap().reusing(true)
+}
+
+#[test]
+fn a_file_that_goes_becomes_the_one_that_comes() {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let mut directory = full_of_reusable(folder.path());
+    let path = |name: &str| folder.path().join(name);
+    let inode = |name: &str| path(name).metadata().unwrap().ino();
+    for number in 0..3 {
+        let (oldest, new) = (name_of(number), spare_name(&name_of(50 + number)));
+        let before = inode(&oldest);
+        let mut reservation = directory.reserve(&new, 64 * KIB, now()).unwrap();
+        let old = reservation.take_reused().unwrap();
+        assert_eq!(reservation.deleted()[0].name, oldest, "it counts as deleted");
+        assert_eq!(old.path.metadata().unwrap().ino(), before);
+        assert!(!path(&oldest).exists() && !path(&new).exists(), "no name that others look for");
+        assert!(reservation.take_reused().is_none());
+        let header = header_of("new", 50 + number, 20 + number, 64 * KIB);
+        let mut series = SeriesFile::reuse(old, &header, &[]).unwrap();
+        series.rename(&path(&new)).unwrap();
+        drop(reservation);
+        assert_eq!((inode(&new), names(folder.path()).len()), (before, 10));
+    }
+    // Under a name that others read, nothing old is made new.
+    let mut reservation = directory.reserve(&name_of(90), 64 * KIB, now()).unwrap();
+    assert!(reservation.take_reused().is_none() && reservation.deleted().len() == 1);
+    drop(reservation);
+    assert_eq!(directory.summary().deleted_files, 4);
+    // What nobody makes anything of does not stay.
+    put(folder.path(), "new", 91, 91, 64 * KIB, 64 * KIB);
+    let before = names(folder.path()).len();
+    let reservation = directory.reserve(&spare_name(&name_of(92)), 64 * KIB, now()).unwrap();
+    assert_eq!(names(folder.path()).len(), before);
+    drop(reservation);
+    assert_eq!(names(folder.path()).len(), before - 1);
+}
+
+#[test]
+fn a_file_that_somebody_could_miss_is_not_used_again() {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let mut directory = full_of_reusable(folder.path());
+    let path = |name: &str| folder.path().join(name);
+    let content = |file: &File| {
+        let mut bytes = vec![0; 4096];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        bytes
+    };
+    let new = spare_name(&name_of(50));
+    let mut taken = |what: &str| {
+        let mut reservation = directory.reserve(&new, 64 * KIB, now()).unwrap();
+        assert_eq!(reservation.deleted().len(), 1, "{what}");
+        assert!(reservation.take_reused().is_none(), "{what}");
+        assert!(!path(&new).exists(), "{what}");
+        drop(reservation);
+        put(folder.path(), "new", 60 + what.len() as u64, 20 + what.len() as u64, 64 * KIB, 0);
+    };
+    // Someone reads it.
+    let reader = File::open(path(&name_of(0))).unwrap();
+    let before = content(&reader);
+    taken("read");
+    assert!(content(&reader) == before, "a reader reads on what it opened");
+    // Someone keeps it under another name.
+    std::fs::hard_link(path(&name_of(1)), path("kept.pcapng")).unwrap();
+    taken("kept!");
+    assert_eq!(path("kept.pcapng").metadata().unwrap().len(), 64 * KIB);
+    // Everybody may read it, which is not to become true of what comes.
+    std::fs::set_permissions(path(&name_of(2)), Permissions::from_mode(0o644)).unwrap();
+    taken("public");
+    // A group reads it, or whoever its attributes name.
+    std::os::unix::fs::chown(path(&name_of(3)), None, Some(12_345)).unwrap();
+    taken("a group");
+    let (note, flags) = (c"user.note", rustix::fs::XattrFlags::empty());
+    rustix::fs::setxattr(path(&name_of(4)), note, b"mine", flags).unwrap();
+    taken("with a note");
+    // The one that comes is of another size.
+    let mut reservation = directory.reserve(&new, 200 * KIB, now()).unwrap();
+    assert!(reservation.take_reused().is_none(), "{:?}", reservation.deleted());
+    drop(reservation);
+    // Room is what is short, and a file that stays gives none.
+    let policy = Policy { min_free: Some(1), ..limited(5 * 64 * KIB) };
+    let mut careful = Directory::open(folder.path(), "careful", policy).unwrap().reusing(true);
+    let mut reservation = careful.reserve(&new, 64 * KIB, now()).unwrap();
+    assert!(reservation.take_reused().is_none() && !reservation.deleted().is_empty());
+}
+
+/// Killed after any step of a reuse: repairs, which come first, and who records next leave nothing
+/// of it, and nothing comes back.
+#[test]
+fn a_file_whose_reuse_was_cut_short_is_removed_by_who_comes_next() {
+    for step in 0..4 {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        // The lane and the number of the file that comes are those of the one that goes.
+        let mut killed = full_of_reusable(folder.path());
+        for number in 0..10 {
+            let mut block = [0; BLOCK_HEADER_BYTES];
+            let (first_frame, opened) = (FrameNumber(number), Timestamp(number));
+            write_block_header(&mut block, &BlockHeader { number, first_frame, opened });
+            let file = File::options().write(true).open(folder.path().join(name_of(number)));
+            file.unwrap().write_all_at(&block, 4096).unwrap();
+        }
+        let new = spare_name(&name_of(0));
+        let mut reservation = killed.reserve(&new, 64 * KIB, now()).unwrap();
+        let old = reservation.take_reused().unwrap();
+        let header = header_of("new", 0, reservation.serial(), 64 * KIB);
+        match step {
+            0 => drop(old),
+            1 => old.lease.file().write_all_at(&RINGSIDE_ROOM.to_le_bytes(), 4096).unwrap(),
+            2 => drop(SeriesFile::reuse(old, &header, &[]).unwrap()),
+            _ => {
+                let mut series = SeriesFile::reuse(old, &header, &[]).unwrap();
+                series.rename(&folder.path().join(&new)).unwrap();
+            }
+        }
+        // Nothing of the process runs any more: neither the end of the creation nor the unlocking.
+        std::mem::forget(reservation);
+        drop(killed);
+        for run in ["old", "new"] {
+            drop(RunLock::create(folder.path(), run).unwrap());
+        }
+        let left = names(folder.path()).len();
+        repair(&[folder.path().to_owned()], &Options::AT_START).unwrap();
+        let limit = limited(10 * 64 * KIB);
+        let mut next = Directory::open(folder.path(), "next", limit).unwrap();
+        let reservation = next.reserve(&spare_name(&name_of(70)), 0, now()).unwrap();
+        assert!(reservation.deleted().is_empty());
+        drop(reservation);
+        let kept: BTreeSet<String> = (1..10).map(name_of).collect();
+        assert_eq!((left, names(folder.path())), (10, kept), "step {step}");
     }
 }

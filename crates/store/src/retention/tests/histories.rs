@@ -2,8 +2,8 @@
 //! clocks that step, files that are not ours, vanish, come from elsewhere or cannot be deleted.
 
 use super::super::enforce::{InVain, Order, enforce};
-use super::super::folder::FileFacts;
-use super::super::{Policy, RetentionError, spare_name};
+use super::super::folder::{FileFacts, reused_name};
+use super::super::{END_BYTES, Policy, RetentionError, spare_name};
 use super::model::{Asked, PAGE, World};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,6 +25,8 @@ struct Recorder {
     run: String,
     policy: Policy,
     file_bytes: u64,
+    /// Files that go may become new ones.
+    reuses: bool,
     lanes: Vec<Lane>,
     is_alive: bool,
     in_vain: Option<InVain>,
@@ -60,10 +62,12 @@ impl History<'_> {
             let bounded = !policy.is_unlimited() || world.chance(2);
             let file_bytes = PAGE * (2 + world.random.below(10) as u64) * u64::from(bounded);
             let lanes = (0..lanes).map(|_| Lane::default()).collect();
+            let reuses = world.chance(2);
             Recorder {
                 run: String::new(),
                 policy,
                 file_bytes,
+                reuses,
                 lanes,
                 is_alive: false,
                 in_vain: None,
@@ -111,8 +115,11 @@ impl History<'_> {
         let name = format!("{}-lane{lane}-{}", recorder.run, self.names);
         let spare = spare_name(&name);
         let room = recorder.file_bytes;
-        let Some(serial) = self.order(at, Some(&spare), room) else { return };
-        if self.create(at, &spare, serial).is_err() {
+        let Some(begun) = self.order(at, Some(&spare), room) else { return };
+        if begun.1 {
+            self.seen.note("reused");
+        }
+        if self.create(at, &spare, begun).is_err() {
             self.seen.note("killed in a creation");
             self.kill(at);
             return;
@@ -123,7 +130,12 @@ impl History<'_> {
     }
 
     /// Creates the file step by step, with the lock held.
-    fn create(&mut self, at: usize, name: &str, serial: u64) -> std::io::Result<()> {
+    fn create(
+        &mut self,
+        at: usize,
+        name: &str,
+        (serial, is_reused): (u64, bool),
+    ) -> std::io::Result<()> {
         let recorder = &self.recorders[at];
         let born = self.world.born();
         let facts = FileFacts {
@@ -132,6 +144,7 @@ impl History<'_> {
             size_bytes: 0,
             allocated_bytes: 0,
             header_bytes: PAGE,
+            begins_with_room: is_reused,
             run: recorder.run.clone(),
             serial,
             bytes_max: recorder.file_bytes,
@@ -144,16 +157,29 @@ impl History<'_> {
             // Nothing is reserved for a file without a limit: its header is growth as well.
             world.bound = world.bound.saturating_add(PAGE.into());
         }
-        let written = world.pages(1);
-        let entry = world.add(facts, false);
-        entry.is_begun = true;
-        (entry.facts.size_bytes, entry.facts.allocated_bytes) = (written, written);
-        world.step()?;
+        if is_reused {
+            // Its pages stay, up to what ring blocks may take of it; the header page comes last.
+            let working = reused_name(name);
+            let Some(entry) = world.entries.get(&working) else { return Ok(()) };
+            let kept = entry.facts.size_bytes.min(bytes_max - END_BYTES);
+            world.step()?;
+            let Some(mut entry) = world.entries.remove(&working) else { return Ok(()) };
+            let (size_bytes, allocated_bytes) = (kept, kept);
+            entry.facts = FileFacts { size_bytes, allocated_bytes, ..facts };
+            world.entries.insert(name.to_owned(), entry);
+        } else {
+            let written = world.pages(1);
+            let entry = world.add(facts, false);
+            entry.is_begun = true;
+            (entry.facts.size_bytes, entry.facts.allocated_bytes) = (written, written);
+            world.step()?;
+            let Some(entry) = world.entries.get_mut(name) else { return Ok(()) };
+            (entry.facts.size_bytes, entry.facts.allocated_bytes) = (PAGE, PAGE);
+        }
         let Some(entry) = world.entries.get_mut(name) else { return Ok(()) };
-        (entry.facts.size_bytes, entry.facts.allocated_bytes) = (PAGE, PAGE);
         entry.is_ours = true;
         world.step()?;
-        let preallocates = world.chance(2);
+        let preallocates = !is_reused && world.chance(2);
         let Some(entry) = world.entries.get_mut(name) else { return Ok(()) };
         if preallocates {
             entry.facts.allocated_bytes = bytes_max.max(PAGE);
@@ -262,6 +288,7 @@ impl History<'_> {
             size_bytes,
             allocated_bytes: size_bytes,
             header_bytes: 0,
+            begins_with_room: false,
             run: String::new(),
             serial: 0,
             bytes_max: 0,
@@ -276,8 +303,9 @@ impl History<'_> {
         }
     }
 
-    /// Has retention do its work and judges what it did. Gives the serial number.
-    fn order(&mut self, at: usize, name: Option<&str>, room: u64) -> Option<u64> {
+    /// Has retention do its work and judges what it did. Gives the serial number, and whether a
+    /// file was handed over.
+    fn order(&mut self, at: usize, name: Option<&str>, room: u64) -> Option<(u64, bool)> {
         let Recorder { run, policy, in_vain, .. } = &self.recorders[at];
         let (run, policy, in_vain) = (run.clone(), *policy, in_vain.clone());
         let mut asked = self.asked(&run, policy, room);
@@ -287,7 +315,8 @@ impl History<'_> {
         }
         let steps_left = self.world.chance(6).then(|| self.world.random.below(24) as u32);
         let now = self.world.clocks;
-        let order = Order { run: &run, policy, name, room, now, in_vain: in_vain.as_ref() };
+        let (reuses, in_vain) = (self.recorders[at].reuses, in_vain.as_ref());
+        let order = Order { run: &run, policy, name, room, now, reuses, in_vain };
         self.world.begin(&order, asked, steps_left);
         let mut deleted = Vec::new();
         let result = enforce(&mut self.world, &order, &mut deleted);
@@ -314,7 +343,7 @@ impl History<'_> {
                     self.last_serial = kept.serial;
                 }
                 self.seen.note("reserved");
-                Some(kept.serial)
+                Some((kept.serial, kept.is_reused))
             }
             Err(error) => {
                 if let RetentionError::NotFreed { name, count, .. } = &error {
@@ -428,6 +457,7 @@ fn random_histories_keep_every_promise() {
         "free space held",
         "not freed",
         "not deletable",
+        "reused",
     ] {
         assert!(histories < HISTORIES || seen.0[what] > 300, "{what} is hardly tried: {seen:?}");
     }

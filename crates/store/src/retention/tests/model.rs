@@ -138,6 +138,7 @@ impl World {
             size_bytes,
             allocated_bytes: size_bytes,
             header_bytes: PAGE,
+            begins_with_room: false,
             run: "elsewhere".into(),
             serial,
             bytes_max,
@@ -305,7 +306,8 @@ impl World {
 
     /// Panics unless deleting this file is right.
     fn judge(&self, facts: &FileFacts) {
-        let is_empty_spare = facts.is_spare && facts.size_bytes <= facts.header_bytes;
+        let has_no_block = facts.size_bytes <= facts.header_bytes || facts.begins_with_room;
+        let is_empty_spare = facts.is_spare && has_no_block;
         assert!(self.is_closed(facts), "{} is still written", facts.name);
         if is_empty_spare {
             return;
@@ -401,5 +403,30 @@ impl Folder for World {
         self.entries.remove(name);
         self.view.files.retain(|_, facts| facts.name != name);
         Ok(())
+    }
+
+    fn reuse(&mut self, name: &str, to: &str) -> io::Result<bool> {
+        let is_held = self.entries.get(name).is_some_and(|entry| entry.is_held);
+        if is_held || self.chance(4) {
+            return self.remove(name).map(|()| false);
+        }
+        self.step()?;
+        assert!(!self.entries.contains_key(to), "the name was free");
+        let known = self.view.files.values().find(|facts| facts.name == name).cloned();
+        self.judge(&known.expect("only what was listed is handed over"));
+        self.view.files.retain(|_, facts| facts.name != name);
+        let Some(entry) = self.entries.get(name) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        if entry.is_stuck {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let mut entry = self.entries.remove(name).unwrap();
+        // Its header page belongs to another name now.
+        (entry.is_ours, entry.is_begun) = (false, true);
+        entry.facts.name = to.to_owned();
+        self.entries.insert(to.to_owned(), entry);
+        self.deletions += 1;
+        Ok(true)
     }
 }

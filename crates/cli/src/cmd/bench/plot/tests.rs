@@ -11,6 +11,7 @@ fn results() -> Results {
         offered: 2_000_000,
         handed: 2_000_000,
         received: (mps * 1e6) as u64,
+        before: 0,
         named_lost: None,
         load_seconds: 1.0,
         cpu: CpuTime::default(),

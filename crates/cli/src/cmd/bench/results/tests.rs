@@ -12,6 +12,7 @@ fn sample(handed: u64, received: u64, stored_bytes: u64) -> Sample {
         offered: handed,
         handed,
         received,
+        before: 0,
         named_lost: Some(handed - received),
         load_seconds: 2.0,
         cpu: CpuTime::default(),

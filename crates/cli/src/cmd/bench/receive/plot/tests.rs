@@ -27,6 +27,7 @@ fn results() -> Results {
                         offered: received,
                         handed: received,
                         received,
+                        before: 0,
                         named_lost: None,
                         load_seconds: 1.0,
                         cpu: CpuTime::default(),

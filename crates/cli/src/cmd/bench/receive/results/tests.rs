@@ -8,6 +8,7 @@ fn sample(offered: u64, handed: u64, received: u64) -> Sample {
         offered,
         handed,
         received,
+        before: 0,
         named_lost: None,
         load_seconds: 0.5,
         cpu: CpuTime::default(),

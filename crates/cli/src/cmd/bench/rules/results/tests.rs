@@ -13,6 +13,7 @@ fn results() -> Results {
         offered: 2_000_000,
         handed: 2_000_000,
         received: 1_500_000,
+        before: 0,
         named_lost: None,
         load_seconds: 1.0,
         cpu: CpuTime::default(),

@@ -1,0 +1,98 @@
+//! Room: places for ring blocks in a file that holds memory or disk space and, there, no frame yet.
+//!
+//! Where a file is used again instead of deleted (tmpfs, [`crate::retention`]), its pages stay and
+//! are written over. Until a ring block is there, its place is one block of the local-use type
+//! 0x80525352, over the bytes of whatever was there before: so the file is legal pcapng at every
+//! moment, and nobody takes what was for what is. Room is always the end of a file, in whole
+//! places.
+
+use crate::pcapng::RINGSIDE_ROOM;
+use ringside_sys::disk::write_counted;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Bytes of a pcapng block's beginning: type and length.
+const HEAD_BYTES: usize = 8;
+/// Bytes of its end: the length again.
+const TAIL_BYTES: usize = 4;
+
+/// True if the place at `offset` is room; not if there is none.
+pub fn is_room_at(file: &File, offset: u64) -> bool {
+    let mut kind = [0; 4];
+    file.read_exact_at(&mut kind, offset).is_ok() && kind == RINGSIDE_ROOM.to_le_bytes()
+}
+
+/// Makes room of `blocks` places of `block_bytes` from `first` on, which the file has.
+pub(super) fn lay(file: &File, first: u64, block_bytes: u64, blocks: u64) -> io::Result<()> {
+    let length = u32::try_from(block_bytes).map_err(io::Error::other)?.to_le_bytes();
+    for place in 0..blocks {
+        let start = first + place * block_bytes;
+        file.write_all_at(&[RINGSIDE_ROOM.to_le_bytes(), length].concat(), start)?;
+        file.write_all_at(&length, start + block_bytes - TAIL_BYTES as u64)?;
+    }
+    Ok(())
+}
+
+/// Writes whole ring blocks of `block_bytes` over room at `offset`. Of each the end and then the
+/// beginning come last: whoever looks, or is left behind when this process dies, finds a ring
+/// block or room, but for the moment between those two, in which the lengths of the room differ.
+/// Returns how many bytes were written, in whole ring blocks.
+pub(super) fn fill(
+    file: &File,
+    blocks: &[u8],
+    block_bytes: usize,
+    offset: u64,
+) -> (usize, io::Result<()>) {
+    let mut written = 0;
+    for block in blocks.chunks(block_bytes) {
+        let at = offset + written as u64;
+        let tail_at = block.len() - TAIL_BYTES;
+        for part in [HEAD_BYTES..tail_at, tail_at..block.len(), 0..HEAD_BYTES] {
+            let start = at + part.start as u64;
+            if let (_, Err(error)) = write_counted(file, &block[part], start) {
+                return (written, Err(error));
+            }
+        }
+        written += block.len();
+    }
+    (written, Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::{BlockHeader, block_header, write_block_header};
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
+    const BLOCK_BYTES: usize = 64 << 10;
+
+    #[test]
+    fn a_ring_block_that_is_not_all_there_is_not_there() {
+        let file = File::from(memfd_create("room", MemfdFlags::ALLOW_SEALING).unwrap());
+        file.set_len(3 * BLOCK_BYTES as u64).unwrap();
+        lay(&file, 0, BLOCK_BYTES as u64, 3).unwrap();
+        // The third place lacks its last byte, which nobody can write.
+        file.set_len(3 * BLOCK_BYTES as u64 - 1).unwrap();
+        fcntl_add_seals(&file, SealFlags::GROW).unwrap();
+        let mut blocks = vec![0x5a; 3 * BLOCK_BYTES];
+        for (number, block) in blocks.chunks_mut(BLOCK_BYTES).enumerate() {
+            write_block_header(block, &BlockHeader { number: number as u64, ..HEADER });
+        }
+        let (written, result) = fill(&file, &blocks, BLOCK_BYTES, 0);
+        assert!(result.is_err() && written == 2 * BLOCK_BYTES, "{written}");
+        let mut start = [0; 40];
+        for place in 0..3 {
+            let at = place * BLOCK_BYTES as u64;
+            file.read_exact_at(&mut start, at).unwrap();
+            let number = block_header(&start).map(|header| header.number);
+            assert_eq!((number, is_room_at(&file, at)), ((place < 2).then_some(place), place == 2));
+        }
+    }
+
+    const HEADER: BlockHeader = BlockHeader {
+        number: 0,
+        first_frame: ringside_core::FrameNumber(0),
+        opened: ringside_core::Timestamp(0),
+    };
+}
