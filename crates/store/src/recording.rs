@@ -11,6 +11,7 @@ mod directory;
 mod file;
 mod header;
 mod lock;
+mod mapped;
 mod name;
 mod room;
 
@@ -20,6 +21,7 @@ pub use header::read_header;
 pub(crate) use header::{Header, read_from as read_header_from};
 pub(crate) use lock::run_of_lock;
 pub use lock::{RunLock, run_lock_name};
+pub use mapped::MappedFiles;
 pub use name::file_name;
 pub(crate) use name::parts_of_name;
 pub use room::is_room_at;

@@ -24,13 +24,16 @@ pub use folder::spare_name;
 pub use sizes::{END_BYTES, FILES_PER_LANE, Shape, file_interval};
 
 use crate::StoreError;
+use crate::recording::MappedFiles;
 use disk::Disk;
 use enforce::{InVain, Kept, Order, enforce};
 use ringside_core::Timestamp;
 use ringside_sys::clock::Clocks;
 use ringside_sys::disk::Lease;
+use ringside_sys::file_map::FileMap;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a directory may hold. Without a limit files only get their serial numbers.
@@ -133,6 +136,13 @@ impl Directory {
         Directory { reuses, ..self }
     }
 
+    /// Where files that will be used again are kept mapped meanwhile; `None` if none is used again.
+    pub fn mapped_files(&self) -> Option<Arc<MappedFiles>> {
+        let Policy { limit_bytes, min_free, .. } = self.policy;
+        let reuses = self.reuses && limit_bytes.is_some() && min_free.is_none();
+        reuses.then(|| self.disk.mapped.clone())
+    }
+
     /// Reserves `bytes_max` bytes for the file that is about to be created as `name`, and deletes
     /// what has to go for it. `bytes_max` 0 reserves nothing: a file without a limit, whose size
     /// counts as it grows.
@@ -221,6 +231,8 @@ impl Directory {
 pub struct Reused {
     /// The file, which nobody can open meanwhile.
     pub lease: Lease,
+    /// Its memory, if it is mapped.
+    pub map: Option<FileMap>,
     /// Its name for the time being.
     pub path: PathBuf,
 }

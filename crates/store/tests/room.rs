@@ -13,6 +13,7 @@ use ringside_store::repair::{Change, Options, RunState, repair};
 use ringside_store::retention::{END_BYTES, Reused};
 use ringside_store::{Condition, FileSource};
 use ringside_sys::disk::Lease;
+use ringside_sys::file_map::FileMap;
 use ringside_testkit::wait_for;
 use std::io::Cursor;
 use std::os::unix::fs::FileExt;
@@ -47,7 +48,8 @@ fn reused() -> (TempDir, SeriesFile) {
 fn old(path: &Path) -> Reused {
     // A program that another test is about to run has all that is open here, until it runs.
     let lease = wait_for("nobody else has it open", || Lease::take(file_of(path)));
-    Reused { lease, path: path.to_owned() }
+    let map = FileMap::new(lease.file(), FILE_BYTES as usize).unwrap();
+    Reused { lease, map: Some(map), path: path.to_owned() }
 }
 
 fn paths(file: &SeriesFile) -> Vec<PathBuf> {
@@ -183,6 +185,21 @@ fn room_in_a_stream_is_passed() {
         }
     }
     assert_eq!((frames, source.condition()), (200, &Condition::Complete));
+}
+
+/// Somebody cuts the file that is being written: what is written later is there.
+#[test]
+fn a_file_that_somebody_cut_is_written_on() {
+    let (_dir, file) = reused();
+    let write = |place, frames| {
+        let block = ring_block(40 + place, frames, true);
+        file.fill_room(&block, file.block_offset(place)).1.unwrap();
+    };
+    write(0, 0..100);
+    file_of(file.path()).set_len(file.block_offset(1)).unwrap();
+    write(1, 100..200);
+    write(2, 200..300);
+    assert_eq!(frame_numbers(&paths(&file)), ((0..300).collect(), Vec::new()));
 }
 
 /// Its recorder cuts the room and writes a part while somebody reads: no frame is damaged.

@@ -4,7 +4,7 @@ use super::Recording;
 use super::file::{LaneFile, Next, OpenFile, Spare};
 use super::lane::Lane;
 use ringside_store::StoreError;
-use ringside_store::recording::{FileHeader, SeriesFile, file_name};
+use ringside_store::recording::{FileHeader, MappedFiles, SeriesFile, file_name};
 use ringside_store::retention::{Directory, Reused, Summary, spare_name};
 use ringside_sys::clock::Clocks;
 use ringside_sys::disk;
@@ -25,6 +25,8 @@ pub(super) struct Folder {
     pub(super) direct: bool,
     /// Makes room for new files.
     retention: Mutex<Directory>,
+    /// Finished files that will be used again, in memory.
+    mapped: Option<Arc<MappedFiles>>,
     files: Mutex<Vec<Arc<OpenFile>>>,
     closing: AtomicBool,
     /// A file was not finished: a repair must look at the run.
@@ -41,11 +43,13 @@ impl Folder {
     ) -> Result<Folder, StoreError> {
         let retention = Directory::open(&path, &recording.run, recording.retention)?;
         let retention = retention.reusing(disk::is_in_memory(&path));
+        let mapped = retention.mapped_files();
         Ok(Folder {
             path,
             recording,
             direct,
             retention: Mutex::new(retention),
+            mapped,
             files: Mutex::new(Vec::new()),
             closing: AtomicBool::new(false),
             is_unfinished: AtomicBool::new(false),
@@ -181,11 +185,29 @@ impl Folder {
         {
             let file = files.remove(at);
             drop(files);
-            if let Err(error) = super::housekeeper::finish(&file) {
+            if let Err(error) = self.finish(&file) {
                 tracing::warn!("{error}");
                 self.leave_unfinished();
             }
         }
+    }
+
+    /// Ends a file of which nothing more is written: cut to its end, on the medium, its blocks
+    /// counted. In memory it stays mapped if it will be used again.
+    pub(super) fn finish(&self, file: &OpenFile) -> Result<(), StoreError> {
+        file.finish()?;
+        if let (Some(mapped), Some(bytes)) = (&self.mapped, file.bytes_max) {
+            // A short one will not.
+            if file.end() >= bytes / 2 {
+                file.series.keep_mapped(mapped, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// What others deleted is not kept open.
+    pub(super) fn sweep_mapped(&self) {
+        self.mapped.iter().for_each(|mapped| mapped.sweep());
     }
 
     /// `file` is left as it is, for a repair.

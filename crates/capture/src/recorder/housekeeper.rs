@@ -41,7 +41,7 @@ impl Housekeeper {
             let files = self.folder.files();
             for file in &files {
                 if file.has_ended() {
-                    let finished = finish(file);
+                    let finished = self.folder.finish(file);
                     if finished.is_err() {
                         self.folder.leave_unfinished();
                     }
@@ -58,6 +58,7 @@ impl Housekeeper {
                 return;
             }
             if is_due {
+                self.folder.sweep_mapped();
                 sync_at = Instant::now() + SYNC_INTERVAL;
             }
             park_timeout(sync_at.saturating_duration_since(Instant::now()));
@@ -149,12 +150,17 @@ impl Kept {
     }
 }
 
-/// Ends a file: cut to its end, on the medium, its blocks counted.
-pub(super) fn finish(file: &OpenFile) -> Result<(), StoreError> {
-    file.settle()?;
-    lock(&file.kept).sync(|| file.series.sync_data())?;
-    file.series.set_blocks(file.first_block(), file.complete())?;
-    file.series.sync_all()
+impl OpenFile {
+    /// Ends the file: cut to its end, on the medium, its blocks counted.
+    ///
+    /// # Errors
+    /// The system refused, now or at an earlier sync.
+    pub(super) fn finish(&self) -> Result<(), StoreError> {
+        self.settle()?;
+        lock(&self.kept).sync(|| self.series.sync_data())?;
+        self.series.set_blocks(self.first_block(), self.complete())?;
+        self.series.sync_all()
+    }
 }
 
 impl Drop for Housekeeper {

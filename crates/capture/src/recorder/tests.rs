@@ -266,7 +266,7 @@ fn old(path: &Path) -> Reused {
     let open = || std::fs::File::options().read(true).write(true).open(path).unwrap();
     // A program that another test is about to run has all that is open here, until it runs.
     let lease = wait_for("nobody else has it open", || Lease::take(open()));
-    Reused { lease, path: path.to_owned() }
+    Reused { lease, map: None, path: path.to_owned() }
 }
 
 /// Stamps of all frames in a directory. That the oldest went, before the look or during it, is all
@@ -328,6 +328,36 @@ fn a_recording_in_memory_uses_its_files_again() {
         let mut blocks = block::blocks(&bytes);
         assert!(blocks.all(|(kind, _)| kind != RINGSIDE_ROOM), "what is finished has no room");
     }
+}
+
+/// Mappings keep files open: what somebody deletes is free soon, and all is at the end.
+#[test]
+fn the_memory_of_a_deleted_file_is_given_back() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let Setting { recorder, counts, control, ring } = prepare_limited(dir.path(), 12 << 20);
+    let mut packer = Packer::new(ring.writer(0).unwrap(), InterfaceId(0), 0, BLOCK_BYTES);
+    let threads = recorder.start().unwrap();
+    for round in 0..300 {
+        put_from(&mut packer, round * 100, 100);
+        wait_until("the frames in a file", || counts.delivered() + 1_200 > (round + 1) * 100);
+    }
+    let mappings = |end: &str| {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let place = dir.path().to_str().unwrap();
+        maps.lines().filter(|line| line.contains(place) && line.ends_with(end)).count()
+    };
+    wait_until("finished files to be mapped", || mappings(".pcapng") > 2);
+    let files = std::fs::read_dir(dir.path()).unwrap().filter(is_recording);
+    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    files.sort();
+    // All but the one that is in use.
+    for file in &files[..files.len() - 1] {
+        std::fs::remove_file(file).unwrap();
+    }
+    wait_until("their memory to be free", || mappings("(deleted)") == 0);
+    packer.finish(&Reading::default());
+    threads.finish(&control);
+    assert_eq!((control.errors(), mappings("")), (Vec::<String>::new(), 0));
 }
 
 #[test]

@@ -1,23 +1,27 @@
 //! One file of a recording while it grows: its header page, its name and its end.
 
-use super::{FileHeader, HeaderPage, read_header_from, room};
+use super::{FileHeader, HeaderPage, MappedFiles, read_header_from, room};
 use crate::StoreError;
 use crate::retention::{END_BYTES, Reused};
 use crate::writer::FILE_MODE;
 use ringside_core::SourceInterface;
 use ringside_core::limits::{RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
 use ringside_sys::disk;
+use ringside_sys::file_map::FileMap;
 use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A file with its header page. Its ring blocks are written by whoever holds it, in order, at
 /// [`block_offset`](SeriesFile::block_offset).
 #[derive(Debug)]
 pub struct SeriesFile {
     file: File,
+    /// Its memory, if it is mapped: room is written over there.
+    map: Mutex<Option<FileMap>>,
     path: PathBuf,
     header_bytes: u64,
     block_bytes: u64,
@@ -47,6 +51,7 @@ impl SeriesFile {
         let context = |what: &str| format!("cannot {what} {}", path.display());
         let mut options = OpenOptions::new();
         let file = options
+            .read(true)
             .write(true)
             .create_new(true)
             .mode(FILE_MODE)
@@ -57,7 +62,7 @@ impl SeriesFile {
             let _ = std::fs::remove_file(path);
             return Err(StoreError::io(context("write the header of"), error));
         }
-        Ok(SeriesFile::new(file, path, header.block_bytes, 0, &page))
+        Ok(SeriesFile::new((file, None), path, header.block_bytes, 0, &page))
     }
 
     /// Makes the file of `old`, of which nothing that is in it is wanted any more: what it holds
@@ -71,7 +76,7 @@ impl SeriesFile {
         header: &FileHeader,
         interfaces: &[SourceInterface],
     ) -> Result<SeriesFile, StoreError> {
-        let Reused { lease, path } = old;
+        let Reused { lease, mut map, path } = old;
         let page = first_page(&path, header, interfaces)?;
         let fail = |error| StoreError::io(format!("cannot reuse {}", path.display()), error);
         let (file, first, step) =
@@ -79,15 +84,16 @@ impl SeriesFile {
         let wanted = header.bytes_max.saturating_sub(first + END_BYTES) / step;
         let there = file.metadata().map_err(fail)?.len().saturating_sub(first) / step;
         let blocks = wanted.min(there);
-        room::lay(file, first, step, blocks)
+        let target = room::Target { file, map: map.as_mut() };
+        room::lay(target, first, step, blocks)
             .and_then(|()| file.set_len(first + blocks * step))
             .and_then(|()| file.write_all_at(&page.bytes, 0))
             .map_err(fail)?;
-        Ok(SeriesFile::new(lease.release(), &path, header.block_bytes, blocks, &page))
+        Ok(SeriesFile::new((lease.release(), map), &path, header.block_bytes, blocks, &page))
     }
 
     fn new(
-        file: File,
+        (file, map): (File, Option<FileMap>),
         path: &Path,
         block_bytes: usize,
         room_blocks: u64,
@@ -95,6 +101,7 @@ impl SeriesFile {
     ) -> SeriesFile {
         SeriesFile {
             file,
+            map: Mutex::new(map),
             path: path.to_owned(),
             header_bytes: page.bytes.len() as u64,
             block_bytes: block_bytes as u64,
@@ -127,6 +134,7 @@ impl SeriesFile {
             header.changing_fields(&header.file).map(|(at, _)| at);
         let series = SeriesFile {
             file,
+            map: Mutex::default(),
             path: path.to_owned(),
             header_bytes: header.bytes as u64,
             block_bytes: header.file.block_bytes as u64,
@@ -168,7 +176,21 @@ impl SeriesFile {
     /// Writes whole ring blocks over room, at `offset`. Each is there when it is there whole,
     /// whoever looks meanwhile. Returns the bytes of those that are.
     pub fn fill_room(&self, blocks: &[u8], offset: u64) -> (usize, io::Result<()>) {
-        room::fill(&self.file, blocks, self.block_bytes as usize, offset)
+        let mut map = self.map();
+        let target = room::Target { file: &self.file, map: map.as_mut() };
+        room::fill(target, blocks, self.block_bytes as usize, offset)
+    }
+
+    /// Hands the file, of which nothing more is written and which had room for `bytes`, to `files`:
+    /// who uses it again needs not map it anew.
+    pub fn keep_mapped(&self, files: &MappedFiles, bytes: u64) {
+        if let Ok(file) = self.file.try_clone() {
+            files.keep(file, self.map().take(), bytes);
+        }
+    }
+
+    fn map(&self) -> MutexGuard<'_, Option<FileMap>> {
+        self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends the header page to the disk and waits until it has it. Without a header nobody finds

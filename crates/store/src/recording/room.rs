@@ -8,6 +8,7 @@
 
 use crate::pcapng::RINGSIDE_ROOM;
 use ringside_sys::disk::write_counted;
+use ringside_sys::file_map::FileMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -23,13 +24,36 @@ pub fn is_room_at(file: &File, offset: u64) -> bool {
     file.read_exact_at(&mut kind, offset).is_ok() && kind == RINGSIDE_ROOM.to_le_bytes()
 }
 
+/// A file whose room is laid or written over: by stores if it is mapped, else by calls, which cost
+/// the more the smaller its pages are.
+pub(super) struct Target<'a> {
+    pub(super) file: &'a File,
+    pub(super) map: Option<&'a mut FileMap>,
+}
+
+impl Target<'_> {
+    /// Writes all of `bytes`; who sees what later calls write sees them too.
+    fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if self.map.as_mut().is_some_and(|map| map.write(bytes, offset)) {
+            return Ok(());
+        }
+        // Where the mapping is torn, because somebody cut the file, a call makes it long again.
+        write_counted(self.file, bytes, offset).1
+    }
+}
+
 /// Makes room of `blocks` places of `block_bytes` from `first` on, which the file has.
-pub(super) fn lay(file: &File, first: u64, block_bytes: u64, blocks: u64) -> io::Result<()> {
+pub(super) fn lay(
+    mut target: Target<'_>,
+    first: u64,
+    block_bytes: u64,
+    blocks: u64,
+) -> io::Result<()> {
     let length = u32::try_from(block_bytes).map_err(io::Error::other)?.to_le_bytes();
     for place in 0..blocks {
         let start = first + place * block_bytes;
-        file.write_all_at(&[RINGSIDE_ROOM.to_le_bytes(), length].concat(), start)?;
-        file.write_all_at(&length, start + block_bytes - TAIL_BYTES as u64)?;
+        target.write(&[RINGSIDE_ROOM.to_le_bytes(), length].concat(), start)?;
+        target.write(&length, start + block_bytes - TAIL_BYTES as u64)?;
     }
     Ok(())
 }
@@ -39,7 +63,7 @@ pub(super) fn lay(file: &File, first: u64, block_bytes: u64, blocks: u64) -> io:
 /// block or room, but for the moment between those two, in which the lengths of the room differ.
 /// Returns how many bytes were written, in whole ring blocks.
 pub(super) fn fill(
-    file: &File,
+    mut target: Target<'_>,
     blocks: &[u8],
     block_bytes: usize,
     offset: u64,
@@ -50,7 +74,7 @@ pub(super) fn fill(
         let tail_at = block.len() - TAIL_BYTES;
         for part in [HEAD_BYTES..tail_at, tail_at..block.len(), 0..HEAD_BYTES] {
             let start = at + part.start as u64;
-            if let (_, Err(error)) = write_counted(file, &block[part], start) {
+            if let Err(error) = target.write(&block[part], start) {
                 return (written, Err(error));
             }
         }
@@ -71,7 +95,7 @@ mod tests {
     fn a_ring_block_that_is_not_all_there_is_not_there() {
         let file = File::from(memfd_create("room", MemfdFlags::ALLOW_SEALING).unwrap());
         file.set_len(3 * BLOCK_BYTES as u64).unwrap();
-        lay(&file, 0, BLOCK_BYTES as u64, 3).unwrap();
+        lay(Target { file: &file, map: None }, 0, BLOCK_BYTES as u64, 3).unwrap();
         // The third place lacks its last byte, which nobody can write.
         file.set_len(3 * BLOCK_BYTES as u64 - 1).unwrap();
         fcntl_add_seals(&file, SealFlags::GROW).unwrap();
@@ -79,7 +103,8 @@ mod tests {
         for (number, block) in blocks.chunks_mut(BLOCK_BYTES).enumerate() {
             write_block_header(block, &BlockHeader { number: number as u64, ..HEADER });
         }
-        let (written, result) = fill(&file, &blocks, BLOCK_BYTES, 0);
+        let target = Target { file: &file, map: None };
+        let (written, result) = fill(target, &blocks, BLOCK_BYTES, 0);
         assert!(result.is_err() && written == 2 * BLOCK_BYTES, "{written}");
         let mut start = [0; 40];
         for place in 0..3 {

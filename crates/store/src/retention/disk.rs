@@ -6,9 +6,12 @@
 use super::folder::{Born, FileFacts, Folder, is_finished, name_of_spare, reused_name};
 use super::state::{STATE_BYTES, STATE_VERSION, State};
 use super::{RetentionError, Reused};
-use crate::recording::{FileHeader, is_room_at, parts_of_name, read_header_from, run_lock_name};
+use crate::recording::{
+    FileHeader, MappedFiles, is_room_at, parts_of_name, read_header_from, run_lock_name,
+};
 use crate::writer::FILE_MODE;
 use ringside_sys::disk::Lease;
+use ringside_sys::file_map::FileMap;
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -17,6 +20,7 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Lock of the directory; its content is the [`State`].
@@ -40,6 +44,8 @@ pub(super) struct Disk {
     lock: File,
     /// Header pages that were read before, by name: they are not read again each time.
     headers: HashMap<String, Cached>,
+    /// Finished files that are mapped, where files are used again.
+    pub(super) mapped: Arc<MappedFiles>,
     /// A file that was handed over and waits to be taken.
     pub(super) reused: Option<Reused>,
 }
@@ -66,8 +72,8 @@ impl Disk {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = fs::open(path, flags, Mode::empty()).map_err(fail)?;
         let lock = open_lock(&directory, path)?;
-        let (path, headers) = (path.to_owned(), HashMap::new());
-        Ok(Disk { path, directory, lock, headers, reused: None })
+        let (path, headers, mapped) = (path.to_owned(), HashMap::new(), Arc::default());
+        Ok(Disk { path, directory, lock, headers, mapped, reused: None })
     }
 
     /// Takes the lock of the directory.
@@ -191,12 +197,16 @@ impl Disk {
         file.is_some_and(|file| is_room_at(&File::from(file), header_bytes))
     }
 
-    /// Opens a file for writing, if it is the one that was looked at.
-    fn open_known(&self, name: &str) -> Option<File> {
+    /// Opens a file for writing, if it is the one that was looked at; with its mapping, if it has
+    /// one. Another opening would keep it from being alone.
+    fn open_known(&self, name: &str) -> Option<(File, Option<FileMap>)> {
+        let known = self.headers.get(name)?.identity.inode;
+        if let Some((file, map)) = self.mapped.take(known) {
+            return Some((file, Some(map)));
+        }
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(fs::openat(&self.directory, name, flags, Mode::empty()).ok()?);
-        let known = self.headers.get(name)?.identity.inode;
-        (fs::fstat(&file).ok()?.st_ino == known).then_some(file)
+        (fs::fstat(&file).ok()?.st_ino == known).then_some((file, None))
     }
 
     /// True if `file` is the one of that name and of no other, and is as one that this process
@@ -314,17 +324,18 @@ impl Folder for Disk {
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
-        Ok(fs::unlinkat(&self.directory, name, AtFlags::empty())?)
+        fs::unlinkat(&self.directory, name, AtFlags::empty())?;
+        self.mapped.sweep();
+        Ok(())
     }
 
     fn reuse(&mut self, name: &str, to: &str) -> io::Result<bool> {
-        let Some(file) = self.open_known(name).filter(|_| self.rename(name, to).is_ok()) else {
-            return self.remove(name).map(|()| false);
-        };
+        let known = self.open_known(name).filter(|_| self.rename(name, to).is_ok());
+        let Some((file, map)) = known else { return self.remove(name).map(|()| false) };
         // Only now, when nobody finds it by its old name any more, can nobody open or link it.
         let lease = if self.is_own(&file, to) { Lease::take(file) } else { None };
         let path = self.path.join(to);
-        self.reused = lease.map(|lease| Reused { lease, path });
+        self.reused = lease.map(|lease| Reused { lease, map, path });
         match self.reused {
             Some(_) => Ok(true),
             None => self.remove(to).map(|()| false),
