@@ -216,6 +216,7 @@ impl Directory {
             Err(_) => {}
         }
         let kept = result?;
+        self.disk.mapped.share(kept.is_shared);
         self.summary.oldest = kept.oldest;
         self.summary.used_bytes = kept.used_bytes;
         self.summary.files = kept.files;

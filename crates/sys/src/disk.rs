@@ -133,7 +133,8 @@ impl Lease {
         &self.0
     }
 
-    /// Gives the lease back and keeps the file. (Closing the file gives it back too.)
+    /// Gives the lease back and keeps the file. (The end of its last descriptor and mapping gives
+    /// it back too.)
     pub fn release(self) -> File {
         // It cannot fail for a lease that is held; if that was broken, there is none any more.
         set(&self.0, libc::F_SETLEASE, libc::F_UNLCK);

@@ -2,8 +2,8 @@
 //!
 //! A store to a mapped page that the file does not have any more (somebody cut it, or there is no
 //! memory for a hole) is a SIGBUS, which ends the process. Here it ends the mapping alone: the
-//! handler of that signal puts a page of nobody's memory in its place, and who wrote is told.
-//! Signals that come of anything else go to the handler that was there before.
+//! handler of that signal puts a page of nobody's memory in its place, and who wrote is told. Where
+//! the signal comes of anything else, the handler that was there before is set again and gets it.
 
 use crate::SysError;
 use crate::mmap::Mapping;
@@ -12,10 +12,17 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
-/// Mappings at a time: the handler may not wait for a lock, so their places lie in an array.
-const MAPS_MAX: usize = 256;
+/// Mappings at a time: the files of a few directories of recordings. The handler may not wait for a
+/// lock, so what it has to know of them lies in an array.
+const MAPS_MAX: usize = 1024;
+
+/// Longest mapping, 1 TiB: its length in [`UNIT_BYTES`] has [`LENGTH_BITS`] bits in a range.
+const BYTES_MAX: usize = (1 << (LENGTH_BITS as usize)) * UNIT_BYTES - UNIT_BYTES;
+const LENGTH_BITS: u32 = 28;
+/// Unit of addresses and lengths in a range; mappings begin at whole pages, which are no smaller.
+const UNIT_BYTES: usize = 4096;
 
 static PLACES: [Place; MAPS_MAX] = [const { Place::free() }; MAPS_MAX];
 
@@ -24,6 +31,8 @@ static BEFORE: OnceLock<Result<libc::sigaction, i32>> = OnceLock::new();
 
 /// `si_code` of a store beyond the end of a file (include/uapi/asm-generic/siginfo.h).
 const BUS_ADRERR: i32 = 2;
+/// `si_code` of memory that was found broken while nobody used it: no store is tried again.
+const BUS_MCEERR_AO: i32 = 5;
 /// The system's page, for the handler, which may not ask.
 static PAGE_BYTES: AtomicUsize = AtomicUsize::new(4096);
 
@@ -40,9 +49,9 @@ struct Place {
     is_taken: AtomicBool,
     /// A page of it is not the file's any more.
     is_torn: AtomicBool,
-    /// Addresses; both 0 while nothing is mapped.
-    start: AtomicUsize,
-    end: AtomicUsize,
+    /// Where it is mapped: start and length in one word, so that the handler never sees the one of
+    /// this mapping and the other of the next; 0 while nothing is mapped.
+    range: AtomicU64,
 }
 
 impl FileMap {
@@ -50,23 +59,26 @@ impl FileMap {
     /// are there at once, others when the file has come to have them.
     ///
     /// # Errors
-    /// The file cannot be mapped at this length, there are `MAPS_MAX` mappings, or the signal
-    /// cannot be caught.
+    /// The file cannot be mapped at this length, there are 1,024 mappings, or the signal cannot be
+    /// caught.
     pub fn new(file: &File, bytes: usize) -> Result<FileMap, SysError> {
         catch_signal()?;
         let free = |place: &&Place| !place.is_taken.swap(true, Ordering::AcqRel);
-        let full = || SysError::io("mapping a file", io::Error::other("too many are mapped"));
-        let place = PLACES.iter().find(free).ok_or_else(full)?;
+        let refuse = |why: String| SysError::io("mapping a file", io::Error::other(why));
+        if bytes > BYTES_MAX {
+            return Err(refuse(format!("{bytes} bytes are more than {BYTES_MAX}")));
+        }
+        let place = PLACES.iter().find(free);
+        let place = place.ok_or_else(|| refuse(format!("{MAPS_MAX} are mapped already")))?;
         let mapping = Mapping::shared(file, bytes).inspect_err(|_| place.give_back())?;
-        let start = mapping.as_ptr() as usize;
+        let units = (mapping.as_ptr() as usize / UNIT_BYTES, bytes.div_ceil(UNIT_BYTES));
         place.is_torn.store(false, Ordering::Relaxed);
-        place.end.store(start + bytes, Ordering::Relaxed);
-        place.start.store(start, Ordering::Release);
+        place.range.store((units.0 as u64) << LENGTH_BITS | units.1 as u64, Ordering::Release);
         Ok(FileMap { mapping, place })
     }
 
-    /// Stores `bytes` at `offset`; they are seen before what later calls store. False if the mapping
-    /// is too short, or is torn: then some of them may be in the file.
+    /// Stores `bytes` at `offset`; they are seen before what later calls store. False if the
+    /// mapping is too short, or is torn: then some of them may be in the file.
     pub fn write(&mut self, bytes: &[u8], offset: u64) -> bool {
         let end = usize::try_from(offset).ok().and_then(|start| start.checked_add(bytes.len()));
         if self.is_torn() || end.is_none_or(|end| end > self.mapping.len()) {
@@ -100,18 +112,18 @@ impl Place {
         Place {
             is_taken: AtomicBool::new(false),
             is_torn: AtomicBool::new(false),
-            start: AtomicUsize::new(0),
-            end: AtomicUsize::new(0),
+            range: AtomicU64::new(0),
         }
     }
 
     fn holds(&self, address: usize) -> bool {
-        let start = self.start.load(Ordering::Acquire);
-        start > 0 && (start..self.end.load(Ordering::Relaxed)).contains(&address)
+        let range = self.range.load(Ordering::Acquire);
+        let (start, length) = (range >> LENGTH_BITS, range & ((1 << LENGTH_BITS) - 1));
+        (start..start + length).contains(&((address / UNIT_BYTES) as u64))
     }
 
     fn give_back(&self) {
-        self.start.store(0, Ordering::Relaxed);
+        self.range.store(0, Ordering::Relaxed);
         self.is_taken.store(false, Ordering::Release);
     }
 }
@@ -137,7 +149,7 @@ fn catch_signal() -> Result<(), SysError> {
     result.as_ref().map(|_| ()).map_err(failed)
 }
 
-extern "C" fn on_bus_error(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: with SA_SIGINFO the system hands over a valid description.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     let hit = PLACES.iter().find(|place| code == BUS_ADRERR && place.holds(address));
@@ -154,8 +166,13 @@ extern "C" fn on_bus_error(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_v
         }
     }
     if let Some(Ok(before)) = BEFORE.get() {
-        // SAFETY: it is an action that was in force. The store is tried again, and meets it.
-        unsafe { libc::sigaction(libc::SIGBUS, before, null_mut()) };
+        // SAFETY: it is an action that was in force.
+        unsafe { libc::sigaction(signal, before, null_mut()) };
+    }
+    // A store is tried again, and meets that action; what somebody sent comes but once.
+    if code <= 0 || code == BUS_MCEERR_AO {
+        // SAFETY: raise may be called in a handler.
+        unsafe { libc::raise(signal) };
     }
 }
 
@@ -164,8 +181,6 @@ mod tests {
     use super::*;
     use std::os::unix::fs::FileExt;
     use std::sync::{Mutex, PoisonError};
-
-    const PAGE_BYTES: usize = 4096;
 
     /// Held by each test: one of them takes all places.
     static ALONE: Mutex<()> = Mutex::new(());
@@ -179,48 +194,54 @@ mod tests {
     #[test]
     fn what_is_stored_is_in_the_file() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = file(3 * PAGE_BYTES);
-        let mut map = FileMap::new(&file, 4 * PAGE_BYTES).unwrap();
+        let page_bytes = rustix::param::page_size();
+        let file = file(3 * page_bytes);
+        let mut map = FileMap::new(&file, 4 * page_bytes).unwrap();
         assert!(map.write(&[7; 5000], 4000) && map.write(&[], 0));
-        let mut read = vec![0; 3 * PAGE_BYTES];
+        let mut read = vec![0; 3 * page_bytes];
         file.read_exact_at(&mut read, 0).unwrap();
-        let expected = [vec![1; 4000], vec![7; 5000], vec![1; 3 * PAGE_BYTES - 9000]].concat();
+        let expected = [vec![1; 4000], vec![7; 5000], vec![1; 3 * page_bytes - 9000]].concat();
         assert!(read == expected && !map.is_torn());
         // Beyond the mapping, and where numbers end.
-        for offset in [4 * PAGE_BYTES as u64, u64::MAX] {
+        for offset in [4 * page_bytes as u64, u64::MAX] {
             assert!(!map.write(&[7], offset));
         }
         // A page that the file comes to have is there.
-        file.set_len(4 * PAGE_BYTES as u64).unwrap();
-        assert!(map.write(&[9], 3 * PAGE_BYTES as u64));
+        file.set_len(4 * page_bytes as u64).unwrap();
+        assert!(map.write(&[9], 3 * page_bytes as u64));
     }
 
     #[test]
     fn a_file_that_is_cut_tears_its_mapping_and_nothing_else() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let (cut, whole) = (file(4 * PAGE_BYTES), file(PAGE_BYTES));
-        let mut maps = [&cut, &whole].map(|file| FileMap::new(file, 4 * PAGE_BYTES).unwrap());
-        cut.set_len(PAGE_BYTES as u64).unwrap();
-        assert!(!maps[0].write(&[3; 3 * PAGE_BYTES], 100), "it is not all in the file");
+        let page_bytes = rustix::param::page_size();
+        let (cut, whole) = (file(4 * page_bytes), file(page_bytes));
+        let mut maps = [&cut, &whole].map(|file| FileMap::new(file, 4 * page_bytes).unwrap());
+        cut.set_len(page_bytes as u64).unwrap();
+        assert!(!maps[0].write(&vec![3; 3 * page_bytes], 100), "it is not all in the file");
         assert!(maps[0].is_torn() && !maps[0].write(&[3], 0), "and nothing is from then on");
-        assert_eq!(cut.metadata().unwrap().len(), PAGE_BYTES as u64);
-        assert!(maps[1].write(&[3; PAGE_BYTES], 0));
+        assert_eq!(cut.metadata().unwrap().len(), page_bytes as u64);
+        assert!(maps[1].write(&vec![3; page_bytes], 0));
         // Its place is free again, and knows nothing of it.
         drop(maps);
-        assert!(FileMap::new(&whole, PAGE_BYTES).unwrap().write(&[3], 0));
+        assert!(FileMap::new(&whole, page_bytes).unwrap().write(&[3], 0));
     }
 
     #[test]
     fn there_are_so_many_and_no_more() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = file(PAGE_BYTES);
+        let page_bytes = rustix::param::page_size();
+        let file = file(page_bytes);
         let mut maps = Vec::new();
         let error = loop {
-            match FileMap::new(&file, PAGE_BYTES) {
+            match FileMap::new(&file, page_bytes) {
                 Ok(map) => maps.push(map),
                 Err(error) => break error,
             }
         };
-        assert!(maps.len() <= MAPS_MAX && error.to_string().contains("too many"), "{error}");
+        assert!(maps.len() == MAPS_MAX && error.to_string().contains("1024"), "{error}");
+        maps.pop();
+        maps.push(FileMap::new(&file, page_bytes).unwrap());
+        assert!(FileMap::new(&file, BYTES_MAX + 1).is_err(), "more than a range can tell");
     }
 }

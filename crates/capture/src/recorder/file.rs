@@ -126,6 +126,8 @@ pub(super) struct Kept {
     /// A sync failed. The kernel tells so once, and later ones succeed without the bytes that were
     /// lost: no block may be counted any more.
     pub(super) is_lost: bool,
+    /// It is on the medium, whole; nothing more is done to it.
+    pub(super) is_finished: bool,
     /// Room is reserved up to here.
     pub(super) reserved: u64,
     /// The file is not written directly, the file system cannot reserve, or there is no room.

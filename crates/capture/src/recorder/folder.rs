@@ -195,12 +195,18 @@ impl Folder {
     /// Ends a file of which nothing more is written: cut to its end, on the medium, its blocks
     /// counted. In memory it stays mapped if it will be used again.
     pub(super) fn finish(&self, file: &OpenFile) -> Result<(), StoreError> {
-        file.finish()?;
-        if let (Some(mapped), Some(bytes)) = (&self.mapped, file.bytes_max) {
-            // A short one will not.
-            if file.end() >= bytes / 2 {
-                file.series.keep_mapped(mapped, bytes);
-            }
+        let kept = &mut *lock(&file.kept);
+        // The housekeeper and a writer may come to the same file: it may be in use again by now.
+        if kept.is_finished {
+            return Ok(());
+        }
+        file.finish(kept)?;
+        kept.is_finished = true;
+        if let (Some(mapped), Some(bytes)) = (&self.mapped, file.bytes_max)
+            && (bytes / 2..=bytes).contains(&file.end())
+            && !self.is_closing()
+        {
+            file.series.keep_mapped(mapped, bytes);
         }
         Ok(())
     }

@@ -93,7 +93,7 @@ impl Housekeeper {
 fn tend(folder: &Folder, file: &OpenFile) -> Result<(), StoreError> {
     let kept = &mut *lock(&file.kept);
     let (end, complete) = (file.end(), file.complete());
-    if end == kept.synced {
+    if end == kept.synced || kept.is_finished {
         return Ok(());
     }
     reserve(folder, file, end.saturating_sub(kept.synced), kept);
@@ -155,9 +155,9 @@ impl OpenFile {
     ///
     /// # Errors
     /// The system refused, now or at an earlier sync.
-    pub(super) fn finish(&self) -> Result<(), StoreError> {
+    pub(super) fn finish(&self, kept: &mut Kept) -> Result<(), StoreError> {
         self.settle()?;
-        lock(&self.kept).sync(|| self.series.sync_data())?;
+        kept.sync(|| self.series.sync_data())?;
         self.series.set_blocks(self.first_block(), self.complete())?;
         self.series.sync_all()
     }

@@ -16,6 +16,7 @@ use ringside_sys::ring::{HugePages, RingLayout};
 use ringside_sys::uring::Completion;
 use ringside_testkit::{wait_for, wait_until};
 use std::collections::BTreeSet;
+use std::fs::DirEntry;
 use std::io;
 use std::time::Duration;
 
@@ -206,7 +207,7 @@ fn two_runs_that_begin_in_one_second_have_names_of_their_own() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().filter(is_recording).count(), 2);
 }
 
-fn is_recording(entry: &io::Result<std::fs::DirEntry>) -> bool {
+fn is_recording(entry: &io::Result<DirEntry>) -> bool {
     entry.as_ref().unwrap().path().extension().is_some_and(|end| end == "pcapng")
 }
 
@@ -290,7 +291,9 @@ fn a_recording_in_memory_uses_its_files_again() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let inodes = || {
         let files = std::fs::read_dir(dir.path()).unwrap().filter(is_recording);
-        files.map(|file| file.unwrap().metadata().unwrap().ino()).collect::<BTreeSet<_>>()
+        // One may go between the two looks.
+        let look = |file: io::Result<DirEntry>| Some(file.unwrap().metadata().ok()?.ino());
+        files.filter_map(look).collect::<BTreeSet<_>>()
     };
     let Setting { recorder, counts, control, ring } = prepare_limited(dir.path(), 12 << 20);
     let mut packer = Packer::new(ring.writer(0).unwrap(), InterfaceId(0), 0, BLOCK_BYTES);
@@ -350,9 +353,9 @@ fn the_memory_of_a_deleted_file_is_given_back() {
     let files = std::fs::read_dir(dir.path()).unwrap().filter(is_recording);
     let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
     files.sort();
-    // All but the one that is in use.
+    // All but the one that is in use. The oldest may go by itself meanwhile.
     for file in &files[..files.len() - 1] {
-        std::fs::remove_file(file).unwrap();
+        let _ = std::fs::remove_file(file);
     }
     wait_until("their memory to be free", || mappings("(deleted)") == 0);
     packer.finish(&Reading::default());

@@ -3,21 +3,28 @@
 //! To write a page by a call costs as much as to copy it, and to map one still more: so a file that
 //! will be used again ([`crate::retention`]) is mapped when it is finished, and its mapping goes
 //! with it through all its lives. A mapping keeps the file open, and one that is deleted keeps its
-//! memory as long as it is open: who deletes [sweeps](MappedFiles::sweep), and what others delete is
-//! looked for now and then.
+//! memory as long as it is open: who deletes [sweeps](MappedFiles::sweep), and what others delete
+//! is looked for now and then.
 
 use ringside_sys::file_map::FileMap;
+use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Files that are kept of a directory: more than retention divides a limit into, for a few lanes.
-/// The oldest is forgotten first; nothing but time is lost with it.
-const FILES_MAX: usize = 64;
+/// Files that are kept of a directory, each with a descriptor and a mapping: those that retention
+/// divides a limit into, of sixteen lanes. Of more, these are still found when their turn comes;
+/// if the oldest were forgotten for new ones, none would be.
+const FILES_MAX: usize = 256;
 
 /// Finished files of a directory that are mapped.
 #[derive(Debug, Default)]
-pub struct MappedFiles(Mutex<Vec<Mapped>>);
+pub struct MappedFiles {
+    files: Mutex<Vec<Mapped>>,
+    /// Others delete here too: their deletions are to free memory at once.
+    is_shared: AtomicBool,
+}
 
 #[derive(Debug)]
 struct Mapped {
@@ -29,19 +36,20 @@ struct Mapped {
 
 impl MappedFiles {
     /// Keeps `file`, if it still has a name, with its mapping of `bytes`, which is made if there is
-    /// none. A file that cannot be mapped is written by calls later, as ever.
+    /// none. A file that is not kept is written by calls later, as ever.
     pub fn keep(&self, file: File, map: Option<FileMap>, bytes: u64) {
+        let Ok(found) = file.metadata() else { return };
+        let inode = found.ino();
+        // Mapping takes long for large files; nobody is kept waiting meanwhile.
+        if found.nlink() == 0 || !self.wants(&self.lock(), inode) {
+            return;
+        }
         let map = map.filter(|map| !map.is_torn());
         let made = || FileMap::new(&file, usize::try_from(bytes).ok()?).ok();
         let Some(map) = map.or_else(made) else { return };
         let mut files = self.lock();
-        if files.len() == FILES_MAX {
-            files.remove(0);
-        }
-        if let Ok(found) = file.metadata()
-            && found.nlink() > 0
-        {
-            files.push(Mapped { inode: found.ino(), file, map });
+        if self.wants(&files, inode) {
+            files.push(Mapped { inode, file, map });
         }
     }
 
@@ -60,8 +68,28 @@ impl MappedFiles {
         self.lock().retain(has_name);
     }
 
+    /// Forgets the files whose numbers are not in `seen`: they have other names now, and do not
+    /// come back.
+    pub(crate) fn retain(&self, seen: &HashSet<u64>) {
+        self.lock().retain(|mapped| seen.contains(&mapped.inode));
+    }
+
+    /// Keeps no file while others delete in the directory too.
+    pub(crate) fn share(&self, is_shared: bool) {
+        let mut files = self.lock();
+        self.is_shared.store(is_shared, Ordering::Relaxed);
+        if is_shared {
+            files.clear();
+        }
+    }
+
+    fn wants(&self, files: &[Mapped], inode: u64) -> bool {
+        let is_new = files.iter().all(|mapped| mapped.inode != inode);
+        !self.is_shared.load(Ordering::Relaxed) && files.len() < FILES_MAX && is_new
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Mapped>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -111,17 +139,35 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_is_forgotten_for_one_too_many() {
+    fn one_too_many_is_not_kept_and_none_twice() {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         let files = MappedFiles::default();
-        let inodes = (0..=FILES_MAX).map(|number| {
+        let keep = |number: usize| {
             let file = file_in(dir.path(), &number.to_string());
             let inode = inode(&file);
+            files.keep(file.try_clone().unwrap(), None, BYTES);
             files.keep(file, None, BYTES);
             inode
-        });
-        let inodes: Vec<u64> = inodes.collect();
-        let is_there: Vec<bool> = inodes.iter().map(|&inode| files.take(inode).is_some()).collect();
-        assert!(!is_there[0] && is_there[1..].iter().all(|&one| one));
+        };
+        let inodes: Vec<u64> = (0..=FILES_MAX).map(keep).collect();
+        // One got another name, of which its directory knows nothing.
+        files.retain(&inodes[1..].iter().copied().collect());
+        let is_there = inodes.iter().map(|&inode| files.take(inode).is_some());
+        let expected = (0..=FILES_MAX).map(|number| (1..FILES_MAX).contains(&number));
+        assert!(is_there.eq(expected) && files.lock().is_empty());
+    }
+
+    #[test]
+    fn none_is_kept_where_others_delete() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let files = MappedFiles::default();
+        let [one, two, three] = ["one", "two", "three"].map(|name| file_in(dir.path(), name));
+        let inodes = [&one, &two, &three].map(inode);
+        files.keep(one, None, BYTES);
+        files.share(true);
+        files.keep(two, None, BYTES);
+        files.share(false);
+        files.keep(three, None, BYTES);
+        assert_eq!(inodes.map(|inode| files.take(inode).is_some()), [false, false, true]);
     }
 }

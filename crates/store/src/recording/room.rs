@@ -32,13 +32,28 @@ pub(super) struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Writes all of `bytes`; who sees what later calls write sees them too.
-    fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        if self.map.as_mut().is_some_and(|map| map.write(bytes, offset)) {
+    /// Writes `parts` of a block at `at` in their order: who sees a later one sees the earlier ones
+    /// too. If the mapping is torn, because somebody cut the file, all are written by calls, which
+    /// make it long again.
+    fn write(&mut self, at: u64, parts: &[(usize, &[u8])]) -> io::Result<()> {
+        let place = |start: &usize| at + *start as u64;
+        let mut each = parts.iter();
+        if let Some(map) = self.map.as_mut()
+            && each.all(|(start, bytes)| map.write(bytes, place(start)))
+        {
             return Ok(());
         }
-        // Where the mapping is torn, because somebody cut the file, a call makes it long again.
-        write_counted(self.file, bytes, offset).1
+        let write =
+            |(start, bytes): &(usize, &[u8])| write_counted(self.file, bytes, place(start)).1;
+        parts.iter().try_for_each(write)
+    }
+
+    /// Goes without the mapping if the file does not reach to `end`: what is stored in its last
+    /// page beyond its end is nowhere, and no signal tells.
+    fn expect(&mut self, end: u64) {
+        if !self.file.metadata().is_ok_and(|found| found.len() >= end) {
+            self.map = None;
+        }
     }
 }
 
@@ -52,8 +67,9 @@ pub(super) fn lay(
     let length = u32::try_from(block_bytes).map_err(io::Error::other)?.to_le_bytes();
     for place in 0..blocks {
         let start = first + place * block_bytes;
-        target.write(&[RINGSIDE_ROOM.to_le_bytes(), length].concat(), start)?;
-        target.write(&length, start + block_bytes - TAIL_BYTES as u64)?;
+        let head = [RINGSIDE_ROOM.to_le_bytes(), length].concat();
+        let tail_at = block_bytes as usize - TAIL_BYTES;
+        target.write(start, &[(0, &head), (tail_at, &length)])?;
     }
     Ok(())
 }
@@ -68,15 +84,15 @@ pub(super) fn fill(
     block_bytes: usize,
     offset: u64,
 ) -> (usize, io::Result<()>) {
+    target.expect(offset + blocks.len() as u64);
     let mut written = 0;
     for block in blocks.chunks(block_bytes) {
-        let at = offset + written as u64;
         let tail_at = block.len() - TAIL_BYTES;
-        for part in [HEAD_BYTES..tail_at, tail_at..block.len(), 0..HEAD_BYTES] {
-            let start = at + part.start as u64;
-            if let Err(error) = target.write(&block[part], start) {
-                return (written, Err(error));
-            }
+        let (head, rest) = block.split_at(HEAD_BYTES);
+        let (body, tail) = rest.split_at(tail_at - HEAD_BYTES);
+        let parts = [(HEAD_BYTES, body), (tail_at, tail), (0, head)];
+        if let Err(error) = target.write(offset + written as u64, &parts) {
+            return (written, Err(error));
         }
         written += block.len();
     }
@@ -113,6 +129,48 @@ mod tests {
             let number = block_header(&start).map(|header| header.number);
             assert_eq!((number, is_room_at(&file, at)), ((place < 2).then_some(place), place == 2));
         }
+    }
+
+    /// Ring blocks of bytes that tell where they were.
+    fn blocks(count: usize) -> Vec<u8> {
+        let bytes = (0..count * BLOCK_BYTES).map(|at| (at / 1000) as u8);
+        bytes.collect()
+    }
+
+    #[test]
+    fn a_file_that_is_mapped_is_written_without_calls() {
+        let path = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+        path.as_file().set_len(2 * BLOCK_BYTES as u64).unwrap();
+        let mut map = FileMap::new(path.as_file(), 2 * BLOCK_BYTES).unwrap();
+        // A call would be refused.
+        let file = File::open(path.path()).unwrap();
+        lay(Target { file: &file, map: Some(&mut map) }, 0, BLOCK_BYTES as u64, 2).unwrap();
+        assert!(is_room_at(&file, 0) && is_room_at(&file, BLOCK_BYTES as u64));
+        let target = Target { file: &file, map: Some(&mut map) };
+        let (written, result) = fill(target, &blocks(2), BLOCK_BYTES, 0);
+        result.unwrap();
+        assert!(written == 2 * BLOCK_BYTES && std::fs::read(path.path()).unwrap() == blocks(2));
+        // Beyond the end of the file nothing is stored.
+        path.as_file().set_len(BLOCK_BYTES as u64 + 100).unwrap();
+        let target = Target { file: &file, map: Some(&mut map) };
+        let (written, result) = fill(target, &blocks(1), BLOCK_BYTES, BLOCK_BYTES as u64);
+        assert!(written == 0 && result.is_err() && !map.is_torn());
+    }
+
+    /// The file is cut between the look at its size and the stores: as if the look had not been.
+    #[test]
+    fn a_block_that_tears_the_mapping_is_written_whole_by_calls() {
+        let file = tempfile::tempfile_in("/dev/shm").unwrap();
+        file.set_len(BLOCK_BYTES as u64).unwrap();
+        let mut map = FileMap::new(&file, BLOCK_BYTES).unwrap();
+        file.set_len(BLOCK_BYTES as u64 / 2).unwrap();
+        let block = blocks(1);
+        let mut target = Target { file: &file, map: Some(&mut map) };
+        let (body, head) = (&block[HEAD_BYTES..], &block[..HEAD_BYTES]);
+        target.write(0, &[(HEAD_BYTES, body), (0, head)]).unwrap();
+        let mut read = vec![0; BLOCK_BYTES];
+        file.read_exact_at(&mut read, 0).unwrap();
+        assert!(map.is_torn() && read == block);
     }
 
     const HEADER: BlockHeader = BlockHeader {

@@ -10,7 +10,7 @@ use crate::recording::{
     FileHeader, MappedFiles, is_room_at, parts_of_name, read_header_from, run_lock_name,
 };
 use crate::writer::FILE_MODE;
-use ringside_sys::disk::Lease;
+use ringside_sys::disk::{Lease, is_in_memory};
 use ringside_sys::file_map::FileMap;
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
@@ -30,6 +30,8 @@ const LOCK_NAME: &str = ".ringside.lock";
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// How often the lock is tried meanwhile.
 const LOCK_POLL: Duration = Duration::from_millis(5);
+/// By then recorders have let go of what others deleted (they sweep [`MappedFiles`] each 0.8 s).
+const LET_GO: Duration = Duration::from_secs(1);
 /// Names in a directory: as many as a reader of recordings takes.
 const NAMES_MAX: usize = 1 << 20;
 
@@ -296,6 +298,7 @@ impl Folder for Disk {
             }
         }
         self.headers = headers;
+        self.mapped.retain(&seen);
         Ok(files)
     }
 
@@ -313,6 +316,10 @@ impl Folder for Disk {
     fn settle_free_bytes(&mut self) {
         // Best effort: who asks looks at what came of it.
         let _ = fs::syncfs(&self.directory);
+        if is_in_memory(&self.path) {
+            // Another recorder may have had it mapped, and not know yet that it is not alone here.
+            std::thread::sleep(LET_GO);
+        }
     }
 
     fn exists(&mut self, name: &str) -> Result<bool, RetentionError> {

@@ -55,6 +55,8 @@ pub(super) struct Kept {
     pub(super) overdue: Option<RetentionError>,
     /// A file that went was handed over, to be written over.
     pub(super) is_reused: bool,
+    /// Other runs keep limits here too, or free space is kept: what is deleted must be free.
+    pub(super) is_shared: bool,
 }
 
 /// Makes room. `deleted` is appended to as files go, so that it is right also after an error.
@@ -84,6 +86,7 @@ pub(super) fn enforce<F: Folder>(
         oldest: shelf.books.front().map(|book| book.file.born.wall),
         overdue,
         is_reused: false,
+        is_shared: state.recorders.len() > 1 || limits.min_free.is_some(),
     };
     if let Some(name) = order.name {
         if folder.exists(name)? {
