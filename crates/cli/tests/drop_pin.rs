@@ -11,7 +11,7 @@ use ringside_lab::LabConfig;
 use ringside_sys::bpf::{FdArray, pinned};
 use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
-use ringside_testkit::need_root;
+use ringside_testkit::need_bpf_fs;
 use ringside_transmit::{SenderKind, Shape, Sizes};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
@@ -172,7 +172,7 @@ fn sets(pins: &Path) -> Vec<PathBuf> {
 /// However the process ends, the rules go on, and every frame is counted where all can look.
 #[test]
 fn rules_outlive_their_process() {
-    if !need_root("rules_outlive_their_process") {
+    if !need_bpf_fs("rules_outlive_their_process") {
         return;
     }
     for (signal, has_standing_root) in
@@ -209,7 +209,7 @@ fn rules_outlive_their_process() {
 /// Whatever comes and goes meanwhile, a frame meets the old rules or the new ones.
 #[test]
 fn others_replace_them_and_no_frame_slips_through() {
-    if !need_root("others_replace_them_and_no_frame_slips_through") {
+    if !need_bpf_fs("others_replace_them_and_no_frame_slips_through") {
         return;
     }
     let host = Host::new(false);
@@ -259,7 +259,7 @@ fn others_replace_them_and_no_frame_slips_through() {
 
 #[test]
 fn captures_come_and_go_beside_them() {
-    if !need_root("captures_come_and_go_beside_them") {
+    if !need_bpf_fs("captures_come_and_go_beside_them") {
         return;
     }
     for (has_standing_root, more) in [
@@ -298,7 +298,7 @@ fn captures_come_and_go_beside_them() {
 /// `ip netns exec` mounts another /sys, and a container has its own.
 #[test]
 fn who_does_not_see_the_pins_leaves_them_alone() {
-    if !need_root("who_does_not_see_the_pins_leaves_them_alone") {
+    if !need_bpf_fs("who_does_not_see_the_pins_leaves_them_alone") {
         return;
     }
     let host = Host::new(false);
@@ -326,7 +326,7 @@ fn who_does_not_see_the_pins_leaves_them_alone() {
 
 #[test]
 fn two_do_not_protect_one_interface_and_who_asks_is_told_what_to_do() {
-    if !need_root("two_do_not_protect_one_interface_and_who_asks_is_told_what_to_do") {
+    if !need_bpf_fs("two_do_not_protect_one_interface_and_who_asks_is_told_what_to_do") {
         return;
     }
     let host = Host::new(true);
@@ -370,7 +370,7 @@ fn two_do_not_protect_one_interface_and_who_asks_is_told_what_to_do() {
 /// leaves nothing behind.
 #[test]
 fn what_killed_processes_leave_is_cleaned() {
-    if !need_root("what_killed_processes_leave_is_cleaned") {
+    if !need_bpf_fs("what_killed_processes_leave_is_cleaned") {
         return;
     }
     let host = Host::new(false);

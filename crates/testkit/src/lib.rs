@@ -21,6 +21,7 @@ pub use wait::{WAIT_MAX, wait_for, wait_until};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// Says that `test` did not run, and why.
 pub fn skip(test: &str, reason: &str) {
@@ -45,6 +46,38 @@ pub fn need_root(test: &str) -> bool {
         skip(test, "needs root");
     }
     root
+}
+
+/// True if a BPF file system is at its usual place, where it is mounted if it is not; else skips
+/// `test`. systemd mounts it; a machine that something else started has none.
+pub fn need_bpf_fs(test: &str) -> bool {
+    // Two tests that both find none must not mount two, one upon the other.
+    static ONE_LOOKS: Mutex<()> = Mutex::new(());
+    let _alone = ONE_LOOKS.lock().unwrap_or_else(PoisonError::into_inner);
+    if !need_root(test) {
+        return false;
+    }
+    let is_there = has_bpf_fs() || mount_bpf_fs();
+    if !is_there {
+        skip(test, &format!("needs a BPF file system: `mount -t bpf bpf {BPF_FS}`"));
+    }
+    is_there
+}
+
+/// Where a BPF file system is mounted on every distribution.
+const BPF_FS: &str = "/sys/fs/bpf";
+
+fn has_bpf_fs() -> bool {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    mounts.lines().any(|line| {
+        let mut words = line.split(' ').skip(1);
+        words.next() == Some(BPF_FS) && words.next() == Some("bpf")
+    })
+}
+
+fn mount_bpf_fs() -> bool {
+    let outcome = Command::new("mount").args(["-t", "bpf", "bpf", BPF_FS]).status();
+    outcome.is_ok_and(|status| status.success())
 }
 
 /// True if `tool` is installed; else skips `test`.
