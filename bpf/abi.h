@@ -144,11 +144,11 @@ _Static_assert(sizeof(struct capture_config) == 16, "capture_config: keep abi.rs
 struct ring_config {
 	struct capture_config leaf; /* metadata: METADATA_FULL if the root puts some there */
 	__u32 ring_bytes;           /* of each queue, a power of two */
+	__u32 window_bytes;         /* of these so many are used again and again */
 	__u32 kept_bytes_max;       /* of each frame, at least 1 */
 	__u32 has_stamps;
 	__u32 is_weakly_ordered; /* stores of this CPU may be seen in another order */
 	__u32 ifindex;           /* the interface whose frames go there */
-	__u32 reserved;          /* 0 */
 };
 _Static_assert(sizeof(struct ring_config) == 40, "ring_config: keep abi.rs in step");
 
@@ -168,16 +168,30 @@ struct ring_record {
 };
 _Static_assert(sizeof(struct ring_record) == 16, "ring_record: keep abi.rs in step");
 
-/* The control words of a ring: each writer has a cache line of its own. */
+/*
+ * A record of so many bytes is none, but the end of a lap: the next lap begins where its wire_bytes
+ * say.
+ */
+#define RING_LAP_END 0xffffffffU
+
+/*
+ * The control words of a ring: each writer has a cache line of its own. A position is the number of
+ * a lap in its upper half, and in the lower where in the records it is. Later ones are greater, by
+ * less than 2^63: laps are numbered round and round, too.
+ */
 struct ring_control {
-	__u64 head; /* bytes put since the start; the program's */
+	__u64 head; /* here the next record goes; the program's */
 	__u64 reserved_a[7];
-	__u64 tail; /* bytes taken since the start; user space's */
+	__u64 tail; /* what lies before it has been read; user space's */
 	__u64 reserved_b[7];
-	__u64 tail_seen;     /* what the program knows of it */
+	__u64 limit;         /* a place: up to here the program writes without looking at tail */
+	__u64 lap;           /* a place: where this lap began */
+	__u64 run;           /* a position: from here on laps followed each other round the ring */
+	__u64 floor;         /* a place: what was put before the run and is not read begins here */
+	__u64 ahead;         /* a place: if the run went back, where the lap before ended; else 0 */
 	__u64 stalled_tail;  /* where user space stood when the ring was first found full */
 	__u64 stalled_since; /* and when that was, by the monotonic clock */
-	__u64 reserved_c[5];
+	__u64 reserved_c[1];
 };
 _Static_assert(sizeof(struct ring_control) == 192, "ring_control: keep abi.rs in step");
 

@@ -14,6 +14,10 @@
 
 /* A reader that has not moved for so long is taken for dead: the host gets the frames. */
 #define STALL_NS 1000000000ULL
+/* Beyond a window: bytes between two looks whether the reader has come near. */
+#define STEP_BYTES 0x10000
+#define NO_ROOM (~0ULL)
+#define PLACE(position) ((__u32)(position))
 
 const volatile struct ring_config config = {};
 
@@ -56,6 +60,102 @@ static __always_inline long copy(struct xdp_md *ctx, void *to, __u64 bytes)
 	return load(ctx, RING_PIECE_BYTES, to + RING_PIECE_BYTES, bytes);
 }
 
+/* What lies before head is the reader's. */
+static __always_inline void publish(struct ring_control *ring, __u64 head)
+{
+	if (config.is_weakly_ordered) {
+		__sync_lock_test_and_set(&ring->head, head);
+	} else {
+		asm volatile("" ::: "memory");
+		*(volatile __u64 *)&ring->head = head;
+	}
+}
+
+static __always_inline struct ring_record *record_at(struct ring_control *ring, __u64 head)
+{
+	return (void *)ring + RING_RECORDS_AT + (head & (config.ring_bytes - 1));
+}
+
+static __always_inline __u64 least(__u64 a, __u64 b)
+{
+	return a < b ? a : b;
+}
+
+/* Ends the lap. The next begins at a place, and may be written up to limit. Returns its start. */
+static __always_inline __u64 next_lap(struct ring_control *ring, __u64 head, __u32 place,
+				      __u64 limit)
+{
+	struct ring_record *end = record_at(ring, head);
+
+	end->wire_bytes = place;
+	end->bytes = RING_LAP_END;
+	ring->lap = place;
+	ring->limit = least(limit, place + config.window_bytes);
+	head = ((head >> 32) + 1) << 32 | place;
+	publish(ring, head);
+	return head;
+}
+
+/*
+ * Room for needed bytes beyond the limit: returns the position, or NO_ROOM.
+ *
+ * Laps follow each other round the ring, up to what is not read. But where the reader is near, the
+ * next goes back by a window, over what has just been read: that stays in the caches, and in few
+ * entries of the TLB. If the reader stops then, all is still there for a burst: the writer goes on
+ * where it had been before it went back.
+ */
+static __always_inline __u64 find_room(struct ring_control *ring, __u64 head, __u64 needed,
+				       __u64 tail)
+{
+	const __u64 window = config.window_bytes, all = config.ring_bytes;
+	__u64 place = PLACE(head), read = PLACE(tail);
+	/* All that was put before it has been read. */
+	int is_run_read_to = (__s64)(tail - ring->run) >= 0;
+	__u64 barrier = is_run_read_to || ring->ahead ? read : ring->floor;
+	__u64 limit = barrier > place ? barrier : all;
+
+	/* Positions are compared with those that are not old. */
+	if (is_run_read_to)
+		ring->run = tail;
+	if (tail >> 32 == head >> 32 && place - ring->lap >= window &&
+	    place - read <= window / 2) {
+		__u64 back = read - ring->lap > window ? read - window : ring->lap;
+
+		ring->ahead = place + sizeof(struct ring_record);
+		head = next_lap(ring, head, back, read);
+		ring->run = head;
+		return head;
+	}
+	if (place + needed <= limit) {
+		__u64 look = place + needed + STEP_BYTES;
+
+		if (look < ring->lap + window)
+			look = ring->lap + window;
+		ring->limit = least(look, limit);
+		return head;
+	}
+	if (ring->ahead && !is_run_read_to) {
+		__u64 ahead = ring->ahead;
+
+		barrier = ring->lap;
+		limit = all;
+		if (ahead + needed > all) {
+			ahead = 0;
+			limit = barrier;
+		}
+		if (ahead + needed > limit)
+			return NO_ROOM;
+		ring->floor = barrier;
+		ring->ahead = 0;
+		head = next_lap(ring, head, ahead, limit);
+		ring->run = head;
+		return head;
+	}
+	if (limit != all || needed > barrier)
+		return NO_ROOM;
+	return next_lap(ring, head, 0, barrier);
+}
+
 /*
  * Counts the frame and copies it, if it can. True if it is to go on all the same: it is lost to a
  * capture that stands still, but not to the host.
@@ -72,28 +172,24 @@ static __always_inline int put(struct xdp_md *ctx, struct ring_control *ring,
 	if (unlikely(bytes > RING_FRAME_BYTES_MAX))
 		goto too_long;
 	needed = (sizeof(*record) + bytes + 7) & ~7ULL;
-	if (unlikely(head + needed - ring->tail_seen > config.ring_bytes)) {
+	/* Behind each record there is room for the end of the lap. */
+	if (unlikely(PLACE(head) + needed + sizeof(*record) > ring->limit)) {
 		__u64 tail = *(volatile __u64 *)&ring->tail;
 
-		ring->tail_seen = tail;
-		if (head + needed - tail > config.ring_bytes) {
+		head = find_room(ring, head, needed + sizeof(*record), tail);
+		if (head == NO_ROOM) {
 			count->no_room++;
 			return has_stalled(ring, tail);
 		}
 	}
-	record = (void *)ring + RING_RECORDS_AT + (head & (config.ring_bytes - 1));
+	record = record_at(ring, head);
 	if (copy(ctx, record + 1, bytes))
 		goto too_long;
 	record->stamp = config.has_stamps ? bpf_ktime_get_tai_ns() : 0;
 	record->wire_bytes = wire_bytes;
 	record->bytes = bytes;
 	count->steered++;
-	if (config.is_weakly_ordered) {
-		__sync_lock_test_and_set(&ring->head, head + needed);
-	} else {
-		asm volatile("" ::: "memory");
-		*(volatile __u64 *)&ring->head = head + needed;
-	}
+	publish(ring, head + needed);
 	return 0;
 
 too_long:

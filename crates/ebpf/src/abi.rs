@@ -338,6 +338,8 @@ pub struct RingLeafConfig {
     pub leaf: CaptureLeafConfig,
     /// Bytes of each ring, a power of two.
     pub ring_bytes: u32,
+    /// Of these so many are used again and again while the reader keeps up, a power of two.
+    pub window_bytes: u32,
     /// Bytes kept of each frame, at least 1; a frame of which more than
     /// [`FRAME_BYTES_MAX`](ringside_sys::xdp_ring::FRAME_BYTES_MAX) would be kept is dropped.
     pub kept_bytes_max: u32,
@@ -347,8 +349,6 @@ pub struct RingLeafConfig {
     pub is_weakly_ordered: u32,
     /// The interface whose frames go there.
     pub ifindex: u32,
-    /// Always 0.
-    pub reserved: u32,
 }
 
 const RING_CONFIG_BYTES: usize = 40;
@@ -359,11 +359,11 @@ impl RingLeafConfig {
     pub fn to_bytes(&self) -> [u8; RING_CONFIG_BYTES] {
         let words = [
             self.ring_bytes,
+            self.window_bytes,
             self.kept_bytes_max,
             self.has_stamps,
             self.is_weakly_ordered,
             self.ifindex,
-            self.reserved,
         ];
         let mut bytes = [0; RING_CONFIG_BYTES];
         let (leaf, rest) = bytes.split_at_mut(CAPTURE_CONFIG_BYTES);

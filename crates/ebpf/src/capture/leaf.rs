@@ -44,11 +44,11 @@ impl Leaf<'_> {
                 let constants = RingLeafConfig {
                     leaf,
                     ring_bytes: rings.layout.ring_bytes as u32,
+                    window_bytes: rings.layout.window_bytes as u32,
                     kept_bytes_max: rings.kept_bytes_max,
                     has_stamps: rings.has_stamps.into(),
                     is_weakly_ordered: (!cfg!(target_arch = "x86_64")).into(),
                     ifindex: self.ifindex,
-                    reserved: 0,
                 };
                 self.prepared(&XDP_RING, &constants.to_bytes())
             }

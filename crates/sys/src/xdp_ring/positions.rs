@@ -1,9 +1,13 @@
 //! The protocol of a driver ring, apart from where it lies, so that it can be model-checked.
 //!
-//! Positions count bytes since the start. The program writes a record and then stores `head` behind
-//! it with release order (`bpf/xdp_ring.bpf.c`); the reader loads it with acquire order before it
-//! reads. It stores `tail` with release order behind what it has read, and the program loads that
-//! before it writes there again: its writes depend on what it loaded.
+//! Records are written in *laps*, each from some place on, and a position is the number of a lap in
+//! its upper half and a place in the lower: later positions are greater, but laps are numbered
+//! round and round. The end of a lap is a record that says where the next begins.
+//!
+//! The program writes a record and then stores `head` behind it with release order
+//! (`bpf/xdp_ring.bpf.c`); the reader loads it with acquire order before it reads. It stores `tail`
+//! with release order behind what it has read, and the program loads that before it writes there
+//! again: its writes depend on what it loaded.
 
 #[cfg(loom)]
 pub(super) use loom::sync::atomic::{AtomicU64, Ordering};
@@ -17,10 +21,39 @@ pub(super) struct Words<'r> {
     pub(super) tail: &'r AtomicU64,
 }
 
+/// The reader is in one lap while the program begins the next three: one back, one ahead, and one
+/// that goes round.
+const LAPS_AHEAD_MAX: u32 = 3;
+
+/// Where in the records a position is.
+pub(super) fn place(position: u64) -> u64 {
+    position & u64::from(u32::MAX)
+}
+
+/// Which lap it is in.
+fn lap(position: u64) -> u32 {
+    (position >> 32) as u32
+}
+
+/// How many laps `later` is ahead of `earlier`.
+fn laps_ahead(later: u64, earlier: u64) -> u32 {
+    lap(later).wrapping_sub(lap(earlier))
+}
+
+/// False if both are in one lap and `later` is the earlier place.
+fn is_not_before(later: u64, earlier: u64) -> bool {
+    laps_ahead(later, earlier) > 0 || place(later) >= place(earlier)
+}
+
+/// Where the lap behind that of a position begins.
+pub(super) fn next_lap(position: u64, place: u32) -> u64 {
+    (u64::from(lap(position).wrapping_add(1)) << 32) | u64::from(place)
+}
+
 /// Where the reader is.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    /// What was taken: from here, and to here.
+    /// What was taken, in one lap: from here, and to here.
     pub(super) begin: u64,
     pub(super) end: u64,
     /// The program's position as last seen.
@@ -33,7 +66,10 @@ impl Reader {
     #[inline]
     pub(super) fn look(&mut self, words: Words<'_>, ring_bytes: u64, align: u64) -> bool {
         let head = words.head.load(Ordering::Acquire);
-        let is_possible = head.wrapping_sub(self.end) <= ring_bytes && head.is_multiple_of(align);
+        let is_possible = laps_ahead(head, self.end) <= LAPS_AHEAD_MAX
+            && is_not_before(head, self.end)
+            && place(head) <= ring_bytes
+            && head.is_multiple_of(align);
         if is_possible {
             self.head_seen = head;
         }
@@ -50,29 +86,61 @@ impl Reader {
         }
     }
 
-    /// Bytes that were seen and not taken.
+    /// Goes on where the next lap begins, when nothing is lent. False if the program has not begun
+    /// it: then nothing is done.
+    pub(super) fn follow(&mut self, words: Words<'_>, place: u32) -> bool {
+        let next = next_lap(self.end, place);
+        let has_begun =
+            laps_ahead(self.head_seen, self.end) > 0 && is_not_before(self.head_seen, next);
+        if has_begun {
+            self.end = next;
+            self.give_back(words);
+        }
+        has_begun
+    }
+
+    /// True if something was seen and not taken.
     #[inline]
-    pub(super) fn waiting(&self) -> u64 {
-        self.head_seen - self.end
+    pub(super) fn has_more(&self) -> bool {
+        self.end != self.head_seen
+    }
+
+    /// Up to which place this lap's records go, in a ring of `ring_bytes` bytes.
+    #[inline]
+    pub(super) fn lap_end(&self, ring_bytes: u64) -> u64 {
+        match lap(self.head_seen) == lap(self.end) {
+            true => place(self.head_seen),
+            false => ring_bytes,
+        }
     }
 }
 
 #[cfg(loom)]
 #[cfg(test)]
 mod model {
+    use super::super::program::Program;
     use super::*;
     use loom::cell::UnsafeCell;
     use loom::sync::Arc;
     use loom::thread;
+    use std::sync::atomic::{AtomicU64 as Seen, Ordering::Relaxed};
 
-    /// Records of one byte, as many as there are places, and some more.
-    const PLACES: u64 = 2;
-    const RECORDS: u64 = 4;
+    /// Records of one place, as is the end of a lap.
+    const WINDOW: u64 = 3;
+    const PLACES: u64 = 6;
+    const RECORDS: u64 = 6;
+
+    #[derive(Clone, Copy)]
+    enum Place {
+        Nothing,
+        Record(u64),
+        LapEnd(u32),
+    }
 
     struct Ring {
         head: AtomicU64,
         tail: AtomicU64,
-        places: Vec<UnsafeCell<u64>>,
+        places: Vec<UnsafeCell<Place>>,
     }
 
     impl Ring {
@@ -80,42 +148,57 @@ mod model {
             Words { head: &self.head, tail: &self.tail }
         }
 
-        /// The program, which drops what it has no room for: here it tries again.
-        fn put(&self, value: u64, tail_seen: &mut u64) -> bool {
-            let head = self.head.load(Ordering::Relaxed);
-            if head + 1 - *tail_seen > PLACES {
-                // Acquire stands for the dependency of its writes on this load.
-                *tail_seen = self.tail.load(Ordering::Acquire);
-                if head + 1 - *tail_seen > PLACES {
-                    return false;
-                }
-            }
+        fn write(&self, position: u64, value: Place) {
             // SAFETY: loom reports a use of the place that this one is not ordered with.
-            self.places[(head % PLACES) as usize].with_mut(|place| unsafe { *place = value });
-            self.head.store(head + 1, Ordering::Release);
+            self.places[place(position) as usize].with_mut(|place| unsafe { *place = value });
+        }
+
+        fn read(&self, position: u64) -> Place {
+            // SAFETY: as in `write`.
+            self.places[place(position) as usize].with(|place| unsafe { *place })
+        }
+
+        /// The program, which drops what it has no room for: here it tries again.
+        fn put(&self, program: &mut Program, value: u64) -> bool {
+            // Acquire stands for the dependency of its writes on this load.
+            let tail = || self.tail.load(Ordering::Acquire);
+            let found = program.find_room(1, tail, |end| {
+                self.write(end.at, Place::LapEnd(end.place));
+                self.head.store(end.next, Ordering::Release);
+            });
+            let Some(position) = found else { return false };
+            self.write(position, Place::Record(value));
+            program.head = position + 1;
+            self.head.store(program.head, Ordering::Release);
             true
         }
     }
 
     #[test]
     fn loom_records_are_read_once_in_order_and_not_written_over() {
+        // How many laps began, by kind.
+        static BEGUN: [Seen; 3] = [const { Seen::new(0) }; 3];
         let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(3);
+        builder.preemption_bound = Some(2);
         builder.check(|| {
             let ring = Arc::new(Ring {
                 head: AtomicU64::new(0),
                 tail: AtomicU64::new(0),
-                places: (0..PLACES).map(|_| UnsafeCell::new(u64::MAX)).collect(),
+                places: (0..PLACES).map(|_| UnsafeCell::new(Place::Nothing)).collect(),
             });
             let program = {
                 let ring = ring.clone();
                 thread::spawn(move || {
-                    let (mut next, mut tail_seen) = (0, 0);
+                    let mut program = Program::new(WINDOW, PLACES, 1, 0);
+                    let mut next = 0;
                     while next < RECORDS {
-                        match ring.put(next, &mut tail_seen) {
+                        match ring.put(&mut program, next) {
                             true => next += 1,
                             false => thread::yield_now(),
                         }
+                    }
+                    for (seen, begun) in BEGUN.iter().zip(program.begun) {
+                        seen.fetch_add(begun, Relaxed);
                     }
                 })
             };
@@ -123,18 +206,26 @@ mod model {
             while next < RECORDS {
                 reader.give_back(ring.words());
                 assert!(reader.look(ring.words(), PLACES, 1));
-                if reader.waiting() == 0 {
+                if !reader.has_more() {
                     thread::yield_now();
                 }
-                while reader.waiting() > 0 {
-                    let place = &ring.places[(reader.end % PLACES) as usize];
-                    // SAFETY: as in `put`.
-                    assert_eq!(place.with(|place| unsafe { *place }), next);
-                    reader.end += 1;
-                    next += 1;
+                while reader.has_more() {
+                    match ring.read(reader.end) {
+                        Place::Record(value) => {
+                            assert_eq!(value, next);
+                            reader.end += 1;
+                            next += 1;
+                        }
+                        Place::LapEnd(place) => {
+                            reader.give_back(ring.words());
+                            assert!(reader.follow(ring.words(), place));
+                        }
+                        Place::Nothing => panic!("it is read before it is written"),
+                    }
                 }
             }
             program.join().unwrap();
         });
+        assert!(BEGUN.iter().all(|begun| begun.load(Relaxed) > 0), "{BEGUN:?}");
     }
 }

@@ -1,5 +1,7 @@
 //! The reading end against a writer that does what the program does, and against broken contents.
 
+use super::positions::next_lap;
+use super::program::Program;
 use super::*;
 use ringside_testkit::{Random, fuzz};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -8,25 +10,32 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
-const LAYOUT: XdpRingLayout = XdpRingLayout { rings: 2, ring_bytes: RING_BYTES_MIN };
+const LAYOUT: XdpRingLayout =
+    XdpRingLayout { rings: 2, ring_bytes: RING_BYTES_MIN, window_bytes: RING_BYTES_MIN };
+/// With a window.
+const WINDOWED: XdpRingLayout = XdpRingLayout { ring_bytes: 4 * RING_BYTES_MIN, ..LAYOUT };
 
 /// What stands for the map.
-fn memory() -> OwnedFd {
+fn memory(layout: XdpRingLayout) -> OwnedFd {
     let memory = memfd_create("ringside-test-rings", MemfdFlags::CLOEXEC).unwrap();
-    ftruncate(&memory, (LAYOUT.rings * LAYOUT.value_bytes()) as u64).unwrap();
+    ftruncate(&memory, (layout.rings * layout.value_bytes()) as u64).unwrap();
     memory
 }
 
 /// The program's side of one ring.
 struct Writer {
     values: Mapping,
+    layout: XdpRingLayout,
     at: usize,
+    program: Program,
 }
 
 impl Writer {
-    fn new(memory: &OwnedFd, ring: usize) -> Writer {
-        let values = Mapping::shared(memory, LAYOUT.rings * LAYOUT.value_bytes()).unwrap();
-        Writer { values, at: ring * LAYOUT.value_bytes() }
+    fn new(memory: &OwnedFd, layout: XdpRingLayout, ring: usize) -> Writer {
+        let values = Mapping::shared(memory, layout.rings * layout.value_bytes()).unwrap();
+        let (window, all) = (layout.window_bytes as u64, layout.ring_bytes as u64);
+        let program = Program::new(window, all, RECORD_BYTES as u64, 64 << 10);
+        Writer { values, layout, at: ring * layout.value_bytes(), program }
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
@@ -35,7 +44,7 @@ impl Writer {
     }
 
     fn write(&self, place: usize, bytes: &[u8]) {
-        assert!(RECORDS_AT + place + bytes.len() <= LAYOUT.value_bytes());
+        assert!(RECORDS_AT + place + bytes.len() <= self.layout.value_bytes());
         // SAFETY: it lies in the value, and nobody reads it before the head has passed it.
         unsafe {
             let to = self.values.as_ptr().add(self.at + RECORDS_AT + place);
@@ -43,20 +52,28 @@ impl Writer {
         }
     }
 
-    /// False if there is no room.
-    fn put(&self, stamp: u64, wire_bytes: u32, frame: &[u8]) -> bool {
-        let head = self.word(HEAD_AT).load(Ordering::Relaxed);
-        let needed = (RECORD_BYTES + frame.len()).next_multiple_of(RECORD_ALIGN) as u64;
-        let tail = self.word(TAIL_AT).load(Ordering::Acquire);
-        if head + needed - tail > LAYOUT.ring_bytes as u64 {
-            return false;
-        }
-        let place = head as usize & (LAYOUT.ring_bytes - 1);
+    fn write_record(&self, place: usize, stamp: u64, wire_bytes: u32, bytes: u32) {
         self.write(place, &stamp.to_ne_bytes());
         self.write(place + 8, &wire_bytes.to_ne_bytes());
-        self.write(place + 12, &(frame.len() as u32).to_ne_bytes());
+        self.write(place + 12, &bytes.to_ne_bytes());
+    }
+
+    /// False if there is no room.
+    fn put(&mut self, stamp: u64, wire_bytes: u32, frame: &[u8]) -> bool {
+        let needed = (RECORD_BYTES + frame.len()).next_multiple_of(RECORD_ALIGN) as u64;
+        let tail = self.word(TAIL_AT).load(Ordering::Acquire);
+        let mut lap_end = None;
+        let position = self.program.find_room(needed, || tail, |end| lap_end = Some(end));
+        if let Some(end) = lap_end {
+            self.write_record(place(end.at) as usize, 0, end.place, LAP_END);
+            self.word(HEAD_AT).store(end.next, Ordering::Release);
+        }
+        let Some(position) = position else { return false };
+        let place = place(position) as usize;
+        self.write_record(place, stamp, wire_bytes, frame.len() as u32);
         self.write(place + RECORD_BYTES, frame);
-        self.word(HEAD_AT).store(head + needed, Ordering::Release);
+        self.program.head = position + needed;
+        self.word(HEAD_AT).store(self.program.head, Ordering::Release);
         true
     }
 }
@@ -73,72 +90,125 @@ fn take(ring: &mut XdpRing, most: usize) -> Vec<(Record, Vec<u8>)> {
     records.iter().map(|record| (*record, frame(record))).collect()
 }
 
+fn start_at(ring: &mut XdpRing, writer: &mut Writer, position: u64) {
+    writer.word(HEAD_AT).store(position, Ordering::Release);
+    writer.word(TAIL_AT).store(position, Ordering::Release);
+    writer.program = std::mem::take(&mut writer.program).starting_at(position);
+    ring.reader = Reader { begin: position, end: position, head_seen: position };
+}
+
+/// Puts and takes in a random order: how many frames had no room and came, and how many laps of
+/// each kind began.
+fn any_order(layout: XdpRingLayout, seed: u64) -> (u64, u64, [u64; 3]) {
+    let mut random = Random::new(seed);
+    let memory = memory(layout);
+    let mut rings = XdpRing::map(&memory, layout).unwrap();
+    let ring = &mut rings[seed as usize % 2];
+    let mut writer = Writer::new(&memory, layout, seed as usize % 2);
+    if seed.is_multiple_of(3) {
+        // Laps are soon numbered from 0 again.
+        start_at(ring, &mut writer, u64::from(u32::MAX - 5) << 32);
+    }
+    let mut waiting = VecDeque::new();
+    let (mut refused, mut came) = (0, 0);
+    for stamp in 0..4_000 {
+        // The reader keeps up for a while, and lags for a while.
+        let pace = if stamp / 250 % 2 == 0 { 2 } else { 12 };
+        let length = match random.below(4) {
+            0 => 14 + random.below(50),
+            1 => 1514,
+            2 => FRAME_BYTES_MAX - random.below(8),
+            _ => 1 + random.below(9_000),
+        };
+        let frame = random.bytes(length);
+        if writer.put(stamp, length as u32 + 7, &frame) {
+            waiting.push_back((stamp, frame));
+        } else {
+            refused += 1;
+        }
+        if random.below(pace) == 0 {
+            let most = [1, 2, 256][random.below(3)];
+            for (record, frame) in take(ring, most) {
+                let expected = waiting.pop_front().unwrap();
+                assert_eq!((record.stamp_tai_ns, &frame), (expected.0, &expected.1));
+                assert_eq!(record.wire_bytes, record.bytes + 7);
+                came += 1;
+            }
+        }
+    }
+    let mut left = Vec::new();
+    while !ring.is_empty() {
+        left.extend(take(ring, 256).into_iter().map(|(record, _)| record.stamp_tai_ns));
+    }
+    assert!(left.iter().eq(waiting.iter().map(|(stamp, _)| stamp)), "seed {seed}");
+    assert_eq!((ring.damaged(), ring.has_more()), (0, false));
+    (refused, came, writer.program.begun)
+}
+
 #[test]
 fn any_order_of_puts_and_takes_keeps_every_frame() {
-    for seed in 1..=20 {
-        let mut random = Random::new(seed);
-        let memory = memory();
-        let mut rings = XdpRing::map(&memory, LAYOUT).unwrap();
-        let ring = &mut rings[seed as usize % 2];
-        let writer = Writer::new(&memory, seed as usize % 2);
-        let mut waiting = VecDeque::new();
-        let (mut refused, mut rounds) = (0, 0);
-        for stamp in 0..4_000 {
-            let length = match random.below(4) {
-                0 => 14 + random.below(50),
-                1 => 1514,
-                2 => FRAME_BYTES_MAX - random.below(8),
-                _ => 1 + random.below(9_000),
-            };
-            let frame = random.bytes(length);
-            if writer.put(stamp, length as u32 + 7, &frame) {
-                waiting.push_back((stamp, frame));
-            } else {
-                refused += 1;
-            }
-            if random.below(6) == 0 {
-                let most = [1, 2, 256][random.below(3)];
-                for (record, frame) in take(ring, most) {
-                    let expected = waiting.pop_front().unwrap();
-                    assert_eq!((record.stamp_tai_ns, &frame), (expected.0, &expected.1));
-                    assert_eq!(record.wire_bytes, record.bytes + 7);
-                    rounds += 1;
-                }
-            }
+    for seed in 1..=10 {
+        let (refused, came, laps) = any_order(LAYOUT, seed);
+        assert!(refused > 0 && came > 100, "{refused} {came}");
+        assert!(laps[2] > 10 && laps[..2] == [0, 0], "{laps:?}");
+        let (refused, came, laps) = any_order(WINDOWED, seed);
+        assert!(refused > 0 && came > 100, "{refused} {came}");
+        assert!(laps.iter().all(|begun| *begun > 10), "{laps:?}");
+    }
+}
+
+/// However far the reader is when it stops.
+#[test]
+fn a_burst_finds_nearly_the_whole_ring() {
+    let frame = vec![1; 1_000];
+    let record = (RECORD_BYTES + frame.len()).next_multiple_of(RECORD_ALIGN);
+    for before in 0..600 {
+        let memory = memory(WINDOWED);
+        let mut ring = XdpRing::map(&memory, WINDOWED).unwrap().remove(0);
+        let mut writer = Writer::new(&memory, WINDOWED, 0);
+        for stamp in 0..before {
+            assert!(writer.put(stamp, 1_000, &frame));
+            take(&mut ring, 1);
         }
-        assert!(refused > 0 && rounds > 100, "{refused} {rounds}");
-        let mut left = Vec::new();
-        while !ring.is_empty() {
-            left.extend(take(ring, 256).into_iter().map(|(record, _)| record.stamp_tai_ns));
+        take(&mut ring, 1);
+        let mut put = 0;
+        while writer.put(before + put, 1_000, &frame) {
+            put += 1;
+            assert!(put < 2_000, "it never fills");
         }
-        assert!(left.iter().eq(waiting.iter().map(|(stamp, _)| stamp)), "seed {seed}");
-        assert_eq!((ring.damaged(), ring.waiting_bytes()), (0, 0));
+        let room = put as usize * record;
+        let used = WINDOWED.window_bytes / 2 * 3;
+        assert!(room > WINDOWED.ring_bytes - used - 4 * record, "{before}: {room}");
+        for stamp in 0..put {
+            assert_eq!(take(&mut ring, 1)[0].0.stamp_tai_ns, before + stamp);
+        }
+        assert!(ring.is_empty());
     }
 }
 
 #[test]
 fn what_was_taken_is_the_writers_again_when_the_next_is_taken() {
-    let memory = memory();
+    let memory = memory(LAYOUT);
     let mut ring = XdpRing::map(&memory, LAYOUT).unwrap().remove(0);
-    let writer = Writer::new(&memory, 0);
+    let mut writer = Writer::new(&memory, LAYOUT, 0);
     let frame = vec![1; 1000];
     let mut put = 0;
     while writer.put(put, 1000, &frame) {
         put += 1;
     }
-    assert_eq!(take(&mut ring, 2).len(), 2);
-    assert!(!writer.put(put, 1000, &frame), "the two are lent");
+    assert_eq!(take(&mut ring, 3).len(), 3);
+    assert!(!writer.put(put, 1000, &frame), "the three are lent");
     assert_eq!(take(&mut ring, 1).len(), 1);
     assert!(writer.put(put, 1000, &frame) && writer.put(put + 1, 1000, &frame));
-    assert!(!writer.put(put, 1000, &frame), "the third is lent");
+    assert!(!writer.put(put, 1000, &frame), "the fourth is lent, and a lap's end needs room");
 }
 
 #[test]
 fn a_position_or_a_length_from_nowhere_does_no_harm() {
-    let memory = memory();
+    let memory = memory(LAYOUT);
     let mut ring = XdpRing::map(&memory, LAYOUT).unwrap().remove(0);
-    let writer = Writer::new(&memory, 0);
-    for head in [1, 7, LAYOUT.ring_bytes as u64 + 8, u64::MAX, 1 << 63] {
+    let mut writer = Writer::new(&memory, LAYOUT, 0);
+    for head in [1, 7, LAYOUT.ring_bytes as u64 + 8, 4 << 32, u64::MAX] {
         writer.word(HEAD_AT).store(head, Ordering::Release);
         assert_eq!((take(&mut ring, 256).len(), ring.taken().len()), (0, 0), "{head}");
     }
@@ -158,21 +228,36 @@ fn a_position_or_a_length_from_nowhere_does_no_harm() {
 
 #[test]
 fn whatever_is_in_the_ring_stays_in_the_ring() {
-    let memory = memory();
-    let state = RefCell::new((XdpRing::map(&memory, LAYOUT).unwrap().remove(1), 0u64));
-    let writer = Writer::new(&memory, 1);
-    let record = |bytes: u32| {
-        let record = [&1u64.to_ne_bytes()[..], &bytes.to_ne_bytes(), &bytes.to_ne_bytes()];
-        let body = vec![7; (bytes as usize).next_multiple_of(8)];
-        record.concat().into_iter().chain(body).collect::<Vec<u8>>()
+    let memory = memory(WINDOWED);
+    let state = RefCell::new((XdpRing::map(&memory, WINDOWED).unwrap().remove(1), 0u64));
+    let writer = Writer::new(&memory, WINDOWED, 1);
+    let starts = [0, WINDOWED.window_bytes as u32];
+    // The first byte says where the next lap begins: 2 or 3; else this one goes on.
+    let raw = |stamp: u64, wire_bytes: u32, bytes: u32| {
+        [&stamp.to_ne_bytes()[..], &wire_bytes.to_ne_bytes(), &bytes.to_ne_bytes()].concat()
     };
-    let seeds = vec![record(60), [record(14), record(1514), record(9)].concat(), record(60_000)];
+    let record = |stamp: u64, bytes: u32| {
+        let body = vec![7; (bytes as usize).next_multiple_of(8)];
+        [raw(stamp, bytes, bytes), body].concat()
+    };
+    let seeds = vec![
+        record(1, 60),
+        [record(1, 14), record(1, 1514), record(1, 9)].concat(),
+        record(1, 60_000),
+        [record(2, 60), raw(0, starts[0], LAP_END)].concat(),
+        [record(3, 1514), raw(0, starts[1], LAP_END)].concat(),
+    ];
     fuzz("xdp-ring-records", &seeds, |input| {
         let (ring, head) = &mut *state.borrow_mut();
         let input = &input[..input.len().min(60_000) / 8 * 8];
-        let place = *head as usize & (LAYOUT.ring_bytes - 1);
-        writer.write(place, input);
-        *head += input.len() as u64;
+        writer.write(place(*head) as usize, input);
+        let end = *head + input.len() as u64;
+        let fits = place(end) <= WINDOWED.ring_bytes as u64;
+        *head = match input.first() {
+            Some(2 | 3) => next_lap(*head, starts[usize::from(input[0] - 2)]),
+            _ if fits => end,
+            _ => next_lap(*head, 0),
+        };
         writer.word(HEAD_AT).store(*head, Ordering::Release);
         while !ring.is_empty() {
             let mut sum = 0u8;
@@ -181,6 +266,6 @@ fn whatever_is_in_the_ring_stays_in_the_ring() {
             }
             std::hint::black_box(sum);
         }
-        assert_eq!(ring.waiting_bytes(), 0);
+        assert!(!ring.has_more());
     });
 }

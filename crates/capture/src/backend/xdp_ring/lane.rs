@@ -148,7 +148,7 @@ impl XdpRingSource {
         while !matches!(self.state, State::Finished) {
             // Who has all that was there waits before the next look: most looks would find one
             // frame, and cost the program more than the frame.
-            let has_all = self.found > 0 && self.ring.0.waiting_bytes() == 0;
+            let has_all = self.found > 0 && !self.ring.0.has_more();
             if has_all && !matches!(self.state, State::Draining(_)) {
                 self.found = 0;
                 // What was lent goes back before the wait.
@@ -171,7 +171,7 @@ impl XdpRingSource {
 
     /// Takes what is in the ring; 0 if nothing is.
     fn take(&mut self) -> usize {
-        if self.ring.0.waiting_bytes() == 0 {
+        if !self.ring.0.has_more() {
             self.found = 0;
         }
         let XdpRingSource { stamping, slots, meta, has_stamps, .. } = self;

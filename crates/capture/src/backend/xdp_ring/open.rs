@@ -66,8 +66,7 @@ pub fn open(config: &XdpRingConfig) -> Result<Opened, BackendError> {
     let queues = queues.clamp(1, LANES_MAX as u32);
     let lanes = config.lanes.map_or(queues, u32::from);
     within("the number of lanes (receive queues)", lanes.into(), 1, queues.into())?;
-    let layout =
-        XdpRingLayout { rings: lanes as usize, ring_bytes: 1 << config.ring_bytes.ilog2() };
+    let layout = XdpRingLayout::new(lanes as usize, 1 << config.ring_bytes.ilog2());
     let program = open_program(config, &device, queues, layout)?;
     let mut notes: Vec<String> = program.notes().to_vec();
     if driver == "veth" {

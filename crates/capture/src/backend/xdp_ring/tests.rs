@@ -9,6 +9,8 @@ use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_core::{Cause, InterfaceId, OwnedFrame, QueueId, Source, SourceError, Timestamp};
 use ringside_filter::Compiler;
 use ringside_sys::clock;
+use ringside_testkit::Random;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 fn config() -> XdpRingConfig {
@@ -111,6 +113,35 @@ fn long_frames_are_whole_or_dropped() {
             assert_eq!(got.len() == 800, ring_bytes > 1 << 20, "{} of 800", got.len());
             assert!(got.len() >= 50, "{} of 800", got.len());
         }
+    });
+}
+
+/// The reader keeps up, lags and stops: laps go back, ahead and round.
+#[test]
+fn bursts_of_most_of_the_ring_come_in_order() {
+    on_a_wire("xdp_ring_bursts", |_| {
+        let mut source = open_one(&config());
+        let frames: Vec<Vec<u8>> = (0..12_000).map(|number| numbered(number, 1_500)).collect();
+        let (mut random, mut sent, mut waiting) = (Random::new(1), 0, VecDeque::new());
+        for round in 0..60 {
+            // The largest are 18 MB of the 32.
+            let burst = [200, 1_000, 4_000, frames.len()][random.below(4)];
+            send(TX, &frames[..burst]);
+            sent += burst as u64;
+            waiting.extend(&frames[..burst]);
+            let some = random.below(if round % 4 == 3 { 100 } else { 20 });
+            let batches = if burst > 1_000 { usize::MAX } else { some };
+            for _ in 0..batches {
+                let Some(batch) = source.next_batch(Duration::ZERO).unwrap() else { break };
+                for frame in batch.iter() {
+                    assert!(Some(frame.bytes) == waiting.pop_front().map(Vec::as_slice));
+                }
+            }
+        }
+        source.detach().unwrap();
+        assert_eq!(drain(&mut source), waiting.len() as u64);
+        assert_accounted(&mut source, sent);
+        assert!(source.counters().dropped.is_empty());
     });
 }
 

@@ -1,0 +1,110 @@
+//! What the program does to find room (`find_room` of `bpf/xdp_ring.bpf.c`), for tests.
+
+use super::positions::{next_lap, place};
+
+/// The program's own words (`struct ring_control`), and what it is configured with.
+#[derive(Default)]
+pub(super) struct Program {
+    window: u64,
+    all: u64,
+    /// Of the end of a lap.
+    end_bytes: u64,
+    /// Beyond a window, between two looks at the tail.
+    step: u64,
+    pub(super) head: u64,
+    limit: u64,
+    lap: u64,
+    run: u64,
+    floor: u64,
+    ahead: u64,
+    /// Laps that began, by [`Kind`].
+    pub(super) begun: [u64; 3],
+}
+
+/// Where a lap begins: a window back, where the writer had been before it went back, or at 0.
+#[derive(Clone, Copy)]
+enum Kind {
+    Back,
+    Ahead,
+    Round,
+}
+
+/// A lap ends at a position; the next begins at a place, which is the position `next`.
+pub(super) struct LapEnd {
+    pub(super) at: u64,
+    pub(super) place: u32,
+    pub(super) next: u64,
+}
+
+impl Program {
+    pub(super) fn new(window: u64, all: u64, end_bytes: u64, step: u64) -> Program {
+        Program { window, all, end_bytes, step, ..Program::default() }
+    }
+
+    /// Before the first frame.
+    pub(super) fn starting_at(self, position: u64) -> Program {
+        Program { head: position, run: position, ..self }
+    }
+
+    /// Where a record of so many bytes goes, none if there is no room. `write` gets the end of the
+    /// lap, if it ends before: it is to be written and published.
+    pub(super) fn find_room(
+        &mut self,
+        needed: u64,
+        tail: impl FnOnce() -> u64,
+        write: impl FnOnce(LapEnd),
+    ) -> Option<u64> {
+        let (needed, here) = (needed + self.end_bytes, place(self.head));
+        if here + needed <= self.limit {
+            return Some(self.head);
+        }
+        let tail = tail();
+        let read = place(tail);
+        let is_run_read_to = tail.wrapping_sub(self.run).cast_signed() >= 0;
+        let barrier = if is_run_read_to || self.ahead > 0 { read } else { self.floor };
+        let limit = if barrier > here { barrier } else { self.all };
+        if is_run_read_to {
+            self.run = tail;
+        }
+        let is_same_lap = tail >> 32 == self.head >> 32;
+        if is_same_lap && here - self.lap >= self.window && here - read <= self.window / 2 {
+            let back = self.lap.max(read.saturating_sub(self.window));
+            self.ahead = here + self.end_bytes;
+            self.begin(Kind::Back, back, read, write);
+            self.run = self.head;
+            return Some(self.head);
+        }
+        if here + needed <= limit {
+            let look = (here + needed + self.step).max(self.lap + self.window);
+            self.limit = look.min(limit);
+            return Some(self.head);
+        }
+        if self.ahead > 0 && !is_run_read_to {
+            let floor = self.lap;
+            let (ahead, limit) = match self.ahead + needed <= self.all {
+                true => (self.ahead, self.all),
+                false => (0, floor),
+            };
+            if ahead + needed > limit {
+                return None;
+            }
+            (self.floor, self.ahead) = (floor, 0);
+            self.begin(Kind::Ahead, ahead, limit, write);
+            self.run = self.head;
+            return Some(self.head);
+        }
+        if limit != self.all || needed > barrier {
+            return None;
+        }
+        self.begin(Kind::Round, 0, barrier, write);
+        Some(self.head)
+    }
+
+    fn begin(&mut self, kind: Kind, place: u64, limit: u64, write: impl FnOnce(LapEnd)) {
+        let next = next_lap(self.head, place as u32);
+        write(LapEnd { at: self.head, place: place as u32, next });
+        (self.head, self.lap) = (next, place);
+        self.limit = limit.min(place + self.window);
+        self.begun[kind as usize] += 1;
+    }
+}
