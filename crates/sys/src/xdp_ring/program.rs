@@ -42,6 +42,7 @@ impl Program {
     }
 
     /// Before the first frame.
+    #[cfg(not(loom))]
     pub(super) fn starting_at(self, position: u64) -> Program {
         Program { head: position, run: position, ..self }
     }
