@@ -186,9 +186,9 @@ struct ring_control {
 	__u64 reserved_b[7];
 	__u64 limit;         /* a place: up to here the program writes without looking at tail */
 	__u64 lap;           /* a place: where this lap began */
-	__u64 run;           /* a position: from here on laps followed each other round the ring */
+	__u64 run;           /* a position: laps followed round the ring from here or earlier */
 	__u64 floor;         /* a place: what was put before the run and is not read begins here */
-	__u64 ahead;         /* a place: if the run went back, where the lap before ended; else 0 */
+	__u64 ahead;         /* a place: where the lap ended that the run went back from; or 0 */
 	__u64 stalled_tail;  /* where user space stood when the ring was first found full */
 	__u64 stalled_since; /* and when that was, by the monotonic clock */
 	__u64 reserved_c[1];

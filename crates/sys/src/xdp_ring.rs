@@ -50,8 +50,10 @@ pub const FRAME_BYTES_MAX: usize = 0x8000 + 0xffff;
 const BEHIND_BYTES: usize = 25 * 4096;
 const _: () = assert!(BEHIND_BYTES >= RECORD_BYTES + FRAME_BYTES_MAX);
 
-/// Smallest ring: some of the longest records.
+/// Smallest ring, and smallest window: half of it holds the longest record and the end of a lap,
+/// which the program relies on where it goes back or round.
 pub const RING_BYTES_MIN: usize = 256 << 10;
+const _: () = assert!(RING_BYTES_MIN / 2 >= 2 * RECORD_BYTES + FRAME_BYTES_MAX + RECORD_ALIGN);
 
 /// Largest ring: what the kernel's verifier can follow within one value (BPF_MAX_VAR_OFF of
 /// include/linux/bpf_verifier.h), with the control words before it.
@@ -181,6 +183,10 @@ impl XdpRing {
                     break;
                 }
                 first = self.place();
+                // Who gets nothing may believe that nothing was there just now.
+                if !self.has_more() {
+                    self.look();
+                }
                 continue;
             }
             let length = (RECORD_BYTES + record.bytes as usize).next_multiple_of(RECORD_ALIGN);
