@@ -3,7 +3,8 @@
 //! It grows by whole pcapng blocks only, so that its visible size is valid at every moment:
 //!
 //! - Closed ring blocks are appended. A direct write that extends a file shows its new size when
-//!   all of it is there.
+//!   all of it is there. One through the page cache does not: the kernel shows its size folio by
+//!   folio (`generic_perform_write`), so that while it lasts the end may be torn within a block.
 //! - The published part of an open block is written up to where it ends; for direct writes from
 //!   the last page's border on, and padded to a page with a block of padding. When it goes on, the
 //!   file is first cut to where the frames ended: so nobody sees the new bytes of that page, which
