@@ -25,6 +25,12 @@ pub struct Profile {
     pub returned: u64,
     /// Times that some were.
     pub returns: u64,
+    /// Turns of a driver ring (`xdp-ring`) back over what had just been read: the worker is near.
+    pub laps_back: u64,
+    /// Turns to where it had been before such a one: the worker was not near any more.
+    pub laps_ahead: u64,
+    /// Turns to the start of the ring.
+    pub laps_round: u64,
 }
 
 /// The profile of a lane, by name.

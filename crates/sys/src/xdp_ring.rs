@@ -16,8 +16,6 @@
 //! What was taken goes back when the next is taken: until then a borrow of the ring keeps it.
 
 mod positions;
-#[cfg(test)]
-mod program;
 
 use crate::SysError;
 use crate::mmap::Mapping;
@@ -130,12 +128,37 @@ pub struct Record {
     pub offset: usize,
 }
 
+/// How often the reader went on in another lap, by where that began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Laps {
+    /// Over what had just been read: the reader is near.
+    pub back: u64,
+    /// Where the program had been before it went back: the reader was not near any more.
+    pub ahead: u64,
+    /// At the start of the ring.
+    pub round: u64,
+}
+
+impl Laps {
+    /// A lap ended at `end`, and the next begins at `start`. From back over a window it is less
+    /// than half of a ring that has one; from the end of a ring to its start it is more.
+    fn note(&mut self, end: usize, start: usize, ring_bytes: usize) {
+        let kind = match end.checked_sub(start) {
+            None => &mut self.ahead,
+            Some(bytes) if bytes <= ring_bytes / 2 => &mut self.back,
+            Some(_) => &mut self.round,
+        };
+        *kind += 1;
+    }
+}
+
 /// The reading end of one ring.
 pub struct XdpRing {
     values: Arc<Values>,
     /// Where its value begins.
     at: usize,
     reader: Reader,
+    laps: Laps,
     damaged: u64,
 }
 
@@ -159,6 +182,7 @@ impl XdpRing {
             values: values.clone(),
             at: index * layout.value_bytes(),
             reader: Reader::default(),
+            laps: Laps::default(),
             damaged: 0,
         };
         Ok((0..layout.rings).map(ring).collect())
@@ -242,6 +266,17 @@ impl XdpRing {
         self.damaged
     }
 
+    /// The laps that were gone on in.
+    pub fn laps(&self) -> Laps {
+        self.laps
+    }
+
+    /// Where what was taken begins, as the program sees it: the number of its lap in the upper
+    /// half, its place in the lower.
+    pub fn position(&self) -> u64 {
+        self.reader.begin
+    }
+
     fn look(&mut self) {
         let (ring_bytes, align) = (self.values.layout.ring_bytes as u64, RECORD_ALIGN as u64);
         if !self.reader.look(self.values.words(self.at), ring_bytes, align) {
@@ -263,8 +298,11 @@ impl XdpRing {
         let next_place = next as usize;
         let is_possible =
             next_place <= self.values.layout.ring_bytes && next_place.is_multiple_of(RECORD_ALIGN);
+        let end_place = self.place();
         let has_begun = is_possible && self.reader.follow(self.values.words(self.at), next);
-        if !has_begun {
+        if has_begun {
+            self.laps.note(end_place, next_place, self.values.layout.ring_bytes);
+        } else {
             self.skip_all();
         }
         has_begun

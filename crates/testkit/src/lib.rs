@@ -7,6 +7,7 @@
 
 pub mod captures;
 pub mod classbench;
+pub mod driver_ring;
 pub mod fuzz;
 pub mod random;
 pub mod rules;

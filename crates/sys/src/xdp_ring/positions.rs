@@ -118,17 +118,16 @@ impl Reader {
 #[cfg(loom)]
 #[cfg(test)]
 mod model {
-    use super::super::program::Program;
     use super::*;
     use loom::cell::UnsafeCell;
-    use loom::sync::Arc;
     use loom::thread;
+    use ringside_testkit::driver_ring::{Kind, Program};
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicU64 as Seen, Ordering::Relaxed};
 
     /// Records of one place, as is the end of a lap.
     const WINDOW: u64 = 3;
     const PLACES: u64 = 6;
-    const RECORDS: u64 = 6;
 
     #[derive(Clone, Copy)]
     enum Place {
@@ -174,58 +173,77 @@ mod model {
         }
     }
 
-    #[test]
-    fn loom_records_are_read_once_in_order_and_not_written_over() {
-        // How many laps began, by kind.
-        static BEGUN: [Seen; 3] = [const { Seen::new(0) }; 3];
+    /// Every order of the program's and the reader's steps, from a position on: how many laps
+    /// began, by kind.
+    fn all_orders(start: u64, records: u64) -> [u64; Kind::ALL] {
+        let begun: Arc<[Seen; Kind::ALL]> = Arc::default();
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(2);
-        builder.check(|| {
-            let ring = Arc::new(Ring {
-                head: AtomicU64::new(0),
-                tail: AtomicU64::new(0),
+        let sum = begun.clone();
+        builder.check(move || {
+            let ring = loom::sync::Arc::new(Ring {
+                head: AtomicU64::new(start),
+                tail: AtomicU64::new(start),
                 places: (0..PLACES).map(|_| UnsafeCell::new(Place::Nothing)).collect(),
             });
             let program = {
-                let ring = ring.clone();
+                let (ring, sum) = (ring.clone(), sum.clone());
                 thread::spawn(move || {
-                    let mut program = Program::new(WINDOW, PLACES, 1, 0);
+                    let mut program = Program::new(WINDOW, PLACES, 1, 0).starting_at(start);
                     let mut next = 0;
-                    while next < RECORDS {
+                    while next < records {
                         match ring.put(&mut program, next) {
                             true => next += 1,
                             false => thread::yield_now(),
                         }
                     }
-                    for (seen, begun) in BEGUN.iter().zip(program.begun) {
-                        seen.fetch_add(begun, Relaxed);
+                    for (sum, begun) in sum.iter().zip(program.begun) {
+                        sum.fetch_add(begun, Relaxed);
                     }
                 })
             };
-            let (mut reader, mut next) = (Reader::default(), 0);
-            while next < RECORDS {
-                reader.give_back(ring.words());
-                assert!(reader.look(ring.words(), PLACES, 1));
-                if !reader.has_more() {
-                    thread::yield_now();
-                }
-                while reader.has_more() {
-                    match ring.read(reader.end) {
-                        Place::Record(value) => {
-                            assert_eq!(value, next);
-                            reader.end += 1;
-                            next += 1;
-                        }
-                        Place::LapEnd(place) => {
-                            reader.give_back(ring.words());
-                            assert!(reader.follow(ring.words(), place));
-                        }
-                        Place::Nothing => panic!("it is read before it is written"),
-                    }
-                }
-            }
+            read_all(&ring, Reader { begin: start, end: start, head_seen: start }, records);
             program.join().unwrap();
         });
-        assert!(BEGUN.iter().all(|begun| begun.load(Relaxed) > 0), "{BEGUN:?}");
+        std::array::from_fn(|kind| begun[kind].load(Relaxed))
+    }
+
+    /// Each record once, in order.
+    fn read_all(ring: &Ring, mut reader: Reader, records: u64) {
+        let mut next = 0;
+        while next < records {
+            reader.give_back(ring.words());
+            assert!(reader.look(ring.words(), PLACES, 1));
+            if !reader.has_more() {
+                thread::yield_now();
+            }
+            while reader.has_more() {
+                match ring.read(reader.end) {
+                    Place::Record(value) => {
+                        assert_eq!(value, next);
+                        reader.end += 1;
+                        next += 1;
+                    }
+                    Place::LapEnd(place) => {
+                        reader.give_back(ring.words());
+                        assert!(reader.follow(ring.words(), place));
+                    }
+                    Place::Nothing => panic!("it is read before it is written"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn loom_records_are_read_once_in_order_and_not_written_over() {
+        let [back, ahead, _, round] = all_orders(0, 6);
+        assert!(back.min(ahead).min(round) > 0, "{back} {ahead} {round}");
+    }
+
+    /// What was not written before the writer went back is too little for a record.
+    #[test]
+    fn loom_a_lap_near_the_end_of_the_ring() {
+        let [back, _, ahead_at_start, _] = all_orders(PLACES - 1, 5);
+        assert!(back.min(ahead_at_start) > 0, "{back} {ahead_at_start}");
     }
 }

@@ -1,8 +1,8 @@
 //! The reading end against a writer that does what the program does, and against broken contents.
 
 use super::positions::next_lap;
-use super::program::Program;
 use super::*;
+use ringside_testkit::driver_ring::{Kind, Program};
 use ringside_testkit::{Random, fuzz};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::cell::RefCell;
@@ -102,15 +102,16 @@ fn start_at(ring: &mut XdpRing, writer: &mut Writer, position: u64) {
 
 /// Puts and takes in a random order: how many frames had no room and came, and how many laps of
 /// each kind began.
-fn any_order(layout: XdpRingLayout, seed: u64) -> (u64, u64, [u64; 3]) {
+fn any_order(layout: XdpRingLayout, seed: u64) -> (u64, u64, [u64; Kind::ALL]) {
     let mut random = Random::new(seed);
     let memory = memory(layout);
     let mut rings = XdpRing::map(&memory, layout).unwrap();
     let ring = &mut rings[seed as usize % 2];
     let mut writer = Writer::new(&memory, layout, seed as usize % 2);
     if seed.is_multiple_of(3) {
-        // Laps are soon numbered from 0 again.
-        start_at(ring, &mut writer, u64::from(u32::MAX - 5) << 32);
+        // Laps are soon numbered from 0 again, and the first ends near the end of the ring.
+        let start = layout.ring_bytes - 8 * random.below(12_000);
+        start_at(ring, &mut writer, u64::from(u32::MAX - 5) << 32 | start as u64);
     }
     let mut waiting = VecDeque::new();
     let (mut refused, mut came, mut lent) = (0, 0, Vec::new());
@@ -147,45 +148,56 @@ fn any_order(layout: XdpRingLayout, seed: u64) -> (u64, u64, [u64; 3]) {
     }
     assert!(left.iter().eq(waiting.iter().map(|(stamp, _)| stamp)), "seed {seed}");
     assert_eq!(ring.damaged(), 0);
+    let [back, ahead, ahead_at_start, round] = writer.program.begun;
+    assert_eq!(ring.laps(), Laps { back, ahead, round: ahead_at_start + round }, "seed {seed}");
     (refused, came, writer.program.begun)
 }
 
 #[test]
 fn any_order_of_puts_and_takes_keeps_every_frame() {
+    let mut ahead_at_start = 0;
     for seed in 1..=10 {
         let (refused, came, laps) = any_order(LAYOUT, seed);
         assert!(refused > 0 && came > 100, "{refused} {came}");
-        assert!(laps[2] > 10 && laps[..2] == [0, 0], "{laps:?}");
+        assert!(matches!(laps, [0, 0, 0, (10..)]), "{laps:?}");
         let (refused, came, laps) = any_order(WINDOWED, seed);
         assert!(refused > 0 && came > 100, "{refused} {came}");
-        assert!(laps.iter().all(|begun| *begun > 10), "{laps:?}");
+        assert!(laps[0].min(laps[1]).min(laps[3]) > 10, "{laps:?}");
+        ahead_at_start += laps[2];
     }
+    assert!(ahead_at_start > 0);
 }
 
-/// However far the reader is when it stops.
+/// Wherever the writer is when the reader stops, and however far behind the reader is.
 #[test]
 fn a_burst_finds_nearly_the_whole_ring() {
     let frame = vec![1; 1_000];
     let record = (RECORD_BYTES + frame.len()).next_multiple_of(RECORD_ALIGN);
-    for before in 0..600 {
+    for (before, lag) in
+        (0..1_300).step_by(7).flat_map(|before| [0, 40, 300].map(|lag| (before, lag)))
+    {
         let memory = memory(WINDOWED);
         let mut ring = XdpRing::map(&memory, WINDOWED).unwrap().remove(0);
         let mut writer = Writer::new(&memory, WINDOWED, 0);
+        let mut read = 0;
         for stamp in 0..before {
             assert!(writer.put(stamp, 1_000, &frame));
-            take(&mut ring, 1);
+            if stamp >= lag {
+                read += take(&mut ring, 1).len() as u64;
+            }
         }
-        take(&mut ring, 1);
-        let mut put = 0;
-        while writer.put(before + put, 1_000, &frame) {
+        // What was lent is the writer's again.
+        ring.give_back();
+        let mut put = before;
+        while writer.put(put, 1_000, &frame) {
             put += 1;
-            assert!(put < 2_000, "it never fills");
+            assert!(put < 4_000, "it never fills");
         }
-        let room = put as usize * record;
+        let waits = (put - read) as usize * record;
         let used = WINDOWED.window_bytes / 2 * 3;
-        assert!(room > WINDOWED.ring_bytes - used - 4 * record, "{before}: {room}");
-        for stamp in 0..put {
-            assert_eq!(take(&mut ring, 1)[0].0.stamp_tai_ns, before + stamp);
+        assert!(waits > WINDOWED.ring_bytes - used - 4 * record, "{before} {lag}: {waits}");
+        for stamp in read..put {
+            assert_eq!(take(&mut ring, 1)[0].0.stamp_tai_ns, stamp);
         }
         assert!(ring.is_empty());
     }

@@ -285,6 +285,7 @@ impl Source for AfXdpSource {
             ring_high_water: supply.rx.high_water(),
             returned: fill.returned,
             returns: fill.returns,
+            ..Profile::default()
         })
     }
 

@@ -130,6 +130,12 @@ impl XdpRingSource {
         self.queue
     }
 
+    /// Where in the ring that begins which was taken last, as [`XdpRing::position`].
+    #[cfg(test)]
+    pub(super) fn position(&self) -> u64 {
+        self.ring.0.position()
+    }
+
     /// Copies of the lane's descriptors, for a process that is to outlive this one.
     ///
     /// # Errors
@@ -285,11 +291,15 @@ impl Source for XdpRingSource {
     }
 
     fn profile(&self) -> Option<Profile> {
+        let laps = self.ring.0.laps();
         Some(Profile {
             waiting: self.waiter.name().to_owned(),
             batches: self.batches,
             empty_polls: self.waiter.empty_polls,
             ring_high_water: self.found_max,
+            laps_back: laps.back,
+            laps_ahead: laps.ahead,
+            laps_round: laps.round,
             ..Profile::default()
         })
     }

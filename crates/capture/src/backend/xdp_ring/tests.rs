@@ -9,9 +9,13 @@ use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_core::{Cause, InterfaceId, OwnedFrame, QueueId, Source, SourceError, Timestamp};
 use ringside_filter::Compiler;
 use ringside_sys::clock;
-use ringside_testkit::Random;
+use ringside_testkit::driver_ring::Program;
+use ringside_testkit::{Random, wait_until};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+
+/// In front of each frame.
+const RECORD_BYTES: u64 = 16;
 
 fn config() -> XdpRingConfig {
     XdpRingConfig {
@@ -113,6 +117,71 @@ fn long_frames_are_whole_or_dropped() {
             assert_eq!(got.len() == 800, ring_bytes > 1 << 20, "{} of 800", got.len());
             assert!(got.len() >= 50, "{} of 800", got.len());
         }
+    });
+}
+
+/// Where the records of the next batch lie; none if nothing waits.
+fn positions_of_a_batch(source: &mut XdpRingSource) -> Vec<u64> {
+    let Some(batch) = source.next_batch(Duration::ZERO).unwrap() else { return Vec::new() };
+    let offsets: Vec<u64> = batch.slots().iter().map(|slot| slot.offset() as u64).collect();
+    drop(batch);
+    offsets.iter().map(|offset| source.position() + offset - RECORD_BYTES).collect()
+}
+
+/// Each record lies where the model puts it by which the protocol is checked: the reader keeps up,
+/// lags and stops.
+#[test]
+fn the_program_finds_room_as_its_model_does() {
+    on_a_wire("xdp_ring_the_program_finds_room", |_| {
+        let ring_bytes = 8 << 20;
+        let mut model = Program::new(ring_bytes / 4, ring_bytes, RECORD_BYTES, 64 << 10);
+        let mut source = open_one(&XdpRingConfig { ring_bytes, ..config() });
+        let mut random = Random::new(1);
+        let length = |number: u32| match number % 50 {
+            0 => 65_000,
+            _ => 60 + number as usize * 7919 % 1_455,
+        };
+        let pool: Vec<Vec<u8>> =
+            (0..6_000).map(|number| numbered(number, length(number))).collect();
+        let (mut sent, mut refused, mut lent, mut expected) = (0, 0, 0, VecDeque::new());
+        for round in 0..200 {
+            let burst = &pool[..[20, 100, 600, pool.len()][random.below(4)]];
+            send(TX, burst);
+            sent += burst.len() as u64;
+            wait_until("all are received", || source.counters().received == Some(sent));
+            let tail = source.position();
+            for frame in burst {
+                let bytes = (RECORD_BYTES + frame.len() as u64).next_multiple_of(8);
+                match model.find_room(bytes, || tail, |_| ()) {
+                    Some(position) => {
+                        expected.push_back(position);
+                        model.head = position + bytes;
+                    }
+                    None => refused += 1,
+                }
+            }
+            let batches = random.below(if round % 3 == 0 { 4 } else { 200 });
+            for _ in 0..batches {
+                let found = positions_of_a_batch(&mut source);
+                lent += found.len() as u64;
+                assert!(found.iter().copied().eq(expected.drain(..found.len())), "{round}");
+            }
+        }
+        while !expected.is_empty() {
+            let found = positions_of_a_batch(&mut source);
+            assert!(!found.is_empty(), "what waits is found");
+            lent += found.len() as u64;
+            assert!(found.iter().copied().eq(expected.drain(..found.len())));
+        }
+        source.detach().unwrap();
+        assert_eq!(drain(&mut source), 0);
+        assert_accounted(&mut source, lent);
+        assert_eq!(source.counters().dropped[&Cause::KernelRingFull], refused);
+        let profile = source.profile().unwrap();
+        let [back, ahead, ahead_at_start, round] = model.begun;
+        let laps = [profile.laps_back, profile.laps_ahead, profile.laps_round];
+        assert_eq!(laps, [back, ahead, ahead_at_start + round]);
+        assert!(back.min(ahead).min(ahead_at_start).min(round) > 0, "{:?}", model.begun);
     });
 }
 

@@ -1,55 +1,69 @@
-//! What the program does to find room (`find_room` of `bpf/xdp_ring.bpf.c`), for tests.
+//! What the program of a driver ring does to find room (`find_room` of `bpf/xdp_ring.bpf.c`),
+//! again: for models, for tests without the kernel, and next to the program itself.
 
-use super::positions::{next_lap, place};
-
-/// The program's own words (`struct ring_control`), and what it is configured with.
+/// The program's own words (`struct ring_control`), and what it is configured with. Places and
+/// lengths are in bytes, or in whatever the records of a model are counted in.
 #[derive(Default)]
-pub(super) struct Program {
+pub struct Program {
     window: u64,
     all: u64,
     /// Of the end of a lap.
     end_bytes: u64,
     /// Beyond a window, between two looks at the tail.
     step: u64,
-    pub(super) head: u64,
+    /// Its position: the number of a lap in the upper half, a place in the lower.
+    pub head: u64,
     limit: u64,
     lap: u64,
     run: u64,
     floor: u64,
     ahead: u64,
     /// Laps that began, by [`Kind`].
-    pub(super) begun: [u64; 3],
+    pub begun: [u64; Kind::ALL],
 }
 
-/// Where a lap begins: a window back, where the writer had been before it went back, or at 0.
+/// Where a lap begins.
 #[derive(Clone, Copy)]
-enum Kind {
+pub enum Kind {
+    /// A window back, over what was just read.
     Back,
+    /// Where the writer had been before it went back.
     Ahead,
+    /// The same, but at 0: there was no room behind it.
+    AheadAtStart,
+    /// At 0, behind the end of the ring.
     Round,
 }
 
-/// A lap ends at a position; the next begins at a place, which is the position `next`.
-pub(super) struct LapEnd {
-    pub(super) at: u64,
-    pub(super) place: u32,
-    pub(super) next: u64,
+impl Kind {
+    /// How many there are.
+    pub const ALL: usize = 4;
+}
+
+/// The end of a lap.
+pub struct LapEnd {
+    /// Position of it.
+    pub at: u64,
+    /// Where the next one begins.
+    pub place: u32,
+    /// The same, as a position.
+    pub next: u64,
 }
 
 impl Program {
-    pub(super) fn new(window: u64, all: u64, end_bytes: u64, step: u64) -> Program {
+    /// The program of a ring of `all` bytes before the first frame.
+    pub fn new(window: u64, all: u64, end_bytes: u64, step: u64) -> Program {
         Program { window, all, end_bytes, step, ..Program::default() }
     }
 
-    /// Before the first frame.
-    #[cfg(not(loom))]
-    pub(super) fn starting_at(self, position: u64) -> Program {
+    /// As if it had come to `position`.
+    pub fn starting_at(self, position: u64) -> Program {
         Program { head: position, run: position, ..self }
     }
 
     /// Where a record of so many bytes goes, none if there is no room. `write` gets the end of the
     /// lap, if it ends before: it is to be written and published.
-    pub(super) fn find_room(
+    pub fn find_room(
         &mut self,
         needed: u64,
         tail: impl FnOnce() -> u64,
@@ -82,15 +96,15 @@ impl Program {
         }
         if self.ahead > 0 && !is_run_read_to {
             let floor = self.lap;
-            let (ahead, limit) = match self.ahead + needed <= self.all {
-                true => (self.ahead, self.all),
-                false => (0, floor),
+            let (kind, ahead, limit) = match self.ahead + needed <= self.all {
+                true => (Kind::Ahead, self.ahead, self.all),
+                false => (Kind::AheadAtStart, 0, floor),
             };
             if ahead + needed > limit {
                 return None;
             }
             (self.floor, self.ahead) = (floor, 0);
-            self.begin(Kind::Ahead, ahead, limit, write);
+            self.begin(kind, ahead, limit, write);
             self.run = self.head;
             return Some(self.head);
         }
@@ -102,10 +116,14 @@ impl Program {
     }
 
     fn begin(&mut self, kind: Kind, place: u64, limit: u64, write: impl FnOnce(LapEnd)) {
-        let next = next_lap(self.head, place as u32);
+        let next = (self.head >> 32).wrapping_add(1) << 32 | place;
         write(LapEnd { at: self.head, place: place as u32, next });
         (self.head, self.lap) = (next, place);
         self.limit = limit.min(place + self.window);
         self.begun[kind as usize] += 1;
     }
+}
+
+fn place(position: u64) -> u64 {
+    position & u64::from(u32::MAX)
 }
