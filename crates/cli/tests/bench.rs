@@ -101,14 +101,46 @@ fn receiving_has_a_row_for_each_way_and_limit() {
     let outcome = running.finish();
     assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
     let expected = [
-        "own ringside sleep on 1 1 1",
-        "own ringside sleep off 1 1 1",
-        "own tcpdump    1 1",
-        "own xdp-drop    1 0",
+        "own ringside sleep on 1   1 1",
+        "own ringside sleep off 1   1 1",
+        "own tcpdump      1 1",
+        "own xdp-drop      1 0",
     ];
     assert_eq!(received(&folder.path().join("receive.csv")), expected);
     assert!(outcome.text().contains("the tool on a CPU of its own"), "{}", outcome.text());
     assert!(folder.path().join("figures/figure-13-own.svg").exists());
+    assert_clean(pid, folder.path());
+}
+
+#[test]
+fn the_cost_of_stamps_filters_and_the_ring_is_measured_in_one_run() {
+    if !need_root("the_cost_of_stamps_filters_and_the_ring_is_measured_in_one_run") {
+        return;
+    }
+    let folder = folder();
+    let args = "receive --tools ringside,ringside-xdp-ring,xdp-drop,xdp-drop-stamp \
+                --placement own --sizes 64 --rounds 1 --stamps on --waits sleep \
+                --ring-snaplens 0,18 --for 200ms --zero-loss-sizes none --csv receive.csv --filter";
+    let mut command = bench(folder.path(), args);
+    // It accepts none of the generated frames.
+    command.arg("tcp port 80");
+    let running = Running::start(command);
+    let pid = running.pid();
+    let outcome = running.finish();
+    assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+    let expected = [
+        "own ringside sleep on 1   1 1",
+        "own ringside sleep on 1 tcp port 80  1 1",
+        "own ringside sleep on 1  0 1 1",
+        "own ringside sleep on 1  18 1 1",
+        "own ringside-xdp-ring sleep on 1   1 1",
+        "own ringside-xdp-ring sleep on 1 tcp port 80  1 1",
+        "own ringside-xdp-ring sleep on 1  0 1 1",
+        "own ringside-xdp-ring sleep on 1  18 1 1",
+        "own xdp-drop      1 0",
+        "own xdp-drop-stamp      1 0",
+    ];
+    assert_eq!(received(&folder.path().join("receive.csv")), expected);
     assert_clean(pid, folder.path());
 }
 
@@ -122,7 +154,7 @@ fn several_queues_are_received_where_the_receive_path_shares_the_cpu() {
                 --stamps on --waits sleep --queues 2 --for 200ms --csv receive.csv";
     let outcome = Running::start(bench(folder.path(), args)).finish();
     assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
-    let expected = ["shared ringside sleep on 1 2 1", "shared xdp-pass    2 0"];
+    let expected = ["shared ringside sleep on 1   2 1", "shared xdp-pass      2 0"];
     assert_eq!(received(&folder.path().join("receive.csv")), expected);
     assert!(outcome.text().contains("the generator runs free"), "{}", outcome.text());
 }
@@ -132,9 +164,9 @@ fn several_queues_are_received_where_the_receive_path_shares_the_cpu() {
 fn received(csv: &Path) -> Vec<String> {
     let row = |fields: Vec<String>| {
         let number = |index: usize| fields[index].parse::<f64>().unwrap();
-        let (offered, handed, received) = (number(11), number(12), number(13));
+        let (offered, handed, received) = (number(13), number(14), number(15));
         assert!(received > 0.0 && received <= handed && handed <= offered, "{fields:?}");
-        fields[1..8].join(" ")
+        fields[1..10].join(" ")
     };
     lines(csv, "load,").into_iter().map(row).collect()
 }
@@ -312,6 +344,8 @@ fn what_cannot_be_is_refused_with_its_mend() {
         ("record --for 3000h", "--for"),
         ("record --figure 9.9", "possible values"),
         ("receive --queues 13", "--queues"),
+        ("receive --filter eighty", "'eighty' is refused by libpcap"),
+        ("receive --filter=", "not empty"),
         ("changes --frame-rate 7", "--frame-rate"),
     ] {
         let outcome = Running::start(bench(folder.path(), args)).finish();

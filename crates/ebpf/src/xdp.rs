@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 static XDP_PASS: Embedded = embedded!("xdp_pass");
 static XDP_DROP: Embedded = embedded!("xdp_drop");
+static XDP_DROP_STAMP: Embedded = embedded!("xdp_drop_stamp");
 static XDP_DROP_PORT: Embedded = embedded!("xdp_drop_port");
 
 /// NETDEV_XDP_ACT_NDO_XMIT of linux/netdev.h: the interface takes redirected frames.
@@ -43,6 +44,14 @@ impl XdpProgram {
     /// The kernel refused.
     pub fn drop_all() -> Result<XdpProgram, Error> {
         XdpProgram::new(&XDP_DROP)
+    }
+
+    /// The same, reading the clock for every frame: what a stamp costs at least.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn drop_stamp() -> Result<XdpProgram, Error> {
+        XdpProgram::new(&XDP_DROP_STAMP)
     }
 
     /// The program that discards UDP over IPv4 to port 9, to which generated frames go, and passes

@@ -32,15 +32,16 @@ fn xdp_pass_passes_every_frame_unchanged() {
 }
 
 #[test]
-fn xdp_drop_drops_every_frame() {
-    if !need_root("xdp_drop_drops_every_frame") {
+fn programs_that_discard_discard_every_frame() {
+    if !need_root("programs_that_discard_discard_every_frame") {
         return;
     }
-    let mut program = XdpProgram::drop_all().unwrap();
-    for bytes in [14, 60, 64, 1514, 3408] {
-        let frame = vec![7; bytes];
-        let run = program.test_run(&frame).unwrap();
-        assert_eq!(run, TestRun { verdict: Verdict::Drop, frame }, "{bytes} bytes");
+    for mut program in [XdpProgram::drop_all().unwrap(), XdpProgram::drop_stamp().unwrap()] {
+        for bytes in [14, 60, 64, 1514, 3408] {
+            let frame = vec![7; bytes];
+            let run = program.test_run(&frame).unwrap();
+            assert_eq!(run, TestRun { verdict: Verdict::Drop, frame }, "{bytes} bytes");
+        }
     }
 }
 

@@ -51,6 +51,8 @@ pub(super) enum Standing {
     Nothing,
     /// A program that discards every frame.
     Drop,
+    /// The same with a look at the clock for each.
+    DropStamp,
     /// A program that discards what the generator sends and passes everything else.
     DropPort,
 }
@@ -112,6 +114,7 @@ fn make(key: NetworkKey, number: usize) -> anyhow::Result<Lab> {
     match key.standing {
         Standing::Root | Standing::Nothing => {}
         Standing::Drop => attach(&lab, XdpProgram::drop_all)?,
+        Standing::DropStamp => attach(&lab, XdpProgram::drop_stamp)?,
         Standing::DropPort => attach(&lab, XdpProgram::drop_port)?,
     }
     if key.is_host {

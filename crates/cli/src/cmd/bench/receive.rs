@@ -5,7 +5,7 @@ mod contender;
 mod plot;
 mod results;
 
-use self::contender::{AfXdp, Contender, Kind};
+use self::contender::{Contender, Kind, Way};
 use self::results::{Cell, Results, Row};
 use super::failures;
 use super::load::{self, FrameSizes, LoadSpec};
@@ -16,12 +16,13 @@ use super::process::CpuTime;
 use super::receiver::{Received, Receiver};
 use super::search::{self, Probe, ZeroLoss};
 use crate::keeper::{Knobs, Request};
-use crate::open::af_xdp::Wait;
+use crate::open::{self, af_xdp::Wait};
 use crate::signals::StopSignal;
 use crate::{say, units};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use ringside_core::LinkType;
 use ringside_lab::Lab;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -66,6 +67,16 @@ pub(super) struct ReceiveBench {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=4))]
     threads: Vec<u16>,
 
+    /// Ringside also with this filter, translated into the driver's program; may be given several
+    /// times. Frames that it does not accept count as received.
+    #[arg(long = "filter", value_name = "EXPRESSION")]
+    filters: Vec<String>,
+
+    /// Ringside also with so many bytes of each frame put into its capture ring, without a disk; 0
+    /// stands for whole frames.
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    ring_snaplens: Vec<u32>,
+
     /// Frame sizes in bytes, up to 1514, or imix.
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "64,512,1514,imix")]
     sizes: Vec<FrameSizes>,
@@ -103,17 +114,28 @@ pub(super) struct ReceiveBench {
 }
 
 impl ReceiveBench {
-    /// Our af-xdp backend in every way that is asked for.
-    fn ways(&self) -> Vec<AfXdp> {
+    /// Our backends inside the driver in every way that is asked for.
+    fn ways(&self) -> Vec<Way> {
         let mut ways = Vec::new();
         for &wait in &self.waits {
             for &threads in &self.threads {
-                let with =
-                    |stamps: &Stamps| AfXdp { wait, has_stamps: *stamps == Stamps::On, threads };
-                ways.extend(self.stamps.iter().map(with));
+                for stamps in &self.stamps {
+                    let has_stamps = *stamps == Stamps::On;
+                    let plain = Way { wait, has_stamps, threads, filter: None, ring_snaplen: None };
+                    ways.extend(self.extended(plain));
+                }
             }
         }
         ways
+    }
+
+    /// `plain`, with every filter, and into the ring with every snapshot length.
+    fn extended(&self, plain: Way) -> Vec<Way> {
+        let with_filter = |filter: &String| Way { filter: Some(filter.clone()), ..plain.clone() };
+        let into_ring = |&bytes: &u32| Way { ring_snaplen: Some(bytes), ..plain.clone() };
+        let filtered = self.filters.iter().map(with_filter);
+        let kept = self.ring_snaplens.iter().map(into_ring);
+        [plain.clone()].into_iter().chain(filtered).chain(kept).collect()
     }
 }
 
@@ -141,6 +163,10 @@ fn search_size(text: &str) -> Result<SearchSize, ringside_transmit::Error> {
 pub(super) fn run(args: &ReceiveBench) -> anyhow::Result<ExitCode> {
     let stop = StopSignal::install()?;
     load::check_cpus()?;
+    for filter in &args.filters {
+        let program = open::compile(filter, LinkType::ETHERNET)?;
+        ensure!(program.is_some(), "--filter needs an expression that is not empty");
+    }
     let kinds = installed(&args.tools);
     ensure!(!kinds.is_empty(), "none of the tools is installed");
     let plan = Plan::new(args, &kinds);
@@ -185,9 +211,9 @@ impl<'a> Plan<'a> {
         for &placement in &args.placement {
             for &queues in &args.queues {
                 for sizes in &args.sizes {
-                    cells.extend(contenders.iter().map(|&contender| Cell {
+                    cells.extend(contenders.iter().map(|contender| Cell {
                         placement,
-                        contender,
+                        contender: contender.clone(),
                         queues,
                         sizes: sizes.clone(),
                     }));
@@ -201,8 +227,8 @@ impl<'a> Plan<'a> {
             for size in &args.zero_loss_sizes {
                 let SearchSize::Frames(sizes) = size else { continue };
                 let tools = contenders.iter().filter(|contender| !contender.kind.is_limit());
-                searches.extend(tools.map(|&contender| {
-                    let placement = Placement::Own;
+                searches.extend(tools.map(|contender| {
+                    let (contender, placement) = (contender.clone(), Placement::Own);
                     Cell { placement, contender, queues, sizes: sizes.clone() }
                 }));
             }
@@ -360,7 +386,7 @@ impl Bench<'_> {
         };
         let stop = self.stop;
         let lab = self.networks.get(key)?;
-        let receivers = start(lab, cell.contender, stop)?;
+        let receivers = start(lab, &cell.contender, stop)?;
         let load = LoadSpec { sizes: &cell.sizes, rate_per_sec, duration, frames_max: u64::MAX };
         let report = load::send(lab, load, stop)?;
         let sent = Instant::now();
@@ -407,7 +433,7 @@ impl Bench<'_> {
 /// Starts what `contender` runs, and once more if the queue is still busy.
 fn start(
     lab: &Lab,
-    contender: Contender,
+    contender: &Contender,
     stop: &StopSignal,
 ) -> anyhow::Result<Vec<Receiver<'static>>> {
     let namespace = &lab.status().receiver_namespace;

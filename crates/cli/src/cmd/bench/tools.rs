@@ -372,10 +372,15 @@ pub(super) fn version_number(text: &str) -> Option<String> {
         .next()
 }
 
-/// The ledger on the last line of standard output.
-pub(super) fn of_ringside(output: &str) -> Option<Summary> {
+/// The ledger on the last line of our standard output.
+pub(super) fn ledger(output: &str) -> Option<Ledger> {
     let line: serde_json::Value = serde_json::from_str(output.lines().last()?).ok()?;
-    let ledger: Ledger = serde_json::from_value(line.get("ledger")?.clone()).ok()?;
+    serde_json::from_value(line.get("ledger")?.clone()).ok()
+}
+
+/// What the ledger says was delivered.
+pub(super) fn of_ringside(output: &str) -> Option<Summary> {
+    let ledger = ledger(output)?;
     let consumer = ledger.consumers.first()?;
     let lost = total(&ledger.dropped) + total(&consumer.missed);
     Some(Summary { frames: consumer.delivered, lost: Some(lost) })

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// Memory for frames of each tool and interface: our kernel ring's and our AF_XDP memory's default.
 const MEMORY_BYTES: u64 = 32 << 20;
+/// Capture ring of ours where frames are put into one: more than the caches hold, as in use.
+const CAPTURE_RING_BYTES: u64 = 128 << 20;
 /// Frame buffers of testpmd for each port: [`MEMORY_BYTES`] in its buffers of 2 KiB.
 const TESTPMD_BUFFERS: u64 = 16_384;
 /// What a buffer of testpmd takes: 2,176 bytes of data and headroom, and its descriptor.
@@ -60,6 +62,9 @@ pub(super) enum Kind {
     TestpmdPacket,
     /// An XDP program that discards every frame: the limit of the receive path.
     XdpDrop,
+    /// The same, reading the clock for every frame: what a stamp costs at least.
+    #[value(name = "xdp-drop-stamp")]
+    XdpDropStamp,
     /// An XDP program that passes every frame to the host's stack, where nobody listens.
     XdpPass,
 }
@@ -79,6 +84,7 @@ impl Kind {
             Kind::TestpmdXdpSpin => "testpmd-af-xdp-spin",
             Kind::TestpmdPacket => "testpmd-af-packet",
             Kind::XdpDrop => "xdp-drop",
+            Kind::XdpDropStamp => "xdp-drop-stamp",
             Kind::XdpPass => "xdp-pass",
         }
     }
@@ -102,7 +108,7 @@ impl Kind {
 
     /// True if no tool receives: what the interface receives counts.
     pub(super) fn is_limit(self) -> bool {
-        matches!(self, Kind::XdpDrop | Kind::XdpPass)
+        matches!(self, Kind::XdpDrop | Kind::XdpDropStamp | Kind::XdpPass)
     }
 
     /// What is on the interface before the tool starts.
@@ -110,6 +116,7 @@ impl Kind {
         match self {
             Kind::TestpmdXdp | Kind::TestpmdXdpSpin => Standing::Nothing,
             Kind::XdpDrop => Standing::Drop,
+            Kind::XdpDropStamp => Standing::DropStamp,
             _ => Standing::Root,
         }
     }
@@ -126,28 +133,33 @@ impl Kind {
 }
 
 /// A tool with the options that are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Contender {
     pub(super) kind: Kind,
     /// Of our backends inside the driver; none for the others.
-    pub(super) af_xdp: Option<AfXdp>,
+    pub(super) way: Option<Way>,
 }
 
-/// How our af-xdp backend is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct AfXdp {
+/// How our backends inside the driver are run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Way {
     pub(super) wait: Wait,
     pub(super) has_stamps: bool,
     /// For each lane.
     pub(super) threads: u16,
+    /// The expression that frames are judged by, if any.
+    pub(super) filter: Option<String>,
+    /// Bytes of each frame that are put into the capture ring, 0 for all; without, frames are
+    /// counted where they lie.
+    pub(super) ring_snaplen: Option<u32>,
 }
 
 impl Contender {
     /// `kinds`, our own in all the ways that are asked for.
-    pub(super) fn all(kinds: &[Kind], ways: &[AfXdp]) -> Vec<Contender> {
+    pub(super) fn all(kinds: &[Kind], ways: &[Way]) -> Vec<Contender> {
         let mut contenders = Vec::new();
         for &kind in kinds {
-            let fits = |way: &AfXdp| match kind {
+            let fits = |way: &Way| match kind {
                 Kind::RingsideRing => {
                     way.threads == 1 && matches!(way.wait, Wait::Auto | Wait::Spin | Wait::Sleep)
                 }
@@ -155,36 +167,51 @@ impl Contender {
             };
             if matches!(kind, Kind::Ringside | Kind::RingsideRing) {
                 let ways = ways.iter().filter(|way| fits(way));
-                contenders.extend(ways.map(|&way| Contender { kind, af_xdp: Some(way) }));
+                contenders.extend(ways.map(|way| Contender { kind, way: Some(way.clone()) }));
             } else {
-                contenders.push(Contender { kind, af_xdp: None });
+                contenders.push(Contender { kind, way: None });
             }
         }
         contenders
     }
 
     /// How it waits, in a word; empty where it is not asked.
-    pub(super) fn wait_name(self) -> String {
-        let value = self.af_xdp.and_then(|way| way.wait.to_possible_value());
+    pub(super) fn wait_name(&self) -> String {
+        let value = self.way.as_ref().and_then(|way| way.wait.to_possible_value());
         value.map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
     /// Whether it stamps frames; empty where it is not asked.
-    pub(super) fn stamps_name(self) -> &'static str {
-        match self.af_xdp {
-            Some(AfXdp { has_stamps: true, .. }) => "on",
-            Some(AfXdp { has_stamps: false, .. }) => "off",
+    pub(super) fn stamps_name(&self) -> &'static str {
+        match self.way {
+            Some(Way { has_stamps: true, .. }) => "on",
+            Some(Way { has_stamps: false, .. }) => "off",
             None => "",
         }
     }
 
     /// Threads for each lane of ours; none where it is not asked.
-    pub(super) fn threads(self) -> Option<u16> {
-        self.af_xdp.map(|way| way.threads)
+    pub(super) fn threads(&self) -> Option<u16> {
+        self.way.as_ref().map(|way| way.threads)
+    }
+
+    /// The expression that its frames are judged by; empty without one.
+    pub(super) fn filter(&self) -> &str {
+        self.way.as_ref().and_then(|way| way.filter.as_deref()).unwrap_or_default()
+    }
+
+    /// Bytes of each frame that it puts into its capture ring, 0 for all; none where it counts.
+    pub(super) fn ring_snaplen(&self) -> Option<u32> {
+        self.way.as_ref().and_then(|way| way.ring_snaplen)
+    }
+
+    /// True if it does no more than count every frame.
+    pub(super) fn only_counts(&self) -> bool {
+        self.filter().is_empty() && self.ring_snaplen().is_none()
     }
 
     /// One instance for all interfaces, or one for each: processes for `interfaces` of them.
-    pub(super) fn processes(self, interfaces: u16) -> u16 {
+    pub(super) fn processes(&self, interfaces: u16) -> u16 {
         match self.kind {
             kind if kind.is_limit() => 0,
             kind if kind.peer().is_some() => interfaces,
@@ -193,7 +220,7 @@ impl Contender {
     }
 
     /// Huge pages that it takes for `interfaces` interfaces, where the system has set some aside.
-    pub(super) fn huge_pages(self, interfaces: u16) -> u64 {
+    pub(super) fn huge_pages(&self, interfaces: u16) -> u64 {
         let bytes = match self.kind {
             kind if kind.is_testpmd() => testpmd_memory_bytes(interfaces),
             Kind::Ringside => u64::from(interfaces) * (MEMORY_BYTES + AF_XDP_OVERHEAD_BYTES),
@@ -203,7 +230,7 @@ impl Contender {
     }
 
     /// What is to be run for these interfaces.
-    pub(super) fn programs(self, interfaces: &[String]) -> Vec<Program<'static>> {
+    pub(super) fn programs(&self, interfaces: &[String]) -> Vec<Program<'static>> {
         if self.kind.is_limit() {
             return Vec::new();
         }
@@ -219,7 +246,7 @@ impl Contender {
     }
 
     /// This program, counting.
-    fn own(self, interfaces: &[String]) -> Program<'static> {
+    fn own(&self, interfaces: &[String]) -> Program<'static> {
         let backend = match self.kind {
             Kind::RingsidePacket => "af-packet",
             Kind::RingsidePcap => "pcap",
@@ -233,14 +260,8 @@ impl Contender {
         for interface in interfaces {
             command.extend(["-i".into(), interface.into()]);
         }
-        if let Some(way) = self.af_xdp {
-            command.extend(["--wait".into(), self.wait_name().into()]);
-            command.extend((!way.has_stamps).then(|| "--no-stamps".into()));
-            if way.threads != 1 {
-                command.extend(["--threads".into(), way.threads.to_string().into()]);
-            }
-        }
-        let is_watched = self.af_xdp.is_none();
+        command.extend(self.way.as_ref().map(Way::options).into_iter().flatten());
+        let is_watched = self.way.is_none();
         Program {
             name: self.to_string(),
             command,
@@ -250,12 +271,12 @@ impl Contender {
             settle: if is_watched { Tool::Ringside.settle() } else { AF_XDP_SETTLE },
             stop_signal: rustix::process::Signal::TERM,
             hangs_at_end: false,
-            summary: Box::new(|output, _| tools::of_ringside(output)),
+            summary: Box::new(|output, _| judged(output)),
         }
     }
 
     /// One core polls every port. Devices on the PCI bus are left alone (`--no-pci`).
-    fn testpmd(self, interfaces: &[String]) -> Program<'static> {
+    fn testpmd(&self, interfaces: &[String]) -> Program<'static> {
         let ports = interfaces.len() as u16;
         let fixed = format!(
             "stdbuf -oL {TESTPMD} --in-memory --no-telemetry --no-pci -m {} \
@@ -296,19 +317,49 @@ impl Contender {
     }
 }
 
+impl Way {
+    /// The options of `capture` that ask for it; the filter is the last.
+    fn options(&self) -> Vec<OsString> {
+        let mut options: Vec<String> = Vec::new();
+        if let Some(wait) = self.wait.to_possible_value() {
+            options.extend(["--wait".into(), wait.get_name().into()]);
+        }
+        options.extend((!self.has_stamps).then(|| "--no-stamps".into()));
+        if self.threads != 1 {
+            options.extend(["--threads".into(), self.threads.to_string()]);
+        }
+        let mut options: Vec<OsString> = options.into_iter().map(OsString::from).collect();
+        if let Some(bytes) = self.ring_snaplen {
+            // Whoever may read the ring at any moment needs the frames in it; nobody does.
+            let socket = format!("ringside-bench-{}.share", std::process::id());
+            options.extend(["--share".into(), std::env::temp_dir().join(socket).into()]);
+            options.extend(["--ring-size".into(), CAPTURE_RING_BYTES.to_string().into()]);
+            options.extend(["--snaplen".into(), bytes.to_string().into()]);
+        }
+        options.extend(self.filter.as_deref().map(OsString::from));
+        options
+    }
+}
+
 impl std::fmt::Display for Contender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.kind.name())?;
-        if let Some(way) = self.af_xdp {
-            write!(f, " {}", self.wait_name())?;
-            if way.threads != 1 {
-                write!(f, ", {} threads", way.threads)?;
-            }
-            if !way.has_stamps {
-                f.write_str(", no stamps")?;
-            }
+        let Some(way) = &self.way else { return Ok(()) };
+        write!(f, " {}", self.wait_name())?;
+        if way.threads != 1 {
+            write!(f, ", {} threads", way.threads)?;
         }
-        Ok(())
+        if !way.has_stamps {
+            f.write_str(", no stamps")?;
+        }
+        if let Some(filter) = &way.filter {
+            write!(f, ", `{filter}`")?;
+        }
+        match way.ring_snaplen {
+            None => Ok(()),
+            Some(0) => f.write_str(", into the ring"),
+            Some(bytes) => write!(f, ", {bytes} bytes into the ring"),
+        }
     }
 }
 
@@ -330,6 +381,15 @@ fn testpmd_buffers(ports: u16) -> u64 {
 fn testpmd_memory_bytes(ports: u16) -> u64 {
     let bytes = TESTPMD_OVERHEAD_BYTES + testpmd_buffers(ports) * TESTPMD_BUFFER_BYTES;
     bytes.next_multiple_of(HUGE_PAGE_BYTES)
+}
+
+/// What this program's ledger says of the frames that it judged: those that its filter did not
+/// accept were received too.
+fn judged(output: &str) -> Option<Summary> {
+    let ledger = tools::ledger(output)?;
+    let delivered = tools::of_ringside(output)?;
+    let frames = delivered.frames + ledger.passed + ledger.filtered.unwrap_or(0);
+    Some(Summary { frames, ..delivered })
 }
 
 /// `  RX-packets: 1955682        RX-dropped: 26782         RX-total: 1982464` below the head

@@ -51,6 +51,7 @@ fn by_threads(results: &Results, dir: &Path) -> anyhow::Result<()> {
     let rows = || {
         let own = on_one_queue(results, Placement::Own);
         own.filter(|row| row.cell.contender.kind == Kind::Ringside)
+            .filter(|row| row.cell.contender.only_counts())
     };
     if !rows().any(|row| row.cell.contender.threads() > Some(1)) {
         return Ok(());
@@ -74,6 +75,7 @@ fn by_queues(results: &Results, placement: Placement, dir: &Path) -> anyhow::Res
         .rows
         .iter()
         .filter(|row| row.cell.placement == placement && !row.samples.is_empty())
+        .filter(|row| row.cell.contender.only_counts())
         .collect();
     let mut charts: Vec<String> = rows.iter().map(|row| chart_name(row)).collect();
     charts.dedup();
@@ -104,7 +106,7 @@ fn by_queues(results: &Results, placement: Placement, dir: &Path) -> anyhow::Res
 
 /// Tool and way of waiting.
 fn chart_name(row: &Row) -> String {
-    let contender = row.cell.contender;
+    let contender = &row.cell.contender;
     let threads = match contender.threads() {
         Some(threads) if threads > 1 => format!(" {threads} threads"),
         _ => String::new(),

@@ -15,13 +15,15 @@ use serde_json::{Map, Value, json};
 /// million frames a second; empty fields do not apply. `offered` counts what the interface's ring
 /// refused, `handed` does not; the loss is of what was handed. Minimum and maximum are of the
 /// received rate.
-pub(super) const COLUMNS: [&str; 22] = [
+pub(super) const COLUMNS: [&str; 24] = [
     "kind",
     "placement",
     "tool",
     "wait",
     "stamps",
     "threads",
+    "filter",
+    "ring_snaplen",
     "queues",
     "processes",
     "frames",
@@ -109,6 +111,8 @@ impl Row {
             json!(contender.wait_name()),
             json!(contender.stamps_name()),
             json!(contender.threads()),
+            json!(contender.filter()),
+            json!(contender.ring_snaplen()),
             json!(queues),
             json!(contender.processes(*queues)),
             json!(sizes.to_string()),

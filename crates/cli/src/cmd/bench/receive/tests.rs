@@ -42,6 +42,15 @@ fn arguments_out_of_range_are_refused() {
 }
 
 #[test]
+fn filters_and_the_ring_are_measured_beside_counting() {
+    let line = ["bench", "--waits", "sleep", "--ring-snaplens", "0,64", "--filter", "tcp port 80"];
+    let args = Line::try_parse_from(line).unwrap().receive;
+    let contenders = Contender::all(&[Kind::RingsideRing, Kind::XdpDropStamp], &args.ways());
+    // Counting, judging and twice into the ring, with and without stamps, and a limit.
+    assert_eq!(contenders.len(), 2 * 4 + 1);
+}
+
+#[test]
 fn a_row_is_found_again() {
     let args = parse("--sizes 64 --placement own").unwrap();
     let plan = Plan::new(&args, &[Kind::Tcpdump, Kind::Dumpcap]);

@@ -12,10 +12,10 @@ TX-packets: 0              TX-dropped: 0             TX-total: 0\n  \
 ++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++\n\nDone.\n";
 
 fn contender(kind: Kind) -> Contender {
-    Contender { kind, af_xdp: None }
+    Contender { kind, way: None }
 }
 
-fn lines(contender: Contender, interfaces: &[&str]) -> Vec<String> {
+fn lines(contender: &Contender, interfaces: &[&str]) -> Vec<String> {
     let interfaces: Vec<String> = interfaces.iter().map(|&name| name.to_owned()).collect();
     let programs = contender.programs(&interfaces);
     let line = |program: Program<'_>| program.command.join(" ".as_ref());
@@ -45,7 +45,13 @@ fn every_kind_has_the_name_that_people_type() {
 #[test]
 fn ways_are_for_af_xdp_alone() {
     let kinds = [Kind::Ringside, Kind::Tcpdump];
-    let way = |wait, has_stamps, threads| AfXdp { wait, has_stamps, threads };
+    let way = |wait, has_stamps, threads| Way {
+        wait,
+        has_stamps,
+        threads,
+        filter: None,
+        ring_snaplen: None,
+    };
     let ways = [
         way(Wait::Spin, true, 1),
         way(Wait::Spin, false, 2),
@@ -62,13 +68,45 @@ fn ways_are_for_af_xdp_alone() {
         "tcpdump",
     ];
     assert_eq!(names, expected);
-    let line = &lines(all[3], &["rx0", "rx1"])[0];
+    let line = &lines(&all[3], &["rx0", "rx1"])[0];
     for part in ["--backend af-xdp", "-i rx0 -i rx1", "--wait busy-poll --no-stamps"] {
         assert!(line.contains(part), "{part} in {line}");
     }
-    let line = &lines(all[2], &["rx0"])[0];
+    let line = &lines(&all[2], &["rx0"])[0];
     assert!(!line.contains("--no-stamps") && !line.contains("--threads"), "{line}");
-    assert!(lines(all[1], &["rx0"])[0].contains("--threads 2"));
+    assert!(lines(&all[1], &["rx0"])[0].contains("--threads 2"));
+}
+
+#[test]
+fn filters_and_the_ring_are_asked_for_by_options() {
+    let plain =
+        Way { wait: Wait::Sleep, has_stamps: true, threads: 1, filter: None, ring_snaplen: None };
+    let filtered = Way { filter: Some("tcp port 80".into()), ..plain.clone() };
+    let whole = Way { ring_snaplen: Some(0), ..plain.clone() };
+    let all = Contender::all(&[Kind::RingsideRing], &[plain, filtered, whole]);
+    let names: Vec<String> = all.iter().map(ToString::to_string).collect();
+    let expected = [
+        "ringside-xdp-ring sleep",
+        "ringside-xdp-ring sleep, `tcp port 80`",
+        "ringside-xdp-ring sleep, into the ring",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(all.iter().map(Contender::only_counts).collect::<Vec<_>>(), [true, false, false]);
+    let lines: Vec<String> = all.iter().map(|tool| lines(tool, &["rx0"])[0].clone()).collect();
+    assert!(lines[0].ends_with("--wait sleep"), "{}", lines[0]);
+    assert!(lines[1].ends_with("--wait sleep tcp port 80"), "{}", lines[1]);
+    assert!(lines[2].contains(" --share ") && lines[2].ends_with("--snaplen 0"), "{}", lines[2]);
+}
+
+#[test]
+fn frames_that_a_filter_refused_were_received() {
+    let ledger = r#"{"ledger":{"received":100,"taken":60,"passed":7,"filtered":30,
+        "dropped":{"kernel_ring_full":3},"in_flight":0,"lanes":[],
+        "consumers":[{"name":"meter","delivered":58,"missed":{},"late":0}]}}"#
+        .replace('\n', "");
+    let summary = judged(&ledger).unwrap();
+    assert_eq!((summary.frames, summary.lost), (95, Some(3)));
+    assert_eq!(judged("listening on rx0"), None);
 }
 
 #[test]
@@ -76,7 +114,7 @@ fn tools_take_all_interfaces_or_run_once_for_each() {
     let interfaces = ["rx0", "rx1", "rx2"];
     for &kind in Kind::value_variants() {
         let contender = contender(kind);
-        let lines = lines(contender, &interfaces);
+        let lines = lines(&contender, &interfaces);
         assert_eq!(lines.len(), usize::from(contender.processes(3)), "{lines:?}");
         for (index, interface) in interfaces.iter().enumerate() {
             // A limit has no program at all.
@@ -89,13 +127,13 @@ fn tools_take_all_interfaces_or_run_once_for_each() {
 #[test]
 fn testpmd_stays_away_from_real_cards_and_has_its_pages() {
     for kind in [Kind::TestpmdXdp, Kind::TestpmdXdpSpin, Kind::TestpmdPacket] {
-        let line = &lines(contender(kind), &["rx0", "rx1"])[0];
+        let line = &lines(&contender(kind), &["rx0", "rx1"])[0];
         assert!(line.contains(" --no-pci "), "{line}");
         let pages = contender(kind).huge_pages(2);
         assert!(line.contains(&format!(" -m {} ", pages * 2)), "{line}: {pages} pages");
         assert!(line.contains("--total-num-mbufs=32768"), "{line}");
     }
-    let spinning = &lines(contender(Kind::TestpmdXdpSpin), &["rx0"])[0];
+    let spinning = &lines(&contender(Kind::TestpmdXdpSpin), &["rx0"])[0];
     assert!(spinning.contains("net_af_xdp0,iface=rx0,busy_budget=0"), "{spinning}");
     assert!(contender(Kind::TestpmdXdp).huge_pages(12) < 300, "as many as any machine has");
     assert_eq!(contender(Kind::Ringside).huge_pages(12), 12 * 20);

@@ -1,4 +1,4 @@
-use super::super::contender::{AfXdp, Contender};
+use super::super::contender::{Contender, Way};
 use super::super::results::Cell;
 use super::*;
 use crate::cmd::bench::measure::Sample;
@@ -11,18 +11,22 @@ use clap::ValueEnum;
 /// other.
 fn results() -> Results {
     let mut results = Results::default();
-    let way = |has_stamps, threads| AfXdp { wait: Wait::Spin, has_stamps, threads };
-    let ways = [way(true, 1), way(false, 1), way(true, 4)];
+    let way = |has_stamps, threads, ring_snaplen: Option<u32>| {
+        let filter = ring_snaplen.map(|_| "net 10.0.0.0/8".to_owned());
+        Way { wait: Wait::Spin, has_stamps, threads, filter, ring_snaplen }
+    };
+    let ways =
+        [way(true, 1, None), way(false, 1, None), way(true, 4, None), way(true, 1, Some(64))];
     let contenders = Contender::all(Kind::value_variants(), &ways);
     for (placement, all_queues) in
         [(Placement::Own, &[1, 6, 12][..]), (Placement::Shared, &[1][..])]
     {
         for &queues in all_queues {
-            for (index, &contender) in contenders.iter().enumerate() {
+            for (index, contender) in contenders.iter().enumerate() {
                 for size in ["64", "512", "1514", "imix"] {
-                    let sizes = size.parse().unwrap();
+                    let (sizes, contender) = (size.parse().unwrap(), contender.clone());
                     let mut row = Row::new(Cell { placement, contender, queues, sizes });
-                    let received = 1_000_000 * (15 - index as u64) / u64::from(queues);
+                    let received = 1_000_000 * (20 - index as u64) / u64::from(queues);
                     row.samples.push(Sample {
                         offered: received,
                         handed: received,
@@ -74,6 +78,8 @@ fn every_figure_is_drawn_with_its_words() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2 + by_queues + 2);
     let by_tool = std::fs::read_to_string(dir.path().join("figure-13-own.svg")).unwrap();
     assert!(!by_tool.contains("4 threads"));
+    // By queues and threads those are shown that do no more than count.
+    assert!(by_tool.contains("64 bytes into the ring"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use super::super::contender::{AfXdp, Kind};
+use super::super::contender::{Kind, Way};
 use super::*;
 use crate::cmd::bench::process::CpuTime;
 use crate::open::af_xdp::Wait;
@@ -18,10 +18,12 @@ fn sample(offered: u64, handed: u64, received: u64) -> Sample {
 }
 
 fn cell(placement: Placement, kind: Kind, size: &str) -> Cell {
-    let way = AfXdp { wait: Wait::Spin, has_stamps: false, threads: 1 };
-    let af_xdp = (kind == Kind::Ringside).then_some(way);
+    let filter = Some("udp, or not".to_owned());
+    let way =
+        Way { wait: Wait::Spin, has_stamps: false, threads: 1, filter, ring_snaplen: Some(64) };
+    let way = (kind == Kind::Ringside).then_some(way);
     let sizes = size.parse().unwrap();
-    Cell { placement, contender: Contender { kind, af_xdp }, queues: 6, sizes }
+    Cell { placement, contender: Contender { kind, way }, queues: 6, sizes }
 }
 
 fn results() -> Results {
@@ -46,10 +48,11 @@ fn the_csv_has_a_line_for_each_figure_and_a_field_for_each_column() {
         assert_eq!(line.split(',').count(), COLUMNS.len(), "{line}");
     }
     let expected = [
-        "load,own,ringside,spin,off,1,6,1,64,64.0,3,4.0,4.0,3.0,2.0,4.0,1.536,25.0,,0.0,0.0,",
-        "load,shared,tcpdump,,,,6,6,1514,1514.0,1,8.0,2.0,2.0,2.0,2.0,24.224,0.0,,0.0,0.0,",
-        "load,shared,xdp-drop,,,,6,0,imix,357.8,1,10.0,8.0,8.0,8.0,8.0,22.901,0.0,,,,",
-        "zero_loss,own,ringside,spin,off,1,6,1,64,64.0,1,,,3.0,,,1.536,0,,,,true",
+        "load,own,ringside,spin,off,1,udp; or not,64,6,1,64,64.0,3,\
+         4.0,4.0,3.0,2.0,4.0,1.536,25.0,,0.0,0.0,",
+        "load,shared,tcpdump,,,,,,6,6,1514,1514.0,1,8.0,2.0,2.0,2.0,2.0,24.224,0.0,,0.0,0.0,",
+        "load,shared,xdp-drop,,,,,,6,0,imix,357.8,1,10.0,8.0,8.0,8.0,8.0,22.901,0.0,,,,",
+        "zero_loss,own,ringside,spin,off,1,udp; or not,64,6,1,64,64.0,1,,,3.0,,,1.536,0,,,,true",
     ];
     assert_eq!(lines[1..], expected);
 }
@@ -73,7 +76,7 @@ fn the_tables_say_where_the_receive_path_was_and_what_is_missing() {
     for part in [
         "own: the tool on a CPU of its own",
         "shared: the receive path on the tool's CPU",
-        "ringside spin, no stamps",
+        "ringside spin, no stamps, `udp, or not`, 64 bytes into the ring",
         "≥ 3.000",
         "Without a figure:\ndumpcap, own: it did not start",
     ] {
