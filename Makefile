@@ -41,11 +41,11 @@ fuzz: deps ## run the tests with RINGSIDE_FUZZ_SECONDS (60) for each fuzz test
 
 crashes: root build ## kill a recorder at 1,000 random moments, and with its keeper at 200 (as root)
 	RINGSIDE_KILLS=1000 RINGSIDE_BIN=$(target)/release/ringside \
-		cargo test -p ringside-cli --test crashes -- --test-threads=1 --nocapture
+		cargo test -p ringside-cli --test all -- --test-threads=1 --nocapture crashes::
 
 soak: root build ## record at full rate for half an hour within a limit of 2 GB (as root)
 	RINGSIDE_SOAK_SECONDS=1800 RINGSIDE_BIN=$(target)/release/ringside \
-		cargo test -p ringside-cli --test retention -- --nocapture a_soak
+		cargo test -p ringside-cli --test all -- --nocapture retention::a_soak
 
 clean: ## remove what was built
 	cargo clean

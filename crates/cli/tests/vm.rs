@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
 
+#[path = "all/common/mod.rs"]
 mod common;
 
 #[path = "vm/bind.rs"]

@@ -5,7 +5,7 @@
 //! `cargo bench -p ringside-rules --bench payload` prints tables.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on ends")]
 
-#[path = "../../filter/tests/common/mod.rs"]
+#[path = "../../filter/tests/all/common/mod.rs"]
 mod captures;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};

@@ -6,7 +6,7 @@
 //! `cargo bench -p ringside-xdp --bench rules` (as root) prints a table.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on ends")]
 
-#[path = "../../ebpf/tests/pair/mod.rs"]
+#[path = "../../ebpf/tests/all/pair/mod.rs"]
 mod pair;
 
 use pair::{Pair, ifindex, inside};

@@ -1,0 +1,37 @@
+//! `ringside backends`: every answer from a probe, on a network of its own.
+
+use crate::common::*;
+use ringside_testkit::need_root;
+
+#[test]
+fn every_backend_is_tried_and_every_answer_has_its_probe() {
+    if !need_root("every_backend_is_tried") {
+        return;
+    }
+    // One after the other on an interface whose root stays: what is still going of the one before
+    // once took the frames of one in four, and of eight runs of four some would meet that.
+    for _ in 0..8 {
+        check_report();
+    }
+    let text = run_ringside(&["backends"]).text();
+    assert!(text.contains("zero-copy") && text.contains("netmap"), "{text}");
+}
+
+fn check_report() {
+    let outcome = run_ringside(&["backends", "--json"]);
+    assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+    let report = &outcome.json_lines()[0];
+    let backends = report["backends"].as_array().unwrap();
+    let names: Vec<&str> = backends.iter().map(|b| b["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["af-packet", "af-xdp", "xdp-ring", "pcap"]);
+    for backend in backends {
+        assert_eq!(backend["usable"], true, "{backend:#}");
+        let properties = backend["properties"].as_array().unwrap();
+        assert!(properties.iter().all(|property| property["probe"] != ""), "{backend:#}");
+        let value = |name: &str| {
+            properties.iter().find(|property| property["name"] == name).unwrap()["value"].clone()
+        };
+        assert_eq!(value("processing in user space"), "yes (256 of 256 frames)");
+        assert_eq!(value("counting"), "exact", "{backend:#}");
+    }
+}

@@ -1,0 +1,73 @@
+//! What a link costs on which next to nothing happens.
+
+use super::support::*;
+use crate::common::*;
+use ringside_testkit::need_root;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Frames of the test; between them the link is idle for about `PAUSE`.
+const FRAMES: u64 = 8;
+const PAUSE: Duration = Duration::from_millis(2_300);
+/// Frames of a day, at one a minute.
+const DAY_FRAMES: u64 = 24 * 60;
+/// What a day may cost.
+const DAY_BYTES_MAX: u64 = 10_000_000;
+/// The goals are 1.1 s and 1 % of a core. Timing decides no test: this is far beyond both.
+const LATENCY_MAX: Duration = Duration::from_secs(3);
+const CORE_SHARE_MAX: f64 = 0.05;
+/// Clock ticks of /proc/PID/stat in a second; constant on Linux (USER_HZ).
+const TICKS_PER_SECOND: u64 = 100;
+
+/// Bytes that the files of a directory take on the disk, hidden ones included.
+fn disk_bytes(directory: &Path) -> u64 {
+    let entries = std::fs::read_dir(directory).unwrap();
+    entries.map(|entry| entry.unwrap().metadata().unwrap().blocks() * 512).sum()
+}
+
+/// Time that a process has used CPUs, all its threads together.
+fn cpu_time(pid: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // Behind the name, which may hold anything: utime and stime are fields 14 and 15.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let ticks: u64 = fields[11..13].iter().map(|field| field.parse::<u64>().unwrap()).sum();
+    Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND)
+}
+
+#[test]
+fn an_idle_link_costs_next_to_nothing_and_its_frames_are_soon_in_the_files() {
+    if !need_root("an_idle_link_costs_next_to_nothing") {
+        return;
+    }
+    let network = Network::up();
+    // Temporary directories may be in memory; the build's is on a disk.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let directory = folder.path().join("recording");
+    let running = network.capture(&["-i", "rx0", "-w", arg(&directory)]);
+    let cpu = || cpu_time(running.pid()) + cpu_time(running.worker_pid());
+    let (start, cpu_before, bytes_before) = (Instant::now(), cpu(), disk_bytes(&directory));
+    let mut latencies = Vec::new();
+    for number in 1..=FRAMES {
+        std::thread::sleep(PAUSE);
+        send(&network, 1_514, 1);
+        let sent = Instant::now();
+        wait_until("the frame in the file", || count(std::slice::from_ref(&directory)) == number);
+        latencies.push(sent.elapsed());
+    }
+    let core_share = (cpu() - cpu_before).as_secs_f64() / start.elapsed().as_secs_f64();
+    let while_running = disk_bytes(&directory) - bytes_before;
+    running.stop().checked_ledger(FRAMES);
+    let at_the_end = disk_bytes(&directory) - bytes_before.min(disk_bytes(&directory));
+    assert_eq!(tshark_count(&files_in(&directory)[0]), FRAMES);
+    let latency = *latencies.iter().max().unwrap();
+    let day_bytes = while_running.max(at_the_end) * DAY_FRAMES / FRAMES;
+    eprintln!(
+        "idle: a frame is in the file after {latency:.2?} at most, {:.2} % of a core, \
+         {day_bytes} bytes a day",
+        100.0 * core_share
+    );
+    assert!(latency < LATENCY_MAX, "{latencies:?}");
+    assert!(core_share < CORE_SHARE_MAX, "{core_share} of a core");
+    assert!(day_bytes < DAY_BYTES_MAX, "{day_bytes} bytes a day");
+}

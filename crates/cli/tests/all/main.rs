@@ -1,0 +1,35 @@
+//! Tests of the crate from outside, one binary: `cargo test -p ringside-cli --test all MODULE::`.
+
+#![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
+
+mod af_xdp;
+mod backends;
+mod bench;
+mod common;
+mod control;
+mod crashes;
+mod digests;
+mod doctor;
+mod drop;
+mod drop_pin;
+mod exactness;
+mod faults;
+mod filters;
+mod keep;
+mod keeper;
+mod mirror;
+mod order;
+mod others;
+mod placement;
+mod pre_filter;
+mod readers;
+mod repair;
+mod retention;
+mod rules;
+mod rules_live;
+mod send_generate;
+mod send_relay;
+mod send_replay;
+mod send_stream;
+mod threads;
+mod usage;

@@ -1,0 +1,86 @@
+//! Filter text from anyone: libpcap may refuse it, but whatever it compiles must pass our checks,
+//! and our evaluator must agree with libpcap's.
+
+use crate::common::expressions;
+use pcap::{Capture, Linktype};
+use ringside_core::LinkType;
+use ringside_filter::{
+    Compiler, FilterError, Target, TranslateOptions, compile, evaluate, translate,
+};
+use std::collections::HashSet;
+
+/// Longer texts make slow inputs, not other ones.
+const TEXT_BYTES_MAX: usize = 300;
+
+/// Words of the table that are names, and may come to stand where a host's name does.
+const NAMES: [&str; 9] =
+    ["domain", "http", "ftp", "ftp-data", "main", "eth0", "match", "short", "aa"];
+
+/// Words that are not in the table become numbers: libpcap would look them up in the DNS.
+fn without_names(text: &str, known: &HashSet<&str>) -> String {
+    let mut output = String::new();
+    let mut rest = text;
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    while let Some(first) = rest.chars().next() {
+        let end = match is_word(first) {
+            true => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
+            false => first.len_utf8(),
+        };
+        let (word, tail) = rest.split_at(end);
+        let number = word.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b':'));
+        let plain = !is_word(first) && first.is_ascii() && first != '\\';
+        output.push_str(match word {
+            word if number || plain || known.contains(word) => word,
+            _ if is_word(first) => "1",
+            // A backslash would make a name of the keyword behind it.
+            _ => " ",
+        });
+        rest = tail;
+    }
+    output
+}
+
+#[test]
+fn any_text_is_refused_or_means_the_same_as_in_libpcap() {
+    let table = expressions::all();
+    let known: HashSet<&str> = table
+        .iter()
+        .flat_map(|text| text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_')))
+        .filter(|word| !NAMES.contains(word))
+        .collect();
+    let frames: [Vec<u8>; 3] = [
+        // An IPv4 TCP segment, two tags before ARP, and noise.
+        [&[2; 12][..], &[8, 0, 0x45, 0, 0, 40, 0, 1, 0, 0, 64, 6], &[1; 40]].concat(),
+        [&[0xff; 12][..], &[0x81, 0, 0, 5, 0x81, 0, 0, 6, 8, 6], &[3; 40]].concat(),
+        ringside_testkit::Random::new(3).bytes(200),
+    ];
+    let seeds: Vec<Vec<u8>> = table.iter().map(|text| text.as_bytes().to_vec()).collect();
+    let handle = Capture::dead(Linktype(1)).unwrap();
+    let targets = [Target::Socket, Target::Xdp { tags: true }, Target::XdpFast { tags: true }];
+    let link_type = LinkType::ETHERNET;
+    let options = |target| TranslateOptions { target, link_type, snaplen_bytes: 0, counters: None };
+    ringside_testkit::fuzz("filter-text", &seeds, |input| {
+        let text = String::from_utf8_lossy(&input[..input.len().min(TEXT_BYTES_MAX)]);
+        let text = without_names(&text, &known);
+        let compiler = Compiler::InProcess { optimise: false };
+        match compile(&text, LinkType::ETHERNET, 0, &compiler) {
+            Err(FilterError::Refused { .. } | FilterError::NotInFrame { .. }) => {}
+            Err(error) => panic!("libpcap's own program: {error}"),
+            Ok(compiled) => {
+                for target in targets {
+                    translate(&compiled.program, &options(target)).unwrap();
+                }
+                let Ok(theirs) = handle.compile(&text, false) else { return };
+                // libpcap before 1.10.6 may loop for ever in a `protochain`.
+                let loops = compiled.program.instructions.iter();
+                if loops.clone().any(|i| i.code == 5 && (i.k as i32) < 0) {
+                    return;
+                }
+                for frame in &frames {
+                    let ours = evaluate(&compiled.program, frame, frame.len() as u32) != 0;
+                    assert_eq!(ours, theirs.filter(frame), "{text}");
+                }
+            }
+        }
+    });
+}

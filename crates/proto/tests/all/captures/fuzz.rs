@@ -1,0 +1,58 @@
+//! Mutated messages: no parser panics, hangs or takes back what it said.
+
+use super::judges;
+use super::rows::rows;
+use crate::support::{DNS, DNS_TCP, HTTP1, Protocol, SIP, TLS, check_prefixes, messages};
+use ringside_proto::Outcome;
+
+/// Real messages that are seeds; more are alike.
+const SEEDS_MAX: usize = 500;
+/// Larger payloads cost more time and reach nothing new.
+const SEED_BYTES_MAX: usize = 4096;
+
+#[test]
+fn http1_holds() {
+    fuzz(HTTP1, |payload| {
+        judges::httparse(payload);
+    });
+}
+
+#[test]
+fn sip_holds() {
+    fuzz(SIP, |payload| {
+        let is_sip = matches!((SIP.parse)(payload), Outcome::Fields(_));
+        assert!(!is_sip || (HTTP1.parse)(payload) == Outcome::NotThis, "both");
+    });
+}
+
+#[test]
+fn dns_holds() {
+    fuzz(DNS, |_| ());
+}
+
+#[test]
+fn dns_over_tcp_holds() {
+    fuzz(DNS_TCP, |_| ());
+}
+
+#[test]
+fn tls_holds() {
+    fuzz(TLS, |payload| {
+        judges::tls_parser(payload);
+    });
+}
+
+fn fuzz(protocol: Protocol, check: impl Fn(&[u8])) {
+    let name = format!("proto {}", protocol.name);
+    let real = rows(&name).iter().map(|row| row.payload.as_slice());
+    let real = real.filter(|payload| (protocol.parse)(payload) != Outcome::NotThis);
+    let real =
+        real.take(SEEDS_MAX).map(|payload| payload[..payload.len().min(SEED_BYTES_MAX)].to_vec());
+    let seeds: Vec<Vec<u8>> = messages::all().into_iter().chain(real).collect();
+    ringside_testkit::fuzz(&name, &seeds, |payload| {
+        let _ = (protocol.looks_like)(payload);
+        // A few hundred places where a payload is cut are enough for each of many thousands.
+        check_prefixes(protocol, payload, 1 + payload.len() / 97);
+        check(payload);
+    });
+}

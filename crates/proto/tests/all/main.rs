@@ -1,0 +1,10 @@
+//! Tests of the crate from outside, one binary: `cargo test -p ringside-proto --test all MODULE::`.
+
+#![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
+
+mod captures;
+mod dns;
+mod http1;
+mod sip;
+mod support;
+mod tls;
