@@ -1,4 +1,5 @@
-//! Tests of the crate from outside, one binary: `cargo test -p ringside-xdp --test all MODULE::`.
+//! Tests of the crate from outside, one binary:
+//! `cargo test -p ringside-xdp --test all MODULE::`.
 
 #![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
 
