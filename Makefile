@@ -6,7 +6,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # Where cargo puts what it builds.
 target := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help test-vm crashes soak deps bench-deps build demo test bench lint fuzz clean install
+.PHONY: help test-all test-vm crashes soak deps bench-deps build demo test bench lint fuzz clean install
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -23,8 +23,11 @@ build: deps ## build the binary, target/release/ringside
 demo: root build ## record real programs on a private test network (as root), in less than a minute
 	$(target)/release/ringside demo
 
-test: deps ## run every check and test; the last line counts them (as root, to skip none)
+test: deps ## run every check and test in short; the last line counts them (as root, to skip none)
 	@cargo xtask test
+
+test-all: root bench-deps ## run everything, for hours: long counts, all captures, emulated machine
+	@cargo xtask test --all --record bench/record/test-all.txt
 
 test-vm: deps ## test network cards in an emulated machine (downloads 200 MB once, keeps 280 MB)
 	@cargo xtask test --only vm
@@ -35,8 +38,8 @@ bench: root bench-deps build ## measure this machine on a private test network (
 lint: deps ## formatting, clippy, the house rules and the links of the documentation
 	@cargo xtask test --only format,clippy,tidy,docs
 
-fuzz: deps ## run the tests with RINGSIDE_FUZZ_SECONDS (60) for each fuzz test
-	RINGSIDE_FUZZ_SECONDS=$${RINGSIDE_FUZZ_SECONDS:-60} \
+fuzz: deps ## run the tests with RINGSIDE_FUZZ_TIMES (100) times the inputs of each fuzz test
+	RINGSIDE_FUZZ_TIMES=$${RINGSIDE_FUZZ_TIMES:-100} \
 		cargo test --workspace --exclude ringside-cli -- --show-output
 
 crashes: root build ## kill a recorder at 1,000 random moments, and with its keeper at 200 (as root)

@@ -3,8 +3,9 @@
 //! the compiler does not know; `test` is the one test run behind `make test`.
 
 use clap::{Parser, Subcommand};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use xtask::test::Step;
+use xtask::test::{Length, Order, Step};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The project's own chores")]
@@ -22,6 +23,15 @@ enum Chore {
         /// Only these steps, in the order of the run
         #[arg(long, value_delimiter = ',', value_name = "STEP,…")]
         only: Vec<Step>,
+        /// Everything: the long counts, all captures, the emulated machine; takes hours
+        #[arg(long)]
+        all: bool,
+        /// Write the summary to this file too
+        #[arg(long, value_name = "FILE")]
+        record: Option<PathBuf>,
+        /// Only tests whose names contain one of these, as `store/all repair::`; implies
+        /// `--only tests`
+        names: Vec<String>,
     },
 }
 
@@ -34,7 +44,13 @@ fn main() -> anyhow::Result<ExitCode> {
             eprintln!("tidy: {} findings", findings.len());
             findings.is_empty()
         }
-        Chore::Test { only } => xtask::test::run(&root, &only)?,
+        Chore::Test { mut only, all, record, names } => {
+            if only.is_empty() && !names.is_empty() {
+                only.push(Step::Tests);
+            }
+            let length = if all { Length::Long } else { Length::Short };
+            xtask::test::run(&root, &Order { only, names, length, record })?
+        }
     };
     Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,65 +1,71 @@
-//! The test run behind `make test`: every step in order, bounded in time, and one line at the end.
+//! The test runs behind `make test` and `make test-all`: every step in order, bounded in time, and
+//! one line at the end.
 //!
-//! A step that fails hides none of the later ones, but for the build: without a binary and
-//! libraries nothing after it could say anything. The last line of the run is
-//! `N passed, N failed, N skipped`; a failed step that runs no tests counts as one failure.
+//! A step that fails hides none of the later ones, but for the build: without test programs nothing
+//! after it could say anything. The last line is `N passed, N failed, N skipped`; a failed step that
+//! runs no tests counts as one failure. Several tests run at a time ([`schedule`]), each in a
+//! process of its own; the time of each is kept in `target/test-times.tsv`.
 
 pub(crate) mod child;
+mod schedule;
+mod suite;
 mod summary;
+mod times;
 
 use crate::tidy;
 use crate::vm::{self, Outcome};
 use anyhow::Context;
+use cargo_metadata::Metadata;
 use child::{Children, Ending};
 use clap::ValueEnum;
+use schedule::{Alone, Schedule};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use suite::{Programs, Test};
 use summary::Summary;
-
-/// The whole run, on a machine half as fast as that of the records, which takes 35 minutes: CI
-/// ends a run at 90, and what comes before it (Debian's packages, the compilation of this crate)
-/// takes its share.
-const RUN_TIME_MAX: Duration = Duration::from_secs(80 * 60);
 
 /// Crates with lock-free code, which have models.
 const LOOM_PACKAGES: [&str; 2] = ["sys", "rules"];
+
+/// Tests at a time for each CPU. Half of them wait for packets, children and disks.
+const TESTS_PER_CPU: usize = 2;
 
 /// One step. The order here is the order of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Step {
     /// cargo fmt --check
     Format,
-    /// cargo clippy, warnings are errors
-    Clippy,
     /// the house rules
     Tidy,
+    /// cargo clippy, warnings are errors
+    Clippy,
     /// cargo doc, warnings are errors
     Docs,
-    /// the release binary, which end-to-end tests run
+    /// the test programs, and in a long run the release binary
     Build,
-    /// unit, property, fuzz and documentation tests of every crate but the binary's
+    /// every test of every crate, end-to-end tests among them
     Tests,
-    /// the binary's tests, one at a time: they count frames of a lab to the last one
-    EndToEnd,
-    /// tests of network cards, in an emulated machine
-    Vm,
+    /// the examples in the documentation
+    DocTests,
     /// the model checks of crates/sys and crates/rules
     Loom,
+    /// tests of network cards, in an emulated machine
+    Vm,
 }
 
 impl Step {
     /// Longest time of the step, for a cold build on two cores; a hang ends here.
-    fn time_max(self) -> Duration {
-        let minutes = match self {
-            Step::Format | Step::Tidy => 2,
-            Step::Docs => 5,
-            Step::Clippy | Step::Build | Step::Loom => 15,
-            Step::Vm => 20,
-            Step::Tests | Step::EndToEnd => 35,
+    fn time_max(self, length: Length) -> Duration {
+        let minutes = match (self, length) {
+            (Step::Format | Step::Tidy, _) => 2,
+            (Step::Docs | Step::DocTests, _) => 6,
+            (Step::Clippy | Step::Loom, Length::Short) => 15,
+            (Step::Build | Step::Tests | Step::Vm, Length::Short) => 25,
+            (_, Length::Long) => 300,
         };
         Duration::from_secs(minutes * 60)
     }
@@ -73,104 +79,190 @@ impl Step {
     fn is_foundation(self) -> bool {
         self == Step::Build
     }
+
+    /// True if it needs what [`Step::Build`] builds.
+    fn is_on_build(self) -> bool {
+        matches!(self, Step::Tests | Step::Vm)
+    }
+
+    /// True if it is a part of `make test`.
+    fn is_short(self) -> bool {
+        self != Step::Vm
+    }
 }
 
-/// Runs the steps in `only`, or all of them if it is empty, in `root`. True if all went well.
+/// How much is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// What can be run after each change.
+    Short,
+    /// Everything: `testkit::by_run` chooses the long counts, and end-to-end tests run the release
+    /// binary.
+    Long,
+}
+
+impl Length {
+    /// What the variable RINGSIDE_TESTS says, for `testkit::by_run`.
+    fn name(self) -> &'static str {
+        match self {
+            Length::Short => "short",
+            Length::Long => "long",
+        }
+    }
+
+    /// Longest time of a run, on a machine half as fast as that of the records; CI ends a run at 90
+    /// minutes, and what comes before it (packages, the compilation of this crate) takes its share.
+    fn run_time_max(self) -> Duration {
+        match self {
+            Length::Short => Duration::from_secs(80 * 60),
+            Length::Long => Duration::from_secs(10 * 3600),
+        }
+    }
+
+    /// Longest time of one test: its own waits are bounded by `testkit::WAIT_MAX`.
+    fn test_time_max(self) -> Duration {
+        match self {
+            Length::Short => Duration::from_secs(5 * 60),
+            Length::Long => Duration::from_secs(2 * 3600),
+        }
+    }
+}
+
+/// What is to run.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// These steps, or all of the run if it is empty.
+    pub only: Vec<Step>,
+    /// Tests whose names contain one of these, or all if it is empty.
+    pub names: Vec<String>,
+    /// How much.
+    pub length: Length,
+    /// A file for the summary, next to the terminal.
+    pub record: Option<PathBuf>,
+}
+
+impl Order {
+    fn has(&self, step: Step) -> bool {
+        if self.only.is_empty() {
+            return step.is_short() || self.length == Length::Long;
+        }
+        let needed = step == Step::Build && self.only.iter().any(|step| step.is_on_build());
+        needed || self.only.contains(&step)
+    }
+}
+
+/// Runs what `order` asks for in `root`. True if all went well.
 ///
 /// # Errors
 /// The run could not begin: `cargo metadata` or a file of the run failed.
-pub fn run(root: &Path, only: &[Step]) -> anyhow::Result<bool> {
-    let run = Run::begin(root)?;
-    let mut summary = Summary::default();
-    let chosen = |step: &Step| {
-        let runs_binary = |step: &Step| matches!(step, Step::EndToEnd | Step::Vm);
-        let needed = *step == Step::Build && only.iter().any(runs_binary);
-        only.is_empty() || only.contains(step) || needed
-    };
+pub fn run(root: &Path, order: &Order) -> anyhow::Result<bool> {
     let begin = Instant::now();
-    for &step in Step::value_variants().iter().filter(|step| chosen(step)) {
+    let mut run = Run::begin(root, order)?;
+    let mut summary = Summary::default();
+    for &step in Step::value_variants().iter().filter(|step| order.has(**step)) {
         let step_begin = Instant::now();
-        let time_max = step.time_max().min(RUN_TIME_MAX.saturating_sub(begin.elapsed()));
-        println!("\n== {}", step.name());
+        let left = order.length.run_time_max().saturating_sub(begin.elapsed());
+        let time_max = step.time_max(order.length).min(left);
+        println!("\n== {} at {}", step.name(), summary::minutes(begin.elapsed()));
         let ending = run.step(step, time_max, &mut summary)?;
-        summary.end_step(&step.name(), &ending, step_begin.elapsed());
+        summary.end_step(&step.name(), ending, step_begin.elapsed());
         if ending == Ending::Interrupted || (step.is_foundation() && ending != Ending::Well) {
             break;
         }
     }
     println!("\n== summary");
-    print!("{}", summary.report(&run.skips(), &captures()));
+    let report = summary.report(&run.skips(), &captures());
+    print!("{report}");
+    if let Some(record) = &order.record {
+        let text = format!("{} run, {}\n{report}", order.length.name(), run.commit());
+        std::fs::write(record, text).with_context(|| record.display().to_string())?;
+    }
     Ok(summary.failed() == 0)
 }
 
 /// What the steps share.
-struct Run {
+struct Run<'o> {
     root: PathBuf,
+    order: &'o Order,
+    metadata: Metadata,
     cargo: OsString,
     target: PathBuf,
     skips: PathBuf,
     children: Children,
+    /// What the build has made.
+    tests: Vec<Test>,
 }
 
-impl Run {
-    fn begin(root: &Path) -> anyhow::Result<Run> {
+impl<'o> Run<'o> {
+    fn begin(root: &Path, order: &'o Order) -> anyhow::Result<Run<'o>> {
         let metadata = cargo_metadata::MetadataCommand::new()
             .manifest_path(root.join("Cargo.toml"))
             .no_deps()
             .exec()
             .context("cargo metadata")?;
-        let target = metadata.target_directory.into_std_path_buf();
+        let target = metadata.target_directory.clone().into_std_path_buf();
         std::fs::create_dir_all(&target).with_context(|| target.display().to_string())?;
         let skips = target.join("skips.txt");
         std::fs::write(&skips, "").with_context(|| skips.display().to_string())?;
         Ok(Run {
             root: root.to_owned(),
+            order,
+            metadata,
             cargo: std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
             target,
             skips,
             children: Children::new().context("signal handlers")?,
+            tests: Vec::new(),
         })
     }
 
-    fn step(&self, step: Step, time: Duration, summary: &mut Summary) -> anyhow::Result<Ending> {
-        if step == Step::Clippy {
-            // "All targets" leaves out the one that nobody runs here.
-            let mut command = self.cargo("clippy --package ringside-cli --test vm -- -D warnings");
-            let ending = self.children.run(&mut command, time, |line| summary.line(line))?;
-            if ending != Ending::Well {
-                return Ok(ending);
-            }
-        }
-        let mut command = match step {
-            Step::Tidy => return self.tidy(),
-            Step::Vm => return self.vm(time, summary),
-            Step::Loom if !self.has_loom_tests()? => {
-                summary.skip("loom: no test is named loom_*");
-                return Ok(Ending::Well);
-            }
-            // The names are enough: `cargo fmt` is the mend.
-            Step::Format => self.cargo("fmt --all -- --check -l"),
-            Step::Clippy => self.cargo("clippy --workspace --all-targets -- -D warnings"),
-            Step::Build => self.cargo("build --release --package ringside-cli"),
-            Step::Tests => self.cargo("test --workspace --exclude ringside-cli --no-fail-fast"),
-            Step::EndToEnd => {
-                self.cargo("test --package ringside-cli --no-fail-fast -- --test-threads=1")
-            }
-            Step::Loom => {
-                let packages = LOOM_PACKAGES.map(|name| format!("--package ringside-{name}"));
-                self.cargo(&format!("test {} --release --lib loom", packages.join(" ")))
-            }
-            Step::Docs => self.cargo("doc --workspace --no-deps --keep-going"),
-        };
+    fn step(
+        &mut self,
+        step: Step,
+        time: Duration,
+        summary: &mut Summary,
+    ) -> anyhow::Result<Ending> {
         match step {
-            // A folder of its own: the flag changes the fingerprint of every crate.
-            Step::Loom => command
-                .env("RUSTFLAGS", "--cfg loom")
-                .env("CARGO_TARGET_DIR", self.target.join("loom")),
-            Step::Docs => command.env("RUSTDOCFLAGS", "-D warnings"),
-            _ => command.env("RINGSIDE_BIN", self.target.join("release/ringside")),
-        };
-        let ending = self.children.run(&mut command, time, |line| summary.line(line));
+            Step::Tidy => self.tidy(),
+            // The names are enough: `cargo fmt` puts it right.
+            Step::Format => self.run_cargo("fmt --all -- --check -l", time, summary),
+            Step::Clippy => {
+                let all = "clippy --workspace --all-targets -- -D warnings";
+                let ending = self.run_cargo(all, time, summary)?;
+                // "All targets" leaves out the one that is run in the emulated machine alone.
+                let vm = "clippy --package ringside-cli --test vm -- -D warnings";
+                if ending != Ending::Well { Ok(ending) } else { self.run_cargo(vm, time, summary) }
+            }
+            Step::Docs => {
+                let mut command = self.cargo("doc --workspace --no-deps --keep-going");
+                self.run_command(command.env("RUSTDOCFLAGS", "-D warnings"), time, summary)
+            }
+            Step::Build => self.build(time, summary),
+            Step::Tests => self.tests(time, summary),
+            Step::DocTests => {
+                self.run_cargo("test --workspace --doc --no-fail-fast", time, summary)
+            }
+            Step::Loom => self.loom(time, summary),
+            Step::Vm => self.vm(time, summary),
+        }
+    }
+
+    fn run_cargo(
+        &self,
+        arguments: &str,
+        time: Duration,
+        summary: &mut Summary,
+    ) -> anyhow::Result<Ending> {
+        self.run_command(&mut self.cargo(arguments), time, summary)
+    }
+
+    fn run_command(
+        &self,
+        command: &mut Command,
+        time: Duration,
+        summary: &mut Summary,
+    ) -> anyhow::Result<Ending> {
+        let ending = self.children.run(command, time, |line| summary.line(line));
         ending.with_context(|| format!("{command:?}"))
     }
 
@@ -179,8 +271,79 @@ impl Run {
         command
             .args(arguments.split(' '))
             .current_dir(&self.root)
+            .env("RINGSIDE_TESTS", self.order.length.name())
             .env("RINGSIDE_SKIPS", &self.skips);
         command
+    }
+
+    /// Builds the test programs, and with them the binary that end-to-end tests run: as tests are
+    /// built, with assertions, or for a long run as it is installed.
+    fn build(&mut self, time: Duration, summary: &mut Summary) -> anyhow::Result<Ending> {
+        if self.order.length == Length::Long || self.order.only.contains(&Step::Vm) {
+            let release = "build --release --package ringside-cli";
+            let ending = self.run_cargo(release, time, summary)?;
+            if ending != Ending::Well {
+                return Ok(ending);
+            }
+        }
+        let mut programs = Programs::new(&self.metadata);
+        let arguments = "test --workspace --no-run --message-format=json-render-diagnostics";
+        let mut command = self.cargo(arguments);
+        let ending = self.children.run_quietly(&mut command, time, |line| programs.line(line));
+        let ending = ending.with_context(|| format!("{command:?}"))?;
+        self.tests = programs.tests()?;
+        Ok(ending)
+    }
+
+    fn tests(&mut self, time_max: Duration, summary: &mut Summary) -> anyhow::Result<Ending> {
+        let kept = self.target.join("test-times.tsv");
+        let mut times = times::read(&kept);
+        let cpus = std::thread::available_parallelism()?.get();
+        let mut variables = vec![
+            ("RINGSIDE_TESTS", self.order.length.name().into()),
+            ("RINGSIDE_SKIPS", self.skips.clone().into()),
+            ("RUST_BACKTRACE", "1".into()),
+        ];
+        if self.order.length == Length::Long {
+            variables.push(("RINGSIDE_BIN", self.target.join("release/ringside").into()));
+        }
+        let schedule = Schedule {
+            children: &self.children,
+            slots: cpus * TESTS_PER_CPU,
+            alone: &Alone::read(&self.root.join("xtask/alone.txt"))?,
+            test_time_max: self.order.length.test_time_max(),
+            time_max,
+            times: &times,
+            variables: &variables,
+        };
+        let names = &self.order.names;
+        let is_chosen =
+            |test: &str| names.is_empty() || names.iter().any(|name| test.contains(name));
+        let outcomes = schedule.run(std::mem::take(&mut self.tests), is_chosen)?;
+        times.extend(outcomes.iter().map(|outcome| (outcome.name.clone(), outcome.time)));
+        times::write(&kept, &times).with_context(|| kept.display().to_string())?;
+        Ok(summary.tests(&outcomes))
+    }
+
+    fn loom(&self, time: Duration, summary: &mut Summary) -> anyhow::Result<Ending> {
+        if !self.has_loom_tests()? {
+            summary.skip("loom: no test is named loom_*");
+            return Ok(Ending::Well);
+        }
+        let packages = LOOM_PACKAGES.map(|name| format!("--package ringside-{name}"));
+        let mut command = self.cargo(&format!("test {} --release --lib loom", packages.join(" ")));
+        // A folder of its own: the flag changes the fingerprint of every crate.
+        command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", self.target.join("loom"));
+        self.run_command(&mut command, time, summary)
+    }
+
+    /// The commit that was tried, for the record.
+    fn commit(&self) -> String {
+        let mut command = Command::new("git");
+        let output =
+            command.args(["log", "-1", "--format=%h of %cI"]).current_dir(&self.root).output();
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        text.ok().filter(|text| !text.is_empty()).unwrap_or_else(|| "unknown commit".into())
     }
 
     fn tidy(&self) -> anyhow::Result<Ending> {

@@ -21,6 +21,10 @@ fn main() {
         ("deep_nesting_is_an_error_and_no_crash", deep_nesting_is_an_error_and_no_crash),
         ("a_thousand_hosts_in_time", a_thousand_hosts_in_time),
     ];
+    if std::env::args().any(|argument| argument == "--list") {
+        tests.iter().for_each(|(name, _)| println!("{name}: test"));
+        return;
+    }
     // Arguments of `cargo test` select by name, as libtest does.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     for (name, test) in tests {

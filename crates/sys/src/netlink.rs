@@ -215,7 +215,7 @@ mod tests {
         body.extend([0; 16]);
         body.extend([8, 0, 1, 0, b'n', b'o', b'!', 0]);
         let seeds = [[16, 17].map(|kind| message(kind, &body)).concat(), message(2, &body)];
-        ringside_testkit::fuzz("netlink-answers", &seeds, |input| {
+        ringside_testkit::fuzz("netlink-answers", 500_000, &seeds, |input| {
             let _ = read(input);
         });
     }

@@ -1,44 +1,39 @@
-//! Bounded fuzzing from seeds: real inputs, mutated, for a stated time, in plain `cargo test`.
+//! Bounded fuzzing from seeds: real inputs, mutated, a stated number of them, in `cargo test`.
 //!
 //! The stable tool chain has no coverage feedback in `cargo test`, and inputs made of random bytes
 //! die in the first length check. Mutated real captures reach every parser's depths instead. A
 //! failure prints the seed and writes the input to a file, which then joins the seeds.
 
-use crate::Random;
+use crate::{Random, by_run, number};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::time::{Duration, Instant};
 
 /// Longest input that is made, in bytes.
 const INPUT_BYTES_MAX: usize = 1 << 18;
 
-/// Runs `target` on every seed, then on mutations of them, for `RINGSIDE_FUZZ_SECONDS` (2 unless
-/// set). `RINGSIDE_FUZZ_SEED` changes the stream. Returns the number of inputs tried.
+/// How many times the inputs of a short run a long one tries.
+const LONG_TIMES: u64 = 40;
+
+/// Runs `target` on every seed, then on mutations of them, `inputs` in all: about half a second's
+/// worth, so that every machine tries the same ones. A long run, or `RINGSIDE_FUZZ_TIMES`, tries a
+/// multiple; `RINGSIDE_FUZZ_SEED` changes the stream. Returns the number of inputs tried.
 ///
 /// # Panics
 /// If `target` does; the message before it names the seed and the file with the input.
-pub fn fuzz(name: &str, seeds: &[Vec<u8>], target: impl Fn(&[u8])) -> u64 {
-    let limit = Duration::from_secs_f64(number("RINGSIDE_FUZZ_SECONDS").unwrap_or(2.0));
-    let seed = number("RINGSIDE_FUZZ_SEED").unwrap_or(1.0) as u64;
+pub fn fuzz(name: &str, inputs: u64, seeds: &[Vec<u8>], target: impl Fn(&[u8])) -> u64 {
+    let times = number("RINGSIDE_FUZZ_TIMES").unwrap_or_else(|| by_run(1, LONG_TIMES));
+    let seed = number("RINGSIDE_FUZZ_SEED").unwrap_or(1);
     let mut random = Random::new(seed);
-    let start = Instant::now();
     let mut tried = 0;
     for input in seeds {
         run(name, seed, input, &target);
         tried += 1;
     }
-    while start.elapsed() < limit {
-        for _ in 0..64 {
-            let input = mutate(seeds, &mut random);
-            run(name, seed, &input, &target);
-            tried += 1;
-        }
+    while tried < inputs.saturating_mul(times) {
+        run(name, seed, &mutate(seeds, &mut random), &target);
+        tried += 1;
     }
     eprintln!("fuzz {name}: {tried} inputs from {} seeds", seeds.len());
     tried
-}
-
-fn number(variable: &str) -> Option<f64> {
-    std::env::var(variable).ok()?.parse().ok()
 }
 
 fn run(name: &str, seed: u64, input: &[u8], target: &impl Fn(&[u8])) {
@@ -119,7 +114,8 @@ mod tests {
             (0..50).map(|_| mutate(&seeds, &mut random)).collect::<Vec<_>>()
         };
         assert_eq!(make(), make());
-        let found = catch_unwind(|| fuzz("self-test", &seeds, |input| assert!(input.len() < 15)));
+        let found =
+            catch_unwind(|| fuzz("self-test", 10_000, &seeds, |input| assert!(input.len() < 15)));
         assert!(found.is_err());
     }
 }

@@ -9,6 +9,7 @@ pub mod captures;
 pub mod classbench;
 pub mod driver_ring;
 pub mod fuzz;
+pub mod judge;
 pub mod random;
 pub mod rules;
 pub mod stacks;
@@ -33,6 +34,25 @@ pub fn skip(test: &str, reason: &str) {
         // One write, so that lines of parallel tests do not mix.
         let _ = file.write_all(format!("{test}: {reason}\n").as_bytes());
     }
+}
+
+/// `short` in the run behind `make test`, `long` in that behind `make test-all`, which sets
+/// `RINGSIDE_TESTS=long`: how many frames, kills or files a test takes.
+pub fn by_run<T>(short: T, long: T) -> T {
+    match std::env::var("RINGSIDE_TESTS").as_deref() {
+        Ok("long") => long,
+        _ => short,
+    }
+}
+
+/// The number in an environment variable, by which a user sizes or seeds a test; none if it is not
+/// set.
+///
+/// # Panics
+/// If it holds something else.
+pub fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|e| panic!("{variable}={text}: {e}")))
 }
 
 /// True if this process may use packet sockets, namespaces and BPF; else skips `test`.

@@ -301,3 +301,6 @@ fn account(sent: Sent, port: &Port, is_timed: bool) -> ReplayReport {
         notices: sent.notices,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,9 @@
 //! Child processes that end: by themselves, at their time limit, or when the user interrupts.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, PipeReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -28,6 +29,17 @@ pub enum Ending {
     TimedOut,
     /// It was killed because this process got SIGINT or SIGTERM.
     Interrupted,
+}
+
+impl std::fmt::Display for Ending {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            Ending::Well => "well",
+            Ending::Failed => "FAILED",
+            Ending::TimedOut => "TIMED OUT",
+            Ending::Interrupted => "INTERRUPTED",
+        })
+    }
 }
 
 /// Starts children, each in a process group of its own, and ends whole groups.
@@ -58,16 +70,41 @@ impl Children {
         time_max: Duration,
         mut look: impl FnMut(&str),
     ) -> std::io::Result<Ending> {
-        let deadline = Instant::now() + time_max;
-        let mut child = command.stdout(Stdio::piped()).process_group(0).spawn()?;
-        let group = Pid::from_child(&child);
-        let lines = child.stdout.take().map(read_lines);
-        let mut show = |line: &str| {
+        let (pipe, writer) = std::io::pipe()?;
+        command.stdout(writer);
+        self.watch(command, pipe, time_max, |line| {
             println!("{line}");
             look(line);
-        };
+        })
+    }
+
+    /// The same without showing anything; both outputs are looked at, in the order of writing.
+    pub fn run_quietly(
+        &self,
+        command: &mut Command,
+        time_max: Duration,
+        look: impl FnMut(&str),
+    ) -> std::io::Result<Ending> {
+        let (pipe, writer) = std::io::pipe()?;
+        command.stdout(writer.try_clone()?).stderr(writer);
+        self.watch(command, pipe, time_max, look)
+    }
+
+    fn watch(
+        &self,
+        command: &mut Command,
+        pipe: PipeReader,
+        time_max: Duration,
+        mut look: impl FnMut(&str),
+    ) -> std::io::Result<Ending> {
+        let deadline = Instant::now() + time_max;
+        let mut child = command.process_group(0).spawn()?;
+        // This process's own write ends would keep the pipe open.
+        command.stdout(Stdio::null()).stderr(Stdio::inherit());
+        let group = Pid::from_child(&child);
+        let lines = read_lines(pipe);
         let ending = loop {
-            let open = lines.as_ref().is_some_and(|lines| pass_on(lines, &mut show));
+            let open = pass_on(&lines, &mut look);
             if let Some(status) = child.try_wait()? {
                 break if status.success() { Ending::Well } else { Ending::Failed };
             }
@@ -82,18 +119,26 @@ impl Children {
                     break ending;
                 }
                 // A closed pipe no longer paces the loop.
-                None if !open => std::thread::sleep(LOOK),
+                None if !open => wait_for_end(group),
                 None => {}
             }
         };
         // No such group any more is the good case.
         let _ = kill_process_group(group, Signal::KILL);
         // With the group dead the pipe closes, unless a child made a session of its own.
-        if let Some(lines) = lines {
-            let last = Instant::now() + GRACE;
-            while Instant::now() < last && pass_on(&lines, &mut show) {}
-        }
+        let last = Instant::now() + GRACE;
+        while Instant::now() < last && pass_on(&lines, &mut look) {}
         Ok(ending)
+    }
+}
+
+/// Waits until the process ends, at most [`LOOK`].
+fn wait_for_end(process: Pid) {
+    let limit = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+    let ended = pidfd_open(process, PidfdFlags::empty())
+        .and_then(|pidfd| poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit)));
+    if ended.is_err() {
+        std::thread::sleep(LOOK);
     }
 }
 
@@ -125,7 +170,7 @@ fn pass_on(lines: &Receiver<String>, show: &mut impl FnMut(&str)) -> bool {
 
 /// A thread reads, so that silence does not block the limit. It ends with the pipe or, if a
 /// process outside the group holds that open, with the run.
-fn read_lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
+fn read_lines(pipe: PipeReader) -> Receiver<String> {
     let (sender, receiver) = sync_channel(LINES_MAX);
     std::thread::spawn(move || {
         let mut pipe = BufReader::new(pipe);

@@ -1,6 +1,8 @@
 //! What a run adds up to.
 
 use super::child::Ending;
+use super::schedule::Outcome;
+use super::times;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
@@ -14,6 +16,8 @@ pub struct Summary {
     failures: Vec<String>,
     skips: Vec<String>,
     steps: Vec<String>,
+    /// Table of the slowest tests; empty before they ran.
+    slowest: String,
     /// Failures when the step began that runs now.
     failed_before: u64,
 }
@@ -30,24 +34,35 @@ impl Summary {
         }
     }
 
+    /// Counts tests that ran one by one, and says how that ended.
+    pub fn tests(&mut self, outcomes: &[Outcome]) -> Ending {
+        let (passed, failed): (Vec<_>, Vec<_>) =
+            outcomes.iter().partition(|outcome| outcome.ending == Ending::Well);
+        self.passed += passed.len() as u64;
+        self.failed += failed.len() as u64;
+        self.failures.extend(failed.iter().map(|outcome| outcome.name.clone()));
+        self.slowest = times::slowest(outcomes);
+        let interrupted = failed.iter().any(|outcome| outcome.ending == Ending::Interrupted);
+        match (interrupted, failed.is_empty()) {
+            (true, _) => Ending::Interrupted,
+            (false, true) => Ending::Well,
+            (false, false) => Ending::Failed,
+        }
+    }
+
     /// Counts something that did not run, as `name: reason`.
     pub fn skip(&mut self, line: &str) {
         self.skips.push(line.to_owned());
     }
 
     /// A step ended. If it failed without a failed test, that is one failure.
-    pub fn end_step(&mut self, name: &str, ending: &Ending, time: Duration) {
-        if *ending != Ending::Well && self.failed == self.failed_before {
+    pub fn end_step(&mut self, name: &str, ending: Ending, time: Duration) {
+        if ending != Ending::Well && self.failed == self.failed_before {
             self.failed += 1;
             self.failures.push(format!("step {name}"));
         }
         self.failed_before = self.failed;
-        let ending = match ending {
-            Ending::Well => "well",
-            Ending::Failed => "FAILED",
-            Ending::TimedOut => "TIMED OUT",
-            Ending::Interrupted => "INTERRUPTED",
-        };
+        let ending = ending.to_string();
         let row = format!("{name:<12} {ending:<12} {:>7.1} s", time.as_secs_f64());
         println!("-- {row}");
         self.steps.push(row);
@@ -70,7 +85,7 @@ impl Summary {
             skips.lines().map(|line| line.split(": ").next().unwrap_or(line)).collect();
         let skipped_tests = tests.len() as u64;
         let skipped = skipped_tests + self.ignored + self.skips.len() as u64;
-        let mut text = String::new();
+        let mut text = self.slowest.clone();
         for row in &self.steps {
             line(&mut text, format_args!("{row}"));
         }
@@ -90,6 +105,12 @@ impl Summary {
         line(&mut text, format_args!("{passed} passed, {failed} failed, {skipped} skipped"));
         text
     }
+}
+
+/// Minutes and seconds, as `12:05`.
+pub fn minutes(time: Duration) -> String {
+    let seconds = time.as_secs();
+    format!("{}:{:02}", seconds / 60, seconds % 60)
 }
 
 fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
@@ -118,7 +139,7 @@ mod tests {
         summary.line("test a::b ... FAILED");
         summary.line("test result: FAILED. 4 passed; 1 failed; 1 ignored; 0 measured; 0 filtered");
         summary.line("running 7 tests");
-        summary.end_step("tests", &Ending::Failed, Duration::ZERO);
+        summary.end_step("tests", Ending::Failed, Duration::ZERO);
         assert_eq!(last_line(&summary, ""), "14 passed, 1 failed, 1 skipped");
         assert!(summary.report("", "").contains("failed: a::b\n"));
     }
@@ -126,9 +147,9 @@ mod tests {
     #[test]
     fn a_step_that_fails_without_a_failed_test_is_one_failure() {
         let mut summary = Summary::default();
-        summary.end_step("format", &Ending::Well, Duration::ZERO);
+        summary.end_step("format", Ending::Well, Duration::ZERO);
         assert_eq!(summary.failed(), 0);
-        summary.end_step("clippy", &Ending::TimedOut, Duration::ZERO);
+        summary.end_step("clippy", Ending::TimedOut, Duration::ZERO);
         assert_eq!(last_line(&summary, ""), "0 passed, 1 failed, 0 skipped");
     }
 

@@ -236,7 +236,7 @@ mod tests {
             r#"{"version":18446744073709551616,"command":{"command":{}}}"#.into(),
         ]
         .map(String::into_bytes);
-        ringside_testkit::fuzz("control-request", &seeds, |line| {
+        ringside_testkit::fuzz("control-request", 200_000, &seeds, |line| {
             let reply = match Command::parse(line) {
                 Ok(_) => Reply::done(),
                 Err(error) => Reply::refused(&error),

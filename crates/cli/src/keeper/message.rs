@@ -94,7 +94,7 @@ mod tests {
     fn whatever_a_worker_says_the_keeper_lives() {
         let seeds: Vec<Vec<u8>> =
             all().iter().map(|message| serde_json::to_vec(message).unwrap()).collect();
-        ringside_testkit::fuzz("keeper-messages", &seeds, |bytes| {
+        ringside_testkit::fuzz("keeper-messages", 500_000, &seeds, |bytes| {
             let _ = serde_json::from_slice::<ToWorker>(bytes);
             if let Ok(ToKeeper::Leave(part)) = serde_json::from_slice::<ToKeeper>(bytes) {
                 let mut left = Left::default();

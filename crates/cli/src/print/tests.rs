@@ -4,9 +4,8 @@
 use super::*;
 use ringside_core::{FrameMeta, OwnedFrame, Source};
 use ringside_store::FileSource;
-use ringside_testkit::{capture_files, fuzz, need_tool};
+use ringside_testkit::{capture_files, fuzz, judge, need_tool};
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 /// Frames of one file that are compared.
@@ -40,9 +39,7 @@ fn lines(frames: &[(LinkType, OwnedFrame)], options: &PrintOptions) -> Vec<Strin
 
 /// tcpdump's lines, one a packet: what it prints below a line belongs to that line.
 fn tcpdump(path: &Path, options: &[&str]) -> Vec<String> {
-    let output =
-        Command::new("tcpdump").args(["-n", "-tt"]).args(options).arg("-r").arg(path).output();
-    let output = output.unwrap().stdout;
+    let output = judge::ask("tcpdump", &[&["-n", "-tt"], options, &["-r"]].concat(), path).stdout;
     let mut lines: Vec<String> = Vec::new();
     for line in String::from_utf8_lossy(&output).lines() {
         match lines.last_mut() {
@@ -200,7 +197,7 @@ fn no_control_byte_reaches_the_terminal() {
     let test = "no_control_byte_reaches_the_terminal";
     let frames: Vec<_> = capture_files(test).iter().flat_map(|path| frames(path)).collect();
     let seeds: Vec<Vec<u8>> = frames.into_iter().map(|(_, frame)| frame.bytes).collect();
-    fuzz("print", &seeds, |bytes| {
+    fuzz("print", 50_000, &seeds, |bytes| {
         let links = [LinkType::ETHERNET, LinkType::RAW, LinkType::LINUX_SLL, LinkType::PPP];
         let link = links[bytes.len() % links.len()];
         let (hex, time) = (HexDump::WithAscii, TimeStyle::Date);

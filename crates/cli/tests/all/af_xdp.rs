@@ -11,15 +11,17 @@ use crate::common::*;
 use driver::DriverCounts;
 use ringside_core::{Cause, Ledger};
 use ringside_lab::{LabConfig, RECEIVER_ADDRESS, SENDER_ADDRESS};
-use ringside_testkit::{need_root, need_tool};
+use ringside_testkit::{by_run, need_root, need_tool};
 use ringside_transmit::{Report, SenderKind};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 
-/// Frames of an exactness run.
-const FRAMES: u64 = 2_000_000;
+/// Frames of an exactness run: the rings turn over several times.
+fn frames() -> u64 {
+    by_run(300_000, 2_000_000)
+}
 
 /// Frames a second, also where another program uses the machine.
 const RATE: u64 = 150_000;
@@ -29,7 +31,8 @@ const BACKENDS: [&str; 2] = ["af-xdp", "xdp-ring"];
 
 /// A backend with rings that ride out stalls of a busy machine: nothing may be lost.
 fn patient(backend: &str) -> [&str; 8] {
-    ["-i", "rx0", "--backend", backend, "--kernel-ring-size", "256MiB", "--ring-size", "512MiB"]
+    let [kernel, ring] = by_run(["64MiB", "64MiB"], ["256MiB", "512MiB"]);
+    ["-i", "rx0", "--backend", backend, "--kernel-ring-size", kernel, "--ring-size", ring]
 }
 
 fn nothing_lost(ledger: &Ledger, sent: &Report) {
@@ -37,27 +40,27 @@ fn nothing_lost(ledger: &Ledger, sent: &Report) {
 }
 
 #[test]
-fn two_million_frames_of_one_queue() {
-    two_million_frames("af_xdp_two_million_frames_of_one_queue", 1);
+fn numbered_frames_of_one_queue() {
+    numbered_frames("af_xdp_numbered_frames_of_one_queue", 1);
 }
 
 #[test]
-fn two_million_frames_of_two_queues() {
-    two_million_frames("af_xdp_two_million_frames_of_two_queues", 2);
+fn numbered_frames_of_two_queues() {
+    numbered_frames("af_xdp_numbered_frames_of_two_queues", 2);
 }
 
 #[test]
-fn two_million_frames_of_four_queues() {
-    two_million_frames("af_xdp_two_million_frames_of_four_queues", 4);
+fn numbered_frames_of_four_queues() {
+    numbered_frames("af_xdp_numbered_frames_of_four_queues", 4);
 }
 
-fn two_million_frames(test: &str, queues: u16) {
+fn numbered_frames(test: &str, queues: u16) {
     if need_root(test) {
-        BACKENDS.into_iter().for_each(|backend| two_million_frames_by(backend, queues));
+        BACKENDS.into_iter().for_each(|backend| numbered_frames_by(backend, queues));
     }
 }
 
-fn two_million_frames_by(backend: &str, queues: u16) {
+fn numbered_frames_by(backend: &str, queues: u16) {
     let network = Network::with(LabConfig { queues, ..LabConfig::default() });
     let directory = tempfile::tempdir().unwrap();
     let recording = directory.path().join("recording");
@@ -69,7 +72,7 @@ fn two_million_frames_by(backend: &str, queues: u16) {
     let (before, counts) = (network.received(), DriverCounts::read(&network));
     // Live frames come from one CPU and to one queue.
     let kind = if queues == 1 { SenderKind::Live } else { SenderKind::Packet };
-    let sent = network.send(kind, &shape, FRAMES, Some(RATE));
+    let sent = network.send(kind, &shape, frames(), Some(RATE));
     let received = network.received() - before;
     let ledger = running.stop().checked_ledger(received);
     assert_eq!(sent.handed, received, "{sent:?}");
@@ -77,14 +80,14 @@ fn two_million_frames_by(backend: &str, queues: u16) {
     nothing_lost(&ledger, &sent);
     assert_eq!(ledger.lanes.len(), usize::from(queues));
     for lane in &ledger.lanes {
-        assert!(lane.taken >= FRAMES / 20, "{ledger:#?}");
+        assert!(lane.taken >= frames() / 20, "{ledger:#?}");
         assert_eq!(lane.inversions, 0, "{ledger:#?}");
     }
 
-    let mut recorded = Verifier::new(&shape, FRAMES);
+    let mut recorded = Verifier::new(&shape, frames());
     assert_eq!(recorded.note_directory(&recording), usize::from(queues));
     let report = recorded.report(&sent.streams);
-    assert_eq!(report.missing, FRAMES - sent.handed, "{report:?}");
+    assert_eq!(report.missing, frames() - sent.handed, "{report:?}");
     assert_eq!((report.duplicates, report.lane_reordered, report.flow_reordered), (0, 0, 0));
     assert_eq!(recorded.frames, sent.handed);
 }
@@ -98,23 +101,23 @@ fn jumbo_frames_are_whole() {
 }
 
 fn jumbo_frames_by(backend: &str) {
-    const COUNT: u64 = 100_000;
+    let count = by_run(20_000, 100_000);
     let network = Network::with(LabConfig { queues: 2, mtu: 9000, ..LabConfig::default() });
     let directory = tempfile::tempdir().unwrap();
     let recording = directory.path().join("recording");
     let running = network.capture(&[&patient(backend)[..], &["-w", arg(&recording)]].concat());
     let shape = shape(&[60, 1514, 3839, 3840, 3841, 4096, 7680, 7681, 9000, 9014], 100);
     let (before, counts) = (network.received(), DriverCounts::read(&network));
-    let sent = network.send(SenderKind::Packet, &shape, COUNT, Some(RATE / 5));
+    let sent = network.send(SenderKind::Packet, &shape, count, Some(RATE / 5));
     let received = network.received() - before;
     let ledger = running.stop().checked_ledger(received);
     assert_eq!(sent.handed, received, "{sent:?}");
     DriverCounts::read(&network).since(&counts).agree_with(backend, &ledger);
     nothing_lost(&ledger, &sent);
-    let mut recorded = Verifier::new(&shape, COUNT);
+    let mut recorded = Verifier::new(&shape, count);
     recorded.note_directory(&recording);
     let report = recorded.report(&sent.streams);
-    assert_eq!((report.missing, report.duplicates), (COUNT - sent.handed, 0), "{report:?}");
+    assert_eq!((report.missing, report.duplicates), (count - sent.handed, 0), "{report:?}");
     assert_eq!((report.lane_reordered, report.flow_reordered), (0, 0), "{report:?}");
     assert_eq!(recorded.frames, sent.handed);
 }

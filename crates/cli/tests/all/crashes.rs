@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Kills of the worker unless the environment says otherwise: what a run of all tests can afford.
-const KILLS: u64 = 30;
+const KILLS: [u64; 2] = [10, 1_000];
 /// Latest kill after the capture listens: the ring has gone round more than once by then.
 const KILL_AFTER_MAX_US: usize = 250_000;
 /// A small ring, which is full at times at this rate, in huge pages that are a knob to put back.

@@ -118,9 +118,9 @@ fn tshark_adds_up_the_same() {
         let filter = "tcp and ip and not ipv6 and not icmp and ip.flags.mf == 0";
         let fields = ["ip.src", "ip.dst", "tcp.srcport", "tcp.dstport", "frame.len"];
         let names = fields.iter().flat_map(|field| ["-e", *field]);
-        let args = ["-r", arg(capture), "-Y", filter, "-o", "tcp.desegment_tcp_streams:false"];
-        let args: Vec<&str> = args.into_iter().chain(["-T", "fields"]).chain(names).collect();
-        let lines = run_clean("tshark", &args);
+        let args = ["-Y", filter, "-o", "tcp.desegment_tcp_streams:false", "-T", "fields"];
+        let args: Vec<&str> = args.into_iter().chain(names).chain(["-r"]).collect();
+        let lines = judged("tshark", &args, capture);
         let mut expected: BTreeMap<Vec<String>, Totals> = BTreeMap::new();
         for line in lines.lines() {
             let mut values: Vec<String> = line.split('\t').map(str::to_owned).collect();

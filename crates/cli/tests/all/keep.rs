@@ -272,8 +272,7 @@ fn tls_is_kept_up_to_its_application_data() {
     let folder = Folder::new();
     let out = folder.path("out.pcapng");
     let frames = |file: &Path, filter: &str| {
-        let args = ["-r", arg(file), "-Y", filter, "-T", "fields", "-e", "frame.number"];
-        run_clean("tshark", &args)
+        judged("tshark", &["-Y", filter, "-T", "fields", "-e", "frame.number", "-r"], file)
     };
     let application = "tls.record.content_type == 23 || tls.record.opaque_type == 23";
     let mut cut = 0;

@@ -5,6 +5,7 @@
 
 use crate::common::*;
 use ringside_core::{Cause, Ledger};
+use ringside_sys::mmap::Mapping;
 use ringside_testkit::need_root;
 use ringside_transmit::Stamp;
 use rustix::process::Signal;
@@ -237,6 +238,15 @@ fn huge_pages() -> u64 {
     text.trim().parse().unwrap()
 }
 
+/// Memory in all huge pages that are free: where the machine has some set aside, a capture finds
+/// none all the same.
+fn free_huge_pages_taken() -> Option<Mapping> {
+    const FOLDER: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB";
+    let text = std::fs::read_to_string(format!("{FOLDER}/free_hugepages")).unwrap();
+    let pages: usize = text.trim().parse().unwrap();
+    (pages > 0).then(|| Mapping::huge(pages << 21).unwrap())
+}
+
 #[test]
 fn huge_pages_are_given_back_whoever_dies() {
     if !need_root("huge_pages_are_given_back") {
@@ -244,6 +254,7 @@ fn huge_pages_are_given_back_whoever_dies() {
     }
     let network = Network::up();
     let folder = tempfile::tempdir().unwrap();
+    let _taken = free_huge_pages_taken();
     let before = huge_pages();
     let args = ["-i", "rx0", "--huge-pages", "--ring-size", "16MiB", "-w", arg(folder.path())];
 

@@ -126,9 +126,10 @@ fn a_reader_cannot_write_the_ring_nor_take_it_away() {
     let stream = std::os::unix::net::UnixStream::connect(&socket).unwrap();
     let line = ringside_sys::fdpass::LineReceiver::new(1 << 20).receive(&stream).unwrap().unwrap();
     let memory = &line.fds[0];
-    let writes = rustix::io::pwrite(memory, b"overwritten", 4096);
-    assert_eq!(writes, Err(rustix::io::Errno::PERM));
-    assert_eq!(rustix::fs::ftruncate(memory, 4096), Err(rustix::io::Errno::PERM));
+    let writes = rustix::io::pwrite(memory, b"overwritten", 4096).unwrap_err();
+    // Where huge pages are free the memory is of them, and such a file has no write call at all.
+    assert!([rustix::io::Errno::PERM, rustix::io::Errno::INVAL].contains(&writes), "{writes}");
+    assert_eq!(rustix::fs::ftruncate(memory, 0), Err(rustix::io::Errno::PERM));
     let punch = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
     assert!(rustix::fs::fallocate(memory, punch, 0, 4096).is_err());
     // Reopened for writing by its name, the seals still hold; sys tries the writable mapping.

@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use ringside_store::recording::read_header;
-use ringside_testkit::{Random, need_root};
+use ringside_testkit::{Random, by_run, need_root, number};
 use ringside_transmit::{SenderKind, Shape, Sizes};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
-/// Length of the soak in a run of all tests: its limit is passed some times.
-const SOAK_SECONDS: u64 = 10;
+/// Length of the soak in a short and in a long run: the limit is passed some times.
+const SOAK_SECONDS: [u64; 2] = [4, 1_800];
 const SOAK_LIMIT_BYTES: u64 = 2_000_000_000;
 
 /// What a directory holds of recordings at a moment at which none is created or deleted.
@@ -182,8 +182,8 @@ fn a_soak_at_full_rate_stays_within_its_limit() {
     if !need_root("a_soak_at_full_rate") {
         return;
     }
-    let seconds = std::env::var("RINGSIDE_SOAK_SECONDS").ok();
-    let seconds: u64 = seconds.map_or(SOAK_SECONDS, |text| text.parse().unwrap());
+    let [short, long] = SOAK_SECONDS;
+    let seconds = number("RINGSIDE_SOAK_SECONDS").unwrap_or_else(|| by_run(short, long));
     let network = Network::up();
     // Of the disk that the build is on: /tmp may be memory.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

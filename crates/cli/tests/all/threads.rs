@@ -4,11 +4,13 @@
 use crate::common::verifier::{SIZES, Verifier, shape};
 use crate::common::*;
 use ringside_lab::LabConfig;
-use ringside_testkit::need_root;
+use ringside_testkit::{by_run, need_root};
 use ringside_transmit::SenderKind;
 
 /// Frames of one run.
-const FRAMES: u64 = 500_000;
+fn frames() -> u64 {
+    by_run(100_000, 500_000)
+}
 
 /// Frames a second, also where another program uses the machine.
 const RATE: u64 = 100_000;
@@ -43,7 +45,7 @@ fn one_queue(threads: usize, kind: SenderKind, queues: u16) {
     let running = network.capture(&[&PATIENT[..], &own].concat());
     let shape = shape(&SIZES, 1000);
     let before = network.received();
-    let sent = network.send(kind, &shape, FRAMES, Some(RATE));
+    let sent = network.send(kind, &shape, frames(), Some(RATE));
     let received = network.received() - before;
     let ledger = running.stop().checked_ledger(received);
     assert_eq!((sent.handed, ledger.taken), (received, received), "{ledger:#?}");
@@ -55,10 +57,10 @@ fn one_queue(threads: usize, kind: SenderKind, queues: u16) {
         assert!(taken.iter().all(|taken| taken * 10 >= lane.taken), "{lane:#?}");
     }
 
-    let mut recorded = Verifier::new(&shape, FRAMES);
+    let mut recorded = Verifier::new(&shape, frames());
     assert_eq!(recorded.note_directory(&recording), usize::from(queues));
     let report = recorded.report(&sent.streams);
-    assert_eq!(report.missing, FRAMES - sent.handed, "{report:?}");
+    assert_eq!(report.missing, frames() - sent.handed, "{report:?}");
     assert_eq!((report.duplicates, report.lane_reordered, report.flow_reordered), (0, 0, 0));
     assert_eq!(recorded.frames, sent.handed);
 }

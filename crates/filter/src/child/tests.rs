@@ -28,7 +28,7 @@ fn damaged_messages_are_refused_and_never_panic() {
     for cut in 0..answer.len() {
         assert!(decode_answer(&answer[..cut]).is_none());
     }
-    fuzz("filter-child-messages", &[good, answer], |bytes| {
+    fuzz("filter-child-messages", 500_000, &[good, answer], |bytes| {
         decode_request(bytes);
         if let Some(Ok(program)) = decode_answer(bytes) {
             // Whatever came over: the checks or the evaluator must hold.

@@ -59,7 +59,7 @@ fn any_text_is_refused_or_means_the_same_as_in_libpcap() {
     let targets = [Target::Socket, Target::Xdp { tags: true }, Target::XdpFast { tags: true }];
     let link_type = LinkType::ETHERNET;
     let options = |target| TranslateOptions { target, link_type, snaplen_bytes: 0, counters: None };
-    ringside_testkit::fuzz("filter-text", &seeds, |input| {
+    ringside_testkit::fuzz("filter-text", 2_000, &seeds, |input| {
         let text = String::from_utf8_lossy(&input[..input.len().min(TEXT_BYTES_MAX)]);
         let text = without_names(&text, &known);
         let compiler = Compiler::InProcess { optimise: false };

@@ -2,6 +2,7 @@ use super::*;
 use crate::key::Key;
 use crate::memory::{Capacity, Layout};
 use proptest::prelude::*;
+use ringside_testkit::by_run;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -196,7 +197,7 @@ fn one(address: u32, port: u32) -> Cube {
 /// not accept the packet, although bits, classes and nodes are used again all the time.
 #[test]
 fn a_reader_sees_each_rule_whole_or_not_at_all() {
-    const CHANGES: u32 = 3000;
+    let changes = by_run(800, 3_000);
     let mut editor = editor(SMALL);
     for number in 0..20 {
         add(&mut editor, number * 100, one(number, number)).unwrap();
@@ -222,7 +223,7 @@ fn a_reader_sees_each_rule_whole_or_not_at_all() {
             }
             met
         });
-        for change in 1..=CHANGES {
+        for change in 1..=changes {
             // Half of the changing rules accept all, half one address that others have too.
             let place = change % 20;
             let (rule, cube) = match change % 2 {

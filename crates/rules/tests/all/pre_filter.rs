@@ -9,8 +9,8 @@ use ringside_rules::key::Key;
 use ringside_rules::language::{self, AddressSet, Rule, RuleId, RuleSet, Sets, Verdict};
 use ringside_rules::pre_filter::{NoPreFilter, PreFilter, QUESTIONS_MAX};
 use ringside_rules::{Question, Sight};
-use ringside_testkit::Random;
 use ringside_testkit::rules::{random_frame, random_rule};
+use ringside_testkit::{Random, by_run};
 use ringside_wire::{Layer, LayerKind, Layers, Level, Stop, dissect};
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -127,7 +127,7 @@ fn random_set(random: &mut Random) -> RuleSet {
 }
 
 #[test]
-fn a_million_random_pairs() {
+fn random_pairs() {
     let mut random = Random::new(21);
     let (mut pairs, mut rejected, mut plain, mut useless) = (0u64, 0u64, 0u64, 0);
     for round in 0.. {
@@ -156,12 +156,12 @@ fn a_million_random_pairs() {
             rejected += u64::from(!accepted);
         }
         pairs += 400;
-        if pairs >= 1_000_000 {
+        if pairs >= by_run(200_000, 1_000_000) {
             break;
         }
     }
     eprintln!("{pairs} pairs, {rejected} rejected, {plain} plain; {useless} sets for any frame");
-    assert!(rejected > 150_000 && plain > 200_000 && useless < 3_000);
+    assert!(rejected > pairs / 7 && plain > pairs / 5 && useless < 3 * pairs / 1_000);
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn cut(template: &Template, settings: Settings, bytes: usize, position: Position
 #[test]
 fn hostile_templates_and_sizes_are_cut_or_refused() {
     let taken = std::cell::Cell::new([0u64; 2]);
-    fuzz("segment", &seeds(), |input| {
+    fuzz("segment", 100_000, &seeds(), |input| {
         let Some((control, bytes)) = input.split_first_chunk::<16>() else { return };
         let (settings, payload_bytes, position) = settings(control);
         let mut count = taken.get();

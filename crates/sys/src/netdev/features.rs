@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn mutated_answers_end() {
-        ringside_testkit::fuzz("netdev-features", &[answer()], |input| {
+        ringside_testkit::fuzz("netdev-features", 500_000, &[answer()], |input| {
             for message in messages(input).flatten() {
                 let _ = read_features(&message);
             }

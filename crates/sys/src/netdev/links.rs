@@ -136,7 +136,7 @@ mod tests {
     fn mutated_answers_end() {
         let link = message(libc::RTM_NEWLINK, &body());
         let seeds = [link.clone(), [link.clone(), link].concat()];
-        ringside_testkit::fuzz("netlink-links", &seeds, |input| {
+        ringside_testkit::fuzz("netlink-links", 500_000, &seeds, |input| {
             for message in messages(input).flatten() {
                 let _ = read_link(&message);
             }

@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn mutated_answers_end() {
-        ringside_testkit::fuzz("netdev-napi", &[napi_answer(), queue_answer()], |input| {
+        ringside_testkit::fuzz("netdev-napi", 500_000, &[napi_answer(), queue_answer()], |input| {
             if let Ok(parts) = attributes(input) {
                 read_napi(&parts);
                 read_queue(&parts);

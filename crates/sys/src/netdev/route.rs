@@ -246,7 +246,7 @@ mod tests {
         let route = answer(libc::RTN_UNICAST, &[8, 0, 5, 0, 10, 9, 9, 1, 8, 0, 7, 0, 1, 2, 3, 4]);
         let body = [2, 0, 0, 0, 7, 0, 0, 0, 4, 0, 0, 1, 10, 0, 2, 0, 2, 0, 0, 0, 0, 5, 0, 0];
         let seeds = [route, message(libc::RTM_NEWNEIGH, &body)];
-        ringside_testkit::fuzz("netlink-route", &seeds, |input| {
+        ringside_testkit::fuzz("netlink-route", 500_000, &seeds, |input| {
             for message in messages(input).flatten() {
                 let _ = (read_route(&message, 7, TO), read_neighbour(&message));
             }

@@ -275,7 +275,7 @@ mod tests {
         let rss = Rss { function: 1, key: vec![7; 40], table: vec![1; 16], ..Rss::default() };
         let words = order(&rss, &Table::Set(rss.table.clone()));
         let seed: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        ringside_testkit::fuzz("ethtool-rss", &[seed], |input| {
+        ringside_testkit::fuzz("ethtool-rss", 500_000, &[seed], |input| {
             let word =
                 |chunk: &[u8]| chunk.iter().fold(0, |word, &byte| word << 8 | u32::from(byte));
             read_rss(&input.chunks(4).map(word).collect::<Vec<_>>());

@@ -316,8 +316,13 @@ mod tests {
 
     #[test]
     fn mutated_sets_end() {
-        ringside_testkit::fuzz("ethtool-bits", &[set_of(&[b"rx-gro\0", b"rx-lro\0"])], |input| {
-            let _ = names(input);
-        });
+        ringside_testkit::fuzz(
+            "ethtool-bits",
+            500_000,
+            &[set_of(&[b"rx-gro\0", b"rx-lro\0"])],
+            |input| {
+                let _ = names(input);
+            },
+        );
     }
 }

@@ -264,7 +264,7 @@ fn whatever_is_in_the_ring_stays_in_the_ring() {
         [record(2, 60), raw(0, starts[0], LAP_END)].concat(),
         [record(3, 1514), raw(0, starts[1], LAP_END)].concat(),
     ];
-    fuzz("xdp-ring-records", &seeds, |input| {
+    fuzz("xdp-ring-records", 50_000, &seeds, |input| {
         let (ring, head) = &mut *state.borrow_mut();
         let input = &input[..input.len().min(60_000) / 8 * 8];
         writer.write(place(*head) as usize, input);

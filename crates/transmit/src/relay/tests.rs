@@ -287,7 +287,7 @@ fn hostile_frames_are_relayed_cut_or_refused() {
     };
     let seeds: Vec<Vec<u8>> = (0..200).map(seed).collect();
     let counts = Cell::new([0u64; 3]);
-    fuzz("relay", &seeds, |input| {
+    fuzz("relay", 200_000, &seeds, |input| {
         let mtu_bytes = 68 + usize::from(input.last().copied().unwrap_or(0)) * 6;
         let mut sink = MemorySink::new(mtu_bytes);
         let report = run(&mut MemorySource::new([input]), &mut sink, &config(mtu_bytes));

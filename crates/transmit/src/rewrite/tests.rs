@@ -293,7 +293,7 @@ fn mutated_frames_are_changed_without_harm() {
     let seeds: Vec<Vec<u8>> =
         corpus("mutated_frames_are_changed_without_harm").into_iter().step_by(97).collect();
     let addresses = all_addresses();
-    ringside_testkit::fuzz("rewrite", &seeds, |frame| {
+    ringside_testkit::fuzz("rewrite", 200_000, &seeds, |frame| {
         for vlan in [VlanChange::Keep, VlanChange::Strip, VlanChange::Set(VlanId(1))] {
             let mut rewrite = Rewrite { vlan, addresses: addresses.clone(), ..Rewrite::default() };
             let after = rewritten(&mut rewrite, frame);

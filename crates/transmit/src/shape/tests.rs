@@ -162,7 +162,7 @@ proptest! {
 #[test]
 fn hostile_templates_are_refused_or_made() {
     let seeds: Vec<Vec<u8>> = shapes().iter().map(|shape| shape.frame(0, 0)).collect();
-    ringside_testkit::fuzz("template", &seeds, |bytes| {
+    ringside_testkit::fuzz("template", 400_000, &seeds, |bytes| {
         let Ok(template) = Template::captured(bytes.to_vec()) else { return };
         let Ok(sizes) = Sizes::fixed(bytes.len().min(65_535) as u16) else { return };
         for numbering in [Numbering::None, Numbering::Stamp] {

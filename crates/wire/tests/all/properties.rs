@@ -109,7 +109,7 @@ fn dissect_survives_mutated_captures() {
             bytes
         })
         .collect();
-    fuzz("dissect", &seeds, |bytes| {
+    fuzz("dissect", 300_000, &seeds, |bytes| {
         // The right link type for most seeds, and one of the others to reach the rest.
         let other = LINKS[bytes.len() % LINKS.len()];
         for link in [LinkType::ETHERNET, other] {

@@ -1,8 +1,7 @@
 //! tshark names the same headers in the same order, for every capture of tunnels and tags.
 
-use ringside_testkit::{capture_files, need_tool};
+use ringside_testkit::{capture_files, judge, need_tool};
 use ringside_wire::{LayerKind, Stop, dissect};
-use std::process::Command;
 
 /// What tshark calls a layer. `None` where it has no name of its own: SNAP is part of its LLC, an
 /// EtherType that follows a tag is a layer only there, and IPv6 fragments are reassembled.
@@ -61,15 +60,11 @@ fn tunnels_have_the_layers_that_tshark_sees() {
         }
         let frames = crate::support::frames(&path);
         // Without reassembly, a fragment shows what is in it.
-        let output = Command::new("tshark")
-            .args(["-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE", "-n"])
-            .args(["-T", "fields", "-e", "frame.protocols", "-r"])
-            .arg(&path)
-            .output()
-            .unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
+        let whole = ["-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE", "-n"];
+        let fields = ["-T", "fields", "-e", "frame.protocols", "-r"];
+        let answer = judge::ask("tshark", &[whole, fields].concat(), &path);
         files += 1;
-        for (number, (line, (link, bytes))) in text.lines().zip(&frames).enumerate() {
+        for (number, (line, (link, bytes))) in answer.text().lines().zip(&frames).enumerate() {
             let layers = dissect(bytes, *link);
             if layers.stop() == Stop::UnknownLink {
                 continue;

@@ -1,8 +1,7 @@
 //! tshark finds the same checksums right and wrong.
 
-use ringside_testkit::{capture_files, need_tool};
+use ringside_testkit::{capture_files, judge, need_tool};
 use ringside_wire::{Ipv4, LayerKind, Level, Verdict, dissect, verify_network, verify_transport};
-use std::process::Command;
 
 /// tshark's word: 0 bad, 1 good, 2 not verified, 3 not present.
 fn status(verdict: Verdict) -> &'static str {
@@ -27,19 +26,16 @@ fn checksums_are_judged_alike() {
             continue;
         }
         let fields = ["ip", "tcp", "udp", "icmp", "icmpv6", "sctp"];
-        let output = Command::new("tshark")
-            .args(["-n", "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"])
-            .args(["-o", "udp.check_checksum:TRUE", "-o", "ip.defragment:FALSE"])
-            .args(["-o", "ipv6.defragment:FALSE", "-o", "sctp.checksum:CRC 32c"])
-            .args(["-T", "fields", "-E", "occurrence=f", "-E", "separator=,"])
-            .args(fields.iter().flat_map(|name| ["-e".into(), format!("{name}.checksum.status")]))
-            .arg("-r")
-            .arg(&path)
-            .output()
-            .unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
+        let names = fields.map(|name| format!("{name}.checksum.status"));
+        let mut args = vec!["-n", "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"];
+        args.extend(["-o", "udp.check_checksum:TRUE", "-o", "ip.defragment:FALSE"]);
+        args.extend(["-o", "ipv6.defragment:FALSE", "-o", "sctp.checksum:CRC 32c"]);
+        args.extend(["-T", "fields", "-E", "occurrence=f", "-E", "separator=,"]);
+        args.extend(names.iter().flat_map(|name| ["-e", name]));
+        args.push("-r");
+        let answer = judge::ask("tshark", &args, &path);
         for (number, (line, (link, bytes))) in
-            text.lines().zip(crate::support::frames(&path)).enumerate()
+            answer.text().lines().zip(crate::support::frames(&path)).enumerate()
         {
             let context = format!("{} frame {}: {line}", path.display(), number + 1);
             let theirs: Vec<&str> = line.split(',').collect();

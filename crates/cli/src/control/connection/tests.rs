@@ -177,7 +177,7 @@ fn half_a_line_and_idleness_end_at_their_limits() {
 fn hostile_bytes_get_at_most_one_reply_a_line() {
     let seeds = [status(), status().repeat(3), b"{\"version\":1}\n\n\x80\x00\n".to_vec()];
     let random = std::cell::RefCell::new(Random::new(3));
-    ringside_testkit::fuzz("control-connection", &seeds, |bytes| {
+    ringside_testkit::fuzz("control-connection", 10_000, &seeds, |bytes| {
         let mut pair = Pair::new();
         let piece = 1 + random.borrow_mut().below(5000);
         pair.send(bytes, piece);

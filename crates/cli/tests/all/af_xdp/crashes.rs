@@ -20,7 +20,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Kills of each kind unless the environment says otherwise: what a run of all tests can afford.
-const KILLS: u64 = 6;
+const KILLS: [u64; 2] = [3, 30];
 /// Latest kill after the capture listens.
 const KILL_AFTER_MAX_US: usize = 250_000;
 /// The sender that fills all queues.

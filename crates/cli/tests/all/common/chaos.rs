@@ -1,19 +1,18 @@
 //! What tests that kill need: how often, when, and a load that does not end.
 
 use super::{Network, Running, ringside, wait_until};
-use ringside_testkit::Random;
+use ringside_testkit::{Random, by_run, number};
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::Command;
 
-/// How many kills: what RINGSIDE_KILLS says, or what a run of all tests can afford.
-pub fn kills(affordable: u64) -> u64 {
-    std::env::var("RINGSIDE_KILLS").ok().map_or(affordable, |text| text.parse().unwrap())
+/// How many kills: what RINGSIDE_KILLS says, or what a short and a long run can afford.
+pub fn kills([short, long]: [u64; 2]) -> u64 {
+    number("RINGSIDE_KILLS").unwrap_or_else(|| by_run(short, long))
 }
 
 /// Numbers from a seed that is printed, or that RINGSIDE_SEED says.
 pub fn random() -> Random {
-    let seed = std::env::var("RINGSIDE_SEED").ok().map(|text| text.parse().unwrap());
-    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    let seed = number("RINGSIDE_SEED").unwrap_or_else(|| u64::from(std::process::id()));
     println!("RINGSIDE_SEED={seed}");
     Random::new(seed)
 }

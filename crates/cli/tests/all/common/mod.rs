@@ -15,6 +15,7 @@ use ringside_lab::{Lab, LabConfig, RECEIVER_INTERFACE};
 use ringside_store::Notice;
 use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
+use ringside_testkit::judge;
 pub use ringside_testkit::{WAIT_MAX, wait_until};
 use ringside_transmit::{Job, Limits, Load, Report, SenderKind, Shape};
 use rustix::process::{Pid, Signal, kill_process};
@@ -206,7 +207,7 @@ impl Running {
     pub fn wait_for_stderr(&self, text: &str) {
         wait_until(&format!("{text:?}, said: {}", self.stderr_so_far()), || {
             let said = self.stderr_so_far();
-            assert!(said.contains(text) || !self.stderr.is_done(), "it ended, and said: {said}");
+            assert!(said.contains(text) || !self.is_over(), "it ended, and said: {said}");
             said.contains(text)
         });
     }
@@ -215,9 +216,14 @@ impl Running {
     pub fn wait_for_stdout(&self, text: &str) {
         wait_until(&format!("{text:?}"), || {
             let said = self.stdout_so_far();
-            assert!(!self.stderr.is_done(), "it ended, and said: {}", self.stderr_so_far());
+            assert!(!self.is_over(), "it ended, and said: {}", self.stderr_so_far());
             String::from_utf8_lossy(&said).contains(text)
         });
+    }
+
+    /// True once it has closed standard error, which it does at its end.
+    pub fn is_over(&self) -> bool {
+        self.stderr.is_done()
     }
 
     /// What it has said on standard error.
@@ -334,11 +340,25 @@ pub fn is_right_tcp(status: &str, checksum: &str) -> bool {
 /// greeting; gives its standard output.
 pub fn run_clean(program: &str, args: &[&str]) -> String {
     let outcome = run(program, args);
+    let clean = outcome.status.success() && is_greeting(&outcome.stderr);
+    assert!(clean, "{program} {args:?}: {outcome:?}");
+    outcome.text()
+}
+
+/// The same of `PROGRAM ARGS FILE`, from an earlier run where there was one: for files that are
+/// the same in every run.
+pub fn judged(program: &str, args: &[&str], file: &Path) -> String {
+    let answer = judge::ask(program, args, file);
+    let said = String::from_utf8_lossy(&answer.stderr);
+    assert!(answer.success && is_greeting(&said), "{program} {args:?} {}: {said}", file.display());
+    answer.text().to_owned()
+}
+
+/// True if a program has said nothing on standard error but its greeting.
+fn is_greeting(stderr: &str) -> bool {
     let greeting =
         |line: &str| line.starts_with("Running as user") || line.starts_with("reading from file ");
-    let complaints: Vec<&str> = outcome.stderr.lines().filter(|line| !greeting(line)).collect();
-    assert!(outcome.status.success() && complaints.is_empty(), "{program} {args:?}: {outcome:?}");
-    outcome.text()
+    stderr.lines().all(greeting)
 }
 
 /// A path as an argument.

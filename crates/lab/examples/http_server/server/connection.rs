@@ -158,7 +158,7 @@ mod tests {
             "GET / HTTP/1.1\r\nLong: ",
         ];
         let seeds = seeds.map(|seed| seed.as_bytes().to_vec());
-        fuzz("http-request", &seeds, |request| {
+        fuzz("http-request", 100_000, &seeds, |request| {
             let request = &request[..request.len().min(REQUEST_BYTES_MAX)];
             let ended = answer(request, false, None);
             assert!(ended.is_some(), "nothing more would come");

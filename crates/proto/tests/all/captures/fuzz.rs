@@ -12,14 +12,14 @@ const SEED_BYTES_MAX: usize = 4096;
 
 #[test]
 fn http1_holds() {
-    fuzz(HTTP1, |payload| {
+    fuzz(HTTP1, 60_000, |payload| {
         judges::httparse(payload);
     });
 }
 
 #[test]
 fn sip_holds() {
-    fuzz(SIP, |payload| {
+    fuzz(SIP, 20_000, |payload| {
         let is_sip = matches!((SIP.parse)(payload), Outcome::Fields(_));
         assert!(!is_sip || (HTTP1.parse)(payload) == Outcome::NotThis, "both");
     });
@@ -27,29 +27,29 @@ fn sip_holds() {
 
 #[test]
 fn dns_holds() {
-    fuzz(DNS, |_| ());
+    fuzz(DNS, 100_000, |_| ());
 }
 
 #[test]
 fn dns_over_tcp_holds() {
-    fuzz(DNS_TCP, |_| ());
+    fuzz(DNS_TCP, 70_000, |_| ());
 }
 
 #[test]
 fn tls_holds() {
-    fuzz(TLS, |payload| {
+    fuzz(TLS, 40_000, |payload| {
         judges::tls_parser(payload);
     });
 }
 
-fn fuzz(protocol: Protocol, check: impl Fn(&[u8])) {
+fn fuzz(protocol: Protocol, inputs: u64, check: impl Fn(&[u8])) {
     let name = format!("proto {}", protocol.name);
     let real = rows(&name).iter().map(|row| row.payload.as_slice());
     let real = real.filter(|payload| (protocol.parse)(payload) != Outcome::NotThis);
     let real =
         real.take(SEEDS_MAX).map(|payload| payload[..payload.len().min(SEED_BYTES_MAX)].to_vec());
     let seeds: Vec<Vec<u8>> = messages::all().into_iter().chain(real).collect();
-    ringside_testkit::fuzz(&name, &seeds, |payload| {
+    ringside_testkit::fuzz(&name, inputs, &seeds, |payload| {
         let _ = (protocol.looks_like)(payload);
         // A few hundred places where a payload is cut are enough for each of many thousands.
         check_prefixes(protocol, payload, 1 + payload.len() / 97);

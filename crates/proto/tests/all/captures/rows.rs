@@ -1,10 +1,9 @@
 //! What tshark says of each payload of the captures. It judges packets one by one, as we do: no
 //! reassembly, no defragmentation.
 
-use ringside_testkit::{capture_files, need_tool};
+use ringside_testkit::{capture_files, judge, need_tool};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
 /// Folders whose captures hold the protocols of this crate.
@@ -121,13 +120,13 @@ fn is_judged(path: &Path) -> bool {
 }
 
 fn of_file(path: &Path) -> Vec<Row> {
-    let mut tshark = Command::new("tshark");
-    tshark.args(["-n", "-T", "fields", "-E", "occurrence=a", "-E"]);
-    tshark.arg(format!("aggregator={AGGREGATOR}"));
-    tshark.args(PREFERENCES.iter().flat_map(|preference| ["-o", preference]));
-    tshark.args(FIELDS.iter().flat_map(|field| ["-e", field]));
+    let aggregator = format!("aggregator={AGGREGATOR}");
+    let mut args = vec!["-n", "-T", "fields", "-E", "occurrence=a", "-E", &aggregator];
+    args.extend(PREFERENCES.iter().flat_map(|preference| ["-o", preference]));
+    args.extend(FIELDS.iter().flat_map(|field| ["-e", field]));
+    args.push("-r");
     // A damaged file gives the frames before the damage.
-    let output = tshark.arg("-r").arg(path).output().unwrap();
+    let output = judge::ask("tshark", &args, path);
     let file = path.file_name().unwrap().to_string_lossy();
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines().filter_map(|line| row(&file, line)).collect()

@@ -2,6 +2,7 @@ use super::*;
 use crate::language::{self, Sets};
 use crate::sight::Sight;
 use proptest::prelude::*;
+use ringside_testkit::by_run;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -188,7 +189,7 @@ fn a_judge_that_never_looks_up_holds_up_loads_alone() {
 /// moment of its judging, and the counts add up.
 #[test]
 fn frames_are_judged_by_rules_that_are_there() {
-    const ROUNDS: u32 = 2000;
+    let rounds = by_run(400, 2_000);
     // Rule 50 stays; 10 (exact) and 20 (a wildcard) come and go, and never are both away: of two
     // that overlap in time one is always there.
     let mut live = live("20: src ip 10.0.0.1 => drop\n50: udp => take");
@@ -217,7 +218,7 @@ fn frames_are_judged_by_rules_that_are_there() {
                 std::thread::yield_now();
             }
         };
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds {
             live.add(rule(10, exact)).unwrap();
             assert!(live.remove(RuleId(20)));
             wait();
@@ -263,6 +264,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(by_run(60, 256)))]
+
     /// After any changes the rules judge as a set that was made anew does.
     #[test]
     fn changed_rules_judge_as_new_ones(steps in prop::collection::vec(step(), 1..60)) {

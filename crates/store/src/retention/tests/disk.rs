@@ -8,7 +8,7 @@ use crate::recording::{FileHeader, RunLock, SeriesFile, file_name, read_header};
 use crate::repair::{Options, repair};
 use ringside_core::{FrameNumber, LaneId, Timestamp};
 use ringside_sys::clock::Clocks;
-use ringside_testkit::{Random, need_root, skip};
+use ringside_testkit::{Random, by_run, need_root, number, skip};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
@@ -274,10 +274,8 @@ fn record(directory: &Path, run: &str, limit: u64, random: &mut Random, number: 
 
 #[test]
 fn histories_on_a_real_directory_delete_in_order_and_keep_the_limit() {
-    const HISTORIES: u64 = 300;
-    let seed = std::env::var("RINGSIDE_HISTORY_SEED").ok().and_then(|text| text.parse().ok());
-    let first: u64 = seed.unwrap_or(1);
-    for seed in first..first + HISTORIES {
+    let first = number("RINGSIDE_HISTORY_SEED").unwrap_or(1);
+    for seed in first..first + by_run(60, 300) {
         let result = std::panic::catch_unwind(|| {
             let mut random = Random::new(seed);
             let folder = tempfile::tempdir().unwrap();

@@ -8,10 +8,10 @@ use ringside_core::{Cause, LinkType, OwnedFrame, Source, SourceInterface};
 use ringside_store::block::block_header;
 use ringside_store::recording::SeriesFile;
 use ringside_store::{Condition, FileHeader, FileSource, FrameWriter, StoredSource};
+use ringside_testkit::judge;
 use std::io::{Cursor, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -129,14 +129,12 @@ pub struct Row {
 /// The packets that tshark sees, and what it complained about.
 pub fn tshark(path: &Path) -> (Vec<Row>, String) {
     let fields = ["time_epoch", "len", "cap_len", "interface_id", "encap_type"];
-    let mut command = Command::new("tshark");
-    command.args(["-n", "-T", "fields", "-r"]).arg(path);
-    fields.iter().for_each(|field| {
-        command.args(["-e", &format!("frame.{field}")]);
-    });
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    (text.lines().filter_map(row).collect(), complaints(&output.stderr))
+    let fields = fields.map(|field| format!("frame.{field}"));
+    let mut args = vec!["-n", "-T", "fields"];
+    args.extend(fields.iter().flat_map(|field| ["-e", field]));
+    args.push("-r");
+    let answer = judge::ask("tshark", &args, path);
+    (answer.text().lines().filter_map(row).collect(), complaints(&answer.stderr))
 }
 
 /// A line of tshark; records that are no packets have no encapsulation.
@@ -185,12 +183,7 @@ pub struct Record {
 /// The packets that libpcap reads (tcpdump writes them out as nanosecond pcap), and what tcpdump
 /// complained about.
 pub fn tcpdump(path: &Path) -> (Vec<Record>, String) {
-    let output = Command::new("tcpdump")
-        .args(["--time-stamp-precision=nano", "-w", "-", "-r"])
-        .arg(path)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = judge::ask("tcpdump", &["--time-stamp-precision=nano", "-w", "-", "-r"], path);
     let mut records = Vec::new();
     let mut rest = output.stdout.get(24..).unwrap_or_default();
     while let Some(head) = rest.first_chunk::<16>() {

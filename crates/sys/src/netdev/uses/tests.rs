@@ -104,7 +104,7 @@ fn mutated_answers_end() {
         address_message(7, 24, &[(1, &[10, 0, 0, 2]), (2, &[10, 0, 0, 1])]),
         route_message(16, 4, 1, &[20, 0, 9, 0, 8, 0, 0, 0, 6, 0, 0, 0, 8, 0, 0, 0, 7, 0, 0, 0]),
     ];
-    ringside_testkit::fuzz("netlink-uses", &seeds, |input| {
+    ringside_testkit::fuzz("netlink-uses", 500_000, &seeds, |input| {
         for message in messages(input).flatten() {
             let _ = read_address(&message, 7);
             let _ = read_route(&message, 7);

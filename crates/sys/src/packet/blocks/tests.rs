@@ -147,7 +147,7 @@ fn any_bytes_in_a_block_end_in_counts() {
         FakeFrame { status: libc::TP_STATUS_VLAN_VALID, tci: 7, ..FakeFrame::new(&[9; 60]) };
     let mut seed = block_with(&[tagged.clone(), FakeFrame::new(&[1; 20]), tagged], 4096);
     seed.truncate(600);
-    ringside_testkit::fuzz("tpacket-block", &[seed], |input| {
+    ringside_testkit::fuzz("tpacket-block", 50_000, &[seed], |input| {
         let memory = Mapping::anonymous(4096).unwrap();
         let mut kernel = FakeKernel::new(&memory, 4096, 1);
         let mut ring = BlockRing::new(memory, 4096, 1, rules());

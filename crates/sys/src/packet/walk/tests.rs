@@ -71,7 +71,7 @@ fn the_fast_walk_finds_what_the_reference_finds() {
     let short = FakeFrame { len: 1500, ..FakeFrame::new(&[2; 14]) };
     let mut seed = body(&[FakeFrame::new(&[1; 64]), tagged, sent, known, short]);
     seed.truncate(900);
-    ringside_testkit::fuzz("tpacket-walk", &[seed], |input| {
+    ringside_testkit::fuzz("tpacket-walk", 500_000, &[seed], |input| {
         for receive_hash in [false, true] {
             for snaplen_bytes in [40, 262_144] {
                 let rules = FrameRules { receive_hash, snaplen_bytes, ..RULES };

@@ -86,7 +86,7 @@ fn too_little_memory_is_refused() {
 #[test]
 fn any_description_is_refused_or_has_lawful_sizes() {
     let seeds = [encode(&SIZES).to_vec(), vec![0xff; HEADER_BYTES]];
-    fuzz("ring-description", &seeds, |input| {
+    fuzz("ring-description", 500_000, &seeds, |input| {
         let mut header = [0; HEADER_BYTES];
         for (place, byte) in header.iter_mut().zip(input) {
             *place = *byte;
@@ -185,7 +185,7 @@ fn garbage_in_the_headers_is_read_without_harm() {
     let mut seeds = honest_words();
     let count = words(&ring).len();
     seeds.extend([0u8, 1, 0x7f, 0xff].map(|byte| vec![byte; count * 8]));
-    fuzz("ring-headers", &seeds, |input| {
+    fuzz("ring-headers", 1_000, &seeds, |input| {
         let mut sequences = vec![0, 1, 3, 4, 8, u64::MAX - 1, u64::MAX];
         for (index, word) in words(&ring).iter().enumerate() {
             let mut bytes = [0; 8];

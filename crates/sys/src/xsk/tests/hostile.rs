@@ -291,5 +291,5 @@ fn seeds(chunks: &HashSet<u64>) -> Vec<Vec<u8>> {
 fn whatever_the_descriptors_say_only_whole_frames_in_chunks_are_seen() {
     let victim = RefCell::new(Victim::new());
     let seeds = seeds(&victim.borrow().chunks);
-    fuzz("xsk-descriptors", &seeds, |input| victim.borrow_mut().attack(input));
+    fuzz("xsk-descriptors", 100_000, &seeds, |input| victim.borrow_mut().attack(input));
 }

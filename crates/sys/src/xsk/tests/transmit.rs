@@ -319,7 +319,7 @@ fn completions_of_what_is_not_out_are_counted_and_change_nothing() {
 #[test]
 fn any_bytes_in_the_completion_ring_leave_the_memory_whole() {
     let state = RefCell::new(pair(LAYOUT, 0));
-    fuzz("xsk completions", &[vec![24, 0, 0, 0, 0, 0, 0, 0, 24, 8]], |bytes| {
+    fuzz("xsk completions", 500_000, &[vec![24, 0, 0, 0, 0, 0, 0, 0, 24, 8]], |bytes| {
         let (kernel, ring) = &mut *state.borrow_mut();
         for number in 0..bytes.len().min(20) {
             put(ring, &vec![number as u8; 14 + number * 100]);

@@ -1,0 +1,96 @@
+//! Every real capture through the whole replay, but for the interface.
+
+use super::*;
+use crate::interface::SizeLimit;
+use ringside_testkit::capture_files;
+use std::io;
+use std::path::Path;
+
+const MTU: usize = 1_500;
+
+/// An interface that takes everything.
+#[derive(Default)]
+struct Memory(Vec<Vec<u8>>);
+
+impl Outlet for Memory {
+    fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
+        self.0.extend(frames.iter().map(|frame| frame.to_vec()));
+        Ok(frames.len())
+    }
+}
+
+fn job(input: &Path) -> Replay {
+    Replay {
+        inputs: vec![input.to_owned()],
+        interface: "memory".into(),
+        tempo: Tempo::Fast,
+        loops: 1,
+        range: TimeRange::default(),
+        count: None,
+        duration: None,
+        rewrite: Rewrite::default(),
+        cut: CutFrames::Refuse,
+        skip_unsendable: true,
+        scan: false,
+        retry: false,
+        cpu: None,
+    }
+}
+
+fn feed_into_memory(job: &Replay) -> Feed {
+    let limit = SizeLimit { mtu_bytes: MTU };
+    Feed {
+        inputs: job.inputs.clone(),
+        range: job.range,
+        filter: Box::new(|_, _| Ok(true)),
+        preparer: Preparer { rewrite: job.rewrite.clone(), cut: job.cut, limit },
+        schedule: Schedule::new(Timing::Fast),
+        rounds_left: 1,
+        frames_left: u64::MAX,
+        skips: true,
+        interface: job.interface.clone(),
+        source: None,
+        notices: Vec::new(),
+    }
+}
+
+/// What can be sent of a capture, and how many frames it has; `None` if it is none.
+fn sendable(path: &Path) -> Option<(Vec<Vec<u8>>, u64)> {
+    let mut source = ringside_store::open(&[path.to_owned()]).ok()?;
+    let (mut frames, mut count) = (Vec::new(), 0);
+    while !source.is_finished() {
+        let Ok(batch) = source.next_batch(Duration::from_secs(60)) else { break };
+        let Some(batch) = batch else { continue };
+        for frame in batch.iter() {
+            count += 1;
+            let link = batch.interfaces()[frame.meta.interface.0 as usize].link_type;
+            let tag = if frame.bytes.get(12..14) == Some(&[0x81, 0]) { 4 } else { 0 };
+            let fits = (14..=MTU + 14 + tag).contains(&frame.bytes.len());
+            let is_whole = frame.bytes.len() >= frame.meta.wire_bytes as usize;
+            if link == LinkType::ETHERNET && fits && is_whole {
+                frames.push(frame.bytes.to_vec());
+            }
+        }
+    }
+    Some((frames, count))
+}
+
+#[test]
+fn every_capture_leaves_as_it_is_or_is_counted_by_cause() {
+    let files = capture_files("every_capture_leaves_as_it_is_or_is_counted_by_cause");
+    let (mut sent_frames, mut skipped) = (0, 0);
+    for path in &files {
+        let Some((expected, count)) = sendable(path) else { continue };
+        let (job, mut memory) = (job(path), Memory::default());
+        let sent = send(&job, feed_into_memory(&job), &mut memory, &|| false, &mut |_| {}).unwrap();
+        let name = path.display();
+        assert!(memory.0 == expected, "{name}: {} of {}", memory.0.len(), expected.len());
+        assert_eq!((sent.counts.read, sent.not_sent), (count, 0), "{name}");
+        assert_eq!(sent.offered + sent.counts.skipped.total(), count, "{name}");
+        assert_eq!((sent.accepted, sent.refused.total()), (sent.offered, 0), "{name}");
+        sent_frames += sent.accepted;
+        skipped += sent.counts.skipped.total();
+    }
+    eprintln!("{} captures, {sent_frames} frames sent, {skipped} skipped", files.len());
+    assert!(files.is_empty() || sent_frames > 10_000 && skipped > 100, "{sent_frames} {skipped}");
+}

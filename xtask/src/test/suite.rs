@@ -1,0 +1,113 @@
+//! The tests of the workspace, as the built test programs list them.
+
+use anyhow::{Context, ensure};
+use cargo_metadata::{Message, Metadata};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A test program that cargo built.
+#[derive(Debug)]
+pub struct Program {
+    path: PathBuf,
+    /// Folder of the package, in which cargo runs tests too.
+    folder: PathBuf,
+    /// Package and target: `ringside-store` for the library's own tests, else `ringside-store/all`.
+    name: String,
+}
+
+/// One test.
+#[derive(Clone, Debug)]
+pub struct Test {
+    /// Program and path in it, as `ringside-store/all repair::a_cut_file`.
+    pub name: String,
+    program: PathBuf,
+    folder: PathBuf,
+    path: String,
+}
+
+impl Test {
+    /// The program with this one test. Each has a process of its own, so that a test that hangs or
+    /// crashes is one test, and none meets what another has left in the process.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(["--exact", &self.path, "--nocapture"]).current_dir(&self.folder);
+        command
+    }
+}
+
+/// The test programs that a run of `cargo test --no-run --message-format=json` has named.
+pub struct Programs<'m> {
+    metadata: &'m Metadata,
+    programs: Vec<Program>,
+}
+
+impl<'m> Programs<'m> {
+    /// None yet.
+    pub fn new(metadata: &'m Metadata) -> Programs<'m> {
+        Programs { metadata, programs: Vec::new() }
+    }
+
+    /// Reads a line of cargo's output; shows it if it is none of its messages.
+    pub fn line(&mut self, line: &str) {
+        let artifact = match Message::parse_stream(line.as_bytes()).next() {
+            Some(Ok(Message::CompilerArtifact(artifact))) if artifact.profile.test => artifact,
+            Some(Ok(Message::TextLine(text))) => return println!("{text}"),
+            _ => return,
+        };
+        let Some(path) = artifact.executable else { return };
+        let mut packages = self.metadata.packages.iter();
+        let Some(package) = packages.find(|package| package.id == artifact.package_id) else {
+            return;
+        };
+        let own = artifact.target.is_lib() || artifact.target.is_bin();
+        let name = match own {
+            true => package.name.to_string(),
+            false => format!("{}/{}", package.name, artifact.target.name),
+        };
+        let folder = package.manifest_path.parent().map(Into::into).unwrap_or_default();
+        self.programs.push(Program { path: path.into(), folder, name });
+    }
+
+    /// The tests of all programs.
+    ///
+    /// # Errors
+    /// A program cannot be run or does not list its tests.
+    pub fn tests(&self) -> anyhow::Result<Vec<Test>> {
+        let mut tests = Vec::new();
+        for program in &self.programs {
+            let list = list(&program.path, &program.folder)
+                .with_context(|| format!("the tests of {}", program.name))?;
+            tests.extend(names(&list).map(|path| Test {
+                name: format!("{} {path}", program.name),
+                program: program.path.clone(),
+                folder: program.folder.clone(),
+                path: path.to_owned(),
+            }));
+        }
+        Ok(tests)
+    }
+}
+
+fn list(program: &Path, folder: &Path) -> anyhow::Result<String> {
+    let mut command = Command::new(program);
+    command.args(["--list", "--format", "terse"]).current_dir(folder);
+    let output = command.output()?;
+    ensure!(output.status.success(), "{command:?}: {}", output.status);
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The names in a list of libtest: lines as `repair::a_cut_file: test`.
+fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.lines().filter_map(|line| line.strip_suffix(": test"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_are_read_from_a_list_and_benchmarks_are_not() {
+        let list = "a::b: test\nspeed: benchmark\n\nc: test\n";
+        assert_eq!(names(list).collect::<Vec<_>>(), ["a::b", "c"]);
+    }
+}
