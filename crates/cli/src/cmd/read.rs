@@ -27,7 +27,11 @@ const WAIT: Duration = Duration::from_millis(200);
   ringside read -r trace.pcap -n -v 'tcp port 80'      print what matches
   ringside read -r a.pcapng -r b.pcap -w both.pcapng   merge two files by time
   ringside read -r /data/eth1 -w - | wireshark -k -i - look at it in Wireshark
-  ringside read -r trace.pcap --json | jq .tcp         one object a packet")]
+  ringside read -r trace.pcap --json | jq .tcp         one object a packet
+
+Exit status: 0 if packets were found and the input is whole; 1 if none was found, or the input ends
+within a packet, was never ended by its recorder or lacks a part, which is said on standard error;
+2 if it could not be read or written.")]
 pub struct ReadArgs {
     /// File (pcap or pcapng), directory of a recording, or `-` for standard input; several are
     /// merged by time. A recording that lies in several directories is read from all of them.
@@ -93,7 +97,10 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
         .and_then(|matched| output.finish().map(|()| matched));
     let status = match matched {
         Ok(0) => Ok(ExitCode::from(1)),
-        Ok(_) => Ok(ExitCode::SUCCESS),
+        Ok(_) => {
+            let is_whole = !source.notices().iter().any(|notice| notice.condition.is_loss());
+            Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        }
         // The program behind the pipe had enough.
         Err(error) if is_pipe_closed(&error) => return Ok(ExitCode::SUCCESS),
         Err(error) => Err(output.abandon(error)),
@@ -216,11 +223,8 @@ impl Output for Copier {
         if file.set_len(self.writer.bytes_written()).is_err() {
             return error;
         }
-        let packets = match self.writer.frames_written() {
-            1 => "the 1 packet".into(),
-            count => format!("the {} packets", units::grouped(count)),
-        };
-        error.context(format!("{} holds {packets} before this error", path.display()))
+        let packets = units::counted(self.writer.frames_written(), "packet");
+        error.context(format!("{} holds the {packets} before this error", path.display()))
     }
 }
 

@@ -296,6 +296,21 @@ fn a_copy_goes_through_links_and_into_what_is_no_file() {
 }
 
 #[test]
+fn a_truncated_file_gives_all_whole_packets_and_status_1() {
+    let files = Files::new();
+    let whole = pcap(ETHERNET, &[(1, 0, frame(1)), (2, 0, frame(2))]);
+    files.add("torn.pcap", &whole[..whole.len() - 1]);
+    let outcome = files.read(&["-r", "torn.pcap"]);
+    assert_eq!((outcome.code(), outcome.text().lines().count()), (Some(1), 1), "{outcome:?}");
+    assert!(outcome.stderr.contains("torn.pcap: cut short at byte 82"), "{}", outcome.stderr);
+    // Also among others, as JSON, and as a copy, which is whole.
+    let outcome = files.read(&["-r", "torn.pcap", "-r", "two.pcap", "--json"]);
+    assert_eq!((outcome.code(), outcome.json_lines().len()), (Some(1), 3), "{outcome:?}");
+    assert_eq!(files.read(&["-r", "torn.pcap", "-w", "copy.pcap"]).code(), Some(1));
+    assert_eq!(files.lines(&["-r", "copy.pcap"]).len(), 1);
+}
+
+#[test]
 fn a_copy_that_fails_also_tells_what_was_wrong_with_the_input() {
     let files = Files::new();
     let torn = pcap(ETHERNET, &[(1, 0, frame(1)), (2, 0, frame(2))]);
