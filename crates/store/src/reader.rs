@@ -9,6 +9,7 @@ mod header;
 mod input;
 mod interface;
 mod options;
+mod packed;
 mod pcap;
 mod pcapng;
 mod record;
@@ -505,12 +506,10 @@ fn unusable(path: &Path, reason: String) -> StoreError {
 
 /// Finds out the format from the first bytes, and reads its header.
 fn begin(input: &mut Input, path: &Path) -> Result<Parser, StoreError> {
-    const GZIP: [u8; 2] = [0x1f, 0x8b];
     require(input, 4, path)?;
     let first = input.available();
-    if first.starts_with(&GZIP) {
-        let reason = "is compressed; unpack it first, as in zcat FILE | ringside read -r -";
-        return Err(unusable(path, reason.into()));
+    if let Some(reason) = packed::reason(first) {
+        return Err(unusable(path, reason));
     }
     if pcapng::is_pcapng(first) {
         return begin_pcapng(input, path);
