@@ -80,8 +80,8 @@ pub struct ReadArgs {
     #[arg(long, conflicts_with_all = ["write", "hex", "hex_ascii"])]
     json: bool,
 
-    /// More files or directories to read, then a pcap-filter(7) expression. A word names an input as
-    /// long as all words before it did and it exists, unless it is a word of the filter language
+    /// More files or directories to read, then a pcap-filter(7) expression. A word names an input
+    /// as long as all words before it did and it exists, unless it is a word of the filter language
     /// alone (`ip`; write `./ip` for a file of that name).
     #[arg(value_name = "FILE|FILTER")]
     words: Vec<String>,
@@ -187,10 +187,10 @@ fn inputs(args: &ReadArgs) -> anyhow::Result<(Vec<PathBuf>, String)> {
 
 /// True for a word with which an expression of pcap-filter(7) may begin.
 fn is_keyword(word: &str) -> bool {
-    const KEYWORDS: &str = " not src dst host net port portrange proto gateway ether fddi tr wlan \
+    const KEYWORDS: &str = "not src dst host net port portrange proto gateway ether fddi tr wlan \
         ip ip6 arp rarp atalk aarp decnet iso stp ipx netbeui lat sca moprc mopdl tcp udp sctp \
         icmp icmp6 igmp igrp pim ah esp vrrp carp ppp slip link less greater broadcast multicast \
-        inbound outbound ifname on vlan mpls pppoed pppoes geneve vxlan vpi vci len esis isis clnp ";
+        inbound outbound ifname on vlan mpls pppoed pppoes geneve vxlan vpi vci len esis isis clnp";
     KEYWORDS.split_whitespace().any(|keyword| keyword == word)
 }
 

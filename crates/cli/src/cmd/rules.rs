@@ -41,9 +41,15 @@ pub struct RulesArgs {
 #[derive(Subcommand)]
 enum RulesCommand {
     /// Read rules and say whether they are right; status 1 if they are not.
+    #[command(after_help = "Examples:
+  ringside rules check drop.rules           is it right?
+  ringside rules check drop.rules --print   the rules as they are understood")]
     Check(CheckArgs),
     /// Judge captured packets by rules, and say what each rule would have matched; status 1 if none
     /// did.
+    #[command(after_help = "Examples:
+  ringside rules test -r trace.pcap --rules drop.rules   what would have matched, per rule
+  ringside rules test -r /data/eth1 --rule 'tcp port 80 => take' --rule 'udp => count' --json")]
     Test(TestArgs),
     /// Replace all rules of a run (`capture`, `drop`) by those of a file.
     Load(live::LoadArgs),
