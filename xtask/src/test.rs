@@ -49,13 +49,15 @@ pub enum Step {
     Vm,
     /// the model checks of crates/sys and crates/rules
     Loom,
+    /// licences, versions and sources of dependencies, by cargo-deny
+    Deny,
 }
 
 impl Step {
     /// Longest time of the step, for a cold build on two cores; a hang ends here.
     fn time_max(self) -> Duration {
         let minutes = match self {
-            Step::Format | Step::Tidy => 2,
+            Step::Format | Step::Tidy | Step::Deny => 2,
             Step::Docs => 5,
             Step::Clippy | Step::Build | Step::Loom => 15,
             Step::Vm => 20,
@@ -144,6 +146,12 @@ impl Run {
         let mut command = match step {
             Step::Tidy => return self.tidy(),
             Step::Vm => return self.vm(time, summary),
+            Step::Deny if !self.has_cargo_deny() => {
+                summary.skip("deny: cargo-deny is not installed; `scripts/deps lint` installs it");
+                return Ok(Ending::Well);
+            }
+            // Advisories would need the network.
+            Step::Deny => self.cargo("deny check bans licenses sources"),
             Step::Loom if !self.has_loom_tests()? => {
                 summary.skip("loom: no test is named loom_*");
                 return Ok(Ending::Well);
@@ -211,6 +219,10 @@ impl Run {
                 Ok(ending)
             }
         }
+    }
+
+    fn has_cargo_deny(&self) -> bool {
+        self.cargo("deny --version").output().is_ok_and(|output| output.status.success())
     }
 
     fn has_loom_tests(&self) -> anyhow::Result<bool> {
