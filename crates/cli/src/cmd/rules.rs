@@ -137,9 +137,9 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         let object = serde_json::json!({ "rules": rules, "exact": exact, "default": default });
         say::data(object)?;
     } else {
-        let others = units::grouped((rules - exact) as u64);
-        let exact = units::grouped(exact as u64);
-        say::message(format_args!("{exact} exact rules, {others} others, default {default}"));
+        let others = units::counted((rules - exact) as u64, "other");
+        let exact = units::counted(exact as u64, "exact rule");
+        say::message(format_args!("{exact}, {others}, default {default}"));
     }
     Ok(ExitCode::SUCCESS)
 }

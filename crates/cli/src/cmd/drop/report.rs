@@ -78,7 +78,7 @@ pub(super) fn line(now: &Totals, before: &Totals, elapsed: Duration) -> String {
 
 /// All terms.
 pub(super) fn text(totals: &Totals, is_dry: bool) -> String {
-    let would = if is_dry { "would have been dropped, " } else { "" };
+    let would = if is_dry { "let through; would have been dropped, " } else { "" };
     let Totals { passed, taken, dropped, limited, redirected, unjudged, .. } = *totals;
     let mut out = String::new();
     let mut line = |name: &str, frames: u64, note: &str| count(&mut out, name, frames, note);
@@ -135,8 +135,8 @@ mod tests {
             (
                 true,
                 [
-                    "3  would have been dropped, by a rule or by the default",
-                    "4  would have been dropped, over the limit of their source",
+                    "3  let through; would have been dropped, by a rule or by the default",
+                    "4  let through; would have been dropped, over the limit of their source",
                 ],
             ),
         ] {
