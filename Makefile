@@ -6,13 +6,16 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # Where cargo puts what it builds.
 target := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help test-all test-vm crashes soak deps bench-deps build demo test bench lint fuzz clean install
+.PHONY: help test-all test-vm crashes soak deps lint-deps bench-deps build demo test bench lint fuzz clean install
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 deps: ## install the Debian packages that are missing (as root), check cargo
 	@scripts/deps
+
+lint-deps: ## install also what lint needs: cargo-deny, by cargo
+	@scripts/deps lint
 
 bench-deps: ## install also what the measurements compare with (as root)
 	@scripts/deps bench
@@ -26,7 +29,7 @@ demo: root build ## record real programs on a private test network (as root), in
 test: deps ## run every check and test in short; the last line counts them (as root, to skip none)
 	@cargo xtask test
 
-test-all: root bench-deps ## run everything, for hours: long counts, all captures, emulated machine
+test-all: root bench-deps lint-deps ## run everything, for hours: long counts, all captures, emulated machine
 	@cargo xtask test --all --record bench/record/test-all.txt
 
 test-vm: deps ## test network cards in an emulated machine (downloads 200 MB once, keeps 280 MB)
@@ -35,8 +38,8 @@ test-vm: deps ## test network cards in an emulated machine (downloads 200 MB onc
 bench: root bench-deps build ## measure this machine on a private test network (as root)
 	RINGSIDE_BIN=$(target)/release/ringside bench/run
 
-lint: deps ## formatting, clippy, the house rules and the links of the documentation
-	@cargo xtask test --only format,clippy,tidy,docs
+lint: lint-deps ## formatting, clippy, the house rules, the documentation's links, dependencies
+	@cargo xtask test --only format,clippy,tidy,docs,deny
 
 fuzz: deps ## run the tests with RINGSIDE_FUZZ_TIMES (100) times the inputs of each fuzz test
 	RINGSIDE_FUZZ_TIMES=$${RINGSIDE_FUZZ_TIMES:-100} \

@@ -55,13 +55,15 @@ pub enum Step {
     Loom,
     /// tests of network cards, in an emulated machine
     Vm,
+    /// licences, versions and sources of dependencies, by cargo-deny
+    Deny,
 }
 
 impl Step {
     /// Longest time of the step, for a cold build on two cores; a hang ends here.
     fn time_max(self, length: Length) -> Duration {
         let minutes = match (self, length) {
-            (Step::Format | Step::Tidy, _) => 2,
+            (Step::Format | Step::Tidy | Step::Deny, _) => 2,
             (Step::Docs | Step::DocTests, _) => 6,
             (Step::Clippy | Step::Loom, Length::Short) => 15,
             (Step::Build | Step::Tests | Step::Vm, Length::Short) => 25,
@@ -87,7 +89,7 @@ impl Step {
 
     /// True if it is a part of `make test`.
     fn is_short(self) -> bool {
-        self != Step::Vm
+        !matches!(self, Step::Vm | Step::Deny)
     }
 }
 
@@ -244,6 +246,7 @@ impl<'o> Run<'o> {
             }
             Step::Loom => self.loom(time, summary),
             Step::Vm => self.vm(time, summary),
+            Step::Deny => self.deny(time, summary),
         }
     }
 
@@ -374,6 +377,16 @@ impl<'o> Run<'o> {
                 Ok(ending)
             }
         }
+    }
+
+    fn deny(&self, time: Duration, summary: &mut Summary) -> anyhow::Result<Ending> {
+        let version = self.cargo("deny --version").output();
+        if !version.is_ok_and(|output| output.status.success()) {
+            summary.skip("deny: cargo-deny is not installed; `scripts/deps lint` installs it");
+            return Ok(Ending::Well);
+        }
+        // Advisories would need the network.
+        self.run_cargo("deny check bans licenses sources", time, summary)
     }
 
     fn has_loom_tests(&self) -> anyhow::Result<bool> {

@@ -7,6 +7,7 @@ mod house;
 mod rust;
 mod safety;
 mod size;
+mod toolchain;
 mod tree;
 mod words;
 
@@ -59,6 +60,7 @@ pub fn judge(house: &House) -> Vec<Finding> {
     findings.extend(documents::check(house));
     findings.extend(bpf::check(house));
     findings.extend(words::check(house));
+    findings.extend(toolchain::check(house));
     for file in &files {
         findings.extend(words::check_rust(file));
         findings.extend(safety::check(file));

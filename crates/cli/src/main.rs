@@ -140,9 +140,53 @@ fn in_one_line(error: &anyhow::Error) -> String {
 }
 
 #[cfg(test)]
+mod command_line;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use anyhow::Context;
+    use clap::CommandFactory;
+
+    /// Gives every command that users see, with its names from the first on.
+    fn each_command(at: &clap::Command, names: &str, note: &mut impl FnMut(&str, &clap::Command)) {
+        note(names, at);
+        let seen = at.get_subcommands().filter(|one| !one.is_hide_set());
+        for one in seen.filter(|one| one.get_name() != "help") {
+            each_command(one, &format!("{names} {}", one.get_name()), note);
+        }
+    }
+
+    #[test]
+    fn every_help_has_examples_that_parse() {
+        let (mut without, mut examples) = (Vec::new(), Vec::new());
+        each_command(&Cli::command(), "ringside", &mut |names, command| {
+            let help = command.clone().render_long_help().to_string();
+            let Some((_, text)) = help.split_once("Examples:") else {
+                without.push(names.to_owned());
+                return;
+            };
+            let lines = text.lines().filter(|line| line.starts_with("  "));
+            examples.extend(lines.filter_map(command_line::parsed));
+        });
+        assert!(without.is_empty(), "no examples: {without:?}");
+        all_parse(&examples, 100);
+    }
+
+    #[test]
+    fn every_command_of_the_readme_parses() {
+        let text = include_str!("../../../README.md");
+        let fences = text.split("```").skip(1).step_by(2);
+        let lines = fences.filter_map(|fence| fence.strip_prefix("sh\n")).flat_map(str::lines);
+        all_parse(&lines.filter_map(command_line::parsed).collect::<Vec<_>>(), 25);
+    }
+
+    /// There are at least `count_min` commands, and none would be refused.
+    fn all_parse(commands: &[Result<(), String>], count_min: usize) {
+        let refused: Vec<&String> = commands.iter().filter_map(|one| one.as_ref().err()).collect();
+        assert!(refused.is_empty(), "{refused:#?}");
+        assert!(commands.len() >= count_min, "only {} commands were found", commands.len());
+    }
 
     #[test]
     fn a_cause_is_said_once() {

@@ -23,6 +23,19 @@ use std::ffi::CString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// What the binary needs to do without root what it does with sockets.
+const WITHOUT_ROOT: &str = "not permitted; it needs CAP_NET_RAW: run with sudo, or `setcap \
+                            cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon+ep $(which ringside)`";
+
+/// Adds to an error of the system what to do about a missing privilege, unless it says so already.
+pub fn advised(error: anyhow::Error) -> anyhow::Error {
+    let text = format!("{error:#}");
+    // libpcap and libbpf give words, not numbers.
+    let is_refused = text.contains("Operation not permitted");
+    let is_advised = ["setcap", "as root", "with sudo"].iter().any(|words| text.contains(words));
+    if is_refused && !is_advised { error.context(WITHOUT_ROOT) } else { error }
+}
+
 /// First kernel where who holds a map may read it whatever `unprivileged_bpf_disabled` says.
 const MAPS_BY_DESCRIPTOR: (u32, u32) = (5, 19);
 /// Entries of a directory that are looked at. More of another user's are hardly hidden behind so

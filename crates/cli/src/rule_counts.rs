@@ -67,7 +67,8 @@ pub fn table(report: impl Into<Told>, rows_max: usize) -> String {
     let mut lines: Vec<Vec<String>> =
         rules.into_iter().map(|rule| line(rule.id.to_string(), &rule.counts, rule.text)).collect();
     if hidden > 0 {
-        let text = format!("… and {} rules more, see --json", units::grouped(hidden as u64));
+        let hidden = units::counted(hidden as u64, "more rule");
+        let text = format!("… and {hidden}, see --json");
         lines.push(vec![String::new(), String::new(), String::new(), text]);
     }
     lines.push(line(String::new(), &undecided, format!("default {default}")));

@@ -78,6 +78,12 @@ fn epoch(text: &str) -> Option<Timestamp> {
     Some(Timestamp::from_parts(seconds.parse().ok()?, nanos))
 }
 
+/// How many of what: `1 packet`, `1,000 packets`. For nouns whose plural ends in s.
+pub fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(number))
+}
+
 /// A number with thousands separated, for people.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();

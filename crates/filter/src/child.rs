@@ -37,7 +37,7 @@ const ANSWER_BYTES_MAX: usize =
 const CHILD_CPU_SECONDS: u64 = 10;
 
 /// Address space of the child, in bytes. 1,000 `host` terms take well below 100 MiB.
-const CHILD_MEMORY_BYTES: u64 = 1 << 30;
+pub(crate) const CHILD_MEMORY_BYTES: u64 = 1 << 30;
 
 /// What the parent asks for.
 pub(crate) struct Request<'a> {

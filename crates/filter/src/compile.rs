@@ -1,6 +1,6 @@
 //! From an expression to classic BPF, by libpcap.
 
-use crate::child::{Request, Running};
+use crate::child::{CHILD_MEMORY_BYTES, Request, Running};
 use crate::{FilterError, Operation, validate};
 use ringside_core::LinkType;
 use ringside_core::bpf::{ClassicProgram, Instruction};
@@ -97,7 +97,14 @@ fn accept_all() -> ClassicProgram {
 }
 
 fn refused<T>(answer: Result<T, String>, expression: &str) -> Result<T, FilterError> {
-    answer.map_err(|message| FilterError::Refused { expression: expression.to_owned(), message })
+    answer.map_err(|message| match message.as_str() {
+        // libpcap names the function that failed (gencode.c, optimize.c).
+        "malloc" | "calloc" | "realloc" | "out of memory" => FilterError::OutOfMemory {
+            bytes: expression.len(),
+            limit_mib: CHILD_MEMORY_BYTES >> 20,
+        },
+        _ => FilterError::Refused { expression: expression.to_owned(), message },
+    })
 }
 
 fn in_child(

@@ -47,11 +47,24 @@ pub enum FilterError {
         /// The limit.
         limit: usize,
     },
+    /// libpcap ran out of memory.
+    #[error(
+        "the filter is too long: its {bytes} bytes do not compile within {limit_mib} MiB of \
+         memory; match networks (`net 10.0.0.0/8`) instead of single hosts, or record without a \
+         filter and filter later"
+    )]
+    OutOfMemory {
+        /// Length of the expression.
+        bytes: usize,
+        /// Memory that was allowed, in MiB.
+        limit_mib: u64,
+    },
     /// libpcap did not finish, with and without its optimiser.
     #[error(
-        "filter '{}' was not compiled within {seconds} s: a name that does not resolve, or too \
-         many terms; use numeric addresses, and networks instead of single hosts",
-        shown(.expression)
+        "filter '{}' was not compiled within {seconds} s: its {} bytes are too long, or a name in \
+         it does not resolve; use numeric addresses, and networks (`net 10.0.0.0/8`) instead of \
+         single hosts",
+        shown(.expression), .expression.len()
     )]
     TimedOut {
         /// The expression.

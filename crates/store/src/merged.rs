@@ -108,7 +108,10 @@ impl MergedSource {
     }
 
     fn note(&mut self, notice: Notice) {
-        if self.notices.len() < NOTICES_MAX {
+        // Every file of a run says that nobody ended it.
+        let is_known = matches!(notice.condition, Condition::NotEnded { .. })
+            && self.notices.contains(&notice);
+        if self.notices.len() < NOTICES_MAX && !is_known {
             self.notices.push(notice);
         }
     }
@@ -276,6 +279,11 @@ pub fn open(paths: &[PathBuf]) -> Result<Box<dyn StoredSource>, StoreError> {
 /// Says that a file was not read.
 pub(crate) fn skipped(path: &Path, reason: impl Into<String>) -> Notice {
     Notice { path: path.to_owned(), condition: Condition::Skipped { reason: reason.into() } }
+}
+
+/// Says that a file could not be read.
+pub(crate) fn unreadable(path: &Path, error: &StoreError) -> Notice {
+    Notice { path: path.to_owned(), condition: Condition::Unreadable { reason: error.to_string() } }
 }
 
 /// Says that a file went between the look into its directory and its turn: retention deletes.

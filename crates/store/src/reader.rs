@@ -9,6 +9,7 @@ mod header;
 mod input;
 mod interface;
 mod options;
+mod packed;
 mod pcap;
 mod pcapng;
 mod record;
@@ -22,7 +23,7 @@ use self::pcapng::PcapngParser;
 use self::record::{Damage, Step};
 use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader};
-use crate::recording::{FileHeader, HEADER_PAGE_BYTES};
+use crate::recording::{FileHeader, HEADER_PAGE_BYTES, LockState, lock_state};
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
     Batch, Cause, FrameSlot, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
@@ -103,6 +104,8 @@ pub struct FileSource {
     /// Where room for ring blocks begins, if the reading got there.
     room_at: Option<u64>,
     condition: Condition,
+    /// How the lock of the file's run stood before the first frame was read.
+    recorder: Option<LockState>,
     frames_lent: u64,
     frames_damaged: u64,
     inversions: u64,
@@ -186,6 +189,7 @@ impl FileSource {
             is_primed: false,
             skip_bytes: 0,
             condition: Condition::Reading,
+            recorder: None,
             frames_lent: 0,
             frames_damaged: 0,
             inversions: 0,
@@ -319,7 +323,10 @@ impl FileSource {
         if self.skip_bytes > 0 {
             return false;
         }
-        if let (Some(_), Some(bytes)) = (self.recording(), self.file_bytes) {
+        if let (Some(header), Some(bytes)) = (self.recording(), self.file_bytes) {
+            if self.recorder.is_none() {
+                self.recorder = Some(recorder(&self.path, header));
+            }
             // The file may grow, and its last page be written again meanwhile: it ends where it
             // ended when it was opened.
             self.input.end_at(bytes);
@@ -456,11 +463,30 @@ impl Source for FileSource {
 
 impl StoredSource for FileSource {
     fn notices(&self) -> Vec<Notice> {
-        match &self.condition {
+        let torn_while_written = self.recorder == Some(LockState::Held)
+            && matches!(self.condition, Condition::CutShort { .. });
+        let mut notices = match &self.condition {
             Condition::Reading | Condition::Complete => Vec::new(),
+            _ if torn_while_written => Vec::new(),
             condition => vec![Notice { path: self.path.clone(), condition: condition.clone() }],
+        };
+        if let (Some(LockState::Left), Some(header)) = (self.recorder, self.recording()) {
+            let condition = Condition::NotEnded { run: header.run.clone() };
+            notices.push(Notice { path: directory_of(&self.path).to_owned(), condition });
         }
+        notices
     }
+}
+
+/// The directory in which a file lies.
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// What the lock beside a file of a recording says; without an answer it is as if there were none.
+fn recorder(path: &Path, header: &FileHeader) -> LockState {
+    let state = File::open(directory_of(path)).and_then(|at| lock_state(at, &header.run));
+    state.unwrap_or(LockState::Absent)
 }
 
 /// The ledger's terms for files: all that was found was received, and damage is the only loss.
@@ -480,12 +506,10 @@ fn unusable(path: &Path, reason: String) -> StoreError {
 
 /// Finds out the format from the first bytes, and reads its header.
 fn begin(input: &mut Input, path: &Path) -> Result<Parser, StoreError> {
-    const GZIP: [u8; 2] = [0x1f, 0x8b];
     require(input, 4, path)?;
     let first = input.available();
-    if first.starts_with(&GZIP) {
-        let reason = "is compressed; unpack it first, as in zcat FILE | ringside read -r -";
-        return Err(unusable(path, reason.into()));
+    if let Some(reason) = packed::reason(first) {
+        return Err(unusable(path, reason));
     }
     if pcapng::is_pcapng(first) {
         return begin_pcapng(input, path);

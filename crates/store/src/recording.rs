@@ -20,6 +20,7 @@ pub use file::SeriesFile;
 pub use header::read_header;
 pub(crate) use header::{Header, read_from as read_header_from};
 pub(crate) use lock::run_of_lock;
+pub(crate) use lock::{LockState, lock_state};
 pub use lock::{RunLock, run_lock_name};
 pub use mapped::MappedFiles;
 pub use name::file_name;

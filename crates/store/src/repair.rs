@@ -5,16 +5,22 @@
 //! gets a mark that says from when on nothing is known. All of it can be interrupted and begun
 //! again, and a second repair changes nothing.
 //!
+//! A capture file of no recording, named alone, is looked at by [`capture`](CaptureReport): a torn
+//! end is cut.
+//!
 //! Left alone: runs whose [lock](crate::recording::RunLock) somebody holds, and every file that is
 //! not of a recording.
 
+mod capture;
 mod file;
 mod find;
 mod mark;
 mod report;
 mod walk;
 
-pub use report::{Change, FileReport, LaneReport, Missing, Report, RunReport, RunState};
+pub use report::{
+    CaptureReport, Change, FileReport, LaneReport, Missing, Report, RunReport, RunState, Unreadable,
+};
 pub use walk::Depth;
 
 use self::file::Examined;
@@ -55,7 +61,9 @@ impl Options {
 /// One of `paths` cannot be read. What cannot be repaired is in the report.
 pub fn repair(paths: &[PathBuf], options: &Options) -> Result<Report, StoreError> {
     let finds = Finds::new(paths)?;
-    let mut report = Report { runs: Vec::new(), unreadable: finds.unreadable };
+    let captures = finds.captures.iter().map(|path| capture::repair(path, options)).collect();
+    let (unreadable, empty) = (finds.unreadable, finds.empty);
+    let mut report = Report { runs: Vec::new(), captures, unreadable, empty };
     for (name, run) in finds.runs {
         if run.locks.is_empty() && options.only_locked {
             continue;

@@ -82,6 +82,27 @@ fn a_crate_depends_on_lower_floors_only() {
 }
 
 #[test]
+fn the_oldest_rust_version_is_one() {
+    let house = |readme, deps, channel| {
+        let readme =
+            format!("On a Debian 12 machine with [Rust](https://rustup.rs) {readme} or newer\n");
+        let channel = format!("[toolchain]\nchannel = \"{channel}\"\n");
+        let files = [
+            ("Cargo.toml", "[workspace.package]\nrust-version = \"1.91\"\n"),
+            ("README.md", readme.as_str()),
+            ("scripts/deps", deps),
+            ("rust-toolchain.toml", channel.as_str()),
+        ];
+        found(&files, vec![package("ringside-core", &[])])
+    };
+    let deps = "needed=$(sed -n 's/^rust-version = x/p' Cargo.toml)\n";
+    assert_eq!(house("1.91", deps, "1.100.0"), Vec::<String>::new());
+    one(&house("1.88", deps, "1.95.0"), "README.md:1", "Cargo.toml says 1.91");
+    one(&house("1.91", "needed=1.91\n", "1.95.0"), "scripts/deps:1", "oldest Rust version");
+    one(&house("1.91", deps, "1.90.0"), "rust-toolchain.toml:2", "older than 1.91");
+}
+
+#[test]
 fn a_file_and_a_function_have_a_length() {
     let path = "crates/core/src/a.rs";
     let lines = |count: usize| "const A: u8 = 0;\n\n// why\n".repeat(count);

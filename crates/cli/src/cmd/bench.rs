@@ -40,7 +40,7 @@ const TOOL_CPU: usize = 1;
 #[command(after_help = "Examples:
   sudo ringside bench capture                      64, 512 and 1514 bytes, five rounds
   sudo ringside bench capture --rounds 1 --for 1s  a quick look
-  sudo ringside bench receive --csv receive.csv --svg . every way to receive, by frame size
+  sudo ringside bench receive --csv receive.csv --svg .  every way to receive, by frame size
   sudo ringside bench record --csv record.csv --svg .   every recorder that is installed
   ringside bench disk --dir /data                  the writer alone, next to fio
   sudo ringside bench record --figure 4.6          rate by snapshot length
@@ -60,32 +60,62 @@ pub struct BenchArgs {
 #[derive(Subcommand)]
 enum BenchCommand {
     /// Full-load rates of counting and recording, next to tcpdump.
+    #[command(after_help = "Examples:
+  sudo ringside bench capture                      64, 512 and 1514 bytes, five rounds
+  sudo ringside bench capture --rounds 1 --for 1s  a quick look")]
     Capture(capture::CaptureBench),
     /// Receiving and counting: backends, ways of waiting, stamps, queues, next to its peers and the
     /// limits of the kernel.
+    #[command(after_help = "Examples:
+  sudo ringside bench receive
+  sudo ringside bench receive --csv receive.csv --svg .   rows and drawings, too")]
     Receive(receive::ReceiveBench),
     /// Recording to memory and to a disk, at full load and without loss, next to its peers.
+    #[command(after_help = "Examples:
+  sudo ringside bench record --csv record.csv --svg .   every recorder that is installed
+  sudo ringside bench record --figure 4.6               rate by snapshot length")]
     Record(record::RecordBench),
     /// The writer alone, from a ring that is always full, next to fio.
+    #[command(after_help = "Examples:
+  ringside bench disk --dir /data")]
     Disk(disk::DiskBench),
     /// Rate and order by threads on one receive ring, which lies in memory; needs no privileges.
+    #[command(after_help = "Examples:
+  ringside bench threads --svg .")]
     Threads(threads::ThreadsBench),
     /// Transactions over TCP under a flood of UDP, with and without a defence.
+    #[command(after_help = "Examples:
+  sudo ringside bench ddos --svg ddos.svg")]
     Ddos(ddos::DdosBench),
     /// Dropping frames by rules, and receiving through them, by how many there are.
+    #[command(after_help = "Examples:
+  sudo ringside bench rules")]
     Rules(rules::RulesBench),
     /// How soon a rule that comes or goes is at work, and what changes cost.
+    #[command(after_help = "Examples:
+  sudo ringside bench changes")]
     Changes(changes::ChangesBench),
     /// Frames a second that one core sends, next to its peers.
+    #[command(after_help = "Examples:
+  sudo ringside bench send --svg .")]
     Send(send::SendBench),
     /// Bulk payload as segments of the link's size: by calls, copies, chains, and by the kernel.
+    #[command(after_help = "Examples:
+  sudo ringside bench segment --svg .")]
     Segment(segment::SegmentBench),
     /// How far from their times frames of a capture are sent, next to tcpreplay.
+    #[command(after_help = "Examples:
+  sudo ringside bench replay")]
     Replay(replay::ReplayBench),
     /// A link between two interfaces, in the manner of RFC 2544: the rate without loss, the time
     /// under way, the longest burst, loss by load.
+    #[command(after_help = "Examples:
+  sudo ringside bench link --svg .            on a private network
+  sudo ringside bench link -i eth1 --to eth2  between two interfaces")]
     Link(link::LinkBench),
     /// Instructions for each frame in the tool's own code, under callgrind.
+    #[command(after_help = "Examples:
+  ringside bench instructions")]
     Instructions(instructions::InstructionsBench),
 }
 

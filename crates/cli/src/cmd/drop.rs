@@ -51,7 +51,7 @@ Examples:
   sudo ringside rules add 'src ip 192.0.2.7 => drop'           meanwhile
   sudo ringside drop status
   sudo ringside drop -i eth1 --rules drop.rules --pin          stays when this process ends
-  sudo ringside drop -i eth1 --rules drop.rules --pin --detach puts rules in force, and returns
+  sudo ringside drop -i eth1 --rules drop.rules --pin --detach  put rules in force, and return
   sudo ringside drop status -i eth1
   sudo ringside drop off -i eth1"
 )]
@@ -71,7 +71,7 @@ pub struct DropArgs {
     #[arg(long, value_name = "RULE", conflicts_with = "rules")]
     rule: Vec<String>,
 
-    /// Judge and count, and let every frame go on.
+    /// Judge and count, and let every frame through.
     #[arg(long)]
     dry_run: bool,
 
@@ -160,11 +160,11 @@ fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
     let control = if args.detach { None } else { ControlSocket::open(&args.control, "drop")? };
     rules.start()?;
     let memory = units::scaled(rules.memory_bytes() as f64);
-    let count = units::grouped(rules.len() as u64);
+    let count = units::counted(rules.len() as u64, "rule");
     let shared = Shared::new(rules);
-    let dry = if args.dry_run { ", dry run: every frame goes on" } else { "" };
+    let dry = if args.dry_run { ", dry run: every frame is let through" } else { "" };
     let pinned = if args.pin { ", pinned" } else { "" };
-    say::message(format_args!("listening on {name}: {count} rules in {memory}B{pinned}{dry}"));
+    say::message(format_args!("listening on {name}: {count} in {memory}B{pinned}{dry}"));
     if args.detach {
         kept::tell_stay(name, args.netns.as_deref());
         return Ok(ExitCode::SUCCESS);

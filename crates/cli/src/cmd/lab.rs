@@ -34,12 +34,26 @@ pub struct LabArgs {
 #[derive(Subcommand)]
 enum LabCommand {
     /// Make two namespaces joined by a veth pair; they stay until `lab down`.
+    #[command(after_help = "Examples:
+  sudo ringside lab up                         one queue, MTU 1500
+  sudo ringside lab up --queues 4 --mtu 9000   four queues, jumbo frames
+  sudo ringside lab up --name two --arp        a second network, with ARP on the wire")]
     Up(UpArgs),
     /// Remove the network.
+    #[command(after_help = "Examples:
+  sudo ringside lab down
+  sudo ringside lab down --name two")]
     Down(NameArgs),
     /// Show the networks that there are; status 1 if there is none.
+    #[command(after_help = "Examples:
+  sudo ringside lab status
+  sudo ringside lab status --json | jq .lab.receiver_namespace")]
     Status(StatusArgs),
     /// Send frames into the network, and say exactly what its far end was handed.
+    #[command(after_help = "Examples:
+  sudo ringside lab send --count 1000000 --size imix --flows 1000
+  sudo ringside lab send --for 10s --rate 200000         at a rate
+  sudo ringside lab send -r trace.pcap --count 100000    frames of a capture, again and again")]
     Send(SendArgs),
 }
 

@@ -25,9 +25,14 @@ const WAIT: Duration = Duration::from_millis(200);
   ringside read -r /data/eth1                          a recording: all lanes, in order of time
   ringside read -r /disk1/eth1 -r /disk2/eth1          a recording on two disks
   ringside read -r trace.pcap -n -v 'tcp port 80'      print what matches
-  ringside read -r a.pcapng -r b.pcap -w both.pcapng   merge two files by time
+  ringside read -r a.pcapng b.pcap -w both.pcapng      merge two files by time
+  ringside read -r *.pcap -- host 10.0.0.1             all of them, filtered
   ringside read -r /data/eth1 -w - | wireshark -k -i - look at it in Wireshark
-  ringside read -r trace.pcap --json | jq .tcp         one object a packet")]
+  ringside read -r trace.pcap --json | jq .tcp         one object a packet
+
+Exit status: 0 if packets were found and the input is whole; 1 if none was found, or the input ends
+within a packet, was never ended by its recorder or lacks a part, which is said on standard error;
+2 if it could not be read or written.")]
 pub struct ReadArgs {
     /// File (pcap or pcapng), directory of a recording, or `-` for standard input; several are
     /// merged by time. A recording that lies in several directories is read from all of them.
@@ -75,25 +80,35 @@ pub struct ReadArgs {
     #[arg(long, conflicts_with_all = ["write", "hex", "hex_ascii"])]
     json: bool,
 
-    /// pcap-filter(7) expression.
-    #[arg(value_name = "FILTER")]
+    /// More files or directories to read, then a pcap-filter(7) expression. A word names an input
+    /// as long as all words before it did and it exists, unless it is a word of the filter language
+    /// alone (`ip`; write `./ip` for a file of that name).
+    #[arg(value_name = "FILE|FILTER")]
+    words: Vec<String>,
+
+    /// What follows `--` is all filter.
+    #[arg(value_name = "FILTER", last = true)]
     filter: Vec<String>,
 }
 
 /// Runs the subcommand.
 pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
-    let mut source = ringside_store::open(&args.read)?;
-    let mut filter = FrameFilter::new(args.filter.join(" "));
+    let (inputs, filter) = inputs(&args)?;
+    let mut source = ringside_store::open(&inputs)?;
+    let mut filter = FrameFilter::new(filter);
     // A wrong filter is refused before anything is made.
     for interface in source.interfaces() {
         filter.prepare(interface.link_type)?;
     }
-    let mut output = output(&args)?;
+    let mut output = output(&args, &inputs)?;
     let matched = copy(&mut *source, &mut filter, &mut *output, args.count.unwrap_or(u64::MAX))
         .and_then(|matched| output.finish().map(|()| matched));
     let status = match matched {
         Ok(0) => Ok(ExitCode::from(1)),
-        Ok(_) => Ok(ExitCode::SUCCESS),
+        Ok(_) => {
+            let is_whole = !source.notices().iter().any(|notice| notice.condition.is_loss());
+            Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        }
         // The program behind the pipe had enough.
         Err(error) if is_pipe_closed(&error) => return Ok(ExitCode::SUCCESS),
         Err(error) => Err(output.abandon(error)),
@@ -158,7 +173,28 @@ trait Output {
     fn abandon(&mut self, error: anyhow::Error) -> anyhow::Error;
 }
 
-fn output(args: &ReadArgs) -> anyhow::Result<Box<dyn Output>> {
+/// What is read, and the filter.
+fn inputs(args: &ReadArgs) -> anyhow::Result<(Vec<PathBuf>, String)> {
+    let is_input = |word: &&String| !is_keyword(word) && Path::new(word).exists();
+    let count = args.words.iter().take_while(is_input).count();
+    let (named, filter) = args.words.split_at(count);
+    if let Some(word) = filter.first().filter(|word| Format::of_path(Path::new(word)).is_some()) {
+        bail!("cannot open {word}: there is no such file, and it is no filter");
+    }
+    let inputs = args.read.iter().cloned().chain(named.iter().map(PathBuf::from));
+    Ok((inputs.collect(), [filter, &args.filter].concat().join(" ")))
+}
+
+/// True for a word with which an expression of pcap-filter(7) may begin.
+fn is_keyword(word: &str) -> bool {
+    const KEYWORDS: &str = "not src dst host net port portrange proto gateway ether fddi tr wlan \
+        ip ip6 arp rarp atalk aarp decnet iso stp ipx netbeui lat sca moprc mopdl tcp udp sctp \
+        icmp icmp6 igmp igrp pim ah esp vrrp carp ppp slip link less greater broadcast multicast \
+        inbound outbound ifname on vlan mpls pppoed pppoes geneve vxlan vpi vci len esis isis clnp";
+    KEYWORDS.split_whitespace().any(|keyword| keyword == word)
+}
+
+fn output(args: &ReadArgs, inputs: &[PathBuf]) -> anyhow::Result<Box<dyn Output>> {
     let Some(path) = &args.write else {
         return Ok(Box::new(Printer::new(args)));
     };
@@ -170,12 +206,12 @@ fn output(args: &ReadArgs) -> anyhow::Result<Box<dyn Output>> {
     let is_stdout = path == Path::new("-") || path == Path::new("/dev/stdout");
     let file = if is_stdout {
         let stdout = File::from(open::stdout_stream()?);
-        if is_input(&args.read, &stdout)? {
+        if is_input(inputs, &stdout)? {
             bail!("standard output is a file that is read at once: name another file");
         }
         stdout
     } else {
-        create_copy(path, &args.read)?
+        create_copy(path, inputs)?
     };
     let cut = match is_stdout || !file.metadata()?.is_file() {
         true => None,
@@ -216,11 +252,8 @@ impl Output for Copier {
         if file.set_len(self.writer.bytes_written()).is_err() {
             return error;
         }
-        let packets = match self.writer.frames_written() {
-            1 => "the 1 packet".into(),
-            count => format!("the {} packets", units::grouped(count)),
-        };
-        error.context(format!("{} holds {packets} before this error", path.display()))
+        let packets = units::counted(self.writer.frames_written(), "packet");
+        error.context(format!("{} holds the {packets} before this error", path.display()))
     }
 }
 

@@ -4,7 +4,9 @@ use crate::{keeper, say, units};
 use clap::Args;
 use jiff::tz::TimeZone;
 use ringside_core::Timestamp;
-use ringside_store::repair::{self, Change, FileReport, Options, Report, RunReport, RunState};
+use ringside_store::repair::{
+    self, CaptureReport, Change, FileReport, Options, Report, RunReport, RunState,
+};
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,13 +16,16 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   ringside repair /data/eth1                 after a crash or a power cut, or of a copy
   ringside repair /disk1/eth1 /disk2/eth1    a recording that lies on two disks
+  ringside repair trace.pcapng               a file of -w FILE: a torn end is cut
   ringside repair --dry-run /data/eth1       only look; exit status 1 if something is to be done
 
-What a process records at the moment is left alone, and so is every file that is not of a recording.
-What is whole stays as it is; a second repair changes nothing.")]
+What a process records at the moment is left alone, and so is every file of a directory that is not
+of a recording. What is whole stays as it is; a second repair changes nothing. Exit status: 1 if
+no recording was found, or --dry-run found something to do; 2 if something could not be repaired.")]
 pub struct RepairArgs {
-    /// Directories of recordings, all those of one recording together; or single files.
-    #[arg(value_name = "DIR", required_unless_present = "knobs")]
+    /// Directories of recordings, all those of one recording together; or single files, also pcap
+    /// and pcapng files of `capture -w FILE` and of other programs.
+    #[arg(value_name = "DIR|FILE", required_unless_present = "knobs")]
     paths: Vec<PathBuf>,
 
     /// Put back settings of the system that a capture had changed and that nobody put back,
@@ -32,7 +37,7 @@ pub struct RepairArgs {
     #[arg(long, conflicts_with = "knobs")]
     dry_run: bool,
 
-    /// One JSON object a run.
+    /// One JSON object a run, and one a file of no recording.
     #[arg(long)]
     json: bool,
 }
@@ -55,11 +60,20 @@ pub fn run(args: RepairArgs) -> anyhow::Result<ExitCode> {
             false => print_run(run)?,
         }
     }
-    for path in &report.unreadable {
+    for capture in &report.captures {
+        match args.json {
+            true => say::data(serde_json::to_string(capture)?)?,
+            false => print_capture(capture)?,
+        }
+    }
+    for file in &report.unreadable {
+        say::message(format_args!("ringside: {}: {}", file.path.display(), file.reason));
+    }
+    for directory in &report.empty {
         say::message(format_args!(
-            "ringside: {}: its header page cannot be read, and no other file here tells of which \
-             recording it is; left as it is",
-            path.display()
+            "ringside: {}: holds no file of a recording (made by -w DIR); name other files one by \
+             one to have them looked at",
+            directory.display()
         ));
     }
     Ok(status(&report))
@@ -69,7 +83,30 @@ fn status(report: &Report) -> ExitCode {
     if report.has(RunState::Failed) || !report.unreadable.is_empty() {
         return ExitCode::from(2);
     }
-    ExitCode::from(u8::from(report.has(RunState::Broken)))
+    let is_nothing = report.runs.is_empty() && report.captures.is_empty();
+    ExitCode::from(u8::from(report.has(RunState::Broken) || is_nothing))
+}
+
+/// A file of no recording.
+fn print_capture(capture: &CaptureReport) -> io::Result<()> {
+    let path = capture.path.display();
+    if let Some(error) = &capture.error {
+        say::message(format_args!("ringside: {}", named(&path.to_string(), error)));
+        return Ok(());
+    }
+    let frames = units::counted(capture.frames, "packet");
+    let state = match capture.state {
+        RunState::Clean => "nothing to repair",
+        RunState::Broken => "to be repaired",
+        _ => "repaired",
+    };
+    say::data(format_args!("{path}: {state}: {frames}"))?;
+    capture.changes.iter().try_for_each(|change| say::data(format_args!("    {change}")))
+}
+
+/// The message behind the name of its file, unless it names it already.
+fn named(path: &str, message: &str) -> String {
+    if message.contains(path) { message.into() } else { format!("{path}: {message}") }
 }
 
 fn print_run(run: &RunReport) -> io::Result<()> {

@@ -41,9 +41,15 @@ pub struct RulesArgs {
 #[derive(Subcommand)]
 enum RulesCommand {
     /// Read rules and say whether they are right; status 1 if they are not.
+    #[command(after_help = "Examples:
+  ringside rules check drop.rules           is it right?
+  ringside rules check drop.rules --print   the rules as they are understood")]
     Check(CheckArgs),
     /// Judge captured packets by rules, and say what each rule would have matched; status 1 if none
     /// did.
+    #[command(after_help = "Examples:
+  ringside rules test -r trace.pcap --rules drop.rules   what would have matched, per rule
+  ringside rules test -r /data/eth1 --rule 'tcp port 80 => take' --rule 'udp => count' --json")]
     Test(TestArgs),
     /// Replace all rules of a run (`capture`, `drop`) by those of a file.
     Load(live::LoadArgs),
@@ -131,9 +137,9 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         let object = serde_json::json!({ "rules": rules, "exact": exact, "default": default });
         say::data(object)?;
     } else {
-        let others = units::grouped((rules - exact) as u64);
-        let exact = units::grouped(exact as u64);
-        say::message(format_args!("{exact} exact rules, {others} others, default {default}"));
+        let others = units::counted((rules - exact) as u64, "other");
+        let exact = units::counted(exact as u64, "exact rule");
+        say::message(format_args!("{exact}, {others}, default {default}"));
     }
     Ok(ExitCode::SUCCESS)
 }

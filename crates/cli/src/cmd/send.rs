@@ -9,7 +9,7 @@ mod relay;
 mod replay;
 mod stream;
 
-use crate::units;
+use crate::{privileges, units};
 use anyhow::{Context, bail, ensure};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use mode::Mode;
@@ -238,10 +238,11 @@ fn single_mac(range: Option<Range>, what: &str) -> anyhow::Result<Option<MacAddr
 /// Runs the subcommand.
 pub fn run(args: SendArgs) -> anyhow::Result<ExitCode> {
     let Options { target, generate, replay, relay, stream } = args.options;
-    match args.mode {
+    let sent = match args.mode {
         Mode::Generate => generate::run(&target, &generate),
         Mode::Replay => replay::run(&target, replay),
         Mode::Relay => relay::run(&target, &relay),
         Mode::Stream => stream::run(&target, &stream),
-    }
+    };
+    sent.map_err(privileges::advised)
 }

@@ -77,7 +77,7 @@ impl Line<'_> {
                     put!(self, "{before}{to} unreachable{after}");
                 }
                 None => {
-                    put!(self, "#{code} {to} unreachable");
+                    put!(self, "{to} unreachable - #{code}");
                 }
             },
         }
@@ -92,7 +92,10 @@ impl Line<'_> {
                 let what = if code % 2 == 0 { "net" } else { "host" };
                 put!(self, "redirect{service} {to} to {what} {gateway}");
             }
-            (code, _) => {
+            (code, Ok(to)) => {
+                put!(self, "redirect-#{code} {to} to {gateway}");
+            }
+            (code, Err(_)) => {
                 put!(self, "redirect-#{code} to {gateway}");
             }
         }

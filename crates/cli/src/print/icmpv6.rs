@@ -35,6 +35,8 @@ impl Line<'_> {
                 put!(self, "packet too big, mtu {}", icmp.rest().unwrap_or(0));
             }
             (Icmpv6::TIME_EXCEEDED, _, _) => self.time_exceeded6(&icmp),
+            (4, _, _) => self.parameter_problem6(&icmp),
+            (137, _, _) => self.redirect6(&icmp),
             (130..=132, _, _) => self.listener(&icmp),
             (143, _, _) => {
                 let count = icmp.rest().unwrap_or(0) & 0xffff;
@@ -80,7 +82,7 @@ impl Line<'_> {
                 put!(self, "unreachable port, {to} protocol {protocol} port {port}");
             }
             (code, _, _) => {
-                put!(self, "code-#{code}");
+                put!(self, "unknown unreach code ({code})");
             }
         }
     }
@@ -91,10 +93,37 @@ impl Line<'_> {
             (0, Some(quoted)) => {
                 put!(self, "time exceeded in-transit for {}", quoted.destination());
             }
-            (1, _) => self.out.push_str("ip6 reassembly time exceeded"),
+            (1, _) => self.out.push_str("time exceeded in-transit (reassembly)"),
             (code, _) => {
-                put!(self, "time exceeded code-#{code}");
+                put!(self, "time exceeded in-transit, unknown code ({code})");
             }
+        }
+    }
+
+    fn parameter_problem6(&mut self, icmp: &Icmpv6<'_>) {
+        let octet = icmp.rest().unwrap_or(0);
+        let what = match icmp.code() {
+            0 => "erroneous",
+            1 => "next header",
+            2 => "option",
+            3 => "incomplete header chain",
+            code => {
+                put!(self, "parameter problem, code-#{code}");
+                return;
+            }
+        };
+        put!(self, "parameter problem, {what} - octet {octet}");
+    }
+
+    /// A better way to a target: `redirect, TARGET to BETTER`.
+    fn redirect6(&mut self, icmp: &Icmpv6<'_>) {
+        let address = |at: usize| {
+            let bytes = icmp.payload().get(at..)?.first_chunk::<16>()?;
+            Some(Ipv6Addr::from(*bytes))
+        };
+        self.out.push_str("redirect");
+        if let (Some(better), Some(target)) = (address(4), address(20)) {
+            put!(self, ", {target} to {better}");
         }
     }
 
@@ -108,10 +137,7 @@ impl Line<'_> {
         // A query of version 2 is longer than one of version 1.
         let bytes = self.frame.bytes.get(self.layers.payload()).map_or(0, <[u8]>::len);
         if icmp.kind() == 130 && bytes > 20 {
-            put!(self, " v2");
-            if !group.is_unspecified() {
-                put!(self, " [gaddr {group}]");
-            }
+            put!(self, " v2 [gaddr {group}]");
             return;
         }
         let delay = icmp.rest().unwrap_or(0) >> 16;
@@ -121,11 +147,15 @@ impl Line<'_> {
 
 fn type_name(kind: u8) -> String {
     match kind {
-        4 => "parameter problem".into(),
         133 => "router solicitation".into(),
         134 => "router advertisement".into(),
-        137 => "redirect".into(),
         138 => "router renumbering".into(),
-        other => format!("unknown icmp6 type {other}"),
+        141 => "inverse neighbor solicitation".into(),
+        142 => "inverse neighbor advertisement".into(),
+        144 => "ha discovery request".into(),
+        145 => "ha discovery reply".into(),
+        146 => "mobile router solicitation".into(),
+        147 => "mobile router advertisement".into(),
+        other => format!("unknown icmp6 type ({other})"),
     }
 }

@@ -39,10 +39,19 @@ impl Line<'_> {
         self.after(index).is_some_and(|layer| matches!(layer.kind, Tcp | Udp | Sctp))
     }
 
+    /// How many bytes of a packet that says that it has `bytes` were not on the wire, or do not
+    /// fit what it lies in. What the snapshot length cut off was on the wire.
+    fn missing_bytes(&self, index: usize, bytes: usize) -> Option<usize> {
+        bytes.checked_sub(self.bytes_from(index)).filter(|missing| *missing > 0)
+    }
+
     pub(super) fn ipv4(&mut self, index: usize, here: &[u8]) {
         let Ok(ip) = Ipv4::new(here) else { return };
         if !self.options.link_header {
             self.out.push_str("IP ");
+        }
+        if let Some(missing) = self.missing_bytes(index, usize::from(ip.total_length())) {
+            put!(self, "truncated-ip - {missing} bytes missing! ");
         }
         if self.options.verbosity > 0 {
             self.ipv4_fields(index, &ip);
@@ -100,6 +109,11 @@ impl Line<'_> {
         let Ok(ip) = Ipv6::new(here) else { return };
         if !self.options.link_header {
             self.out.push_str("IP6 ");
+        }
+        let bytes = Ipv6::BYTES + ip.payload_length_field() as usize;
+        if let Some(missing) = self.missing_bytes(index, bytes) {
+            // tcpdump leaves no space here.
+            put!(self, "truncated-ip6 - {missing} bytes missing!");
         }
         if self.options.verbosity > 0 {
             self.out.push('(');

@@ -29,7 +29,7 @@ pub fn packet_json(frame: &Frame<'_>, link: LinkType) -> Value {
     if let Some(tunnel) = TunnelId::innermost(frame.bytes, &layers) {
         object.insert("tunnel".into(), json!({ "kind": tunnel.name(), "id": tunnel.number() }));
     }
-    stop(&mut object, layers.stop());
+    stop(&mut object, layers.stop(), link);
     object.into()
 }
 
@@ -112,7 +112,7 @@ fn tags(object: &mut Map<String, Value>, bytes: &[u8], layers: &Layers) {
     }
 }
 
-fn stop(object: &mut Map<String, Value>, stop: Stop) {
+fn stop(object: &mut Map<String, Value>, stop: Stop, link: LinkType) {
     object.insert("stop".into(), stop.name().into());
     match stop {
         Stop::Truncated(kind) | Stop::Malformed(kind) => {
@@ -121,6 +121,12 @@ fn stop(object: &mut Map<String, Value>, stop: Stop) {
         Stop::Unknown { protocol } => {
             object.insert("stop_protocol".into(), protocol.into());
         }
-        Stop::Complete | Stop::LaterFragment | Stop::DepthLimit | Stop::UnknownLink => {}
+        Stop::UnknownLink => {
+            object.insert("link_type".into(), link.0.into());
+            if let Some(name) = link.name() {
+                object.insert("link_type_name".into(), name.into());
+            }
+        }
+        Stop::Complete | Stop::LaterFragment | Stop::DepthLimit => {}
     }
 }

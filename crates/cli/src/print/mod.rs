@@ -83,7 +83,7 @@ pub fn packet_line(
     time::stamp(out, frame.meta.timestamp, options.time, state);
     let layers = dissect(frame.bytes, link);
     let conversations = &mut state.conversations;
-    let mut line = Line { out, frame, layers: &layers, options, conversations };
+    let mut line = Line { out, frame, link, layers: &layers, options, conversations };
     line.layers();
     if options.hex != HexDump::None {
         hex::dump(out, frame.bytes, link::network_offset(&layers), options.hex);
@@ -95,6 +95,7 @@ pub fn packet_line(
 struct Line<'a> {
     out: &'a mut String,
     frame: &'a Frame<'a>,
+    link: LinkType,
     layers: &'a Layers,
     options: &'a PrintOptions,
     conversations: &'a mut tcp::Conversations,
@@ -150,7 +151,8 @@ impl<'a> Line<'a> {
             }
             Stop::DepthLimit => self.out.push_str(" [more headers than are followed]"),
             Stop::UnknownLink => {
-                put!(self, "unknown link type, length {}", self.frame.meta.wire_bytes);
+                let (link, length) = (self.link, self.frame.meta.wire_bytes);
+                put!(self, "link type {link} is not decoded, length {length}");
             }
             Stop::Unknown { protocol } => self.unknown(protocol),
         }

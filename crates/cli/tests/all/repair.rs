@@ -2,9 +2,12 @@
 
 use crate::common::*;
 use ringside_core::{Frame, FrameMeta, FrameNumber, SourceInterface, Timestamp};
+use ringside_store::Format;
 use ringside_store::block::{BlockHeader, write_block_header, write_packet_block};
 use ringside_store::recording::{FileHeader, RunLock, SeriesFile, file_name};
-use std::os::unix::fs::FileExt;
+use ringside_testkit::need_root;
+use std::os::unix::fs::{FileExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -91,4 +94,125 @@ fn what_is_recorded_or_cannot_be_repaired_is_said_and_left() {
     assert_eq!((status, said.as_str()), (Some(2), ""));
     assert!(complaint.contains("its header page cannot be read"), "{complaint}");
     assert_eq!(repair(&[], &dir.path().join("none")).0, Some(2));
+}
+
+#[test]
+fn reading_says_that_a_recording_was_never_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = torn_recording(dir.path());
+    let read = |input: &Path| {
+        let outcome = run_ringside(&["read", "-r", arg(input)]);
+        assert_eq!(outcome.text().lines().count(), 2, "{outcome:?}");
+        (outcome.code(), outcome.stderr)
+    };
+    // While it is recorded, its end may be half a record.
+    let lock = RunLock::create(dir.path(), RUN).unwrap();
+    for input in [dir.path(), &path] {
+        assert_eq!(read(input), (Some(0), String::new()));
+    }
+    drop(lock);
+    for input in [dir.path(), &path] {
+        let (code, said) = read(input);
+        let expected = format!("{}: run {RUN} was never ended", dir.path().display());
+        assert_eq!((code, said.matches(&expected).count()), (Some(1), 1), "{said}");
+        assert!(said.contains("cut short") && said.contains("ringside repair"), "{said}");
+    }
+    assert_eq!(repair(&[], dir.path()).0, Some(0));
+    for input in [dir.path(), &path] {
+        assert_eq!(read(input), (Some(0), String::new()));
+    }
+}
+
+/// A capture file of two frames, of which the second is torn, as `ringside read -w` began it.
+fn torn_capture(dir: &Path, name: &str) -> (PathBuf, u64) {
+    let path = dir.join(name);
+    let file = std::fs::File::create(&path).unwrap();
+    let interface = SourceInterface::ethernet("eth1");
+    let mut writer = Format::of_path(&path).unwrap().writer(file, &[interface]).unwrap();
+    let meta = FrameMeta { wire_bytes: 60, ..FrameMeta::default() };
+    writer.write(&Frame { bytes: &[0; 60], meta }).unwrap();
+    writer.finish(&[]).unwrap();
+    let whole = writer.bytes_written();
+    writer.write(&Frame { bytes: &[0; 60], meta }).unwrap();
+    writer.finish(&[]).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(writer.bytes_written() - 5).unwrap();
+    (path, whole)
+}
+
+#[test]
+fn a_single_file_is_repaired_or_needs_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["killed.pcapng", "killed.pcap"] {
+        let (path, whole) = torn_capture(dir.path(), name);
+        let bytes = || std::fs::metadata(&path).unwrap().len();
+        let torn = bytes();
+        let (status, said, _) = repair(&["--dry-run"], &path);
+        assert_eq!((status, bytes()), (Some(1), torn), "{said}");
+        assert!(said.contains(&format!("{name}: to be repaired: 1 packet")), "{said}");
+        // Whoever has it open may write on.
+        let open = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+        let (status, said, complaint) = repair(&[], &path);
+        assert_eq!((status, said.as_str(), bytes()), (Some(2), "", torn));
+        assert!(complaint.contains("another process has it open"), "{complaint}");
+        drop(open);
+        let (status, said, complaint) = repair(&["--json"], &path);
+        let report: serde_json::Value = serde_json::from_str(&said).unwrap();
+        assert_eq!((status, complaint.as_str(), bytes()), (Some(0), "", whole));
+        assert_eq!((&report["state"], &report["frames"]), (&"repaired".into(), &1.into()));
+        assert_eq!(report["changes"][0]["change"], "cut");
+        let (status, said, _) = repair(&[], &path);
+        assert_eq!(status, Some(0));
+        assert!(said.contains(&format!("{name}: nothing to repair: 1 packet")), "{said}");
+        assert_eq!(run_ringside(&["read", "-r", arg(&path)]).code(), Some(0));
+    }
+    let text = dir.path().join("text");
+    std::fs::write(&text, "Not a capture, but some words.").unwrap();
+    let (status, _, complaint) = repair(&[], &text);
+    assert_eq!(status, Some(2));
+    assert!(complaint.contains("neither pcap nor pcapng"), "{complaint}");
+}
+
+#[test]
+fn a_directory_without_a_recording_is_said_to_be_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (status, said, complaint) = repair(&[], dir.path());
+    assert_eq!((status, said.as_str()), (Some(1), ""));
+    assert!(complaint.contains("holds no file of a recording"), "{complaint}");
+}
+
+#[test]
+fn what_another_user_may_not_read_is_not_said_to_be_no_recording() {
+    if !need_root("what_another_user_may_not_read") {
+        return;
+    }
+    const NOBODY: u32 = 65_534;
+    let dir = tempfile::tempdir().unwrap();
+    // The program may lie where that user cannot go.
+    let program = dir.path().join("ringside");
+    std::fs::copy(ringside(), &program).unwrap();
+    let mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(dir.path(), 0o755);
+    let recording = dir.path().join("recording");
+    std::fs::create_dir(&recording).unwrap();
+    mode(&torn_recording(&recording), 0o600);
+    let refused = |args: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(args).arg(&recording).uid(NOBODY).gid(NOBODY);
+        let outcome = Running::start(command).finish();
+        assert_eq!((outcome.code(), outcome.text().as_str()), (Some(2), ""), "{outcome:?}");
+        assert!(outcome.stderr.contains("Permission denied"), "{}", outcome.stderr);
+        assert!(!outcome.stderr.contains("holds no file"), "{}", outcome.stderr);
+    };
+    for directory_mode in [0o755, 0o700] {
+        mode(&recording, directory_mode);
+        refused(&["repair"]);
+        refused(&["read", "-r"]);
+    }
+    // Neither can be done with files that are only to be read.
+    mode(&recording, 0o777);
+    chown(&recording, Some(NOBODY), None).unwrap();
+    refused(&["repair"]);
 }

@@ -194,6 +194,56 @@ fn input_that_cannot_be_read_is_named_with_the_reason() {
 }
 
 #[test]
+fn packed_files_are_named_with_what_unpacks_them() {
+    let files = Files::new();
+    for (magic, format, program) in [
+        (&b"\x1f\x8b\x08\x00"[..], "gzip", "zcat FILE"),
+        (b"\x28\xb5\x2f\xfd", "zstd", "zstdcat FILE"),
+        (b"\xfd7zXZ\x00", "xz", "xzcat FILE"),
+        (b"BZh9", "bzip2", "bzcat FILE"),
+        (b"\x04\x22\x4d\x18", "lz4", "lz4cat FILE"),
+        (b"PK\x03\x04", "zip", "unzip -p FILE"),
+    ] {
+        files.add("packed", &[magic, &[0; 40]].concat());
+        files.refused(&["-r", "packed"], &["packed: is compressed", format, program]);
+    }
+}
+
+#[test]
+fn words_after_the_input_are_more_inputs_then_the_filter() {
+    let files = Files::new();
+    for inputs in [&["-r", "two.pcap", "between.pcap"][..], &["between.pcap", "-r", "two.pcap"]] {
+        assert_eq!(ports(&files.lines(inputs)), ["1000", "1002", "1001"]);
+        for filter in [&["src", "port", "1002"][..], &["--", "src", "port", "1002"]] {
+            assert_eq!(ports(&files.lines(&[inputs, filter].concat())), ["1002"]);
+        }
+    }
+    let args = ["-r", "two.pcap", "-n", "between.pcap", "-tt", "udp", "and", "port", "1000"];
+    assert_eq!(ports(&files.lines(&args)), ["1000"]);
+    // A word of the filter language is one, whatever files there are; behind `--` so is all.
+    files.add("udp", &pcap(ETHERNET, &[(9, 0, frame(9))]));
+    assert_eq!(files.lines(&["-r", "two.pcap", "udp"]).len(), 2);
+    assert_eq!(files.lines(&["-r", "two.pcap", "./udp"]).len(), 3);
+    files.refused(&["-r", "two.pcap", "--", "between.pcap"], &["filter 'between.pcap'"]);
+    files.refused(&["-r", "two.pcap", "mising.pcap"], &["cannot open mising.pcap"]);
+    let copy = ["-r", "two.pcap", "between.pcap", "-w", "between.pcap"];
+    files.refused(&copy, &["read and written at once"]);
+}
+
+#[test]
+fn a_filter_that_is_too_long_is_said_to_be() {
+    let files = Files::new();
+    let hosts: Vec<String> =
+        (0..6000).map(|n| format!("host 10.{}.{}.1", n / 256, n % 256)).collect();
+    let filter = hosts.join(" or ");
+    let bytes = format!("{} bytes", filter.len());
+    files.refused(
+        &["-r", "two.pcap", &filter],
+        &["too long", &bytes, "MiB of memory", "net 10.0.0.0/8"],
+    );
+}
+
+#[test]
 fn standard_input_is_read_like_a_file() {
     let files = Files::new();
     let expected = files.read(&["-r", "many.pcap", "-n"]).stdout;
@@ -293,6 +343,21 @@ fn a_copy_goes_through_links_and_into_what_is_no_file() {
     assert_eq!(new[..4], 0xa1b2_3c4d_u32.to_le_bytes(), "the name says pcap");
     let mode = std::fs::metadata(files.path("new.CAP")).unwrap().permissions().mode();
     assert_eq!(mode & 0o137, 0, "{mode:o}");
+}
+
+#[test]
+fn a_truncated_file_gives_all_whole_packets_and_status_1() {
+    let files = Files::new();
+    let whole = pcap(ETHERNET, &[(1, 0, frame(1)), (2, 0, frame(2))]);
+    files.add("torn.pcap", &whole[..whole.len() - 1]);
+    let outcome = files.read(&["-r", "torn.pcap"]);
+    assert_eq!((outcome.code(), outcome.text().lines().count()), (Some(1), 1), "{outcome:?}");
+    assert!(outcome.stderr.contains("torn.pcap: cut short at byte 82"), "{}", outcome.stderr);
+    // Also among others, as JSON, and as a copy, which is whole.
+    let outcome = files.read(&["-r", "torn.pcap", "-r", "two.pcap", "--json"]);
+    assert_eq!((outcome.code(), outcome.json_lines().len()), (Some(1), 3), "{outcome:?}");
+    assert_eq!(files.read(&["-r", "torn.pcap", "-w", "copy.pcap"]).code(), Some(1));
+    assert_eq!(files.lines(&["-r", "copy.pcap"]).len(), 1);
 }
 
 #[test]

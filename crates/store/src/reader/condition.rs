@@ -30,6 +30,16 @@ pub enum Condition {
         /// Why.
         reason: String,
     },
+    /// Not read, because the system refused.
+    Unreadable {
+        /// What it said.
+        reason: String,
+    },
+    /// The recorder of a run was killed: what was in its memory may be missing at the end.
+    NotEnded {
+        /// Name of the run.
+        run: String,
+    },
     /// Part of a lane was not found before a ring block of this file, as the numbers of the ring
     /// blocks tell.
     Missing {
@@ -59,6 +69,25 @@ pub enum Condition {
     },
 }
 
+impl Condition {
+    /// True if frames may be missing that were there or should have been. Files that are no part
+    /// of what was asked for, and what retention deleted at a lane's beginning, do not count.
+    pub fn is_loss(&self) -> bool {
+        match self {
+            Condition::CutShort { .. }
+            | Condition::Damaged { .. }
+            | Condition::Unreadable { .. }
+            | Condition::NotEnded { .. }
+            | Condition::MoreMissing { .. } => true,
+            Condition::Missing { blocks, .. } => blocks.is_none_or(|(first, _)| first > 0),
+            Condition::Reading
+            | Condition::Complete
+            | Condition::Skipped { .. }
+            | Condition::Repeated { .. } => false,
+        }
+    }
+}
+
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -71,6 +100,12 @@ impl fmt::Display for Condition {
                 write!(f, "damaged at byte {offset}: {reason}")
             }
             Condition::Skipped { reason } => write!(f, "skipped: {reason}"),
+            Condition::Unreadable { reason } => write!(f, "not read: {reason}"),
+            Condition::NotEnded { run } => write!(
+                f,
+                "run {run} was never ended: its recorder was killed, and what it had in memory may \
+                 be missing; `ringside repair` this directory"
+            ),
             Condition::Missing { lane, blocks, frames } => {
                 match blocks {
                     Some((first, last)) if first == last => {

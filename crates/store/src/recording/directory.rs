@@ -3,7 +3,7 @@
 use super::header;
 use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, block_header};
-use crate::merged::{deleted, skipped};
+use crate::merged::{deleted, skipped, unreadable};
 use crate::reader::Notice;
 use ringside_core::LaneId;
 use std::collections::BTreeMap;
@@ -41,10 +41,10 @@ pub struct StoredFile {
 /// that are no part of a recording are told in the notices.
 ///
 /// # Errors
-/// A directory cannot be read, or none holds a file of a recording.
+/// A directory cannot be read, or none holds a file of a recording that can.
 pub fn series_of(directories: &[PathBuf]) -> Result<(Vec<Series>, Vec<Notice>), StoreError> {
     let mut series: BTreeMap<(String, LaneId), Vec<StoredFile>> = BTreeMap::new();
-    let (mut notices, mut empty) = (Vec::new(), Vec::new());
+    let (mut notices, mut empty, mut refused) = (Vec::new(), Vec::new(), None);
     for directory in directories {
         let mut found = false;
         for path in pcapng_files(directory)? {
@@ -58,7 +58,10 @@ pub fn series_of(directories: &[PathBuf]) -> Result<(Vec<Series>, Vec<Notice>), 
                     notices.push(skipped(&path, reason));
                 }
                 Err(error) if error.is_gone() => notices.push(deleted(&path)),
-                Err(error) => notices.push(skipped(&path, error.to_string())),
+                Err(error) => {
+                    notices.push(unreadable(&path, &error));
+                    refused.get_or_insert(error);
+                }
             }
         }
         if !found {
@@ -69,6 +72,10 @@ pub fn series_of(directories: &[PathBuf]) -> Result<(Vec<Series>, Vec<Notice>), 
     if series.is_empty()
         && let Some(&directory) = empty.first()
     {
+        // What cannot be read may well be a recording.
+        if let Some(error) = refused {
+            return Err(error);
+        }
         return Err(StoreError::Unusable { path: directory.clone(), reason: reason.into() });
     }
     // A short recording may have left nothing in one of its directories.

@@ -7,7 +7,9 @@
 
 use crate::StoreError;
 use crate::writer::FILE_MODE;
-use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, fstat, open, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, fstat, open, openat, statat,
+};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -136,6 +138,39 @@ fn lock(fd: &OwnedFd, path: &Path) -> Result<bool, StoreError> {
         }
     }
     Ok(false)
+}
+
+/// What the lock of a run says of its recorder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LockState {
+    /// There is none: the run has ended in order or was repaired, or this is a copy.
+    Absent,
+    /// A process holds it: the run is being recorded or repaired.
+    Held,
+    /// It is there and nobody holds it: the recorder was killed.
+    Left,
+}
+
+/// How the lock of the run `run` in the directory `at` stands. Who wants the lock meanwhile tries
+/// again.
+///
+/// # Errors
+/// The lock cannot be opened or asked.
+pub(crate) fn lock_state(at: impl AsFd, run: &str) -> std::io::Result<LockState> {
+    // A run whose name cannot be a lock's was never a run that is recorded.
+    let Some(name) = run_lock_name(run) else { return Ok(LockState::Absent) };
+    let lock = match openat(at, name.as_str(), OFlags::RDONLY | SAFELY, Mode::empty()) {
+        Ok(lock) => lock,
+        Err(Errno::NOENT) => return Ok(LockState::Absent),
+        Err(error) => return Err(error.into()),
+    };
+    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared) {
+        // It may have been removed between the two calls, at the end of its run.
+        Ok(()) if fstat(&lock)?.st_nlink == 0 => Ok(LockState::Absent),
+        Ok(()) => Ok(LockState::Left),
+        Err(Errno::WOULDBLOCK) => Ok(LockState::Held),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// True if `path` still names the file behind `fd`.

@@ -1,5 +1,6 @@
 //! Which files and locks of recordings lie in directories.
 
+use super::report::Unreadable;
 use crate::StoreError;
 use crate::recording::{
     FileHeader, HeaderPage, parts_of_name, read_header_from, run_lock_name, run_of_lock,
@@ -15,6 +16,10 @@ use std::path::{Path, PathBuf};
 
 /// Names in a directory: as many as a reader of recordings takes.
 const NAMES_MAX: usize = 1 << 20;
+
+/// Why a file in a directory of recordings is left.
+const LOST_HEADER: &str = "its header page cannot be read, and no other file here tells of which \
+                           recording it is; left as it is";
 
 /// A file of a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,8 +48,23 @@ pub(super) struct Run {
 #[derive(Debug, Default)]
 pub(super) struct Finds {
     pub(super) runs: BTreeMap<String, Run>,
-    /// Files with the name of a recording's file and without a header page, that no run claims.
-    pub(super) unreadable: Vec<PathBuf>,
+    /// Files that cannot be read, or that have the name of a recording's file, no header page, and
+    /// no run that claims them.
+    pub(super) unreadable: Vec<Unreadable>,
+    /// Files that were named alone and are of no recording.
+    pub(super) captures: Vec<PathBuf>,
+    /// Directories without any file of a recording.
+    pub(super) empty: Vec<PathBuf>,
+    /// Files without a header page, until the runs are known.
+    lost: Vec<Lost>,
+}
+
+/// A file without a header page.
+#[derive(Debug)]
+struct Lost {
+    path: PathBuf,
+    /// It was named alone.
+    alone: bool,
 }
 
 impl Finds {
@@ -57,7 +77,7 @@ impl Finds {
         for path in paths {
             match path.is_dir() {
                 true => finds.add_directory(path)?,
-                false => finds.add_file(path, true)?,
+                false => drop(finds.add_file(path, true)?),
             }
         }
         finds.claim_lost();
@@ -73,6 +93,7 @@ impl Finds {
     fn add_directory(&mut self, directory: &Path) -> Result<(), StoreError> {
         let fail =
             |error| StoreError::io(format!("cannot read directory {}", directory.display()), error);
+        let mut found = false;
         for (count, entry) in std::fs::read_dir(directory).map_err(fail)?.enumerate() {
             if count == NAMES_MAX {
                 let reason = format!("holds more than {NAMES_MAX} files; name some of them");
@@ -85,36 +106,47 @@ impl Finds {
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
             if let Some(run) = run_of_lock(name) {
+                found = true;
                 let run = self.runs.entry(run.to_owned()).or_default();
                 run.locks.push(entry.path());
                 run.directories.insert(directory.to_owned());
             } else if name.ends_with(".pcapng") && !name.starts_with('.')
                 || name_of_spare(name).is_some()
             {
-                self.add_file(&entry.path(), false)?;
+                found |= self.add_file(&entry.path(), false)?;
             }
+        }
+        if !found {
+            self.empty.push(directory.to_owned());
         }
         Ok(())
     }
 
-    /// Adds a file, if it is one of a recording; one that is named alone brings its lock along.
-    fn add_file(&mut self, path: &Path, alone: bool) -> Result<(), StoreError> {
+    /// Adds a file; one that is named alone brings its lock along. False if it has nothing to do
+    /// with recordings.
+    fn add_file(&mut self, path: &Path, alone: bool) -> Result<bool, StoreError> {
         let fail = |error| StoreError::io(format!("cannot read {}", path.display()), error);
         let header = match open(path).and_then(|file| read_header_from(&file)) {
             Err(error) if alone => return Err(fail(error)),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            header => header.unwrap_or(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => {
+                let reason = format!("cannot be read: {error}");
+                self.unreadable.push(Unreadable { path: path.to_owned(), reason });
+                return Ok(true);
+            }
+            Ok(header) => header,
         };
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let final_name = name_of_spare(name).map(str::to_owned);
         let Some(header) = header.map(|header| header.file) else {
-            if alone || parts_of_name(final_name.as_deref().unwrap_or(name)).is_some() {
-                self.unreadable.push(path.to_owned());
+            let is_lost = alone || parts_of_name(final_name.as_deref().unwrap_or(name)).is_some();
+            if is_lost {
+                self.lost.push(Lost { path: path.to_owned(), alone });
             }
-            return Ok(());
+            return Ok(is_lost);
         };
         // A run whose name cannot be that of a lock is none that a recorder made.
-        let Some(lock) = run_lock_name(&header.run) else { return Ok(()) };
+        let Some(lock) = run_lock_name(&header.run) else { return Ok(false) };
         let directory = path.parent().unwrap_or(Path::new("")).to_owned();
         let run = self.runs.entry(header.run).or_default();
         if alone && directory.join(&lock).exists() {
@@ -129,7 +161,7 @@ impl Finds {
             is_lost: false,
             serial: header.serial,
         });
-        Ok(())
+        Ok(true)
     }
 
     /// Gives files without a header page to the run that began when their names say, if it is
@@ -146,15 +178,19 @@ impl Finds {
             let only = owners.first().filter(|_| owners.len() == 1)?;
             Some((*only).clone())
         };
-        let lost: Vec<_> = self.unreadable.iter().map(|path| (path.clone(), owner(path))).collect();
-        self.unreadable.clear();
-        for (path, owner) in lost {
+        let lost = std::mem::take(&mut self.lost).into_iter();
+        let lost: Vec<_> = lost.map(|lost| (owner(&lost.path), lost)).collect();
+        for (owner, Lost { path, alone }) in lost {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let final_name = name_of_spare(name).map(str::to_owned);
             let parts = parts_of_name(final_name.as_deref().unwrap_or(name));
             let run = owner.and_then(|owner| self.runs.get_mut(&owner));
             let (Some(run), Some((lane, sequence))) = (run, parts) else {
-                self.unreadable.push(path);
+                if alone {
+                    self.captures.push(path);
+                } else {
+                    self.unreadable.push(Unreadable { path, reason: LOST_HEADER.into() });
+                }
                 continue;
             };
             let found = Found { lane, sequence, path, final_name, is_lost: true, serial: 0 };

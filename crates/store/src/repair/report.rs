@@ -10,15 +10,31 @@ use std::path::{Path, PathBuf};
 pub struct Report {
     /// Every run that was looked at, by name.
     pub runs: Vec<RunReport>,
-    /// Files that bear the name of a recording's file and cannot be told to belong to one.
+    /// Capture files of no recording, which were named alone.
+    pub captures: Vec<CaptureReport>,
+    /// Files that cannot be read, or bear the name of a recording's file and cannot be said to
+    /// belong to one.
+    pub unreadable: Vec<Unreadable>,
+    /// Directories without any file of a recording.
     #[serde(serialize_with = "lossy_all")]
-    pub unreadable: Vec<PathBuf>,
+    pub empty: Vec<PathBuf>,
+}
+
+/// A file that was left, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unreadable {
+    /// Where it is.
+    #[serde(serialize_with = "lossy")]
+    pub path: PathBuf,
+    /// Why, to be read behind its name.
+    pub reason: String,
 }
 
 impl Report {
-    /// True if a run is in this state.
+    /// True if a run or a capture file is in this state.
     pub fn has(&self, state: RunState) -> bool {
         self.runs.iter().any(|run| run.state == state)
+            || self.captures.iter().any(|capture| capture.state == state)
     }
 }
 
@@ -49,6 +65,22 @@ pub struct RunReport {
     pub files: Vec<FileReport>,
     /// What is missing of its lanes.
     pub lanes: Vec<LaneReport>,
+}
+
+/// One capture file that is of no recording: of `-w FILE`, or of another program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CaptureReport {
+    /// Where it is.
+    #[serde(rename = "file", serialize_with = "lossy")]
+    pub path: PathBuf,
+    /// How it stands: clean, broken, repaired or failed.
+    pub state: RunState,
+    /// Packets in it, up to a torn end or damage.
+    pub frames: u64,
+    /// What was done, or is to be done.
+    pub changes: Vec<Change>,
+    /// Why it could not be repaired.
+    pub error: Option<String>,
 }
 
 /// One file.

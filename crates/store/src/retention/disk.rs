@@ -7,7 +7,7 @@ use super::folder::{Born, FileFacts, Folder, is_finished, name_of_spare, reused_
 use super::state::{STATE_BYTES, STATE_VERSION, State};
 use super::{RetentionError, Reused};
 use crate::recording::{
-    FileHeader, MappedFiles, is_room_at, parts_of_name, read_header_from, run_lock_name,
+    FileHeader, LockState, MappedFiles, is_room_at, lock_state, parts_of_name, read_header_from,
 };
 use crate::writer::FILE_MODE;
 use ringside_sys::disk::{Lease, is_in_memory};
@@ -373,18 +373,5 @@ fn open_lock(directory: &OwnedFd, path: &Path) -> Result<File, RetentionError> {
 
 /// True if a process holds the lock of the run.
 fn is_run_locked(directory: &OwnedFd, run: &str) -> io::Result<bool> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    // A run whose name cannot be a lock's was never a run that is recorded.
-    let Some(name) = run_lock_name(run) else { return Ok(false) };
-    let lock = match fs::openat(directory, name.as_str(), flags, Mode::empty()) {
-        Ok(lock) => lock,
-        Err(Errno::NOENT) => return Ok(false),
-        Err(error) => return Err(error.into()),
-    };
-    // Who wants the lock meanwhile tries again.
-    match fs::flock(&lock, FlockOperation::NonBlockingLockShared) {
-        Ok(()) => Ok(false),
-        Err(Errno::WOULDBLOCK) => Ok(true),
-        Err(error) => Err(error.into()),
-    }
+    Ok(lock_state(directory, run)? == LockState::Held)
 }

@@ -78,15 +78,15 @@ pub(super) fn line(now: &Totals, before: &Totals, elapsed: Duration) -> String {
 
 /// All terms.
 pub(super) fn text(totals: &Totals, is_dry: bool) -> String {
-    let would = if is_dry { "would have been dropped" } else { "" };
+    let would = if is_dry { "let through; would have been dropped, " } else { "" };
     let Totals { passed, taken, dropped, limited, redirected, unjudged, .. } = *totals;
     let mut out = String::new();
     let mut line = |name: &str, frames: u64, note: &str| count(&mut out, name, frames, note);
-    line("received", totals.seen(), "frames that the driver had");
+    line("received", totals.seen(), "frames that the driver received");
     line("  passed", passed + taken, "to the host and to programs behind");
-    line("  dropped", dropped, &["by a rule, or the default", would].join(" "));
+    line("  dropped", dropped, &format!("{would}by a rule or by the default"));
     for (name, count, note) in [
-        ("  limited", limited, ["over the limit of their source", would].join(" ")),
+        ("  limited", limited, format!("{would}over the limit of their source")),
         ("  redirected", redirected, String::from("to another interface or CPU")),
         ("  unjudged", unjudged, String::from("headers beyond the first kilobyte; passed")),
     ] {
@@ -130,5 +130,18 @@ mod tests {
         assert_eq!(ledger("eth1", &totals, true).passed, 28);
         assert_eq!(json(&totals)["seen"], 28);
         assert!(text(&totals, false).contains("unjudged"));
+        for (is_dry, words) in [
+            (false, ["3  by a rule or by the default", "4  over the limit of their source"]),
+            (
+                true,
+                [
+                    "3  let through; would have been dropped, by a rule or by the default",
+                    "4  let through; would have been dropped, over the limit of their source",
+                ],
+            ),
+        ] {
+            let said = text(&totals, is_dry);
+            assert!(words.iter().all(|words| said.contains(words)), "{said}");
+        }
     }
 }

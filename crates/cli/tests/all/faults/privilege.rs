@@ -33,6 +33,15 @@ fn without_privileges_the_capability_and_the_command_are_named() {
             assert!(outcome.stderr.contains(text), "{backend}: {text}: {}", outcome.stderr);
         }
     }
+    let send = ["send", "-i", "rx0", "-c", "1", "--engine"];
+    for engine in ["auto", "af-xdp", "af-packet", "pcap"] {
+        let outcome =
+            nobody(network.receiver(), "-all", &program, &[&send[..], &[engine]].concat());
+        assert_eq!(outcome.code(), Some(2), "{}", outcome.stderr);
+        for text in ["ermitted", "sudo", "setcap "] {
+            assert!(outcome.stderr.contains(text), "{engine}: {text}: {}", outcome.stderr);
+        }
+    }
     let args = ["capture", "--netns", network.receiver(), "-i", "rx0"];
     let outcome = nobody(network.sender(), "-all", &program, &args);
     assert_eq!(outcome.code(), Some(2), "{}", outcome.stderr);
