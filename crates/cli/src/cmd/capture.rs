@@ -39,7 +39,10 @@ pub(super) const RING_BYTES: u64 = 512 << 20;
   sudo ringside capture -i eth1 -w /data --adaptive-cap 96-1514  less of each frame, but all frames
   sudo ringside capture -i eth1 -w /data --flow-cutoff 20k   the beginning of each flow
   sudo ringside capture -i eth2 --backend af-xdp --rules web.rules --rules-in-driver
-  ringside capture -r trace.pcap --rules web.rules       as if it were received now")]
+  ringside capture -r trace.pcap --rules web.rules       as if it were received now
+
+Signals: SIGINT and SIGTERM end the run in order, SIGHUP too, but where files rotate (-C, -G,
+limits) it begins new ones; SIGUSR1 says what was taken so far, on standard error.")]
 pub struct CaptureArgs {
     #[command(flatten)]
     open: OpenArgs,

@@ -97,7 +97,7 @@ impl WriteArgs {
         let by_option = self.format.map(FileFormat::from);
         let is_stream = path == Path::new("-");
         if is_stream || (path.exists() && !path.is_file() && !path.is_dir()) {
-            ensure!(!self.rotates(), "-C and -G need files; {} is none", stream_name(&path));
+            ensure!(!self.is_cut(), "-C and -G need files; {} is none", stream_name(&path));
             self.no_limits(&path)?;
             let fd = if is_stream {
                 open::stdout_stream()?
@@ -153,7 +153,12 @@ impl WriteArgs {
         Policy { limit_bytes: self.limit_bytes, limit_age: self.limit_age, min_free: self.min_free }
     }
 
-    fn rotates(&self) -> bool {
+    /// True if files end and others begin by themselves.
+    pub fn rotates(&self) -> bool {
+        self.is_cut() || !self.retention().is_unlimited()
+    }
+
+    fn is_cut(&self) -> bool {
         self.file_bytes.is_some() || self.file_time.is_some()
     }
 

@@ -32,5 +32,6 @@ mod send_generate;
 mod send_relay;
 mod send_replay;
 mod send_stream;
+mod signals;
 mod threads;
 mod usage;
