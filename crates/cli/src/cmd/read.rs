@@ -4,6 +4,7 @@ use crate::frame_filter::FrameFilter;
 use crate::open;
 use crate::print::{HexDump, PrintOptions, PrintState, TimeStyle, packet_json, packet_line};
 use crate::record::FormatArg;
+use crate::signals::{StopSignal, Wanted};
 use crate::{say, units};
 use anyhow::bail;
 use clap::{ArgAction, Args};
@@ -14,10 +15,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long one step waits for input; matters for a pipe only.
 const WAIT: Duration = Duration::from_millis(200);
+/// After a signal so long is read on from a pipe, unless it pauses: Ctrl-C is also for the writer,
+/// which hands over what it still has.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 /// Arguments of `read`.
 #[derive(Args)]
@@ -27,7 +31,10 @@ const WAIT: Duration = Duration::from_millis(200);
   ringside read -r trace.pcap -n -v 'tcp port 80'      print what matches
   ringside read -r a.pcapng -r b.pcap -w both.pcapng   merge two files by time
   ringside read -r /data/eth1 -w - | wireshark -k -i - look at it in Wireshark
-  ringside read -r trace.pcap --json | jq .tcp         one object a packet")]
+  ringside read -r trace.pcap --json | jq .tcp         one object a packet
+
+Signals: SIGINT, SIGTERM and SIGHUP end it in order, with all that had come, also from a pipe;
+SIGUSR1 says how many packets were read so far, on standard error.")]
 pub struct ReadArgs {
     /// File (pcap or pcapng), directory of a recording, or `-` for standard input; several are
     /// merged by time. A recording that lies in several directories is read from all of them.
@@ -88,11 +95,20 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
     for interface in source.interfaces() {
         filter.prepare(interface.link_type)?;
     }
+    // Until here a signal ends this process as it stands: no packet has come yet.
+    let (stop, statistics) = (StopSignal::install()?, Wanted::statistics()?);
     let mut output = output(&args)?;
-    let matched = copy(&mut *source, &mut filter, &mut *output, args.count.unwrap_or(u64::MAX))
+    let limits = Limits {
+        count_max: args.count.unwrap_or(u64::MAX),
+        is_stream: args.read.iter().any(|path| !path.is_file() && !path.is_dir()),
+        stop: &stop,
+        statistics: &statistics,
+    };
+    let matched = copy(&mut *source, &mut filter, &mut *output, &limits)
         .and_then(|matched| output.finish().map(|()| matched));
     let status = match matched {
-        Ok(0) => Ok(ExitCode::from(1)),
+        // Who ended it early did not wait for something to be found.
+        Ok(0) if !stop.is_set() => Ok(ExitCode::from(1)),
         Ok(_) => Ok(ExitCode::SUCCESS),
         // The program behind the pipe had enough.
         Err(error) if is_pipe_closed(&error) => return Ok(ExitCode::SUCCESS),
@@ -108,20 +124,49 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
     status
 }
 
-/// Moves up to `count_max` frames that match; returns how many.
+/// When the reading ends before its inputs do.
+struct Limits<'a> {
+    count_max: u64,
+    /// Some input is no file: it may pause, and what it has given by then is to be seen.
+    is_stream: bool,
+    stop: &'a StopSignal,
+    statistics: &'a Wanted,
+}
+
+/// Moves frames that match; returns how many.
 fn copy(
     source: &mut dyn StoredSource,
     filter: &mut FrameFilter,
     output: &mut dyn Output,
-    count_max: u64,
+    limits: &Limits<'_>,
 ) -> anyhow::Result<u64> {
-    let mut matched = 0;
-    let mut known = 0;
+    let (mut read, mut matched, mut known) = (0, 0, 0);
+    // A stream is waited for only after what it has given is handed on.
+    let mut timeout = WAIT;
+    let mut stopped_at: Option<Instant> = None;
     while !source.is_finished() {
-        let Some(batch) = source.next_batch(WAIT)? else {
+        if limits.statistics.take() {
+            let (read, matched) = (units::grouped(read), units::grouped(matched));
+            say::message(format_args!("{read} packets read, {matched} of them match"));
+        }
+        if limits.stop.is_set() {
+            let since = *stopped_at.get_or_insert_with(Instant::now);
+            if !limits.is_stream || since.elapsed() >= DRAIN_MAX {
+                return Ok(matched);
+            }
+        }
+        let Some(batch) = source.next_batch(timeout)? else {
             output.idle()?;
+            if timeout == WAIT && stopped_at.is_some() {
+                return Ok(matched);
+            }
+            timeout = WAIT;
             continue;
         };
+        if limits.is_stream {
+            timeout = Duration::ZERO;
+        }
+        read += batch.frame_count() as u64;
         // A file may name interfaces while it is read; the copy must know them all.
         for interface in &batch.interfaces()[known..] {
             output.add_interface(interface)?;
@@ -133,7 +178,7 @@ fn copy(
             if filter.accepts(&frame, link_type)? {
                 output.put(&frame)?;
                 matched += 1;
-                if matched == count_max {
+                if matched == limits.count_max {
                     return Ok(matched);
                 }
             }
