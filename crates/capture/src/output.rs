@@ -80,6 +80,9 @@ struct Files {
     path: PathBuf,
     rotation: Rotation,
     period: u64,
+    /// The first file, while others are written: it is claimed as long as the run lasts, so that
+    /// no other run begins to write over the series.
+    _first: Option<File>,
     /// The present file, to cut and to sync it: by its name it might be another one by now.
     file: File,
     name: PathBuf,
@@ -98,7 +101,11 @@ impl Sink {
         let (writer, file) = new_file(&name, format, &interfaces)?;
         let mut written = FileList::default();
         written.push(name.clone());
-        let files = Files { path, rotation, period: 0, file, name, written };
+        let rotates = rotation != Rotation::default();
+        let first = rotates.then(|| file.try_clone()).transpose();
+        let context = || format!("cannot open {}", name.display());
+        let first = first.map_err(|source| StoreError::Io { context: context(), source })?;
+        let files = Files { _first: first, path, rotation, period: 0, file, name, written };
         Ok(Sink::new(format, interfaces, writer, Some(files)))
     }
 

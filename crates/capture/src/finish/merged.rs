@@ -9,6 +9,7 @@ use crate::output::numbered_file;
 use ringside_core::ledger::{LEDGER_SPARE_AT, Words};
 use ringside_store::StoreError;
 use ringside_store::pcapng::ENHANCED_PACKET;
+use ringside_store::writer::claim;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
@@ -54,6 +55,8 @@ pub(super) fn finish(series: &Series, known: Position) -> Result<u64, StoreError
     let path = numbered_file(&series.path, series.rotates, known.file);
     let fail = |error| io_error("cannot finish", &path, error);
     let file = open(&path).map_err(fail)?;
+    // Another run may have begun to write it since.
+    claim(&file, &path)?;
     let size = file.metadata().map_err(fail)?.len();
     let start = match (known.bytes, series.format) {
         (0, FileFormat::Pcap) => PCAP_HEADER_BYTES.min(size),

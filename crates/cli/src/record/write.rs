@@ -14,7 +14,8 @@ use std::time::Duration;
 #[derive(Args)]
 pub struct WriteArgs {
     /// Record: to a directory (a series of files per lane), to FILE.pcapng or FILE.pcap (lanes
-    /// merged by time), or to standard output with `-`. Several directories, on several disks,
+    /// merged by time), or to standard output with `-`. A file that another run writes is refused.
+    /// Several directories, on several disks,
     /// hold one recording together.
     #[arg(short = 'w', long = "write", value_name = "DIR|FILE|-")]
     pub paths: Vec<PathBuf>,

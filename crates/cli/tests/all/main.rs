@@ -21,6 +21,7 @@ mod keeper;
 mod mirror;
 mod order;
 mod others;
+mod outputs;
 mod placement;
 mod pre_filter;
 mod read_stream;
