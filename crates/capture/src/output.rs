@@ -10,6 +10,7 @@ use ringside_store::block::Statistics;
 use ringside_store::writer::{Format, FrameWriter, create_file};
 use ringside_sys::clock;
 use std::collections::{HashSet, VecDeque};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::ErrorKind::TimedOut;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 /// second would otherwise fill the memory in the end.
 const PATHS_MAX: usize = 1024;
 
-/// The files of a run, in order.
+/// The files of a run that are there, in order.
 #[derive(Clone, Debug, Default)]
 pub struct FileList {
     /// The first of them, at most 1,024.
@@ -39,6 +40,21 @@ impl FileList {
         if self.paths.len() < PATHS_MAX {
             self.paths.push(path);
         }
+    }
+
+    /// Forgets what retention has deleted of these files of one lane of a recording.
+    pub(crate) fn count_what_is_there(&mut self, directories: &[PathBuf]) {
+        let name = self.paths.first().and_then(|path| path.file_name()?.to_str());
+        let Some((series, _)) = name.and_then(|name| name.rsplit_once('-')) else { return };
+        let is_of_lane = |name: &OsString| {
+            let number =
+                name.to_str().and_then(|name| name.strip_prefix(series)?.strip_prefix('-'));
+            number.is_some_and(|number| number.ends_with(".pcapng"))
+        };
+        let entries = directories.iter().filter_map(|path| path.read_dir().ok()).flatten();
+        let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
+        self.count = names.filter(is_of_lane).count() as u64;
+        self.paths.retain(|path| path.exists());
     }
 
     pub(crate) fn append(&mut self, other: FileList) {

@@ -317,8 +317,11 @@ fn trigger_text(trigger: &TriggerSummary) -> String {
 
 /// How to read what was written.
 fn to_read(report: &RunReport, args: &RunArgs) -> Option<String> {
-    let (first, count) = (report.files.paths.first()?, report.files.count);
+    let count = report.files.count;
     let directories: Vec<_> = args.write.paths.iter().filter(|path| path.is_dir()).collect();
+    if count == 0 {
+        return None;
+    }
     if directories.len() > 1 {
         let inputs = directories.iter().map(|path| format!(" -r '{}'", path.display()));
         return Some(format!(
@@ -327,7 +330,8 @@ fn to_read(report: &RunReport, args: &RunArgs) -> Option<String> {
         ));
     }
     let directory = directories.first();
-    let what = directory.map_or(first.as_path(), |path| path).display();
+    let first = || report.files.paths.first();
+    let what = directory.copied().or_else(first)?.display();
     Some(match (directory, count) {
         (None, 2..) => format!("{count} files, the first {what}; name each with -r to read them"),
         (_, 1) => format!("1 file; to read it: ringside read -r '{what}'"),

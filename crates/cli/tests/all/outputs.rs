@@ -1,6 +1,8 @@
 //! What `-w` makes: which file, under which name, and who may write it.
 
 use crate::common::*;
+use ringside_core::{Frame, FrameMeta, SourceInterface, Timestamp};
+use ringside_store::Format;
 use ringside_testkit::need_root;
 use ringside_transmit::{SenderKind, Shape, Sizes};
 use std::path::Path;
@@ -68,4 +70,52 @@ fn no_file_is_replaced_while_another_run_writes_it() {
     assert_eq!(reading.finish().code(), Some(1), "nothing was copied");
     assert_eq!(run_ringside(&["read", "-r", merged, "-w", copy]).code(), Some(0));
     assert_eq!(frames_of(Path::new(copy)), 100);
+}
+
+/// A capture of so many frames of 1,400 bytes, a millisecond apart.
+fn capture_file(path: &Path, frames: u64) {
+    let file = std::fs::File::create(path).unwrap();
+    let interfaces = [SourceInterface::ethernet("eth1")];
+    let mut writer = Format::Pcapng.writer(file, &interfaces).unwrap();
+    for frame in 0..frames {
+        let timestamp = Timestamp(1_700_000_000_000_000_000 + frame * 1_000_000);
+        let meta = FrameMeta { wire_bytes: 1_400, timestamp, ..FrameMeta::default() };
+        // Bytes that compress, but not to nothing.
+        let bytes: Vec<u8> = (0..1_400u64).map(|at| (at * (frame | 1) >> 5) as u8).collect();
+        writer.write(&Frame { bytes: &bytes, meta }).unwrap();
+    }
+    writer.finish(&[]).unwrap();
+}
+
+#[test]
+fn the_files_that_are_said_are_those_that_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("in.pcapng"), folder.path().join("out"));
+    capture_file(&input, 8_000);
+    let args = ["capture", "-r", arg(&input), "-w", arg(&output), "--limit-bytes", "6MB"];
+    let outcome = run_ringside(&args);
+    assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("files deleted"), "{}", outcome.stderr);
+    let there = files_in(&output).len();
+    let said = format!("{there} files; to read them: ringside read -r '{}'", arg(&output));
+    assert!(outcome.stderr.contains(&said), "{said}: {}", outcome.stderr);
+}
+
+#[test]
+fn a_refused_option_leaves_no_directory_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("in.pcapng"), folder.path().join("out/deep"));
+    capture_file(&input, 1);
+    std::fs::create_dir(folder.path().join("kept")).unwrap();
+    let refused: [&[&str]; 3] =
+        [&["--limit-bytes", "1kB"], &["--min-free", "4000PB"], &["--control", "/nowhere/at/all"]];
+    for options in refused {
+        for output in [&output, &folder.path().join("kept")] {
+            let args = [&["capture", "-r", arg(&input), "-w", arg(output)], options].concat();
+            let outcome = run_ringside(&args);
+            assert_eq!(outcome.code(), Some(2), "{args:?}: {}", outcome.stderr);
+        }
+        assert!(!folder.path().join("out").exists(), "{options:?}");
+        assert!(folder.path().join("kept").exists(), "{options:?}");
+    }
 }
