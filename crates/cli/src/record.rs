@@ -17,6 +17,7 @@ use ringside_capture::run::{Prepared, Run, RunReport};
 use ringside_capture::share::ShareSocket;
 use ringside_capture::trigger::{TriggerConfig, TriggerSummary};
 use ringside_core::limits::RING_BLOCK_BYTES;
+use ringside_store::Packing;
 use ringside_sys::ring::HUGE_PAGE_BYTES;
 use std::io;
 use std::path::PathBuf;
@@ -331,7 +332,17 @@ fn to_read(report: &RunReport, args: &RunArgs) -> Option<String> {
     }
     let directory = directories.first();
     let first = || report.files.paths.first();
-    let what = directory.copied().or_else(first)?.display();
+    let path = directory.copied().or_else(first)?;
+    if let Some(packing) = Packing::of_path(path).filter(|_| directory.is_none()) {
+        let (unpack, shown) = (packing.unpacker(), path.display());
+        return Some(match count {
+            1 => format!("1 file; to read it: {unpack} '{shown}' | ringside read -r -"),
+            _ => format!(
+                "{count} files, the first {shown}; to read one: {unpack} FILE | ringside read -r -"
+            ),
+        });
+    }
+    let what = path.display();
     Some(match (directory, count) {
         (None, 2..) => format!("{count} files, the first {what}; name each with -r to read them"),
         (_, 1) => format!("1 file; to read it: ringside read -r '{what}'"),

@@ -6,10 +6,12 @@
 
 mod buffer;
 mod claim;
+mod packed;
 mod pcap;
 mod pcapng;
 
 pub use claim::claim;
+pub use packed::Packing;
 pub use pcap::{PcapWriter, Precision};
 pub use pcapng::PcapngWriter;
 pub(crate) use pcapng::{append_interface, append_section_header};
@@ -82,8 +84,12 @@ pub enum Format {
 
 impl Format {
     /// By the ending, in capital or small letters: `.pcap` and `.cap` are pcap, `.pcapng` and
-    /// `.ntar` pcapng. Other names, and standard output, do not tell.
+    /// `.ntar` pcapng, also with `.gz` or `.zst` behind. Other names, and standard output, do not
+    /// tell.
     pub fn of_path(path: &Path) -> Option<Format> {
+        if Packing::of_path(path).is_some() {
+            return Format::of_path(Path::new(path.file_stem()?));
+        }
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
             "pcap" | "cap" => Some(Format::Pcap),

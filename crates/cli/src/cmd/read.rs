@@ -10,7 +10,7 @@ use anyhow::bail;
 use clap::{ArgAction, Args};
 use ringside_core::{Frame, LinkType, SourceInterface};
 use ringside_store::writer::create_copy;
-use ringside_store::{Format, FrameWriter, StoreError, StoredSource, is_input};
+use ringside_store::{Format, FrameWriter, Packing, StoreError, StoredSource, is_input};
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// How long one step waits for input; matters for a pipe only.
 const WAIT: Duration = Duration::from_millis(200);
+/// What of a compressed copy waits for more at most: small members compress badly.
+const PACKED_WAIT_MAX: Duration = Duration::from_secs(1);
 /// After a signal so long is read on from a pipe, unless it pauses: Ctrl-C is also for the writer,
 /// which hands over what it still has.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
@@ -41,7 +43,8 @@ pub struct ReadArgs {
     #[arg(short = 'r', long = "read", value_name = "FILE|DIR|-", required = true)]
     read: Vec<PathBuf>,
 
-    /// Copy the packets to FILE.pcapng, FILE.pcap or standard output (`-`) instead of printing.
+    /// Copy the packets to FILE.pcapng, FILE.pcap or standard output (`-`) instead of printing;
+    /// compressed with .gz or .zst behind. A file that another process writes is refused.
     #[arg(short = 'w', long = "write", value_name = "FILE|-")]
     write: Option<PathBuf>,
 
@@ -226,12 +229,19 @@ fn output(args: &ReadArgs) -> anyhow::Result<Box<dyn Output>> {
         true => None,
         false => Some((path.clone(), file.try_clone()?)),
     };
-    Ok(Box::new(Copier { writer: format.writer(file, &[])?, cut }))
+    let packing = Packing::of_path(path).filter(|_| cut.is_some());
+    let writer = match packing {
+        Some(packing) => packing.writer(format, file, &[])?,
+        None => format.writer(file, &[])?,
+    };
+    Ok(Box::new(Copier { writer, packed_at: packing.map(|_| Instant::now()), cut }))
 }
 
 /// Writes a capture file or stream.
 struct Copier {
     writer: Box<dyn FrameWriter>,
+    /// When the last pause of the input was made use of, if the copy is compressed.
+    packed_at: Option<Instant>,
     /// A file's name, and the handle by which it is cut; none for a stream.
     cut: Option<(PathBuf, File)>,
 }
@@ -247,6 +257,12 @@ impl Output for Copier {
     }
 
     fn idle(&mut self) -> anyhow::Result<()> {
+        if let Some(at) = &mut self.packed_at {
+            if at.elapsed() < PACKED_WAIT_MAX {
+                return Ok(());
+            }
+            *at = Instant::now();
+        }
         Ok(self.writer.flush()?)
     }
 
