@@ -124,7 +124,7 @@ impl RunSignals {
 
     /// Catches those of a process with a keeper, which gives the same orders: a terminal signals
     /// both, so a second signal is no order to end at once.
-    pub fn beside_keeper() -> anyhow::Result<RunSignals> {
+    pub fn with_keeper() -> anyhow::Result<RunSignals> {
         let flag = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, flag.clone()).context("catching signals")?;

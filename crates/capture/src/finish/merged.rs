@@ -64,7 +64,7 @@ pub(super) fn finish(series: &Series, known: Position) -> Result<u64, StoreError
     claim(&file, &path)?;
     let size = file.metadata().map_err(fail)?.len();
     if let Some(packing) = Packing::of_path(&path) {
-        // Whole parts are whole records; of what came after them nobody can tell the frames.
+        // Whole parts are whole records; the frames of what came after them are not known.
         let bytes = known.bytes.min(size);
         file.set_len(bytes).and_then(|()| packing.end_cut_file(&file, bytes)).map_err(fail)?;
         file.sync_all().map_err(fail)?;

@@ -20,7 +20,7 @@ pub struct Link {
 impl Link {
     /// The keeper is the parent now; later it may be gone.
     pub(super) fn new(socket: OwnedFd) -> anyhow::Result<Link> {
-        let signals = RunSignals::beside_keeper()?;
+        let signals = RunSignals::with_keeper()?;
         let keeper = rustix::process::getppid();
         let keeper_pid = keeper.and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok());
         Ok(Link { socket: Arc::new(socket), signals, keeper_pid })

@@ -72,7 +72,7 @@ fn no_file_is_replaced_while_another_run_writes_it() {
     assert_eq!(frames_of(Path::new(copy)), 100);
 }
 
-/// A capture of so many frames of 1,400 bytes, a millisecond apart.
+/// A capture of `frames` frames of 1,400 bytes, a millisecond apart.
 fn capture_file(path: &Path, frames: u64) {
     let file = std::fs::File::create(path).unwrap();
     let interfaces = [SourceInterface::ethernet("eth1")];

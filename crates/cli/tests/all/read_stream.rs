@@ -36,7 +36,7 @@ impl Stream {
         Stream { bytes, writer, frames: 0 }
     }
 
-    /// So many frames more, or the header; each frame has a second of its own.
+    /// `frames` more frames, or only the header; each frame has a second of its own.
     fn next(&mut self, frames: u64) -> Vec<u8> {
         for _ in 0..frames {
             self.frames += 1;

@@ -11,8 +11,8 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Claims a regular file for its writer. What is none has no content to be destroyed; a file system
-/// without locks refuses nobody.
+/// Claims a regular file for its writer. Other kinds have no content to destroy; a file system
+/// without locks never refuses.
 ///
 /// # Errors
 /// Another process writes the file; the message names it, where the system tells.

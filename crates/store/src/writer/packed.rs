@@ -235,7 +235,7 @@ impl<W: Write + Send> FrameWriter for PackedWriter<W> {
         self.end_part(true)
     }
 
-    /// What waits is reckoned as it is: nobody knows yet how small it becomes.
+    /// What waits counts uncompressed: its packed size is not known yet.
     fn bytes_added(&self) -> u64 {
         self.bytes_written + self.waiting()
     }
