@@ -1,25 +1,36 @@
 //! Where merged frames go: one file, several by rotation, or a stream.
 
+mod names;
+
 use crate::config::{FileFormat, Rotation};
 use crate::finish::Position;
 use crate::lane::LaneStatus;
 use crate::stream::StreamWriter;
+use names::Names;
+pub(crate) use names::{Named, name_of};
+pub use names::{check_pattern, is_pattern};
 use ringside_core::{Cause, Frame, InterfaceId, LaneCounters, SourceInterface, Timestamp};
-use ringside_store::StoreError;
 use ringside_store::block::Statistics;
 use ringside_store::writer::{Format, FrameWriter, create_file};
+use ringside_store::{Packing, StoreError};
 use ringside_sys::clock;
 use std::collections::{HashSet, VecDeque};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::ErrorKind::TimedOut;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Paths that a run remembers for its report; of the rest it knows the number. A rotation each
 /// second would otherwise fill the memory in the end.
 const PATHS_MAX: usize = 1024;
 
-/// The files of a run, in order.
+/// What of a compressed file waits for its part to become large, before it is handed over all the
+/// same: a reader of a quiet link has it by then.
+const PACKED_WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// The files of a run that are there, in order.
 #[derive(Clone, Debug, Default)]
 pub struct FileList {
     /// The first of them, at most 1,024.
@@ -39,6 +50,21 @@ impl FileList {
         if self.paths.len() < PATHS_MAX {
             self.paths.push(path);
         }
+    }
+
+    /// Forgets what retention has deleted of these files of one lane of a recording.
+    pub(crate) fn count_what_is_there(&mut self, directories: &[PathBuf]) {
+        let name = self.paths.first().and_then(|path| path.file_name()?.to_str());
+        let Some((series, _)) = name.and_then(|name| name.rsplit_once('-')) else { return };
+        let is_of_lane = |name: &OsString| {
+            let number =
+                name.to_str().and_then(|name| name.strip_prefix(series)?.strip_prefix('-'));
+            number.is_some_and(|number| number.ends_with(".pcapng"))
+        };
+        let entries = directories.iter().filter_map(|path| path.read_dir().ok()).flatten();
+        let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
+        self.count = names.filter(is_of_lane).count() as u64;
+        self.paths.retain(|path| path.exists());
     }
 
     pub(crate) fn append(&mut self, other: FileList) {
@@ -66,6 +92,8 @@ pub(crate) struct Sink {
     position: Position,
     lost: Option<(Cause, u64)>,
     failed: Option<Cause>,
+    /// When the output was last flushed, if it is compressed.
+    packed_at: Option<Instant>,
 }
 
 /// Frames that the output has accepted.
@@ -77,9 +105,13 @@ pub(crate) struct Accepted {
 }
 
 struct Files {
-    path: PathBuf,
+    names: Names,
+    packing: Option<Packing>,
     rotation: Rotation,
     period: u64,
+    /// The first file, while others are written: it is claimed as long as the run lasts, so that
+    /// no other run begins to write over the series.
+    _first: Option<File>,
     /// The present file, to cut and to sync it: by its name it might be another one by now.
     file: File,
     name: PathBuf,
@@ -94,12 +126,22 @@ impl Sink {
         interfaces: Vec<SourceInterface>,
     ) -> Result<Sink, StoreError> {
         let format = format.store();
-        let name = numbered(&path, rotation, 0);
-        let (writer, file) = new_file(&name, format, &interfaces)?;
+        let rotates = rotation != Rotation::default();
+        let packing = Packing::of_path(&path);
+        let mut names = Names::new(path, rotates, rotation.bytes.is_some());
+        let (named, name) = names.next(0, clock::realtime_now().seconds());
+        let (writer, file) = new_file(&name, (format, packing), &interfaces)?;
         let mut written = FileList::default();
         written.push(name.clone());
-        let files = Files { path, rotation, period: 0, file, name, written };
-        Ok(Sink::new(format, interfaces, writer, Some(files)))
+        let first = rotates.then(|| file.try_clone()).transpose();
+        let context = || format!("cannot open {}", name.display());
+        let first = first.map_err(|source| StoreError::Io { context: context(), source })?;
+        let files =
+            Files { _first: first, names, packing, rotation, period: 0, file, name, written };
+        let mut sink = Sink::new(format, interfaces, writer, Some(files));
+        sink.position = Position { named, bytes: sink.writer.bytes_written() };
+        sink.packed_at = packing.map(|_| Instant::now());
+        Ok(sink)
     }
 
     pub(crate) fn stream(
@@ -132,6 +174,7 @@ impl Sink {
             position: Position::default(),
             lost: None,
             failed: None,
+            packed_at: None,
         }
     }
 
@@ -207,6 +250,14 @@ impl Sink {
         if self.failed.is_some() || self.submitted == self.reported {
             return Ok(());
         }
+        if let Some(at) = &mut self.packed_at {
+            if at.elapsed() < PACKED_WAIT_MAX {
+                // Parts that became full are handed over.
+                self.report();
+                return Ok(());
+            }
+            *at = Instant::now();
+        }
         self.writer.flush().map_err(|error| self.fail(error))?;
         self.report();
         Ok(())
@@ -248,8 +299,9 @@ impl Sink {
     fn next_file(&mut self, period: u64) -> Result<(), StoreError> {
         self.finish(&[])?;
         let Some(files) = &mut self.files else { return Ok(()) };
-        let name = numbered(&files.path, files.rotation, files.written.count);
-        match new_file(&name, self.format, &self.interfaces) {
+        let now = clock::realtime_now().seconds();
+        let (named, name) = files.names.next(files.written.count, now);
+        match new_file(&name, (self.format, files.packing), &self.interfaces) {
             Ok((writer, file)) => {
                 files.written.push(name.clone());
                 (files.file, files.name, files.period) = (file, name, period);
@@ -257,8 +309,7 @@ impl Sink {
                 self.submitted = 0;
                 self.reported = 0;
                 self.late.clear();
-                let file = self.position.file + 1;
-                self.position = Position { file, bytes: self.writer.bytes_written() };
+                self.position = Position { named, bytes: self.writer.bytes_written() };
                 Ok(())
             }
             Err(error) => {
@@ -292,6 +343,9 @@ impl Sink {
         if let Err(cut) = files.file.set_len(bytes) {
             // Readers still stop at the torn record.
             tracing::warn!("cannot cut {} to {bytes} bytes: {cut}", files.name.display());
+        } else if let Some(packing) = files.packing {
+            // Best effort, where there may be no room: a reader then says that it ends early.
+            let _ = packing.end_cut_file(&files.file, bytes);
         }
         naming(&files.name, error)
     }
@@ -348,14 +402,17 @@ fn naming(path: &Path, error: StoreError) -> StoreError {
 /// that fails.
 fn new_file(
     name: &Path,
-    format: Format,
+    (format, packing): (Format, Option<Packing>),
     interfaces: &[SourceInterface],
 ) -> Result<(Box<dyn FrameWriter>, File), StoreError> {
     one_link_type(format, interfaces)?;
     let file = create_file(name)?;
     let io = |source| StoreError::Io { context: format!("cannot open {}", name.display()), source };
     let handle = file.try_clone().map_err(io)?;
-    let mut writer = format.writer(file, interfaces)?;
+    let mut writer = match packing {
+        Some(packing) => packing.writer(format, file, interfaces)?,
+        None => format.writer(file, interfaces)?,
+    };
     if let Err(error) = writer.flush() {
         // Best effort: the error that is reported is the one that matters.
         let _ = std::fs::remove_file(name);
@@ -384,27 +441,6 @@ fn one_link_type(format: Format, interfaces: &[SourceInterface]) -> Result<(), S
 /// `frame.comment`, and pcapng has no flag for it.
 fn late_comment(late_ns: u64) -> String {
     format!("ringside: late by {late_ns} ns")
-}
-
-/// The name of file `number` of a run.
-pub(crate) fn numbered_file(path: &Path, rotates: bool, number: u64) -> PathBuf {
-    let rotation = Rotation { bytes: rotates.then_some(0), interval: None };
-    numbered(path, rotation, number)
-}
-
-/// `name-000007.pcapng`; the first file of a run without rotation has the name as it was given.
-fn numbered(path: &Path, rotation: Rotation, number: u64) -> PathBuf {
-    // A later file of such a run is begun by an order, and must not be written over the first.
-    if rotation == Rotation::default() && number == 0 {
-        return path.to_owned();
-    }
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(format!("-{number:06}"));
-    if let Some(ending) = path.extension() {
-        name.push(".");
-        name.push(ending);
-    }
-    path.with_file_name(name)
 }
 
 /// The closing statistics of an interface.
@@ -447,19 +483,4 @@ pub(crate) fn final_statistics(
         }
     }
     told
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_are_numbered_when_there_are_several() {
-        let path = Path::new("/data/two.pcapng");
-        assert_eq!(numbered(path, Rotation::default(), 0), path);
-        assert_eq!(numbered(path, Rotation::default(), 3), Path::new("/data/two-000003.pcapng"));
-        let rotation = Rotation { bytes: Some(1), interval: None };
-        assert_eq!(numbered(path, rotation, 7), Path::new("/data/two-000007.pcapng"));
-        assert_eq!(numbered(Path::new("x"), rotation, 0), Path::new("x-000000"));
-    }
 }

@@ -32,7 +32,7 @@ use crate::control::{ConsumerCounts, Control};
 use crate::output::FileList;
 use crate::placement::writer_cpus;
 use crate::run::{RunError, spawn};
-use begin::{Begun, Unstarted, begin};
+use begin::{Begun, MadeDirectories, Unstarted, begin};
 use file::LaneFile;
 use folder::Folder;
 use housekeeper::Housekeeper;
@@ -185,11 +185,6 @@ impl Recorder {
     /// # Errors
     /// A directory or a file cannot be made, or is named twice.
     pub(crate) fn prepare(config: RecorderConfig<'_>) -> Result<Recorder, RunError> {
-        for path in &config.directories {
-            std::fs::create_dir_all(path)
-                .map_err(|source| RunError::Directory { path: path.clone(), source })?;
-        }
-        let mut notes = same_disks(&config.directories)?;
         let block_bytes = config.ring.layout().block_bytes;
         let directories = config.directories.len();
         let mut recording = Recording {
@@ -205,6 +200,9 @@ impl Recorder {
         let shape = Shape { lanes: config.lanes.len(), directories, block_bytes, header_bytes };
         let bytes = shape.file_bytes(&config.retention, config.rotation.bytes);
         recording.rotation.bytes = bytes.map_err(StoreError::from)?.map(in_pages);
+        // After what can be refused without them.
+        let made = MadeDirectories::make(&config.directories)?;
+        let mut notes = same_disks(&config.directories)?;
         let lane = |(index, interface): (usize, String)| {
             let reader = config.ring.block_reader(index, 0).expect("taken once, here");
             let board = config.ring.board_writer(index, Board::Recorder).expect("taken once, here");
@@ -212,8 +210,9 @@ impl Recorder {
         };
         let lanes: Vec<Lane> = config.lanes.into_iter().enumerate().map(lane).collect();
         let direct = config.options.direct;
-        let Begun { recording, folders, unstarted } =
+        let Begun { recording, folders, mut unstarted } =
             begin(&recording, &lanes, &config.directories, direct)?;
+        unstarted.directories = made;
         let shared = Arc::new(Shared {
             recording,
             lanes,
@@ -267,6 +266,7 @@ impl Recorder {
     /// There is no thread to be had.
     pub(crate) fn start(mut self) -> Result<RecorderThreads, RunError> {
         self.unstarted.files.clear();
+        self.unstarted.directories.keep();
         let locks = std::mem::take(&mut self.unstarted.locks);
         let folders = self.writers.iter().map(|writer| writer.folder.clone()).collect();
         let (writers, keepers) = (Vec::new(), Vec::new());
@@ -313,6 +313,7 @@ impl RecorderThreads {
             let _ = keeper.join();
         }
         let mut kept = Summary::default();
+        let directories: Vec<_> = self.folders.iter().map(|folder| folder.path.clone()).collect();
         for (lock, folder) in self.locks.into_iter().zip(self.folders) {
             kept.add(&folder.kept());
             // Without its holder, a lock that stays tells a repair to look at the run.
@@ -323,7 +324,10 @@ impl RecorderThreads {
             }
         }
         let mut all = FileList::default();
-        lanes.into_iter().for_each(|files| all.append(files));
+        for mut files in lanes {
+            files.count_what_is_there(&directories);
+            all.append(files);
+        }
         (all, kept)
     }
 }

@@ -1,6 +1,8 @@
 //! One line a second while a run receives: rate, bits, stored, every cause of loss.
 
 use crate::control::Rates;
+use crate::say;
+use crate::signals::Wanted;
 use crate::units::{grouped, scaled};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ringside_core::Ledger;
@@ -31,6 +33,13 @@ pub fn line_bar() -> ProgressBar {
     bar
 }
 
+/// Says a line above `bar` if SIGUSR1 asked for it.
+pub fn tell_wanted(statistics: &Wanted, bar: &ProgressBar, line: impl FnOnce() -> String) {
+    if statistics.take() {
+        bar.suspend(|| say::message(line()));
+    }
+}
+
 impl Live {
     /// Begins the line.
     pub fn start() -> Live {
@@ -58,6 +67,13 @@ impl Live {
         self.rates = Some(rates);
         self.last = Some((now, ledger.taken, bytes));
         true
+    }
+
+    /// Says once what the line says, also where there is none.
+    pub fn tell(&self, ledger: &Ledger) {
+        let bytes = ledger.lanes.iter().map(|lane| lane.taken_bytes).sum();
+        let rates = self.rates.unwrap_or(Rates { frames_per_second: 0, bits_per_second: 0 });
+        self.bar.suspend(|| say::message(line(ledger, rates, bytes)));
     }
 
     /// The rates of the last whole second.

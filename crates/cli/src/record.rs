@@ -7,7 +7,7 @@ use crate::driver_rules::RulesAhead;
 use crate::keeper::{Knobs, Leaving, Link, Request, Wishes};
 use crate::live::Live;
 use crate::open::Opened;
-use crate::signals::StopSignal;
+use crate::signals::RunSignals;
 use crate::{keep, ledger_text, privileges, rule_counts, say, units};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -17,6 +17,7 @@ use ringside_capture::run::{Prepared, Run, RunReport};
 use ringside_capture::share::ShareSocket;
 use ringside_capture::trigger::{TriggerConfig, TriggerSummary};
 use ringside_core::limits::RING_BLOCK_BYTES;
+use ringside_store::Packing;
 use ringside_sys::ring::HUGE_PAGE_BYTES;
 use std::io;
 use std::path::PathBuf;
@@ -33,6 +34,8 @@ const RING_BYTES_MIN: u64 = (BLOCKS_PER_LANE_MIN * RING_BLOCK_BYTES) as u64;
 const SHARE_OF_MEMORY: u64 = 16;
 /// Rules whose counts are told at the end, unless all are asked for by --json: a screen.
 const RULES_TOLD_MAX: usize = 24;
+/// Hang-ups within this time are one: keeper and worker may both get the signal.
+const ONE_ORDER: Duration = Duration::from_millis(250);
 /// How often signals and the end of the sources are looked at.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -119,7 +122,7 @@ pub fn run(
     if args.json && args.write.is_stdout() {
         bail!("--json and -w - both want standard output; write to a file, or leave out --json");
     }
-    let stop = link.as_ref().map_or_else(StopSignal::install, |link| Ok(link.stop_signal()))?;
+    let signals = link.as_ref().map_or_else(RunSignals::install, |link| Ok(link.signals()))?;
     let output = args.write.output()?;
     let knobs = Knobs::new(link.as_ref());
     let (mut opened, extras) = open(&knobs)?;
@@ -129,7 +132,9 @@ pub fn run(
     for warning in &opened.warnings {
         say::message(format_args!("ringside: warning: {warning}"));
     }
-    let mut board = board(&opened, &extras, output_status(&output, args.write.paths.iter()));
+    let keeper_pid = link.as_ref().and_then(Link::keeper_pid);
+    let status = output_status(&output, args.write.paths.iter());
+    let mut board = board(&opened, &extras, status, keeper_pid);
     let config = RunConfig {
         snaplen: extras.snaplen,
         frames_max: args.count,
@@ -144,10 +149,8 @@ pub fn run(
         trigger: extras.trigger,
         share: extras.share,
     };
-    if args.huge_pages {
-        reserve_huge_pages(&knobs, &config, opened.lanes.len());
-    }
-    let control = ControlSocket::open(&args.control, "capture")?;
+    reserve_huge_pages(&knobs, args, &config, opened.lanes.len());
+    let control = ControlSocket::open(&args.control, "capture", keeper_pid)?;
     let directories = config.output.directories();
     privileges::raise_locked_memory();
     if let Some(user) = &args.user {
@@ -171,7 +174,7 @@ pub fn run(
     say::message(format_args!("listening on {}", opened.description));
     let answer = |command| board.answer(&run, command);
     // Who gave the order to stop waits for the end of its connection, which is that of the run.
-    let (watched, _clients) = serve_while(control, answer, || watch(&run, args, &stop, &board));
+    let (watched, _clients) = serve_while(control, answer, || watch(&run, args, &signals, &board));
     let mut report = run.finish();
     if let (Some(ahead), Some(rules)) = (&extras.ahead, &mut report.rules) {
         ahead.add_counts(rules);
@@ -183,8 +186,9 @@ pub fn run(
 }
 
 /// What the control socket knows of the run.
-fn board(opened: &Opened, extras: &Extras, output: OutputStatus) -> Board {
+fn board(opened: &Opened, extras: &Extras, output: OutputStatus, keeper_pid: Option<u32>) -> Board {
     let mut board = Board::new(opened.description.clone(), &opened.interfaces, output);
+    board.set_keeper(keeper_pid);
     let rules = extras.selection.as_ref().and_then(Selection::rules);
     board.set_rules(match &extras.ahead {
         Some(ahead) => Some(RuleDesk::new(Box::new(ahead.clone()))),
@@ -203,9 +207,11 @@ fn tell_prepared(prepared: &Prepared, args: &RunArgs) {
     }
 }
 
-/// Has the system keep so many free huge pages as the ring takes; without them it lies in others.
-fn reserve_huge_pages(knobs: &Knobs<'_>, config: &RunConfig, lanes: usize) {
-    let Some(layout) = config.ring_layout(lanes) else { return };
+/// Has the system keep so many free huge pages as the ring takes, if that is asked for; without
+/// them it lies in others.
+fn reserve_huge_pages(knobs: &Knobs<'_>, args: &RunArgs, config: &RunConfig, lanes: usize) {
+    let layout = config.ring_layout(lanes).filter(|_| args.huge_pages);
+    let Some(layout) = layout else { return };
     let pages = layout.total_bytes().div_ceil(HUGE_PAGE_BYTES) as u64;
     if let Err(error) = knobs.turn(&Request::HugePages { pages }) {
         say::message(format_args!("ringside: warning: no huge pages were reserved: {error:#}"));
@@ -213,13 +219,14 @@ fn reserve_huge_pages(knobs: &Knobs<'_>, config: &RunConfig, lanes: usize) {
 }
 
 /// Waits for the end of the run, with the live line, timed rotation and JSON status meanwhile.
-fn watch(run: &Run, args: &RunArgs, stop: &StopSignal, board: &Board) -> io::Result<()> {
+fn watch(run: &Run, args: &RunArgs, signals: &RunSignals, board: &Board) -> io::Result<()> {
     let start = Instant::now();
     let mut live = Live::start();
     let stop_at = args.duration.map(|duration| start + duration);
     let file_time = args.write.file_time();
     let mut rotate_at = file_time.map(|interval| start + interval);
-    while run.is_running() && !stop.is_set() {
+    let mut hung_up_at: Option<Instant> = None;
+    while run.is_running() && !signals.stop.is_set() {
         let now = Instant::now();
         if stop_at.is_some_and(|at| now >= at) {
             break;
@@ -229,6 +236,18 @@ fn watch(run: &Run, args: &RunArgs, stop: &StopSignal, board: &Board) -> io::Res
         {
             run.rotate();
             rotate_at = Some(at.max(now - interval) + interval);
+        }
+        if signals.hang_up.take() {
+            if !args.write.rotates() || signals.hang_up.is_of_terminal() {
+                break;
+            }
+            let before = hung_up_at.replace(now);
+            if before.is_none_or(|before| now - before >= ONE_ORDER) {
+                run.rotate();
+            }
+        }
+        if signals.statistics.take() {
+            live.tell(&run.status());
         }
         let next = [stop_at, rotate_at].into_iter().flatten().min();
         std::thread::sleep(next.map_or(TICK, |next| (next - now).min(TICK)));
@@ -299,8 +318,11 @@ fn trigger_text(trigger: &TriggerSummary) -> String {
 
 /// How to read what was written.
 fn to_read(report: &RunReport, args: &RunArgs) -> Option<String> {
-    let (first, count) = (report.files.paths.first()?, report.files.count);
+    let count = report.files.count;
     let directories: Vec<_> = args.write.paths.iter().filter(|path| path.is_dir()).collect();
+    if count == 0 {
+        return None;
+    }
     if directories.len() > 1 {
         let inputs = directories.iter().map(|path| format!(" -r '{}'", path.display()));
         return Some(format!(
@@ -309,7 +331,18 @@ fn to_read(report: &RunReport, args: &RunArgs) -> Option<String> {
         ));
     }
     let directory = directories.first();
-    let what = directory.map_or(first.as_path(), |path| path).display();
+    let first = || report.files.paths.first();
+    let path = directory.copied().or_else(first)?;
+    if let Some(packing) = Packing::of_path(path).filter(|_| directory.is_none()) {
+        let (unpack, shown) = (packing.unpacker(), path.display());
+        return Some(match count {
+            1 => format!("1 file; to read it: {unpack} '{shown}' | ringside read -r -"),
+            _ => format!(
+                "{count} files, the first {shown}; to read one: {unpack} FILE | ringside read -r -"
+            ),
+        });
+    }
+    let what = path.display();
     Some(match (directory, count) {
         (None, 2..) => format!("{count} files, the first {what}; name each with -r to read them"),
         (_, 1) => format!("1 file; to read it: ringside read -r '{what}'"),

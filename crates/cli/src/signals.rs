@@ -1,7 +1,9 @@
-//! SIGINT, SIGTERM and SIGHUP end a run cleanly; a second one ends it at once.
+//! SIGINT, SIGTERM and SIGHUP end a run cleanly; a second one ends it at once. SIGUSR1 has it say
+//! what it has done so far. A run whose files rotate begins new ones at SIGHUP.
 
 use anyhow::Context;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use std::fs::File;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -17,24 +19,18 @@ pub struct StopSignal(Arc<AtomicBool>);
 impl StopSignal {
     /// Catches the signals from now on.
     pub fn install() -> anyhow::Result<StopSignal> {
+        StopSignal::on(&[SIGINT, SIGTERM, SIGHUP])
+    }
+
+    fn on(signals: &[i32]) -> anyhow::Result<StopSignal> {
         let flag = Arc::new(AtomicBool::new(false));
-        for signal in answered() {
+        for signal in answered(signals) {
             // In this order: the first signal finds the flag unset and sets it, the second exits.
             signal_hook::flag::register_conditional_shutdown(signal, ABORT_STATUS, flag.clone())
                 .and_then(|_| signal_hook::flag::register(signal, flag.clone()))
                 .context("catching signals")?;
         }
         Ok(StopSignal(flag))
-    }
-
-    /// Does nothing at the signals from now on: another process answers them, and this one is told.
-    /// They are caught and not ignored, because a program that is started inherits the latter.
-    pub fn left_to_the_keeper() -> anyhow::Result<StopSignal> {
-        let unread = Arc::new(AtomicBool::new(false));
-        for signal in answered() {
-            signal_hook::flag::register(signal, unread.clone()).context("catching signals")?;
-        }
-        Ok(StopSignal(Arc::new(AtomicBool::new(false))))
     }
 
     /// Asks to stop.
@@ -48,43 +44,151 @@ impl StopSignal {
     }
 }
 
-/// The signals as bytes of a socket, for a poll.
-pub struct StopPipe(UnixStream);
+/// Set by a signal until it is taken.
+#[derive(Clone)]
+pub struct Wanted(Arc<AtomicBool>);
 
-impl StopPipe {
+impl Wanted {
+    /// At SIGUSR1 from now on: what was done so far is to be said.
+    pub fn statistics() -> anyhow::Result<Wanted> {
+        Wanted::at(SIGUSR1)
+    }
+
+    fn at(signal: i32) -> anyhow::Result<Wanted> {
+        let flag = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(signal, flag.clone()).context("catching signals")?;
+        Ok(Wanted(flag))
+    }
+
+    /// As if the signal had come.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// True if the signal came since this was last asked.
+    pub fn take(&self) -> bool {
+        self.0.swap(false, Ordering::AcqRel)
+    }
+}
+
+/// SIGHUP to a run that may begin new files instead of ending.
+#[derive(Clone)]
+pub struct HangUp {
+    wanted: Wanted,
+    had_terminal: bool,
+}
+
+impl HangUp {
+    fn install() -> anyhow::Result<HangUp> {
+        let wanted = match is_ignored(SIGHUP) {
+            true => Wanted(Arc::default()),
+            false => Wanted::at(SIGHUP)?,
+        };
+        Ok(HangUp { wanted, had_terminal: has_terminal() })
+    }
+
+    /// As if the signal had come.
+    pub fn set(&self) {
+        self.wanted.set();
+    }
+
+    /// True if the signal came since this was last asked.
+    pub fn take(&self) -> bool {
+        self.wanted.take()
+    }
+
+    /// True if the terminal of this process has gone since the start: the signal is of the kernel
+    /// then and ends a run, whatever it means otherwise.
+    pub fn is_of_terminal(&self) -> bool {
+        self.had_terminal && !has_terminal()
+    }
+}
+
+/// What signals ask of a run.
+#[derive(Clone)]
+pub struct RunSignals {
+    /// To end.
+    pub stop: StopSignal,
+    /// To begin new files, or to end.
+    pub hang_up: HangUp,
+    /// To say what was done so far.
+    pub statistics: Wanted,
+}
+
+impl RunSignals {
+    /// Catches the signals of a process that runs alone.
+    pub fn install() -> anyhow::Result<RunSignals> {
+        let stop = StopSignal::on(&[SIGINT, SIGTERM])?;
+        Ok(RunSignals { stop, hang_up: HangUp::install()?, statistics: Wanted::statistics()? })
+    }
+
+    /// Catches those of a process with a keeper, which gives the same orders: a terminal signals
+    /// both, so a second signal is no order to end at once.
+    pub fn with_keeper() -> anyhow::Result<RunSignals> {
+        let flag = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, flag.clone()).context("catching signals")?;
+        }
+        let (hang_up, statistics) = (HangUp::install()?, Wanted::statistics()?);
+        Ok(RunSignals { stop: StopSignal(flag), hang_up, statistics })
+    }
+}
+
+/// The signals of the keeper, with a socket to poll.
+pub struct SignalPipe {
+    reader: UnixStream,
+    /// To end.
+    pub stop: Wanted,
+    /// To begin new files, or to end.
+    pub hang_up: HangUp,
+    /// To say what was done so far.
+    pub statistics: Wanted,
+}
+
+impl SignalPipe {
     /// Catches the signals from now on.
-    pub fn install() -> anyhow::Result<StopPipe> {
+    pub fn install() -> anyhow::Result<SignalPipe> {
         let (reader, writer) = UnixStream::pair().context("catching signals")?;
         reader.set_nonblocking(true).context("catching signals")?;
-        for signal in answered() {
+        let stop = Wanted::at(SIGINT)?;
+        signal_hook::flag::register(SIGTERM, stop.0.clone()).context("catching signals")?;
+        let (hang_up, statistics) = (HangUp::install()?, Wanted::statistics()?);
+        // After the flags: what is readable has its flag set.
+        for signal in answered(&[SIGINT, SIGTERM, SIGHUP, SIGUSR1]) {
             let writer = writer.try_clone().context("catching signals")?;
             signal_hook::low_level::pipe::register(signal, writer).context("catching signals")?;
         }
-        Ok(StopPipe(reader))
+        Ok(SignalPipe { reader, stop, hang_up, statistics })
     }
 
     /// Readable once a signal came.
     pub fn reader(&self) -> &UnixStream {
-        &self.0
+        &self.reader
     }
 
-    /// Forgets the signals that came.
+    /// Makes the socket unreadable until the next signal; the flags stay.
     pub fn clear(&mut self) {
         let mut bytes = [0; 64];
-        while self.0.read(&mut bytes).is_ok_and(|count| count > 0) {}
+        while self.reader.read(&mut bytes).is_ok_and(|count| count > 0) {}
     }
 }
 
-/// The signals that end a run. Who starts a program with one of them ignored (nohup, a shell's
-/// background job) means it.
-fn answered() -> impl Iterator<Item = i32> {
-    let ignored = ignored_signals();
-    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(move |s| ignored >> (s - 1) & 1 == 0)
+/// Those of the signals that are answered. nohup has SIGHUP ignored, and means it. That SIGINT is
+/// ignored means nothing: shells without job control start each background job so, and `kill -INT`
+/// must end it in order all the same, as it ends tcpdump.
+fn answered(signals: &[i32]) -> impl Iterator<Item = i32> {
+    signals.iter().copied().filter(|&signal| signal != SIGHUP || !is_ignored(signal))
 }
 
-/// The signals that this process ignores, signal 1 in bit 0 (SigIgn of proc(5)).
-fn ignored_signals() -> u64 {
+/// True if this process ignores the signal (SigIgn of proc(5), signal 1 in bit 0).
+fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
+/// True if this process has a controlling terminal (tty(4)).
+fn has_terminal() -> bool {
+    File::open("/dev/tty").is_ok()
 }

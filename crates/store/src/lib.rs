@@ -15,8 +15,8 @@
 //! delivered and counted exactly. Other implementations judge it in the tests.
 //!
 //! This crate refuses to guess: a record that contradicts itself ends the reading of its file,
-//! with its offset and reason. It does not unpack compressed files, and it does not sort within a
-//! lane.
+//! with its offset and reason. It writes compressed files and does not unpack them, and it does not
+//! sort within a lane.
 
 pub mod block;
 pub mod error;
@@ -36,4 +36,4 @@ pub use merge::Merger;
 pub use merged::{MergedSource, open};
 pub use reader::{Condition, FileSource, Notice, StoredSource};
 pub use recording::FileHeader;
-pub use writer::{Format, FrameWriter, PcapWriter, PcapngWriter};
+pub use writer::{Format, FrameWriter, Packing, PcapWriter, PcapngWriter};

@@ -31,6 +31,7 @@ use ringside_core::{
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -86,7 +87,9 @@ impl Parser {
 /// says where. A damaged record is an error after the frames before it. Either counts one frame as
 /// dropped, if it was a frame.
 ///
-/// Reading from a pipe waits for the writer longer than `timeout` if it must.
+/// A pipe is waited for within the `timeout` of `next_batch`, and less if a signal comes; but for
+/// the first bytes, by which the format is known, [`open`](FileSource::open) waits as long as it
+/// takes.
 pub struct FileSource {
     path: PathBuf,
     input: Input,
@@ -127,7 +130,9 @@ impl FileSource {
     /// It cannot be opened, or it is no capture file.
     pub fn open(path: &Path) -> Result<FileSource, StoreError> {
         if path.as_os_str() == "-" {
-            return FileSource::from_reader(path, Box::new(std::io::stdin()));
+            let fail = |error| StoreError::io("cannot read standard input", error);
+            let stdin = std::io::stdin().as_fd().try_clone_to_owned().map_err(fail)?;
+            return FileSource::begun(path, Input::of_stream(File::from(stdin)).map_err(fail)?);
         }
         let mut source = FileSource::open_unread(path)?;
         if source.file_bytes.is_some() {
@@ -145,8 +150,11 @@ impl FileSource {
         if metadata.is_dir() {
             return Err(unusable(path, "is a directory, where a file is needed".into()));
         }
+        if !metadata.is_file() {
+            return FileSource::begun(path, Input::of_stream(file).map_err(fail)?);
+        }
         let mut source = FileSource::from_reader(path, Box::new(file))?;
-        source.file_bytes = metadata.is_file().then_some(metadata.len());
+        source.file_bytes = Some(metadata.len());
         Ok(source)
     }
 
@@ -158,7 +166,10 @@ impl FileSource {
         path: &Path,
         reader: Box<dyn Read + Send>,
     ) -> Result<FileSource, StoreError> {
-        let mut input = Input::new(reader);
+        FileSource::begun(path, Input::new(reader))
+    }
+
+    fn begun(path: &Path, mut input: Input) -> Result<FileSource, StoreError> {
         let parser = begin(&mut input, path)?;
         Ok(FileSource::over(path, input, parser))
     }
@@ -268,7 +279,7 @@ impl FileSource {
                 if self.pass_available() {
                     continue;
                 }
-                if !self.slots.is_empty() || !self.read(1, limit)? {
+                if !self.slots.is_empty() || !self.read(1, limit, deadline)? {
                     break;
                 }
                 limit = deadline;
@@ -301,7 +312,7 @@ impl FileSource {
                 }
                 Ok(Step::Skip(bytes) | Step::Room(bytes)) => self.skip_bytes = bytes,
                 Ok(Step::Need(bytes)) => {
-                    if !self.slots.is_empty() || !self.read(bytes, limit)? {
+                    if !self.slots.is_empty() || !self.read(bytes, limit, deadline)? {
                         break;
                     }
                     limit = deadline;
@@ -373,8 +384,14 @@ impl FileSource {
     }
 
     /// Reads on; false at the end of the input (then the condition is final) or at the deadline.
-    fn read(&mut self, bytes: usize, deadline: Option<Instant>) -> Result<bool, SourceError> {
-        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+    fn read(
+        &mut self,
+        bytes: usize,
+        limit: Option<Instant>,
+        deadline: Option<Instant>,
+    ) -> Result<bool, SourceError> {
+        let is_late = limit.is_some_and(|limit| Instant::now() >= limit);
+        if is_late || !self.input.is_readable(deadline) {
             return Ok(false);
         }
         let result = self.input.read_towards(bytes);

@@ -18,6 +18,7 @@ mod folder;
 mod sizes;
 mod state;
 
+pub use disk::remove_directory_lock;
 pub use error::RetentionError;
 pub(crate) use folder::name_of_spare;
 pub use folder::spare_name;

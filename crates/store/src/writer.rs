@@ -5,9 +5,13 @@
 //! needs no buffer of its own.
 
 mod buffer;
+mod claim;
+mod packed;
 mod pcap;
 mod pcapng;
 
+pub use claim::claim;
+pub use packed::Packing;
 pub use pcap::{PcapWriter, Precision};
 pub use pcapng::PcapngWriter;
 pub(crate) use pcapng::{append_interface, append_section_header};
@@ -80,8 +84,12 @@ pub enum Format {
 
 impl Format {
     /// By the ending, in capital or small letters: `.pcap` and `.cap` are pcap, `.pcapng` and
-    /// `.ntar` pcapng. Other names, and standard output, do not tell.
+    /// `.ntar` pcapng, also with `.gz` or `.zst` behind. Other names, and standard output, do not
+    /// tell.
     pub fn of_path(path: &Path) -> Option<Format> {
+        if Packing::of_path(path).is_some() {
+            return Format::of_path(Path::new(path.file_stem()?));
+        }
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
             "pcap" | "cap" => Some(Format::Pcap),
@@ -128,14 +136,17 @@ impl Format {
 pub(crate) const FILE_MODE: u32 = 0o640;
 
 /// Creates the file at `path` with mode 0640, or empties it, as tcpdump does for `-w FILE`. A file
-/// that exists keeps its mode; a FIFO or device is opened as it is.
+/// that exists keeps its mode; a FIFO or device is opened as it is. The file is [claimed](claim).
 ///
 /// # Errors
-/// The system refused.
+/// Another process writes the file, or the system refused.
 pub fn create_file(path: &Path) -> Result<File, StoreError> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(FILE_MODE);
-    options.open(path).map_err(|error| cannot("create", path, error))
+    // Emptied only once it is ours.
+    options.write(true).create(true).truncate(false).mode(FILE_MODE);
+    let file = options.open(path).map_err(|error| cannot("create", path, error))?;
+    empty(&file, path)?;
+    Ok(file)
 }
 
 /// As [`create_file`], for a copy of `inputs` as [`open`](crate::open) takes them: a file that
@@ -143,7 +154,7 @@ pub fn create_file(path: &Path) -> Result<File, StoreError> {
 /// no other name of it, and no change of names meanwhile, deceives.
 ///
 /// # Errors
-/// The file is one of the inputs, or the system refused.
+/// The file is one of the inputs, another process writes it, or the system refused.
 pub fn create_copy(path: &Path, inputs: &[PathBuf]) -> Result<File, StoreError> {
     let file = match OpenOptions::new().write(true).open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return create_file(path),
@@ -153,12 +164,18 @@ pub fn create_copy(path: &Path, inputs: &[PathBuf]) -> Result<File, StoreError> 
         let reason = "is read and written at once: name another file".to_owned();
         return Err(StoreError::Unusable { path: path.to_owned(), reason });
     }
+    empty(&file, path)?;
+    Ok(file)
+}
+
+/// Claims and empties what is a regular file.
+fn empty(file: &File, path: &Path) -> Result<(), StoreError> {
+    claim(file, path)?;
     let emptied = match file.metadata() {
         Ok(metadata) if metadata.is_file() => file.set_len(0),
         other => other.map(drop),
     };
-    emptied.map_err(|error| cannot("empty", path, error))?;
-    Ok(file)
+    emptied.map_err(|error| cannot("empty", path, error))
 }
 
 fn cannot(what: &str, path: &Path, error: std::io::Error) -> StoreError {

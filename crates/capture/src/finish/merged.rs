@@ -5,10 +5,11 @@
 
 use super::io_error;
 use crate::config::FileFormat;
-use crate::output::numbered_file;
+use crate::output::{Named, name_of};
 use ringside_core::ledger::{LEDGER_SPARE_AT, Words};
-use ringside_store::StoreError;
 use ringside_store::pcapng::ENHANCED_PACKET;
+use ringside_store::writer::claim;
+use ringside_store::{Packing, StoreError};
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
@@ -28,21 +29,26 @@ pub(super) struct Series {
 /// Where the writer was when it last said so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {
-    /// Which file, from 0.
-    pub(crate) file: u64,
-    /// Bytes of it that are whole records.
+    /// Which file.
+    pub(crate) named: Named,
+    /// Bytes of it that are whole records, or of a compressed one whole parts.
     pub(crate) bytes: u64,
 }
 
 impl Position {
     /// Puts it into words that are free.
     pub(crate) fn add_to(self, words: &mut Words) {
-        words[LEDGER_SPARE_AT] = self.file;
+        let Named { number, seconds, is_numbered } = self.named;
+        words[LEDGER_SPARE_AT] = number;
         words[LEDGER_SPARE_AT + 1] = self.bytes;
+        words[LEDGER_SPARE_AT + 2] = seconds << 1 | u64::from(is_numbered);
     }
 
     pub(super) fn from_words(words: &Words) -> Position {
-        Position { file: words[LEDGER_SPARE_AT], bytes: words[LEDGER_SPARE_AT + 1] }
+        let begun = words[LEDGER_SPARE_AT + 2];
+        let (seconds, is_numbered) = (begun >> 1, begun & 1 == 1);
+        let named = Named { number: words[LEDGER_SPARE_AT], seconds, is_numbered };
+        Position { named, bytes: words[LEDGER_SPARE_AT + 1] }
     }
 }
 
@@ -51,10 +57,19 @@ impl Position {
 /// # Errors
 /// The file cannot be opened, read, cut or synced.
 pub(super) fn finish(series: &Series, known: Position) -> Result<u64, StoreError> {
-    let path = numbered_file(&series.path, series.rotates, known.file);
+    let path = name_of(&series.path, series.rotates, known.named);
     let fail = |error| io_error("cannot finish", &path, error);
     let file = open(&path).map_err(fail)?;
+    // Another run may have begun to write it since.
+    claim(&file, &path)?;
     let size = file.metadata().map_err(fail)?.len();
+    if let Some(packing) = Packing::of_path(&path) {
+        // Whole parts are whole records; the frames of what came after them are not known.
+        let bytes = known.bytes.min(size);
+        file.set_len(bytes).and_then(|()| packing.end_cut_file(&file, bytes)).map_err(fail)?;
+        file.sync_all().map_err(fail)?;
+        return Ok(0);
+    }
     let start = match (known.bytes, series.format) {
         (0, FileFormat::Pcap) => PCAP_HEADER_BYTES.min(size),
         (bytes, _) => bytes.min(size),
@@ -185,7 +200,8 @@ mod tests {
                     let path = file.path().to_owned();
                     let series = Series { path, format, rotates: false };
                     let bytes = if known == 0 { 0 } else { ends[known] };
-                    let frames = finish(&series, Position { file: 0, bytes }).unwrap();
+                    let frames =
+                        finish(&series, Position { bytes, ..Position::default() }).unwrap();
                     let left = 20 - u64::from(cut > 0) - known as u64;
                     assert_eq!(frames, left, "{format:?} {cut} {known}");
                     let size = std::fs::metadata(file.path()).unwrap().len();
@@ -204,7 +220,8 @@ mod tests {
                 bytes.extend_from_slice(tail);
                 std::fs::write(file.path(), &bytes).unwrap();
                 let series = Series { path: file.path().to_owned(), format, rotates: false };
-                let frames = finish(&series, Position { file: 0, bytes: ends[2] }).unwrap();
+                let frames =
+                    finish(&series, Position { bytes: ends[2], ..Position::default() }).unwrap();
                 // A pcap record has nothing that tells zeros from a frame without bytes.
                 let zeros = format == FileFormat::Pcap && tail.starts_with(&[0; 32]);
                 assert_eq!(frames, if zeros { 5 } else { 3 }, "{format:?} {tail:?}");

@@ -8,7 +8,7 @@ use crate::run::RunError;
 use ringside_core::Timestamp;
 use ringside_store::StoreError;
 use ringside_store::recording::{RunLock, file_name};
-use ringside_store::retention::RetentionError;
+use ringside_store::retention::{RetentionError, remove_directory_lock};
 use ringside_sys::clock;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -113,12 +113,49 @@ fn free_start(directories: &[PathBuf], lanes: &[Lane], from: Timestamp) -> Times
 pub(super) struct Unstarted {
     pub(super) locks: Vec<RunLock>,
     pub(super) files: Vec<PathBuf>,
+    pub(super) directories: MadeDirectories,
+}
+
+/// Directories that were made for a recording. If it never starts, those that are empty go again.
+#[derive(Default)]
+pub(super) struct MadeDirectories(Vec<PathBuf>);
+
+impl MadeDirectories {
+    /// Makes what is missing of the directories, and of what they lie in.
+    pub(super) fn make(directories: &[PathBuf]) -> Result<MadeDirectories, RunError> {
+        let mut made = MadeDirectories::default();
+        for path in directories {
+            let missing = path.ancestors().take_while(|path| !path.exists() && *path != "");
+            let missing: Vec<_> = missing.map(PathBuf::from).collect();
+            made.0.extend(missing.into_iter().rev());
+            std::fs::create_dir_all(path)
+                .map_err(|source| RunError::Directory { path: path.clone(), source })?;
+        }
+        Ok(made)
+    }
+
+    /// They stay.
+    pub(super) fn keep(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for MadeDirectories {
+    fn drop(&mut self) {
+        // The inner ones first.
+        for path in self.0.iter().rev() {
+            remove_directory_lock(path);
+            // Best effort: it may hold something by now.
+            let _ = std::fs::remove_dir(path);
+        }
+    }
 }
 
 impl Drop for Unstarted {
     fn drop(&mut self) {
         // Best effort: what stays holds no frame, and repair removes it.
         self.files.iter().for_each(|file| drop(std::fs::remove_file(file)));
+        // The directories go after this, as fields do.
         self.locks.drain(..).for_each(|lock| drop(lock.remove()));
     }
 }

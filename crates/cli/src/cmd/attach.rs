@@ -5,7 +5,7 @@ use crate::open::{self, Opened};
 use crate::placement::Placed;
 use crate::print::{PrintOptions, PrintState, packet_line};
 use crate::record::{self, Extras, RunArgs};
-use crate::signals::StopSignal;
+use crate::signals::{StopSignal, Wanted};
 use crate::{say, units};
 use anyhow::Context;
 use clap::Args;
@@ -33,7 +33,10 @@ const NICE: i32 = 10;
   ringside attach /run/eth1.share 'port 53'              print what matches, from now on
   ringside attach /run/eth1.share --from -30s -w last.pcapng --for 1s
                                                          what the memory holds of the last 30 s
-  ringside attach /run/eth1.share -w - | wireshark -k -i -")]
+  ringside attach /run/eth1.share -w - | wireshark -k -i -
+
+Signals: SIGINT, SIGTERM and SIGHUP end it in order; SIGUSR1 says how far it is, on
+standard error.")]
 pub struct AttachArgs {
     /// The socket that `ringside capture --share` made.
     #[arg(value_name = "SOCKET")]
@@ -119,7 +122,7 @@ fn connect(args: &AttachArgs) -> anyhow::Result<(Attachment, ReadOptions)> {
 
 /// A line a packet on standard output, until the capture ends, the order to stop, or `-c`.
 fn print(args: &AttachArgs) -> anyhow::Result<ExitCode> {
-    let stop = StopSignal::install()?;
+    let (stop, statistics) = (StopSignal::install()?, Wanted::statistics()?);
     let (attachment, options) = connect(args)?;
     let mut reader = Reader::new(&attachment, &options);
     say::message(format_args!("listening on {}", args.socket.display()));
@@ -134,6 +137,9 @@ fn print(args: &AttachArgs) -> anyhow::Result<ExitCode> {
         && reader.delivered() < count_max
         && until.is_none_or(|until| Instant::now() < until)
     {
+        if statistics.take() {
+            say::message(counts(&mut reader));
+        }
         let Some(frame) = reader.next_frame(WAIT) else {
             out.flush()?;
             continue;
@@ -144,13 +150,18 @@ fn print(args: &AttachArgs) -> anyhow::Result<ExitCode> {
         out.write_all(line.as_bytes())?;
     }
     out.flush()?;
-    say::message(format_args!(
+    say::message(counts(&mut reader));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was printed, and what was not.
+fn counts(reader: &mut Reader) -> String {
+    format!(
         "{} frames printed, {} missed (this reader was too slow), {} filtered",
         units::grouped(reader.delivered()),
         units::grouped(reader.missed()),
         units::grouped(reader.filtered()),
-    ));
-    Ok(ExitCode::SUCCESS)
+    )
 }
 
 /// A time ago, with or without its minus.

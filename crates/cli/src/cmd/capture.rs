@@ -32,6 +32,8 @@ pub(super) const RING_BYTES: u64 = 512 << 20;
   sudo ringside capture -i eth1 --share /run/eth1.share  let `ringside attach` read along
   sudo ringside capture -i eth1 -i eth2 -w two.pcapng    two interfaces, merged by time
   sudo ringside capture -i eth1 --queues 4 -w /data      four lanes in parallel
+  sudo ringside capture -i eth1 -w small.pcapng.zst      compressed: .gz or .zst
+  sudo ringside capture -i eth1 -w 'cap-%Y%m%d-%H%M%S.pcapng' -G 60   named by local time
   sudo ringside capture -i eth1 -w - 'udp port 53' | tshark -r -
   sudo ringside capture -i eth1 --for 10s --json | tail -1 | jq .ledger
   sudo ringside capture -i eth1 -w /data --rules web.rules  what the rules take, cut as they say
@@ -39,7 +41,10 @@ pub(super) const RING_BYTES: u64 = 512 << 20;
   sudo ringside capture -i eth1 -w /data --adaptive-cap 96-1514  less of each frame, but all frames
   sudo ringside capture -i eth1 -w /data --flow-cutoff 20k   the beginning of each flow
   sudo ringside capture -i eth2 --backend af-xdp --rules web.rules --rules-in-driver
-  ringside capture -r trace.pcap --rules web.rules       as if it were received now")]
+  ringside capture -r trace.pcap --rules web.rules       as if it were received now
+
+Signals: SIGINT and SIGTERM end the run in order, SIGHUP too, but where files rotate (-C, -G,
+limits) it begins new ones; SIGUSR1 says what was taken so far, on standard error.")]
 pub struct CaptureArgs {
     #[command(flatten)]
     open: OpenArgs,

@@ -8,7 +8,8 @@ mod status;
 
 use crate::control::{ControlArgs, ControlSocket, OutputStatus, StatusParts, serve_while};
 use crate::driver_rules::Shared;
-use crate::signals::StopSignal;
+use crate::live::tell_wanted;
+use crate::signals::{StopSignal, Wanted};
 use crate::{rule_counts, say, units};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
@@ -53,7 +54,10 @@ Examples:
   sudo ringside drop -i eth1 --rules drop.rules --pin          stays when this process ends
   sudo ringside drop -i eth1 --rules drop.rules --pin --detach  put rules in force, and return
   sudo ringside drop status -i eth1
-  sudo ringside drop off -i eth1"
+  sudo ringside drop off -i eth1
+
+Signals: SIGINT, SIGTERM and SIGHUP end it with its account; SIGUSR1 says what was dropped so far,
+on standard error."
 )]
 pub struct DropArgs {
     #[command(subcommand)]
@@ -137,7 +141,7 @@ pub fn run(args: DropArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
-    let stop = StopSignal::install()?;
+    let (stop, statistics) = (StopSignal::install()?, Wanted::statistics()?);
     if let Some(name) = &args.netns {
         Namespace::open(name)?.enter()?;
     }
@@ -157,7 +161,8 @@ fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
     for note in rules.notes() {
         say::message(format_args!("ringside: {name}: {note}"));
     }
-    let control = if args.detach { None } else { ControlSocket::open(&args.control, "drop")? };
+    let control =
+        if args.detach { None } else { ControlSocket::open(&args.control, "drop", None)? };
     rules.start()?;
     let memory = units::scaled(rules.memory_bytes() as f64);
     let count = units::counted(rules.len() as u64, "rule");
@@ -173,7 +178,8 @@ fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
     let parts = StatusParts::new(format!("{name}, in the driver{dry}"), vec![name.into()], output);
     let desk = DropDesk::new(parts, name, args.dry_run, shared.clone());
     let answer = |command| desk.answer(command);
-    let (watched, clients) = serve_while(control, answer, || watch(args, &stop, &desk));
+    let (watched, clients) =
+        serve_while(control, answer, || watch(args, (&stop, &statistics), &desk));
     if !args.pin {
         shared.lock().stop()?;
     }
@@ -215,7 +221,11 @@ fn options(args: &DropArgs) -> Options {
 }
 
 /// Until the end is asked for.
-fn watch(args: &DropArgs, stop: &StopSignal, desk: &DropDesk) -> anyhow::Result<()> {
+fn watch(
+    args: &DropArgs,
+    (stop, statistics): (&StopSignal, &Wanted),
+    desk: &DropDesk,
+) -> anyhow::Result<()> {
     let target = match std::io::stderr().is_terminal() {
         true => ProgressDrawTarget::stderr(),
         false => ProgressDrawTarget::hidden(),
@@ -230,6 +240,9 @@ fn watch(args: &DropArgs, stop: &StopSignal, desk: &DropDesk) -> anyhow::Result<
             break;
         }
         std::thread::sleep(left.map_or(TICK, |left| left.min(TICK)));
+        tell_wanted(statistics, &line, || {
+            report::line(&desk.rules().totals(), &told, told_at.elapsed())
+        });
         let elapsed = told_at.elapsed();
         if elapsed < INTERVAL {
             continue;

@@ -4,20 +4,26 @@ use crate::frame_filter::FrameFilter;
 use crate::open;
 use crate::print::{HexDump, PrintOptions, PrintState, TimeStyle, packet_json, packet_line};
 use crate::record::FormatArg;
+use crate::signals::{StopSignal, Wanted};
 use crate::{say, units};
 use anyhow::bail;
 use clap::{ArgAction, Args};
 use ringside_core::{Frame, LinkType, SourceInterface};
 use ringside_store::writer::create_copy;
-use ringside_store::{Format, FrameWriter, StoreError, StoredSource, is_input};
+use ringside_store::{Format, FrameWriter, Packing, StoreError, StoredSource, is_input};
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long one step waits for input; matters for a pipe only.
 const WAIT: Duration = Duration::from_millis(200);
+/// What of a compressed copy waits for more at most: small members compress badly.
+const PACKED_WAIT_MAX: Duration = Duration::from_secs(1);
+/// After a signal so long is read on from a pipe, unless it pauses: Ctrl-C is also for the writer,
+/// which hands over what it still has.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 /// Arguments of `read`.
 #[derive(Args)]
@@ -32,14 +38,18 @@ const WAIT: Duration = Duration::from_millis(200);
 
 Exit status: 0 if packets were found and the input is whole; 1 if none was found, or the input ends
 within a packet, was never ended by its recorder or lacks a part, which is said on standard error;
-2 if it could not be read or written.")]
+2 if it could not be read or written.
+
+Signals: SIGINT, SIGTERM and SIGHUP end it in order, with all that had come, also from a pipe;
+SIGUSR1 says how many packets were read so far, on standard error.")]
 pub struct ReadArgs {
     /// File (pcap or pcapng), directory of a recording, or `-` for standard input; several are
     /// merged by time. A recording that lies in several directories is read from all of them.
     #[arg(short = 'r', long = "read", value_name = "FILE|DIR|-", required = true)]
     read: Vec<PathBuf>,
 
-    /// Copy the packets to FILE.pcapng, FILE.pcap or standard output (`-`) instead of printing.
+    /// Copy the packets to FILE.pcapng, FILE.pcap or standard output (`-`) instead of printing;
+    /// compressed with .gz or .zst behind. A file that another process writes is refused.
     #[arg(short = 'w', long = "write", value_name = "FILE|-")]
     write: Option<PathBuf>,
 
@@ -100,10 +110,20 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
     for interface in source.interfaces() {
         filter.prepare(interface.link_type)?;
     }
+    // Until here a signal ends this process as it stands: no packet has come yet.
+    let (stop, statistics) = (StopSignal::install()?, Wanted::statistics()?);
     let mut output = output(&args, &inputs)?;
-    let matched = copy(&mut *source, &mut filter, &mut *output, args.count.unwrap_or(u64::MAX))
+    let limits = Limits {
+        count_max: args.count.unwrap_or(u64::MAX),
+        is_stream: inputs.iter().any(|path| !path.is_file() && !path.is_dir()),
+        stop: &stop,
+        statistics: &statistics,
+    };
+    let matched = copy(&mut *source, &mut filter, &mut *output, &limits)
         .and_then(|matched| output.finish().map(|()| matched));
     let status = match matched {
+        // Who ended it early did not wait for something to be found, nor for the input's end.
+        Ok(_) if stop.is_set() => Ok(ExitCode::SUCCESS),
         Ok(0) => Ok(ExitCode::from(1)),
         Ok(_) => {
             let is_whole = !source.notices().iter().any(|notice| notice.condition.is_loss());
@@ -123,20 +143,49 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
     status
 }
 
-/// Moves up to `count_max` frames that match; returns how many.
+/// When the reading ends before its inputs do.
+struct Limits<'a> {
+    count_max: u64,
+    /// Some input is no file: it may pause, and what it has given by then is to be seen.
+    is_stream: bool,
+    stop: &'a StopSignal,
+    statistics: &'a Wanted,
+}
+
+/// Moves frames that match; returns how many.
 fn copy(
     source: &mut dyn StoredSource,
     filter: &mut FrameFilter,
     output: &mut dyn Output,
-    count_max: u64,
+    limits: &Limits<'_>,
 ) -> anyhow::Result<u64> {
-    let mut matched = 0;
-    let mut known = 0;
+    let (mut read, mut matched, mut known) = (0, 0, 0);
+    // A stream is waited for only after what it has given is handed on.
+    let mut timeout = WAIT;
+    let mut stopped_at: Option<Instant> = None;
     while !source.is_finished() {
-        let Some(batch) = source.next_batch(WAIT)? else {
+        if limits.statistics.take() {
+            let (read, matched) = (units::grouped(read), units::grouped(matched));
+            say::message(format_args!("{read} packets read, {matched} of them match"));
+        }
+        if limits.stop.is_set() {
+            let since = *stopped_at.get_or_insert_with(Instant::now);
+            if !limits.is_stream || since.elapsed() >= DRAIN_MAX {
+                return Ok(matched);
+            }
+        }
+        let Some(batch) = source.next_batch(timeout)? else {
             output.idle()?;
+            if timeout == WAIT && stopped_at.is_some() {
+                return Ok(matched);
+            }
+            timeout = WAIT;
             continue;
         };
+        if limits.is_stream {
+            timeout = Duration::ZERO;
+        }
+        read += batch.frame_count() as u64;
         // A file may name interfaces while it is read; the copy must know them all.
         for interface in &batch.interfaces()[known..] {
             output.add_interface(interface)?;
@@ -148,7 +197,7 @@ fn copy(
             if filter.accepts(&frame, link_type)? {
                 output.put(&frame)?;
                 matched += 1;
-                if matched == count_max {
+                if matched == limits.count_max {
                     return Ok(matched);
                 }
             }
@@ -217,12 +266,19 @@ fn output(args: &ReadArgs, inputs: &[PathBuf]) -> anyhow::Result<Box<dyn Output>
         true => None,
         false => Some((path.clone(), file.try_clone()?)),
     };
-    Ok(Box::new(Copier { writer: format.writer(file, &[])?, cut }))
+    let packing = Packing::of_path(path).filter(|_| cut.is_some());
+    let writer = match packing {
+        Some(packing) => packing.writer(format, file, &[])?,
+        None => format.writer(file, &[])?,
+    };
+    Ok(Box::new(Copier { writer, packed_at: packing.map(|_| Instant::now()), cut }))
 }
 
 /// Writes a capture file or stream.
 struct Copier {
     writer: Box<dyn FrameWriter>,
+    /// When the last pause of the input was made use of, if the copy is compressed.
+    packed_at: Option<Instant>,
     /// A file's name, and the handle by which it is cut; none for a stream.
     cut: Option<(PathBuf, File)>,
 }
@@ -238,6 +294,12 @@ impl Output for Copier {
     }
 
     fn idle(&mut self) -> anyhow::Result<()> {
+        if let Some(at) = &mut self.packed_at {
+            if at.elapsed() < PACKED_WAIT_MAX {
+                return Ok(());
+            }
+            *at = Instant::now();
+        }
         Ok(self.writer.flush()?)
     }
 

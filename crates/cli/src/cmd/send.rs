@@ -62,7 +62,10 @@ impl Args for SendArgs {
   sudo ringside send -i eth1 -r trace.pcap --max-gap 1s 'udp port 53'
   sudo ringside send -i eth1 --relay eth2 --mtu 1500              cuts what is too long for eth1
   sudo ringside send -i eth1 --stream disk.img --udp --to 10.0.0.2:9000 --rate 5Gbps
-  sudo ringside send -i eth1 --stream 10GB --to [2001:db8::2]:9 --way chains")]
+  sudo ringside send -i eth1 --stream 10GB --to [2001:db8::2]:9 --way chains
+
+Signals: SIGINT, SIGTERM and SIGHUP end it with its account; SIGUSR1 says how far it is, on standard
+error.")]
 struct Options {
     #[command(flatten)]
     target: TargetArgs,

@@ -189,6 +189,7 @@ mod tests {
         let ledger = Ledger { taken: 1_234_567, ..Ledger::default() };
         let counting = Status {
             pid: 4711,
+            worker_pid: Some(4712),
             program: "ringside 0.1.0".into(),
             started: "2026-11-21T13:00:00Z".into(),
             running_ms: 3_725_999,

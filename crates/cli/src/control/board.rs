@@ -10,6 +10,7 @@ use std::time::Instant;
 
 /// What is known of a run from its start on.
 pub struct StatusParts {
+    keeper_pid: Option<u32>,
     source: String,
     interfaces: Vec<String>,
     output: OutputStatus,
@@ -29,13 +30,14 @@ impl StatusParts {
     /// Of a run that begins now.
     pub fn new(source: String, interfaces: Vec<String>, output: OutputStatus) -> StatusParts {
         let (started, started_at) = (jiff::Timestamp::now(), Instant::now());
-        StatusParts { source, interfaces, output, started, started_at }
+        StatusParts { keeper_pid: None, source, interfaces, output, started, started_at }
     }
 
     /// The status of a run without a capture ring.
     pub fn status(&self, ledger: Ledger) -> Status {
         Status {
-            pid: std::process::id(),
+            pid: self.keeper_pid.unwrap_or_else(std::process::id),
+            worker_pid: self.keeper_pid.map(|_| std::process::id()),
             program: concat!("ringside ", env!("CARGO_PKG_VERSION")).to_owned(),
             started: format!("{:.0}", self.started),
             running_ms: u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -67,6 +69,11 @@ impl Board {
             ring: None,
             rules: None,
         }
+    }
+
+    /// Names this process as the one that the user started.
+    pub fn set_keeper(&mut self, pid: Option<u32>) {
+        self.parts.keeper_pid = pid;
     }
 
     /// Shows this ring from now on.

@@ -58,18 +58,23 @@ pub struct ControlSocket {
 
 impl ControlSocket {
     /// The socket that `args` ask for, of a run of this kind; none if they ask for none, or if no
-    /// default directory can be written.
+    /// default directory can be written. `keeper_pid` is the process that the user started, if it
+    /// is not this one.
     ///
     /// # Errors
     /// The socket that was asked for by name cannot be made.
-    pub fn open(args: &ControlArgs, kind: &str) -> anyhow::Result<Option<ControlSocket>> {
+    pub fn open(
+        args: &ControlArgs,
+        kind: &str,
+        keeper_pid: Option<u32>,
+    ) -> anyhow::Result<Option<ControlSocket>> {
         if args.no_control {
             return Ok(None);
         }
         if let Some(path) = &args.control {
             return ControlSocket::bind(path).map(Some);
         }
-        let name = format!("{kind}-{}.sock", std::process::id());
+        let name = format!("{kind}-{}.sock", keeper_pid.unwrap_or_else(std::process::id));
         for directory in state_directory::candidates() {
             match in_default_directory(&directory, &name) {
                 Ok(socket) => {

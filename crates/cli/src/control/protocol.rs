@@ -113,6 +113,9 @@ impl Reply {
 pub struct Status {
     /// Process that captures.
     pub pid: u32,
+    /// The process that receives, if it is another; `pid` is its keeper's then.
+    #[serde(default)]
+    pub worker_pid: Option<u32>,
     /// Name and version of the program.
     pub program: String,
     /// When it began to listen, UTC, as in RFC 3339.

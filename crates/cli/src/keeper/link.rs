@@ -3,7 +3,7 @@
 use super::knob::Request;
 use super::message::{ToKeeper, ToWorker};
 use crate::say;
-use crate::signals::{ABORT_STATUS, StopSignal};
+use crate::signals::{ABORT_STATUS, RunSignals};
 use anyhow::{Context, bail};
 use ringside_sys::child;
 use ringside_sys::netns::Namespace;
@@ -13,18 +13,27 @@ use std::sync::Arc;
 /// The worker's connection to its keeper.
 pub struct Link {
     socket: Arc<OwnedFd>,
-    stop: StopSignal,
+    signals: RunSignals,
+    keeper_pid: Option<u32>,
 }
 
 impl Link {
-    /// Ignores the signals that the keeper answers.
+    /// The keeper is the parent now; later it may be gone.
     pub(super) fn new(socket: OwnedFd) -> anyhow::Result<Link> {
-        Ok(Link { socket: Arc::new(socket), stop: StopSignal::left_to_the_keeper()? })
+        let signals = RunSignals::with_keeper()?;
+        let keeper = rustix::process::getppid();
+        let keeper_pid = keeper.and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok());
+        Ok(Link { socket: Arc::new(socket), signals, keeper_pid })
     }
 
-    /// Set once the keeper ordered the run to stop, or is gone.
-    pub fn stop_signal(&self) -> StopSignal {
-        self.stop.clone()
+    /// What signals and the keeper's orders ask of the run, which is to stop if the keeper is gone.
+    pub fn signals(&self) -> RunSignals {
+        self.signals.clone()
+    }
+
+    /// The process that the user started.
+    pub fn keeper_pid(&self) -> Option<u32> {
+        self.keeper_pid
     }
 
     /// Has the keeper turn a knob in the calling thread's network namespace; it puts it back at the
@@ -38,7 +47,7 @@ impl Link {
         loop {
             match next(&self.socket) {
                 Some(ToWorker::Turned(answer)) => return answer.map_err(anyhow::Error::msg),
-                Some(order) => follow(&order, &self.stop),
+                Some(order) => follow(&order, &self.signals),
                 None => bail!("the keeper is gone"),
             }
         }
@@ -53,13 +62,13 @@ impl Link {
     /// There is no thread to be had.
     pub fn started(&self, others_files: bool) -> anyhow::Result<()> {
         self.send(&ToKeeper::Started { others_files }, &[]);
-        let (socket, stop) = (self.socket.clone(), self.stop.clone());
+        let (socket, signals) = (self.socket.clone(), self.signals.clone());
         let obey = move || {
             while let Some(order) = next(&socket) {
-                follow(&order, &stop);
+                follow(&order, &signals);
             }
             say::message("ringside: the keeper is gone; the run ends");
-            stop.set();
+            signals.stop.set();
         };
         let thread = std::thread::Builder::new().name("orders".into()).spawn(obey);
         thread.map(|_| ()).context("cannot start a thread")
@@ -93,9 +102,11 @@ fn next(socket: &OwnedFd) -> Option<ToWorker> {
     }
 }
 
-fn follow(order: &ToWorker, stop: &StopSignal) {
+fn follow(order: &ToWorker, signals: &RunSignals) {
     match order {
-        ToWorker::Stop => stop.set(),
+        ToWorker::Stop => signals.stop.set(),
+        ToWorker::HangUp => signals.hang_up.set(),
+        ToWorker::Statistics => signals.statistics.set(),
         ToWorker::Abort => std::process::exit(ABORT_STATUS),
         // Nobody waits for it any more.
         ToWorker::Turned(_) => {}

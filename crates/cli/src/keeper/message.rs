@@ -12,6 +12,10 @@ pub enum ToWorker {
     Stop,
     /// End now: who gave the order does not want to wait for the rest.
     Abort,
+    /// Begin new files if they rotate, else end the run in order.
+    HangUp,
+    /// Say what was done so far.
+    Statistics,
     /// Answers [`ToKeeper::Turn`]: why the knob is as it was, if it is.
     Turned(Result<(), String>),
 }
@@ -83,7 +87,13 @@ mod tests {
             let bytes = serde_json::to_vec(&message).unwrap();
             assert_eq!(serde_json::from_slice::<ToKeeper>(&bytes).unwrap(), message);
         }
-        let orders = [ToWorker::Stop, ToWorker::Turned(Ok(())), ToWorker::Turned(Err("no".into()))];
+        let orders = [
+            ToWorker::Stop,
+            ToWorker::HangUp,
+            ToWorker::Statistics,
+            ToWorker::Turned(Ok(())),
+            ToWorker::Turned(Err("no".into())),
+        ];
         for order in orders {
             let bytes = serde_json::to_vec(&order).unwrap();
             assert_eq!(serde_json::from_slice::<ToWorker>(&bytes).unwrap(), order);

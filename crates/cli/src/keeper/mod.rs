@@ -4,8 +4,9 @@
 //! program with the same arguments as its child, the *worker*, which receives and writes. The two
 //! share a socket pair:
 //!
-//! - The keeper catches the signals that end a run and passes them on as orders; the worker ignores
-//!   the signals, which a terminal sends to both.
+//! - The keeper catches the signals that end a run, and those that ask for new files or
+//!   statistics, and passes them on as orders. The worker answers the same signals itself; a
+//!   terminal sends them to both, and the order that comes twice is one.
 //! - The worker sends what is needed to finish for it (descriptors of its memory and sockets, names
 //!   of its files), and asks for knobs to be turned.
 //! - If the worker is killed, the keeper finishes. If the keeper is killed, the worker sees the end

@@ -6,7 +6,7 @@ use super::message::{ToKeeper, ToWorker};
 use super::process::ProcessIdentity;
 use super::remains::{self, Left};
 use super::{ENVIRONMENT, Wishes, knobs};
-use crate::signals::{ABORT_STATUS, StopPipe};
+use crate::signals::{ABORT_STATUS, SignalPipe};
 use crate::{privileges, say};
 use anyhow::{Context, bail};
 use ringside_sys::child::{self, Received};
@@ -33,7 +33,7 @@ const ABORT_PATIENCE: Duration = Duration::from_secs(1);
 /// It could not be started or waited for.
 pub(super) fn run(wishes: &Wishes<'_>) -> anyhow::Result<ExitCode> {
     // The signals first: one that comes while the worker starts must reach it.
-    let signals = StopPipe::install()?;
+    let signals = SignalPipe::install()?;
     let mut keeper = Keeper::start(signals)?;
     privileges::raise_descriptors();
     let status = keeper.wait();
@@ -44,7 +44,7 @@ pub(super) fn run(wishes: &Wishes<'_>) -> anyhow::Result<ExitCode> {
 }
 
 struct Keeper {
-    signals: StopPipe,
+    signals: SignalPipe,
     worker: Child,
     /// Readable once the worker and all its threads have ended.
     pidfd: OwnedFd,
@@ -65,7 +65,7 @@ struct Orders {
 }
 
 impl Keeper {
-    fn start(signals: StopPipe) -> anyhow::Result<Keeper> {
+    fn start(signals: SignalPipe) -> anyhow::Result<Keeper> {
         let (socket, theirs) = child::pair()?;
         let mut command = Command::new(program());
         let mut args = std::env::args_os();
@@ -98,7 +98,7 @@ impl Keeper {
             let readable = self.poll(talking)?;
             if readable.signals {
                 self.signals.clear();
-                self.order();
+                self.answer_signals();
             }
             if readable.socket {
                 talking = self.hear();
@@ -137,6 +137,19 @@ impl Keeper {
         }
         let [end, signals, socket] = fds.map(|fd| !fd.revents().is_empty());
         Ok(Readable { end, signals, socket: socket && talking })
+    }
+
+    /// Passes on what signals ask for.
+    fn answer_signals(&mut self) {
+        if self.signals.statistics.take() {
+            self.tell(&ToWorker::Statistics);
+        }
+        let is_hung_up = self.signals.hang_up.take();
+        if self.signals.stop.take() || is_hung_up && self.signals.hang_up.is_of_terminal() {
+            self.order();
+        } else if is_hung_up {
+            self.tell(&ToWorker::HangUp);
+        }
     }
 
     /// Passes an order on: the first to stop, the second to stop at once.

@@ -4,18 +4,23 @@ use crate::{open, units};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use ringside_capture::config::{DiskOptions, FileFormat, Output, Rotation};
-use ringside_store::Format;
+use ringside_capture::output::{check_pattern, is_pattern};
 use ringside_store::retention::{Policy, file_interval};
+use ringside_store::{Format, Packing};
+use ringside_sys::clock;
 use std::fs::OpenOptions;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The options that have to do with writing.
 #[derive(Args)]
 pub struct WriteArgs {
-    /// Record: to a directory (a series of files per lane), to FILE.pcapng or FILE.pcap (lanes
-    /// merged by time), or to standard output with `-`. Several directories, on several disks,
-    /// hold one recording together.
+    /// Record: to a directory (a series of files per lane; a name without an ending, or with `/`
+    /// behind it), to FILE.pcapng or FILE.pcap (lanes merged by time; compressed with .gz or .zst
+    /// behind), or to standard output with `-`. With -G a file's name may be a pattern of local
+    /// time, as in strftime(3): cap-%Y%m%d-%H%M%S.pcapng. A file that another run writes is
+    /// refused. Several directories, on several disks, hold one recording together.
     #[arg(short = 'w', long = "write", value_name = "DIR|FILE|-")]
     pub paths: Vec<PathBuf>,
 
@@ -97,7 +102,7 @@ impl WriteArgs {
         let by_option = self.format.map(FileFormat::from);
         let is_stream = path == Path::new("-");
         if is_stream || (path.exists() && !path.is_file() && !path.is_dir()) {
-            ensure!(!self.rotates(), "-C and -G need files; {} is none", stream_name(&path));
+            ensure!(!self.is_cut(), "-C and -G need files; {} is none", stream_name(&path));
             self.no_limits(&path)?;
             let fd = if is_stream {
                 open::stdout_stream()?
@@ -110,10 +115,15 @@ impl WriteArgs {
             return Ok(Output::Stream { fd, format });
         }
         let by_ending = by_ending(&path);
-        if path.is_dir() || (by_option.is_none() && by_ending.is_none()) {
+        let is_directory = path.is_dir() || has_slash(&path);
+        if is_directory || (by_option.is_none() && by_ending.is_none()) {
             return self.directories();
         }
         self.no_limits(&path)?;
+        if is_pattern(&path) {
+            let now = clock::realtime_now().seconds();
+            check_pattern(&path, self.file_time, now).map_err(anyhow::Error::msg)?;
+        }
         let format = by_option.or(by_ending).unwrap_or(FileFormat::Pcapng);
         let rotation = Rotation { bytes: self.file_bytes, interval: self.file_time };
         Ok(Output::File { path, format, rotation })
@@ -125,6 +135,15 @@ impl WriteArgs {
             if path.is_file() {
                 bail!(
                     "{shown} is a file; name a directory, or a file that ends in .pcapng or .pcap"
+                );
+            }
+            if is_unclear(path) {
+                let bare = path.with_extension("");
+                bail!(
+                    "-w {shown}: its ending names no format: write {}.pcapng or .pcap for one \
+                     file (also .gz or .zst behind it), {shown}/ for a directory of files, or add \
+                     --format for one file of this name",
+                    bare.display()
                 );
             }
             if self.paths.len() > 1 && (path == Path::new("-") || names_a_file(path)) {
@@ -153,7 +172,12 @@ impl WriteArgs {
         Policy { limit_bytes: self.limit_bytes, limit_age: self.limit_age, min_free: self.min_free }
     }
 
-    fn rotates(&self) -> bool {
+    /// True if files end and others begin by themselves.
+    pub fn rotates(&self) -> bool {
+        self.is_cut() || !self.retention().is_unlimited()
+    }
+
+    fn is_cut(&self) -> bool {
         self.file_bytes.is_some() || self.file_time.is_some()
     }
 
@@ -180,8 +204,23 @@ fn stream_name(path: &Path) -> String {
     path.display().to_string()
 }
 
+/// True if a name says by its last character that it is of a directory.
+fn has_slash(path: &Path) -> bool {
+    path.as_os_str().as_bytes().ends_with(b"/")
+}
+
+/// True for a name that may be meant as a file or as a directory, neither of which is there. A
+/// pattern of times is of files.
+fn is_unclear(path: &Path) -> bool {
+    let has_ending = path.extension().is_some() || is_pattern(path);
+    has_ending && by_ending(path).is_none() && !has_slash(path) && !path.is_dir()
+}
+
 fn by_ending(path: &Path) -> Option<FileFormat> {
-    Format::of_path(path).map(|format| match format {
+    // `x.gz` is pcapng: what does not tell is.
+    let packed = Packing::of_path(path).map(|_| Format::Pcapng);
+    let format = Format::of_path(path).or(packed).filter(|_| !has_slash(path));
+    format.map(|format| match format {
         Format::Pcapng => FileFormat::Pcapng,
         Format::Pcap => FileFormat::Pcap,
     })

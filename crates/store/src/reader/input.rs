@@ -1,6 +1,10 @@
 //! One bounded buffer over a stream of bytes.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fs::File;
 use std::io::{ErrorKind, Read, Result};
+use std::os::fd::OwnedFd;
+use std::time::Instant;
 
 /// Bytes that are read at once: far above a batch of ordinary frames, and 256 lanes of it still
 /// fit a small machine.
@@ -10,6 +14,8 @@ const BUFFER_BYTES: usize = 512 << 10;
 /// longer, and its caller bounds records.
 pub(super) struct Input {
     reader: Box<dyn Read + Send>,
+    /// What is polled before a read, of an input whose bytes come when they come.
+    polled: Option<OwnedFd>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -23,7 +29,34 @@ pub(super) struct Input {
 impl Input {
     pub(super) fn new(reader: Box<dyn Read + Send>) -> Input {
         let buffer = vec![0; BUFFER_BYTES];
-        Input { reader, buffer, start: 0, end: 0, offset: 0, end_at: u64::MAX, ended: false }
+        Input {
+            reader,
+            polled: None,
+            buffer,
+            start: 0,
+            end: 0,
+            offset: 0,
+            end_at: u64::MAX,
+            ended: false,
+        }
+    }
+
+    /// As [`new`](Input::new), of a pipe, a socket or a terminal, for whose bytes
+    /// [`is_readable`](Input::is_readable) waits.
+    pub(super) fn of_stream(stream: File) -> Result<Input> {
+        let polled = stream.try_clone()?.into();
+        Ok(Input { polled: Some(polled), ..Input::new(Box::new(stream)) })
+    }
+
+    /// True if a read would not wait: at once, by the deadline, or without one in the end. A signal
+    /// ends the waiting early.
+    pub(super) fn is_readable(&self, deadline: Option<Instant>) -> bool {
+        let Some(polled) = &self.polled else { return true };
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        let found = poll(&mut [PollFd::new(polled, PollFlags::IN)], left.as_ref());
+        // What an error means, the read says.
+        !matches!(found, Ok(0) | Err(rustix::io::Errno::INTR))
     }
 
     /// As [`new`](Input::new), where the first byte that `reader` gives is at `offset`.

@@ -67,6 +67,17 @@ struct Identity {
     created: (i64, u32),
 }
 
+/// Removes the lock of a directory in which there is nothing else, so that the directory can go.
+pub fn remove_directory_lock(directory: &Path) {
+    let names = directory.read_dir().into_iter().flatten();
+    // Two tell as much as all.
+    let names: Vec<_> = names.take(2).filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+    if names == [LOCK_NAME] {
+        // Best effort: the directory stays with it.
+        let _ = std::fs::remove_file(directory.join(LOCK_NAME));
+    }
+}
+
 impl Disk {
     /// Opens the directory and makes its lock file.
     pub(super) fn open(path: &Path) -> Result<Disk, RetentionError> {

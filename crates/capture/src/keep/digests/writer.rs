@@ -6,7 +6,7 @@ use crate::control::Control;
 use crate::stream::StreamWriter;
 use ringside_core::{Cause, SourceInterface};
 use ringside_store::StoreError;
-use std::fs::File;
+use ringside_store::writer::create_file;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -47,8 +47,10 @@ impl DigestWriter {
             DigestOutput::File(path) => {
                 let place = path.display().to_string();
                 let context = || format!("cannot make {place}, the file of digests");
-                let file = File::create(&path);
-                let file = file.map_err(|source| StoreError::Io { context: context(), source })?;
+                let file = create_file(&path).map_err(|error| match error {
+                    StoreError::Io { source, .. } => StoreError::Io { context: context(), source },
+                    other => other,
+                })?;
                 (file.into(), place)
             }
         };

@@ -2,7 +2,7 @@
 
 use super::{TargetArgs, live, range};
 use crate::say;
-use crate::signals::StopSignal;
+use crate::signals::{StopSignal, Wanted};
 use crate::units::{grouped, scaled};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -97,8 +97,8 @@ pub(super) fn run(target: &TargetArgs, args: &GenerateArgs) -> anyhow::Result<Ex
     target.check_interface()?;
     // A template may be a pipe that nobody writes to: until it is read, a signal just ends this.
     let job = job(target, args)?;
-    let stop = StopSignal::install()?;
-    let report = live::watched(&job, &stop)?;
+    let (stop, statistics) = (StopSignal::install()?, Wanted::statistics()?);
+    let report = live::watched(&job, &stop, &statistics)?;
     if target.json {
         say::data(serde_json::json!({ "sent": report }))?;
     } else {

@@ -4,7 +4,7 @@
 mod report;
 
 use super::TargetArgs;
-use crate::signals::StopSignal;
+use crate::signals::{StopSignal, Wanted};
 use crate::{ledger_text, live, say};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
@@ -62,7 +62,7 @@ enum FragmentArg {
 pub(super) fn run(target: &TargetArgs, args: &RelayArgs) -> anyhow::Result<ExitCode> {
     let name = args.relay.as_deref().context("--relay names the receiving interface")?;
     let is_one_namespace = share_namespace(target, args)?;
-    let stop = StopSignal::install()?;
+    let (stop, statistics) = (StopSignal::install()?, Wanted::statistics()?);
     target.enter_relayed(args)?;
     if is_one_namespace {
         check_ends(name, &target.interface)?;
@@ -81,6 +81,7 @@ pub(super) fn run(target: &TargetArgs, args: &RelayArgs) -> anyhow::Result<ExitC
     let mut sink = sink.sink;
     let (bar, mut shown, mut has_begun) = (live::line_bar(), Instant::now(), false);
     let done = relay(&mut source, &mut sink, &config, &|| stop.is_set(), &mut |so_far| {
+        live::tell_wanted(&statistics, &bar, || report::line(so_far));
         if !std::mem::replace(&mut has_begun, true) {
             say::message(format_args!("listening on {name}, sending on {}", target.interface));
         } else if shown.elapsed() >= live::INTERVAL {

@@ -4,7 +4,7 @@ mod report;
 
 use super::{TargetArgs, To, single, single_mac};
 use crate::frame_filter::FrameFilter;
-use crate::signals::StopSignal;
+use crate::signals::{StopSignal, Wanted};
 use crate::{live, say, units};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
@@ -95,7 +95,7 @@ pub(super) fn run(target: &TargetArgs, args: ReplayArgs) -> anyhow::Result<ExitC
     // A wrong filter is refused before anything is opened.
     filter.prepare(LinkType::ETHERNET)?;
     target.enter()?;
-    let stop = StopSignal::install()?;
+    let (stop, statistics) = (StopSignal::install()?, Wanted::statistics()?);
     let accepts: Filter = Box::new(move |frame: &Frame<'_>, link_type| {
         filter.accepts(frame, link_type).map_err(|error| format!("{error:#}"))
     });
@@ -107,7 +107,9 @@ pub(super) fn run(target: &TargetArgs, args: ReplayArgs) -> anyhow::Result<ExitC
     let done =
         ringside_transmit::replay(&job, accepts, &|| stop.is_set(), &mut |so_far, planned| {
             let begun = begun.get_or_insert_with(Instant::now);
-            bar.set_message(report::line(so_far, planned, begun.elapsed()));
+            let line = report::line(so_far, planned, begun.elapsed());
+            live::tell_wanted(&statistics, &bar, || line.clone());
+            bar.set_message(line);
         });
     bar.finish_and_clear();
     let done = done?;

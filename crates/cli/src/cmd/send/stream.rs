@@ -5,7 +5,7 @@ mod report;
 mod route;
 
 use super::TargetArgs;
-use crate::signals::StopSignal;
+use crate::signals::{StopSignal, Wanted};
 use crate::{live, say};
 use anyhow::Context;
 use clap::Args;
@@ -73,7 +73,7 @@ pub(super) fn run(target: &TargetArgs, args: &StreamArgs) -> anyhow::Result<Exit
     if let Some(cpu) = cpu {
         pin_to_cpu(cpu)?;
     }
-    let stop = StopSignal::install()?;
+    let (stop, statistics) = (StopSignal::install()?, Wanted::statistics()?);
     let interface = target.interface.clone();
     let (way, buffers) = (args.way, BUFFERS);
     let config = StreamConfig { interface, queue: 0, way, template, settings, buffers };
@@ -86,7 +86,8 @@ pub(super) fn run(target: &TargetArgs, args: &StreamArgs) -> anyhow::Result<Exit
     let is_over =
         move || signal.is_set() || duration.is_some_and(|duration| start.elapsed() >= duration);
     stream.end_when(is_over.clone());
-    let mut job = Job { target, stop: &stop, is_over: &is_over, piece_bytes, sent: 0 };
+    let signals = (&stop, &statistics);
+    let mut job = Job { target, signals, is_over: &is_over, piece_bytes, sent: 0 };
     let ended = job.send(&mut stream, &mut payload, start);
     let notes = stream.notes();
     let ((counters, at_the_end), elapsed) = (stream.finish(), start.elapsed());
@@ -129,7 +130,7 @@ fn piece_bytes(mss: usize, bytes_per_sec: Option<u64>) -> usize {
 /// A stream on its way.
 struct Job<'a> {
     target: &'a TargetArgs,
-    stop: &'a StopSignal,
+    signals: (&'a StopSignal, &'a Wanted),
     /// A signal came, or the time is over: no wait lasts longer.
     is_over: &'a dyn Fn() -> bool,
     piece_bytes: usize,
@@ -169,9 +170,11 @@ impl Job<'_> {
             if bytes < bytes_max {
                 break;
             }
+            let line = || report::line(self.sent, start.elapsed());
+            live::tell_wanted(self.signals.1, &bar, line);
             if shown.elapsed() >= live::INTERVAL {
                 shown = Instant::now();
-                bar.set_message(report::line(self.sent, start.elapsed()));
+                bar.set_message(line());
             }
         }
         Ok(Ended::Done)
@@ -179,6 +182,6 @@ impl Job<'_> {
 
     /// Why it is over.
     fn cut_short(&self) -> Ended {
-        if self.stop.is_set() { Ended::Stopped } else { Ended::Time }
+        if self.signals.0.is_set() { Ended::Stopped } else { Ended::Time }
     }
 }

@@ -124,7 +124,7 @@ impl Network {
 
     /// `ringside capture --netns RECEIVER`, to be completed.
     pub fn capture_command(&self) -> Command {
-        // A shell has its background jobs ignore SIGINT, and who ignores it is not to be woken.
+        // Whatever started the tests may ignore signals, and what ignores SIGHUP keeps ignoring it.
         let mut command = Command::new("env");
         command.arg("--default-signal=INT,HUP").arg(ringside());
         command.args(["capture", "--netns", self.receiver()]);
