@@ -3,6 +3,9 @@
 PREFIX ?= /usr/local
 # rustup's place, for shells that have not read its profile yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
+# The pinned tool chain, by the name that it has here.
+RUSTUP_TOOLCHAIN := $(or $(RUSTUP_TOOLCHAIN),$(shell scripts/toolchain))
+export RUSTUP_TOOLCHAIN
 # Where cargo puts what it builds.
 target := $(or $(CARGO_TARGET_DIR),target)
 

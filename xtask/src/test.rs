@@ -334,7 +334,8 @@ impl<'o> Run<'o> {
             return Ok(Ending::Well);
         }
         let packages = LOOM_PACKAGES.map(|name| format!("--package ringside-{name}"));
-        let mut command = self.cargo(&format!("test {} --release --lib loom", packages.join(" ")));
+        let mut command =
+            self.cargo(&format!("test {} --profile loom --lib loom", packages.join(" ")));
         // A folder of its own: the flag changes the fingerprint of every crate.
         command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", self.target.join("loom"));
         self.run_command(&mut command, time, summary)

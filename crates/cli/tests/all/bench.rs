@@ -277,7 +277,7 @@ fn every_sender_and_way_has_a_figure() {
     let all = [&all[..], &["ringside-af-packet", "ringside-tx-ring"]].concat();
     let tools = by_run(some.to_vec(), all);
     let args = format!(
-        "send --tools {} --placement own,shared --sizes 64 --rounds 1 --for 50ms --csv send.csv \
+        "send --tools {} --placement own,shared --sizes 64 --rounds 1 --for 300ms --csv send.csv \
          --svg figures",
         tools.join(",")
     );
@@ -294,7 +294,7 @@ fn every_sender_and_way_has_a_figure() {
     let all = vec!["calls", "copies", "chains", "kernel", "live", "chain-limit"];
     let ways = by_run(vec!["calls", "live", "chain-limit"], all);
     let args = format!(
-        "segment --ways {} --streams 1,2 --rounds 1 --for 50ms --csv segment.csv --svg figures",
+        "segment --ways {} --streams 1,2 --rounds 1 --for 100ms --csv segment.csv --svg figures",
         ways.join(",")
     );
     let running = Running::start(bench(folder.path(), &args));
@@ -313,7 +313,7 @@ fn every_sender_and_way_has_a_figure() {
                 _ => 3,
             };
             assert_eq!(kinds, expected[..count], "{far_end}, {way}");
-            // 50 ms may pass without a segment where others use the machine.
+            // 100 ms may pass without a segment where others use the machine.
             assert!(rows.iter().all(|fields| fields[5].parse::<f64>().unwrap() >= 0.0), "{rows:?}");
         }
         let figure = format!("figures/segment-streams-{far_end}.svg");

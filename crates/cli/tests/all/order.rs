@@ -193,7 +193,7 @@ fn a_lane_that_stands_still_for_longer_than_the_merge_waits_delivers_late() {
     let mut loads = vec![merged.send(0)];
     for lane in [0, 1] {
         let before = merged.settled(loads.len());
-        freezer.freeze(thread(merged.status()["pid"].as_u64().unwrap(), lane));
+        freezer.freeze(thread(merged.status()["worker_pid"].as_u64().unwrap(), lane));
         loads.push(merged.send(loads.len() as u8));
         // The other lane's frames are in the file while older ones wait for this lane.
         let (mut ledger, other) = (before.clone(), 1 - lane);

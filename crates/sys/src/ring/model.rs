@@ -15,6 +15,7 @@ use super::cursor::*;
 use super::sync::{AtomicU64, Ordering};
 use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Mutex};
+use ringside_testkit::by_run;
 
 const SLOTS: usize = 2;
 const BLOCK_WORDS: usize = 2;
@@ -175,7 +176,7 @@ fn loom_lossless_reader_sees_every_word_once_and_holds_the_writer() {
 
 #[test]
 fn loom_copying_reader_never_keeps_a_torn_block_and_counts_what_it_missed() {
-    bounded(3, || {
+    bounded(by_run(2, 3), || {
         let model = Model::new(0);
         let mut reader = CopyCursor::new(model.lane(), RingStart::Oldest);
         let writer = write(&model, BLOCKS);

@@ -121,6 +121,7 @@ mod model {
     use super::*;
     use loom::cell::UnsafeCell;
     use loom::thread;
+    use ringside_testkit::by_run;
     use ringside_testkit::driver_ring::{Kind, Program};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64 as Seen, Ordering::Relaxed};
@@ -178,7 +179,7 @@ mod model {
     fn all_orders(start: u64, records: u64) -> [u64; Kind::ALL] {
         let begun: Arc<[Seen; Kind::ALL]> = Arc::default();
         let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(2);
+        builder.preemption_bound = Some(by_run(1, 2));
         let sum = begun.clone();
         builder.check(move || {
             let ring = loom::sync::Arc::new(Ring {
