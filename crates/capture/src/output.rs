@@ -1,6 +1,7 @@
 //! Where merged frames go: one file, several by rotation, or a stream.
 
-use crate::config::{FileFormat, Rotation};
+use crate::config::{FileFormat, Print, Rotation};
+use crate::control::Control;
 use crate::finish::Position;
 use crate::lane::LaneStatus;
 use crate::stream::StreamWriter;
@@ -50,7 +51,6 @@ impl FileList {
 
 /// The output of the merging writer.
 pub(crate) struct Sink {
-    format: Format,
     interfaces: Vec<SourceInterface>,
     writer: Box<dyn FrameWriter>,
     /// Present when the output is a file that may be followed by others.
@@ -78,6 +78,7 @@ pub(crate) struct Accepted {
 
 struct Files {
     path: PathBuf,
+    format: Format,
     rotation: Rotation,
     period: u64,
     /// The present file, to cut and to sync it: by its name it might be another one by now.
@@ -98,8 +99,8 @@ impl Sink {
         let (writer, file) = new_file(&name, format, &interfaces)?;
         let mut written = FileList::default();
         written.push(name.clone());
-        let files = Files { path, rotation, period: 0, file, name, written };
-        Ok(Sink::new(format, interfaces, writer, Some(files)))
+        let files = Files { path, format, rotation, period: 0, file, name, written };
+        Ok(Sink::new(interfaces, writer, Some(files)))
     }
 
     pub(crate) fn stream(
@@ -111,17 +112,24 @@ impl Sink {
         one_link_type(format, &interfaces)?;
         // Not flushed here: a pipe that nobody reads yet must not hold up the start.
         let writer = format.writer(out, &interfaces)?;
-        Ok(Sink::new(format, interfaces, writer, None))
+        Ok(Sink::new(interfaces, writer, None))
+    }
+
+    pub(crate) fn print(
+        print: Print,
+        control: Arc<Control>,
+        interfaces: Vec<SourceInterface>,
+    ) -> Sink {
+        let writer = (print.writer)(StreamWriter::new(print.fd, control), &interfaces);
+        Sink::new(interfaces, writer, None)
     }
 
     fn new(
-        format: Format,
         interfaces: Vec<SourceInterface>,
         writer: Box<dyn FrameWriter>,
         files: Option<Files>,
     ) -> Sink {
         Sink {
-            format,
             interfaces,
             writer,
             files,
@@ -167,12 +175,10 @@ impl Sink {
             return Ok(());
         }
         let comment = late_ns.map(late_comment);
-        let direction = frame.meta.direction;
-        let comment_bytes =
-            comment.as_ref().map_or(0, |comment| self.format.comment_bytes(comment, direction));
-        let record_bytes = self.format.record_bytes(frame.bytes.len(), direction) + comment_bytes;
-        let file_bytes = self.writer.bytes_added() + record_bytes;
-        if self.files.as_ref().is_some_and(|files| files.is_due(file_bytes, period))
+        let bytes_added = self.writer.bytes_added();
+        let record_bytes = |files: &Files| record_bytes(files.format, frame, comment.as_deref());
+        let is_due = |files: &Files| files.is_due(bytes_added + record_bytes(files), period);
+        if self.files.as_ref().is_some_and(is_due)
             && let Err(error) = self.next_file(period)
         {
             self.lose(cause_of(&error), 1);
@@ -249,7 +255,7 @@ impl Sink {
         self.finish(&[])?;
         let Some(files) = &mut self.files else { return Ok(()) };
         let name = numbered(&files.path, files.rotation, files.written.count);
-        match new_file(&name, self.format, &self.interfaces) {
+        match new_file(&name, files.format, &self.interfaces) {
             Ok((writer, file)) => {
                 files.written.push(name.clone());
                 (files.file, files.name, files.period) = (file, name, period);
@@ -319,6 +325,13 @@ impl FileFormat {
             FileFormat::Pcap => Format::Pcap,
         }
     }
+}
+
+/// Bytes that a frame takes in a file, with its comment.
+fn record_bytes(format: Format, frame: &Frame<'_>, comment: Option<&str>) -> u64 {
+    let direction = frame.meta.direction;
+    let comment_bytes = comment.map_or(0, |comment| format.comment_bytes(comment, direction));
+    format.record_bytes(frame.bytes.len(), direction) + comment_bytes
 }
 
 /// Under which name what was not written is counted.

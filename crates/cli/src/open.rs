@@ -8,7 +8,7 @@ use crate::keeper::{Knobs, Request, Wish};
 use crate::placement::{Placed, PlacementArgs};
 use crate::{FILTER_CHILD, keep, say};
 use anyhow::{Context, bail};
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 use ringside_capture::backend::af_packet::AfPacketSource;
 use ringside_capture::backend::{BackendError, KernelHandles, af_packet, merge_warning, pcap};
 use ringside_capture::keep::Rules;
@@ -64,10 +64,6 @@ pub struct OpenArgs {
     #[arg(short = 's', long, value_name = "BYTES", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=FRAME_BYTES_MAX as i64))]
     snaplen: u32,
-
-    /// Addresses as numbers. They always are; accepted for the habit.
-    #[arg(short = 'n', action = ArgAction::Count)]
-    numeric: u8,
 
     /// Leave the interface's promiscuous mode as it is.
     #[arg(short = 'p', long)]

@@ -3,7 +3,7 @@
 use crate::keeper;
 use crate::open::{self, Opened};
 use crate::placement::Placed;
-use crate::print::{PrintOptions, PrintState, packet_line};
+use crate::print::{PacketText, PrintArgs, Style};
 use crate::record::{self, Extras, RunArgs};
 use crate::signals::StopSignal;
 use crate::{say, units};
@@ -44,6 +44,9 @@ pub struct AttachArgs {
     from: Option<Duration>,
 
     #[command(flatten)]
+    print: PrintArgs,
+
+    #[command(flatten)]
     run: RunArgs,
 
     /// pcap-filter(7) expression; frames that do not match are counted as filtered.
@@ -67,6 +70,7 @@ pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
                 ring_bytes: RING_BYTES as u64,
                 trigger: None,
                 share: None,
+                print: None,
             };
             Ok((attach(&args)?, extras))
         })
@@ -125,10 +129,10 @@ fn print(args: &AttachArgs) -> anyhow::Result<ExitCode> {
     say::message(format_args!("listening on {}", args.socket.display()));
     let links: Vec<_> =
         attachment.hello().interfaces.iter().map(|interface| interface.link_type).collect();
-    let (options, mut state) = (PrintOptions::default(), PrintState::default());
-    let (mut out, mut line) = (std::io::stdout().lock(), String::new());
+    let mut text = PacketText::new(Style::Lines(args.print.options()));
+    let (mut out, mut lines) = (std::io::stdout().lock(), Vec::new());
     let until = args.run.duration.map(|duration| Instant::now() + duration);
-    let count_max = args.run.count.unwrap_or(u64::MAX);
+    let count_max = args.run.packets.unwrap_or(u64::MAX);
     while !stop.is_set()
         && !reader.is_finished()
         && reader.delivered() < count_max
@@ -139,9 +143,9 @@ fn print(args: &AttachArgs) -> anyhow::Result<ExitCode> {
             continue;
         };
         let link = links.get(frame.meta.interface.0 as usize).copied();
-        line.clear();
-        packet_line(&mut line, &frame, link.unwrap_or(LinkType::ETHERNET), &options, &mut state);
-        out.write_all(line.as_bytes())?;
+        lines.clear();
+        text.append(&mut lines, &frame, link.unwrap_or(LinkType::ETHERNET));
+        out.write_all(&lines)?;
     }
     out.flush()?;
     say::message(format_args!(

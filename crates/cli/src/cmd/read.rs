@@ -2,11 +2,11 @@
 
 use crate::frame_filter::FrameFilter;
 use crate::open;
-use crate::print::{HexDump, PrintOptions, PrintState, TimeStyle, packet_json, packet_line};
+use crate::print::{PacketText, PrintArgs, Style};
 use crate::record::FormatArg;
 use crate::{say, units};
 use anyhow::bail;
-use clap::{ArgAction, Args};
+use clap::Args;
 use ringside_core::{Frame, LinkType, SourceInterface};
 use ringside_store::writer::create_copy;
 use ringside_store::{Format, FrameWriter, StoreError, StoredSource, is_input};
@@ -46,30 +46,8 @@ pub struct ReadArgs {
     #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// Addresses as numbers. They always are; accepted for the habit.
-    #[arg(short = 'n', action = ArgAction::Count)]
-    numeric: u8,
-
-    /// More of each packet: -v, -vv, -vvv.
-    #[arg(short = 'v', action = ArgAction::Count)]
-    verbose: u8,
-
-    /// Show the link-layer header.
-    #[arg(short = 'e')]
-    link_header: bool,
-
-    /// Show the bytes in hexadecimal.
-    #[arg(short = 'x')]
-    hex: bool,
-
-    /// Show the bytes in hexadecimal and ASCII.
-    #[arg(short = 'X')]
-    hex_ascii: bool,
-
-    /// Time: -t none, -tt seconds since 1970, -ttt since the packet before, -tttt with the date,
-    /// -ttttt since the first packet.
-    #[arg(short = 't', action = ArgAction::Count)]
-    time: u8,
+    #[command(flatten)]
+    print: PrintArgs,
 
     /// One JSON object a packet.
     #[arg(long, conflicts_with_all = ["write", "hex", "hex_ascii"])]
@@ -227,38 +205,20 @@ impl Output for Copier {
 /// Prints lines, or JSON.
 struct Printer {
     out: BufWriter<io::Stdout>,
-    options: PrintOptions,
-    state: PrintState,
-    json: bool,
+    text: PacketText,
     link_types: Vec<LinkType>,
-    number: u64,
-    line: String,
+    /// The text of one packet: its memory is used again.
+    bytes: Vec<u8>,
 }
 
 impl Printer {
     fn new(args: &ReadArgs) -> Printer {
-        let hex = match (args.hex, args.hex_ascii) {
-            (_, true) => HexDump::WithAscii,
-            (true, false) => HexDump::Plain,
-            (false, false) => HexDump::None,
-        };
-        let time = match args.time {
-            0 => TimeStyle::Clock,
-            1 => TimeStyle::None,
-            2 => TimeStyle::Epoch,
-            3 => TimeStyle::Delta,
-            4 => TimeStyle::Date,
-            _ => TimeStyle::SinceFirst,
-        };
-        let verbosity = args.verbose.min(3);
+        let style = if args.json { Style::Json } else { Style::Lines(args.print.options()) };
         Printer {
             out: BufWriter::new(io::stdout()),
-            options: PrintOptions { verbosity, link_header: args.link_header, hex, time },
-            state: PrintState::default(),
-            json: args.json,
+            text: PacketText::new(style),
             link_types: Vec::new(),
-            number: 0,
-            line: String::new(),
+            bytes: Vec::new(),
         }
     }
 }
@@ -272,18 +232,9 @@ impl Output for Printer {
     fn put(&mut self, frame: &Frame<'_>) -> anyhow::Result<()> {
         let index = frame.meta.interface.0 as usize;
         let link_type = self.link_types.get(index).copied().unwrap_or(LinkType::ETHERNET);
-        self.number += 1;
-        if self.json {
-            let mut object = packet_json(frame, link_type);
-            object["number"] = self.number.into();
-            serde_json::to_writer(&mut self.out, &object).map_err(io::Error::from)?;
-            self.out.write_all(b"\n")?;
-        } else {
-            self.line.clear();
-            packet_line(&mut self.line, frame, link_type, &self.options, &mut self.state);
-            self.out.write_all(self.line.as_bytes())?;
-        }
-        Ok(())
+        self.bytes.clear();
+        self.text.append(&mut self.bytes, frame, link_type);
+        Ok(self.out.write_all(&self.bytes)?)
     }
 
     fn idle(&mut self) -> anyhow::Result<()> {

@@ -5,13 +5,16 @@
 //! tunnel stays on its line. Everything printed is made from numbers and fixed words: no byte from
 //! the wire reaches the terminal as it is.
 
+mod args;
 mod hex;
 mod icmp;
 mod icmpv6;
 mod ip;
 mod json;
 mod link;
+mod live;
 mod tcp;
+mod text;
 mod time;
 mod transport;
 mod tunnel;
@@ -19,8 +22,12 @@ mod tunnel;
 #[cfg(test)]
 mod tests;
 
-pub use json::packet_json;
+pub use args::PrintArgs;
+pub use live::printer;
+pub use text::{PacketText, Style};
 pub use time::TimeStyle;
+
+use json::packet_json;
 
 use ringside_core::{Frame, LinkType, Timestamp};
 use ringside_wire::{Layer, LayerKind, Layers, Stop, dissect};
@@ -73,7 +80,7 @@ impl Default for PrintState {
 }
 
 /// Appends the line of a packet, and its line feed. With verbosity or bytes it is several lines.
-pub fn packet_line(
+fn packet_line(
     out: &mut String,
     frame: &Frame<'_>,
     link: LinkType,

@@ -224,7 +224,7 @@ fn a_thousand_terms_are_compiled_or_refused_in_bounded_time() {
 
     let unfiltered = network.capture(&["-i", "rx0", "-w", arg(&everything)]);
     let mut command = network.capture_command();
-    command.args(["--json", "-i", "rx0", &filter]);
+    command.args(["--json", "--count", "-i", "rx0", &filter]);
     let begun = Instant::now();
     let running = Running::start(command);
     wait_until("an answer to 1,000 terms", || {

@@ -23,6 +23,7 @@ mod order;
 mod others;
 mod placement;
 mod pre_filter;
+mod printing;
 mod readers;
 mod repair;
 mod retention;

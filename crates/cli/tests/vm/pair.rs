@@ -152,6 +152,8 @@ impl Pair {
     pub fn capture(&self, args: &[&str]) -> Running {
         let mut command = Command::new(ringside());
         command.args(["capture", "--json", "-i", self.receiver()]).args(args);
+        // Without an output they are counted.
+        command.args((!args.contains(&"-w")).then_some("--count"));
         let running = Running::start(command);
         running.wait_for_stderr("listening on");
         self.wait_for_carrier();

@@ -335,7 +335,7 @@ fn ringside(backend: &str, target: Target<'_>, options: Options<'_>) -> Vec<OsSt
     command.extend(options.for_profiler.then(|| "--no-keeper".into()));
     command.extend(options.snaplen.map(|bytes| format!("-s{bytes}").into()));
     match target {
-        Target::Nowhere => {}
+        Target::Nowhere => command.push("--count".into()),
         Target::Recording(dir) => {
             command.extend(["-w".into(), dir.join("series").into()]);
             let limit = options.limit_bytes.iter();

@@ -112,10 +112,10 @@ impl Network {
     }
 
     /// Starts `ringside capture --netns RECEIVER ARGS` and waits until it listens. `args` name the
-    /// interfaces; `--json` is added unless the output goes to `-`.
+    /// interfaces; `--json` is added unless the output goes to `-`, and `--count` if there is none.
     pub fn capture(&self, args: &[&str]) -> Running {
         let mut command = self.capture_command();
-        command.args(json_first(args));
+        command.args(defaults_first(args));
         let running = Running::start(command);
         running.wait_for_stderr("listening on");
         running
@@ -131,11 +131,13 @@ impl Network {
     }
 }
 
-/// Puts `--json` before the arguments, unless the output goes to `-`.
-fn json_first<'a>(args: &[&'a str]) -> Vec<&'a str> {
+/// Puts `--json` before the arguments, unless the output goes to `-`, and `--count` if there is no
+/// output.
+fn defaults_first<'a>(args: &[&'a str]) -> Vec<&'a str> {
     let stream = args.windows(2).any(|pair| pair == ["-w", "-"]);
     let json = (!stream).then_some("--json");
-    json.into_iter().chain(args.iter().copied()).collect()
+    let count = (!args.contains(&"-w")).then_some("--count");
+    json.into_iter().chain(count).chain(args.iter().copied()).collect()
 }
 
 /// Runs `work` on a thread of its own in the network namespace `name`.
