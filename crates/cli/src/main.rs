@@ -10,6 +10,7 @@ mod cmd;
 mod columns;
 mod control;
 mod driver_rules;
+mod filter_args;
 mod frame_filter;
 mod keep;
 mod keeper;

@@ -2,8 +2,10 @@
 
 pub mod af_xdp;
 pub mod files;
+pub mod interfaces;
 mod xdp_ring;
 
+use crate::filter_args::FilterArgs;
 use crate::keeper::{Knobs, Request, Wish};
 use crate::placement::{Placed, PlacementArgs};
 use crate::{FILTER_CHILD, keep, say};
@@ -26,10 +28,14 @@ use std::path::PathBuf;
 /// Options of every subcommand that receives from interfaces.
 #[derive(Args)]
 pub struct OpenArgs {
-    /// Interface to receive from; may be given several times.
+    /// Interface to receive from, by name or by its number of -D; may be given several times.
     #[arg(short = 'i', long = "interface", value_name = "IF")]
-    #[arg(required_unless_present = "read", conflicts_with = "read")]
-    pub interfaces: Vec<String>,
+    #[arg(required_unless_present_any = ["read", "list_interfaces"], conflicts_with = "read")]
+    interfaces: Vec<String>,
+
+    /// List the interfaces with their numbers, and end.
+    #[arg(short = 'D', long)]
+    list_interfaces: bool,
 
     /// Take frames from a file (pcap or pcapng), a directory of a recording, or `-` for standard
     /// input, as if they were received now; several are merged by time.
@@ -69,13 +75,18 @@ pub struct OpenArgs {
     #[arg(short = 'p', long)]
     pub no_promiscuous: bool,
 
-    /// Which frames, seen from this host.
-    #[arg(long, value_enum, default_value_t = DirectionArg::In)]
-    pub direction: DirectionArg,
+    /// Which frames, seen from this host: in, or inout (both).
+    #[arg(short = 'Q', long, value_name = "WAY", value_parser = way, default_value = "in")]
+    direction: DirectionArg,
 
     /// Memory of the kernel's ring for each lane.
     #[arg(long, value_name = "SIZE", value_parser = crate::units::bytes, default_value = "32MiB")]
-    pub kernel_ring_size: u64,
+    kernel_ring_size: u64,
+
+    /// The same, as tcpdump takes it: in KiB.
+    #[arg(short = 'B', value_name = "KiB", conflicts_with_all = ["kernel_ring_size", "read"])]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    buffer_kib: Option<u64>,
 
     /// Longest time in milliseconds that the kernel holds frames back to fill a block.
     #[arg(long, value_name = "MS", default_value_t = 50)]
@@ -96,23 +107,41 @@ pub struct OpenArgs {
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
 
-    /// pcap-filter(7) expression; frames that do not match are counted as filtered.
-    #[arg(value_name = "FILTER")]
-    pub filter: Vec<String>,
+    #[command(flatten)]
+    pub filter: FilterArgs,
 }
 
 /// Longest classic program that the kernel takes (BPF_MAXINSNS of linux/bpf_common.h).
 const PCAP_INSTRUCTIONS_MAX: usize = 4096;
 
 impl OpenArgs {
+    /// True if the interfaces are to be listed, and nothing else.
+    pub fn lists_interfaces(&self) -> bool {
+        self.list_interfaces
+    }
+
     /// The filter as one text; empty for none.
     pub fn expression(&self) -> String {
-        self.filter.join(" ")
+        self.filter.expression()
+    }
+
+    /// Goes to the network namespace that was asked for.
+    ///
+    /// # Errors
+    /// There is none of that name, or a privilege is missing.
+    pub fn enter_namespace(&self) -> anyhow::Result<()> {
+        let Some(name) = &self.netns else { return Ok(()) };
+        Ok(Namespace::open(name)?.enter()?)
     }
 
     /// Lanes of each interface, as far as the options say.
     fn lanes(&self) -> usize {
         self.queues.map_or(1, usize::from)
+    }
+
+    /// Memory of the kernel's ring for each lane.
+    fn kernel_ring_bytes(&self) -> u64 {
+        self.buffer_kib.map_or(self.kernel_ring_size, |kib| kib << 10)
     }
 
     /// Bytes kept of each frame.
@@ -187,8 +216,8 @@ pub enum Fanout {
 }
 
 /// Directions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DirectionArg {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DirectionArg {
     /// Received frames.
     In,
     /// Received and sent frames.
@@ -229,9 +258,8 @@ pub fn open(
     if !args.read.is_empty() {
         return files::open(args);
     }
-    if let Some(name) = &args.netns {
-        Namespace::open(name)?.enter()?;
-    }
+    args.enter_namespace()?;
+    let names = interfaces::names(&args.interfaces)?;
     let mut opened = Opened {
         lanes: Vec::new(),
         kernel: Vec::new(),
@@ -242,20 +270,20 @@ pub fn open(
         description: String::new(),
         warnings: Vec::new(),
     };
-    let lanes = args.interfaces.len() * args.lanes();
+    let lanes = names.len() * args.lanes();
     if lanes > LANES_MAX {
         bail!("{lanes} lanes are asked for, a run has at most {LANES_MAX}: lower --queues");
     }
     let mut plans = Vec::new();
-    for (index, name) in args.interfaces.iter().enumerate() {
-        if args.interfaces[..index].contains(name) {
+    for (index, name) in names.iter().enumerate() {
+        if names[..index].contains(name) {
             bail!("-i {name} is given twice");
         }
         plans.push(Plan::new(args, rules, name, InterfaceId(index as u32))?);
     }
-    args.placement.turn(&args.interfaces, knobs)?;
+    args.placement.turn(&names, knobs)?;
     let lanes = plans.iter().enumerate().flat_map(|(index, plan)| plan.lanes(args, index));
-    opened.placed = args.placement.place(&args.interfaces, lanes.collect(), directories)?;
+    opened.placed = args.placement.place(&names, lanes.collect(), directories)?;
     for plan in plans {
         let sources = plan.open(args, &opened.placed.cpus, knobs, &mut opened.warnings)?;
         opened.add(&plan, sources);
@@ -363,7 +391,7 @@ fn choose(args: &OpenArgs, rules: Option<&Rules>, name: &str) -> anyhow::Result<
             Ok(Backend::Pcap)
         }
         // libpcap has devices that are no interface, as "any".
-        Err(BackendError::NoSuchInterface { .. }) if name == "any" => Ok(Backend::Pcap),
+        Err(BackendError::NoSuchInterface { .. }) if name == interfaces::ANY => Ok(Backend::Pcap),
         Err(error) => Err(error.into()),
         Ok(_) if rules.is_some_and(|rules| rules.pass_some() && !rules.has_drivers()) => {
             say::message(format_args!(
@@ -392,7 +420,7 @@ impl Plan<'_> {
                 Fanout::Cpu => FanoutMode::Cpu,
                 Fanout::Queue => FanoutMode::Queue,
             },
-            ring_bytes: args.kernel_ring_size,
+            ring_bytes: args.kernel_ring_bytes(),
             block_timeout_ms: args.block_timeout,
             snaplen_bytes: args.snaplen_bytes(),
             promiscuous: !args.no_promiscuous,
@@ -439,7 +467,7 @@ impl Plan<'_> {
         let source = pcap::open(&pcap::PcapConfig {
             device: self.name.to_owned(),
             interface_id: self.interface_id,
-            ring_bytes: args.kernel_ring_size,
+            ring_bytes: args.kernel_ring_bytes(),
             block_timeout_ms: args.block_timeout,
             snaplen_bytes: args.snaplen_bytes(),
             promiscuous: !args.no_promiscuous,
@@ -464,6 +492,18 @@ pub fn compile(expression: &str, link_type: LinkType) -> anyhow::Result<Option<C
         ));
     }
     Ok(Some(compiled.program))
+}
+
+/// The words of tcpdump, and `both`.
+fn way(text: &str) -> Result<DirectionArg, String> {
+    match text {
+        "in" => Ok(DirectionArg::In),
+        "inout" | "both" => Ok(DirectionArg::Both),
+        "out" => Err("sent frames alone are not captured: write inout, and select them by a \
+                      filter, as 'ether src ADDRESS'"
+            .into()),
+        _ => Err("write in or inout".into()),
+    }
 }
 
 fn direction(args: &OpenArgs) -> CaptureDirection {

@@ -1,5 +1,6 @@
 //! A run from its options to its ledger: the part of `capture` and `attach` behind the sources.
 
+mod habits;
 mod write;
 
 use crate::control::{Board, ControlArgs, ControlSocket, OutputStatus, RuleDesk, serve_while};
@@ -11,6 +12,7 @@ use crate::signals::StopSignal;
 use crate::{keep, ledger_text, print, privileges, rule_counts, say, units};
 use anyhow::{Context, bail};
 use clap::Args;
+use habits::EndArgs;
 use ringside_capture::config::{Ahead, BLOCKS_PER_LANE_MIN, Output, Print, RunConfig};
 use ringside_capture::keep::Selection;
 use ringside_capture::run::{Prepared, Run, RunReport};
@@ -45,11 +47,14 @@ pub struct RunArgs {
     /// Stop after this many frames.
     #[arg(short = 'c', long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
-    pub packets: Option<u64>,
+    packets: Option<u64>,
 
     /// Stop after this time: 10s, 5m, 1h.
     #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
-    pub duration: Option<Duration>,
+    duration: Option<Duration>,
+
+    #[command(flatten)]
+    end: EndArgs,
 
     /// Memory of the capture ring, shared by the lanes; it rides out stalls of the disk. By default
     /// 512 MiB to record and 128 MiB to print or attach, and no more than a sixteenth of the free
@@ -71,7 +76,7 @@ pub struct RunArgs {
     pub json: bool,
 
     /// Receive and write as this user, once everything is open; the files belong to it.
-    #[arg(long, value_name = "NAME")]
+    #[arg(short = 'Z', long, value_name = "NAME")]
     pub user: Option<String>,
 
     /// Run in one process, as profilers want it. Without the keeper, its parent, nobody finishes
@@ -84,6 +89,16 @@ impl RunArgs {
     /// What the run wants of a keeper.
     pub fn wishes(&self) -> Wishes<'_> {
         Wishes { no_keeper: self.no_keeper, json: self.json, directories: &self.write.paths }
+    }
+
+    /// Frames after which the run ends.
+    pub fn packets(&self) -> Option<u64> {
+        self.packets.or_else(|| self.end.packets())
+    }
+
+    /// Time after which the run ends.
+    pub fn duration(&self) -> Option<Duration> {
+        self.duration.or_else(|| self.end.duration())
     }
 
     /// What was asked for, or `usual` where there is much memory.
@@ -189,7 +204,7 @@ fn settings(
 ) -> anyhow::Result<RunConfig> {
     Ok(RunConfig {
         snaplen: extras.snaplen,
-        frames_max: args.packets,
+        frames_max: args.packets(),
         ring_bytes: usize::try_from(args.ring_bytes(extras.ring_bytes)).context("--ring-size")?,
         block_bytes: RING_BLOCK_BYTES,
         threads: extras.threads,
@@ -243,7 +258,7 @@ fn watch(
     mut live: Live,
 ) -> io::Result<()> {
     let start = Instant::now();
-    let stop_at = args.duration.map(|duration| start + duration);
+    let stop_at = args.duration().map(|duration| start + duration);
     let file_time = args.write.file_time();
     let mut rotate_at = file_time.map(|interval| start + interval);
     while run.is_running() && !stop.is_set() {

@@ -1,5 +1,6 @@
 //! `ringside attach`: read a running capture from another process.
 
+use crate::filter_args::FilterArgs;
 use crate::keeper;
 use crate::open::{self, Opened};
 use crate::placement::Placed;
@@ -49,9 +50,8 @@ pub struct AttachArgs {
     #[command(flatten)]
     run: RunArgs,
 
-    /// pcap-filter(7) expression; frames that do not match are counted as filtered.
-    #[arg(value_name = "FILTER")]
-    filter: Vec<String>,
+    #[command(flatten)]
+    filter: FilterArgs,
 }
 
 /// Runs the subcommand.
@@ -103,7 +103,7 @@ fn connect(args: &AttachArgs) -> anyhow::Result<(Attachment, ReadOptions)> {
     // Best effort: a reader that may not yield reads as well.
     let _ = rustix::process::nice(NICE);
     let attachment = Attachment::connect(&args.socket)?;
-    let expression = args.filter.join(" ");
+    let expression = args.filter.expression();
     let filter = |link_type: LinkType| -> anyhow::Result<Option<Prepared>> {
         let program = open::compile(&expression, link_type)?;
         Ok(program.as_ref().map(Prepared::new).transpose()?)
@@ -131,8 +131,8 @@ fn print(args: &AttachArgs) -> anyhow::Result<ExitCode> {
         attachment.hello().interfaces.iter().map(|interface| interface.link_type).collect();
     let mut text = PacketText::new(Style::Lines(args.print.options()));
     let (mut out, mut lines) = (std::io::stdout().lock(), Vec::new());
-    let until = args.run.duration.map(|duration| Instant::now() + duration);
-    let count_max = args.run.packets.unwrap_or(u64::MAX);
+    let until = args.run.duration().map(|duration| Instant::now() + duration);
+    let count_max = args.run.packets().unwrap_or(u64::MAX);
     while !stop.is_set()
         && !reader.is_finished()
         && reader.delivered() < count_max

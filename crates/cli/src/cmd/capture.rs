@@ -88,6 +88,11 @@ pub struct CaptureArgs {
 
 /// Runs the subcommand.
 pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
+    if args.open.lists_interfaces() {
+        args.open.enter_namespace()?;
+        open::interfaces::print(args.run.json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     keeper::supervised(&args.run.wishes(), |link| {
         record::run(&args.run, link, |knobs| open(&args, knobs))
     })

@@ -1,5 +1,6 @@
 //! `ringside read`: print packets like tcpdump, or copy them.
 
+use crate::filter_args::FilterArgs;
 use crate::frame_filter::FrameFilter;
 use crate::open;
 use crate::print::{PacketText, PrintArgs, Style};
@@ -50,18 +51,17 @@ pub struct ReadArgs {
     print: PrintArgs,
 
     /// One JSON object a packet.
-    #[arg(long, conflicts_with_all = ["write", "hex", "hex_ascii"])]
+    #[arg(long, conflicts_with_all = ["write", "hex", "hex_ascii", "ascii"])]
     json: bool,
 
-    /// pcap-filter(7) expression.
-    #[arg(value_name = "FILTER")]
-    filter: Vec<String>,
+    #[command(flatten)]
+    filter: FilterArgs,
 }
 
 /// Runs the subcommand.
 pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
     let mut source = ringside_store::open(&args.read)?;
-    let mut filter = FrameFilter::new(args.filter.join(" "));
+    let mut filter = FrameFilter::new(args.filter.expression());
     // A wrong filter is refused before anything is made.
     for interface in source.interfaces() {
         filter.prepare(interface.link_type)?;

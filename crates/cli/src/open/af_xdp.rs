@@ -111,7 +111,7 @@ impl Plan<'_> {
             interface_id: self.interface_id,
             lanes: args.queues,
             threads: usize::from(args.threads),
-            memory_bytes: args.kernel_ring_size,
+            memory_bytes: args.kernel_ring_bytes(),
             snaplen_bytes: args.snaplen_bytes(),
             promiscuous: !args.no_promiscuous,
             filter: self.filter.clone().map(|program| (program, args.expression())),

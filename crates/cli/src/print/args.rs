@@ -1,7 +1,10 @@
 //! What is shown of packets, as options of every subcommand that prints them.
 
-use super::{HexDump, PrintOptions, TimeStyle};
+use super::{Bytes, HexDump, PrintOptions, TimeStyle};
 use clap::{ArgAction, Args};
+
+/// Most of each packet (-vvv).
+const VERBOSITY_MAX: u8 = 3;
 
 /// tcpdump's options for its lines.
 #[derive(Args)]
@@ -14,17 +17,33 @@ pub struct PrintArgs {
     #[arg(short = 'v', action = ArgAction::Count)]
     verbose: u8,
 
+    /// Less of each packet: of TCP the length only.
+    #[arg(short = 'q')]
+    quick: bool,
+
     /// Show the link-layer header.
     #[arg(short = 'e')]
     link_header: bool,
 
-    /// Show the bytes in hexadecimal.
-    #[arg(short = 'x')]
-    hex: bool,
+    /// TCP sequence numbers as they are, not relative to the start of the conversation.
+    #[arg(short = 'S')]
+    absolute: bool,
 
-    /// Show the bytes in hexadecimal and ASCII.
-    #[arg(short = 'X')]
-    hex_ascii: bool,
+    /// Number the packets, from 1.
+    #[arg(short = '#', long = "number")]
+    number: bool,
+
+    /// Show the bytes in hexadecimal; -xx with the link-layer header.
+    #[arg(short = 'x', action = ArgAction::Count)]
+    hex: u8,
+
+    /// Show the bytes in hexadecimal and ASCII; -XX with the link-layer header.
+    #[arg(short = 'X', action = ArgAction::Count)]
+    hex_ascii: u8,
+
+    /// Show the bytes in ASCII; -AA with the link-layer header.
+    #[arg(short = 'A', action = ArgAction::Count)]
+    ascii: u8,
 
     /// Time: -t none, -tt seconds since 1970, -ttt since the packet before, -tttt with the date,
     /// -ttttt since the first packet.
@@ -41,16 +60,19 @@ pub struct PrintArgs {
 }
 
 impl PrintArgs {
-    /// Most of each packet (-vvv).
-    const VERBOSITY_MAX: u8 = 3;
-
     /// What a line shows.
     pub fn options(&self) -> PrintOptions {
-        let hex = match (self.hex, self.hex_ascii) {
-            (_, true) => HexDump::WithAscii,
-            (true, false) => HexDump::Plain,
-            (false, false) => HexDump::None,
-        };
+        // As tcpdump ranks them.
+        let dumps = [
+            (self.hex_ascii, HexDump::WithAscii),
+            (self.hex, HexDump::Plain),
+            (self.ascii, HexDump::Ascii),
+        ];
+        let dump = dumps.into_iter().find(|(count, _)| *count > 0);
+        let bytes = dump.map_or_else(Bytes::default, |(count, dump)| Bytes {
+            dump,
+            with_link_header: count > 1,
+        });
         let time = match self.time {
             0 => TimeStyle::Clock,
             1 => TimeStyle::None,
@@ -59,7 +81,14 @@ impl PrintArgs {
             4 => TimeStyle::Date,
             _ => TimeStyle::SinceFirst,
         };
-        let verbosity = self.verbose.min(PrintArgs::VERBOSITY_MAX);
-        PrintOptions { verbosity, link_header: self.link_header, hex, time }
+        PrintOptions {
+            verbosity: self.verbose.min(VERBOSITY_MAX),
+            quick: self.quick,
+            link_header: self.link_header,
+            absolute: self.absolute,
+            number: self.number,
+            bytes,
+            time,
+        }
     }
 }

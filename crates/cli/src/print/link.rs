@@ -78,9 +78,7 @@ impl Line<'_> {
         let Ok(ethernet) = Ethernet::new(here) else { return };
         put!(self, "{} > {}, ", ethernet.source(), ethernet.destination());
         match ethernet.ether_type() {
-            Some(ether_type) => {
-                put!(self, "ethertype {} ({ether_type})", ether_type_name(ether_type));
-            }
+            Some(ether_type) => self.ether_type(ether_type),
             None => self.out.push_str("802.3"),
         }
         let length = match index {
@@ -115,8 +113,17 @@ impl Line<'_> {
 
     fn type_and_colon(&mut self, value: u16) {
         if value > 1500 {
-            let ether_type = EtherType(value);
-            put!(self, "ethertype {} ({ether_type}), ", ether_type_name(ether_type));
+            self.ether_type(EtherType(value));
+            self.out.push_str(", ");
+        }
+    }
+
+    fn ether_type(&mut self, ether_type: EtherType) {
+        let name = ether_type_name(ether_type);
+        if self.options.quick {
+            self.out.push_str(name);
+        } else {
+            put!(self, "ethertype {name} ({ether_type})");
         }
     }
 

@@ -33,7 +33,7 @@ use ringside_core::{Frame, LinkType, Timestamp};
 use ringside_wire::{Layer, LayerKind, Layers, Stop, dissect};
 use std::fmt::Write;
 
-/// Which bytes follow the line, from the network header on.
+/// How bytes follow the line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HexDump {
     /// None.
@@ -43,6 +43,17 @@ pub enum HexDump {
     Plain,
     /// In hexadecimal and ASCII (-X).
     WithAscii,
+    /// In ASCII (-A).
+    Ascii,
+}
+
+/// Which bytes follow the line.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bytes {
+    /// In which way.
+    pub dump: HexDump,
+    /// From the start of the frame (-xx, -XX, -AA), else from the network header on.
+    pub with_link_header: bool,
 }
 
 /// What a line shows.
@@ -50,10 +61,16 @@ pub enum HexDump {
 pub struct PrintOptions {
     /// 0 to 3 (-v, -vv, -vvv): fields of the IP header and checksums, on a second line.
     pub verbosity: u8,
+    /// Of TCP the length only (-q).
+    pub quick: bool,
     /// Link-layer header (-e).
     pub link_header: bool,
+    /// TCP sequence numbers as they are (-S).
+    pub absolute: bool,
+    /// The number of the packet, from 1 (-#).
+    pub number: bool,
     /// Bytes.
-    pub hex: HexDump,
+    pub bytes: Bytes,
     /// Time.
     pub time: TimeStyle,
 }
@@ -62,6 +79,7 @@ pub struct PrintOptions {
 #[derive(Debug)]
 pub struct PrintState {
     zone: jiff::tz::TimeZone,
+    packets: u64,
     first: Option<Timestamp>,
     previous: Option<Timestamp>,
     conversations: tcp::Conversations,
@@ -72,6 +90,7 @@ impl Default for PrintState {
     fn default() -> PrintState {
         PrintState {
             zone: jiff::tz::TimeZone::system(),
+            packets: 0,
             first: None,
             previous: None,
             conversations: tcp::Conversations::default(),
@@ -87,13 +106,22 @@ fn packet_line(
     options: &PrintOptions,
     state: &mut PrintState,
 ) {
+    state.packets += 1;
+    if options.number {
+        let _ = write!(out, "{:>5}  ", state.packets);
+    }
     time::stamp(out, frame.meta.timestamp, options.time, state);
     let layers = dissect(frame.bytes, link);
     let conversations = &mut state.conversations;
     let mut line = Line { out, frame, layers: &layers, options, conversations };
     line.layers();
-    if options.hex != HexDump::None {
-        hex::dump(out, frame.bytes, link::network_offset(&layers), options.hex);
+    let Bytes { dump, with_link_header } = options.bytes;
+    let from = if with_link_header { 0 } else { link::network_offset(&layers) };
+    let shown = frame.bytes.get(from..).unwrap_or(&[]);
+    match dump {
+        HexDump::None => {}
+        HexDump::Ascii => hex::ascii(out, shown),
+        HexDump::Plain | HexDump::WithAscii => hex::dump(out, shown, dump),
     }
     out.push('\n');
 }

@@ -224,3 +224,72 @@ fn a_printer_that_dies_leaves_its_line_of_the_ledger_to_the_keeper() {
     check_ledger(&ledger, sent);
     assert_eq!(line_of(&ledger, "printer").name, "printer");
 }
+
+#[test]
+fn options_of_tcpdump_and_dumpcap_are_taken() {
+    if !need_root("options_of_tcpdump_and_dumpcap") {
+        return;
+    }
+    let (network, folder) = (Network::up(), tempfile::tempdir().unwrap());
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("filter"), "udp and\nip\n").unwrap();
+    let (filter, out) = (path("filter"), path("out"));
+    let plain: &[&str] = &["-n", "-t", "-l", "-U", "-v", "-S", "-Q", "inout", "-B", "2048"];
+    let cases: [(&[&str], u64); 6] = [
+        (&[plain, &["-c", "3", "-Z", "root"]].concat(), 3),
+        (&["-a", "packets:4", "-f", "udp"], 4),
+        (&["-c", "5", "-F", &filter], 5),
+        (&["-c", "6", "-q", "-e", "-#", "-A", "udp"], 6),
+        (&["-c", "7", "-a", "duration:60", "-Q", "in", "-xx"], 7),
+        (&["-c", "8", "-w", &out, "-b", "duration:60", "-b", "filesize:100000"], 8),
+    ];
+    for (args, count) in cases {
+        let running = start_piped(&network, &[&["-i", "rx0"], args].concat());
+        send(&network, 10);
+        let outcome = running.finish();
+        assert_eq!(outcome.code(), Some(0), "{args:?}: {}", outcome.stderr);
+        assert_eq!(printed_ledger(&outcome.stderr).taken, count, "{args:?}");
+        let lines = outcome.text();
+        let printed = lines.lines().filter(|line| line.contains("UDP, length")).count() as u64;
+        assert_eq!(printed, if args.contains(&"-w") { 0 } else { count }, "{args:?}: {lines}");
+    }
+    for (args, found) in [(["-F", &filter], Some(0)), (["-f", "tcp"], Some(1))] {
+        let outcome = run_ringside(&[&["read", "-r", &out], &args[..]].concat());
+        assert_eq!(outcome.code(), found, "{args:?}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn interfaces_have_numbers() {
+    if !need_root("interfaces_have_numbers") {
+        return;
+    }
+    let network = Network::up();
+    let list = |args: &[&str]| {
+        let mut command = network.capture_command();
+        command.arg("-D").args(args);
+        let outcome = Running::start(command).finish();
+        assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+        outcome
+    };
+    let text = list(&[]).text();
+    let line = text.lines().find(|line| line.contains(".rx0 ")).unwrap_or_else(|| panic!("{text}"));
+    let (number, rest) = line.split_once('.').unwrap();
+    assert_eq!(rest, "rx0 [Up, Running]");
+    assert!(text.lines().last().unwrap().ends_with(".any (all of them)"), "{text}");
+    let json = list(&["--json"]).json_lines();
+    assert_eq!(json.len(), text.lines().count());
+    assert!(json.iter().any(|line| line["name"] == "rx0" && line["up"] == true), "{json:?}");
+    let running = start_piped(&network, &["-i", number, "-c", "2"]);
+    send(&network, 2);
+    let outcome = running.finish();
+    assert!(outcome.stderr.contains("listening on rx0 "), "{}", outcome.stderr);
+    assert_eq!(outcome.text().lines().count(), 2);
+    for wrong in ["0", "77"] {
+        let mut command = network.capture_command();
+        command.args(["-i", wrong]);
+        let outcome = Running::start(command).finish();
+        assert_eq!(outcome.code(), Some(2));
+        assert!(outcome.stderr.contains("-D"), "{}", outcome.stderr);
+    }
+}
