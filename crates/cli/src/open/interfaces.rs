@@ -2,10 +2,8 @@
 
 use crate::say;
 use anyhow::{Context, bail};
+pub use ringside_capture::backend::pcap::ANY;
 use ringside_sys::netdev::{self, NetDevice};
-
-/// libpcap's name of all interfaces together.
-pub const ANY: &str = "any";
 
 /// The interfaces of this namespace, in the order in which they were made; number 1 comes first.
 fn in_order() -> anyhow::Result<Vec<NetDevice>> {

@@ -16,10 +16,10 @@ pub fn printer(style: Style, bar: &ProgressBar) -> anyhow::Result<Print> {
     // Only there do the lines get in its way.
     let shares_terminal = io::stdout().is_terminal() && !bar.is_hidden();
     let bar = shares_terminal.then(|| bar.clone());
+    let mut text = PacketText::live(style);
     Ok(Print {
         fd: open::stdout_stream()?,
         writer: Box::new(move |out, interfaces| {
-            let mut text = PacketText::new(style);
             let describe: Describe = Box::new(move |out, frame, interface| {
                 text.append(out, frame, interface.link_type);
             });

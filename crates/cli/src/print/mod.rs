@@ -30,7 +30,9 @@ pub use time::TimeStyle;
 use json::packet_json;
 
 use ringside_core::{Frame, LinkType, Timestamp};
+use ringside_sys::netdev;
 use ringside_wire::{Layer, LayerKind, Layers, Stop, dissect};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// How bytes follow the line.
@@ -80,6 +82,8 @@ pub struct PrintOptions {
 pub struct PrintState {
     zone: jiff::tz::TimeZone,
     packets: u64,
+    /// Names of interfaces by index, for frames that begin with the index.
+    interface_names: BTreeMap<u32, String>,
     first: Option<Timestamp>,
     previous: Option<Timestamp>,
     conversations: tcp::Conversations,
@@ -91,10 +95,22 @@ impl Default for PrintState {
         PrintState {
             zone: jiff::tz::TimeZone::system(),
             packets: 0,
+            interface_names: BTreeMap::new(),
             first: None,
             previous: None,
             conversations: tcp::Conversations::default(),
         }
+    }
+}
+
+impl PrintState {
+    /// As the default, for frames that come from this system's interfaces now.
+    fn live() -> PrintState {
+        // Without the names the indexes stand for them.
+        let devices = netdev::list().unwrap_or_default();
+        let interface_names =
+            devices.into_iter().map(|device| (device.ifindex, device.name)).collect();
+        PrintState { interface_names, ..PrintState::default() }
     }
 }
 
@@ -112,8 +128,8 @@ fn packet_line(
     }
     time::stamp(out, frame.meta.timestamp, options.time, state);
     let layers = dissect(frame.bytes, link);
-    let conversations = &mut state.conversations;
-    let mut line = Line { out, frame, layers: &layers, options, conversations };
+    let (conversations, names) = (&mut state.conversations, &state.interface_names);
+    let mut line = Line { out, frame, layers: &layers, options, names, conversations };
     line.layers();
     let Bytes { dump, with_link_header } = options.bytes;
     let from = if with_link_header { 0 } else { link::network_offset(&layers) };
@@ -132,6 +148,7 @@ struct Line<'a> {
     frame: &'a Frame<'a>,
     layers: &'a Layers,
     options: &'a PrintOptions,
+    names: &'a BTreeMap<u32, String>,
     conversations: &'a mut tcp::Conversations,
 }
 

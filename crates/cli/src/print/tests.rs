@@ -237,7 +237,7 @@ fn a_syn_in_every_style() {
 
 #[test]
 fn json_says_what_the_packet_has() {
-    let json = packet_json(&frame(&SYN).as_frame(), LinkType::ETHERNET);
+    let json = packet_json(&frame(&SYN).as_frame(), LinkType::ETHERNET, &BTreeMap::new());
     let expected = serde_json::json!({
         "time": "1700000000.123456789", "time_rfc3339": "2023-11-14T22:13:20.123456789Z",
         "interface": 0, "captured_bytes": 78, "wire_bytes": 78,
@@ -246,7 +246,7 @@ fn json_says_what_the_packet_has() {
         "tcp": { "flags": "S", "seq": 1, "win": 64240 }, "stop": "complete",
     });
     assert_eq!(json, expected);
-    let json = packet_json(&frame(&SYN[..40]).as_frame(), LinkType::ETHERNET);
+    let json = packet_json(&frame(&SYN[..40]).as_frame(), LinkType::ETHERNET, &BTreeMap::new());
     assert_eq!((&json["stop"], &json["stop_layer"]), (&"truncated".into(), &"tcp".into()));
     assert!(json.get("src_port").is_none());
 }
@@ -258,7 +258,7 @@ fn no_control_byte_reaches_the_terminal() {
     let frames: Vec<_> = capture_files(test).iter().flat_map(|path| frames(path)).collect();
     let seeds: Vec<Vec<u8>> = frames.into_iter().map(|(_, frame)| frame.bytes).collect();
     fuzz("print", &seeds, |bytes| {
-        let links = [LinkType::ETHERNET, LinkType::RAW, LinkType::LINUX_SLL, LinkType::PPP];
+        let links = [LinkType::ETHERNET, LinkType::RAW, LinkType::LINUX_SLL, LinkType::LINUX_SLL2];
         let link = links[bytes.len() % links.len()];
         let dumps = [HexDump::WithAscii, HexDump::Plain, HexDump::Ascii];
         let options = PrintOptions {
@@ -273,6 +273,6 @@ fn no_control_byte_reaches_the_terminal() {
         packet_line(&mut out, &frame.as_frame(), link, &options, &mut PrintState::default());
         let printable = |c: char| matches!(c, ' '..='~' | '\n' | '\t');
         assert!(out.ends_with('\n') && out.chars().all(printable), "{out:?}");
-        packet_json(&frame.as_frame(), link);
+        packet_json(&frame.as_frame(), link, &BTreeMap::new());
     });
 }

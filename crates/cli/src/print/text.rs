@@ -27,12 +27,18 @@ impl PacketText {
         PacketText { style, state: PrintState::default(), number: 0, line: String::new() }
     }
 
+    /// As [`new`](Self::new), for packets of this system's interfaces, of the thread's network
+    /// namespace.
+    pub fn live(style: Style) -> PacketText {
+        PacketText { state: PrintState::live(), ..PacketText::new(style) }
+    }
+
     /// Appends the text of the next packet, with its line feed.
     pub fn append(&mut self, out: &mut Vec<u8>, frame: &Frame<'_>, link: LinkType) {
         self.number += 1;
         match &self.style {
             Style::Json => {
-                let mut object = packet_json(frame, link);
+                let mut object = packet_json(frame, link, &self.state.interface_names);
                 object["number"] = self.number.into();
                 serde_json::to_writer(&mut *out, &object).expect("memory takes every write");
                 out.push(b'\n');
