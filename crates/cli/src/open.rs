@@ -20,6 +20,7 @@ use ringside_core::bpf::ClassicProgram;
 use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX, LANES_MAX};
 use ringside_core::{InterfaceId, LinkType, Source, SourceInterface};
 use ringside_filter::Compiler;
+use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
 use ringside_sys::packet::{CaptureDirection, FanoutMode};
 use std::os::fd::{AsFd, OwnedFd};
@@ -46,9 +47,9 @@ pub struct OpenArgs {
     ])]
     pub read: Vec<PathBuf>,
 
-    /// How to receive.
-    #[arg(long, value_enum, default_value_t = Backend::Auto)]
-    pub backend: Backend,
+    /// How to receive; auto, unless asked otherwise.
+    #[arg(long, value_enum)]
+    pub backend: Option<Backend>,
 
     /// Lanes of each interface, each with a worker of its own: members of a fanout group (1, unless
     /// asked otherwise), with af-xdp and xdp-ring the first N receive queues (all).
@@ -75,9 +76,11 @@ pub struct OpenArgs {
     #[arg(short = 'p', long)]
     pub no_promiscuous: bool,
 
-    /// Which frames, seen from this host: in, or inout (both).
-    #[arg(short = 'Q', long, value_name = "WAY", value_parser = way, default_value = "in")]
-    direction: DirectionArg,
+    /// Which frames, seen from this host: in, or inout (both). By default both, where that can be
+    /// counted: not in the driver, nor of the loopback interface and `any`, nor with rules that
+    /// mirror.
+    #[arg(short = 'Q', long, value_name = "WAY", value_parser = way, overrides_with = "direction")]
+    direction: Option<CaptureDirection>,
 
     /// Memory of the kernel's ring for each lane.
     #[arg(long, value_name = "SIZE", value_parser = crate::units::bytes, default_value = "32MiB")]
@@ -215,15 +218,6 @@ pub enum Fanout {
     Queue,
 }
 
-/// Directions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DirectionArg {
-    /// Received frames.
-    In,
-    /// Received and sent frames.
-    Both,
-}
-
 /// Lanes, ready to run.
 pub struct Opened {
     pub lanes: Vec<LaneSource>,
@@ -248,12 +242,13 @@ pub fn filter_compiler() -> anyhow::Result<Compiler> {
 /// from here on): what takes time, as compiling filters, is done before the first is opened. What
 /// must be changed on an interface is changed by `knobs`.
 /// `directories` are those of a recording: its writers have their places too. `rules` will be asked
-/// about the frames.
+/// about the frames. With `verbose` the choice of a backend is explained.
 pub fn open(
     args: &OpenArgs,
     rules: Option<&Rules>,
     directories: &[PathBuf],
     knobs: &Knobs<'_>,
+    verbose: bool,
 ) -> anyhow::Result<Opened> {
     if !args.read.is_empty() {
         return files::open(args);
@@ -279,7 +274,7 @@ pub fn open(
         if names[..index].contains(name) {
             bail!("-i {name} is given twice");
         }
-        plans.push(Plan::new(args, rules, name, InterfaceId(index as u32))?);
+        plans.push(Plan::new(args, rules, name, InterfaceId(index as u32), verbose)?);
     }
     args.placement.turn(&names, knobs)?;
     let lanes = plans.iter().enumerate().flat_map(|(index, plan)| plan.lanes(args, index));
@@ -296,6 +291,7 @@ struct Plan<'a> {
     name: &'a str,
     interface_id: InterfaceId,
     backend: Backend,
+    direction: CaptureDirection,
     filter: Option<ClassicProgram>,
     /// What its frames will be judged by.
     rules: Option<&'a Rules>,
@@ -307,8 +303,9 @@ impl<'a> Plan<'a> {
         rules: Option<&'a Rules>,
         name: &'a str,
         interface_id: InterfaceId,
+        verbose: bool,
     ) -> anyhow::Result<Plan<'a>> {
-        let backend = choose(args, rules, name)?;
+        let backend = choose(args, rules, name, verbose)?;
         backend.check_threads(args.threads)?;
         if let Some(rules) = rules {
             keep::check_backend(rules, backend, name)?;
@@ -320,7 +317,8 @@ impl<'a> Plan<'a> {
             }
         };
         let filter = compile(&args.expression(), link_type)?;
-        Ok(Plan { name, interface_id, backend, filter, rules })
+        let direction = direction(args, rules, backend, name);
+        Ok(Plan { name, interface_id, backend, direction, filter, rules })
     }
 
     /// What is known of its lanes before they are opened.
@@ -381,10 +379,16 @@ impl Opened {
 
 /// af-packet leaves the host's own traffic alone; af-xdp is for interfaces that the host does not
 /// use.
-fn choose(args: &OpenArgs, rules: Option<&Rules>, name: &str) -> anyhow::Result<Backend> {
-    if args.backend != Backend::Auto {
-        return Ok(args.backend);
+fn choose(
+    args: &OpenArgs,
+    rules: Option<&Rules>,
+    name: &str,
+    verbose: bool,
+) -> anyhow::Result<Backend> {
+    if let Some(backend) = args.backend.filter(|backend| *backend != Backend::Auto) {
+        return Ok(backend);
     }
+    let explains = verbose || args.backend.is_some();
     match af_packet::link_type(name) {
         Err(error @ BackendError::UnknownLinkType { .. }) => {
             say::message(format_args!("ringside: {name}: using libpcap ({error})"));
@@ -394,12 +398,14 @@ fn choose(args: &OpenArgs, rules: Option<&Rules>, name: &str) -> anyhow::Result<
         Err(BackendError::NoSuchInterface { .. }) if name == interfaces::ANY => Ok(Backend::Pcap),
         Err(error) => Err(error.into()),
         Ok(_) if rules.is_some_and(|rules| rules.pass_some() && !rules.has_drivers()) => {
-            say::message(format_args!(
-                "ringside: {name}: af-packet, because the rules leave frames to the host"
-            ));
+            if explains {
+                say::message(format_args!(
+                    "ringside: {name}: af-packet, because the rules leave frames to the host"
+                ));
+            }
             Ok(Backend::AfPacket)
         }
-        Ok(link_type) => Ok(af_xdp::choose_auto(args, name, link_type)),
+        Ok(link_type) => Ok(af_xdp::choose_auto(args, name, link_type, explains)),
     }
 }
 
@@ -424,7 +430,7 @@ impl Plan<'_> {
             block_timeout_ms: args.block_timeout,
             snaplen_bytes: args.snaplen_bytes(),
             promiscuous: !args.no_promiscuous,
-            direction: direction(args),
+            direction: self.direction,
             filter: self.filter.clone().map(|program| (program, args.expression())),
             hardware_timestamps,
             rules: self.rules.cloned(),
@@ -471,7 +477,7 @@ impl Plan<'_> {
             block_timeout_ms: args.block_timeout,
             snaplen_bytes: args.snaplen_bytes(),
             promiscuous: !args.no_promiscuous,
-            direction: direction(args),
+            direction: self.direction,
             filter: (!expression.is_empty()).then_some(expression),
         })?;
         Ok(vec![(Box::new(source), None)])
@@ -495,10 +501,10 @@ pub fn compile(expression: &str, link_type: LinkType) -> anyhow::Result<Option<C
 }
 
 /// The words of tcpdump, and `both`.
-fn way(text: &str) -> Result<DirectionArg, String> {
+fn way(text: &str) -> Result<CaptureDirection, String> {
     match text {
-        "in" => Ok(DirectionArg::In),
-        "inout" | "both" => Ok(DirectionArg::Both),
+        "in" => Ok(CaptureDirection::Inbound),
+        "inout" | "both" => Ok(CaptureDirection::Both),
         "out" => Err("sent frames alone are not captured: write inout, and select them by a \
                       filter, as 'ether src ADDRESS'"
             .into()),
@@ -506,11 +512,32 @@ fn way(text: &str) -> Result<DirectionArg, String> {
     }
 }
 
-fn direction(args: &OpenArgs) -> CaptureDirection {
-    match args.direction {
-        DirectionArg::In => CaptureDirection::Inbound,
-        DirectionArg::Both => CaptureDirection::Both,
+/// Both directions unless one is asked for, as far as the ledger stays exact: in the driver there
+/// is one, and what a loopback interface sends comes back as received. Mirrored copies that are
+/// sent must not be taken and mirrored again.
+fn direction(
+    args: &OpenArgs,
+    rules: Option<&Rules>,
+    backend: Backend,
+    name: &str,
+) -> CaptureDirection {
+    if let Some(direction) = args.direction {
+        return direction;
     }
+    if backend.is_in_driver() {
+        return CaptureDirection::Inbound;
+    }
+    let mirrors = rules.is_some_and(|rules| !rules.mirrors().is_empty());
+    if mirrors || name == interfaces::ANY || is_loopback(name) {
+        say::message(format_args!("ringside: {name}: inbound only; --direction inout shows both"));
+        return CaptureDirection::Inbound;
+    }
+    CaptureDirection::Both
+}
+
+fn is_loopback(name: &str) -> bool {
+    let device = netdev::by_name(name).ok().flatten();
+    device.is_some_and(|device| device.is_loopback())
 }
 
 /// Standard output as a stream of our own.

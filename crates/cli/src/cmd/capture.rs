@@ -142,7 +142,8 @@ fn open(args: &CaptureArgs, knobs: &Knobs<'_>) -> anyhow::Result<(Opened, Extras
     outputs.iter().try_for_each(|output| open::files::check_output(inputs, output))?;
     args.keep.check_digests(inputs, &args.run)?;
     let directories = if args.run.write.is_directory() { &outputs[..] } else { &[] };
-    let mut opened = open::open(&args.open, rules.as_ref(), directories, knobs)?;
+    let verbose = args.print.is_verbose();
+    let mut opened = open::open(&args.open, rules.as_ref(), directories, knobs, verbose)?;
     let filters = match args.open.read.is_empty() {
         true => Vec::new(),
         false => filters(&args.open.expression(), &opened.interfaces)?,

@@ -17,7 +17,7 @@ impl Plan<'_> {
         knobs: &Knobs<'_>,
         warnings: &mut Vec<String>,
     ) -> anyhow::Result<Sources> {
-        self.check_direction(args)?;
+        self.check_direction()?;
         if args.hardware_time {
             bail!(
                 "xdp-ring stamps frames itself: leave out --hardware-time, or use --backend af-xdp"

@@ -60,6 +60,11 @@ pub struct PrintArgs {
 }
 
 impl PrintArgs {
+    /// True if more than usual is to be said (-v).
+    pub fn is_verbose(&self) -> bool {
+        self.verbose > 0
+    }
+
     /// What a line shows.
     pub fn options(&self) -> PrintOptions {
         // As tcpdump ranks them.

@@ -184,7 +184,8 @@ fn a_wrong_filter_is_refused_before_anything_is_made() {
         ("inbound", "--direction"),
     ] {
         for output in [path("recording"), path("out.pcapng"), path("out.pcap")] {
-            let words = ["capture", "--netns", network.receiver(), "-i", "rx0", "-w", arg(&output)];
+            let words =
+                ["capture", "--netns", network.receiver(), "-Qin", "-i", "rx0", "-w", arg(&output)];
             let read = ["read", "-r", arg(&source), "-w", arg(&output)];
             for words in [&words[..], &read] {
                 let refused = run_ringside(&[words, &[filter]].concat());

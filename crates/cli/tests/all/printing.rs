@@ -76,8 +76,8 @@ fn lines_appear_while_packets_come_and_are_those_of_tcpdump() {
 }
 
 #[test]
-fn so_many_are_printed_in_the_order_of_time_whatever_the_lanes() {
-    if !need_root("so_many_are_printed_in_the_order_of_time") {
+fn as_many_as_asked_for_are_printed_in_the_order_of_time() {
+    if !need_root("as_many_as_asked_for_are_printed") {
         return;
     }
     let network = Network::up();
@@ -291,5 +291,95 @@ fn interfaces_have_numbers() {
         let outcome = Running::start(command).finish();
         assert_eq!(outcome.code(), Some(2));
         assert!(outcome.stderr.contains("-D"), "{}", outcome.stderr);
+    }
+}
+
+/// Pings from the receiver's side, which are sent and answered.
+fn ping(network: &Network, count: u64) {
+    let count = count.to_string();
+    let args = ["netns", "exec", network.receiver(), "ping", "-q", "-i", "0.01", "-c", &count];
+    let outcome = run("ip", &[&args[..], &[ringside_lab::SENDER_ADDRESS]].concat());
+    assert!(outcome.status.success(), "{outcome:?}");
+}
+
+#[test]
+fn both_directions_are_shown_and_counted_unless_asked_otherwise() {
+    let test = "both_directions_are_shown";
+    if !need_root(test) || !need_tool(test, "ping") {
+        return;
+    }
+    let network = Network::up();
+    for (backend, args, each) in [
+        ("af-packet", &[][..], [3, 3]),
+        ("af-packet", &["--queues", "2"], [3, 3]),
+        ("af-packet", &["-Q", "in"], [0, 3]),
+        ("pcap", &[], [3, 3]),
+    ] {
+        let own = ["capture", "--netns", network.receiver(), "-i", "rx0", "--backend", backend];
+        let mut command = Command::new(ringside());
+        command.args(own).args(args).arg("icmp").stdout(Stdio::piped());
+        let running = start(command, &[]);
+        ping(&network, 3);
+        let outcome = running.stop();
+        assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+        let text = outcome.text();
+        let count = |word: &str| text.lines().filter(|line| line.contains(word)).count() as u64;
+        let found = [count("echo request"), count("echo reply")];
+        assert_eq!(found, each, "{backend} {args:?}: {text}");
+        assert!(!outcome.stderr.contains("inbound only"), "{}", outcome.stderr);
+        // libpcap does not count what its filter turns away.
+        if backend == "af-packet" {
+            let ledger = printed_ledger(&outcome.stderr);
+            assert_eq!((ledger.taken, ledger.lost()), (each[0] + each[1], 0));
+        }
+    }
+}
+
+#[test]
+fn of_any_each_line_names_its_interface() {
+    let test = "of_any_each_line_names_its_interface";
+    if !need_root(test) || !need_tool(test, "tcpdump") {
+        return;
+    }
+    let (network, folder) = (Network::up(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("any.pcapng");
+    let capture = |args: &[&str]| {
+        let own = ["capture", "--netns", network.receiver(), "-i", "any", "-t", "icmp"];
+        let mut command = Command::new(ringside());
+        command.args(own).args(args).stdout(Stdio::piped());
+        let running = start(command, &[]);
+        ping(&network, 2);
+        let outcome = running.stop();
+        assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+        outcome
+    };
+    let inbound = capture(&[]);
+    let lines: Vec<String> = inbound.text().lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines.iter().all(|line| line.starts_with("rx0   In  IP 10.99.0.1 > ")), "{lines:?}");
+    let note = "any: inbound only; --direction inout shows both";
+    assert!(inbound.stderr.contains(note), "{}", inbound.stderr);
+    let both = capture(&["--direction", "inout", "--json"]).json_lines();
+    assert_eq!(both.len(), 5, "four packets and the ledger: {both:?}");
+    assert!(both[..4].iter().all(|line| line["interface_name"] == "rx0"), "{both:?}");
+    let printed = capture(&["--direction", "inout", "-w", arg(&file), "--print"]).text();
+    assert_eq!(printed.lines().filter(|line| line.starts_with("rx0   Out IP 10.99")).count(), 2);
+    // It takes the names of the indexes from where it runs.
+    let args = ["netns", "exec", network.receiver(), "tcpdump", "-n", "-t", "-r", arg(&file)];
+    assert_eq!(run("ip", &args).text(), printed);
+}
+
+#[test]
+fn the_choice_of_a_backend_is_explained_on_request() {
+    if !need_root("the_choice_of_a_backend_is_explained") {
+        return;
+    }
+    let network = Network::up();
+    for (args, explained) in [(&[][..], false), (&["-v"], true), (&["--backend", "auto"], true)] {
+        let running = start_piped(&network, &[&["-i", "rx0", "-c", "1"], args].concat());
+        send(&network, 1);
+        let outcome = running.finish();
+        let said = outcome.stderr.contains("rx0: af-packet, not af-xdp");
+        assert_eq!(said, explained, "{args:?}: {}", outcome.stderr);
     }
 }

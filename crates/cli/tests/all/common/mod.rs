@@ -111,8 +111,9 @@ impl Network {
         report
     }
 
-    /// Starts `ringside capture --netns RECEIVER ARGS` and waits until it listens. `args` name the
-    /// interfaces; `--json` is added unless the output goes to `-`, and `--count` if there is none.
+    /// Starts `ringside capture --netns RECEIVER --direction in ARGS` and waits until it listens.
+    /// `args` name the interfaces; `--json` is added unless the output goes to `-`, and `--count`
+    /// if there is no output.
     pub fn capture(&self, args: &[&str]) -> Running {
         let mut command = self.capture_command();
         command.args(defaults_first(args));
@@ -121,12 +122,13 @@ impl Network {
         running
     }
 
-    /// `ringside capture --netns RECEIVER`, to be completed.
+    /// `ringside capture --netns RECEIVER --direction in`, to be completed: what the receiver sends
+    /// of itself is not counted.
     pub fn capture_command(&self) -> Command {
         // A shell has its background jobs ignore SIGINT, and who ignores it is not to be woken.
         let mut command = Command::new("env");
         command.arg("--default-signal=INT,HUP").arg(ringside());
-        command.args(["capture", "--netns", self.receiver()]);
+        command.args(["capture", "--netns", self.receiver(), "--direction", "in"]);
         command
     }
 }

@@ -53,7 +53,7 @@ fn a_directory_that_may_not_be_written_is_named() {
     for output in
         [folder.path().to_owned(), folder.path().join("new"), folder.path().join("a.pcap")]
     {
-        let args = ["capture", "-i", "rx0", "-w", arg(&output)];
+        let args = ["capture", "-Qin", "-i", "rx0", "-w", arg(&output)];
         let outcome = nobody(network.receiver(), capabilities, &program, &args);
         let said = &outcome.stderr;
         assert_eq!(outcome.code(), Some(2), "{said}");
@@ -71,7 +71,7 @@ fn without_bpf_a_filter_runs_in_the_worker_and_the_counts_are_exact() {
     let network = Network::up();
     let (_folder, program) = public_folder();
     let namespace = network.receiver().to_owned();
-    let args = ["capture", "-i", "rx0", "-c", "50", "--count", "--json", "greater 90"];
+    let args = ["capture", "-i", "rx0", "-Qin", "-c", "50", "--count", "--json", "greater 90"];
     let run = std::thread::scope(|scope| {
         let capture = scope.spawn(|| nobody(&namespace, "+net_raw,+net_admin", &program, &args));
         // Frames until the fifty have come: when the capture listens is not seen here.
