@@ -2,9 +2,11 @@
 
 use crate::keep::Selection;
 use crate::share::ShareSocket;
+pub use crate::stream::StreamWriter;
 use crate::trigger::TriggerConfig;
-use ringside_core::LaneCounters;
 use ringside_core::limits::{FRAME_BYTES_MAX, RING_BLOCK_BYTES};
+use ringside_core::{LaneCounters, SourceInterface};
+use ringside_store::FrameWriter;
 use ringside_store::retention::Policy;
 use ringside_sys::ring::RingLayout;
 use std::os::fd::OwnedFd;
@@ -64,6 +66,8 @@ pub struct RunConfig {
     pub block_timeout_ns: u64,
     /// What happens to the frames.
     pub output: Output,
+    /// Packets as text, next to the output or instead of it.
+    pub print: Option<Print>,
     /// Only what surrounds a hit is kept; with `Output::Directory`. The ring is then the memory
     /// that a hit reaches back to.
     pub trigger: Option<TriggerConfig>,
@@ -85,6 +89,7 @@ impl RunConfig {
             cpus: Vec::new(),
             block_timeout_ns: 0,
             output: Output::Count,
+            print: None,
             trigger: None,
             share: None,
         }
@@ -106,15 +111,22 @@ impl RunConfig {
     /// processes may attach to it.
     pub fn ring_layout(&self, lanes: usize) -> Option<RingLayout> {
         let counts = matches!(self.output, Output::Count);
+        let prints_alone = self.prints_alone();
         let blocks = self.ring_bytes / self.block_bytes / lanes.max(1);
         let layout = RingLayout {
             lanes,
             blocks_per_lane: blocks.max(BLOCKS_PER_LANE_MIN),
             block_bytes: self.block_bytes,
             // Without a recorder nothing holds the ring: it keeps the latest frames for readers.
-            lossless_readers: usize::from(!counts),
+            lossless_readers: usize::from(!counts || prints_alone),
         };
-        (!counts || self.share.is_some()).then_some(layout)
+        (!counts || self.share.is_some() || self.print.is_some()).then_some(layout)
+    }
+
+    /// True if printing is all that happens to the frames. Then the workers wait for the printer as
+    /// for a recorder. Else nothing may be lost to a slow terminal: it copies, and is overtaken.
+    pub fn prints_alone(&self) -> bool {
+        self.print.is_some() && matches!(self.output, Output::Count) && self.share.is_none()
     }
 }
 
@@ -151,6 +163,18 @@ pub enum Output {
         format: FileFormat,
     },
 }
+
+/// Packets as text: all lanes merged by time.
+pub struct Print {
+    /// Where to: a terminal, a pipe, a file.
+    pub fd: OwnedFd,
+    /// Makes the writer of the text over the stream, with the interfaces of the run.
+    pub writer: MakeWriter,
+}
+
+/// See [`Print::writer`].
+pub type MakeWriter =
+    Box<dyn FnOnce(StreamWriter, &[SourceInterface]) -> Box<dyn FrameWriter> + Send>;
 
 /// How a recording is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,6 +28,7 @@ mod merged;
 use crate::backend::KernelHandles;
 use crate::config::FileFormat;
 use crate::lane::LaneBoard;
+use crate::run::{PRINTER, WRITER};
 use folder::Folder;
 pub(crate) use merged::Position;
 use ringside_core::ledger::{ByCause, Words, total};
@@ -82,8 +83,10 @@ pub enum OutputRemains {
         /// Files bear numbers.
         rotates: bool,
     },
-    /// A stream, of which nothing can be mended.
+    /// A stream, of which nothing can be repaired.
     Stream,
+    /// Packets printed as text, and nothing else.
+    Print,
 }
 
 /// What is left of a recording.
@@ -153,7 +156,8 @@ impl Remains {
             OutputRemains::File { path, format, rotates } => {
                 memory.file(&merged::Series { path, format, rotates }, &mut finished)
             }
-            OutputRemains::Stream => memory.stream(&mut finished),
+            OutputRemains::Stream => memory.stream(WRITER, &mut finished),
+            OutputRemains::Print => memory.stream(PRINTER, &mut finished),
         };
         finished.ledger.consumers.push(consumer);
         if let Err(imbalance) = finished.ledger.balance() {
@@ -266,7 +270,7 @@ impl Memory {
     fn file(&self, series: &merged::Series, finished: &mut Finished) -> Consumer {
         let taken = finished.ledger.taken;
         let words = self.words(0);
-        let mut consumer = Consumer::from_words("writer", &words);
+        let mut consumer = Consumer::from_words(WRITER, &words);
         match merged::finish(series, merged::Position::from_words(&words)) {
             Ok(frames) => consumer.delivered += frames,
             Err(error) => finished.errors.push(error.to_string()),
@@ -283,9 +287,9 @@ impl Memory {
     }
 
     /// A stream ends where it ends.
-    fn stream(&self, finished: &mut Finished) -> Consumer {
+    fn stream(&self, name: &str, finished: &mut Finished) -> Consumer {
         let mut consumer = self.consumer(0);
-        consumer.name = "writer".into();
+        consumer.name = name.into();
         let taken = finished.ledger.taken;
         let rest = taken.saturating_sub(consumer.delivered + total(&consumer.missed));
         if rest > 0 {

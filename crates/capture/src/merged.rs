@@ -1,7 +1,8 @@
 //! The merging writer: all lanes into one file or stream, in the order of time.
 //!
-//! It is a lossless reader of every lane. It copies a lane's published bytes out of the ring (that
-//! copy is allowed here), so that a lane that must wait for a slower one does not hold the ring.
+//! It is a reader of every lane: lossless, or one that may be overtaken, where it must not hold the
+//! ring for another consumer. It copies a lane's published bytes out of the ring (that copy is
+//! allowed here), so that a lane that must wait for a slower one does not hold the ring.
 //! A frame that is older than one before it is *late*: it is written all the same, flagged and
 //! counted. That happens when a lane stood still for longer than the merge holds others back, and
 //! when a lane's own clock went back; everything else is in the order of time.
@@ -14,12 +15,12 @@ use crate::finish::Position;
 use crate::lane::LaneStatus;
 use crate::output::{FileList, Sink};
 use ringside_core::limits::MERGE_HOLD_NS;
-use ringside_core::{Frame, Timestamp};
+use ringside_core::{Cause, Frame, Timestamp};
 use ringside_store::StoreError;
 use ringside_store::block::{blocks, packet};
 use ringside_store::merge::Merger;
 use ringside_sys::clock;
-use ringside_sys::ring::{BoardWriter, CaptureRing, LosslessReader};
+use ringside_sys::ring::{BoardWriter, CaptureRing, CopyReader, LosslessReader, ReadOutcome};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
@@ -27,9 +28,47 @@ use std::time::Duration;
 /// How often lanes without new frames are looked at: well below the merge's hold time.
 const POLL: Duration = Duration::from_millis(2);
 
+/// How a lane is read.
+pub(crate) enum LaneReader {
+    /// The lane's worker waits for it.
+    Lossless(LosslessReader),
+    /// It is overtaken where it is too slow, and the worker goes on.
+    Copying(CopyReader),
+}
+
+impl LaneReader {
+    /// The next published bytes, in place of those in `bytes`.
+    fn read(&mut self, bytes: &mut Vec<u8>) -> ReadOutcome {
+        bytes.clear();
+        match self {
+            LaneReader::Copying(reader) => reader.read(bytes),
+            LaneReader::Lossless(reader) => {
+                let finished = reader.is_finished();
+                let Some(chunk) = reader.peek() else {
+                    return if finished { ReadOutcome::Finished } else { ReadOutcome::Nothing };
+                };
+                bytes.extend_from_slice(chunk.bytes);
+                let frames = chunk.frames;
+                reader.consume();
+                ReadOutcome::Frames(frames)
+            }
+        }
+    }
+
+    /// Frames that were written over before they were read.
+    fn overtaken(&self) -> u64 {
+        match self {
+            LaneReader::Lossless(_) => 0,
+            LaneReader::Copying(reader) => reader.missed(),
+        }
+    }
+}
+
 /// One lane as input of the merge.
 pub(crate) struct MergedInput {
-    reader: LosslessReader,
+    reader: LaneReader,
+    /// Of the frames that it missed, those that are in the ledger.
+    overtaken: u64,
     ring: Arc<CaptureRing>,
     lane: usize,
     /// Bytes copied from the ring; the merge holds ranges of it.
@@ -40,8 +79,9 @@ pub(crate) struct MergedInput {
 }
 
 impl MergedInput {
-    pub(crate) fn new(reader: LosslessReader, ring: Arc<CaptureRing>, lane: usize) -> MergedInput {
-        MergedInput { reader, ring, lane, bytes: Vec::new(), waiting: 0, finished: false }
+    pub(crate) fn new(reader: LaneReader, ring: Arc<CaptureRing>, lane: usize) -> MergedInput {
+        let bytes = Vec::new();
+        MergedInput { reader, overtaken: 0, ring, lane, bytes, waiting: 0, finished: false }
     }
 
     /// Moves the next published bytes into the merge, once all of the last are through. True if
@@ -52,15 +92,19 @@ impl MergedInput {
         }
         // In this order: what the low-water time speaks of was published before it.
         let low_water = self.ring.low_water_ns(self.lane);
-        let finished = self.reader.is_finished();
-        let Some(chunk) = self.reader.peek() else {
-            self.finished = finished;
-            merger.advance(self.lane, if finished { u64::MAX } else { low_water });
-            return false;
-        };
-        self.bytes.clear();
-        self.bytes.extend_from_slice(chunk.bytes);
-        self.reader.consume();
+        match self.reader.read(&mut self.bytes) {
+            ReadOutcome::Frames(_) => {}
+            ReadOutcome::Nothing => {
+                merger.advance(self.lane, low_water);
+                return false;
+            }
+            // The ring is this process's own: nothing else writes there.
+            ReadOutcome::Finished | ReadOutcome::Damaged => {
+                self.finished = true;
+                merger.advance(self.lane, u64::MAX);
+                return false;
+            }
+        }
         let now_ns = clock::monotonic_ns();
         let mut end = 0;
         for (_, block) in blocks(&self.bytes) {
@@ -72,6 +116,12 @@ impl MergedInput {
             }
         }
         true
+    }
+
+    /// Frames that were overtaken since the last call.
+    fn take_overtaken(&mut self) -> u64 {
+        let before = std::mem::replace(&mut self.overtaken, self.reader.overtaken());
+        self.overtaken - before
     }
 
     fn frame(&self, item: Item) -> Option<Frame<'_>> {
@@ -111,8 +161,8 @@ pub(crate) struct MergedWriter {
     pub(crate) status: Vec<Arc<LaneStatus>>,
     pub(crate) control: Arc<Control>,
     pub(crate) counts: Arc<ConsumerCounts>,
-    /// For who finishes if this process dies.
-    pub(crate) board: BoardWriter,
+    /// For who finishes if this process dies; none next to another consumer, whose it is.
+    pub(crate) board: Option<BoardWriter>,
     /// What stands there of the output's position.
     pub(crate) published: Option<Position>,
     pub(crate) block_timeout_ns: u64,
@@ -128,6 +178,7 @@ impl MergedWriter {
             let mut progress = false;
             for input in &mut self.inputs {
                 progress |= input.refill(&mut merger);
+                self.counts.miss(Cause::Overtaken, input.take_overtaken());
             }
             while let Some(popped) = merger.pop(clock::monotonic_ns()) {
                 progress = true;
@@ -193,10 +244,11 @@ impl MergedWriter {
     /// What the output has, and up to where: more may be in it by the time that this is read.
     fn publish(&mut self) {
         let position = self.sink.position();
+        self.published = Some(position);
+        let Some(board) = &mut self.board else { return };
         let mut words = self.counts.consumer("").to_words();
         position.add_to(&mut words);
-        self.board.publish(&words);
-        self.published = Some(position);
+        board.publish(&words);
     }
 }
 

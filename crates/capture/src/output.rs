@@ -2,7 +2,8 @@
 
 mod names;
 
-use crate::config::{FileFormat, Rotation};
+use crate::config::{FileFormat, Print, Rotation};
+use crate::control::Control;
 use crate::finish::Position;
 use crate::lane::LaneStatus;
 use crate::stream::StreamWriter;
@@ -76,7 +77,6 @@ impl FileList {
 
 /// The output of the merging writer.
 pub(crate) struct Sink {
-    format: Format,
     interfaces: Vec<SourceInterface>,
     writer: Box<dyn FrameWriter>,
     /// Present when the output is a file that may be followed by others.
@@ -106,6 +106,7 @@ pub(crate) struct Accepted {
 
 struct Files {
     names: Names,
+    format: Format,
     packing: Option<Packing>,
     rotation: Rotation,
     period: u64,
@@ -136,9 +137,18 @@ impl Sink {
         let first = rotates.then(|| file.try_clone()).transpose();
         let context = || format!("cannot open {}", name.display());
         let first = first.map_err(|source| StoreError::Io { context: context(), source })?;
-        let files =
-            Files { _first: first, names, packing, rotation, period: 0, file, name, written };
-        let mut sink = Sink::new(format, interfaces, writer, Some(files));
+        let files = Files {
+            _first: first,
+            names,
+            format,
+            packing,
+            rotation,
+            period: 0,
+            file,
+            name,
+            written,
+        };
+        let mut sink = Sink::new(interfaces, writer, Some(files));
         sink.position = Position { named, bytes: sink.writer.bytes_written() };
         sink.packed_at = packing.map(|_| Instant::now());
         Ok(sink)
@@ -153,17 +163,24 @@ impl Sink {
         one_link_type(format, &interfaces)?;
         // Not flushed here: a pipe that nobody reads yet must not hold up the start.
         let writer = format.writer(out, &interfaces)?;
-        Ok(Sink::new(format, interfaces, writer, None))
+        Ok(Sink::new(interfaces, writer, None))
+    }
+
+    pub(crate) fn print(
+        print: Print,
+        control: Arc<Control>,
+        interfaces: Vec<SourceInterface>,
+    ) -> Sink {
+        let writer = (print.writer)(StreamWriter::new(print.fd, control), &interfaces);
+        Sink::new(interfaces, writer, None)
     }
 
     fn new(
-        format: Format,
         interfaces: Vec<SourceInterface>,
         writer: Box<dyn FrameWriter>,
         files: Option<Files>,
     ) -> Sink {
         Sink {
-            format,
             interfaces,
             writer,
             files,
@@ -210,12 +227,10 @@ impl Sink {
             return Ok(());
         }
         let comment = late_ns.map(late_comment);
-        let direction = frame.meta.direction;
-        let comment_bytes =
-            comment.as_ref().map_or(0, |comment| self.format.comment_bytes(comment, direction));
-        let record_bytes = self.format.record_bytes(frame.bytes.len(), direction) + comment_bytes;
-        let file_bytes = self.writer.bytes_added() + record_bytes;
-        if self.files.as_ref().is_some_and(|files| files.is_due(file_bytes, period))
+        let bytes_added = self.writer.bytes_added();
+        let record_bytes = |files: &Files| record_bytes(files.format, frame, comment.as_deref());
+        let is_due = |files: &Files| files.is_due(bytes_added + record_bytes(files), period);
+        if self.files.as_ref().is_some_and(is_due)
             && let Err(error) = self.next_file(period)
         {
             self.lose(cause_of(&error), 1);
@@ -301,7 +316,7 @@ impl Sink {
         let Some(files) = &mut self.files else { return Ok(()) };
         let now = clock::realtime_now().seconds();
         let (named, name) = files.names.next(files.written.count, now);
-        match new_file(&name, (self.format, files.packing), &self.interfaces) {
+        match new_file(&name, (files.format, files.packing), &self.interfaces) {
             Ok((writer, file)) => {
                 files.written.push(name.clone());
                 (files.file, files.name, files.period) = (file, name, period);
@@ -373,6 +388,13 @@ impl FileFormat {
             FileFormat::Pcap => Format::Pcap,
         }
     }
+}
+
+/// Bytes that a frame takes in a file, with its comment.
+fn record_bytes(format: Format, frame: &Frame<'_>, comment: Option<&str>) -> u64 {
+    let direction = frame.meta.direction;
+    let comment_bytes = comment.map_or(0, |comment| format.comment_bytes(comment, direction));
+    format.record_bytes(frame.bytes.len(), direction) + comment_bytes
 }
 
 /// Under which name what was not written is counted.

@@ -6,21 +6,22 @@
 //!                    … ring ─ trigger ─ ring ─ recorder     (and a trigger)
 //! source ─┐
 //! source ─┴ workers ─ capture ring ─ merging writer ─ file  (Output::File, Output::Stream)
+//!                               … ─ printer ─ lines         (and RunConfig::print)
 //! ```
 
+mod consumer;
 mod workers;
 
-use crate::config::{Ahead, Output, RunConfig};
+use crate::config::{Ahead, RunConfig};
 use crate::control::{ConsumerCounts, Control};
 use crate::keep::{Chooser, DigestQueue, DigestWriter, Patience, RulesReport, Selection};
 use crate::lane::LaneStatus;
-use crate::merged::{MergedInput, MergedWriter};
-use crate::output::{FileList, Sink};
+use crate::output::FileList;
 pub use crate::recorder::RecordingFacts;
-use crate::recorder::{Recorder, RecorderConfig, RecorderThreads};
 use crate::share::{Share, ShareSocket};
-use crate::stream::StreamWriter;
 use crate::trigger::{Trigger, TriggerConfig, TriggerLane, TriggerSummary};
+use consumer::{Consumed, Consumer, ConsumerThreads, Printer, PrinterThread};
+pub(crate) use consumer::{PRINTER, WRITER};
 use ringside_core::limits::LANE_THREADS_MAX;
 use ringside_core::profile::LaneProfile;
 use ringside_core::share::{Hello, HelloLane, SHARE_VERSION};
@@ -30,8 +31,7 @@ use ringside_core::{
 use ringside_rules::engine::BuildError;
 use ringside_store::{StoreError, retention};
 use ringside_sys::SysError;
-use ringside_sys::bell::Bells;
-use ringside_sys::ring::{Board, CaptureRing, HugePages, RingError};
+use ringside_sys::ring::{CaptureRing, HugePages, RingError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -152,6 +152,7 @@ pub struct Prepared {
     ahead: Option<Arc<dyn Ahead>>,
     shared: Shared,
     consumer: Consumer,
+    printer: Option<Printer>,
     settings: Settings,
     trigger: Option<Trigger>,
     share: Option<(ShareSocket, Hello)>,
@@ -163,26 +164,13 @@ pub struct Run {
     status: Vec<Arc<LaneStatus>>,
     workers: Vec<JoinHandle<LaneCounters>>,
     consumer: ConsumerThreads,
+    printer: Option<PrinterThread>,
     counts: Arc<ConsumerCounts>,
     trigger: Option<JoinHandle<TriggerSummary>>,
     share: Option<Share>,
     selection: Option<Selection>,
     digests: Option<JoinHandle<()>>,
     ahead: Option<Arc<dyn Ahead>>,
-}
-
-/// What is behind the ring, before its threads.
-enum Consumer {
-    Meter,
-    Recorder(Box<Recorder>),
-    Merged(Box<MergedWriter>),
-}
-
-/// The threads behind the ring.
-enum ConsumerThreads {
-    Meter,
-    Recorder(RecorderThreads),
-    Merged(JoinHandle<FileList>),
 }
 
 impl Prepared {
@@ -199,10 +187,7 @@ impl Prepared {
 
     /// The recording, if the run writes one to directories.
     pub fn recording(&self) -> Option<RecordingFacts<'_>> {
-        match &self.consumer {
-            Consumer::Recorder(recorder) => Some(recorder.facts()),
-            Consumer::Meter | Consumer::Merged(_) => None,
-        }
+        self.consumer.recording()
     }
 
     /// The ring that the workers fill: with a trigger, the memory that a hit reaches back to.
@@ -212,10 +197,7 @@ impl Prepared {
 
     /// What was chosen where the run could choose, for people: a line each.
     pub fn notes(&self) -> &[String] {
-        match &self.consumer {
-            Consumer::Recorder(recorder) => recorder.notes(),
-            Consumer::Meter | Consumer::Merged(_) => &[],
-        }
+        self.consumer.notes()
     }
 
     /// Starts the threads.
@@ -233,6 +215,7 @@ impl Prepared {
             lane.source.start()?;
         }
         let consumer = self.consumer.start()?;
+        let printer = self.printer.map(Printer::start).transpose()?;
         let trigger = self.trigger.map(|trigger| spawn("trigger", move || trigger.run()));
         let trigger = trigger.transpose()?;
         let digests = self.digests.map(|writer| spawn("digests", move || writer.run()));
@@ -251,6 +234,7 @@ impl Prepared {
             status,
             workers,
             consumer,
+            printer,
             counts,
             trigger,
             share,
@@ -275,17 +259,8 @@ impl Run {
         let hands = hands(&mut lanes, config.threads)?;
         let control = Arc::new(Control::new(config.frames_max));
         let counts = Arc::new(ConsumerCounts::default());
-        let ring = match config.ring_layout(lanes.len()) {
-            Some(layout) => Some(CaptureRing::create(layout, HugePages::Try)?),
-            None => None,
-        };
-        let recorded = match config.trigger {
-            Some(_) => {
-                let layout = config.recorded_layout(lanes.len());
-                Some(CaptureRing::create(layout, HugePages::Try)?)
-            }
-            None => ring.clone(),
-        };
+        let [ring, recorded] = rings(&config, lanes.len())?;
+        let prints_alone = config.prints_alone();
         let share = match (config.share, &ring) {
             (Some(socket), Some(ring)) => {
                 // Readers of other processes get memory that nobody can write or take away.
@@ -305,7 +280,12 @@ impl Run {
         let selection = config.selection.as_mut();
         let digests = selection.map(|some| some.open_digests(&interfaces, &shared.control));
         let (digests, queue) = digests.transpose()?.flatten().unzip();
-        let consumer = shared.consumer(config.output, &lanes, interfaces, &config.cpus)?;
+        let (alone, next_to) = match prints_alone {
+            true => (config.print, None),
+            false => (None, config.print),
+        };
+        let printer = next_to.map(|print| shared.printer(print, lanes.len(), interfaces.clone()));
+        let consumer = shared.consumer(config.output, alone, &lanes, interfaces, &config.cpus)?;
         let settings = Settings {
             snaplen: config.snaplen,
             block_bytes: config.block_bytes,
@@ -327,6 +307,7 @@ impl Run {
             ahead,
             shared,
             consumer,
+            printer,
             settings,
             trigger,
             share,
@@ -355,7 +336,13 @@ impl Run {
             consumer.delivered = ledger.taken;
         }
         ledger.consumers.push(consumer);
+        ledger.consumers.extend(self.printer.iter().map(PrinterThread::consumer));
         ledger
+    }
+
+    /// True if packets are printed.
+    pub fn prints(&self) -> bool {
+        self.printer.is_some() || self.consumer.name() == PRINTER
     }
 
     /// How the lanes are worked on, of those whose backends count that, at most 100 ms ago.
@@ -407,6 +394,8 @@ impl Run {
         let consumed = self.consumer.finish(&self.counts, ledger.taken, &self.control);
         let Consumed { files, kept } = consumed;
         ledger.consumers.push(self.counts.consumer(name));
+        let printer = self.printer.map(|printer| printer.finish(&self.control));
+        ledger.consumers.extend(printer);
         if let Err(imbalance) = ledger.balance() {
             self.control.fail(imbalance.to_string());
         }
@@ -415,63 +404,6 @@ impl Run {
         let errors = self.control.errors();
         RunReport { ledger, files, kept, errors, trigger, profiles, rules }
     }
-}
-
-impl Consumer {
-    fn bells(&self) -> Option<Arc<Bells>> {
-        match self {
-            Consumer::Recorder(recorder) => Some(recorder.bells()),
-            Consumer::Meter | Consumer::Merged(_) => None,
-        }
-    }
-
-    fn start(self) -> Result<ConsumerThreads, RunError> {
-        Ok(match self {
-            Consumer::Meter => ConsumerThreads::Meter,
-            Consumer::Recorder(recorder) => ConsumerThreads::Recorder(recorder.start()?),
-            Consumer::Merged(writer) => {
-                ConsumerThreads::Merged(spawn("merge", move || writer.run())?)
-            }
-        })
-    }
-}
-
-impl ConsumerThreads {
-    fn name(&self) -> &'static str {
-        match self {
-            ConsumerThreads::Meter => "meter",
-            ConsumerThreads::Recorder(_) => "recorder",
-            ConsumerThreads::Merged(_) => "writer",
-        }
-    }
-
-    /// Waits for the threads.
-    fn finish(self, counts: &ConsumerCounts, taken: u64, control: &Control) -> Consumed {
-        match self {
-            ConsumerThreads::Meter => {
-                counts.deliver(taken);
-                Consumed::default()
-            }
-            ConsumerThreads::Recorder(threads) => {
-                let (files, kept) = threads.finish(control);
-                Consumed { files, kept: Some(kept) }
-            }
-            ConsumerThreads::Merged(thread) => {
-                let files = thread.join().unwrap_or_else(|_| {
-                    control.fail("the writer died".into());
-                    FileList::default()
-                });
-                Consumed { files, kept: None }
-            }
-        }
-    }
-}
-
-/// What a consumer did.
-#[derive(Default)]
-struct Consumed {
-    files: FileList,
-    kept: Option<retention::Summary>,
 }
 
 /// What the threads of a run are made from.
@@ -489,55 +421,6 @@ struct Shared {
 }
 
 impl Shared {
-    fn consumer(
-        &self,
-        output: Output,
-        lanes: &[LaneSource],
-        interfaces: Vec<SourceInterface>,
-        worker_cpus: &[usize],
-    ) -> Result<Consumer, RunError> {
-        let Some(ring) = &self.recorded else { return Ok(Consumer::Meter) };
-        let sink = match output {
-            Output::Count => return Ok(Consumer::Meter),
-            Output::Directory { paths, rotation, options, retention } => {
-                let recorder = Recorder::prepare(RecorderConfig {
-                    directories: paths,
-                    rotation,
-                    options,
-                    retention,
-                    lanes: lanes.iter().map(|lane| lane.interface.clone()).collect(),
-                    interfaces,
-                    worker_cpus,
-                    ring,
-                    counts: self.counts.clone(),
-                    control: self.control.clone(),
-                })?;
-                return Ok(Consumer::Recorder(Box::new(recorder)));
-            }
-            Output::File { path, format, rotation } => {
-                Sink::file(path, format, rotation, interfaces)?
-            }
-            Output::Stream { fd, format } => {
-                let writer = StreamWriter::new(fd, self.control.clone());
-                Sink::stream(writer, format, interfaces)?
-            }
-        };
-        let inputs = (0..lanes.len())
-            .map(|lane| MergedInput::new(lossless_reader(ring, lane), ring.clone(), lane))
-            .collect();
-        let writer = MergedWriter {
-            inputs,
-            sink,
-            status: self.status.clone(),
-            control: self.control.clone(),
-            counts: self.counts.clone(),
-            board: ring.board_writer(0, Board::Recorder).expect("taken once, here"),
-            published: None,
-            block_timeout_ns: self.block_timeout_ns,
-        };
-        Ok(Consumer::Merged(Box::new(writer)))
-    }
-
     /// The trigger between the two rings.
     fn trigger(&self, config: TriggerConfig, lanes: &[LaneSource], settings: &Settings) -> Trigger {
         let (Some(ring), Some(recorded)) = (&self.ring, &self.recorded) else {
@@ -552,6 +435,17 @@ impl Shared {
         let (counts, control) = (self.counts.clone(), self.control.clone());
         Trigger { lanes, config, counts, control }
     }
+}
+
+/// What the workers fill, and what the consumer reads: the same, or one behind the trigger.
+fn rings(config: &RunConfig, lanes: usize) -> Result<[Option<Arc<CaptureRing>>; 2], RunError> {
+    let create = |layout| CaptureRing::create(layout, HugePages::Try);
+    let ring = config.ring_layout(lanes).map(create).transpose()?;
+    let recorded = match config.trigger {
+        Some(_) => Some(create(config.recorded_layout(lanes))?),
+        None => ring.clone(),
+    };
+    Ok([ring, recorded])
 }
 
 /// For each lane the sources of its threads after the first.
@@ -604,10 +498,6 @@ fn hello(lanes: &[LaneSource], interfaces: &[SourceInterface], block_timeout_ns:
         lanes: lanes.iter().map(lane).collect(),
         block_timeout_ns,
     }
-}
-
-fn lossless_reader(ring: &Arc<CaptureRing>, lane: usize) -> ringside_sys::ring::LosslessReader {
-    ring.lossless_reader(lane, 0).expect("each lane's lossless reader is taken once")
 }
 
 pub(crate) fn spawn<T: Send + 'static>(

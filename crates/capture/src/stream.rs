@@ -17,8 +17,9 @@ const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// lost, counted as `pipe_stalled`.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 
-/// Writes to a pipe, socket, terminal or file and never hangs past the end of the run.
-pub(crate) struct StreamWriter {
+/// Writes to a pipe, socket, terminal or file and never hangs past the end of the run. One write
+/// takes at most [`StreamWriter::WRITE_BYTES_MAX`].
+pub struct StreamWriter {
     file: File,
     control: Arc<Control>,
     /// When the order to stop was first seen.
@@ -26,6 +27,9 @@ pub(crate) struct StreamWriter {
 }
 
 impl StreamWriter {
+    /// Most bytes of one write: what a pipe takes whole.
+    pub const WRITE_BYTES_MAX: usize = PIPE_BUF;
+
     pub(crate) fn new(fd: OwnedFd, control: Arc<Control>) -> StreamWriter {
         StreamWriter { file: File::from(fd), control, stopping_since: None }
     }

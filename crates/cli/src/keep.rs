@@ -36,7 +36,7 @@ pub struct KeepArgs {
     /// Write the records that rules with `digest` ask for here: one JSON object a line
     /// (docs/formats/digests.md); `-` is standard output.
     #[arg(long, value_name = "FILE|-", requires = "rules")]
-    digests: Option<PathBuf>,
+    pub digests: Option<PathBuf>,
     /// Make room in the driver for so many exact rules and as many others, if those of the start
     /// need less: `rules load` and `add` cannot make more.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "rules_in_driver")]
@@ -103,6 +103,11 @@ impl KeepArgs {
             Some(path) if is_stdout(path) => Some(DigestOutput::Stream(open::stdout_stream()?)),
             Some(path) => Some(DigestOutput::File(path.clone())),
         })
+    }
+
+    /// True if records go to standard output.
+    pub fn digests_to_stdout(&self) -> bool {
+        self.digests.as_deref().is_some_and(is_stdout)
     }
 
     /// Refuses records where something else is read or written.

@@ -41,9 +41,9 @@ pub fn tell_wanted(statistics: &Wanted, bar: &ProgressBar, line: impl FnOnce() -
 }
 
 impl Live {
-    /// Begins the line.
-    pub fn start() -> Live {
-        Live { bar: line_bar(), last: None, rates: None }
+    /// Begins the line, drawn by `bar` (of [`line_bar`]).
+    pub fn start(bar: ProgressBar) -> Live {
+        Live { bar, last: None, rates: None }
     }
 
     /// Shows the ledger if a second has passed. True if it did.

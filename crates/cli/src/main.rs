@@ -10,6 +10,7 @@ mod cmd;
 mod columns;
 mod control;
 mod driver_rules;
+mod filter_args;
 mod frame_filter;
 mod keep;
 mod keeper;
@@ -36,7 +37,7 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "ringside", version, about, max_term_width = 100)]
 #[command(after_help = "Examples:
-  sudo ringside capture -i eth1                      count what eth1 receives
+  sudo ringside capture -i eth1                      print what eth1 receives
   sudo ringside capture -i eth1 -w /data/eth1        record it, as pcapng that Wireshark opens
   ringside read -r /data/eth1 -n 'tcp port 80'       print what was recorded
   sudo ringside demo                                 see it work on a private network")]
@@ -47,7 +48,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Receive from interfaces: count, or record.
+    /// Receive from interfaces: print, count or record.
     Capture(Box<cmd::capture::CaptureArgs>),
     /// Read a running capture from another process.
     Attach(cmd::attach::AttachArgs),

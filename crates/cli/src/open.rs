@@ -2,13 +2,15 @@
 
 pub mod af_xdp;
 pub mod files;
+pub mod interfaces;
 mod xdp_ring;
 
+use crate::filter_args::FilterArgs;
 use crate::keeper::{Knobs, Request, Wish};
 use crate::placement::{Placed, PlacementArgs};
 use crate::{FILTER_CHILD, keep, say};
 use anyhow::{Context, bail};
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 use ringside_capture::backend::af_packet::AfPacketSource;
 use ringside_capture::backend::{BackendError, KernelHandles, af_packet, merge_warning, pcap};
 use ringside_capture::keep::Rules;
@@ -18,6 +20,7 @@ use ringside_core::bpf::ClassicProgram;
 use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX, LANES_MAX};
 use ringside_core::{InterfaceId, LinkType, Source, SourceInterface};
 use ringside_filter::Compiler;
+use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
 use ringside_sys::packet::{CaptureDirection, FanoutMode};
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,10 +29,14 @@ use std::path::PathBuf;
 /// Options of every subcommand that receives from interfaces.
 #[derive(Args)]
 pub struct OpenArgs {
-    /// Interface to receive from; may be given several times.
+    /// Interface to receive from, by name or by its number of -D; may be given several times.
     #[arg(short = 'i', long = "interface", value_name = "IF")]
-    #[arg(required_unless_present = "read", conflicts_with = "read")]
-    pub interfaces: Vec<String>,
+    #[arg(required_unless_present_any = ["read", "list_interfaces"], conflicts_with = "read")]
+    interfaces: Vec<String>,
+
+    /// List the interfaces with their numbers, and end.
+    #[arg(short = 'D', long)]
+    list_interfaces: bool,
 
     /// Take frames from a file (pcap or pcapng), a directory of a recording, or `-` for standard
     /// input, as if they were received now; several are merged by time.
@@ -40,9 +47,9 @@ pub struct OpenArgs {
     ])]
     pub read: Vec<PathBuf>,
 
-    /// How to receive.
-    #[arg(long, value_enum, default_value_t = Backend::Auto)]
-    pub backend: Backend,
+    /// How to receive; auto, unless asked otherwise.
+    #[arg(long, value_enum)]
+    pub backend: Option<Backend>,
 
     /// Lanes of each interface, each with a worker of its own: members of a fanout group (1, unless
     /// asked otherwise), with af-xdp and xdp-ring the first N receive queues (all).
@@ -65,21 +72,24 @@ pub struct OpenArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(0..=FRAME_BYTES_MAX as i64))]
     snaplen: u32,
 
-    /// Addresses as numbers. They always are; accepted for the habit.
-    #[arg(short = 'n', action = ArgAction::Count)]
-    numeric: u8,
-
     /// Leave the interface's promiscuous mode as it is.
     #[arg(short = 'p', long)]
     pub no_promiscuous: bool,
 
-    /// Which frames, seen from this host.
-    #[arg(long, value_enum, default_value_t = DirectionArg::In)]
-    pub direction: DirectionArg,
+    /// Which frames, seen from this host: in, or inout (both). By default both, where that can be
+    /// counted: not in the driver, nor of the loopback interface and `any`, nor with rules that
+    /// mirror.
+    #[arg(short = 'Q', long, value_name = "WAY", value_parser = way, overrides_with = "direction")]
+    direction: Option<CaptureDirection>,
 
     /// Memory of the kernel's ring for each lane.
     #[arg(long, value_name = "SIZE", value_parser = crate::units::bytes, default_value = "32MiB")]
-    pub kernel_ring_size: u64,
+    kernel_ring_size: u64,
+
+    /// The same, as tcpdump takes it: in KiB.
+    #[arg(short = 'B', value_name = "KiB", conflicts_with_all = ["kernel_ring_size", "read"])]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    buffer_kib: Option<u64>,
 
     /// Longest time in milliseconds that the kernel holds frames back to fill a block.
     #[arg(long, value_name = "MS", default_value_t = 50)]
@@ -100,23 +110,41 @@ pub struct OpenArgs {
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
 
-    /// pcap-filter(7) expression; frames that do not match are counted as filtered.
-    #[arg(value_name = "FILTER")]
-    pub filter: Vec<String>,
+    #[command(flatten)]
+    pub filter: FilterArgs,
 }
 
 /// Longest classic program that the kernel takes (BPF_MAXINSNS of linux/bpf_common.h).
 const PCAP_INSTRUCTIONS_MAX: usize = 4096;
 
 impl OpenArgs {
+    /// True if the interfaces are to be listed, and nothing else.
+    pub fn lists_interfaces(&self) -> bool {
+        self.list_interfaces
+    }
+
     /// The filter as one text; empty for none.
     pub fn expression(&self) -> String {
-        self.filter.join(" ")
+        self.filter.expression()
+    }
+
+    /// Goes to the network namespace that was asked for.
+    ///
+    /// # Errors
+    /// There is none of that name, or a privilege is missing.
+    pub fn enter_namespace(&self) -> anyhow::Result<()> {
+        let Some(name) = &self.netns else { return Ok(()) };
+        Ok(Namespace::open(name)?.enter()?)
     }
 
     /// Lanes of each interface, as far as the options say.
     fn lanes(&self) -> usize {
         self.queues.map_or(1, usize::from)
+    }
+
+    /// Memory of the kernel's ring for each lane.
+    fn kernel_ring_bytes(&self) -> u64 {
+        self.buffer_kib.map_or(self.kernel_ring_size, |kib| kib << 10)
     }
 
     /// Bytes kept of each frame.
@@ -190,15 +218,6 @@ pub enum Fanout {
     Queue,
 }
 
-/// Directions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DirectionArg {
-    /// Received frames.
-    In,
-    /// Received and sent frames.
-    Both,
-}
-
 /// Lanes, ready to run.
 pub struct Opened {
     pub lanes: Vec<LaneSource>,
@@ -223,19 +242,19 @@ pub fn filter_compiler() -> anyhow::Result<Compiler> {
 /// from here on): what takes time, as compiling filters, is done before the first is opened. What
 /// must be changed on an interface is changed by `knobs`.
 /// `directories` are those of a recording: its writers have their places too. `rules` will be asked
-/// about the frames.
+/// about the frames. With `verbose` the choice of a backend is explained.
 pub fn open(
     args: &OpenArgs,
     rules: Option<&Rules>,
     directories: &[PathBuf],
     knobs: &Knobs<'_>,
+    verbose: bool,
 ) -> anyhow::Result<Opened> {
     if !args.read.is_empty() {
         return files::open(args);
     }
-    if let Some(name) = &args.netns {
-        Namespace::open(name)?.enter()?;
-    }
+    args.enter_namespace()?;
+    let names = interfaces::names(&args.interfaces)?;
     let mut opened = Opened {
         lanes: Vec::new(),
         kernel: Vec::new(),
@@ -246,20 +265,20 @@ pub fn open(
         description: String::new(),
         warnings: Vec::new(),
     };
-    let lanes = args.interfaces.len() * args.lanes();
+    let lanes = names.len() * args.lanes();
     if lanes > LANES_MAX {
         bail!("{lanes} lanes are asked for, a run has at most {LANES_MAX}: lower --queues");
     }
     let mut plans = Vec::new();
-    for (index, name) in args.interfaces.iter().enumerate() {
-        if args.interfaces[..index].contains(name) {
+    for (index, name) in names.iter().enumerate() {
+        if names[..index].contains(name) {
             bail!("-i {name} is given twice");
         }
-        plans.push(Plan::new(args, rules, name, InterfaceId(index as u32))?);
+        plans.push(Plan::new(args, rules, name, InterfaceId(index as u32), verbose)?);
     }
-    args.placement.turn(&args.interfaces, knobs)?;
+    args.placement.turn(&names, knobs)?;
     let lanes = plans.iter().enumerate().flat_map(|(index, plan)| plan.lanes(args, index));
-    opened.placed = args.placement.place(&args.interfaces, lanes.collect(), directories)?;
+    opened.placed = args.placement.place(&names, lanes.collect(), directories)?;
     for plan in plans {
         let sources = plan.open(args, &opened.placed.cpus, knobs, &mut opened.warnings)?;
         opened.add(&plan, sources);
@@ -272,6 +291,7 @@ struct Plan<'a> {
     name: &'a str,
     interface_id: InterfaceId,
     backend: Backend,
+    direction: CaptureDirection,
     filter: Option<ClassicProgram>,
     /// What its frames will be judged by.
     rules: Option<&'a Rules>,
@@ -283,8 +303,9 @@ impl<'a> Plan<'a> {
         rules: Option<&'a Rules>,
         name: &'a str,
         interface_id: InterfaceId,
+        verbose: bool,
     ) -> anyhow::Result<Plan<'a>> {
-        let backend = choose(args, rules, name)?;
+        let backend = choose(args, rules, name, verbose)?;
         backend.check_threads(args.threads)?;
         if let Some(rules) = rules {
             keep::check_backend(rules, backend, name)?;
@@ -296,7 +317,8 @@ impl<'a> Plan<'a> {
             }
         };
         let filter = compile(&args.expression(), link_type)?;
-        Ok(Plan { name, interface_id, backend, filter, rules })
+        let direction = direction(args, rules, backend, name);
+        Ok(Plan { name, interface_id, backend, direction, filter, rules })
     }
 
     /// What is known of its lanes before they are opened.
@@ -357,25 +379,33 @@ impl Opened {
 
 /// af-packet leaves the host's own traffic alone; af-xdp is for interfaces that the host does not
 /// use.
-fn choose(args: &OpenArgs, rules: Option<&Rules>, name: &str) -> anyhow::Result<Backend> {
-    if args.backend != Backend::Auto {
-        return Ok(args.backend);
+fn choose(
+    args: &OpenArgs,
+    rules: Option<&Rules>,
+    name: &str,
+    verbose: bool,
+) -> anyhow::Result<Backend> {
+    if let Some(backend) = args.backend.filter(|backend| *backend != Backend::Auto) {
+        return Ok(backend);
     }
+    let explains = verbose || args.backend.is_some();
     match af_packet::link_type(name) {
         Err(error @ BackendError::UnknownLinkType { .. }) => {
             say::message(format_args!("ringside: {name}: using libpcap ({error})"));
             Ok(Backend::Pcap)
         }
         // libpcap has devices that are no interface, as "any".
-        Err(BackendError::NoSuchInterface { .. }) if name == "any" => Ok(Backend::Pcap),
+        Err(BackendError::NoSuchInterface { .. }) if name == interfaces::ANY => Ok(Backend::Pcap),
         Err(error) => Err(error.into()),
         Ok(_) if rules.is_some_and(|rules| rules.pass_some() && !rules.has_drivers()) => {
-            say::message(format_args!(
-                "ringside: {name}: af-packet, because the rules leave frames to the host"
-            ));
+            if explains {
+                say::message(format_args!(
+                    "ringside: {name}: af-packet, because the rules leave frames to the host"
+                ));
+            }
             Ok(Backend::AfPacket)
         }
-        Ok(link_type) => Ok(af_xdp::choose_auto(args, name, link_type)),
+        Ok(link_type) => Ok(af_xdp::choose_auto(args, name, link_type, explains)),
     }
 }
 
@@ -396,11 +426,11 @@ impl Plan<'_> {
                 Fanout::Cpu => FanoutMode::Cpu,
                 Fanout::Queue => FanoutMode::Queue,
             },
-            ring_bytes: args.kernel_ring_size,
+            ring_bytes: args.kernel_ring_bytes(),
             block_timeout_ms: args.block_timeout,
             snaplen_bytes: args.snaplen_bytes(),
             promiscuous: !args.no_promiscuous,
-            direction: direction(args),
+            direction: self.direction,
             filter: self.filter.clone().map(|program| (program, args.expression())),
             hardware_timestamps,
             rules: self.rules.cloned(),
@@ -443,11 +473,11 @@ impl Plan<'_> {
         let source = pcap::open(&pcap::PcapConfig {
             device: self.name.to_owned(),
             interface_id: self.interface_id,
-            ring_bytes: args.kernel_ring_size,
+            ring_bytes: args.kernel_ring_bytes(),
             block_timeout_ms: args.block_timeout,
             snaplen_bytes: args.snaplen_bytes(),
             promiscuous: !args.no_promiscuous,
-            direction: direction(args),
+            direction: self.direction,
             filter: (!expression.is_empty()).then_some(expression),
         })?;
         Ok(vec![(Box::new(source), None)])
@@ -470,11 +500,44 @@ pub fn compile(expression: &str, link_type: LinkType) -> anyhow::Result<Option<C
     Ok(Some(compiled.program))
 }
 
-fn direction(args: &OpenArgs) -> CaptureDirection {
-    match args.direction {
-        DirectionArg::In => CaptureDirection::Inbound,
-        DirectionArg::Both => CaptureDirection::Both,
+/// The words of tcpdump, and `both`.
+fn way(text: &str) -> Result<CaptureDirection, String> {
+    match text {
+        "in" => Ok(CaptureDirection::Inbound),
+        "inout" | "both" => Ok(CaptureDirection::Both),
+        "out" => Err("sent frames alone are not captured: write inout, and select them by a \
+                      filter, as 'ether src ADDRESS'"
+            .into()),
+        _ => Err("write in or inout".into()),
     }
+}
+
+/// Both directions unless one is asked for, as far as the ledger stays exact: in the driver there
+/// is one, and what a loopback interface sends comes back as received. Mirrored copies that are
+/// sent must not be taken and mirrored again.
+fn direction(
+    args: &OpenArgs,
+    rules: Option<&Rules>,
+    backend: Backend,
+    name: &str,
+) -> CaptureDirection {
+    if let Some(direction) = args.direction {
+        return direction;
+    }
+    if backend.is_in_driver() {
+        return CaptureDirection::Inbound;
+    }
+    let mirrors = rules.is_some_and(|rules| !rules.mirrors().is_empty());
+    if mirrors || name == interfaces::ANY || is_loopback(name) {
+        say::message(format_args!("ringside: {name}: inbound only; --direction inout shows both"));
+        return CaptureDirection::Inbound;
+    }
+    CaptureDirection::Both
+}
+
+fn is_loopback(name: &str) -> bool {
+    let device = netdev::by_name(name).ok().flatten();
+    device.is_some_and(|device| device.is_loopback())
 }
 
 /// Standard output as a stream of our own.

@@ -1,17 +1,19 @@
 //! A run from its options to its ledger: the part of `capture` and `attach` behind the sources.
 
+mod habits;
 mod write;
 
 use crate::control::{Board, ControlArgs, ControlSocket, OutputStatus, RuleDesk, serve_while};
 use crate::driver_rules::RulesAhead;
 use crate::keeper::{Knobs, Leaving, Link, Request, Wishes};
-use crate::live::Live;
+use crate::live::{self, Live};
 use crate::open::Opened;
 use crate::signals::RunSignals;
-use crate::{keep, ledger_text, privileges, rule_counts, say, units};
+use crate::{keep, ledger_text, print, privileges, rule_counts, say, units};
 use anyhow::{Context, bail};
 use clap::Args;
-use ringside_capture::config::{Ahead, BLOCKS_PER_LANE_MIN, Output, RunConfig};
+use habits::EndArgs;
+use ringside_capture::config::{Ahead, BLOCKS_PER_LANE_MIN, Output, Print, RunConfig};
 use ringside_capture::keep::Selection;
 use ringside_capture::run::{Prepared, Run, RunReport};
 use ringside_capture::share::ShareSocket;
@@ -46,15 +48,20 @@ pub struct RunArgs {
     pub write: WriteArgs,
 
     /// Stop after this many frames.
-    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub count: Option<u64>,
+    #[arg(short = 'c', long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    packets: Option<u64>,
 
     /// Stop after this time: 10s, 5m, 1h.
     #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
-    pub duration: Option<Duration>,
+    duration: Option<Duration>,
+
+    #[command(flatten)]
+    end: EndArgs,
 
     /// Memory of the capture ring, shared by the lanes; it rides out stalls of the disk. By default
-    /// 512 MiB to capture and 128 MiB to attach, and no more than a sixteenth of the free memory.
+    /// 512 MiB to record and 128 MiB to print or attach, and no more than a sixteenth of the free
+    /// memory.
     #[arg(long, value_name = "SIZE", value_parser = ring_bytes)]
     pub ring_size: Option<u64>,
 
@@ -66,12 +73,13 @@ pub struct RunArgs {
     #[command(flatten)]
     pub control: ControlArgs,
 
-    /// One JSON object a line on standard output: a status each second, at last the ledger.
+    /// One JSON object a line on standard output: each packet where they are printed, else a status
+    /// each second; at last the ledger.
     #[arg(long)]
     pub json: bool,
 
     /// Receive and write as this user, once everything is open; the files belong to it.
-    #[arg(long, value_name = "NAME")]
+    #[arg(short = 'Z', long, value_name = "NAME")]
     pub user: Option<String>,
 
     /// Run in one process, as profilers want it. Without the keeper, its parent, nobody finishes
@@ -84,6 +92,16 @@ impl RunArgs {
     /// What the run wants of a keeper.
     pub fn wishes(&self) -> Wishes<'_> {
         Wishes { no_keeper: self.no_keeper, json: self.json, directories: &self.write.paths }
+    }
+
+    /// Frames after which the run ends.
+    pub fn packets(&self) -> Option<u64> {
+        self.packets.or_else(|| self.end.packets())
+    }
+
+    /// Time after which the run ends.
+    pub fn duration(&self) -> Option<Duration> {
+        self.duration.or_else(|| self.end.duration())
     }
 
     /// What was asked for, or `usual` where there is much memory.
@@ -111,6 +129,8 @@ pub struct Extras {
     pub trigger: Option<TriggerConfig>,
     /// Where other processes may attach.
     pub share: Option<ShareSocket>,
+    /// Packets are printed in this way; by default they are not.
+    pub print: Option<print::Style>,
 }
 
 /// The run, in this process, with the lanes that `open` opens.
@@ -133,22 +153,12 @@ pub fn run(
         say::message(format_args!("ringside: warning: {warning}"));
     }
     let keeper_pid = link.as_ref().and_then(Link::keeper_pid);
-    let status = output_status(&output, args.write.paths.iter());
+    let status = output_status(&output, extras.print.is_some(), args.write.paths.iter());
     let mut board = board(&opened, &extras, status, keeper_pid);
-    let config = RunConfig {
-        snaplen: extras.snaplen,
-        frames_max: args.count,
-        ring_bytes: usize::try_from(args.ring_bytes(extras.ring_bytes)).context("--ring-size")?,
-        block_bytes: RING_BLOCK_BYTES,
-        threads: extras.threads,
-        selection: extras.selection,
-        ahead: extras.ahead.clone().map(|ahead| Arc::new(ahead) as Arc<dyn Ahead>),
-        cpus: std::mem::take(&mut opened.placed.cpus),
-        block_timeout_ns: opened.block_timeout_ns,
-        output,
-        trigger: extras.trigger,
-        share: extras.share,
-    };
+    let (bar, style) = (live::line_bar(), extras.print);
+    let print = style.map(|style| print::printer(style, &bar)).transpose()?;
+    let ahead = extras.ahead.clone();
+    let config = settings(args, &mut opened, extras, output, print)?;
     reserve_huge_pages(&knobs, args, &config, opened.lanes.len());
     let control = ControlSocket::open(&args.control, "capture", keeper_pid)?;
     let directories = config.output.directories();
@@ -156,7 +166,7 @@ pub fn run(
     if let Some(user) = &args.user {
         privileges::become_user(user, &directories)?;
     }
-    let leaving = Leaving::new(&mut opened, &config.output);
+    let leaving = Leaving::new(&mut opened, &config);
     let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
     // The rings lie where they should; what comes from now on lies where it is used.
     drop(opened.placed.memory);
@@ -174,15 +184,42 @@ pub fn run(
     say::message(format_args!("listening on {}", opened.description));
     let answer = |command| board.answer(&run, command);
     // Who gave the order to stop waits for the end of its connection, which is that of the run.
-    let (watched, _clients) = serve_while(control, answer, || watch(&run, args, &signals, &board));
+    let live = Live::start(bar);
+    let (watched, _clients) =
+        serve_while(control, answer, || watch(&run, args, &signals, &board, live));
     let mut report = run.finish();
-    if let (Some(ahead), Some(rules)) = (&extras.ahead, &mut report.rules) {
+    if let (Some(ahead), Some(rules)) = (&ahead, &mut report.rules) {
         ahead.add_counts(rules);
     }
     let told = finish(&report, args);
     link.as_ref().inspect(|link| link.closed());
     told.and(watched)?;
     Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// The settings of the run.
+fn settings(
+    args: &RunArgs,
+    opened: &mut Opened,
+    extras: Extras,
+    output: Output,
+    print: Option<Print>,
+) -> anyhow::Result<RunConfig> {
+    Ok(RunConfig {
+        snaplen: extras.snaplen,
+        frames_max: args.packets(),
+        ring_bytes: usize::try_from(args.ring_bytes(extras.ring_bytes)).context("--ring-size")?,
+        block_bytes: RING_BLOCK_BYTES,
+        threads: extras.threads,
+        selection: extras.selection,
+        ahead: extras.ahead.map(|ahead| Arc::new(ahead) as Arc<dyn Ahead>),
+        cpus: std::mem::take(&mut opened.placed.cpus),
+        block_timeout_ns: opened.block_timeout_ns,
+        output,
+        print,
+        trigger: extras.trigger,
+        share: extras.share,
+    })
 }
 
 /// What the control socket knows of the run.
@@ -219,10 +256,15 @@ fn reserve_huge_pages(knobs: &Knobs<'_>, args: &RunArgs, config: &RunConfig, lan
 }
 
 /// Waits for the end of the run, with the live line, timed rotation and JSON status meanwhile.
-fn watch(run: &Run, args: &RunArgs, signals: &RunSignals, board: &Board) -> io::Result<()> {
+fn watch(
+    run: &Run,
+    args: &RunArgs,
+    signals: &RunSignals,
+    board: &Board,
+    mut live: Live,
+) -> io::Result<()> {
     let start = Instant::now();
-    let mut live = Live::start();
-    let stop_at = args.duration.map(|duration| start + duration);
+    let stop_at = args.duration().map(|duration| start + duration);
     let file_time = args.write.file_time();
     let mut rotate_at = file_time.map(|interval| start + interval);
     let mut hung_up_at: Option<Instant> = None;
@@ -254,7 +296,8 @@ fn watch(run: &Run, args: &RunArgs, signals: &RunSignals, board: &Board) -> io::
         let ledger = run.status();
         if live.update(&ledger, || run.profiles()) {
             board.set_rates(live.rates());
-            if args.json {
+            // Packets have standard output for themselves while they come.
+            if args.json && !run.prints() {
                 let profiles = run.profiles();
                 say::data(serde_json::json!({ "status": ledger, "profile": profiles }))?;
             }
@@ -351,8 +394,13 @@ fn to_read(report: &RunReport, args: &RunArgs) -> Option<String> {
 }
 
 /// What the control socket says of the output.
-fn output_status<'a>(output: &Output, paths: impl Iterator<Item = &'a PathBuf>) -> OutputStatus {
+fn output_status<'a>(
+    output: &Output,
+    prints: bool,
+    paths: impl Iterator<Item = &'a PathBuf>,
+) -> OutputStatus {
     let kind = match output {
+        Output::Count if prints => "print",
         Output::Count => "count",
         Output::Directory { .. } => "directory",
         Output::File { .. } => "file",

@@ -36,4 +36,4 @@ pub use merge::Merger;
 pub use merged::{MergedSource, open};
 pub use reader::{Condition, FileSource, Notice, StoredSource};
 pub use recording::FileHeader;
-pub use writer::{Format, FrameWriter, Packing, PcapWriter, PcapngWriter};
+pub use writer::{Format, FrameWriter, Packing, PcapWriter, PcapngWriter, TextWriter};

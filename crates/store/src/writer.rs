@@ -1,6 +1,6 @@
-//! Writers of single files and streams: pcapng and pcap behind one trait.
+//! Writers of single files and streams: pcapng, pcap and text behind one trait.
 //!
-//! Both collect whole records and hand them over together, so that every write, and therefore
+//! All collect whole records and hand them over together, so that every write, and therefore
 //! every growth of a file that someone else reads, ends at the end of a record. The writer below
 //! needs no buffer of its own.
 
@@ -9,12 +9,14 @@ mod claim;
 mod packed;
 mod pcap;
 mod pcapng;
+mod text;
 
 pub use claim::claim;
 pub use packed::Packing;
 pub use pcap::{PcapWriter, Precision};
 pub use pcapng::PcapngWriter;
 pub(crate) use pcapng::{append_interface, append_section_header};
+pub use text::{Describe, TextWriter};
 
 use crate::StoreError;
 use crate::block::{self, Statistics};

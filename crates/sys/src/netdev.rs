@@ -102,6 +102,11 @@ impl NetDevice {
     pub fn is_up(&self) -> bool {
         self.flags & libc::IFF_UP as u32 != 0
     }
+
+    /// What it sends it receives (IFF_LOOPBACK).
+    pub fn is_loopback(&self) -> bool {
+        self.flags & libc::IFF_LOOPBACK as u32 != 0
+    }
 }
 
 /// The interfaces of this namespace, by index.

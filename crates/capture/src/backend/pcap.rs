@@ -17,7 +17,7 @@
 //! filter `inbound` rejects everything in the blocks that it filters in user space at first.
 
 use super::{BackendError, find_device};
-use ::pcap::{Active, Capture, Precision, Stat};
+use ::pcap::{Active, Capture, Linktype, Precision, Stat};
 use ringside_core::limits::{FRAME_BYTES_MAX, MERGE_HOLD_NS};
 use ringside_core::{
     Batch, Cause, Direction, FrameMeta, FrameSlot, InterfaceId, LinkType, Source, SourceCounters,
@@ -30,6 +30,12 @@ use std::time::{Duration, Instant};
 
 /// Frames of a batch: so many of the longest frames are 16 MiB of copies.
 const BATCH_FRAMES: usize = 64;
+
+/// libpcap's name of all interfaces together.
+pub const ANY: &str = "any";
+
+/// Frames that begin with the index of their interface. The number is that of files, too.
+const SLL2: Linktype = Linktype(LinkType::LINUX_SLL2.0 as i32);
 
 /// Rejects every frame, and libpcap's optimiser does not see through it.
 const REJECT_ALL: &str = "len < 1";
@@ -213,7 +219,7 @@ fn activate(config: &PcapConfig) -> Result<Capture<Active>, BackendError> {
         .immediate_mode(false)
         .buffer_size(ring_bytes)
         .precision(Precision::Nano);
-    capture.open().map_err(|e| match find_device(name) {
+    let opened = capture.open().map_err(|e| match find_device(name) {
         Err(missing @ BackendError::NoSuchInterface { .. }) if says(&e, "No such device") => {
             missing
         }
@@ -222,7 +228,13 @@ fn activate(config: &PcapConfig) -> Result<Capture<Active>, BackendError> {
             BackendError::Privilege { context: format!("interface {name}: {e}") }
         }
         _ => pcap_error(name, e),
-    })
+    });
+    let mut capture = opened?;
+    // Of all interfaces together each frame says from which it came, where libpcap (1.10) can.
+    if name == ANY && capture.list_datalinks().is_ok_and(|links| links.contains(&SLL2)) {
+        capture.set_datalink(SLL2).map_err(|e| pcap_error(name, e))?;
+    }
+    Ok(capture)
 }
 
 fn says(error: &::pcap::Error, words: &str) -> bool {
@@ -270,7 +282,7 @@ fn discard_early_frames(
 
 /// Leaves out what this host sends, if asked to; false if libpcap counts frames that it then skips.
 fn choose_direction(capture: &Capture<Active>, config: &PcapConfig) -> Result<bool, BackendError> {
-    let loops = config.device == "lo" || config.device == "any";
+    let loops = config.device == "lo" || config.device == ANY;
     match config.direction {
         // What the loopback device sends libpcap skips, because it also receives it.
         CaptureDirection::Both => Ok(!loops),

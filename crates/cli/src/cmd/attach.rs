@@ -1,9 +1,10 @@
 //! `ringside attach`: read a running capture from another process.
 
+use crate::filter_args::FilterArgs;
 use crate::keeper;
 use crate::open::{self, Opened};
 use crate::placement::Placed;
-use crate::print::{PrintOptions, PrintState, packet_line};
+use crate::print::{PacketText, PrintArgs, Style};
 use crate::record::{self, Extras, RunArgs};
 use crate::signals::{StopSignal, Wanted};
 use crate::{say, units};
@@ -47,11 +48,13 @@ pub struct AttachArgs {
     from: Option<Duration>,
 
     #[command(flatten)]
+    print: PrintArgs,
+
+    #[command(flatten)]
     run: RunArgs,
 
-    /// pcap-filter(7) expression; frames that do not match are counted as filtered.
-    #[arg(value_name = "FILTER")]
-    filter: Vec<String>,
+    #[command(flatten)]
+    filter: FilterArgs,
 }
 
 /// Runs the subcommand.
@@ -70,6 +73,7 @@ pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
                 ring_bytes: RING_BYTES as u64,
                 trigger: None,
                 share: None,
+                print: None,
             };
             Ok((attach(&args)?, extras))
         })
@@ -102,7 +106,7 @@ fn connect(args: &AttachArgs) -> anyhow::Result<(Attachment, ReadOptions)> {
     // Best effort: a reader that may not yield reads as well.
     let _ = rustix::process::nice(NICE);
     let attachment = Attachment::connect(&args.socket)?;
-    let expression = args.filter.join(" ");
+    let expression = args.filter.expression();
     let filter = |link_type: LinkType| -> anyhow::Result<Option<Prepared>> {
         let program = open::compile(&expression, link_type)?;
         Ok(program.as_ref().map(Prepared::new).transpose()?)
@@ -128,10 +132,10 @@ fn print(args: &AttachArgs) -> anyhow::Result<ExitCode> {
     say::message(format_args!("listening on {}", args.socket.display()));
     let links: Vec<_> =
         attachment.hello().interfaces.iter().map(|interface| interface.link_type).collect();
-    let (options, mut state) = (PrintOptions::default(), PrintState::default());
-    let (mut out, mut line) = (std::io::stdout().lock(), String::new());
-    let until = args.run.duration.map(|duration| Instant::now() + duration);
-    let count_max = args.run.count.unwrap_or(u64::MAX);
+    let mut text = PacketText::new(Style::Lines(args.print.options()));
+    let (mut out, mut lines) = (std::io::stdout().lock(), Vec::new());
+    let until = args.run.duration().map(|duration| Instant::now() + duration);
+    let count_max = args.run.packets().unwrap_or(u64::MAX);
     while !stop.is_set()
         && !reader.is_finished()
         && reader.delivered() < count_max
@@ -145,9 +149,9 @@ fn print(args: &AttachArgs) -> anyhow::Result<ExitCode> {
             continue;
         };
         let link = links.get(frame.meta.interface.0 as usize).copied();
-        line.clear();
-        packet_line(&mut line, &frame, link.unwrap_or(LinkType::ETHERNET), &options, &mut state);
-        out.write_all(line.as_bytes())?;
+        lines.clear();
+        text.append(&mut lines, &frame, link.unwrap_or(LinkType::ETHERNET));
+        out.write_all(&lines)?;
     }
     out.flush()?;
     say::message(counts(&mut reader));

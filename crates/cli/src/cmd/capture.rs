@@ -4,10 +4,12 @@ use crate::control::ControlSocket;
 use crate::keep::{self, KeepArgs};
 use crate::keeper::{self, Knobs};
 use crate::open::{self, OpenArgs, Opened};
+use crate::print::{PrintArgs, Style};
 use crate::record::{self, Extras, RunArgs};
 use crate::units;
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
+use ringside_capture::config;
 use ringside_capture::share::ShareSocket;
 use ringside_capture::trigger::TriggerConfig;
 use ringside_core::SourceInterface;
@@ -23,7 +25,8 @@ pub(super) const RING_BYTES: u64 = 512 << 20;
 /// Arguments of `capture`.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  sudo ringside capture -i eth1                          count until Ctrl-C
+  sudo ringside capture -i eth1 'tcp port 443'           print what matches until Ctrl-C
+  sudo ringside capture -i eth1 --count --for 1m         count for a minute
   sudo ringside capture -i eth1 -w /data/eth1 -G 1h      record, a new file each hour
   sudo ringside capture -i eth1 -w /ssd0 -w /ssd1        one recording on two disks
   sudo ringside capture -i eth1 -w /data --limit-bytes 500GB   keep the latest
@@ -35,7 +38,9 @@ pub(super) const RING_BYTES: u64 = 512 << 20;
   sudo ringside capture -i eth1 -w small.pcapng.zst      compressed: .gz or .zst
   sudo ringside capture -i eth1 -w 'cap-%Y%m%d-%H%M%S.pcapng' -G 60   named by local time
   sudo ringside capture -i eth1 -w - 'udp port 53' | tshark -r -
-  sudo ringside capture -i eth1 --for 10s --json | tail -1 | jq .ledger
+  sudo ringside capture -i eth1 -w /data --print         record, and print as well
+  sudo ringside capture -i eth1 --json icmp | jq .src    an object a packet, then the ledger
+  sudo ringside capture -i eth1 --count --for 10s --json | tail -1 | jq .ledger
   sudo ringside capture -i eth1 -w /data --rules web.rules  what the rules take, cut as they say
   sudo ringside capture -i eth1 --rules dns.rules --digests dns.jsonl  records of what they digest
   sudo ringside capture -i eth1 -w /data --adaptive-cap 96-1514  less of each frame, but all frames
@@ -53,7 +58,19 @@ pub struct CaptureArgs {
     keep: KeepArgs,
 
     #[command(flatten)]
+    print: PrintArgs,
+
+    #[command(flatten)]
     run: RunArgs,
+
+    /// Count only: nothing is printed, and frames are not even copied.
+    #[arg(long, conflicts_with_all = ["paths", "print_too"])]
+    count: bool,
+
+    /// Print packets also where they are recorded (-w), shared or digested. A standard output that
+    /// is too slow misses packets then, which are counted; the recording misses none for it.
+    #[arg(id = "print_too", long = "print", conflicts_with = "on")]
+    print_too: bool,
 
     /// Let other processes read the capture's memory (`ringside attach`): a socket of mode 0600.
     #[arg(long, value_name = "SOCKET")]
@@ -76,15 +93,53 @@ pub struct CaptureArgs {
 
 /// Runs the subcommand.
 pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
+    if args.open.lists_interfaces() {
+        args.open.enter_namespace()?;
+        open::interfaces::print(args.run.json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     keeper::supervised(&args.run.wishes(), |link| {
         record::run(&args.run, link, |knobs| open(&args, knobs))
     })
+}
+
+impl CaptureArgs {
+    /// True if packets are printed: unless they are only counted, or something else is done with
+    /// them.
+    fn prints(&self) -> bool {
+        let goes_elsewhere =
+            !self.run.write.paths.is_empty() || self.share.is_some() || self.keep.digests.is_some();
+        !self.count && (self.print_too || !goes_elsewhere)
+    }
+
+    /// How packets are printed; `None` if they are not.
+    ///
+    /// # Errors
+    /// Standard output is wanted for something else.
+    fn print_style(&self) -> anyhow::Result<Option<Style>> {
+        if !self.prints() {
+            return Ok(None);
+        }
+        ensure!(
+            !self.run.write.is_stdout() && !self.keep.digests_to_stdout(),
+            "--print and {} both want standard output; write to a file, or leave out --print",
+            if self.run.write.is_stdout() { "-w -" } else { "--digests -" }
+        );
+        Ok(Some(if self.run.json { Style::Json } else { Style::Lines(self.print.options()) }))
+    }
+
+    /// The capture ring: a printer keeps up, or nothing helps it.
+    fn ring_bytes(&self) -> u64 {
+        let prints_alone = self.prints() && !self.print_too;
+        if prints_alone { config::RING_BYTES as u64 } else { RING_BYTES }
+    }
 }
 
 fn open(args: &CaptureArgs, knobs: &Knobs<'_>) -> anyhow::Result<(Opened, Extras)> {
     if args.on.is_some() && !args.run.write.is_directory() {
         bail!("--on writes to a directory: name one with -w");
     }
+    let print = args.print_style()?;
     args.keep.check_threads(args.open.threads)?;
     let rules = args.keep.rules()?;
     rules.as_ref().map_or(Ok(()), |rules| keep::check_mirrors(rules, &args.open))?;
@@ -92,7 +147,8 @@ fn open(args: &CaptureArgs, knobs: &Knobs<'_>) -> anyhow::Result<(Opened, Extras
     outputs.iter().try_for_each(|output| open::files::check_output(inputs, output))?;
     args.keep.check_digests(inputs, &args.run)?;
     let directories = if args.run.write.is_directory() { &outputs[..] } else { &[] };
-    let mut opened = open::open(&args.open, rules.as_ref(), directories, knobs)?;
+    let verbose = args.print.is_verbose();
+    let mut opened = open::open(&args.open, rules.as_ref(), directories, knobs, verbose)?;
     let filters = match args.open.read.is_empty() {
         true => Vec::new(),
         false => filters(&args.open.expression(), &opened.interfaces)?,
@@ -106,9 +162,10 @@ fn open(args: &CaptureArgs, knobs: &Knobs<'_>) -> anyhow::Result<(Opened, Extras
         selection: args.keep.selection(rules, filters, threads, &mut opened)?,
         snaplen: args.open.snaplen_bytes(),
         threads,
-        ring_bytes: RING_BYTES,
+        ring_bytes: args.ring_bytes(),
         trigger,
         share: args.share.as_deref().map(share).transpose()?,
+        print,
     };
     Ok((opened, extras))
 }

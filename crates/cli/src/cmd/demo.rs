@@ -225,7 +225,7 @@ impl Capture {
             .args(&WITH_US[1..])
             .arg(program)
             .args(["capture", "--netns", &namespace.0, "-i", RECEIVER_INTERFACE])
-            .args(["--direction", "both", "--json", "-w"])
+            .args(["--json", "-w"])
             .arg(directory)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -186,7 +186,7 @@ fn up(args: &UpArgs) -> anyhow::Result<ExitCode> {
     eprintln!(
         "test network {} is up: {} in {a} ({SENDER_ADDRESS}) -- {} in {b} ({RECEIVER_ADDRESS})\n\n\
          In one terminal, receive:\n  \
-         sudo ringside capture --netns {b} -i {}\n  \
+         sudo ringside capture --netns {b} --count -i {}\n  \
          sudo ip netns exec {b} ringside capture -i {} -w DIR\n\
          In another, send:\n  \
          sudo ringside lab send{name} --count 1000000 --size imix --flows 1000\n  \

@@ -1,13 +1,14 @@
 //! `ringside read`: print packets like tcpdump, or copy them.
 
+use crate::filter_args::FilterOptions;
 use crate::frame_filter::FrameFilter;
 use crate::open;
-use crate::print::{HexDump, PrintOptions, PrintState, TimeStyle, packet_json, packet_line};
+use crate::print::{PacketText, PrintArgs, Style};
 use crate::record::FormatArg;
 use crate::signals::{StopSignal, Wanted};
 use crate::{say, units};
 use anyhow::bail;
-use clap::{ArgAction, Args};
+use clap::Args;
 use ringside_core::{Frame, LinkType, SourceInterface};
 use ringside_store::writer::create_copy;
 use ringside_store::{Format, FrameWriter, Packing, StoreError, StoredSource, is_input};
@@ -61,34 +62,15 @@ pub struct ReadArgs {
     #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// Addresses as numbers. They always are; accepted for the habit.
-    #[arg(short = 'n', action = ArgAction::Count)]
-    numeric: u8,
-
-    /// More of each packet: -v, -vv, -vvv.
-    #[arg(short = 'v', action = ArgAction::Count)]
-    verbose: u8,
-
-    /// Show the link-layer header.
-    #[arg(short = 'e')]
-    link_header: bool,
-
-    /// Show the bytes in hexadecimal.
-    #[arg(short = 'x')]
-    hex: bool,
-
-    /// Show the bytes in hexadecimal and ASCII.
-    #[arg(short = 'X')]
-    hex_ascii: bool,
-
-    /// Time: -t none, -tt seconds since 1970, -ttt since the packet before, -tttt with the date,
-    /// -ttttt since the first packet.
-    #[arg(short = 't', action = ArgAction::Count)]
-    time: u8,
+    #[command(flatten)]
+    print: PrintArgs,
 
     /// One JSON object a packet.
-    #[arg(long, conflicts_with_all = ["write", "hex", "hex_ascii"])]
+    #[arg(long, conflicts_with_all = ["write", "hex", "hex_ascii", "ascii"])]
     json: bool,
+
+    #[command(flatten)]
+    filter_options: FilterOptions,
 
     /// More files or directories to read, then a pcap-filter(7) expression. A word names an input
     /// as long as all words before it did and it exists, unless it is a word of the filter language
@@ -231,7 +213,13 @@ fn inputs(args: &ReadArgs) -> anyhow::Result<(Vec<PathBuf>, String)> {
         bail!("cannot open {word}: there is no such file, and it is no filter");
     }
     let inputs = args.read.iter().cloned().chain(named.iter().map(PathBuf::from));
-    Ok((inputs.collect(), [filter, &args.filter].concat().join(" ")))
+    let words = [filter, &args.filter].concat().join(" ");
+    let filter = match args.filter_options.expression() {
+        Some(text) if words.is_empty() => text,
+        Some(_) => bail!("-F and -f hold the whole filter: leave out '{words}'"),
+        None => words,
+    };
+    Ok((inputs.collect(), filter))
 }
 
 /// True for a word with which an expression of pcap-filter(7) may begin.
@@ -322,38 +310,20 @@ impl Output for Copier {
 /// Prints lines, or JSON.
 struct Printer {
     out: BufWriter<io::Stdout>,
-    options: PrintOptions,
-    state: PrintState,
-    json: bool,
+    text: PacketText,
     link_types: Vec<LinkType>,
-    number: u64,
-    line: String,
+    /// The text of one packet: its memory is used again.
+    bytes: Vec<u8>,
 }
 
 impl Printer {
     fn new(args: &ReadArgs) -> Printer {
-        let hex = match (args.hex, args.hex_ascii) {
-            (_, true) => HexDump::WithAscii,
-            (true, false) => HexDump::Plain,
-            (false, false) => HexDump::None,
-        };
-        let time = match args.time {
-            0 => TimeStyle::Clock,
-            1 => TimeStyle::None,
-            2 => TimeStyle::Epoch,
-            3 => TimeStyle::Delta,
-            4 => TimeStyle::Date,
-            _ => TimeStyle::SinceFirst,
-        };
-        let verbosity = args.verbose.min(3);
+        let style = if args.json { Style::Json } else { Style::Lines(args.print.options()) };
         Printer {
             out: BufWriter::new(io::stdout()),
-            options: PrintOptions { verbosity, link_header: args.link_header, hex, time },
-            state: PrintState::default(),
-            json: args.json,
+            text: PacketText::new(style),
             link_types: Vec::new(),
-            number: 0,
-            line: String::new(),
+            bytes: Vec::new(),
         }
     }
 }
@@ -367,18 +337,9 @@ impl Output for Printer {
     fn put(&mut self, frame: &Frame<'_>) -> anyhow::Result<()> {
         let index = frame.meta.interface.0 as usize;
         let link_type = self.link_types.get(index).copied().unwrap_or(LinkType::ETHERNET);
-        self.number += 1;
-        if self.json {
-            let mut object = packet_json(frame, link_type);
-            object["number"] = self.number.into();
-            serde_json::to_writer(&mut self.out, &object).map_err(io::Error::from)?;
-            self.out.write_all(b"\n")?;
-        } else {
-            self.line.clear();
-            packet_line(&mut self.line, frame, link_type, &self.options, &mut self.state);
-            self.out.write_all(self.line.as_bytes())?;
-        }
-        Ok(())
+        self.bytes.clear();
+        self.text.append(&mut self.bytes, frame, link_type);
+        Ok(self.out.write_all(&self.bytes)?)
     }
 
     fn idle(&mut self) -> anyhow::Result<()> {

@@ -10,7 +10,7 @@ use ringside_capture::backend::KernelHandles;
 use ringside_capture::backend::af_packet::PacketHandles;
 use ringside_capture::backend::af_xdp::XdpHandles;
 use ringside_capture::backend::xdp_ring::RingHandles;
-use ringside_capture::config::{FileFormat, Output, Rotation};
+use ringside_capture::config::{FileFormat, Output, Rotation, RunConfig};
 use ringside_capture::finish::{Finished, LaneRemains, OutputRemains, RecordingRemains, Remains};
 use ringside_capture::run::Prepared;
 use ringside_core::InterfaceId;
@@ -173,6 +173,8 @@ pub enum Destination {
     },
     /// To a stream.
     Stream,
+    /// They are printed only.
+    Print,
 }
 
 /// What can be said of a run before it is prepared.
@@ -182,8 +184,8 @@ pub struct Leaving {
 }
 
 impl Leaving {
-    /// Of these lanes, whose handles are taken, with this output.
-    pub fn new(opened: &mut Opened, output: &Output) -> Leaving {
+    /// Of these lanes, whose handles are taken, in a run of these settings.
+    pub fn new(opened: &mut Opened, config: &RunConfig) -> Leaving {
         let mut handles = std::mem::take(&mut opened.kernel).into_iter();
         let lanes = opened.lanes.iter().map(|lane| {
             let kernel = handles.next().flatten();
@@ -195,7 +197,7 @@ impl Leaving {
             };
             (part, kernel)
         });
-        Leaving { lanes: lanes.collect(), destination: Destination::of(output) }
+        Leaving { lanes: lanes.collect(), destination: Destination::of(config) }
     }
 
     /// Sends everything, now that it is made.
@@ -226,8 +228,9 @@ impl Leaving {
 }
 
 impl Destination {
-    fn of(output: &Output) -> Destination {
-        match output {
+    fn of(config: &RunConfig) -> Destination {
+        match &config.output {
+            Output::Count if config.prints_alone() => Destination::Print,
             // A recording says more of itself once it is prepared.
             Output::Count | Output::Directory { .. } => Destination::Count,
             Output::File { path, format, rotation } => Destination::File {
@@ -290,6 +293,7 @@ impl Left {
         let output = match self.destination.context("the worker left no word of its output")? {
             Destination::Count => OutputRemains::Count,
             Destination::Stream => OutputRemains::Stream,
+            Destination::Print => OutputRemains::Print,
             Destination::File { path, is_pcap, rotates } => OutputRemains::File {
                 path: PathBuf::from(OsString::from_vec(path)),
                 format: if is_pcap { FileFormat::Pcap } else { FileFormat::Pcapng },

@@ -1,6 +1,6 @@
 //! Frames from inside the driver: options, and when `auto` takes this way.
 
-use super::{Backend, DirectionArg, OpenArgs, Plan, Sources};
+use super::{Backend, OpenArgs, Plan, Sources};
 use crate::keeper::{Knobs, Request, Wish};
 use crate::say;
 use anyhow::bail;
@@ -9,6 +9,7 @@ use ringside_capture::backend::KernelHandles;
 use ringside_capture::backend::af_xdp::{AfXdpConfig, AfXdpSource, Stamps, Waiting, open};
 use ringside_core::{LinkType, Source};
 use ringside_sys::netdev::{self, PolledQueue};
+use ringside_sys::packet::CaptureDirection;
 
 /// Empty polls before a queue's interrupt is enabled, and the time until it is polled anyway: the
 /// values that drivers' own tests of busy polling use.
@@ -45,7 +46,7 @@ pub enum Wait {
 
 /// Why `auto` does not take frames from inside the driver of this interface; `None` if it does.
 pub(super) fn reason_against(args: &OpenArgs, name: &str) -> Option<String> {
-    if args.direction == DirectionArg::Both {
+    if args.direction == Some(CaptureDirection::Both) {
         return Some("it sees received frames only, and --direction both is asked for".into());
     }
     if args.hardware_time {
@@ -97,7 +98,7 @@ impl Plan<'_> {
         knobs: &Knobs<'_>,
         warnings: &mut Vec<String>,
     ) -> anyhow::Result<Sources> {
-        self.check_direction(args)?;
+        self.check_direction()?;
         let stamps = match (args.af_xdp.no_stamps, args.hardware_time) {
             (true, _) => Stamps::Off,
             (false, true) if self.stamps_by_hardware(knobs, warnings) => Stamps::Hardware,
@@ -111,7 +112,7 @@ impl Plan<'_> {
             interface_id: self.interface_id,
             lanes: args.queues,
             threads: usize::from(args.threads),
-            memory_bytes: args.kernel_ring_size,
+            memory_bytes: args.kernel_ring_bytes(),
             snaplen_bytes: args.snaplen_bytes(),
             promiscuous: !args.no_promiscuous,
             filter: self.filter.clone().map(|program| (program, args.expression())),
@@ -134,8 +135,8 @@ impl Plan<'_> {
 
 impl Plan<'_> {
     /// Refuses what nothing inside a driver sees.
-    pub(super) fn check_direction(&self, args: &OpenArgs) -> anyhow::Result<()> {
-        if args.direction == DirectionArg::Both {
+    pub(super) fn check_direction(&self) -> anyhow::Result<()> {
+        if self.direction == CaptureDirection::Both {
             bail!(
                 "{} sees received frames only: leave out --direction both, or use --backend \
                  af-packet",
@@ -174,8 +175,14 @@ impl Plan<'_> {
     }
 }
 
-/// The backend that `auto` means for an Ethernet or IP interface; says why.
-pub(super) fn choose_auto(args: &OpenArgs, name: &str, link_type: LinkType) -> Backend {
+/// The backend that `auto` means for an Ethernet or IP interface. Says why where frames are taken
+/// away from the host, else if asked to.
+pub(super) fn choose_auto(
+    args: &OpenArgs,
+    name: &str,
+    link_type: LinkType,
+    explains: bool,
+) -> Backend {
     if link_type != LinkType::ETHERNET {
         return Backend::AfPacket;
     }
@@ -188,7 +195,9 @@ pub(super) fn choose_auto(args: &OpenArgs, name: &str, link_type: LinkType) -> B
             Backend::AfXdp
         }
         Some(reason) => {
-            say::message(format_args!("ringside: {name}: af-packet, not af-xdp: {reason}"));
+            if explains {
+                say::message(format_args!("ringside: {name}: af-packet, not af-xdp: {reason}"));
+            }
             Backend::AfPacket
         }
     }

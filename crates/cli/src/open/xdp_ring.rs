@@ -17,7 +17,7 @@ impl Plan<'_> {
         knobs: &Knobs<'_>,
         warnings: &mut Vec<String>,
     ) -> anyhow::Result<Sources> {
-        self.check_direction(args)?;
+        self.check_direction()?;
         if args.hardware_time {
             bail!(
                 "xdp-ring stamps frames itself: leave out --hardware-time, or use --backend af-xdp"
@@ -34,7 +34,7 @@ impl Plan<'_> {
             interface: self.name.to_owned(),
             interface_id: self.interface_id,
             lanes: args.queues,
-            ring_bytes: args.kernel_ring_size,
+            ring_bytes: args.kernel_ring_bytes(),
             snaplen_bytes: args.snaplen_bytes(),
             promiscuous: !args.no_promiscuous,
             filter: self.filter.clone().map(|program| (program, args.expression())),

@@ -3,14 +3,20 @@
 use super::tcp::flags;
 use ringside_core::{Frame, LinkType};
 use ringside_wire::{
-    FlowKey, Fragment, Icmp, Icmpv6, Layer, LayerKind, Layers, Level, Mpls, Sctp, Stop, Tcp,
+    FlowKey, Fragment, Icmp, Icmpv6, Layer, LayerKind, Layers, Level, Mpls, Sctp, Sll, Stop, Tcp,
     TunnelId, Udp, Vlan, dissect,
 };
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// Describes a packet: time, interface, lengths, layers, the innermost addresses and ports, tags,
 /// labels, tunnel, TCP fields, and why the dissection ended. The caller adds the packet's number.
-pub fn packet_json(frame: &Frame<'_>, link: LinkType) -> Value {
+/// `interface_names` are by index, for frames that begin with the index.
+pub fn packet_json(
+    frame: &Frame<'_>,
+    link: LinkType,
+    interface_names: &BTreeMap<u32, String>,
+) -> Value {
     let layers = dissect(frame.bytes, link);
     let mut object = Map::new();
     let at = frame.meta.timestamp;
@@ -23,6 +29,12 @@ pub fn packet_json(frame: &Frame<'_>, link: LinkType) -> Value {
     object.insert("wire_bytes".into(), frame.meta.wire_bytes.into());
     let names: Vec<&str> = layers.iter().map(|layer| layer.kind.name()).collect();
     object.insert("layers".into(), names.into());
+    if let Some(index) = interface_index(frame.bytes, &layers) {
+        object.insert("interface_index".into(), index.into());
+        if let Some(name) = interface_names.get(&index) {
+            object.insert("interface_name".into(), name.as_str().into());
+        }
+    }
     network(&mut object, frame.bytes, &layers);
     transport(&mut object, frame.bytes, &layers);
     tags(&mut object, frame.bytes, &layers);
@@ -31,6 +43,12 @@ pub fn packet_json(frame: &Frame<'_>, link: LinkType) -> Value {
     }
     stop(&mut object, layers.stop(), link);
     object.into()
+}
+
+/// The index of the interface from which a frame of several came.
+fn interface_index(bytes: &[u8], layers: &Layers) -> Option<u32> {
+    let layer = layers.find(LayerKind::Sll2)?;
+    Sll::new_v2(bytes.get(layer.start()..)?).ok()?.interface()
 }
 
 /// Addresses and protocol of the innermost IP header; those of the outer one beside them where

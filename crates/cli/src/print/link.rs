@@ -31,9 +31,8 @@ impl Line<'_> {
                     self.type_and_colon(tag.type_or_length());
                 }
             }
-            LayerKind::Sll | LayerKind::Sll2 if self.options.link_header => {
-                self.sll(layer.kind, here);
-            }
+            LayerKind::Sll if self.options.link_header => self.sll(here),
+            LayerKind::Sll2 => self.sll2(here),
             LayerKind::Mpls => self.mpls(here),
             LayerKind::Pppoe => {
                 if let Ok(pppoe) = Pppoe::new(here) {
@@ -78,9 +77,7 @@ impl Line<'_> {
         let Ok(ethernet) = Ethernet::new(here) else { return };
         put!(self, "{} > {}, ", ethernet.source(), ethernet.destination());
         match ethernet.ether_type() {
-            Some(ether_type) => {
-                put!(self, "ethertype {} ({ether_type})", ether_type_name(ether_type));
-            }
+            Some(ether_type) => self.ether_type(ether_type),
             None => self.out.push_str("802.3"),
         }
         let length = match index {
@@ -90,33 +87,55 @@ impl Line<'_> {
         put!(self, ", length {length}: ");
     }
 
-    fn sll(&mut self, kind: LayerKind, here: &[u8]) {
-        let view = if kind == LayerKind::Sll { Sll::new(here) } else { Sll::new_v2(here) };
-        let Ok(sll) = view else { return };
-        if let Some(interface) = sll.interface() {
-            put!(self, "ifindex {interface} ");
+    fn sll(&mut self, here: &[u8]) {
+        let Ok(sll) = Sll::new(here) else { return };
+        put!(self, "{:>3} ", way(&sll));
+        self.sll_address(&sll);
+        self.type_and_colon(sll.protocol());
+    }
+
+    /// Interface and way always, as tcpdump shows them: lines of several interfaces would else look
+    /// alike.
+    fn sll2(&mut self, here: &[u8]) {
+        let Ok(sll) = Sll::new_v2(here) else { return };
+        let index = sll.interface().unwrap_or(0);
+        match self.names.get(&index) {
+            Some(name) => {
+                put!(self, "{:<5} ", printable(name));
+            }
+            None => {
+                put!(self, "ifindex {index} ");
+            }
         }
-        let way = match sll.packet_type() {
-            0 => "In",
-            1 => "B",
-            2 => "M",
-            3 => "P",
-            4 => "Out",
-            _ => "?",
-        };
-        put!(self, "{way:>3} ");
+        put!(self, "{:<3} ", way(&sll));
+        if self.options.link_header {
+            put!(self, "ifindex {index} ");
+            self.sll_address(&sll);
+            self.type_and_colon(sll.protocol());
+        }
+    }
+
+    fn sll_address(&mut self, sll: &Sll<'_>) {
         for (index, byte) in sll.address().iter().enumerate() {
             let colon = if index > 0 { ":" } else { "" };
             put!(self, "{colon}{byte:02x}");
         }
         self.out.push(' ');
-        self.type_and_colon(sll.protocol());
     }
 
     fn type_and_colon(&mut self, value: u16) {
         if value > 1500 {
-            let ether_type = EtherType(value);
-            put!(self, "ethertype {} ({ether_type}), ", ether_type_name(ether_type));
+            self.ether_type(EtherType(value));
+            self.out.push_str(", ");
+        }
+    }
+
+    fn ether_type(&mut self, ether_type: EtherType) {
+        let name = ether_type_name(ether_type);
+        if self.options.quick {
+            self.out.push_str(name);
+        } else {
+            put!(self, "ethertype {name} ({ether_type})");
         }
     }
 
@@ -221,6 +240,23 @@ impl Line<'_> {
         }
         self.bytes_from(index).saturating_sub(usize::from(layer.header_bytes))
     }
+}
+
+/// Which way a frame went, as tcpdump calls it.
+fn way(sll: &Sll<'_>) -> &'static str {
+    match sll.packet_type() {
+        0 => "In",
+        1 => "B",
+        2 => "M",
+        3 => "P",
+        4 => "Out",
+        _ => "?",
+    }
+}
+
+/// The name of an interface may hold any byte but `/` and blanks.
+fn printable(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect()
 }
 
 fn is_ip(kind: LayerKind) -> bool {

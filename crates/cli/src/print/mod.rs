@@ -5,13 +5,16 @@
 //! tunnel stays on its line. Everything printed is made from numbers and fixed words: no byte from
 //! the wire reaches the terminal as it is.
 
+mod args;
 mod hex;
 mod icmp;
 mod icmpv6;
 mod ip;
 mod json;
 mod link;
+mod live;
 mod tcp;
+mod text;
 mod time;
 mod transport;
 mod tunnel;
@@ -19,14 +22,20 @@ mod tunnel;
 #[cfg(test)]
 mod tests;
 
-pub use json::packet_json;
+pub use args::PrintArgs;
+pub use live::printer;
+pub use text::{PacketText, Style};
 pub use time::TimeStyle;
 
+use json::packet_json;
+
 use ringside_core::{Frame, LinkType, Timestamp};
+use ringside_sys::netdev;
 use ringside_wire::{Layer, LayerKind, Layers, Stop, dissect};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Which bytes follow the line, from the network header on.
+/// How bytes follow the line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HexDump {
     /// None.
@@ -36,6 +45,17 @@ pub enum HexDump {
     Plain,
     /// In hexadecimal and ASCII (-X).
     WithAscii,
+    /// In ASCII (-A).
+    Ascii,
+}
+
+/// Which bytes follow the line.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bytes {
+    /// In which way.
+    pub dump: HexDump,
+    /// From the start of the frame (-xx, -XX, -AA), else from the network header on.
+    pub with_link_header: bool,
 }
 
 /// What a line shows.
@@ -43,10 +63,16 @@ pub enum HexDump {
 pub struct PrintOptions {
     /// 0 to 3 (-v, -vv, -vvv): fields of the IP header and checksums, on a second line.
     pub verbosity: u8,
+    /// Of TCP the length only (-q).
+    pub quick: bool,
     /// Link-layer header (-e).
     pub link_header: bool,
+    /// TCP sequence numbers as they are (-S).
+    pub absolute: bool,
+    /// The number of the packet, from 1 (-#).
+    pub number: bool,
     /// Bytes.
-    pub hex: HexDump,
+    pub bytes: Bytes,
     /// Time.
     pub time: TimeStyle,
 }
@@ -55,6 +81,9 @@ pub struct PrintOptions {
 #[derive(Debug)]
 pub struct PrintState {
     zone: jiff::tz::TimeZone,
+    packets: u64,
+    /// Names of interfaces by index, for frames that begin with the index.
+    interface_names: BTreeMap<u32, String>,
     first: Option<Timestamp>,
     previous: Option<Timestamp>,
     conversations: tcp::Conversations,
@@ -65,6 +94,8 @@ impl Default for PrintState {
     fn default() -> PrintState {
         PrintState {
             zone: jiff::tz::TimeZone::system(),
+            packets: 0,
+            interface_names: BTreeMap::new(),
             first: None,
             previous: None,
             conversations: tcp::Conversations::default(),
@@ -72,21 +103,41 @@ impl Default for PrintState {
     }
 }
 
+impl PrintState {
+    /// As the default, for frames that come from this system's interfaces now.
+    fn live() -> PrintState {
+        // Without the names the indexes stand for them.
+        let devices = netdev::list().unwrap_or_default();
+        let interface_names =
+            devices.into_iter().map(|device| (device.ifindex, device.name)).collect();
+        PrintState { interface_names, ..PrintState::default() }
+    }
+}
+
 /// Appends the line of a packet, and its line feed. With verbosity or bytes it is several lines.
-pub fn packet_line(
+fn packet_line(
     out: &mut String,
     frame: &Frame<'_>,
     link: LinkType,
     options: &PrintOptions,
     state: &mut PrintState,
 ) {
+    state.packets += 1;
+    if options.number {
+        let _ = write!(out, "{:>5}  ", state.packets);
+    }
     time::stamp(out, frame.meta.timestamp, options.time, state);
     let layers = dissect(frame.bytes, link);
-    let conversations = &mut state.conversations;
-    let mut line = Line { out, frame, link, layers: &layers, options, conversations };
+    let (conversations, names) = (&mut state.conversations, &state.interface_names);
+    let mut line = Line { out, frame, link, layers: &layers, options, names, conversations };
     line.layers();
-    if options.hex != HexDump::None {
-        hex::dump(out, frame.bytes, link::network_offset(&layers), options.hex);
+    let Bytes { dump, with_link_header } = options.bytes;
+    let from = if with_link_header { 0 } else { link::network_offset(&layers) };
+    let shown = frame.bytes.get(from..).unwrap_or(&[]);
+    match dump {
+        HexDump::None => {}
+        HexDump::Ascii => hex::ascii(out, shown),
+        HexDump::Plain | HexDump::WithAscii => hex::dump(out, shown, dump),
     }
     out.push('\n');
 }
@@ -98,6 +149,7 @@ struct Line<'a> {
     link: LinkType,
     layers: &'a Layers,
     options: &'a PrintOptions,
+    names: &'a BTreeMap<u32, String>,
     conversations: &'a mut tcp::Conversations,
 }
 

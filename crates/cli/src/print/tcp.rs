@@ -64,12 +64,17 @@ impl Line<'_> {
     pub(super) fn tcp(&mut self, index: usize, here: &[u8]) {
         let Ok(tcp) = Tcp::new(here) else { return };
         let network = self.ends(index, tcp.source().0, tcp.destination().0);
-        put!(self, "Flags [{}]", flags(tcp.flags()));
-        let bases = network.map_or(Bases::default(), |(source, destination)| {
-            self.conversations.bases(source, destination, &tcp)
-        });
-        self.checksum(index);
         let length = self.bytes_from(index).saturating_sub(tcp.header_bytes());
+        if self.options.quick {
+            put!(self, "tcp {length}");
+            return;
+        }
+        put!(self, "Flags [{}]", flags(tcp.flags()));
+        let bases = match network.filter(|_| !self.options.absolute) {
+            Some((source, destination)) => self.conversations.bases(source, destination, &tcp),
+            None => Bases::default(),
+        };
+        self.checksum(index);
         let shows_sequence = self.options.verbosity > 1
             || length > 0
             || tcp.flags() & (Tcp::SYN | Tcp::FIN | Tcp::RST) != 0;

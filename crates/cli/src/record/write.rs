@@ -1,5 +1,6 @@
 //! Where a run writes, how, and how much it keeps.
 
+use super::habits::SwitchArgs;
 use crate::{open, units};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
@@ -33,6 +34,9 @@ pub struct WriteArgs {
     #[arg(short = 'G', long = "file-time", value_name = "DURATION")]
     #[arg(value_parser = units::period, requires = "paths")]
     file_time: Option<Duration>,
+
+    #[command(flatten)]
+    switch: SwitchArgs,
 
     /// Format of `-w -` and of files without a telling ending.
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -87,9 +91,15 @@ impl WriteArgs {
         self.paths.iter().any(|path| path == Path::new("-"))
     }
 
+    /// Size at which a new file begins.
+    fn file_bytes(&self) -> Option<u64> {
+        self.file_bytes.or_else(|| self.switch.bytes())
+    }
+
     /// Time after which a new file begins.
     pub fn file_time(&self) -> Option<Duration> {
-        self.file_time.or_else(|| self.limit_age.map(file_interval))
+        let asked = self.file_time.or_else(|| self.switch.interval());
+        asked.or_else(|| self.limit_age.map(file_interval))
     }
 
     /// What `-w` means: `-`, a file by its ending, else a directory.
@@ -122,10 +132,10 @@ impl WriteArgs {
         self.no_limits(&path)?;
         if is_pattern(&path) {
             let now = clock::realtime_now().seconds();
-            check_pattern(&path, self.file_time, now).map_err(anyhow::Error::msg)?;
+            check_pattern(&path, self.file_time(), now).map_err(anyhow::Error::msg)?;
         }
         let format = by_option.or(by_ending).unwrap_or(FileFormat::Pcapng);
-        let rotation = Rotation { bytes: self.file_bytes, interval: self.file_time };
+        let rotation = Rotation { bytes: self.file_bytes(), interval: self.file_time() };
         Ok(Output::File { path, format, rotation })
     }
 
@@ -159,7 +169,7 @@ impl WriteArgs {
         }
         Ok(Output::Directory {
             paths: self.paths.clone(),
-            rotation: Rotation { bytes: self.file_bytes, interval: self.file_time() },
+            rotation: Rotation { bytes: self.file_bytes(), interval: self.file_time() },
             options: DiskOptions {
                 write_blocks: self.write_blocks.map(usize::from),
                 ..DiskOptions::default()
@@ -178,7 +188,8 @@ impl WriteArgs {
     }
 
     fn is_cut(&self) -> bool {
-        self.file_bytes.is_some() || self.file_time.is_some()
+        let asked = self.file_time.or_else(|| self.switch.interval());
+        self.file_bytes().is_some() || asked.is_some()
     }
 
     fn no_limits(&self, path: &Path) -> anyhow::Result<()> {

@@ -160,8 +160,8 @@ fn full_load(backend: &str, cause: Cause) {
     load.check(&recording, ledger.consumers[0].delivered);
 }
 
-/// Without a word about the backend: the host's own interface is left to it, one that it does not
-/// use is captured in the driver; both is said, with the reason.
+/// The host's own interface is left to it, one that it does not use is captured in the driver; both
+/// is said, with the reason, where auto or -v was asked for.
 #[test]
 fn auto_leaves_an_interface_that_the_host_uses() {
     if !need_root("auto_leaves_an_interface_that_the_host_uses") {
@@ -172,7 +172,7 @@ fn auto_leaves_an_interface_that_the_host_uses() {
         (false, "rx0 (af-xdp, 1 lane)", "rx0: af-xdp, because the host does not use"),
     ] {
         let network = Network::with(LabConfig { addresses, ..LabConfig::default() });
-        let running = network.capture(&["-i", "rx0"]);
+        let running = network.capture(&["-i", "rx0", "--backend", "auto"]);
         let said = running.stderr_so_far();
         assert!(said.contains(expected) && said.contains(reason), "{said}");
         let shape = shape(&SIZES, 10);
@@ -188,7 +188,7 @@ fn auto_leaves_an_interface_that_the_host_uses() {
         (&["--direction", "both"][..], "it sees received frames only"),
         (&["--queues", "2"], "2 lanes are asked for, and it has 1 receive queue"),
     ] {
-        let running = network.capture(&[&["-i", "rx0"], args].concat());
+        let running = network.capture(&[&["-i", "rx0", "-v"], args].concat());
         let said = running.stderr_so_far();
         assert!(said.contains("rx0: af-packet, not af-xdp") && said.contains(reason), "{said}");
         assert_eq!(running.stop().code(), Some(0));

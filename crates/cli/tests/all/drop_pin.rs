@@ -301,7 +301,7 @@ fn who_does_not_see_the_pins_leaves_them_alone() {
     host.pin("1: src ip 10.16.0.0/29 => drop\ndefault pass");
     let mut command = host.network.capture_command();
     let count = (LOAD / 2).to_string();
-    command.args(["--json", "-i", "rx0", "--backend", "af-xdp", "-c", &count]);
+    command.args(["--json", "--count", "-i", "rx0", "--backend", "af-xdp", "-c", &count]);
     let capture = Running::start(in_container(&command));
     capture.wait_for_stderr("listening on");
     host.send_load();

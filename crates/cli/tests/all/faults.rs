@@ -17,4 +17,4 @@ mod privilege;
 mod signals;
 mod slow_disk;
 mod small_disk;
-mod support;
+pub(crate) mod support;

@@ -184,7 +184,8 @@ fn a_wrong_filter_is_refused_before_anything_is_made() {
         ("inbound", "--direction"),
     ] {
         for output in [path("recording"), path("out.pcapng"), path("out.pcap")] {
-            let words = ["capture", "--netns", network.receiver(), "-i", "rx0", "-w", arg(&output)];
+            let words =
+                ["capture", "--netns", network.receiver(), "-Qin", "-i", "rx0", "-w", arg(&output)];
             let read = ["read", "-r", arg(&source), "-w", arg(&output)];
             for words in [&words[..], &read] {
                 let refused = run_ringside(&[words, &[filter]].concat());
@@ -224,7 +225,7 @@ fn a_thousand_terms_are_compiled_or_refused_in_bounded_time() {
 
     let unfiltered = network.capture(&["-i", "rx0", "-w", arg(&everything)]);
     let mut command = network.capture_command();
-    command.args(["--json", "-i", "rx0", &filter]);
+    command.args(["--json", "--count", "-i", "rx0", &filter]);
     let begun = Instant::now();
     let running = Running::start(command);
     wait_until("an answer to 1,000 terms", || {

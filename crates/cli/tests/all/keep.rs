@@ -188,8 +188,9 @@ fn captures_of_files_count_as_rules_test_does() {
     for file in files.iter().step_by(9) {
         let test =
             run_ringside(&["rules", "test", "-r", arg(file), "--rules", arg(&rules), "--json"]);
-        let capture = ["capture", "-r", arg(file), "--rules", arg(&rules), "--json", "--no-keeper"];
-        let capture = run_ringside(&capture);
+        let own = ["capture", "--count", "--json", "--no-keeper"];
+        let inputs = ["-r", arg(file), "--rules", arg(&rules)];
+        let capture = run_ringside(&[&own[..], &inputs].concat());
         let ledger = capture.ledger();
         assert_eq!(ledger.balance(), Ok(()), "{}: {ledger:#?}", file.display());
         if test.code() == Some(2) {

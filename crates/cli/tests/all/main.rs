@@ -24,6 +24,7 @@ mod others;
 mod outputs;
 mod placement;
 mod pre_filter;
+mod printing;
 mod read_stream;
 mod readers;
 mod repair;

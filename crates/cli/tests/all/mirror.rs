@@ -66,7 +66,7 @@ fn copies_arrive(args: &[&str], default: &str, queues: u16, in_order: bool) {
     std::fs::write(&rules, format!("{RULES}default {default}\n")).unwrap();
     let mut command = std::process::Command::new(ringside());
     command.args(["capture", "--netns", network.sender(), "-i", "tx1", "-i", "tx2", "--json"]);
-    command.args(["--backend", "af-packet", "-w", arg(&far)]).args(PATIENT);
+    command.args(["--backend", "af-packet", "-Qin", "-w", arg(&far)]).args(PATIENT);
     let far_end = Running::start(command);
     far_end.wait_for_stderr("listening on");
     let own = ["-i", "rx0", "--rules", arg(&rules)];

@@ -136,7 +136,7 @@ fn every_subcommand_has_help_with_examples() {
 
 #[test]
 fn a_wrong_option_is_refused_with_what_is_right() {
-    let cases: [(&[&str], &[&str]); 18] = [
+    let cases: [(&[&str], &[&str]); 27] = [
         (&[], &["Usage: ringside", "Examples:"]),
         (&["capure"], &["unrecognized subcommand", "capture"]),
         (&["capture"], &["--interface <IF>", "--help"]),
@@ -147,7 +147,16 @@ fn a_wrong_option_is_refused_with_what_is_right() {
         (&["capture", "-i", "lo", "--backend", "dpdk"], &["af-packet", "pcap", "auto"]),
         (&["capture", "-i", "lo", "--for", "soon"], &["10s"]),
         (&["capture", "-i", "lo", "--for", "0"], &["longer than 0"]),
-        (&["capture", "-i", "lo", "-c", "0"], &["--count"]),
+        (&["capture", "-i", "lo", "-c", "0"], &["--packets"]),
+        (&["capture", "-i", "lo", "--count", "--print"], &["--count", "--print"]),
+        (&["capture", "-i", "lo", "--count", "-w", "x"], &["--count", "--write"]),
+        (&["capture", "-i", "lo", "-w", "-", "--print"], &["standard output", "leave out --print"]),
+        (&["capture", "-i", "lo", "-Q", "out"], &["--direction", "inout"]),
+        (&["capture", "-i", "lo", "-w", "x", "-W", "5"], &["-W", "--limit-bytes"]),
+        (&["capture", "-i", "lo", "-w", "x", "-b", "files:5"], &["--limit-bytes"]),
+        (&["capture", "-i", "lo", "-a", "filesize:5"], &["--limit-bytes", "-c N"]),
+        (&["capture", "-i", "lo", "-F", "/nowhere"], &["--filter-file", "No such file"]),
+        (&["capture", "-i", "lo", "-f", "udp", "tcp"], &["-f <FILTER>"]),
         (&["capture", "-i", "lo", "-C", "1"], &["--write"]),
         (&["capture", "-i", "lo", "-C", "0", "-w", "x"], &["size 0"]),
         (&["capture", "-i", "lo", "--ring-size", "much"], &["64MiB"]),

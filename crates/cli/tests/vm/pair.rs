@@ -151,7 +151,9 @@ impl Pair {
     /// Starts `ringside capture --json -i RECEIVER ARGS`; it listens, and the wire is ready.
     pub fn capture(&self, args: &[&str]) -> Running {
         let mut command = Command::new(ringside());
-        command.args(["capture", "--json", "-i", self.receiver()]).args(args);
+        command.args(["capture", "--json", "-Qin", "-i", self.receiver()]).args(args);
+        // Without an output they are counted.
+        command.args((!args.contains(&"-w")).then_some("--count"));
         let running = Running::start(command);
         running.wait_for_stderr("listening on");
         self.wait_for_carrier();

@@ -295,3 +295,27 @@ fn a_copy_is_never_made_over_an_input() {
     create_copy(&path("series/new.pcapng"), &series).unwrap();
     assert!(create_copy(dir.path(), &series).is_err());
 }
+
+#[test]
+fn text_counts_a_frame_when_all_of_its_lines_are_taken() {
+    // Three lines of four bytes each for a frame.
+    let describe = |out: &mut Vec<u8>, _: &Frame<'_>, interface: &SourceInterface| {
+        for _ in 0..3 {
+            out.extend_from_slice(format!("{}\n", &interface.name[..3]).as_bytes());
+        }
+    };
+    for room in 0..60 {
+        let disk = SmallDisk::new(room, 5);
+        let interfaces = [interface("eth1", LinkType::ETHERNET)];
+        let mut writer = TextWriter::new(disk.clone(), &interfaces, Box::new(describe));
+        for second in 0..5 {
+            writer.write(&frame(&[7; 100], 0, second)).unwrap();
+        }
+        let unknown = writer.write(&frame(&[7; 100], 1, 0));
+        assert!(matches!(unknown, Err(StoreError::UnknownInterface { interface: 1, known: 1 })));
+        assert!(writer.flush().unwrap_err().is_disk_full());
+        assert_eq!(writer.frames_written(), room as u64 / 12, "room {room}");
+        assert_eq!(writer.bytes_written(), room as u64 / 12 * 12);
+        assert!(disk.bytes.lock().unwrap().chunks_exact(4).all(|line| line == b"eth\n"));
+    }
+}

@@ -329,13 +329,15 @@ fn ringside(backend: &str, target: Target<'_>, options: Options<'_>) -> Vec<OsSt
         ["capture", "-i", options.interface, "--backend", backend, "--json", "--kernel-ring-size"];
     command.extend(fixed.map(OsString::from));
     command.push(KERNEL_RING_BYTES.to_string().into());
+    // The receiving end is measured, whatever it sends of itself.
+    command.push("-Qin".into());
     let ring_bytes = options.memory_bytes.saturating_sub(KERNEL_RING_BYTES);
     command.extend(["--ring-size".into(), ring_bytes.to_string().into()]);
     // A profiler sees one process.
     command.extend(options.for_profiler.then(|| "--no-keeper".into()));
     command.extend(options.snaplen.map(|bytes| format!("-s{bytes}").into()));
     match target {
-        Target::Nowhere => {}
+        Target::Nowhere => command.push("--count".into()),
         Target::Recording(dir) => {
             command.extend(["-w".into(), dir.join("series").into()]);
             let limit = options.limit_bytes.iter();

@@ -112,31 +112,35 @@ impl Network {
         report
     }
 
-    /// Starts `ringside capture --netns RECEIVER ARGS` and waits until it listens. `args` name the
-    /// interfaces; `--json` is added unless the output goes to `-`.
+    /// Starts `ringside capture --netns RECEIVER --direction in ARGS` and waits until it listens.
+    /// `args` name the interfaces; `--json` is added unless the output goes to `-`, and `--count`
+    /// if there is no output.
     pub fn capture(&self, args: &[&str]) -> Running {
         let mut command = self.capture_command();
-        command.args(json_first(args));
+        command.args(defaults_first(args));
         let running = Running::start(command);
         running.wait_for_stderr("listening on");
         running
     }
 
-    /// `ringside capture --netns RECEIVER`, to be completed.
+    /// `ringside capture --netns RECEIVER --direction in`, to be completed: what the receiver sends
+    /// of itself is not counted.
     pub fn capture_command(&self) -> Command {
         // Whatever started the tests may ignore signals, and what ignores SIGHUP keeps ignoring it.
         let mut command = Command::new("env");
         command.arg("--default-signal=INT,HUP").arg(ringside());
-        command.args(["capture", "--netns", self.receiver()]);
+        command.args(["capture", "--netns", self.receiver(), "--direction", "in"]);
         command
     }
 }
 
-/// Puts `--json` before the arguments, unless the output goes to `-`.
-fn json_first<'a>(args: &[&'a str]) -> Vec<&'a str> {
+/// Puts `--json` before the arguments, unless the output goes to `-`, and `--count` if there is no
+/// output.
+fn defaults_first<'a>(args: &[&'a str]) -> Vec<&'a str> {
     let stream = args.windows(2).any(|pair| pair == ["-w", "-"]);
     let json = (!stream).then_some("--json");
-    json.into_iter().chain(args.iter().copied()).collect()
+    let count = (!args.contains(&"-w")).then_some("--count");
+    json.into_iter().chain(count).chain(args.iter().copied()).collect()
 }
 
 /// Runs `work` on a thread of its own in the network namespace `name`.

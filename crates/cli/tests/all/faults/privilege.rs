@@ -62,7 +62,7 @@ fn a_directory_that_may_not_be_written_is_named() {
     for output in
         [folder.path().to_owned(), folder.path().join("new"), folder.path().join("a.pcap")]
     {
-        let args = ["capture", "-i", "rx0", "-w", arg(&output)];
+        let args = ["capture", "-Qin", "-i", "rx0", "-w", arg(&output)];
         let outcome = nobody(network.receiver(), capabilities, &program, &args);
         let said = &outcome.stderr;
         assert_eq!(outcome.code(), Some(2), "{said}");
@@ -80,7 +80,7 @@ fn without_bpf_a_filter_runs_in_the_worker_and_the_counts_are_exact() {
     let network = Network::up();
     let (_folder, program) = public_folder();
     let namespace = network.receiver().to_owned();
-    let args = ["capture", "-i", "rx0", "-c", "50", "--json", "greater 90"];
+    let args = ["capture", "-i", "rx0", "-Qin", "-c", "50", "--count", "--json", "greater 90"];
     let run = std::thread::scope(|scope| {
         let capture = scope.spawn(|| nobody(&namespace, "+net_raw,+net_admin", &program, &args));
         // Frames until the fifty have come: when the capture listens is not seen here.
@@ -110,7 +110,7 @@ fn without_root_the_control_socket_lies_with_the_user_or_nowhere() {
     std::os::unix::fs::chown(&user, Some(65534), Some(65534)).unwrap();
     let capture = |runtime: &str| {
         let runtime = format!("XDG_RUNTIME_DIR={runtime}");
-        let run = ["capture", "-i", "rx0", "--for", "0.1s"];
+        let run = ["capture", "-i", "rx0", "--count", "--for", "0.1s"];
         let args = [&[&runtime, "RINGSIDE_LOG=info", arg(&program)], &run[..]].concat();
         let outcome = nobody(network.receiver(), "+net_raw,+net_admin", Path::new("env"), &args);
         assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);

@@ -59,7 +59,16 @@ fn a_signal_to_the_whole_group_ends_in_order_once() {
     // `timeout` signals its child and then its process group.
     let mut command = std::process::Command::new("timeout");
     command.args(["--signal=TERM", "3"]).arg(ringside());
-    command.args(["capture", "--netns", network.receiver(), "-i", "rx0", "--json"]);
+    command.args([
+        "capture",
+        "--netns",
+        network.receiver(),
+        "-i",
+        "rx0",
+        "--json",
+        "--count",
+        "-Qin",
+    ]);
     let outcome = Running::start(command).finish();
     assert_eq!(outcome.code(), Some(124), "{}", outcome.stderr);
     check_ledger(&outcome.ledger(), outcome.ledger().received.unwrap());
@@ -92,7 +101,16 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     let network = Network::up();
     let mut command = std::process::Command::new("env");
     command.arg("--ignore-signal=HUP").arg(ringside());
-    command.args(["capture", "--netns", network.receiver(), "-i", "rx0", "--json"]);
+    command.args([
+        "capture",
+        "--netns",
+        network.receiver(),
+        "-i",
+        "rx0",
+        "--json",
+        "--count",
+        "-Qin",
+    ]);
     let running = Running::start(command);
     running.wait_for_stderr("listening on");
     running.signal(Signal::HUP);

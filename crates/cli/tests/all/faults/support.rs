@@ -98,11 +98,11 @@ pub fn failed_ledger(outcome: &Outcome) -> Ledger {
     ledger
 }
 
-/// `ringside capture --netns RECEIVER --json ARGS` by way of another program.
+/// `ringside capture --netns RECEIVER --json -Qin ARGS` by way of another program.
 pub fn capture_by(prefix: &[&str], network: &Network, args: &[&str]) -> Command {
     let mut command = Command::new(prefix[0]);
     command.args(&prefix[1..]).arg(ringside());
-    command.args(["capture", "--netns", network.receiver(), "--json"]).args(args);
+    command.args(["capture", "--netns", network.receiver(), "--json", "-Qin"]).args(args);
     command
 }
 

@@ -254,7 +254,7 @@ impl Contender {
             _ => "af-xdp",
         };
         let mut command = vec![tools::own_program()];
-        let fixed = ["capture", "--json", "--no-control", "--backend", backend];
+        let fixed = ["capture", "--count", "--json", "--no-control", "-Qin", "--backend", backend];
         command.extend(fixed.map(OsString::from));
         command.extend(["--kernel-ring-size".into(), MEMORY_BYTES.to_string().into()]);
         for interface in interfaces {
