@@ -325,12 +325,11 @@ impl Tool {
 /// This program's own command line.
 fn ringside(backend: &str, target: Target<'_>, options: Options<'_>) -> Vec<OsString> {
     let mut command = vec![own_program()];
-    let fixed =
-        ["capture", "-i", options.interface, "--backend", backend, "--json", "--kernel-ring-size"];
+    // The receiving end is measured, whatever it sends of itself (-Qin).
+    let fixed = ["capture", "-Qin", "--json", "-i", options.interface, "--backend", backend];
     command.extend(fixed.map(OsString::from));
+    command.push("--kernel-ring-size".into());
     command.push(KERNEL_RING_BYTES.to_string().into());
-    // The receiving end is measured, whatever it sends of itself.
-    command.push("-Qin".into());
     let ring_bytes = options.memory_bytes.saturating_sub(KERNEL_RING_BYTES);
     command.extend(["--ring-size".into(), ring_bytes.to_string().into()]);
     // A profiler sees one process.
