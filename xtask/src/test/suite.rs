@@ -1,7 +1,8 @@
 //! The tests of the workspace, as the built test programs list them.
 
 use anyhow::{Context, ensure};
-use cargo_metadata::{Message, Metadata};
+use cargo_metadata::{Message, Metadata, Package, Target};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -39,12 +40,18 @@ impl Test {
 pub struct Programs<'m> {
     metadata: &'m Metadata,
     programs: Vec<Program>,
+    /// Names of test targets that no line has named yet.
+    missing: BTreeSet<String>,
 }
 
 impl<'m> Programs<'m> {
     /// None yet.
     pub fn new(metadata: &'m Metadata) -> Programs<'m> {
-        Programs { metadata, programs: Vec::new() }
+        let targets = metadata.packages.iter().flat_map(|package| {
+            let tested = package.targets.iter().filter(|target| target.test);
+            tested.map(|target| name(package, target))
+        });
+        Programs { metadata, programs: Vec::new(), missing: targets.collect() }
     }
 
     /// Reads a line of cargo's output; shows it if it is none of its messages.
@@ -59,11 +66,8 @@ impl<'m> Programs<'m> {
         let Some(package) = packages.find(|package| package.id == artifact.package_id) else {
             return;
         };
-        let own = artifact.target.is_lib() || artifact.target.is_bin();
-        let name = match own {
-            true => package.name.to_string(),
-            false => format!("{}/{}", package.name, artifact.target.name),
-        };
+        let name = name(package, &artifact.target);
+        self.missing.remove(&name);
         let folder = package.manifest_path.parent().map(Into::into).unwrap_or_default();
         self.programs.push(Program { path: path.into(), folder, name });
     }
@@ -71,8 +75,9 @@ impl<'m> Programs<'m> {
     /// The tests of all programs.
     ///
     /// # Errors
-    /// A program cannot be run or does not list its tests.
+    /// Cargo named no program for a test target, or one cannot be run or does not list its tests.
     pub fn tests(&self) -> anyhow::Result<Vec<Test>> {
+        ensure!(self.missing.is_empty(), "cargo built no test program of {:?}", self.missing);
         let mut tests = Vec::new();
         for program in &self.programs {
             let list = list(&program.path, &program.folder)
@@ -85,6 +90,14 @@ impl<'m> Programs<'m> {
             }));
         }
         Ok(tests)
+    }
+}
+
+/// What a program is called: by its package, and by its target if that is a file under tests.
+fn name(package: &Package, target: &Target) -> String {
+    match target.is_test() {
+        true => format!("{}/{}", package.name, target.name),
+        false => package.name.to_string(),
     }
 }
 

@@ -18,7 +18,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 
-/// Frames of an exactness run: the rings turn over several times.
+/// Frames of an exactness run: each lane's part of the capture ring turns over at least twice.
 fn frames() -> u64 {
     by_run(300_000, 2_000_000)
 }
@@ -31,7 +31,7 @@ const BACKENDS: [&str; 2] = ["af-xdp", "xdp-ring"];
 
 /// A backend with rings that ride out stalls of a busy machine: nothing may be lost.
 fn patient(backend: &str) -> [&str; 8] {
-    let [kernel, ring] = by_run(["64MiB", "64MiB"], ["256MiB", "512MiB"]);
+    let [kernel, ring] = by_run(["64MiB", "32MiB"], ["256MiB", "512MiB"]);
     ["-i", "rx0", "--backend", backend, "--kernel-ring-size", kernel, "--ring-size", ring]
 }
 

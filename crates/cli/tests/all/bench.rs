@@ -288,13 +288,13 @@ fn every_sender_and_way_has_a_figure() {
     for placement in ["own", "shared"] {
         let rows = lines(&folder.path().join("send.csv"), &format!("{placement},ringside"));
         assert_eq!(rows.len(), tools.len(), "{rows:?}");
-        assert!(rows.iter().all(|fields| fields[4].parse::<f64>().unwrap() >= 0.0), "{rows:?}");
+        assert!(rows.iter().all(|fields| fields[4].parse::<f64>().unwrap() > 0.0), "{rows:?}");
     }
     assert_clean(pid, folder.path());
     let all = vec!["calls", "copies", "chains", "kernel", "live", "chain-limit"];
     let ways = by_run(vec!["calls", "live", "chain-limit"], all);
     let args = format!(
-        "segment --ways {} --streams 1,2 --rounds 1 --for 100ms --csv segment.csv --svg figures",
+        "segment --ways {} --streams 1,2 --rounds 1 --for 300ms --csv segment.csv --svg figures",
         ways.join(",")
     );
     let running = Running::start(bench(folder.path(), &args));
@@ -313,8 +313,7 @@ fn every_sender_and_way_has_a_figure() {
                 _ => 3,
             };
             assert_eq!(kinds, expected[..count], "{far_end}, {way}");
-            // 100 ms may pass without a segment where others use the machine.
-            assert!(rows.iter().all(|fields| fields[5].parse::<f64>().unwrap() >= 0.0), "{rows:?}");
+            assert!(rows.iter().all(|fields| fields[5].parse::<f64>().unwrap() > 0.0), "{rows:?}");
         }
         let figure = format!("figures/segment-streams-{far_end}.svg");
         assert!(folder.path().join(figure).exists(), "{far_end}");

@@ -11,7 +11,7 @@ use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Frames of an exactness run: the rings turn over several times.
+/// Frames of an exactness run: each lane's part of the capture ring turns over at least twice.
 fn frames() -> u64 {
     by_run(300_000, 2_000_000)
 }
@@ -19,9 +19,10 @@ fn frames() -> u64 {
 /// Frames a second: a third of what the whole path takes with both cores busy otherwise.
 const RATE: u64 = 200_000;
 
-/// Rings that ride out stalls of a busy machine of more than a second: nothing may be lost.
+/// Rings that ride out stalls of a busy machine, in a short run of half a second: nothing may be
+/// lost.
 fn patient() -> [&'static str; 4] {
-    let [kernel, ring] = by_run(["64MiB", "64MiB"], ["128MiB", "256MiB"]);
+    let [kernel, ring] = by_run(["32MiB", "32MiB"], ["128MiB", "256MiB"]);
     ["--kernel-ring-size", kernel, "--ring-size", ring]
 }
 

