@@ -3,7 +3,7 @@
 //!
 //! A step that fails hides none of the later ones, but for the build: without test programs nothing
 //! after it could say anything. The last line is `N passed, N failed, N skipped`; a failed step
-//! that runs no tests counts as one failure. Several tests run at a time ([`schedule`]), each in a
+//! that runs no tests counts as one failure. Several tests run at a time (`schedule`), each in a
 //! process of its own; the time of each is kept in `target/test-times.tsv`.
 
 pub(crate) mod child;
