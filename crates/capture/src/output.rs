@@ -12,7 +12,7 @@ pub(crate) use names::{Named, name_of};
 pub use names::{check_pattern, is_pattern};
 use ringside_core::{Cause, Frame, InterfaceId, LaneCounters, SourceInterface, Timestamp};
 use ringside_store::block::Statistics;
-use ringside_store::writer::{Format, FrameWriter, create_file};
+use ringside_store::writer::{Format, FrameWriter, create_file, unlock};
 use ringside_store::{Packing, StoreError};
 use ringside_sys::clock;
 use std::collections::{HashSet, VecDeque};
@@ -110,9 +110,10 @@ struct Files {
     packing: Option<Packing>,
     rotation: Rotation,
     period: u64,
-    /// The first file, while others are written: it is claimed as long as the run lasts, so that
-    /// no other run begins to write over the series.
-    _first: Option<File>,
+    /// The first file, while others are written, unless the names are a pattern of times: it stays
+    /// locked as long as the run lasts, so that no other run begins to write over the series. The
+    /// name of a pattern is written again when it comes round.
+    first: Option<File>,
     /// The present file, to cut and to sync it: by its name it might be another one by now.
     file: File,
     name: PathBuf,
@@ -129,25 +130,17 @@ impl Sink {
         let format = format.store();
         let rotates = rotation != Rotation::default();
         let packing = Packing::of_path(&path);
+        let is_pattern = is_pattern(&path);
         let mut names = Names::new(path, rotates, rotation.bytes.is_some());
         let (named, name) = names.next(0, clock::realtime_now().seconds());
         let (writer, file) = new_file(&name, (format, packing), &interfaces)?;
         let mut written = FileList::default();
         written.push(name.clone());
-        let first = rotates.then(|| file.try_clone()).transpose();
+        let first = (rotates && !is_pattern).then(|| file.try_clone()).transpose();
         let context = || format!("cannot open {}", name.display());
         let first = first.map_err(|source| StoreError::Io { context: context(), source })?;
-        let files = Files {
-            _first: first,
-            names,
-            format,
-            packing,
-            rotation,
-            period: 0,
-            file,
-            name,
-            written,
-        };
+        let files =
+            Files { first, names, format, packing, rotation, period: 0, file, name, written };
         let mut sink = Sink::new(interfaces, writer, Some(files));
         sink.position = Position { named, bytes: sink.writer.bytes_written() };
         sink.packed_at = packing.map(|_| Instant::now());
@@ -231,7 +224,7 @@ impl Sink {
         let record_bytes = |files: &Files| record_bytes(files.format, frame, comment.as_deref());
         let is_due = |files: &Files| files.is_due(bytes_added + record_bytes(files), period);
         if self.files.as_ref().is_some_and(is_due)
-            && let Err(error) = self.next_file(period)
+            && let Err(error) = self.next_file(period, clock::realtime_now().seconds())
         {
             self.lose(cause_of(&error), 1);
             return Err(error);
@@ -311,10 +304,14 @@ impl Sink {
         self.lost.take()
     }
 
-    fn next_file(&mut self, period: u64) -> Result<(), StoreError> {
+    /// Ends the present file and begins the next, at `now` in seconds since 1970.
+    fn next_file(&mut self, period: u64, now: u64) -> Result<(), StoreError> {
         self.finish(&[])?;
         let Some(files) = &mut self.files else { return Ok(()) };
-        let now = clock::realtime_now().seconds();
+        if files.first.is_none() {
+            // The next may have the same name, after hours without a frame.
+            unlock(&files.file);
+        }
         let (named, name) = files.names.next(files.written.count, now);
         match new_file(&name, (files.format, files.packing), &self.interfaces) {
             Ok((writer, file)) => {
@@ -506,3 +503,6 @@ pub(crate) fn final_statistics(
     }
     told
 }
+
+#[cfg(test)]
+mod tests;

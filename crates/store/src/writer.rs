@@ -11,7 +11,7 @@ mod pcap;
 mod pcapng;
 mod text;
 
-pub use claim::claim;
+pub use claim::{claim, unlock};
 pub use packed::Packing;
 pub use pcap::{PcapWriter, Precision};
 pub use pcapng::PcapngWriter;

@@ -40,6 +40,12 @@ pub fn claim(file: &File, path: &Path) -> Result<(), StoreError> {
     Err(StoreError::Unusable { path: path.to_owned(), reason })
 }
 
+/// Gives back the lock of a file, also for its other handles: nothing more is written to it.
+pub fn unlock(file: &File) {
+    // Best effort: it goes with the last handle too.
+    let _ = flock(file, FlockOperation::Unlock);
+}
+
 /// The process that holds a flock(2) of a file, by the text of /proc/locks (proc_locks(5)).
 fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));

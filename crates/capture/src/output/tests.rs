@@ -1,0 +1,35 @@
+//! The files of a run: which of them another run may not write.
+
+use super::*;
+use ringside_core::FrameMeta;
+
+const HOUR: u64 = 3_600;
+
+fn sink(path: PathBuf, interval: Option<Duration>) -> Sink {
+    let rotation = Rotation { interval, ..Rotation::default() };
+    let interfaces = vec![SourceInterface::ethernet("eth1")];
+    Sink::file(path, FileFormat::Pcapng, rotation, interfaces).unwrap()
+}
+
+fn put(sink: &mut Sink) {
+    let meta = FrameMeta { wire_bytes: 60, ..FrameMeta::default() };
+    sink.write(&Frame { bytes: &[7; 60], meta }, None, sink.files.as_ref().unwrap().period)
+        .unwrap();
+}
+
+#[test]
+fn a_name_that_comes_round_again_is_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sink = sink(folder.path().join("cap-%M.pcapng"), Some(Duration::from_secs(HOUR)));
+    let start = clock::realtime_now().seconds();
+    // The name of another minute, then the first, then this one once more: no frame came between.
+    for (period, now) in [(1, start + 60), (2, start + 4 * HOUR), (3, start + 8 * HOUR)] {
+        put(&mut sink);
+        sink.next_file(period, now).unwrap_or_else(|error| panic!("{period}: {error}"));
+    }
+    put(&mut sink);
+    sink.finish(&[]).unwrap();
+    assert_eq!((sink.take_accepted().frames, sink.take_lost()), (4, None));
+    let names: HashSet<_> = sink.into_files().paths.into_iter().collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+}
