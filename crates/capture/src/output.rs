@@ -110,9 +110,9 @@ struct Files {
     packing: Option<Packing>,
     rotation: Rotation,
     period: u64,
-    /// The first file, while others are written, unless the names are a pattern of times: it stays
-    /// locked as long as the run lasts, so that no other run begins to write over the series. The
-    /// name of a pattern is written again when it comes round.
+    /// The first file, unless the names are a pattern of times: it stays locked as long as the run
+    /// lasts, so that no other run begins to write over it or over the series. The name of a
+    /// pattern is written again when it comes round.
     first: Option<File>,
     /// The present file, to cut and to sync it: by its name it might be another one by now.
     file: File,
@@ -136,7 +136,7 @@ impl Sink {
         let (writer, file) = new_file(&name, (format, packing), &interfaces)?;
         let mut written = FileList::default();
         written.push(name.clone());
-        let first = (rotates && !is_pattern).then(|| file.try_clone()).transpose();
+        let first = (!is_pattern).then(|| file.try_clone()).transpose();
         let context = || format!("cannot open {}", name.display());
         let first = first.map_err(|source| StoreError::Io { context: context(), source })?;
         let files =

@@ -33,3 +33,20 @@ fn a_name_that_comes_round_again_is_written_again() {
     let names: HashSet<_> = sink.into_files().paths.into_iter().collect();
     assert_eq!(names.len(), 2, "{names:?}");
 }
+
+#[test]
+fn the_first_file_stays_locked_although_an_order_has_begun_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pcapng");
+    let mut sink = sink(path.clone(), None);
+    put(&mut sink);
+    sink.next_file(1, 0).unwrap();
+    let bytes = std::fs::metadata(&path).unwrap().len();
+    for path in [path.clone(), folder.path().join("a-000001.pcapng")] {
+        let refused = create_file(&path).map(drop).unwrap_err().to_string();
+        assert!(refused.contains("is being written by"), "{refused}");
+    }
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), bytes);
+    drop(sink);
+    create_file(&path).unwrap();
+}
