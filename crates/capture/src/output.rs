@@ -142,7 +142,7 @@ impl Sink {
         let files =
             Files { first, names, format, packing, rotation, period: 0, file, name, written };
         let mut sink = Sink::new(interfaces, writer, Some(files));
-        sink.position = Position { named, bytes: sink.writer.bytes_written() };
+        sink.position = Position { named, bytes: sink.writer.bytes_written(), is_ended: false };
         sink.packed_at = packing.map(|_| Instant::now());
         Ok(sink)
     }
@@ -278,6 +278,7 @@ impl Sink {
         }
         let statistics: Vec<_> = statistics.iter().map(FinalStatistics::as_block).collect();
         self.writer.finish(&statistics).map_err(|error| self.fail(error))?;
+        self.position.is_ended = true;
         if let Some(files) = &self.files
             && let Err(source) = files.file.sync_all()
         {
@@ -321,7 +322,8 @@ impl Sink {
                 self.submitted = 0;
                 self.reported = 0;
                 self.late.clear();
-                self.position = Position { named, bytes: self.writer.bytes_written() };
+                let bytes = self.writer.bytes_written();
+                self.position = Position { named, bytes, is_ended: false };
                 Ok(())
             }
             Err(error) => {
@@ -355,7 +357,7 @@ impl Sink {
         if let Err(cut) = files.file.set_len(bytes) {
             // Readers still stop at the torn record.
             tracing::warn!("cannot cut {} to {bytes} bytes: {cut}", files.name.display());
-        } else if let Some(packing) = files.packing {
+        } else if let Some(packing) = files.packing.filter(|_| !self.position.is_ended) {
             // Best effort, where there may be no room: a reader then says that it ends early.
             let _ = packing.end_cut_file(&files.file, bytes);
         }

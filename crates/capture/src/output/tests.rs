@@ -50,3 +50,17 @@ fn the_first_file_stays_locked_although_an_order_has_begun_another() {
     drop(sink);
     create_file(&path).unwrap();
 }
+
+#[test]
+fn a_disk_that_refuses_the_end_of_a_file_does_not_get_a_second_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pcapng.zst");
+    let mut sink = sink(path.clone(), None);
+    put(&mut sink);
+    sink.finish(&[]).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    // As when fsync(2) fails, which comes behind the end.
+    let source = std::io::ErrorKind::StorageFull.into();
+    sink.fail(StoreError::Io { context: "cannot sync".into(), source });
+    assert_eq!(std::fs::read(&path).unwrap(), whole);
+}
