@@ -12,7 +12,7 @@ pub(crate) use names::{Named, name_of};
 pub use names::{check_pattern, is_pattern};
 use ringside_core::{Cause, Frame, InterfaceId, LaneCounters, SourceInterface, Timestamp};
 use ringside_store::block::Statistics;
-use ringside_store::writer::{Format, FrameWriter, create_file, unlock};
+use ringside_store::writer::{Format, FrameWriter, create_file};
 use ringside_store::{Packing, StoreError};
 use ringside_sys::clock;
 use std::collections::{HashSet, VecDeque};
@@ -113,7 +113,7 @@ struct Files {
     /// The first file, unless the names are a pattern of times: it stays locked as long as the run
     /// lasts, so that no other run begins to write over it or over the series. The name of a
     /// pattern is written again when it comes round.
-    first: Option<File>,
+    _first: Option<File>,
     /// The present file, to cut and to sync it: by its name it might be another one by now.
     file: File,
     name: PathBuf,
@@ -139,8 +139,17 @@ impl Sink {
         let first = (!is_pattern).then(|| file.try_clone()).transpose();
         let context = || format!("cannot open {}", name.display());
         let first = first.map_err(|source| StoreError::Io { context: context(), source })?;
-        let files =
-            Files { first, names, format, packing, rotation, period: 0, file, name, written };
+        let files = Files {
+            _first: first,
+            names,
+            format,
+            packing,
+            rotation,
+            period: 0,
+            file,
+            name,
+            written,
+        };
         let mut sink = Sink::new(interfaces, writer, Some(files));
         sink.position = Position { named, bytes: sink.writer.bytes_written(), is_ended: false };
         sink.packed_at = packing.map(|_| Instant::now());
@@ -309,10 +318,6 @@ impl Sink {
     fn next_file(&mut self, period: u64, now: u64) -> Result<(), StoreError> {
         self.finish(&[])?;
         let Some(files) = &mut self.files else { return Ok(()) };
-        if files.first.is_none() {
-            // The next may have the same name, after hours without a frame.
-            unlock(&files.file);
-        }
         let (named, name) = files.names.next(files.written.count, now);
         match new_file(&name, (files.format, files.packing), &self.interfaces) {
             Ok((writer, file)) => {
