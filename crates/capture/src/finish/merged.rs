@@ -8,7 +8,7 @@ use crate::config::FileFormat;
 use crate::output::{Named, name_of};
 use ringside_core::ledger::{LEDGER_SPARE_AT, Words};
 use ringside_store::pcapng::ENHANCED_PACKET;
-use ringside_store::writer::claim;
+use ringside_store::writer::lock_for_writing;
 use ringside_store::{Packing, StoreError};
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
@@ -64,7 +64,7 @@ pub(super) fn finish(series: &Series, known: Position) -> Result<u64, StoreError
     let fail = |error| io_error("cannot finish", &path, error);
     let file = open(&path).map_err(fail)?;
     // Another run may have begun to write it since.
-    claim(&file, &path)?;
+    lock_for_writing(&file, &path)?;
     let size = file.metadata().map_err(fail)?.len();
     if let Some(packing) = Packing::of_path(&path) {
         // Whole parts are whole records; the frames of what came after them are not known.
