@@ -110,8 +110,9 @@ struct Files {
     packing: Option<Packing>,
     rotation: Rotation,
     period: u64,
-    /// The first file, while others are written: it is claimed as long as the run lasts, so that
-    /// no other run begins to write over the series.
+    /// The first file, unless the names are a pattern of times: it stays locked as long as the run
+    /// lasts, so that no other run begins to write over it or over the series. The name of a
+    /// pattern is written again when it comes round.
     _first: Option<File>,
     /// The present file, to cut and to sync it: by its name it might be another one by now.
     file: File,
@@ -129,12 +130,13 @@ impl Sink {
         let format = format.store();
         let rotates = rotation != Rotation::default();
         let packing = Packing::of_path(&path);
+        let is_pattern = is_pattern(&path);
         let mut names = Names::new(path, rotates, rotation.bytes.is_some());
         let (named, name) = names.next(0, clock::realtime_now().seconds());
         let (writer, file) = new_file(&name, (format, packing), &interfaces)?;
         let mut written = FileList::default();
         written.push(name.clone());
-        let first = rotates.then(|| file.try_clone()).transpose();
+        let first = (!is_pattern).then(|| file.try_clone()).transpose();
         let context = || format!("cannot open {}", name.display());
         let first = first.map_err(|source| StoreError::Io { context: context(), source })?;
         let files = Files {
@@ -149,7 +151,7 @@ impl Sink {
             written,
         };
         let mut sink = Sink::new(interfaces, writer, Some(files));
-        sink.position = Position { named, bytes: sink.writer.bytes_written() };
+        sink.position = Position { named, bytes: sink.writer.bytes_written(), is_ended: false };
         sink.packed_at = packing.map(|_| Instant::now());
         Ok(sink)
     }
@@ -231,7 +233,7 @@ impl Sink {
         let record_bytes = |files: &Files| record_bytes(files.format, frame, comment.as_deref());
         let is_due = |files: &Files| files.is_due(bytes_added + record_bytes(files), period);
         if self.files.as_ref().is_some_and(is_due)
-            && let Err(error) = self.next_file(period)
+            && let Err(error) = self.next_file(period, clock::realtime_now().seconds())
         {
             self.lose(cause_of(&error), 1);
             return Err(error);
@@ -285,6 +287,7 @@ impl Sink {
         }
         let statistics: Vec<_> = statistics.iter().map(FinalStatistics::as_block).collect();
         self.writer.finish(&statistics).map_err(|error| self.fail(error))?;
+        self.position.is_ended = true;
         if let Some(files) = &self.files
             && let Err(source) = files.file.sync_all()
         {
@@ -311,10 +314,10 @@ impl Sink {
         self.lost.take()
     }
 
-    fn next_file(&mut self, period: u64) -> Result<(), StoreError> {
+    /// Ends the present file and begins the next, at `now` in seconds since 1970.
+    fn next_file(&mut self, period: u64, now: u64) -> Result<(), StoreError> {
         self.finish(&[])?;
         let Some(files) = &mut self.files else { return Ok(()) };
-        let now = clock::realtime_now().seconds();
         let (named, name) = files.names.next(files.written.count, now);
         match new_file(&name, (files.format, files.packing), &self.interfaces) {
             Ok((writer, file)) => {
@@ -324,7 +327,8 @@ impl Sink {
                 self.submitted = 0;
                 self.reported = 0;
                 self.late.clear();
-                self.position = Position { named, bytes: self.writer.bytes_written() };
+                let bytes = self.writer.bytes_written();
+                self.position = Position { named, bytes, is_ended: false };
                 Ok(())
             }
             Err(error) => {
@@ -358,7 +362,7 @@ impl Sink {
         if let Err(cut) = files.file.set_len(bytes) {
             // Readers still stop at the torn record.
             tracing::warn!("cannot cut {} to {bytes} bytes: {cut}", files.name.display());
-        } else if let Some(packing) = files.packing {
+        } else if let Some(packing) = files.packing.filter(|_| !self.position.is_ended) {
             // Best effort, where there may be no room: a reader then says that it ends early.
             let _ = packing.end_cut_file(&files.file, bytes);
         }
@@ -506,3 +510,6 @@ pub(crate) fn final_statistics(
     }
     told
 }
+
+#[cfg(test)]
+mod tests;

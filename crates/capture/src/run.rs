@@ -17,7 +17,7 @@ use crate::control::{ConsumerCounts, Control};
 use crate::keep::{Chooser, DigestQueue, DigestWriter, Patience, RulesReport, Selection};
 use crate::lane::LaneStatus;
 use crate::output::FileList;
-pub use crate::recorder::RecordingFacts;
+pub use crate::recorder::{MadeDirectories, RecordingFacts};
 use crate::share::{Share, ShareSocket};
 use crate::trigger::{Trigger, TriggerConfig, TriggerLane, TriggerSummary};
 use consumer::{Consumed, Consumer, ConsumerThreads, Printer, PrinterThread};

@@ -7,6 +7,7 @@
 
 use anyhow::{Context, bail};
 use nix::unistd::{User, getgrouplist};
+use ringside_capture::run::MadeDirectories;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{
@@ -22,6 +23,8 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
 
 /// What the binary needs to do without root what it does with sockets.
 const WITHOUT_ROOT: &str = "not permitted; it needs CAP_NET_RAW: run with sudo, or `setcap \
@@ -98,21 +101,64 @@ pub fn raise_descriptors() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
+/// Directories that were made for the user that this process becomes. If the run is refused they go
+/// again, for which the user's rights may not do: what they lie in may be root's. So a thread that
+/// still has them waits for what becomes of the run.
+pub struct UsersDirectories {
+    /// A message is the order to keep them; the end of the channel is that to remove them.
+    orders: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl UsersDirectories {
+    /// Makes those of `directories` that are missing and gives them to `user`.
+    fn make(directories: &[PathBuf], user: &User) -> anyhow::Result<UsersDirectories> {
+        let missing: Vec<_> = directories.iter().filter(|path| !path.exists()).collect();
+        if missing.is_empty() {
+            return Ok(UsersDirectories { orders: None, thread: None });
+        }
+        let mut made = MadeDirectories::make(directories)?;
+        for directory in missing {
+            let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
+            let context = || format!("giving {} to user {}", directory.display(), user.name);
+            std::os::unix::fs::chown(directory, Some(uid), Some(gid)).with_context(context)?;
+        }
+        let (orders, order) = mpsc::channel();
+        let wait = move || {
+            if order.recv().is_ok() {
+                made.keep();
+            }
+        };
+        let thread = thread::Builder::new().name("directories".into()).spawn(wait)?;
+        Ok(UsersDirectories { orders: Some(orders), thread: Some(thread) })
+    }
+
+    /// They stay; no thread has other rights any more.
+    pub fn keep(self) {
+        if let Some(orders) = &self.orders {
+            // The thread waits for it.
+            let _ = orders.send(());
+        }
+    }
+}
+
+impl Drop for UsersDirectories {
+    fn drop(&mut self) {
+        drop(self.orders.take());
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
 /// Becomes the user `name`, with the user's groups. Of the capabilities only that of locking memory
 /// is left, until [`give_up`]: the ring is still to be made. Missing `directories` are made and
-/// given to the user before.
+/// given to the user before; they go again unless they are kept.
 ///
 /// # Errors
 /// There is no such user, or this process may not become it.
-pub fn become_user(name: &str, directories: &[PathBuf]) -> anyhow::Result<()> {
+pub fn become_user(name: &str, directories: &[PathBuf]) -> anyhow::Result<UsersDirectories> {
     let user = User::from_name(name).with_context(|| format!("looking for user {name}"))?;
     let Some(user) = user else { bail!("--user {name}: there is no such user") };
-    for directory in directories.iter().filter(|path| !path.exists()) {
-        let context = || format!("making {} for user {name}", directory.display());
-        fs::create_dir_all(directory).with_context(context)?;
-        let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
-        std::os::unix::fs::chown(directory, Some(uid), Some(gid)).with_context(context)?;
-    }
+    let made = UsersDirectories::make(directories, &user)?;
     let groups = groups_of(name, user.gid)?;
     let context = || format!("becoming user {name} (needs root)");
     let (uid, gid) = (Uid::from_raw(user.uid.as_raw()), Gid::from_raw(user.gid.as_raw()));
@@ -121,7 +167,8 @@ pub fn become_user(name: &str, directories: &[PathBuf]) -> anyhow::Result<()> {
     set_thread_res_gid(gid, gid, gid).with_context(context)?;
     set_thread_res_uid(uid, uid, uid).with_context(context)?;
     set_keep_capabilities(false).with_context(context)?;
-    keep_only(CapabilitySet::IPC_LOCK)
+    keep_only(CapabilitySet::IPC_LOCK)?;
+    Ok(made)
 }
 
 fn groups_of(name: &str, gid: nix::unistd::Gid) -> anyhow::Result<Vec<Gid>> {
@@ -307,10 +354,10 @@ mod tests {
         fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .unwrap();
         let directory = folder.path().join("recording");
-        let error = become_user("rsafp-nobody", &[]).unwrap_err().to_string();
+        let error = become_user("rsafp-nobody", &[]).err().unwrap().to_string();
         assert!(error.contains("--user rsafp-nobody"), "{error}");
         apart(|| {
-            become_user("nobody", std::slice::from_ref(&directory)).unwrap();
+            become_user("nobody", std::slice::from_ref(&directory)).unwrap().keep();
             assert_eq!(status("Uid"), "65534\t65534\t65534\t65534");
             assert_eq!(status("CapEff"), format!("{:016x}", CapabilitySet::IPC_LOCK.bits()));
             keep_only(CapabilitySet::empty()).unwrap();

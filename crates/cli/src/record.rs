@@ -8,6 +8,7 @@ use crate::driver_rules::RulesAhead;
 use crate::keeper::{Knobs, Leaving, Link, Request, Wishes};
 use crate::live::{self, Live};
 use crate::open::Opened;
+use crate::privileges::UsersDirectories;
 use crate::signals::RunSignals;
 use crate::{keep, ledger_text, print, privileges, rule_counts, say, units};
 use anyhow::{Context, bail};
@@ -163,9 +164,8 @@ pub fn run(
     let control = ControlSocket::open(&args.control, "capture", keeper_pid)?;
     let directories = config.output.directories();
     privileges::raise_locked_memory();
-    if let Some(user) = &args.user {
-        privileges::become_user(user, &directories)?;
-    }
+    let become_user = |user: &String| privileges::become_user(user, &directories);
+    let made = args.user.as_ref().map(become_user).transpose()?;
     let leaving = Leaving::new(&mut opened, &config);
     let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
     // The rings lie where they should; what comes from now on lies where it is used.
@@ -180,6 +180,7 @@ pub fn run(
         leaving.send(link, &prepared);
         link.started(others_files)?;
     }
+    made.into_iter().for_each(UsersDirectories::keep);
     let run = prepared.start()?;
     say::message(format_args!("listening on {}", opened.description));
     let answer = |command| board.answer(&run, command);

@@ -85,6 +85,19 @@ pub enum StoreError {
         /// Why, and what to do.
         reason: String,
     },
+    /// A file that a program has compressed.
+    #[error(
+        "{path}: is compressed ({format}); unpack it first, as in {unpacker} FILE | ringside read \
+         -r -"
+    )]
+    Compressed {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: &'static str,
+        /// A program that unpacks it to standard output.
+        unpacker: &'static str,
+    },
 }
 
 impl StoreError {

@@ -108,7 +108,7 @@ impl MergedSource {
     }
 
     fn note(&mut self, notice: Notice) {
-        // Every file of a run says that nobody ended it.
+        // Every file of a run says that the run was never ended.
         let is_known = matches!(notice.condition, Condition::NotEnded { .. })
             && self.notices.contains(&notice);
         if self.notices.len() < NOTICES_MAX && !is_known {

@@ -525,8 +525,8 @@ fn unusable(path: &Path, reason: String) -> StoreError {
 fn begin(input: &mut Input, path: &Path) -> Result<Parser, StoreError> {
     require(input, 4, path)?;
     let first = input.available();
-    if let Some(reason) = packed::reason(first) {
-        return Err(unusable(path, reason));
+    if let Some((format, unpacker)) = packed::format(first) {
+        return Err(StoreError::Compressed { path: path.to_owned(), format, unpacker });
     }
     if pcapng::is_pcapng(first) {
         return begin_pcapng(input, path);

@@ -5,13 +5,13 @@
 //! needs no buffer of its own.
 
 mod buffer;
-mod claim;
+mod lock;
 mod packed;
 mod pcap;
 mod pcapng;
 mod text;
 
-pub use claim::claim;
+pub use lock::lock_for_writing;
 pub use packed::Packing;
 pub use pcap::{PcapWriter, Precision};
 pub use pcapng::PcapngWriter;
@@ -138,7 +138,8 @@ impl Format {
 pub(crate) const FILE_MODE: u32 = 0o640;
 
 /// Creates the file at `path` with mode 0640, or empties it, as tcpdump does for `-w FILE`. A file
-/// that exists keeps its mode; a FIFO or device is opened as it is. The file is [claimed](claim).
+/// that exists keeps its mode; a FIFO or device is opened as it is. The file is
+/// [locked](lock_for_writing).
 ///
 /// # Errors
 /// Another process writes the file, or the system refused.
@@ -170,9 +171,9 @@ pub fn create_copy(path: &Path, inputs: &[PathBuf]) -> Result<File, StoreError> 
     Ok(file)
 }
 
-/// Claims and empties what is a regular file.
+/// Locks and empties what is a regular file.
 fn empty(file: &File, path: &Path) -> Result<(), StoreError> {
-    claim(file, path)?;
+    lock_for_writing(file, path)?;
     let emptied = match file.metadata() {
         Ok(metadata) if metadata.is_file() => file.set_len(0),
         other => other.map(drop),

@@ -115,17 +115,20 @@ const F_SETSIG: i32 = 10;
 pub struct Lease(File);
 
 impl Lease {
-    /// Takes a lease on a file that was opened for writing, by its owner. `None` if anybody has it
-    /// open but for the one opening `file`, or the system does not tell.
+    /// Takes a lease on a file that was opened for writing.
+    ///
+    /// # Errors
+    /// `WouldBlock` if it is open by another opening than `file`; `PermissionDenied` if this
+    /// process is not its owner's and lacks CAP_LEASE; others if the file system does not tell.
     ///
     /// Such a lease is to be had only by who is alone (fcntl(2), F_SETLEASE; fs/locks.c,
     /// check_conflicting_open).
-    pub fn take(file: File) -> Option<Lease> {
+    pub fn take(file: File) -> io::Result<Lease> {
         // Who wants the file has a signal sent to the holder of its lease: one that is ignored
         // unless somebody asked for it, not SIGIO, which ends the process.
         let taken =
             set(&file, F_SETSIG, libc::SIGURG) && set(&file, libc::F_SETLEASE, libc::F_WRLCK);
-        taken.then_some(Lease(file))
+        if taken { Ok(Lease(file)) } else { Err(io::Error::last_os_error()) }
     }
 
     /// The file.
@@ -192,16 +195,16 @@ mod tests {
         std::fs::write(&path, b"x").unwrap();
         let open = || File::options().read(true).write(true).open(&path).unwrap();
         // A program that another test is about to run has all that is open here, until it runs.
-        let alone = || wait_for("nobody else has it open", || Lease::take(open()));
+        let alone = || wait_for("nobody else has it open", || Lease::take(open()).ok());
         assert!(is_in_memory(dir.path()));
         // Without the lease: it would hold up the next opening for the kernel's 45 seconds.
         let copy = alone().release();
-        assert!(Lease::take(open()).is_none(), "a writer");
+        assert!(Lease::take(open()).is_err(), "a writer");
         let copies = copy.try_clone().unwrap();
-        assert!(Lease::take(copy).is_some(), "a second descriptor of the same opening is no other");
+        assert!(Lease::take(copy).is_ok(), "a second descriptor of the same opening is no other");
         drop(copies);
         let reader = File::open(&path).unwrap();
-        assert!(Lease::take(open()).is_none(), "a reader");
+        assert!(Lease::take(open()).is_err(), "a reader");
         drop(reader);
         let lease = alone();
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;

@@ -8,7 +8,7 @@ use crate::config::FileFormat;
 use crate::output::{Named, name_of};
 use ringside_core::ledger::{LEDGER_SPARE_AT, Words};
 use ringside_store::pcapng::ENHANCED_PACKET;
-use ringside_store::writer::claim;
+use ringside_store::writer::lock_for_writing;
 use ringside_store::{Packing, StoreError};
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
@@ -33,6 +33,8 @@ pub(crate) struct Position {
     pub(crate) named: Named,
     /// Bytes of it that are whole records, or of a compressed one whole parts.
     pub(crate) bytes: u64,
+    /// The writer has ended it: nothing belongs behind those bytes.
+    pub(crate) is_ended: bool,
 }
 
 impl Position {
@@ -41,14 +43,15 @@ impl Position {
         let Named { number, seconds, is_numbered } = self.named;
         words[LEDGER_SPARE_AT] = number;
         words[LEDGER_SPARE_AT + 1] = self.bytes;
-        words[LEDGER_SPARE_AT + 2] = seconds << 1 | u64::from(is_numbered);
+        words[LEDGER_SPARE_AT + 2] =
+            seconds << 2 | u64::from(self.is_ended) << 1 | u64::from(is_numbered);
     }
 
     pub(super) fn from_words(words: &Words) -> Position {
         let begun = words[LEDGER_SPARE_AT + 2];
-        let (seconds, is_numbered) = (begun >> 1, begun & 1 == 1);
+        let (seconds, is_ended, is_numbered) = (begun >> 2, begun & 2 != 0, begun & 1 != 0);
         let named = Named { number: words[LEDGER_SPARE_AT], seconds, is_numbered };
-        Position { named, bytes: words[LEDGER_SPARE_AT + 1] }
+        Position { named, bytes: words[LEDGER_SPARE_AT + 1], is_ended }
     }
 }
 
@@ -61,12 +64,15 @@ pub(super) fn finish(series: &Series, known: Position) -> Result<u64, StoreError
     let fail = |error| io_error("cannot finish", &path, error);
     let file = open(&path).map_err(fail)?;
     // Another run may have begun to write it since.
-    claim(&file, &path)?;
+    lock_for_writing(&file, &path)?;
     let size = file.metadata().map_err(fail)?.len();
     if let Some(packing) = Packing::of_path(&path) {
         // Whole parts are whole records; the frames of what came after them are not known.
         let bytes = known.bytes.min(size);
-        file.set_len(bytes).and_then(|()| packing.end_cut_file(&file, bytes)).map_err(fail)?;
+        file.set_len(bytes).map_err(fail)?;
+        if !known.is_ended {
+            packing.end_cut_file(&file, bytes).map_err(fail)?;
+        }
         file.sync_all().map_err(fail)?;
         return Ok(0);
     }
@@ -165,7 +171,9 @@ fn is_whole(read: io::Result<()>) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringside_core::{Frame, FrameMeta, SourceInterface};
+    use crate::config::Rotation;
+    use crate::output::Sink;
+    use ringside_core::{Consumer, Frame, FrameMeta, SourceInterface};
     use ringside_store::Format;
 
     /// A file of so many frames, and where each record of it ends.
@@ -208,6 +216,34 @@ mod tests {
                     assert_eq!(size, ends[20 - usize::from(cut > 0)]);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_compressed_file_gets_its_end_once_whenever_the_worker_dies() {
+        for name in ["a.pcapng.zst", "a.pcap.gz"] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join(name);
+            let format = FileFormat::Pcapng;
+            let interfaces = vec![SourceInterface::ethernet("eth1")];
+            let mut sink =
+                Sink::file(path.clone(), format, Rotation::default(), interfaces).unwrap();
+            let meta = FrameMeta { wire_bytes: 60, ..FrameMeta::default() };
+            sink.write(&Frame { bytes: &[7; 60], meta }, None, 0).unwrap();
+            let before = sink.position();
+            sink.finish(&[]).unwrap();
+            let after = sink.position();
+            drop(sink);
+            let whole = std::fs::read(&path).unwrap();
+            let series = Series { path: path.clone(), format, rotates: false };
+            let finished = |position: Position| {
+                let mut words = Consumer::default().to_words();
+                position.add_to(&mut words);
+                finish(&series, Position::from_words(&words)).unwrap();
+                std::fs::read(&path).unwrap()
+            };
+            assert_eq!(finished(after), whole, "{name}: killed after the end");
+            assert!(finished(before).len() < whole.len(), "{name}: killed before it was known");
         }
     }
 

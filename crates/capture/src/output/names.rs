@@ -9,9 +9,14 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Names that are remembered, so that none is used twice when clocks go back or an order begins a
-/// new file within the same second. They may come again later: `cap-%H.pcap` goes round in a day.
+/// How long after its file a name is remembered, so that none is used twice when clocks go back or
+/// an order begins a new file while the name is the same. It may come again later: `cap-%H.pcap`
+/// goes round in a day.
 const REMEMBERED_SECONDS: u64 = 3 * 3600;
+
+/// Names that are remembered at most: one for each second of that time. Only of a clock that jumps
+/// about could there be more.
+const REMEMBERED_MAX: usize = REMEMBERED_SECONDS as usize;
 
 /// What tells the files of a run apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +35,8 @@ pub(super) struct Names {
     rotates: bool,
     is_cut_by_size: bool,
     zone: TimeZone,
+    /// Names without a number, with the time at which each was last in use. The last is that of the
+    /// present file.
     recent: VecDeque<(u64, PathBuf)>,
 }
 
@@ -47,16 +54,33 @@ impl Names {
         }
         let mut named = Named { number, seconds: now, is_numbered: self.is_cut_by_size };
         let mut name = name_in(&self.path, self.rotates, named, &self.zone);
-        let is_old = |(at, _): &(u64, _)| at.abs_diff(now) > REMEMBERED_SECONDS;
-        while self.recent.front().is_some_and(is_old) {
-            self.recent.pop_front();
-        }
-        if self.recent.iter().any(|(_, before)| *before == name) {
+        // A name with its number is the only one.
+        if !named.is_numbered && !self.is_first_use(&name, now) {
             named.is_numbered = true;
             name = name_in(&self.path, self.rotates, named, &self.zone);
         }
-        self.recent.push_back((now, name.clone()));
         (named, name)
+    }
+
+    /// Notes that a file of this name, with or without a number, begins at `now`. False if one was
+    /// written not long ago.
+    fn is_first_use(&mut self, name: &Path, now: u64) -> bool {
+        // The present file is written until now.
+        if let Some((used_at, _)) = self.recent.back_mut() {
+            *used_at = now;
+        }
+        let is_old = |(used_at, _): &(u64, _)| used_at.abs_diff(now) > REMEMBERED_SECONDS;
+        while self.recent.front().is_some_and(is_old) {
+            self.recent.pop_front();
+        }
+        let before = self.recent.iter().position(|(_, used)| used.as_os_str() == name.as_os_str());
+        if let Some(index) = before {
+            self.recent.remove(index);
+        } else if self.recent.len() == REMEMBERED_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((now, name.to_owned()));
+        before.is_none()
     }
 }
 
@@ -104,7 +128,8 @@ pub fn check_pattern(path: &Path, interval: Option<Duration>, now: u64) -> Resul
     let (shown, zone) = (path.display(), TimeZone::system());
     let wrong = |error| format!("{shown}: no pattern of times: {error}; `%%` is a percent sign");
     let first = expand(path, now, &zone).map_err(wrong)?;
-    let has_times = path.to_str().is_none_or(|path| path.replace("%%", "").contains('%'));
+    let name = path.file_name().and_then(|name| name.to_str());
+    let has_times = name.is_none_or(|name| name.replace("%%", "").contains('%'));
     match interval {
         None if has_times => Err(format!(
             "{shown} is a pattern of times, for files of which each begins after some time: add \
@@ -141,6 +166,7 @@ fn expand(path: &Path, seconds: u64, zone: &TimeZone) -> Result<PathBuf, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
     fn name(path: &str, rotates: bool, number: u64) -> String {
         let named = Named { number, ..Named::default() };
@@ -166,8 +192,30 @@ mod tests {
         assert_eq!(next(1, 3_600), "d%S/cap-01.pcap");
         assert_eq!(next(2, 3_601), "d%S/cap-01-000002.pcap");
         assert_eq!(next(3, 86_400), "d%S/cap-00.pcap");
+        let mut days = Names::new("%Y%m%d.pcap".into(), true, false);
+        days.zone = TimeZone::UTC;
+        let mut next =
+            |number, hours: u64| days.next(number, hours * 3_600).1.display().to_string();
+        assert_eq!(next(0, 0), "19700101.pcap");
+        assert_eq!(next(1, 4), "19700101-000001.pcap", "an order; the first is not written over");
+        assert_eq!(next(2, 8), "19700101-000002.pcap");
+        assert_eq!(next(3, 24), "19700102.pcap");
         let mut cut = Names::new("%Y.pcapng.zst".into(), true, true);
         assert_eq!(cut.next(5, 86_400 * 200).1, Path::new("1970-000005.pcapng.zst"));
+    }
+
+    #[test]
+    fn many_orders_within_a_second_give_each_file_its_own_name_and_cost_no_memory() {
+        let mut names = Names::new("cap-%H.pcap".into(), true, false);
+        let count = 2 * REMEMBERED_MAX as u64;
+        let made: HashSet<_> = (0..count).map(|number| names.next(number, 7).1).collect();
+        assert_eq!((made.len() as u64, names.recent.len()), (count, 1));
+        // Of a clock that jumps about, each time has its name.
+        let mut names = Names::new("%s.pcap".into(), true, false);
+        for number in 0..count {
+            names.next(number, number * 7_919 % count);
+        }
+        assert!(names.recent.len() <= REMEMBERED_MAX, "{}", names.recent.len());
     }
 
     #[test]
@@ -179,6 +227,7 @@ mod tests {
         assert_eq!(check("cap-%Y%m%d-%H%M%S.pcapng", 60), Ok(()));
         assert_eq!(check("cap-%H.pcapng", 3_600), Ok(()), "goes round in a day");
         assert_eq!(check("100%%.pcapng", 0), Ok(()));
+        assert_eq!(check("d%S/100%%.pcapng", 0), Ok(()), "no pattern in a directory's name");
         for (path, seconds, said) in [
             ("cap-%H%M.pcapng", 0, "add -G"),
             ("cap-%H.pcapng", 60, "gives files 60 s apart the same name, cap-"),

@@ -118,11 +118,14 @@ pub(super) struct Unstarted {
 
 /// Directories that were made for a recording. If it never starts, those that are empty go again.
 #[derive(Default)]
-pub(super) struct MadeDirectories(Vec<PathBuf>);
+pub struct MadeDirectories(Vec<PathBuf>);
 
 impl MadeDirectories {
     /// Makes what is missing of the directories, and of what they lie in.
-    pub(super) fn make(directories: &[PathBuf]) -> Result<MadeDirectories, RunError> {
+    ///
+    /// # Errors
+    /// The system refused; nothing that was made stays.
+    pub fn make(directories: &[PathBuf]) -> Result<MadeDirectories, RunError> {
         let mut made = MadeDirectories::default();
         for path in directories {
             let missing = path.ancestors().take_while(|path| !path.exists() && *path != "");
@@ -135,7 +138,7 @@ impl MadeDirectories {
     }
 
     /// They stay.
-    pub(super) fn keep(&mut self) {
+    pub fn keep(&mut self) {
         self.0.clear();
     }
 }

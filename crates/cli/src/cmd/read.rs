@@ -41,8 +41,9 @@ Exit status: 0 if packets were found and the input is whole; 1 if none was found
 within a packet, was never ended by its recorder or lacks a part, which is said on standard error;
 2 if it could not be read or written.
 
-Signals: SIGINT, SIGTERM and SIGHUP end it in order, with all that had come, also from a pipe;
-SIGUSR1 says how many packets were read so far, on standard error.")]
+Signals: SIGINT, SIGTERM and SIGHUP end it in order, with all that had come, also from a pipe, and
+with -w it says how many packets it copied; SIGUSR1 says how many packets were read so far. Both on
+standard error.")]
 pub struct ReadArgs {
     /// File (pcap or pcapng), directory of a recording, or `-` for standard input; several are
     /// merged by time. A recording that lies in several directories is read from all of them.
@@ -86,14 +87,16 @@ pub struct ReadArgs {
 /// Runs the subcommand.
 pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
     let (inputs, filter) = inputs(&args)?;
+    // Before a pipe is opened, which waits for its first bytes: the question would end the process.
+    let statistics = Wanted::statistics()?;
     let mut source = ringside_store::open(&inputs)?;
     let mut filter = FrameFilter::new(filter);
     // A wrong filter is refused before anything is made.
     for interface in source.interfaces() {
         filter.prepare(interface.link_type)?;
     }
-    // Until here a signal ends this process as it stands: no packet has come yet.
-    let (stop, statistics) = (StopSignal::install()?, Wanted::statistics()?);
+    // Until here a signal to end does so at once: no packet has come yet.
+    let stop = StopSignal::install()?;
     let mut output = output(&args, &inputs)?;
     let limits = Limits {
         count_max: args.count.unwrap_or(u64::MAX),
@@ -105,7 +108,10 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
         .and_then(|matched| output.finish().map(|()| matched));
     let status = match matched {
         // Who ended it early did not wait for something to be found, nor for the input's end.
-        Ok(_) if stop.is_set() => Ok(ExitCode::SUCCESS),
+        Ok(copied) if stop.is_set() => {
+            say_ended_early(&args, copied, source.is_finished());
+            Ok(ExitCode::SUCCESS)
+        }
         Ok(0) => Ok(ExitCode::from(1)),
         Ok(_) => {
             let is_whole = !source.notices().iter().any(|notice| notice.condition.is_loss());
@@ -123,6 +129,15 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
         }
     }
     status
+}
+
+/// After a signal: says what a copy holds, unless its input had ended too. Printed packets show
+/// themselves.
+fn say_ended_early(args: &ReadArgs, copied: u64, is_finished: bool) {
+    let Some(path) = args.write.as_ref().filter(|_| !is_finished) else { return };
+    let (shown, packets) = (path.display().to_string(), units::counted(copied, "packet"));
+    let to = if is_stdout(path) { "standard output" } else { &shown };
+    say::message(format_args!("ringside: ended by a signal: {packets} copied to {to}"));
 }
 
 /// When the reading ends before its inputs do.
@@ -240,8 +255,7 @@ fn output(args: &ReadArgs, inputs: &[PathBuf]) -> anyhow::Result<Box<dyn Output>
         Some(FormatArg::Pcapng) => Format::Pcapng,
         None => Format::of_path(path).unwrap_or(Format::Pcapng),
     };
-    let is_stdout = path == Path::new("-") || path == Path::new("/dev/stdout");
-    let file = if is_stdout {
+    let file = if is_stdout(path) {
         let stdout = File::from(open::stdout_stream()?);
         if is_input(inputs, &stdout)? {
             bail!("standard output is a file that is read at once: name another file");
@@ -250,7 +264,7 @@ fn output(args: &ReadArgs, inputs: &[PathBuf]) -> anyhow::Result<Box<dyn Output>
     } else {
         create_copy(path, inputs)?
     };
-    let cut = match is_stdout || !file.metadata()?.is_file() {
+    let cut = match is_stdout(path) || !file.metadata()?.is_file() {
         true => None,
         false => Some((path.clone(), file.try_clone()?)),
     };
@@ -260,6 +274,10 @@ fn output(args: &ReadArgs, inputs: &[PathBuf]) -> anyhow::Result<Box<dyn Output>
         None => format.writer(file, &[])?,
     };
     Ok(Box::new(Copier { writer, packed_at: packing.map(|_| Instant::now()), cut }))
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-") || path == Path::new("/dev/stdout")
 }
 
 /// Writes a capture file or stream.

@@ -5,6 +5,7 @@ use ringside_core::{Frame, FrameMeta, SourceInterface, Timestamp};
 use ringside_store::Format;
 use ringside_testkit::need_root;
 use ringside_transmit::{SenderKind, Shape, Sizes};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -118,6 +119,35 @@ fn a_refused_option_leaves_no_directory_behind() {
         assert!(!folder.path().join("out").exists(), "{options:?}");
         assert!(folder.path().join("kept").exists(), "{options:?}");
     }
+}
+
+#[test]
+fn what_is_made_for_another_user_goes_again_if_the_run_is_refused() {
+    if !need_root("what_is_made_for_another_user") {
+        return;
+    }
+    const NOBODY: u32 = 65_534;
+    let folder = tempfile::tempdir().unwrap();
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), mode).unwrap();
+    let (input, output) = (folder.path().join("in.pcapng"), folder.path().join("out/deep"));
+    capture_file(&input, 1);
+    let run = |options: &[&str]| {
+        let args = ["capture", "-r", arg(&input), "-w", arg(&output), "-Z", "nobody"];
+        run_ringside(&[&args, options].concat())
+    };
+    for options in [["--limit-bytes", "1kB"], ["--min-free", "4000PB"]] {
+        for keeper in [&[][..], &["--no-keeper"]] {
+            let outcome = run(&[&options, keeper].concat());
+            assert_eq!(outcome.code(), Some(2), "{options:?}: {}", outcome.stderr);
+            assert!(!folder.path().join("out").exists(), "{options:?} {keeper:?}");
+        }
+    }
+    let outcome = run(&[]);
+    assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+    let owner = |path: &Path| std::fs::metadata(path).unwrap().uid();
+    assert_eq!((owner(&output), owner(&folder.path().join("out"))), (NOBODY, 0));
+    assert_eq!(files_in(&output).len(), 1);
 }
 
 /// Frames that tshark finds in a file.

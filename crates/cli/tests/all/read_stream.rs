@@ -97,3 +97,51 @@ fn read_ends_on_a_signal_although_a_writer_goes_on() {
     assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
     writer.join().unwrap();
 }
+
+#[test]
+fn a_copy_that_a_signal_ends_says_how_many_packets_it_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.pcap");
+    for (output, name) in [(arg(&copy), arg(&copy)), ("-", "standard output")] {
+        let (theirs, mut ours) = std::io::pipe().unwrap();
+        let mut stream = Stream::new(Format::Pcap);
+        ours.write_all(&stream.next(3)).unwrap();
+        let mut command = Command::new(ringside());
+        command.args(["read", "-r", "-", "--format", "pcap", "-w", output]);
+        command.stdin(theirs).stdout(Stdio::piped());
+        let running = Running::start_directed(command);
+        // A header of 24 bytes, and three records of 16 and 60.
+        let written = || match output {
+            "-" => running.stdout_so_far().len() as u64,
+            _ => std::fs::metadata(&copy).map_or(0, |copy| copy.len()),
+        };
+        wait_until("three packets", || written() == 24 + 3 * 76);
+        running.signal(Signal::TERM);
+        let outcome = running.finish();
+        assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+        let said = format!("ended by a signal: 3 packets copied to {name}");
+        assert!(outcome.stderr.contains(&said), "{said}: {}", outcome.stderr);
+        drop(ours);
+    }
+}
+
+#[test]
+fn a_question_before_the_first_byte_of_a_pipe_is_answered() {
+    let (theirs, mut ours) = std::io::pipe().unwrap();
+    let mut command = Command::new(ringside());
+    command.args(["read", "-r", "-"]).stdin(theirs).stdout(Stdio::piped());
+    let running = Running::start_directed(command);
+    // Signals that are caught (proc(5)), signal 1 in bit 0.
+    let catches = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", running.pid())).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap() >> (Signal::USR1.as_raw() - 1) & 1 == 1
+    };
+    wait_until("SIGUSR1 is caught", catches);
+    running.signal(Signal::USR1);
+    ours.write_all(&Stream::new(Format::Pcap).next(1)).unwrap();
+    running.wait_for_stderr("0 packets read, 0 of them match");
+    drop(ours);
+    let outcome = running.finish();
+    assert_eq!((outcome.code(), outcome.text().lines().count()), (Some(0), 1), "{outcome:?}");
+}

@@ -150,7 +150,7 @@ fn a_single_file_is_repaired_or_needs_nothing() {
         let (status, said, _) = repair(&["--dry-run"], &path);
         assert_eq!((status, bytes()), (Some(1), torn), "{said}");
         assert!(said.contains(&format!("{name}: to be repaired: 1 packet")), "{said}");
-        // Whoever has it open may write on.
+        // A process that has it open may write on.
         let open = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
         let (status, said, complaint) = repair(&[], &path);
         assert_eq!((status, said.as_str(), bytes()), (Some(2), "", torn));
@@ -171,6 +171,51 @@ fn a_single_file_is_repaired_or_needs_nothing() {
     let (status, _, complaint) = repair(&[], &text);
     assert_eq!(status, Some(2));
     assert!(complaint.contains("neither pcap nor pcapng"), "{complaint}");
+}
+
+#[test]
+fn who_may_write_a_file_but_does_not_own_it_is_told_who_can_repair_it() {
+    if !need_root("who_may_write_a_file_but_does_not_own_it") {
+        return;
+    }
+    const NOBODY: u32 = 65_534;
+    let dir = tempfile::tempdir().unwrap();
+    // The program may lie where that user cannot go.
+    let program = dir.path().join("ringside");
+    std::fs::copy(ringside(), &program).unwrap();
+    let mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(dir.path(), 0o755);
+    let (path, _) = torn_capture(dir.path(), "killed.pcap");
+    mode(&path, 0o660);
+    chown(&path, None, Some(NOBODY)).unwrap();
+    let torn = std::fs::read(&path).unwrap();
+    let mut command = Command::new(&program);
+    command.arg("repair").arg(&path).uid(NOBODY).gid(NOBODY);
+    let outcome = Running::start(command).finish();
+    assert_eq!(outcome.code(), Some(2), "{outcome:?}");
+    assert!(outcome.stderr.contains("only its owner or root"), "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains("end that process"), "{}", outcome.stderr);
+    assert_eq!(std::fs::read(&path).unwrap(), torn);
+}
+
+#[test]
+fn of_a_torn_compressed_file_is_said_how_to_copy_what_is_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, unpack) in [("a.pcap.gz", "zcat"), ("a.pcapng.zst", "zstdcat")] {
+        let path = dir.path().join(name);
+        let input = torn_capture(dir.path(), "in.pcap").0;
+        run_ringside(&["read", "-r", arg(&input), "-w", arg(&path)]);
+        let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(file.metadata().unwrap().len() - 2).unwrap();
+        let (status, said, complaint) = repair(&[], &path);
+        assert_eq!((status, said.as_str()), (Some(2), ""), "{complaint}");
+        let advice = format!("{unpack} '{}' | ringside read -r - -w NEW", arg(&path));
+        assert!(complaint.contains(&advice), "{advice}: {complaint}");
+        assert!(complaint.contains("is compressed"), "{complaint}");
+        assert_eq!(complaint.matches(arg(&path)).count(), 2, "{complaint}");
+    }
 }
 
 #[test]

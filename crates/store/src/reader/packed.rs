@@ -10,11 +10,9 @@ const FORMATS: [(&[u8], &str, &str); 6] = [
     (b"PK\x03\x04", "zip", "unzip -p"),
 ];
 
-/// Why a file that begins with `first`, of at least 4 bytes, cannot be read as it is; nothing if
-/// it is not packed.
-pub(super) fn reason(first: &[u8]) -> Option<String> {
+/// The format of a file that begins with `first`, of at least 4 bytes, and the program that unpacks
+/// it; nothing if it is not packed.
+pub(super) fn format(first: &[u8]) -> Option<(&'static str, &'static str)> {
     let (_, format, program) = FORMATS.iter().find(|(magic, ..)| first.starts_with(magic))?;
-    Some(format!(
-        "is compressed ({format}); unpack it first, as in {program} FILE | ringside read -r -"
-    ))
+    Some((format, program))
 }

@@ -1,9 +1,9 @@
-//! The lock of a run: whoever holds it says that its files are still written.
+//! The lock of a run: the process that holds it says that its files are still written.
 //!
 //! A file `.ringside-RUN.lock` in each directory of the recording, locked by flock(2) through one
 //! open file description that the recorder's processes share: the lock lasts until the last of
 //! them is gone, however it ends. At a clean end the file is removed; a file that is there and not
-//! locked is that of a run which nobody ended.
+//! locked is that of a run that was never ended.
 
 use crate::StoreError;
 use crate::writer::FILE_MODE;
@@ -43,7 +43,7 @@ impl RunLock {
             let flags = OFlags::RDWR | OFlags::CREATE;
             let fd = open(&path, flags | SAFELY, Mode::from_raw_mode(FILE_MODE));
             let fd = fd.map_err(|error| cannot("create", &path, error))?;
-            // If the name leads elsewhere now, whoever held the lock has removed the file.
+            // If the name leads elsewhere now, the process that held the lock has removed the file.
             if lock(&fd, &path)? && is_current(&fd, &path) {
                 return Ok(RunLock { fd, path });
             }
@@ -52,7 +52,7 @@ impl RunLock {
         Err(StoreError::Unusable { path, reason })
     }
 
-    /// Takes the lock at `path` if nobody holds it; `None` if somebody does, or if it is gone.
+    /// Takes the lock at `path`; `None` if another process holds it, or if it is gone.
     ///
     /// # Errors
     /// It is no regular file, or the system refused.
@@ -147,7 +147,7 @@ pub(crate) enum LockState {
     Absent,
     /// A process holds it: the run is being recorded or repaired.
     Held,
-    /// It is there and nobody holds it: the recorder was killed.
+    /// It is there and no process holds it: the recorder was killed.
     Left,
 }
 
@@ -208,7 +208,7 @@ mod tests {
         drop(lock);
         assert!(RunLock::try_take(&path).unwrap().is_none(), "the other holds it");
         drop(other);
-        let taken = RunLock::try_take(&path).unwrap().expect("nobody holds it");
+        let taken = RunLock::try_take(&path).unwrap().expect("no process holds it");
         taken.remove().unwrap();
         assert!(!path.exists());
         assert!(RunLock::try_take(&path).unwrap().is_none());

@@ -9,6 +9,7 @@ use crate::reader::{Condition, FileSource};
 use ringside_core::Source;
 use ringside_sys::disk::Lease;
 use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,6 +28,14 @@ pub(super) fn repair(path: &Path, options: &Options) -> CaptureReport {
              copies the packets before"
         )),
         Ok(_) => Ok(()),
+        Err(StoreError::Compressed { path, format, unpacker }) => {
+            let shown = path.display();
+            Err(format!(
+                "{shown}: is compressed ({format}), and such a file is not repaired; \
+                 `{unpacker} '{shown}' | ringside read -r - -w NEW` copies the packets that are \
+                 whole"
+            ))
+        }
         Err(error) => Err(error.to_string()),
     };
     if let Err(error) = failed {
@@ -51,18 +60,33 @@ fn read_through(path: &Path, frames: &mut u64) -> Result<Condition, StoreError> 
     Ok(source.condition().clone())
 }
 
-/// Cuts `left_bytes` of a torn record at `offset`, the end of a file that nobody writes.
+/// Cuts `left_bytes` of a torn record at `offset`, the end of a file that no process writes.
 fn cut(path: &Path, offset: u64, left_bytes: u64) -> Result<(), String> {
     let refused = |error: std::io::Error| format!("cannot be cut: {error}");
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(refused)?;
-    // Whoever writes it would go on behind a hole.
-    let lease = Lease::take(file).ok_or(
-        "left as it is: another process has it open, or the file system does not say; end that \
-         process first, or copy what is whole: `ringside read -r FILE -w NEW`",
-    )?;
+    // A process that writes it would go on behind a hole.
+    let lease = Lease::take(file).map_err(|error| not_alone(&error))?;
     let file = lease.file();
     if file.metadata().map_err(refused)?.len() != offset + left_bytes {
         return Err("left as it is: it has changed since it was looked at".into());
     }
     file.set_len(offset).and_then(|()| file.sync_all()).map_err(refused)
+}
+
+/// What it means, and what to do, if there is no lease of a file.
+fn not_alone(error: &std::io::Error) -> String {
+    const COPY: &str = "copy what is whole: `ringside read -r FILE -w NEW`";
+    match error.kind() {
+        ErrorKind::WouldBlock => {
+            format!("left as it is: another process has it open; end that process first, or {COPY}")
+        }
+        ErrorKind::PermissionDenied => format!(
+            "left as it is: only its owner or root can find out whether another process has it \
+             open; repair it as one of them, or {COPY}"
+        ),
+        _ => format!(
+            "left as it is: its file system does not say whether another process has it open \
+             ({error}); {COPY}"
+        ),
+    }
 }

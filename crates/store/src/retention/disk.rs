@@ -351,7 +351,7 @@ impl Folder for Disk {
         let known = self.open_known(name).filter(|_| self.rename(name, to).is_ok());
         let Some((file, map)) = known else { return self.remove(name).map(|()| false) };
         // Only now, when nobody finds it by its old name any more, can nobody open or link it.
-        let lease = if self.is_own(&file, to) { Lease::take(file) } else { None };
+        let lease = if self.is_own(&file, to) { Lease::take(file).ok() } else { None };
         let path = self.path.join(to);
         self.reused = lease.map(|lease| Reused { lease, map, path });
         match self.reused {

@@ -57,7 +57,8 @@ impl Packing {
         }
     }
 
-    /// Makes a file whole that was cut to `bytes`, behind a part.
+    /// Makes a file whole that was cut to `bytes`, behind a part that is not its last: behind the
+    /// end of a file, another one is garbage.
     ///
     /// # Errors
     /// The system refused.
