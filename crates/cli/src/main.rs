@@ -26,6 +26,7 @@ mod rule_counts;
 mod say;
 mod signals;
 mod state_directory;
+mod terminal;
 mod units;
 
 use clap::{Parser, Subcommand};

@@ -6,9 +6,10 @@ mod write;
 use crate::control::{Board, ControlArgs, ControlSocket, OutputStatus, RuleDesk, serve_while};
 use crate::driver_rules::RulesAhead;
 use crate::keeper::{Knobs, Leaving, Link, Request, Wishes};
-use crate::live::{self, Live};
+use crate::live::Live;
 use crate::open::Opened;
 use crate::signals::RunSignals;
+use crate::terminal::BottomLine;
 use crate::{keep, ledger_text, print, privileges, rule_counts, say, units};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -155,8 +156,8 @@ pub fn run(
     let keeper_pid = link.as_ref().and_then(Link::keeper_pid);
     let status = output_status(&output, extras.print.is_some(), args.write.paths.iter());
     let mut board = board(&opened, &extras, status, keeper_pid);
-    let (bar, style) = (live::line_bar(), extras.print);
-    let print = style.map(|style| print::printer(style, &bar)).transpose()?;
+    let (bottom, style) = (BottomLine::new(), extras.print);
+    let print = style.map(|style| print::printer(style, &bottom)).transpose()?;
     let ahead = extras.ahead.clone();
     let config = settings(args, &mut opened, extras, output, print)?;
     reserve_huge_pages(&knobs, args, &config, opened.lanes.len());
@@ -184,13 +185,14 @@ pub fn run(
     say::message(format_args!("listening on {}", opened.description));
     let answer = |command| board.answer(&run, command);
     // Who gave the order to stop waits for the end of its connection, which is that of the run.
-    let live = Live::start(bar);
+    let live = Live::start(&bottom);
     let (watched, _clients) =
         serve_while(control, answer, || watch(&run, args, &signals, &board, live));
     let mut report = run.finish();
     if let (Some(ahead), Some(rules)) = (&ahead, &mut report.rules) {
         ahead.add_counts(rules);
     }
+    bottom.settle();
     let told = finish(&report, args);
     link.as_ref().inspect(|link| link.closed());
     told.and(watched)?;

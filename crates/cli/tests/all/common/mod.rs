@@ -188,6 +188,16 @@ impl Running {
         Running { child, stdout, stderr }
     }
 
+    /// Starts `command` with its outputs on a terminal, of which `screen` is the other end: what is
+    /// shown there is collected as standard output.
+    pub fn start_shown(mut command: Command, screen: std::fs::File) -> Running {
+        let child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+        // The terminal ends with the last process that has it open.
+        drop(command);
+        let (stdout, stderr) = (Some(Collector::start(screen)), Collector::start(std::io::empty()));
+        Running { child, stdout, stderr }
+    }
+
     /// Process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
