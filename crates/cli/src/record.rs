@@ -61,8 +61,8 @@ pub struct RunArgs {
     end: EndArgs,
 
     /// Memory of the capture ring, shared by the lanes; it rides out stalls of the disk. By default
-    /// 512 MiB to record and 128 MiB to print or attach, and no more than a sixteenth of the free
-    /// memory.
+    /// 128 MiB where packets are only printed and for attach, else 512 MiB, and no more than a
+    /// sixteenth of the free memory.
     #[arg(long, value_name = "SIZE", value_parser = ring_bytes)]
     pub ring_size: Option<u64>,
 
