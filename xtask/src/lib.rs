@@ -3,7 +3,8 @@
 //!
 //! [`tidy`] turns the house rules of docs/STYLE.md into findings, one line each, with the mend. Its
 //! rules work on a [`tidy::House`], which is plain data: a test builds a small wrong one in memory.
-//! [`mod@test`] runs every step of `make test`, bounded in time, and adds up what cargo prints.
+//! [`mod@test`] runs the steps of `make test` and `make test-all`, bounded in time, and adds up how
+//! the tests end.
 //! [`vm`] runs tests of network cards in an emulated machine, as one of these steps.
 //!
 //! Nothing of the product depends on this crate, and it knows no room of the product but testkit.

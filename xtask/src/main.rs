@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
 //! `cargo xtask`: the project's own chores. `tidy` checks the rules that docs/STYLE.md states and
-//! the compiler does not know; `test` is the one test run behind `make test`.
+//! the compiler does not know; `test` is the run behind `make test`, in short, and `make test-all`.
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ struct Arguments {
 enum Chore {
     /// Check the house rules; one line a finding
     Tidy,
-    /// Run every check and test, and end with one line of counts
+    /// Run the checks and tests in short, and end with one line of counts
     Test {
         /// Only these steps, in the order of the run
         #[arg(long, value_delimiter = ',', value_name = "STEP,…")]

@@ -226,6 +226,12 @@ impl MergedWriter {
         }
         match result {
             Ok(()) => {}
+            // What the run is for goes on; what is not printed any more is counted by its cause.
+            Err(error) if self.board.is_none() => {
+                if !error.is_pipe_closed() {
+                    self.control.complain(format!("printing stopped: {error}; the run went on"));
+                }
+            }
             // A reader that had enough is no failure: the run ends as it would on Ctrl-C.
             Err(error) if error.is_pipe_closed() => self.control.stop(),
             Err(error) => {

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Bytes of a write that a pipe takes whole once it is ready (PIPE_BUF, pipe(7)). With larger
@@ -13,6 +14,8 @@ use std::time::{Duration, Instant};
 const PIPE_BUF: usize = 4096;
 /// How often the order to stop is looked at while the other end does not read.
 const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// How long a terminal that has less room than it needs is left alone.
+const NO_ROOM: Duration = Duration::from_millis(2);
 /// How long a reader may take for the rest once the run is stopping. What it then has not read is
 /// lost, counted as `pipe_stalled`.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
@@ -32,6 +35,25 @@ impl StreamWriter {
 
     pub(crate) fn new(fd: OwnedFd, control: Arc<Control>) -> StreamWriter {
         StreamWriter { file: File::from(fd), control, stopping_since: None }
+    }
+
+    /// Has `step` make one write of at most [`StreamWriter::WRITE_BYTES_MAX`] bytes, as soon as the
+    /// other end takes some; again if it would have had to wait.
+    ///
+    /// # Errors
+    /// Those of the write, or the run is ending and the other end has taken nothing for too long.
+    pub fn write_by(
+        &mut self,
+        mut step: impl FnMut(&mut File) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        loop {
+            self.wait()?;
+            match step(&mut self.file) {
+                // It is ready with the first byte of room, and shows some only whole.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(NO_ROOM),
+                result => return result,
+            }
+        }
     }
 
     /// Waits until the other end takes bytes.
@@ -57,8 +79,8 @@ impl StreamWriter {
 
 impl Write for StreamWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.wait()?;
-        self.file.write(&bytes[..bytes.len().min(PIPE_BUF)])
+        let part = &bytes[..bytes.len().min(PIPE_BUF)];
+        self.write_by(|out| out.write(part))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -3,12 +3,12 @@
 use crate::control::Rates;
 use crate::say;
 use crate::signals::Wanted;
+use crate::terminal::BottomLine;
 use crate::units::{grouped, scaled};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use ringside_core::Ledger;
 use ringside_core::ledger::total;
 use ringside_core::profile::LaneProfile;
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 /// How often such a line changes.
@@ -23,27 +23,29 @@ pub struct Live {
 
 /// A line of text that is drawn anew; nothing where standard error is no terminal.
 pub fn line_bar() -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let bar = ProgressBar::with_draw_target(None, target);
-    bar.set_style(ProgressStyle::with_template("{msg}").expect("a constant template"));
-    bar
+    BottomLine::new().bar().clone()
 }
 
 /// Says a line above `bar` if SIGUSR1 asked for it.
 pub fn tell_wanted(statistics: &Wanted, bar: &ProgressBar, line: impl FnOnce() -> String) {
     if statistics.take() {
-        bar.suspend(|| say::message(line()));
+        say_above(bar, line());
+    }
+}
+
+/// Says a line above `bar`, without waiting for a terminal that stands still.
+fn say_above(bar: &ProgressBar, line: String) {
+    if bar.is_hidden() {
+        say::message(line);
+    } else {
+        bar.println(line);
     }
 }
 
 impl Live {
-    /// Begins the line, drawn by `bar` (of [`line_bar`]).
-    pub fn start(bar: ProgressBar) -> Live {
-        Live { bar, last: None, rates: None }
+    /// Begins the line.
+    pub fn start(bottom: &BottomLine) -> Live {
+        Live { bar: bottom.bar().clone(), last: None, rates: None }
     }
 
     /// Shows the ledger if a second has passed. True if it did.
@@ -73,7 +75,7 @@ impl Live {
     pub fn tell(&self, ledger: &Ledger) {
         let bytes = ledger.lanes.iter().map(|lane| lane.taken_bytes).sum();
         let rates = self.rates.unwrap_or(Rates { frames_per_second: 0, bits_per_second: 0 });
-        self.bar.suspend(|| say::message(line(ledger, rates, bytes)));
+        say_above(&self.bar, line(ledger, rates, bytes));
     }
 
     /// The rates of the last whole second.

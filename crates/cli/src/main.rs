@@ -26,6 +26,7 @@ mod rule_counts;
 mod say;
 mod signals;
 mod state_directory;
+mod terminal;
 mod units;
 
 use clap::{Parser, Subcommand};
@@ -37,7 +38,7 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "ringside", version, about, max_term_width = 100)]
 #[command(after_help = "Examples:
-  sudo ringside capture -i eth1                      print what eth1 receives
+  sudo ringside capture -i eth1                      print what eth1 receives and sends
   sudo ringside capture -i eth1 -w /data/eth1        record it, as pcapng that Wireshark opens
   ringside read -r /data/eth1 -n 'tcp port 80'       print what was recorded
   sudo ringside demo                                 see it work on a private network")]
@@ -180,6 +181,24 @@ mod tests {
         let fences = text.split("```").skip(1).step_by(2);
         let lines = fences.filter_map(|fence| fence.strip_prefix("sh\n")).flat_map(str::lines);
         all_parse(&lines.filter_map(command_line::parsed).collect::<Vec<_>>(), 25);
+    }
+
+    #[test]
+    fn the_letters_of_the_readme_are_those_that_are_taken() {
+        let text = include_str!("../../../README.md");
+        for name in ["capture", "read"] {
+            let (_, rest) = text.split_once(&format!("`{name}`: `")).unwrap();
+            let (listed, _) = rest.split_once('`').unwrap();
+            let mut listed: Vec<&str> = listed.split_whitespace().collect();
+            let cli = Cli::command();
+            let command = cli.find_subcommand(name).unwrap();
+            let seen = command.get_arguments().filter(|option| !option.is_hide_set());
+            let mut taken: Vec<String> =
+                seen.filter_map(clap::Arg::get_short).map(|letter| format!("-{letter}")).collect();
+            listed.sort_unstable();
+            taken.sort_unstable();
+            assert_eq!(listed, taken, "{name}");
+        }
     }
 
     /// There are at least `count_min` commands, and none would be refused.

@@ -6,10 +6,11 @@ mod write;
 use crate::control::{Board, ControlArgs, ControlSocket, OutputStatus, RuleDesk, serve_while};
 use crate::driver_rules::RulesAhead;
 use crate::keeper::{Knobs, Leaving, Link, Request, Wishes};
-use crate::live::{self, Live};
+use crate::live::Live;
 use crate::open::Opened;
 use crate::privileges::UsersDirectories;
 use crate::signals::RunSignals;
+use crate::terminal::BottomLine;
 use crate::{keep, ledger_text, print, privileges, rule_counts, say, units};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -61,8 +62,8 @@ pub struct RunArgs {
     end: EndArgs,
 
     /// Memory of the capture ring, shared by the lanes; it rides out stalls of the disk. By default
-    /// 512 MiB to record and 128 MiB to print or attach, and no more than a sixteenth of the free
-    /// memory.
+    /// 128 MiB where packets are only printed and for attach, else 512 MiB, and no more than a
+    /// sixteenth of the free memory.
     #[arg(long, value_name = "SIZE", value_parser = ring_bytes)]
     pub ring_size: Option<u64>,
 
@@ -156,8 +157,8 @@ pub fn run(
     let keeper_pid = link.as_ref().and_then(Link::keeper_pid);
     let status = output_status(&output, extras.print.is_some(), args.write.paths.iter());
     let mut board = board(&opened, &extras, status, keeper_pid);
-    let (bar, style) = (live::line_bar(), extras.print);
-    let print = style.map(|style| print::printer(style, &bar)).transpose()?;
+    let (bottom, style) = (BottomLine::new(), extras.print);
+    let print = style.map(|style| print::printer(style, &bottom)).transpose()?;
     let ahead = extras.ahead.clone();
     let config = settings(args, &mut opened, extras, output, print)?;
     reserve_huge_pages(&knobs, args, &config, opened.lanes.len());
@@ -185,13 +186,14 @@ pub fn run(
     say::message(format_args!("listening on {}", opened.description));
     let answer = |command| board.answer(&run, command);
     // Who gave the order to stop waits for the end of its connection, which is that of the run.
-    let live = Live::start(bar);
+    let live = Live::start(&bottom);
     let (watched, _clients) =
         serve_while(control, answer, || watch(&run, args, &signals, &board, live));
     let mut report = run.finish();
     if let (Some(ahead), Some(rules)) = (&ahead, &mut report.rules) {
         ahead.add_counts(rules);
     }
+    bottom.settle();
     let told = finish(&report, args);
     link.as_ref().inspect(|link| link.closed());
     told.and(watched)?;

@@ -4,7 +4,7 @@
 use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -113,24 +113,46 @@ pub struct RunSignals {
     pub hang_up: HangUp,
     /// To say what was done so far.
     pub statistics: Wanted,
+    /// The next signal to end is the second, and ends this process at once.
+    ends_at_once: Arc<AtomicBool>,
 }
 
 impl RunSignals {
     /// Catches the signals of a process that runs alone.
     pub fn install() -> anyhow::Result<RunSignals> {
         let stop = StopSignal::on(&[SIGINT, SIGTERM])?;
-        Ok(RunSignals { stop, hang_up: HangUp::install()?, statistics: Wanted::statistics()? })
+        let ends_at_once = stop.0.clone();
+        let (hang_up, statistics) = (HangUp::install()?, Wanted::statistics()?);
+        Ok(RunSignals { stop, hang_up, statistics, ends_at_once })
     }
 
     /// Catches those of a process with a keeper, which gives the same orders: a terminal signals
-    /// both, so a second signal is no order to end at once.
+    /// both, so a second signal is no order to end at once. That order is the keeper's, as long as
+    /// it [is there](RunSignals::keeper_is_gone).
     pub fn with_keeper() -> anyhow::Result<RunSignals> {
-        let flag = Arc::new(AtomicBool::new(false));
+        let (flag, ends_at_once) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register(signal, flag.clone()).context("catching signals")?;
+            let at_once = ends_at_once.clone();
+            signal_hook::flag::register_conditional_shutdown(signal, ABORT_STATUS, at_once)
+                .and_then(|_| signal_hook::flag::register(signal, flag.clone()))
+                .context("catching signals")?;
         }
         let (hang_up, statistics) = (HangUp::install()?, Wanted::statistics()?);
-        Ok(RunSignals { stop: StopSignal(flag), hang_up, statistics })
+        Ok(RunSignals { stop: StopSignal(flag), hang_up, statistics, ends_at_once })
+    }
+
+    /// The run is to end; of the signals that come from now on, the second ends this process at
+    /// once.
+    ///
+    /// # Errors
+    /// That cannot be had; the run is to end all the same.
+    pub fn keeper_is_gone(&self) -> io::Result<()> {
+        self.stop.set();
+        for signal in [SIGINT, SIGTERM] {
+            // Behind the look at the flag: the signal that sets it does not see it set.
+            signal_hook::flag::register(signal, self.ends_at_once.clone())?;
+        }
+        Ok(())
     }
 }
 

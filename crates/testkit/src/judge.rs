@@ -59,7 +59,7 @@ pub fn ask(tool: &str, args: &[&str], file: &Path) -> Answer {
             stderr: output.stderr,
         };
         keep(&path, &answer);
-        // Whoever waits for the lock has the file open; the name is not needed any more.
+        // A process that waits for the lock has the file open; the name is not needed any more.
         let _ = fs::remove_file(path.with_extension("lock"));
         answer
     })

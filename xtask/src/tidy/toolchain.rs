@@ -1,4 +1,4 @@
-//! One oldest Rust version, and one pinned tool chain, whoever names them.
+//! One oldest Rust version, and one pinned tool chain, the same in every file that names them.
 
 use super::{Finding, House};
 

@@ -107,9 +107,12 @@ impl CaptureArgs {
     /// True if packets are printed: unless they are only counted, or something else is done with
     /// them.
     fn prints(&self) -> bool {
-        let goes_elsewhere =
-            !self.run.write.paths.is_empty() || self.share.is_some() || self.keep.digests.is_some();
-        !self.count && (self.print_too || !goes_elsewhere)
+        !self.count && (self.print_too || !self.goes_elsewhere())
+    }
+
+    /// True if something else is done with packets than to print or count them.
+    fn goes_elsewhere(&self) -> bool {
+        !self.run.write.paths.is_empty() || self.share.is_some() || self.keep.digests.is_some()
     }
 
     /// How packets are printed; `None` if they are not.
@@ -130,7 +133,7 @@ impl CaptureArgs {
 
     /// The capture ring: a printer keeps up, or nothing helps it.
     fn ring_bytes(&self) -> u64 {
-        let prints_alone = self.prints() && !self.print_too;
+        let prints_alone = self.prints() && !self.goes_elsewhere();
         if prints_alone { config::RING_BYTES as u64 } else { RING_BYTES }
     }
 }
@@ -202,4 +205,32 @@ fn share(path: &Path) -> anyhow::Result<ShareSocket> {
     let socket = ControlSocket::bind(path)?;
     let listener = socket.listener().context("the socket for readers")?;
     ShareSocket::new(listener, socket).context("the socket for readers")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        capture: CaptureArgs,
+    }
+
+    #[test]
+    fn the_ring_is_small_where_packets_are_only_printed() {
+        let print = config::RING_BYTES as u64;
+        let cases: [(&[&str], u64); 5] = [
+            (&[], print),
+            (&["--print"], print),
+            (&["--print", "-w", "x"], RING_BYTES),
+            (&["--print", "--share", "x"], RING_BYTES),
+            (&["-w", "x"], RING_BYTES),
+        ];
+        for (args, bytes) in cases {
+            let line = Line::parse_from([&["capture", "-i", "eth1"], args].concat());
+            assert_eq!(line.capture.ring_bytes(), bytes, "{args:?}");
+        }
+    }
 }

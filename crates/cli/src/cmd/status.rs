@@ -148,9 +148,11 @@ fn row(status: &Status) -> [String; COLUMNS] {
     };
     let ledger = &status.ledger;
     let late: u64 = ledger.consumers.iter().map(|consumer| consumer.late).sum();
-    let to = match &status.output.paths[..] {
-        [] => "counts only".into(),
-        paths => paths.join(", "),
+    let to = match (status.output.kind.as_str(), &status.output.paths[..]) {
+        ("count", _) => "counts only".into(),
+        ("print", _) => "prints".into(),
+        (kind, []) => kind.into(),
+        (_, paths) => paths.join(", "),
     };
     [
         status.pid.to_string(),
@@ -202,17 +204,20 @@ mod tests {
             readers: None,
             ledger,
         };
+        let output = OutputStatus { kind: "print".into(), paths: Vec::new() };
+        let printing = Status { output, ..counting.clone() };
         let paths = vec!["/data/a".into(), "/data/b".into()];
         let output = OutputStatus { kind: "directory".into(), paths };
         let ring = Some(RingStatus { lane_bytes: 200, held_bytes: vec![1, 50] });
         let recording = Status { pid: 9, rates: None, ring, output, ..counting.clone() };
-        let text = table([&counting, &recording].into_iter());
+        let text = table([&counting, &recording, &printing].into_iter());
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 3);
+        assert_eq!(lines.len(), 4);
         for word in ["4711", "1:02:05", "1.42 M", "1,234,567", "(af-packet, 1 lane)  counts only"] {
             assert!(lines[1].contains(word), "{text}");
         }
         assert!(lines[2].starts_with("   9  ") && lines[2].ends_with("  /data/a, /data/b"));
         assert!(lines[2].contains("  25 %  "), "{text}");
+        assert!(lines[3].ends_with("  prints"), "{text}");
     }
 }

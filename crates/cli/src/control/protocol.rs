@@ -143,9 +143,9 @@ pub struct Status {
 /// Where the frames of a run go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputStatus {
-    /// `count`, `directory`, `file` or `stream`.
+    /// `count`, `print`, `directory`, `file` or `stream`.
     pub kind: String,
-    /// What `-w` names; none where frames are only counted.
+    /// What `-w` names; none where frames are only counted or printed.
     pub paths: Vec<String>,
 }
 

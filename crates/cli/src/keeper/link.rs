@@ -67,8 +67,10 @@ impl Link {
             while let Some(order) = next(&socket) {
                 follow(&order, &signals);
             }
+            if let Err(error) = signals.keeper_is_gone() {
+                tracing::warn!("a second signal will not end this process: {error}");
+            }
             say::message("ringside: the keeper is gone; the run ends");
-            signals.stop.set();
         };
         let thread = std::thread::Builder::new().name("orders".into()).spawn(obey);
         thread.map(|_| ()).context("cannot start a thread")

@@ -47,7 +47,7 @@ pub enum Wait {
 /// Why `auto` does not take frames from inside the driver of this interface; `None` if it does.
 pub(super) fn reason_against(args: &OpenArgs, name: &str) -> Option<String> {
     if args.direction == Some(CaptureDirection::Both) {
-        return Some("it sees received frames only, and --direction both is asked for".into());
+        return Some("it sees received frames only, and --direction inout is asked for".into());
     }
     if args.hardware_time {
         return Some("--hardware-time is asked for".into());
@@ -138,7 +138,7 @@ impl Plan<'_> {
     pub(super) fn check_direction(&self) -> anyhow::Result<()> {
         if self.direction == CaptureDirection::Both {
             bail!(
-                "{} sees received frames only: leave out --direction both, or use --backend \
+                "{} sees received frames only: leave out --direction inout, or use --backend \
                  af-packet",
                 self.backend.name()
             );

@@ -2,28 +2,39 @@
 
 use super::text::{PacketText, Style};
 use crate::open;
-use indicatif::ProgressBar;
+use crate::terminal::{BottomLine, open_nonblocking};
+use indicatif::ProgressDrawTarget;
 use ringside_capture::config::{Print, StreamWriter};
 use ringside_store::TextWriter;
 use ringside_store::writer::Describe;
 use std::io::{self, IsTerminal, Write};
 
-/// The printer of a run. `bar` is the line at the bottom of the terminal, if there is one.
+/// The printer of a run, above `bottom`, the line at the bottom of the terminal.
 ///
 /// # Errors
 /// There is no standard output.
-pub fn printer(style: Style, bar: &ProgressBar) -> anyhow::Result<Print> {
-    // Only there do the lines get in its way.
-    let shares_terminal = io::stdout().is_terminal() && !bar.is_hidden();
-    let bar = shares_terminal.then(|| bar.clone());
+pub fn printer(style: Style, bottom: &BottomLine) -> anyhow::Result<Print> {
+    let stdout = io::stdout();
+    let terminal = stdout.is_terminal().then(|| open_nonblocking(&stdout).ok());
+    if let Some(None) = terminal {
+        // A write may wait for this terminal, and the line could not change meanwhile.
+        bottom.bar().set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let fd = match terminal.flatten() {
+        Some(file) => file.into(),
+        None => open::stdout_stream()?,
+    };
+    // Only on a terminal do the lines get in its way.
+    let shares_terminal = stdout.is_terminal() && !bottom.bar().is_hidden();
+    let bottom = shares_terminal.then(|| bottom.clone());
     let mut text = PacketText::live(style);
     Ok(Print {
-        fd: open::stdout_stream()?,
+        fd,
         writer: Box::new(move |out, interfaces| {
             let describe: Describe = Box::new(move |out, frame, interface| {
                 text.append(out, frame, interface.link_type);
             });
-            Box::new(TextWriter::new(Lines { out, bar }, interfaces, describe))
+            Box::new(TextWriter::new(Lines { out, bottom }, interfaces, describe))
         }),
     })
 }
@@ -32,14 +43,16 @@ pub fn printer(style: Style, bar: &ProgressBar) -> anyhow::Result<Print> {
 struct Lines {
     out: StreamWriter,
     /// The line at the bottom of the same terminal.
-    bar: Option<ProgressBar>,
+    bottom: Option<BottomLine>,
 }
 
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let part = whole_lines(bytes, StreamWriter::WRITE_BYTES_MAX);
-        match &self.bar {
-            Some(bar) => bar.suspend(|| self.out.write(part)),
+        match &self.bottom {
+            Some(bottom) => {
+                self.out.write_by(|out| bottom.write_above(part, |part| out.write(part)))
+            }
             None => self.out.write(part),
         }
     }

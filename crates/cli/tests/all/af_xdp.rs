@@ -202,7 +202,7 @@ fn what_the_backend_cannot_do_is_refused_with_the_mend() {
     }
     let network = Network::up();
     for (args, text) in [
-        (&["--direction", "both"][..], "leave out --direction both"),
+        (&["--direction", "both"][..], "leave out --direction inout"),
         (&["--queues", "2"], "number of lanes (receive queues) is 2, allowed is 1 to 1"),
         (&["--kernel-ring-size", "64KiB"], "memory of a lane"),
     ] {
@@ -213,7 +213,7 @@ fn what_the_backend_cannot_do_is_refused_with_the_mend() {
         assert!(outcome.stderr.contains(text), "{args:?}: {}", outcome.stderr);
     }
     for (args, text) in [
-        (&["--direction", "both"][..], "leave out --direction both"),
+        (&["--direction", "both"][..], "leave out --direction inout"),
         (&["--queues", "2"], "number of lanes (receive queues) is 2, allowed is 1 to 1"),
         (&["--kernel-ring-size", "64KiB"], "memory of a lane"),
         (&["--threads", "2"], "use --backend af-xdp"),

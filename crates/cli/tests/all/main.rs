@@ -36,5 +36,6 @@ mod send_relay;
 mod send_replay;
 mod send_stream;
 mod signals;
+mod terminals;
 mod threads;
 mod usage;

@@ -3,8 +3,9 @@
 use crate::common::*;
 use ringside_testkit::need_root;
 use ringside_transmit::{SenderKind, Shape, Sizes};
+use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, Signal, kill_process};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// `ringside ARGS` as a shell without job control starts it in the background.
 fn in_background(network: &Network, args: &[&str]) -> Running {
@@ -57,6 +58,32 @@ fn status_names_the_process_that_was_started_and_both_end_in_order() {
         let ledger = running.finish().checked_ledger(200);
         assert_eq!(ledger.taken, 200, "{signal:?}");
     }
+}
+
+#[test]
+fn a_second_signal_ends_a_worker_at_once_whose_keeper_is_gone() {
+    if !need_root("a_second_signal_ends_a_worker") {
+        return;
+    }
+    let network = Network::up();
+    // The ledger, of which no part fits the pipe any more, would hold up its end for ever.
+    let (reader, writer) = std::io::pipe().unwrap();
+    fcntl_setpipe_size(&writer, 4096).unwrap();
+    let mut command = network.capture_command();
+    command.args(["-i", "rx0", "--json"]).stdin(Stdio::null()).stdout(writer);
+    let running = Running::start_directed(command);
+    running.wait_for_stderr("listening on");
+    send(&network, 200);
+    let worker = Pid::from_raw(i32::try_from(running.worker_pid()).unwrap()).unwrap();
+    running.signal(Signal::KILL);
+    running.wait_for_stderr("the keeper is gone");
+    wait_until("the end of the worker", || {
+        // An error says that it has ended.
+        let _ = kill_process(worker, Signal::TERM);
+        running.is_over()
+    });
+    assert!(!running.finish().stderr.contains("the ledger balances"));
+    drop(reader);
 }
 
 #[test]

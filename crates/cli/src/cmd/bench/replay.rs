@@ -196,8 +196,9 @@ fn replay(
     stamps(&recorded)
 }
 
+/// What the far end sends of itself does not fall among the frames that came.
 fn recorder(interface: &str, file: &Path) -> Program<'static> {
-    let line = format!("capture --json --no-control -i {interface} -w");
+    let line = format!("capture -Qin --json --no-control -i {interface} -w");
     let words = line.split_whitespace().map(OsString::from);
     Program {
         name: "the far end's recorder".into(),

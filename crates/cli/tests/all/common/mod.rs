@@ -30,10 +30,27 @@ use std::time::{Duration, Instant};
 /// How often a condition is looked at.
 const POLL: Duration = Duration::from_millis(5);
 
-/// The binary: `RINGSIDE_BIN`, else the one that cargo built for this test.
+/// The binary: `RINGSIDE_BIN`, by its path or by that in the project's folder, else the one that
+/// cargo built for this test.
 pub fn ringside() -> PathBuf {
-    std::env::var_os("RINGSIDE_BIN")
-        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_ringside")), PathBuf::from)
+    binary(std::env::var_os("RINGSIDE_BIN").as_deref())
+}
+
+/// Cargo runs tests in the folder of their crate, where no relative path of a user begins.
+fn binary(asked: Option<&std::ffi::OsStr>) -> PathBuf {
+    let built = || PathBuf::from(env!("CARGO_BIN_EXE_ringside"));
+    asked.map_or_else(built, |path| ringside_testkit::project_root().join(path))
+}
+
+#[test]
+fn a_relative_path_of_the_binary_begins_at_the_projects_folder() {
+    let at_root = ringside_testkit::project_root().join("target/release/ringside");
+    for (asked, found) in [
+        ("target/release/ringside", at_root.as_path()),
+        ("/usr/bin/ringside", Path::new("/usr/bin/ringside")),
+    ] {
+        assert_eq!(binary(Some(asked.as_ref())), found);
+    }
 }
 
 /// A test network of its own for one test; it is removed when this is dropped.
@@ -185,6 +202,16 @@ impl Running {
         let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
         let stdout = child.stdout.take().map(Collector::start);
         let stderr = Collector::start(child.stderr.take().unwrap());
+        Running { child, stdout, stderr }
+    }
+
+    /// Starts `command` with its outputs on a terminal, of which `screen` is the other end: what is
+    /// shown there is collected as standard output.
+    pub fn start_shown(mut command: Command, screen: std::fs::File) -> Running {
+        let child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+        // The terminal ends with the last process that has it open.
+        drop(command);
+        let (stdout, stderr) = (Some(Collector::start(screen)), Collector::start(std::io::empty()));
         Running { child, stdout, stderr }
     }
 
