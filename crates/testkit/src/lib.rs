@@ -20,6 +20,8 @@ pub use fuzz::fuzz;
 pub use random::Random;
 pub use wait::{WAIT_MAX, wait_for, wait_until};
 
+use rustix::fs::{FlockOperation, flock};
+use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
@@ -99,6 +101,18 @@ fn has_bpf_fs() -> bool {
 fn mount_bpf_fs() -> bool {
     let outcome = Command::new("mount").args(["-t", "bpf", "bpf", BPF_FS]).status();
     outcome.is_ok_and(|status| status.success())
+}
+
+/// Waits until no other test of this machine, also of another run, changes or counts its huge pages;
+/// none does until the lock is dropped.
+///
+/// # Panics
+/// The lock's file in the temporary directory cannot be made.
+pub fn huge_pages_lock() -> File {
+    let path = std::env::temp_dir().join("ringside-test-huge-pages.lock");
+    let file = File::create(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    flock(&file, FlockOperation::LockExclusive).expect("a lock of a file");
+    file
 }
 
 /// True if `tool` is installed; else skips `test`.

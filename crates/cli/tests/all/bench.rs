@@ -1,7 +1,7 @@
 //! The measurements run from end to end, tiny; their figures are judged by nobody here.
 
 use crate::common::*;
-use ringside_testkit::{by_run, need_root, need_tool};
+use ringside_testkit::{by_run, huge_pages_lock, need_root, need_tool};
 use rustix::process::Signal;
 use std::path::Path;
 use std::process::Command;
@@ -173,6 +173,7 @@ fn testpmd_is_measured_and_its_pages_are_given_back() {
     if !need_root(test) || !need_tool(test, "dpdk-testpmd") {
         return;
     }
+    let _lock = huge_pages_lock();
     let folder = folder();
     let args = "receive --tools testpmd-af-xdp,testpmd-af-packet --sizes 64 --rounds 1 \
                 --placement own --for 200ms --zero-loss-sizes none --json";

@@ -10,7 +10,7 @@ use ringside_core::{Cause, Ledger};
 use ringside_store::block::{block_header, blocks, frame_count};
 use ringside_store::recording::read_header;
 use ringside_store::{Condition, Notice};
-use ringside_testkit::{Random, need_root};
+use ringside_testkit::{Random, huge_pages_lock, need_root};
 use ringside_transmit::Stamp;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -107,6 +107,7 @@ fn a_worker_killed_at_any_moment_loses_nothing_that_it_had_committed() {
     }
     let network = Network::up();
     let sender = full_rate(&network, &[]);
+    let _lock = huge_pages_lock();
     let (mut random, pages) = (random(), huge_pages());
     let (mut frames, mut died_with, mut unknown) = (0, 0, 0);
     for _ in 0..kills(KILLS) {
@@ -137,6 +138,7 @@ fn a_recorder_killed_while_it_uses_files_again_shows_nothing_of_before() {
     if !need_root("a_recorder_killed_while_it_uses_files_again") {
         return;
     }
+    let _lock = huge_pages_lock();
     let network = Network::up();
     let sender = full_rate(&network, &[]);
     let (mut random, mut reused) = (random(), 0);
@@ -192,6 +194,7 @@ fn what_both_leave_behind_is_repaired_at_the_next_start() {
     }
     let network = Network::up();
     let sender = full_rate(&network, &[]);
+    let _lock = huge_pages_lock();
     let (mut random, pages) = (random(), huge_pages());
     let (mut repaired, mut blocks_kept) = (0, 0);
     for round in 0..kills(KILLS).div_ceil(5) {

@@ -6,7 +6,7 @@
 use crate::common::*;
 use ringside_core::{Cause, Ledger};
 use ringside_sys::mmap::Mapping;
-use ringside_testkit::need_root;
+use ringside_testkit::{huge_pages_lock, need_root};
 use ringside_transmit::Stamp;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -254,6 +254,7 @@ fn huge_pages_are_given_back_whoever_dies() {
     }
     let network = Network::up();
     let folder = tempfile::tempdir().unwrap();
+    let _lock = huge_pages_lock();
     let _taken = free_huge_pages_taken();
     let before = huge_pages();
     let args = ["-i", "rx0", "--huge-pages", "--ring-size", "16MiB", "-w", arg(folder.path())];

@@ -180,6 +180,7 @@ fn a_ring_in_huge_pages_is_sealed_as_well() {
     if !ringside_testkit::need_root(test) {
         return;
     }
+    let _lock = ringside_testkit::huge_pages_lock();
     let Some(_reserve) = HugePagesReserve::of(16) else {
         return ringside_testkit::skip(test, "needs 16 free huge pages");
     };
