@@ -103,8 +103,8 @@ fn mount_bpf_fs() -> bool {
     outcome.is_ok_and(|status| status.success())
 }
 
-/// Waits until no other test of this machine, also of another run, changes or counts its huge pages;
-/// none does until the lock is dropped.
+/// Waits until no other test on this machine, also of another run, changes or counts its huge
+/// pages; none does until the lock is dropped.
 ///
 /// # Panics
 /// The lock's file in the temporary directory cannot be made.
