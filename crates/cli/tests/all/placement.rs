@@ -82,6 +82,11 @@ fn worker_cpus(running: &Running) -> Vec<usize> {
     allowed_cpus_of(worker.unwrap()).unwrap()
 }
 
+/// The thread goes to its CPUs a moment after it has named itself.
+fn wait_for_cpus(running: &Running, expected: &[usize]) {
+    wait_until(&format!("CPUs {expected:?}"), || worker_cpus(running) == expected);
+}
+
 #[test]
 fn a_worker_keeps_off_the_cpu_where_its_only_queue_is_polled() {
     let test = "a_worker_keeps_off_the_cpu";
@@ -100,12 +105,12 @@ fn a_worker_keeps_off_the_cpu_where_its_only_queue_is_polled() {
         let said = running.stderr_so_far();
         let line = format!("rx0 lane 0 on CPU {expected} (its queue is polled on CPU {polled})");
         assert!(said.contains(&line), "{said}");
-        assert_eq!(worker_cpus(&running), [expected]);
+        wait_for_cpus(&running, &[expected]);
         assert_eq!(running.stop().code(), Some(0));
         let wish = polled.to_string();
         let running = network.capture(&["-i", "rx0", "--cpus", &wish]);
         assert!(!running.stderr_so_far().contains("placement"), "{}", running.stderr_so_far());
-        assert_eq!(worker_cpus(&running), [polled], "as asked for");
+        wait_for_cpus(&running, &[polled]);
         assert_eq!(running.stop().code(), Some(0));
     }
 }
