@@ -104,7 +104,7 @@ fn mount_bpf_fs() -> bool {
 }
 
 /// Waits until no other test on this machine, also of another run, changes or counts its huge
-/// pages; none does until the lock is dropped.
+/// pages; none does until the lock is dropped. A long test takes it for each of its rounds.
 ///
 /// # Panics
 /// The lock's file in the temporary directory cannot be made.

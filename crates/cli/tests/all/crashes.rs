@@ -107,10 +107,11 @@ fn a_worker_killed_at_any_moment_loses_nothing_that_it_had_committed() {
     }
     let network = Network::up();
     let sender = full_rate(&network, &[]);
-    let _lock = huge_pages_lock();
-    let (mut random, pages) = (random(), huge_pages());
+    let mut random = random();
     let (mut frames, mut died_with, mut unknown) = (0, 0, 0);
     for _ in 0..kills(KILLS) {
+        let _lock = huge_pages_lock();
+        let pages = huge_pages();
         let folder = tempfile::tempdir().unwrap();
         let args = [&["-i", "rx0", "-w", arg(folder.path())], &RING[..]].concat();
         let running = network.capture(&args);
@@ -138,11 +139,11 @@ fn a_recorder_killed_while_it_uses_files_again_shows_nothing_of_before() {
     if !need_root("a_recorder_killed_while_it_uses_files_again") {
         return;
     }
-    let _lock = huge_pages_lock();
     let network = Network::up();
     let sender = full_rate(&network, &[]);
     let (mut random, mut reused) = (random(), 0);
     for round in 0..kills(KILLS).div_ceil(2) {
+        let _lock = huge_pages_lock();
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
         let limit = ["-i", "rx0", "-w", arg(folder.path()), "--limit-bytes", "48MiB"];
         let running = network.capture(&[&limit[..], &RING[..]].concat());
@@ -194,10 +195,11 @@ fn what_both_leave_behind_is_repaired_at_the_next_start() {
     }
     let network = Network::up();
     let sender = full_rate(&network, &[]);
-    let _lock = huge_pages_lock();
-    let (mut random, pages) = (random(), huge_pages());
+    let mut random = random();
     let (mut repaired, mut blocks_kept) = (0, 0);
     for round in 0..kills(KILLS).div_ceil(5) {
+        let _lock = huge_pages_lock();
+        let pages = huge_pages();
         let folder = tempfile::tempdir().unwrap();
         let args = [&["-i", "rx0", "-w", arg(folder.path())], &RING[..]].concat();
         let running = network.capture(&args);
