@@ -6,6 +6,7 @@ use ringside_sys::netdev::{self, NetDevice};
 use ringside_sys::netns::Namespace;
 use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
 use ringside_sys::thread;
+use ringside_testkit::wait_until;
 use std::panic::resume_unwind;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -107,6 +108,22 @@ fn run(tool: &str, arguments: &[&str]) {
 
 pub(crate) fn device(name: &str) -> NetDevice {
     netdev::by_name(name).unwrap().unwrap()
+}
+
+/// Sends every frame, in order, on `interface`, and waits until the kernel has handed all of them
+/// to the sockets of the far end: on a busy machine its softirq runs later.
+pub(crate) fn deliver(interface: &str, frames: &[Vec<u8>]) {
+    send(interface, frames);
+    wait_until("empty backlogs", || {
+        // The twelfth field of each CPU is the length of its backlog (net/core/net-procfs.c). The
+        // frame that is handed over right now is waited for by the detaching.
+        let text = std::fs::read_to_string("/proc/net/softnet_stat").unwrap();
+        let is_empty = |line: &str| {
+            let length = line.split_whitespace().nth(11).expect("Linux 5.10 or later");
+            u32::from_str_radix(length, 16) == Ok(0)
+        };
+        text.lines().all(is_empty)
+    });
 }
 
 /// Sends every frame, in order, on `interface`.

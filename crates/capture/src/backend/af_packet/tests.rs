@@ -149,7 +149,7 @@ fn filtered_frames_are_counted_in_the_kernel_and_in_the_worker_alike() {
                 let mut source =
                     if in_kernel { open_one(&config) } else { open_in_worker(&config, &program) };
                 assert_eq!(matches!(source.filter, LaneFilter::Kernel { .. }), in_kernel);
-                send(TX, &frames);
+                deliver(TX, &frames);
                 source.detach().unwrap();
                 let got = read_all(&mut source);
                 assert_eq!(got.len(), accepted, "{text}");
@@ -204,7 +204,7 @@ fn a_full_ring_drops_and_the_source_balances() {
             let config = AfPacketConfig { lanes, ring_bytes: 128 << 10, ..config() };
             let mut sources = open(&config).unwrap().sources;
             let frames: Vec<Vec<u8>> = (0..2000).map(|i| udp(i, i as u16 % 100, 1514)).collect();
-            send(TX, &frames);
+            deliver(TX, &frames);
             let (mut received, mut dropped) = (0, 0);
             for source in &mut sources {
                 source.detach().unwrap();
@@ -231,8 +231,8 @@ fn sent_frames_are_captured_only_when_asked_for() {
             {
                 let mut sources =
                     open(&AfPacketConfig { lanes, direction, ..config() }).unwrap().sources;
-                send(RX, &frames);
-                send(TX, &frames);
+                deliver(RX, &frames);
+                deliver(TX, &frames);
                 let (mut inbound, mut all) = (0, 0);
                 for source in &mut sources {
                     source.detach().unwrap();

@@ -31,8 +31,8 @@ fn sent_frames_do_not_count_unless_asked_for() {
             [(CaptureDirection::Inbound, 300), (CaptureDirection::Both, 600)]
         {
             let mut source = open(&PcapConfig { direction, ..config() }).unwrap();
-            send(RX, &frames);
-            send(TX, &frames);
+            deliver(RX, &frames);
+            deliver(TX, &frames);
             source.detach().unwrap();
             assert_eq!(drain(&mut source), expected);
             assert_balanced(&source.counters(), expected);
@@ -52,7 +52,7 @@ fn a_filter_selects_and_leaves_the_rest_uncounted() {
         for (filter, accepted) in [("vlan 9", 100), ("ether proto 0x88b5", 300), ("vlan 8", 0)] {
             let config = PcapConfig { filter: Some(filter.into()), ..config() };
             let mut source = open(&config).unwrap();
-            send(TX, &frames);
+            deliver(TX, &frames);
             source.detach().unwrap();
             assert_eq!(drain(&mut source), accepted, "{filter}");
             let counters = source.counters();

@@ -110,7 +110,7 @@ fn an_interface_that_goes_away_ends_the_source_with_what_it_had() {
             [("link set rsafp-rx down", "was set down"), ("link del rsafp-rx", "was removed")]
         {
             let mut source = open_one(&config());
-            send(TX, &frames);
+            deliver(TX, &frames);
             wire.ip(words);
             let (lent, error) = read_to_the_error(&mut source);
             let text = format!("interface {RX} {expected}; what was received before is kept");
