@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// How long anything is waited for.
-pub const WAIT_MAX: Duration = Duration::from_secs(60);
+pub const WAIT_MAX: Duration = Duration::from_secs(150);
 
 /// Between two looks.
 const POLL: Duration = Duration::from_millis(5);

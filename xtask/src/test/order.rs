@@ -94,7 +94,7 @@ impl Length {
     /// Longest time of one test: its own waits are bounded by `testkit::WAIT_MAX`.
     pub fn test_time_max(self) -> Duration {
         match self {
-            Length::Short => Duration::from_secs(5 * 60),
+            Length::Short => Duration::from_secs(8 * 60),
             Length::Long => Duration::from_secs(2 * 3600),
         }
     }
