@@ -320,16 +320,13 @@ fn an_even_run_keeps_the_stated_bound_over_every_stretch() {
         .map(|frame| Stamp::read(frame).unwrap().tai_low_ns.unwrap())
         .collect();
     assert_eq!(made.len() as u64, COUNT);
-    // The kernel's fast clock may step back a little where it is adjusted (timekeeping.c,
-    // ktime_get_mono_fast_ns).
-    let back = made.windows(2).map(|pair| pair[0].saturating_sub(pair[1])).max();
-    assert!(back < Some(1_000), "{back:?} ns back");
+    assert!(made.is_sorted());
     // Frames leave at most 8/7 as fast, 48 us early, in grants of eight; a grant that was held up
     // comes together with the next.
     let bound = |ns: u64| (ns + 48_000) as f64 * RATE as f64 / 1e9 * 8.0 / 7.0 + 24.0;
     for stretch in [2, 10, 100, 1000, 10_000] {
         for window in made.windows(stretch) {
-            let ns = window[stretch - 1].saturating_sub(window[0]);
+            let ns = window[stretch - 1] - window[0];
             assert!(stretch as f64 <= bound(ns), "{stretch} frames in {ns} ns");
         }
     }
