@@ -285,7 +285,8 @@ fn huge_pages_are_given_back_whoever_dies() {
         // Nobody is left to put them back but the next start, of this test or of another.
         let next = network.capture(&["-i", "rx0"]);
         assert_eq!(next.stop().code(), Some(0));
-        assert_eq!(huge_pages(), before, "the next start, both died: {both}");
+        let what = format!("the huge pages to be given back, both died: {both}");
+        wait_until(&what, || huge_pages() == before);
     }
 }
 
