@@ -6,7 +6,7 @@ use ringside_sys::netdev::{self, NetDevice};
 use ringside_sys::netns::Namespace;
 use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
 use ringside_sys::thread;
-use ringside_testkit::wait_until;
+use ringside_testkit::{WAIT_MAX, wait_until};
 use std::panic::resume_unwind;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -19,7 +19,7 @@ pub(crate) const TX: &str = "rsafp-tx";
 pub(crate) const RX: &str = "rsafp-rx";
 
 /// Longest wait for frames that must come: only a broken capture reaches it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = WAIT_MAX;
 
 /// The CPUs of this process: tests run on the last, the load on the first.
 static CPUS: OnceLock<Vec<usize>> = OnceLock::new();

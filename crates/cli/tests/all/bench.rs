@@ -206,7 +206,7 @@ fn changes_under_load_lose_no_frame() {
     }
     let folder = folder();
     let args = "changes --exact 100 --wildcards 100 --changes 3 --frame-rate 20000 --rounds 1 \
-                --for 100ms --csv changes.csv";
+                --for 500ms --csv changes.csv";
     let running = Running::start(bench(folder.path(), args));
     let pid = running.pid();
     let outcome = running.finish();

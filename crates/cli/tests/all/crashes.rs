@@ -34,6 +34,12 @@ fn huge_pages() -> u64 {
     std::fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap().trim().parse().unwrap()
 }
 
+/// Waits until nobody has more huge pages than `pages`: where a whole run was killed, the next start
+/// gives its own back, and another program's may be about to.
+fn given_back(pages: u64) {
+    wait_until("the huge pages to be given back", || huge_pages() == pages);
+}
+
 fn recorded_files(directory: &Path) -> Vec<PathBuf> {
     let files = files_in(directory).into_iter();
     files.filter(|path| path.extension().is_some_and(|end| end == "pcapng")).collect()
@@ -144,6 +150,7 @@ fn a_recorder_killed_while_it_uses_files_again_shows_nothing_of_before() {
     let (mut random, mut reused) = (random(), 0);
     for round in 0..kills(KILLS).div_ceil(2) {
         let _lock = huge_pages_lock();
+        let pages = huge_pages();
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
         let limit = ["-i", "rx0", "-w", arg(folder.path()), "--limit-bytes", "48MiB"];
         let running = network.capture(&[&limit[..], &RING[..]].concat());
@@ -164,7 +171,10 @@ fn a_recorder_killed_while_it_uses_files_again_shows_nothing_of_before() {
         if !by_keeper {
             let repaired = run_ringside(&["repair", arg(folder.path())]);
             assert_eq!(repaired.code(), Some(0), "{}", repaired.stderr);
+            assert_eq!(network.capture(&["-i", "rx0", "--no-control"]).stop().code(), Some(0));
         }
+        // Who counts them next must not see them go.
+        given_back(pages);
         nothing_to_repair(folder.path());
         let (frames, gone) = frames_behind_those_that_went(folder.path());
         assert!(frames > 0 && gone > 0, "{frames} frames, {gone} went");
@@ -218,8 +228,7 @@ fn what_both_leave_behind_is_repaired_at_the_next_start() {
         let said = next.finish();
         assert_eq!(said.code(), Some(0), "{}", said.stderr);
         repaired += u64::from(said.stderr.contains("repaired"));
-        // Another program's start may be about to put them back.
-        wait_until("the huge pages to be given back", || huge_pages() == pages);
+        given_back(pages);
         let after = complete_blocks(folder.path());
         for (number, frames) in &before {
             assert!(after.get(number) >= Some(frames), "block {number}: {frames}, {after:?}");

@@ -6,7 +6,7 @@ use ringside_lab::{Lab, LabConfig, Napi};
 use ringside_sys::netdev::{self, DeviceStatistics};
 use ringside_sys::netns::Namespace;
 use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
-use ringside_testkit::{Random, need_root, need_tool};
+use ringside_testkit::{Random, WAIT_MAX, need_root, need_tool};
 use ringside_transmit::sink::{AnySink, SinkConfig, SinkKind, open};
 use ringside_transmit::{Error, Shape};
 use std::ops::Range;
@@ -14,7 +14,7 @@ use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
 /// Only a broken sink makes a test wait so long.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = WAIT_MAX;
 
 fn ready(test: &str) -> bool {
     need_root(test) && need_tool(test, "tcpdump")

@@ -7,7 +7,7 @@ use ringside_segment::{Cut, LinearChecksum, Pieces, Position, Segmenter, Setting
 use ringside_sys::netdev::{self, DeviceStatistics};
 use ringside_sys::netns::Namespace;
 use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
-use ringside_testkit::{Random, need_root, need_tool};
+use ringside_testkit::{Random, WAIT_MAX, need_root, need_tool};
 use ringside_transmit::{
     BUFFER_BYTES, LIVE_FRAME_BYTES_MAX, SenderKind, Stack, Stream, StreamConfig, Way,
 };
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const PAYLOAD_BYTES: usize = 1 << 20;
 const BUFFERS: usize = 3;
 /// Only a broken stream makes a test wait so long.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = WAIT_MAX;
 
 fn ready(test: &str) -> bool {
     need_root(test) && need_tool(test, "tcpdump") && need_tool(test, "ethtool")

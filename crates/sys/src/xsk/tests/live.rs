@@ -2,13 +2,13 @@
 
 use super::wire::{METADATA, QUEUES, Wire, on_a_wire};
 use super::*;
-use ringside_testkit::Random;
+use ringside_testkit::{Random, WAIT_MAX};
 use rustix::time::{DynamicClockId, clock_gettime_dynamic};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// Only a broken kernel or pair makes a test wait so long.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = WAIT_MAX;
 
 /// A lane on a queue of the pair.
 struct Lane {
