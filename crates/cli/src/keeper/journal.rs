@@ -126,6 +126,8 @@ impl Journal {
         if self.content.knobs.len() == KNOBS_MAX {
             bail!("{KNOBS_MAX} knobs are turned already");
         }
+        // What is added to is read and written by several processes.
+        let _lock = knob.is_relative().then(|| self.lock()).transpose()?;
         self.content.knobs.push(knob.clone());
         self.write().inspect_err(|_| self.forget_last())?;
         let mut turned = knob;
@@ -146,7 +148,8 @@ impl Journal {
         self.content.knobs.pop();
     }
 
-    /// Puts everything back, the last first; says what was done.
+    /// Puts everything back, the last first; says what was done. To be called under the
+    /// [lock](Journal::lock).
     pub fn put_back(&mut self) -> Vec<String> {
         let mut notes = Vec::new();
         while let Some(knob) = self.content.knobs.last().cloned() {

@@ -145,6 +145,8 @@ impl Knob {
                 }
             }
             Knob::HugePages { path, before, added } => {
+                // Others may have added or given back some since the plan.
+                *before = read_number(path)?;
                 write(path, &(*before + *added).to_string())?;
                 *added = read_number(path)?.saturating_sub(*before).min(*added);
             }

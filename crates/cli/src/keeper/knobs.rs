@@ -66,7 +66,10 @@ pub(super) fn turn(
 
 /// Puts everything back and tells what was not to be had.
 pub(super) fn put_back(journal: &mut Option<Journal>) {
-    for note in journal.iter_mut().flat_map(Journal::put_back) {
+    let Some(journal) = journal else { return };
+    // Who does not get it puts back all the same: nobody else will.
+    let _lock = journal.lock().inspect_err(|error| tracing::warn!("{error:#}"));
+    for note in journal.put_back() {
         if note.ends_with(": put back") {
             tracing::info!("{note}");
         } else {

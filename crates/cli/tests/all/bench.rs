@@ -89,6 +89,8 @@ fn receiving_has_a_row_for_each_way_and_limit() {
     if !need_root(test) || !need_tool(test, "tcpdump") {
         return;
     }
+    // Its backends are given huge pages.
+    let _lock = huge_pages_lock();
     let folder = folder();
     let args = "receive --tools ringside,tcpdump,xdp-drop --placement own --sizes 64 --rounds 1 \
                 --waits sleep --for 200ms --zero-loss-sizes none --csv receive.csv --svg figures";
@@ -113,6 +115,8 @@ fn the_cost_of_stamps_filters_and_the_ring_is_measured_in_one_run() {
     if !need_root("the_cost_of_stamps_filters_and_the_ring_is_measured_in_one_run") {
         return;
     }
+    // Its backends are given huge pages.
+    let _lock = huge_pages_lock();
     let folder = folder();
     let args = "receive --tools ringside,ringside-xdp-ring,xdp-drop,xdp-drop-stamp \
                 --placement own --sizes 64 --rounds 1 --stamps on --waits sleep \
@@ -145,6 +149,8 @@ fn several_queues_are_received_where_the_receive_path_shares_the_cpu() {
     if !need_root("several_queues_are_received_where_the_receive_path_shares_the_cpu") {
         return;
     }
+    // Its backends are given huge pages.
+    let _lock = huge_pages_lock();
     let folder = folder();
     let args = "receive --tools ringside,xdp-pass --placement shared --sizes 64 --rounds 1 \
                 --stamps on --waits sleep --queues 2 --for 200ms --csv receive.csv";
@@ -272,6 +278,8 @@ fn every_sender_and_way_has_a_figure() {
     if !need_root(test) {
         return;
     }
+    // Some senders take huge pages.
+    let _lock = huge_pages_lock();
     let folder = folder();
     let some = ["ringside-constant", "ringside-stamp", "ringside-af-xdp"];
     let all = ["ringside-constant", "ringside", "ringside-stamp", "ringside-af-xdp"];

@@ -34,10 +34,10 @@ fn huge_pages() -> u64 {
     std::fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap().trim().parse().unwrap()
 }
 
-/// Waits until nobody has more huge pages than `pages`: where a whole run was killed, the next start
-/// gives its own back, and another program's may be about to.
+/// Waits until nobody has more huge pages than `pages`: those of a run that was killed with its
+/// keeper go back at the next start, which may be another program's.
 fn given_back(pages: u64) {
-    wait_until("the huge pages to be given back", || huge_pages() == pages);
+    wait_until(&format!("{pages} huge pages again"), || huge_pages() == pages);
 }
 
 fn recorded_files(directory: &Path) -> Vec<PathBuf> {
