@@ -195,15 +195,19 @@ struct ring_control {
 };
 _Static_assert(sizeof(struct ring_control) == 192, "ring_control: keep abi.rs in step");
 
-/* Frames of one queue on one CPU: each is counted once, unmarked ones among those passed. */
+/*
+ * Frames of one queue on one CPU: each is counted when it comes, and once more by what became of
+ * it, unmarked ones among those passed.
+ */
 struct capture_counters {
+	__u64 seen;     /* whatever became of it */
 	__u64 passed;   /* left to the programs behind this one and to the host */
 	__u64 steered;  /* handed to the queue's socket, or put into its ring */
 	__u64 unmarked; /* of those passed: no room for the metadata */
 	__u64 no_room;  /* the ring was full */
 	__u64 too_long; /* for a record, or not to be copied */
 };
-_Static_assert(sizeof(struct capture_counters) == 40, "capture_counters: keep abi.rs in step");
+_Static_assert(sizeof(struct capture_counters) == 48, "capture_counters: keep abi.rs in step");
 
 /* What becomes of a frame, and what a rule says (crates/rules/src/language/actions.rs). */
 enum rules_fate {

@@ -46,14 +46,17 @@ int xdp_capture(struct xdp_md *ctx)
 {
 	__u32 queue = ctx->rx_queue_index;
 	struct capture_counters *count = bpf_map_lookup_elem(&counters, &queue);
+	int is_known = !!count;
 
-	if (unlikely(!count)) {
+	if (unlikely(!is_known)) {
 		queue = config.queues;
 		count = bpf_map_lookup_elem(&counters, &queue);
 		if (!count)
 			return XDP_ABORTED;
-	} else if (!config.passes &&
-		   bpf_redirect_map(&sockets, queue, XDP_PASS) == XDP_REDIRECT) {
+	}
+	count->seen++;
+	if (is_known && !config.passes &&
+	    bpf_redirect_map(&sockets, queue, XDP_PASS) == XDP_REDIRECT) {
 		if (config.metadata == METADATA_NONE || mark(ctx)) {
 			count->steered++;
 			return XDP_REDIRECT;

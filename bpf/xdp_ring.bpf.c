@@ -202,14 +202,17 @@ int xdp_ring(struct xdp_md *ctx)
 {
 	__u32 queue = ctx->rx_queue_index;
 	struct capture_counters *count = bpf_map_lookup_elem(&counters, &queue);
+	int is_known = !!count;
 	struct ring_control *ring;
 
-	if (unlikely(!count)) {
+	if (unlikely(!is_known)) {
 		queue = config.leaf.queues;
 		count = bpf_map_lookup_elem(&counters, &queue);
 		if (!count)
 			return XDP_ABORTED;
-	} else if (!config.leaf.passes && ctx->ingress_ifindex == config.ifindex) {
+	}
+	count->seen++;
+	if (is_known && !config.leaf.passes && ctx->ingress_ifindex == config.ifindex) {
 		ring = bpf_map_lookup_elem(&rings, &queue);
 		if (ring) {
 			if (!put(ctx, ring, count))

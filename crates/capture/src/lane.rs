@@ -4,7 +4,7 @@
 
 pub(crate) mod crew;
 
-use crate::control::Control;
+use crate::control::{ConsumerCounts, Control};
 use crate::keep::{Chooser, TurnedAway};
 use crate::packer::{Cuts, Offered, Packer, Put, Reading};
 use ringside_core::ledger::{ByCause, LEDGER_SPARE_AT, Words, total};
@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_millis(50);
 const READING_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a source that was detached, or one that waits for room, may bring no frame before it is
 /// given up. A full kernel ring is copied in well under a second; what is still there after this is
-/// reported as in flight.
+/// an imbalance.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 /// How often a source that can wait looks for room.
 const WAIT_FOR_ROOM: Duration = Duration::from_millis(1);
@@ -64,8 +64,8 @@ impl LaneStatus {
 
 /// What a worker does with a frame.
 pub(crate) enum LaneSink {
-    /// Counts it where it lies.
-    Meter,
+    /// Counts it where it lies: the run's meter.
+    Meter(Arc<ConsumerCounts>),
     /// Copies it into the ring.
     Ring(Packer),
 }
@@ -145,6 +145,8 @@ impl LaneBoard {
 /// What the worker itself counts.
 #[derive(Default)]
 struct Tally {
+    /// Frames that the source lent.
+    lent: u64,
     taken: u64,
     taken_bytes: u64,
     cuts: Cuts,
@@ -162,11 +164,9 @@ impl Tally {
             *dropped.entry(cause).or_default() += count;
         }
         let filtered = source.filtered.map(|filtered| filtered + self.filtered);
-        let accounted = self.taken + source.passed + total(&dropped);
-        let in_flight = match (source.received, filtered) {
-            (Some(received), Some(filtered)) => received.saturating_sub(accounted + filtered),
-            _ => 0,
-        };
+        // Of several threads some have frames that they have not shown yet.
+        let in_flight =
+            source.in_flight.and_then(|frames| (frames + self.lent).checked_sub(self.seen()));
         LaneCounters {
             interface: interface.to_owned(),
             queue,
@@ -229,6 +229,7 @@ impl Worker {
                 drain_until = Some(Instant::now() + DRAIN_MAX);
             }
             if drain_until.is_some_and(|until| Instant::now() > until) {
+                self.control.fail(given_up(&self.interface, self.queue));
                 break;
             }
             if read_at.elapsed() >= READING_INTERVAL || self.is_block_nearly_full() {
@@ -254,6 +255,7 @@ impl Worker {
     fn step(&mut self, tally: &mut Tally, reading: &Reading) -> Result<(), SourceError> {
         let can_wait = self.source.can_wait();
         if let Some(batch) = self.source.next_batch(POLL)? {
+            tally.lent += batch.frame_count() as u64;
             let offered = match &mut self.chooser {
                 Some(chooser) => {
                     tally.turn_away(chooser.choose(&batch));
@@ -268,7 +270,7 @@ impl Worker {
             tally.add(&match &mut self.sink {
                 LaneSink::Ring(packer) if can_wait => put_patiently(packer, &offered, reading),
                 LaneSink::Ring(packer) => packer.put_offered(&offered, reading),
-                LaneSink::Meter => meter(&offered, self.snaplen),
+                LaneSink::Meter(counts) => meter(&offered, self.snaplen, counts),
             });
         } else {
             self.chooser.iter_mut().for_each(Chooser::rest);
@@ -333,9 +335,20 @@ fn now(source: &dyn Source) -> Timestamp {
     }
 }
 
-/// Counts frames where they lie, as if they were put under a snapshot length.
-fn meter(offered: &Offered<'_>, snaplen: u32) -> Put {
-    let (taken_bytes, cuts) = offered.measure(captured_max(snaplen));
+/// What a lane says that still has frames, or cannot say that it has none, long after its end.
+fn given_up(interface: &str, queue: u16) -> String {
+    let seconds = DRAIN_MAX.as_secs();
+    format!(
+        "{interface} queue {queue}: the rest of what was received did not come for {seconds} s and \
+         was given up"
+    )
+}
+
+/// Counts frames where they lie, as if they were put under a snapshot length. The meter counts what
+/// it sees, and the worker what it took.
+fn meter(offered: &Offered<'_>, snaplen: u32, counts: &ConsumerCounts) -> Put {
+    let (seen, taken_bytes, cuts) = offered.measure(captured_max(snaplen));
+    counts.deliver(seen);
     Put { taken: offered.slots().len() as u64, taken_bytes, cuts, ..Put::default() }
 }
 

@@ -299,6 +299,7 @@ impl Source for MemoryRing {
             received: Some(receive.next + receive.dropped),
             filtered: Some(0),
             dropped: [(Cause::KernelRingFull, receive.dropped)].into(),
+            in_flight: Some(0),
             ..SourceCounters::default()
         }
     }

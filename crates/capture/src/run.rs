@@ -331,11 +331,7 @@ impl Run {
         let mut lanes: Vec<_> = self.status.iter().map(|status| status.get()).collect();
         lanes.extend(self.ahead.iter().flat_map(|ahead| ahead.counters()));
         let mut ledger = Ledger::from_lanes(lanes);
-        let mut consumer = self.counts.consumer(self.consumer.name());
-        if matches!(self.consumer, ConsumerThreads::Meter) {
-            consumer.delivered = ledger.taken;
-        }
-        ledger.consumers.push(consumer);
+        ledger.consumers.push(self.consumer.line(&self.counts));
         ledger.consumers.extend(self.printer.iter().map(PrinterThread::consumer));
         ledger
     }
@@ -390,12 +386,13 @@ impl Run {
         }
         let mut ledger = Ledger::from_lanes(lanes);
         let trigger = self.trigger.and_then(|thread| thread.join().ok());
-        let name = self.consumer.name();
-        let consumed = self.consumer.finish(&self.counts, ledger.taken, &self.control);
-        let Consumed { files, kept } = consumed;
-        ledger.consumers.push(self.counts.consumer(name));
+        let Consumed { files, kept, line } = self.consumer.finish(&self.counts, &self.control);
+        ledger.consumers.push(line);
         let printer = self.printer.map(|printer| printer.finish(&self.control));
         ledger.consumers.extend(printer);
+        if let Some(why) = ringside_sys::bpf::approximate_because() {
+            tracing::warn!("the kernel's counts of the last moment are approximate: {why}");
+        }
         if let Err(imbalance) = ledger.balance() {
             self.control.fail(imbalance.to_string());
         }

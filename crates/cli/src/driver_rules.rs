@@ -166,6 +166,7 @@ impl Ahead for RulesAhead {
                 interface: format!("{interface} (driver)"),
                 received: Some(passed + dropped),
                 filtered: Some(0),
+                in_flight: Some(0),
                 passed,
                 dropped: ByCause::from([(Cause::ByRule, dropped)]),
                 ..LaneCounters::default()

@@ -40,8 +40,8 @@ pub fn so_far(ledger: &Ledger) -> String {
     }
     line(&mut out, "  filtered", ledger.filtered, "did not match the filter");
     causes(&mut out, "  dropped", &ledger.dropped);
-    if ledger.in_flight > 0 {
-        line(&mut out, "  in flight", Some(ledger.in_flight), "accepted, not yet taken");
+    if let Some(in_flight @ 1..) = ledger.in_flight {
+        line(&mut out, "  in flight", Some(in_flight), "accepted, not yet taken");
     }
     for consumer in &ledger.consumers {
         line(&mut out, &consumer.name, Some(consumer.delivered), "delivered");

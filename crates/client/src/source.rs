@@ -263,10 +263,11 @@ impl Source for RingSource {
         // Once the end is known, what lies before it belongs to the run, read or not.
         let ahead = if self.end == u64::MAX { 0 } else { self.end.saturating_sub(self.position) };
         SourceCounters {
-            received: Some(seen + overtaken + ahead),
+            received: Some(seen.saturating_add(overtaken).saturating_add(ahead)),
             filtered: Some(filtered),
             passed: 0,
             dropped: BTreeMap::from([(Cause::Overtaken, overtaken)]),
+            in_flight: Some(ahead.saturating_add((self.slots.len() - self.lent) as u64)),
             inversions,
         }
     }

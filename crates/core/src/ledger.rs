@@ -1,7 +1,10 @@
 //! The ledger: every frame of a run, in two stages.
 //!
-//! Stage 1, per lane: `received = taken + passed + filtered + Σ dropped + in flight`.
-//! Stage 2, per consumer: `taken = delivered + Σ missed` (plus in flight while it runs).
+//! Stage 1, per lane: `received = taken + passed + filtered + Σ dropped`.
+//! Stage 2, per consumer: `taken = delivered + Σ missed`.
+//! While a run goes on, some frames are in flight: they are counted where they lie, and belong to
+//! no term. At its end nothing may be, so that what is lost without a cause shows.
+//!
 //! Which kernel counter feeds which term is in `docs/LEDGER.md`. What a kernel interface cannot
 //! count is `None` (JSON null), never 0.
 
@@ -117,12 +120,17 @@ pub type ByCause = BTreeMap<Cause, u64>;
 
 /// Sum over the causes.
 pub fn total(by_cause: &ByCause) -> u64 {
-    by_cause.values().sum()
+    sum(by_cause.values().copied())
 }
 
 /// Sum over the causes that are losses.
 pub fn lost(by_cause: &ByCause) -> u64 {
-    by_cause.iter().filter(|(cause, _)| cause.is_loss()).map(|(_, frames)| frames).sum()
+    sum(by_cause.iter().filter(|(cause, _)| cause.is_loss()).map(|(_, &frames)| frames))
+}
+
+/// No sum of what another process says may end this one; one that is too large balances nothing.
+fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
 }
 
 /// Stage 1 of one lane, and what else is counted there.
@@ -151,8 +159,9 @@ pub struct LaneCounters {
     pub filtered: Option<u64>,
     /// Frames lost before they were taken.
     pub dropped: ByCause,
-    /// Frames accepted by the kernel and not yet lent; 0 once the source is finished.
-    pub in_flight: u64,
+    /// Frames accepted by the kernel and not yet taken, as counted where they lie. Some once the
+    /// source is finished were left there, and are missing in the other terms.
+    pub in_flight: Option<u64>,
     /// Frames stamped earlier than the one before them in the lane.
     pub inversions: u64,
     /// Of the frames taken, how many each thread took, where several drain the lane.
@@ -161,23 +170,30 @@ pub struct LaneCounters {
 }
 
 impl LaneCounters {
-    /// The sum of lanes of one interface; `received` and `filtered` are unknown as soon as one
-    /// lane's are.
+    /// The sum of lanes of one interface; `received`, `filtered` and `in_flight` are unknown as
+    /// soon as one lane's are.
     pub fn sum<'l>(lanes: impl Iterator<Item = &'l LaneCounters>) -> LaneCounters {
-        let start = LaneCounters { received: Some(0), filtered: Some(0), ..Default::default() };
+        let none = Some(0);
+        let start =
+            LaneCounters { received: none, filtered: none, in_flight: none, ..Default::default() };
         lanes.fold(start, |mut sum, lane| {
             sum.interface.clone_from(&lane.interface);
             sum.received = add(sum.received, lane.received);
             sum.filtered = add(sum.filtered, lane.filtered);
-            sum.taken += lane.taken;
-            sum.taken_bytes += lane.taken_bytes;
-            sum.cut_frames += lane.cut_frames;
-            sum.cut_bytes += lane.cut_bytes;
-            sum.passed += lane.passed;
-            sum.in_flight += lane.in_flight;
-            sum.inversions += lane.inversions;
+            sum.in_flight = add(sum.in_flight, lane.in_flight);
+            for (count, more) in [
+                (&mut sum.taken, lane.taken),
+                (&mut sum.taken_bytes, lane.taken_bytes),
+                (&mut sum.cut_frames, lane.cut_frames),
+                (&mut sum.cut_bytes, lane.cut_bytes),
+                (&mut sum.passed, lane.passed),
+                (&mut sum.inversions, lane.inversions),
+            ] {
+                *count = count.saturating_add(more);
+            }
             for (&cause, &count) in &lane.dropped {
-                *sum.dropped.entry(cause).or_default() += count;
+                let sum = sum.dropped.entry(cause).or_default();
+                *sum = sum.saturating_add(count);
             }
             sum
         })
@@ -211,8 +227,8 @@ pub struct Ledger {
     pub filtered: Option<u64>,
     /// Frames lost, by cause.
     pub dropped: ByCause,
-    /// Frames accepted and not yet taken.
-    pub in_flight: u64,
+    /// Frames accepted and not yet taken; `None` as soon as one lane cannot count.
+    pub in_flight: Option<u64>,
     /// Stage 2.
     pub consumers: Vec<Consumer>,
     /// Stage 1, lane by lane.
@@ -221,7 +237,9 @@ pub struct Ledger {
 
 /// A ledger that does not balance: a bug of Ringside or of the kernel, never to be hidden.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("the ledger does not balance: {who}: {left} accounted as {right}")]
+#[error(
+    "the ledger does not balance: {who}: {left} accounted as {right}{}", left_over(*.in_flight)
+)]
 pub struct Imbalance {
     /// Lane or consumer.
     pub who: String,
@@ -229,6 +247,15 @@ pub struct Imbalance {
     pub left: u64,
     /// The sum of the terms.
     pub right: u64,
+    /// Frames that were left where they lay.
+    pub in_flight: u64,
+}
+
+fn left_over(in_flight: u64) -> String {
+    match in_flight {
+        0 => String::new(),
+        frames => format!("; {frames} frames still lay in the kernel's memory at the end"),
+    }
 }
 
 impl Ledger {
@@ -247,21 +274,21 @@ impl Ledger {
         }
     }
 
-    /// Checks both stages, exactly. A lane whose `received` or `filtered` is unknown cannot be
-    /// checked and passes.
+    /// Checks both stages of a run that has ended, exactly. A lane whose `received` or `filtered`
+    /// is unknown cannot be checked and passes.
     ///
     /// # Errors
     /// The first lane or consumer that does not balance.
     pub fn balance(&self) -> Result<(), Imbalance> {
         for lane in &self.lanes {
             let (Some(received), Some(filtered)) = (lane.received, lane.filtered) else { continue };
-            let sum = lane.taken + lane.passed + filtered + total(&lane.dropped) + lane.in_flight;
+            let sum = sum([lane.taken, lane.passed, filtered, total(&lane.dropped)]);
             let who = || format!("lane {} queue {}", lane.interface, lane.queue);
-            check(who, received, sum)?;
+            check(who, received, sum, lane.in_flight)?;
         }
         for consumer in &self.consumers {
-            let sum = consumer.delivered + total(&consumer.missed);
-            check(|| format!("consumer {}", consumer.name), self.taken, sum)?;
+            let sum = sum([consumer.delivered, total(&consumer.missed)]);
+            check(|| format!("consumer {}", consumer.name), self.taken, sum, None)?;
         }
         Ok(())
     }
@@ -269,16 +296,24 @@ impl Ledger {
     /// Frames lost in either stage. What a trigger or a rule leaves out was not to be kept.
     pub fn lost(&self) -> u64 {
         let missed = self.consumers.iter().map(|consumer| lost(&consumer.missed));
-        lost(&self.dropped) + missed.sum::<u64>()
+        sum(missed.chain([lost(&self.dropped)]))
     }
 }
 
 fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
-    Some(a? + b?)
+    Some(a?.saturating_add(b?))
 }
 
-fn check(who: impl Fn() -> String, left: u64, right: u64) -> Result<(), Imbalance> {
-    if left == right { Ok(()) } else { Err(Imbalance { who: who(), left, right }) }
+fn check(
+    who: impl Fn() -> String,
+    left: u64,
+    right: u64,
+    in_flight: Option<u64>,
+) -> Result<(), Imbalance> {
+    if left == right {
+        return Ok(());
+    }
+    Err(Imbalance { who: who(), left, right, in_flight: in_flight.unwrap_or(0) })
 }
 
 #[cfg(test)]
@@ -300,6 +335,66 @@ mod tests {
         assert_eq!(Ledger::from_lanes(vec![lane()]).balance(), Ok(()));
         let off = LaneCounters { taken: 5, ..lane() };
         assert_eq!(Ledger::from_lanes(vec![off]).balance().unwrap_err().right, 9);
+    }
+
+    /// Each count of a lane, one frame more or less than it was.
+    fn falsified(lane: &LaneCounters) -> Vec<LaneCounters> {
+        let mut found = Vec::new();
+        let mut add = |falsify: &dyn Fn(&mut LaneCounters, u64)| {
+            for by in [1, u64::MAX] {
+                let mut lane = lane.clone();
+                falsify(&mut lane, by);
+                found.push(lane);
+            }
+        };
+        let off = |count: &mut u64, by: u64| *count = count.wrapping_add(by);
+        add(&|lane, by| off(lane.received.as_mut().unwrap(), by));
+        add(&|lane, by| off(&mut lane.taken, by));
+        add(&|lane, by| off(&mut lane.passed, by));
+        add(&|lane, by| off(lane.filtered.as_mut().unwrap(), by));
+        for cause in lane.dropped.keys() {
+            add(&|lane, by| off(lane.dropped.get_mut(cause).unwrap(), by));
+        }
+        found
+    }
+
+    #[test]
+    fn one_frame_more_or_less_in_any_count_of_a_lane_is_an_imbalance() {
+        let dropped = Cause::ALL.into_iter().map(|cause| (cause, 5)).collect();
+        let received = Some(10 + 7 + 3 + 5 * Cause::ALL.len() as u64);
+        let whole =
+            LaneCounters { received, taken: 10, passed: 7, filtered: Some(3), dropped, ..lane() };
+        assert_eq!(Ledger::from_lanes(vec![whole.clone()]).balance(), Ok(()));
+        for in_flight in [None, Some(0), Some(1), Some(u64::MAX)] {
+            for off in falsified(&whole) {
+                let ledger = Ledger::from_lanes(vec![LaneCounters { in_flight, ..off }]);
+                assert!(ledger.balance().is_err(), "{ledger:#?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_lies_somewhere_at_the_end_is_no_excuse_and_is_told() {
+        let lane = LaneCounters { received: Some(14), in_flight: Some(4), ..lane() };
+        let text = Ledger::from_lanes(vec![lane]).balance().unwrap_err().to_string();
+        assert!(text.contains("14 accounted as 10; 4 frames still lay"), "{text}");
+    }
+
+    #[test]
+    fn sums_that_do_not_fit_balance_nothing_and_end_nobody() {
+        let huge = LaneCounters {
+            taken: u64::MAX,
+            taken_bytes: u64::MAX,
+            dropped: ByCause::from([(Cause::Damaged, u64::MAX)]),
+            in_flight: Some(u64::MAX),
+            ..lane()
+        };
+        let mut ledger = Ledger::from_lanes(vec![huge.clone(), huge]);
+        assert!(ledger.balance().is_err());
+        let missed = ByCause::from([(Cause::DiskFull, u64::MAX), (Cause::Overtaken, 7)]);
+        ledger.consumers.push(Consumer { delivered: 3, missed, ..Consumer::default() });
+        assert_eq!(ledger.lost(), u64::MAX);
+        assert!(ledger.balance().is_err());
     }
 
     #[test]

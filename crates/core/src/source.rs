@@ -129,6 +129,9 @@ pub struct SourceCounters {
     pub passed: u64,
     /// Frames lost before they were lent, by cause.
     pub dropped: BTreeMap<Cause, u64>,
+    /// Frames that were accepted and not yet lent, as counted where they lie; while the supply goes
+    /// on, others come meanwhile. Of a source that is finished, what it left there.
+    pub in_flight: Option<u64>,
     /// Frames whose stamp is earlier than that of the frame before.
     pub inversions: u64,
 }

@@ -327,8 +327,9 @@ impl CaptureLeafConfig {
     }
 }
 
-/// Numbers in `struct capture_counters`, each a u64: passed, steered, unmarked, no room, too long.
-pub const CAPTURE_COUNTERS: usize = 5;
+/// Numbers in `struct capture_counters`, each a u64: seen, passed, steered, unmarked, no room, too
+/// long.
+pub const CAPTURE_COUNTERS: usize = 6;
 
 /// `struct ring_config`: what a leaf does that copies frames into rings.
 #[derive(Clone, Copy, Debug)]

@@ -338,8 +338,7 @@ impl Counters {
 
     fn read(&self, queue: u32) -> Result<QueueCounters, Error> {
         match *self.0.sums_at(queue)? {
-            [passed, steered, unmarked, no_room, too_long] => {
-                let seen = passed + steered + no_room + too_long;
+            [seen, passed, steered, unmarked, no_room, too_long] => {
                 Ok(QueueCounters { seen, passed, steered, unmarked, no_room, too_long })
             }
             _ => Err(Error::Object { object: "a capture leaf", part: "counters".into() }),

@@ -512,6 +512,7 @@ pub(crate) fn stored_counters(lent: u64, damaged: u64, inversions: u64) -> Sourc
         received: Some(lent + damaged),
         filtered: Some(0),
         dropped: [(Cause::Damaged, damaged)].into(),
+        in_flight: Some(0),
         inversions,
         ..SourceCounters::default()
     }

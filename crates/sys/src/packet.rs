@@ -27,10 +27,10 @@ mod walk;
 pub use blocks::{BlockCounts, Filled, Keep};
 pub use left_behind::LeftBehind;
 pub use setup::{CaptureDirection, Fanout, FanoutMode, PacketConfig};
-pub use statistics::PacketStatistics;
+pub use statistics::{PacketStatistics, ReadingTimes};
 
 use crate::bpf::{self, Program};
-use crate::{SysError, socket};
+use crate::{SysError, clock, socket};
 use blocks::BlockRing;
 use ringside_core::bpf::{ClassicProgram, Instruction};
 use ringside_core::{Batch, Timestamp};
@@ -92,6 +92,7 @@ pub struct PacketRing {
     blocks: BlockRing,
     socket: OwnedFd,
     statistics: PacketStatistics,
+    read: ReadingTimes,
     ifindex: u32,
     fanout_group: Option<u16>,
     detached: bool,
@@ -113,6 +114,7 @@ impl PacketRing {
             blocks: BlockRing::new(memory, block_bytes, block_count, config.rules()),
             socket,
             statistics: PacketStatistics::default(),
+            read: ReadingTimes::default(),
             ifindex: config.ifindex,
             fanout_group,
             detached: false,
@@ -129,6 +131,7 @@ impl PacketRing {
     /// # Errors
     /// The kernel refused the program.
     pub fn start(&mut self, program: FilterProgram<'_>) -> Result<(), SysError> {
+        self.read.note(clock::monotonic_ns());
         let socket = self.socket.as_fd();
         match program {
             FilterProgram::AcceptAll => {
@@ -167,6 +170,11 @@ impl PacketRing {
     pub fn left_in_ring(&self) -> u64 {
         let accepted = self.statistics.received.saturating_sub(self.statistics.dropped);
         accepted.saturating_sub(self.blocks.counts().handled())
+    }
+
+    /// Frames that lie in the ring, as counted there, and were neither lent nor turned away.
+    pub fn waiting(&self) -> u64 {
+        self.blocks.waiting()
     }
 
     /// Waits until a block may be ready, at most `timeout`.
@@ -229,7 +237,13 @@ impl PacketRing {
     /// # Errors
     /// The kernel refused.
     pub fn read_statistics(&mut self) -> Result<(), SysError> {
+        self.read.note(clock::monotonic_ns());
         self.statistics.accumulate(&self.socket)
+    }
+
+    /// When the kernel's counters were read.
+    pub fn reading_times(&self) -> ReadingTimes {
+        self.read
     }
 
     /// The kernel's counters as last read, since the start.

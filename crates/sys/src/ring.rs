@@ -187,6 +187,14 @@ impl CaptureRing {
         self.region.lane(lane).header.low_water_ns.load(Ordering::Acquire)
     }
 
+    /// Frames published in `lane` since the start.
+    ///
+    /// # Panics
+    /// If there is no such lane.
+    pub fn frames(&self, lane: usize) -> u64 {
+        self.region.lane(lane).header.frames.load(Ordering::Acquire)
+    }
+
     /// The writer of a board of `lane`; `None` the second time, or if there is no such lane.
     pub fn board_writer(&self, lane: usize, board: Board) -> Option<BoardWriter> {
         let taken = self.board_taken.get(lane * BOARDS_PER_LANE + board as usize)?;

@@ -1,6 +1,7 @@
 //! The calling thread: its CPU and its name.
 
 use crate::SysError;
+use crate::numa::cpu_list;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_name};
 use std::ffi::CString;
@@ -19,6 +20,16 @@ pub fn allowed_cpus() -> Result<Vec<usize>, SysError> {
     let set = sched_getaffinity(None)
         .map_err(|e| SysError::io("asking which CPUs this thread may run on", e))?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
+
+/// The CPUs of the machine that run, in ascending order.
+///
+/// # Errors
+/// sysfs is not there.
+pub fn online_cpus() -> Result<Vec<usize>, SysError> {
+    const ONLINE: &str = "/sys/devices/system/cpu/online";
+    let text = std::fs::read_to_string(ONLINE);
+    Ok(cpu_list(&text.map_err(|error| SysError::io(format!("reading {ONLINE}"), error))?))
 }
 
 /// The CPUs that another thread may run on, in ascending order; `None` if there is no such thread.

@@ -290,6 +290,7 @@ fn receiving_side(source: &mut dyn Source, report: &mut RelayReport) {
         passed: counters.passed,
         filtered: known(counters.filtered),
         dropped,
+        in_flight: known(counters.in_flight),
         inversions: counters.inversions,
         ..LaneCounters::default()
     };

@@ -17,7 +17,7 @@ mod open;
 
 pub use open::{AfPacketConfig, Opened, link_type, open};
 
-use super::source_error;
+use super::{not_read_for, source_error};
 use ringside_core::limits::MERGE_HOLD_NS;
 use ringside_core::{
     Batch, Cause, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
@@ -49,6 +49,7 @@ pub struct AfPacketSource {
     /// When the newest block was read.
     newest_seen: Timestamp,
     statistics_read: Instant,
+    told_of_gap: bool,
     /// Stamps are of the interface's clock.
     hardware_stamped: bool,
 }
@@ -132,6 +133,7 @@ impl AfPacketSource {
             let source = std::io::Error::from(std::io::ErrorKind::TimedOut);
             return Err(SourceError::Io { context, source });
         }
+        self.check_filter()?;
         match event {
             Some(event) => Err(SourceError::InterfaceGone {
                 name: self.name().to_owned(),
@@ -139,6 +141,26 @@ impl AfPacketSource {
             }),
             None => Ok(true),
         }
+    }
+
+    /// At the end of a lane: what its filter let through must have come to its socket.
+    fn check_filter(&mut self) -> Result<(), SourceError> {
+        let received = self.ring.statistics().received;
+        let gone_round = self.ring.reading_times().too_long().is_some();
+        let LaneFilter::Kernel { filter, last } = &mut self.filter else { return Ok(()) };
+        if let Ok(now) = filter.counters() {
+            *last = now;
+        }
+        let FilterCounters { seen, accepted, turned_away, .. } = *last;
+        if accepted <= seen && (gone_round || accepted.checked_sub(turned_away) == Some(received)) {
+            return Ok(());
+        }
+        let context = format!(
+            "interface {}: the filter counted {seen} frames, {accepted} accepted and of these \
+             {turned_away} turned away, of which {received} were found",
+            self.name()
+        );
+        Err(SourceError::Io { context, source: std::io::ErrorKind::InvalidData.into() })
     }
 
     fn name(&self) -> &str {
@@ -263,11 +285,16 @@ impl Source for AfPacketSource {
                 if let Ok(now) = filter.counters() {
                     *last = now;
                 }
+                // Of a frame under way it may have counted the one and not yet the other.
                 (last.seen, last.seen.saturating_sub(last.accepted), last.turned_away)
             }
         };
+        let gone_round = self.ring.reading_times().too_long();
+        if let Some(time) = gone_round.filter(|_| !std::mem::replace(&mut self.told_of_gap, true)) {
+            tracing::warn!("{}", not_read_for(self.name(), time));
+        }
         SourceCounters {
-            received: Some(received),
+            received: gone_round.is_none().then_some(received),
             filtered: Some(filtered),
             passed: 0,
             dropped: [
@@ -278,6 +305,7 @@ impl Source for AfPacketSource {
             .into_iter()
             .filter(|&(_, count)| count > 0)
             .collect(),
+            in_flight: Some(self.ring.waiting()),
             inversions: counts.inversions,
         }
     }

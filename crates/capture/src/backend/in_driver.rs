@@ -88,6 +88,22 @@ impl Interface {
         SourceError::InterfaceGone { name: self.name.clone(), event: event.to_string() }
     }
 
+    /// At the end of a lane: what its program counts as put there must have been found.
+    ///
+    /// # Errors
+    /// It was not.
+    pub fn check_steered(&self, queue: u32, steered: u64, found: u64) -> Result<(), SourceError> {
+        if steered == found {
+            return Ok(());
+        }
+        let context = format!(
+            "{} queue {queue}: the program in the driver counted {steered} frames for the lane, of \
+             which {found} were found",
+            self.name
+        );
+        Err(SourceError::Io { context, source: io::ErrorKind::InvalidData.into() })
+    }
+
     /// It may be that the kernel has taken the program out.
     pub fn look_after_program(&self) {
         match lock(&self.program).put_back_if_gone() {

@@ -18,6 +18,7 @@ pub use in_driver::{VLAN_STRIPPING, stripped_tags};
 use ringside_core::SourceError;
 use ringside_sys::{SysError, netdev};
 use std::io;
+use std::time::Duration;
 use thiserror::Error;
 
 /// What the kernel holds of a lane and tells whoever has the descriptors, also when the process
@@ -172,6 +173,15 @@ pub fn merge_warning(name: &str) -> Option<String> {
         "interface {name} has {text} on: frames of a flow may be merged before they are captured; \
          to see them as they were on the wire: ethtool -K {name} {option}"
     ))
+}
+
+/// What is said when counters of 32 bits were left alone for too long, as in a frozen process.
+fn not_read_for(name: &str, time: Duration) -> String {
+    format!(
+        "{name}: the kernel's counters, which have 32 bits, were not read for {} s and may have \
+         gone round: how many frames were received is not known",
+        time.as_secs()
+    )
 }
 
 /// The system's refusal of a running source.

@@ -16,14 +16,14 @@
 //! where there is one: libpcap's own direction setting skips them after they were counted, and its
 //! filter `inbound` rejects everything in the blocks that it filters in user space at first.
 
-use super::{BackendError, find_device};
+use super::{BackendError, find_device, not_read_for};
 use ::pcap::{Active, Capture, Linktype, Precision, Stat};
 use ringside_core::limits::{FRAME_BYTES_MAX, MERGE_HOLD_NS};
 use ringside_core::{
     Batch, Cause, Direction, FrameMeta, FrameSlot, InterfaceId, LinkType, Source, SourceCounters,
     SourceError, SourceInterface, Timestamp, TimestampKind,
 };
-use ringside_sys::packet::{self, CaptureDirection, InterfaceEvent};
+use ringside_sys::packet::{self, CaptureDirection, InterfaceEvent, ReadingTimes};
 use ringside_sys::{clock, netdev};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -134,6 +134,7 @@ enum State {
 #[derive(Clone, Copy, Default)]
 struct Counted {
     last: Option<Stat>,
+    read: ReadingTimes,
     received: u64,
     dropped: u64,
     interface_dropped: u64,
@@ -141,6 +142,7 @@ struct Counted {
 
 impl Counted {
     fn add(&mut self, now: Stat) {
+        self.read.note(clock::monotonic_ns());
         let before = self.last.replace(now).unwrap_or(now);
         self.received += u64::from(now.received.wrapping_sub(before.received));
         self.dropped += u64::from(now.dropped.wrapping_sub(before.dropped));
@@ -457,6 +459,10 @@ impl Source for PcapSource {
     fn counters(&mut self) -> SourceCounters {
         self.read_statistics();
         let counted = &self.counted;
+        let gone_round = counted.read.too_long();
+        if let Some(time) = gone_round.filter(|_| std::mem::replace(&mut self.countable, false)) {
+            tracing::warn!("{}", not_read_for(&self.interfaces[0].name, time));
+        }
         let received = counted.received + counted.interface_dropped;
         let dropped: BTreeMap<Cause, u64> = [
             (Cause::KernelRingFull, counted.dropped),
@@ -470,6 +476,8 @@ impl Source for PcapSource {
             filtered: self.interfaces[0].filter.is_empty().then_some(0),
             passed: 0,
             dropped,
+            // libpcap does not tell what lies in its ring.
+            in_flight: self.is_finished().then_some(0),
             inversions: self.inversions,
         }
     }

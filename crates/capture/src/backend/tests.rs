@@ -284,6 +284,16 @@ pub(crate) fn drain(source: &mut dyn Source) -> u64 {
     count
 }
 
+/// The same for one whose counters were `at_detach`: as many frames come as were counted to be
+/// there, and nothing else is counted any more.
+pub(crate) fn drain_counted(source: &mut dyn Source, at_detach: &SourceCounters) -> u64 {
+    let count = drain(source);
+    let expected = SourceCounters { in_flight: Some(0), ..at_detach.clone() };
+    assert_eq!(source.counters(), expected, "nothing is counted after the detach");
+    assert_eq!(at_detach.in_flight, Some(count), "what lay in the ring");
+    count
+}
+
 /// received = lent + filtered + dropped.
 pub(crate) fn assert_balanced(counters: &SourceCounters, lent: u64) {
     let (Some(received), Some(filtered)) = (counters.received, counters.filtered) else {

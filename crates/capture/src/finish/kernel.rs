@@ -190,7 +190,7 @@ pub(super) fn final_counters(
     let turned_away_before = reading.as_ref().map_or(0, |reading| reading.turned_away_before);
     let last = reading.map(|reading| reading.counters).unwrap_or_default();
     let taken = frames_in_ring.unwrap_or(last.taken);
-    let mut lane = LaneCounters { taken, in_flight: 0, ..last.clone() };
+    let mut lane = LaneCounters { taken, in_flight: Some(0), ..last.clone() };
     let mut unknown = match count {
         None => {
             // The last reading is older than the last frame.
@@ -259,7 +259,11 @@ fn add_packet(
     let mut unknown = None;
     (lane.received, lane.filtered) = match filter {
         Filter::Kernel(FilterCounters { seen, accepted, .. }) => {
-            (Some(seen), Some(seen.saturating_sub(accepted)))
+            let filtered = seen.checked_sub(accepted);
+            if filtered.is_none() {
+                unknown = Some("how many frames were filtered: more were accepted than seen");
+            }
+            (Some(seen), filtered)
         }
         Filter::None => (Some(accepted), Some(0)),
         Filter::Process => {
@@ -289,7 +293,7 @@ mod tests {
             filtered: Some(0),
             taken,
             dropped: ByCause::from([(Cause::RecorderBehind, 2)]),
-            in_flight: received - taken - 2,
+            in_flight: Some(received - taken - 2),
             ..LaneCounters::default()
         };
         let (turns_away, turned_away_before) = (false, 0);
@@ -308,7 +312,7 @@ mod tests {
     fn check(lane: &LaneCounters) {
         let ledger = ringside_core::Ledger::from_lanes(vec![lane.clone()]);
         assert_eq!(ledger.balance(), Ok(()), "{lane:#?}");
-        assert_eq!(lane.in_flight, 0);
+        assert_eq!(lane.in_flight, Some(0));
     }
 
     #[test]

@@ -4,9 +4,10 @@
 //! of a file) is looked at in the turn to claim, by whichever thread has it.
 
 use super::{
-    DRAIN_MAX, LaneBoard, LaneStatus, POLL, READING_INTERVAL, Tally, meter, now, turned_away_before,
+    DRAIN_MAX, LaneBoard, LaneStatus, POLL, READING_INTERVAL, Tally, given_up, meter, now,
+    turned_away_before,
 };
-use crate::control::Control;
+use crate::control::{ConsumerCounts, Control};
 use crate::keep::{Chooser, TurnedAway};
 use crate::packer::{ClaimedFrames, CrewPacker, Done, Offered, Packer, PackerScratch, Reading};
 use crate::run::{RunError, spawn};
@@ -19,15 +20,16 @@ use std::time::Instant;
 
 /// What the threads do with their frames.
 pub(crate) enum CrewSink {
-    /// Count them where they lie. The writer, of a ring without blocks, gives the turns.
-    Meter(Box<LaneCrew<Done>>),
+    /// Count them where they lie, for the run's meter. The writer, of a ring without blocks, gives
+    /// the turns.
+    Meter(Box<LaneCrew<Done>>, Arc<ConsumerCounts>),
     /// Copy them into the ring.
     Ring(Box<CrewPacker>),
 }
 
 impl CrewSink {
-    pub(crate) fn meter(writer: LaneWriter) -> CrewSink {
-        CrewSink::Meter(Box::new(LaneCrew::new(writer)))
+    pub(crate) fn meter(writer: LaneWriter, counts: Arc<ConsumerCounts>) -> CrewSink {
+        CrewSink::Meter(Box::new(LaneCrew::new(writer)), counts)
     }
 
     pub(crate) fn ring(packer: Packer, threads: usize) -> CrewSink {
@@ -36,7 +38,7 @@ impl CrewSink {
 
     fn enter(&self) -> Result<ClaimTurn<'_, Done>, CrewBroken> {
         match self {
-            CrewSink::Meter(crew) => crew.enter(),
+            CrewSink::Meter(crew, _) => crew.enter(),
             CrewSink::Ring(packer) => packer.enter(),
         }
     }
@@ -67,6 +69,7 @@ struct Desk {
     read_at: Option<Instant>,
     rotation: u64,
     drain_until: Option<Instant>,
+    is_given_up: bool,
 }
 
 /// One thread's own part.
@@ -116,7 +119,8 @@ enum Turn {
 impl Crew {
     fn new(lane: CrewLane, board: LaneBoard) -> Crew {
         let rotation = lane.control.rotation();
-        let desk = Desk { board, read_at: None, rotation, drain_until: None };
+        let (read_at, drain_until, is_given_up) = (None, None, false);
+        let desk = Desk { board, read_at, rotation, drain_until, is_given_up };
         let tally = Tally { by_thread: vec![0; lane.threads], ..Tally::default() };
         Crew { lane, desk: Padded(Mutex::new(desk)), tally: Padded(Mutex::new(tally)) }
     }
@@ -151,8 +155,9 @@ impl Crew {
             self.lane.control.fail(error.to_string());
             None
         });
-        if batch.is_some() {
+        if let Some(batch) = &batch {
             desk.took_frames();
+            self.tally().lent += batch.frame_count() as u64;
         }
         let mut done = Done { thread: *thread, ..Done::default() };
         let batch = batch.as_ref();
@@ -205,9 +210,10 @@ impl Crew {
         let tell = |done: Done| self.tally().add_done(&done);
         match &self.lane.sink {
             CrewSink::Ring(packer) => packer.put(claimed, frames, scratch, tell),
-            CrewSink::Meter(_) => {
+            CrewSink::Meter(_, counts) => {
                 let mut done = frames.done;
-                done.put = frames.offered.map(|o| meter(&o, self.lane.snaplen)).unwrap_or_default();
+                let put = frames.offered.map(|offered| meter(&offered, self.lane.snaplen, counts));
+                done.put = put.unwrap_or_default();
                 claimed.reserve()?.reserved().finish(frames.low_water.0, done, tell);
                 Ok(())
             }
@@ -235,7 +241,14 @@ impl Crew {
                 packer.set_reading(reading);
             }
         }
-        source.is_finished() || desk.drain_until.is_some_and(|until| Instant::now() > until)
+        if source.is_finished() {
+            return true;
+        }
+        let is_given_up = desk.drain_until.is_some_and(|until| Instant::now() > until);
+        if is_given_up && !std::mem::replace(&mut desk.is_given_up, true) {
+            self.lane.control.fail(given_up(&self.lane.interface, self.lane.queue));
+        }
+        is_given_up
     }
 
     /// The ledger of the lane now. What was claimed and is not yet shown is in flight.

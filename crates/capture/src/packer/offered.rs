@@ -88,10 +88,13 @@ impl<'b> Offered<'b> {
         self.slots
     }
 
-    /// Bytes that are kept of them under a snapshot length, and what is cut off.
-    pub(crate) fn measure(&self, captured_max: u32) -> (u64, Cuts) {
+    /// How many there are, the bytes that are kept of them under a snapshot length, and what is cut
+    /// off.
+    pub(crate) fn measure(&self, captured_max: u32) -> (u64, u64, Cuts) {
         let kept = self.slots.iter().map(|slot| slot.captured_bytes().min(captured_max));
-        (kept.map(u64::from).sum(), self.cuts(0..self.slots.len(), captured_max))
+        let sum = |(frames, bytes), kept| (frames + 1, bytes + u64::from(kept));
+        let (frames, bytes) = kept.fold((0, 0), sum);
+        (frames, bytes, self.cuts(0..self.slots.len(), captured_max))
     }
 
     /// Packs the frames at `range` into `room`, up to the first that does not fit.

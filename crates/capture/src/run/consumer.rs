@@ -21,7 +21,7 @@ pub(crate) const WRITER: &str = "writer";
 
 /// What is behind the ring, before its threads.
 pub(super) enum Consumer {
-    Meter,
+    Meter(Meter),
     Recorder(Box<Recorder>),
     /// With its name in the ledger.
     Merged(&'static str, Box<MergedWriter>),
@@ -29,7 +29,7 @@ pub(super) enum Consumer {
 
 /// The threads behind the ring.
 pub(super) enum ConsumerThreads {
-    Meter,
+    Meter(Meter),
     Recorder(RecorderThreads),
     Merged(&'static str, JoinHandle<FileList>),
 }
@@ -38,7 +38,7 @@ impl Consumer {
     pub(super) fn bells(&self) -> Option<Arc<Bells>> {
         match self {
             Consumer::Recorder(recorder) => Some(recorder.bells()),
-            Consumer::Meter | Consumer::Merged(..) => None,
+            Consumer::Meter(_) | Consumer::Merged(..) => None,
         }
     }
 
@@ -46,7 +46,7 @@ impl Consumer {
     pub(super) fn recording(&self) -> Option<RecordingFacts<'_>> {
         match self {
             Consumer::Recorder(recorder) => Some(recorder.facts()),
-            Consumer::Meter | Consumer::Merged(..) => None,
+            Consumer::Meter(_) | Consumer::Merged(..) => None,
         }
     }
 
@@ -54,13 +54,13 @@ impl Consumer {
     pub(super) fn notes(&self) -> &[String] {
         match self {
             Consumer::Recorder(recorder) => recorder.notes(),
-            Consumer::Meter | Consumer::Merged(..) => &[],
+            Consumer::Meter(_) | Consumer::Merged(..) => &[],
         }
     }
 
     pub(super) fn start(self) -> Result<ConsumerThreads, RunError> {
         Ok(match self {
-            Consumer::Meter => ConsumerThreads::Meter,
+            Consumer::Meter(meter) => ConsumerThreads::Meter(meter),
             Consumer::Recorder(recorder) => ConsumerThreads::Recorder(recorder.start()?),
             Consumer::Merged(name, writer) => {
                 ConsumerThreads::Merged(name, spawn("merge", move || writer.run())?)
@@ -72,37 +72,55 @@ impl Consumer {
 impl ConsumerThreads {
     pub(super) fn name(&self) -> &'static str {
         match self {
-            ConsumerThreads::Meter => "meter",
+            ConsumerThreads::Meter(_) => "meter",
             ConsumerThreads::Recorder(_) => "recorder",
             ConsumerThreads::Merged(name, _) => name,
         }
     }
 
+    /// Its line of the ledger, so far or at last.
+    pub(super) fn line(&self, counts: &ConsumerCounts) -> ringside_core::Consumer {
+        let mut line = counts.consumer(self.name());
+        if let ConsumerThreads::Meter(Meter { ring: Some(ring) }) = self {
+            line.delivered = (0..ring.layout().lanes).map(|lane| ring.frames(lane)).sum();
+        }
+        line
+    }
+
     /// Waits for the threads.
-    pub(super) fn finish(self, counts: &ConsumerCounts, taken: u64, control: &Control) -> Consumed {
-        match self {
-            ConsumerThreads::Meter => {
-                counts.deliver(taken);
-                Consumed::default()
+    pub(super) fn finish(self, counts: &ConsumerCounts, control: &Control) -> Consumed {
+        let name = self.name();
+        let (files, kept) = match self {
+            ConsumerThreads::Meter(_) => {
+                let (files, kept) = (FileList::default(), None);
+                return Consumed { files, kept, line: self.line(counts) };
             }
             ConsumerThreads::Recorder(threads) => {
                 let (files, kept) = threads.finish(control);
-                Consumed { files, kept: Some(kept) }
+                (files, Some(kept))
             }
             ConsumerThreads::Merged(name, thread) => {
                 let files = thread.join().unwrap_or_else(|_| {
                     control.fail(format!("the {name} died"));
                     FileList::default()
                 });
-                Consumed { files, kept: None }
+                (files, None)
             }
-        }
+        };
+        Consumed { files, kept, line: counts.consumer(name) }
     }
 }
 
+/// Counts what is taken: with the workers, where the frames lie, or where other processes read the
+/// ring, by what that was shown.
+pub(super) struct Meter {
+    ring: Option<Arc<CaptureRing>>,
+}
+
 /// What a consumer did.
-#[derive(Default)]
 pub(super) struct Consumed {
+    /// Its line of the ledger.
+    pub(super) line: ringside_core::Consumer,
     pub(super) files: FileList,
     pub(super) kept: Option<retention::Summary>,
 }
@@ -151,11 +169,13 @@ impl Shared {
         interfaces: Vec<SourceInterface>,
         worker_cpus: &[usize],
     ) -> Result<Consumer, RunError> {
-        let Some(ring) = &self.recorded else { return Ok(Consumer::Meter) };
+        let Some(ring) = &self.recorded else {
+            return Ok(Consumer::Meter(Meter { ring: None }));
+        };
         let (name, sink) = match output {
             Output::Count => match print {
                 Some(print) => (PRINTER, Sink::print(print, self.control.clone(), interfaces)),
-                None => return Ok(Consumer::Meter),
+                None => return Ok(Consumer::Meter(Meter { ring: Some(ring.clone()) })),
             },
             Output::Directory { paths, rotation, options, retention } => {
                 let recorder = Recorder::prepare(RecorderConfig {

@@ -73,8 +73,8 @@ impl Shared {
     ) -> Result<JoinHandle<LaneCounters>, RunError> {
         let sink = match self.sink(index, &lane, settings) {
             LaneSink::Ring(packer) => CrewSink::ring(packer, settings.threads),
-            LaneSink::Meter => {
-                CrewSink::meter(self.boards.writer(index).expect("nobody fills this ring"))
+            LaneSink::Meter(counts) => {
+                CrewSink::meter(self.boards.writer(index).expect("nobody fills this ring"), counts)
             }
         };
         let crew = CrewLane {
@@ -105,7 +105,7 @@ impl Shared {
     fn sink(&self, index: usize, lane: &LaneSource, settings: &Settings) -> LaneSink {
         match &self.ring {
             Some(ring) => LaneSink::Ring(packer(ring, index, lane, settings)),
-            None => LaneSink::Meter,
+            None => LaneSink::Meter(self.counts.clone()),
         }
     }
 }

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use crate::common::{Numbered, frames_of, lanes, numbers};
+use crate::common::{Falsified, Numbered, frames_of, lanes, numbers};
 use ringside_capture::config::{DiskOptions, FileFormat, Output, Rotation, RunConfig};
-use ringside_capture::run::{Run, RunReport};
-use ringside_core::Cause;
+use ringside_capture::run::{LaneSource, Run, RunReport};
+use ringside_core::{Cause, InterfaceId, SourceCounters, SourceInterface};
 use ringside_store::block;
 use ringside_store::retention::Policy;
 use std::fs::File;
@@ -51,6 +51,50 @@ fn counting_takes_every_frame_without_a_ring() {
     assert_eq!((report.ledger.received, report.ledger.taken), (Some(1500), 1500));
     assert_eq!(report.ledger.consumers[0].name, "meter");
     assert!(report.errors.is_empty() && report.files.count == 0);
+}
+
+/// A frame that no term of the ledger has, or that two have, is never made good by another term,
+/// least of all by what is in flight.
+#[test]
+fn one_frame_more_or_less_in_any_counter_of_a_source_fails_the_run() {
+    let falsifiers: [fn(&mut SourceCounters); 9] = [
+        |counters| *counters.received.as_mut().unwrap() += 1,
+        |counters| *counters.received.as_mut().unwrap() += 9_900,
+        |counters| counters.received = counters.received.map(|frames| frames.saturating_sub(1)),
+        |counters| *counters.filtered.as_mut().unwrap() += 1,
+        |counters| counters.passed += 1,
+        |counters| _ = counters.dropped.insert(Cause::KernelRingFull, 1),
+        |counters| _ = counters.dropped.insert(Cause::ByRule, 1),
+        |counters| {
+            *counters.received.as_mut().unwrap() += 1;
+            counters.in_flight = Some(1);
+        },
+        |counters| {
+            *counters.received.as_mut().unwrap() += 1;
+            counters.in_flight = None;
+        },
+    ];
+    for (index, by) in falsifiers.into_iter().enumerate() {
+        let dir = tempfile::tempdir().unwrap();
+        for config in [RunConfig::counting(), directory(dir.path(), Rotation::default())] {
+            let source = Falsified { source: Numbered::new(0, 100), by };
+            let lane = LaneSource {
+                interface: "test0".into(),
+                interface_id: InterfaceId(0),
+                queue: 0,
+                source: Box::new(source),
+            };
+            let interfaces = vec![SourceInterface::ethernet("test0")];
+            let run = Run::start(vec![lane], interfaces, config).unwrap();
+            while run.is_running() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let report = run.finish();
+            let told = report.errors.iter().any(|error| error.contains("does not balance"));
+            assert!(told, "{index}: {:?} {:#?}", report.errors, report.ledger);
+            assert_eq!(report.ledger.consumers[0].delivered, 100);
+        }
+    }
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn check_closed(outcome: &Outcome, directory: &Path) -> Ledger {
     assert_eq!(outcome.json_lines().last().unwrap()["closed_by"], "keeper", "{}", outcome.stderr);
     let ledger = outcome.ledger();
     assert_eq!(ledger.balance(), Ok(()), "{ledger:?}");
-    assert_eq!(ledger.in_flight, 0, "{ledger:?}");
+    assert_eq!(ledger.in_flight, Some(0), "{ledger:?}");
     let recorder = &ledger.consumers[0];
     assert_eq!((recorder.delivered, total(&recorder.missed)), (ledger.taken, 0), "{ledger:?}");
     assert_eq!(frames_in_order(directory), recorder.delivered, "{ledger:?}");

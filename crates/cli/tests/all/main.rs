@@ -14,6 +14,7 @@ mod doctor;
 mod drop;
 mod drop_pin;
 mod exactness;
+mod falsified;
 mod faults;
 mod filters;
 mod keep;

@@ -31,7 +31,7 @@ impl LaneCounters {
             self.taken_bytes,
             self.passed,
             optional(self.filtered),
-            self.in_flight,
+            optional(self.in_flight),
             self.inversions,
             self.cut_frames,
             self.cut_bytes,
@@ -57,7 +57,7 @@ impl LaneCounters {
             passed,
             filtered: optional(filtered),
             dropped: by_cause(words),
-            in_flight,
+            in_flight: optional(in_flight),
             inversions,
             taken_by_thread: Vec::new(),
         }
@@ -114,7 +114,7 @@ mod tests {
                 passed: 1,
                 filtered,
                 dropped: Cause::ALL.into_iter().zip(1..).collect(),
-                in_flight: 2,
+                in_flight: filtered.map(|count| count + 2),
                 inversions: 5,
                 taken_by_thread: Vec::new(),
             };

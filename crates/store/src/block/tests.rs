@@ -140,7 +140,7 @@ fn the_largest_ledger_stays_below_the_bound_and_is_read_back() {
         passed: u64::MAX,
         filtered: Some(u64::MAX),
         dropped: ByCause::from(all.map(|cause| (cause, largest))),
-        in_flight: u64::MAX,
+        in_flight: Some(u64::MAX),
         inversions: u64::MAX,
         taken_by_thread: vec![u64::MAX; LANE_THREADS_MAX],
     };

@@ -1,23 +1,51 @@
 //! Filters on sockets: SO_ATTACH_BPF and SO_ATTACH_FILTER.
 
 use super::{BpfError, Program};
+use crate::thread::{online_cpus, pin_to_cpu};
 use ringside_core::bpf::ClassicProgram;
 use rustix::thread::{MembarrierCommand, membarrier};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-/// How long to wait for CPUs within an old program where membarrier(2) is refused: softirqs are
-/// limited to 2 ms (netdev_budget_usecs) or two ticks, and a virtual CPU may be stopped for more.
-const PROGRAM_GRACE: Duration = Duration::from_millis(50);
+/// Longest wait for a turn on every CPU where membarrier(2) is refused: a CPU whose real-time tasks
+/// leave it to nobody else, or one that is stopped, ends it.
+const TURNS_MAX: Duration = Duration::from_secs(1);
+
+static APPROXIMATE: OnceLock<String> = OnceLock::new();
 
 /// Waits until no CPU is within a program of the packet path that was taken out or replaced
-/// before: what it counted stands still then. May take some ten milliseconds.
+/// before: what it counted stands still then. May take some ten milliseconds. Where that cannot be
+/// had, [`approximate_because`] says why from then on.
 pub fn wait_until_left() {
     // Such programs run within RCU sections, and MEMBARRIER_CMD_GLOBAL is synchronize_rcu. A
     // kernel with nohz_full refuses it.
-    if membarrier(MembarrierCommand::Global).is_err() {
-        std::thread::sleep(PROGRAM_GRACE);
+    if membarrier(MembarrierCommand::Global).is_err()
+        && let Err(why) = take_a_turn_on_every_cpu(TURNS_MAX)
+    {
+        APPROXIMATE.get_or_init(|| why);
     }
+}
+
+/// Why a program that was taken out may still have been counting when its counts were read, if that
+/// has happened in this process.
+pub fn approximate_because() -> Option<&'static str> {
+    APPROXIMATE.get().map(String::as_str)
+}
+
+/// Programs of the packet path run where nothing else is scheduled (with bottom halves off), so a
+/// CPU on which a thread has had its turn since has left all that ran there before.
+fn take_a_turn_on_every_cpu(patience: Duration) -> Result<(), String> {
+    let (done, all_done) = std::sync::mpsc::channel();
+    // A thread of its own: the caller keeps its CPUs, and need not wait for one that never comes.
+    let turns = std::thread::Builder::new().spawn(move || {
+        let turns = online_cpus().and_then(|cpus| cpus.into_iter().try_for_each(pin_to_cpu));
+        // Nobody may be waiting any more.
+        let _ = done.send(turns.map_err(|error| error.to_string()));
+    });
+    turns.map_err(|error| error.to_string())?;
+    let late = |_| format!("not every CPU had a turn within {} ms", patience.as_millis());
+    all_done.recv_timeout(patience).map_err(late)?
 }
 
 /// Has `socket` receive only what `program` accepts, cut to the length that it returns. Replaces
@@ -67,4 +95,24 @@ fn set_option<T>(
         )
     };
     if result == 0 { Ok(()) } else { Err(BpfError::last(what)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thread::allowed_cpus;
+
+    #[test]
+    fn a_thread_has_its_turn_on_every_cpu_and_the_caller_stays_where_it_is() {
+        let before = allowed_cpus().unwrap();
+        // As long as it takes: a busy machine is not to decide this.
+        take_a_turn_on_every_cpu(Duration::from_secs(3600)).unwrap();
+        assert_eq!(allowed_cpus().unwrap(), before);
+    }
+
+    #[test]
+    fn turns_that_take_too_long_are_not_waited_for() {
+        let error = take_a_turn_on_every_cpu(Duration::ZERO).unwrap_err();
+        assert!(error.contains("within 0 ms"), "{error}");
+    }
 }

@@ -5,10 +5,12 @@
 //! touches the block. So there is one rule: the status word is read with acquire order before a
 //! slice of the block is made, and written with release order after the last slice is gone.
 //!
-//! Only the status word is shared; the slices begin behind it. The kernel's side is played by
-//! `fake` in the tests.
+//! The status word is shared, and the number of frames behind it, which the kernel counts up in the
+//! block that it fills. A block that goes back is marked empty, so that the number of one that the
+//! kernel has not begun again is not that of its last turn. The kernel's side is played by `fake`
+//! in the tests.
 
-use super::layout::{BLOCK_STATUS, BODY};
+use super::layout::{BLOCK_FRAME_COUNT, BLOCK_STATUS, BODY};
 use super::walk::{BlockWalk, FrameRules, Step};
 use crate::mmap::Mapping;
 use libc::{TP_STATUS_KERNEL, TP_STATUS_USER};
@@ -175,6 +177,15 @@ impl BlockRing {
         self.counts
     }
 
+    /// Frames that lie in the blocks and were not lent or left out: of the block that is read, of
+    /// those that wait, and of the one that the kernel is filling.
+    pub(super) fn waiting(&self) -> u64 {
+        let is_held = self.held.holding.get();
+        let unlent = if self.slots_lent { 0 } else { self.filled as u64 };
+        let held = if is_held { u64::from(self.walk.remaining()) + unlent } else { 0 };
+        held + self.held.frames_behind(usize::from(is_held))
+    }
+
     /// The latest stamp of all frames that were found in a block.
     pub(super) fn newest_stamp(&self) -> Timestamp {
         self.newest_stamp
@@ -207,6 +218,30 @@ impl HeldBlock {
         unsafe { AtomicU32::from_ptr(self.block().add(BLOCK_STATUS).cast()) }
     }
 
+    /// A word in the header of the block so many after this one.
+    fn word_ahead(&self, ahead: usize, at: usize) -> &AtomicU32 {
+        let index = (self.index.get() + ahead) % self.block_count;
+        // SAFETY: index < block_count, and the blocks lie within the mapping (asserted in `new`);
+        // `at` is that of an aligned word of the header, which both sides touch atomically only
+        // while the block is not held.
+        unsafe {
+            AtomicU32::from_ptr(self.memory.as_ptr().add(index * self.block_bytes + at).cast())
+        }
+    }
+
+    /// Frames in the blocks from so many after this one on, up to the one that is being filled.
+    fn frames_behind(&self, first: usize) -> u64 {
+        let mut frames = 0;
+        for ahead in first..self.block_count {
+            let status = self.word_ahead(ahead, BLOCK_STATUS).load(Ordering::Acquire);
+            frames += u64::from(self.word_ahead(ahead, BLOCK_FRAME_COUNT).load(Ordering::Relaxed));
+            if status & TP_STATUS_USER == 0 {
+                break;
+            }
+        }
+        frames
+    }
+
     fn acquire(&self) -> bool {
         let ready = self.status().load(Ordering::Acquire) & TP_STATUS_USER != 0;
         self.holding.set(ready);
@@ -231,6 +266,7 @@ impl HeldBlock {
     fn give_back_if_read(&self) {
         if self.holding.get() && self.read.get() {
             self.holding.set(false);
+            self.word_ahead(0, BLOCK_FRAME_COUNT).store(0, Ordering::Relaxed);
             self.status().store(TP_STATUS_KERNEL, Ordering::Release);
             self.index.set((self.index.get() + 1) % self.block_count);
         }

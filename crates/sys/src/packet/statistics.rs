@@ -2,6 +2,7 @@
 
 use crate::{SysError, socket};
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 /// Cumulative counters since the ring was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +30,32 @@ impl PacketStatistics {
     }
 }
 
+/// Longest time between two readings of a counter of frames that is 32 bits wide. At 148.8 million
+/// frames a second (64 B at 100 Gbit/s) it has gone round after 28.8 s.
+const READING_INTERVAL_MAX: Duration = Duration::from_secs(20);
+
+/// When counters of 32 bits were read: whether one may have gone round unseen, as in a process that
+/// was frozen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadingTimes {
+    last_ns: Option<u64>,
+    longest_ns: u64,
+}
+
+impl ReadingTimes {
+    /// They are read, or begin to count, at `now_ns` of the monotonic clock.
+    pub fn note(&mut self, now_ns: u64) {
+        let before = self.last_ns.replace(now_ns).unwrap_or(now_ns);
+        self.longest_ns = self.longest_ns.max(now_ns.saturating_sub(before));
+    }
+
+    /// The longest time without a reading, if a counter may have gone round in it.
+    pub fn too_long(&self) -> Option<Duration> {
+        let longest = Duration::from_nanos(self.longest_ns);
+        (longest > READING_INTERVAL_MAX).then_some(longest)
+    }
+}
+
 const _: () = {
     use libc::tpacket_stats_v3;
     use std::mem::{offset_of, size_of};
@@ -37,3 +64,24 @@ const _: () = {
     assert!(offset_of!(tpacket_stats_v3, tp_drops) == 4);
     assert!(offset_of!(tpacket_stats_v3, tp_freeze_q_cnt) == 8);
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    #[test]
+    fn counters_that_were_left_alone_for_long_are_not_believed_any_more() {
+        let mut times = ReadingTimes::default();
+        times.note(1_000 * SECOND_NS);
+        assert_eq!(times.too_long(), None, "nothing was counted before");
+        times.note(1_020 * SECOND_NS);
+        assert_eq!(times.too_long(), None);
+        times.note(1_041 * SECOND_NS);
+        times.note(1_042 * SECOND_NS);
+        assert_eq!(times.too_long(), Some(Duration::from_secs(21)), "for good");
+        times.note(0);
+        assert_eq!(times.too_long(), Some(Duration::from_secs(21)));
+    }
+}

@@ -77,6 +77,11 @@ impl BlockWalk {
         BlockWalk { position, remaining: count.min(count_max) }
     }
 
+    /// Frames that were not handed out.
+    pub(super) fn remaining(&self) -> u32 {
+        self.remaining
+    }
+
     /// True when every frame of the block was handed out.
     pub(super) fn is_done(&self) -> bool {
         self.remaining == 0

@@ -287,6 +287,16 @@ impl RxRing {
         self.look(u32::MAX)
     }
 
+    /// Frames that wait: descriptors that end one. Looks at the kernel's index.
+    pub fn frames_waiting(&mut self) -> u64 {
+        let count = self.waiting();
+        let ends = (0..count).filter(|&ahead| {
+            let raw: RawDescriptor = self.ring.read(self.cursor.slot(ahead));
+            !raw.continues()
+        });
+        ends.count() as u64
+    }
+
     /// Descriptors that waited at the last look at the kernel's index, and still do.
     #[inline]
     pub fn waiting_as_seen(&self) -> u32 {

@@ -7,6 +7,7 @@ use super::port::SocketPort;
 use crate::backend::in_driver::{Interface, Stamping, State, WATCH_INTERVAL, lock};
 use crate::backend::source_error;
 use crate::backend::wait::{Waiter, Waiting};
+use ringside_core::ledger::total;
 use ringside_core::limits::MERGE_HOLD_NS;
 use ringside_core::profile::{BATCH_CLASSES, batch_class};
 use ringside_core::{
@@ -32,6 +33,8 @@ pub(super) struct Supply {
     pub watched: Instant,
     /// Batches by size, as in [`Profile`].
     pub batches: [u64; BATCH_CLASSES],
+    /// Frames that were lent.
+    pub lent: u64,
     /// Frames whose place in the memory was impossible.
     pub damaged: u64,
     /// The kernel's counters as last read.
@@ -154,6 +157,7 @@ impl Lane {
         }
         let count = frames::collect(&mut claim, &self.rules, stamping, arena, slots, damaged);
         let waiting = parts as u32 + supply.rx.waiting_as_seen();
+        supply.lent += count as u64;
         supply.waiter.note_frames(count as u32);
         supply.batches[batch_class(count)] += u64::from(count > 0);
         if supply.depth.note_waiting(waiting, count as u32) {
@@ -176,6 +180,10 @@ impl Lane {
             let event = *event;
             supply.state = State::Finished;
             supply.low_water = Timestamp::MAX;
+            self.read(supply);
+            let lost = total(&handles::dropped(&supply.statistics, self.zero_copy));
+            let found = supply.lent + supply.damaged + lost;
+            self.interface.check_steered(self.queue, supply.counted.steered, found)?;
             return event.map_or(Ok(()), |event| Err(self.interface.gone(event)));
         }
         Ok(())
@@ -234,6 +242,7 @@ impl Lane {
             filtered: Some(0),
             passed: supply.counted.passed,
             dropped,
+            in_flight: Some(supply.rx.frames_waiting()),
             inversions: supply.stamping.inversions,
         }
     }

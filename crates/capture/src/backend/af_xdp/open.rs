@@ -314,6 +314,7 @@ fn new_lane(
             low_water: Timestamp(0),
             watched: now,
             batches: [0; BATCH_CLASSES],
+            lent: 0,
             damaged: 0,
             statistics: XskStatistics::default(),
             counted: QueueCounters::default(),

@@ -212,6 +212,11 @@ impl XdpRingSource {
             }
             self.state = State::Finished;
             self.low_water = Timestamp::MAX;
+            self.read();
+            if self.ring.0.damaged() == 0 {
+                let steered = self.counted.steered;
+                self.interface.check_steered(self.queue, steered, self.lent)?;
+            }
             return event.map_or(Ok(()), |event| Err(self.interface.gone(event)));
         }
         Ok(())
@@ -228,6 +233,21 @@ impl XdpRingSource {
             self.interface.look_after_program();
         }
         self.waiter.wait(&mut self.ring, left).map_err(source_error)
+    }
+
+    fn read(&mut self) {
+        if let Some(counted) = self.interface.counters(self.queue) {
+            self.counted = counted;
+        }
+    }
+
+    /// Frames in the ring that were not lent: what the program has put there, less those, for the
+    /// ring has no count of its own; none once it was found empty at the end.
+    fn in_flight(&self) -> u64 {
+        match self.state {
+            State::Finished => 0,
+            _ => self.counted.steered.saturating_sub(self.lent),
+        }
     }
 
     fn stop(&mut self, event: Option<InterfaceEvent>) -> Result<(), SourceError> {
@@ -273,9 +293,7 @@ impl Source for XdpRingSource {
     fn counters(&mut self) -> SourceCounters {
         // A time daemon may tell the system only now; then the clock that stamps steps too.
         self.stamping.tai_offset_ns = clock::tai_offset_ns();
-        if let Some(counted) = self.interface.counters(self.queue) {
-            self.counted = counted;
-        }
+        self.read();
         let mut dropped = dropped(&self.counted);
         if self.ring.0.damaged() > 0 && matches!(self.state, State::Finished) {
             // What the ring did not hold any more as it was put there.
@@ -286,6 +304,7 @@ impl Source for XdpRingSource {
             filtered: Some(0),
             passed: self.counted.passed,
             dropped,
+            in_flight: Some(self.in_flight()),
             inversions: self.stamping.inversions,
         }
     }

@@ -123,6 +123,40 @@ impl Source for Numbered {
     }
 }
 
+/// A source whose counters were falsified.
+pub struct Falsified {
+    pub source: Numbered,
+    pub by: fn(&mut SourceCounters),
+}
+
+impl Source for Falsified {
+    fn next_batch(&mut self, timeout: Duration) -> Result<Option<Batch<'_>>, SourceError> {
+        self.source.next_batch(timeout)
+    }
+
+    fn is_finished(&self) -> bool {
+        self.source.is_finished()
+    }
+
+    fn interfaces(&self) -> &[SourceInterface] {
+        self.source.interfaces()
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        let mut counters = self.source.counters();
+        (self.by)(&mut counters);
+        counters
+    }
+
+    fn low_water(&self) -> Timestamp {
+        self.source.low_water()
+    }
+
+    fn detach(&mut self) -> Result<(), SourceError> {
+        self.source.detach()
+    }
+}
+
 /// Lanes and interfaces of a run over `sources`, whose interface ids are 0, 1, …
 pub fn lanes(sources: Vec<Numbered>) -> (Vec<LaneSource>, Vec<SourceInterface>) {
     let interfaces = sources.iter().map(|source| source.interfaces[0].clone()).collect();

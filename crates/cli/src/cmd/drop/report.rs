@@ -19,6 +19,7 @@ pub(super) fn ledger(interface: &str, totals: &Totals, is_dry: bool) -> Ledger {
         interface: interface.to_owned(),
         received: Some(totals.seen()),
         filtered: Some(0),
+        in_flight: Some(0),
         passed: totals.seen(),
         ..LaneCounters::default()
     };

@@ -341,7 +341,7 @@ impl Outcome {
 /// Both stages balance, nothing is in flight, there is a consumer, `received` frames were received.
 pub fn check_ledger(ledger: &Ledger, received: u64) {
     assert_eq!(ledger.balance(), Ok(()), "{ledger:#?}");
-    assert_eq!(ledger.in_flight, 0, "{ledger:#?}");
+    assert_eq!(ledger.in_flight, Some(0), "{ledger:#?}");
     assert_eq!(ledger.received, Some(received), "{ledger:#?}");
     assert!(!ledger.consumers.is_empty(), "{ledger:#?}");
     let taken: u64 = ledger.lanes.iter().map(|lane| lane.taken).sum();

@@ -119,7 +119,9 @@ fn wait_until_written(running: &Running, received: u64) -> Ledger {
     wait_until("the ring to be empty", || {
         last = status(running).filter(|ledger| {
             let delivered = ledger.consumers[0].delivered;
-            ledger.received == Some(received) && ledger.in_flight == 0 && ledger.taken == delivered
+            ledger.received == Some(received)
+                && ledger.in_flight == Some(0)
+                && ledger.taken == delivered
         });
         last.is_some()
     });

@@ -51,7 +51,8 @@ pub fn contiguous_frames(path: &Path) -> u64 {
 
 /// The ledger that a run printed for people; both stages balance and nothing is in flight.
 pub fn printed_ledger(stderr: &str) -> Ledger {
-    let mut lane = LaneCounters { filtered: Some(0), ..LaneCounters::default() };
+    let (filtered, in_flight) = (Some(0), Some(0));
+    let mut lane = LaneCounters { filtered, in_flight, ..LaneCounters::default() };
     let mut consumers: Vec<Consumer> = Vec::new();
     let start = stderr.find("\nreceived").unwrap_or_else(|| panic!("no ledger: {stderr}"));
     for line in stderr[start + 1..].lines() {
@@ -66,7 +67,7 @@ pub fn printed_ledger(stderr: &str) -> Ledger {
             ("received", _) => lane.received = Some(number),
             ("  taken", _) => lane.taken = number,
             ("  filtered", _) => lane.filtered = Some(number),
-            ("  in flight", _) => lane.in_flight = number,
+            ("  in flight", _) => lane.in_flight = Some(number),
             ("  dropped", Some(cause)) => note_cause(&mut lane.dropped, cause, number),
             ("  missed", Some(cause)) => {
                 note_cause(&mut consumers.last_mut().unwrap().missed, cause, number);

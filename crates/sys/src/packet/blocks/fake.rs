@@ -102,6 +102,18 @@ impl FakeKernel {
         self.index = (self.index + 1) % self.block_count;
         true
     }
+
+    /// Has so many frames in the next block, which it is still filling.
+    pub fn begin(&mut self, frames: u32) {
+        // SAFETY: as in `hand_over`; both sides touch this word atomically only.
+        unsafe {
+            let target = self.base.add(self.index * self.block_bytes);
+            let status = AtomicU32::from_ptr(target.add(BLOCK_STATUS).cast());
+            assert_eq!(status.load(Ordering::Acquire), libc::TP_STATUS_KERNEL);
+            let count = AtomicU32::from_ptr(target.add(BLOCK_FRAME_COUNT).cast());
+            count.store(frames, Ordering::Relaxed);
+        }
+    }
 }
 
 // SAFETY: it only holds a pointer to memory that both sides share under the protocol.

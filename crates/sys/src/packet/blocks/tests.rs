@@ -100,6 +100,32 @@ fn an_empty_block_goes_back() {
 }
 
 #[test]
+fn what_lies_in_the_blocks_is_counted_wherever_the_reader_is() {
+    let (mut ring, mut kernel) = ring(3);
+    assert_eq!(ring.waiting(), 0);
+    assert!(kernel.hand_over(&numbered(0, 300)));
+    assert!(kernel.hand_over(&numbered(300, 10)));
+    assert_eq!(ring.waiting(), 310);
+    kernel.begin(7);
+    assert_eq!(ring.waiting(), 317, "with those in the block that is being filled");
+    for waiting in [317, 61, 17, 7] {
+        assert_eq!(ring.waiting(), waiting);
+        if waiting > 7 {
+            assert_eq!(ring.fill(None), Filled::Frames);
+            assert_eq!(ring.waiting(), waiting, "they are not lent yet");
+            drop(ring.lend().unwrap());
+        }
+    }
+    // All blocks went back: the first is not begun again, and its old number is gone.
+    assert_eq!(ring.fill(None), Filled::Empty);
+    assert!(kernel.hand_over(&numbered(310, 7)));
+    assert_eq!(ring.fill(Some(&mut |frame| number(frame) < 312)), Filled::Frames);
+    assert_eq!(ring.waiting(), 2, "the rejected are done with");
+    drop(ring.lend().unwrap());
+    assert_eq!(ring.waiting(), 0);
+}
+
+#[test]
 fn inversions_are_counted() {
     let (mut ring, mut kernel) = ring(1);
     let stamps = [5, 6, 4, 4, 7];

@@ -90,11 +90,10 @@ fn frames_of_queues_without_a_lane_pass_to_the_host_and_are_counted() {
         send(TX, &frames[..100]);
         let (mut received, mut passed) = (0, 0);
         for (source, at_detach) in sources.iter_mut().zip(at_detach) {
-            let lent = drain(source);
+            let lent = drain_counted(source, &at_detach);
             assert!(lent > 500, "{lent}");
             assert_accounted(source, lent);
             let counters = source.counters();
-            assert_eq!(counters, at_detach, "nothing is counted after the detach");
             received += counters.received.unwrap();
             passed += counters.passed;
         }
