@@ -31,7 +31,7 @@ use crate::lane::LaneBoard;
 use crate::run::{PRINTER, WRITER};
 use folder::Folder;
 pub(crate) use merged::Position;
-use ringside_core::ledger::{ByCause, Words, total};
+use ringside_core::ledger::{ByCause, Words, add_frames, sum, total};
 use ringside_core::{Cause, Consumer, InterfaceId, LaneCounters, LaneId, Ledger};
 use ringside_store::StoreError;
 use ringside_store::recording::RunLock;
@@ -221,7 +221,7 @@ impl Memory {
             finished.errors.extend(outcome.errors);
             let known = self.consumer(index).missed;
             for (cause, frames) in known.into_iter().chain(outcome.missed) {
-                *missed.entry(cause).or_default() += frames;
+                add_frames(&mut missed, cause, frames);
             }
         }
         for folder in &folders {
@@ -239,7 +239,7 @@ impl Memory {
     fn consumer_line(&self, name: &str, mut missed: ByCause, finished: &mut Finished) -> Consumer {
         let taken = finished.ledger.taken;
         let lanes = 0..self.boards.layout().lanes;
-        let in_view = |view: &Arc<RingView>| lanes.clone().map(|lane| view.frames(lane)).sum();
+        let in_view = |view: &Arc<RingView>| sum(lanes.clone().map(|lane| view.frames(lane)));
         let recorded: u64 = self.recorded.as_ref().map_or(0, in_view);
         // With a trigger the second ring has fewer frames than were taken: most lay outside its
         // windows, which it counts on the first ring's boards; of the last it had not decided.
@@ -247,14 +247,9 @@ impl Memory {
         if elsewhere > 0 {
             let words = lanes.filter_map(|lane| self.boards.read_board(lane, Board::Recorder));
             let outside = words.map(|words: Words| total(&Consumer::from_words("", &words).missed));
-            let outside = outside.sum::<u64>().min(elsewhere);
-            for (cause, frames) in
-                [(Cause::OutsideTrigger, outside), (Cause::WorkerDied, elsewhere - outside)]
-            {
-                if frames > 0 {
-                    *missed.entry(cause).or_default() += frames;
-                }
-            }
+            let outside = sum(outside).min(elsewhere);
+            add_frames(&mut missed, Cause::OutsideTrigger, outside);
+            add_frames(&mut missed, Cause::WorkerDied, elsewhere - outside);
             if elsewhere > outside {
                 finished.unknown.push(format!(
                     "which of {} frames, of which the trigger had not decided, are near a hit",
@@ -272,16 +267,16 @@ impl Memory {
         let words = self.words(0);
         let mut consumer = Consumer::from_words(WRITER, &words);
         match merged::finish(series, merged::Position::from_words(&words)) {
-            Ok(frames) => consumer.delivered += frames,
+            Ok(frames) => consumer.delivered = consumer.delivered.saturating_add(frames),
             Err(error) => finished.errors.push(error.to_string()),
         }
-        let held = taken.saturating_sub(consumer.delivered + total(&consumer.missed));
+        let held = taken.saturating_sub(sum([consumer.delivered, total(&consumer.missed)]));
         if held > 0 {
             finished.unknown.push(format!(
                 "{held} frames were taken and wait in no file: the merge held them, and its order \
                  is lost"
             ));
-            *consumer.missed.entry(Cause::WorkerDied).or_default() += held;
+            add_frames(&mut consumer.missed, Cause::WorkerDied, held);
         }
         consumer
     }
@@ -291,13 +286,13 @@ impl Memory {
         let mut consumer = self.consumer(0);
         consumer.name = name.into();
         let taken = finished.ledger.taken;
-        let rest = taken.saturating_sub(consumer.delivered + total(&consumer.missed));
+        let rest = taken.saturating_sub(sum([consumer.delivered, total(&consumer.missed)]));
         if rest > 0 {
             finished.unknown.push(format!(
                 "how many of the last {rest} frames went into the stream before the end, which may \
                  be torn"
             ));
-            *consumer.missed.entry(Cause::WorkerDied).or_default() += rest;
+            add_frames(&mut consumer.missed, Cause::WorkerDied, rest);
         }
         consumer
     }

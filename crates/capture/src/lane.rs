@@ -7,7 +7,7 @@ pub(crate) mod crew;
 use crate::control::{ConsumerCounts, Control};
 use crate::keep::{Chooser, TurnedAway};
 use crate::packer::{Cuts, Offered, Packer, Put, Reading};
-use ringside_core::ledger::{ByCause, LEDGER_SPARE_AT, Words, total};
+use ringside_core::ledger::{ByCause, LEDGER_SPARE_AT, Words, add_frames, total};
 use ringside_core::profile::LaneProfile;
 use ringside_core::{Cause, LaneCounters, Profile, Source, SourceCounters, SourceError, Timestamp};
 use ringside_store::block::captured_max;
@@ -161,12 +161,12 @@ impl Tally {
     fn counters(&self, interface: &str, queue: u16, source: SourceCounters) -> LaneCounters {
         let mut dropped = source.dropped;
         for (&cause, &count) in &self.dropped {
-            *dropped.entry(cause).or_default() += count;
+            add_frames(&mut dropped, cause, count);
         }
-        let filtered = source.filtered.map(|filtered| filtered + self.filtered);
+        let filtered = source.filtered.map(|filtered| filtered.saturating_add(self.filtered));
         // Of several threads some have frames that they have not shown yet.
-        let in_flight =
-            source.in_flight.and_then(|frames| (frames + self.lent).checked_sub(self.seen()));
+        let unshown = self.lent.checked_sub(self.seen());
+        let in_flight = source.in_flight.and_then(|frames| frames.checked_add(unshown?));
         LaneCounters {
             interface: interface.to_owned(),
             queue,
@@ -203,9 +203,7 @@ impl Tally {
     }
 
     fn drop_frames(&mut self, cause: Cause, frames: u64) {
-        if frames > 0 {
-            *self.dropped.entry(cause).or_default() += frames;
-        }
+        add_frames(&mut self.dropped, cause, frames);
     }
 }
 

@@ -96,6 +96,11 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
+    #[cfg(test)]
+    pub(crate) fn new(stream: UnixStream) -> Owner {
+        Owner { stream }
+    }
+
     /// True once the owner has ended, in order or not.
     pub(crate) fn is_gone(&self) -> bool {
         let mut fds = [PollFd::new(&self.stream, PollFlags::IN | PollFlags::RDHUP)];

@@ -2,6 +2,7 @@
 
 use crate::attachment::Attachment;
 use crate::source::{ReadOptions, RingSource};
+use ringside_core::ledger::sum;
 use ringside_core::limits::MERGE_HOLD_NS;
 use ringside_core::share::Hello;
 use ringside_core::{Frame, Source};
@@ -77,12 +78,12 @@ impl Reader {
 
     /// Frames that this reader was too slow for. Exact.
     pub fn missed(&self) -> u64 {
-        self.sources.iter().map(RingSource::missed).sum()
+        sum(self.sources.iter().map(RingSource::missed))
     }
 
     /// Frames that the filter turned away.
     pub fn filtered(&mut self) -> u64 {
-        self.sources.iter_mut().filter_map(|source| source.counters().filtered).sum()
+        sum(self.sources.iter_mut().filter_map(|source| source.counters().filtered))
     }
 
     /// Frames given out after a later one.

@@ -146,7 +146,7 @@ impl RingSource {
         let after = self.reader.first_frame().saturating_add(read);
         let gap = after.saturating_sub(frames).saturating_sub(self.position);
         let overtaken = gap.min(self.end.saturating_sub(self.position));
-        self.counts.overtaken += overtaken;
+        self.counts.overtaken = self.counts.overtaken.saturating_add(overtaken);
         let ours = frames.min(self.end.saturating_sub(after.saturating_sub(frames)));
         self.position = after;
         ours
@@ -164,7 +164,7 @@ impl RingSource {
             if taken == ours {
                 break;
             }
-            let number = first + taken;
+            let number = first.saturating_add(taken);
             taken += 1;
             if number < self.attached_at && frame.meta.timestamp < self.from {
                 continue;
@@ -179,7 +179,7 @@ impl RingSource {
             self.slots.push(FrameSlot::new(offset, frame.bytes.len() as u32, frame.meta));
         }
         // An owner that counts more frames than it wrote: they are not there to be lent.
-        self.counts.overtaken += ours - taken;
+        self.counts.overtaken = self.counts.overtaken.saturating_add(ours - taken);
         if self.position >= self.end && self.slots.is_empty() {
             self.finished = true;
             self.low_water = Timestamp::MAX;
@@ -285,8 +285,121 @@ impl Source for RingSource {
 
     fn detach(&mut self) -> Result<(), SourceError> {
         if self.end == u64::MAX {
-            self.end = self.view.frames(self.lane).max(self.position);
+            // The highest number stands for an end that is not known.
+            self.end = self.view.frames(self.lane).max(self.position).min(u64::MAX - 1);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringside_core::Ledger;
+    use ringside_core::limits::RING_BLOCK_BYTES_MIN;
+    use ringside_core::{Frame, FrameMeta, FrameNumber, LaneCounters};
+    use ringside_store::block::{BlockHeader, write_block_header, write_packet_block};
+    use ringside_sys::ring::{CaptureRing, HugePages, RingLayout};
+    use ringside_testkit::fuzz;
+    use std::os::unix::fs::FileExt;
+    use std::os::unix::net::UnixStream;
+
+    const LANES: usize = 3;
+    /// Words of 8 bytes before the first lane's header: the description, which is checked at once.
+    const FIRST_WORD: usize = 512;
+    /// So many words behind it are headers, boards and slots.
+    const WORDS: usize = 700;
+
+    /// A ring in which each lane has a few frames, as bytes.
+    fn memory() -> (std::fs::File, Vec<u8>) {
+        let layout = RingLayout {
+            lanes: LANES,
+            blocks_per_lane: 2,
+            block_bytes: RING_BLOCK_BYTES_MIN,
+            lossless_readers: 0,
+        };
+        let ring = CaptureRing::create(layout, HugePages::No).unwrap();
+        for lane in 0..LANES {
+            let mut writer = ring.writer(lane).unwrap();
+            let header =
+                BlockHeader { number: 0, first_frame: FrameNumber(0), opened: Timestamp(1) };
+            writer.open(0).unwrap();
+            let bytes = write_block_header(writer.tail(), &header);
+            writer.fill(bytes, 0);
+            for number in 0..5 {
+                let meta = FrameMeta {
+                    timestamp: Timestamp(number),
+                    wire_bytes: 60,
+                    ..FrameMeta::default()
+                };
+                let bytes = write_packet_block(writer.tail(), &Frame { bytes: &[7; 60], meta }, 0);
+                writer.fill(bytes, 1);
+            }
+            writer.publish();
+        }
+        let file = std::fs::File::from(ring.fd().try_clone_to_owned().unwrap());
+        let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        let copy = rustix::fs::memfd_create("copy", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        let copy = std::fs::File::from(copy);
+        copy.write_all_at(&bytes, 0).unwrap();
+        (copy, bytes)
+    }
+
+    /// Reads all lanes to their end, as `attach` does, and adds up what they say.
+    fn read(view: &Arc<RingView>) {
+        let (stream, owner) = UnixStream::pair().unwrap();
+        drop(owner);
+        let owner = Arc::new(Owner::new(stream));
+        let options = ReadOptions { from: Some(Timestamp(0)), ..ReadOptions::default() };
+        let interfaces = vec![SourceInterface::ethernet("rx0")];
+        let mut lanes = Vec::new();
+        for lane in 0..LANES {
+            let (interfaces, owner) = (interfaces.clone(), owner.clone());
+            let mut source = RingSource::new(view.clone(), lane, interfaces, owner, &options);
+            let mut lent = 0;
+            for round in 0..8 {
+                let _ = source.counters();
+                if round == 4 {
+                    source.detach().unwrap();
+                }
+                if let Ok(Some(batch)) = source.next_batch(Duration::ZERO) {
+                    lent += batch.frame_count() as u64;
+                }
+            }
+            let SourceCounters { received, filtered, dropped, in_flight, .. } = source.counters();
+            let taken = lent;
+            lanes.push(LaneCounters {
+                received,
+                taken,
+                filtered,
+                dropped,
+                in_flight,
+                ..LaneCounters::default()
+            });
+        }
+        let ledger = Ledger::from_lanes(lanes);
+        let _ = (ledger.balance(), ledger.lost());
+    }
+
+    #[test]
+    fn an_owner_that_lies_about_its_numbers_ends_no_reader() {
+        let (file, bytes) = memory();
+        let view = RingView::attach(file.try_clone().unwrap().into()).unwrap();
+        let range = FIRST_WORD * 8..(FIRST_WORD + WORDS) * 8;
+        let honest = bytes[range.clone()].to_vec();
+        let mut seeds = vec![honest.clone()];
+        // Each word alone as high as can be.
+        for word in 0..WORDS {
+            let mut seed = honest.clone();
+            seed[word * 8..word * 8 + 8].fill(0xff);
+            seeds.push(seed);
+        }
+        fuzz("attached-ring", 3_000, &seeds, |input| {
+            let input = &input[..input.len().min(range.len())];
+            file.write_all_at(&bytes[range.clone()], range.start as u64).unwrap();
+            file.write_all_at(input, range.start as u64).unwrap();
+            read(&view);
+        });
     }
 }

@@ -128,8 +128,17 @@ pub fn lost(by_cause: &ByCause) -> u64 {
     sum(by_cause.iter().filter(|(cause, _)| cause.is_loss()).map(|(_, &frames)| frames))
 }
 
-/// No sum of what another process says may end this one; one that is too large balances nothing.
-fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
+/// Counts frames under a cause.
+pub fn add_frames(by_cause: &mut ByCause, cause: Cause, frames: u64) {
+    if frames > 0 {
+        let count = by_cause.entry(cause).or_default();
+        *count = count.saturating_add(frames);
+    }
+}
+
+/// The sum of counts of which some may come from another process: none ends this one, and one that
+/// is too large balances nothing.
+pub fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }
 
@@ -192,8 +201,7 @@ impl LaneCounters {
                 *count = count.saturating_add(more);
             }
             for (&cause, &count) in &lane.dropped {
-                let sum = sum.dropped.entry(cause).or_default();
-                *sum = sum.saturating_add(count);
+                add_frames(&mut sum.dropped, cause, count);
             }
             sum
         })

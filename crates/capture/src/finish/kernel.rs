@@ -6,7 +6,7 @@ use crate::backend::af_packet::PacketHandles;
 use crate::backend::af_xdp::{self, XdpHandles};
 use crate::backend::xdp_ring::{self, RingHandles};
 use crate::lane::BoardReading;
-use ringside_core::ledger::{ByCause, total};
+use ringside_core::ledger::{ByCause, add_frames, sum, total};
 use ringside_core::{Cause, InterfaceId, LaneCounters};
 use ringside_ebpf::capture::{CaptureHandles, CaptureLeftBehind, QueueCounters};
 use ringside_ebpf::socket_filter::FilterCounters;
@@ -37,6 +37,40 @@ pub(super) enum Count {
     /// A program that puts frames into a ring: of the lane's queue, and of those that count with
     /// it, since the start.
     Ring(QueueCounters),
+}
+
+#[cfg(test)]
+impl Count {
+    /// One of each kind, of such numbers.
+    pub(super) fn of_numbers(mut number: impl FnMut() -> u64) -> [Count; 4] {
+        let since = PacketStatistics { received: number(), dropped: number(), freezes: number() };
+        let program = QueueCounters {
+            seen: number(),
+            passed: number(),
+            steered: number(),
+            unmarked: number(),
+            no_room: number(),
+            too_long: number(),
+        };
+        let socket = XskStatistics {
+            dropped: number(),
+            invalid_fill: number(),
+            ring_full: number(),
+            fill_empty: number(),
+        };
+        let filter = FilterCounters {
+            seen: number(),
+            accepted: number(),
+            turned_away: number(),
+            turned_away_bytes: number(),
+        };
+        [
+            Count::Packet { since, filter: Filter::None },
+            Count::Packet { since, filter: Filter::Kernel(filter) },
+            Count::Xdp { program, socket, zero_copy: false },
+            Count::Ring(program),
+        ]
+    }
 }
 
 /// Where frames were filtered.
@@ -171,8 +205,8 @@ fn read_program(
     let mut sum = program.counters_at(lane.queue.into()).map_err(text)?;
     for entry in other_queues {
         let other = program.counters_at(entry).map_err(text)?;
-        sum.seen += other.seen;
-        sum.passed += other.passed;
+        sum.seen = sum.seen.saturating_add(other.seen);
+        sum.passed = sum.passed.saturating_add(other.passed);
     }
     Ok(sum)
 }
@@ -219,11 +253,9 @@ pub(super) fn final_counters(
     }
     if let Some(received) = lane.received {
         let filtered = lane.filtered.or(last.filtered).unwrap_or(0);
-        let accounted = lane.taken + lane.passed + filtered + total(&lane.dropped);
+        let accounted = sum([lane.taken, lane.passed, filtered, total(&lane.dropped)]);
         let lost = received.saturating_sub(accounted);
-        if lost > 0 {
-            *lane.dropped.entry(Cause::WorkerDied).or_default() += lost;
-        }
+        add_frames(&mut lane.dropped, Cause::WorkerDied, lost);
     }
     (lane, unknown)
 }
@@ -242,10 +274,8 @@ fn add_program(lane: &mut LaneCounters, program: &QueueCounters, dropped: ByCaus
 /// Puts what a pre-filter has turned away since the start in place of what it had at the last
 /// reading. The worker drops frames by rule too.
 fn add_turned_away(lane: &mut LaneCounters, now: u64, last: u64) {
-    let by_rule = lane.dropped.get(&Cause::ByRule).copied().unwrap_or(0).saturating_sub(last) + now;
-    if by_rule > 0 {
-        lane.dropped.insert(Cause::ByRule, by_rule);
-    }
+    let by_worker = lane.dropped.remove(&Cause::ByRule).unwrap_or(0).saturating_sub(last);
+    add_frames(&mut lane.dropped, Cause::ByRule, by_worker.saturating_add(now));
 }
 
 /// Adds to the last reading what a packet socket has counted since. Returns what is not known.
@@ -255,7 +285,7 @@ fn add_packet(
     filter: Filter,
     is_interrupted: bool,
 ) -> Option<&'static str> {
-    let accepted = lane.received.unwrap_or(0) + since.received;
+    let accepted = lane.received.unwrap_or(0).saturating_add(since.received);
     let mut unknown = None;
     (lane.received, lane.filtered) = match filter {
         Filter::Kernel(FilterCounters { seen, accepted, .. }) => {
@@ -271,9 +301,7 @@ fn add_packet(
             (Some(accepted), None)
         }
     };
-    if since.dropped > 0 {
-        *lane.dropped.entry(Cause::KernelRingFull).or_default() += since.dropped;
-    }
+    add_frames(&mut lane.dropped, Cause::KernelRingFull, since.dropped);
     // What the kernel told the process in its last moment was told once. With a filter in the
     // kernel, whose counters stay, only the cause is not known then.
     if is_interrupted && !matches!(filter, Filter::Kernel(_)) {

@@ -1,7 +1,7 @@
 //! The series of one lane: what is in the ring and not in the files, in order, and the end.
 
 use super::folder::{Folder, LaneFile, start_of};
-use ringside_core::ledger::ByCause;
+use ringside_core::ledger::{ByCause, add_frames};
 use ringside_core::{Cause, FrameNumber, InterfaceId, LaneCounters, LaneId, Timestamp};
 use ringside_store::StoreError;
 use ringside_store::block::{self, BlockHeader, CLOSING_BYTES_MAX, Statistics};
@@ -152,9 +152,7 @@ impl Series<'_> {
     }
 
     fn miss(&mut self, cause: Cause, frames: u64) {
-        if frames > 0 {
-            *self.outcome.missed.entry(cause).or_default() += frames;
-        }
+        add_frames(&mut self.outcome.missed, cause, frames);
     }
 
     /// Notes that a folder takes nothing more.
@@ -186,7 +184,8 @@ impl Series<'_> {
             }
             let (_, (folder, other)) = files.max_by_key(|(_, (_, file))| file.last)?;
             let folder = *folder;
-            let sequence = self.files.iter().map(|(_, file)| file.sequence() + 1).max()?;
+            let sequence =
+                self.files.iter().map(|(_, file)| file.sequence().saturating_add(1)).max()?;
             match folders[folder].create(self.run, self.end.interface, sequence, other) {
                 Ok(file) => self.files.push((folder, file)),
                 Err(error) => _ = self.fail(folder, &error),

@@ -265,3 +265,100 @@ fn memory_that_lies_does_no_harm() {
         let _ = remains.finish();
     }
 }
+
+/// The words of the memory behind its description, which is checked at once: headers and boards.
+const WORDS: std::ops::Range<usize> = 512..1_200;
+
+/// Several lanes whose numbers lie, and every kind of output.
+#[test]
+fn a_keeper_outlives_whatever_lanes_say() {
+    let layout =
+        RingLayout { lanes: 3, blocks_per_lane: 2, block_bytes: BLOCK_BYTES, lossless_readers: 1 };
+    let ring = CaptureRing::create(layout, HugePages::No).unwrap();
+    let memory = std::fs::File::from(ring.fd().try_clone_to_owned().unwrap());
+    let mut bytes = vec![0; memory.metadata().unwrap().len() as usize];
+    memory.read_exact_at(&mut bytes, 0).unwrap();
+    let copy = rustix::fs::memfd_create("copy", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    let copy = std::fs::File::from(copy);
+    copy.write_all_at(&bytes, 0).unwrap();
+    let range = WORDS.start * 8..WORDS.end * 8;
+    let honest = bytes[range.clone()].to_vec();
+    let mut seeds = vec![honest.clone(), vec![0xff; honest.len()]];
+    for word in 0..WORDS.len() {
+        let mut seed = honest.clone();
+        seed[word * 8..word * 8 + 8].fill(0xff);
+        seeds.push(seed);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pcap");
+    ringside_testkit::fuzz("keeper-finish", 900, &seeds, |input| {
+        let input = &input[..input.len().min(range.len())];
+        copy.write_all_at(&bytes[range.clone()], range.start as u64).unwrap();
+        copy.write_all_at(input, range.start as u64).unwrap();
+        std::fs::write(&path, [0; 100]).unwrap();
+        let file = |path: &PathBuf, rotates| OutputRemains::File {
+            path: path.clone(),
+            format: FileFormat::Pcap,
+            rotates,
+        };
+        let pattern = folder.path().join("%Y-%s.pcap");
+        let recording = RecordingRemains {
+            run: RUN.into(),
+            directories: Vec::new(),
+            bytes_max: None,
+            retention: Policy::default(),
+        };
+        for output in [
+            OutputRemains::Recording(recording),
+            OutputRemains::Count,
+            OutputRemains::Stream,
+            OutputRemains::Print,
+            file(&path, false),
+            file(&path, true),
+            file(&pattern, true),
+        ] {
+            let boards = copy.try_clone().unwrap().into();
+            let lanes = vec![lane(), lane(), lane()];
+            let finished = Remains { boards, recorded: None, lanes, output }.finish();
+            // What does not add up is said, and nothing else happens.
+            if let Ok(finished) = finished {
+                let _ = (finished.ledger.balance(), finished.ledger.lost());
+            }
+        }
+    });
+}
+
+#[test]
+fn counts_of_the_kernel_and_of_a_lying_board_end_in_an_imbalance_at_most() {
+    let mut random = Random::new(7);
+    let mut number = || match random.below(3) {
+        0 => u64::MAX,
+        1 => random.next_u64(),
+        _ => random.next_u64() >> 50,
+    };
+    for _ in 0..20_000 {
+        let dropped = ringside_core::Cause::ALL.into_iter().map(|cause| (cause, number()));
+        let counters = LaneCounters {
+            dropped: dropped.collect(),
+            received: Some(number()),
+            taken: number(),
+            passed: number(),
+            filtered: Some(number()),
+            ..LaneCounters::default()
+        };
+        let reading = crate::lane::BoardReading {
+            counters,
+            is_interrupted: false,
+            turns_away: false,
+            turned_away_before: number(),
+        };
+        let counts = kernel::Count::of_numbers(&mut number);
+        for count in counts.map(Some).into_iter().chain([None]) {
+            let reading =
+                crate::lane::BoardReading { counters: reading.counters.clone(), ..reading };
+            let (lane, _) = kernel::final_counters(Some(reading), count, Some(number()));
+            let ledger = Ledger::from_lanes(vec![lane.clone(), lane]);
+            let _ = (ledger.balance(), ledger.lost());
+        }
+    }
+}

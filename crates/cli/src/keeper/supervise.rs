@@ -36,11 +36,9 @@ pub(super) fn run(wishes: &Wishes<'_>) -> anyhow::Result<ExitCode> {
     let signals = SignalPipe::install()?;
     let mut keeper = Keeper::start(signals)?;
     privileges::raise_descriptors();
-    let status = keeper.wait();
-    let concluded = status.and_then(|status| keeper.conclude(status, wishes));
-    // At last: huge pages are free once nobody holds the ring any more.
-    knobs::put_back(&mut keeper.journal);
-    concluded
+    let status = keeper.wait()?;
+    // Knobs are put back behind it: huge pages are free once nobody holds the ring any more.
+    keeper.conclude(status, wishes)
 }
 
 struct Keeper {
@@ -50,10 +48,19 @@ struct Keeper {
     pidfd: OwnedFd,
     socket: OwnedFd,
     orders: Orders,
-    journal: Option<Journal>,
+    knobs: TurnedKnobs,
     left: Left,
     started: bool,
     closed: bool,
+}
+
+/// What was turned for the worker. It is put back whichever way the keeper ends.
+struct TurnedKnobs(Option<Journal>);
+
+impl Drop for TurnedKnobs {
+    fn drop(&mut self) {
+        knobs::put_back(&mut self.0);
+    }
 }
 
 /// Orders that were given.
@@ -84,7 +91,7 @@ impl Keeper {
             pidfd,
             socket,
             orders: Orders::default(),
-            journal: None,
+            knobs: TurnedKnobs(None),
             left: Left::default(),
             started: false,
             closed: false,
@@ -213,9 +220,10 @@ impl Keeper {
             bail!("the run has begun");
         }
         let namespace = fds.into_iter().next().map(Namespace::from_fd);
-        let first = self.journal.is_none();
-        knobs::turn(&mut self.journal, request, namespace)?;
-        if let Some(journal) = self.journal.as_mut().filter(|_| first) {
+        let journal = &mut self.knobs.0;
+        let first = journal.is_none();
+        knobs::turn(journal, request, namespace)?;
+        if let Some(journal) = journal.as_mut().filter(|_| first) {
             let worker = ProcessIdentity::of(self.worker.id());
             worker.into_iter().try_for_each(|worker| journal.add_user(worker))?;
         }
@@ -229,7 +237,7 @@ impl Keeper {
         if others_files {
             kept |= CapabilitySet::DAC_OVERRIDE;
         }
-        if self.journal.is_some() {
+        if self.knobs.0.is_some() {
             // To enter a network namespace, and to set an interface in it.
             kept |= CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
         }
