@@ -22,6 +22,7 @@
 pub mod abi;
 mod anchor;
 pub mod capture;
+mod claims;
 mod error;
 mod generate;
 mod latency;

@@ -15,7 +15,8 @@
 
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
-use crate::{root, rules};
+use crate::claims::{Claims, take_turn};
+use crate::rules;
 use ringside_sys::bpf::{self, FdArray};
 use ringside_sys::netns::Namespace;
 use std::fs::DirBuilder;
@@ -130,7 +131,7 @@ impl Pins {
     /// True if a living process holds what is in force. To be asked in the interface's network
     /// namespace.
     pub fn is_held(&self) -> bool {
-        self.in_force().is_some_and(|set| root::is_claimed(self.ifindex, set.position))
+        self.in_force().is_some_and(|set| Claims::list(self.ifindex).is_claimed(set.position))
     }
 
     /// Ends what is in force, and removes all names: when this returns every frame goes its way and
@@ -141,7 +142,7 @@ impl Pins {
     /// A process holds it, or the system refused.
     pub fn end(&self) -> Result<(), Error> {
         let interface = self.interface().unwrap_or_else(|| self.ifindex.to_string());
-        let _turn = root::take_turn(&interface, self.ifindex)?;
+        let _turn = take_turn(&interface, self.ifindex)?;
         if self.is_held() {
             return Err(Error::PinsHeld { interface });
         }
@@ -151,7 +152,8 @@ impl Pins {
         }
         if let Some(link) = self.link().filter(|_| !self.is_stale()) {
             // Nobody else: at once, and not some time after the last descriptor is closed.
-            if (0..ROOT_POSITIONS).all(|position| !root::is_claimed(self.ifindex, position)) {
+            let claims = Claims::list(self.ifindex);
+            if (0..ROOT_POSITIONS).all(|position| !claims.is_claimed(position)) {
                 bpf::detach_link(link.as_fd())?;
             }
         }
@@ -263,7 +265,10 @@ pub(crate) fn settle(ifindex: u32, leaves: Option<&FdArray>) -> Result<Option<In
         let is_needless = match &set {
             Some(_) => false,
             // Whoever has a place may be about to put something there.
-            None if is_this => (0..ROOT_POSITIONS).all(|at| !root::is_claimed(ifindex, at)),
+            None if is_this => {
+                let claims = Claims::list(ifindex);
+                (0..ROOT_POSITIONS).all(|at| !claims.is_claimed(at))
+            }
             None => pins.directory == own || pins.is_stale(),
         };
         if is_needless {

@@ -7,18 +7,16 @@
 //! *standing* root, which a test network has, is on the interface by netlink: it has no link, and
 //! stays.
 //!
-//! **Claims.** Who has a place among the leaves holds an abstract Unix socket whose name says the
-//! interface and the place. Such names belong to a network namespace like the interface itself, a
-//! name can be bound once, and the kernel frees it with the last descriptor: so two processes never
-//! get one place, and what a dead process left is told from what is in use. A claim also says that
-//! its holder has root and array open: it is freed before them. In the same way, by a name that is
-//! bound for a moment, processes open one after the other.
+//! **Claims.** Who has a place among the leaves says so by a name (`claims.rs`), so that two
+//! processes never get one place, and what a dead process left is told from what is in use. A claim
+//! also says that its holder has root and array open: it is freed before them.
 //!
 //! **Pins.** What is to outlive its process has names in the BPF file system (`pins.rs`). A place
 //! whose program is pinned is taken, whether or not a process claims it.
 
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
+use crate::claims::{self, Claims, take_turn};
 use crate::load::{Embedded, Loaded, embedded};
 use crate::pins::{self, InForce, Pins, RootParts};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, ProgInfoIter, ProgInfoQueryOptions};
@@ -26,12 +24,10 @@ use libbpf_rs::{MapCore, MapHandle, MapType};
 use ringside_sys::bpf::{self, FdArray, XdpMode};
 use std::ffi::OsStr;
 use std::io;
-use std::net::Shutdown;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::time::{Duration, Instant};
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
 
 pub(crate) static XDP_ROOT: Embedded = embedded!("xdp_root");
 static XDP_ROOT_BOUND: Embedded = embedded!("xdp_root_bound");
@@ -47,9 +43,6 @@ pub(crate) const LEAVES: &str = "ringside_leaves";
 const TRIES_MAX: u32 = 100;
 /// How long to wait in between.
 const RETRY: Duration = Duration::from_millis(5);
-
-/// Longest wait for other processes, each of which loads and attaches one small program.
-const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// What a root must be.
 pub(crate) struct RootConfig<'a> {
@@ -92,7 +85,7 @@ impl Root {
         // later, and with it the leaf that comes now.
         let before = find(config)?;
         let pinned = pinned(config, &before)?;
-        let (position, claim) = claim(config, pinned.as_ref())?;
+        let (position, claim) = claim(config, &before, pinned.as_ref())?;
         let mut notes = Vec::new();
         let mut in_the_way = None;
         for attempt in 0..TRIES_MAX {
@@ -103,8 +96,8 @@ impl Root {
             let found = match find(config)? {
                 There::Nothing => attach(config, &mut notes)?,
                 // Asked when root and array are open here: whoever is there held them till now.
-                There::Ours(Found { hold: Hold::Link(link), .. })
-                    if pinned.is_none() && others(config.ifindex, position).next().is_none() =>
+                There::Ours(Found { hold: Hold::Link(link), leaves, .. })
+                    if pinned.is_none() && !has_others(config.ifindex, position, &leaves) =>
                 {
                     // Its last process is just going, or it was left by accident. Its array may be
                     // about to be cleared, as the kernel does when nobody holds it any more.
@@ -208,8 +201,9 @@ impl Root {
 
     /// Takes out what dead processes left: nobody claims its place, and it is not `kept` there.
     fn clear_unclaimed(&self, kept: Option<u32>) -> Result<(), Error> {
+        let claims = Claims::list(self.ifindex);
         for position in (0..ROOT_POSITIONS).filter(|position| Some(*position) != kept) {
-            if position == self.position || !is_claimed(self.ifindex, position) {
+            if position == self.position || !claims.is_taken(position, &self.leaves) {
                 self.leaves.clear(position)?;
             }
         }
@@ -226,48 +220,28 @@ fn pinned(config: &RootConfig<'_>, there: &There) -> Result<Option<InForce>, Err
     }
 }
 
-/// How the names of claims on an interface begin.
-fn claim_prefix(ifindex: u32) -> String {
-    format!("ringside-xdp.{ifindex}.")
+/// True if others have places.
+fn has_others(ifindex: u32, own: u32, leaves: &FdArray) -> bool {
+    Claims::list(ifindex).has_others(own, leaves)
 }
 
-fn claim_name(ifindex: u32, position: u32) -> io::Result<SocketAddr> {
-    SocketAddr::from_abstract_name(format!("{}{position}", claim_prefix(ifindex)))
-}
-
-/// Waits until no other process opens a root on the interface; the turn ends with the socket.
-pub(crate) fn take_turn(interface: &str, ifindex: u32) -> Result<UnixDatagram, Error> {
-    let start = Instant::now();
-    loop {
-        let name = SocketAddr::from_abstract_name(claim_prefix(ifindex) + "turn");
-        match name.and_then(|name| UnixDatagram::bind_addr(&name)) {
-            Ok(turn) => return Ok(turn),
-            Err(e) if e.kind() == io::ErrorKind::AddrInUse && start.elapsed() < TURN_WAIT_MAX => {
-                std::thread::sleep(RETRY);
-            }
-            Err(source) => {
-                return Err(Error::Claim { interface: interface.into(), source });
-            }
-        }
-    }
-}
-
-fn claim(config: &RootConfig<'_>, pinned: Option<&InForce>) -> Result<(u32, UnixDatagram), Error> {
+/// Takes the first free place; in a turn.
+fn claim(
+    config: &RootConfig<'_>,
+    there: &There,
+    pinned: Option<&InForce>,
+) -> Result<(u32, UnixDatagram), Error> {
     let pinned = pinned.map(|set| set.position);
     let takes = config.takes_pinned && pinned.is_some();
-    let may_take = |position: &u32| (pinned == Some(*position)) == takes;
-    for position in config.positions.clone().filter(may_take) {
-        let bound = claim_name(config.ifindex, position)
-            .and_then(|name| UnixDatagram::bind_addr(&name))
-            // Nobody has anything to say to it.
-            .and_then(|socket| socket.shutdown(Shutdown::Both).map(|()| socket));
-        match bound {
-            Ok(socket) => return Ok((position, socket)),
-            Err(e) if e.kind() == io::ErrorKind::AddrInUse => {}
-            Err(source) => {
-                return Err(Error::Claim { interface: config.interface.into(), source });
-            }
-        }
+    let claims = Claims::list(config.ifindex);
+    let is_free = |position: &u32| match there {
+        There::Ours(found) => !claims.is_taken(*position, &found.leaves),
+        _ => !claims.is_claimed(*position),
+    };
+    let may_take = |position: &u32| (pinned == Some(*position)) == takes && is_free(position);
+    if let Some(position) = config.positions.clone().find(may_take) {
+        let refused = |source| Error::Claim { interface: config.interface.into(), source };
+        return Ok((position, claims::claim(config.ifindex, position).map_err(refused)?));
     }
     if takes {
         return Err(Error::PinsHeld { interface: config.interface.into() });
@@ -275,21 +249,8 @@ fn claim(config: &RootConfig<'_>, pinned: Option<&InForce>) -> Result<(u32, Unix
     Err(Error::NoPlace {
         interface: config.interface.into(),
         places: config.positions.len(),
-        claim: claim_prefix(config.ifindex),
+        claim: claims::prefix(config.ifindex),
     })
-}
-
-/// True if a living process has this place. Asks by connecting, which is in nobody's way.
-pub(crate) fn is_claimed(ifindex: u32, position: u32) -> bool {
-    let asked =
-        claim_name(ifindex, position).and_then(|name| UnixDatagram::unbound()?.connect_addr(&name));
-    // Other errors than this say nothing about the socket at the other end.
-    !asked.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
-}
-
-/// Places that others have.
-fn others(ifindex: u32, own: u32) -> impl Iterator<Item = u32> {
-    (0..ROOT_POSITIONS).filter(move |position| *position != own && is_claimed(ifindex, *position))
 }
 
 /// How a root is on its interface.

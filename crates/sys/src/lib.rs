@@ -53,6 +53,7 @@ pub mod packet_tx_ring;
 pub mod ring;
 mod socket;
 pub mod thread;
+pub mod unix_names;
 pub mod uring;
 pub mod window_filter;
 pub mod words;

@@ -44,6 +44,12 @@ impl Connection {
         Connection::open(None)
     }
 
+    /// To sock_diag.
+    pub(crate) fn diagnosis() -> io::Result<Connection> {
+        let opened = Connection::open(Some(rustix::net::netlink::SOCK_DIAG));
+        opened.map_err(io::Error::other)
+    }
+
     fn open(protocol: Option<Protocol>) -> Result<Connection, SysError> {
         let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
         let socket = socket_with(family, kind, SocketFlags::CLOEXEC, protocol)

@@ -37,6 +37,7 @@ mod send_relay;
 mod send_replay;
 mod send_stream;
 mod signals;
+mod squatters;
 mod terminals;
 mod threads;
 mod usage;
