@@ -5,10 +5,10 @@
 //! descriptor: so what a dead process left is told from what is in use.
 //!
 //! Any user may bind any name, so a name alone says nothing. A claim is a name with a random end,
-//! which nobody can keep from us, and it is believed only of root and of this process's user; one of
-//! another user, who may have been given the capabilities, only where a program lies at its place
-//! (`Claims::is_taken`). In the same way, by a claim of the turn, processes open one after the
-//! other: who has bound his and finds another's gives his back and tries again.
+//! which nobody can keep from us, and it is believed only of root and of this process's user; one
+//! of another user, who may have been given the capabilities, only where a program lies at its
+//! place (`Claims::is_taken`). In the same way, by a claim of the turn, processes open one after
+//! the other: who has bound his and finds another's gives his back and tries again.
 
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
@@ -102,7 +102,8 @@ fn has_it(other: &AbstractSocket) -> String {
     let program = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     let seconds = TURN_WAIT_MAX.as_secs();
     format!(
-        "process {pid} ({}) has been at it for {seconds} s; if it is stopped, let it go on or end it",
+        "process {pid} ({}) has been at it for {seconds} s; if it is stopped, let it go on or end \
+         it",
         program.trim()
     )
 }
