@@ -3,12 +3,13 @@
 //! `/run/ringside`, or the user's own runtime directory: memory that is empty after a system start,
 //! as the settings are that it tells of.
 
-use anyhow::Context;
-use rustix::fs::{FlockOperation, flock};
+use anyhow::{Context, bail};
+use ringside_sys::file_lock::{self, Holder};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -58,20 +59,86 @@ impl StateDirectory {
     }
 }
 
-/// Holds the lock of a directory until the file is dropped.
+/// Name of the file that is locked. A directory that others may open could be locked by them too.
+const LOCK: &str = ".lock";
+
+/// Holds the lock of the first directory in which one can be made, for what happens elsewhere; none
+/// if there is no such directory.
 ///
 /// # Errors
-/// The directory cannot be opened, or another process holds the lock for too long.
+/// Another process holds it for too long.
+pub fn lock_first() -> anyhow::Result<Option<File>> {
+    let open = |directory: StateDirectory| {
+        directory.make().ok()?;
+        let path = directory.path.join(LOCK);
+        Some((open_lock(&path).ok()?, path))
+    };
+    let first = candidates().into_iter().find_map(open);
+    first.map(|(file, path)| take(file, &path)).transpose()
+}
+
+/// Holds the lock of a directory until the file is dropped; makes the file that is locked.
+///
+/// # Errors
+/// The directory cannot be written, or another process holds the lock for too long.
 pub fn lock(directory: &Path) -> anyhow::Result<File> {
-    let file = File::open(directory).with_context(|| format!("opening {}", directory.display()))?;
+    let path = directory.join(LOCK);
+    let file = open_lock(&path).with_context(|| format!("opening {}", path.display()))?;
+    take(file, &path)
+}
+
+fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    // No link is followed, and no FIFO waited for.
+    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
+    options.open(path)
+}
+
+fn take(file: File, path: &Path) -> anyhow::Result<File> {
     let start = Instant::now();
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(file),
             Err(Errno::AGAIN) if start.elapsed() < LOCK_WAIT_MAX => std::thread::sleep(RETRY),
-            Err(error) => {
-                return Err(error).with_context(|| format!("locking {}", directory.display()));
+            Err(Errno::AGAIN) => {
+                let who = Holder::name_of(&file_lock::holder(&file));
+                bail!(
+                    "{} has been locked by {who} for {} s; if it is stopped, let it go on or end \
+                     it",
+                    path.display(),
+                    LOCK_WAIT_MAX.as_secs()
+                );
             }
+            Err(error) => return Err(error).with_context(|| format!("locking {}", path.display())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_lock_is_its_owners_file_and_who_keeps_it_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = lock(folder.path()).unwrap();
+        let mode = held.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        // What others may do to the directory is nothing to it.
+        let other = File::open(folder.path()).unwrap();
+        flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let error = lock(folder.path()).unwrap_err().to_string();
+        assert!(error.contains(&format!("by process {} (", std::process::id())), "{error}");
+        drop(held);
+        lock(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_lock_that_leads_elsewhere_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", folder.path().join(LOCK)).unwrap();
+        assert!(lock(folder.path()).is_err());
     }
 }

@@ -109,8 +109,11 @@ impl MergedSource {
 
     fn note(&mut self, notice: Notice) {
         // Every file of a run says that the run was never ended.
-        let is_known = matches!(notice.condition, Condition::NotEnded { .. })
-            && self.notices.contains(&notice);
+        let is_of_run = matches!(
+            notice.condition,
+            Condition::NotEnded { .. } | Condition::PerhapsNotEnded { .. }
+        );
+        let is_known = is_of_run && self.notices.contains(&notice);
         if self.notices.len() < NOTICES_MAX && !is_known {
             self.notices.push(notice);
         }

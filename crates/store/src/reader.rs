@@ -480,17 +480,22 @@ impl Source for FileSource {
 
 impl StoredSource for FileSource {
     fn notices(&self) -> Vec<Notice> {
-        let torn_while_written = self.recorder == Some(LockState::Held)
-            && matches!(self.condition, Condition::CutShort { .. });
+        let may_be_written = matches!(self.recorder, Some(LockState::Held | LockState::NotTold));
+        let torn_while_written =
+            may_be_written && matches!(self.condition, Condition::CutShort { .. });
         let mut notices = match &self.condition {
             Condition::Reading | Condition::Complete => Vec::new(),
             _ if torn_while_written => Vec::new(),
             condition => vec![Notice { path: self.path.clone(), condition: condition.clone() }],
         };
-        if let (Some(LockState::Left), Some(header)) = (self.recorder, self.recording()) {
-            let condition = Condition::NotEnded { run: header.run.clone() };
-            notices.push(Notice { path: directory_of(&self.path).to_owned(), condition });
-        }
+        let run = self.recording().map(|header| header.run.clone());
+        let condition = match (self.recorder, run) {
+            (Some(LockState::Left), Some(run)) => Some(Condition::NotEnded { run }),
+            (Some(LockState::NotTold), Some(run)) => Some(Condition::PerhapsNotEnded { run }),
+            _ => None,
+        };
+        let path = || directory_of(&self.path).to_owned();
+        notices.extend(condition.map(|condition| Notice { path: path(), condition }));
         notices
     }
 }

@@ -136,6 +136,8 @@ impl Format {
 
 /// Mode of a new file: captures hold other people's traffic, so nothing for others.
 pub(crate) const FILE_MODE: u32 = 0o640;
+/// Of files that are only locked: whoever can open one can keep others waiting.
+pub(crate) const LOCK_MODE: u32 = 0o600;
 
 /// Creates the file at `path` with mode 0640, or empties it, as tcpdump does for `-w FILE`. A file
 /// that exists keeps its mode; a FIFO or device is opened as it is. The file is

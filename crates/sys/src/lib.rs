@@ -13,6 +13,7 @@
 //!   XDP, how the host uses them, offloads, hardware time stamps;
 //! - [`ring`]: the memory and the hand-over of the capture ring;
 //! - [`uring`] and [`disk`]: blocks of the ring on their way to a disk, and what the disk can do;
+//! - [`file_lock`]: who holds the lock of a file;
 //! - [`file_map`]: files in memory that are written by stores;
 //! - [`bpf`] loads programs and maps by bpf(2);
 //! - [`words`]: arrays of atomic words, in memory or in a BPF array;
@@ -38,6 +39,7 @@ pub mod clock;
 pub mod disk;
 mod error;
 pub mod fdpass;
+pub mod file_lock;
 pub mod file_map;
 pub mod flat;
 pub mod live;

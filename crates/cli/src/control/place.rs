@@ -7,10 +7,10 @@
 //!
 //! A socket file outlives a process that was killed. A file that refuses connections is replaced;
 //! one that accepts them, or that is no socket, never is. Binding and replacing happen under a lock
-//! of the directory, so that of two starts at once neither takes the other's fresh socket for a
-//! stale one.
+//! that only processes of the same user can take, so that of two starts at once neither takes the
+//! other's fresh socket for a stale one.
 
-use crate::state_directory::{self, StateDirectory, lock};
+use crate::state_directory::{self, StateDirectory, lock, lock_first};
 use anyhow::{Context, bail};
 use clap::Args;
 use rustix::fs::{Mode, fchmod};
@@ -94,7 +94,8 @@ impl ControlSocket {
     /// Something lives at `path` already, or the system refused.
     pub fn bind(path: &Path) -> anyhow::Result<ControlSocket> {
         let context = || format!("cannot make the socket {}", path.display());
-        let _lock = lock(directory_of(path)).with_context(context)?;
+        // Not a lock beside the socket, where others may be able to take it.
+        let _lock = lock_first().with_context(context)?;
         remove_stale(path).with_context(context)?;
         bind_new(path).with_context(context)
     }
@@ -218,13 +219,6 @@ fn address(path: &Path) -> io::Result<SocketAddrUnix> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     Ok(SocketAddrUnix::new(path)?)
-}
-
-fn directory_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
 }
 
 #[cfg(test)]

@@ -40,6 +40,11 @@ pub enum Condition {
         /// Name of the run.
         run: String,
     },
+    /// The same, or it is being recorded: whose lock it is may see which.
+    PerhapsNotEnded {
+        /// Name of the run.
+        run: String,
+    },
     /// Part of a lane was not found before a ring block of this file, as the numbers of the ring
     /// blocks tell.
     Missing {
@@ -83,6 +88,7 @@ impl Condition {
             Condition::Reading
             | Condition::Complete
             | Condition::Skipped { .. }
+            | Condition::PerhapsNotEnded { .. }
             | Condition::Repeated { .. } => false,
         }
     }
@@ -105,6 +111,11 @@ impl fmt::Display for Condition {
                 f,
                 "run {run} was never ended: its recorder was killed, and what it had in memory may \
                  be missing; `ringside repair` this directory"
+            ),
+            Condition::PerhapsNotEnded { run } => write!(
+                f,
+                "run {run} is being recorded, or its recorder was killed and what it had in memory \
+                 may be missing: only the user who recorded it can tell"
             ),
             Condition::Missing { lane, blocks, frames } => {
                 match blocks {

@@ -3,10 +3,12 @@
 //! A file `.ringside-RUN.lock` in each directory of the recording, locked by flock(2) through one
 //! open file description that the recorder's processes share: the lock lasts until the last of
 //! them is gone, however it ends. At a clean end the file is removed; a file that is there and not
-//! locked is that of a run that was never ended.
+//! locked is that of a run that was never ended. Only its owner may open it: a lock can be taken
+//! through any descriptor, and who holds it keeps the recorder from starting.
 
 use crate::StoreError;
-use crate::writer::FILE_MODE;
+use crate::writer::LOCK_MODE;
+use ringside_sys::file_lock::{self, Holder};
 use rustix::fs::{
     AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, fstat, open, openat, statat,
 };
@@ -39,16 +41,19 @@ impl RunLock {
     /// system refused.
     pub fn create(directory: &Path, run: &str) -> Result<RunLock, StoreError> {
         let path = directory.join(run_lock_name(run).ok_or_else(|| unusable_name(directory, run))?);
+        let mut holder = None;
         for _ in 0..TRIES_MAX {
             let flags = OFlags::RDWR | OFlags::CREATE;
-            let fd = open(&path, flags | SAFELY, Mode::from_raw_mode(FILE_MODE));
+            let fd = open(&path, flags | SAFELY, Mode::from_raw_mode(LOCK_MODE));
             let fd = fd.map_err(|error| cannot("create", &path, error))?;
             // If the name leads elsewhere now, the process that held the lock has removed the file.
             if lock(&fd, &path)? && is_current(&fd, &path) {
                 return Ok(RunLock { fd, path });
             }
+            holder = file_lock::holder(&fd).or(holder);
         }
-        let reason = format!("run {run} is being recorded or repaired by another process");
+        let who = Holder::name_of(&holder);
+        let reason = format!("run {run} is being recorded or repaired by {who}");
         Err(StoreError::Unusable { path, reason })
     }
 
@@ -149,6 +154,8 @@ pub(crate) enum LockState {
     Held,
     /// It is there and no process holds it: the recorder was killed.
     Left,
+    /// It is there, and another user's: held or left.
+    NotTold,
 }
 
 /// How the lock of the run `run` in the directory `at` stands. Who wants the lock meanwhile tries
@@ -162,6 +169,7 @@ pub(crate) fn lock_state(at: impl AsFd, run: &str) -> std::io::Result<LockState>
     let lock = match openat(at, name.as_str(), OFlags::RDONLY | SAFELY, Mode::empty()) {
         Ok(lock) => lock,
         Err(Errno::NOENT) => return Ok(LockState::Absent),
+        Err(Errno::ACCESS) => return Ok(LockState::NotTold),
         Err(error) => return Err(error.into()),
     };
     match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared) {

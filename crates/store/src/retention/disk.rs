@@ -9,8 +9,9 @@ use super::{RetentionError, Reused};
 use crate::recording::{
     FileHeader, LockState, MappedFiles, is_room_at, lock_state, parts_of_name, read_header_from,
 };
-use crate::writer::FILE_MODE;
+use crate::writer::{FILE_MODE, LOCK_MODE};
 use ringside_sys::disk::{Lease, is_in_memory};
+use ringside_sys::file_lock;
 use ringside_sys::file_map::FileMap;
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
@@ -105,7 +106,8 @@ impl Disk {
                 }
             }
         }
-        Err(RetentionError::Locked { path, seconds: LOCK_WAIT.as_secs() })
+        let holder = file_lock::holder(&self.lock);
+        Err(RetentionError::Locked { path, seconds: LOCK_WAIT.as_secs(), holder })
     }
 
     /// Gives the lock back.
@@ -377,12 +379,15 @@ fn has_attributes(file: &File) -> bool {
 /// Opens or makes the lock file.
 fn open_lock(directory: &OwnedFd, path: &Path) -> Result<File, RetentionError> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = fs::openat(directory, LOCK_NAME, flags, Mode::from_raw_mode(FILE_MODE));
+    let opened = fs::openat(directory, LOCK_NAME, flags, Mode::from_raw_mode(LOCK_MODE));
     let context = || format!("cannot open {}", path.join(LOCK_NAME).display());
-    opened.map(File::from).map_err(|error| RetentionError::io(context(), error))
+    let lock = opened.map_err(|error| RetentionError::io(context(), error))?;
+    // One that an earlier version made, which others could lock too; as far as it is ours.
+    let _ = fs::fchmod(&lock, Mode::from_raw_mode(LOCK_MODE));
+    Ok(File::from(lock))
 }
 
-/// True if a process holds the lock of the run.
+/// True if a process holds the lock of the run, or may.
 fn is_run_locked(directory: &OwnedFd, run: &str) -> io::Result<bool> {
-    Ok(lock_state(directory, run)? == LockState::Held)
+    Ok(matches!(lock_state(directory, run)?, LockState::Held | LockState::NotTold))
 }

@@ -1,5 +1,6 @@
 //! Why retention could not do what it was asked for.
 
+use ringside_sys::file_lock::Holder;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -109,14 +110,16 @@ pub enum RetentionError {
     },
     /// Another process does not give the directory's lock back.
     #[error(
-        "{path} has been locked by another process for {seconds} s; `fuser {path}` names it \
-         (a stopped or hanging recorder?)"
+        "{path} has been locked by {} for {seconds} s; if it is stopped, let it go on or end it",
+        Holder::name_of(.holder)
     )]
     Locked {
         /// The lock file.
         path: PathBuf,
         /// How long was waited.
         seconds: u64,
+        /// Who has it, if that can be seen.
+        holder: Option<Holder>,
     },
     /// The lock file was written by a later version.
     #[error("{path} is of version {version}, this program knows {known}: use the later program")]
