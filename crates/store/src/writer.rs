@@ -6,6 +6,7 @@
 
 mod buffer;
 mod lock;
+mod open;
 mod packed;
 mod pcap;
 mod pcapng;
@@ -21,6 +22,7 @@ pub use text::{Describe, TextWriter};
 use crate::StoreError;
 use crate::block::{self, Statistics};
 use crate::inputs::is_input;
+use open::open_to_write;
 use ringside_core::{Direction, Frame, InterfaceId, SourceInterface};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -149,7 +151,7 @@ pub fn create_file(path: &Path) -> Result<File, StoreError> {
     let mut options = OpenOptions::new();
     // Emptied only once it is ours.
     options.write(true).create(true).truncate(false).mode(FILE_MODE);
-    let file = options.open(path).map_err(|error| cannot("create", path, error))?;
+    let file = open_to_write(&options, path).map_err(|error| cannot("create", path, error))?;
     empty(&file, path)?;
     Ok(file)
 }
@@ -161,7 +163,7 @@ pub fn create_file(path: &Path) -> Result<File, StoreError> {
 /// # Errors
 /// The file is one of the inputs, another process writes it, or the system refused.
 pub fn create_copy(path: &Path, inputs: &[PathBuf]) -> Result<File, StoreError> {
-    let file = match OpenOptions::new().write(true).open(path) {
+    let file = match open_to_write(OpenOptions::new().write(true), path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return create_file(path),
         opened => opened.map_err(|error| cannot("write", path, error))?,
     };

@@ -202,12 +202,16 @@ impl Journal {
     fn read(path: &Path) -> anyhow::Result<Journal> {
         let file = rustix::fs::open(
             path,
-            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC,
             Mode::empty(),
         )?;
         let file = File::from(file);
-        if file.metadata()?.uid() != own_user() {
+        let metadata = file.metadata()?;
+        if metadata.uid() != own_user() {
             bail!("it belongs to another user");
+        }
+        if !metadata.is_file() {
+            bail!("it is no regular file");
         }
         let mut bytes = Vec::new();
         file.take(BYTES_MAX).read_to_end(&mut bytes)?;
