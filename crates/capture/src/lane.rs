@@ -11,8 +11,9 @@ use ringside_core::ledger::{ByCause, LEDGER_SPARE_AT, Words, add_frames, total};
 use ringside_core::profile::LaneProfile;
 use ringside_core::{Cause, LaneCounters, Profile, Source, SourceCounters, SourceError, Timestamp};
 use ringside_store::block::captured_max;
-use ringside_sys::ring::{Board, BoardWriter, RingView};
+use ringside_sys::ring::{Board, BoardWriter, CaptureRing, RingView};
 use ringside_sys::{clock, thread};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -59,6 +60,31 @@ impl LaneStatus {
 
     fn set_profile(&self, profile: Option<Profile>) {
         *self.profile.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = profile;
+    }
+}
+
+/// A lane, for what is said and counted of it when its worker panics.
+pub(crate) struct LaneOf {
+    pub(crate) interface: String,
+    pub(crate) queue: u16,
+    pub(crate) status: Arc<LaneStatus>,
+    pub(crate) control: Arc<Control>,
+    /// The ring that is filled, if there is one, and the number of the lane.
+    pub(crate) ring: Option<(Arc<CaptureRing>, usize)>,
+}
+
+impl LaneOf {
+    /// Runs the lane's worker. One that panics fails the run, like any other thread of it; what it
+    /// had put into the ring is taken, and what the kernel has counted since nobody knows.
+    pub(crate) fn run(self, worker: impl FnOnce() -> LaneCounters) -> LaneCounters {
+        catch_unwind(AssertUnwindSafe(worker)).unwrap_or_else(|_| {
+            let LaneOf { interface, queue, status, control, ring } = self;
+            control.fail(format!("{interface} queue {queue}: the worker of the lane panicked"));
+            let last = status.get();
+            let taken = ring.map_or(last.taken, |(ring, lane)| ring.frames(lane));
+            let (received, filtered, in_flight) = (None, None, None);
+            LaneCounters { interface, queue, received, filtered, in_flight, taken, ..last }
+        })
     }
 }
 

@@ -175,7 +175,8 @@ fn drain(setup: &Setup, ring: &CaptureRing, source: MemoryRing) -> Result<LaneCo
     } else {
         let sink = CrewSink::ring(packer, setup.threads);
         let threads = setup.threads;
-        let lane = CrewLane { sink, interface, queue: 0, snaplen, threads, status, control };
+        let (queue, ring) = (0, None);
+        let lane = CrewLane { sink, interface, queue, snaplen, threads, status, control, ring };
         crew::start("lane 0", lane, board, (0..threads).map(hand).collect())?
     };
     Ok(lane.join().unwrap_or_default())

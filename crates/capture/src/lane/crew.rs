@@ -4,7 +4,7 @@
 //! of a file) is looked at in the turn to claim, by whichever thread has it.
 
 use super::{
-    DRAIN_MAX, LaneBoard, LaneStatus, POLL, READING_INTERVAL, Tally, given_up, meter, now,
+    DRAIN_MAX, LaneBoard, LaneOf, LaneStatus, POLL, READING_INTERVAL, Tally, given_up, meter, now,
     turned_away_before,
 };
 use crate::control::{ConsumerCounts, Control};
@@ -12,7 +12,7 @@ use crate::keep::{Chooser, TurnedAway};
 use crate::packer::{ClaimedFrames, CrewPacker, Done, Offered, Packer, PackerScratch, Reading};
 use crate::run::{RunError, spawn};
 use ringside_core::{Batch, Cause, LaneCounters, Padded, Source};
-use ringside_sys::ring::{ClaimTurn, Claimed, CrewBroken, LaneCrew, LaneWriter};
+use ringside_sys::ring::{CaptureRing, ClaimTurn, Claimed, CrewBroken, LaneCrew, LaneWriter};
 use ringside_sys::{clock, thread};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -61,6 +61,20 @@ pub(crate) struct CrewLane {
     pub(crate) threads: usize,
     pub(crate) status: Arc<LaneStatus>,
     pub(crate) control: Arc<Control>,
+    /// The ring that is filled, if there is one, and the number of the lane.
+    pub(crate) ring: Option<(Arc<CaptureRing>, usize)>,
+}
+
+impl CrewLane {
+    fn of(&self) -> LaneOf {
+        LaneOf {
+            interface: self.interface.clone(),
+            queue: self.queue,
+            status: self.status.clone(),
+            control: self.control.clone(),
+            ring: self.ring.clone(),
+        }
+    }
 }
 
 /// What is of the lane and not of a frame.
@@ -96,6 +110,7 @@ pub(crate) fn start(
     board: LaneBoard,
     hands: Vec<Hand>,
 ) -> Result<JoinHandle<LaneCounters>, RunError> {
+    let of = lane.of();
     let crew = Arc::new(Crew::new(lane, board));
     let mut workers =
         hands.into_iter().map(|hand| CrewWorker { crew: crew.clone(), hand }).collect::<Vec<_>>();
@@ -105,7 +120,7 @@ pub(crate) fn start(
         .into_iter()
         .map(|mut worker| spawn(&format!("{name}.{}", worker.hand.thread), move || worker.run()));
     let others = others.collect::<Result<Vec<_>, _>>()?;
-    spawn(name, move || first.run_with(others))
+    spawn(name, move || of.run(|| first.run_with(others)))
 }
 
 /// What a thread found in its turn.

@@ -3,7 +3,7 @@
 use super::{LaneSource, RunError, Shared, spawn};
 use crate::keep::Chooser;
 use crate::lane::crew::{self, CrewLane, CrewSink, Hand};
-use crate::lane::{LaneBoard, LaneSink, Worker};
+use crate::lane::{LaneBoard, LaneOf, LaneSink, Worker};
 use crate::packer::Packer;
 use ringside_core::{LaneCounters, Source};
 use ringside_sys::bell::Bells;
@@ -58,7 +58,14 @@ impl Shared {
                 board: self.board(index, settings),
                 control: self.control.clone(),
             };
-            spawn(&format!("lane {index}"), move || worker.run())
+            let lane = LaneOf {
+                interface: worker.interface.clone(),
+                queue: worker.queue,
+                status: worker.status.clone(),
+                control: worker.control.clone(),
+                ring: self.filled(index),
+            };
+            spawn(&format!("lane {index}"), move || lane.run(|| worker.run()))
         };
         lanes.enumerate().map(start).collect()
     }
@@ -85,6 +92,7 @@ impl Shared {
             threads: settings.threads,
             status: self.status[index].clone(),
             control: self.control.clone(),
+            ring: self.filled(index),
         };
         let sources = std::iter::once(lane.source).chain(hands);
         let mut choosers = choosers.into_iter();
@@ -94,6 +102,11 @@ impl Shared {
         };
         let hands = sources.enumerate().map(hand).collect();
         crew::start(&format!("lane {index}"), crew, self.board(index, settings), hands)
+    }
+
+    /// What the lane's worker fills.
+    fn filled(&self, index: usize) -> Option<(Arc<CaptureRing>, usize)> {
+        self.ring.clone().map(|ring| (ring, index))
     }
 
     fn board(&self, index: usize, settings: &Settings) -> LaneBoard {

@@ -98,6 +98,41 @@ fn one_frame_more_or_less_in_any_counter_of_a_source_fails_the_run() {
 }
 
 #[test]
+fn a_lane_that_panics_ends_the_run_with_its_ledger_and_its_files() {
+    fn fault(counters: &mut SourceCounters) {
+        assert!(counters.received < Some(500), "a fault in a source");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let recording = directory(folder.path(), Rotation::default());
+    for (index, config) in [recording, RunConfig::counting()].into_iter().enumerate() {
+        let faulty = Numbered::new(0, u64::MAX).in_batches(100, Duration::from_millis(5));
+        let endless = Numbered::new(1, u64::MAX).in_batches(100, Duration::from_millis(5));
+        let sources = [(faulty, fault as fn(&mut SourceCounters)), (endless, |_| {})];
+        let lanes = (0..).zip(sources).map(|(lane, (source, by))| LaneSource {
+            interface: format!("test{lane}"),
+            interface_id: InterfaceId(lane),
+            queue: 0,
+            source: Box::new(Falsified { source, by }),
+        });
+        let interfaces = ["test0", "test1"].map(SourceInterface::ethernet).to_vec();
+        let run = Run::start(lanes.collect(), interfaces, config).unwrap();
+        while run.is_running() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let report = run.finish();
+        let errors = report.errors.join("; ");
+        assert!(errors.contains("test0 queue 0: the worker of the lane panicked"), "{errors}");
+        let ledger = &report.ledger;
+        assert_eq!((ledger.received, ledger.lanes[0].received), (None, None));
+        if index == 0 {
+            assert_eq!(ledger.balance(), Ok(()), "{ledger:#?}");
+            assert!(ledger.lanes[0].taken >= 500, "{ledger:#?}");
+            assert_eq!(ledger.consumers[0].delivered, ledger.taken);
+        }
+    }
+}
+
+#[test]
 fn a_directory_holds_each_lane_in_order_and_byte_for_byte() {
     let dir = tempfile::tempdir().unwrap();
     let sources = vec![Numbered::new(0, 20_000), Numbered::new(1, 7_000)];
