@@ -279,8 +279,8 @@ pub fn open(
     args.placement.turn(&names, knobs)?;
     let lanes = plans.iter().enumerate().flat_map(|(index, plan)| plan.lanes(args, index));
     opened.placed = args.placement.place(&names, lanes.collect(), directories)?;
-    for plan in plans {
-        let sources = plan.open(args, &opened.placed.cpus, knobs, &mut opened.warnings)?;
+    for mut plan in plans {
+        let sources = plan.open_chosen(args, &opened.placed.cpus, knobs, &mut opened.warnings)?;
         opened.add(&plan, sources);
     }
     Ok(opened)
@@ -335,6 +335,29 @@ impl<'a> Plan<'a> {
             _ => args.lanes(),
         };
         (0..count).map(lane).collect()
+    }
+
+    /// As [`open`](Self::open); where the driver was our choice and is not to be had, as because
+    /// another capture has it, by a packet socket.
+    fn open_chosen(
+        &mut self,
+        args: &OpenArgs,
+        cpus: &[usize],
+        knobs: &Knobs<'_>,
+        warnings: &mut Vec<String>,
+    ) -> anyhow::Result<Sources> {
+        let opened = self.open(args, cpus, knobs, warnings);
+        let is_choice = args.backend.is_none_or(|backend| backend == Backend::Auto);
+        match opened {
+            Err(error) if is_choice && self.backend == Backend::AfXdp => {
+                let name = self.name;
+                say::message(format_args!("ringside: {name}: af-packet, not af-xdp: {error:#}"));
+                self.backend = Backend::AfPacket;
+                self.direction = direction(args, self.rules, self.backend, name);
+                self.open(args, cpus, knobs, warnings)
+            }
+            opened => opened,
+        }
     }
 
     fn open(

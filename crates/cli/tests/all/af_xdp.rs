@@ -184,6 +184,14 @@ fn auto_leaves_an_interface_that_the_host_uses() {
     }
     // What only packet sockets can do is not taken away by the choice.
     let network = Network::with(LabConfig { addresses: false, ..LabConfig::default() });
+    // A choice that cannot be had is no error: the queue is another's.
+    let first = network.capture(&["-i", "rx0", "--backend", "af-xdp"]);
+    let second = network.capture(&["-i", "rx0"]);
+    let said = second.stderr_so_far();
+    assert!(said.contains("rx0: af-packet, not af-xdp") && said.contains("queue 0"), "{said}");
+    assert!(said.contains("rx0 (af-packet, 1 lane)"), "{said}");
+    assert_eq!(second.stop().code(), Some(0));
+    assert_eq!(first.stop().code(), Some(0));
     for (args, reason) in [
         (&["--direction", "both"][..], "it sees received frames only"),
         (&["--queues", "2"], "2 lanes are asked for, and it has 1 receive queue"),
