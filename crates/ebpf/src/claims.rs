@@ -12,6 +12,7 @@
 
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
+use ringside_sys::SysError;
 use ringside_sys::bpf::FdArray;
 use ringside_sys::unix_names::{AbstractSocket, abstract_sockets};
 use std::collections::hash_map::RandomState;
@@ -39,32 +40,34 @@ pub(crate) fn prefix(ifindex: u32) -> String {
 /// The claims on an interface, as they were listed.
 pub(crate) struct Claims {
     prefix: String,
-    found: Vec<AbstractSocket>,
+    /// `None` if the system did not tell: then every place may be claimed.
+    found: Option<Vec<AbstractSocket>>,
 }
 
 impl Claims {
-    /// Lists them. What is not known is taken to be claimed by nobody.
+    /// Lists them.
     pub fn list(ifindex: u32) -> Claims {
         let prefix = prefix(ifindex);
-        let found = abstract_sockets(&prefix, |_| true).unwrap_or_default();
+        let found = listed(&prefix, |_| true).ok();
         Claims { prefix, found }
     }
 
-    /// Claims of this place.
-    fn of(&self, place: &str) -> impl Iterator<Item = &AbstractSocket> {
-        let prefix = format!("{}{place}.", self.prefix);
-        self.found.iter().filter(move |socket| socket.name.starts_with(&prefix))
+    /// True if there may be a claim of the place that is `wanted`.
+    fn has(&self, position: u32, wanted: impl Fn(&AbstractSocket) -> bool) -> bool {
+        let prefix = format!("{}{position}.", self.prefix);
+        let is_such = |socket: &AbstractSocket| socket.name.starts_with(&prefix) && wanted(socket);
+        self.found.as_ref().is_none_or(|found| found.iter().any(is_such))
     }
 
     /// True if a living process that can be believed has the place.
     pub fn is_claimed(&self, position: u32) -> bool {
-        self.of(&position.to_string()).any(AbstractSocket::is_roots_or_ours)
+        self.has(position, AbstractSocket::is_roots_or_ours)
     }
 
     /// True if that, or if another user's process says so and a program lies there.
     pub fn is_taken(&self, position: u32, leaves: &FdArray) -> bool {
         self.is_claimed(position)
-            || self.of(&position.to_string()).next().is_some()
+            || self.has(position, |_| true)
                 && leaves.program_at(position).is_ok_and(|program| program.is_some())
     }
 
@@ -72,6 +75,17 @@ impl Claims {
     pub fn has_others(&self, own: u32, leaves: &FdArray) -> bool {
         (0..ROOT_POSITIONS).any(|position| position != own && self.is_taken(position, leaves))
     }
+}
+
+/// The sockets whose names begin so and that are `wanted`, asked for twice: the kernel tells a long
+/// list in pieces, and passes one over that moves up while others go.
+fn listed(
+    prefix: &str,
+    wanted: impl Fn(&AbstractSocket) -> bool,
+) -> Result<Vec<AbstractSocket>, SysError> {
+    let mut found = abstract_sockets(prefix, &wanted)?;
+    found.extend(abstract_sockets(prefix, &wanted)?);
+    Ok(found)
 }
 
 /// Waits until no other process opens a root on the interface; the turn ends with the socket.
@@ -84,8 +98,7 @@ pub(crate) fn take_turn(interface: &str, ifindex: u32) -> Result<UnixDatagram, E
     let start = Instant::now();
     loop {
         let (turn, name) = bind(&prefix).map_err(refused)?;
-        let others =
-            abstract_sockets(&prefix, |other| other.name != name && other.is_roots_or_ours());
+        let others = listed(&prefix, |other| other.name != name && other.is_roots_or_ours());
         let others = others.map_err(|error| refused(io::Error::other(error)))?;
         let Some(other) = others.first() else { return Ok(turn) };
         if start.elapsed() >= TURN_WAIT_MAX {
