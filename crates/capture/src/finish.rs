@@ -160,6 +160,10 @@ impl Remains {
             OutputRemains::Print => memory.stream(PRINTER, &mut finished),
         };
         finished.ledger.consumers.push(consumer);
+        if let Some(why) = ringside_sys::bpf::approximate_because() {
+            let text = format!("the exact counts of the kernel's last moment: {why}");
+            finished.unknown.push(text);
+        }
         if let Err(imbalance) = finished.ledger.balance() {
             finished.errors.push(imbalance.to_string());
         }

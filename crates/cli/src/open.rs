@@ -286,6 +286,17 @@ pub fn open(
     Ok(opened)
 }
 
+/// Refuses what `backend` cannot do of what was asked for.
+fn check(
+    backend: Backend,
+    args: &OpenArgs,
+    rules: Option<&Rules>,
+    name: &str,
+) -> anyhow::Result<()> {
+    backend.check_threads(args.threads)?;
+    rules.map_or(Ok(()), |rules| keep::check_backend(rules, backend, name))
+}
+
 /// What is to be opened for one interface.
 struct Plan<'a> {
     name: &'a str,
@@ -306,10 +317,7 @@ impl<'a> Plan<'a> {
         verbose: bool,
     ) -> anyhow::Result<Plan<'a>> {
         let backend = choose(args, rules, name, verbose)?;
-        backend.check_threads(args.threads)?;
-        if let Some(rules) = rules {
-            keep::check_backend(rules, backend, name)?;
-        }
+        check(backend, args, rules, name)?;
         let link_type = match backend {
             Backend::Pcap => pcap::link_type(name)?,
             Backend::Auto | Backend::AfPacket | Backend::AfXdp | Backend::XdpRing => {
@@ -353,6 +361,7 @@ impl<'a> Plan<'a> {
                 let name = self.name;
                 say::message(format_args!("ringside: {name}: af-packet, not af-xdp: {error:#}"));
                 self.backend = Backend::AfPacket;
+                check(self.backend, args, self.rules, name)?;
                 self.direction = direction(args, self.rules, self.backend, name);
                 self.open(args, cpus, knobs, warnings)
             }

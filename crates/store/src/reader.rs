@@ -480,7 +480,7 @@ impl Source for FileSource {
 
 impl StoredSource for FileSource {
     fn notices(&self) -> Vec<Notice> {
-        let may_be_written = matches!(self.recorder, Some(LockState::Held | LockState::NotTold));
+        let may_be_written = matches!(self.recorder, Some(LockState::Held | LockState::Unknown));
         let torn_while_written =
             may_be_written && matches!(self.condition, Condition::CutShort { .. });
         let mut notices = match &self.condition {
@@ -491,7 +491,7 @@ impl StoredSource for FileSource {
         let run = self.recording().map(|header| header.run.clone());
         let condition = match (self.recorder, run) {
             (Some(LockState::Left), Some(run)) => Some(Condition::NotEnded { run }),
-            (Some(LockState::NotTold), Some(run)) => Some(Condition::PerhapsNotEnded { run }),
+            (Some(LockState::Unknown), Some(run)) => Some(Condition::PerhapsNotEnded { run }),
             _ => None,
         };
         let path = || directory_of(&self.path).to_owned();

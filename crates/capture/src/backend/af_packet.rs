@@ -49,7 +49,7 @@ pub struct AfPacketSource {
     /// When the newest block was read.
     newest_seen: Timestamp,
     statistics_read: Instant,
-    told_of_gap: bool,
+    gap_reported: bool,
     /// Stamps are of the interface's clock.
     hardware_stamped: bool,
 }
@@ -290,7 +290,8 @@ impl Source for AfPacketSource {
             }
         };
         let gone_round = self.ring.reading_times().too_long();
-        if let Some(time) = gone_round.filter(|_| !std::mem::replace(&mut self.told_of_gap, true)) {
+        if let Some(time) = gone_round.filter(|_| !std::mem::replace(&mut self.gap_reported, true))
+        {
             tracing::warn!("{}", not_read_for(self.name(), time));
         }
         SourceCounters {

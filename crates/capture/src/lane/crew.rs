@@ -84,6 +84,8 @@ struct Desk {
     rotation: u64,
     drain_until: Option<Instant>,
     is_given_up: bool,
+    /// Frames that the source lent.
+    lent: u64,
 }
 
 /// One thread's own part.
@@ -135,7 +137,7 @@ impl Crew {
     fn new(lane: CrewLane, board: LaneBoard) -> Crew {
         let rotation = lane.control.rotation();
         let (read_at, drain_until, is_given_up) = (None, None, false);
-        let desk = Desk { board, read_at, rotation, drain_until, is_given_up };
+        let desk = Desk { board, read_at, rotation, drain_until, is_given_up, lent: 0 };
         let tally = Tally { by_thread: vec![0; lane.threads], ..Tally::default() };
         Crew { lane, desk: Padded(Mutex::new(desk)), tally: Padded(Mutex::new(tally)) }
     }
@@ -172,7 +174,7 @@ impl Crew {
         });
         if let Some(batch) = &batch {
             desk.took_frames();
-            self.tally().lent += batch.frame_count() as u64;
+            desk.lent += batch.frame_count() as u64;
         }
         let mut done = Done { thread: *thread, ..Done::default() };
         let batch = batch.as_ref();
@@ -250,7 +252,7 @@ impl Crew {
         let is_due = desk.read_at.is_none_or(|at| at.elapsed() >= READING_INTERVAL);
         let is_wanted = matches!(&self.lane.sink, CrewSink::Ring(packer) if packer.wants_reading());
         if is_due || is_wanted {
-            let reading = self.read(&mut desk.board, source);
+            let reading = self.read(desk, source);
             desk.read_at = Some(Instant::now());
             if let CrewSink::Ring(packer) = &self.lane.sink {
                 packer.set_reading(reading);
@@ -267,12 +269,15 @@ impl Crew {
     }
 
     /// The ledger of the lane now. What was claimed and is not yet shown is in flight.
-    fn read(&self, board: &mut LaneBoard, source: &mut dyn Source) -> Reading {
-        board.begin();
+    fn read(&self, desk: &mut Desk, source: &mut dyn Source) -> Reading {
+        desk.board.begin();
         let counted = source.counters();
         let turned_away = turned_away_before(&counted);
-        let counters = self.tally().counters(&self.lane.interface, self.lane.queue, counted);
-        board.publish(&counters, turned_away);
+        let mut tally = self.tally();
+        tally.lent = desk.lent;
+        let counters = tally.counters(&self.lane.interface, self.lane.queue, counted);
+        drop(tally);
+        desk.board.publish(&counters, turned_away);
         self.lane.status.set(&counters);
         self.lane.status.set_profile(source.profile());
         Reading { counters, when: now(source) }
@@ -280,7 +285,7 @@ impl Crew {
 
     /// After the last round of all threads: the final reading, and the end of the lane.
     fn finish(self, source: &mut dyn Source) -> LaneCounters {
-        let mut reading = self.read(&mut self.desk().board, source);
+        let mut reading = self.read(&mut self.desk(), source);
         reading.when = clock::realtime_now();
         if let CrewSink::Ring(packer) = self.lane.sink
             && let Some(packer) = packer.into_packer()

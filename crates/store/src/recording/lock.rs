@@ -155,7 +155,7 @@ pub(crate) enum LockState {
     /// It is there and no process holds it: the recorder was killed.
     Left,
     /// It is there, and another user's: held or left.
-    NotTold,
+    Unknown,
 }
 
 /// How the lock of the run `run` in the directory `at` stands. Who wants the lock meanwhile tries
@@ -169,7 +169,7 @@ pub(crate) fn lock_state(at: impl AsFd, run: &str) -> std::io::Result<LockState>
     let lock = match openat(at, name.as_str(), OFlags::RDONLY | SAFELY, Mode::empty()) {
         Ok(lock) => lock,
         Err(Errno::NOENT) => return Ok(LockState::Absent),
-        Err(Errno::ACCESS) => return Ok(LockState::NotTold),
+        Err(Errno::ACCESS) => return Ok(LockState::Unknown),
         Err(error) => return Err(error.into()),
     };
     match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared) {

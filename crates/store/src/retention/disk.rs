@@ -389,5 +389,5 @@ fn open_lock(directory: &OwnedFd, path: &Path) -> Result<File, RetentionError> {
 
 /// True if a process holds the lock of the run, or may.
 fn is_run_locked(directory: &OwnedFd, run: &str) -> io::Result<bool> {
-    Ok(matches!(lock_state(directory, run)?, LockState::Held | LockState::NotTold))
+    Ok(matches!(lock_state(directory, run)?, LockState::Held | LockState::Unknown))
 }

@@ -3,32 +3,42 @@
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::geteuid;
-use std::fs::{File, OpenOptions, canonicalize, symlink_metadata};
+use std::fs::{File, Metadata, OpenOptions, symlink_metadata};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Opens `path` as `options` say. A symbolic link is followed if root or the user of this process
-/// made it: else whoever can make a name where we write would choose what is written over.
+/// made it: else whoever can make a name where we write would choose what is written over. So
+/// `/dev/stdout` and `/dev/fd/63` are what they lead to.
 ///
 /// # Errors
-/// Another user's link, or the system refused.
+/// Another user's link, one that was replaced meanwhile, or the system refused.
 pub(super) fn open_to_write(options: &OpenOptions, path: &Path) -> io::Result<File> {
-    let mut options = options.clone();
-    options.custom_flags(OFlags::NOFOLLOW.bits() as i32);
-    match options.open(path) {
+    let refused = |text| Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    match options.clone().custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path) {
         // What O_NOFOLLOW says of a link.
         Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
             let link = symlink_metadata(path)?;
             if link.uid() != 0 && link.uid() != geteuid().as_raw() {
-                let text = "it is a symbolic link that another user made: name the file itself";
-                return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+                return refused(
+                    "it is a symbolic link that another user made: name the file itself",
+                );
             }
-            // Where it leads is asked once: the link may be another by now, what is opened is not.
-            options.open(canonicalize(path)?)
+            let file = options.open(path)?;
+            // Nothing was written yet, so a link that was put there in between did no harm.
+            match identity(&symlink_metadata(path)?) == identity(&link) {
+                true => Ok(file),
+                false => refused("the symbolic link was replaced while it was opened"),
+            }
         }
         opened => opened,
     }
+}
+
+/// Tells a link from any that has its name later: renaming changes the time.
+fn identity(link: &Metadata) -> (u64, u64, i64, i64) {
+    (link.dev(), link.ino(), link.ctime(), link.ctime_nsec())
 }
 
 #[cfg(test)]
@@ -57,13 +67,22 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_nothing_makes_nothing() {
+    fn own_links_lead_to_names_that_are_to_be_made_and_to_pipes() {
+        use std::io::{Read, Write};
+        use std::os::fd::AsRawFd;
         let folder = tempfile::tempdir().unwrap();
-        let link = folder.path().join("link");
-        symlink(folder.path().join("none"), &link).unwrap();
+        let (target, link) = (folder.path().join("new"), folder.path().join("link"));
+        symlink(&target, &link).unwrap();
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
-        assert!(open_to_write(&options, &link).is_err());
-        assert!(!folder.path().join("none").exists());
+        open_to_write(&options, &link).unwrap();
+        assert!(target.exists());
+        let (mut reader, writer) = io::pipe().unwrap();
+        let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+        open_to_write(&options, Path::new(&path)).unwrap().write_all(b"frame").unwrap();
+        drop(writer);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "frame");
     }
 }

@@ -12,6 +12,9 @@ use std::time::Duration;
 /// leave it to nobody else, or one that is stopped, ends it.
 const TURNS_MAX: Duration = Duration::from_secs(1);
 
+/// Says "1" on a PREEMPT_RT kernel, where softirqs can be preempted.
+const REALTIME: &str = "/sys/kernel/realtime";
+
 static APPROXIMATE: OnceLock<String> = OnceLock::new();
 
 /// Waits until no CPU is within a program of the packet path that was taken out or replaced
@@ -36,6 +39,9 @@ pub fn approximate_because() -> Option<&'static str> {
 /// Programs of the packet path run where nothing else is scheduled (with bottom halves off), so a
 /// CPU on which a thread has had its turn since has left all that ran there before.
 fn take_a_turn_on_every_cpu(patience: Duration) -> Result<(), String> {
+    if std::fs::read_to_string(REALTIME).is_ok_and(|text| text.trim() == "1") {
+        return Err("a PREEMPT_RT kernel preempts softirqs, and membarrier(2) is refused".into());
+    }
     let (done, all_done) = std::sync::mpsc::channel();
     // A thread of its own: the caller keeps its CPUs, and need not wait for one that never comes.
     let turns = std::thread::Builder::new().spawn(move || {

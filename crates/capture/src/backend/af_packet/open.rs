@@ -163,7 +163,7 @@ fn new_source(
         low_water: Timestamp(0),
         newest_seen: clock::realtime_now(),
         statistics_read: Instant::now(),
-        told_of_gap: false,
+        gap_reported: false,
         hardware_stamped: config.hardware_timestamps,
     }
 }
