@@ -63,8 +63,9 @@ impl LaneStatus {
     }
 }
 
-/// A lane, for what is said and counted of it when its worker panics.
-pub(crate) struct LaneOf {
+/// What a lane is called, and where it reports.
+#[derive(Clone)]
+pub(crate) struct LaneContext {
     pub(crate) interface: String,
     pub(crate) queue: u16,
     pub(crate) status: Arc<LaneStatus>,
@@ -73,12 +74,12 @@ pub(crate) struct LaneOf {
     pub(crate) ring: Option<(Arc<CaptureRing>, usize)>,
 }
 
-impl LaneOf {
+impl LaneContext {
     /// Runs the lane's worker. One that panics fails the run, like any other thread of it; what it
     /// had put into the ring is taken, and what the kernel has counted since nobody knows.
     pub(crate) fn run(self, worker: impl FnOnce() -> LaneCounters) -> LaneCounters {
         catch_unwind(AssertUnwindSafe(worker)).unwrap_or_else(|_| {
-            let LaneOf { interface, queue, status, control, ring } = self;
+            let LaneContext { interface, queue, status, control, ring } = self;
             control.fail(format!("{interface} queue {queue}: the worker of the lane panicked"));
             let last = status.get();
             let taken = ring.map_or(last.taken, |(ring, lane)| ring.frames(lane));
@@ -99,17 +100,14 @@ pub(crate) enum LaneSink {
 /// Moves the frames of one source. Runs on a thread of its own until the source is finished.
 pub(crate) struct Worker {
     pub(crate) source: Box<dyn Source>,
+    pub(crate) context: LaneContext,
     pub(crate) sink: LaneSink,
     /// Chooses and cuts frames; all are taken as they are without one.
     pub(crate) chooser: Option<Chooser>,
-    pub(crate) interface: String,
-    pub(crate) queue: u16,
     pub(crate) snaplen: u32,
     pub(crate) cpu: Option<usize>,
-    pub(crate) status: Arc<LaneStatus>,
     /// For who closes the ledger if this process dies.
     pub(crate) board: LaneBoard,
-    pub(crate) control: Arc<Control>,
 }
 
 /// The lane's counters in shared memory, as they were last read, and whether they are being read:
@@ -244,16 +242,16 @@ impl Worker {
         let mut tally = Tally::default();
         let mut reading = self.read(&tally);
         let mut read_at = Instant::now();
-        let mut rotation = self.control.rotation();
+        let mut rotation = self.context.control.rotation();
         let mut drain_until = None;
         while !self.source.is_finished() {
-            if drain_until.is_none() && self.control.is_stopping() {
+            if drain_until.is_none() && self.context.control.is_stopping() {
                 self.detach();
                 reading = self.read(&tally);
                 drain_until = Some(Instant::now() + DRAIN_MAX);
             }
             if drain_until.is_some_and(|until| Instant::now() > until) {
-                self.control.fail(given_up(&self.interface, self.queue));
+                self.context.control.fail(given_up(&self.context.interface, self.context.queue));
                 break;
             }
             if read_at.elapsed() >= READING_INTERVAL || self.is_block_nearly_full() {
@@ -262,13 +260,13 @@ impl Worker {
             }
             let seen = tally.seen();
             if let Err(error) = self.step(&mut tally, &reading) {
-                self.control.fail(error.to_string());
+                self.context.control.fail(error.to_string());
             }
             if drain_until.is_some() && tally.seen() > seen {
                 drain_until = Some(Instant::now() + DRAIN_MAX);
             }
-            if rotation != self.control.rotation() {
-                rotation = self.control.rotation();
+            if rotation != self.context.control.rotation() {
+                rotation = self.context.control.rotation();
                 self.close_block(&reading);
             }
         }
@@ -288,7 +286,7 @@ impl Worker {
                 None => Offered::of(&batch),
             };
             let frames = offered.slots().len() as u64;
-            let claimed = self.control.claim(frames);
+            let claimed = self.context.control.claim(frames);
             tally.drop_frames(Cause::LimitReached, frames - claimed);
             let offered = offered.first(claimed as usize);
             tally.add(&match &mut self.sink {
@@ -309,7 +307,7 @@ impl Worker {
         // It reads the kernel's counters, which the next reading adds.
         self.board.begin();
         if let Err(error) = self.source.detach() {
-            self.control.fail(error.to_string());
+            self.context.control.fail(error.to_string());
         }
     }
 
@@ -329,10 +327,10 @@ impl Worker {
         self.board.begin();
         let source = self.source.counters();
         let turned_away = turned_away_before(&source);
-        let counters = tally.counters(&self.interface, self.queue, source);
+        let counters = tally.counters(&self.context.interface, self.context.queue, source);
         self.board.publish(&counters, turned_away);
-        self.status.set(&counters);
-        self.status.set_profile(self.source.profile());
+        self.context.status.set(&counters);
+        self.context.status.set_profile(self.source.profile());
         Reading { counters, when: now(&*self.source) }
     }
 

@@ -16,7 +16,7 @@ pub use disorder::{Disorder, FLOWS};
 
 use crate::control::Control;
 use crate::lane::crew::{self, CrewLane, CrewSink, Hand};
-use crate::lane::{LaneBoard, LaneSink, Worker};
+use crate::lane::{LaneBoard, LaneContext, LaneSink, Worker};
 use crate::memory_ring::{MemoryRing, MemoryRingConfig, START_NS, Sizes};
 use crate::packer::Packer;
 use crate::run::{RunError, spawn};
@@ -149,34 +149,26 @@ fn drain(setup: &Setup, ring: &CaptureRing, source: MemoryRing) -> Result<LaneCo
     let packer = Packer::new(writer, InterfaceId(0), FRAME_BYTES_MAX, RING_BLOCK_BYTES);
     let board =
         LaneBoard::new(ring.board_writer(0, Board::Worker).expect("taken once, here"), false);
-    let (interface, snaplen) = (source.interfaces()[0].name.clone(), FRAME_BYTES_MAX);
-    let (status, control) = (Arc::default(), Arc::new(Control::new(None)));
+    let context = LaneContext {
+        interface: source.interfaces()[0].name.clone(),
+        queue: 0,
+        status: Arc::default(),
+        control: Arc::new(Control::new(None)),
+        ring: None,
+    };
+    let (snaplen, threads) = (FRAME_BYTES_MAX, setup.threads);
     let hand = |thread| {
         let source = Box::new(source.another());
         Hand { source, chooser: None, thread, cpu: setup.cpu(thread) }
     };
-    let lane = if setup.threads == 1 {
-        let Hand { source, cpu, .. } = hand(0);
+    let lane = if threads == 1 {
+        let Hand { source, chooser, cpu, .. } = hand(0);
         let sink = LaneSink::Ring(packer);
-        let (queue, chooser) = (0, None);
-        let worker = Worker {
-            source,
-            sink,
-            chooser,
-            interface,
-            queue,
-            snaplen,
-            cpu,
-            status,
-            board,
-            control,
-        };
+        let worker = Worker { context, source, sink, chooser, snaplen, cpu, board };
         spawn("lane 0", move || worker.run())?
     } else {
-        let sink = CrewSink::ring(packer, setup.threads);
-        let threads = setup.threads;
-        let (queue, ring) = (0, None);
-        let lane = CrewLane { sink, interface, queue, snaplen, threads, status, control, ring };
+        let sink = CrewSink::ring(packer, threads);
+        let lane = CrewLane { sink, context, snaplen, threads };
         crew::start("lane 0", lane, board, (0..threads).map(hand).collect())?
     };
     Ok(lane.join().unwrap_or_default())

@@ -300,7 +300,7 @@ mod tests {
     use ringside_core::{Frame, FrameMeta, FrameNumber, LaneCounters};
     use ringside_store::block::{BlockHeader, write_block_header, write_packet_block};
     use ringside_sys::ring::{CaptureRing, HugePages, RingLayout};
-    use ringside_testkit::fuzz;
+    use ringside_testkit::{each_number_at_most, fuzz};
     use std::os::unix::fs::FileExt;
     use std::os::unix::net::UnixStream;
 
@@ -387,14 +387,7 @@ mod tests {
         let (file, bytes) = memory();
         let view = RingView::attach(file.try_clone().unwrap().into()).unwrap();
         let range = FIRST_WORD * 8..(FIRST_WORD + WORDS) * 8;
-        let honest = bytes[range.clone()].to_vec();
-        let mut seeds = vec![honest.clone()];
-        // Each word alone as high as can be.
-        for word in 0..WORDS {
-            let mut seed = honest.clone();
-            seed[word * 8..word * 8 + 8].fill(0xff);
-            seeds.push(seed);
-        }
+        let seeds = each_number_at_most(&bytes[range.clone()]);
         fuzz("attached-ring", 3_000, &seeds, |input| {
             let input = &input[..input.len().min(range.len())];
             file.write_all_at(&bytes[range.clone()], range.start as u64).unwrap();

@@ -36,6 +36,17 @@ pub fn fuzz(name: &str, inputs: u64, seeds: &[Vec<u8>], target: impl Fn(&[u8])) 
     tried
 }
 
+/// Seeds for memory of 64-bit numbers: as it is, and with each number alone as high as it can be.
+pub fn each_number_at_most(memory: &[u8]) -> Vec<Vec<u8>> {
+    let mut seeds = vec![memory.to_vec()];
+    for at in (0..memory.len() / 8).map(|number| number * 8) {
+        let mut seed = memory.to_vec();
+        seed[at..at + 8].fill(0xff);
+        seeds.push(seed);
+    }
+    seeds
+}
+
 fn run(name: &str, seed: u64, input: &[u8], target: &impl Fn(&[u8])) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| target(input))) {
         let path = std::env::temp_dir().join(format!("ringside-fuzz-{name}"));

@@ -16,7 +16,7 @@ pub mod stacks;
 mod wait;
 
 pub use captures::{capture_dir, capture_files};
-pub use fuzz::fuzz;
+pub use fuzz::{each_number_at_most, fuzz};
 pub use random::Random;
 pub use wait::{WAIT_MAX, wait_for, wait_until};
 

@@ -282,13 +282,8 @@ fn a_keeper_outlives_whatever_lanes_say() {
     let copy = std::fs::File::from(copy);
     copy.write_all_at(&bytes, 0).unwrap();
     let range = WORDS.start * 8..WORDS.end * 8;
-    let honest = bytes[range.clone()].to_vec();
-    let mut seeds = vec![honest.clone(), vec![0xff; honest.len()]];
-    for word in 0..WORDS.len() {
-        let mut seed = honest.clone();
-        seed[word * 8..word * 8 + 8].fill(0xff);
-        seeds.push(seed);
-    }
+    let mut seeds = ringside_testkit::each_number_at_most(&bytes[range.clone()]);
+    seeds.push(vec![0xff; range.len()]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.pcap");
     ringside_testkit::fuzz("keeper-finish", 900, &seeds, |input| {

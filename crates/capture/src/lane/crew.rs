@@ -4,15 +4,15 @@
 //! of a file) is looked at in the turn to claim, by whichever thread has it.
 
 use super::{
-    DRAIN_MAX, LaneBoard, LaneOf, LaneStatus, POLL, READING_INTERVAL, Tally, given_up, meter, now,
+    DRAIN_MAX, LaneBoard, LaneContext, POLL, READING_INTERVAL, Tally, given_up, meter, now,
     turned_away_before,
 };
-use crate::control::{ConsumerCounts, Control};
+use crate::control::ConsumerCounts;
 use crate::keep::{Chooser, TurnedAway};
 use crate::packer::{ClaimedFrames, CrewPacker, Done, Offered, Packer, PackerScratch, Reading};
 use crate::run::{RunError, spawn};
 use ringside_core::{Batch, Cause, LaneCounters, Padded, Source};
-use ringside_sys::ring::{CaptureRing, ClaimTurn, Claimed, CrewBroken, LaneCrew, LaneWriter};
+use ringside_sys::ring::{ClaimTurn, Claimed, CrewBroken, LaneCrew, LaneWriter};
 use ringside_sys::{clock, thread};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -55,26 +55,9 @@ struct Crew {
 /// A lane and what is to be done with it.
 pub(crate) struct CrewLane {
     pub(crate) sink: CrewSink,
-    pub(crate) interface: String,
-    pub(crate) queue: u16,
+    pub(crate) context: LaneContext,
     pub(crate) snaplen: u32,
     pub(crate) threads: usize,
-    pub(crate) status: Arc<LaneStatus>,
-    pub(crate) control: Arc<Control>,
-    /// The ring that is filled, if there is one, and the number of the lane.
-    pub(crate) ring: Option<(Arc<CaptureRing>, usize)>,
-}
-
-impl CrewLane {
-    fn of(&self) -> LaneOf {
-        LaneOf {
-            interface: self.interface.clone(),
-            queue: self.queue,
-            status: self.status.clone(),
-            control: self.control.clone(),
-            ring: self.ring.clone(),
-        }
-    }
 }
 
 /// What is of the lane and not of a frame.
@@ -112,7 +95,7 @@ pub(crate) fn start(
     board: LaneBoard,
     hands: Vec<Hand>,
 ) -> Result<JoinHandle<LaneCounters>, RunError> {
-    let of = lane.of();
+    let context = lane.context.clone();
     let crew = Arc::new(Crew::new(lane, board));
     let mut workers =
         hands.into_iter().map(|hand| CrewWorker { crew: crew.clone(), hand }).collect::<Vec<_>>();
@@ -122,7 +105,7 @@ pub(crate) fn start(
         .into_iter()
         .map(|mut worker| spawn(&format!("{name}.{}", worker.hand.thread), move || worker.run()));
     let others = others.collect::<Result<Vec<_>, _>>()?;
-    spawn(name, move || of.run(|| first.run_with(others)))
+    spawn(name, move || context.run(|| first.run_with(others)))
 }
 
 /// What a thread found in its turn.
@@ -135,7 +118,7 @@ enum Turn {
 
 impl Crew {
     fn new(lane: CrewLane, board: LaneBoard) -> Crew {
-        let rotation = lane.control.rotation();
+        let rotation = lane.context.control.rotation();
         let (read_at, drain_until, is_given_up) = (None, None, false);
         let desk = Desk { board, read_at, rotation, drain_until, is_given_up, lent: 0 };
         let tally = Tally { by_thread: vec![0; lane.threads], ..Tally::default() };
@@ -161,7 +144,7 @@ impl Crew {
             self.put(turn.claimed(), nothing, scratch)?;
             return Ok(Turn::Over);
         }
-        let rotation = self.lane.control.rotation();
+        let rotation = self.lane.context.control.rotation();
         let close_block = std::mem::replace(&mut desk.rotation, rotation) != rotation;
         let Hand { source, chooser, thread, .. } = hand;
         // Before the claim: it holds for whatever is claimed later, whoever is faster.
@@ -169,7 +152,7 @@ impl Crew {
         // Everybody else waits meanwhile, also with the order to stop.
         let wait = POLL / self.lane.threads as u32;
         let batch = source.next_batch(wait).unwrap_or_else(|error| {
-            self.lane.control.fail(error.to_string());
+            self.lane.context.control.fail(error.to_string());
             None
         });
         if let Some(batch) = &batch {
@@ -180,7 +163,7 @@ impl Crew {
         let batch = batch.as_ref();
         // Who looks at each frame lets the others claim meanwhile, unless it matters who of them
         // has the last of a budget.
-        let (claimed, offered) = if chooser.is_none() || self.lane.control.is_limited() {
+        let (claimed, offered) = if chooser.is_none() || self.lane.context.control.is_limited() {
             let offered = self.choose(batch, chooser, &mut done);
             drop(desk);
             (turn.claimed(), offered)
@@ -213,7 +196,7 @@ impl Crew {
             None => Offered::of(batch),
         };
         let frames = offered.slots().len() as u64;
-        let claimed = self.lane.control.claim(frames);
+        let claimed = self.lane.context.control.claim(frames);
         done.limited = frames - claimed;
         Some(offered.first(claimed as usize))
     }
@@ -240,11 +223,11 @@ impl Crew {
     /// In the turn to claim: obeys orders, reads the counters when it is time. True if no frame
     /// will come again.
     fn look_after(&self, desk: &mut Desk, source: &mut dyn Source) -> bool {
-        if desk.drain_until.is_none() && self.lane.control.is_stopping() {
+        if desk.drain_until.is_none() && self.lane.context.control.is_stopping() {
             // It reads the kernel's counters, which the next reading adds.
             desk.board.begin();
             if let Err(error) = source.detach() {
-                self.lane.control.fail(error.to_string());
+                self.lane.context.control.fail(error.to_string());
             }
             desk.read_at = None;
             desk.drain_until = Some(Instant::now() + DRAIN_MAX);
@@ -263,7 +246,10 @@ impl Crew {
         }
         let is_given_up = desk.drain_until.is_some_and(|until| Instant::now() > until);
         if is_given_up && !std::mem::replace(&mut desk.is_given_up, true) {
-            self.lane.control.fail(given_up(&self.lane.interface, self.lane.queue));
+            self.lane
+                .context
+                .control
+                .fail(given_up(&self.lane.context.interface, self.lane.context.queue));
         }
         is_given_up
     }
@@ -275,11 +261,12 @@ impl Crew {
         let turned_away = turned_away_before(&counted);
         let mut tally = self.tally();
         tally.lent = desk.lent;
-        let counters = tally.counters(&self.lane.interface, self.lane.queue, counted);
+        let counters =
+            tally.counters(&self.lane.context.interface, self.lane.context.queue, counted);
         drop(tally);
         desk.board.publish(&counters, turned_away);
-        self.lane.status.set(&counters);
-        self.lane.status.set_profile(source.profile());
+        self.lane.context.status.set(&counters);
+        self.lane.context.status.set_profile(source.profile());
         Reading { counters, when: now(source) }
     }
 
@@ -329,7 +316,7 @@ impl CrewWorker {
             match self.crew.round(&mut self.hand, &mut scratch) {
                 Ok(Turn::Done) => {}
                 Ok(Turn::Over) => return,
-                Err(broken) => return self.crew.lane.control.fail(broken.to_string()),
+                Err(broken) => return self.crew.lane.context.control.fail(broken.to_string()),
             }
         }
     }
@@ -340,11 +327,11 @@ impl CrewWorker {
         self.run();
         for other in others {
             if other.join().is_err() {
-                self.crew.lane.control.fail("a thread of a lane died".into());
+                self.crew.lane.context.control.fail("a thread of a lane died".into());
             }
         }
         let CrewWorker { crew, mut hand } = self;
-        let status = crew.lane.status.clone();
+        let status = crew.lane.context.status.clone();
         match Arc::into_inner(crew) {
             Some(crew) => crew.finish(&mut *hand.source),
             None => status.get(),

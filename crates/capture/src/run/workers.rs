@@ -3,7 +3,7 @@
 use super::{LaneSource, RunError, Shared, spawn};
 use crate::keep::Chooser;
 use crate::lane::crew::{self, CrewLane, CrewSink, Hand};
-use crate::lane::{LaneBoard, LaneOf, LaneSink, Worker};
+use crate::lane::{LaneBoard, LaneContext, LaneSink, Worker};
 use crate::packer::Packer;
 use ringside_core::{LaneCounters, Source};
 use ringside_sys::bell::Bells;
@@ -46,26 +46,17 @@ impl Shared {
             if settings.threads > 1 {
                 return self.crew(index, lane, hands, settings);
             }
+            let context = self.context(index, &lane);
             let worker = Worker {
                 sink: self.sink(index, &lane, settings),
+                context: context.clone(),
                 source: lane.source,
                 chooser: hands.1.pop(),
-                interface: lane.interface,
-                queue: lane.queue,
                 snaplen: settings.snaplen,
                 cpu: settings.cpu(index, 0),
-                status: self.status[index].clone(),
                 board: self.board(index, settings),
-                control: self.control.clone(),
             };
-            let lane = LaneOf {
-                interface: worker.interface.clone(),
-                queue: worker.queue,
-                status: worker.status.clone(),
-                control: worker.control.clone(),
-                ring: self.filled(index),
-            };
-            spawn(&format!("lane {index}"), move || lane.run(|| worker.run()))
+            spawn(&format!("lane {index}"), move || context.run(|| worker.run()))
         };
         lanes.enumerate().map(start).collect()
     }
@@ -86,13 +77,9 @@ impl Shared {
         };
         let crew = CrewLane {
             sink,
-            interface: lane.interface,
-            queue: lane.queue,
+            context: self.context(index, &lane),
             snaplen: settings.snaplen,
             threads: settings.threads,
-            status: self.status[index].clone(),
-            control: self.control.clone(),
-            ring: self.filled(index),
         };
         let sources = std::iter::once(lane.source).chain(hands);
         let mut choosers = choosers.into_iter();
@@ -104,9 +91,14 @@ impl Shared {
         crew::start(&format!("lane {index}"), crew, self.board(index, settings), hands)
     }
 
-    /// What the lane's worker fills.
-    fn filled(&self, index: usize) -> Option<(Arc<CaptureRing>, usize)> {
-        self.ring.clone().map(|ring| (ring, index))
+    fn context(&self, index: usize, lane: &LaneSource) -> LaneContext {
+        LaneContext {
+            interface: lane.interface.clone(),
+            queue: lane.queue,
+            status: self.status[index].clone(),
+            control: self.control.clone(),
+            ring: self.ring.clone().map(|ring| (ring, index)),
+        }
     }
 
     fn board(&self, index: usize, settings: &Settings) -> LaneBoard {
