@@ -13,6 +13,7 @@ mod load;
 mod measure;
 mod network;
 mod output;
+mod pages;
 mod place;
 mod plot;
 mod process;

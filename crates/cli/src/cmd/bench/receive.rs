@@ -12,14 +12,15 @@ use super::load::{self, FrameSizes, LoadSpec};
 use super::measure::Sample;
 use super::network::{self, NetworkKey, Networks, Placement};
 use super::output::{DrawArgs, OutputArgs};
+use super::pages;
 use super::process::CpuTime;
 use super::receiver::{Received, Receiver};
 use super::search::{self, Probe, ZeroLoss};
-use crate::keeper::{Knobs, Request};
+use crate::keeper::Knobs;
 use crate::open::{self, af_xdp::Wait};
 use crate::signals::StopSignal;
 use crate::{say, units};
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use ringside_core::LinkType;
@@ -373,20 +374,15 @@ impl Bench<'_> {
         duration: Duration,
     ) -> anyhow::Result<Sample> {
         load::check(self.stop)?;
-        // Nothing happens while they are free; another program may have taken some meanwhile.
-        let pages = self.pages;
-        self.knobs
-            .turn(&Request::HugePages { pages })
-            .with_context(|| format!("reserving {pages} huge pages"))?;
         let key = NetworkKey {
             placement: cell.placement,
             pairs: cell.queues,
             standing: cell.contender.kind.standing(),
             is_host: false,
         };
-        let stop = self.stop;
+        let (stop, knobs, pages) = (self.stop, &self.knobs, self.pages);
         let lab = self.networks.get(key)?;
-        let receivers = start(lab, &cell.contender, stop)?;
+        let receivers = start(lab, &cell.contender, stop, || pages::free(knobs, pages))?;
         let load = LoadSpec { sizes: &cell.sizes, rate_per_sec, duration, frames_max: u64::MAX };
         let report = load::send(lab, load, stop)?;
         let sent = Instant::now();
@@ -430,15 +426,18 @@ impl Bench<'_> {
     }
 }
 
-/// Starts what `contender` runs, and once more if the queue is still busy.
+/// Starts what `contender` runs, each time after `prepare`, and once more if the queue is still busy
+/// or another program was faster to take the huge pages.
 fn start(
     lab: &Lab,
     contender: &Contender,
     stop: &StopSignal,
+    prepare: impl Fn() -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<Receiver<'static>>> {
     let namespace = &lab.status().receiver_namespace;
     let mut starts = 1;
     loop {
+        prepare()?;
         let programs = contender.programs(&network::interfaces(lab)).into_iter();
         let receivers: anyhow::Result<Vec<_>> =
             programs.map(|program| Receiver::start(namespace, program, &[], stop)).collect();

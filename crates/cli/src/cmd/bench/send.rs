@@ -10,9 +10,10 @@ use super::failures;
 use super::load::{self, SENDER_CPU};
 use super::network::{self, Placement};
 use super::output::{DrawArgs, OutputArgs};
+use super::pages;
 use super::place::Workspace;
 use super::receiver::Receiver;
-use crate::keeper::{Knobs, Request};
+use crate::keeper::Knobs;
 use crate::signals::StopSignal;
 use crate::{say, units};
 use anyhow::{Context, ensure};
@@ -84,12 +85,8 @@ pub(super) fn run(args: &SendBench) -> anyhow::Result<ExitCode> {
     ensure!(!kinds.is_empty(), "none of the tools is installed");
     let files = Workspace::in_memory()?;
     let pages = kinds.iter().map(|kind| kind.huge_pages()).max().unwrap_or(0);
-    let knobs = Knobs::new(None);
-    // Nothing happens while they are free; without them testpmd does not start.
-    knobs
-        .turn(&Request::HugePages { pages })
-        .with_context(|| format!("reserving {pages} huge pages"))?;
-    let results = Bench { args, files: &files, stop: &stop }.measure(&kinds)?;
+    let bench = Bench { args, files: &files, knobs: Knobs::new(None), pages, stop: &stop };
+    let results = bench.measure(&kinds)?;
     args.output.put(&results)?;
     args.drawn.draw(|dir| results.draw(dir))?;
     Ok(failures::status(&results.failures))
@@ -99,6 +96,10 @@ struct Bench<'a> {
     args: &'a SendBench,
     /// For what tools read.
     files: &'a Workspace,
+    /// Puts huge pages back when it is dropped.
+    knobs: Knobs<'a>,
+    /// Huge pages that are free whenever a tool starts: without them testpmd does not.
+    pages: u64,
     stop: &'a StopSignal,
 }
 
@@ -139,6 +140,7 @@ impl Bench<'_> {
                 Ok(device.context("the far end is gone")?.statistics.rx_packets)
             })
         };
+        pages::free(&self.knobs, self.pages)?;
         let tool = Receiver::start(&status.sender_namespace, program, &[], self.stop)?;
         let start = Instant::now();
         while handed()? == 0 {
