@@ -94,8 +94,8 @@ pub enum OutputRemains {
 pub struct RecordingRemains {
     /// Identifies the run in all its files.
     pub run: String,
-    /// The directories with the locks of the run.
-    pub directories: Vec<(PathBuf, RunLock)>,
+    /// The locks of the run, one in each of its directories.
+    pub locks: Vec<RunLock>,
     /// Largest size of a file.
     pub bytes_max: Option<u64>,
     /// What each directory may hold.
@@ -202,12 +202,8 @@ impl Memory {
     ) -> Consumer {
         let mut missed = ByCause::new();
         let Some(view) = &self.recorded else { return Consumer::default() };
-        let mut locks = Vec::new();
-        let mut folders = Vec::new();
-        for (path, lock) in recording.directories {
-            folders.push(Folder::new(path));
-            locks.push(lock);
-        }
+        let locks = recording.locks;
+        let folders: Vec<Folder> = locks.iter().map(|lock| Folder::new(lock.place())).collect();
         let run = lane::Run {
             name: &recording.run,
             bytes_max: recording.bytes_max,

@@ -37,6 +37,7 @@ use ringside_rules::engine::{BuildError, Follows};
 use ringside_store::StoreError;
 use ringside_sys::ring::CaptureRing;
 use rules::{RuleJudge, Ruling};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What is asked for.
@@ -95,6 +96,14 @@ impl Selection {
     /// True if frames may be recorded as pieces, which a pcap file cannot say.
     pub fn keeps_pieces(&self) -> bool {
         !self.lists.is_empty()
+    }
+
+    /// Files that are written beside the output of the run.
+    pub fn files(&self) -> Option<PathBuf> {
+        match &self.wishes.digests {
+            Some(DigestOutput::File(path)) => Some(path.clone()),
+            _ => None,
+        }
     }
 
     /// True if frames are turned away here, after their source has counted them.

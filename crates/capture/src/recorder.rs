@@ -144,9 +144,8 @@ pub(crate) struct Recorder {
 pub struct RecordingFacts<'r> {
     /// Identifies the run in all its files.
     pub run: &'r str,
-    /// Where it goes.
-    pub directories: Vec<&'r Path>,
-    /// The lock of the run in each of them (`RunLock`): who holds a copy keeps the run alive.
+    /// The lock of the run in each of its directories (`RunLock`): who holds a copy keeps the run
+    /// alive.
     pub locks: Vec<BorrowedFd<'r>>,
     /// Largest size of a file.
     pub bytes_max: Option<u64>,
@@ -203,6 +202,7 @@ impl Recorder {
         recording.rotation.bytes = bytes.map_err(StoreError::from)?.map(in_pages);
         // After what can be refused without them.
         let made = MadeDirectories::make(&config.directories)?;
+        let places = MadeDirectories::open(&config.directories)?;
         let mut notes = same_disks(&config.directories)?;
         let lane = |(index, interface): (usize, String)| {
             let reader = config.ring.block_reader(index, 0).expect("taken once, here");
@@ -212,7 +212,7 @@ impl Recorder {
         let lanes: Vec<Lane> = config.lanes.into_iter().enumerate().map(lane).collect();
         let direct = config.options.direct;
         let Begun { recording, folders, mut unstarted } =
-            begin(&recording, &lanes, &config.directories, direct)?;
+            begin(&recording, &lanes, &places, direct)?;
         unstarted.directories = made;
         let shared = Arc::new(Shared {
             recording,
@@ -241,10 +241,8 @@ impl Recorder {
 
     /// What a process must know that is to finish the recording if this one dies.
     pub(crate) fn facts(&self) -> RecordingFacts<'_> {
-        let folders = self.writers.iter().map(|writer| &writer.folder);
         RecordingFacts {
             run: &self.shared.recording.run,
-            directories: folders.map(|folder| &*folder.path).collect(),
             locks: self.unstarted.locks.iter().map(AsFd::as_fd).collect(),
             bytes_max: self.shared.recording.rotation.bytes,
             retention: self.shared.recording.retention,
@@ -314,7 +312,7 @@ impl RecorderThreads {
             let _ = keeper.join();
         }
         let mut kept = Summary::default();
-        let directories: Vec<_> = self.folders.iter().map(|folder| folder.path.clone()).collect();
+        let places: Vec<_> = self.folders.iter().map(|folder| folder.place.clone()).collect();
         for (lock, folder) in self.locks.into_iter().zip(self.folders) {
             kept.add(&folder.kept());
             // Without its holder, a lock that stays tells a repair to look at the run.
@@ -326,7 +324,7 @@ impl RecorderThreads {
         }
         let mut all = FileList::default();
         for mut files in lanes {
-            files.count_what_is_there(&directories);
+            files.count_what_is_there(&places);
             all.append(files);
         }
         (all, kept)
@@ -348,11 +346,11 @@ fn writer(
     options: DiskOptions,
     worker_cpus: &[usize],
 ) -> (WriterSetup, String) {
-    let path = &folder.path;
+    let path = folder.place.path();
     let is_direct = files.iter().any(LaneFile::is_direct);
     let block_bytes = shared.recording.block_bytes;
     let tuned = match options.write_blocks {
-        None if is_direct => tune::tune(path, block_bytes),
+        None if is_direct => tune::tune(&folder.place, block_bytes),
         _ => None,
     };
     let blocks = tuned.map_or(tune::BLOCKS_DEFAULT, |tuned| tuned.blocks);

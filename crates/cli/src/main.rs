@@ -22,6 +22,7 @@ mod placement;
 mod print;
 mod privileges;
 mod record;
+mod repair_progress;
 mod rule_counts;
 mod say;
 mod signals;

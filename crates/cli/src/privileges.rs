@@ -1,30 +1,23 @@
-//! Giving up what is not needed any more: the user, capabilities, system calls.
+//! Giving up what is not needed any more: the user, capabilities, system calls, files.
 //!
 //! Everything that needs a privilege is opened before the run begins: sockets, filters, files, the
 //! ring. The threads of the run are started by a thread that has given the rest up, and inherit
 //! that; what is kept, and why, is in docs/privileges.md. All of this is of the calling thread, so
 //! it happens before there are others.
 
-use anyhow::{Context, bail};
-use nix::unistd::{User, getgrouplist};
-use ringside_capture::run::MadeDirectories;
-use rustix::fs::{Access, AtFlags, CWD, accessat};
+mod reach;
+mod system_calls;
+mod user;
+
+use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, Gid, Uid, capabilities, clear_ambient_capability_set,
-    set_capabilities, set_keep_capabilities, set_no_new_privs, set_thread_groups,
-    set_thread_res_gid, set_thread_res_uid,
+    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, set_capabilities,
+    set_no_new_privs,
 };
-use seccompiler::{
-    SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    apply_filter,
-};
-use std::collections::BTreeMap;
-use std::ffi::CString;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Sender};
-use std::thread::{self, JoinHandle};
+pub use system_calls::Role;
+pub use user::{UsersDirectories, become_another};
 
 /// What the binary needs to do without root what it does with sockets.
 const WITHOUT_ROOT: &str = "not permitted; it needs CAP_NET_RAW: run with sudo, or `setcap \
@@ -41,48 +34,6 @@ pub fn advised(error: anyhow::Error) -> anyhow::Error {
 
 /// First kernel where who holds a map may read it whatever `unprivileged_bpf_disabled` says.
 const MAPS_BY_DESCRIPTOR: (u32, u32) = (5, 19);
-/// Entries of a directory that are looked at. More of another user's are hardly hidden behind so
-/// many of our own.
-const ENTRIES_MAX: usize = 10_000;
-
-/// bpf(2) commands that a run uses: those from the first to the second look up, set and delete
-/// entries of maps that are open.
-const BPF_MAP_LOOKUP_ELEM: u64 = 1;
-const BPF_MAP_DELETE_ELEM: u64 = 3;
-
-/// System calls that a run has no use for: whoever wants them is not us.
-const DENIED: [libc::c_long; 30] = [
-    libc::SYS_execve,
-    libc::SYS_execveat,
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_move_mount,
-    libc::SYS_open_tree,
-    libc::SYS_fsopen,
-    libc::SYS_fsmount,
-    libc::SYS_pivot_root,
-    libc::SYS_chroot,
-    libc::SYS_setns,
-    libc::SYS_unshare,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_keyctl,
-    libc::SYS_perf_event_open,
-    libc::SYS_userfaultfd,
-    libc::SYS_open_by_handle_at,
-    libc::SYS_acct,
-];
 
 /// Lets this process lock as much memory as the ring takes: registered buffers of io_uring count
 /// as locked. Where it is not allowed, the limit stays.
@@ -101,94 +52,46 @@ pub fn raise_descriptors() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// Directories that were made for the user that this process becomes. If the run is refused they go
-/// again, for which the user's rights may not do: what they lie in may be root's. So a thread that
-/// still has them waits for what becomes of the run.
-pub struct UsersDirectories {
-    /// A message is the order to keep them; the end of the channel is that to remove them.
-    orders: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl UsersDirectories {
-    /// Makes those of `directories` that are missing and gives them to `user`.
-    fn make(directories: &[PathBuf], user: &User) -> anyhow::Result<UsersDirectories> {
-        let missing: Vec<_> = directories.iter().filter(|path| !path.exists()).collect();
-        if missing.is_empty() {
-            return Ok(UsersDirectories { orders: None, thread: None });
-        }
-        let mut made = MadeDirectories::make(directories)?;
-        for directory in missing {
-            let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
-            let context = || format!("giving {} to user {}", directory.display(), user.name);
-            std::os::unix::fs::chown(directory, Some(uid), Some(gid)).with_context(context)?;
-        }
-        let (orders, order) = mpsc::channel();
-        let wait = move || {
-            if order.recv().is_ok() {
-                made.keep();
-            }
-        };
-        let thread = thread::Builder::new().name("directories".into()).spawn(wait)?;
-        Ok(UsersDirectories { orders: Some(orders), thread: Some(thread) })
-    }
-
-    /// They stay; no thread has other rights any more.
-    pub fn keep(self) {
-        if let Some(orders) = &self.orders {
-            // The thread waits for it.
-            let _ = orders.send(());
-        }
-    }
-}
-
-impl Drop for UsersDirectories {
-    fn drop(&mut self) {
-        drop(self.orders.take());
-        self.thread.take().map(JoinHandle::join);
-    }
-}
-
-/// Becomes the user `name`, with the user's groups. Of the capabilities only that of locking memory
-/// is left, until [`give_up`]: the ring is still to be made. Missing `directories` are made and
-/// given to the user before; they go again unless they are kept.
-///
-/// # Errors
-/// There is no such user, or this process may not become it.
-pub fn become_user(name: &str, directories: &[PathBuf]) -> anyhow::Result<UsersDirectories> {
-    let user = User::from_name(name).with_context(|| format!("looking for user {name}"))?;
-    let Some(user) = user else { bail!("--user {name}: there is no such user") };
-    let made = UsersDirectories::make(directories, &user)?;
-    let groups = groups_of(name, user.gid)?;
-    let context = || format!("becoming user {name} (needs root)");
-    let (uid, gid) = (Uid::from_raw(user.uid.as_raw()), Gid::from_raw(user.gid.as_raw()));
-    set_keep_capabilities(true).with_context(context)?;
-    set_thread_groups(&groups).with_context(context)?;
-    set_thread_res_gid(gid, gid, gid).with_context(context)?;
-    set_thread_res_uid(uid, uid, uid).with_context(context)?;
-    set_keep_capabilities(false).with_context(context)?;
-    keep_only(CapabilitySet::IPC_LOCK)?;
-    Ok(made)
-}
-
-fn groups_of(name: &str, gid: nix::unistd::Gid) -> anyhow::Result<Vec<Gid>> {
-    let text = CString::new(name).context("the name of a user has no zero byte")?;
-    let groups = getgrouplist(&text, gid).with_context(|| format!("the groups of user {name}"))?;
-    Ok(groups.into_iter().map(|gid| Gid::from_raw(gid.as_raw())).collect())
-}
-
 /// Gives up all that the threads of a run do not need to write to `directories` and to end it.
-/// True if files of other users lie there.
+/// `others` are directories in which a file of theirs is written or removed. True if files of other
+/// users lie in `directories`.
 ///
 /// # Errors
 /// The system refused.
-pub fn give_up(directories: &[PathBuf]) -> anyhow::Result<bool> {
+pub fn give_up(directories: &[PathBuf], others: &[PathBuf]) -> anyhow::Result<bool> {
     let for_files = needed_for_files(directories)?;
     keep_only(needed_for_maps() | for_files)?;
-    if let Err(error) = deny_system_calls() {
-        tracing::debug!("system calls are not filtered: {error:#}");
-    }
+    let written = directories.iter().chain(others).map(PathBuf::as_path);
+    confine(written, Role::Worker);
     Ok(!for_files.is_empty())
+}
+
+/// Has the calling thread, and those that it starts, open no other files than those below `written`
+/// and those that tell of the system, and make the system calls of `role` alone; as far as the
+/// kernel can. After [`keep_only`], of whose promise it makes use.
+pub fn confine<'p>(written: impl IntoIterator<Item = &'p Path>, role: Role) {
+    match reach::confine(written) {
+        Ok(Some(())) => {}
+        Ok(None) => tracing::info!("this kernel has no Landlock: files are bounded by the user"),
+        Err(error) => tracing::warn!("files are not bounded by Landlock: {error:#}"),
+    }
+    if let Err(error) = system_calls::allow_only(role) {
+        tracing::warn!("system calls are not bounded: {error:#}");
+    }
+}
+
+/// Leaves the child that compiles a filter no rights at all: a user's text is read there by a
+/// parser that is not ours. It may look up names, in files and by the network.
+///
+/// # Errors
+/// The system refused.
+pub fn give_up_all() -> anyhow::Result<()> {
+    user::become_nobody()?;
+    keep_only(CapabilitySet::empty())?;
+    if let Err(error) = system_calls::allow_only(Role::Compiler) {
+        tracing::warn!("system calls are not bounded: {error:#}");
+    }
+    Ok(())
 }
 
 /// What a process must keep in order to write, rotate and delete in `directories`: root reaches
@@ -201,19 +104,9 @@ fn needed_for_files(directories: &[PathBuf]) -> anyhow::Result<CapabilitySet> {
     // Without them for a moment, to see what then can be done.
     let none = CapabilitySets { effective: CapabilitySet::empty(), ..all };
     set_capabilities(None, none).context("giving up capabilities")?;
-    let reached = directories.iter().all(|directory| is_reached(directory));
+    let reached = directories.iter().all(|directory| user::is_reached(directory));
     set_capabilities(None, all).context("taking capabilities back")?;
     Ok(if reached { CapabilitySet::empty() } else { CapabilitySet::DAC_OVERRIDE })
-}
-
-/// True if the directory can be written and what is a recording in it can be read.
-fn is_reached(directory: &Path) -> bool {
-    let may = |path: &Path, access| accessat(CWD, path, access, AtFlags::EACCESS).is_ok();
-    let all = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
-    let of_recordings = |path: &PathBuf| path.extension().is_some_and(|end| end == "pcapng");
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten().take(ENTRIES_MAX);
-    let mut files = entries.map(|entry| entry.path()).filter(of_recordings);
-    may(directory, all) && files.all(|path| may(&path, Access::READ_OK))
 }
 
 /// What is needed to read a BPF map that is open.
@@ -245,39 +138,18 @@ pub fn keep_only(kept: CapabilitySet) -> anyhow::Result<()> {
     set_no_new_privs(true).context("giving up new privileges")
 }
 
-/// Gives up system calls that a run has no use for; refused ones fail with EPERM. After
-/// [`keep_only`], of whose promise it makes use.
-///
-/// # Errors
-/// The kernel or the processor has no such filters.
-fn deny_system_calls() -> anyhow::Result<()> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
-        DENIED.into_iter().map(|number| (number, Vec::new())).collect();
-    let command = |operation, value| {
-        SeccompRule::new(vec![SeccompCondition::new(0, SeccompCmpArgLen::Dword, operation, value)?])
-    };
-    let others_than_maps = vec![
-        command(SeccompCmpOp::Lt, BPF_MAP_LOOKUP_ELEM)?,
-        command(SeccompCmpOp::Gt, BPF_MAP_DELETE_ELEM)?,
-    ];
-    rules.insert(libc::SYS_bpf, others_than_maps);
-    let (denied, others) = (SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow);
-    let filter = SeccompFilter::new(rules, others, denied, std::env::consts::ARCH.try_into()?)?;
-    let program: seccompiler::BpfProgram = filter.try_into()?;
-    Ok(apply_filter(&program)?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use ringside_testkit::need_root;
+    use std::fs;
 
     /// On a thread of its own: what it gives up is gone.
-    fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    pub(super) fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| scope.spawn(work).join().unwrap())
     }
 
-    fn status(field: &str) -> String {
+    pub(super) fn status(field: &str) -> String {
         let text = fs::read_to_string("/proc/thread-self/status").unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap();
         line.trim_start_matches(':').trim().to_owned()
@@ -304,22 +176,6 @@ mod tests {
     }
 
     #[test]
-    fn denied_calls_fail_and_others_do_not() {
-        if !need_root("denied_calls") {
-            return;
-        }
-        let map = ringside_sys::bpf::PerCpuArray::create("test", 2).unwrap();
-        let error = apart(|| {
-            keep_only(CapabilitySet::empty()).unwrap();
-            deny_system_calls().unwrap();
-            assert_eq!(map.sums().unwrap(), [0, 0], "a map that is open can be read");
-            assert!(ringside_sys::bpf::PerCpuArray::create("test", 2).is_err());
-            std::process::Command::new("true").spawn().unwrap_err()
-        });
-        assert_eq!(error.raw_os_error(), Some(libc::EPERM));
-    }
-
-    #[test]
     fn others_directories_need_a_capability_and_own_ones_do_not() {
         if !need_root("others_directories") {
             return;
@@ -342,27 +198,6 @@ mod tests {
             std::os::unix::fs::chown(&file, Some(65534), Some(65534)).unwrap();
             assert_eq!(needed(&own), CapabilitySet::DAC_OVERRIDE);
             assert!(status("CapEff") != "0000000000000000", "they are there again");
-        });
-    }
-
-    #[test]
-    fn another_user_gets_the_directory_and_nothing_else() {
-        if !need_root("another_user") {
-            return;
-        }
-        let folder = tempfile::tempdir().unwrap();
-        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
-            .unwrap();
-        let directory = folder.path().join("recording");
-        let error = become_user("rsafp-nobody", &[]).err().unwrap().to_string();
-        assert!(error.contains("--user rsafp-nobody"), "{error}");
-        apart(|| {
-            become_user("nobody", std::slice::from_ref(&directory)).unwrap().keep();
-            assert_eq!(status("Uid"), "65534\t65534\t65534\t65534");
-            assert_eq!(status("CapEff"), format!("{:016x}", CapabilitySet::IPC_LOCK.bits()));
-            keep_only(CapabilitySet::empty()).unwrap();
-            fs::write(directory.join("file"), b"").unwrap();
-            assert!(fs::write(folder.path().join("file"), b"").is_err());
         });
     }
 

@@ -24,13 +24,15 @@ use ringside_core::limits::RING_BLOCK_BYTES;
 use ringside_store::Packing;
 use ringside_sys::ring::HUGE_PAGE_BYTES;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use write::FormatArg;
 use write::WriteArgs;
 
+/// What the name of a control socket begins with.
+pub const CONTROL_KIND: &str = "capture";
 /// Smallest ring: four blocks for one lane.
 const RING_BYTES_MIN: u64 = (BLOCKS_PER_LANE_MIN * RING_BLOCK_BYTES) as u64;
 /// The ring takes this part of the free memory unless asked otherwise: the page cache and other
@@ -93,7 +95,12 @@ pub struct RunArgs {
 impl RunArgs {
     /// What the run wants of a keeper.
     pub fn wishes(&self) -> Wishes<'_> {
-        Wishes { no_keeper: self.no_keeper, json: self.json, directories: &self.write.paths }
+        Wishes {
+            no_keeper: self.no_keeper,
+            json: self.json,
+            directories: &self.write.paths,
+            control: &self.control,
+        }
     }
 
     /// Frames after which the run ends.
@@ -162,20 +169,26 @@ pub fn run(
     let ahead = extras.ahead.clone();
     let config = settings(args, &mut opened, extras, output, print)?;
     reserve_huge_pages(&knobs, args, &config, opened.lanes.len());
-    let control = ControlSocket::open(&args.control, "capture", keeper_pid)?;
+    let control = ControlSocket::open(&args.control, CONTROL_KIND, keeper_pid)?;
     let directories = config.output.directories();
     privileges::raise_locked_memory();
-    let become_user = |user: &String| privileges::become_user(user, &directories);
-    let made = args.user.as_ref().map(become_user).transpose()?;
+    let files = config.selection.iter().filter_map(Selection::files).collect::<Vec<_>>();
+    // Without a keeper nobody would be left who can put settings back and remove the socket.
+    let made = match args.user.is_some() || link.is_some() {
+        true => privileges::become_another(args.user.as_deref(), &config.output, &files)?,
+        false => None,
+    };
     let leaving = Leaving::new(&mut opened, &config);
     let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
     // The rings lie where they should; what comes from now on lies where it is used.
     drop(opened.placed.memory);
     tell_prepared(&prepared, args);
     board.set_ring(prepared.memory().cloned());
-    let mut others_files = args.user.is_some();
+    let writes_files = !directories.is_empty() || !files.is_empty();
+    let mut others_files = made.is_some() && writes_files;
     if !knobs.need_privileges() {
-        others_files |= privileges::give_up(&directories)?;
+        let others = written_beside(&files, control.as_ref());
+        others_files |= privileges::give_up(&directories, &others)?;
     }
     if let Some(link) = &link {
         leaving.send(link, &prepared);
@@ -189,6 +202,7 @@ pub fn run(
     let live = Live::start(&bottom);
     let (watched, _clients) =
         serve_while(control, answer, || watch(&run, args, &signals, &board, live));
+    link.as_ref().inspect(|link| link.control_ended());
     let mut report = run.finish();
     if let (Some(ahead), Some(rules)) = (&ahead, &mut report.rules) {
         ahead.add_counts(rules);
@@ -198,6 +212,13 @@ pub fn run(
     link.as_ref().inspect(|link| link.closed());
     told.and(watched)?;
     Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// Directories in which a run makes or removes files beside its recording.
+fn written_beside(files: &[PathBuf], control: Option<&ControlSocket>) -> Vec<PathBuf> {
+    let control = control.map(|socket| socket.path().to_owned());
+    let parent = |path: PathBuf| path.parent().map(Path::to_owned);
+    files.iter().cloned().chain(control).filter_map(parent).collect()
 }
 
 /// The settings of the run.

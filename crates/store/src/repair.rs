@@ -17,22 +17,23 @@ mod find;
 mod mark;
 mod report;
 mod walk;
+mod watch;
 
 pub use report::{
     CaptureReport, Change, FileReport, LaneReport, Missing, Report, RunReport, RunState, Unreadable,
 };
 pub use walk::Depth;
+pub use watch::Watch;
 
 use self::file::Examined;
 use self::find::{Finds, Found, Run};
 use self::walk::Seen;
 use crate::StoreError;
+use crate::place::Entry;
 use crate::recording::RunLock;
 use ringside_core::LaneId;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What is to be repaired, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,19 @@ impl Options {
 /// # Errors
 /// One of `paths` cannot be read. What cannot be repaired is in the report.
 pub fn repair(paths: &[PathBuf], options: &Options) -> Result<Report, StoreError> {
+    repair_watched(paths, options, &Watch::NOBODY)
+}
+
+/// As [`repair`], watched. A file that is not looked at in time has an error in the report, and is
+/// left as it is.
+///
+/// # Errors
+/// As there.
+pub fn repair_watched(
+    paths: &[PathBuf],
+    options: &Options,
+    watch: &Watch<'_>,
+) -> Result<Report, StoreError> {
     let finds = Finds::new(paths)?;
     let captures = finds.captures.iter().map(|path| capture::repair(path, options)).collect();
     let (unreadable, empty) = (finds.unreadable, finds.empty);
@@ -68,7 +82,7 @@ pub fn repair(paths: &[PathBuf], options: &Options) -> Result<Report, StoreError
         if run.locks.is_empty() && options.only_locked {
             continue;
         }
-        report.runs.push(repair_dead(name, &run, options)?);
+        report.runs.push(repair_dead(name, &run, options, watch)?);
     }
     Ok(report)
 }
@@ -85,7 +99,7 @@ pub fn repair_run(
 ) -> Result<RunReport, StoreError> {
     let found = Finds::new(directories)?.runs.remove(run).unwrap_or_default();
     let options = Options { dry_run: false, only_locked: false, depth };
-    let mut work = Work::new(&found, false, &options);
+    let mut work = Work::new(&found, false, &options, &Watch::NOBODY);
     work.apply();
     let state = match (work.has_errors(), work.has_changes()) {
         (true, _) => RunState::Failed,
@@ -96,13 +110,18 @@ pub fn repair_run(
 }
 
 /// Repairs one run that nobody holds.
-fn repair_dead(name: String, run: &Run, options: &Options) -> Result<RunReport, StoreError> {
+fn repair_dead(
+    name: String,
+    run: &Run,
+    options: &Options,
+    watch: &Watch<'_>,
+) -> Result<RunReport, StoreError> {
     let mut locks = Vec::new();
-    for path in &run.locks {
-        match RunLock::try_take(path)? {
+    for entry in &run.locks {
+        match RunLock::try_take(entry)? {
             Some(lock) => locks.push(lock),
             // Held, or its run ended just now.
-            None if path.exists() => {
+            None if entry.exists().unwrap_or(true) => {
                 let (files, lanes) = (Vec::new(), Vec::new());
                 return Ok(RunReport { run: name, state: RunState::Live, files, lanes });
             }
@@ -110,13 +129,13 @@ fn repair_dead(name: String, run: &Run, options: &Options) -> Result<RunReport, 
         }
     }
     let is_dead = !locks.is_empty();
-    let mut work = Work::new(run, is_dead, options);
+    let mut work = Work::new(run, is_dead, options, watch);
     if !is_dead && !options.dry_run && work.has_changes() {
         // Nobody else may repair it meanwhile, nor have begun to since it was looked at.
         for directory in &run.directories {
             locks.push(RunLock::create(directory, &name)?);
         }
-        work = Work::new(run, is_dead, options);
+        work = Work::new(run, is_dead, options, watch);
     }
     let needed = work.has_changes() || is_dead;
     if !options.dry_run {
@@ -130,7 +149,8 @@ fn repair_dead(name: String, run: &Run, options: &Options) -> Result<RunReport, 
     };
     if !options.dry_run && state != RunState::Failed {
         for directory in run.directories.iter().filter(|_| needed) {
-            sync_directory(directory)?;
+            let context = || format!("cannot sync {}", directory.path().display());
+            directory.sync().map_err(|error| StoreError::io(context(), error))?;
         }
         locks.into_iter().try_for_each(RunLock::remove)?;
     } else if !options.dry_run && !is_dead {
@@ -152,20 +172,20 @@ struct Work {
 struct Planned {
     examined: Examined,
     /// Where it is to be moved.
-    rename: Option<PathBuf>,
+    rename: Option<Entry>,
     /// It holds nothing and goes.
     remove: bool,
 }
 
 impl Work {
-    fn new(run: &Run, is_dead: bool, options: &Options) -> Work {
+    fn new(run: &Run, is_dead: bool, options: &Options, watch: &Watch<'_>) -> Work {
         let mut work = Work { files: Vec::new(), reports: Vec::new(), lanes: Vec::new() };
         for found in &run.files {
-            let examined = examine(run, found, options.depth);
+            let examined = examine(run, found, options.depth, watch);
             let error = examined.as_ref().err().map(ToString::to_string);
             let planned = examined.ok().flatten().map(|e| Planned::new(e, found, is_dead));
             work.reports.push(FileReport {
-                path: found.path.clone(),
+                path: found.entry.path().to_owned(),
                 ring_blocks: planned.as_ref().map_or(0, |planned| planned.examined.ring_blocks()),
                 frames: planned.as_ref().and_then(|planned| {
                     let walked = &planned.examined.walked;
@@ -226,12 +246,17 @@ impl Work {
     }
 }
 
-fn examine(run: &Run, found: &Found, depth: Depth) -> Result<Option<Examined>, StoreError> {
+fn examine(
+    run: &Run,
+    found: &Found,
+    depth: Depth,
+    watch: &Watch<'_>,
+) -> Result<Option<Examined>, StoreError> {
     if !found.is_lost {
-        return Examined::new(&found.path, depth, None);
+        return Examined::new(&found.entry, (depth, watch), None);
     }
     let page = run.lost_page(found)?;
-    Examined::new(&found.path, Depth::Whole, page.as_ref())
+    Examined::new(&found.entry, (Depth::Whole, watch), page.as_ref())
 }
 
 impl Planned {
@@ -240,7 +265,7 @@ impl Planned {
         let is_first = found.sequence == 0 && found.final_name.is_none();
         let remove = is_dead && examined.is_empty() && !is_first;
         let rename = found.final_name.as_ref().filter(|_| is_dead && !remove);
-        let rename = rename.map(|name| examined.path().with_file_name(name));
+        let rename = rename.map(|name| found.entry.place().entry(name));
         Planned { examined, rename, remove }
     }
 
@@ -254,15 +279,16 @@ impl Planned {
     }
 
     fn apply(&self) -> Result<(), StoreError> {
-        let path = self.examined.path();
-        let fail = |what, error| StoreError::io(format!("cannot {what} {}", path.display()), error);
+        let entry = self.examined.entry();
+        let fail = |what, error| {
+            StoreError::io(format!("cannot {what} {}", entry.path().display()), error)
+        };
         if self.remove {
-            return std::fs::remove_file(path).map_err(|error| fail("remove", error));
+            return entry.remove().map_err(|error| fail("remove", error));
         }
         self.examined.apply()?;
         let Some(to) = &self.rename else { return Ok(()) };
-        renameat_with(CWD, path, CWD, to, RenameFlags::NOREPLACE)
-            .map_err(|error| fail("rename", error.into()))
+        entry.rename(to).map_err(|error| fail("rename", error))
     }
 }
 
@@ -289,10 +315,4 @@ fn missing(files: &[&mut Examined]) -> Vec<Missing> {
         })
     });
     gaps.collect()
-}
-
-/// Waits until the names in a directory are on the medium.
-fn sync_directory(path: &Path) -> Result<(), StoreError> {
-    let synced = File::open(path).and_then(|directory| directory.sync_all());
-    synced.map_err(|error| StoreError::io(format!("cannot sync {}", path.display()), error))
 }

@@ -25,6 +25,7 @@ pub use folder::spare_name;
 pub use sizes::{END_BYTES, FILES_PER_LANE, Shape, file_interval};
 
 use crate::StoreError;
+use crate::place::{Entry, Place};
 use crate::recording::MappedFiles;
 use disk::Disk;
 use enforce::{InVain, Kept, Order, enforce};
@@ -33,7 +34,6 @@ use ringside_sys::clock::Clocks;
 use ringside_sys::disk::Lease;
 use ringside_sys::file_map::FileMap;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,13 +117,13 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Opens the directory, which must exist, for the run `run`, whose run lock is held. Deletes
-    /// nothing yet.
+    /// Looks after the directory `place` for the run `run`, whose run lock is held. Deletes nothing
+    /// yet.
     ///
     /// # Errors
-    /// The directory cannot be read, or its lock file cannot be made.
-    pub fn open(path: &Path, run: &str, policy: Policy) -> Result<Directory, StoreError> {
-        let disk = Disk::open(path)?;
+    /// Its lock file cannot be made.
+    pub fn open(place: &Place, run: &str, policy: Policy) -> Result<Directory, StoreError> {
+        let disk = Disk::open(place)?;
         let (run, summary) = (run.to_owned(), Summary::default());
         Ok(Directory { disk, run, policy, summary, reuses: false, in_vain: None })
     }
@@ -236,7 +236,7 @@ pub struct Reused {
     /// Its memory, if it is mapped.
     pub map: Option<FileMap>,
     /// Its name for the time being.
-    pub path: PathBuf,
+    pub entry: Entry,
 }
 
 /// Room for one file, and the lock of the directory until this is dropped.

@@ -2,14 +2,13 @@
 
 use crate::SysError;
 use rustix::fs::{
-    AtFlags, FallocateFlags, Mode, OFlags, StatxFlags, fallocate, open, openat, statfs, statvfs,
-    statx,
+    AtFlags, FallocateFlags, Mode, OFlags, StatxFlags, fallocate, fstatfs, openat, statx,
 };
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 /// Alignment that the capture ring and the files of a recording keep: a page. File systems that
 /// want more are written through the page cache.
@@ -29,28 +28,29 @@ pub fn write_counted(file: &File, bytes: &[u8], offset: u64) -> (usize, io::Resu
     (written, Ok(()))
 }
 
-/// Opens an existing file for writing past the page cache; `None` where the file system does not
-/// say (statx, STATX_DIOALIGN, Linux 6.1) that [`DIRECT_ALIGN_BYTES`] are enough. Trying O_DIRECT
-/// instead would not tell: tmpfs takes it and writes to the page cache all the same.
+/// Opens an existing file of `directory` for writing past the page cache; `None` where the file
+/// system does not say (statx, STATX_DIOALIGN, Linux 6.1) that [`DIRECT_ALIGN_BYTES`] are enough.
+/// Trying O_DIRECT instead would not tell: tmpfs takes it, and writes to the page cache all the
+/// same.
 ///
 /// # Errors
 /// The file cannot be opened.
-pub fn open_direct(path: &Path) -> Result<Option<File>, SysError> {
-    let fail = |errno| SysError::io(format!("opening {} for direct writes", path.display()), errno);
-    let plain = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).map_err(fail)?;
-    let plain = File::from(plain);
+pub fn open_direct(directory: impl AsFd, name: &OsStr) -> Result<Option<File>, SysError> {
+    let fail = |errno| SysError::io(format!("opening {} for direct writes", name.display()), errno);
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let plain = File::from(openat(&directory, name, flags, Mode::empty()).map_err(fail)?);
     if !takes_direct_writes(&plain) {
         return Ok(None);
     }
-    let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::DIRECT;
-    Ok(Some(File::from(open(path, flags, Mode::empty()).map_err(fail)?)))
+    let direct = openat(&directory, name, flags | OFlags::DIRECT, Mode::empty());
+    Ok(Some(File::from(direct.map_err(fail)?)))
 }
 
-/// A file without a name in `dir`, gone when it is closed, for direct writes; `None` where these
-/// or such a file (O_TMPFILE) cannot be had.
-pub fn unnamed_direct_file(dir: &Path) -> Option<File> {
+/// A file without a name in `directory`, gone when it is closed, for direct writes; `None` where
+/// these or such a file (O_TMPFILE) cannot be had.
+pub fn unnamed_direct_file(directory: impl AsFd) -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::DIRECT;
-    let file = File::from(open(dir, flags, Mode::RUSR | Mode::WUSR).ok()?);
+    let file = File::from(openat(directory, ".", flags, Mode::RUSR | Mode::WUSR).ok()?);
     takes_direct_writes(&file).then_some(file)
 }
 
@@ -73,16 +73,6 @@ pub fn preallocate(file: &File, from: u64, bytes: u64) -> Result<(), SysError> {
         .map_err(|errno| SysError::io(format!("reserving {bytes} bytes"), errno))
 }
 
-/// Bytes that an ordinary user may still write to the file system of `path`.
-///
-/// # Errors
-/// There is no such path.
-pub fn free_bytes(path: &Path) -> Result<u64, SysError> {
-    let context = || format!("asking for the free space of {}", path.display());
-    let status = statvfs(path).map_err(|errno| SysError::io(context(), errno))?;
-    Ok(status.f_bavail.saturating_mul(status.f_frsize))
-}
-
 /// Sends the first `bytes` of a file to the disk and waits until it has them (sync_file_range(2)).
 /// What must be known to find them again, and the disk's own cache, are left to a sync.
 ///
@@ -100,10 +90,10 @@ pub fn write_out(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// True if the file system of `path` keeps files in memory alone (tmpfs): there a page that is
+/// True if the file system of a file keeps files in memory alone (tmpfs): there a page that is
 /// written again costs a copy, and one that is new many times that.
-pub fn is_in_memory(path: &Path) -> bool {
-    statfs(path).is_ok_and(|found| found.f_type == libc::TMPFS_MAGIC)
+pub fn is_in_memory(file: impl AsFd) -> bool {
+    fstatfs(file).is_ok_and(|found| found.f_type == libc::TMPFS_MAGIC)
 }
 
 /// Which signal tells that a lease is wanted back (include/uapi/asm-generic/fcntl.h).
@@ -151,21 +141,11 @@ fn set(file: &File, command: i32, value: i32) -> bool {
     unsafe { libc::fcntl(file.as_raw_fd(), command, value) == 0 }
 }
 
-/// Sends the names in the directory `dir` to the medium: those of files made or renamed there.
-///
-/// # Errors
-/// The system refused.
-pub fn sync_directory(dir: &Path) -> Result<(), SysError> {
-    let fail = |errno| SysError::io(format!("syncing the directory {}", dir.display()), errno);
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = openat(rustix::fs::CWD, dir, flags, Mode::empty()).map_err(fail)?;
-    rustix::fs::fsync(directory).map_err(fail)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use ringside_testkit::wait_for;
+    use rustix::fs::CWD;
     use std::os::unix::fs::MetadataExt;
 
     #[test]
@@ -184,8 +164,6 @@ mod tests {
                 &format!("the file system of the temporary directory: {error}"),
             ),
         }
-        assert!(free_bytes(dir.path()).unwrap() > 0);
-        sync_directory(dir.path()).unwrap();
     }
 
     #[test]
@@ -196,7 +174,7 @@ mod tests {
         let open = || File::options().read(true).write(true).open(&path).unwrap();
         // A program that another test is about to run has all that is open here, until it runs.
         let alone = || wait_for("nobody else has it open", || Lease::take(open()).ok());
-        assert!(is_in_memory(dir.path()));
+        assert!(is_in_memory(File::open(dir.path()).unwrap()));
         // Without the lease: it would hold up the next opening for the kernel's 45 seconds.
         let copy = alone().release();
         assert!(Lease::take(open()).is_err(), "a writer");
@@ -220,7 +198,7 @@ mod tests {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         let path = dir.path().join("file");
         File::create(&path).unwrap();
-        assert!(open_direct(&path).unwrap().is_none());
-        assert!(unnamed_direct_file(dir.path()).is_none());
+        assert!(open_direct(CWD, path.as_os_str()).unwrap().is_none());
+        assert!(unnamed_direct_file(File::open(dir.path()).unwrap()).is_none());
     }
 }

@@ -50,7 +50,8 @@ fn flock_of(line: &str, device: (u32, u32), inode: u64) -> Option<u32> {
     if words.next()? != "FLOCK" {
         return None;
     }
-    let pid = words.nth(2)?.parse().ok()?;
+    // Of a process outside this one's namespace the number is 0 or -1.
+    let pid = words.nth(2)?.parse().ok().filter(|&pid| pid > 0)?;
     let mut of = words.next()?.split(':');
     let mut number = || u32::from_str_radix(of.next()?, 16).ok();
     let is_device = (number()?, number()?) == device;

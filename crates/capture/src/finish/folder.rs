@@ -4,6 +4,7 @@ use super::io_error;
 use super::lane::Run;
 use ringside_core::{LaneId, SourceInterface, Timestamp};
 use ringside_store::block::{BLOCK_HEADER_BYTES, block_header, whole_bytes};
+use ringside_store::place::{Entry, Place};
 use ringside_store::recording::{FileHeader, SeriesFile, file_name, is_room_at};
 use ringside_store::retention::{Directory, spare_name};
 use ringside_store::{StoreError, block};
@@ -11,17 +12,19 @@ use ringside_sys::clock::{self, Clocks};
 use ringside_sys::disk;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 
 /// After so many finished files of a lane in a row, older ones are taken to be finished too. The
 /// recorder has some that ended and wait for the medium, and finishes them in about their order.
 const FINISHED_IN_A_ROW: usize = 256;
+/// Places for ring blocks that are looked at, from the end of a file on, until one holds some: a
+/// terabyte of ordinary ones. A sparse file could claim any number.
+const LOOKS_MAX: u64 = 1 << 20;
 /// Names in a directory: as many as a reader of recordings takes.
 const NAMES_MAX: usize = 1 << 20;
 
 /// A directory.
 pub(super) struct Folder {
-    path: PathBuf,
+    place: Place,
     /// The names in it.
     names: Vec<String>,
 }
@@ -42,17 +45,16 @@ pub(super) struct LaneFile {
     /// Where it ends.
     end: u64,
     /// The name that it was made ready for, if it was not used yet.
-    name: Option<PathBuf>,
+    name: Option<Entry>,
     is_touched: bool,
 }
 
 impl Folder {
     /// Looks which names there are.
-    pub(super) fn new(path: PathBuf) -> Folder {
-        let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
-        let names =
-            entries.take(NAMES_MAX).filter_map(|entry| entry.file_name().into_string().ok());
-        Folder { names: names.collect(), path }
+    pub(super) fn new(place: &Place) -> Folder {
+        let names = place.names().into_iter().flatten().flatten().take(NAMES_MAX);
+        let names = names.filter_map(|(name, _)| name.into_string().ok());
+        Folder { names: names.collect(), place: place.clone() }
     }
 
     /// The newest files of a lane, with the places of its ring blocks from number `from` on.
@@ -78,9 +80,9 @@ impl Folder {
         names.sort_by_key(|(name, _)| std::cmp::Reverse((name.len(), *name)));
         let (mut files, mut in_a_row) = (Vec::new(), 0);
         for (name, is_spare) in names {
-            let named = self.path.join(name);
-            let path = if is_spare { self.path.join(spare_name(name)) } else { named.clone() };
-            let file = LaneFile::open(&path, is_spare.then_some(named), run.name, lane, from)?;
+            let named = self.place.entry(name);
+            let entry = if is_spare { self.place.entry(spare_name(name)) } else { named.clone() };
+            let file = LaneFile::open(entry, is_spare.then_some(named), run.name, lane, from)?;
             let Some(file) = file else { continue };
             in_a_row = if file.is_finished() { in_a_row + 1 } else { 0 };
             // One that nothing is to be done for takes no descriptor.
@@ -104,7 +106,7 @@ impl Folder {
     ) -> Result<LaneFile, StoreError> {
         let name = file_name(run.start(), interface, other.header.lane, sequence);
         let now = Clocks::now(clock::boot_id().unwrap_or_default());
-        let mut directory = Directory::open(&self.path, run.name, run.retention)?;
+        let mut directory = Directory::open(&self.place, run.name, run.retention)?;
         let bytes_max = run.bytes_max.unwrap_or(0);
         let reservation = directory.reserve(&name, bytes_max, now)?;
         let header = FileHeader {
@@ -120,15 +122,15 @@ impl Folder {
             created_boot_ns: now.boot_ns,
             boot_id: now.boot_id,
         };
-        let series = SeriesFile::create(&self.path.join(&name), &header, &other.interfaces)?;
+        let series = SeriesFile::create(self.place.entry(&name), &header, &other.interfaces)?;
         let end = series.block_offset(0);
         let file = LaneFile::new(series, header, other.interfaces.clone(), end);
         Ok(LaneFile { is_touched: true, ..file })
     }
 
     /// Waits until the names are on the medium.
-    pub(super) fn sync(&self) -> Result<(), ringside_sys::SysError> {
-        disk::sync_directory(&self.path)
+    pub(super) fn sync(&self) -> Result<(), StoreError> {
+        self.place.sync().map_err(|error| io_error("cannot sync", self.place.path(), error))
     }
 }
 
@@ -155,20 +157,21 @@ impl LaneFile {
     }
 
     fn open(
-        path: &Path,
-        name: Option<PathBuf>,
+        entry: Entry,
+        name: Option<Entry>,
         run: &str,
         lane: LaneId,
         from: u64,
     ) -> Result<Option<LaneFile>, StoreError> {
-        let Some((series, header, interfaces)) = SeriesFile::open(path)? else { return Ok(None) };
+        let Some((series, header, interfaces)) = SeriesFile::open(entry)? else { return Ok(None) };
         if header.run != run || header.lane != lane {
             return Ok(None);
         }
         // File systems reserve only once direct writes that are under way have ended (ext4 and xfs
         // call inode_dio_wait): so does this. Refused, nothing is lost but that.
         let _ = disk::preallocate(series.file(), 0, 1);
-        let fail = |error| io_error("cannot read", path, error);
+        let path = series.path().to_owned();
+        let fail = |error| io_error("cannot read", &path, error);
         let size = series.file().metadata().map_err(fail)?.len();
         let mut file = LaneFile { name, ..LaneFile::new(series, header, interfaces, size) };
         file.look(size, from).map_err(fail)?;
@@ -179,10 +182,15 @@ impl LaneFile {
     /// Finds the ring blocks from number `from` on, from the end of the file forwards.
     fn look(&mut self, size: u64, from: u64) -> std::io::Result<()> {
         let (start, bytes) = (self.series.block_offset(0), self.series.block_bytes());
-        let mut slot = size.saturating_sub(start).div_ceil(bytes);
+        let slots = size.saturating_sub(start).div_ceil(bytes);
+        let mut slot = slots;
         self.first = number_at(self.series.file(), start)?;
         while slot > 0 {
             slot -= 1;
+            if self.last.is_none() && slots - slot > LOOKS_MAX {
+                let text = "no ring block among its last million: no recorder made it so";
+                return Err(std::io::Error::other(text));
+            }
             let number = number_at(self.series.file(), self.series.block_offset(slot))?;
             // A torn header at the end is none; below a ring block lie ring blocks.
             let Some(number) = number else { continue };
@@ -298,8 +306,8 @@ impl LaneFile {
     /// ready and not needed is removed.
     pub(super) fn finish(self) -> Result<(), StoreError> {
         if self.is_spare() {
-            let path = self.series.path();
-            return std::fs::remove_file(path).map_err(|e| io_error("cannot remove", path, e));
+            let entry = self.series.entry();
+            return entry.remove().map_err(|e| io_error("cannot remove", entry.path(), e));
         }
         let body = self.end.saturating_sub(self.series.block_offset(0));
         let complete = body / self.series.block_bytes();

@@ -4,6 +4,7 @@ use super::*;
 use crate::packer::{Packer, Reading};
 use ringside_core::limits::RING_BLOCK_BYTES_MIN;
 use ringside_core::{Batch, FrameMeta, FrameSlot, SourceInterface, Timestamp};
+use ringside_store::place::Place;
 use ringside_store::recording::{FileHeader, SeriesFile, file_name};
 use ringside_store::repair::{self, Options, RunState};
 use ringside_store::retention::spare_name;
@@ -27,7 +28,7 @@ struct Model {
     reader: BlockReader,
     /// Written whole and not given back, as if the recorder had died before it could.
     unreleased: Vec<Claim>,
-    directories: Vec<(PathBuf, RunLock)>,
+    locks: Vec<RunLock>,
     /// In each directory the file in use, and how many ring blocks it has.
     files: Vec<(SeriesFile, u64)>,
     sequence: u64,
@@ -47,16 +48,15 @@ impl Model {
         let folder = tempfile::tempdir().unwrap();
         let names = ["a", "b"];
         let count = 1 + random.below(2);
-        let directories = names[..count].iter().map(|name| {
+        let locks = names[..count].iter().map(|name| {
             let path = folder.path().join(name);
             std::fs::create_dir(&path).unwrap();
-            let lock = RunLock::create(&path, RUN).unwrap();
-            (path, lock)
+            RunLock::create(&Place::open(&path).unwrap(), RUN).unwrap()
         });
         let mut model = Model {
             packer: Packer::new(ring.writer(0).unwrap(), InterfaceId(0), 0, BLOCK_BYTES),
             reader: ring.block_reader(0, 0).unwrap(),
-            directories: directories.collect(),
+            locks: locks.collect(),
             random,
             folder,
             ring,
@@ -84,8 +84,8 @@ impl Model {
         };
         self.sequence += 1;
         let name = if spare { spare_name(&name) } else { name };
-        let path = self.directories[directory].0.join(name);
-        SeriesFile::create(&path, &header, &[interface()]).unwrap()
+        let entry = self.locks[directory].place().entry(name);
+        SeriesFile::create(entry, &header, &[interface()]).unwrap()
     }
 
     /// Packs so many frames, as far as there is room in the ring, and publishes them.
@@ -109,7 +109,7 @@ impl Model {
     fn record(&mut self, count: usize, dies: bool) {
         for _ in 0..count {
             let Some(claim) = self.reader.claim(1) else { return };
-            let directory = self.random.below(self.directories.len());
+            let directory = self.random.below(self.locks.len());
             self.next_file(directory);
             let (file, blocks) = &mut self.files[directory];
             let torn = dies && self.random.below(3) == 0;
@@ -144,7 +144,7 @@ impl Model {
 
     /// Writes the beginning of the open block, with padding to a page, as on a quiet link.
     fn write_open(&mut self) {
-        let directory = self.random.below(self.directories.len());
+        let directory = self.random.below(self.locks.len());
         self.next_file(directory);
         let Some(open) = self.reader.open_block() else { return };
         let mut bytes = open.bytes.to_vec();
@@ -156,14 +156,14 @@ impl Model {
     }
 
     fn die(self) -> (Remains, Vec<PathBuf>, u64, tempfile::TempDir) {
-        let paths = self.directories.iter().map(|(path, _)| path.clone()).collect();
+        let paths = self.locks.iter().map(|lock| lock.place().path().to_owned()).collect();
         let remains = Remains {
             boards: self.ring.fd().try_clone_to_owned().unwrap(),
             recorded: None,
             lanes: vec![lane()],
             output: OutputRemains::Recording(RecordingRemains {
                 run: RUN.into(),
-                directories: self.directories,
+                locks: self.locks,
                 bytes_max: Some(4096 + FILE_BLOCKS * BLOCK_BYTES as u64),
                 retention: Policy::default(),
             }),
@@ -299,7 +299,7 @@ fn a_keeper_outlives_whatever_lanes_say() {
         let pattern = folder.path().join("%Y-%s.pcap");
         let recording = RecordingRemains {
             run: RUN.into(),
-            directories: Vec::new(),
+            locks: Vec::new(),
             bytes_max: None,
             retention: Policy::default(),
         };

@@ -7,6 +7,7 @@ use super::lane::Lane;
 use crate::run::RunError;
 use ringside_core::Timestamp;
 use ringside_store::StoreError;
+use ringside_store::place::{Entry, Place};
 use ringside_store::recording::{RunLock, file_name};
 use ringside_store::retention::{RetentionError, remove_directory_lock};
 use ringside_sys::clock;
@@ -29,7 +30,7 @@ pub(super) struct Begun {
 pub(super) fn begin(
     recording: &Recording,
     lanes: &[Lane],
-    directories: &[PathBuf],
+    directories: &[Place],
     direct: bool,
 ) -> Result<Begun, RunError> {
     let now = clock::realtime_now();
@@ -42,7 +43,7 @@ pub(super) fn begin_from(
     mut start: impl FnMut(u64) -> Timestamp,
     recording: &Recording,
     lanes: &[Lane],
-    directories: &[PathBuf],
+    directories: &[Place],
     direct: bool,
 ) -> Result<Begun, RunError> {
     let mut tried = 0;
@@ -62,15 +63,15 @@ pub(super) fn begin_at(
     start: Timestamp,
     recording: &Recording,
     lanes: &[Lane],
-    directories: &[PathBuf],
+    directories: &[Place],
     direct: bool,
 ) -> Result<Begun, RunError> {
     lanes.iter().for_each(Lane::restart_files);
     let recording = Arc::new(recording.begun_at(start));
     let (mut folders, mut unstarted) = (Vec::new(), Unstarted::default());
-    for path in directories {
-        unstarted.locks.push(RunLock::create(path, &recording.run)?);
-        let folder = Folder::new(path.clone(), recording.clone(), direct)?;
+    for place in directories {
+        unstarted.locks.push(RunLock::create(place, &recording.run)?);
+        let folder = Folder::new(place.clone(), recording.clone(), direct)?;
         let files = first_files(&folder, lanes, &mut unstarted)?;
         folders.push((folder, files));
     }
@@ -86,7 +87,7 @@ fn first_files(
     let mut files = Vec::new();
     for (index, lane) in lanes.iter().enumerate() {
         let series = folder.create(lane)?;
-        unstarted.files.push(series.path().to_owned());
+        unstarted.files.push(series.entry().clone());
         files.push(folder.open(series, index)?);
     }
     Ok(files)
@@ -94,14 +95,14 @@ fn first_files(
 
 /// The start time for the names of the files: `from`, or the next second that is free, when a run
 /// into one of the directories began within this second.
-fn free_start(directories: &[PathBuf], lanes: &[Lane], from: Timestamp) -> Timestamp {
+fn free_start(directories: &[Place], lanes: &[Lane], from: Timestamp) -> Timestamp {
     let candidates = (0..START_TRIES).map(|second| from.saturating_add(second * SECOND_NS));
     let is_free = |start: &Timestamp| {
         lanes.iter().all(|lane| {
             // Each directory has one of the lanes' first files, whichever number it has.
             (0..directories.len() as u64).all(|sequence| {
                 let name = file_name(*start, &lane.interface, lane.id, sequence);
-                directories.iter().all(|directory| !directory.join(&name).exists())
+                directories.iter().all(|place| !place.entry(&name).exists().unwrap_or(false))
             })
         })
     };
@@ -112,7 +113,7 @@ fn free_start(directories: &[PathBuf], lanes: &[Lane], from: Timestamp) -> Times
 #[derive(Default)]
 pub(super) struct Unstarted {
     pub(super) locks: Vec<RunLock>,
-    pub(super) files: Vec<PathBuf>,
+    pub(super) files: Vec<Entry>,
     pub(super) directories: MadeDirectories,
 }
 
@@ -137,6 +138,17 @@ impl MadeDirectories {
         Ok(made)
     }
 
+    /// Opens them, to be held.
+    ///
+    /// # Errors
+    /// One cannot be opened.
+    pub(super) fn open(directories: &[PathBuf]) -> Result<Vec<Place>, RunError> {
+        let open = |path: &PathBuf| {
+            Place::open(path).map_err(|source| RunError::Directory { path: path.clone(), source })
+        };
+        directories.iter().map(open).collect()
+    }
+
     /// They stay.
     pub fn keep(&mut self) {
         self.0.clear();
@@ -157,7 +169,7 @@ impl Drop for MadeDirectories {
 impl Drop for Unstarted {
     fn drop(&mut self) {
         // Best effort: what stays holds no frame, and repair removes it.
-        self.files.iter().for_each(|file| drop(std::fs::remove_file(file)));
+        self.files.iter().for_each(|file| drop(file.remove()));
         // The directories go after this, as fields do.
         self.locks.drain(..).for_each(|lock| drop(lock.remove()));
     }

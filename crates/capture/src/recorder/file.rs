@@ -16,14 +16,15 @@
 use super::buffer::{PAGE_BYTES, PageBuffer};
 use super::folder::lock;
 use ringside_store::pcapng::RINGSIDE_PADDING;
+use ringside_store::place::Entry;
 use ringside_store::recording::SeriesFile;
 use ringside_store::retention::END_BYTES;
 use ringside_store::{StoreError, block};
-use ringside_sys::disk::{self, write_counted};
+use ringside_sys::disk::write_counted;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -114,7 +115,7 @@ pub(super) enum Next {
     #[default]
     None,
     /// Ready, under a hidden name.
-    Ready(Spare),
+    Ready(Box<Spare>),
     /// The writer took it, or goes without.
     Taken,
 }
@@ -138,7 +139,7 @@ pub(super) struct Kept {
 /// A file that was made ready ahead, and the name that it will have.
 pub(super) struct Spare {
     pub(super) series: SeriesFile,
-    pub(super) path: PathBuf,
+    pub(super) name: Entry,
 }
 
 /// A file as its writer sees it.
@@ -182,8 +183,7 @@ impl LaneFile {
         bytes_max: Option<u64>,
         direct: bool,
     ) -> Result<LaneFile, StoreError> {
-        let asked = direct.then(|| disk::open_direct(series.path()).ok().flatten());
-        let handle = asked.flatten();
+        let handle = if direct { series.open_direct() } else { None };
         let direct = handle.is_some();
         let handle = match handle {
             Some(handle) => handle,

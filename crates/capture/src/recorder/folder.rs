@@ -4,11 +4,11 @@ use super::Recording;
 use super::file::{LaneFile, Next, OpenFile, Spare};
 use super::lane::Lane;
 use ringside_store::StoreError;
+use ringside_store::place::{Entry, Place, Whereabouts};
 use ringside_store::recording::{FileHeader, MappedFiles, SeriesFile, file_name};
 use ringside_store::retention::{Directory, Reused, Summary, spare_name};
 use ringside_sys::clock::Clocks;
 use ringside_sys::disk;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::Thread;
@@ -19,7 +19,7 @@ const ENDED_MAX: usize = 64;
 
 /// One directory.
 pub(super) struct Folder {
-    pub(super) path: PathBuf,
+    pub(super) place: Place,
     pub(super) recording: Arc<Recording>,
     /// True if direct writes are wanted.
     pub(super) direct: bool,
@@ -29,6 +29,8 @@ pub(super) struct Folder {
     mapped: Option<Arc<MappedFiles>>,
     files: Mutex<Vec<Arc<OpenFile>>>,
     closing: AtomicBool,
+    /// It was told that the directory was moved.
+    is_moved: AtomicBool,
     /// A file was not finished: a repair must look at the run.
     is_unfinished: AtomicBool,
     housekeeper: OnceLock<Thread>,
@@ -37,21 +39,22 @@ pub(super) struct Folder {
 
 impl Folder {
     pub(super) fn new(
-        path: PathBuf,
+        place: Place,
         recording: Arc<Recording>,
         direct: bool,
     ) -> Result<Folder, StoreError> {
-        let retention = Directory::open(&path, &recording.run, recording.retention)?;
-        let retention = retention.reusing(disk::is_in_memory(&path));
+        let retention = Directory::open(&place, &recording.run, recording.retention)?;
+        let retention = retention.reusing(disk::is_in_memory(&place));
         let mapped = retention.mapped_files();
         Ok(Folder {
-            path,
+            place,
             recording,
             direct,
             retention: Mutex::new(retention),
             mapped,
             files: Mutex::new(Vec::new()),
             closing: AtomicBool::new(false),
+            is_moved: AtomicBool::new(false),
             is_unfinished: AtomicBool::new(false),
             housekeeper: OnceLock::new(),
             supplier: OnceLock::new(),
@@ -69,7 +72,7 @@ impl Folder {
         let sequence = lane.next_file();
         let name = self.name(lane, sequence);
         let series = self.create_as(&spare_name(&name), lane, sequence)?;
-        Ok(Spare { series, path: self.path.join(name) })
+        Ok(Spare { series, name: self.place.entry(name) })
     }
 
     /// As [`create`](Folder::create), in time of need: only a file that is made under a hidden name
@@ -97,11 +100,11 @@ impl Folder {
         header.created = now.wall;
         header.created_boot_ns = now.boot_ns;
         header.boot_id = now.boot_id;
-        let path = self.path.join(name);
-        let reused = reservation.take_reused().and_then(|old| self.reuse(old, &path, &header));
+        let entry = self.place.entry(name);
+        let reused = reservation.take_reused().and_then(|old| self.reuse(old, &entry, &header));
         let series = match reused {
             Some(series) => series,
-            None => SeriesFile::create(&path, &header, &recording.interfaces)?,
+            None => SeriesFile::create(entry, &header, &recording.interfaces)?,
         };
         // It counts now: others may make room, in this directory too, while the disk is waited for.
         drop(reservation);
@@ -115,18 +118,28 @@ impl Folder {
         Ok(series)
     }
 
-    /// Makes the file at `path` of an old one; `None`, and the old one is gone, if that fails.
-    fn reuse(&self, old: Reused, path: &Path, header: &FileHeader) -> Option<SeriesFile> {
-        let working = old.path.clone();
+    /// Makes the file `entry` of an old one; `None`, and the old one is gone, if that fails.
+    fn reuse(&self, old: Reused, entry: &Entry, header: &FileHeader) -> Option<SeriesFile> {
+        let working = old.entry.clone();
         let made = SeriesFile::reuse(old, header, &self.recording.interfaces);
-        let named = made.and_then(|mut series| series.rename(path).map(|()| series));
+        let named = made.and_then(|mut series| series.rename(entry).map(|()| series));
         named
             .inspect_err(|error| {
                 tracing::warn!("{error}; a new file takes its place");
                 // Now, so that there is its space for another; the reservation's end tries again.
-                let _ = std::fs::remove_file(working);
+                let _ = working.remove();
             })
             .ok()
+    }
+
+    /// Tells, once, if the directory is not where it was: the recording follows it.
+    pub(super) fn note_move(&self) {
+        if let Whereabouts::Moved(to) = self.place.whereabouts()
+            && !self.is_moved.swap(true, Ordering::AcqRel)
+        {
+            let (from, to) = (self.place.path().display(), to.display());
+            tracing::warn!("{from} was moved to {to}: the recording goes on there");
+        }
     }
 
     /// Deletes what is past its age, in times in which no file is begun.
@@ -152,8 +165,8 @@ impl Folder {
 
     /// Gives a file that was made ready its name; `None` if that name was taken meanwhile.
     pub(super) fn name_spare(&self, spare: Spare) -> Option<SeriesFile> {
-        let Spare { mut series, path } = spare;
-        match series.rename(&path) {
+        let Spare { mut series, name } = spare;
+        match series.rename(&name) {
             Ok(()) => Some(series),
             Err(error) => {
                 tracing::warn!("{error}; another file is begun");
@@ -171,7 +184,7 @@ impl Folder {
         self.make_room();
         self.wake();
         match next {
-            Next::Ready(spare) => Some(spare),
+            Next::Ready(spare) => Some(*spare),
             Next::None | Next::Taken => None,
         }
     }
@@ -276,7 +289,7 @@ impl Folder {
 
 /// Removes a file that was made ready and is not needed: nobody has written to it, and nobody will.
 pub(super) fn remove_unused(series: &SeriesFile) {
-    if let Err(error) = std::fs::remove_file(series.path()) {
+    if let Err(error) = series.entry().remove() {
         tracing::warn!("cannot remove {}: {error}", series.path().display());
     }
 }

@@ -59,6 +59,7 @@ impl Housekeeper {
             }
             if is_due {
                 self.folder.sweep_mapped();
+                self.folder.note_move();
                 sync_at = Instant::now() + SYNC_INTERVAL;
             }
             park_timeout(sync_at.saturating_duration_since(Instant::now()));
@@ -105,7 +106,7 @@ fn tend(folder: &Folder, file: &OpenFile) -> Result<(), StoreError> {
     }
     if kept.synced == 0 {
         // Best effort: most file systems sync the name with the file.
-        let _ = disk::sync_directory(&folder.path);
+        let _ = folder.place.sync();
     }
     kept.synced = end;
     file.series.set_blocks(file.first_block(), complete)
@@ -126,7 +127,7 @@ pub(super) fn reserve(folder: &Folder, file: &OpenFile, grown: u64, kept: &mut K
     {
         return;
     }
-    let free = disk::free_bytes(&folder.path).unwrap_or(0).saturating_sub(MARGIN_BYTES);
+    let free = folder.place.free_bytes().unwrap_or(0).saturating_sub(MARGIN_BYTES);
     if free < to - from || disk::preallocate(file.series.file(), from, to - from).is_err() {
         kept.reserves_no_more = true;
         return;
@@ -168,7 +169,7 @@ impl Drop for Housekeeper {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.folder.leave_unfinished();
-            let path = self.folder.path.display();
+            let path = self.folder.place.path().display();
             self.shared.control.fail(format!("the housekeeper of {path} died"));
         }
     }

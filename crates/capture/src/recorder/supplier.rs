@@ -43,7 +43,7 @@ impl Supplier {
             return;
         }
         match self.folder.create_spare(&self.shared.lanes[file.lane]) {
-            Ok(spare) => *next = Next::Ready(spare),
+            Ok(spare) => *next = Next::Ready(Box::new(spare)),
             // The writer tries again when it needs the file, and then says so.
             Err(error) => tracing::debug!("no file was made ready: {error}"),
         }
@@ -63,7 +63,7 @@ impl Drop for Supplier {
     /// A panic fails the run at once, not only at its end.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let path = self.folder.path.display();
+            let path = self.folder.place.path().display();
             self.shared.control.fail(format!("the supplier of {path} died"));
         }
     }

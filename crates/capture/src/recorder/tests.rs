@@ -9,6 +9,7 @@ use crate::packer::{Packer, Reading};
 use ringside_core::{Batch, Cause, FrameMeta, FrameSlot, InterfaceId};
 use ringside_store::block;
 use ringside_store::pcapng::RINGSIDE_ROOM;
+use ringside_store::place::{Entry, Place};
 use ringside_store::recording::SeriesFile;
 use ringside_store::retention::Reused;
 use ringside_sys::disk::Lease;
@@ -197,7 +198,7 @@ fn two_runs_that_begin_in_one_second_have_names_of_their_own() {
     // The second run looked before the first one began, within the same second.
     let start = shared.recording.start.0;
     let start = Timestamp(start - start % SECOND_NS + (start + 1) % SECOND_NS);
-    let dirs = [dir.path().to_owned()];
+    let dirs = [Place::open(dir.path()).unwrap()];
     let taken = begin_at(start, &shared.recording, &shared.lanes, &dirs, true).err();
     assert!(is_taken(&taken.unwrap()));
     let mut starts = vec![start, start].into_iter();
@@ -267,7 +268,7 @@ fn old(path: &Path) -> Reused {
     let open = || std::fs::File::options().read(true).write(true).open(path).unwrap();
     // A program that another test is about to run has all that is open here, until it runs.
     let lease = wait_for("nobody else has it open", || Lease::take(open()).ok());
-    Reused { lease, map: None, path: path.to_owned() }
+    Reused { lease, map: None, entry: Entry::at(path).unwrap() }
 }
 
 /// Stamps of all frames in a directory. That the oldest went, before the look or during it, is all

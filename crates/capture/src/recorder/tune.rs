@@ -1,8 +1,8 @@
 //! How much to write at once: tried on the disk itself, before the first frame.
 
 use super::buffer::PageBuffer;
+use ringside_store::place::Place;
 use ringside_sys::disk;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Blocks of one write that are tried. Beyond eight nothing is gained anywhere, and a write holds
@@ -30,8 +30,8 @@ pub(super) struct Tuned {
 
 /// Writes about `TRIAL_BYTES` in each of the sizes to a file without a name in `directory`; `None`
 /// where there can be no direct writes or little room.
-pub(super) fn tune(directory: &Path, block_bytes: usize) -> Option<Tuned> {
-    if disk::free_bytes(directory).ok()? < FREE_BYTES_MIN {
+pub(super) fn tune(directory: &Place, block_bytes: usize) -> Option<Tuned> {
+    if directory.free_bytes().ok()? < FREE_BYTES_MIN {
         return None;
     }
     let file = disk::unnamed_direct_file(directory)?;

@@ -26,7 +26,7 @@ mod server;
 
 pub use board::{Board, StatusParts};
 pub use client::{Client, Found};
-pub use place::{ControlArgs, ControlSocket};
+pub use place::{ControlArgs, ControlSocket, paths, remove_left};
 pub use protocol::{Command, OutputStatus, Rates, Reply, RingStatus, Status};
 pub use rule_messages::{DefaultStatus, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS};
 pub use rules::{RuleDesk, RuleStore};

@@ -74,7 +74,7 @@ impl ControlSocket {
         if let Some(path) = &args.control {
             return ControlSocket::bind(path).map(Some);
         }
-        let name = format!("{kind}-{}.sock", keeper_pid.unwrap_or_else(std::process::id));
+        let name = default_name(kind, keeper_pid.unwrap_or_else(std::process::id));
         for directory in state_directory::candidates() {
             match in_default_directory(&directory, &name) {
                 Ok(socket) => {
@@ -101,7 +101,19 @@ impl ControlSocket {
     }
 }
 
+impl ControlArgs {
+    /// The socket that was asked for by name.
+    pub fn socket(&self) -> Option<&Path> {
+        self.control.as_deref()
+    }
+}
+
 impl ControlSocket {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Another handle of the listening socket.
     ///
     /// # Errors
@@ -109,6 +121,31 @@ impl ControlSocket {
     pub fn listener(&self) -> io::Result<UnixListener> {
         self.listener.try_clone()
     }
+}
+
+/// Where the socket of a run of this kind may be that the user started as process `pid`.
+pub fn paths(args: &ControlArgs, kind: &str, pid: u32) -> Vec<PathBuf> {
+    let name = default_name(kind, pid);
+    let default = || state_directory::candidates().into_iter().map(|place| place.path.join(&name));
+    match (&args.control, args.no_control) {
+        (_, true) => Vec::new(),
+        (Some(path), _) => vec![path.clone()],
+        (None, _) => default().collect(),
+    }
+}
+
+/// Removes what of these nobody listens at: a worker that was killed, or that has no rights in the
+/// directory, leaves it.
+pub fn remove_left(paths: &[PathBuf]) {
+    for path in paths.iter().filter(|path| path.exists()) {
+        if let Err(error) = remove_stale(path) {
+            tracing::debug!("{}: {error:#}", path.display());
+        }
+    }
+}
+
+fn default_name(kind: &str, pid: u32) -> String {
+    format!("{kind}-{pid}.sock")
 }
 
 impl Drop for ControlSocket {

@@ -76,6 +76,11 @@ impl Link {
         thread.map(|_| ()).context("cannot start a thread")
     }
 
+    /// Nobody listens at the control socket any more.
+    pub fn control_ended(&self) {
+        self.send(&ToKeeper::ControlEnded, &[]);
+    }
+
     /// The run has ended and its ledger is printed.
     pub fn closed(&self) {
         self.send(&ToKeeper::Closed, &[]);

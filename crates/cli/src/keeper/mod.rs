@@ -23,6 +23,7 @@ mod knobs;
 mod link;
 mod message;
 mod process;
+mod pulse;
 mod remains;
 mod supervise;
 
@@ -32,6 +33,7 @@ pub use knobs::{Knobs, put_back_what_stays, turn_for_good, what_stays_turned};
 pub use link::Link;
 pub use remains::Leaving;
 
+use crate::control::ControlArgs;
 use crate::say;
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -48,6 +50,8 @@ pub struct Wishes<'w> {
     pub json: bool,
     /// Where recordings may lie that a dead process did not end; these are mended first.
     pub directories: &'w [PathBuf],
+    /// Where the control socket is, which a worker without rights cannot remove.
+    pub control: &'w ControlArgs,
 }
 
 /// Runs `work` in a process with a keeper: this one if it has a keeper or wants none (then `work`

@@ -3,8 +3,9 @@
 
 use super::link::Link;
 use super::message::ToKeeper;
-use crate::say;
-use crate::{ledger_text, open::Opened};
+use crate::open::Opened;
+use crate::repair_progress::RepairProgress;
+use crate::{ledger_text, say};
 use anyhow::{Context, bail};
 use ringside_capture::backend::KernelHandles;
 use ringside_capture::backend::af_packet::PacketHandles;
@@ -26,7 +27,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Longest look at what the dead left, before a capture begins. A terabyte that nobody ended takes
+/// a second, for only its ends are looked at; what takes longer no recorder made.
+const REPAIR_MAX: Duration = Duration::from_secs(60);
 
 /// Directories of one recording: each is a disk.
 const FOLDERS_MAX: usize = 1_024;
@@ -51,10 +56,7 @@ pub enum Part {
     /// Where frames go.
     Output(Destination),
     /// A directory of the recording, with the lock of the run in it.
-    Folder {
-        /// The bytes of its path.
-        path: Vec<u8>,
-    },
+    Folder,
 }
 
 /// What the descriptors of a lane are.
@@ -220,9 +222,8 @@ impl Leaving {
         let destination =
             Destination::Recording { run, bytes_max, limit_bytes, limit_age, min_free };
         link.send(&ToKeeper::Leave(Part::Output(destination)), &[]);
-        for (path, lock) in recording.directories.iter().zip(recording.locks) {
-            let path = path.as_os_str().as_bytes().to_vec();
-            link.send(&ToKeeper::Leave(Part::Folder { path }), &[lock]);
+        for lock in recording.locks {
+            link.send(&ToKeeper::Leave(Part::Folder), &[lock]);
         }
     }
 }
@@ -249,10 +250,20 @@ pub struct Left {
     lanes: Vec<LaneRemains>,
     memory: Option<(OwnedFd, Option<OwnedFd>)>,
     destination: Option<Destination>,
-    folders: Vec<(PathBuf, RunLock)>,
+    locks: Vec<RunLock>,
 }
 
 impl Left {
+    /// The memory in which the worker's lanes publish.
+    pub fn memory(&self) -> Option<&OwnedFd> {
+        self.memory.as_ref().map(|(boards, _)| boards)
+    }
+
+    /// The directories of the recording.
+    pub fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.locks.iter().map(|lock| lock.place().path())
+    }
+
     /// Takes a part.
     ///
     /// # Errors
@@ -273,12 +284,12 @@ impl Left {
                 self.memory = Some((boards, fds.next()));
             }
             Part::Output(destination) => self.destination = Some(destination),
-            Part::Folder { path } => {
+            Part::Folder => {
                 let lock = RunLock::adopt(fds.next().context("a lock without a descriptor")?)?;
-                if self.folders.len() == FOLDERS_MAX {
+                if self.locks.len() == FOLDERS_MAX {
                     bail!("more than {FOLDERS_MAX} directories");
                 }
-                self.folders.push((PathBuf::from(OsString::from_vec(path)), lock));
+                self.locks.push(lock);
             }
         }
         Ok(())
@@ -302,7 +313,7 @@ impl Left {
             Destination::Recording { run, bytes_max, limit_bytes, limit_age, min_free } => {
                 OutputRemains::Recording(RecordingRemains {
                     run,
-                    directories: self.folders,
+                    locks: self.locks,
                     bytes_max,
                     retention: Policy { limit_bytes, limit_age, min_free },
                 })
@@ -340,13 +351,18 @@ pub fn tell(finished: &Finished, reason: &str, json: bool) -> io::Result<()> {
 /// Mends recordings that nobody finished, as far as a dead process can have left them torn; a line
 /// for each on standard error.
 pub fn repair_of_the_dead(directories: &[PathBuf]) {
-    use ringside_store::repair::{self, Options, RunState};
+    use ringside_store::repair::{self, Options, RunState, Watch};
     let directories: Vec<PathBuf> =
         directories.iter().filter(|path| Path::is_dir(path)).cloned().collect();
     if directories.is_empty() {
         return;
     }
-    let report = match repair::repair(&directories, &Options::AT_START) {
+    let progress = RepairProgress::new();
+    let tell = |path: &Path, at, bytes| progress.tell(path, at, bytes);
+    let watch = Watch { deadline: Some(Instant::now() + REPAIR_MAX), tell: &tell };
+    let report = repair::repair_watched(&directories, &Options::AT_START, &watch);
+    progress.end();
+    let report = match report {
         Ok(report) => report,
         Err(error) => return say::message(format_args!("ringside: {error}")),
     };
@@ -362,5 +378,8 @@ pub fn repair_of_the_dead(directories: &[PathBuf]) {
              in memory at its end is not known",
             run.run
         ));
+        for error in run.files.iter().filter_map(|file| file.error.as_ref()) {
+            say::message(format_args!("ringside: {error}"));
+        }
     }
 }

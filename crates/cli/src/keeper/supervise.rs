@@ -4,10 +4,13 @@ use super::journal::Journal;
 use super::knob::Request;
 use super::message::{ToKeeper, ToWorker};
 use super::process::ProcessIdentity;
+use super::pulse::{self, Pulse};
 use super::remains::{self, Left};
 use super::{ENVIRONMENT, Wishes, knobs};
+use crate::privileges::Role;
+use crate::record::CONTROL_KIND;
 use crate::signals::{ABORT_STATUS, SignalPipe};
-use crate::{privileges, say};
+use crate::{control, privileges, say, state_directory};
 use anyhow::{Context, bail};
 use ringside_sys::child::{self, Received};
 use ringside_sys::netns::Namespace;
@@ -24,6 +27,8 @@ use std::time::{Duration, Instant};
 /// Signals within this time are one order: `timeout` signals its child and then its whole process
 /// group, so the same wish comes twice. Nobody who means a second one is so fast.
 const ONE_ORDER: Duration = Duration::from_millis(250);
+/// Where settings of the system and of interfaces are written.
+const SETTINGS: [&str; 2] = ["/proc/sys", "/sys"];
 /// How long a worker that was told to end at once may take, before it is killed.
 const ABORT_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -34,11 +39,25 @@ const ABORT_PATIENCE: Duration = Duration::from_secs(1);
 pub(super) fn run(wishes: &Wishes<'_>) -> anyhow::Result<ExitCode> {
     // The signals first: one that comes while the worker starts must reach it.
     let signals = SignalPipe::install()?;
-    let mut keeper = Keeper::start(signals)?;
+    let mut keeper = Keeper::start(signals, wishes)?;
     privileges::raise_descriptors();
     let status = keeper.wait()?;
     // Knobs are put back behind it: huge pages are free once nobody holds the ring any more.
-    keeper.conclude(status, wishes)
+    let code = keeper.conclude(status, wishes);
+    control::remove_left(&keeper.sockets);
+    code
+}
+
+/// Directories in which this process may have to write.
+fn written(wishes: &Wishes<'_>) -> Vec<PathBuf> {
+    let is_stream = |path: &&PathBuf| *path != Path::new("-");
+    let outputs = wishes.directories.iter().filter(is_stream).map(|path| match path.is_dir() {
+        true => path.clone(),
+        false => path.parent().map(Path::to_owned).unwrap_or_default(),
+    });
+    let sockets = wishes.control.socket().and_then(Path::parent).map(Path::to_owned);
+    let states = state_directory::candidates().into_iter().map(|place| place.path);
+    outputs.chain(sockets).chain(states).collect()
 }
 
 struct Keeper {
@@ -50,6 +69,12 @@ struct Keeper {
     orders: Orders,
     knobs: TurnedKnobs,
     left: Left,
+    /// Whether the worker moves, once the run has begun.
+    pulse: Option<Pulse>,
+    /// Where the worker's control socket may be.
+    sockets: Vec<PathBuf>,
+    /// Where it may have to write once the run has begun.
+    written: Vec<PathBuf>,
     started: bool,
     closed: bool,
 }
@@ -72,7 +97,7 @@ struct Orders {
 }
 
 impl Keeper {
-    fn start(signals: SignalPipe) -> anyhow::Result<Keeper> {
+    fn start(signals: SignalPipe, wishes: &Wishes<'_>) -> anyhow::Result<Keeper> {
         let (socket, theirs) = child::pair()?;
         let mut command = Command::new(program());
         let mut args = std::env::args_os();
@@ -93,6 +118,9 @@ impl Keeper {
             orders: Orders::default(),
             knobs: TurnedKnobs(None),
             left: Left::default(),
+            pulse: None,
+            sockets: control::paths(wishes.control, CONTROL_KIND, std::process::id()),
+            written: written(wishes),
             started: false,
             closed: false,
         })
@@ -109,6 +137,10 @@ impl Keeper {
             }
             if readable.socket {
                 talking = self.hear();
+            }
+            let said = self.pulse.as_mut().and_then(|pulse| pulse.look(Instant::now()));
+            if let Some(text) = said.filter(|_| !self.closed) {
+                say::message(format_args!("ringside: warning: {text}"));
             }
             if self.orders.abort.is_some_and(|at| at.elapsed() >= ABORT_PATIENCE)
                 && !std::mem::replace(&mut self.orders.killed, true)
@@ -129,7 +161,7 @@ impl Keeper {
     fn poll(&self, talking: bool) -> anyhow::Result<Readable> {
         let timeout = match (self.orders.abort, self.orders.killed) {
             (Some(at), false) => Some(ABORT_PATIENCE.saturating_sub(at.elapsed())),
-            _ => None,
+            _ => self.pulse.as_ref().map(|_| pulse::INTERVAL),
         };
         let timeout = timeout.and_then(|left| Timespec::try_from(left).ok());
         let mut fds = [
@@ -209,6 +241,7 @@ impl Keeper {
             }
             Ok(ToKeeper::Leave(_)) => tracing::warn!("the worker left something too late"),
             Ok(ToKeeper::Started { others_files }) => self.give_up_privileges(others_files),
+            Ok(ToKeeper::ControlEnded) => control::remove_left(&self.sockets),
             Ok(ToKeeper::Closed) => self.closed = true,
             Err(error) => tracing::warn!("a message of the worker was not understood: {error}"),
         }
@@ -233,6 +266,7 @@ impl Keeper {
     /// Keeps what is needed to end the worker, to finish its files and to put knobs back.
     fn give_up_privileges(&mut self, others_files: bool) {
         self.started = true;
+        self.pulse = self.left.memory().and_then(Pulse::of);
         let mut kept = CapabilitySet::KILL | privileges::needed_for_maps();
         if others_files {
             kept |= CapabilitySet::DAC_OVERRIDE;
@@ -243,7 +277,14 @@ impl Keeper {
         }
         if let Err(error) = privileges::keep_only(kept) {
             tracing::warn!("the keeper keeps its privileges: {error:#}");
+            return;
         }
+        let puts_back = self.knobs.0.is_some();
+        let settings = puts_back.then(|| SETTINGS.map(Path::new)).into_iter().flatten();
+        let recorded = self.left.directories();
+        let written = recorded.chain(self.written.iter().map(PathBuf::as_path));
+        let there = written.chain(settings).filter(|path| path.exists());
+        privileges::confine(there, Role::Keeper { puts_back });
     }
 
     /// What the worker's end means: its status is passed on, or what it left is finished.
@@ -255,7 +296,7 @@ impl Keeper {
             (Some(code), _) if self.closed || !self.started || was_ordered => {
                 Ok(ExitCode::from(u8::try_from(code).unwrap_or(ABORT_STATUS as u8)))
             }
-            (None, Some(_)) if self.closed || was_ordered => Ok(failed),
+            (None, Some(_)) if self.closed || was_ordered && !self.orders.killed => Ok(failed),
             (code, signal) => {
                 let reason = reason(code, signal);
                 self.finish(left, &reason, wishes)?;

@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// Frames that keep coming until they are stopped.
 fn sender(network: &Network) -> Running {
@@ -79,6 +80,32 @@ fn nothing_to_repair(directory: &Path) {
 fn recorded_files(directory: &Path) -> Vec<PathBuf> {
     let files = files_in(directory).into_iter();
     files.filter(|path| path.extension().is_some_and(|end| end == "pcapng")).collect()
+}
+
+/// A worker that is stopped, as one that is stuck in the kernel.
+#[test]
+fn a_worker_that_stands_still_is_told_of_and_ended_with_its_ledger() {
+    if !need_root("a_worker_that_stands_still") {
+        return;
+    }
+    let network = Network::up();
+    let folder = tempfile::tempdir().unwrap();
+    let running = network.capture(&["-i", "rx0", "-w", arg(folder.path())]);
+    let sender = sender(&network);
+    let before = network.received();
+    wait_until("frames", || network.received() > before + 20_000);
+    running.signal_worker(Signal::STOP);
+    assert_eq!(sender.stop().code(), Some(0));
+    running.wait_for_stderr("the worker has stood still for ");
+    running.signal(Signal::INT);
+    // Two within a quarter of a second are one order.
+    std::thread::sleep(Duration::from_millis(400));
+    running.signal(Signal::INT);
+    let outcome = running.finish();
+    let ledger = closed_by_keeper(&outcome);
+    let frames = numbered_frames(&[folder.path().to_owned()]);
+    assert_eq!(frames, ledger.consumers[0].delivered, "{ledger:#?}");
+    nothing_to_repair(folder.path());
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod filters;
 mod keep;
 mod keeper;
 mod mirror;
+mod moved;
 mod order;
 mod others;
 mod outputs;

@@ -44,7 +44,7 @@ fn no_file_is_replaced_while_another_run_writes_it() {
         second.args(&args);
         let second = Running::start(second).finish();
         assert_eq!(second.code(), Some(2), "{args:?}: {}", second.stderr);
-        let by = format!("is being written by process {}:", running.worker_pid());
+        let by = format!("is being written by process {} (ringside):", running.worker_pid());
         assert!(second.stderr.contains(&by), "{args:?}: {}", second.stderr);
         assert!(second.stderr.contains(arg(folder.path())), "{args:?}: {}", second.stderr);
         assert_eq!(running.stop().checked_ledger(100).taken, 100, "{args:?}");
@@ -64,7 +64,7 @@ fn no_file_is_replaced_while_another_run_writes_it() {
     for args in [&["read", "-r", merged, "-w", copy][..], &["capture", "-r", merged, "-w", copy]] {
         let refused = run_ringside(args);
         assert_eq!(refused.code(), Some(2), "{args:?}: {}", refused.stderr);
-        let by = format!("{copy}: is being written by process {}:", reading.pid());
+        let by = format!("{copy}: is being written by process {} (ringside):", reading.pid());
         assert!(refused.stderr.contains(&by), "{args:?}: {}", refused.stderr);
     }
     drop(ours);

@@ -2,17 +2,18 @@
 
 use super::{FileHeader, HeaderPage, MappedFiles, read_header_from, room};
 use crate::StoreError;
+use crate::place::Entry;
 use crate::retention::{END_BYTES, Reused};
 use crate::writer::FILE_MODE;
 use ringside_core::SourceInterface;
 use ringside_core::limits::{RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
 use ringside_sys::disk;
 use ringside_sys::file_map::FileMap;
-use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
-use std::fs::{File, OpenOptions};
+use rustix::fs::OFlags;
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A file with its header page. Its ring blocks are written by whoever holds it, in order, at
@@ -22,7 +23,7 @@ pub struct SeriesFile {
     file: File,
     /// Its memory, if it is mapped: room is written over there.
     map: Mutex<Option<FileMap>>,
-    path: PathBuf,
+    entry: Entry,
     header_bytes: u64,
     block_bytes: u64,
     /// Places for ring blocks that were room when it was made.
@@ -43,26 +44,23 @@ impl SeriesFile {
     /// The file exists or cannot be created, or the interfaces do not fit the header. A file that
     /// could not be begun is removed again.
     pub fn create(
-        path: &Path,
+        entry: Entry,
         header: &FileHeader,
         interfaces: &[SourceInterface],
     ) -> Result<SeriesFile, StoreError> {
-        let page = first_page(path, header, interfaces)?;
-        let context = |what: &str| format!("cannot {what} {}", path.display());
-        let mut options = OpenOptions::new();
-        let file = options
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(FILE_MODE)
-            .open(path)
-            .map_err(|error| StoreError::io(context("create"), error))?;
+        let page = first_page(entry.path(), header, interfaces)?;
+        let fail = |what: &str, error| {
+            StoreError::io(format!("cannot {what} {}", entry.path().display()), error)
+        };
+        let file = entry
+            .open(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, FILE_MODE)
+            .map_err(|error| fail("create", error))?;
         if let Err(error) = file.write_all_at(&page.bytes, 0) {
             // Best effort: the error that is reported is the one that matters.
-            let _ = std::fs::remove_file(path);
-            return Err(StoreError::io(context("write the header of"), error));
+            let _ = entry.remove();
+            return Err(fail("write the header of", error));
         }
-        Ok(SeriesFile::new((file, None), path, header.block_bytes, 0, &page))
+        Ok(SeriesFile::new((file, None), entry, header.block_bytes, 0, &page))
     }
 
     /// Makes the file of `old`, of which nothing that is in it is wanted any more: what it holds
@@ -76,9 +74,10 @@ impl SeriesFile {
         header: &FileHeader,
         interfaces: &[SourceInterface],
     ) -> Result<SeriesFile, StoreError> {
-        let Reused { lease, mut map, path } = old;
-        let page = first_page(&path, header, interfaces)?;
-        let fail = |error| StoreError::io(format!("cannot reuse {}", path.display()), error);
+        let Reused { lease, mut map, entry } = old;
+        let page = first_page(entry.path(), header, interfaces)?;
+        let context = format!("cannot reuse {}", entry.path().display());
+        let fail = |error| StoreError::io(context.clone(), error);
         let (file, first, step) =
             (lease.file(), page.bytes.len() as u64, header.block_bytes as u64);
         let wanted = header.bytes_max.saturating_sub(first + END_BYTES) / step;
@@ -89,12 +88,12 @@ impl SeriesFile {
             .and_then(|()| file.set_len(first + blocks * step))
             .and_then(|()| file.write_all_at(&page.bytes, 0))
             .map_err(fail)?;
-        Ok(SeriesFile::new((lease.release(), map), &path, header.block_bytes, blocks, &page))
+        Ok(SeriesFile::new((lease.release(), map), entry, header.block_bytes, blocks, &page))
     }
 
     fn new(
         (file, map): (File, Option<FileMap>),
-        path: &Path,
+        entry: Entry,
         block_bytes: usize,
         room_blocks: u64,
         page: &HeaderPage,
@@ -102,7 +101,7 @@ impl SeriesFile {
         SeriesFile {
             file,
             map: Mutex::new(map),
-            path: path.to_owned(),
+            entry,
             header_bytes: page.bytes.len() as u64,
             block_bytes: block_bytes as u64,
             room_blocks,
@@ -118,24 +117,18 @@ impl SeriesFile {
     /// # Errors
     /// It cannot be opened or read, or is no regular file.
     pub fn open(
-        path: &Path,
+        entry: Entry,
     ) -> Result<Option<(SeriesFile, FileHeader, Vec<SourceInterface>)>, StoreError> {
-        let fail = |error| StoreError::io(format!("cannot open {}", path.display()), error);
-        // No link is followed, and no FIFO waited for.
-        let safely = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-        let mut options = OpenOptions::new();
-        let opened = options.read(true).write(true).custom_flags(safely).open(path);
-        let file = opened.map_err(fail)?;
-        if !file.metadata().map_err(fail)?.is_file() {
-            return Err(fail(io::Error::other("not a regular file")));
-        }
+        let context = format!("cannot open {}", entry.path().display());
+        let fail = |error| StoreError::io(context.clone(), error);
+        let file = entry.open_regular(OFlags::RDWR).map_err(fail)?;
         let Some(header) = read_header_from(&file).map_err(fail)? else { return Ok(None) };
         let [first_block_at, blocks_complete_at, bytes_max_at] =
             header.changing_fields(&header.file).map(|(at, _)| at);
         let series = SeriesFile {
             file,
             map: Mutex::default(),
-            path: path.to_owned(),
+            entry,
             header_bytes: header.bytes as u64,
             block_bytes: header.file.block_bytes as u64,
             room_blocks: 0,
@@ -152,9 +145,14 @@ impl SeriesFile {
         &self.file
     }
 
-    /// Where the file is.
+    /// Its name, and the directory in which it is.
+    pub fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    /// Where the file is, for messages.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.entry.path()
     }
 
     /// Bytes of a ring block.
@@ -203,21 +201,22 @@ impl SeriesFile {
             .map_err(|error| self.error("cannot write the header of", error))
     }
 
+    /// A handle of the file that writes past the page cache; `None` where that cannot be had, or
+    /// if its name leads to another file by now.
+    pub fn open_direct(&self) -> Option<File> {
+        let direct = disk::open_direct(self.entry.place(), self.entry.name()).ok().flatten()?;
+        let identity = |file: &File| file.metadata().ok().map(|found| (found.dev(), found.ino()));
+        (identity(&direct)? == identity(&self.file)?).then_some(direct)
+    }
+
     /// Gives the file another name in its file system, which must be free.
     ///
     /// # Errors
     /// The name is taken, or the system refused.
-    pub fn rename(&mut self, to: &Path) -> Result<(), StoreError> {
-        let moved = renameat_with(CWD, &self.path, CWD, to, RenameFlags::NOREPLACE);
-        let moved = moved.map_err(io::Error::from).or_else(|error| match error.kind() {
-            // Some file systems cannot look and rename in one step. Linking does look.
-            io::ErrorKind::InvalidInput => {
-                std::fs::hard_link(&self.path, to).and_then(|()| std::fs::remove_file(&self.path))
-            }
-            _ => Err(error),
-        });
-        moved.map_err(|error| StoreError::io(format!("cannot create {}", to.display()), error))?;
-        self.path = to.to_owned();
+    pub fn rename(&mut self, to: &Entry) -> Result<(), StoreError> {
+        let fail = |error| StoreError::io(format!("cannot create {}", to.path().display()), error);
+        self.entry.rename(to).map_err(fail)?;
+        self.entry = to.clone();
         Ok(())
     }
 
@@ -282,7 +281,7 @@ impl SeriesFile {
     }
 
     fn error(&self, what: &str, error: io::Error) -> StoreError {
-        StoreError::io(format!("{what} {}", self.path.display()), error)
+        StoreError::io(format!("{what} {}", self.path().display()), error)
     }
 }
 
@@ -303,19 +302,23 @@ fn first_page(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::place::Place;
     use crate::recording::read_header;
 
     #[test]
     fn a_name_that_is_taken_is_kept() {
         let dir = tempfile::tempdir().unwrap();
+        let place = Place::open(dir.path()).unwrap();
         let (hidden, named) = (dir.path().join(".a.next"), dir.path().join("a.pcapng"));
-        let mut file = SeriesFile::create(&hidden, &FileHeader::default(), &[]).unwrap();
+        let to = place.entry("a.pcapng");
+        let mut file =
+            SeriesFile::create(place.entry(".a.next"), &FileHeader::default(), &[]).unwrap();
         std::fs::write(&named, b"somebody's").unwrap();
-        let error = file.rename(&named).unwrap_err().to_string();
+        let error = file.rename(&to).unwrap_err().to_string();
         assert!(error.contains("a.pcapng"), "{error}");
         assert_eq!(std::fs::read(&named).unwrap(), b"somebody's");
         std::fs::remove_file(&named).unwrap();
-        file.rename(&named).unwrap();
+        file.rename(&to).unwrap();
         assert_eq!((file.path(), hidden.exists()), (&*named, false));
     }
 
@@ -323,7 +326,8 @@ mod tests {
     fn the_header_counts_what_it_is_told() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.pcapng");
-        let file = SeriesFile::create(&path, &FileHeader::default(), &[]).unwrap();
+        let file =
+            SeriesFile::create(Entry::at(&path).unwrap(), &FileHeader::default(), &[]).unwrap();
         assert_eq!(read_header(&path).unwrap().unwrap().first_block, None);
         file.set_blocks(Some(17), 3).unwrap();
         let header = read_header(&path).unwrap().unwrap();

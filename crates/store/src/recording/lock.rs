@@ -7,12 +7,13 @@
 //! through any descriptor, and who holds it keeps the recorder from starting.
 
 use crate::StoreError;
+use crate::place::{Entry, Place};
 use crate::writer::LOCK_MODE;
 use ringside_sys::file_lock::{self, Holder};
-use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, fstat, open, openat, statat,
-};
+use rustix::fs::{FlockOperation, OFlags, fstat};
 use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,8 +30,8 @@ const SUFFIX: &str = ".lock";
 /// is gone; the file stays unless it is [removed](RunLock::remove).
 #[derive(Debug)]
 pub struct RunLock {
-    fd: OwnedFd,
-    path: PathBuf,
+    file: File,
+    entry: Entry,
 }
 
 impl RunLock {
@@ -39,58 +40,63 @@ impl RunLock {
     /// # Errors
     /// Another process holds it, the name of the run cannot be part of a file's name, or the
     /// system refused.
-    pub fn create(directory: &Path, run: &str) -> Result<RunLock, StoreError> {
-        let path = directory.join(run_lock_name(run).ok_or_else(|| unusable_name(directory, run))?);
+    pub fn create(directory: &Place, run: &str) -> Result<RunLock, StoreError> {
+        let name = run_lock_name(run).ok_or_else(|| unusable_name(directory.path(), run))?;
+        let entry = directory.entry(name);
         let mut holder = None;
         for _ in 0..TRIES_MAX {
-            let flags = OFlags::RDWR | OFlags::CREATE;
-            let fd = open(&path, flags | SAFELY, Mode::from_raw_mode(LOCK_MODE));
-            let fd = fd.map_err(|error| cannot("create", &path, error))?;
+            let file = entry.open(OFlags::RDWR | OFlags::CREATE, LOCK_MODE);
+            let file = file.map_err(|error| cannot("create", &entry, error))?;
             // If the name leads elsewhere now, the process that held the lock has removed the file.
-            if lock(&fd, &path)? && is_current(&fd, &path) {
-                return Ok(RunLock { fd, path });
+            if lock(&file, &entry)? && entry.is(&file) {
+                return Ok(RunLock { file, entry });
             }
-            holder = file_lock::holder(&fd).or(holder);
+            holder = file_lock::holder(&file).or(holder);
         }
         let who = Holder::name_of(&holder);
         let reason = format!("run {run} is being recorded or repaired by {who}");
-        Err(StoreError::Unusable { path, reason })
+        Err(StoreError::Unusable { path: entry.path().to_owned(), reason })
     }
 
-    /// Takes the lock at `path`; `None` if another process holds it, or if it is gone.
+    /// Takes the lock `entry`; `None` if another process holds it, or if it is gone.
     ///
     /// # Errors
     /// It is no regular file, or the system refused.
-    pub fn try_take(path: &Path) -> Result<Option<RunLock>, StoreError> {
-        let fd = match open(path, OFlags::RDWR | SAFELY, Mode::empty()) {
-            Ok(fd) => fd,
-            Err(Errno::NOENT) => return Ok(None),
-            Err(error) => return Err(cannot("open", path, error)),
+    pub fn try_take(entry: &Entry) -> Result<Option<RunLock>, StoreError> {
+        let file = match entry.open_regular(OFlags::RDWR) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(cannot("open the lock", entry, error)),
         };
-        let found = fstat(&fd).map_err(|error| cannot("look at", path, error))?;
-        if !FileType::from_raw_mode(found.st_mode).is_file() {
-            let reason = "is no lock of a run: not a regular file".into();
-            return Err(StoreError::Unusable { path: path.to_owned(), reason });
-        }
-        let is_taken = lock(&fd, path)? && is_current(&fd, path);
-        Ok(is_taken.then(|| RunLock { fd, path: path.to_owned() }))
+        let is_taken = lock(&file, entry)? && entry.is(&file);
+        Ok(is_taken.then(|| RunLock { file, entry: entry.clone() }))
     }
 
     /// The lock behind a descriptor that another process of the recorder created and sent: both
-    /// hold it from now on.
+    /// hold it from now on. Its directory is opened, and held too.
     ///
     /// # Errors
-    /// The path of the file cannot be found out.
+    /// Its directory cannot be found out or opened, or the file is not there any more.
     pub fn adopt(fd: OwnedFd) -> Result<RunLock, StoreError> {
         let link = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
         let path = std::fs::read_link(&link)
             .map_err(|error| StoreError::io(format!("cannot read {}", link.display()), error))?;
-        Ok(RunLock { fd, path })
+        let fail = |error| StoreError::io(format!("cannot adopt {}", path.display()), error);
+        let (file, entry) = (File::from(fd), Entry::at(&path).map_err(fail)?);
+        match entry.is(&file) {
+            true => Ok(RunLock { file, entry }),
+            false => Err(fail(io::Error::other("it is not the file that was locked"))),
+        }
     }
 
-    /// Where the lock is.
+    /// The directory that it is in.
+    pub fn place(&self) -> &Place {
+        self.entry.place()
+    }
+
+    /// Where the lock is, for messages.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.entry.path()
     }
 
     /// Removes the file: the run has ended in order, or was repaired. Without effect if another
@@ -99,12 +105,12 @@ impl RunLock {
     /// # Errors
     /// The system refused; the next start will look at the run again.
     pub fn remove(self) -> Result<(), StoreError> {
-        if !is_current(&self.fd, &self.path) {
+        if !self.entry.is(&self.file) {
             return Ok(());
         }
-        match std::fs::remove_file(&self.path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(StoreError::io(format!("cannot remove {}", self.path.display()), error))
+        match self.entry.remove() {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(cannot("remove", &self.entry, error))
             }
             _ => Ok(()),
         }
@@ -113,12 +119,9 @@ impl RunLock {
 
 impl AsFd for RunLock {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.file.as_fd()
     }
 }
-
-/// Neither waits for a FIFO, nor follows a link, nor lives on in programs that are started.
-const SAFELY: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 /// Name of the lock of a run; `None` if `run` cannot be part of a file's name.
 pub fn run_lock_name(run: &str) -> Option<String> {
@@ -134,12 +137,12 @@ pub(crate) fn run_of_lock(name: &str) -> Option<&str> {
 }
 
 /// Takes the lock; false if somebody holds it.
-fn lock(fd: &OwnedFd, path: &Path) -> Result<bool, StoreError> {
+fn lock(file: &File, entry: &Entry) -> Result<bool, StoreError> {
     for _ in 0..TRIES_MAX {
-        match rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive) {
+        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(true),
             Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(RETRY),
-            Err(error) => return Err(cannot("lock", path, error)),
+            Err(error) => return Err(cannot("lock", entry, error.into())),
         }
     }
     Ok(false)
@@ -158,19 +161,21 @@ pub(crate) enum LockState {
     Unknown,
 }
 
-/// How the lock of the run `run` in the directory `at` stands. Who wants the lock meanwhile tries
+/// How the lock of the run `run` in `directory` stands. Who wants the lock meanwhile tries
 /// again.
 ///
 /// # Errors
 /// The lock cannot be opened or asked.
-pub(crate) fn lock_state(at: impl AsFd, run: &str) -> std::io::Result<LockState> {
+pub(crate) fn lock_state(directory: &Place, run: &str) -> io::Result<LockState> {
     // A run whose name cannot be a lock's was never a run that is recorded.
     let Some(name) = run_lock_name(run) else { return Ok(LockState::Absent) };
-    let lock = match openat(at, name.as_str(), OFlags::RDONLY | SAFELY, Mode::empty()) {
+    let lock = match directory.entry(name).open(OFlags::RDONLY, 0) {
         Ok(lock) => lock,
-        Err(Errno::NOENT) => return Ok(LockState::Absent),
-        Err(Errno::ACCESS) => return Ok(LockState::Unknown),
-        Err(error) => return Err(error.into()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(LockState::Absent),
+        Err(error) if error.raw_os_error() == Some(Errno::ACCESS.raw_os_error()) => {
+            return Ok(LockState::Unknown);
+        }
+        Err(error) => return Err(error),
     };
     match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared) {
         // It may have been removed between the two calls, at the end of its run.
@@ -181,15 +186,8 @@ pub(crate) fn lock_state(at: impl AsFd, run: &str) -> std::io::Result<LockState>
     }
 }
 
-/// True if `path` still names the file behind `fd`.
-fn is_current(fd: &OwnedFd, path: &Path) -> bool {
-    let named = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
-    let (Ok(named), Ok(held)) = (named, fstat(fd)) else { return false };
-    (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
-}
-
-fn cannot(what: &str, path: &Path, error: Errno) -> StoreError {
-    StoreError::io(format!("cannot {what} {}", path.display()), error.into())
+fn cannot(what: &str, entry: &Entry, error: io::Error) -> StoreError {
+    StoreError::io(format!("cannot {what} {}", entry.path().display()), error)
 }
 
 fn unusable_name(directory: &Path, run: &str) -> StoreError {
@@ -204,30 +202,32 @@ mod tests {
     #[test]
     fn a_lock_is_held_until_its_last_holder_is_gone() {
         let dir = tempfile::tempdir().unwrap();
-        let lock = RunLock::create(dir.path(), "20261121T053000Z-1").unwrap();
+        let place = Place::open(dir.path()).unwrap();
+        let lock = RunLock::create(&place, "20261121T053000Z-1").unwrap();
+        let entry = lock.entry.clone();
         let path = dir.path().join(".ringside-20261121T053000Z-1.lock");
         assert_eq!(lock.path(), path);
-        let again = RunLock::create(dir.path(), "20261121T053000Z-1").unwrap_err();
+        let again = RunLock::create(&place, "20261121T053000Z-1").unwrap_err();
         assert!(again.to_string().contains("is being recorded"), "{again}");
-        assert!(RunLock::try_take(&path).unwrap().is_none());
+        assert!(RunLock::try_take(&entry).unwrap().is_none());
 
         let other = RunLock::adopt(lock.as_fd().try_clone_to_owned().unwrap()).unwrap();
         assert_eq!(other.path(), path);
         drop(lock);
-        assert!(RunLock::try_take(&path).unwrap().is_none(), "the other holds it");
+        assert!(RunLock::try_take(&entry).unwrap().is_none(), "the other holds it");
         drop(other);
-        let taken = RunLock::try_take(&path).unwrap().expect("no process holds it");
+        let taken = RunLock::try_take(&entry).unwrap().expect("no process holds it");
         taken.remove().unwrap();
         assert!(!path.exists());
-        assert!(RunLock::try_take(&path).unwrap().is_none());
+        assert!(RunLock::try_take(&entry).unwrap().is_none());
     }
 
     #[test]
     fn only_the_lock_that_is_held_is_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let old = RunLock::create(dir.path(), "a").unwrap();
+        let old = RunLock::create(&Place::open(dir.path()).unwrap(), "a").unwrap();
         std::fs::remove_file(old.path()).unwrap();
-        let new = RunLock::create(dir.path(), "a").unwrap();
+        let new = RunLock::create(&Place::open(dir.path()).unwrap(), "a").unwrap();
         old.remove().unwrap();
         assert!(new.path().exists());
     }
@@ -237,7 +237,8 @@ mod tests {
         for run in ["", "..", "../x", "a/b", "a b", "\u{e9}", &"x".repeat(129)] {
             let dir = tempfile::tempdir().unwrap();
             let is_plain = run == "..";
-            assert_eq!(RunLock::create(dir.path(), run).is_ok(), is_plain, "{run:?}");
+            let made = RunLock::create(&Place::open(dir.path()).unwrap(), run);
+            assert_eq!(made.is_ok(), is_plain, "{run:?}");
         }
         assert_eq!(run_of_lock(".ringside-a-1.lock"), Some("a-1"));
         for name in [".ringside.lock", ".ringside-.lock", "x.lock", ".ringside-a/b.lock"] {
@@ -247,7 +248,7 @@ mod tests {
         let (link, target) = (dir.path().join(".ringside-a.lock"), dir.path().join("b"));
         std::fs::write(&target, b"").unwrap();
         std::os::unix::fs::symlink(&target, &link).unwrap();
-        assert!(RunLock::create(dir.path(), "a").is_err());
-        assert!(RunLock::try_take(&link).is_err());
+        assert!(RunLock::create(&Place::open(dir.path()).unwrap(), "a").is_err());
+        assert!(RunLock::try_take(&Entry::at(&link).unwrap()).is_err());
     }
 }

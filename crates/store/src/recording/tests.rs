@@ -1,5 +1,6 @@
 use super::*;
 use crate::block::{Statistics, blocks, close_block, fits, write_packet_block};
+use crate::place::Entry;
 use ringside_core::{Direction, Frame, FrameMeta, InterfaceId, LaneCounters, LinkType, Timestamp};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
@@ -97,8 +98,9 @@ fn a_file_is_never_overwritten_and_says_what_is_complete() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.pcapng");
     let header = || FileHeader { first_block: None, ..header() };
-    let file = SeriesFile::create(&path, &header(), &interfaces(2)).unwrap();
-    let again = SeriesFile::create(&path, &header(), &interfaces(2)).unwrap_err();
+    let file = SeriesFile::create(Entry::at(&path).unwrap(), &header(), &interfaces(2)).unwrap();
+    let again =
+        SeriesFile::create(Entry::at(&path).unwrap(), &header(), &interfaces(2)).unwrap_err();
     let StoreError::Io { source, .. } = again else { panic!("{again}") };
     assert_eq!(source.kind(), std::io::ErrorKind::AlreadyExists);
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o027, 0);

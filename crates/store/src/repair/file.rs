@@ -3,16 +3,17 @@
 use super::mark::{mark, read_mark};
 use super::report::Change;
 use super::walk::{self, Depth, Gap, Walked};
+use super::watch::Watch;
 use crate::StoreError;
 use crate::block::write_padding;
 use crate::pcapng::{BLOCK_BYTES_MIN, RINGSIDE_PADDING};
+use crate::place::Entry;
 use crate::recording::{FileHeader, HeaderPage, read_header_from};
 use ringside_core::{InterfaceId, Timestamp};
 use rustix::fs::OFlags;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
 /// Unit of `st_blocks`.
@@ -22,7 +23,7 @@ const SLACK_BYTES: u64 = 1 << 20;
 
 /// A file that was looked at, and what is to be done with it.
 pub(super) struct Examined {
-    path: PathBuf,
+    entry: Entry,
     pub(super) header: FileHeader,
     /// What the header is to say.
     mended: FileHeader,
@@ -37,22 +38,23 @@ pub(super) struct Examined {
 }
 
 impl Examined {
-    /// Looks at the file at `path`; its header page is `lost`, if that cannot be read. Returns
+    /// Looks at the file `entry`; its header page is `lost`, if that cannot be read. Returns
     /// `None` if it is no file of a recording.
     pub(super) fn new(
-        path: &Path,
-        depth: Depth,
+        entry: &Entry,
+        (depth, watch): (Depth, &Watch<'_>),
         lost: Option<&HeaderPage>,
     ) -> Result<Option<Examined>, StoreError> {
+        let path = entry.path();
         let fail = |error| StoreError::io(format!("cannot read {}", path.display()), error);
-        let file = Arc::new(open(path, false).map_err(fail)?);
+        let file = Arc::new(entry.open_regular(OFlags::RDONLY).map_err(fail)?);
         let metadata = file.metadata().map_err(fail)?;
         let header = match lost {
             Some(page) => read_header_from(&page.bytes[..]),
             None => read_header_from(&*file),
         };
         let Some(header) = header.map_err(fail)? else { return Ok(None) };
-        let walked = walk::walk(path, &file, &header, depth)?;
+        let walked = walk::walk(path, &file, &header, (depth, watch))?;
         let allocated = metadata.blocks().saturating_mul(STAT_BLOCK_BYTES);
         // Room is given back whatever its size: a file that has some counts as being written.
         let room = walked.room_at.map_or(0, |_| walked.bytes.saturating_sub(walked.kept));
@@ -60,7 +62,7 @@ impl Examined {
         let reserved_bytes = if beyond > SLACK_BYTES || room > 0 { beyond.max(room) } else { 0 };
         let first_block = walk::first_block(&file, &header).or(header.file.first_block);
         let mut examined = Examined {
-            path: path.to_owned(),
+            entry: entry.clone(),
             marked: read_mark(&file, walked.kept),
             interfaces: header.walk.interfaces().len(),
             mended: FileHeader { first_block, ..header.file.clone() },
@@ -74,8 +76,8 @@ impl Examined {
         Ok(Some(examined))
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    pub(super) fn entry(&self) -> &Entry {
+        &self.entry
     }
 
     /// True if the file holds no frame and no ring block, whatever else is in it.
@@ -173,8 +175,9 @@ impl Examined {
     /// Does what is to be done, and waits until it is on the medium. The content first, the count
     /// in the header page last: wherever it is interrupted, the next repair goes on from there.
     pub(super) fn apply(&self) -> Result<(), StoreError> {
-        let fail = |error| StoreError::io(format!("cannot repair {}", self.path.display()), error);
-        let file = open(&self.path, true).map_err(fail)?;
+        let context = format!("cannot repair {}", self.entry.path().display());
+        let fail = |error| StoreError::io(context.clone(), error);
+        let file = self.entry.open_regular(OFlags::RDWR).map_err(fail)?;
         if file.metadata().map_err(fail)?.len() != self.walked.bytes {
             return Err(fail(io::Error::other("it changed meanwhile")));
         }
@@ -219,15 +222,5 @@ impl Examined {
             file.write_all_at(&value.to_le_bytes(), at)?;
         }
         Ok(())
-    }
-}
-
-/// Opens a regular file: no link is followed, and no FIFO waited for.
-fn open(path: &Path, writable: bool) -> io::Result<File> {
-    let safely = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-    let file = OpenOptions::new().read(true).write(writable).custom_flags(safely).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("not a regular file")),
     }
 }

@@ -2,16 +2,15 @@
 
 use super::report::Unreadable;
 use crate::StoreError;
+use crate::place::{Entry, Place};
 use crate::recording::{
     FileHeader, HeaderPage, parts_of_name, read_header_from, run_lock_name, run_of_lock,
 };
 use crate::retention::name_of_spare;
 use ringside_core::{LaneId, SourceInterface};
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Names in a directory: as many as a reader of recordings takes.
@@ -26,7 +25,7 @@ const LOST_HEADER: &str = "its header page cannot be read, and no other file her
 pub(super) struct Found {
     pub(super) lane: LaneId,
     pub(super) sequence: u64,
-    pub(super) path: PathBuf,
+    pub(super) entry: Entry,
     /// The name that it was made ready for.
     pub(super) final_name: Option<String>,
     /// True if its header page is lost.
@@ -39,9 +38,9 @@ pub(super) struct Found {
 pub(super) struct Run {
     pub(super) files: Vec<Found>,
     /// Locks that are there.
-    pub(super) locks: Vec<PathBuf>,
+    pub(super) locks: Vec<Entry>,
     /// Directories in which its files lie.
-    pub(super) directories: BTreeSet<PathBuf>,
+    pub(super) directories: BTreeSet<Place>,
 }
 
 /// Everything that was found.
@@ -62,7 +61,7 @@ pub(super) struct Finds {
 /// A file without a header page.
 #[derive(Debug)]
 struct Lost {
-    path: PathBuf,
+    entry: Entry,
     /// It was named alone.
     alone: bool,
 }
@@ -77,7 +76,7 @@ impl Finds {
         for path in paths {
             match path.is_dir() {
                 true => finds.add_directory(path)?,
-                false => drop(finds.add_file(path, true)?),
+                false => finds.add_alone(path)?,
             }
         }
         finds.claim_lost();
@@ -93,27 +92,28 @@ impl Finds {
     fn add_directory(&mut self, directory: &Path) -> Result<(), StoreError> {
         let fail =
             |error| StoreError::io(format!("cannot read directory {}", directory.display()), error);
+        let place = Place::open(directory).map_err(fail)?;
         let mut found = false;
-        for (count, entry) in std::fs::read_dir(directory).map_err(fail)?.enumerate() {
+        for (count, name) in place.names().map_err(fail)?.enumerate() {
             if count == NAMES_MAX {
                 let reason = format!("holds more than {NAMES_MAX} files; name some of them");
                 return Err(StoreError::Unusable { path: directory.to_owned(), reason });
             }
-            let entry = entry.map_err(fail)?;
-            if !entry.file_type().map_err(fail)?.is_file() {
+            let (name, kind) = name.map_err(fail)?;
+            let entry = place.entry(&name);
+            if !is_file(&entry, kind) {
                 continue;
             }
-            let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
             if let Some(run) = run_of_lock(name) {
                 found = true;
                 let run = self.runs.entry(run.to_owned()).or_default();
-                run.locks.push(entry.path());
-                run.directories.insert(directory.to_owned());
+                run.locks.push(entry);
+                run.directories.insert(place.clone());
             } else if name.ends_with(".pcapng") && !name.starts_with('.')
                 || name_of_spare(name).is_some()
             {
-                found |= self.add_file(&entry.path(), false)?;
+                found |= self.add_file(entry, false)?;
             }
         }
         if !found {
@@ -122,11 +122,20 @@ impl Finds {
         Ok(())
     }
 
+    /// Adds a file that was named itself.
+    fn add_alone(&mut self, path: &Path) -> Result<(), StoreError> {
+        let entry = Entry::at(path);
+        let entry =
+            entry.map_err(|e| StoreError::io(format!("cannot read {}", path.display()), e))?;
+        self.add_file(entry, true).map(drop)
+    }
+
     /// Adds a file; one that is named alone brings its lock along. False if it has nothing to do
     /// with recordings.
-    fn add_file(&mut self, path: &Path, alone: bool) -> Result<bool, StoreError> {
+    fn add_file(&mut self, entry: Entry, alone: bool) -> Result<bool, StoreError> {
+        let path = entry.path();
         let fail = |error| StoreError::io(format!("cannot read {}", path.display()), error);
-        let header = match open(path).and_then(|file| read_header_from(&file)) {
+        let header = match entry.open(OFlags::RDONLY, 0).and_then(|file| read_header_from(&file)) {
             Err(error) if alone => return Err(fail(error)),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             Err(error) => {
@@ -141,22 +150,22 @@ impl Finds {
         let Some(header) = header.map(|header| header.file) else {
             let is_lost = alone || parts_of_name(final_name.as_deref().unwrap_or(name)).is_some();
             if is_lost {
-                self.lost.push(Lost { path: path.to_owned(), alone });
+                self.lost.push(Lost { entry, alone });
             }
             return Ok(is_lost);
         };
         // A run whose name cannot be that of a lock is none that a recorder made.
         let Some(lock) = run_lock_name(&header.run) else { return Ok(false) };
-        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+        let lock = entry.place().entry(lock);
         let run = self.runs.entry(header.run).or_default();
-        if alone && directory.join(&lock).exists() {
-            run.locks.push(directory.join(lock));
+        if alone && lock.exists().unwrap_or(true) {
+            run.locks.push(lock);
         }
-        run.directories.insert(directory);
+        run.directories.insert(entry.place().clone());
         run.files.push(Found {
             lane: header.lane,
             sequence: header.sequence,
-            path: path.to_owned(),
+            entry,
             final_name,
             is_lost: false,
             serial: header.serial,
@@ -169,7 +178,7 @@ impl Finds {
     fn claim_lost(&mut self) {
         let mut owners: BTreeMap<String, BTreeSet<&String>> = BTreeMap::new();
         for (name, run) in &self.runs {
-            for start in run.files.iter().filter_map(|file| start_of(&file.path)) {
+            for start in run.files.iter().filter_map(|file| start_of(file.entry.path())) {
                 owners.entry(start).or_default().insert(name);
             }
         }
@@ -179,8 +188,9 @@ impl Finds {
             Some((*only).clone())
         };
         let lost = std::mem::take(&mut self.lost).into_iter();
-        let lost: Vec<_> = lost.map(|lost| (owner(&lost.path), lost)).collect();
-        for (owner, Lost { path, alone }) in lost {
+        let lost: Vec<_> = lost.map(|lost| (owner(lost.entry.path()), lost)).collect();
+        for (owner, Lost { entry, alone }) in lost {
+            let path = entry.path().to_owned();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let final_name = name_of_spare(name).map(str::to_owned);
             let parts = parts_of_name(final_name.as_deref().unwrap_or(name));
@@ -193,7 +203,7 @@ impl Finds {
                 }
                 continue;
             };
-            let found = Found { lane, sequence, path, final_name, is_lost: true, serial: 0 };
+            let found = Found { lane, sequence, entry, final_name, is_lost: true, serial: 0 };
             run.files.push(found);
         }
     }
@@ -206,13 +216,15 @@ impl Run {
         // The one before it in its lane and directory is closest to it in age.
         let siblings = self.files.iter().filter(|file| !file.is_lost);
         let closest = siblings.max_by_key(|file| {
-            let same_directory = file.path.parent() == found.path.parent();
+            let same_directory = file.entry.place() == found.entry.place();
             let before = file.lane == found.lane && file.sequence < found.sequence;
             (same_directory, before, file.serial)
         });
         let Some(sibling) = closest else { return Ok(None) };
-        let fail = |error| StoreError::io(format!("cannot read {}", sibling.path.display()), error);
-        let header = open(&sibling.path).and_then(|file| read_header_from(&file)).map_err(fail)?;
+        let context = format!("cannot read {}", sibling.entry.path().display());
+        let fail = |error| StoreError::io(context, error);
+        let file = sibling.entry.open(OFlags::RDONLY, 0);
+        let header = file.and_then(|file| read_header_from(&file)).map_err(fail)?;
         let Some(header) = header else { return Ok(None) };
         let interfaces: &[SourceInterface] = header.walk.interfaces();
         let lost = FileHeader {
@@ -226,9 +238,12 @@ impl Run {
     }
 }
 
-fn open(path: &Path) -> std::io::Result<File> {
-    let safely = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-    OpenOptions::new().read(true).custom_flags(safely).open(path)
+/// True if it is a regular file; some file systems tell only when each is looked at.
+fn is_file(entry: &Entry, kind: FileType) -> bool {
+    match kind {
+        FileType::Unknown => entry.file_type() == Some(FileType::RegularFile),
+        kind => kind.is_file(),
+    }
 }
 
 /// The start of the run in a file's name, and its interface: `20261121T053000Z-eth1`.

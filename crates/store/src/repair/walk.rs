@@ -1,5 +1,6 @@
 //! What a file of a recording holds, and what in it cannot be read.
 
+use super::watch::Watch;
 use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, block_header};
 use crate::pcapng::BLOCK_BYTES_MIN;
@@ -12,6 +13,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Ring blocks of one file that may be holes: 64 GiB of ordinary ones. A sparse file could claim
 /// any number of them, and each costs a write.
@@ -77,7 +79,7 @@ pub(super) fn walk(
     path: &Path,
     file: &Arc<File>,
     header: &Header,
-    depth: Depth,
+    (depth, watch): (Depth, &Watch<'_>),
 ) -> Result<Walked, StoreError> {
     let fail = |error| StoreError::io(format!("cannot read {}", path.display()), error);
     let bytes = file.metadata().map_err(fail)?.len();
@@ -98,10 +100,10 @@ pub(super) fn walk(
         room_at: None,
         borders,
     };
-    let mut walker = Walker { path, file, header, walked, hole_blocks: 0 };
+    let mut walker = Walker { path, file, header, watch, walked, hole_blocks: 0 };
     let mut at = last.unwrap_or(header.walk.offset() as u64);
     while let Some(bad) = walker.read_from(at)? {
-        match walker.pass(bad).map_err(fail)? {
+        match walker.pass(bad)? {
             Some(next) => at = next,
             None => break,
         }
@@ -122,6 +124,7 @@ struct Walker<'w> {
     path: &'w Path,
     file: &'w Arc<File>,
     header: &'w Header,
+    watch: &'w Watch<'w>,
     walked: Walked,
     hole_blocks: u64,
 }
@@ -129,10 +132,13 @@ struct Walker<'w> {
 impl Walker<'_> {
     /// Reads from `at`; returns where something cannot be read, or `None` at the end.
     fn read_from(&mut self, at: u64) -> Result<Option<u64>, StoreError> {
-        let reader = Box::new(ReaderAt { file: self.file.clone(), at });
+        let reached = Arc::new(AtomicU64::new(at));
+        let reader = Box::new(ReaderAt { file: self.file.clone(), at: reached.clone() });
         let borders = self.walked.borders;
         let mut source = FileSource::resume(self.path, reader, &self.header.walk, (at, borders));
         loop {
+            let at = reached.load(Ordering::Relaxed);
+            self.watch.step(self.path, at, self.walked.bytes)?;
             match source.advance(None) {
                 Ok(Progress::RingBlock(header)) => {
                     self.walked.blocks.push(Seen { header, frames: 0 });
@@ -173,10 +179,12 @@ impl Walker<'_> {
     }
 
     /// Notes what is to become of what cannot be read from `bad` on; returns where to read on.
-    fn pass(&mut self, bad: u64) -> io::Result<Option<u64>> {
+    fn pass(&mut self, bad: u64) -> Result<Option<u64>, StoreError> {
         let first = self.header.bytes as u64;
+        let path = self.path;
+        let fail = |error| StoreError::io(format!("cannot read {}", path.display()), error);
         if bad < first {
-            return self.pass_header(bad, first);
+            return self.pass_header(bad, first).map_err(fail);
         }
         if let Some(border) = self.next_block(bad)? {
             // Too short for a block of its own: the header that follows goes with it.
@@ -189,7 +197,9 @@ impl Walker<'_> {
             return Ok(Some(next));
         }
         let end = self.walked.room_at.unwrap_or_else(|| self.padded_end());
-        if end.saturating_sub(bad) < BLOCK_BYTES_MIN as u64 || self.is_torn_record(bad)? {
+        if end.saturating_sub(bad) < BLOCK_BYTES_MIN as u64
+            || self.is_torn_record(bad).map_err(fail)?
+        {
             self.walked.kept = bad;
         } else {
             self.walked.kept = end;
@@ -232,12 +242,15 @@ impl Walker<'_> {
     /// Where the next ring block begins behind `offset`. Holes are passed without being read. Room
     /// is noted from `offset` on; in a copy of a file that was being written, ring blocks may
     /// follow.
-    fn next_block(&mut self, offset: u64) -> io::Result<Option<u64>> {
+    fn next_block(&mut self, offset: u64) -> Result<Option<u64>, StoreError> {
+        let path = self.path;
+        let fail = |error| StoreError::io(format!("cannot read {}", path.display()), error);
         let known = self.walked.blocks.last().map(|block| block.header.number);
         let mut border = self.walked.borders.after(offset.saturating_sub(1));
         self.walked.room_at = None;
         while border < self.walked.bytes {
-            let Some(data) = next_data(self.file, border)? else { break };
+            self.watch.step(self.path, border, self.walked.bytes)?;
+            let Some(data) = next_data(self.file, border).map_err(fail)? else { break };
             if data > border {
                 border = self.walked.borders.after(data - 1);
                 continue;
@@ -287,13 +300,14 @@ impl Walker<'_> {
 /// Reads a file from a place on, whoever else uses it.
 struct ReaderAt {
     file: Arc<File>,
-    at: u64,
+    /// Where it is.
+    at: Arc<AtomicU64>,
 }
 
 impl Read for ReaderAt {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read_at(buffer, self.at)?;
-        self.at += count as u64;
+        let count = self.file.read_at(buffer, self.at.load(Ordering::Relaxed))?;
+        self.at.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }
 }

@@ -1,11 +1,12 @@
 //! A directory of a file system: the lock file, the files of recordings, who still writes.
 //!
-//! Everything goes through descriptors of the directory, so that it may be moved; no symbolic link
-//! is followed and nothing but regular files is opened.
+//! Everything goes through the open directory ([`Place`]), so that it may be moved; no symbolic
+//! link is followed and nothing but regular files is opened.
 
 use super::folder::{Born, FileFacts, Folder, is_finished, name_of_spare, reused_name};
 use super::state::{STATE_BYTES, STATE_VERSION, State};
 use super::{RetentionError, Reused};
+use crate::place::Place;
 use crate::recording::{
     FileHeader, LockState, MappedFiles, is_room_at, lock_state, parts_of_name, read_header_from,
 };
@@ -18,7 +19,6 @@ use rustix::io::Errno;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,8 +42,7 @@ const STAT_BLOCK_BYTES: u64 = 512;
 /// The directory, as one process sees it.
 #[derive(Debug)]
 pub(super) struct Disk {
-    path: PathBuf,
-    directory: OwnedFd,
+    place: Place,
     lock: File,
     /// Header pages that were read before, by name: they are not read again each time.
     headers: HashMap<String, Cached>,
@@ -70,35 +69,32 @@ struct Identity {
 
 /// Removes the lock of a directory in which there is nothing else, so that the directory can go.
 pub fn remove_directory_lock(directory: &Path) {
-    let names = directory.read_dir().into_iter().flatten();
+    let Ok(place) = Place::open(directory) else { return };
+    let names = place.names().into_iter().flatten();
     // Two tell as much as all.
-    let names: Vec<_> = names.take(2).filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+    let names: Vec<_> = names.take(2).filter_map(|name| Some(name.ok()?.0)).collect();
     if names == [LOCK_NAME] {
         // Best effort: the directory stays with it.
-        let _ = std::fs::remove_file(directory.join(LOCK_NAME));
+        let _ = place.entry(LOCK_NAME).remove();
     }
 }
 
 impl Disk {
-    /// Opens the directory and makes its lock file.
-    pub(super) fn open(path: &Path) -> Result<Disk, RetentionError> {
-        let fail = |error| RetentionError::io(format!("cannot open {}", path.display()), error);
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = fs::open(path, flags, Mode::empty()).map_err(fail)?;
-        let lock = open_lock(&directory, path)?;
-        let (path, headers, mapped) = (path.to_owned(), HashMap::new(), Arc::default());
-        Ok(Disk { path, directory, lock, headers, mapped, reused: None })
+    /// Makes the lock file of the directory.
+    pub(super) fn open(place: &Place) -> Result<Disk, RetentionError> {
+        let (lock, place) = (open_lock(place)?, place.clone());
+        Ok(Disk { place, lock, headers: HashMap::new(), mapped: Arc::default(), reused: None })
     }
 
     /// Takes the lock of the directory.
     pub(super) fn lock(&mut self) -> Result<(), RetentionError> {
         let start = Instant::now();
-        let path = self.path.join(LOCK_NAME);
+        let path = self.lock_path();
         while start.elapsed() < LOCK_WAIT {
             match fs::flock(&self.lock, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) if self.is_lock_current() => return Ok(()),
                 // Someone removed the file: those who come later would lock another.
-                Ok(()) => self.lock = open_lock(&self.directory, &self.path)?,
+                Ok(()) => self.lock = open_lock(&self.place)?,
                 Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(LOCK_POLL),
                 Err(error) => {
                     let context = format!("cannot lock {}", path.display());
@@ -131,14 +127,15 @@ impl Disk {
     }
 
     fn is_lock_current(&self) -> bool {
-        let named = fs::statat(&self.directory, LOCK_NAME, AtFlags::SYMLINK_NOFOLLOW);
-        let locked = fs::fstat(&self.lock);
-        matches!((named, locked), (Ok(named), Ok(locked))
-            if (named.st_ino, named.st_dev) == (locked.st_ino, locked.st_dev))
+        self.place.entry(LOCK_NAME).is(&self.lock)
+    }
+
+    fn lock_path(&self) -> PathBuf {
+        self.path().join(LOCK_NAME)
     }
 
     fn fail(&self, what: &str, error: impl Into<io::Error>) -> RetentionError {
-        RetentionError::io(format!("cannot {what} {}", self.path.display()), error)
+        RetentionError::io(format!("cannot {what} {}", self.path().display()), error)
     }
 
     /// Names that files of recordings may have. A file that is renamed while a directory is being
@@ -147,16 +144,16 @@ impl Disk {
     fn names(&self) -> Result<BTreeSet<String>, RetentionError> {
         let mut names = BTreeSet::new();
         for _ in 0..2 {
-            let list = fs::Dir::read_from(&self.directory);
-            for (count, entry) in list.map_err(|e| self.fail("read directory", e))?.enumerate() {
-                let entry = entry.map_err(|e| self.fail("read directory", e))?;
+            let list = self.place.names().map_err(|e| self.fail("read directory", e))?;
+            for (count, name) in list.enumerate() {
+                let (name, _) = name.map_err(|e| self.fail("read directory", e))?;
                 if count == NAMES_MAX {
-                    let (directory, limit) = (self.path.clone(), NAMES_MAX);
+                    let (directory, limit) = (self.path().to_owned(), NAMES_MAX);
                     let what = "names; give recordings a directory of their own";
                     return Err(RetentionError::TooMany { directory, limit, what });
                 }
                 // A name that is no text is not ours.
-                let Ok(name) = entry.file_name().to_str() else { continue };
+                let Some(name) = name.to_str() else { continue };
                 let final_name = name_of_spare(name).unwrap_or(name);
                 if parts_of_name(final_name).is_some() {
                     names.extend([name, final_name].map(str::to_owned));
@@ -169,7 +166,7 @@ impl Disk {
     /// Size, allocation and identity of a regular file; `None` for anything else, or if it is gone.
     fn look(&self, name: &str) -> Result<Option<Statx>, RetentionError> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-        match fs::statx(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW, wanted) {
+        match fs::statx(&self.place, name, AtFlags::SYMLINK_NOFOLLOW, wanted) {
             Ok(found) if fs::FileType::from_raw_mode(found.stx_mode.into()).is_file() => {
                 Ok(Some(found))
             }
@@ -189,11 +186,9 @@ impl Disk {
         {
             return Ok(cached.clone());
         }
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let header = match fs::openat(&self.directory, name, flags, Mode::empty()) {
-            Ok(file) => read_header_from(&File::from(file)).map_err(|e| self.fail("read in", e))?,
-            // Gone, or replaced by a symbolic link meanwhile.
-            Err(Errno::NOENT | Errno::LOOP) => None,
+        let header = match self.place.entry(name).open(OFlags::RDONLY, 0) {
+            Ok(file) => read_header_from(&file).map_err(|e| self.fail("read in", e))?,
+            Err(error) if is_gone(&error) => None,
             Err(error) => return Err(self.fail(&format!("open {name} in"), error)),
         };
         // A file that was given another name, or the name of another file, is its owner's.
@@ -206,10 +201,9 @@ impl Disk {
 
     /// Asked of spare files only: others hold frames or are being written.
     fn begins_with_room(&self, name: &str, header_bytes: u64) -> bool {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let open = |_| fs::openat(&self.directory, name, flags, Mode::empty()).ok();
+        let open = |_| self.place.entry(name).open(OFlags::RDONLY, 0).ok();
         let file = name_of_spare(name).and_then(open);
-        file.is_some_and(|file| is_room_at(&File::from(file), header_bytes))
+        file.is_some_and(|file| is_room_at(&file, header_bytes))
     }
 
     /// Opens a file for writing, if it is the one that was looked at; with its mapping, if it has
@@ -219,32 +213,24 @@ impl Disk {
         if let Some((file, map)) = self.mapped.take(known) {
             return Some((file, Some(map)));
         }
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(fs::openat(&self.directory, name, flags, Mode::empty()).ok()?);
+        let file = self.place.entry(name).open(OFlags::RDWR, 0).ok()?;
         (fs::fstat(&file).ok()?.st_ino == known).then_some((file, None))
     }
 
     /// True if `file` is the one of that name and of no other, and is as one that this process
     /// would make here.
     fn is_own(&self, file: &File, name: &str) -> bool {
-        let named = fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
-        let (Ok(found), Ok(named), Ok(directory)) =
-            (fs::fstat(file), named, fs::fstat(&self.directory))
-        else {
+        let (Ok(found), Ok(directory)) = (fs::fstat(file), fs::fstat(&self.place)) else {
             return false;
         };
         let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
         let is_inherited = directory.st_mode & Mode::SGID.bits() != 0;
         let group = if is_inherited { directory.st_gid } else { group.as_raw() };
-        (named.st_ino, found.st_nlink) == (found.st_ino, 1)
+        self.place.entry(name).is(file)
+            && found.st_nlink == 1
             && (found.st_uid, found.st_gid) == (user.as_raw(), group)
             && found.st_mode & 0o7777 & !FILE_MODE == 0
             && !has_attributes(file)
-    }
-
-    fn rename(&self, name: &str, to: &str) -> io::Result<()> {
-        let (directory, flags) = (&self.directory, fs::RenameFlags::NOREPLACE);
-        Ok(fs::renameat_with(directory, name, directory, to, flags)?)
     }
 
     /// What retention has to know of a file; `None` if it is not of a recording.
@@ -273,25 +259,25 @@ impl Disk {
 
 impl Folder for Disk {
     fn path(&self) -> &Path {
-        &self.path
+        self.place.path()
     }
 
     fn state(&mut self) -> Result<State, RetentionError> {
         let mut bytes = Vec::new();
-        let path = || self.path.join(LOCK_NAME);
-        let fail = |error| RetentionError::io(format!("cannot read {}", path().display()), error);
+        let path = self.lock_path();
+        let fail = |error| RetentionError::io(format!("cannot read {}", path.display()), error);
         let read = (&self.lock).seek(SeekFrom::Start(0));
         let read = read.and_then(|_| (&self.lock).take(STATE_BYTES as u64).read_to_end(&mut bytes));
         read.map_err(fail)?;
         State::decode(&bytes).map_err(|version| RetentionError::LaterVersion {
-            path: path(),
+            path,
             version,
             known: STATE_VERSION,
         })
     }
 
     fn set_state(&mut self, state: &State) -> Result<(), RetentionError> {
-        let path = self.path.join(LOCK_NAME);
+        let path = self.lock_path();
         let fail = |error| RetentionError::io(format!("cannot write {}", path.display()), error);
         let page = state.encode().ok_or_else(|| fail(io::Error::other("it exceeds one page")))?;
         self.lock.write_all_at(&page, 0).map_err(fail)
@@ -316,46 +302,41 @@ impl Folder for Disk {
     }
 
     fn is_live(&mut self, run: &str) -> Result<bool, RetentionError> {
-        is_run_locked(&self.directory, run)
+        is_run_locked(&self.place, run)
             .map_err(|error| self.fail(&format!("look whether run {run} lives in"), error))
     }
 
     fn free_bytes(&mut self) -> Result<u64, RetentionError> {
-        let found = fs::fstatvfs(&self.directory);
-        let found = found.map_err(|e| self.fail("ask for the free space of", e))?;
-        Ok(found.f_bavail.saturating_mul(found.f_frsize))
+        self.place.free_bytes().map_err(|e| self.fail("ask for the free space of", e))
     }
 
     fn settle_free_bytes(&mut self) {
         // Best effort: who asks looks at what came of it.
-        let _ = fs::syncfs(&self.directory);
-        if is_in_memory(&self.path) {
+        let _ = fs::syncfs(&self.place);
+        if is_in_memory(&self.place) {
             // Another recorder may have had it mapped, and not know yet that it is not alone here.
             std::thread::sleep(LET_GO);
         }
     }
 
     fn exists(&mut self, name: &str) -> Result<bool, RetentionError> {
-        match fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(_) => Ok(true),
-            Err(Errno::NOENT) => Ok(false),
-            Err(error) => Err(self.fail(&format!("look at {name} in"), error)),
-        }
+        let exists = self.place.entry(name).exists();
+        exists.map_err(|error| self.fail(&format!("look at {name} in"), error))
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
-        fs::unlinkat(&self.directory, name, AtFlags::empty())?;
+        self.place.entry(name).remove()?;
         self.mapped.sweep();
         Ok(())
     }
 
     fn reuse(&mut self, name: &str, to: &str) -> io::Result<bool> {
-        let known = self.open_known(name).filter(|_| self.rename(name, to).is_ok());
+        let new = self.place.entry(to);
+        let known = self.open_known(name).filter(|_| self.place.entry(name).rename(&new).is_ok());
         let Some((file, map)) = known else { return self.remove(name).map(|()| false) };
         // Only now, when nobody finds it by its old name any more, can nobody open or link it.
         let lease = if self.is_own(&file, to) { Lease::take(file).ok() } else { None };
-        let path = self.path.join(to);
-        self.reused = lease.map(|lease| Reused { lease, map, path });
+        self.reused = lease.map(|lease| Reused { lease, map, entry: new });
         match self.reused {
             Some(_) => Ok(true),
             None => self.remove(to).map(|()| false),
@@ -377,17 +358,22 @@ fn has_attributes(file: &File) -> bool {
 }
 
 /// Opens or makes the lock file.
-fn open_lock(directory: &OwnedFd, path: &Path) -> Result<File, RetentionError> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = fs::openat(directory, LOCK_NAME, flags, Mode::from_raw_mode(LOCK_MODE));
-    let context = || format!("cannot open {}", path.join(LOCK_NAME).display());
+fn open_lock(place: &Place) -> Result<File, RetentionError> {
+    let entry = place.entry(LOCK_NAME);
+    let context = || format!("cannot open {}", entry.path().display());
+    let opened = entry.open(OFlags::RDWR | OFlags::CREATE, LOCK_MODE);
     let lock = opened.map_err(|error| RetentionError::io(context(), error))?;
     // One that an earlier version made, which others could lock too; as far as it is ours.
     let _ = fs::fchmod(&lock, Mode::from_raw_mode(LOCK_MODE));
-    Ok(File::from(lock))
+    Ok(lock)
+}
+
+/// True if an open failed because the file is gone, or was replaced by a symbolic link.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
 
 /// True if a process holds the lock of the run, or may.
-fn is_run_locked(directory: &OwnedFd, run: &str) -> io::Result<bool> {
+fn is_run_locked(directory: &Place, run: &str) -> io::Result<bool> {
     Ok(matches!(lock_state(directory, run)?, LockState::Held | LockState::Unknown))
 }

@@ -5,10 +5,10 @@
 //! it: every writer of this one; readers and other programs are not in its way.
 
 use crate::StoreError;
+use ringside_sys::file_lock::{self, Holder};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Locks a regular file for its writer, as long as a handle of this opening lasts. Other kinds have
@@ -31,27 +31,9 @@ pub fn lock_for_writing(file: &File, path: &Path) -> Result<(), StoreError> {
     if !is_locked {
         return Ok(());
     }
-    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-    let by = match holder(&locks, metadata.dev(), metadata.ino()) {
-        Some(pid) => format!("process {pid}"),
-        None => "another process".to_owned(),
-    };
+    let by = Holder::name_of(&file_lock::holder(file));
     let reason = format!("is being written by {by}: name another file, or end that process first");
     Err(StoreError::Unusable { path: path.to_owned(), reason })
-}
-
-/// The process that holds a flock(2) of a file, by the text of /proc/locks (proc_locks(5)).
-fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    let file = format!("{major:02x}:{minor:02x}:{inode}");
-    let mut lines = locks.lines().map(|line| line.split_ascii_whitespace());
-    lines.find_map(|mut fields| {
-        let kind = fields.nth(1)?;
-        let pid = fields.nth(2)?;
-        // Of a process outside this one's namespace the number is 0 or -1.
-        let pid = pid.parse().ok().filter(|&pid| pid > 0);
-        pid.filter(|_| kind == "FLOCK" && fields.next() == Some(file.as_str()))
-    })
 }
 
 #[cfg(test)]
@@ -70,22 +52,9 @@ mod tests {
         let second = File::options().write(true).open(&path).unwrap();
         let error = lock_for_writing(&second, &path).unwrap_err().to_string();
         assert!(error.contains("a.pcap: is being written by "), "{error}");
-        let (own, unseen) = (format!("process {}:", std::process::id()), "another process:");
+        let (own, unseen) = (format!("process {} (", std::process::id()), "another process:");
         assert!(error.contains(&own) || error.contains(unseen), "{error}");
         drop(copy);
         lock_for_writing(&second, &path).unwrap();
-    }
-
-    #[test]
-    fn holders_are_found_by_device_and_inode() {
-        let locks = "1: POSIX  ADVISORY  WRITE 7 fe:01:12 0 EOF\n\
-                     1: -> FLOCK  ADVISORY  WRITE 8 fe:01:12 0 EOF\n\
-                     2: FLOCK  ADVISORY  WRITE -1 fe:01:12 0 EOF\n\
-                     torn\n\
-                     3: FLOCK  ADVISORY  WRITE 9 fe:01:12 0 EOF\n\
-                     4: FLOCK  ADVISORY  WRITE 10 00:2b:12 0 EOF\n";
-        assert_eq!(holder(locks, rustix::fs::makedev(0xfe, 1), 12), Some(9));
-        assert_eq!(holder(locks, rustix::fs::makedev(0, 0x2b), 12), Some(10));
-        assert_eq!(holder(locks, rustix::fs::makedev(0, 0x2b), 13), None);
     }
 }

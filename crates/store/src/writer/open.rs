@@ -1,44 +1,29 @@
 //! Opening what is to be written by its name, in directories where others may plant names.
 
+use crate::links;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use rustix::process::geteuid;
-use std::fs::{File, Metadata, OpenOptions, symlink_metadata};
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Opens `path` as `options` say. A symbolic link is followed if root or the user of this process
-/// made it: else whoever can make a name where we write would choose what is written over. So
-/// `/dev/stdout` and `/dev/fd/63` are what they lead to.
+/// Opens `path` as `options` say; through a symbolic link only if root or the user of this process
+/// made it. So `/dev/stdout` and `/dev/fd/63` are what they lead to.
 ///
 /// # Errors
 /// Another user's link, one that was replaced meanwhile, or the system refused.
 pub(super) fn open_to_write(options: &OpenOptions, path: &Path) -> io::Result<File> {
-    let refused = |text| Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     match options.clone().custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path) {
         // What O_NOFOLLOW says of a link.
         Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
-            let link = symlink_metadata(path)?;
-            if link.uid() != 0 && link.uid() != geteuid().as_raw() {
-                return refused(
-                    "it is a symbolic link that another user made: name the file itself",
-                );
-            }
+            let link = links::own_link(path)?;
             let file = options.open(path)?;
-            // Nothing was written yet, so a link that was put there in between did no harm.
-            match identity(&symlink_metadata(path)?) == identity(&link) {
-                true => Ok(file),
-                false => refused("the symbolic link was replaced while it was opened"),
-            }
+            links::still(path, &link)?;
+            Ok(file)
         }
         opened => opened,
     }
-}
-
-/// Tells a link from any that has its name later: renaming changes the time.
-fn identity(link: &Metadata) -> (u64, u64, i64, i64) {
-    (link.dev(), link.ino(), link.ctime(), link.ctime_nsec())
 }
 
 #[cfg(test)]

@@ -5,14 +5,18 @@ use crate::common::{complaints, tcpdump, tshark};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use ringside_core::LaneId;
 use ringside_store::block::BLOCK_HEADER_BYTES;
+use ringside_store::place::Place;
 use ringside_store::recording::{RunLock, read_header};
 use ringside_store::repair::{
-    Change, Depth, Missing, Options, Report, RunReport, RunState, repair, repair_run,
+    Change, Depth, Missing, Options, Report, RunReport, RunState, Watch, repair, repair_run,
+    repair_watched,
 };
+use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 const LOOK: Options = Options { dry_run: true, ..Options::IN_FULL };
 
@@ -49,7 +53,7 @@ fn a_run_that_is_recorded_is_left_alone_and_a_look_changes_nothing() {
     torn_file(dir.path(), (0, 0), 0);
     let before = all_bytes(dir.path());
     for options in [LOOK, Options::IN_FULL, Options::AT_START] {
-        let lock = RunLock::create(dir.path(), RUN).unwrap();
+        let lock = RunLock::create(&Place::open(dir.path()).unwrap(), RUN).unwrap();
         let report = repair(&dirs, &options).unwrap();
         assert_eq!(only_run(&report).state, RunState::Live);
         lock.remove().unwrap();
@@ -65,6 +69,30 @@ fn a_run_that_is_recorded_is_left_alone_and_a_look_changes_nothing() {
     let names: Vec<_> = all_bytes(dir.path()).into_iter().map(|(path, _)| path).collect();
     assert_eq!(names.len(), 1, "no lock stays: {names:?}");
     assert_eq!(frame_numbers(&names), ((0..209).collect(), Vec::new()));
+}
+
+#[test]
+fn a_look_that_takes_too_long_is_told_of_and_changes_nothing() {
+    let dir = memory_dir();
+    let dirs = [dir.path().to_owned()];
+    let path = torn_file(dir.path(), (0, 0), 0);
+    // A terabyte of which nothing is there.
+    OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+    drop(RunLock::create(&Place::open(dir.path()).unwrap(), RUN).unwrap());
+    let told = RefCell::new(Vec::new());
+    let tell = |path: &Path, _: u64, bytes: u64| told.borrow_mut().push((path.to_owned(), bytes));
+    let watch = Watch { deadline: Some(Instant::now()), tell: &tell };
+    let report = repair_watched(&dirs, &Options::AT_START, &watch).unwrap();
+    let run = only_run(&report);
+    assert_eq!(run.state, RunState::Failed);
+    let error = run.files[0].error.as_ref().unwrap();
+    assert!(error.contains("`ringside repair` takes the time"), "{error}");
+    assert_eq!(path.metadata().unwrap().len(), 1 << 40);
+    assert_eq!(told.borrow().first(), Some(&(path.clone(), 1 << 40)));
+    // With time it is repaired, and the hole is passed unread.
+    let report = repair(&dirs, &Options::AT_START).unwrap();
+    assert_eq!(only_run(&report).state, RunState::Repaired, "{report:?}");
+    assert!(path.metadata().unwrap().len() < 4 << 20);
 }
 
 #[test]
@@ -86,7 +114,7 @@ fn a_run_that_ended_in_order_needs_nothing() {
 #[test]
 fn the_holder_of_the_lock_repairs_without_giving_it_up() {
     let dir = memory_dir();
-    let lock = RunLock::create(dir.path(), RUN).unwrap();
+    let lock = RunLock::create(&Place::open(dir.path()).unwrap(), RUN).unwrap();
     let path = torn_file(dir.path(), (0, 0), 0);
     let run = repair_run(RUN, &[dir.path().to_owned()], Depth::Tail).unwrap();
     assert_eq!((run.state, run.lanes[0].unknown_after_ns.is_some()), (RunState::Repaired, true));
@@ -117,7 +145,7 @@ fn files_made_ready_go_or_come_into_their_name_and_foreign_ones_stay() {
     std::os::unix::fs::symlink(&target, path("link.pcapng")).unwrap();
     let fifo = Command::new("mkfifo").arg(path("fifo.pcapng")).status();
     assert!(fifo.unwrap().success());
-    drop(RunLock::create(dir.path(), RUN).unwrap());
+    drop(RunLock::create(&Place::open(dir.path()).unwrap(), RUN).unwrap());
 
     let report = repair(&[dir.path().to_owned()], &Options::AT_START).unwrap();
     let run = only_run(&report);
@@ -167,7 +195,7 @@ fn a_lane_in_two_directories_is_marked_once_and_its_gaps_have_numbers() {
         let file = OpenOptions::new().write(true).open(path).unwrap();
         file.set_len(path.metadata().unwrap().len() - 1).unwrap();
     }
-    dirs.iter().for_each(|dir| drop(RunLock::create(dir, RUN).unwrap()));
+    dirs.iter().for_each(|dir| drop(RunLock::create(&Place::open(dir).unwrap(), RUN).unwrap()));
     let report = repair(&dirs, &Options { only_locked: true, ..Options::IN_FULL }).unwrap();
     let run = only_run(&report);
     assert_eq!(run.state, RunState::Repaired);
@@ -255,7 +283,7 @@ fn other_programs_open_a_repaired_file_without_a_word() {
     let file = OpenOptions::new().write(true).open(&last).unwrap();
     file.write_all_at(&vec![0; BLOCK_BYTES], (HEADER_BYTES + BLOCK_BYTES) as u64).unwrap();
     assert_ne!(tshark(&path).1, "");
-    drop(RunLock::create(dir.path(), RUN).unwrap());
+    drop(RunLock::create(&Place::open(dir.path()).unwrap(), RUN).unwrap());
     let report = repair(&[dir.path().to_owned()], &Options::IN_FULL).unwrap();
     assert_eq!(only_run(&report).state, RunState::Repaired, "{report:?}");
     for path in [&path, &last] {

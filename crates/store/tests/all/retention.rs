@@ -2,6 +2,7 @@
 //! serial number is given twice, and the oldest go first.
 
 use ringside_core::{LaneId, Timestamp};
+use ringside_store::place::Place;
 use ringside_store::recording::{FileHeader, RunLock, SeriesFile, file_name, read_header};
 use ringside_store::retention::{Directory, Policy, spare_name};
 use ringside_sys::clock::{Clocks, boot_id};
@@ -28,10 +29,10 @@ const TIME_MAX: Duration = Duration::from_secs(120);
 fn recorder() {
     let Ok(what) = std::env::var(RECORDER) else { return };
     let (run, directory) = what.split_once('=').unwrap();
-    let directory = Path::new(directory);
-    let _lock = RunLock::create(directory, run).unwrap();
+    let place = Place::open(Path::new(directory)).unwrap();
+    let _lock = RunLock::create(&place, run).unwrap();
     let policy = Policy { limit_bytes: Some(LIMIT), ..Policy::default() };
-    let mut retention = Directory::open(directory, run, policy).unwrap();
+    let mut retention = Directory::open(&place, run, policy).unwrap();
     let boot_id = boot_id().unwrap();
     let mut random = Random::new(u64::from(std::process::id()));
     for sequence in 0.. {
@@ -48,13 +49,12 @@ fn recorder() {
             boot_id,
             ..FileHeader::default()
         };
-        let mut file =
-            SeriesFile::create(&directory.join(spare_name(&name)), &header, &[]).unwrap();
+        let mut file = SeriesFile::create(place.entry(spare_name(&name)), &header, &[]).unwrap();
         drop(reservation);
         if random.below(2) == 0 {
             fallocate(file.file(), FallocateFlags::KEEP_SIZE, 0, FILE_BYTES).unwrap();
         }
-        file.rename(&directory.join(&name)).unwrap();
+        file.rename(&place.entry(&name)).unwrap();
         let mut size = 4096;
         while size < FILE_BYTES && random.below(20) > 0 {
             size = (size + 4096 * random.below(8) as u64).min(FILE_BYTES);

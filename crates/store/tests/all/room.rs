@@ -4,6 +4,7 @@
 use crate::common::recording::*;
 use crate::common::{tcpdump, tshark};
 use ringside_core::{LaneId, Source, Timestamp};
+use ringside_store::place::{Entry, Place};
 use ringside_store::recording::{FileHeader, RunLock, SeriesFile, is_room_at, read_header};
 use ringside_store::repair::{Change, Options, RunState, repair};
 use ringside_store::retention::{END_BYTES, Reused};
@@ -45,7 +46,7 @@ fn old(path: &Path) -> Reused {
     // A program that another test is about to run has all that is open here, until it runs.
     let lease = wait_for("nobody else has it open", || Lease::take(file_of(path)).ok());
     let map = FileMap::new(lease.file(), FILE_BYTES as usize).unwrap();
-    Reused { lease, map: Some(map), path: path.to_owned() }
+    Reused { lease, map: Some(map), entry: Entry::at(path).unwrap() }
 }
 
 fn paths(file: &SeriesFile) -> Vec<PathBuf> {
@@ -114,7 +115,7 @@ fn a_ring_block_that_was_not_finished_is_room() {
         file_of(file.path()).write_all_at(&new[8..written], at).unwrap();
         assert_eq!(frame_numbers(&paths(&file)), ((0..100).collect(), Vec::new()), "{written}");
 
-        drop(RunLock::create(dir.path(), RUN).unwrap());
+        drop(RunLock::create(&Place::open(dir.path()).unwrap(), RUN).unwrap());
         let report = repair(&[dir.path().to_owned()], &Options::AT_START).unwrap();
         assert_eq!(report.runs[0].state, RunState::Repaired, "{report:?}");
         let changes = &report.runs[0].files[0].changes;
@@ -219,9 +220,9 @@ fn a_reader_who_saw_room_does_not_take_its_cut_for_damage() {
 fn a_spare_file_with_room_is_removed_with_its_run() {
     let (dir, mut file) = reused();
     let name = dir.path().join(".20261121T053000Z-eth1-lane0-000007.pcapng.next");
-    file.rename(&name).unwrap();
+    file.rename(&Entry::at(&name).unwrap()).unwrap();
     write_file(dir.path(), (0, 6), &[ring_block(9, 0..10, true)]);
-    drop(RunLock::create(dir.path(), RUN).unwrap());
+    drop(RunLock::create(&Place::open(dir.path()).unwrap(), RUN).unwrap());
     repair(&[dir.path().to_owned()], &Options::AT_START).unwrap();
     assert!(!name.exists());
     assert_eq!(frame_numbers(&[dir.path().to_owned()]).0, (0..10).collect::<Vec<_>>());

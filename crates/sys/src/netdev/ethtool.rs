@@ -206,7 +206,8 @@ pub fn set_stamp_settings(name: &str, wanted: StampSettings) -> Result<StampSett
 }
 
 pub(super) fn control_socket() -> Result<OwnedFd, SysError> {
-    let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
+    // Every family takes these calls; this one is there on every kernel, and leads nowhere.
+    let (family, kind) = (AddressFamily::UNIX, SocketType::DGRAM);
     socket_with(family, kind, SocketFlags::CLOEXEC, None)
         .map_err(|e| SysError::io("opening a socket to ask about interfaces", e))
 }

@@ -49,6 +49,11 @@ impl BoardMemory {
         self.latest.store(number, Ordering::Release);
     }
 
+    /// Number of the latest publication: it grows as long as the thread that publishes moves.
+    pub(super) fn latest(&self) -> u64 {
+        load_acquire(&self.latest)
+    }
+
     /// The latest publication, into `words`; false if there is none.
     pub(super) fn read(&self, words: &mut [u64]) -> bool {
         for _ in 0..READINGS_MAX {

@@ -130,6 +130,11 @@ impl RingView {
         CopyReader::new(self.region.clone(), lane, start)
     }
 
+    /// How often a board of `lane` was published.
+    pub fn publications(&self, lane: usize, board: Board) -> u64 {
+        self.region.board(lane, board).latest()
+    }
+
     /// The first `N` words last published on a board of `lane`; `None` if nothing was.
     pub fn read_board<const N: usize>(&self, lane: usize, board: Board) -> Option<[u64; N]> {
         super::read_board(&self.region, lane, board)

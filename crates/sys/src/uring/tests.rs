@@ -82,7 +82,7 @@ fn blocks_are_written_as_they_lie_and_come_back() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
     let plain = File::create(&path).unwrap();
-    let direct = disk::open_direct(&path).unwrap();
+    let direct = disk::open_direct(rustix::fs::CWD, path.as_os_str()).unwrap();
     let file = Arc::new(direct.unwrap_or(plain));
     // Twice around the ring, so that a block that came back too early would show.
     for round in 0..BLOCKS as u64 {

@@ -229,8 +229,8 @@ fn files(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
 }
 
 fn is_tmpfs(path: &Path) -> anyhow::Result<bool> {
-    path.metadata().with_context(|| format!("looking at {}", path.display()))?;
-    Ok(is_in_memory(path))
+    let opened = File::open(path).with_context(|| format!("looking at {}", path.display()))?;
+    Ok(is_in_memory(opened))
 }
 
 #[cfg(test)]

@@ -426,8 +426,8 @@ impl Bench<'_> {
     }
 }
 
-/// Starts what `contender` runs, each time after `prepare`, and once more if the queue is still busy
-/// or another program was faster to take the huge pages.
+/// Starts what `contender` runs, each time after `prepare`, and once more if the queue is still
+/// busy or another program was faster to take the huge pages.
 fn start(
     lab: &Lab,
     contender: &Contender,

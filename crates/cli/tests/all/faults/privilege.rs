@@ -142,6 +142,13 @@ fn threads(pid: u32) -> Vec<[String; 5]> {
     tasks.map(|task| look(task.unwrap())).collect()
 }
 
+/// The id of the user that a run of root's becomes.
+fn without_rights() -> String {
+    let found = Command::new("id").args(["-u", "ringside"]).output().unwrap();
+    let text = String::from_utf8(found.stdout).unwrap();
+    if found.status.success() { text.trim().to_owned() } else { "65534".to_owned() }
+}
+
 /// Every thread of the worker has these rights, the keeper these capabilities.
 fn check_rights(running: &Running, user: &str, worker: u64, keeper: u64) {
     let threads_of_worker = threads(running.worker_pid());
@@ -154,7 +161,9 @@ fn check_rights(running: &Running, user: &str, worker: u64, keeper: u64) {
     let permitted = format!("{keeper:016x}");
     wait_until("the keeper's rights", || {
         let threads = threads(running.pid());
-        threads.iter().all(|[_, _, has, no_new, _]| (has, no_new.as_str()) == (&permitted, "1"))
+        threads.iter().all(|[_, _, has, no_new, seccomp]| {
+            (has, no_new.as_str(), seccomp.as_str()) == (&permitted, "1", "2")
+        })
     });
 }
 
@@ -170,17 +179,20 @@ fn a_run_has_the_capabilities_that_the_document_lists() {
     let folder = tempfile::tempdir().unwrap();
     let [own, others] = ["own", "others"].map(|name| folder.path().join(name));
     std::fs::create_dir(&others).unwrap();
-    std::os::unix::fs::chown(&others, Some(65534), Some(65534)).unwrap();
+    let uid = without_rights().parse().unwrap();
+    std::os::unix::fs::chown(&others, Some(uid), Some(uid)).unwrap();
     let file = folder.path().join("a.pcapng");
-    let cases: [(&[&str], u64); 4] = [
-        (&["udp"], 0),
-        (&["-w", arg(&own), "udp"], 0),
-        (&["-w", arg(&file), "udp"], 0),
-        (&["-w", arg(&others), "udp"], CAP_DAC_OVERRIDE),
+    let other = &*without_rights();
+    let cases: [(&[&str], &str, u64, u64); 5] = [
+        (&["udp"], other, 0, 0),
+        (&["-w", arg(&own), "udp"], other, 0, CAP_DAC_OVERRIDE),
+        (&["-w", arg(&file), "udp"], "0", 0, 0),
+        (&["-w", arg(&others), "udp"], other, 0, CAP_DAC_OVERRIDE),
+        (&["-w", arg(&others), "--user", "root"], "0", CAP_DAC_OVERRIDE, CAP_DAC_OVERRIDE),
     ];
-    for (args, needed) in cases {
+    for (args, user, worker, keeper) in cases {
         let running = network.capture(&[&["-i", "rx0"], args].concat());
-        check_rights(&running, "0", needed, needed | CAP_KILL);
+        check_rights(&running, user, worker, keeper | CAP_KILL);
         let report = send(&network, 200, 500);
         let ledger = running.stop().checked_ledger(report.handed);
         assert_eq!((ledger.taken, ledger.filtered), (500, Some(0)), "{args:?}");

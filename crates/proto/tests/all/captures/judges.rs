@@ -15,6 +15,14 @@ fn httparse_agrees_on_real_payloads() {
     assert!(rows.is_empty() || agreed > 2000);
 }
 
+/// Mutated captures had one after 2 million inputs.
+#[test]
+fn a_whole_message_with_a_longer_method_than_ours_is_no_disagreement() {
+    let longest = "M".repeat(64);
+    assert!(httparse(format!("{longest} / HTTP/1.1\r\n\r\n").as_bytes()));
+    assert!(!httparse(format!("{longest}M / HTTP/1.1\r\n\r\n").as_bytes()));
+}
+
 #[test]
 fn tls_parser_agrees_on_real_payloads() {
     let rows = rows("tls_parser_agrees_on_real_payloads");
@@ -42,7 +50,7 @@ pub fn httparse(payload: &[u8]) -> bool {
     let judged = request.parse(payload);
     let Ok(judged) = judged else { return false };
     let Some(found) = ours.found() else {
-        assert!(judged.is_partial() && is_over_a_limit(payload), "{}", context());
+        assert!(is_over_a_limit(payload), "{}", context());
         return false;
     };
     if judged.is_partial() {

@@ -4,6 +4,7 @@ use super::super::{Directory, END_BYTES, Policy, RetentionError, spare_name};
 use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, write_block_header};
 use crate::pcapng::RINGSIDE_ROOM;
+use crate::place::{Entry, Place};
 use crate::recording::{FileHeader, RunLock, SeriesFile, file_name, read_header};
 use crate::repair::{Options, repair};
 use ringside_core::{FrameNumber, LaneId, Timestamp};
@@ -40,7 +41,8 @@ fn put(
 }
 
 fn make(path: &Path, run: &str, number: u64, serial: u64, bytes_max: u64) -> SeriesFile {
-    SeriesFile::create(path, &header_of(run, number, serial, bytes_max), &[]).unwrap()
+    SeriesFile::create(Entry::at(path).unwrap(), &header_of(run, number, serial, bytes_max), &[])
+        .unwrap()
 }
 
 fn header_of(run: &str, sequence: u64, serial: u64, bytes_max: u64) -> FileHeader {
@@ -65,7 +67,7 @@ fn the_oldest_by_serial_go_and_not_one_more_than_needed() {
     for number in 0..10 {
         put(folder.path(), "old", number, 100 - number, 64 * KIB, 64 * KIB);
     }
-    let mut directory = Directory::open(folder.path(), "new", limited(10 * 64 * KIB)).unwrap();
+    let mut directory = open(folder.path(), "new", limited(10 * 64 * KIB));
     let reservation = directory.reserve(&spare_name(&name_of(50)), 100 * KIB, now()).unwrap();
     assert_eq!(reservation.serial(), 101);
     let deleted: Vec<_> = reservation.deleted().iter().map(|file| file.serial).collect();
@@ -81,7 +83,7 @@ fn the_oldest_by_serial_go_and_not_one_more_than_needed() {
     for name in names(folder.path()) {
         std::fs::remove_file(folder.path().join(name)).unwrap();
     }
-    let mut later = Directory::open(folder.path(), "later", Policy::default()).unwrap();
+    let mut later = open(folder.path(), "later", Policy::default());
     assert_eq!(later.reserve(&spare_name(&name_of(1)), 0, now()).unwrap().serial(), 102);
 }
 
@@ -109,7 +111,7 @@ fn what_is_not_ours_is_neither_counted_nor_touched() {
     std::fs::write(path(&name_of(5)), b"").unwrap();
     std::fs::write(path(&spare_name(&name_of(6))), b"not ours").unwrap();
     let before = names(folder.path());
-    let mut directory = Directory::open(folder.path(), "new", limited(64 * KIB)).unwrap();
+    let mut directory = open(folder.path(), "new", limited(64 * KIB));
     directory.reserve(&spare_name(&name_of(9)), 0, now()).unwrap();
     assert_eq!(directory.summary().used_bytes, 64 * KIB);
     assert_eq!(names(folder.path()), before);
@@ -128,13 +130,13 @@ fn what_is_not_ours_is_neither_counted_nor_touched() {
 #[test]
 fn files_of_live_runs_count_in_full_and_stay() {
     let folder = tempfile::tempdir().unwrap();
-    let lock = RunLock::create(folder.path(), "live").unwrap();
+    let lock = RunLock::create(&Place::open(folder.path()).unwrap(), "live").unwrap();
     put(folder.path(), "live", 0, 1, 8 * KIB, 8 * KIB);
     put(folder.path(), "live", 1, 2, 8 * KIB, 64 * KIB);
     let spare = folder.path().join(spare_name(&name_of(2)));
     make(&spare, "live", 2, 3, 64 * KIB);
     put(folder.path(), "dead", 9, 4, 8 * KIB, 8 * KIB);
-    let mut directory = Directory::open(folder.path(), "new", limited(160 * KIB)).unwrap();
+    let mut directory = open(folder.path(), "new", limited(160 * KIB));
     let error = directory.reserve("x", 33 * KIB, now()).unwrap_err().to_string();
     let held = (128 * KIB).to_string();
     assert!(error.contains("run live: 2 files") && error.contains(&held), "{error}");
@@ -155,7 +157,7 @@ fn a_creation_that_was_cut_short_is_cleared_away() {
     let name = spare_name(&name_of(0));
     let path = folder.path().join(&name);
     for has_header in [false, true] {
-        let mut killed = Directory::open(folder.path(), "killed", limited(64 * KIB)).unwrap();
+        let mut killed = open(folder.path(), "killed", limited(64 * KIB));
         let reservation = killed.reserve(&name, 64 * KIB, now()).unwrap();
         let serial = reservation.serial();
         if has_header {
@@ -167,7 +169,7 @@ fn a_creation_that_was_cut_short_is_cleared_away() {
         let state = std::fs::read(folder.path().join(".ringside.lock")).unwrap();
         drop(reservation);
         std::fs::write(folder.path().join(".ringside.lock"), state).unwrap();
-        let mut next = Directory::open(folder.path(), "next", limited(64 * KIB)).unwrap();
+        let mut next = open(folder.path(), "next", limited(64 * KIB));
         assert!(next.reserve(&name, 64 * KIB, now()).unwrap().serial() > serial);
         assert!(!path.exists());
         assert_eq!(next.summary().deleted_files, 0);
@@ -189,7 +191,7 @@ fn a_file_that_cannot_be_deleted_is_named_and_no_younger_one_goes() {
     }
     let policy =
         Policy { limit_age: Some(std::time::Duration::from_nanos(1)), ..limited(128 * KIB) };
-    let mut directory = Directory::open(folder.path(), "new", policy).unwrap();
+    let mut directory = open(folder.path(), "new", policy);
     let within = directory.reserve("x", 0, now()).map(drop);
     let overdue = directory.summary().overdue.clone();
     let beyond = directory.reserve("x", 1, now()).map(drop);
@@ -206,7 +208,7 @@ fn a_file_that_cannot_be_deleted_is_named_and_no_younger_one_goes() {
 fn a_lock_file_that_is_removed_or_damaged_is_made_anew() {
     let folder = tempfile::tempdir().unwrap();
     let lock = folder.path().join(".ringside.lock");
-    let mut directory = Directory::open(folder.path(), "a", Policy::default()).unwrap();
+    let mut directory = open(folder.path(), "a", Policy::default());
     assert_eq!(directory.reserve("x", 0, now()).unwrap().serial(), 1);
     put(folder.path(), "a", 0, 40, 4 * KIB, 0);
     std::fs::remove_file(&lock).unwrap();
@@ -238,8 +240,8 @@ fn look(directory: &Path) -> BTreeMap<u64, u64> {
 
 /// One run of a history: files that are reserved, written, mostly finished, and sometimes vanish.
 fn record(directory: &Path, run: &str, limit: u64, random: &mut Random, number: &mut u64) {
-    let _lock = RunLock::create(directory, run).unwrap();
-    let mut retention = Directory::open(directory, run, limited(limit)).unwrap();
+    let _lock = RunLock::create(&Place::open(directory).unwrap(), run).unwrap();
+    let mut retention = open(directory, run, limited(limit));
     for _ in 0..random.below(12) {
         *number += 1;
         let room = (8 + random.below(60) as u64) * KIB;
@@ -294,12 +296,17 @@ fn histories_on_a_real_directory_delete_in_order_and_keep_the_limit() {
     }
 }
 
+/// The directory `folder` for a run.
+fn open(folder: &Path, run: &str, policy: Policy) -> Directory {
+    Directory::open(&Place::open(folder).unwrap(), run, policy).unwrap()
+}
+
 /// Ten files of 64 KiB in memory, the oldest first, and a directory that allows no more.
 fn full_of_reusable(folder: &Path) -> Directory {
     for number in 0..10 {
         put(folder, "old", number, 1 + number, 64 * KIB, 64 * KIB);
     }
-    Directory::open(folder, "new", limited(10 * 64 * KIB)).unwrap().reusing(true)
+    open(folder, "new", limited(10 * 64 * KIB)).reusing(true)
 }
 
 #[test]
@@ -314,12 +321,12 @@ fn a_file_that_goes_becomes_the_one_that_comes() {
         let mut reservation = directory.reserve(&new, 64 * KIB, now()).unwrap();
         let old = reservation.take_reused().unwrap();
         assert_eq!(reservation.deleted()[0].name, oldest, "it counts as deleted");
-        assert_eq!(old.path.metadata().unwrap().ino(), before);
+        assert_eq!(old.entry.path().metadata().unwrap().ino(), before);
         assert!(!path(&oldest).exists() && !path(&new).exists(), "no name that others look for");
         assert!(reservation.take_reused().is_none());
         let header = header_of("new", 50 + number, 20 + number, 64 * KIB);
         let mut series = SeriesFile::reuse(old, &header, &[]).unwrap();
-        series.rename(&path(&new)).unwrap();
+        series.rename(&Entry::at(&path(&new)).unwrap()).unwrap();
         drop(reservation);
         assert_eq!((inode(&new), names(folder.path()).len()), (before, 10));
     }
@@ -380,7 +387,7 @@ fn a_file_that_somebody_could_miss_is_not_used_again() {
     drop(reservation);
     // Room is what is short, and a file that stays gives none.
     let policy = Policy { min_free: Some(1), ..limited(5 * 64 * KIB) };
-    let mut careful = Directory::open(folder.path(), "careful", policy).unwrap().reusing(true);
+    let mut careful = open(folder.path(), "careful", policy).reusing(true);
     let mut reservation = careful.reserve(&new, 64 * KIB, now()).unwrap();
     assert!(reservation.take_reused().is_none() && !reservation.deleted().is_empty());
 }
@@ -410,19 +417,19 @@ fn a_file_whose_reuse_was_cut_short_is_removed_by_who_comes_next() {
             2 => drop(SeriesFile::reuse(old, &header, &[]).unwrap()),
             _ => {
                 let mut series = SeriesFile::reuse(old, &header, &[]).unwrap();
-                series.rename(&folder.path().join(&new)).unwrap();
+                series.rename(&Entry::at(&folder.path().join(&new)).unwrap()).unwrap();
             }
         }
         // Nothing of the process runs any more: neither the end of the creation nor the unlocking.
         std::mem::forget(reservation);
         drop(killed);
         for run in ["old", "new"] {
-            drop(RunLock::create(folder.path(), run).unwrap());
+            drop(RunLock::create(&Place::open(folder.path()).unwrap(), run).unwrap());
         }
         let left = names(folder.path()).len();
         repair(&[folder.path().to_owned()], &Options::AT_START).unwrap();
         let limit = limited(10 * 64 * KIB);
-        let mut next = Directory::open(folder.path(), "next", limit).unwrap();
+        let mut next = open(folder.path(), "next", limit);
         let reservation = next.reserve(&spare_name(&name_of(70)), 0, now()).unwrap();
         assert!(reservation.deleted().is_empty());
         drop(reservation);

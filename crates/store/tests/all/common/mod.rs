@@ -6,6 +6,7 @@ pub mod recording;
 
 use ringside_core::{Cause, LinkType, OwnedFrame, Source, SourceInterface};
 use ringside_store::block::block_header;
+use ringside_store::place::Entry;
 use ringside_store::recording::SeriesFile;
 use ringside_store::{Condition, FileHeader, FileSource, FrameWriter, StoredSource};
 use ringside_testkit::judge;
@@ -44,7 +45,7 @@ pub fn write_series(
     interfaces: &[SourceInterface],
     blocks: &[&[u8]],
 ) -> SeriesFile {
-    let file = SeriesFile::create(path, header, interfaces).unwrap();
+    let file = SeriesFile::create(Entry::at(path).unwrap(), header, interfaces).unwrap();
     for (index, block) in blocks.iter().enumerate() {
         file.file().write_all_at(block, file.block_offset(index as u64)).unwrap();
     }

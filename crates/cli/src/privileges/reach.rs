@@ -1,0 +1,71 @@
+//! Which files a process may open once its run has begun (Landlock, where the kernel has it).
+//!
+//! It may read what tells of the system, and read and write where the run writes. All else that its
+//! user could open is out of its reach, whatever becomes of the process; so is TCP. What is open
+//! already stays open.
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetStatus, path_beneath_rules,
+};
+use std::path::Path;
+
+/// What tells of interfaces, processors, processes, time and network namespaces.
+const READ: [&str; 6] =
+    ["/proc", "/sys", "/dev", "/etc/localtime", "/usr/share/zoneinfo", "/run/netns"];
+/// What the rules are written in; older kernels do as much of it as they know.
+const KNOWN: ABI = ABI::V5;
+
+/// Confines the calling thread, and those that it starts: files below `writable` may be made,
+/// written and deleted, and what tells of the system read. `None` where the kernel cannot.
+///
+/// # Errors
+/// One of the directories cannot be opened, or the system refused.
+pub fn confine<'p>(writable: impl IntoIterator<Item = &'p Path>) -> anyhow::Result<Option<()>> {
+    let (all, read) = (AccessFs::from_all(KNOWN), AccessFs::from_read(KNOWN));
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)?
+        .handle_access(AccessNet::from_all(KNOWN))?
+        .create()?
+        .add_rules(path_beneath_rules(READ, read & !AccessFs::Execute))?;
+    for path in writable {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        rules = rules.add_rule(PathBeneath::new(PathFd::new(path)?, all & !AccessFs::Execute))?;
+    }
+    let status = rules.restrict_self()?;
+    Ok((status.ruleset != RulesetStatus::NotEnforced).then_some(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::apart;
+    use super::*;
+
+    #[test]
+    fn only_what_was_named_can_be_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("rec")).unwrap();
+        std::fs::write(at("secret"), b"x").unwrap();
+        let kept = std::fs::File::open(at("secret")).unwrap();
+        apart(|| {
+            if confine([&*at("rec")]).unwrap().is_none() {
+                ringside_testkit::skip("only_what_was_named", "this kernel has no Landlock");
+                return;
+            }
+            std::fs::write(at("rec/file"), b"x").unwrap();
+            std::fs::rename(at("rec/file"), at("rec/other")).unwrap();
+            std::fs::remove_file(at("rec/other")).unwrap();
+            std::fs::read_to_string("/proc/self/status").unwrap();
+            for path in [at("secret"), "/etc/passwd".into(), "/usr/bin/env".into()] {
+                let error = std::fs::File::open(path).unwrap_err();
+                assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+            }
+            assert!(std::fs::write(at("new"), b"").is_err());
+            assert!(std::fs::hard_link(at("secret"), at("rec/mine")).is_err());
+            assert!(std::net::TcpListener::bind("127.0.0.1:0").is_err());
+            assert_eq!(kept.metadata().unwrap().len(), 1);
+        });
+    }
+}
