@@ -77,6 +77,19 @@ mod tests {
     }
 
     #[test]
+    fn a_holder_is_found_in_any_list() {
+        let line = "3: FLOCK  ADVISORY  WRITE 9 fe:01:12 0 EOF";
+        let other = "2: -> FLOCK  ADVISORY  WRITE -1 fe:01:12 0 EOF\ntorn\n1: POSIX";
+        let seeds = [line, other].map(|text| text.as_bytes().to_vec());
+        ringside_testkit::fuzz("proc-locks-of-writers", 200_000, &seeds, |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            let found = |text: &str| holder(text, rustix::fs::makedev(0xfe, 1), 12);
+            assert!(found(&text).is_none_or(|pid| pid > 0 && text.contains("fe:01:12")));
+            assert!(found(&format!("{text}\n{line}")).is_some());
+        });
+    }
+
+    #[test]
     fn holders_are_found_by_device_and_inode() {
         let locks = "1: POSIX  ADVISORY  WRITE 7 fe:01:12 0 EOF\n\
                      1: -> FLOCK  ADVISORY  WRITE 8 fe:01:12 0 EOF\n\
