@@ -1,7 +1,7 @@
 //! How much memory there is for us.
 
 use std::fs::read_to_string;
-use std::path::Path;
+use std::path::{Component, Path};
 
 /// Where control groups of version 2 are.
 const CGROUPS: &str = "/sys/fs/cgroup";
@@ -17,10 +17,12 @@ pub fn available_bytes() -> Option<u64> {
 }
 
 /// The control group that /proc/self/cgroup names, and those around it. In a container the own one
-/// may be outside of what is seen; then the root that is seen is the container's.
+/// may be outside of what is seen (`/../x`); then the root that is seen is the container's.
 fn groups(own: &str) -> impl Iterator<Item = &Path> {
-    let path = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-    Path::new(path).ancestors()
+    let path = own.lines().find_map(|line| line.strip_prefix("0::/")).map(Path::new);
+    let is_below =
+        |path: &&Path| path.components().all(|part| matches!(part, Component::Normal(_)));
+    path.filter(is_below).unwrap_or(Path::new("")).ancestors()
 }
 
 /// What the limit of a control group leaves; `None` without one.
@@ -53,6 +55,20 @@ mod tests {
         assert_eq!(left(group.path()), Some(1000));
         std::fs::write(group.path().join("memory.current"), "1200\n").unwrap();
         assert_eq!(left(group.path()), Some(0));
+    }
+
+    #[test]
+    fn a_damaged_text_is_no_number_and_leads_to_no_other_place() {
+        let meminfo = "MemTotal:       24000 kB\nMemAvailable:   23000 kB\n";
+        let most = "MemAvailable: 18446744073709551615 kB\n";
+        let seeds = [meminfo, most, "0::/a/b.service\n", "0::/../../etc\n", "0:://tmp/x\n"];
+        let seeds = seeds.map(|text| text.as_bytes().to_vec());
+        ringside_testkit::fuzz("proc-memory", 200_000, &seeds, |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            assert!(available(&text).is_none_or(|bytes| bytes % 1024 == 0));
+            let is_below = |part| matches!(part, Component::Normal(_));
+            assert!(groups(&text).flat_map(Path::components).all(is_below), "{text}");
+        });
     }
 
     #[test]
