@@ -170,7 +170,7 @@ pub(crate) struct MergedWriter {
 
 impl MergedWriter {
     pub(crate) fn run(mut self) -> FileList {
-        let hold_ns = MERGE_HOLD_NS + self.block_timeout_ns;
+        let hold_ns = MERGE_HOLD_NS.saturating_add(self.block_timeout_ns);
         self.hand_over(Sink::begin);
         let mut merger = Merger::new(self.inputs.len(), Some(hold_ns));
         let mut order = Order::default();

@@ -5,7 +5,7 @@ use crate::control::RuleStore;
 use anyhow::{Context, ensure};
 use ringside_capture::config::Ahead;
 use ringside_capture::keep::{self, Rules, RulesReport};
-use ringside_core::ledger::ByCause;
+use ringside_core::ledger::{ByCause, sum};
 use ringside_core::{Cause, LaneCounters};
 use ringside_rules::Rule;
 use ringside_rules::engine::Counts;
@@ -164,7 +164,7 @@ impl Ahead for RulesAhead {
             let Totals { passed, dropped, .. } = driver.lock().totals();
             LaneCounters {
                 interface: format!("{interface} (driver)"),
-                received: Some(passed + dropped),
+                received: Some(sum([passed, dropped])),
                 filtered: Some(0),
                 in_flight: Some(0),
                 passed,

@@ -1,7 +1,7 @@
 //! How much memory there is for us.
 
 use std::fs::read_to_string;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Where control groups of version 2 are; those of version 1 for memory lie below, in `memory`.
 const CGROUPS: &str = "/sys/fs/cgroup";
@@ -52,14 +52,17 @@ impl Version {
     }
 
     /// The control group that /proc/self/cgroup names, and those around it. In a container the own
-    /// one may be outside of what is seen; then the root that is seen is the container's.
+    /// one may be outside of what is seen (`/../x`); then the root that is seen is the container's.
     fn groups(&self, own: &str) -> Vec<PathBuf> {
         let path = own.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':');
             let is_ours = (self.is_ours)(fields.next()?, fields.next()?);
             fields.next().filter(|_| is_ours)?.strip_prefix('/')
         });
-        Path::new(path.unwrap_or_default()).ancestors().map(Path::to_owned).collect()
+        let is_below =
+            |path: &&Path| path.components().all(|part| matches!(part, Component::Normal(_)));
+        let path = path.map(Path::new).filter(is_below).unwrap_or(Path::new(""));
+        path.ancestors().map(Path::to_owned).collect()
     }
 
     /// What the limit of a control group leaves; `None` without one.
@@ -119,6 +122,23 @@ mod tests {
             write(version.used, "1400\n");
             assert_eq!(left(), Some(0));
         }
+    }
+
+    #[test]
+    fn a_damaged_text_is_no_number_and_leads_to_no_other_place() {
+        let meminfo = "MemTotal:       24000 kB\nMemAvailable:   23000 kB\n";
+        let most = "MemAvailable: 18446744073709551615 kB\n";
+        let seeds = [meminfo, most, "0::/a/b.service\n", "4:memory:/../../etc\n", "0:://tmp/x\n"];
+        let seeds = seeds.map(|text| text.as_bytes().to_vec());
+        ringside_testkit::fuzz("proc-memory", 200_000, &seeds, |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            assert!(available(&text).is_none_or(|bytes| bytes % 1024 == 0));
+            for version in [&VERSION_2, &VERSION_1] {
+                let groups = version.groups(&text);
+                let is_below = |part| matches!(part, Component::Normal(_));
+                assert!(groups.iter().all(|path| path.components().all(is_below)), "{text}");
+            }
+        });
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! This crate is the second place, beside `sys`, where unsafe code may stand, because C hands over
 //! pointers. It adds nothing else: every function checks its pointers for null, turns them into
-//! references and calls the safe crate. No panic crosses into C.
+//! references and calls the safe crate. No panic crosses into C: each function does its work inside
+//! [`guarded`].
 
 use ringside_client::{Attachment, ReadOptions, Reader};
 use ringside_core::Timestamp;
@@ -55,9 +56,9 @@ pub unsafe extern "C" fn ringside_attach(
     // SAFETY: not null, and a C string by the caller's promise.
     let path = unsafe { CStr::from_ptr(socket) };
     let path = Path::new(OsStr::from_bytes(path.to_bytes()));
-    let attached = catch_unwind(|| attach(path, from_ns));
-    match attached.unwrap_or_else(|_| Err("a fault in ringside-client".into())) {
-        Ok(reader) => Box::into_raw(Box::new(reader)),
+    let attached = guarded(Err(FAULT.into()), || attach(path, from_ns).map(Box::new));
+    match attached {
+        Ok(reader) => Box::into_raw(reader),
         Err(message) => {
             if !error.is_null() && error_bytes > 0 {
                 let bytes = &message.as_bytes()[..message.len().min(error_bytes - 1)];
@@ -69,6 +70,22 @@ pub unsafe extern "C" fn ringside_attach(
                 }
             }
             std::ptr::null_mut()
+        }
+    }
+}
+
+/// What C is told instead of a panic.
+const FAULT: &str = "a fault in ringside-client";
+
+/// Does `work`; `failed` if it panics, which was printed by then. A panic that came to the border
+/// of C would end its process.
+fn guarded<T>(failed: T, work: impl FnOnce() -> T) -> T {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(done) => done,
+        Err(panic) => {
+            // To drop what it carries may panic again.
+            std::mem::forget(panic);
+            failed
         }
     }
 }
@@ -96,7 +113,7 @@ pub unsafe extern "C" fn ringside_next(
 ) -> c_int {
     // SAFETY: null, or a live reader that no other thread uses, by the caller's promise.
     let Some(reader) = (unsafe { reader.as_mut() }) else { return END };
-    let next = catch_unwind(AssertUnwindSafe(|| {
+    let next = guarded(Err(END), || {
         let timeout = Duration::from_millis(u64::from(timeout_ms));
         let Some(found) = reader.reader.next_frame(timeout) else {
             return if reader.reader.is_finished() { Err(END) } else { Err(TIMEOUT) };
@@ -109,17 +126,16 @@ pub unsafe extern "C" fn ringside_next(
             interface_id: found.meta.interface.0,
             reserved: 0,
         })
-    }));
+    });
     match next {
-        Ok(Ok(found)) => {
+        Ok(found) => {
             if !frame.is_null() {
                 // SAFETY: not null, and may be written by the caller's promise.
                 unsafe { frame.write(found) };
             }
             FRAME
         }
-        Ok(Err(code)) => code,
-        Err(_) => END,
+        Err(code) => code,
     }
 }
 
@@ -130,7 +146,8 @@ pub unsafe extern "C" fn ringside_next(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ringside_delivered(reader: *const CReader) -> u64 {
     // SAFETY: null or a live reader by the caller's promise.
-    unsafe { reader.as_ref() }.map_or(0, |reader| reader.reader.delivered())
+    let reader = unsafe { reader.as_ref() };
+    guarded(0, || reader.map_or(0, |reader| reader.reader.delivered()))
 }
 
 /// `ringside_missed`.
@@ -140,7 +157,8 @@ pub unsafe extern "C" fn ringside_delivered(reader: *const CReader) -> u64 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ringside_missed(reader: *const CReader) -> u64 {
     // SAFETY: null or a live reader by the caller's promise.
-    unsafe { reader.as_ref() }.map_or(0, |reader| reader.reader.missed())
+    let reader = unsafe { reader.as_ref() };
+    guarded(0, || reader.map_or(0, |reader| reader.reader.missed()))
 }
 
 /// `ringside_interface_count`.
@@ -150,7 +168,8 @@ pub unsafe extern "C" fn ringside_missed(reader: *const CReader) -> u64 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ringside_interface_count(reader: *const CReader) -> u32 {
     // SAFETY: null or a live reader by the caller's promise.
-    unsafe { reader.as_ref() }.map_or(0, |reader| reader.names.len() as u32)
+    let reader = unsafe { reader.as_ref() };
+    guarded(0, || reader.map_or(0, |reader| reader.names.len() as u32))
 }
 
 /// `ringside_interface_name`.
@@ -164,8 +183,10 @@ pub unsafe extern "C" fn ringside_interface_name(
 ) -> *const c_char {
     // SAFETY: null or a live reader by the caller's promise.
     let reader = unsafe { reader.as_ref() };
-    let name = reader.and_then(|reader| reader.names.get(interface_id as usize));
-    name.map_or(std::ptr::null(), |name| name.as_ptr())
+    guarded(std::ptr::null(), || {
+        let name = reader.and_then(|reader| reader.names.get(interface_id as usize));
+        name.map_or(std::ptr::null(), |name| name.as_ptr())
+    })
 }
 
 /// `ringside_link_type`.
@@ -176,8 +197,10 @@ pub unsafe extern "C" fn ringside_interface_name(
 pub unsafe extern "C" fn ringside_link_type(reader: *const CReader, interface_id: u32) -> c_int {
     // SAFETY: null or a live reader by the caller's promise.
     let Some(reader) = (unsafe { reader.as_ref() }) else { return -1 };
-    let interface = reader.reader.hello().interfaces.get(interface_id as usize);
-    interface.map_or(-1, |interface| c_int::from(interface.link_type.0))
+    guarded(-1, || {
+        let interface = reader.reader.hello().interfaces.get(interface_id as usize);
+        interface.map_or(-1, |interface| c_int::from(interface.link_type.0))
+    })
 }
 
 /// `ringside_detach`.
@@ -189,6 +212,61 @@ pub unsafe extern "C" fn ringside_detach(reader: *mut CReader) {
     if !reader.is_null() {
         // SAFETY: made by Box::into_raw in `ringside_attach`, and given back once, by the caller's
         // promise.
-        drop(unsafe { Box::from_raw(reader) });
+        let reader = unsafe { Box::from_raw(reader) };
+        guarded((), || drop(reader));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::panic_any;
+
+    /// Panics once more when it is dropped.
+    struct Twice;
+
+    impl Drop for Twice {
+        fn drop(&mut self) {
+            panic!("again");
+        }
+    }
+
+    #[test]
+    fn a_panic_ends_at_the_border_whatever_it_carries() {
+        assert_eq!(guarded(0, || 7), 7);
+        assert_eq!(guarded(-1, || panic!("a fault")), -1);
+        assert_eq!(guarded(-1, || panic_any(Twice)), -1);
+        let reader = Box::new(Twice);
+        guarded((), || drop(reader));
+    }
+
+    #[test]
+    fn each_function_for_c_is_guarded() {
+        let source = include_str!("lib.rs");
+        let functions: Vec<&str> = source.split("#[unsafe(no_mangle)]\n").skip(1).collect();
+        let header = include_str!("../include/ringside.h");
+        assert_eq!(functions.len(), header.matches(");\n").count());
+        for function in functions {
+            let body = function.split("\n}\n").next().unwrap_or_default();
+            assert!(body.contains("guarded("), "{body}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_read_and_detached_without_harm() {
+        let (nobody, mut frame) = (std::ptr::null_mut(), std::mem::MaybeUninit::uninit());
+        // SAFETY: each of these takes null for no reader; `frame` may be written.
+        unsafe {
+            assert_eq!(ringside_next(nobody, frame.as_mut_ptr(), 0), END);
+            assert_eq!((ringside_delivered(nobody), ringside_missed(nobody)), (0, 0));
+            assert_eq!(ringside_interface_count(nobody), 0);
+            assert!(ringside_interface_name(nobody, 0).is_null());
+            assert_eq!(ringside_link_type(nobody, 0), -1);
+            ringside_detach(nobody);
+            let mut error = [1; 8];
+            assert!(ringside_attach(c"/none".as_ptr(), 0, error.as_mut_ptr(), 4).is_null());
+            assert_eq!((error[3], error[4]), (0, 1), "the text is cut to its room");
+            assert!(ringside_attach(std::ptr::null(), 0, error.as_mut_ptr(), 4).is_null());
+        }
     }
 }

@@ -59,12 +59,7 @@ impl Attachment {
         let line = LineReceiver::new(HELLO_BYTES_MAX).receive(&stream);
         let line = line.map_err(|error| refuse(error.to_string()))?;
         let line = line.ok_or_else(|| refuse("it hung up; are too many attached?".into()))?;
-        let hello: Hello =
-            serde_json::from_slice(&line.bytes).map_err(|error| refuse(error.to_string()))?;
-        if hello.version != SHARE_VERSION {
-            let (theirs, ours) = (hello.version, SHARE_VERSION);
-            return Err(refuse(format!("it speaks version {theirs}, this program {ours}")));
-        }
+        let hello = read_hello(&line.bytes).map_err(refuse)?;
         let memory = line.fds.into_iter().next().ok_or_else(|| refuse("no memory came".into()))?;
         let view = RingView::attach_sealed(memory)?;
         let (lanes, told) = (view.layout().lanes, hello.lanes.len());
@@ -90,6 +85,23 @@ impl Attachment {
     }
 }
 
+/// What an owner says, or what is wrong with it.
+fn read_hello(line: &[u8]) -> Result<Hello, String> {
+    let hello: Hello = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    if hello.version != SHARE_VERSION {
+        let (theirs, ours) = (hello.version, SHARE_VERSION);
+        return Err(format!("it speaks version {theirs}, this program {ours}"));
+    }
+    let known = hello.interfaces.len();
+    for (number, lane) in hello.lanes.iter().enumerate() {
+        let interface = lane.interface_id.0;
+        if interface as usize >= known {
+            return Err(format!("lane {number} is of interface {interface}, it names {known}"));
+        }
+    }
+    Ok(hello)
+}
+
 /// The other end of the connection.
 pub(crate) struct Owner {
     stream: UnixStream,
@@ -106,5 +118,47 @@ impl Owner {
         let mut fds = [PollFd::new(&self.stream, PollFlags::IN | PollFlags::RDHUP)];
         // The owner says nothing after its hello: whatever there is to read is its end.
         poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringside_core::share::HelloLane;
+    use ringside_core::{InterfaceId, QueueId, SourceInterface};
+
+    fn hello() -> Hello {
+        let lane = |queue| HelloLane {
+            interface: "rx0".into(),
+            interface_id: InterfaceId(0),
+            queue: QueueId(queue),
+        };
+        Hello {
+            version: SHARE_VERSION,
+            owner: "Ringside 0.1.0".into(),
+            pid: 4711,
+            interfaces: vec![SourceInterface::ethernet("rx0")],
+            lanes: vec![lane(0), lane(1)],
+            block_timeout_ns: 50_000_000,
+        }
+    }
+
+    #[test]
+    fn a_hello_is_understood_whole_or_refused() {
+        let mut elsewhere = hello();
+        elsewhere.lanes[1].interface_id = InterfaceId(1);
+        let error = read_hello(&serde_json::to_vec(&elsewhere).unwrap()).unwrap_err();
+        assert!(error.contains("lane 1") && error.contains("interface 1"), "{error}");
+        let deep = [b"{\"interfaces\":".to_vec(), b"[".repeat(100_000)].concat();
+        let long = Hello { block_timeout_ns: u64::MAX, pid: u32::MAX, ..hello() };
+        let seeds = [hello(), elsewhere, long].map(|hello| serde_json::to_vec(&hello).unwrap());
+        let seeds = [&seeds[..], &[deep]].concat();
+        ringside_testkit::fuzz("share-hello", 50_000, &seeds, |bytes| {
+            let Ok(hello) = read_hello(bytes) else { return };
+            assert_eq!(hello.version, SHARE_VERSION);
+            let known = |lane: &HelloLane| (lane.interface_id.0 as usize) < hello.interfaces.len();
+            assert!(hello.lanes.iter().all(known));
+            assert_eq!(read_hello(&serde_json::to_vec(&hello).unwrap()), Ok(hello));
+        });
     }
 }

@@ -111,14 +111,17 @@ pub(crate) fn take_turn(interface: &str, ifindex: u32) -> Result<UnixDatagram, E
 
 /// For messages: who has the turn.
 fn has_it(other: &AbstractSocket) -> String {
-    let pid = other.name.rsplit('.').next().and_then(|end| end.split('-').next()).unwrap_or("?");
-    let program = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let pid = other.name.rsplit('.').next().and_then(|end| end.split('-').next());
+    // Who bound the name may have put a path there.
+    let who = match pid.and_then(|pid| pid.parse::<u32>().ok()) {
+        None => "another process".to_owned(),
+        Some(pid) => {
+            let program = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            format!("process {pid} ({})", program.trim())
+        }
+    };
     let seconds = TURN_WAIT_MAX.as_secs();
-    format!(
-        "process {pid} ({}) has been at it for {seconds} s; if it is stopped, let it go on or end \
-         it",
-        program.trim()
-    )
+    format!("{who} has been at it for {seconds} s; if it is stopped, let it go on or end it")
 }
 
 /// Claims a place; in a turn, when nobody has it.
@@ -213,6 +216,20 @@ mod tests {
         let text = has_it(&AbstractSocket { name, user: None });
         assert!(text.contains(&format!("process {}", std::process::id())), "{text}");
         let text = has_it(&AbstractSocket { name: "x".into(), user: None });
-        assert!(text.contains("process x"), "{text}");
+        assert!(text.contains("another process"), "{text}");
+    }
+
+    #[test]
+    fn a_name_leads_to_no_file_but_that_of_a_process() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("comm"), "precious").unwrap();
+        let name = format!("ringside-xdp.7.turn.self/root{}", folder.path().display());
+        let seeds = [name, "ringside-xdp.7.turn.1-00".into(), "\u{1b}[2J".into()];
+        let seeds = seeds.map(String::into_bytes);
+        ringside_testkit::fuzz("claim-names", 20_000, &seeds, |bytes| {
+            let name = String::from_utf8_lossy(bytes).into_owned();
+            let text = has_it(&AbstractSocket { name, user: None });
+            assert!(!text.contains("precious") && !text.contains('\u{1b}'), "{text}");
+        });
     }
 }

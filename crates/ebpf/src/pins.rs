@@ -19,11 +19,13 @@ use crate::claims::{Claims, take_turn};
 use crate::rules;
 use ringside_sys::bpf::{self, FdArray};
 use ringside_sys::netns::Namespace;
+use std::fmt::Display;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::SystemTime;
 
 /// Where the file system is mounted on every distribution.
@@ -65,8 +67,7 @@ impl Pins {
             .into_iter()
             .flat_map(|directory| entries(&directory))
             .filter_map(|(name, directory)| {
-                let (namespace, ifindex) = name.strip_prefix(PREFIX)?.split_once('-')?;
-                let (namespace, ifindex) = (namespace.parse().ok()?, ifindex.parse().ok()?);
+                let (namespace, ifindex) = numbers(PREFIX, &name)?;
                 Some(Pins { directory, namespace, ifindex })
             })
             .collect();
@@ -174,8 +175,8 @@ impl Pins {
     /// Version, program and directory of each set.
     fn sets(&self) -> impl Iterator<Item = (u32, u32, PathBuf)> {
         entries(&self.directory).filter_map(|(name, directory)| {
-            let (version, program) = name.strip_prefix(SET)?.split_once('-')?;
-            Some((version.parse().ok()?, program.parse().ok()?, directory))
+            let (version, program) = numbers(SET, &name)?;
+            Some((version, program, directory))
         })
     }
 
@@ -310,6 +311,13 @@ pub fn remove_stale() {
     }
 }
 
+/// The two numbers of a name that was made of them; none if it is written in another way.
+fn numbers<N: FromStr + Display>(prefix: &str, name: &str) -> Option<(N, u32)> {
+    let (first, second) = name.strip_prefix(prefix)?.split_once('-')?;
+    let (first, second) = (first.parse().ok()?, second.parse().ok()?);
+    (format!("{prefix}{first}-{second}") == name).then_some((first, second))
+}
+
 /// Names of a directory, and their paths; none if it cannot be read.
 fn entries(directory: &Path) -> impl Iterator<Item = (String, PathBuf)> + use<> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().take(ENTRIES_MAX);
@@ -326,5 +334,26 @@ fn unless_there(path: PathBuf, make: impl FnOnce(&Path) -> io::Result<()>) -> Re
             Err(Error::Pin { path, source })
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_were_made() {
+        let seeds = ["drop-4026531840-7", "drop-18446744073709551616-1", "drop-1-4294967296"];
+        let others = ["set-1-117", "drop--1-2", "drop-+1-2", "drop-1-2-3", "drop-01-2", "link"];
+        let seeds: Vec<Vec<u8>> = seeds.iter().chain(&others).map(|name| (*name).into()).collect();
+        ringside_testkit::fuzz("pin-names", 500_000, &seeds, |bytes| {
+            let name = String::from_utf8_lossy(bytes);
+            if let Some((namespace, ifindex)) = numbers::<u64>(PREFIX, &name) {
+                assert_eq!(name, format!("{PREFIX}{namespace}-{ifindex}"));
+            }
+            if let Some((version, program)) = numbers::<u32>(SET, &name) {
+                assert_eq!(name, format!("{SET}{version}-{program}"));
+            }
+        });
     }
 }

@@ -30,6 +30,7 @@ use crate::recording::MappedFiles;
 use disk::Disk;
 use enforce::{InVain, Kept, Order, enforce};
 use ringside_core::Timestamp;
+use ringside_core::ledger::sum;
 use ringside_sys::clock::Clocks;
 use ringside_sys::disk::Lease;
 use ringside_sys::file_map::FileMap;
@@ -96,11 +97,11 @@ pub struct Summary {
 impl Summary {
     /// Adds what was done in another directory of the same recording.
     pub fn add(&mut self, other: &Summary) {
-        self.deleted_files += other.deleted_files;
-        self.deleted_bytes += other.deleted_bytes;
+        self.deleted_files = self.deleted_files.saturating_add(other.deleted_files);
+        self.deleted_bytes = self.deleted_bytes.saturating_add(other.deleted_bytes);
         self.oldest = [self.oldest, other.oldest].into_iter().flatten().min();
         self.used_bytes = self.used_bytes.saturating_add(other.used_bytes);
-        self.files += other.files;
+        self.files = self.files.saturating_add(other.files);
         self.overdue = self.overdue.take().or_else(|| other.overdue.clone());
     }
 }
@@ -208,7 +209,9 @@ impl Directory {
         let mut deleted = Vec::new();
         let result = enforce(&mut self.disk, &order, &mut deleted);
         self.summary.deleted_files += deleted.len() as u64;
-        self.summary.deleted_bytes += deleted.iter().map(|file| file.bytes).sum::<u64>();
+        // Sparse files may be of any size.
+        let bytes = deleted.iter().map(|file| file.bytes).chain([self.summary.deleted_bytes]);
+        self.summary.deleted_bytes = sum(bytes);
         match &result {
             Ok(_) => self.in_vain = None,
             Err(RetentionError::NotFreed { name, count, .. }) => {

@@ -166,6 +166,18 @@ mod tests {
     }
 
     #[test]
+    fn a_uuid_is_what_its_digits_say() {
+        let seeds = ["00112233-4455-6677-8899-aabbccddeeff", "+0112233", "\u{ff11}"];
+        let seeds = seeds.map(|text| text.as_bytes().to_vec());
+        ringside_testkit::fuzz("boot-id", 200_000, &seeds, |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            let Some(uuid) = uuid(&text) else { return };
+            let digits: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(text.replace('-', "").to_ascii_lowercase(), digits);
+        });
+    }
+
+    #[test]
     fn uuids() {
         let bytes = uuid("00112233-4455-6677-8899-aabbccddeeff").unwrap();
         assert_eq!(bytes[..3], [0, 0x11, 0x22]);

@@ -70,6 +70,8 @@ pub(crate) fn receive_with(
 pub struct LineReceiver {
     bytes_max: usize,
     buffer: Vec<u8>,
+    /// Bytes of it that hold no line feed: each is looked at once, however slowly more come.
+    searched: usize,
     fds: Vec<OwnedFd>,
 }
 
@@ -85,7 +87,7 @@ pub struct Line {
 impl LineReceiver {
     /// Takes lines of at most `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> LineReceiver {
-        LineReceiver { bytes_max, buffer: Vec::new(), fds: Vec::new() }
+        LineReceiver { bytes_max, buffer: Vec::new(), searched: 0, fds: Vec::new() }
     }
 
     /// The next line; `None` when the other end has closed, whatever it left unfinished. Waits as
@@ -96,12 +98,17 @@ impl LineReceiver {
     /// limits.
     pub fn receive(&mut self, stream: &UnixStream) -> Result<Option<Line>> {
         loop {
-            if let Some(line) = self.take_line() {
-                return Ok(Some(line));
-            }
-            if self.buffer.len() > self.bytes_max || self.fds.len() > FDS_MAX {
-                let text = format!("a line of more than {} bytes", self.bytes_max);
+            let line = self.take_line();
+            let (bytes, fds) =
+                line.as_ref().map_or((&self.buffer, &self.fds), |line| (&line.bytes, &line.fds));
+            if bytes.len() > self.bytes_max || fds.len() > FDS_MAX {
+                let bytes_max = self.bytes_max;
+                let text =
+                    format!("a line of more than {bytes_max} bytes or {FDS_MAX} descriptors");
                 return Err(Error::new(ErrorKind::InvalidData, text));
+            }
+            if line.is_some() {
+                return Ok(line);
             }
             if self.fetch(stream)? == 0 {
                 return Ok(None);
@@ -110,7 +117,12 @@ impl LineReceiver {
     }
 
     fn take_line(&mut self) -> Option<Line> {
-        let end = self.buffer.iter().position(|&byte| byte == b'\n')?;
+        let found = self.buffer[self.searched..].iter().position(|&byte| byte == b'\n');
+        let Some(end) = found.map(|at| self.searched + at) else {
+            self.searched = self.buffer.len();
+            return None;
+        };
+        self.searched = 0;
         let rest = self.buffer.split_off(end + 1);
         let mut bytes = std::mem::replace(&mut self.buffer, rest);
         bytes.pop();
@@ -148,6 +160,59 @@ mod tests {
         let mut text = String::new();
         pipe_end.read_to_string(&mut text).unwrap();
         assert_eq!(text, "through");
+    }
+
+    /// What a receiver makes of `bytes` that come in pieces, with a descriptor beside the first.
+    fn received(bytes: &[u8], pieces: &[usize]) -> (Vec<Line>, Result<Option<Line>>) {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let beside = std::fs::File::open("/dev/null").unwrap();
+        let mut rest = bytes;
+        for (number, &length) in pieces.iter().cycle().enumerate() {
+            let (piece, more) = rest.split_at(length.min(rest.len()));
+            match number {
+                0..=2 if !piece.is_empty() => {
+                    assert_eq!(send_with(&ours, piece, &[beside.as_fd()]).unwrap(), piece.len());
+                }
+                _ => (&ours).write_all(piece).unwrap(),
+            }
+            rest = more;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        drop(ours);
+        let mut receiver = LineReceiver::new(LINE_BYTES_MAX);
+        let mut lines = Vec::new();
+        loop {
+            match receiver.receive(&theirs) {
+                Ok(Some(line)) => lines.push(line),
+                end => {
+                    let _ = theirs.read(&mut [0; 1]);
+                    return (lines, end);
+                }
+            }
+        }
+    }
+
+    const LINE_BYTES_MAX: usize = 100;
+
+    #[test]
+    fn lines_are_what_was_sent_however_it_comes_and_longer_ones_are_refused() {
+        let long = [vec![b'x'; LINE_BYTES_MAX + 1], b"\nnext\n".to_vec()].concat();
+        let just = [vec![b'x'; LINE_BYTES_MAX], b"\nnext\n".to_vec()].concat();
+        let seeds = [long, just, b"one\ntwo\n\nthree".to_vec(), vec![b'y'; 300]];
+        ringside_testkit::fuzz("lines", 20_000, &seeds, |input| {
+            let bytes = &input[..input.len().min(4096)];
+            let pieces = [1 + bytes.len() % 7, 1 + bytes.len() % 97, 1 + bytes.len() % 131];
+            let (lines, end) = received(bytes, &pieces);
+            let mut expected: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
+            let too_long = expected.iter().position(|line| line.len() > LINE_BYTES_MAX);
+            // Behind the last line feed is no line.
+            expected.truncate(too_long.unwrap_or(expected.len() - 1));
+            assert!(lines.iter().map(|line| &line.bytes[..]).eq(expected), "{:?}", lines.len());
+            assert_eq!(end.is_err(), too_long.is_some());
+            assert!(lines.iter().map(|line| line.fds.len()).sum::<usize>() <= 3);
+        });
     }
 
     #[test]

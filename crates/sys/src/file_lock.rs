@@ -38,9 +38,14 @@ pub fn holder(file: impl AsFd) -> Option<Holder> {
     let found = fstat(file).ok()?;
     let (device, inode) = ((major(found.st_dev), minor(found.st_dev)), found.st_ino);
     let list = std::fs::read_to_string(LOCKS).ok()?;
-    let pid = list.lines().find_map(|line| flock_of(line, device, inode))?;
+    let pid = flock_in(&list, device, inode)?;
     let program = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     Some(Holder { pid, program: program.trim().to_owned() })
+}
+
+/// The process that holds the lock of a file, in the text of /proc/locks.
+fn flock_in(list: &str, device: (u32, u32), inode: u64) -> Option<u32> {
+    list.lines().find_map(|line| flock_of(line, device, inode))
 }
 
 /// The process of a line as `1: FLOCK  ADVISORY  WRITE 708 00:1b:1234 0 EOF`, if it is of that
@@ -63,6 +68,25 @@ fn flock_of(line: &str, device: (u32, u32), inode: u64) -> Option<u32> {
 mod tests {
     use super::*;
     use rustix::fs::{FlockOperation, flock};
+
+    #[test]
+    fn a_lock_is_found_in_any_list_and_no_other_is_taken_for_it() {
+        let line = "1: FLOCK  ADVISORY  WRITE 708 fe:00:1234 0 EOF\n";
+        let other = "2: FLOCK  ADVISORY  WRITE 0 fe:00:1235 0 EOF\n1: -> FLOCK\n2: POSIX\n";
+        let seeds = [line, other].map(|text| text.as_bytes().to_vec());
+        ringside_testkit::fuzz("proc-locks", 200_000, &seeds, |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            if let Some(pid) = flock_in(&text, (0xfe, 0), 1234) {
+                let (pid, file) = (pid.to_string(), "1234");
+                let is_between = |c: char| c == ':' || c.is_ascii_whitespace();
+                let words: Vec<&str> = text.split(is_between).collect();
+                assert!(pid != "0", "a process that is not seen from here");
+                assert!(words.iter().any(|word| word.ends_with(file)), "{text}");
+                assert!(words.iter().any(|word| word.ends_with(&pid)), "{text}");
+            }
+            assert!(flock_in(&format!("{text}\n{line}"), (0xfe, 0), 1234).is_some());
+        });
+    }
 
     #[test]
     fn the_holder_of_a_lock_is_named_as_long_as_it_holds_it() {

@@ -15,6 +15,8 @@ const NODES: &str = "/sys/devices/system/node";
 const STACK_MAX: usize = 8;
 /// Highest number of a node, and one (MAX_NUMNODES is 1,024 at most).
 const NODES_MAX: usize = 1024;
+/// CPUs that a machine may have (CONFIG_NR_CPUS is at most 8,192).
+pub(crate) const CPUS_MAX: usize = 8_192;
 /// MPOL_DEFAULT and MPOL_PREFERRED of linux/mempolicy.h.
 const MPOL_DEFAULT: i32 = 0;
 const MPOL_PREFERRED: i32 = 1;
@@ -107,13 +109,15 @@ pub(crate) fn node_of(device: &Path) -> Option<usize> {
     nodes.next()?.trim().parse().ok()
 }
 
-/// `0-3,8,10-11` as the kernel writes sets of CPUs and of nodes; what is no number is left out.
+/// `0-3,8,10-11` as the kernel writes sets of CPUs and of nodes, which names each once; what is no
+/// number of one is left out, and what is more than there can be.
 pub(crate) fn cpu_list(text: &str) -> Vec<usize> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?)
+        let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+        (last < CPUS_MAX).then_some(first..=last)
     };
-    text.trim().split(',').filter_map(range).flatten().collect()
+    text.trim().split(',').filter_map(range).flatten().take(CPUS_MAX).collect()
 }
 
 #[cfg(test)]
@@ -125,6 +129,18 @@ mod tests {
         assert_eq!(cpu_list("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
         assert_eq!(cpu_list("0\n"), [0]);
         assert_eq!(cpu_list("\n"), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn no_list_makes_more_cpus_than_there_can_be() {
+        let seeds = ["0-3,8,10-11\n", "0\n", "7,5-6,x,-,4-", "0-18446744073709551615\n"];
+        let seeds = seeds.map(|text| text.as_bytes().to_vec());
+        ringside_testkit::fuzz("cpu-list", 500_000, &seeds, |bytes| {
+            let cpus = cpu_list(&String::from_utf8_lossy(bytes));
+            assert!(cpus.len() <= CPUS_MAX && cpus.iter().all(|&cpu| cpu < CPUS_MAX));
+            let shown: Vec<String> = cpus.iter().map(usize::to_string).collect();
+            assert_eq!(cpu_list(&shown.join(",")), cpus);
+        });
     }
 
     #[test]

@@ -98,6 +98,7 @@ fn listed(text: &str) -> impl Iterator<Item = AbstractSocket> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::message::joined_attributes;
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixDatagram};
 
@@ -146,6 +147,21 @@ mod tests {
     }
 
     #[test]
+    fn names_in_a_damaged_list_are_those_that_stand_there() {
+        let text = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+                    0000000000000000: 00000002 00000000 00000000 0002 01 18943 @a.b\n\
+                    0000000000000000: 00000002 00000000 00000000 0002 01 18943 @\n";
+        ringside_testkit::fuzz("proc-net-unix", 200_000, &[text.into()], |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            let found: Vec<AbstractSocket> = listed(&text).collect();
+            assert!(found.len() <= text.lines().count());
+            for socket in found {
+                assert!(text.contains(&format!("@{}", socket.name)) && socket.user.is_none());
+            }
+        });
+    }
+
+    #[test]
     fn damaged_answers_are_refused_or_hold_no_name() {
         let keep = |_: &AbstractSocket| true;
         let read =
@@ -153,8 +169,17 @@ mod tests {
         for length in 0..HEADER_BYTES {
             assert!(read(&vec![0; length]).is_err());
         }
-        ringside_testkit::fuzz("unix-diag", 20_000, &[vec![0; 16], vec![0xff; 64]], |bytes| {
-            let _ = read(bytes);
+        let uid = 1000u32.to_ne_bytes();
+        let answer =
+            [vec![0; HEADER_BYTES], joined_attributes(&[(NAME, b"\0a.b"), (UID, &uid)])].concat();
+        let told = AbstractSocket { name: "a.b".into(), user: Some(1000) };
+        assert_eq!(read(&answer).unwrap(), Some(told));
+        let seeds = [answer, vec![0; HEADER_BYTES], vec![0xff; 64]];
+        ringside_testkit::fuzz("unix-diag", 200_000, &seeds, |bytes| {
+            if let Ok(Some(socket)) = read(bytes) {
+                let name = [b"\0", socket.name.as_bytes()].concat();
+                assert!(bytes.windows(name.len()).any(|part| part == name), "{socket:?}");
+            }
         });
     }
 }

@@ -68,12 +68,34 @@ impl PinnedRules {
         let mut rules: Vec<PinnedRule> = self
             .0
             .rules()
-            .filter_map(|(text, (frames, bytes))| {
-                let id = RuleId(text.split_once(':')?.0.parse().ok()?);
-                Some(PinnedRule { id, text, counts: Counts { frames, bytes } })
-            })
+            .filter_map(|(text, (frames, bytes))| rule_of(text, Counts { frames, bytes }))
             .collect();
         rules.sort_unstable_by_key(|rule| rule.id);
         rules
+    }
+}
+
+/// None of a text that no rule has which was written there: it begins with the id, and what is no
+/// text for people is escaped.
+fn rule_of(text: String, counts: Counts) -> Option<PinnedRule> {
+    let id = RuleId(text.split_once(':')?.0.parse().ok()?);
+    let is_one = text.starts_with(&format!("{id}: ")) && !text.contains(char::is_control);
+    is_one.then_some(PinnedRule { id, text, counts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_rules_only_with_their_id() {
+        let seeds = ["7: udp => drop", "4294967296: udp => drop", "+7: x", "07: x", "\u{1b}[2J"];
+        let seeds = seeds.map(|text| text.as_bytes().to_vec());
+        ringside_testkit::fuzz("pinned-rules", 200_000, &seeds, |bytes| {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            let Some(rule) = rule_of(text, Counts::default()) else { return };
+            assert!(rule.text.starts_with(&format!("{}: ", rule.id)), "{rule:?}");
+            assert!(rule.text.chars().all(|c| !c.is_control()), "{rule:?}");
+        });
     }
 }

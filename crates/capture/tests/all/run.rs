@@ -197,6 +197,17 @@ fn lanes_are_merged_by_time_into_each_format() {
     }
 }
 
+/// The time comes from another process where a shared ring is read.
+#[test]
+fn a_merge_waits_as_long_as_a_source_may_hold_frames_back_however_long_that_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, format) = (dir.path().join("m.pcapng"), FileFormat::Pcapng);
+    let output = Output::File { path, format, rotation: Rotation::default() };
+    let config = RunConfig { output, block_timeout_ns: u64::MAX, ..RunConfig::counting() };
+    let report = run(vec![Numbered::new(0, 100), Numbered::new(1, 7)], config);
+    assert_eq!((report.errors, report.ledger.consumers[0].delivered), (Vec::new(), 107));
+}
+
 #[test]
 fn a_frame_budget_is_met_exactly_and_the_rest_is_accounted_for() {
     let dir = tempfile::tempdir().unwrap();

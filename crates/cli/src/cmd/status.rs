@@ -1,11 +1,13 @@
 //! `ringside status`: what the running captures do.
 
+use crate::columns::shown;
 use crate::control::{Command, Found, Rates, RingStatus, Status};
 use crate::say;
 use crate::signals::StopSignal;
 use crate::units::{grouped, scaled};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ringside_core::ledger::sum;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -147,12 +149,12 @@ fn row(status: &Status) -> [String; COLUMNS] {
         status.rates.map_or_else(|| "-".into(), |rates| scaled(number(rates) as f64))
     };
     let ledger = &status.ledger;
-    let late: u64 = ledger.consumers.iter().map(|consumer| consumer.late).sum();
+    let late = sum(ledger.consumers.iter().map(|consumer| consumer.late));
     let to = match (status.output.kind.as_str(), &status.output.paths[..]) {
         ("count", _) => "counts only".into(),
         ("print", _) => "prints".into(),
-        (kind, []) => kind.into(),
-        (_, paths) => paths.join(", "),
+        (kind, []) => shown(kind),
+        (_, paths) => shown(&paths.join(", ")),
     };
     [
         status.pid.to_string(),
@@ -163,7 +165,7 @@ fn row(status: &Status) -> [String; COLUMNS] {
         grouped(ledger.lost()),
         grouped(late),
         status.ring.as_ref().map_or_else(|| "-".into(), fullest),
-        status.source.clone(),
+        shown(&status.source),
         to,
     ]
 }

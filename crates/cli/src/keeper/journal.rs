@@ -30,7 +30,7 @@ const BYTES_MAX: u64 = 2 << 20;
 const ENTRIES_MAX: usize = 10_000;
 
 /// What lies in the file.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Content {
     version: u32,
     /// Processes that use the knobs.
@@ -40,6 +40,20 @@ struct Content {
     /// Identity of the namespace that the process ids belong to.
     pid_namespace: u64,
     knobs: Vec<Knob>,
+}
+
+impl Content {
+    fn read(bytes: &[u8]) -> anyhow::Result<Content> {
+        let content: Content = serde_json::from_slice(bytes).context("it is damaged")?;
+        if content.version != VERSION {
+            bail!("it is of version {}, known is {VERSION}", content.version);
+        }
+        let knobs = content.knobs.len();
+        if knobs > KNOBS_MAX {
+            bail!("it has {knobs} knobs, the limit is {KNOBS_MAX}");
+        }
+        Ok(content)
+    }
 }
 
 /// The journal of this process, or a found one.
@@ -215,11 +229,7 @@ impl Journal {
         }
         let mut bytes = Vec::new();
         file.take(BYTES_MAX).read_to_end(&mut bytes)?;
-        let content: Content = serde_json::from_slice(&bytes).context("it is damaged")?;
-        if content.version != VERSION {
-            bail!("it is of version {}, known is {VERSION}", content.version);
-        }
-        Ok(Journal { path: path.to_owned(), content })
+        Ok(Journal { path: path.to_owned(), content: Content::read(&bytes)? })
     }
 
     /// True if a process that uses the knobs is running, or may be where we cannot see it.
@@ -347,6 +357,9 @@ fn journals(directory: &Path) -> Vec<PathBuf> {
 fn pid_namespace() -> io::Result<u64> {
     Ok(fs::metadata("/proc/self/ns/pid")?.ino())
 }
+
+#[cfg(test)]
+mod hostile;
 
 #[cfg(test)]
 mod tests {

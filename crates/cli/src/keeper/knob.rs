@@ -147,7 +147,9 @@ impl Knob {
             Knob::HugePages { path, before, added } => {
                 // Others may have added or given back some since the plan.
                 *before = read_number(path)?;
-                write(path, &(*before + *added).to_string())?;
+                let pages = before.checked_add(*added);
+                let pages = pages.with_context(|| format!("{added} pages cannot be added"))?;
+                write(path, &pages.to_string())?;
                 *added = read_number(path)?.saturating_sub(*before).min(*added);
             }
             Knob::File { path, after, .. } => write(path, after)?,
@@ -333,6 +335,20 @@ mod tests {
             "HugePages_Total:      64\nHugePages_Free:       60\nHugePages_Rsvd:       20\n";
         assert_eq!(free_huge_pages(meminfo), 40);
         assert_eq!(free_huge_pages("MemTotal: 5 kB\n"), 0);
+    }
+
+    #[test]
+    fn what_meminfo_says_of_pages_is_counted_within_bounds() {
+        let text = "HugePages_Total:      64\nHugePages_Free:       60\nHugePages_Rsvd:       20\n";
+        let torn = "HugePages_Free: 18446744073709551616\nHugePages_Rsvd: 18446744073709551615";
+        let seeds = [text, torn].map(|text| text.as_bytes().to_vec());
+        ringside_testkit::fuzz("meminfo-pages", 200_000, &seeds, |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            let free = free_huge_pages(&text);
+            let promised = format!("HugePages_Rsvd: 1\n{text}");
+            assert!(free == 0 || free_huge_pages(&promised) < u64::MAX, "{text}");
+            assert!(!chosen(&text).contains(['[', ']']) || chosen(&text) == text);
+        });
     }
 
     #[test]

@@ -47,6 +47,8 @@ mod tests {
     use super::*;
     use crate::keeper::Wish;
     use crate::keeper::remains::{Asked, Destination, Left};
+    use serde::de::DeserializeOwned;
+    use std::fmt::Debug;
 
     fn all() -> Vec<ToKeeper> {
         let destination = Destination::Recording {
@@ -104,12 +106,21 @@ mod tests {
         }
     }
 
+    /// What is read of these bytes is the same when it is written and read again.
+    fn comes_back<M: Serialize + DeserializeOwned + PartialEq + Debug>(bytes: &[u8]) {
+        if let Ok(message) = serde_json::from_slice::<M>(bytes) {
+            let again = serde_json::to_vec(&message).unwrap();
+            assert_eq!(serde_json::from_slice::<M>(&again).unwrap(), message);
+        }
+    }
+
     #[test]
     fn whatever_a_worker_says_the_keeper_lives() {
         let seeds: Vec<Vec<u8>> =
             all().iter().map(|message| serde_json::to_vec(message).unwrap()).collect();
         ringside_testkit::fuzz("keeper-messages", 500_000, &seeds, |bytes| {
-            let _ = serde_json::from_slice::<ToWorker>(bytes);
+            comes_back::<ToWorker>(bytes);
+            comes_back::<ToKeeper>(bytes);
             if let Ok(ToKeeper::Leave(part)) = serde_json::from_slice::<ToKeeper>(bytes) {
                 let mut left = Left::default();
                 let memory = rustix::fs::memfd_create("x", rustix::fs::MemfdFlags::CLOEXEC);

@@ -54,6 +54,23 @@ mod tests {
     }
 
     #[test]
+    fn a_start_is_found_behind_any_name() {
+        let line = "7 (ringside) S 1 7 7 0 -1 0 0 0 0 0 1 2 0 0 20 0 1 0 4711 9 9";
+        let seeds = [line, ") R", "7 (x) Z 1"].map(|text| text.as_bytes().to_vec());
+        ringside_testkit::fuzz("proc-stat", 200_000, &seeds, |bytes| {
+            if let Some(ticks) = start_ticks(bytes) {
+                let text = String::from_utf8_lossy(bytes);
+                let is_it = |word: &str| word.parse() == Ok(ticks);
+                assert!(text.split_ascii_whitespace().any(is_it), "{text}");
+            }
+            // As the name of a program, whatever it is.
+            let (head, tail) = line.split_once("ringside").unwrap();
+            let stat = [head.as_bytes(), bytes, tail.as_bytes()].concat();
+            assert_eq!(start_ticks(&stat), Some(4711));
+        });
+    }
+
+    #[test]
     fn names_do_not_confuse_and_the_dead_have_no_time() {
         let line = |name: &str, state: &str| {
             format!("7 ({name}) {state} 1 7 7 0 -1 0 0 0 0 0 1 2 0 0 20 0 1 0 4711 9 9")

@@ -2,6 +2,7 @@
 //! before.
 
 use super::Words64;
+use ringside_core::ledger::sum;
 use std::sync::atomic::Ordering;
 
 const TOTALS_WORDS: usize = 16;
@@ -75,7 +76,9 @@ impl Totals {
     /// Frames that came.
     pub fn seen(&self) -> u64 {
         let Totals { passed, taken, dropped, limited, redirected, handed_up, unjudged, .. } = self;
-        passed + taken + dropped + limited + redirected + handed_up + unjudged
+        // Saturating: where it is pinned, another program may have written there.
+        sum([passed, taken, dropped, limited, redirected, handed_up, unjudged]
+            .map(|frames| *frames))
     }
 }
 

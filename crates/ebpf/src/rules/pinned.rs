@@ -11,10 +11,13 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use ringside_sys::bpf;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Version of what the arrays hold: another one is not read.
 pub(super) const VERSION: u32 = 1;
+/// Texts are read of at most so many times their array: they do not overlap, but a place may be
+/// written anew for another rule while all are read.
+const TEXTS_READ_TIMES: usize = 2;
 /// The program's name in a set.
 pub(super) const PROGRAM: &str = "program";
 
@@ -23,6 +26,13 @@ pub(super) const PROGRAM: &str = "program";
 pub struct PinnedRules {
     directory: PathBuf,
     program: OwnedFd,
+    tables: Tables,
+}
+
+/// What can be read of a set. Another program may have written there, so that nothing in it is
+/// believed.
+#[derive(Debug)]
+struct Tables {
     control: Words64,
     counters: Counters,
     titles: Words64,
@@ -53,14 +63,14 @@ impl PinnedRules {
         let cpus = parts.checked_sub(1)?;
         let slots = places / Counters::parts(cpus);
         let words = array(directory, "control", (CONTROL_DEFAULT + 1) * size_of::<u64>())?;
-        Some(PinnedRules {
-            directory: directory.to_owned(),
-            program: bpf::pinned(&directory.join(PROGRAM)).ok()?,
+        let tables = Tables {
             control: words.0,
             counters: Counters { cpus, slots, totals, counts, offenders },
             titles: array(directory, "titles", size_of::<u64>())?.0,
             texts: array(directory, "texts", TEXT_BYTES)?.0,
-        })
+        };
+        let program = bpf::pinned(&directory.join(PROGRAM)).ok()?;
+        Some(PinnedRules { directory: directory.to_owned(), program, tables })
     }
 
     /// Where its names are.
@@ -70,11 +80,40 @@ impl PinnedRules {
 
     /// Frames are judged and counted, and go on.
     pub fn is_dry(&self) -> bool {
-        self.control_word() >> 32 != 0
+        self.tables.is_dry()
     }
 
     /// The fate of frames that no rule decides about.
     pub fn default_fate(&self) -> Fate {
+        self.tables.default_fate()
+    }
+
+    /// Frames since they were first pinned: exact while none come.
+    pub fn totals(&self) -> Totals {
+        self.tables.counters.totals()
+    }
+
+    /// As [`RulesProgram::offenders`](super::RulesProgram::offenders), of this set.
+    pub fn offenders(&self) -> impl Iterator<Item = ([u64; 2], u64, u64)> {
+        self.tables.counters.offenders()
+    }
+
+    /// The text of each rule, and what it counted: frames, bytes.
+    pub fn rules(&self) -> impl Iterator<Item = (String, (u64, u64))> {
+        self.tables.rules()
+    }
+
+    pub(super) fn into_program(self) -> OwnedFd {
+        self.program
+    }
+}
+
+impl Tables {
+    fn is_dry(&self) -> bool {
+        self.control_word() >> 32 != 0
+    }
+
+    fn default_fate(&self) -> Fate {
         Fate::of(self.control_word() as u32).unwrap_or(Fate::Pass)
     }
 
@@ -82,40 +121,30 @@ impl PinnedRules {
         self.control[CONTROL_DEFAULT].load(Ordering::Acquire)
     }
 
-    /// Frames since they were first pinned: exact while none come.
-    pub fn totals(&self) -> Totals {
-        self.counters.totals()
-    }
-
-    /// As [`RulesProgram::offenders`](super::RulesProgram::offenders), of this set.
-    pub fn offenders(&self) -> impl Iterator<Item = ([u64; 2], u64, u64)> {
-        self.counters.offenders()
-    }
-
-    /// The text of each rule, and what it counted: frames, bytes.
-    pub fn rules(&self) -> impl Iterator<Item = (String, (u64, u64))> {
+    fn rules(&self) -> impl Iterator<Item = (String, (u64, u64))> {
         let titles = self.titles.iter().take(self.counters.slots).enumerate();
-        titles.filter_map(|(slot, title)| {
+        let mut words_left = TEXTS_READ_TIMES * self.texts.len();
+        titles.filter_map(move |(slot, title)| {
             let (first, bytes) = parts(title.load(Ordering::Acquire));
-            let text = self.text(first as usize, bytes as usize)?;
-            Some((text, self.counters.of(slot as u32)))
+            let words = self.words(first as usize, bytes as usize)?;
+            words_left = words_left.checked_sub(words.len())?;
+            Some((text(words, bytes as usize), self.counters.of(slot as u32)))
         })
     }
 
-    /// None of a slot without a rule.
-    fn text(&self, first: usize, bytes: usize) -> Option<String> {
+    /// Where the text of a rule lies; none of a slot without a rule.
+    fn words(&self, first: usize, bytes: usize) -> Option<&[AtomicU64]> {
         let from = first.checked_mul(TEXT_BYTES / size_of::<u64>())?;
         let until = from.checked_add(bytes.div_ceil(size_of::<u64>()))?;
-        let words = self.texts.get(from..until).filter(|words| !words.is_empty())?;
-        let mut text: Vec<u8> =
-            words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect();
-        text.truncate(bytes);
-        Some(String::from_utf8_lossy(&text).into_owned())
+        self.texts.get(from..until).filter(|words| !words.is_empty())
     }
+}
 
-    pub(super) fn into_program(self) -> OwnedFd {
-        self.program
-    }
+fn text(words: &[AtomicU64], bytes: usize) -> String {
+    let mut text: Vec<u8> =
+        words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect();
+    text.truncate(bytes);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// True if the program with this number is one of rules that are to stay: it says so itself, also
@@ -138,3 +167,6 @@ fn array(directory: &Path, name: &str, bytes: usize) -> Option<(Words64, usize)>
     let words = Words64::of_array(map.as_fd(), count * bytes / size_of::<u64>());
     words.ok().filter(|_| is_right).map(|words| (words, count))
 }
+
+#[cfg(test)]
+mod tests;

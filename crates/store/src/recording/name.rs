@@ -42,3 +42,39 @@ pub(crate) fn parts_of_name(name: &str) -> Option<(LaneId, u64)> {
 fn is_kept(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::lock::run_of_lock;
+    use crate::recording::run_lock_name;
+    use crate::retention::{name_of_spare, spare_name};
+
+    #[test]
+    fn no_name_leads_out_of_its_directory_and_each_is_made_again_of_its_parts() {
+        let seeds = [
+            file_name(Timestamp(1_700_000_000_000_000_000), "eth0", LaneId(12), 1_000_000),
+            file_name(Timestamp(u64::MAX), "../a-b\u{e9}", LaneId(0), 0),
+            spare_name("20261121T053000Z-eth1-lane0-000000.pcapng"),
+            "20261121T053000Z-eth1-lane0-18446744073709551616.pcapng".into(),
+            "20261121T053000Z-..-lane0-000000.pcapng".into(),
+            ".ringside-20261121T053000Z-1.lock".into(),
+            ".ringside-../x.lock".into(),
+        ];
+        let seeds = seeds.map(String::into_bytes);
+        ringside_testkit::fuzz("recording-names", 500_000, &seeds, |bytes| {
+            let name = &String::from_utf8_lossy(bytes);
+            if let Some((lane, sequence)) = parts_of_name(name) {
+                assert!(name.ends_with(&format!("-lane{lane}-{sequence:06}.pcapng")));
+                assert!(name.is_ascii() && !name.contains('/') && !name.starts_with('.'));
+            }
+            if let Some(of) = name_of_spare(name) {
+                assert_eq!(spare_name(of), **name);
+            }
+            if let Some(run) = run_of_lock(name) {
+                assert_eq!(run_lock_name(run).as_deref(), Some(&**name));
+                assert!(!name.contains('/'));
+            }
+        });
+    }
+}

@@ -1,6 +1,8 @@
 //! What the lock file of a directory says: the next serial number, and who else has limits.
 
 use super::Policy;
+use super::folder::name_of_spare;
+use crate::recording::parts_of_name;
 use serde::{Deserialize, Serialize};
 
 /// Version of the lock file's content.
@@ -9,6 +11,9 @@ pub(super) const STATE_VERSION: u32 = 1;
 pub(super) const RECORDERS_MAX: usize = 16;
 /// The state is one page, written in one piece: a killed writer leaves the old or the new.
 pub(super) const STATE_BYTES: usize = 4096;
+
+/// No directory has had so many files: who says so would have the serials used up.
+pub(super) const SERIAL_MAX: u64 = u64::MAX / 2;
 
 /// Kept from one reservation to the next, over all runs. It may be lost: then serials go on from
 /// the greatest of the files that are there.
@@ -22,6 +27,11 @@ pub(super) struct State {
     pub(super) creating: Option<String>,
     /// Limits of the runs that record here. Each honours those of all that live.
     pub(super) recorders: Vec<Recorder>,
+}
+
+/// True for the names that files of recordings have while they are made, which lead nowhere else.
+fn is_of_recording(name: &str) -> bool {
+    parts_of_name(name_of_spare(name).unwrap_or(name)).is_some()
 }
 
 /// The limits of one run.
@@ -49,11 +59,18 @@ impl Default for State {
 
 impl State {
     /// From the bytes of the lock file. `Err` holds the version of a later program; what is no
-    /// state at all counts as lost.
+    /// state at all counts as lost, and so does a part that none of ours can have written: in a
+    /// directory of another user anybody may have.
     pub(super) fn decode(bytes: &[u8]) -> Result<State, u32> {
         let state: Option<State> = serde_json::from_slice(bytes).ok();
         let state = state.unwrap_or_default();
-        if state.version > STATE_VERSION { Err(state.version) } else { Ok(state) }
+        if state.version > STATE_VERSION {
+            return Err(state.version);
+        }
+        let state = if state.next_serial > SERIAL_MAX { State::default() } else { state };
+        // What has this name will be removed.
+        let creating = state.creating.filter(|name| is_of_recording(name));
+        Ok(State { creating, ..state })
     }
 
     /// The page for the lock file; `None` if it does not fit.

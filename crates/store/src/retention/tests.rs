@@ -1,4 +1,5 @@
 mod disk;
 mod histories;
+mod hostile;
 mod model;
 mod pieces;

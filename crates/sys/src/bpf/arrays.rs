@@ -2,6 +2,7 @@
 //! no privilege: arrays of counters, of programs, of sockets.
 
 use super::{BpfError, NAME_BYTES, bpf, name_bytes, object_info, owned};
+use crate::numa::CPUS_MAX;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -16,9 +17,6 @@ const BPF_MAP_TYPE_XSKMAP: u32 = 17;
 
 /// u64 counters in one value of a [`PerCpuArray`]; one cache line.
 const COUNTERS_MAX: usize = 8;
-
-/// CPUs that a machine may have (CONFIG_NR_CPUS is at most 8,192).
-const CPUS_MAX: usize = 8_192;
 
 /// Start of `union bpf_attr` for BPF_MAP_CREATE.
 #[repr(C)]
@@ -289,13 +287,17 @@ impl AsFd for FdArray {
 /// # Errors
 /// The kernel does not say.
 pub fn cpu_numbers() -> Result<u32, BpfError> {
-    let highest = |text: &str| text.trim().rsplit([',', '-']).next()?.parse::<u32>().ok();
     let read = possible_text().and_then(|text| {
-        let highest = highest(&text).filter(|highest| (*highest as usize) < CPUS_MAX);
-        highest.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, text))
+        highest_cpu(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, text))
     });
     let highest = read.map_err(|e| BpfError::of("reading the numbers of possible CPUs", e))?;
     Ok(highest + 1)
+}
+
+/// The last number of a list, if it is one of a CPU.
+pub(super) fn highest_cpu(list: &str) -> Option<u32> {
+    let last = list.trim().rsplit([',', '-']).next()?.parse::<u32>().ok();
+    last.filter(|&last| (last as usize) < CPUS_MAX)
 }
 
 fn possible_text() -> io::Result<String> {

@@ -1,10 +1,27 @@
 use super::*;
+use crate::numa::{CPUS_MAX, cpu_list};
 use ringside_core::bpf::{ClassicProgram, Instruction};
 use ringside_testkit::need_root;
 use std::os::unix::net::UnixDatagram;
 
 fn instruction(code: u8, dst: u8, src: u8, offset: i16, imm: i32) -> EbpfInstruction {
     EbpfInstruction { code, dst, src, offset, imm }
+}
+
+#[test]
+fn cpus_are_counted_as_they_are_listed() {
+    let seeds = ["0-3,8-11,15\n", "0", "0-8191", "0-18446744073709551615", "8192", "3-0"];
+    let seeds = seeds.map(|text| text.as_bytes().to_vec());
+    ringside_testkit::fuzz("possible-cpus", 500_000, &seeds, |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        assert!(arrays::highest_cpu(&text).is_none_or(|highest| (highest as usize) < CPUS_MAX));
+        let Some(count) = arrays::count_cpus(&text) else { return };
+        assert!((1..=CPUS_MAX).contains(&count));
+        let numbers = text.trim().split([',', '-']).map(|number| number.parse::<usize>());
+        if numbers.flatten().all(|number| number < CPUS_MAX) {
+            assert_eq!(cpu_list(&text).len(), count);
+        }
+    });
 }
 
 #[test]

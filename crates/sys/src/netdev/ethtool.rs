@@ -146,7 +146,8 @@ pub fn driver(name: &str) -> Result<String, SysError> {
 pub fn queues(name: &str) -> Result<Queues, SysError> {
     // struct ethtool_channels: command, four limits, then rx, tx, other, combined.
     let answer = ethtool(control_socket()?, name, ETHTOOL_GCHANNELS)?;
-    Ok(Queues { rx: answer[5] + answer[8], tx: answer[6] + answer[8] })
+    let [rx, tx] = [answer[5], answer[6]].map(|queues| queues.saturating_add(answer[8]));
+    Ok(Queues { rx, tx })
 }
 
 /// What an interface can stamp.

@@ -172,6 +172,24 @@ mod tests {
     }
 
     #[test]
+    fn whatever_the_table_says_only_interrupts_of_the_card_are_found() {
+        let table = "           CPU0       CPU1\n\
+             \x20 38:          0      10189 PCI-MSIX-0000:00:03.0   1-edge      virtio2-input.0\n\
+             \x20 39:          0          0 PCI-MSIX-0000:00:03.0   2-edge      virtio2-output.0\n\
+             \x20 40:          0      10189 PCI-MSIX-0000:00:03.0   1-edge   eth1-TxRx-4294967295\n\
+             4294967296:   0 PCI mlx5_comp7@pci:0000:02:00.0\n\
+             NMI:          0          0   Non-maskable interrupts\n";
+        let numbers = [37, 38, 39, 40];
+        ringside_testkit::fuzz("proc-interrupts", 100_000, &[table.into()], |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            let found = queues_of_interrupts(&text, &numbers);
+            assert!(found.values().all(|number| numbers.contains(number)));
+            let names: Vec<_> = text.split_whitespace().filter_map(queue_of_name).collect();
+            assert!(found.keys().all(|queue| names.contains(queue)));
+        });
+    }
+
+    #[test]
     fn another_interface_of_the_same_name_has_no_card() {
         let lo = super::super::by_name("lo").unwrap().unwrap();
         assert_eq!(node(&lo), None);

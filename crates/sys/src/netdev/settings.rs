@@ -54,7 +54,7 @@ pub struct Channels {
 impl Channels {
     /// Queues that receive.
     pub fn receiving(self) -> u32 {
-        self.rx + self.combined
+        self.rx.saturating_add(self.combined)
     }
 
     /// Most queues that can receive.
@@ -95,15 +95,17 @@ pub struct Features {
 /// # Errors
 /// There is no such interface, or its driver does not say.
 pub fn channels(name: &str) -> Result<Channels, SysError> {
-    get(name, "queues", ETHTOOL_MSG_CHANNELS_GET, |parts| {
-        let number = |kind| number_of(parts, kind);
-        Ok(Channels {
-            rx: number(ETHTOOL_A_CHANNELS_RX_COUNT),
-            rx_max: number(ETHTOOL_A_CHANNELS_RX_MAX),
-            combined: number(ETHTOOL_A_CHANNELS_COMBINED_COUNT),
-            combined_max: number(ETHTOOL_A_CHANNELS_COMBINED_MAX),
-        })
-    })
+    get(name, "queues", ETHTOOL_MSG_CHANNELS_GET, |parts| Ok(channels_of(parts)))
+}
+
+fn channels_of(parts: &[Attribute<'_>]) -> Channels {
+    let number = |kind| number_of(parts, kind);
+    Channels {
+        rx: number(ETHTOOL_A_CHANNELS_RX_COUNT),
+        rx_max: number(ETHTOOL_A_CHANNELS_RX_MAX),
+        combined: number(ETHTOOL_A_CHANNELS_COMBINED_COUNT),
+        combined_max: number(ETHTOOL_A_CHANNELS_COMBINED_MAX),
+    }
 }
 
 /// Sets how many queues receive. Many drivers start the interface anew for that.
@@ -312,6 +314,30 @@ mod tests {
         assert!(link_bits_per_sec("lo").is_err());
         let error = channels("rsafp-none").unwrap_err().to_string();
         assert!(error.contains("rsafp-none"), "{error}");
+    }
+
+    #[test]
+    fn whatever_a_driver_says_of_its_queues_they_are_counted() {
+        let answer = |rx: u32, combined: u32| {
+            let counts = [
+                (ETHTOOL_A_CHANNELS_RX_COUNT, rx),
+                (ETHTOOL_A_CHANNELS_RX_MAX, 8),
+                (ETHTOOL_A_CHANNELS_COMBINED_COUNT, combined),
+                (ETHTOOL_A_CHANNELS_COMBINED_MAX, 8),
+            ];
+            let parts = counts.map(|(kind, count)| (kind, count.to_ne_bytes()));
+            joined_attributes(&parts.each_ref().map(|(kind, value)| (*kind, &value[..])))
+        };
+        let read = |bytes: &[u8]| attributes(bytes).ok().map(|parts| channels_of(&parts));
+        let found = Channels { rx: 1, rx_max: 8, combined: 4, combined_max: 8 };
+        assert_eq!(read(&answer(1, 4)), Some(found));
+        let seeds = [answer(1, 4), answer(u32::MAX, 1)];
+        ringside_testkit::fuzz("ethtool-channels", 500_000, &seeds, |bytes| {
+            let Some(channels) = read(bytes) else { return };
+            let receiving = channels.receiving();
+            assert!(receiving >= channels.rx.max(channels.combined));
+            assert_eq!(channels.with_receiving(3).receiving_max(), channels.receiving_max());
+        });
     }
 
     #[test]

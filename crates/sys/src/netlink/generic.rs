@@ -58,6 +58,26 @@ fn family_id(message: &Message<'_>) -> io::Result<Option<u16>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::message::messages;
+
+    #[test]
+    fn the_number_of_a_family_is_the_one_that_is_answered() {
+        let answer = |id: &[u8]| {
+            let answer = Request::new(CONTROL, &header(1)).attribute(CTRL_ATTR_FAMILY_NAME, b"x\0");
+            answer.attribute(CTRL_ATTR_FAMILY_ID, id).bytes(1)
+        };
+        let read = |bytes: &[u8]| messages(bytes).flatten().map(|m| family_id(&m)).next();
+        for (id, found) in [(&27u16.to_ne_bytes()[..], Some(27)), (&[0, 0, 1, 0], None)] {
+            assert_eq!(read(&answer(id)).unwrap().unwrap(), found, "{id:?}");
+        }
+        let seeds = [answer(&27u16.to_ne_bytes()), answer(&u32::MAX.to_ne_bytes())];
+        ringside_testkit::fuzz("netlink-family", 500_000, &seeds, |bytes| {
+            if let Some(Ok(Some(id))) = read(bytes) {
+                let is_there = |word: &[u8]| word == id.to_ne_bytes();
+                assert!(id <= 0xff || bytes.windows(2).any(is_there), "{id}");
+            }
+        });
+    }
 
     #[test]
     fn a_family_is_found_and_an_unknown_one_is_none() {

@@ -4,6 +4,7 @@ use anyhow::Context;
 use ringside_capture::backend::af_xdp::{AfXdpConfig, Stamps, Waiting};
 use ringside_capture::backend::xdp_ring::XdpRingConfig;
 use ringside_capture::backend::{af_packet, af_xdp, pcap, xdp_ring};
+use ringside_core::ledger::sum;
 use ringside_core::{InterfaceId, Source, TimestampKind};
 use ringside_lab::{Lab, LabConfig, RECEIVER_INTERFACE};
 use ringside_sys::netns::Namespace;
@@ -215,12 +216,23 @@ fn socket_bytes(maps: &str) -> u64 {
         address(last)?.checked_sub(address(first)?)
     };
     let is_kernels = |line: &&str| line.contains("socket:[") || line.contains("bpf-map");
-    maps.lines().filter(is_kernels).filter_map(bytes).sum()
+    sum(maps.lines().filter(is_kernels).filter_map(bytes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mappings_add_up_whatever_they_say() {
+        let all = "0-ffffffffffffffff rw-s 00000000 00:08 345 socket:[345]\n";
+        let seeds = [all.repeat(2), "7f00500000-7f00501000 rw-s bpf-map\n".into()];
+        ringside_testkit::fuzz("proc-maps", 100_000, &seeds.map(String::into_bytes), |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            let each = text.lines().map(socket_bytes).max().unwrap_or(0);
+            assert!(socket_bytes(&text) >= each);
+        });
+    }
 
     #[test]
     fn mappings_of_sockets_are_added_up() {

@@ -5,7 +5,7 @@ use crate::driver_rules::undecided;
 use crate::ledger_text::count;
 use crate::units::{grouped, scaled};
 use ringside_capture::keep::{Beside, RulesReport};
-use ringside_core::ledger::ByCause;
+use ringside_core::ledger::{ByCause, sum};
 use ringside_core::{Cause, Consumer, LaneCounters, Ledger};
 use ringside_xdp::{DriverRules, Offender, Totals};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// taken for that. In a dry run every frame goes on.
 pub(super) fn ledger(interface: &str, totals: &Totals, is_dry: bool) -> Ledger {
     let Totals { passed, taken, dropped, limited, redirected, handed_up, unjudged, .. } = *totals;
-    let on = passed + taken + handed_up + unjudged;
+    let on = sum([passed, taken, handed_up, unjudged]);
     let mut lane = LaneCounters {
         interface: interface.to_owned(),
         received: Some(totals.seen()),
@@ -66,14 +66,14 @@ pub(super) fn sources(offenders: &[Offender]) -> serde_json::Value {
 /// What happened since `before`, on one line.
 pub(super) fn line(now: &Totals, before: &Totals, elapsed: Duration) -> String {
     let rate = |count: fn(&Totals) -> u64| {
-        scaled((count(now) - count(before)) as f64 / elapsed.as_secs_f64())
+        scaled(count(now).saturating_sub(count(before)) as f64 / elapsed.as_secs_f64())
     };
     format!(
         "{}frames/s  dropped {}/s  over the limit {}/s  dropped so far {}",
         rate(Totals::seen),
         rate(|totals| totals.dropped),
         rate(|totals| totals.limited),
-        grouped(now.dropped + now.limited),
+        grouped(sum([now.dropped, now.limited])),
     )
 }
 
@@ -84,7 +84,7 @@ pub(super) fn text(totals: &Totals, is_dry: bool) -> String {
     let mut out = String::new();
     let mut line = |name: &str, frames: u64, note: &str| count(&mut out, name, frames, note);
     line("received", totals.seen(), "frames that the driver received");
-    line("  passed", passed + taken, "to the host and to programs behind");
+    line("  passed", sum([passed, taken]), "to the host and to programs behind");
     line("  dropped", dropped, &format!("{would}by a rule or by the default"));
     for (name, count, note) in [
         ("  limited", limited, format!("{would}over the limit of their source")),
@@ -108,6 +108,27 @@ pub(super) fn offenders(offenders: &[Offender]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn totals_that_another_program_wrote_are_told_as_they_are() {
+        let most = Totals {
+            passed: u64::MAX,
+            taken: u64::MAX,
+            dropped: u64::MAX,
+            limited: u64::MAX,
+            unjudged: u64::MAX,
+            ..Totals::default()
+        };
+        for is_dry in [false, true] {
+            assert_eq!(ledger("eth1", &most, is_dry).received, Some(u64::MAX));
+            assert!(text(&most, is_dry).contains("18,446,744,073,709,551,615"));
+        }
+        assert_eq!(json(&most)["seen"], u64::MAX);
+        let second = Duration::from_secs(1);
+        let none = Totals::default();
+        assert!(line(&none, &most, second).starts_with("0 frames/s"), "it went back");
+        assert!(line(&most, &none, second).ends_with("18,446,744,073,709,551,615"));
+    }
 
     #[test]
     fn every_frame_is_in_the_ledger() {

@@ -6,8 +6,9 @@ use crate::control::{
 };
 use crate::rule_counts::shortened;
 use crate::{columns, say, units};
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
+use ringside_rules::language::limits::RULES_MAX;
 use ringside_rules::language::{self, RuleId, Sets};
 use ringside_xdp::Pins;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,9 @@ use std::time::Duration;
 
 /// How long rules may take to be put to work: a million with filter expressions among them.
 const WORK_WAIT_MAX: Duration = Duration::from_secs(300);
+
+/// Rules of a run: a full set, and those that were added to it, which are far fewer.
+const TOLD_MAX: usize = 2 * RULES_MAX;
 
 /// Which run.
 #[derive(Args)]
@@ -143,7 +147,8 @@ pub(super) fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
     if args.at.json {
         return print_json(rules, default);
     }
-    let line = |rule: &RuleStatus| vec![rule.id.to_string(), rule.place.clone(), body(rule)];
+    let place = |rule: &RuleStatus| shortened(rule.place.clone());
+    let line = |rule: &RuleStatus| vec![rule.id.to_string(), place(rule), body(rule)];
     let mut lines: Vec<Vec<String>> = rules.iter().map(line).collect();
     lines.push(vec![String::new(), String::new(), default_text(default)]);
     say::data(columns::text(&["id", "decided in", "rule"], &lines).trim_end())?;
@@ -193,16 +198,29 @@ struct All {
 
 fn all(args: &ListArgs) -> anyhow::Result<All> {
     let mut desk = Desk::open(&args.at)?;
+    all_of(|after| desk.ask(RulesCommand::List { after }))
+}
+
+/// Asks for the rules behind an id until there are no more.
+fn all_of(mut ask: impl FnMut(Option<u32>) -> anyhow::Result<RulesReply>) -> anyhow::Result<All> {
     let (mut rules, mut after) = (Vec::new(), None);
     loop {
-        let reply = desk.ask(RulesCommand::List { after })?;
-        rules.extend(reply.list.unwrap_or_default());
+        let reply = ask(after)?;
+        let list = reply.list.unwrap_or_default();
+        // Ids that rise come to an end, whoever answers.
+        let ids = after.into_iter().chain(list.iter().map(|rule| rule.id));
+        let rises = ids.is_sorted_by(|before, next| before < next);
+        if !rises || (reply.more && list.is_empty()) {
+            bail!("the capture told its rules out of order");
+        }
+        rules.extend(list);
         after = rules.last().map(|rule: &RuleStatus| rule.id);
         if !reply.more {
             let default = reply.default.context("the capture said nothing of its default")?;
             let beside = reply.beside.unwrap_or_default();
             return Ok(All { rules, default, beside });
         }
+        ensure!(rules.len() <= TOLD_MAX, "the capture tells more than {TOLD_MAX} rules");
     }
 }
 
@@ -282,5 +300,54 @@ impl Desk {
             false => say::message(text),
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(ids: &[u32], more: bool) -> RulesReply {
+        let rule = |&id: &u32| RuleStatus {
+            id,
+            frames: 0,
+            bytes: 0,
+            place: String::new(),
+            text: format!("{id}: udp => drop"),
+        };
+        let (verdict, pre_filters) = ("pass".to_owned(), Vec::new());
+        let default = Some(DefaultStatus { verdict, frames: 0, bytes: 0, pre_filters });
+        RulesReply {
+            list: Some(ids.iter().map(rule).collect()),
+            more,
+            default,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_list_in_pieces_is_put_together() {
+        let mut pieces = [piece(&[1, 2], true), piece(&[7], false)].into_iter();
+        let mut asked = Vec::new();
+        let all = all_of(|after| {
+            asked.push(after);
+            Ok(pieces.next().unwrap())
+        });
+        let ids: Vec<u32> = all.unwrap().rules.iter().map(|rule| rule.id).collect();
+        assert_eq!((ids, asked), (vec![1, 2, 7], vec![None, Some(2)]));
+    }
+
+    #[test]
+    fn a_list_without_an_end_is_refused() {
+        for ids in [&[5][..], &[], &[3, 2]] {
+            let mut asked = 0;
+            let all = all_of(|_| {
+                asked += 1;
+                anyhow::ensure!(asked < 5, "it was asked for on and on");
+                Ok(piece(ids, true))
+            });
+            let error = all.err().unwrap().to_string();
+            assert!(error.contains("out of order"), "{ids:?}: {error}");
+        }
     }
 }

@@ -124,7 +124,8 @@ fn names_of_spares() {
 
 #[test]
 fn the_state_fits_its_page_and_survives_what_is_no_state() {
-    let mut state = State { next_serial: 7, creating: Some("x".into()), ..State::default() };
+    let name = "20261121T053000Z-eth1-lane0-000000.pcapng";
+    let mut state = State { next_serial: 7, creating: Some(name.into()), ..State::default() };
     let (bytes, min_free) = (Some(5), Some(9));
     state.note("a", &Policy { limit_bytes: bytes, ..Policy::default() });
     state.note("b", &Policy { limit_bytes: Some(50), min_free, ..Policy::default() });
