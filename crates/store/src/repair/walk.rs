@@ -103,13 +103,14 @@ pub(super) fn walk(
     let mut walker = Walker { path, file, header, watch, walked, hole_blocks: 0 };
     let mut at = last.unwrap_or(header.walk.offset() as u64);
     while let Some(bad) = walker.read_from(at)? {
-        match walker.pass(bad)? {
-            Some(next) => at = next,
-            None => break,
-        }
+        let next = walker.pass(bad)?;
         if walker.hole_blocks > HOLE_BLOCKS_MAX {
             let reason = format!("more than {HOLE_BLOCKS_MAX} of its ring blocks are holes");
             return Err(StoreError::Unusable { path: path.to_owned(), reason });
+        }
+        match next {
+            Some(next) => at = next,
+            None => break,
         }
     }
     Ok(walker.walked)

@@ -2,6 +2,7 @@
 
 use super::super::state::{RECORDERS_MAX, Recorder, SERIAL_MAX, STATE_BYTES, State};
 use super::super::{Directory, Policy, Summary, spare_name};
+use crate::place::{Entry, Place};
 use crate::recording::{FileHeader, SeriesFile, file_name, parts_of_name};
 use ringside_core::{LaneId, Timestamp};
 use ringside_sys::clock::Clocks;
@@ -60,7 +61,9 @@ fn what_a_state_says_is_what_one_of_ours_can_say() {
 
 /// Reserves room for two files and drops them.
 fn reserve(folder: &Path) -> Vec<u64> {
-    let Ok(mut directory) = Directory::open(folder, "own", Policy::default()) else {
+    let Ok(mut directory) =
+        Directory::open(&Place::open(folder).unwrap(), "own", Policy::default())
+    else {
         return Vec::new();
     };
     let mut serial = |number| {
@@ -80,7 +83,7 @@ fn no_state_has_a_foreign_file_deleted_or_a_serial_given_twice() {
     foreign.iter().for_each(|path| std::fs::write(path, "precious").unwrap());
     let run = "other".to_owned();
     let header = FileHeader { run, sequence: 3, serial: 40, boot_id: BOOT, ..Default::default() };
-    SeriesFile::create(&folder.join(name_of(3)), &header, &[]).unwrap();
+    SeriesFile::create(Entry::at(&folder.join(name_of(3))).unwrap(), &header, &[]).unwrap();
     ringside_testkit::fuzz("retention-lock", 3_000, &seeds(), |bytes| {
         std::fs::write(folder.join(LOCK), bytes).unwrap();
         let serials = reserve(&folder);
