@@ -9,7 +9,7 @@ use ringside_transmit::{SenderKind, SequenceCheck, SequenceReport, Shape, Sizes}
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// As many as the issue of a shared ring is about; half of them are stopped and killed.
 const READERS: usize = 32;
@@ -124,7 +124,9 @@ fn a_reader_cannot_write_the_ring_nor_take_it_away() {
     let socket = folder.path().join("share");
     let capture = network.capture(&["-i", "rx0", "--share", arg(&socket)]);
     let stream = std::os::unix::net::UnixStream::connect(&socket).unwrap();
-    let line = ringside_sys::fdpass::LineReceiver::new(1 << 20).receive(&stream).unwrap().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(100);
+    let line = ringside_sys::fdpass::LineReceiver::new(1 << 20).receive(&stream, deadline);
+    let line = line.unwrap().unwrap();
     let memory = &line.fds[0];
     let writes = rustix::io::pwrite(memory, b"overwritten", 4096).unwrap_err();
     // Where huge pages are free the memory is of them, and such a file has no write call at all.

@@ -5,8 +5,8 @@ use crate::StoreError;
 use crate::place::Entry;
 use crate::retention::{END_BYTES, Reused};
 use crate::writer::FILE_MODE;
-use ringside_core::SourceInterface;
 use ringside_core::limits::{RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
+use ringside_core::{Shown, SourceInterface};
 use ringside_sys::disk;
 use ringside_sys::file_map::FileMap;
 use rustix::fs::OFlags;
@@ -50,7 +50,7 @@ impl SeriesFile {
     ) -> Result<SeriesFile, StoreError> {
         let page = first_page(entry.path(), header, interfaces)?;
         let fail = |what: &str, error| {
-            StoreError::io(format!("cannot {what} {}", entry.path().display()), error)
+            StoreError::io(format!("cannot {what} {}", entry.path().shown()), error)
         };
         let file = entry
             .open(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, FILE_MODE)
@@ -76,7 +76,7 @@ impl SeriesFile {
     ) -> Result<SeriesFile, StoreError> {
         let Reused { lease, mut map, entry } = old;
         let page = first_page(entry.path(), header, interfaces)?;
-        let context = format!("cannot reuse {}", entry.path().display());
+        let context = format!("cannot reuse {}", entry.path().shown());
         let fail = |error| StoreError::io(context.clone(), error);
         let (file, first, step) =
             (lease.file(), page.bytes.len() as u64, header.block_bytes as u64);
@@ -119,7 +119,7 @@ impl SeriesFile {
     pub fn open(
         entry: Entry,
     ) -> Result<Option<(SeriesFile, FileHeader, Vec<SourceInterface>)>, StoreError> {
-        let context = format!("cannot open {}", entry.path().display());
+        let context = format!("cannot open {}", entry.path().shown());
         let fail = |error| StoreError::io(context.clone(), error);
         let file = entry.open_regular(OFlags::RDWR).map_err(fail)?;
         let Some(header) = read_header_from(&file).map_err(fail)? else { return Ok(None) };
@@ -214,7 +214,7 @@ impl SeriesFile {
     /// # Errors
     /// The name is taken, or the system refused.
     pub fn rename(&mut self, to: &Entry) -> Result<(), StoreError> {
-        let fail = |error| StoreError::io(format!("cannot create {}", to.path().display()), error);
+        let fail = |error| StoreError::io(format!("cannot create {}", to.path().shown()), error);
         self.entry.rename(to).map_err(fail)?;
         self.entry = to.clone();
         Ok(())
@@ -281,7 +281,7 @@ impl SeriesFile {
     }
 
     fn error(&self, what: &str, error: io::Error) -> StoreError {
-        StoreError::io(format!("{what} {}", self.path().display()), error)
+        StoreError::io(format!("{what} {}", self.path().shown()), error)
     }
 }
 
