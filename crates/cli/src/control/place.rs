@@ -102,13 +102,6 @@ impl ControlSocket {
     }
 }
 
-impl ControlArgs {
-    /// The socket that was asked for by name.
-    pub fn socket(&self) -> Option<&Path> {
-        self.control.as_deref()
-    }
-}
-
 impl ControlSocket {
     /// Where it is.
     pub fn path(&self) -> &Path {
