@@ -94,13 +94,14 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// What the run wants of a keeper.
-    pub fn wishes(&self) -> Wishes<'_> {
+    /// What the run wants of a keeper; others attach at `share`.
+    pub fn wishes<'w>(&'w self, share: Option<&'w Path>) -> Wishes<'w> {
         Wishes {
             no_keeper: self.no_keeper,
             json: self.json,
             directories: &self.write.paths,
             control: &self.control,
+            share,
         }
     }
 

@@ -62,7 +62,7 @@ pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
     if args.run.write.paths.is_empty() && !args.run.json {
         return print(&args);
     }
-    keeper::supervised(&args.run.wishes(), |link| {
+    keeper::supervised(&args.run.wishes(None), |link| {
         record::run(&args.run, link, |_| {
             let snaplen = FRAME_BYTES_MAX;
             let extras = Extras {

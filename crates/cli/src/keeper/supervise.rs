@@ -68,7 +68,7 @@ struct Keeper {
     left: Left,
     /// Whether the worker moves, once the run has begun.
     pulse: Option<Pulse>,
-    /// Where the worker's control socket may be.
+    /// Where the worker's sockets may be.
     sockets: Vec<PathBuf>,
     /// What the run writes, as it was named.
     outputs: Vec<PathBuf>,
@@ -105,6 +105,8 @@ impl Keeper {
         let worker = command
             .spawn()
             .context("cannot start the process that receives; --no-keeper does without it")?;
+        let mut sockets = control::paths(wishes.control, CONTROL_KIND, std::process::id());
+        sockets.extend(wishes.share.map(Path::to_owned));
         let pidfd = pidfd_open(Pid::from_child(&worker), PidfdFlags::empty())
             .context("watching the process that receives")?;
         Ok(Keeper {
@@ -116,7 +118,7 @@ impl Keeper {
             knobs: TurnedKnobs(None),
             left: Left::default(),
             pulse: None,
-            sockets: control::paths(wishes.control, CONTROL_KIND, std::process::id()),
+            sockets,
             outputs: wishes.directories.to_vec(),
             started: false,
             closed: false,

@@ -176,6 +176,7 @@ fn a_flight_recorder_gives_the_past_and_a_filter_is_the_readers_own() {
     let now = attach(&socket, &["-w", arg(&folder.path().join("now.pcapng")), "--for", "1s"]);
     assert_eq!(now.finish().ledger().received, Some(0));
     assert_eq!(capture.stop().checked_ledger(5_000).lost(), 0);
+    assert!(!socket.exists(), "its name goes with it, also where only its keeper may remove it");
 
     let gone = run_ringside(&["attach", arg(&socket)]);
     assert_eq!(gone.code(), Some(2));
