@@ -32,7 +32,7 @@ use crate::run::{PRINTER, WRITER};
 use folder::Folder;
 pub(crate) use merged::Position;
 use ringside_core::ledger::{ByCause, Words, add_frames, sum, total};
-use ringside_core::{Cause, Consumer, InterfaceId, LaneCounters, LaneId, Ledger};
+use ringside_core::{Cause, Consumer, InterfaceId, LaneCounters, LaneId, Ledger, Shown};
 use ringside_store::StoreError;
 use ringside_store::recording::RunLock;
 use ringside_store::retention::Policy;
@@ -310,7 +310,7 @@ impl Memory {
 }
 
 fn io_error(what: &str, path: &Path, source: std::io::Error) -> StoreError {
-    StoreError::Io { context: format!("{what} {}", path.display()), source }
+    StoreError::Io { context: format!("{what} {}", path.shown()), source }
 }
 
 #[cfg(test)]

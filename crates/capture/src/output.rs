@@ -10,7 +10,7 @@ use crate::stream::StreamWriter;
 use names::Names;
 pub(crate) use names::{Named, name_of};
 pub use names::{check_pattern, is_pattern};
-use ringside_core::{Cause, Frame, InterfaceId, LaneCounters, SourceInterface, Timestamp};
+use ringside_core::{Cause, Frame, InterfaceId, LaneCounters, Shown, SourceInterface, Timestamp};
 use ringside_store::block::Statistics;
 use ringside_store::place::Place;
 use ringside_store::writer::{Format, FrameWriter, create_file};
@@ -143,7 +143,7 @@ impl Sink {
         let mut written = FileList::default();
         written.push(name.clone());
         let first = (!is_pattern).then(|| file.try_clone()).transpose();
-        let context = || format!("cannot open {}", name.display());
+        let context = || format!("cannot open {}", name.shown());
         let first = first.map_err(|source| StoreError::Io { context: context(), source })?;
         let files = Files {
             _first: first,
@@ -298,7 +298,7 @@ impl Sink {
             && let Err(source) = files.file.sync_all()
         {
             // A disk may say only now that it is full; what of it has arrived is not known.
-            let context = format!("cannot sync {}", files.name.display());
+            let context = format!("cannot sync {}", files.name.shown());
             return Err(self.fail(StoreError::Io { context, source }));
         }
         self.report();
@@ -367,7 +367,7 @@ impl Sink {
         let bytes = self.writer.bytes_written();
         if let Err(cut) = files.file.set_len(bytes) {
             // Readers still stop at the torn record.
-            tracing::warn!("cannot cut {} to {bytes} bytes: {cut}", files.name.display());
+            tracing::warn!("cannot cut {} to {bytes} bytes: {cut}", files.name.shown());
         } else if let Some(packing) = files.packing.filter(|_| !self.position.is_ended) {
             // Best effort, where there may be no room: a reader then says that it ends early.
             let _ = packing.end_cut_file(&files.file, bytes);
@@ -424,7 +424,7 @@ pub(crate) fn cause_of(error: &StoreError) -> Cause {
 fn naming(path: &Path, error: StoreError) -> StoreError {
     match error {
         StoreError::Io { source, .. } => {
-            StoreError::Io { context: format!("cannot write {}", path.display()), source }
+            StoreError::Io { context: format!("cannot write {}", path.shown()), source }
         }
         other => other,
     }
@@ -439,7 +439,7 @@ fn new_file(
 ) -> Result<(Box<dyn FrameWriter>, File), StoreError> {
     one_link_type(format, interfaces)?;
     let file = create_file(name)?;
-    let io = |source| StoreError::Io { context: format!("cannot open {}", name.display()), source };
+    let io = |source| StoreError::Io { context: format!("cannot open {}", name.shown()), source };
     let handle = file.try_clone().map_err(io)?;
     let mut writer = match packing {
         Some(packing) => packing.writer(format, file, interfaces)?,

@@ -130,7 +130,7 @@ fn ordered(setup: &Setup) -> Result<Outcome, RunError> {
     source.start()?;
     let counters = drain(setup, &ring, source)?;
     let elapsed = start.elapsed();
-    let mut reader = ring.copy_reader(0, RingStart::Oldest);
+    let mut reader = ring.view()?.copy_reader(0, RingStart::Oldest);
     let (mut bytes, mut disorder) = (Vec::new(), Disorder::default());
     while let ReadOutcome::Frames(_) = reader.read(&mut bytes) {
         see(&bytes, u64::MAX, &mut disorder);

@@ -39,7 +39,7 @@ use folder::Folder;
 use housekeeper::Housekeeper;
 use lane::Lane;
 use queue::Queue;
-use ringside_core::{LaneId, SourceInterface, Timestamp};
+use ringside_core::{LaneId, Shown, SourceInterface, Timestamp};
 use ringside_store::StoreError;
 use ringside_store::recording::{FileHeader, HEADER_PAGE_BYTES, RunLock};
 use ringside_store::retention::{Policy, Shape, Summary};
@@ -356,7 +356,7 @@ fn writer(
     let blocks = tuned.map_or(tune::BLOCKS_DEFAULT, |tuned| tuned.blocks);
     let write_blocks = options.write_blocks.unwrap_or(blocks);
     let (queue, refusal) = queue(ring, is_direct && options.io_uring);
-    let mut note = format!("{}: ", path.display());
+    let mut note = format!("{}: ", path.shown());
     note += if matches!(queue, QueueSetup::Uring(_)) { "io_uring, " } else { "plain writes, " };
     note += if is_direct { "O_DIRECT, " } else { "page cache, " };
     note += &format!("{} a write", mebibytes(write_blocks * block_bytes));
@@ -416,8 +416,8 @@ fn same_disks(directories: &[PathBuf]) -> Result<Vec<String>, RunError> {
                 }
                 Some((same, _)) if same == device => notes.push(format!(
                     "{} and {} are on the same disk: this is no faster than one of them",
-                    other.display(),
-                    path.display()
+                    other.shown(),
+                    path.shown()
                 )),
                 _ => {}
             }

@@ -285,6 +285,7 @@ impl Run {
             false => (None, config.print),
         };
         let printer = next_to.map(|print| shared.printer(print, lanes.len(), interfaces.clone()));
+        let printer = printer.transpose()?;
         let consumer = shared.consumer(config.output, alone, &lanes, interfaces, &config.cpus)?;
         let settings = Settings {
             snaplen: config.snaplen,

@@ -11,6 +11,7 @@ use ringside_capture::keep::{
     AdaptiveBounds, CAP_BYTES_MIN, DigestOutput, FlowCutoff, Mirrors, Rules, RulesError, Selection,
     Wishes,
 };
+use ringside_core::Shown;
 use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_filter::Prepared;
 use ringside_rules::language::{self, Verdict};
@@ -66,9 +67,9 @@ impl KeepArgs {
         let Some(path) = &self.rules else { return Ok(None) };
         let set = language::load(path)?;
         let rules = Rules::new(set, open::filter_compiler()?);
-        let rules = rules.with_context(|| path.display().to_string())?;
+        let rules = rules.with_context(|| path.shown().to_string())?;
         if let (Some(id), None) = (rules.digests(), &self.digests) {
-            return Err(RulesError::Digest { id }).with_context(|| path.display().to_string());
+            return Err(RulesError::Digest { id }).with_context(|| path.shown().to_string());
         }
         if self.rules_in_driver {
             rules.expect_drivers();
@@ -121,7 +122,7 @@ impl KeepArgs {
             );
             return Ok(());
         }
-        let shown = path.display();
+        let shown = path.shown();
         ensure!(!run.write.paths.contains(path), "-w and --digests both name {shown}");
         open::files::check_output(inputs, path)
     }

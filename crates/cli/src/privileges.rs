@@ -15,6 +15,7 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, set_capabilities,
     set_no_new_privs,
 };
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 pub use system_calls::Role;
 pub use user::{UsersDirectories, become_another};
@@ -62,15 +63,19 @@ pub fn give_up(directories: &[PathBuf], others: &[PathBuf]) -> anyhow::Result<bo
     let for_files = needed_for_files(directories)?;
     keep_only(needed_for_maps() | for_files)?;
     let written = directories.iter().chain(others).map(PathBuf::as_path);
-    confine(written, Role::Worker);
+    confine(&[], written, Role::Worker);
     Ok(!for_files.is_empty())
 }
 
-/// Has the calling thread, and those that it starts, open no other files than those below `written`
-/// and those that tell of the system, and make the system calls of `role` alone; as far as the
-/// kernel can. After [`keep_only`], of whose promise it makes use.
-pub fn confine<'p>(written: impl IntoIterator<Item = &'p Path>, role: Role) {
-    match reach::confine(written) {
+/// Has the calling thread, and those that it starts, open no other files than those below the
+/// directories `held` and `written` and those that tell of the system, and make the system calls of
+/// `role` alone; as far as the kernel can. After [`keep_only`], of whose promise it makes use.
+pub fn confine<'p>(
+    held: &[BorrowedFd<'_>],
+    written: impl IntoIterator<Item = &'p Path>,
+    role: Role,
+) {
+    match reach::confine(held, written) {
         Ok(Some(())) => {}
         Ok(None) => tracing::info!("this kernel has no Landlock: files are bounded by the user"),
         Err(error) => tracing::warn!("files are not bounded by Landlock: {error:#}"),

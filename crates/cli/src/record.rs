@@ -20,6 +20,7 @@ use ringside_capture::keep::Selection;
 use ringside_capture::run::{Prepared, Run, RunReport};
 use ringside_capture::share::ShareSocket;
 use ringside_capture::trigger::{TriggerConfig, TriggerSummary};
+use ringside_core::Shown;
 use ringside_core::limits::RING_BLOCK_BYTES;
 use ringside_store::Packing;
 use ringside_sys::ring::HUGE_PAGE_BYTES;
@@ -93,13 +94,14 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// What the run wants of a keeper.
-    pub fn wishes(&self) -> Wishes<'_> {
+    /// What the run wants of a keeper; others attach at `share`.
+    pub fn wishes<'w>(&'w self, share: Option<&'w Path>) -> Wishes<'w> {
         Wishes {
             no_keeper: self.no_keeper,
             json: self.json,
             directories: &self.write.paths,
             control: &self.control,
+            share,
         }
     }
 
@@ -391,7 +393,7 @@ fn to_read(report: &RunReport, args: &RunArgs) -> Option<String> {
         return None;
     }
     if directories.len() > 1 {
-        let inputs = directories.iter().map(|path| format!(" -r '{}'", path.display()));
+        let inputs = directories.iter().map(|path| format!(" -r '{}'", path.shown()));
         return Some(format!(
             "{count} files; to read: ringside read{}",
             inputs.collect::<String>()
@@ -401,7 +403,7 @@ fn to_read(report: &RunReport, args: &RunArgs) -> Option<String> {
     let first = || report.files.paths.first();
     let path = directory.copied().or_else(first)?;
     if let Some(packing) = Packing::of_path(path).filter(|_| directory.is_none()) {
-        let (unpack, shown) = (packing.unpacker(), path.display());
+        let (unpack, shown) = (packing.unpacker(), path.shown());
         return Some(match count {
             1 => format!("1 file; to read it: {unpack} '{shown}' | ringside read -r -"),
             _ => format!(
@@ -409,7 +411,7 @@ fn to_read(report: &RunReport, args: &RunArgs) -> Option<String> {
             ),
         });
     }
-    let what = path.display();
+    let what = path.shown();
     Some(match (directory, count) {
         (None, 2..) => format!("{count} files, the first {what}; name each with -r to read them"),
         (_, 1) => format!("1 file; to read it: ringside read -r '{what}'"),
@@ -430,7 +432,7 @@ fn output_status<'a>(
         Output::File { .. } => "file",
         Output::Stream { .. } => "stream",
     };
-    let paths = paths.map(|path| path.display().to_string()).collect();
+    let paths = paths.map(|path| path.shown().to_string()).collect();
     OutputStatus { kind: kind.to_owned(), paths }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::{live, say};
 use indicatif::ProgressBar;
+use ringside_core::Shown;
 use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ impl RepairProgress {
         }
         let percent = at.saturating_mul(100) / bytes.max(1);
         let gigabytes = bytes as f64 / 1e9;
-        let text = format!("looking at {}: {percent} % of {gigabytes:.1} GB", path.display());
+        let text = format!("looking at {}: {percent} % of {gigabytes:.1} GB", path.shown());
         let interval = match self.bar.is_hidden() {
             true => {
                 say::message(format_args!("ringside: {text}"));

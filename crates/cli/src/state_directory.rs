@@ -4,6 +4,7 @@
 //! as the settings are that it tells of.
 
 use anyhow::{Context, bail};
+use ringside_core::Shown;
 use ringside_sys::file_lock::{self, Holder};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
@@ -52,7 +53,7 @@ impl StateDirectory {
     pub fn make(&self) -> anyhow::Result<()> {
         match DirBuilder::new().mode(self.mode).create(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                Err(error).with_context(|| format!("cannot make {}", self.path.display()))
+                Err(error).with_context(|| format!("cannot make {}", self.path.shown()))
             }
             _ => Ok(()),
         }
@@ -83,7 +84,7 @@ pub fn lock_first() -> anyhow::Result<Option<File>> {
 /// The directory cannot be written, or another process holds the lock for too long.
 pub fn lock(directory: &Path) -> anyhow::Result<File> {
     let path = directory.join(LOCK);
-    let file = open_lock(&path).with_context(|| format!("opening {}", path.display()))?;
+    let file = open_lock(&path).with_context(|| format!("opening {}", path.shown()))?;
     take(file, &path)
 }
 
@@ -106,11 +107,11 @@ fn take(file: File, path: &Path) -> anyhow::Result<File> {
                 bail!(
                     "{} has been locked by {who} for {} s; if it is stopped, let it go on or end \
                      it",
-                    path.display(),
+                    path.shown(),
                     LOCK_WAIT_MAX.as_secs()
                 );
             }
-            Err(error) => return Err(error).with_context(|| format!("locking {}", path.display())),
+            Err(error) => return Err(error).with_context(|| format!("locking {}", path.shown())),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! This crate is the second place, beside `sys`, where unsafe code may stand, because C hands over
 //! pointers. It adds nothing else: every function checks its pointers for null, turns them into
 //! references and calls the safe crate. No panic crosses into C: each function does its work inside
-//! [`guarded`].
+//! `guarded`.
 
 use ringside_client::{Attachment, ReadOptions, Reader};
 use ringside_core::Timestamp;

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// How long the owner may take to say hello.
@@ -55,8 +55,8 @@ impl Attachment {
         let connect = |source| ClientError::Connect { path: path.to_owned(), source };
         let refuse = |reason: String| ClientError::Hello { path: path.to_owned(), reason };
         let stream = UnixStream::connect(path).map_err(connect)?;
-        stream.set_read_timeout(Some(HELLO_TIMEOUT)).map_err(connect)?;
-        let line = LineReceiver::new(HELLO_BYTES_MAX).receive(&stream);
+        let deadline = Instant::now() + HELLO_TIMEOUT;
+        let line = LineReceiver::new(HELLO_BYTES_MAX).receive(&stream, deadline);
         let line = line.map_err(|error| refuse(error.to_string()))?;
         let line = line.ok_or_else(|| refuse("it hung up; are too many attached?".into()))?;
         let hello = read_hello(&line.bytes).map_err(refuse)?;

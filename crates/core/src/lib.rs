@@ -19,6 +19,7 @@ mod padded;
 pub mod profile;
 pub mod recent;
 pub mod share;
+pub mod shown;
 mod similar;
 pub mod sink;
 pub mod source;
@@ -32,6 +33,7 @@ pub use link::LinkType;
 pub use padded::Padded;
 pub use profile::Profile;
 pub use recent::RecentTable;
+pub use shown::Shown;
 pub use similar::similar_names;
 pub use sink::{
     ChainFeatures, ChecksumRequest, Refusal, Sink, SinkCounters, SinkError, SinkFeatures,

@@ -1,5 +1,6 @@
 //! Why an eBPF program could not be loaded, attached or run.
 
+use ringside_core::Shown;
 use ringside_filter::FilterError;
 use ringside_sys::bpf::BpfError;
 use std::path::PathBuf;
@@ -117,7 +118,7 @@ pub enum Error {
         path: &'static str,
     },
     /// A name in the BPF file system.
-    #[error("cannot make or remove {} (it needs root): {source}", .path.display())]
+    #[error("cannot make or remove {} (it needs root): {source}", .path.shown())]
     Pin {
         /// Which.
         path: PathBuf,
@@ -137,7 +138,7 @@ pub enum Error {
     /// What is pinned cannot be read.
     #[error(
         "{} was pinned by another version of this program, or is damaged: `ringside drop off` ends \
-         it", .path.display()
+         it", .path.shown()
     )]
     PinnedForm {
         /// Where.

@@ -1,6 +1,7 @@
 //! Which files are inputs, so that no output destroys one of them.
 
 use crate::StoreError;
+use ringside_core::Shown;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
@@ -21,7 +22,7 @@ pub fn is_input(inputs: &[PathBuf], target: &File) -> Result<bool, StoreError> {
     }
     for input in inputs {
         let found = holds(input, &target)
-            .map_err(|error| StoreError::io(format!("cannot look at {}", input.display()), error));
+            .map_err(|error| StoreError::io(format!("cannot look at {}", input.shown()), error));
         if found? {
             return Ok(true);
         }

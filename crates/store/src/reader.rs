@@ -27,7 +27,7 @@ use crate::place::Place;
 use crate::recording::{FileHeader, HEADER_PAGE_BYTES, LockState, lock_state};
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
-    Batch, Cause, FrameSlot, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
+    Batch, Cause, FrameSlot, Shown, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
 };
 use std::fmt;
 use std::fs::File;
@@ -145,7 +145,7 @@ impl FileSource {
 
     /// As [`open`](FileSource::open), but nothing is read ahead.
     pub(crate) fn open_unread(path: &Path) -> Result<FileSource, StoreError> {
-        let fail = |error| StoreError::io(format!("cannot open {}", path.display()), error);
+        let fail = |error| StoreError::io(format!("cannot open {}", path.shown()), error);
         let file = File::open(path).map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
         if metadata.is_dir() {
@@ -399,7 +399,7 @@ impl FileSource {
         let more = result.map_err(|source| {
             let reason = format!("cannot be read: {source}");
             self.condition = Condition::Damaged { offset: self.record_offset, reason };
-            SourceError::Io { context: format!("cannot read {}", self.path.display()), source }
+            SourceError::Io { context: format!("cannot read {}", self.path.shown()), source }
         })?;
         if !more {
             let left = self.input.available();
@@ -424,7 +424,7 @@ impl FileSource {
         let offset = self.record_offset;
         self.frames_damaged += 1;
         self.condition = Condition::Damaged { offset, reason };
-        let (path, condition, lent) = (self.path.display(), &self.condition, self.frames_lent);
+        let (path, condition, lent) = (self.path.shown(), &self.condition, self.frames_lent);
         SourceError::Damaged(format!("{path}: {condition}; the {lent} frames before it were read"))
     }
 
@@ -570,7 +570,7 @@ fn require(input: &mut Input, bytes: usize, path: &Path) -> Result<(), StoreErro
     while input.available().len() < bytes {
         let more = input
             .read_towards(bytes)
-            .map_err(|error| StoreError::io(format!("cannot read {}", path.display()), error))?;
+            .map_err(|error| StoreError::io(format!("cannot read {}", path.shown()), error))?;
         let available = input.available().len();
         if !more {
             let reason = match available {

@@ -31,7 +31,7 @@ use self::walk::Seen;
 use crate::StoreError;
 use crate::place::Entry;
 use crate::recording::RunLock;
-use ringside_core::LaneId;
+use ringside_core::{LaneId, Shown};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -149,7 +149,7 @@ fn repair_dead(
     };
     if !options.dry_run && state != RunState::Failed {
         for directory in run.directories.iter().filter(|_| needed) {
-            let context = || format!("cannot sync {}", directory.path().display());
+            let context = || format!("cannot sync {}", directory.path().shown());
             directory.sync().map_err(|error| StoreError::io(context(), error))?;
         }
         locks.into_iter().try_for_each(RunLock::remove)?;
@@ -280,9 +280,8 @@ impl Planned {
 
     fn apply(&self) -> Result<(), StoreError> {
         let entry = self.examined.entry();
-        let fail = |what, error| {
-            StoreError::io(format!("cannot {what} {}", entry.path().display()), error)
-        };
+        let fail =
+            |what, error| StoreError::io(format!("cannot {what} {}", entry.path().shown()), error);
         if self.remove {
             return entry.remove().map_err(|error| fail("remove", error));
         }

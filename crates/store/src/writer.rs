@@ -23,7 +23,7 @@ use crate::StoreError;
 use crate::block::{self, Statistics};
 use crate::inputs::is_input;
 use open::open_to_write;
-use ringside_core::{Direction, Frame, InterfaceId, SourceInterface};
+use ringside_core::{Direction, Frame, InterfaceId, Shown, SourceInterface};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -186,7 +186,7 @@ fn empty(file: &File, path: &Path) -> Result<(), StoreError> {
 }
 
 fn cannot(what: &str, path: &Path, error: std::io::Error) -> StoreError {
-    StoreError::io(format!("cannot {what} {}", path.display()), error)
+    StoreError::io(format!("cannot {what} {}", path.shown()), error)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What a file system and its disk say of themselves: direct I/O, room.
 
 use crate::SysError;
+use ringside_core::Shown;
 use rustix::fs::{
     AtFlags, FallocateFlags, Mode, OFlags, StatxFlags, fallocate, fstatfs, openat, statx,
 };
@@ -36,7 +37,7 @@ pub fn write_counted(file: &File, bytes: &[u8], offset: u64) -> (usize, io::Resu
 /// # Errors
 /// The file cannot be opened.
 pub fn open_direct(directory: impl AsFd, name: &OsStr) -> Result<Option<File>, SysError> {
-    let fail = |errno| SysError::io(format!("opening {} for direct writes", name.display()), errno);
+    let fail = |errno| SysError::io(format!("opening {} for direct writes", name.shown()), errno);
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let plain = File::from(openat(&directory, name, flags, Mode::empty()).map_err(fail)?);
     if !takes_direct_writes(&plain) {

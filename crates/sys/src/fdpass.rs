@@ -9,6 +9,7 @@ use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Result, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Instant;
 
 /// Descriptors beside one line, and the most that are kept of one. The kernel takes 253 with one
 /// message (SCM_MAX_FD of linux/scm.h); nobody here needs as many.
@@ -90,13 +91,13 @@ impl LineReceiver {
         LineReceiver { bytes_max, buffer: Vec::new(), searched: 0, fds: Vec::new() }
     }
 
-    /// The next line; `None` when the other end has closed, whatever it left unfinished. Waits as
-    /// the socket does.
+    /// The next line; `None` when the other end has closed, whatever it left unfinished. Waits
+    /// until `deadline`, however often something comes.
     ///
     /// # Errors
-    /// The socket's, also `WouldBlock` (what came is kept); a line or descriptors beyond the
-    /// limits.
-    pub fn receive(&mut self, stream: &UnixStream) -> Result<Option<Line>> {
+    /// The socket's, also `WouldBlock` and `TimedOut` (what came is kept); a line or descriptors
+    /// beyond the limits.
+    pub fn receive(&mut self, stream: &UnixStream, deadline: Instant) -> Result<Option<Line>> {
         loop {
             let line = self.take_line();
             let (bytes, fds) =
@@ -110,6 +111,11 @@ impl LineReceiver {
             if line.is_some() {
                 return Ok(line);
             }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Error::new(ErrorKind::TimedOut, "no whole line came in time"));
+            }
+            stream.set_read_timeout(Some(left))?;
             if self.fetch(stream)? == 0 {
                 return Ok(None);
             }
@@ -141,6 +147,7 @@ impl LineReceiver {
 mod tests {
     use super::*;
     use std::io::Read;
+    use std::time::Duration;
 
     #[test]
     fn lines_arrive_whole_with_their_descriptors() {
@@ -150,11 +157,11 @@ mod tests {
         send_line(&ours, b"second", &[]).unwrap();
         drop((ours, pipe_start));
         let mut receiver = LineReceiver::new(100);
-        let first = receiver.receive(&theirs).unwrap().unwrap();
+        let first = receiver.receive(&theirs, soon()).unwrap().unwrap();
         assert_eq!((&first.bytes[..], first.fds.len()), (&b"first"[..], 1));
-        let second = receiver.receive(&theirs).unwrap().unwrap();
+        let second = receiver.receive(&theirs, soon()).unwrap().unwrap();
         assert_eq!((&second.bytes[..], second.fds.len()), (&b"second"[..], 0));
-        assert!(receiver.receive(&theirs).unwrap().is_none());
+        assert!(receiver.receive(&theirs, soon()).unwrap().is_none());
         let fd = first.fds.into_iter().next().unwrap();
         std::fs::File::from(fd).write_all(b"through").unwrap();
         let mut text = String::new();
@@ -184,7 +191,7 @@ mod tests {
         let mut receiver = LineReceiver::new(LINE_BYTES_MAX);
         let mut lines = Vec::new();
         loop {
-            match receiver.receive(&theirs) {
+            match receiver.receive(&theirs, soon()) {
                 Ok(Some(line)) => lines.push(line),
                 end => {
                     let _ = theirs.read(&mut [0; 1]);
@@ -215,11 +222,34 @@ mod tests {
         });
     }
 
+    /// Longer than any of these tests takes.
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(100)
+    }
+
+    #[test]
+    fn who_sends_a_byte_now_and_then_is_not_waited_for() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        std::thread::scope(|scope| {
+            // It ends when nobody listens any more.
+            scope.spawn(move || {
+                while (&ours).write_all(b"x").is_ok() {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            });
+            let deadline = Instant::now() + Duration::from_millis(100);
+            let error = LineReceiver::new(1 << 20).receive(&theirs, deadline).unwrap_err();
+            let is_late = [ErrorKind::TimedOut, ErrorKind::WouldBlock].contains(&error.kind());
+            assert!(is_late, "{error}");
+            drop(theirs);
+        });
+    }
+
     #[test]
     fn a_line_beyond_the_limit_is_refused() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         send_line(&ours, &[b'x'; 9000], &[]).unwrap();
-        let error = LineReceiver::new(8000).receive(&theirs).unwrap_err();
+        let error = LineReceiver::new(8000).receive(&theirs, soon()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert!(send_line(&ours, b"two\nlines", &[]).is_err());
     }

@@ -1,5 +1,6 @@
 //! Who holds the lock of a file (flock(2)), by the kernel's list of locks.
 
+use ringside_core::Shown;
 use rustix::fs::{fstat, major, minor};
 use std::fmt;
 use std::os::fd::AsFd;
@@ -27,7 +28,7 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.program.as_str() {
             "" => write!(f, "a child of process {}", self.pid),
-            program => write!(f, "process {} ({program})", self.pid),
+            program => write!(f, "process {} ({})", self.pid, program.shown()),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! socket stays in the namespace where it was opened.
 
 use crate::SysError;
+use ringside_core::Shown;
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -84,7 +85,7 @@ impl Namespace {
             |e| {
                 let context = format!(
                     "opening the network namespace {} (`ip netns list` shows the names)",
-                    path.display()
+                    path.shown()
                 );
                 SysError::io(context, e)
             },
@@ -98,7 +99,7 @@ impl Namespace {
     /// It is no network namespace, or CAP_SYS_ADMIN is missing.
     pub fn enter(&self) -> Result<(), SysError> {
         move_into_link_name_space(self.fd.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|e| {
-            let path = self.path.display();
+            let path = self.path.shown();
             SysError::io(format!("entering the network namespace {path} (needs root)"), e)
         })
     }

@@ -14,10 +14,11 @@
 //!   ([`LosslessReader`]), or whole closed blocks that may be given back in any order
 //!   ([`BlockReader`]). The writer cannot open a block that a lossless reader has not released, and
 //!   reports [`RingFull`] instead.
-//! - A **copying reader** holds nothing back. It copies published bytes out with volatile reads,
-//!   then looks whether the block still is the one it meant; if not, the copy is thrown away and
-//!   the reader moves to the oldest block that is left. What it missed is the difference of the
-//!   blocks' cumulative frame numbers: exact. It may be in another process ([`RingView`]).
+//! - A **copying reader** holds nothing back. It copies published bytes out by atomic words, from a
+//!   mapping that no writer stores through ([`RingView`]), then looks whether the block still is
+//!   the one it meant; if not, the copy is thrown away and the reader moves to the oldest block
+//!   that is left. What it missed is the difference of the blocks' cumulative frame numbers:
+//!   exact. It may be in another process.
 //! - A **board** holds a few words of one thread of the owner, for whoever looks, also after the
 //!   owner's death.
 //!
@@ -171,12 +172,13 @@ impl CaptureRing {
         exists && take(&self.lossless_taken[lane * lossless_readers + index])
     }
 
-    /// A copying reader of `lane` that begins at `start`.
+    /// The ring as another process sees it, with a mapping of its own: for copying readers, under
+    /// which the writer may store.
     ///
-    /// # Panics
-    /// If there is no such lane.
-    pub fn copy_reader(&self, lane: usize, start: RingStart) -> CopyReader {
-        CopyReader::new(self.region.clone(), lane, start)
+    /// # Errors
+    /// The memory cannot be mapped once more.
+    pub fn view(&self) -> Result<Arc<RingView>, RingError> {
+        RingView::attach(self.fd().try_clone_to_owned().map_err(RingError::Attach)?)
     }
 
     /// Time in nanoseconds of UTC before which no later frame of `lane` is stamped.

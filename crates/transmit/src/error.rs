@@ -3,7 +3,7 @@
 use crate::RateError;
 use crate::replay::Unsendable;
 use crate::sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN};
-use ringside_core::LinkType;
+use ringside_core::{LinkType, Shown};
 use ringside_ebpf::LIVE_FRAME_BYTES_MAX;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -317,7 +317,7 @@ impl Error {
 
     /// What was found in `inputs` together.
     pub(crate) fn unsendable(inputs: &[PathBuf], found: Unsendable, interface: &str) -> Error {
-        let names: Vec<_> = inputs.iter().map(|path| path.display().to_string()).collect();
+        let names: Vec<_> = inputs.iter().map(|path| path.shown().to_string()).collect();
         Error::Unsendable { files: vec![(names.join(", "), found)], interface: interface.into() }
     }
 }

@@ -31,7 +31,7 @@ use self::queue::{Chunk, Queue};
 use self::schedule::Schedule;
 use self::sender::{Sender, Sent};
 use crate::{Error, Rate, Rewrite};
-use ringside_core::{Frame, LinkType, Timestamp};
+use ringside_core::{Frame, LinkType, Shown, Timestamp};
 use ringside_sys::thread::{
     allowed_cpus, pin_to_cpu, pin_to_cpus, prefer_short_turns, use_precise_timers,
 };
@@ -197,7 +197,7 @@ fn scan(
         let (found, _, back) = look_through(feed, vec![input.clone()], stop)?;
         filter = back;
         if found.total() > 0 {
-            files.push((input.display().to_string(), found));
+            files.push((input.shown().to_string(), found));
         }
     }
     Err(Error::Unsendable { files, interface: job.interface.clone() })

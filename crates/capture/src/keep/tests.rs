@@ -100,7 +100,7 @@ fn choose(wishes: Wishes, snaplen: u32, frames: &[Vec<u8>]) -> Chosen {
     let turned_away = chooser.choose(&batch);
     let put = packer.put_offered(&chooser.offered(&batch), &Reading::default());
     packer.finish(&Reading::default());
-    let mut reader = ring.copy_reader(0, RingStart::Oldest);
+    let mut reader = ring.view().unwrap().copy_reader(0, RingStart::Oldest);
     let (mut bytes, mut found) = (Vec::new(), Vec::new());
     while let ReadOutcome::Frames(_) = reader.read(&mut bytes) {
         found.extend(blocks(&bytes).filter_map(|(_, b)| Some(packet(b)?.to_owned_frame())));

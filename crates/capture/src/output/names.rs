@@ -4,6 +4,7 @@
 //! percent sign. Only the last part of the path is one.
 
 use jiff::tz::TimeZone;
+use ringside_core::Shown;
 use ringside_store::Packing;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -125,7 +126,7 @@ pub fn is_pattern(path: &Path) -> bool {
 /// It is no pattern of strftime(3), has times and no interval, or gives two files one name; with
 /// what to write instead.
 pub fn check_pattern(path: &Path, interval: Option<Duration>, now: u64) -> Result<(), String> {
-    let (shown, zone) = (path.display(), TimeZone::system());
+    let (shown, zone) = (path.shown(), TimeZone::system());
     let wrong = |error| format!("{shown}: no pattern of times: {error}; `%%` is a percent sign");
     let first = expand(path, now, &zone).map_err(wrong)?;
     let name = path.file_name().and_then(|name| name.to_str());
@@ -143,7 +144,7 @@ pub fn check_pattern(path: &Path, interval: Option<Duration>, now: u64) -> Resul
                     "{shown} gives files {} s apart the same name, {}: name smaller units, as \
                      %Y%m%d-%H%M%S, or write a larger -G",
                     interval.as_secs(),
-                    first.display()
+                    first.shown()
                 )
             })
         }

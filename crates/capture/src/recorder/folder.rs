@@ -3,6 +3,7 @@
 use super::Recording;
 use super::file::{LaneFile, Next, OpenFile, Spare};
 use super::lane::Lane;
+use ringside_core::Shown;
 use ringside_store::StoreError;
 use ringside_store::place::{Entry, Place, Whereabouts};
 use ringside_store::recording::{FileHeader, MappedFiles, SeriesFile, file_name};
@@ -137,7 +138,7 @@ impl Folder {
         if let Whereabouts::Moved(to) = self.place.whereabouts()
             && !self.is_moved.swap(true, Ordering::AcqRel)
         {
-            let (from, to) = (self.place.path().display(), to.display());
+            let (from, to) = (self.place.path().shown(), to.shown());
             tracing::warn!("{from} was moved to {to}: the recording goes on there");
         }
     }
@@ -290,7 +291,7 @@ impl Folder {
 /// Removes a file that was made ready and is not needed: nobody has written to it, and nobody will.
 pub(super) fn remove_unused(series: &SeriesFile) {
     if let Err(error) = series.entry().remove() {
-        tracing::warn!("cannot remove {}: {error}", series.path().display());
+        tracing::warn!("cannot remove {}: {error}", series.path().shown());
     }
 }
 

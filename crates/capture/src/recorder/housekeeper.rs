@@ -4,6 +4,7 @@
 use super::Shared;
 use super::file::{Kept, OpenFile};
 use super::folder::{Folder, lock};
+use ringside_core::Shown;
 use ringside_store::StoreError;
 use ringside_store::place::Place;
 use ringside_store::recording::Storage;
@@ -71,7 +72,7 @@ impl Housekeeper {
     /// nobody would ever see what is written to it.
     fn look_for(&self, file: &OpenFile) {
         if file.note_deletion() {
-            let (path, blocks) = (file.series.path().display(), file.complete());
+            let (path, blocks) = (file.series.path().shown(), file.complete());
             let text = format!(
                 "{path} was deleted by another program while it was being written; {blocks} ring \
                  blocks are lost with it, and the recording goes on in another file"
@@ -170,7 +171,7 @@ impl Drop for Housekeeper {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.folder.leave_unfinished();
-            let path = self.folder.place.path().display();
+            let path = self.folder.place.path().shown();
             self.shared.control.fail(format!("the housekeeper of {path} died"));
         }
     }

@@ -4,6 +4,7 @@
 use super::Shared;
 use super::file::{Next, OpenFile};
 use super::folder::{Folder, lock};
+use ringside_core::Shown;
 use std::sync::Arc;
 use std::thread::park_timeout;
 use std::time::{Duration, Instant};
@@ -63,7 +64,7 @@ impl Drop for Supplier {
     /// A panic fails the run at once, not only at its end.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let path = self.folder.place.path().display();
+            let path = self.folder.place.path().shown();
             self.shared.control.fail(format!("the supplier of {path} died"));
         }
     }

@@ -216,13 +216,14 @@ impl Shared {
         print: Print,
         lanes: usize,
         interfaces: Vec<SourceInterface>,
-    ) -> Printer {
+    ) -> Result<Printer, RunError> {
         let ring = self.ring.as_ref().expect("a run that prints has a ring");
         let counts = Arc::new(ConsumerCounts::default());
         let sink = Sink::print(print, self.control.clone(), interfaces);
-        let reader = |lane| LaneReader::Copying(ring.copy_reader(lane, RingStart::Oldest));
+        let view = ring.view()?;
+        let reader = |lane| LaneReader::Copying(view.copy_reader(lane, RingStart::Oldest));
         let writer = self.merged(sink, ring, lanes, reader, counts.clone());
-        Printer { writer, counts }
+        Ok(Printer { writer, counts })
     }
 
     fn merged(

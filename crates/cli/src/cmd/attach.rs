@@ -14,7 +14,7 @@ use ringside_capture::config::RING_BYTES;
 use ringside_capture::run::LaneSource;
 use ringside_client::{Attachment, ReadOptions, Reader};
 use ringside_core::limits::FRAME_BYTES_MAX;
-use ringside_core::{LinkType, Timestamp};
+use ringside_core::{LinkType, Shown, Timestamp};
 use ringside_filter::Prepared;
 use ringside_sys::clock;
 use std::io::Write;
@@ -62,7 +62,7 @@ pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
     if args.run.write.paths.is_empty() && !args.run.json {
         return print(&args);
     }
-    keeper::supervised(&args.run.wishes(), |link| {
+    keeper::supervised(&args.run.wishes(None), |link| {
         record::run(&args.run, link, |_| {
             let snaplen = FRAME_BYTES_MAX;
             let extras = Extras {
@@ -97,7 +97,7 @@ fn attach(args: &AttachArgs) -> anyhow::Result<Opened> {
         interfaces: hello.interfaces.clone(),
         placed: Placed::default(),
         block_timeout_ns: hello.block_timeout_ns,
-        description: format!("{} (the capture of process {})", args.socket.display(), hello.pid),
+        description: format!("{} (the capture of process {})", args.socket.shown(), hello.pid),
         warnings: Vec::new(),
     })
 }
@@ -129,7 +129,7 @@ fn print(args: &AttachArgs) -> anyhow::Result<ExitCode> {
     let (stop, statistics) = (StopSignal::install()?, Wanted::statistics()?);
     let (attachment, options) = connect(args)?;
     let mut reader = Reader::new(&attachment, &options);
-    say::message(format_args!("listening on {}", args.socket.display()));
+    say::message(format_args!("listening on {}", args.socket.shown()));
     let links: Vec<_> =
         attachment.hello().interfaces.iter().map(|interface| interface.link_type).collect();
     let mut text = PacketText::new(Style::Lines(args.print.options()));

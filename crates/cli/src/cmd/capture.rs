@@ -98,7 +98,7 @@ pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
         open::interfaces::print(args.run.json)?;
         return Ok(ExitCode::SUCCESS);
     }
-    keeper::supervised(&args.run.wishes(), |link| {
+    keeper::supervised(&args.run.wishes(args.share.as_deref()), |link| {
         record::run(&args.run, link, |knobs| open(&args, knobs))
     })
 }

@@ -4,7 +4,7 @@ use crate::signals::StopSignal;
 use crate::units::{self, grouped, scaled};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use ringside_core::{LinkType, OwnedFrame};
+use ringside_core::{LinkType, OwnedFrame, Shown};
 use ringside_lab::{Lab, LabConfig, LabStatus, Napi};
 use ringside_lab::{MTU_MAX, MTU_MIN, QUEUES_MAX, RECEIVER_ADDRESS, SENDER_ADDRESS};
 use ringside_transmit::{FLOWS_MAX, Job, Limits, Load, Report, SenderKind, Shape, Sizes};
@@ -317,7 +317,7 @@ fn read_frames(path: &PathBuf) -> anyhow::Result<Vec<OwnedFrame>> {
             bytes += frame.bytes.len();
             if bytes > REPLAY_BYTES_MAX {
                 let limit = units::grouped(REPLAY_BYTES_MAX as u64);
-                bail!("{} holds more than {limit} bytes to send; cut it first", path.display());
+                bail!("{} holds more than {limit} bytes to send; cut it first", path.shown());
             }
             frames.push(frame);
         }

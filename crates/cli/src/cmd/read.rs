@@ -9,7 +9,7 @@ use crate::signals::{StopSignal, Wanted};
 use crate::{say, units};
 use anyhow::bail;
 use clap::Args;
-use ringside_core::{Frame, LinkType, SourceInterface};
+use ringside_core::{Frame, LinkType, Shown, SourceInterface};
 use ringside_store::writer::create_copy;
 use ringside_store::{Format, FrameWriter, Packing, StoreError, StoredSource, is_input};
 use std::fs::File;
@@ -135,7 +135,7 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
 /// themselves.
 fn say_ended_early(args: &ReadArgs, copied: u64, is_finished: bool) {
     let Some(path) = args.write.as_ref().filter(|_| !is_finished) else { return };
-    let (shown, packets) = (path.display().to_string(), units::counted(copied, "packet"));
+    let (shown, packets) = (path.shown().to_string(), units::counted(copied, "packet"));
     let to = if is_stdout(path) { "standard output" } else { &shown };
     say::message(format_args!("ringside: ended by a signal: {packets} copied to {to}"));
 }
@@ -321,7 +321,7 @@ impl Output for Copier {
             return error;
         }
         let packets = units::counted(self.writer.frames_written(), "packet");
-        error.context(format!("{} holds the {packets} before this error", path.display()))
+        error.context(format!("{} holds the {packets} before this error", path.shown()))
     }
 }
 

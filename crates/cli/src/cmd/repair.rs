@@ -4,7 +4,7 @@ use crate::repair_progress::RepairProgress;
 use crate::{keeper, say, units};
 use clap::Args;
 use jiff::tz::TimeZone;
-use ringside_core::Timestamp;
+use ringside_core::{Shown, Timestamp};
 use ringside_store::repair::{
     self, CaptureReport, Change, FileReport, Options, Report, RunReport, RunState, Watch,
 };
@@ -72,13 +72,13 @@ pub fn run(args: RepairArgs) -> anyhow::Result<ExitCode> {
         }
     }
     for file in &report.unreadable {
-        say::message(format_args!("ringside: {}: {}", file.path.display(), file.reason));
+        say::message(format_args!("ringside: {}: {}", file.path.shown(), file.reason));
     }
     for directory in &report.empty {
         say::message(format_args!(
             "ringside: {}: holds no file of a recording (made by -w DIR); name other files one by \
              one to have them looked at",
-            directory.display()
+            directory.shown()
         ));
     }
     Ok(status(&report))
@@ -94,7 +94,7 @@ fn status(report: &Report) -> ExitCode {
 
 /// A file of no recording.
 fn print_capture(capture: &CaptureReport) -> io::Result<()> {
-    let path = capture.path.display();
+    let path = capture.path.shown();
     if let Some(error) = &capture.error {
         say::message(format_args!("ringside: {}", named(&path.to_string(), error)));
         return Ok(());
@@ -148,7 +148,7 @@ fn print_file(file: &FileReport) -> io::Result<()> {
     }
     let blocks = units::grouped(file.ring_blocks);
     let frames = file.frames.map(|frames| format!(", {} frames", units::grouped(frames)));
-    let path = file.path.display();
+    let path = file.path.shown();
     if let [removed @ Change::Removed] = file.changes[..] {
         return say::data(format_args!("  {path}: {removed}"));
     }

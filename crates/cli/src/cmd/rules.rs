@@ -8,7 +8,7 @@ use crate::{open, say, units};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use ringside_capture::keep::{Beside, RulesReport};
-use ringside_core::{InterfaceId, LinkType};
+use ringside_core::{InterfaceId, LinkType, Shown};
 use ringside_rules::engine::{Counts, Engine};
 use ringside_rules::language::{self, LoadError, RuleSet, Sets};
 use ringside_rules::sight::Sight;
@@ -128,7 +128,7 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let default = set.default.to_string();
     // What only shows when they are put to work: filter expressions, and how many there are.
     if let Err(error) = Engine::new(set, LinkType::ETHERNET, &open::filter_compiler()?) {
-        say::message(format_args!("ringside: {}: {error}", args.file.display()));
+        say::message(format_args!("ringside: {}: {error}", args.file.shown()));
         return Ok(ExitCode::from(1));
     }
     if args.print {

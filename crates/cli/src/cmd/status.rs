@@ -1,12 +1,12 @@
 //! `ringside status`: what the running captures do.
 
-use crate::columns::shown;
 use crate::control::{Command, Found, Rates, RingStatus, Status};
 use crate::say;
 use crate::signals::StopSignal;
 use crate::units::{grouped, scaled};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ringside_core::Shown;
 use ringside_core::ledger::sum;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -153,8 +153,8 @@ fn row(status: &Status) -> [String; COLUMNS] {
     let to = match (status.output.kind.as_str(), &status.output.paths[..]) {
         ("count", _) => "counts only".into(),
         ("print", _) => "prints".into(),
-        (kind, []) => shown(kind),
-        (_, paths) => shown(&paths.join(", ")),
+        (kind, []) => kind.shown().to_string(),
+        (_, paths) => paths.join(", ").shown().to_string(),
     };
     [
         status.pid.to_string(),
@@ -165,7 +165,7 @@ fn row(status: &Status) -> [String; COLUMNS] {
         grouped(ledger.lost()),
         grouped(late),
         status.ring.as_ref().map_or_else(|| "-".into(), fullest),
-        shown(&status.source),
+        status.source.shown().to_string(),
         to,
     ]
 }

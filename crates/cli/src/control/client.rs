@@ -3,6 +3,7 @@
 use super::place::{connect, running};
 use super::protocol::{Command, Reply, VERSION};
 use anyhow::{Context, bail};
+use ringside_core::Shown;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -57,8 +58,7 @@ impl Client {
             return Err(error);
         }
         if found.clients.len() > 1 {
-            let paths: Vec<_> =
-                found.clients.iter().map(|c| c.path.display().to_string()).collect();
+            let paths: Vec<_> = found.clients.iter().map(|c| c.path.shown().to_string()).collect();
             bail!("{} captures run: name one of {}", paths.len(), paths.join(", "));
         }
         Ok(found.clients.pop())
@@ -73,7 +73,7 @@ impl Client {
             Err(error) if is_nobody(error.kind()) => return Ok(None),
             stream => stream.and_then(|stream| stream.set_nonblocking(false).map(|()| stream)),
         };
-        let stream = stream.with_context(|| format!("cannot connect to {}", path.display()))?;
+        let stream = stream.with_context(|| format!("cannot connect to {}", path.shown()))?;
         Ok(Some(Client { stream, path: path.to_owned(), rest: Vec::new() }))
     }
 
@@ -96,7 +96,7 @@ impl Client {
     /// As [`ask`](Client::ask).
     pub fn ask_for(&mut self, command: &Command, wait_max: Duration) -> anyhow::Result<Reply> {
         let reply = self.exchange(command, wait_max);
-        reply.with_context(|| format!("asking at {}", self.path.display()))
+        reply.with_context(|| format!("asking at {}", self.path.shown()))
     }
 
     fn exchange(&mut self, command: &Command, wait_max: Duration) -> anyhow::Result<Reply> {

@@ -13,6 +13,7 @@
 use crate::state_directory::{self, StateDirectory, lock, lock_first};
 use anyhow::{Context, bail};
 use clap::Args;
+use ringside_core::Shown;
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -78,7 +79,7 @@ impl ControlSocket {
         for directory in state_directory::candidates() {
             match in_default_directory(&directory, &name) {
                 Ok(socket) => {
-                    tracing::info!("control socket {}", socket.path.display());
+                    tracing::info!("control socket {}", socket.path.shown());
                     return Ok(Some(socket));
                 }
                 Err(error) => tracing::info!("{error:#}"),
@@ -93,18 +94,11 @@ impl ControlSocket {
     /// # Errors
     /// Something lives at `path` already, or the system refused.
     pub fn bind(path: &Path) -> anyhow::Result<ControlSocket> {
-        let context = || format!("cannot make the socket {}", path.display());
+        let context = || format!("cannot make the socket {}", path.shown());
         // Not a lock beside the socket, where others may be able to take it.
         let _lock = lock_first().with_context(context)?;
         remove_stale(path).with_context(context)?;
         bind_new(path).with_context(context)
-    }
-}
-
-impl ControlArgs {
-    /// The socket that was asked for by name.
-    pub fn socket(&self) -> Option<&Path> {
-        self.control.as_deref()
     }
 }
 
@@ -139,7 +133,7 @@ pub fn paths(args: &ControlArgs, kind: &str, pid: u32) -> Vec<PathBuf> {
 pub fn remove_left(paths: &[PathBuf]) {
     for path in paths.iter().filter(|path| path.exists()) {
         if let Err(error) = remove_stale(path) {
-            tracing::debug!("{}: {error:#}", path.display());
+            tracing::debug!("{}: {error:#}", path.shown());
         }
     }
 }
@@ -155,7 +149,7 @@ impl Drop for ControlSocket {
         let ours = std::fs::symlink_metadata(&self.path)
             .is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == self.identity);
         if ours && let Err(error) = std::fs::remove_file(&self.path) {
-            tracing::debug!("cannot remove {}: {error}", self.path.display());
+            tracing::debug!("cannot remove {}: {error}", self.path.shown());
         }
     }
 }
@@ -191,7 +185,7 @@ fn in_default_directory(place: &StateDirectory, name: &str) -> anyhow::Result<Co
         // What is live, or not ours to remove, stays.
         let _ = remove_stale(&path);
     }
-    bind_new(&directory.join(name)).with_context(|| format!("in {}", directory.display()))
+    bind_new(&directory.join(name)).with_context(|| format!("in {}", directory.shown()))
 }
 
 /// `capture-PID.sock` and `drop-PID.sock`, by process id.

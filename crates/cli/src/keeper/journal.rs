@@ -10,6 +10,7 @@ use super::knob::{Knob, PutBack};
 use super::process::ProcessIdentity;
 use crate::state_directory::{self, StateDirectory};
 use anyhow::{Context, bail};
+use ringside_core::Shown;
 use ringside_sys::clock;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
@@ -93,7 +94,7 @@ impl Journal {
         if !path.exists() {
             return Ok(None);
         }
-        let context = || format!("{}: what `doctor --fix` has turned", path.display());
+        let context = || format!("{}: what `doctor --fix` has turned", path.shown());
         let journal = Journal::read(&path).with_context(context)?;
         if journal.content.boot_id != clock::boot_id()? {
             fs::remove_file(&path).with_context(context)?;
@@ -194,7 +195,7 @@ impl Journal {
 
     /// Replaces the file; without knobs there is none.
     fn write(&self) -> anyhow::Result<()> {
-        let context = || format!("writing {}", self.path.display());
+        let context = || format!("writing {}", self.path.shown());
         if self.content.knobs.is_empty() && self.path.exists() {
             return fs::remove_file(&self.path).with_context(context);
         }
@@ -306,7 +307,7 @@ fn put_back_in(directory: &StateDirectory) -> Vec<String> {
                 // It would be told at every start.
                 let moved = fs::rename(&path, &aside).is_ok();
                 let kept = if moved { &aside } else { &path };
-                let kept = kept.display();
+                let kept = kept.shown();
                 notes.push(format!("a journal of knobs is of no use: {error:#}; it is {kept}"));
             }
         }

@@ -9,6 +9,7 @@ mod setting;
 pub use setting::{Wish, in_namespace};
 
 use anyhow::{Context, bail};
+use ringside_core::Shown;
 use ringside_sys::netns::Namespace;
 use serde::{Deserialize, Serialize};
 use setting::{Setting, Target};
@@ -115,9 +116,9 @@ impl Knob {
             Request::HugePages { pages } => plan_huge_pages(Path::new(HUGE_PAGES), *pages)?,
             Request::File { path, value } => {
                 let real = path.canonicalize();
-                let path = real.with_context(|| format!("looking for {}", path.display()))?;
+                let path = real.with_context(|| format!("looking for {}", path.shown()))?;
                 if !FILES_OF_KNOBS.iter().any(|place| path.starts_with(place)) {
-                    bail!("{} is no setting of receiving", path.display());
+                    bail!("{} is no setting of receiving", path.shown());
                 }
                 plan_file(path, value)?
             }
@@ -192,8 +193,8 @@ impl Knob {
             Knob::Interface { target, after, .. } => {
                 format!("{} of {}", after.name(), target.interface)
             }
-            Knob::HugePages { path, added, .. } => format!("{added} pages in {}", path.display()),
-            Knob::File { path, .. } => path.display().to_string(),
+            Knob::HugePages { path, added, .. } => format!("{added} pages in {}", path.shown()),
+            Knob::File { path, .. } => path.shown().to_string(),
         }
     }
 
@@ -242,7 +243,7 @@ fn free_huge_pages(meminfo: &str) -> u64 {
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
-    let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.shown()))?;
     Ok(chosen(text.trim()).to_owned())
 }
 
@@ -254,12 +255,12 @@ fn chosen(text: &str) -> &str {
 
 fn read_number(path: &Path) -> anyhow::Result<u64> {
     let text = read(path)?;
-    text.parse().with_context(|| format!("{} has {text:?}", path.display()))
+    text.parse().with_context(|| format!("{} has {text:?}", path.shown()))
 }
 
 /// In one call, as such files want it; never makes a file.
 fn write(path: &Path, value: &str) -> anyhow::Result<()> {
-    let context = || format!("writing {value} to {}", path.display());
+    let context = || format!("writing {value} to {}", path.shown());
     let file =
         fs::OpenOptions::new().write(true).truncate(true).open(path).with_context(context)?;
     std::io::Write::write_all(&mut &file, value.as_bytes()).with_context(context)

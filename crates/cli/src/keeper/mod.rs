@@ -36,7 +36,7 @@ pub use remains::Leaving;
 use crate::control::ControlArgs;
 use crate::say;
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Names the socket that a worker finds its keeper by.
@@ -52,6 +52,8 @@ pub struct Wishes<'w> {
     pub directories: &'w [PathBuf],
     /// Where the control socket is, which a worker without rights cannot remove.
     pub control: &'w ControlArgs,
+    /// Where others attach, which it cannot remove either.
+    pub share: Option<&'w Path>,
 }
 
 /// Runs `work` in a process with a keeper: this one if it has a keeper or wants none (then `work`

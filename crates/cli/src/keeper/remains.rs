@@ -17,6 +17,7 @@ use ringside_capture::run::Prepared;
 use ringside_core::InterfaceId;
 use ringside_core::limits::LANES_MAX;
 use ringside_ebpf::capture::CaptureHandles;
+use ringside_store::place::Place;
 use ringside_store::recording::RunLock;
 use ringside_store::retention::Policy;
 use serde::{Deserialize, Serialize};
@@ -260,8 +261,8 @@ impl Left {
     }
 
     /// The directories of the recording.
-    pub fn directories(&self) -> impl Iterator<Item = &Path> {
-        self.locks.iter().map(|lock| lock.place().path())
+    pub fn directories(&self) -> impl Iterator<Item = &Place> {
+        self.locks.iter().map(RunLock::place)
     }
 
     /// Takes a part.

@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::thread::CapabilitySet;
 use std::io::IsTerminal;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
@@ -48,16 +48,13 @@ pub(super) fn run(wishes: &Wishes<'_>) -> anyhow::Result<ExitCode> {
     code
 }
 
-/// Directories in which this process may have to write.
-fn written(wishes: &Wishes<'_>) -> Vec<PathBuf> {
-    let is_stream = |path: &&PathBuf| *path != Path::new("-");
-    let outputs = wishes.directories.iter().filter(is_stream).map(|path| match path.is_dir() {
-        true => path.clone(),
-        false => path.parent().map(Path::to_owned).unwrap_or_default(),
-    });
-    let sockets = wishes.control.socket().and_then(Path::parent).map(Path::to_owned);
-    let states = state_directory::candidates().into_iter().map(|place| place.path);
-    outputs.chain(sockets).chain(states).collect()
+/// Directories in which this process may have to write, beside those of a recording, which it
+/// holds.
+fn written(outputs: &[PathBuf], sockets: &[PathBuf]) -> Vec<PathBuf> {
+    let is_file = |path: &&PathBuf| *path != Path::new("-") && !path.is_dir();
+    let files = outputs.iter().filter(is_file).chain(sockets);
+    let parents = files.map(|path| path.parent().map(Path::to_owned).unwrap_or_default());
+    parents.chain(state_directory::candidates().into_iter().map(|place| place.path)).collect()
 }
 
 struct Keeper {
@@ -71,10 +68,10 @@ struct Keeper {
     left: Left,
     /// Whether the worker moves, once the run has begun.
     pulse: Option<Pulse>,
-    /// Where the worker's control socket may be.
+    /// Where the worker's sockets may be.
     sockets: Vec<PathBuf>,
-    /// Where it may have to write once the run has begun.
-    written: Vec<PathBuf>,
+    /// What the run writes, as it was named.
+    outputs: Vec<PathBuf>,
     started: bool,
     closed: bool,
 }
@@ -108,6 +105,8 @@ impl Keeper {
         let worker = command
             .spawn()
             .context("cannot start the process that receives; --no-keeper does without it")?;
+        let mut sockets = control::paths(wishes.control, CONTROL_KIND, std::process::id());
+        sockets.extend(wishes.share.map(Path::to_owned));
         let pidfd = pidfd_open(Pid::from_child(&worker), PidfdFlags::empty())
             .context("watching the process that receives")?;
         Ok(Keeper {
@@ -119,8 +118,8 @@ impl Keeper {
             knobs: TurnedKnobs(None),
             left: Left::default(),
             pulse: None,
-            sockets: control::paths(wishes.control, CONTROL_KIND, std::process::id()),
-            written: written(wishes),
+            sockets,
+            outputs: wishes.directories.to_vec(),
             started: false,
             closed: false,
         })
@@ -280,11 +279,13 @@ impl Keeper {
             return;
         }
         let puts_back = self.knobs.0.is_some();
-        let settings = puts_back.then(|| SETTINGS.map(Path::new)).into_iter().flatten();
-        let recorded = self.left.directories();
-        let written = recorded.chain(self.written.iter().map(PathBuf::as_path));
-        let there = written.chain(settings).filter(|path| path.exists());
-        privileges::confine(there, Role::Keeper { puts_back });
+        let mut places = written(&self.outputs, &self.sockets);
+        if puts_back {
+            places.extend(SETTINGS.map(PathBuf::from));
+        }
+        let held: Vec<_> = self.left.directories().map(AsFd::as_fd).collect();
+        let places = places.iter().map(PathBuf::as_path);
+        privileges::confine(&held, places, Role::Keeper { puts_back });
     }
 
     /// What the worker's end means: its status is passed on, or what it left is finished.

@@ -5,7 +5,7 @@ use crate::placement::Placed;
 use anyhow::{bail, ensure};
 use ringside_capture::backend::file::FileLane;
 use ringside_capture::run::LaneSource;
-use ringside_core::{InterfaceId, Source};
+use ringside_core::{InterfaceId, Shown, Source};
 use ringside_store::is_input;
 use std::fs::File;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub(super) fn open(args: &OpenArgs) -> anyhow::Result<Opened> {
     let interfaces = source.interfaces().to_vec();
     let first = interfaces.first().map(|interface| interface.name.clone());
     let interface = first.filter(|name| !name.is_empty()).unwrap_or_else(|| NAMELESS.to_owned());
-    let names = args.read.iter().map(|path| path.display().to_string());
+    let names = args.read.iter().map(|path| path.shown().to_string());
     let lane =
         LaneSource { source: Box::new(source), interface, interface_id: InterfaceId(0), queue: 0 };
     Ok(Opened {
@@ -36,7 +36,7 @@ pub(super) fn open(args: &OpenArgs) -> anyhow::Result<Opened> {
 
 /// Refuses to write over what is read.
 pub fn check_output(inputs: &[PathBuf], output: &PathBuf) -> anyhow::Result<()> {
-    let shown = output.display();
+    let shown = output.shown();
     let same = |input: &PathBuf| input.canonicalize().ok() == output.canonicalize().ok();
     if output.is_dir() {
         ensure!(

@@ -8,6 +8,7 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
     RulesetAttr, RulesetCreatedAttr, RulesetStatus, path_beneath_rules,
 };
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 /// What tells of interfaces, processors, processes, time and network namespaces.
@@ -16,12 +17,16 @@ const READ: [&str; 6] =
 /// What the rules are written in; older kernels do as much of it as they know.
 const KNOWN: ABI = ABI::V5;
 
-/// Confines the calling thread, and those that it starts: files below `writable` may be made,
-/// written and deleted, and what tells of the system read. `None` where the kernel cannot.
+/// Confines the calling thread, and those that it starts: files below the directories `held` and
+/// `written` may be made, written and deleted, and what tells of the system read. Of a directory
+/// that is not there yet it is what it lies in. `None` where the kernel cannot.
 ///
 /// # Errors
 /// One of the directories cannot be opened, or the system refused.
-pub fn confine<'p>(writable: impl IntoIterator<Item = &'p Path>) -> anyhow::Result<Option<()>> {
+pub fn confine<'p>(
+    held: &[BorrowedFd<'_>],
+    written: impl IntoIterator<Item = &'p Path>,
+) -> anyhow::Result<Option<()>> {
     let (all, read) = (AccessFs::from_all(KNOWN), AccessFs::from_read(KNOWN));
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -29,9 +34,13 @@ pub fn confine<'p>(writable: impl IntoIterator<Item = &'p Path>) -> anyhow::Resu
         .handle_access(AccessNet::from_all(KNOWN))?
         .create()?
         .add_rules(path_beneath_rules(READ, read & !AccessFs::Execute))?;
-    for path in writable {
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        rules = rules.add_rule(PathBeneath::new(PathFd::new(path)?, all & !AccessFs::Execute))?;
+    let write = all & !AccessFs::Execute;
+    for directory in held {
+        rules = rules.add_rule(PathBeneath::new(directory, write))?;
+    }
+    for path in written {
+        let there = path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+        rules = rules.add_rule(PathBeneath::new(PathFd::new(there)?, write))?;
     }
     let status = rules.restrict_self()?;
     Ok((status.ruleset != RulesetStatus::NotEnforced).then_some(()))
@@ -41,20 +50,23 @@ pub fn confine<'p>(writable: impl IntoIterator<Item = &'p Path>) -> anyhow::Resu
 mod tests {
     use super::super::tests::apart;
     use super::*;
+    use std::os::fd::AsFd;
 
     #[test]
     fn only_what_was_named_can_be_opened() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        std::fs::create_dir(at("rec")).unwrap();
+        ["rec", "held"].into_iter().for_each(|name| std::fs::create_dir(at(name)).unwrap());
+        let held = std::fs::File::open(at("held")).unwrap();
         std::fs::write(at("secret"), b"x").unwrap();
         let kept = std::fs::File::open(at("secret")).unwrap();
         apart(|| {
-            if confine([&*at("rec")]).unwrap().is_none() {
+            if confine(&[held.as_fd()], [&*at("rec")]).unwrap().is_none() {
                 ringside_testkit::skip("only_what_was_named", "this kernel has no Landlock");
                 return;
             }
             std::fs::write(at("rec/file"), b"x").unwrap();
+            std::fs::write(at("held/file"), b"x").unwrap();
             std::fs::rename(at("rec/file"), at("rec/other")).unwrap();
             std::fs::remove_file(at("rec/other")).unwrap();
             std::fs::read_to_string("/proc/self/status").unwrap();

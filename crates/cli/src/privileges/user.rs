@@ -5,6 +5,7 @@ use anyhow::{Context, bail};
 use nix::unistd::{User, getgrouplist};
 use ringside_capture::config::Output;
 use ringside_capture::run::MadeDirectories;
+use ringside_core::Shown;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::thread::{
     CapabilitySet, Gid, Uid, set_keep_capabilities, set_thread_groups, set_thread_res_gid,
@@ -41,7 +42,7 @@ impl UsersDirectories {
         let mut made = MadeDirectories::make(directories)?;
         for directory in missing {
             let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
-            let context = || format!("giving {} to user {}", directory.display(), user.name);
+            let context = || format!("giving {} to user {}", directory.shown(), user.name);
             std::os::unix::fs::chown(directory, Some(uid), Some(gid)).with_context(context)?;
         }
         let (orders, order) = mpsc::channel();

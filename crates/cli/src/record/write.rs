@@ -6,6 +6,7 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use ringside_capture::config::{DiskOptions, FileFormat, Output, Rotation};
 use ringside_capture::output::{check_pattern, is_pattern};
+use ringside_core::Shown;
 use ringside_store::retention::{Policy, file_interval};
 use ringside_store::{Format, Packing};
 use ringside_sys::clock;
@@ -118,7 +119,7 @@ impl WriteArgs {
                 open::stdout_stream()?
             } else {
                 let file = OpenOptions::new().write(true).open(&path);
-                file.with_context(|| format!("cannot open {}", path.display()))?.into()
+                file.with_context(|| format!("cannot open {}", path.shown()))?.into()
             };
             let by_ending = by_ending(&path).filter(|_| !is_stream);
             let format = by_option.or(by_ending).unwrap_or(FileFormat::Pcapng);
@@ -141,7 +142,7 @@ impl WriteArgs {
 
     fn directories(&self) -> anyhow::Result<Output> {
         for path in &self.paths {
-            let shown = path.display();
+            let shown = path.shown();
             if path.is_file() {
                 bail!(
                     "{shown} is a file; name a directory, or a file that ends in .pcapng or .pcap"
@@ -153,7 +154,7 @@ impl WriteArgs {
                     "-w {shown}: its ending names no format: write {}.pcapng or .pcap for one \
                      file (also .gz or .zst behind it), {shown}/ for a directory of files, or add \
                      --format for one file of this name",
-                    bare.display()
+                    bare.shown()
                 );
             }
             if self.paths.len() > 1 && (path == Path::new("-") || names_a_file(path)) {
@@ -212,7 +213,7 @@ fn stream_name(path: &Path) -> String {
     if path == Path::new("-") {
         return "a stream on standard output".into();
     }
-    path.display().to_string()
+    path.shown().to_string()
 }
 
 /// True if a name says by its last character that it is of a directory.

@@ -9,7 +9,7 @@ use ringside_transmit::{SenderKind, SequenceCheck, SequenceReport, Shape, Sizes}
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// As many as the issue of a shared ring is about; half of them are stopped and killed.
 const READERS: usize = 32;
@@ -124,7 +124,9 @@ fn a_reader_cannot_write_the_ring_nor_take_it_away() {
     let socket = folder.path().join("share");
     let capture = network.capture(&["-i", "rx0", "--share", arg(&socket)]);
     let stream = std::os::unix::net::UnixStream::connect(&socket).unwrap();
-    let line = ringside_sys::fdpass::LineReceiver::new(1 << 20).receive(&stream).unwrap().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(100);
+    let line = ringside_sys::fdpass::LineReceiver::new(1 << 20).receive(&stream, deadline);
+    let line = line.unwrap().unwrap();
     let memory = &line.fds[0];
     let writes = rustix::io::pwrite(memory, b"overwritten", 4096).unwrap_err();
     // Where huge pages are free the memory is of them, and such a file has no write call at all.
@@ -174,6 +176,7 @@ fn a_flight_recorder_gives_the_past_and_a_filter_is_the_readers_own() {
     let now = attach(&socket, &["-w", arg(&folder.path().join("now.pcapng")), "--for", "1s"]);
     assert_eq!(now.finish().ledger().received, Some(0));
     assert_eq!(capture.stop().checked_ledger(5_000).lost(), 0);
+    assert!(!socket.exists(), "its name goes with it, also where only its keeper may remove it");
 
     let gone = run_ringside(&["attach", arg(&socket)]);
     assert_eq!(gone.code(), Some(2));

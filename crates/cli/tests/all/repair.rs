@@ -262,3 +262,20 @@ fn what_another_user_may_not_read_is_not_said_to_be_no_recording() {
     chown(&recording, Some(NOBODY), None).unwrap();
     refused(&["repair"]);
 }
+
+#[test]
+fn a_name_on_disk_tells_the_terminal_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let name = "x\u{1b}]0;owned\u{7}\nringside: all is well\u{202e}.pcapng";
+    std::fs::write(dir.path().join(name), b"no capture").unwrap();
+    for args in [vec!["repair", arg(dir.path())], vec!["read", "-r", arg(dir.path())]] {
+        let outcome = run_ringside(&args);
+        let said = format!("{}{}", outcome.text(), outcome.stderr);
+        assert!(said.lines().all(|line| !line.starts_with("ringside: all is well")), "{said:?}");
+        let is_plain = |c: char| c == '\n' || !(c.is_control() || c == '\u{202e}');
+        assert!(said.chars().all(is_plain), "{said:?}");
+    }
+    let file = dir.path().join(name);
+    let outcome = run_ringside(&["repair", arg(&file)]);
+    assert!(outcome.stderr.contains("x\\u{1b}]0;owned\\u{7}\\nringside"), "{:?}", outcome.stderr);
+}

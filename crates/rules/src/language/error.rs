@@ -1,6 +1,7 @@
 //! What is wrong with a text, and where.
 
 use super::limits::ERRORS_MAX;
+use ringside_core::shown::is_direction;
 use std::fmt;
 
 /// Longest part of a line in a message, in characters: it fits on a screen.
@@ -103,12 +104,6 @@ fn visible(c: char) -> char {
         c if c.is_control() || is_direction(c) => char::REPLACEMENT_CHARACTER,
         c => c,
     }
-}
-
-/// Characters that change the order in which others are shown: a rule must look like what it is.
-pub(super) fn is_direction(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}')
-        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Errors of a text as they are found.

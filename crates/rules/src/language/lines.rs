@@ -1,7 +1,8 @@
 //! Lines of a text that anybody may have written.
 
-use super::error::{Collected, Fault, Outcome, RuleErrors, is_direction};
+use super::error::{Collected, Fault, Outcome, RuleErrors};
 use super::limits::LINE_BYTES_MAX;
+use ringside_core::shown::is_direction;
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 

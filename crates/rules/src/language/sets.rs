@@ -4,6 +4,7 @@ use super::address_set::AddressSet;
 use super::error::RuleErrors;
 use super::limits::{FILE_BYTES_MAX, PATH_BYTES_MAX, SET_FILE_BYTES_MAX, SET_FILES_MAX};
 use super::rule::RuleSet;
+use ringside_core::Shown;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -105,7 +106,7 @@ fn read(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// It cannot be read.
-    #[error("rules in {}: {source}", path.display())]
+    #[error("rules in {}: {source}", path.shown())]
     Read {
         /// The file.
         path: PathBuf,
@@ -113,7 +114,7 @@ pub enum LoadError {
         source: io::Error,
     },
     /// It is longer than may be read.
-    #[error("rules in {}: {}; put addresses into address files", path.display(), too_long(*limit))]
+    #[error("rules in {}: {}; put addresses into address files", path.shown(), too_long(*limit))]
     TooLong {
         /// The file.
         path: PathBuf,
@@ -121,7 +122,7 @@ pub enum LoadError {
         limit: u64,
     },
     /// It is wrong.
-    #[error("rules in {}:\n{errors}", path.display())]
+    #[error("rules in {}:\n{errors}", path.shown())]
     Rules {
         /// The file.
         path: PathBuf,

@@ -6,6 +6,7 @@ mod term;
 use super::actions::Verdict;
 use super::expression::{Expression, Match};
 use super::rule::{Rule, RuleSet};
+use ringside_core::shown::is_direction;
 use std::fmt::{self, Display, Formatter, Write};
 
 impl Display for RuleSet {
@@ -92,7 +93,7 @@ fn in_quotes(bytes: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
                 '\n' => f.write_str("\\n")?,
                 '\r' => f.write_str("\\r")?,
                 '\t' => f.write_str("\\t")?,
-                c if c.is_control() || super::error::is_direction(c) => {
+                c if c.is_control() || is_direction(c) => {
                     escaped(c.encode_utf8(&mut [0; 4]).as_bytes(), f)?;
                 }
                 c => f.write_char(c)?,

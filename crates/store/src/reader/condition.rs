@@ -1,6 +1,6 @@
 //! What is to be said about an input: in what condition it was, and what is missing.
 
-use ringside_core::LaneId;
+use ringside_core::{LaneId, Shown};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -155,6 +155,6 @@ pub struct Notice {
 
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.condition)
+        write!(f, "{}: {}", self.path.shown(), self.condition)
     }
 }

@@ -5,7 +5,7 @@ use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, block_header};
 use crate::merged::{deleted, skipped, unreadable};
 use crate::reader::Notice;
-use ringside_core::LaneId;
+use ringside_core::{LaneId, Shown};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -93,7 +93,7 @@ pub fn series_of(directories: &[PathBuf]) -> Result<(Vec<Series>, Vec<Notice>), 
 /// The directory cannot be read.
 pub(crate) fn pcapng_files(directory: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let fail =
-        |error| StoreError::io(format!("cannot read directory {}", directory.display()), error);
+        |error| StoreError::io(format!("cannot read directory {}", directory.shown()), error);
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(fail)? {
         let entry = entry.map_err(fail)?;
@@ -114,7 +114,7 @@ pub(crate) fn pcapng_files(directory: &Path) -> Result<Vec<PathBuf>, StoreError>
 /// What a file says of its place; `None` if it is no file of a recording. The number in its first
 /// ring block counts: the header page may be older.
 fn look_at(path: &Path) -> Result<Option<(String, LaneId, StoredFile)>, StoreError> {
-    let fail = |error| StoreError::io(format!("cannot read {}", path.display()), error);
+    let fail = |error| StoreError::io(format!("cannot read {}", path.shown()), error);
     let file = File::open(path).map_err(fail)?;
     let Some(header) = header::read_from(&file).map_err(fail)? else { return Ok(None) };
     let mut bytes = [0; BLOCK_HEADER_BYTES];

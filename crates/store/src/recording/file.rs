@@ -5,8 +5,8 @@ use crate::StoreError;
 use crate::place::Entry;
 use crate::retention::{END_BYTES, Reused};
 use crate::writer::FILE_MODE;
-use ringside_core::SourceInterface;
 use ringside_core::limits::{RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
+use ringside_core::{Shown, SourceInterface};
 use ringside_sys::file_map::FileMap;
 use rustix::fs::OFlags;
 use std::fs::File;
@@ -50,7 +50,7 @@ impl SeriesFile {
         let page = first_page(entry.path(), header, interfaces)?;
         let file = entry.open(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, FILE_MODE);
         let file = file.map_err(|error| {
-            StoreError::io(format!("cannot create {}", entry.path().display()), error)
+            StoreError::io(format!("cannot create {}", entry.path().shown()), error)
         })?;
         SeriesFile::begin(file, entry.clone(), header.block_bytes, &page).inspect_err(|_| {
             // Best effort: the error that is reported is the one that matters.
@@ -71,7 +71,7 @@ impl SeriesFile {
     ) -> Result<SeriesFile, StoreError> {
         let Reused { lease, mut map, entry } = old;
         let page = first_page(entry.path(), header, interfaces)?;
-        let context = format!("cannot reuse {}", entry.path().display());
+        let context = format!("cannot reuse {}", entry.path().shown());
         let fail = |error| StoreError::io(context.clone(), error);
         let (file, first, step) =
             (lease.file(), page.bytes.len() as u64, header.block_bytes as u64);
@@ -94,7 +94,7 @@ impl SeriesFile {
     pub fn open(
         entry: Entry,
     ) -> Result<Option<(SeriesFile, FileHeader, Vec<SourceInterface>)>, StoreError> {
-        let context = format!("cannot open {}", entry.path().display());
+        let context = format!("cannot open {}", entry.path().shown());
         let fail = |error| StoreError::io(context.clone(), error);
         let file = entry.open_regular(OFlags::RDWR).map_err(fail)?;
         let Some(header) = read_header_from(&file).map_err(fail)? else { return Ok(None) };
@@ -237,7 +237,7 @@ impl<F: Storage> SeriesFile<F> {
     /// # Errors
     /// The name is taken, or the system refused.
     pub fn rename(&mut self, to: &Entry) -> Result<(), StoreError> {
-        let fail = |error| StoreError::io(format!("cannot create {}", to.path().display()), error);
+        let fail = |error| StoreError::io(format!("cannot create {}", to.path().shown()), error);
         self.file.rename(&self.entry, to).map_err(fail)?;
         self.entry = to.clone();
         Ok(())
@@ -306,7 +306,7 @@ impl<F: Storage> SeriesFile<F> {
     }
 
     fn error(&self, what: &str, error: io::Error) -> StoreError {
-        StoreError::io(format!("{what} {}", self.path().display()), error)
+        StoreError::io(format!("{what} {}", self.path().shown()), error)
     }
 }
 

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::StoreError;
 use crate::reader::{HeaderStep, HeaderWalk};
+use ringside_core::Shown;
 use rustix::fs::OFlags;
 use std::fs::OpenOptions;
 use std::io::Read;
@@ -28,7 +29,7 @@ pub(crate) struct Header {
 /// # Errors
 /// The file cannot be opened or read.
 pub fn read_header(path: &Path) -> Result<Option<FileHeader>, StoreError> {
-    let fail = |error| StoreError::io(format!("cannot read {}", path.display()), error);
+    let fail = |error| StoreError::io(format!("cannot read {}", path.shown()), error);
     // A name may lead to a FIFO, whose opening would wait for a writer.
     let mut options = OpenOptions::new();
     let file =

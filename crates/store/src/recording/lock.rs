@@ -9,6 +9,7 @@
 use crate::StoreError;
 use crate::place::{Entry, Place};
 use crate::writer::LOCK_MODE;
+use ringside_core::Shown;
 use ringside_sys::file_lock::{self, Holder};
 use rustix::fs::{FlockOperation, OFlags, fstat};
 use rustix::io::Errno;
@@ -80,8 +81,8 @@ impl RunLock {
     pub fn adopt(fd: OwnedFd) -> Result<RunLock, StoreError> {
         let link = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
         let path = std::fs::read_link(&link)
-            .map_err(|error| StoreError::io(format!("cannot read {}", link.display()), error))?;
-        let fail = |error| StoreError::io(format!("cannot adopt {}", path.display()), error);
+            .map_err(|error| StoreError::io(format!("cannot read {}", link.shown()), error))?;
+        let fail = |error| StoreError::io(format!("cannot adopt {}", path.shown()), error);
         let (file, entry) = (File::from(fd), Entry::at(&path).map_err(fail)?);
         match entry.is(&file) {
             true => Ok(RunLock { file, entry }),
@@ -187,7 +188,7 @@ pub(crate) fn lock_state(directory: &Place, run: &str) -> io::Result<LockState> 
 }
 
 fn cannot(what: &str, entry: &Entry, error: io::Error) -> StoreError {
-    StoreError::io(format!("cannot {what} {}", entry.path().display()), error)
+    StoreError::io(format!("cannot {what} {}", entry.path().shown()), error)
 }
 
 fn unusable_name(directory: &Path, run: &str) -> StoreError {

@@ -6,7 +6,7 @@
 use super::{CaptureReport, Change, Options, RunState};
 use crate::StoreError;
 use crate::reader::{Condition, FileSource};
-use ringside_core::Source;
+use ringside_core::{Shown, Source};
 use ringside_sys::disk::Lease;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -29,7 +29,7 @@ pub(super) fn repair(path: &Path, options: &Options) -> CaptureReport {
         )),
         Ok(_) => Ok(()),
         Err(StoreError::Compressed { path, format, unpacker }) => {
-            let shown = path.display();
+            let shown = path.shown();
             Err(format!(
                 "{shown}: is compressed ({format}), and such a file is not repaired; \
                  `{unpacker} '{shown}' | ringside read -r - -w NEW` copies the packets that are \

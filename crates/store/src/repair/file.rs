@@ -9,7 +9,7 @@ use crate::block::write_padding;
 use crate::pcapng::{BLOCK_BYTES_MIN, RINGSIDE_PADDING};
 use crate::place::Entry;
 use crate::recording::{FileHeader, HeaderPage, read_header_from};
-use ringside_core::{InterfaceId, Timestamp};
+use ringside_core::{InterfaceId, Shown, Timestamp};
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
@@ -46,7 +46,7 @@ impl Examined {
         lost: Option<&HeaderPage>,
     ) -> Result<Option<Examined>, StoreError> {
         let path = entry.path();
-        let fail = |error| StoreError::io(format!("cannot read {}", path.display()), error);
+        let fail = |error| StoreError::io(format!("cannot read {}", path.shown()), error);
         let file = Arc::new(entry.open_regular(OFlags::RDONLY).map_err(fail)?);
         let metadata = file.metadata().map_err(fail)?;
         let header = match lost {
@@ -175,7 +175,7 @@ impl Examined {
     /// Does what is to be done, and waits until it is on the medium. The content first, the count
     /// in the header page last: wherever it is interrupted, the next repair goes on from there.
     pub(super) fn apply(&self) -> Result<(), StoreError> {
-        let context = format!("cannot repair {}", self.entry.path().display());
+        let context = format!("cannot repair {}", self.entry.path().shown());
         let fail = |error| StoreError::io(context.clone(), error);
         let file = self.entry.open_regular(OFlags::RDWR).map_err(fail)?;
         if file.metadata().map_err(fail)?.len() != self.walked.bytes {

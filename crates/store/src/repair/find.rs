@@ -7,7 +7,7 @@ use crate::recording::{
     FileHeader, HeaderPage, parts_of_name, read_header_from, run_lock_name, run_of_lock,
 };
 use crate::retention::name_of_spare;
-use ringside_core::{LaneId, SourceInterface};
+use ringside_core::{LaneId, Shown, SourceInterface};
 use rustix::fs::{FileType, OFlags};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -91,7 +91,7 @@ impl Finds {
 
     fn add_directory(&mut self, directory: &Path) -> Result<(), StoreError> {
         let fail =
-            |error| StoreError::io(format!("cannot read directory {}", directory.display()), error);
+            |error| StoreError::io(format!("cannot read directory {}", directory.shown()), error);
         let place = Place::open(directory).map_err(fail)?;
         let mut found = false;
         for (count, name) in place.names().map_err(fail)?.enumerate() {
@@ -126,7 +126,7 @@ impl Finds {
     fn add_alone(&mut self, path: &Path) -> Result<(), StoreError> {
         let entry = Entry::at(path);
         let entry =
-            entry.map_err(|e| StoreError::io(format!("cannot read {}", path.display()), e))?;
+            entry.map_err(|e| StoreError::io(format!("cannot read {}", path.shown()), e))?;
         self.add_file(entry, true).map(drop)
     }
 
@@ -134,7 +134,7 @@ impl Finds {
     /// with recordings.
     fn add_file(&mut self, entry: Entry, alone: bool) -> Result<bool, StoreError> {
         let path = entry.path();
-        let fail = |error| StoreError::io(format!("cannot read {}", path.display()), error);
+        let fail = |error| StoreError::io(format!("cannot read {}", path.shown()), error);
         let header = match entry.open(OFlags::RDONLY, 0).and_then(|file| read_header_from(&file)) {
             Err(error) if alone => return Err(fail(error)),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
@@ -221,7 +221,7 @@ impl Run {
             (same_directory, before, file.serial)
         });
         let Some(sibling) = closest else { return Ok(None) };
-        let context = format!("cannot read {}", sibling.entry.path().display());
+        let context = format!("cannot read {}", sibling.entry.path().shown());
         let fail = |error| StoreError::io(context, error);
         let file = sibling.entry.open(OFlags::RDONLY, 0);
         let header = file.and_then(|file| read_header_from(&file)).map_err(fail)?;

@@ -1,6 +1,6 @@
 //! What a repair found and did, to be told to people and programs.
 
-use ringside_core::{LaneId, Timestamp};
+use ringside_core::{LaneId, Shown, Timestamp};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -203,9 +203,9 @@ impl fmt::Display for Missing {
 }
 
 fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&path.display())
+    serializer.collect_str(&path.shown())
 }
 
 fn lossy_all<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(paths.iter().map(|path| path.display().to_string()))
+    serializer.collect_seq(paths.iter().map(|path| path.shown().to_string()))
 }

@@ -6,7 +6,7 @@ use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, block_header};
 use crate::pcapng::BLOCK_BYTES_MIN;
 use crate::reader::{Borders, Condition, FileSource, Progress};
 use crate::recording::{Header, is_room_at};
-use ringside_core::{InterfaceId, SourceError, Timestamp};
+use ringside_core::{InterfaceId, Shown, SourceError, Timestamp};
 use rustix::fs::SeekFrom;
 use std::fs::File;
 use std::io::{self, Read};
@@ -81,7 +81,7 @@ pub(super) fn walk(
     header: &Header,
     (depth, watch): (Depth, &Watch<'_>),
 ) -> Result<Walked, StoreError> {
-    let fail = |error| StoreError::io(format!("cannot read {}", path.display()), error);
+    let fail = |error| StoreError::io(format!("cannot read {}", path.shown()), error);
     let bytes = file.metadata().map_err(fail)?.len();
     let (first, step) = (header.bytes as u64, header.file.block_bytes as u64);
     let counted = header.file.blocks_complete;
@@ -183,7 +183,7 @@ impl Walker<'_> {
     fn pass(&mut self, bad: u64) -> Result<Option<u64>, StoreError> {
         let first = self.header.bytes as u64;
         let path = self.path;
-        let fail = |error| StoreError::io(format!("cannot read {}", path.display()), error);
+        let fail = |error| StoreError::io(format!("cannot read {}", path.shown()), error);
         if bad < first {
             return self.pass_header(bad, first).map_err(fail);
         }
@@ -245,7 +245,7 @@ impl Walker<'_> {
     /// follow.
     fn next_block(&mut self, offset: u64) -> Result<Option<u64>, StoreError> {
         let path = self.path;
-        let fail = |error| StoreError::io(format!("cannot read {}", path.display()), error);
+        let fail = |error| StoreError::io(format!("cannot read {}", path.shown()), error);
         let known = self.walked.blocks.last().map(|block| block.header.number);
         let mut border = self.walked.borders.after(offset.saturating_sub(1));
         self.walked.room_at = None;

@@ -11,6 +11,7 @@ use crate::recording::{
     FileHeader, LockState, MappedFiles, is_room_at, lock_state, parts_of_name, read_header_from,
 };
 use crate::writer::{FILE_MODE, LOCK_MODE};
+use ringside_core::Shown;
 use ringside_sys::disk::{Lease, is_in_memory};
 use ringside_sys::file_lock;
 use ringside_sys::file_map::FileMap;
@@ -97,7 +98,7 @@ impl Disk {
                 Ok(()) => self.lock = open_lock(&self.place)?,
                 Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(LOCK_POLL),
                 Err(error) => {
-                    let context = format!("cannot lock {}", path.display());
+                    let context = format!("cannot lock {}", path.shown());
                     return Err(RetentionError::io(context, error));
                 }
             }
@@ -135,7 +136,7 @@ impl Disk {
     }
 
     fn fail(&self, what: &str, error: impl Into<io::Error>) -> RetentionError {
-        RetentionError::io(format!("cannot {what} {}", self.path().display()), error)
+        RetentionError::io(format!("cannot {what} {}", self.path().shown()), error)
     }
 
     /// Names that files of recordings may have. A file that is renamed while a directory is being
@@ -265,7 +266,7 @@ impl Folder for Disk {
     fn state(&mut self) -> Result<State, RetentionError> {
         let mut bytes = Vec::new();
         let path = self.lock_path();
-        let fail = |error| RetentionError::io(format!("cannot read {}", path.display()), error);
+        let fail = |error| RetentionError::io(format!("cannot read {}", path.shown()), error);
         let read = (&self.lock).seek(SeekFrom::Start(0));
         let read = read.and_then(|_| (&self.lock).take(STATE_BYTES as u64).read_to_end(&mut bytes));
         read.map_err(fail)?;
@@ -278,7 +279,7 @@ impl Folder for Disk {
 
     fn set_state(&mut self, state: &State) -> Result<(), RetentionError> {
         let path = self.lock_path();
-        let fail = |error| RetentionError::io(format!("cannot write {}", path.display()), error);
+        let fail = |error| RetentionError::io(format!("cannot write {}", path.shown()), error);
         let page = state.encode().ok_or_else(|| fail(io::Error::other("it exceeds one page")))?;
         self.lock.write_all_at(&page, 0).map_err(fail)
     }
@@ -360,7 +361,7 @@ fn has_attributes(file: &File) -> bool {
 /// Opens or makes the lock file.
 fn open_lock(place: &Place) -> Result<File, RetentionError> {
     let entry = place.entry(LOCK_NAME);
-    let context = || format!("cannot open {}", entry.path().display());
+    let context = || format!("cannot open {}", entry.path().shown());
     let opened = entry.open(OFlags::RDWR | OFlags::CREATE, LOCK_MODE);
     let lock = opened.map_err(|error| RetentionError::io(context(), error))?;
     // One that an earlier version made, which others could lock too; as far as it is ours.

@@ -6,7 +6,7 @@ use super::folder::{FileFacts, Folder, reused_name};
 use super::sizes::END_BYTES;
 use super::state::{Limits, RECORDERS_MAX, State};
 use super::{Deleted, Policy, RetentionError};
-use ringside_core::Timestamp;
+use ringside_core::{Shown, Timestamp};
 use ringside_sys::clock::Clocks;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
@@ -125,7 +125,7 @@ fn hand_over<F: Folder>(
 /// Tells of a file that went.
 fn note_deletion(path: &Path, file: FileFacts, why: &str, deleted: &mut Vec<Deleted>) {
     let (serial, bytes) = (file.serial, file.taken_bytes());
-    tracing::info!(serial, bytes, "{}: {why}", path.display());
+    tracing::info!(serial, bytes, "{}: {why}", path.shown());
     deleted.push(Deleted { name: file.name, serial, bytes });
 }
 
@@ -142,7 +142,7 @@ fn end_creation<F: Folder>(
             continue;
         }
         let path = folder.path().join(&name);
-        tracing::info!("{}: removed, its creation was cut short", path.display());
+        tracing::info!("{}: removed, its creation was cut short", path.shown());
         let removed = folder.remove(&name).or_else(gone);
         removed.map_err(|source| RetentionError::Delete { path, source })?;
     }

@@ -5,6 +5,7 @@
 //! it: every writer of this one; readers and other programs are not in its way.
 
 use crate::StoreError;
+use ringside_core::Shown;
 use ringside_sys::file_lock::{self, Holder};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -17,7 +18,7 @@ use std::path::Path;
 /// # Errors
 /// Another process writes the file; the message names it, where the system tells.
 pub fn lock_for_writing(file: &File, path: &Path) -> Result<(), StoreError> {
-    let fail = |error| StoreError::io(format!("cannot look at {}", path.display()), error);
+    let fail = |error| StoreError::io(format!("cannot look at {}", path.shown()), error);
     let metadata = file.metadata().map_err(fail)?;
     if !metadata.is_file() {
         return Ok(());

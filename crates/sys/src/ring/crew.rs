@@ -324,7 +324,8 @@ impl Rooms<'_> {
         // taken again only when it was closed, shown and released by every lossless reader. Those
         // borrow none of it before it is shown, which takes the reservation by value or
         // (`Reserving::show`) forgets the room, and all borrows of it end before, as they are of
-        // `&mut self`. Copying readers read volatile and throw away what changed under them.
+        // `&mut self`. Copying readers have other mappings (`copy_words`) and throw away
+        // what changed under them.
         unsafe { std::slice::from_raw_parts_mut(room.start.as_ptr(), room.bytes) }
     }
 

@@ -5,11 +5,14 @@ use super::cursor::{Lane, LaneHeader, Range, SlotHeader};
 use super::header;
 use super::layout::{HUGE_PAGE_BYTES, HugePages, RingError, RingLayout};
 use rustix::fs::{
-    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
+    MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate,
+    memfd_create,
 };
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
+// Blocks are no part of loom's models.
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// What keeps other processes from writing to the memory and everybody from taking it away.
 const SEALS: SealFlags =
@@ -176,7 +179,7 @@ impl Region {
         // SAFETY: the range lies in the block by the assertion, `out` has room for it, and the two
         // do not overlap; all `length` bytes are set.
         unsafe {
-            copy_volatile(self.block(lane, range.slot).add(from).as_ptr(), out, length);
+            copy_words(self.block(lane, range.slot).add(from).as_ptr(), out, length);
             buffer.set_len(buffer.len() + length);
         }
     }
@@ -204,21 +207,31 @@ pub(super) fn is_sealed(memfd: &OwnedFd) -> bool {
 
 /// Copies bytes that somebody may be changing: the result is then worthless, but nothing worse.
 ///
+/// No writer stores through the mapping that is read here (`CaptureRing::view`), so for the
+/// language the bytes change from outside, whether the writer's process is another one or this one:
+/// its plain stores are accesses to other addresses, and no data race. Each byte that is loaded is
+/// one that lay there at some time, as the hardware has it. That the loads are atomic orders them:
+/// the acquire fence in `Lane::confirmed` holds them before the load of the block's number, which
+/// it does not promise for volatile ones, and each word is loaded once. As instructions both are
+/// the same. Were the writer's stores atomic too, one mapping would do, but the copy into the ring
+/// would be by words (bench/record/2026-11-25/ring-words.txt).
+///
 /// # Safety
 /// `from` is valid for reads and `to` for writes of `length` bytes; they do not overlap.
-unsafe fn copy_volatile(from: *const u8, to: *mut u8, length: usize) {
-    const WORD: usize = size_of::<u64>();
+unsafe fn copy_words(from: *const u8, to: *mut u8, length: usize) {
+    const WORD: usize = size_of::<AtomicU64>();
     let head = from.align_offset(WORD).min(length);
     let words_end = head + (length - head) / WORD * WORD;
     let single = (0..head).chain(words_end..length);
     // SAFETY: every index is below `length`; words are read from aligned addresses and written
-    // unaligned; the reads are volatile because their source may change. Any value is valid.
+    // unaligned. Any bytes are a value, and relaxed loads work in read-only memory too.
     unsafe {
         for index in single {
-            to.add(index).write(from.add(index).read_volatile());
+            let byte = (*from.add(index).cast::<AtomicU8>()).load(Ordering::Relaxed);
+            to.add(index).write(byte);
         }
         for index in (head..words_end).step_by(WORD) {
-            let word = from.add(index).cast::<u64>().read_volatile();
+            let word = (*from.add(index).cast::<AtomicU64>()).load(Ordering::Relaxed);
             to.add(index).cast::<u64>().write_unaligned(word);
         }
     }
@@ -239,6 +252,9 @@ fn map_new(
     flags: MemfdFlags,
     pages: Pages,
 ) -> rustix::io::Result<(NonNull<u8>, OwnedFd)> {
+    if cfg!(miri) {
+        return private(bytes, pages);
+    }
     let (base, memfd) = map_file(bytes, flags)?;
     let advise = |advice| {
         // SAFETY: none of the advices given here changes a byte of our own new mapping.
@@ -275,6 +291,19 @@ fn collapse(base: NonNull<u8>, bytes: usize) {
     }
     // SAFETY: the advice changes no byte of our own mapping.
     unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_COLLAPSE) };
+}
+
+/// Memory for Miri, which has no shared one: nothing can attach to it, by a descriptor of nothing.
+fn private(bytes: usize, pages: Pages) -> rustix::io::Result<(NonNull<u8>, OwnedFd)> {
+    if pages == Pages::Reserved {
+        return Err(rustix::io::Errno::NOMEM);
+    }
+    let prot = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping at an address of the system's choice touches nothing of ours.
+    let base = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, prot, MapFlags::PRIVATE)? };
+    let base = NonNull::new(base.cast()).expect("mmap does not return null");
+    let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    Ok((base, nothing))
 }
 
 /// A new file in memory, mapped, of zeros that take no space.

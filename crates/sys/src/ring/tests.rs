@@ -91,7 +91,7 @@ fn a_half_full_block_is_seen_and_continued() {
 fn an_overtaken_reader_knows_exactly_what_it_missed() {
     let ring = CaptureRing::create(layout(4, 0), HugePages::No).unwrap();
     let mut writer = ring.writer(0).unwrap();
-    let mut reader = ring.copy_reader(0, RingStart::Oldest);
+    let mut reader = ring.view().unwrap().copy_reader(0, RingStart::Oldest);
     let mut buffer = Vec::new();
     write_block(&mut writer, 0).unwrap();
     assert_eq!(reader.read(&mut buffer), ReadOutcome::Frames(PER_BLOCK as u32));
@@ -112,7 +112,7 @@ fn an_overtaken_reader_knows_exactly_what_it_missed() {
 fn a_copying_reader_beside_a_running_writer_accounts_for_every_frame() {
     let ring = CaptureRing::create(layout(3, 0), HugePages::Try).unwrap();
     let blocks = 400;
-    let mut reader = ring.copy_reader(0, RingStart::Oldest);
+    let mut reader = ring.view().unwrap().copy_reader(0, RingStart::Oldest);
     let mut writer = ring.writer(0).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -137,6 +137,28 @@ fn a_copying_reader_beside_a_running_writer_accounts_for_every_frame() {
             }
         }
         assert_eq!(reader.delivered() + reader.missed(), blocks * PER_BLOCK);
+    });
+}
+
+#[test]
+fn published_bytes_are_copied_while_what_follows_is_filled() {
+    let blocks = 3;
+    let ring = CaptureRing::create(layout(4, 0), HugePages::No).unwrap();
+    // The writer's own mapping, which is sound as long as nothing is overtaken.
+    let mut reader = CopyReader::new(ring.region.clone(), 0, RingStart::Oldest);
+    let mut writer = ring.writer(0).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            (0..blocks).for_each(|block| write_block(&mut writer, block).unwrap());
+            writer.finish();
+        });
+        let mut buffer = Vec::new();
+        while reader.read(&mut buffer) != ReadOutcome::Finished {
+            std::thread::yield_now();
+        }
+        assert_eq!(buffer.len(), blocks as usize * BLOCK);
+        let frames: Vec<u8> = buffer.chunks(BLOCK).flat_map(frames_in).collect();
+        assert_eq!(frames, (0..(blocks * PER_BLOCK) as u8).collect::<Vec<_>>());
     });
 }
 

@@ -91,8 +91,8 @@ impl LaneWriter {
         debug_assert!(filled <= self.block_bytes);
         // SAFETY: `block` is the open block and `fill` keeps `filled` within it. No lossless reader
         // borrows any of it beyond the published bytes, which end at or before `filled`; there is
-        // one writer per lane, and `&mut self` makes this its only slice. Copying readers read the
-        // bytes volatile and throw away what changed under them.
+        // one writer per lane, and `&mut self` makes this its only slice. Copying readers have
+        // other mappings (`copy_words`) and throw away what changed under them.
         unsafe {
             std::slice::from_raw_parts_mut(
                 self.block.0.add(filled).as_ptr(),

@@ -4,7 +4,7 @@ use super::queue::{DigestQueue, DigestReader, DigestSums};
 use super::{DigestMiss, DigestOutput, Record};
 use crate::control::Control;
 use crate::stream::StreamWriter;
-use ringside_core::{Cause, SourceInterface};
+use ringside_core::{Cause, Shown, SourceInterface};
 use ringside_store::StoreError;
 use ringside_store::writer::create_file;
 use std::io::{self, Write};
@@ -45,7 +45,7 @@ impl DigestWriter {
         let (fd, place) = match output {
             DigestOutput::Stream(fd) => (fd, "standard output".to_owned()),
             DigestOutput::File(path) => {
-                let place = path.display().to_string();
+                let place = path.shown().to_string();
                 let context = || format!("cannot make {place}, the file of digests");
                 let file = create_file(&path).map_err(|error| match error {
                     StoreError::Io { source, .. } => StoreError::Io { context: context(), source },

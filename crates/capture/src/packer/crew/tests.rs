@@ -145,7 +145,7 @@ fn a_copying_reader_beside_several_threads_accounts_for_every_frame() {
     let frames = 60_000;
     let packer = packer(&ring);
     let (memory, sum) = (vec![0x5a; 1500], Mutex::default());
-    let mut reader = ring.copy_reader(0, RingStart::Oldest);
+    let mut reader = ring.view().unwrap().copy_reader(0, RingStart::Oldest);
     std::thread::scope(|scope| {
         let read = scope.spawn(|| {
             let (mut bytes, mut last) = (Vec::new(), None);

@@ -4,6 +4,7 @@ use super::check::{Check, Checks, State};
 use super::clock;
 use crate::keeper::{self, Request};
 use crate::units;
+use ringside_core::Shown;
 use ringside_sys::bpf;
 use rustix::process::{Resource, getrlimit};
 use rustix::system::uname;
@@ -115,7 +116,7 @@ fn transparent(checks: &mut Checks, name: &'static str, path: &Path, text: &str,
     }
     let why = "rings lie in pages of 4 KiB then, and each costs an entry of the TLB";
     let check = checks.add(name, State::CouldBeBetter, text, why);
-    check.mend(format!("echo {wished} > {}", path.display()));
+    check.mend(format!("echo {wished} > {}", path.shown()));
     check.fixed_by([Request::File { path: path.to_owned(), value: wished.to_owned() }]);
 }
 

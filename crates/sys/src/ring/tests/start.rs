@@ -44,7 +44,8 @@ fn a_reader_begins_where_it_was_told_and_misses_nothing_before() {
         ("since the last stamp of all", since(1190), 11),
         ("since later than all", since(1191), 12),
     ];
-    let mut readers = cases.map(|(name, start, first)| (name, ring.copy_reader(0, start), first));
+    let mut readers =
+        cases.map(|(name, start, first)| (name, ring.view().unwrap().copy_reader(0, start), first));
     // Now 9 to 13 lie there.
     stamped(&mut writer, 12..14);
     writer.finish();
@@ -55,7 +56,7 @@ fn a_reader_begins_where_it_was_told_and_misses_nothing_before() {
         let overtaken = if *first == 8 { 2 * PER_BLOCK } else { 0 };
         assert_eq!(missed, overtaken, "{name}");
     }
-    let oldest_of_finished = drain(&mut ring.copy_reader(0, RingStart::Oldest));
+    let oldest_of_finished = drain(&mut ring.view().unwrap().copy_reader(0, RingStart::Oldest));
     assert_eq!(oldest_of_finished, (9 * PER_BLOCK, 5 * PER_BLOCK, 0), "even the very oldest");
 }
 
@@ -67,7 +68,7 @@ fn now_is_after_the_published_part_of_the_open_block() {
     writer.set_times(5, 9);
     writer.fill(100, 4);
     writer.publish();
-    let late = |start| ring.copy_reader(0, start);
+    let late = |start| ring.view().unwrap().copy_reader(0, start);
     let starts = [RingStart::Now, RingStart::Since(Timestamp(10))];
     let mut readers = starts.map(late);
     let mut from_nine = late(RingStart::Since(Timestamp(9)));
@@ -89,7 +90,7 @@ fn now_is_after_the_published_part_of_the_open_block() {
 fn readers_of_an_empty_lane_begin_with_its_first_frame() {
     let ring = CaptureRing::create(layout(3, 0), HugePages::No).unwrap();
     let starts = [RingStart::Oldest, RingStart::Now, RingStart::Since(Timestamp(1))];
-    let mut readers = starts.map(|start| ring.copy_reader(0, start));
+    let mut readers = starts.map(|start| ring.view().unwrap().copy_reader(0, start));
     let mut writer = ring.writer(0).unwrap();
     stamped(&mut writer, 0..2);
     writer.finish();
@@ -102,7 +103,7 @@ fn readers_of_an_empty_lane_begin_with_its_first_frame() {
 fn a_reader_knows_how_far_behind_it_is() {
     let ring = CaptureRing::create(layout(4, 0), HugePages::No).unwrap();
     let mut writer = ring.writer(0).unwrap();
-    let mut reader = ring.copy_reader(0, RingStart::Oldest);
+    let mut reader = ring.view().unwrap().copy_reader(0, RingStart::Oldest);
     let behind = |reader: &CopyReader| (reader.behind_blocks(), reader.behind_frames());
     assert_eq!(behind(&reader), (0, 0));
     stamped(&mut writer, 0..3);
