@@ -9,7 +9,7 @@ export RUSTUP_TOOLCHAIN
 # Where cargo puts what it builds.
 target := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help test-all test-vm crashes soak deps lint-deps bench-deps build demo test bench lint fuzz clean install
+.PHONY: help test-all test-vm crashes soak deps lint-deps bench-deps build demo test bench lint fuzz fuzz-deps fuzz-guided clean install
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -22,6 +22,9 @@ lint-deps: ## install also what lint needs: cargo-deny, by cargo
 
 bench-deps: ## install also what the measurements compare with (as root)
 	@scripts/deps bench
+
+fuzz-deps: ## install also what guided fuzzing needs (as root)
+	@scripts/deps fuzz
 
 build: deps ## build the binary, target/release/ringside
 	cargo build --release --package ringside-cli
@@ -47,6 +50,9 @@ lint: lint-deps ## formatting, clippy, the house rules, the documentation's link
 fuzz: deps ## run the tests with RINGSIDE_FUZZ_TIMES (100) times the inputs of each fuzz test
 	RINGSIDE_FUZZ_TIMES=$${RINGSIDE_FUZZ_TIMES:-100} \
 		cargo test --workspace --exclude ringside-cli -- --show-output
+
+fuzz-guided: fuzz-deps ## fuzz guided by coverage, RINGSIDE_FUZZ_SECONDS (3600) over all targets
+	cargo xtask fuzz --seconds $${RINGSIDE_FUZZ_SECONDS:-3600}
 
 crashes: root build ## kill a recorder at 1,000 random moments, and with its keeper at 200 (as root)
 	RINGSIDE_KILLS=1000 RINGSIDE_BIN=$(target)/release/ringside \

@@ -33,6 +33,20 @@ enum Chore {
         /// `--only tests`
         names: Vec<String>,
     },
+    /// Run the fuzz tests guided by what their inputs reach, one after the other
+    Fuzz {
+        /// For all targets together
+        #[arg(long, default_value_t = 600)]
+        seconds: u64,
+        /// Write the smallest inputs that reach something into the tree, as seeds
+        #[arg(long)]
+        keep: bool,
+        /// Append the summary to this file
+        #[arg(long, value_name = "FILE")]
+        record: Option<PathBuf>,
+        /// Only these of crates/testkit/fuzz/targets.txt
+        targets: Vec<String>,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -50,6 +64,10 @@ fn main() -> anyhow::Result<ExitCode> {
             }
             let length = if all { Length::Long } else { Length::Short };
             xtask::test::run(&root, &Order { only, names, length, record })?
+        }
+        Chore::Fuzz { seconds, keep, record, targets } => {
+            let order = xtask::fuzz::Order { seconds, keep, record, names: targets };
+            xtask::fuzz::run(&root, &order)?
         }
     };
     Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -9,7 +9,7 @@
 pub(crate) mod child;
 mod order;
 mod schedule;
-mod suite;
+pub(crate) mod suite;
 mod summary;
 mod times;
 

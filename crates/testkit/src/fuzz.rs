@@ -1,8 +1,14 @@
-//! Bounded fuzzing from seeds: real inputs, mutated, a stated number of them, in `cargo test`.
+//! Fuzzing, two ways for every target: bounded in `cargo test`, and guided by what inputs reach.
 //!
-//! The stable tool chain has no coverage feedback in `cargo test`, and inputs made of random bytes
-//! die in the first length check. Mutated real captures reach every parser's depths instead. A
-//! failure prints the seed and writes the input to a file, which then joins the seeds.
+//! In `cargo test` a stated number of inputs is made of seeds: inputs made of random bytes die in
+//! the first length check, mutated real captures reach every parser's depths. `cargo xtask fuzz`
+//! builds the same tests with libFuzzer in them (`guided`), which keeps each input that reaches
+//! something new; the smallest of these lie in the tree and are seeds here ([`corpus`]). A failure
+//! prints the seed and writes the input to a file, which then joins the seeds.
+
+pub mod corpus;
+#[cfg(fuzzing_libfuzzer)]
+mod guided;
 
 use crate::{Random, by_run, number};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -13,13 +19,26 @@ const INPUT_BYTES_MAX: usize = 1 << 18;
 /// How many times the inputs of a short run a long one tries.
 const LONG_TIMES: u64 = 40;
 
-/// Runs `target` on every seed, then on mutations of them, `inputs` in all: about half a second's
-/// worth, so that every machine tries the same ones. A long run, or `RINGSIDE_FUZZ_TIMES`, tries a
-/// multiple; `RINGSIDE_FUZZ_SEED` changes the stream. Returns the number of inputs tried.
+/// Runs `target` on every seed and on the target's corpus, then on mutations of them, `inputs` in
+/// all: about half a second's worth, so that every machine tries the same ones. A long run, or
+/// `RINGSIDE_FUZZ_TIMES`, tries a multiple; `RINGSIDE_FUZZ_SEED` changes the stream. Returns the
+/// number of inputs tried.
 ///
 /// # Panics
-/// If `target` does; the message before it names the seed and the file with the input.
+/// If `target` does, the message before it names the seed and the file with the input. If `name`
+/// is not listed, so that the guided run would not know of it.
 pub fn fuzz(name: &str, inputs: u64, seeds: &[Vec<u8>], target: impl Fn(&[u8])) -> u64 {
+    assert!(corpus::is_listed(name), "name {name} in {}", corpus::LIST);
+    let mut seeds = seeds.to_vec();
+    seeds.extend(corpus::read(name));
+    #[cfg(fuzzing_libfuzzer)]
+    if let Some(folder) = guided::folder() {
+        guided::run(&folder, &seeds, &target);
+    }
+    from_seeds(name, inputs, &seeds, target)
+}
+
+fn from_seeds(name: &str, inputs: u64, seeds: &[Vec<u8>], target: impl Fn(&[u8])) -> u64 {
     let times = number("RINGSIDE_FUZZ_TIMES").unwrap_or_else(|| by_run(1, LONG_TIMES));
     let seed = number("RINGSIDE_FUZZ_SEED").unwrap_or(1);
     let mut random = Random::new(seed);
@@ -125,8 +144,9 @@ mod tests {
             (0..50).map(|_| mutate(&seeds, &mut random)).collect::<Vec<_>>()
         };
         assert_eq!(make(), make());
-        let found =
-            catch_unwind(|| fuzz("self-test", 10_000, &seeds, |input| assert!(input.len() < 15)));
+        let found = catch_unwind(|| {
+            from_seeds("self-test", 10_000, &seeds, |input| assert!(input.len() < 15))
+        });
         assert!(found.is_err());
     }
 }

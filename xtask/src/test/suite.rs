@@ -34,6 +34,11 @@ impl Test {
         command.args(["--exact", &self.path, "--nocapture"]).current_dir(&self.folder);
         command
     }
+
+    /// What the test is called in its program.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
 }
 
 /// The test programs that a run of `cargo test --no-run --message-format=json` has named.
@@ -47,11 +52,33 @@ pub struct Programs<'m> {
 impl<'m> Programs<'m> {
     /// None yet.
     pub fn new(metadata: &'m Metadata) -> Programs<'m> {
+        Programs::of(metadata, |_| true)
+    }
+
+    /// None yet, of those programs alone whose names are `wanted`.
+    pub fn of(metadata: &'m Metadata, wanted: impl Fn(&str) -> bool) -> Programs<'m> {
         let targets = metadata.packages.iter().flat_map(|package| {
             let tested = package.targets.iter().filter(|target| target.test);
             tested.map(|target| name(package, target))
         });
-        Programs { metadata, programs: Vec::new(), missing: targets.collect() }
+        let missing = targets.filter(|name| wanted(name)).collect();
+        Programs { metadata, programs: Vec::new(), missing }
+    }
+
+    /// How cargo is told to build each of the missing programs alone.
+    pub fn selections(&self) -> Vec<Vec<String>> {
+        let packages = self.metadata.packages.iter();
+        let programs = packages.flat_map(|p| p.targets.iter().map(move |target| (p, target)));
+        let missing = programs.filter(|(p, target)| self.missing.contains(&name(p, target)));
+        let words = missing.map(|(package, target)| {
+            let kind: &[&str] = match () {
+                () if target.is_test() => &["--test", &target.name],
+                () if target.is_bin() => &["--bin", &target.name],
+                () => &["--lib"],
+            };
+            [&["--package", &package.name], kind].concat()
+        });
+        words.map(|words| words.into_iter().map(str::to_owned).collect()).collect()
     }
 
     /// Reads a line of cargo's output; shows it if it is none of its messages.

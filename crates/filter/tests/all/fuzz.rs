@@ -13,8 +13,10 @@ use std::collections::HashSet;
 const TEXT_BYTES_MAX: usize = 300;
 
 /// Words of the table that are names, and may come to stand where a host's name does.
-const NAMES: [&str; 9] =
-    ["domain", "http", "ftp", "ftp-data", "main", "eth0", "match", "short", "aa"];
+const NAMES: [&str; 12] = [
+    "domain", "http", "ftp", "ftp-data", "main", "eth0", "match", "short", "aa", "data", "fe80",
+    "ff02",
+];
 
 /// Words that are not in the table become numbers: libpcap would look them up in the DNS.
 fn without_names(text: &str, known: &HashSet<&str>) -> String {
@@ -27,7 +29,7 @@ fn without_names(text: &str, known: &HashSet<&str>) -> String {
             false => first.len_utf8(),
         };
         let (word, tail) = rest.split_at(end);
-        let number = word.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b':'));
+        let number = is_number(word);
         let plain = !is_word(first) && first.is_ascii() && first != '\\';
         output.push_str(match word {
             word if number || plain || known.contains(word) => word,
@@ -38,6 +40,24 @@ fn without_names(text: &str, known: &HashSet<&str>) -> String {
         rest = tail;
     }
     output
+}
+
+/// True for what libpcap takes for a number or an address. Digits with other dots between them
+/// (`1.`, `1..2`, five numbers) are a name to it, which it looks up.
+fn is_number(word: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let dotted = |part: &str| part.split('.').count() <= 4 && part.split('.').all(number);
+    word.split(':').all(|part| part.is_empty() || dotted(part))
+}
+
+#[test]
+fn what_libpcap_would_look_up_becomes_a_number() {
+    let known = HashSet::from(["host", "net"]);
+    let same = ["host 10.0.0.1", "net 10.1 host ::1", "host 1:2:3:4:5:6:7:8"];
+    same.iter().for_each(|text| assert_eq!(without_names(text, &known), *text));
+    for name in ["a", "1.", "19168.1.", "1..2", "1.2.3.4.5", "1:2.", "1a", "1-2", ".1"] {
+        assert_eq!(without_names(&format!("host {name}"), &known), "host 1");
+    }
 }
 
 #[test]
