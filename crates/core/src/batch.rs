@@ -105,6 +105,8 @@ pub struct Batch<'s> {
     owner: Option<&'s dyn BatchReturn>,
 }
 
+const _: () = assert!(size_of::<Batch<'_>>() > 2 * size_of::<usize>(), "see its `drop`");
+
 impl<'s> Batch<'s> {
     /// Lends the frames at `slots` of `memory`; `owner` is told when the batch is dropped.
     ///
@@ -174,6 +176,11 @@ impl<'s> Batch<'s> {
 }
 
 impl Drop for Batch<'_> {
+    /// The backend may write to the memory as soon as it has it back, when a batch that was passed
+    /// by value, as to `drop`, is still an argument. Miri does not accept that (a write under a
+    /// protected reference). The compiler is told of references that are an argument, or half of
+    /// one of two words, not of those within a larger value, which goes by its address. So `Batch`
+    /// stays larger than two words. A pointer in place of the reference would need `unsafe` here.
     fn drop(&mut self) {
         if let Some(owner) = self.owner {
             owner.give_back();

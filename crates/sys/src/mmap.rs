@@ -37,6 +37,10 @@ impl Mapping {
     /// There is not enough address space, or `bytes` is 0.
     pub fn sparse(bytes: usize) -> Result<Mapping, SysError> {
         let mapping = Mapping::anonymous(bytes)?;
+        // Miri knows no advice.
+        if cfg!(miri) {
+            return Ok(mapping);
+        }
         // SAFETY: the advice changes no byte of our own new mapping.
         let _ = unsafe { madvise(mapping.as_ptr().cast(), bytes, Advice::LinuxHugepage) };
         Ok(mapping)
