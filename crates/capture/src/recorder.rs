@@ -427,4 +427,7 @@ fn same_disks(directories: &[PathBuf]) -> Result<Vec<String>, RunError> {
 }
 
 #[cfg(test)]
+mod simulated;
+
+#[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ mod lock;
 mod mapped;
 mod name;
 mod room;
+mod storage;
 
 pub use directory::{Series, StoredFile, series_of};
 pub use file::SeriesFile;
@@ -26,6 +27,7 @@ pub use mapped::MappedFiles;
 pub use name::file_name;
 pub(crate) use name::parts_of_name;
 pub use room::is_room_at;
+pub use storage::Storage;
 
 use crate::StoreError;
 use crate::block::write_padding;

@@ -17,10 +17,9 @@ use super::buffer::{PAGE_BYTES, PageBuffer};
 use super::folder::lock;
 use ringside_store::pcapng::RINGSIDE_PADDING;
 use ringside_store::place::Entry;
-use ringside_store::recording::SeriesFile;
+use ringside_store::recording::{SeriesFile, Storage};
 use ringside_store::retention::END_BYTES;
 use ringside_store::{StoreError, block};
-use ringside_sys::disk::write_counted;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -32,14 +31,14 @@ use std::sync::{Arc, Mutex};
 const NO_BLOCK: u64 = u64::MAX;
 
 /// A file as its writer and the housekeeper share it.
-pub(super) struct OpenFile {
-    pub(super) series: SeriesFile,
+pub(super) struct OpenFile<F = File> {
+    pub(super) series: SeriesFile<F>,
     /// Index of its lane.
     pub(super) lane: usize,
     /// Largest size, if there is one.
     pub(super) bytes_max: Option<u64>,
     /// The file that will follow.
-    pub(super) next: Mutex<Next>,
+    pub(super) next: Mutex<Next<F>>,
     /// What the housekeeper did.
     pub(super) kept: Mutex<Kept>,
     /// Number of the ring block that is the first here.
@@ -58,7 +57,7 @@ pub(super) struct OpenFile {
     is_settled: Mutex<bool>,
 }
 
-impl OpenFile {
+impl<F: Storage> OpenFile<F> {
     pub(super) fn first_block(&self) -> Option<u64> {
         Some(self.first_block.load(Ordering::Acquire)).filter(|&number| number != NO_BLOCK)
     }
@@ -78,12 +77,6 @@ impl OpenFile {
     /// True from the first [`note_deletion`](Self::note_deletion) that found it deleted.
     pub(super) fn is_deleted(&self) -> bool {
         self.deleted.load(Ordering::Acquire)
-    }
-
-    /// Looks whether the file still has a name. True once: if it was deleted since the last look.
-    pub(super) fn note_deletion(&self) -> bool {
-        let has_name = self.series.file().metadata().is_ok_and(|found| found.nlink() > 0);
-        !has_name && !self.deleted.swap(true, Ordering::AcqRel)
     }
 
     /// True once after each cut of the growing file: what was reserved is gone.
@@ -108,14 +101,22 @@ impl OpenFile {
     }
 }
 
+impl OpenFile {
+    /// Looks whether the file still has a name. True once: if it was deleted since the last look.
+    pub(super) fn note_deletion(&self) -> bool {
+        let has_name = self.series.file().metadata().is_ok_and(|found| found.nlink() > 0);
+        !has_name && !self.deleted.swap(true, Ordering::AcqRel)
+    }
+}
+
 /// The file that will follow another one.
 #[derive(Default)]
-pub(super) enum Next {
+pub(super) enum Next<F = File> {
     /// Not made yet.
     #[default]
     None,
     /// Ready, under a hidden name.
-    Ready(Box<Spare>),
+    Ready(Box<Spare<F>>),
     /// The writer took it, or goes without.
     Taken,
 }
@@ -137,16 +138,16 @@ pub(super) struct Kept {
 }
 
 /// A file that was made ready ahead, and the name that it will have.
-pub(super) struct Spare {
-    pub(super) series: SeriesFile,
+pub(super) struct Spare<F = File> {
+    pub(super) series: SeriesFile<F>,
     pub(super) name: Entry,
 }
 
 /// A file as its writer sees it.
-pub(super) struct LaneFile {
-    pub(super) shared: Arc<OpenFile>,
+pub(super) struct LaneFile<F = File> {
+    pub(super) shared: Arc<OpenFile<F>>,
     /// The handle for ring blocks.
-    handle: Arc<File>,
+    handle: Arc<F>,
     /// True if that handle goes past the page cache.
     direct: bool,
     /// Complete ring blocks.
@@ -172,17 +173,17 @@ pub(super) struct WriteStart {
     pub(super) is_room: bool,
 }
 
-impl LaneFile {
+impl<F: Storage> LaneFile<F> {
     /// A file that was just created. `direct` asks for direct writes, where they can be had.
     ///
     /// # Errors
     /// There is no descriptor for a second handle.
     pub(super) fn new(
-        series: SeriesFile,
+        series: SeriesFile<F>,
         lane: usize,
         bytes_max: Option<u64>,
         direct: bool,
-    ) -> Result<LaneFile, StoreError> {
+    ) -> Result<LaneFile<F>, StoreError> {
         let handle = if direct { series.open_direct() } else { None };
         let direct = handle.is_some();
         let handle = match handle {
@@ -216,7 +217,7 @@ impl LaneFile {
         self.shared.series.path()
     }
 
-    pub(super) fn handle(&self) -> &Arc<File> {
+    pub(super) fn handle(&self) -> &Arc<F> {
         &self.handle
     }
 
@@ -269,11 +270,6 @@ impl LaneFile {
         self.note_first(sequence);
         let from = if self.direct { page_before(self.filled) } else { self.filled };
         Ok(WriteStart { from, offset: self.block_start() + from as u64, is_room })
-    }
-
-    /// Writes closed blocks over room. Returns how many bytes of them are there.
-    pub(super) fn fill_room(&self, blocks: &[u8], start: WriteStart) -> (usize, io::Result<()>) {
-        self.shared.series.fill_room(blocks, start.offset)
     }
 
     /// `blocks` closed blocks were written whole.
@@ -331,7 +327,7 @@ impl LaneFile {
             self.cut_padding().map_err(|error| (error, 0))?;
         }
         self.note_first(sequence);
-        let (written, result) = write_counted(&self.handle, &buffer.bytes()[..part.padded], offset);
+        let (written, result) = self.handle.write_counted(&buffer.bytes()[..part.padded], offset);
         if let Err(error) = result {
             // What lies before `from` is in the file as it was; `from` may be within a block.
             let new = &buffer.bytes()[..written.min(part.bytes)];
@@ -385,6 +381,13 @@ impl LaneFile {
         self.shared.end.store(end, Ordering::Release);
         let _ = self.shared.series.cut(end);
         (self.visible, self.room_end) = (end, end);
+    }
+}
+
+impl LaneFile {
+    /// Writes closed blocks over room. Returns how many bytes of them are there.
+    pub(super) fn fill_room(&self, blocks: &[u8], start: WriteStart) -> (usize, io::Result<()>) {
+        self.shared.series.fill_room(blocks, start.offset)
     }
 }
 

@@ -6,7 +6,8 @@ use super::file::{Kept, OpenFile};
 use super::folder::{Folder, lock};
 use ringside_core::Shown;
 use ringside_store::StoreError;
-use ringside_sys::disk;
+use ringside_store::place::Place;
+use ringside_store::recording::Storage;
 use std::sync::Arc;
 use std::thread::park_timeout;
 use std::time::{Duration, Instant};
@@ -52,7 +53,7 @@ impl Housekeeper {
                 }
                 if is_due {
                     self.look_for(file);
-                    self.report(tend(&self.folder, file));
+                    self.report(tend(&self.folder.place, file));
                 }
             }
             if closing && self.folder.files().is_empty() {
@@ -92,13 +93,13 @@ impl Housekeeper {
 
 /// Sends what is new to the medium, then counts its complete blocks in the header: so that the
 /// count is never ahead of the medium.
-fn tend(folder: &Folder, file: &OpenFile) -> Result<(), StoreError> {
+pub(super) fn tend<F: Storage>(place: &Place, file: &OpenFile<F>) -> Result<(), StoreError> {
     let kept = &mut *lock(&file.kept);
     let (end, complete) = (file.end(), file.complete());
     if end == kept.synced || kept.is_finished {
         return Ok(());
     }
-    reserve(folder, file, end.saturating_sub(kept.synced), kept);
+    reserve(place, file, end.saturating_sub(kept.synced), kept);
     let was_lost = kept.is_lost;
     match kept.sync(|| file.series.sync_data()) {
         // That was told.
@@ -107,14 +108,14 @@ fn tend(folder: &Folder, file: &OpenFile) -> Result<(), StoreError> {
     }
     if kept.synced == 0 {
         // Best effort: most file systems sync the name with the file.
-        let _ = folder.place.sync();
+        let _ = place.sync();
     }
     kept.synced = end;
     file.series.set_blocks(file.first_block(), complete)
 }
 
 /// Reserves room ahead of a file that grows fast: twice what it grew by.
-pub(super) fn reserve(folder: &Folder, file: &OpenFile, grown: u64, kept: &mut Kept) {
+pub(super) fn reserve<F: Storage>(place: &Place, file: &OpenFile<F>, grown: u64, kept: &mut Kept) {
     if file.take_cut() {
         kept.reserved = 0;
     }
@@ -128,8 +129,8 @@ pub(super) fn reserve(folder: &Folder, file: &OpenFile, grown: u64, kept: &mut K
     {
         return;
     }
-    let free = folder.place.free_bytes().unwrap_or(0).saturating_sub(MARGIN_BYTES);
-    if free < to - from || disk::preallocate(file.series.file(), from, to - from).is_err() {
+    let free = place.free_bytes().unwrap_or(0).saturating_sub(MARGIN_BYTES);
+    if free < to - from || file.series.file().reserve(from, to - from).is_err() {
         kept.reserves_no_more = true;
         return;
     }
@@ -152,7 +153,7 @@ impl Kept {
     }
 }
 
-impl OpenFile {
+impl<F: Storage> OpenFile<F> {
     /// Ends the file: cut to its end, on the medium, its blocks counted.
     ///
     /// # Errors

@@ -159,10 +159,10 @@ fn a_cut_gives_up_what_was_reserved() {
     let part = file.copy_part(&bytes, &mut buffer);
     assert!(file.write_part(0, part, &buffer).is_ok());
     let mut kept = Kept { reserved: 1 << 30, ..Kept::default() };
-    reserve(&writer.folder, &file.shared, 0, &mut kept);
+    reserve(&writer.folder.place, &file.shared, 0, &mut kept);
     assert_eq!(kept.reserved, 1 << 30, "the padding is still there");
     file.begin_write(0, 1).unwrap();
-    reserve(&writer.folder, &file.shared, 0, &mut kept);
+    reserve(&writer.folder.place, &file.shared, 0, &mut kept);
     assert_eq!(kept.reserved == 0, file.is_direct(), "only direct writes pad");
 }
 

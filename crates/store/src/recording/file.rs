@@ -1,26 +1,25 @@
 //! One file of a recording while it grows: its header page, its name and its end.
 
-use super::{FileHeader, HeaderPage, MappedFiles, read_header_from, room};
+use super::{FileHeader, HeaderPage, MappedFiles, Storage, read_header_from, room};
 use crate::StoreError;
 use crate::place::Entry;
 use crate::retention::{END_BYTES, Reused};
 use crate::writer::FILE_MODE;
 use ringside_core::limits::{RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
 use ringside_core::{Shown, SourceInterface};
-use ringside_sys::disk;
 use ringside_sys::file_map::FileMap;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A file with its header page. Its ring blocks are written by whoever holds it, in order, at
 /// [`block_offset`](SeriesFile::block_offset).
 #[derive(Debug)]
-pub struct SeriesFile {
-    file: File,
+pub struct SeriesFile<F = File> {
+    file: F,
     /// Its memory, if it is mapped: room is written over there.
     map: Mutex<Option<FileMap>>,
     entry: Entry,
@@ -49,18 +48,14 @@ impl SeriesFile {
         interfaces: &[SourceInterface],
     ) -> Result<SeriesFile, StoreError> {
         let page = first_page(entry.path(), header, interfaces)?;
-        let fail = |what: &str, error| {
-            StoreError::io(format!("cannot {what} {}", entry.path().shown()), error)
-        };
-        let file = entry
-            .open(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, FILE_MODE)
-            .map_err(|error| fail("create", error))?;
-        if let Err(error) = file.write_all_at(&page.bytes, 0) {
+        let file = entry.open(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, FILE_MODE);
+        let file = file.map_err(|error| {
+            StoreError::io(format!("cannot create {}", entry.path().shown()), error)
+        })?;
+        SeriesFile::begin(file, entry.clone(), header.block_bytes, &page).inspect_err(|_| {
             // Best effort: the error that is reported is the one that matters.
             let _ = entry.remove();
-            return Err(fail("write the header of", error));
-        }
-        Ok(SeriesFile::new((file, None), entry, header.block_bytes, 0, &page))
+        })
     }
 
     /// Makes the file of `old`, of which nothing that is in it is wanted any more: what it holds
@@ -89,26 +84,6 @@ impl SeriesFile {
             .and_then(|()| file.write_all_at(&page.bytes, 0))
             .map_err(fail)?;
         Ok(SeriesFile::new((lease.release(), map), entry, header.block_bytes, blocks, &page))
-    }
-
-    fn new(
-        (file, map): (File, Option<FileMap>),
-        entry: Entry,
-        block_bytes: usize,
-        room_blocks: u64,
-        page: &HeaderPage,
-    ) -> SeriesFile {
-        SeriesFile {
-            file,
-            map: Mutex::new(map),
-            entry,
-            header_bytes: page.bytes.len() as u64,
-            block_bytes: block_bytes as u64,
-            room_blocks,
-            first_block_at: page.first_block_at,
-            blocks_complete_at: page.blocks_complete_at,
-            bytes_max_at: page.bytes_max_at,
-        }
     }
 
     /// Opens a file that another process began, to go on with it; with what its header page says.
@@ -140,8 +115,77 @@ impl SeriesFile {
         Ok(Some((series, header.file, interfaces)))
     }
 
+    /// Writes whole ring blocks over room, at `offset`. Each is there when it is there whole,
+    /// whoever looks meanwhile. Returns the bytes of those that are.
+    pub fn fill_room(&self, blocks: &[u8], offset: u64) -> (usize, io::Result<()>) {
+        let mut map = self.map();
+        let target = room::Target { file: &self.file, map: map.as_mut() };
+        room::fill(target, blocks, self.block_bytes as usize, offset)
+    }
+
+    /// Hands the file, of which nothing more is written and which had room for `bytes`, to `files`:
+    /// who uses it again needs not map it anew.
+    pub fn keep_mapped(&self, files: &MappedFiles, bytes: u64) {
+        if let Ok(file) = self.file.try_clone() {
+            files.keep(file, self.map().take(), bytes);
+        }
+    }
+
+    fn map(&self) -> MutexGuard<'_, Option<FileMap>> {
+        self.map.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<F: Storage> SeriesFile<F> {
+    /// Writes the header page of the file `entry`, which was just made, as [`SeriesFile::create`]
+    /// does.
+    ///
+    /// # Errors
+    /// It cannot be written, or the interfaces do not fit.
+    pub fn create_in(
+        file: F,
+        entry: Entry,
+        header: &FileHeader,
+        interfaces: &[SourceInterface],
+    ) -> Result<SeriesFile<F>, StoreError> {
+        let page = first_page(entry.path(), header, interfaces)?;
+        SeriesFile::begin(file, entry, header.block_bytes, &page)
+    }
+
+    fn begin(
+        file: F,
+        entry: Entry,
+        block_bytes: usize,
+        page: &HeaderPage,
+    ) -> Result<SeriesFile<F>, StoreError> {
+        let series = SeriesFile::new((file, None), entry, block_bytes, 0, page);
+        let written = series.file.write_counted(&page.bytes, 0).1;
+        written.map_err(|error| series.error("cannot write the header of", error))?;
+        Ok(series)
+    }
+
+    fn new(
+        (file, map): (F, Option<FileMap>),
+        entry: Entry,
+        block_bytes: usize,
+        room_blocks: u64,
+        page: &HeaderPage,
+    ) -> SeriesFile<F> {
+        SeriesFile {
+            file,
+            map: Mutex::new(map),
+            entry,
+            header_bytes: page.bytes.len() as u64,
+            block_bytes: block_bytes as u64,
+            room_blocks,
+            first_block_at: page.first_block_at,
+            blocks_complete_at: page.blocks_complete_at,
+            bytes_max_at: page.bytes_max_at,
+        }
+    }
+
     /// The open file, written through the page cache.
-    pub fn file(&self) -> &File {
+    pub fn file(&self) -> &F {
         &self.file
     }
 
@@ -171,42 +215,21 @@ impl SeriesFile {
         self.block_offset(self.room_blocks)
     }
 
-    /// Writes whole ring blocks over room, at `offset`. Each is there when it is there whole,
-    /// whoever looks meanwhile. Returns the bytes of those that are.
-    pub fn fill_room(&self, blocks: &[u8], offset: u64) -> (usize, io::Result<()>) {
-        let mut map = self.map();
-        let target = room::Target { file: &self.file, map: map.as_mut() };
-        room::fill(target, blocks, self.block_bytes as usize, offset)
-    }
-
-    /// Hands the file, of which nothing more is written and which had room for `bytes`, to `files`:
-    /// who uses it again needs not map it anew.
-    pub fn keep_mapped(&self, files: &MappedFiles, bytes: u64) {
-        if let Ok(file) = self.file.try_clone() {
-            files.keep(file, self.map().take(), bytes);
-        }
-    }
-
-    fn map(&self) -> MutexGuard<'_, Option<FileMap>> {
-        self.map.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sends the header page to the disk and waits until it has it. Without a header nobody finds
     /// frames that were written past the page cache; a disk that fails early must not cost it.
     ///
     /// # Errors
     /// The disk did not take it.
     pub fn write_out_header(&self) -> Result<(), StoreError> {
-        disk::write_out(&self.file, self.header_bytes)
+        self.file
+            .write_out(self.header_bytes)
             .map_err(|error| self.error("cannot write the header of", error))
     }
 
     /// A handle of the file that writes past the page cache; `None` where that cannot be had, or
     /// if its name leads to another file by now.
-    pub fn open_direct(&self) -> Option<File> {
-        let direct = disk::open_direct(self.entry.place(), self.entry.name()).ok().flatten()?;
-        let identity = |file: &File| file.metadata().ok().map(|found| (found.dev(), found.ino()));
-        (identity(&direct)? == identity(&self.file)?).then_some(direct)
+    pub fn open_direct(&self) -> Option<F> {
+        self.file.open_direct(&self.entry)
     }
 
     /// Gives the file another name in its file system, which must be free.
@@ -215,7 +238,7 @@ impl SeriesFile {
     /// The name is taken, or the system refused.
     pub fn rename(&mut self, to: &Entry) -> Result<(), StoreError> {
         let fail = |error| StoreError::io(format!("cannot create {}", to.path().shown()), error);
-        self.entry.rename(to).map_err(fail)?;
+        self.file.rename(&self.entry, to).map_err(fail)?;
         self.entry = to.clone();
         Ok(())
     }
@@ -226,10 +249,8 @@ impl SeriesFile {
     /// The system refused.
     pub fn set_blocks(&self, first: Option<u64>, complete: u64) -> Result<(), StoreError> {
         let first = first.unwrap_or(super::NO_BLOCK);
-        self.file
-            .write_all_at(&first.to_le_bytes(), self.first_block_at)
-            .and_then(|()| self.file.write_all_at(&complete.to_le_bytes(), self.blocks_complete_at))
-            .map_err(|error| self.error("cannot update the header of", error))
+        self.set_field(self.first_block_at, first)?;
+        self.set_field(self.blocks_complete_at, complete)
     }
 
     /// Writes into the header page that nothing more will be written: the largest size becomes
@@ -239,7 +260,11 @@ impl SeriesFile {
     /// # Errors
     /// The system refused.
     pub fn set_finished(&self, bytes: u64) -> Result<(), StoreError> {
-        let written = self.file.write_all_at(&bytes.to_le_bytes(), self.bytes_max_at);
+        self.set_field(self.bytes_max_at, bytes)
+    }
+
+    fn set_field(&self, at: u64, value: u64) -> Result<(), StoreError> {
+        let written = self.file.write_counted(&value.to_le_bytes(), at).1;
         written.map_err(|error| self.error("cannot update the header of", error))
     }
 
@@ -271,8 +296,8 @@ impl SeriesFile {
     ///
     /// # Errors
     /// The system refused.
-    pub fn duplicate(&self) -> Result<File, StoreError> {
-        self.file.try_clone().map_err(|error| self.error("cannot duplicate the handle of", error))
+    pub fn duplicate(&self) -> Result<F, StoreError> {
+        self.file.duplicate().map_err(|error| self.error("cannot duplicate the handle of", error))
     }
 
     /// The error of a write to the file that the caller tried.
