@@ -203,7 +203,7 @@ impl Memory {
         let mut missed = ByCause::new();
         let Some(view) = &self.recorded else { return Consumer::default() };
         let locks = recording.locks;
-        let folders: Vec<Folder> = locks.iter().map(|lock| Folder::new(lock.place())).collect();
+        let folders: Vec<Folder> = locks.iter().map(|lock| Folder::new(lock.dir())).collect();
         let run = lane::Run {
             name: &recording.run,
             bytes_max: recording.bytes_max,

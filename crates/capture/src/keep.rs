@@ -98,7 +98,7 @@ impl Selection {
         !self.lists.is_empty()
     }
 
-    /// Files that are written beside the output of the run.
+    /// Files that are written next to the output of the run.
     pub fn files(&self) -> Option<PathBuf> {
         match &self.wishes.digests {
             Some(DigestOutput::File(path)) => Some(path.clone()),

@@ -12,7 +12,7 @@ pub(crate) use names::{Named, name_of};
 pub use names::{check_pattern, is_pattern};
 use ringside_core::{Cause, Frame, InterfaceId, LaneCounters, Shown, SourceInterface, Timestamp};
 use ringside_store::block::Statistics;
-use ringside_store::place::Place;
+use ringside_store::dir::Dir;
 use ringside_store::writer::{Format, FrameWriter, create_file};
 use ringside_store::{Packing, StoreError};
 use ringside_sys::clock;
@@ -55,7 +55,7 @@ impl FileList {
     }
 
     /// Forgets what retention has deleted of these files of one lane of a recording.
-    pub(crate) fn count_what_is_there(&mut self, directories: &[Place]) {
+    pub(crate) fn count_what_is_there(&mut self, directories: &[Dir]) {
         let name = self.paths.first().and_then(|path| path.file_name()?.to_str());
         let Some((series, _)) = name.and_then(|name| name.rsplit_once('-')) else { return };
         let is_of_lane = |name: &OsString| {
@@ -63,12 +63,12 @@ impl FileList {
                 name.to_str().and_then(|name| name.strip_prefix(series)?.strip_prefix('-'));
             number.is_some_and(|number| number.ends_with(".pcapng"))
         };
-        let names = directories.iter().filter_map(|place| place.names().ok()).flatten();
+        let names = directories.iter().filter_map(|dir| dir.names().ok()).flatten();
         let names = names.filter_map(|name| Some(name.ok()?.0));
         self.count = names.filter(is_of_lane).count() as u64;
         let is_there = |path: &PathBuf| {
-            let place = directories.iter().find(|place| path.parent() == Some(place.path()));
-            let entry = place.zip(path.file_name()).map(|(place, name)| place.entry(name));
+            let dir = directories.iter().find(|dir| path.parent() == Some(dir.path()));
+            let entry = dir.zip(path.file_name()).map(|(dir, name)| dir.entry(name));
             entry.is_some_and(|entry| entry.exists().unwrap_or(true))
         };
         self.paths.retain(is_there);

@@ -312,7 +312,7 @@ impl RecorderThreads {
             let _ = keeper.join();
         }
         let mut kept = Summary::default();
-        let places: Vec<_> = self.folders.iter().map(|folder| folder.place.clone()).collect();
+        let places: Vec<_> = self.folders.iter().map(|folder| folder.dir.clone()).collect();
         for (lock, folder) in self.locks.into_iter().zip(self.folders) {
             kept.add(&folder.kept());
             // Without its holder, a lock that stays tells a repair to look at the run.
@@ -346,11 +346,11 @@ fn writer(
     options: DiskOptions,
     worker_cpus: &[usize],
 ) -> (WriterSetup, String) {
-    let path = folder.place.path();
+    let path = folder.dir.path();
     let is_direct = files.iter().any(LaneFile::is_direct);
     let block_bytes = shared.recording.block_bytes;
     let tuned = match options.write_blocks {
-        None if is_direct => tune::tune(&folder.place, block_bytes),
+        None if is_direct => tune::tune(&folder.dir, block_bytes),
         _ => None,
     };
     let blocks = tuned.map_or(tune::BLOCKS_DEFAULT, |tuned| tuned.blocks);

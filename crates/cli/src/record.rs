@@ -83,7 +83,8 @@ pub struct RunArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Receive and write as this user, once everything is open; the files belong to it.
+    /// Receive and write as this user, once everything is open; the files belong to it [default: of
+    /// root `ringside` or `nobody`, where that user can write; `root` stays root]
     #[arg(short = 'Z', long, value_name = "NAME")]
     pub user: Option<String>,
 
@@ -175,7 +176,7 @@ pub fn run(
     let directories = config.output.directories();
     privileges::raise_locked_memory();
     let files = config.selection.iter().filter_map(Selection::files).collect::<Vec<_>>();
-    // Without a keeper nobody would be left who can put settings back and remove the socket.
+    // Without a keeper no process would be left that can put settings back and remove the socket.
     let made = match args.user.is_some() || link.is_some() {
         true => privileges::become_another(args.user.as_deref(), &config.output, &files)?,
         false => None,
@@ -204,7 +205,7 @@ pub fn run(
     let live = Live::start(&bottom);
     let (watched, _clients) =
         serve_while(control, answer, || watch(&run, args, &signals, &board, live));
-    link.as_ref().inspect(|link| link.control_ended());
+    link.as_ref().inspect(|link| link.received());
     let mut report = run.finish();
     if let (Some(ahead), Some(rules)) = (&ahead, &mut report.rules) {
         ahead.add_counts(rules);
@@ -216,7 +217,7 @@ pub fn run(
     Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
-/// Directories in which a run makes or removes files beside its recording.
+/// Directories in which a run makes or removes files other than its recording.
 fn written_beside(files: &[PathBuf], control: Option<&ControlSocket>) -> Vec<PathBuf> {
     let control = control.map(|socket| socket.path().to_owned());
     let parent = |path: PathBuf| path.parent().map(Path::to_owned);

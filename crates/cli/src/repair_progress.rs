@@ -1,33 +1,49 @@
-//! How far a repair is, for people: a line on a terminal, else one each ten seconds.
+//! Repair with its progress shown: a line on a terminal, else one each ten seconds.
 
 use crate::{live, say};
 use indicatif::ProgressBar;
 use ringside_core::Shown;
+use ringside_store::StoreError;
+use ringside_store::repair::{Options, Report, Watch, repair_watched};
 use std::cell::Cell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What takes less is told afterwards only.
+/// What takes less shows no progress.
 const SILENT: Duration = Duration::from_secs(2);
 /// Between two lines where they stay.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 /// Between two changes of the line of a terminal.
 const BETWEEN_CHANGES: Duration = Duration::from_millis(200);
 
-/// A repair under way.
-pub struct RepairProgress {
+/// Repairs, as [`repair_watched`].
+///
+/// # Errors
+/// As there.
+pub fn repair(
+    paths: &[PathBuf],
+    options: &Options,
+    deadline: Option<Instant>,
+) -> Result<Report, StoreError> {
+    let progress = Progress::new();
+    let report = |path: &Path, at, bytes| progress.report(path, at, bytes);
+    let repaired = repair_watched(paths, options, &Watch { deadline, report: &report });
+    progress.bar.finish_and_clear();
+    repaired
+}
+
+struct Progress {
     bar: ProgressBar,
     next: Cell<Instant>,
 }
 
-impl RepairProgress {
-    /// One that begins now.
-    pub fn new() -> RepairProgress {
-        RepairProgress { bar: live::line_bar(), next: Cell::new(Instant::now() + SILENT) }
+impl Progress {
+    fn new() -> Progress {
+        Progress { bar: live::line_bar(), next: Cell::new(Instant::now() + SILENT) }
     }
 
     /// The look at a file of `bytes` is at its byte `at`.
-    pub fn tell(&self, path: &Path, at: u64, bytes: u64) {
+    fn report(&self, path: &Path, at: u64, bytes: u64) {
         let now = Instant::now();
         if now < self.next.get() {
             return;
@@ -47,10 +63,5 @@ impl RepairProgress {
             }
         };
         self.next.set(now + interval);
-    }
-
-    /// It is over.
-    pub fn end(&self) {
-        self.bar.finish_and_clear();
     }
 }

@@ -74,7 +74,7 @@ pub unsafe extern "C" fn ringside_attach(
     }
 }
 
-/// What C is told instead of a panic.
+/// What C gets instead of a panic.
 const FAULT: &str = "a fault in ringside-client";
 
 /// Does `work`; `failed` if it panics, which was printed by then. A panic that came to the border
@@ -253,16 +253,16 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_read_and_detached_without_harm() {
-        let (nobody, mut frame) = (std::ptr::null_mut(), std::mem::MaybeUninit::uninit());
+    fn a_reader_of_null_is_read_and_detached_without_harm() {
+        let (none, mut frame) = (std::ptr::null_mut(), std::mem::MaybeUninit::uninit());
         // SAFETY: each of these takes null for no reader; `frame` may be written.
         unsafe {
-            assert_eq!(ringside_next(nobody, frame.as_mut_ptr(), 0), END);
-            assert_eq!((ringside_delivered(nobody), ringside_missed(nobody)), (0, 0));
-            assert_eq!(ringside_interface_count(nobody), 0);
-            assert!(ringside_interface_name(nobody, 0).is_null());
-            assert_eq!(ringside_link_type(nobody, 0), -1);
-            ringside_detach(nobody);
+            assert_eq!(ringside_next(none, frame.as_mut_ptr(), 0), END);
+            assert_eq!((ringside_delivered(none), ringside_missed(none)), (0, 0));
+            assert_eq!(ringside_interface_count(none), 0);
+            assert!(ringside_interface_name(none, 0).is_null());
+            assert_eq!(ringside_link_type(none, 0), -1);
+            ringside_detach(none);
             let mut error = [1; 8];
             assert!(ringside_attach(c"/none".as_ptr(), 0, error.as_mut_ptr(), 4).is_null());
             assert_eq!((error[3], error[4]), (0, 1), "the text is cut to its room");

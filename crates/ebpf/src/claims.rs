@@ -14,6 +14,7 @@ use crate::Error;
 use crate::abi::ROOT_POSITIONS;
 use ringside_sys::SysError;
 use ringside_sys::bpf::FdArray;
+use ringside_sys::file_lock::Holder;
 use ringside_sys::unix_names::{AbstractSocket, abstract_sockets};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -115,10 +116,7 @@ fn has_it(other: &AbstractSocket) -> String {
     // Who bound the name may have put a path there.
     let who = match pid.and_then(|pid| pid.parse::<u32>().ok()) {
         None => "another process".to_owned(),
-        Some(pid) => {
-            let program = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            format!("process {pid} ({})", program.trim())
-        }
+        Some(pid) => Holder::of(pid).to_string(),
     };
     let seconds = TURN_WAIT_MAX.as_secs();
     format!("{who} has been at it for {seconds} s; if it is stopped, let it go on or end it")

@@ -5,7 +5,7 @@
 //!   are: pure functions over slices, used on the packet path.
 //! - [`writer`] stores frames in one file or stream, pcapng or pcap; [`recording`] stores the
 //!   ring's blocks in series of files.
-//! - [`place`] is a directory that is held open, through which files of recordings are made,
+//! - [`dir`] is a directory that is held open, through which files of recordings are made,
 //!   renamed and deleted.
 //! - [`repair`] makes recordings whole again that nobody ended.
 //! - [`retention`] keeps a directory of recordings below its limits.
@@ -21,13 +21,13 @@
 //! sort within a lane.
 
 pub mod block;
+pub mod dir;
 pub mod error;
 mod inputs;
 mod links;
 pub mod merge;
 pub mod merged;
 pub mod pcapng;
-pub mod place;
 pub mod reader;
 pub mod recording;
 pub mod repair;

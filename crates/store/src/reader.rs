@@ -23,7 +23,7 @@ use self::pcapng::PcapngParser;
 use self::record::{Damage, Step};
 use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader};
-use crate::place::Place;
+use crate::dir::Dir;
 use crate::recording::{FileHeader, HEADER_PAGE_BYTES, LockState, lock_state};
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
@@ -509,7 +509,7 @@ fn directory_of(path: &Path) -> &Path {
 /// What the lock beside a file of a recording says; without an answer it is as if there were none.
 fn recorder(path: &Path, header: &FileHeader) -> LockState {
     let state = File::open(directory_of(path))
-        .and_then(|at| lock_state(&Place::of(at.into(), directory_of(path)), &header.run));
+        .and_then(|at| lock_state(&Dir::of(at.into(), directory_of(path)), &header.run));
     state.unwrap_or(LockState::Absent)
 }
 

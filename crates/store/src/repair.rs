@@ -29,7 +29,7 @@ use self::file::Examined;
 use self::find::{Finds, Found, Run};
 use self::walk::Seen;
 use crate::StoreError;
-use crate::place::Entry;
+use crate::dir::Entry;
 use crate::recording::RunLock;
 use ringside_core::{LaneId, Shown};
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl Options {
 /// # Errors
 /// One of `paths` cannot be read. What cannot be repaired is in the report.
 pub fn repair(paths: &[PathBuf], options: &Options) -> Result<Report, StoreError> {
-    repair_watched(paths, options, &Watch::NOBODY)
+    repair_watched(paths, options, &Watch::NONE)
 }
 
 /// As [`repair`], watched. A file that is not looked at in time has an error in the report, and is
@@ -99,7 +99,7 @@ pub fn repair_run(
 ) -> Result<RunReport, StoreError> {
     let found = Finds::new(directories)?.runs.remove(run).unwrap_or_default();
     let options = Options { dry_run: false, only_locked: false, depth };
-    let mut work = Work::new(&found, false, &options, &Watch::NOBODY);
+    let mut work = Work::new(&found, false, &options, &Watch::NONE);
     work.apply();
     let state = match (work.has_errors(), work.has_changes()) {
         (true, _) => RunState::Failed,
@@ -265,7 +265,7 @@ impl Planned {
         let is_first = found.sequence == 0 && found.final_name.is_none();
         let remove = is_dead && examined.is_empty() && !is_first;
         let rename = found.final_name.as_ref().filter(|_| is_dead && !remove);
-        let rename = rename.map(|name| found.entry.place().entry(name));
+        let rename = rename.map(|name| found.entry.dir().entry(name));
         Planned { examined, rename, remove }
     }
 

@@ -25,7 +25,7 @@ pub use folder::spare_name;
 pub use sizes::{END_BYTES, FILES_PER_LANE, Shape, file_interval};
 
 use crate::StoreError;
-use crate::place::{Entry, Place};
+use crate::dir::{Dir, Entry};
 use crate::recording::MappedFiles;
 use disk::Disk;
 use enforce::{InVain, Kept, Order, enforce};
@@ -118,13 +118,13 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Looks after the directory `place` for the run `run`, whose run lock is held. Deletes nothing
+    /// Looks after the directory `dir` for the run `run`, whose run lock is held. Deletes nothing
     /// yet.
     ///
     /// # Errors
     /// Its lock file cannot be made.
-    pub fn open(place: &Place, run: &str, policy: Policy) -> Result<Directory, StoreError> {
-        let disk = Disk::open(place)?;
+    pub fn open(dir: &Dir, run: &str, policy: Policy) -> Result<Directory, StoreError> {
+        let disk = Disk::open(dir)?;
         let (run, summary) = (run.to_owned(), Summary::default());
         Ok(Directory { disk, run, policy, summary, reuses: false, in_vain: None })
     }

@@ -18,6 +18,12 @@ pub struct Holder {
 }
 
 impl Holder {
+    /// The process `pid`, with the name of its program as far as that is known.
+    pub fn of(pid: u32) -> Holder {
+        let program = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        Holder { pid, program: program.trim().to_owned() }
+    }
+
     /// For messages: who it is, as far as that is known.
     pub fn name_of(holder: &Option<Holder>) -> String {
         holder.as_ref().map_or_else(|| "another process".to_owned(), Holder::to_string)
@@ -39,9 +45,7 @@ pub fn holder(file: impl AsFd) -> Option<Holder> {
     let found = fstat(file).ok()?;
     let (device, inode) = ((major(found.st_dev), minor(found.st_dev)), found.st_ino);
     let list = std::fs::read_to_string(LOCKS).ok()?;
-    let pid = flock_in(&list, device, inode)?;
-    let program = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    Some(Holder { pid, program: program.trim().to_owned() })
+    flock_in(&list, device, inode).map(Holder::of)
 }
 
 /// The process that holds the lock of a file, in the text of /proc/locks.

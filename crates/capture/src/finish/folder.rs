@@ -4,7 +4,7 @@ use super::io_error;
 use super::lane::Run;
 use ringside_core::{LaneId, SourceInterface, Timestamp};
 use ringside_store::block::{BLOCK_HEADER_BYTES, block_header, whole_bytes};
-use ringside_store::place::{Entry, Place};
+use ringside_store::dir::{Dir, Entry};
 use ringside_store::recording::{FileHeader, SeriesFile, file_name, is_room_at};
 use ringside_store::retention::{Directory, spare_name};
 use ringside_store::{StoreError, block};
@@ -24,7 +24,7 @@ const NAMES_MAX: usize = 1 << 20;
 
 /// A directory.
 pub(super) struct Folder {
-    place: Place,
+    dir: Dir,
     /// The names in it.
     names: Vec<String>,
 }
@@ -51,10 +51,10 @@ pub(super) struct LaneFile {
 
 impl Folder {
     /// Looks which names there are.
-    pub(super) fn new(place: &Place) -> Folder {
-        let names = place.names().into_iter().flatten().flatten().take(NAMES_MAX);
+    pub(super) fn new(dir: &Dir) -> Folder {
+        let names = dir.names().into_iter().flatten().flatten().take(NAMES_MAX);
         let names = names.filter_map(|(name, _)| name.into_string().ok());
-        Folder { names: names.collect(), place: place.clone() }
+        Folder { names: names.collect(), dir: dir.clone() }
     }
 
     /// The newest files of a lane, with the places of its ring blocks from number `from` on.
@@ -80,8 +80,8 @@ impl Folder {
         names.sort_by_key(|(name, _)| std::cmp::Reverse((name.len(), *name)));
         let (mut files, mut in_a_row) = (Vec::new(), 0);
         for (name, is_spare) in names {
-            let named = self.place.entry(name);
-            let entry = if is_spare { self.place.entry(spare_name(name)) } else { named.clone() };
+            let named = self.dir.entry(name);
+            let entry = if is_spare { self.dir.entry(spare_name(name)) } else { named.clone() };
             let file = LaneFile::open(entry, is_spare.then_some(named), run.name, lane, from)?;
             let Some(file) = file else { continue };
             in_a_row = if file.is_finished() { in_a_row + 1 } else { 0 };
@@ -106,7 +106,7 @@ impl Folder {
     ) -> Result<LaneFile, StoreError> {
         let name = file_name(run.start(), interface, other.header.lane, sequence);
         let now = Clocks::now(clock::boot_id().unwrap_or_default());
-        let mut directory = Directory::open(&self.place, run.name, run.retention)?;
+        let mut directory = Directory::open(&self.dir, run.name, run.retention)?;
         let bytes_max = run.bytes_max.unwrap_or(0);
         let reservation = directory.reserve(&name, bytes_max, now)?;
         let header = FileHeader {
@@ -122,7 +122,7 @@ impl Folder {
             created_boot_ns: now.boot_ns,
             boot_id: now.boot_id,
         };
-        let series = SeriesFile::create(self.place.entry(&name), &header, &other.interfaces)?;
+        let series = SeriesFile::create(self.dir.entry(&name), &header, &other.interfaces)?;
         let end = series.block_offset(0);
         let file = LaneFile::new(series, header, other.interfaces.clone(), end);
         Ok(LaneFile { is_touched: true, ..file })
@@ -130,7 +130,7 @@ impl Folder {
 
     /// Waits until the names are on the medium.
     pub(super) fn sync(&self) -> Result<(), StoreError> {
-        self.place.sync().map_err(|error| io_error("cannot sync", self.place.path(), error))
+        self.dir.sync().map_err(|error| io_error("cannot sync", self.dir.path(), error))
     }
 }
 

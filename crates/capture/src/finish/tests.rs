@@ -4,7 +4,7 @@ use super::*;
 use crate::packer::{Packer, Reading};
 use ringside_core::limits::RING_BLOCK_BYTES_MIN;
 use ringside_core::{Batch, FrameMeta, FrameSlot, SourceInterface, Timestamp};
-use ringside_store::place::Place;
+use ringside_store::dir::Dir;
 use ringside_store::recording::{FileHeader, SeriesFile, file_name};
 use ringside_store::repair::{self, Options, RunState};
 use ringside_store::retention::spare_name;
@@ -51,7 +51,7 @@ impl Model {
         let locks = names[..count].iter().map(|name| {
             let path = folder.path().join(name);
             std::fs::create_dir(&path).unwrap();
-            RunLock::create(&Place::open(&path).unwrap(), RUN).unwrap()
+            RunLock::create(&Dir::open(&path).unwrap(), RUN).unwrap()
         });
         let mut model = Model {
             packer: Packer::new(ring.writer(0).unwrap(), InterfaceId(0), 0, BLOCK_BYTES),
@@ -84,7 +84,7 @@ impl Model {
         };
         self.sequence += 1;
         let name = if spare { spare_name(&name) } else { name };
-        let entry = self.locks[directory].place().entry(name);
+        let entry = self.locks[directory].dir().entry(name);
         SeriesFile::create(entry, &header, &[interface()]).unwrap()
     }
 
@@ -156,7 +156,7 @@ impl Model {
     }
 
     fn die(self) -> (Remains, Vec<PathBuf>, u64, tempfile::TempDir) {
-        let paths = self.locks.iter().map(|lock| lock.place().path().to_owned()).collect();
+        let paths = self.locks.iter().map(|lock| lock.dir().path().to_owned()).collect();
         let remains = Remains {
             boards: self.ring.fd().try_clone_to_owned().unwrap(),
             recorded: None,

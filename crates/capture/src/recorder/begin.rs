@@ -7,7 +7,7 @@ use super::lane::Lane;
 use crate::run::RunError;
 use ringside_core::Timestamp;
 use ringside_store::StoreError;
-use ringside_store::place::{Entry, Place};
+use ringside_store::dir::{Dir, Entry};
 use ringside_store::recording::{RunLock, file_name};
 use ringside_store::retention::{RetentionError, remove_directory_lock};
 use ringside_sys::clock;
@@ -30,7 +30,7 @@ pub(super) struct Begun {
 pub(super) fn begin(
     recording: &Recording,
     lanes: &[Lane],
-    directories: &[Place],
+    directories: &[Dir],
     direct: bool,
 ) -> Result<Begun, RunError> {
     let now = clock::realtime_now();
@@ -43,7 +43,7 @@ pub(super) fn begin_from(
     mut start: impl FnMut(u64) -> Timestamp,
     recording: &Recording,
     lanes: &[Lane],
-    directories: &[Place],
+    directories: &[Dir],
     direct: bool,
 ) -> Result<Begun, RunError> {
     let mut tried = 0;
@@ -63,15 +63,15 @@ pub(super) fn begin_at(
     start: Timestamp,
     recording: &Recording,
     lanes: &[Lane],
-    directories: &[Place],
+    directories: &[Dir],
     direct: bool,
 ) -> Result<Begun, RunError> {
     lanes.iter().for_each(Lane::restart_files);
     let recording = Arc::new(recording.begun_at(start));
     let (mut folders, mut unstarted) = (Vec::new(), Unstarted::default());
-    for place in directories {
-        unstarted.locks.push(RunLock::create(place, &recording.run)?);
-        let folder = Folder::new(place.clone(), recording.clone(), direct)?;
+    for dir in directories {
+        unstarted.locks.push(RunLock::create(dir, &recording.run)?);
+        let folder = Folder::new(dir.clone(), recording.clone(), direct)?;
         let files = first_files(&folder, lanes, &mut unstarted)?;
         folders.push((folder, files));
     }
@@ -95,14 +95,14 @@ fn first_files(
 
 /// The start time for the names of the files: `from`, or the next second that is free, when a run
 /// into one of the directories began within this second.
-fn free_start(directories: &[Place], lanes: &[Lane], from: Timestamp) -> Timestamp {
+fn free_start(directories: &[Dir], lanes: &[Lane], from: Timestamp) -> Timestamp {
     let candidates = (0..START_TRIES).map(|second| from.saturating_add(second * SECOND_NS));
     let is_free = |start: &Timestamp| {
         lanes.iter().all(|lane| {
             // Each directory has one of the lanes' first files, whichever number it has.
             (0..directories.len() as u64).all(|sequence| {
                 let name = file_name(*start, &lane.interface, lane.id, sequence);
-                directories.iter().all(|place| !place.entry(&name).exists().unwrap_or(false))
+                directories.iter().all(|dir| !dir.entry(&name).exists().unwrap_or(false))
             })
         })
     };
@@ -142,9 +142,9 @@ impl MadeDirectories {
     ///
     /// # Errors
     /// One cannot be opened.
-    pub(super) fn open(directories: &[PathBuf]) -> Result<Vec<Place>, RunError> {
+    pub(super) fn open(directories: &[PathBuf]) -> Result<Vec<Dir>, RunError> {
         let open = |path: &PathBuf| {
-            Place::open(path).map_err(|source| RunError::Directory { path: path.clone(), source })
+            Dir::open(path).map_err(|source| RunError::Directory { path: path.clone(), source })
         };
         directories.iter().map(open).collect()
     }

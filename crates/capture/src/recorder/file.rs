@@ -15,8 +15,8 @@
 
 use super::buffer::{PAGE_BYTES, PageBuffer};
 use super::folder::lock;
+use ringside_store::dir::Entry;
 use ringside_store::pcapng::RINGSIDE_PADDING;
-use ringside_store::place::Entry;
 use ringside_store::recording::{SeriesFile, Storage};
 use ringside_store::retention::END_BYTES;
 use ringside_store::{StoreError, block};

@@ -5,7 +5,7 @@ use super::file::{LaneFile, Next, OpenFile, Spare};
 use super::lane::Lane;
 use ringside_core::Shown;
 use ringside_store::StoreError;
-use ringside_store::place::{Entry, Place, Whereabouts};
+use ringside_store::dir::{Dir, Entry, Whereabouts};
 use ringside_store::recording::{FileHeader, MappedFiles, SeriesFile, file_name};
 use ringside_store::retention::{Directory, Reused, Summary, spare_name};
 use ringside_sys::clock::Clocks;
@@ -20,7 +20,7 @@ const ENDED_MAX: usize = 64;
 
 /// One directory.
 pub(super) struct Folder {
-    pub(super) place: Place,
+    pub(super) dir: Dir,
     pub(super) recording: Arc<Recording>,
     /// True if direct writes are wanted.
     pub(super) direct: bool,
@@ -30,7 +30,7 @@ pub(super) struct Folder {
     mapped: Option<Arc<MappedFiles>>,
     files: Mutex<Vec<Arc<OpenFile>>>,
     closing: AtomicBool,
-    /// It was told that the directory was moved.
+    /// That the directory was moved was reported.
     is_moved: AtomicBool,
     /// A file was not finished: a repair must look at the run.
     is_unfinished: AtomicBool,
@@ -40,15 +40,15 @@ pub(super) struct Folder {
 
 impl Folder {
     pub(super) fn new(
-        place: Place,
+        dir: Dir,
         recording: Arc<Recording>,
         direct: bool,
     ) -> Result<Folder, StoreError> {
-        let retention = Directory::open(&place, &recording.run, recording.retention)?;
-        let retention = retention.reusing(disk::is_in_memory(&place));
+        let retention = Directory::open(&dir, &recording.run, recording.retention)?;
+        let retention = retention.reusing(disk::is_in_memory(&dir));
         let mapped = retention.mapped_files();
         Ok(Folder {
-            place,
+            dir,
             recording,
             direct,
             retention: Mutex::new(retention),
@@ -73,7 +73,7 @@ impl Folder {
         let sequence = lane.next_file();
         let name = self.name(lane, sequence);
         let series = self.create_as(&spare_name(&name), lane, sequence)?;
-        Ok(Spare { series, name: self.place.entry(name) })
+        Ok(Spare { series, name: self.dir.entry(name) })
     }
 
     /// As [`create`](Folder::create), in time of need: only a file that is made under a hidden name
@@ -101,7 +101,7 @@ impl Folder {
         header.created = now.wall;
         header.created_boot_ns = now.boot_ns;
         header.boot_id = now.boot_id;
-        let entry = self.place.entry(name);
+        let entry = self.dir.entry(name);
         let reused = reservation.take_reused().and_then(|old| self.reuse(old, &entry, &header));
         let series = match reused {
             Some(series) => series,
@@ -133,12 +133,12 @@ impl Folder {
             .ok()
     }
 
-    /// Tells, once, if the directory is not where it was: the recording follows it.
+    /// Reports, once, that the directory is not where it was: the recording follows it.
     pub(super) fn note_move(&self) {
-        if let Whereabouts::Moved(to) = self.place.whereabouts()
+        if let Whereabouts::Moved(to) = self.dir.whereabouts()
             && !self.is_moved.swap(true, Ordering::AcqRel)
         {
-            let (from, to) = (self.place.path().shown(), to.shown());
+            let (from, to) = (self.dir.path().shown(), to.shown());
             tracing::warn!("{from} was moved to {to}: the recording goes on there");
         }
     }

@@ -6,7 +6,7 @@ use super::file::{Kept, OpenFile};
 use super::folder::{Folder, lock};
 use ringside_core::Shown;
 use ringside_store::StoreError;
-use ringside_store::place::Place;
+use ringside_store::dir::Dir;
 use ringside_store::recording::Storage;
 use std::sync::Arc;
 use std::thread::park_timeout;
@@ -53,7 +53,7 @@ impl Housekeeper {
                 }
                 if is_due {
                     self.look_for(file);
-                    self.report(tend(&self.folder.place, file));
+                    self.report(tend(&self.folder.dir, file));
                 }
             }
             if closing && self.folder.files().is_empty() {
@@ -93,13 +93,13 @@ impl Housekeeper {
 
 /// Sends what is new to the medium, then counts its complete blocks in the header: so that the
 /// count is never ahead of the medium.
-pub(super) fn tend<F: Storage>(place: &Place, file: &OpenFile<F>) -> Result<(), StoreError> {
+pub(super) fn tend<F: Storage>(dir: &Dir, file: &OpenFile<F>) -> Result<(), StoreError> {
     let kept = &mut *lock(&file.kept);
     let (end, complete) = (file.end(), file.complete());
     if end == kept.synced || kept.is_finished {
         return Ok(());
     }
-    reserve(place, file, end.saturating_sub(kept.synced), kept);
+    reserve(dir, file, end.saturating_sub(kept.synced), kept);
     let was_lost = kept.is_lost;
     match kept.sync(|| file.series.sync_data()) {
         // That was told.
@@ -108,14 +108,14 @@ pub(super) fn tend<F: Storage>(place: &Place, file: &OpenFile<F>) -> Result<(), 
     }
     if kept.synced == 0 {
         // Best effort: most file systems sync the name with the file.
-        let _ = place.sync();
+        let _ = dir.sync();
     }
     kept.synced = end;
     file.series.set_blocks(file.first_block(), complete)
 }
 
 /// Reserves room ahead of a file that grows fast: twice what it grew by.
-pub(super) fn reserve<F: Storage>(place: &Place, file: &OpenFile<F>, grown: u64, kept: &mut Kept) {
+pub(super) fn reserve<F: Storage>(dir: &Dir, file: &OpenFile<F>, grown: u64, kept: &mut Kept) {
     if file.take_cut() {
         kept.reserved = 0;
     }
@@ -129,7 +129,7 @@ pub(super) fn reserve<F: Storage>(place: &Place, file: &OpenFile<F>, grown: u64,
     {
         return;
     }
-    let free = place.free_bytes().unwrap_or(0).saturating_sub(MARGIN_BYTES);
+    let free = dir.free_bytes().unwrap_or(0).saturating_sub(MARGIN_BYTES);
     if free < to - from || file.series.file().reserve(from, to - from).is_err() {
         kept.reserves_no_more = true;
         return;
@@ -171,7 +171,7 @@ impl Drop for Housekeeper {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.folder.leave_unfinished();
-            let path = self.folder.place.path().shown();
+            let path = self.folder.dir.path().shown();
             self.shared.control.fail(format!("the housekeeper of {path} died"));
         }
     }

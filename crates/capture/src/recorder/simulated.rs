@@ -12,7 +12,7 @@ use disk::{Crash, Disk, SimulatedFile};
 use ringside_core::{Frame, FrameMeta, FrameNumber, InterfaceId, LaneCounters, LaneId};
 use ringside_core::{SourceError, SourceInterface, Timestamp};
 use ringside_store::block::{self, BlockHeader, Statistics};
-use ringside_store::place::Place;
+use ringside_store::dir::Dir;
 use ringside_store::recording::{FileHeader, RunLock, SeriesFile, Storage, file_name, read_header};
 use ringside_store::repair::{Options, RunState, repair};
 use ringside_testkit::Random;
@@ -28,7 +28,7 @@ const RUN: &str = "20261121T053000Z-1";
 struct History {
     random: Random,
     disk: Disk,
-    place: Place,
+    dir: Dir,
     file: LaneFile<SimulatedFile>,
     buffer: PageBuffer,
     /// The ring block that is being filled, and its bytes in use.
@@ -36,7 +36,7 @@ struct History {
     used: usize,
     /// Ring blocks that were written whole.
     closed: Vec<Vec<u8>>,
-    /// Frames made, told to be in the file, and said to be synced.
+    /// Frames made, reported to be in the file, and reported to be synced.
     made: u64,
     kept: u64,
     synced: u64,
@@ -44,11 +44,11 @@ struct History {
 
 impl History {
     /// `None` if the file could not be begun.
-    fn begin(seed: u64, place: &Place) -> Option<History> {
+    fn begin(seed: u64, dir: &Dir) -> Option<History> {
         let mut random = Random::new(seed);
         let fault_in = [0, 10, 30][random.below(3)];
         let disk = Disk::new(random.next_u64(), fault_in, 3 + random.below(60));
-        let entry = place.entry(file_name(Timestamp(0), "eth1", LaneId(0), 0));
+        let entry = dir.entry(file_name(Timestamp(0), "eth1", LaneId(0), 0));
         let header =
             FileHeader { run: RUN.into(), block_bytes: BLOCK_BYTES, ..FileHeader::default() };
         let file = disk.create(&entry, random.below(2) == 0).ok()?;
@@ -58,7 +58,7 @@ impl History {
         let mut history = History {
             random,
             disk,
-            place: place.clone(),
+            dir: dir.clone(),
             file,
             buffer: PageBuffer::new(BLOCK_BYTES + PAGE_BYTES),
             block: Vec::new(),
@@ -149,7 +149,7 @@ impl History {
     fn tend(&mut self) {
         if self.random.below(3) == 0 {
             let file = &self.file.shared;
-            let tended = tend(&self.place, file);
+            let tended = tend(&self.dir, file);
             if tended.is_ok() && lock(&file.kept).synced == file.end() {
                 self.synced = self.kept;
             }
@@ -209,7 +209,7 @@ fn check(history: &History, directory: &Path, crash: Crash) {
     let before = frames_in(directory);
     assert!(before.iter().copied().take(must as usize).eq(0..must), "{must} of {before:?}");
     assert!(before.last().is_none_or(|&last| last < history.made), "{before:?}");
-    drop(RunLock::create(&Place::open(directory).unwrap(), RUN).unwrap());
+    drop(RunLock::create(&Dir::open(directory).unwrap(), RUN).unwrap());
     let report = repair(&[directory.to_owned()], &Options::AT_START).unwrap();
     assert!(report.has(RunState::Repaired), "{report:?}");
     let after = frames_in(directory);
@@ -220,8 +220,8 @@ fn check(history: &History, directory: &Path, crash: Crash) {
     assert!(std::fs::read(&path).unwrap() == bytes, "a second repair changes nothing");
 }
 
-fn run(seed: u64, place: &Place) {
-    let Some(mut history) = History::begin(seed, place) else { return };
+fn run(seed: u64, dir: &Dir) {
+    let Some(mut history) = History::begin(seed, dir) else { return };
     history.run();
     for crash in [Crash::Killed, Crash::OnlySynced, Crash::Any] {
         let left = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -232,12 +232,12 @@ fn run(seed: u64, place: &Place) {
 
 #[test]
 fn what_was_said_to_be_synced_is_there_after_any_crash() {
-    let dir = tempfile::tempdir().unwrap();
-    let place = Place::open(dir.path()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let dir = Dir::open(folder.path()).unwrap();
     let only = ringside_testkit::number("RINGSIDE_SEED");
     let all = 0..ringside_testkit::by_run(1_000, 1_000_000);
     for seed in only.map_or(all, |seed| seed..seed + 1) {
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(seed, &place)));
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(seed, &dir)));
         outcome.unwrap_or_else(|_| panic!("RINGSIDE_SEED={seed} repeats this"));
     }
 }

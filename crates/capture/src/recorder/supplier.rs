@@ -64,7 +64,7 @@ impl Drop for Supplier {
     /// A panic fails the run at once, not only at its end.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let path = self.folder.place.path().shown();
+            let path = self.folder.dir.path().shown();
             self.shared.control.fail(format!("the supplier of {path} died"));
         }
     }

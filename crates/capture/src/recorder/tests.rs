@@ -8,8 +8,8 @@ use super::*;
 use crate::packer::{Packer, Reading};
 use ringside_core::{Batch, Cause, FrameMeta, FrameSlot, InterfaceId};
 use ringside_store::block;
+use ringside_store::dir::{Dir, Entry};
 use ringside_store::pcapng::RINGSIDE_ROOM;
-use ringside_store::place::{Entry, Place};
 use ringside_store::recording::SeriesFile;
 use ringside_store::retention::Reused;
 use ringside_sys::disk::Lease;
@@ -159,10 +159,10 @@ fn a_cut_gives_up_what_was_reserved() {
     let part = file.copy_part(&bytes, &mut buffer);
     assert!(file.write_part(0, part, &buffer).is_ok());
     let mut kept = Kept { reserved: 1 << 30, ..Kept::default() };
-    reserve(&writer.folder.place, &file.shared, 0, &mut kept);
+    reserve(&writer.folder.dir, &file.shared, 0, &mut kept);
     assert_eq!(kept.reserved, 1 << 30, "the padding is still there");
     file.begin_write(0, 1).unwrap();
-    reserve(&writer.folder.place, &file.shared, 0, &mut kept);
+    reserve(&writer.folder.dir, &file.shared, 0, &mut kept);
     assert_eq!(kept.reserved == 0, file.is_direct(), "only direct writes pad");
 }
 
@@ -198,7 +198,7 @@ fn two_runs_that_begin_in_one_second_have_names_of_their_own() {
     // The second run looked before the first one began, within the same second.
     let start = shared.recording.start.0;
     let start = Timestamp(start - start % SECOND_NS + (start + 1) % SECOND_NS);
-    let dirs = [Place::open(dir.path()).unwrap()];
+    let dirs = [Dir::open(dir.path()).unwrap()];
     let taken = begin_at(start, &shared.recording, &shared.lanes, &dirs, true).err();
     assert!(is_taken(&taken.unwrap()));
     let mut starts = vec![start, start].into_iter();

@@ -1,7 +1,7 @@
 //! How much to write at once: tried on the disk itself, before the first frame.
 
 use super::buffer::PageBuffer;
-use ringside_store::place::Place;
+use ringside_store::dir::Dir;
 use ringside_sys::disk;
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ pub(super) struct Tuned {
 
 /// Writes about `TRIAL_BYTES` in each of the sizes to a file without a name in `directory`; `None`
 /// where there can be no direct writes or little room.
-pub(super) fn tune(directory: &Place, block_bytes: usize) -> Option<Tuned> {
+pub(super) fn tune(directory: &Dir, block_bytes: usize) -> Option<Tuned> {
     if directory.free_bytes().ok()? < FREE_BYTES_MIN {
         return None;
     }

@@ -171,7 +171,7 @@ impl Writer {
             self.refused_since = None;
             return;
         };
-        let context = format!("cannot wait for writes to {}", self.folder.place.path().shown());
+        let context = format!("cannot wait for writes to {}", self.folder.dir.path().shown());
         self.fail(&StoreError::Io { context, source: error });
         let since = *self.refused_since.get_or_insert_with(Instant::now);
         if since.elapsed() > REFUSED_MAX && self.queue.in_flight() > 0 {
@@ -198,7 +198,7 @@ impl Writer {
 
     /// After a panic: fails, awaits what is in flight, and accounts for what was being dealt with.
     fn give_up(&mut self, what: &str) {
-        let context = format!("{what} of {}", self.folder.place.path().shown());
+        let context = format!("{what} of {}", self.folder.dir.path().shown());
         self.fail(&StoreError::Io { context, source: std::io::Error::other("it panicked") });
         let shared = self.shared.clone();
         let bell = shared.bells.of(self.directory);

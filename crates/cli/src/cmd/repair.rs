@@ -1,15 +1,14 @@
 //! `ringside repair`: recordings that nobody ended are made whole.
 
-use crate::repair_progress::RepairProgress;
-use crate::{keeper, say, units};
+use crate::{keeper, repair_progress, say, units};
 use clap::Args;
 use jiff::tz::TimeZone;
 use ringside_core::{Shown, Timestamp};
 use ringside_store::repair::{
-    self, CaptureReport, Change, FileReport, Options, Report, RunReport, RunState, Watch,
+    CaptureReport, Change, FileReport, Options, Report, RunReport, RunState,
 };
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Arguments of `repair`.
@@ -54,11 +53,7 @@ pub fn run(args: RepairArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let options = Options { dry_run: args.dry_run, ..Options::IN_FULL };
-    let progress = RepairProgress::new();
-    let tell = |path: &Path, at, bytes| progress.tell(path, at, bytes);
-    let watch = Watch { deadline: None, tell: &tell };
-    let report = repair::repair_watched(&args.paths, &options, &watch)?;
-    progress.end();
+    let report = repair_progress::repair(&args.paths, &options, None)?;
     for run in &report.runs {
         match args.json {
             true => say::data(serde_json::to_string(run)?)?,

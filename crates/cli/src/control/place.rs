@@ -128,8 +128,8 @@ pub fn paths(args: &ControlArgs, kind: &str, pid: u32) -> Vec<PathBuf> {
     }
 }
 
-/// Removes what of these nobody listens at: a worker that was killed, or that has no rights in the
-/// directory, leaves it.
+/// Removes those at which no process listens: a worker that was killed, or that has no rights in
+/// the directory, leaves them.
 pub fn remove_left(paths: &[PathBuf]) {
     for path in paths.iter().filter(|path| path.exists()) {
         if let Err(error) = remove_stale(path) {

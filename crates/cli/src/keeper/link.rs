@@ -76,9 +76,9 @@ impl Link {
         thread.map(|_| ()).context("cannot start a thread")
     }
 
-    /// Nobody listens at the control socket any more.
-    pub fn control_ended(&self) {
-        self.send(&ToKeeper::ControlEnded, &[]);
+    /// The run receives no more, and its control socket is closed.
+    pub fn received(&self) {
+        self.send(&ToKeeper::Received, &[]);
     }
 
     /// The run has ended and its ledger is printed.

@@ -34,9 +34,9 @@ pub enum ToKeeper {
         /// The files belong to another user than the keeper's.
         others_files: bool,
     },
-    /// Nobody listens at the control socket any more: its name can go, which the worker may lack
-    /// the rights to remove.
-    ControlEnded,
+    /// The run receives no more: its lanes need not move, and its control socket is closed, whose
+    /// name the worker may lack the rights to remove.
+    Received,
     /// The run has ended and its ledger is printed: whatever happens to the worker now, nothing is
     /// left to finish.
     Closed,
@@ -82,7 +82,7 @@ mod tests {
             ToKeeper::Leave(Part::Output(destination)),
             ToKeeper::Leave(Part::Folder),
             ToKeeper::Started { others_files: true },
-            ToKeeper::ControlEnded,
+            ToKeeper::Received,
             ToKeeper::Closed,
         ]
     }

@@ -17,13 +17,13 @@
 //!
 //! The keeper waits in one poll and costs nothing meanwhile. `--no-keeper` runs in one process.
 
+mod heartbeat;
 mod journal;
 mod knob;
 mod knobs;
 mod link;
 mod message;
 mod process;
-mod pulse;
 mod remains;
 mod supervise;
 

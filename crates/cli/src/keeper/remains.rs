@@ -4,8 +4,7 @@
 use super::link::Link;
 use super::message::ToKeeper;
 use crate::open::Opened;
-use crate::repair_progress::RepairProgress;
-use crate::{ledger_text, say};
+use crate::{ledger_text, repair_progress, say};
 use anyhow::{Context, bail};
 use ringside_capture::backend::KernelHandles;
 use ringside_capture::backend::af_packet::PacketHandles;
@@ -17,7 +16,7 @@ use ringside_capture::run::Prepared;
 use ringside_core::InterfaceId;
 use ringside_core::limits::LANES_MAX;
 use ringside_ebpf::capture::CaptureHandles;
-use ringside_store::place::Place;
+use ringside_store::dir::Dir;
 use ringside_store::recording::RunLock;
 use ringside_store::retention::Policy;
 use serde::{Deserialize, Serialize};
@@ -261,8 +260,8 @@ impl Left {
     }
 
     /// The directories of the recording.
-    pub fn directories(&self) -> impl Iterator<Item = &Place> {
-        self.locks.iter().map(RunLock::place)
+    pub fn directories(&self) -> impl Iterator<Item = &Dir> {
+        self.locks.iter().map(RunLock::dir)
     }
 
     /// Takes a part.
@@ -352,18 +351,15 @@ pub fn tell(finished: &Finished, reason: &str, json: bool) -> io::Result<()> {
 /// Mends recordings that nobody finished, as far as a dead process can have left them torn; a line
 /// for each on standard error.
 pub fn repair_of_the_dead(directories: &[PathBuf]) {
-    use ringside_store::repair::{self, Options, RunState, Watch};
+    use ringside_store::repair::{Options, RunState};
     let directories: Vec<PathBuf> =
         directories.iter().filter(|path| Path::is_dir(path)).cloned().collect();
     if directories.is_empty() {
         return;
     }
-    let progress = RepairProgress::new();
-    let tell = |path: &Path, at, bytes| progress.tell(path, at, bytes);
-    let watch = Watch { deadline: Some(Instant::now() + REPAIR_MAX), tell: &tell };
-    let report = repair::repair_watched(&directories, &Options::AT_START, &watch);
-    progress.end();
-    let report = match report {
+    let deadline = Instant::now() + REPAIR_MAX;
+    let repaired = repair_progress::repair(&directories, &Options::AT_START, Some(deadline));
+    let report = match repaired {
         Ok(report) => report,
         Err(error) => return say::message(format_args!("ringside: {error}")),
     };

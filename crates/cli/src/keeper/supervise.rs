@@ -1,10 +1,10 @@
 //! The keeper's own life: start the worker, pass orders on, wait for its end.
 
+use super::heartbeat::{self, Heartbeat};
 use super::journal::Journal;
 use super::knob::Request;
 use super::message::{ToKeeper, ToWorker};
 use super::process::ProcessIdentity;
-use super::pulse::{self, Pulse};
 use super::remains::{self, Left};
 use super::{ENVIRONMENT, Wishes, knobs};
 use crate::privileges::Role;
@@ -48,7 +48,7 @@ pub(super) fn run(wishes: &Wishes<'_>) -> anyhow::Result<ExitCode> {
     code
 }
 
-/// Directories in which this process may have to write, beside those of a recording, which it
+/// Directories in which this process may have to write, other than those of a recording, which it
 /// holds.
 fn written(outputs: &[PathBuf], sockets: &[PathBuf]) -> Vec<PathBuf> {
     let is_file = |path: &&PathBuf| *path != Path::new("-") && !path.is_dir();
@@ -66,8 +66,8 @@ struct Keeper {
     orders: Orders,
     knobs: TurnedKnobs,
     left: Left,
-    /// Whether the worker moves, once the run has begun.
-    pulse: Option<Pulse>,
+    /// Of the worker, while it receives.
+    heartbeat: Option<Heartbeat>,
     /// Where the worker's sockets may be.
     sockets: Vec<PathBuf>,
     /// What the run writes, as it was named.
@@ -117,7 +117,7 @@ impl Keeper {
             orders: Orders::default(),
             knobs: TurnedKnobs(None),
             left: Left::default(),
-            pulse: None,
+            heartbeat: None,
             sockets,
             outputs: wishes.directories.to_vec(),
             started: false,
@@ -137,9 +137,9 @@ impl Keeper {
             if readable.socket {
                 talking = self.hear();
             }
-            let said = self.pulse.as_mut().and_then(|pulse| pulse.look(Instant::now()));
-            if let Some(text) = said.filter(|_| !self.closed) {
-                say::message(format_args!("ringside: warning: {text}"));
+            let report = self.heartbeat.as_mut().and_then(|beat| beat.check(Instant::now()));
+            if let Some(report) = report {
+                say::message(format_args!("ringside: warning: {report}"));
             }
             if self.orders.abort.is_some_and(|at| at.elapsed() >= ABORT_PATIENCE)
                 && !std::mem::replace(&mut self.orders.killed, true)
@@ -160,7 +160,7 @@ impl Keeper {
     fn poll(&self, talking: bool) -> anyhow::Result<Readable> {
         let timeout = match (self.orders.abort, self.orders.killed) {
             (Some(at), false) => Some(ABORT_PATIENCE.saturating_sub(at.elapsed())),
-            _ => self.pulse.as_ref().map(|_| pulse::INTERVAL),
+            _ => self.heartbeat.as_ref().map(|_| heartbeat::INTERVAL),
         };
         let timeout = timeout.and_then(|left| Timespec::try_from(left).ok());
         let mut fds = [
@@ -240,7 +240,10 @@ impl Keeper {
             }
             Ok(ToKeeper::Leave(_)) => tracing::warn!("the worker left something too late"),
             Ok(ToKeeper::Started { others_files }) => self.give_up_privileges(others_files),
-            Ok(ToKeeper::ControlEnded) => control::remove_left(&self.sockets),
+            Ok(ToKeeper::Received) => {
+                self.heartbeat = None;
+                control::remove_left(&self.sockets);
+            }
             Ok(ToKeeper::Closed) => self.closed = true,
             Err(error) => tracing::warn!("a message of the worker was not understood: {error}"),
         }
@@ -265,7 +268,7 @@ impl Keeper {
     /// Keeps what is needed to end the worker, to finish its files and to put knobs back.
     fn give_up_privileges(&mut self, others_files: bool) {
         self.started = true;
-        self.pulse = self.left.memory().and_then(Pulse::of);
+        self.heartbeat = self.left.memory().and_then(Heartbeat::of);
         let mut kept = CapabilitySet::KILL | privileges::needed_for_maps();
         if others_files {
             kept |= CapabilitySet::DAC_OVERRIDE;

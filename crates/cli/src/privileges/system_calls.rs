@@ -1,10 +1,9 @@
 //! The system calls that a process may make once its run has begun: those that a run makes.
 //!
 //! Everything else fails with EPERM, so that a process that was taken over finds no program to
-//! start, no process to trace, no namespace, mount, module or key, and no program to load. What the
-//! kernel learns in times to come is refused as well. A library that tries a newer call before an
-//! older one is told by ENOSYS of the one that matters: clone3, whose flags a filter cannot see,
-//! so that threads are made by clone, which may make threads alone.
+//! start, no process to trace, no namespace, mount, module or key, and no program to load. Calls
+//! that the kernel learns later are refused as well. clone3, whose flags a filter cannot see, fails
+//! with ENOSYS, so that the C library makes threads by clone, which may make threads alone.
 
 use libc::c_long;
 use seccompiler::{
@@ -18,8 +17,7 @@ use std::ops::RangeInclusive;
 /// entries of maps that are open.
 const BPF_MAP_LOOKUP_ELEM: u64 = 1;
 const BPF_MAP_DELETE_ELEM: u64 = 3;
-/// What the keeper of a dead worker does beside: it asks what is behind a descriptor, and takes
-/// programs out.
+/// The keeper of a dead worker also asks what is behind a descriptor, and takes programs out.
 const BPF_OBJ_GET_INFO_BY_FD: u64 = 15;
 const BPF_LINK_DETACH: u64 = 34;
 
@@ -107,7 +105,7 @@ const OLDER: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[c_long] = &[];
 
-/// What the keeper does beside: it waits for its child and ends it.
+/// What the keeper does as well: it waits for its child and ends it.
 #[rustfmt::skip]
 const KEEPER: &[c_long] = &[
     libc::SYS_wait4, libc::SYS_waitid, libc::SYS_kill, libc::SYS_pidfd_open,

@@ -92,8 +92,9 @@ pub fn become_another(
         None if rustix::process::geteuid().is_root() => without_rights(output, files),
         None => None,
     };
-    let user = user.filter(|user| !user.uid.is_root() || asked != Some("root"));
-    user.map(|user| become_user(&user, &directories)).transpose()
+    // So `--user root` of root stays root.
+    let is_other = |user: &User| user.uid.as_raw() != rustix::process::geteuid().as_raw();
+    user.filter(is_other).map(|user| become_user(&user, &directories)).transpose()
 }
 
 /// The first of the users without rights that there is, if it can write what a run writes.
@@ -145,7 +146,7 @@ fn become_user(user: &User, directories: &[PathBuf]) -> anyhow::Result<UsersDire
     Ok(made)
 }
 
-/// Becomes nobody, if this is root's process: for what needs no file of ours.
+/// Becomes user nobody, if this is root's process: for work that needs none of its files.
 ///
 /// # Errors
 /// The system refused.
@@ -177,7 +178,7 @@ fn takes_recordings(directory: &Path) -> bool {
     may(before.unwrap_or(Path::new(".")), Access::EXEC_OK)
 }
 
-/// True if the file can be written, and others beside it.
+/// True if the file can be written, and others in its directory.
 fn takes_file(path: &Path) -> bool {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let all = Access::WRITE_OK | Access::EXEC_OK;

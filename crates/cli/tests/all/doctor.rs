@@ -15,12 +15,12 @@ const MACHINE: [(&str, &str, &str); 2] = [
 ];
 
 /// A machine of its own for the doctor: its journal and the machine's settings are files here.
-struct Machine {
+pub struct Machine {
     folder: tempfile::TempDir,
 }
 
 impl Machine {
-    fn new() -> Machine {
+    pub fn new() -> Machine {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("state")).unwrap();
         for (index, (_, value, _)) in MACHINE.iter().enumerate() {
@@ -35,7 +35,7 @@ impl Machine {
     }
 
     /// `ringside doctor ARGS`, with the files mounted where it looks for them.
-    fn run(&self, args: &[&str]) -> Outcome {
+    pub fn run(&self, args: &[&str]) -> Outcome {
         let folder = arg(self.folder.path());
         let mut script =
             format!("mkdir -p /run/ringside; mount --bind {folder}/state /run/ringside");

@@ -1,6 +1,7 @@
 //! `ringside drop --pin`: rules that outlive their process.
 
 use crate::common::*;
+use crate::doctor::Machine;
 
 use ringside_core::{Cause, Ledger};
 use ringside_lab::LabConfig;
@@ -356,8 +357,8 @@ fn two_do_not_protect_one_interface_and_who_asks_is_told_what_to_do() {
     let outcome = run("unshare", &["-m", "sh", "-c", &line]);
     assert_eq!(outcome.code(), Some(2), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("no process that could change them"), "{}", outcome.stderr);
-    let doctor = ["doctor", "--fix", "-i", "rx0", "--netns", host.network.receiver()];
-    assert!(run_ringside(&doctor).text().contains("with pinned rules"));
+    let doctor = ["--fix", "-i", "rx0", "--netns", host.network.receiver()];
+    assert!(Machine::new().run(&doctor).text().contains("with pinned rules"));
     host.send_load();
     host.after(LOAD);
 }

@@ -22,11 +22,17 @@ fn sender(network: &Network) -> Running {
     Running::start(sender)
 }
 
+/// A sender of which frames have come.
+fn sender_at_work(network: &Network) -> Running {
+    let before = network.received();
+    let sender = sender(network);
+    wait_until("frames", || network.received() > before + 20_000);
+    sender
+}
+
 /// Waits until frames have come, then kills the worker in the midst of it.
 fn kill_under_load(network: &Network, running: Running) -> Outcome {
-    let sender = sender(network);
-    let before = network.received();
-    wait_until("frames", || network.received() > before + 20_000);
+    let sender = sender_at_work(network);
     running.signal_worker(Signal::KILL);
     let outcome = running.finish();
     assert_eq!(sender.stop().code(), Some(0));
@@ -84,16 +90,14 @@ fn recorded_files(directory: &Path) -> Vec<PathBuf> {
 
 /// A worker that is stopped, as one that is stuck in the kernel.
 #[test]
-fn a_worker_that_stands_still_is_told_of_and_ended_with_its_ledger() {
+fn a_worker_that_stands_still_is_reported_and_ended_with_its_ledger() {
     if !need_root("a_worker_that_stands_still") {
         return;
     }
     let network = Network::up();
     let folder = tempfile::tempdir().unwrap();
     let running = network.capture(&["-i", "rx0", "-w", arg(folder.path())]);
-    let sender = sender(&network);
-    let before = network.received();
-    wait_until("frames", || network.received() > before + 20_000);
+    let sender = sender_at_work(&network);
     running.signal_worker(Signal::STOP);
     assert_eq!(sender.stop().code(), Some(0));
     running.wait_for_stderr("the worker has stood still for ");
@@ -223,9 +227,7 @@ fn when_both_die_the_next_start_repairs() {
     let network = Network::up();
     let folder = tempfile::tempdir().unwrap();
     let running = network.capture(&["-i", "rx0", "-w", arg(folder.path())]);
-    let sender = sender(&network);
-    let before = network.received();
-    wait_until("frames", || network.received() > before + 20_000);
+    let sender = sender_at_work(&network);
     // The keeper first, and at once the worker, which would end the run in order.
     let worker = running.worker_pid();
     running.signal(Signal::KILL);
@@ -334,9 +336,7 @@ fn without_a_keeper_a_run_is_one_process_and_the_next_start_repairs() {
     let args = ["-i", "rx0", "-w", arg(folder.path()), "--no-keeper"];
     let running = network.capture(&args);
     assert_eq!(running.worker_pid(), 0);
-    let sender = sender(&network);
-    let before = network.received();
-    wait_until("frames", || network.received() > before + 20_000);
+    let sender = sender_at_work(&network);
     running.signal(Signal::KILL);
     assert_eq!(running.finish().code(), None);
     assert_eq!(sender.stop().code(), Some(0));

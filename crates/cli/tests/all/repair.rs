@@ -4,7 +4,7 @@ use crate::common::*;
 use ringside_core::{Frame, FrameMeta, FrameNumber, SourceInterface, Timestamp};
 use ringside_store::Format;
 use ringside_store::block::{BlockHeader, write_block_header, write_packet_block};
-use ringside_store::place::{Entry, Place};
+use ringside_store::dir::{Dir, Entry};
 use ringside_store::recording::{FileHeader, RunLock, SeriesFile, file_name};
 use ringside_testkit::need_root;
 use std::os::unix::fs::{FileExt, PermissionsExt, chown};
@@ -85,7 +85,7 @@ fn a_torn_recording_is_looked_at_repaired_and_then_needs_nothing() {
 fn what_is_recorded_or_cannot_be_repaired_is_said_and_left() {
     let dir = tempfile::tempdir().unwrap();
     let path = torn_recording(dir.path());
-    let lock = RunLock::create(&Place::open(dir.path()).unwrap(), RUN).unwrap();
+    let lock = RunLock::create(&Dir::open(dir.path()).unwrap(), RUN).unwrap();
     let (status, said, _) = repair(&[], dir.path());
     assert_eq!((status, said), (Some(0), format!("run {RUN}: is being recorded: left alone\n")));
     lock.remove().unwrap();
@@ -107,7 +107,7 @@ fn reading_says_that_a_recording_was_never_ended() {
         (outcome.code(), outcome.stderr)
     };
     // While it is recorded, its end may be half a record.
-    let lock = RunLock::create(&Place::open(dir.path()).unwrap(), RUN).unwrap();
+    let lock = RunLock::create(&Dir::open(dir.path()).unwrap(), RUN).unwrap();
     for input in [dir.path(), &path] {
         assert_eq!(read(input), (Some(0), String::new()));
     }

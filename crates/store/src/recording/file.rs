@@ -2,7 +2,7 @@
 
 use super::{FileHeader, HeaderPage, MappedFiles, Storage, read_header_from, room};
 use crate::StoreError;
-use crate::place::Entry;
+use crate::dir::Entry;
 use crate::retention::{END_BYTES, Reused};
 use crate::writer::FILE_MODE;
 use ringside_core::limits::{RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
@@ -327,13 +327,13 @@ fn first_page(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Place;
+    use crate::dir::Dir;
     use crate::recording::read_header;
 
     #[test]
     fn a_name_that_is_taken_is_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place::open(dir.path()).unwrap();
+        let place = Dir::open(dir.path()).unwrap();
         let (hidden, named) = (dir.path().join(".a.next"), dir.path().join("a.pcapng"));
         let to = place.entry("a.pcapng");
         let mut file =

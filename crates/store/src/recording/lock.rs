@@ -7,7 +7,7 @@
 //! through any descriptor, and who holds it keeps the recorder from starting.
 
 use crate::StoreError;
-use crate::place::{Entry, Place};
+use crate::dir::{Dir, Entry};
 use crate::writer::LOCK_MODE;
 use ringside_core::Shown;
 use ringside_sys::file_lock::{self, Holder};
@@ -41,7 +41,7 @@ impl RunLock {
     /// # Errors
     /// Another process holds it, the name of the run cannot be part of a file's name, or the
     /// system refused.
-    pub fn create(directory: &Place, run: &str) -> Result<RunLock, StoreError> {
+    pub fn create(directory: &Dir, run: &str) -> Result<RunLock, StoreError> {
         let name = run_lock_name(run).ok_or_else(|| unusable_name(directory.path(), run))?;
         let entry = directory.entry(name);
         let mut holder = None;
@@ -91,8 +91,8 @@ impl RunLock {
     }
 
     /// The directory that it is in.
-    pub fn place(&self) -> &Place {
-        self.entry.place()
+    pub fn dir(&self) -> &Dir {
+        self.entry.dir()
     }
 
     /// Where the lock is, for messages.
@@ -167,7 +167,7 @@ pub(crate) enum LockState {
 ///
 /// # Errors
 /// The lock cannot be opened or asked.
-pub(crate) fn lock_state(directory: &Place, run: &str) -> io::Result<LockState> {
+pub(crate) fn lock_state(directory: &Dir, run: &str) -> io::Result<LockState> {
     // A run whose name cannot be a lock's was never a run that is recorded.
     let Some(name) = run_lock_name(run) else { return Ok(LockState::Absent) };
     let lock = match directory.entry(name).open(OFlags::RDONLY, 0) {
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_lock_is_held_until_its_last_holder_is_gone() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place::open(dir.path()).unwrap();
+        let place = Dir::open(dir.path()).unwrap();
         let lock = RunLock::create(&place, "20261121T053000Z-1").unwrap();
         let entry = lock.entry.clone();
         let path = dir.path().join(".ringside-20261121T053000Z-1.lock");
@@ -226,9 +226,9 @@ mod tests {
     #[test]
     fn only_the_lock_that_is_held_is_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let old = RunLock::create(&Place::open(dir.path()).unwrap(), "a").unwrap();
+        let old = RunLock::create(&Dir::open(dir.path()).unwrap(), "a").unwrap();
         std::fs::remove_file(old.path()).unwrap();
-        let new = RunLock::create(&Place::open(dir.path()).unwrap(), "a").unwrap();
+        let new = RunLock::create(&Dir::open(dir.path()).unwrap(), "a").unwrap();
         old.remove().unwrap();
         assert!(new.path().exists());
     }
@@ -238,7 +238,7 @@ mod tests {
         for run in ["", "..", "../x", "a/b", "a b", "\u{e9}", &"x".repeat(129)] {
             let dir = tempfile::tempdir().unwrap();
             let is_plain = run == "..";
-            let made = RunLock::create(&Place::open(dir.path()).unwrap(), run);
+            let made = RunLock::create(&Dir::open(dir.path()).unwrap(), run);
             assert_eq!(made.is_ok(), is_plain, "{run:?}");
         }
         assert_eq!(run_of_lock(".ringside-a-1.lock"), Some("a-1"));
@@ -249,7 +249,7 @@ mod tests {
         let (link, target) = (dir.path().join(".ringside-a.lock"), dir.path().join("b"));
         std::fs::write(&target, b"").unwrap();
         std::os::unix::fs::symlink(&target, &link).unwrap();
-        assert!(RunLock::create(&Place::open(dir.path()).unwrap(), "a").is_err());
+        assert!(RunLock::create(&Dir::open(dir.path()).unwrap(), "a").is_err());
         assert!(RunLock::try_take(&Entry::at(&link).unwrap()).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! What a file of a recording asks of the file system, so that tests can be the file system: one
 //! that fails, writes short and loses what nobody synced.
 
-use crate::place::Entry;
+use crate::dir::Entry;
 use ringside_sys::disk;
 use std::fs::File;
 use std::io;
@@ -89,7 +89,7 @@ impl Storage for File {
     }
 
     fn open_direct(&self, entry: &Entry) -> Option<File> {
-        let direct = disk::open_direct(entry.place(), entry.name()).ok().flatten()?;
+        let direct = disk::open_direct(entry.dir(), entry.name()).ok().flatten()?;
         let identity = |file: &File| file.metadata().ok().map(|found| (found.dev(), found.ino()));
         (identity(&direct)? == identity(self)?).then_some(direct)
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::block::{Statistics, blocks, close_block, fits, write_packet_block};
-use crate::place::Entry;
+use crate::dir::Entry;
 use ringside_core::{Direction, Frame, FrameMeta, InterfaceId, LaneCounters, LinkType, Timestamp};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 

@@ -2,7 +2,7 @@
 
 use super::report::Unreadable;
 use crate::StoreError;
-use crate::place::{Entry, Place};
+use crate::dir::{Dir, Entry};
 use crate::recording::{
     FileHeader, HeaderPage, parts_of_name, read_header_from, run_lock_name, run_of_lock,
 };
@@ -40,7 +40,7 @@ pub(super) struct Run {
     /// Locks that are there.
     pub(super) locks: Vec<Entry>,
     /// Directories in which its files lie.
-    pub(super) directories: BTreeSet<Place>,
+    pub(super) directories: BTreeSet<Dir>,
 }
 
 /// Everything that was found.
@@ -92,15 +92,15 @@ impl Finds {
     fn add_directory(&mut self, directory: &Path) -> Result<(), StoreError> {
         let fail =
             |error| StoreError::io(format!("cannot read directory {}", directory.shown()), error);
-        let place = Place::open(directory).map_err(fail)?;
+        let dir = Dir::open(directory).map_err(fail)?;
         let mut found = false;
-        for (count, name) in place.names().map_err(fail)?.enumerate() {
+        for (count, name) in dir.names().map_err(fail)?.enumerate() {
             if count == NAMES_MAX {
                 let reason = format!("holds more than {NAMES_MAX} files; name some of them");
                 return Err(StoreError::Unusable { path: directory.to_owned(), reason });
             }
             let (name, kind) = name.map_err(fail)?;
-            let entry = place.entry(&name);
+            let entry = dir.entry(&name);
             if !is_file(&entry, kind) {
                 continue;
             }
@@ -109,7 +109,7 @@ impl Finds {
                 found = true;
                 let run = self.runs.entry(run.to_owned()).or_default();
                 run.locks.push(entry);
-                run.directories.insert(place.clone());
+                run.directories.insert(dir.clone());
             } else if name.ends_with(".pcapng") && !name.starts_with('.')
                 || name_of_spare(name).is_some()
             {
@@ -156,12 +156,12 @@ impl Finds {
         };
         // A run whose name cannot be that of a lock is none that a recorder made.
         let Some(lock) = run_lock_name(&header.run) else { return Ok(false) };
-        let lock = entry.place().entry(lock);
+        let lock = entry.dir().entry(lock);
         let run = self.runs.entry(header.run).or_default();
         if alone && lock.exists().unwrap_or(true) {
             run.locks.push(lock);
         }
-        run.directories.insert(entry.place().clone());
+        run.directories.insert(entry.dir().clone());
         run.files.push(Found {
             lane: header.lane,
             sequence: header.sequence,
@@ -216,7 +216,7 @@ impl Run {
         // The one before it in its lane and directory is closest to it in age.
         let siblings = self.files.iter().filter(|file| !file.is_lost);
         let closest = siblings.max_by_key(|file| {
-            let same_directory = file.entry.place() == found.entry.place();
+            let same_directory = file.entry.dir() == found.entry.dir();
             let before = file.lane == found.lane && file.sequence < found.sequence;
             (same_directory, before, file.serial)
         });

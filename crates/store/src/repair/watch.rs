@@ -1,29 +1,29 @@
-//! Who watches a repair: told how far it is, and how long it may take.
+//! Progress of a repair, and how long it may take.
 
 use crate::StoreError;
 use std::fmt;
 use std::path::Path;
 use std::time::Instant;
 
-/// What is asked after each step of looking at a file.
+/// Called after each step of looking at a file.
 pub struct Watch<'w> {
     /// When looking ends. A recorder that starts cannot wait for as long as a file of a hostile
     /// size takes.
     pub deadline: Option<Instant>,
-    /// Told of a file, how far in it the look is, and its size in bytes.
-    pub tell: &'w dyn Fn(&Path, u64, u64),
+    /// Gets the path of a file, the offset that was reached, and the file's size in bytes.
+    pub report: &'w dyn Fn(&Path, u64, u64),
 }
 
 impl Watch<'_> {
-    /// Nobody: it takes as long as it takes.
-    pub const NOBODY: Watch<'static> = Watch { deadline: None, tell: &|_, _, _| {} };
+    /// No reports and no deadline.
+    pub const NONE: Watch<'static> = Watch { deadline: None, report: &|_, _, _| {} };
 
     /// A step was made.
     ///
     /// # Errors
     /// The time is over.
     pub(super) fn step(&self, path: &Path, at: u64, bytes: u64) -> Result<(), StoreError> {
-        (self.tell)(path, at, bytes);
+        (self.report)(path, at, bytes);
         if self.deadline.is_none_or(|deadline| Instant::now() < deadline) {
             return Ok(());
         }

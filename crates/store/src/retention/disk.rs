@@ -1,12 +1,12 @@
 //! A directory of a file system: the lock file, the files of recordings, who still writes.
 //!
-//! Everything goes through the open directory ([`Place`]), so that it may be moved; no symbolic
+//! Everything goes through the open directory ([`Dir`]), so that it may be moved; no symbolic
 //! link is followed and nothing but regular files is opened.
 
 use super::folder::{Born, FileFacts, Folder, is_finished, name_of_spare, reused_name};
 use super::state::{STATE_BYTES, STATE_VERSION, State};
 use super::{RetentionError, Reused};
-use crate::place::Place;
+use crate::dir::Dir;
 use crate::recording::{
     FileHeader, LockState, MappedFiles, is_room_at, lock_state, parts_of_name, read_header_from,
 };
@@ -43,7 +43,7 @@ const STAT_BLOCK_BYTES: u64 = 512;
 /// The directory, as one process sees it.
 #[derive(Debug)]
 pub(super) struct Disk {
-    place: Place,
+    dir: Dir,
     lock: File,
     /// Header pages that were read before, by name: they are not read again each time.
     headers: HashMap<String, Cached>,
@@ -70,21 +70,21 @@ struct Identity {
 
 /// Removes the lock of a directory in which there is nothing else, so that the directory can go.
 pub fn remove_directory_lock(directory: &Path) {
-    let Ok(place) = Place::open(directory) else { return };
-    let names = place.names().into_iter().flatten();
+    let Ok(dir) = Dir::open(directory) else { return };
+    let names = dir.names().into_iter().flatten();
     // Two tell as much as all.
     let names: Vec<_> = names.take(2).filter_map(|name| Some(name.ok()?.0)).collect();
     if names == [LOCK_NAME] {
         // Best effort: the directory stays with it.
-        let _ = place.entry(LOCK_NAME).remove();
+        let _ = dir.entry(LOCK_NAME).remove();
     }
 }
 
 impl Disk {
     /// Makes the lock file of the directory.
-    pub(super) fn open(place: &Place) -> Result<Disk, RetentionError> {
-        let (lock, place) = (open_lock(place)?, place.clone());
-        Ok(Disk { place, lock, headers: HashMap::new(), mapped: Arc::default(), reused: None })
+    pub(super) fn open(dir: &Dir) -> Result<Disk, RetentionError> {
+        let (lock, dir) = (open_lock(dir)?, dir.clone());
+        Ok(Disk { dir, lock, headers: HashMap::new(), mapped: Arc::default(), reused: None })
     }
 
     /// Takes the lock of the directory.
@@ -95,7 +95,7 @@ impl Disk {
             match fs::flock(&self.lock, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) if self.is_lock_current() => return Ok(()),
                 // Someone removed the file: those who come later would lock another.
-                Ok(()) => self.lock = open_lock(&self.place)?,
+                Ok(()) => self.lock = open_lock(&self.dir)?,
                 Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(LOCK_POLL),
                 Err(error) => {
                     let context = format!("cannot lock {}", path.shown());
@@ -128,7 +128,7 @@ impl Disk {
     }
 
     fn is_lock_current(&self) -> bool {
-        self.place.entry(LOCK_NAME).is(&self.lock)
+        self.dir.entry(LOCK_NAME).is(&self.lock)
     }
 
     fn lock_path(&self) -> PathBuf {
@@ -145,7 +145,7 @@ impl Disk {
     fn names(&self) -> Result<BTreeSet<String>, RetentionError> {
         let mut names = BTreeSet::new();
         for _ in 0..2 {
-            let list = self.place.names().map_err(|e| self.fail("read directory", e))?;
+            let list = self.dir.names().map_err(|e| self.fail("read directory", e))?;
             for (count, name) in list.enumerate() {
                 let (name, _) = name.map_err(|e| self.fail("read directory", e))?;
                 if count == NAMES_MAX {
@@ -167,7 +167,7 @@ impl Disk {
     /// Size, allocation and identity of a regular file; `None` for anything else, or if it is gone.
     fn look(&self, name: &str) -> Result<Option<Statx>, RetentionError> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-        match fs::statx(&self.place, name, AtFlags::SYMLINK_NOFOLLOW, wanted) {
+        match fs::statx(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW, wanted) {
             Ok(found) if fs::FileType::from_raw_mode(found.stx_mode.into()).is_file() => {
                 Ok(Some(found))
             }
@@ -187,7 +187,7 @@ impl Disk {
         {
             return Ok(cached.clone());
         }
-        let header = match self.place.entry(name).open(OFlags::RDONLY, 0) {
+        let header = match self.dir.entry(name).open(OFlags::RDONLY, 0) {
             Ok(file) => read_header_from(&file).map_err(|e| self.fail("read in", e))?,
             Err(error) if is_gone(&error) => None,
             Err(error) => return Err(self.fail(&format!("open {name} in"), error)),
@@ -202,7 +202,7 @@ impl Disk {
 
     /// Asked of spare files only: others hold frames or are being written.
     fn begins_with_room(&self, name: &str, header_bytes: u64) -> bool {
-        let open = |_| self.place.entry(name).open(OFlags::RDONLY, 0).ok();
+        let open = |_| self.dir.entry(name).open(OFlags::RDONLY, 0).ok();
         let file = name_of_spare(name).and_then(open);
         file.is_some_and(|file| is_room_at(&file, header_bytes))
     }
@@ -214,20 +214,20 @@ impl Disk {
         if let Some((file, map)) = self.mapped.take(known) {
             return Some((file, Some(map)));
         }
-        let file = self.place.entry(name).open(OFlags::RDWR, 0).ok()?;
+        let file = self.dir.entry(name).open(OFlags::RDWR, 0).ok()?;
         (fs::fstat(&file).ok()?.st_ino == known).then_some((file, None))
     }
 
     /// True if `file` is the one of that name and of no other, and is as one that this process
     /// would make here.
     fn is_own(&self, file: &File, name: &str) -> bool {
-        let (Ok(found), Ok(directory)) = (fs::fstat(file), fs::fstat(&self.place)) else {
+        let (Ok(found), Ok(directory)) = (fs::fstat(file), fs::fstat(&self.dir)) else {
             return false;
         };
         let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
         let is_inherited = directory.st_mode & Mode::SGID.bits() != 0;
         let group = if is_inherited { directory.st_gid } else { group.as_raw() };
-        self.place.entry(name).is(file)
+        self.dir.entry(name).is(file)
             && found.st_nlink == 1
             && (found.st_uid, found.st_gid) == (user.as_raw(), group)
             && found.st_mode & 0o7777 & !FILE_MODE == 0
@@ -260,7 +260,7 @@ impl Disk {
 
 impl Folder for Disk {
     fn path(&self) -> &Path {
-        self.place.path()
+        self.dir.path()
     }
 
     fn state(&mut self) -> Result<State, RetentionError> {
@@ -303,37 +303,37 @@ impl Folder for Disk {
     }
 
     fn is_live(&mut self, run: &str) -> Result<bool, RetentionError> {
-        is_run_locked(&self.place, run)
+        is_run_locked(&self.dir, run)
             .map_err(|error| self.fail(&format!("look whether run {run} lives in"), error))
     }
 
     fn free_bytes(&mut self) -> Result<u64, RetentionError> {
-        self.place.free_bytes().map_err(|e| self.fail("ask for the free space of", e))
+        self.dir.free_bytes().map_err(|e| self.fail("ask for the free space of", e))
     }
 
     fn settle_free_bytes(&mut self) {
         // Best effort: who asks looks at what came of it.
-        let _ = fs::syncfs(&self.place);
-        if is_in_memory(&self.place) {
+        let _ = fs::syncfs(&self.dir);
+        if is_in_memory(&self.dir) {
             // Another recorder may have had it mapped, and not know yet that it is not alone here.
             std::thread::sleep(LET_GO);
         }
     }
 
     fn exists(&mut self, name: &str) -> Result<bool, RetentionError> {
-        let exists = self.place.entry(name).exists();
+        let exists = self.dir.entry(name).exists();
         exists.map_err(|error| self.fail(&format!("look at {name} in"), error))
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
-        self.place.entry(name).remove()?;
+        self.dir.entry(name).remove()?;
         self.mapped.sweep();
         Ok(())
     }
 
     fn reuse(&mut self, name: &str, to: &str) -> io::Result<bool> {
-        let new = self.place.entry(to);
-        let known = self.open_known(name).filter(|_| self.place.entry(name).rename(&new).is_ok());
+        let new = self.dir.entry(to);
+        let known = self.open_known(name).filter(|_| self.dir.entry(name).rename(&new).is_ok());
         let Some((file, map)) = known else { return self.remove(name).map(|()| false) };
         // Only now, when nobody finds it by its old name any more, can nobody open or link it.
         let lease = if self.is_own(&file, to) { Lease::take(file).ok() } else { None };
@@ -359,8 +359,8 @@ fn has_attributes(file: &File) -> bool {
 }
 
 /// Opens or makes the lock file.
-fn open_lock(place: &Place) -> Result<File, RetentionError> {
-    let entry = place.entry(LOCK_NAME);
+fn open_lock(dir: &Dir) -> Result<File, RetentionError> {
+    let entry = dir.entry(LOCK_NAME);
     let context = || format!("cannot open {}", entry.path().shown());
     let opened = entry.open(OFlags::RDWR | OFlags::CREATE, LOCK_MODE);
     let lock = opened.map_err(|error| RetentionError::io(context(), error))?;
@@ -375,6 +375,6 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 /// True if a process holds the lock of the run, or may.
-fn is_run_locked(directory: &Place, run: &str) -> io::Result<bool> {
+fn is_run_locked(directory: &Dir, run: &str) -> io::Result<bool> {
     Ok(matches!(lock_state(directory, run)?, LockState::Held | LockState::Unknown))
 }

@@ -5,7 +5,7 @@ use crate::common::{complaints, tcpdump, tshark};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use ringside_core::LaneId;
 use ringside_store::block::BLOCK_HEADER_BYTES;
-use ringside_store::place::Place;
+use ringside_store::dir::Dir;
 use ringside_store::recording::{RunLock, read_header};
 use ringside_store::repair::{
     Change, Depth, Missing, Options, Report, RunReport, RunState, Watch, repair, repair_run,
@@ -53,7 +53,7 @@ fn a_run_that_is_recorded_is_left_alone_and_a_look_changes_nothing() {
     torn_file(dir.path(), (0, 0), 0);
     let before = all_bytes(dir.path());
     for options in [LOOK, Options::IN_FULL, Options::AT_START] {
-        let lock = RunLock::create(&Place::open(dir.path()).unwrap(), RUN).unwrap();
+        let lock = RunLock::create(&Dir::open(dir.path()).unwrap(), RUN).unwrap();
         let report = repair(&dirs, &options).unwrap();
         assert_eq!(only_run(&report).state, RunState::Live);
         lock.remove().unwrap();
@@ -72,23 +72,24 @@ fn a_run_that_is_recorded_is_left_alone_and_a_look_changes_nothing() {
 }
 
 #[test]
-fn a_look_that_takes_too_long_is_told_of_and_changes_nothing() {
+fn a_look_that_takes_too_long_is_reported_and_changes_nothing() {
     let dir = memory_dir();
     let dirs = [dir.path().to_owned()];
     let path = torn_file(dir.path(), (0, 0), 0);
     // A terabyte of which nothing is there.
     OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
-    drop(RunLock::create(&Place::open(dir.path()).unwrap(), RUN).unwrap());
-    let told = RefCell::new(Vec::new());
-    let tell = |path: &Path, _: u64, bytes: u64| told.borrow_mut().push((path.to_owned(), bytes));
-    let watch = Watch { deadline: Some(Instant::now()), tell: &tell };
+    drop(RunLock::create(&Dir::open(dir.path()).unwrap(), RUN).unwrap());
+    let reports = RefCell::new(Vec::new());
+    let report =
+        |path: &Path, _: u64, bytes: u64| reports.borrow_mut().push((path.to_owned(), bytes));
+    let watch = Watch { deadline: Some(Instant::now()), report: &report };
     let report = repair_watched(&dirs, &Options::AT_START, &watch).unwrap();
     let run = only_run(&report);
     assert_eq!(run.state, RunState::Failed);
     let error = run.files[0].error.as_ref().unwrap();
     assert!(error.contains("`ringside repair` takes the time"), "{error}");
     assert_eq!(path.metadata().unwrap().len(), 1 << 40);
-    assert_eq!(told.borrow().first(), Some(&(path.clone(), 1 << 40)));
+    assert_eq!(reports.borrow().first(), Some(&(path.clone(), 1 << 40)));
     // With time the hole is passed unread, and is too much to be filled.
     let report = repair(&dirs, &Options::AT_START).unwrap();
     let error = only_run(&report).files[0].error.as_ref().unwrap();
@@ -115,7 +116,7 @@ fn a_run_that_ended_in_order_needs_nothing() {
 #[test]
 fn the_holder_of_the_lock_repairs_without_giving_it_up() {
     let dir = memory_dir();
-    let lock = RunLock::create(&Place::open(dir.path()).unwrap(), RUN).unwrap();
+    let lock = RunLock::create(&Dir::open(dir.path()).unwrap(), RUN).unwrap();
     let path = torn_file(dir.path(), (0, 0), 0);
     let run = repair_run(RUN, &[dir.path().to_owned()], Depth::Tail).unwrap();
     assert_eq!((run.state, run.lanes[0].unknown_after_ns.is_some()), (RunState::Repaired, true));
@@ -146,7 +147,7 @@ fn files_made_ready_go_or_come_into_their_name_and_foreign_ones_stay() {
     std::os::unix::fs::symlink(&target, path("link.pcapng")).unwrap();
     let fifo = Command::new("mkfifo").arg(path("fifo.pcapng")).status();
     assert!(fifo.unwrap().success());
-    drop(RunLock::create(&Place::open(dir.path()).unwrap(), RUN).unwrap());
+    drop(RunLock::create(&Dir::open(dir.path()).unwrap(), RUN).unwrap());
 
     let report = repair(&[dir.path().to_owned()], &Options::AT_START).unwrap();
     let run = only_run(&report);
@@ -196,7 +197,7 @@ fn a_lane_in_two_directories_is_marked_once_and_its_gaps_have_numbers() {
         let file = OpenOptions::new().write(true).open(path).unwrap();
         file.set_len(path.metadata().unwrap().len() - 1).unwrap();
     }
-    dirs.iter().for_each(|dir| drop(RunLock::create(&Place::open(dir).unwrap(), RUN).unwrap()));
+    dirs.iter().for_each(|dir| drop(RunLock::create(&Dir::open(dir).unwrap(), RUN).unwrap()));
     let report = repair(&dirs, &Options { only_locked: true, ..Options::IN_FULL }).unwrap();
     let run = only_run(&report);
     assert_eq!(run.state, RunState::Repaired);
@@ -284,7 +285,7 @@ fn other_programs_open_a_repaired_file_without_a_word() {
     let file = OpenOptions::new().write(true).open(&last).unwrap();
     file.write_all_at(&vec![0; BLOCK_BYTES], (HEADER_BYTES + BLOCK_BYTES) as u64).unwrap();
     assert_ne!(tshark(&path).1, "");
-    drop(RunLock::create(&Place::open(dir.path()).unwrap(), RUN).unwrap());
+    drop(RunLock::create(&Dir::open(dir.path()).unwrap(), RUN).unwrap());
     let report = repair(&[dir.path().to_owned()], &Options::IN_FULL).unwrap();
     assert_eq!(only_run(&report).state, RunState::Repaired, "{report:?}");
     for path in [&path, &last] {

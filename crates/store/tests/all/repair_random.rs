@@ -4,7 +4,7 @@ use crate::common::recording::*;
 use ringside_core::Source;
 use ringside_core::limits::RING_BLOCK_BYTES_MIN;
 use ringside_store::block::{BLOCK_HEADER_BYTES, blocks};
-use ringside_store::place::Place;
+use ringside_store::dir::Dir;
 use ringside_store::recording::{RunLock, read_header};
 use ringside_store::repair::{Depth, Options, RunState, repair};
 use ringside_store::{Condition, FileSource};
@@ -18,7 +18,7 @@ const AT_END: Options = Options { only_locked: true, ..Options::IN_FULL };
 
 /// Repairs the run in `dir` as a dead one, and checks that a second repair changes nothing.
 fn repair_dead(dir: &Path, depth: Depth) -> ringside_store::repair::Report {
-    drop(RunLock::create(&Place::open(dir).unwrap(), RUN).unwrap());
+    drop(RunLock::create(&Dir::open(dir).unwrap(), RUN).unwrap());
     let dirs = [dir.to_owned()];
     let report = repair(&dirs, &Options { depth, ..AT_END }).unwrap();
     assert!(report.has(RunState::Repaired), "{report:?}");

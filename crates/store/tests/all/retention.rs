@@ -2,7 +2,7 @@
 //! serial number is given twice, and the oldest go first.
 
 use ringside_core::{LaneId, Timestamp};
-use ringside_store::place::Place;
+use ringside_store::dir::Dir;
 use ringside_store::recording::{FileHeader, RunLock, SeriesFile, file_name, read_header};
 use ringside_store::retention::{Directory, Policy, spare_name};
 use ringside_sys::clock::{Clocks, boot_id};
@@ -29,7 +29,7 @@ const TIME_MAX: Duration = Duration::from_secs(120);
 fn recorder() {
     let Ok(what) = std::env::var(RECORDER) else { return };
     let (run, directory) = what.split_once('=').unwrap();
-    let place = Place::open(Path::new(directory)).unwrap();
+    let place = Dir::open(Path::new(directory)).unwrap();
     let _lock = RunLock::create(&place, run).unwrap();
     let policy = Policy { limit_bytes: Some(LIMIT), ..Policy::default() };
     let mut retention = Directory::open(&place, run, policy).unwrap();

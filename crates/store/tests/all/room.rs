@@ -4,7 +4,7 @@
 use crate::common::recording::*;
 use crate::common::{tcpdump, tshark};
 use ringside_core::{LaneId, Source, Timestamp};
-use ringside_store::place::{Entry, Place};
+use ringside_store::dir::{Dir, Entry};
 use ringside_store::recording::{FileHeader, RunLock, SeriesFile, is_room_at, read_header};
 use ringside_store::repair::{Change, Options, RunState, repair};
 use ringside_store::retention::{END_BYTES, Reused};
@@ -115,7 +115,7 @@ fn a_ring_block_that_was_not_finished_is_room() {
         file_of(file.path()).write_all_at(&new[8..written], at).unwrap();
         assert_eq!(frame_numbers(&paths(&file)), ((0..100).collect(), Vec::new()), "{written}");
 
-        drop(RunLock::create(&Place::open(dir.path()).unwrap(), RUN).unwrap());
+        drop(RunLock::create(&Dir::open(dir.path()).unwrap(), RUN).unwrap());
         let report = repair(&[dir.path().to_owned()], &Options::AT_START).unwrap();
         assert_eq!(report.runs[0].state, RunState::Repaired, "{report:?}");
         let changes = &report.runs[0].files[0].changes;
@@ -222,7 +222,7 @@ fn a_spare_file_with_room_is_removed_with_its_run() {
     let name = dir.path().join(".20261121T053000Z-eth1-lane0-000007.pcapng.next");
     file.rename(&Entry::at(&name).unwrap()).unwrap();
     write_file(dir.path(), (0, 6), &[ring_block(9, 0..10, true)]);
-    drop(RunLock::create(&Place::open(dir.path()).unwrap(), RUN).unwrap());
+    drop(RunLock::create(&Dir::open(dir.path()).unwrap(), RUN).unwrap());
     repair(&[dir.path().to_owned()], &Options::AT_START).unwrap();
     assert!(!name.exists());
     assert_eq!(frame_numbers(&[dir.path().to_owned()]).0, (0..10).collect::<Vec<_>>());

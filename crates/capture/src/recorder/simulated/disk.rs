@@ -7,7 +7,7 @@
 //! any of it, whatever later syncs say. As with ext4, XFS and btrfs, a sync of a file syncs its
 //! name.
 
-use ringside_store::place::Entry;
+use ringside_store::dir::Entry;
 use ringside_store::recording::Storage;
 use ringside_testkit::Random;
 use rustix::io::Errno;

@@ -211,7 +211,7 @@ fn all_of(mut ask: impl FnMut(Option<u32>) -> anyhow::Result<RulesReply>) -> any
         let ids = after.into_iter().chain(list.iter().map(|rule| rule.id));
         let rises = ids.is_sorted_by(|before, next| before < next);
         if !rises || (reply.more && list.is_empty()) {
-            bail!("the capture told its rules out of order");
+            bail!("the capture sent its rules out of order");
         }
         rules.extend(list);
         after = rules.last().map(|rule: &RuleStatus| rule.id);

@@ -4,7 +4,7 @@ use super::small_disk::need_loop;
 use super::support::*;
 use crate::common::*;
 use ringside_core::{Cause, Ledger};
-use ringside_store::place::Entry;
+use ringside_store::dir::Entry;
 use ringside_testkit::skip;
 use ringside_transmit::{SenderKind, Shape, Sizes, Stamp};
 use rustix::process::Signal;
@@ -223,7 +223,7 @@ fn what_a_killed_worker_left_in_the_ring_is_written_as_far_as_the_disk_goes() {
 fn fill(disk: &SmallDisk, room: u64) {
     let ballast = disk.outside(&disk.path("ballast"));
     let file = std::fs::File::create(&ballast).unwrap();
-    let free = Entry::at(&ballast).unwrap().place().free_bytes().unwrap();
+    let free = Entry::at(&ballast).unwrap().dir().free_bytes().unwrap();
     ringside_sys::disk::preallocate(&file, 0, free.saturating_sub(room)).unwrap();
 }
 

@@ -3,8 +3,8 @@
 use super::super::{Directory, END_BYTES, Policy, RetentionError, spare_name};
 use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, write_block_header};
+use crate::dir::{Dir, Entry};
 use crate::pcapng::RINGSIDE_ROOM;
-use crate::place::{Entry, Place};
 use crate::recording::{FileHeader, RunLock, SeriesFile, file_name, read_header};
 use crate::repair::{Options, repair};
 use ringside_core::{FrameNumber, LaneId, Timestamp};
@@ -130,7 +130,7 @@ fn what_is_not_ours_is_neither_counted_nor_touched() {
 #[test]
 fn files_of_live_runs_count_in_full_and_stay() {
     let folder = tempfile::tempdir().unwrap();
-    let lock = RunLock::create(&Place::open(folder.path()).unwrap(), "live").unwrap();
+    let lock = RunLock::create(&Dir::open(folder.path()).unwrap(), "live").unwrap();
     put(folder.path(), "live", 0, 1, 8 * KIB, 8 * KIB);
     put(folder.path(), "live", 1, 2, 8 * KIB, 64 * KIB);
     let spare = folder.path().join(spare_name(&name_of(2)));
@@ -240,7 +240,7 @@ fn look(directory: &Path) -> BTreeMap<u64, u64> {
 
 /// One run of a history: files that are reserved, written, mostly finished, and sometimes vanish.
 fn record(directory: &Path, run: &str, limit: u64, random: &mut Random, number: &mut u64) {
-    let _lock = RunLock::create(&Place::open(directory).unwrap(), run).unwrap();
+    let _lock = RunLock::create(&Dir::open(directory).unwrap(), run).unwrap();
     let mut retention = open(directory, run, limited(limit));
     for _ in 0..random.below(12) {
         *number += 1;
@@ -298,7 +298,7 @@ fn histories_on_a_real_directory_delete_in_order_and_keep_the_limit() {
 
 /// The directory `folder` for a run.
 fn open(folder: &Path, run: &str, policy: Policy) -> Directory {
-    Directory::open(&Place::open(folder).unwrap(), run, policy).unwrap()
+    Directory::open(&Dir::open(folder).unwrap(), run, policy).unwrap()
 }
 
 /// Ten files of 64 KiB in memory, the oldest first, and a directory that allows no more.
@@ -424,7 +424,7 @@ fn a_file_whose_reuse_was_cut_short_is_removed_by_who_comes_next() {
         std::mem::forget(reservation);
         drop(killed);
         for run in ["old", "new"] {
-            drop(RunLock::create(&Place::open(folder.path()).unwrap(), run).unwrap());
+            drop(RunLock::create(&Dir::open(folder.path()).unwrap(), run).unwrap());
         }
         let left = names(folder.path()).len();
         repair(&[folder.path().to_owned()], &Options::AT_START).unwrap();

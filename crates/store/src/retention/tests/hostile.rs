@@ -2,7 +2,7 @@
 
 use super::super::state::{RECORDERS_MAX, Recorder, SERIAL_MAX, STATE_BYTES, State};
 use super::super::{Directory, Policy, Summary, spare_name};
-use crate::place::{Entry, Place};
+use crate::dir::{Dir, Entry};
 use crate::recording::{FileHeader, SeriesFile, file_name, parts_of_name};
 use ringside_core::{LaneId, Timestamp};
 use ringside_sys::clock::Clocks;
@@ -61,8 +61,7 @@ fn what_a_state_says_is_what_one_of_ours_can_say() {
 
 /// Reserves room for two files and drops them.
 fn reserve(folder: &Path) -> Vec<u64> {
-    let Ok(mut directory) =
-        Directory::open(&Place::open(folder).unwrap(), "own", Policy::default())
+    let Ok(mut directory) = Directory::open(&Dir::open(folder).unwrap(), "own", Policy::default())
     else {
         return Vec::new();
     };

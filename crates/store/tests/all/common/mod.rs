@@ -6,7 +6,7 @@ pub mod recording;
 
 use ringside_core::{Cause, LinkType, OwnedFrame, Source, SourceInterface};
 use ringside_store::block::block_header;
-use ringside_store::place::Entry;
+use ringside_store::dir::Entry;
 use ringside_store::recording::SeriesFile;
 use ringside_store::{Condition, FileHeader, FileSource, FrameWriter, StoredSource};
 use ringside_testkit::judge;

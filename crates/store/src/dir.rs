@@ -22,12 +22,12 @@ const SAFELY: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CL
 
 /// An open directory. Two are equal, and lie in order, by the path that they were opened by.
 #[derive(Clone, Debug)]
-pub struct Place {
-    directory: Arc<OwnedFd>,
+pub struct Dir {
+    fd: Arc<OwnedFd>,
     path: Arc<Path>,
 }
 
-/// Where a [`Place`] is now.
+/// Where a [`Dir`] is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whereabouts {
     /// Where it was opened.
@@ -38,24 +38,24 @@ pub enum Whereabouts {
     Deleted,
 }
 
-impl Place {
+impl Dir {
     /// Opens the directory at `path`, "" being the current one. If the path itself is a symbolic
     /// link, it must be root's or the user's own.
     ///
     /// # Errors
     /// There is none, the link is another user's, or the system refused.
-    pub fn open(path: &Path) -> io::Result<Place> {
+    pub fn open(path: &Path) -> io::Result<Dir> {
         let at = named(path);
         let link = links::own_link(at)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = fs::open(at, flags, Mode::empty())?;
         links::still(at, &link)?;
-        Ok(Place::of(directory, path))
+        Ok(Dir::of(directory, path))
     }
 
     /// A directory that was opened by `path`.
-    pub fn of(directory: OwnedFd, path: &Path) -> Place {
-        Place { directory: Arc::new(directory), path: Arc::from(path) }
+    pub fn of(directory: OwnedFd, path: &Path) -> Dir {
+        Dir { fd: Arc::new(directory), path: Arc::from(path) }
     }
 
     /// Where it was opened: for messages.
@@ -66,7 +66,7 @@ impl Place {
     /// The file of that name, which need not exist.
     pub fn entry(&self, name: impl AsRef<OsStr>) -> Entry {
         let name = name.as_ref().to_owned();
-        Entry { path: self.path.join(&name), place: self.clone(), name }
+        Entry { path: self.path.join(&name), dir: self.clone(), name }
     }
 
     /// The names in it, with what they are as far as the directory tells without a look at each.
@@ -74,7 +74,7 @@ impl Place {
     /// # Errors
     /// It cannot be read.
     pub fn names(&self) -> io::Result<impl Iterator<Item = io::Result<(OsString, FileType)>>> {
-        let names = fs::Dir::read_from(&*self.directory)?.filter_map(|found| match found {
+        let names = fs::Dir::read_from(&*self.fd)?.filter_map(|found| match found {
             Err(error) => Some(Err(error.into())),
             Ok(found) if matches!(found.file_name().to_bytes(), b"." | b"..") => None,
             Ok(found) => {
@@ -90,7 +90,7 @@ impl Place {
     /// # Errors
     /// The system refused.
     pub fn sync(&self) -> io::Result<()> {
-        Ok(fs::fsync(&*self.directory)?)
+        Ok(fs::fsync(&*self.fd)?)
     }
 
     /// Bytes of its file system that an ordinary user may still write.
@@ -98,13 +98,13 @@ impl Place {
     /// # Errors
     /// The system does not tell.
     pub fn free_bytes(&self) -> io::Result<u64> {
-        let found = fs::fstatvfs(&*self.directory)?;
+        let found = fs::fstatvfs(&*self.fd)?;
         Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
 
     /// Where it is now.
     pub fn whereabouts(&self) -> Whereabouts {
-        let Ok(held) = fs::fstat(&*self.directory) else { return Whereabouts::Here };
+        let Ok(held) = fs::fstat(&*self.fd) else { return Whereabouts::Here };
         let is_here = |found: fs::Stat| (found.st_dev, found.st_ino) == (held.st_dev, held.st_ino);
         if fs::stat(named(&self.path)).is_ok_and(is_here) {
             return Whereabouts::Here;
@@ -112,7 +112,7 @@ impl Place {
         if held.st_nlink == 0 {
             return Whereabouts::Deleted;
         }
-        let link = format!("/proc/self/fd/{}", self.directory.as_raw_fd());
+        let link = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
         Whereabouts::Moved(std::fs::read_link(link).unwrap_or_default())
     }
 }
@@ -123,36 +123,36 @@ fn named(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
-impl AsFd for Place {
+impl AsFd for Dir {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.directory.as_fd()
+        self.fd.as_fd()
     }
 }
 
-impl PartialEq for Place {
-    fn eq(&self, other: &Place) -> bool {
+impl PartialEq for Dir {
+    fn eq(&self, other: &Dir) -> bool {
         self.path == other.path
     }
 }
 
-impl Eq for Place {}
+impl Eq for Dir {}
 
-impl PartialOrd for Place {
-    fn partial_cmp(&self, other: &Place) -> Option<Ordering> {
+impl PartialOrd for Dir {
+    fn partial_cmp(&self, other: &Dir) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Place {
-    fn cmp(&self, other: &Place) -> Ordering {
+impl Ord for Dir {
+    fn cmp(&self, other: &Dir) -> Ordering {
         self.path.cmp(&other.path)
     }
 }
 
-/// A name in a [`Place`].
+/// A name in a [`Dir`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    place: Place,
+    dir: Dir,
     name: OsString,
     path: PathBuf,
 }
@@ -164,12 +164,12 @@ impl Entry {
     /// The path ends with no name, or the directory cannot be opened.
     pub fn at(path: &Path) -> io::Result<Entry> {
         let name = path.file_name().ok_or_else(|| io::Error::other("not the name of a file"))?;
-        Ok(Place::open(path.parent().unwrap_or(Path::new("")))?.entry(name))
+        Ok(Dir::open(path.parent().unwrap_or(Path::new("")))?.entry(name))
     }
 
     /// The directory.
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn dir(&self) -> &Dir {
+        &self.dir
     }
 
     /// The name.
@@ -187,7 +187,7 @@ impl Entry {
     /// # Errors
     /// It is a symbolic link, or the system refused.
     pub fn open(&self, flags: OFlags, mode: u32) -> io::Result<File> {
-        let opened = fs::openat(&self.place, &self.name, flags | SAFELY, Mode::from_raw_mode(mode));
+        let opened = fs::openat(&self.dir, &self.name, flags | SAFELY, Mode::from_raw_mode(mode));
         Ok(File::from(opened?))
     }
 
@@ -231,7 +231,7 @@ impl Entry {
     /// # Errors
     /// The system refused.
     pub fn remove(&self) -> io::Result<()> {
-        Ok(fs::unlinkat(&self.place, &self.name, AtFlags::empty())?)
+        Ok(fs::unlinkat(&self.dir, &self.name, AtFlags::empty())?)
     }
 
     /// Gives the file the name `to`, in the same file system, which must be free.
@@ -239,13 +239,13 @@ impl Entry {
     /// # Errors
     /// The name is taken, or the system refused.
     pub fn rename(&self, to: &Entry) -> io::Result<()> {
-        let (from_place, to_place) = (&self.place, &to.place);
+        let (from_dir, to_dir) = (&self.dir, &to.dir);
         let flags = RenameFlags::NOREPLACE;
-        match fs::renameat_with(from_place, &self.name, to_place, &to.name, flags) {
+        match fs::renameat_with(from_dir, &self.name, to_dir, &to.name, flags) {
             // Some file systems cannot look and rename in one step. Linking does look.
             Err(Errno::INVAL) => {
                 let flags = AtFlags::empty();
-                fs::linkat(from_place, &self.name, to_place, &to.name, flags)?;
+                fs::linkat(from_dir, &self.name, to_dir, &to.name, flags)?;
                 self.remove()
             }
             other => Ok(other?),
@@ -253,7 +253,7 @@ impl Entry {
     }
 
     fn stat(&self) -> rustix::io::Result<fs::Stat> {
-        fs::statat(&self.place, &self.name, AtFlags::SYMLINK_NOFOLLOW)
+        fs::statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 }
 
@@ -263,58 +263,58 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn what_is_done_in_a_place_is_done_there_wherever_it_went() {
+    fn what_is_done_in_a_directory_is_done_there_wherever_it_went() {
         let root = tempfile::tempdir().unwrap();
         let (old, new, other) =
             (root.path().join("rec"), root.path().join("rec.old"), root.path().join("private"));
         [&old, &other].into_iter().for_each(|path| std::fs::create_dir(path).unwrap());
-        let place = Place::open(&old).unwrap();
-        assert_eq!(place.whereabouts(), Whereabouts::Here);
+        let dir = Dir::open(&old).unwrap();
+        assert_eq!(dir.whereabouts(), Whereabouts::Here);
         std::fs::rename(&old, &new).unwrap();
         symlink(&other, &old).unwrap();
-        let entry = place.entry("a");
+        let entry = dir.entry("a");
         entry.open(OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY, 0o600).unwrap();
-        entry.rename(&place.entry("b")).unwrap();
-        assert!(new.join("b").exists() && !place.entry("a").exists().unwrap());
+        entry.rename(&dir.entry("b")).unwrap();
+        assert!(new.join("b").exists() && !dir.entry("a").exists().unwrap());
         assert_eq!(std::fs::read_dir(&other).unwrap().count(), 0);
-        assert_eq!(place.whereabouts(), Whereabouts::Moved(new.clone()));
-        let names: Vec<_> = place.names().unwrap().map(|name| name.unwrap().0).collect();
+        assert_eq!(dir.whereabouts(), Whereabouts::Moved(new.clone()));
+        let names: Vec<_> = dir.names().unwrap().map(|name| name.unwrap().0).collect();
         assert_eq!(names, ["b"]);
-        place.entry("b").remove().unwrap();
+        dir.entry("b").remove().unwrap();
         std::fs::remove_dir(&new).unwrap();
-        assert_eq!(place.whereabouts(), Whereabouts::Deleted);
-        let gone = place.entry("c").open(OFlags::CREATE | OFlags::WRONLY, 0o600).unwrap_err();
+        assert_eq!(dir.whereabouts(), Whereabouts::Deleted);
+        let gone = dir.entry("c").open(OFlags::CREATE | OFlags::WRONLY, 0o600).unwrap_err();
         assert_eq!(gone.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
     fn no_name_is_followed_and_none_is_replaced() {
         let root = tempfile::tempdir().unwrap();
-        let place = Place::open(root.path()).unwrap();
+        let dir = Dir::open(root.path()).unwrap();
         std::fs::write(root.path().join("target"), "precious").unwrap();
         symlink("target", root.path().join("link")).unwrap();
-        let link = place.entry("link");
+        let link = dir.entry("link");
         let opened = link.open(OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC, 0o600);
         assert_eq!(opened.unwrap_err().raw_os_error(), Some(Errno::LOOP.raw_os_error()));
         assert!(link.open_regular(OFlags::RDONLY).is_err());
-        assert!(link.rename(&place.entry("target")).is_err());
+        assert!(link.rename(&dir.entry("target")).is_err());
         std::fs::create_dir(root.path().join("inner")).unwrap();
-        assert!(place.entry("inner").open_regular(OFlags::RDONLY).is_err(), "a directory");
+        assert!(dir.entry("inner").open_regular(OFlags::RDONLY).is_err(), "a directory");
         assert_eq!(std::fs::read(root.path().join("target")).unwrap(), b"precious");
     }
 
     #[test]
-    fn a_link_of_another_user_is_no_place() {
-        if !ringside_testkit::need_root("a_link_of_another_user_is_no_place") {
+    fn a_link_of_another_user_is_refused() {
+        if !ringside_testkit::need_root("a_link_of_another_user_is_refused") {
             return;
         }
         let root = tempfile::tempdir().unwrap();
         let link = root.path().join("link");
         std::fs::create_dir(root.path().join("rec")).unwrap();
         symlink("rec", &link).unwrap();
-        Place::open(&link).unwrap();
+        Dir::open(&link).unwrap();
         std::os::unix::fs::lchown(&link, Some(65534), None).unwrap();
-        let error = Place::open(&link).unwrap_err().to_string();
+        let error = Dir::open(&link).unwrap_err().to_string();
         assert!(error.contains("another user made"), "{error}");
     }
 }
