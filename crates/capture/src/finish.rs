@@ -187,9 +187,10 @@ impl Memory {
             Some(_) if exists => Some(self.boards.frames(lane)),
             _ => None,
         };
-        let (counters, unknown) = kernel::final_counters(reading, count, taken);
+        let (mut counters, unknown) = kernel::final_counters(reading, count, taken);
         let name = || format!("{} queue {}", remains.interface, remains.queue);
         finished.unknown.extend(unknown.map(|what| format!("{}: {what}", name())));
+        counters.note_imbalance();
         counters
     }
 

@@ -205,6 +205,7 @@ impl Tally {
             in_flight,
             inversions: source.inversions,
             taken_by_thread: self.by_thread.clone(),
+            imbalance: None,
         }
     }
 
@@ -337,6 +338,7 @@ impl Worker {
     fn finish(mut self, tally: &Tally) -> LaneCounters {
         let mut reading = self.read(tally);
         reading.when = clock::realtime_now();
+        reading.counters.note_imbalance();
         if let LaneSink::Ring(packer) = self.sink {
             packer.finish(&reading);
         }

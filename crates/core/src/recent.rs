@@ -1,6 +1,6 @@
 //! A table of what was seen last, flows for one, that takes the same memory whatever comes.
 
-use foldhash::fast::RandomState;
+use foldhash::quality::RandomState;
 use std::hash::{BuildHasher, Hash};
 
 /// Places of a set; a key has one set, and is found by a look at its places. Eight are enough that

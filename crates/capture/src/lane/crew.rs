@@ -274,6 +274,7 @@ impl Crew {
     fn finish(self, source: &mut dyn Source) -> LaneCounters {
         let mut reading = self.read(&mut self.desk(), source);
         reading.when = clock::realtime_now();
+        reading.counters.note_imbalance();
         if let CrewSink::Ring(packer) = self.lane.sink
             && let Some(packer) = packer.into_packer()
         {

@@ -21,7 +21,7 @@ use std::fs::DirEntry;
 use std::io;
 use std::time::Duration;
 
-const BLOCK_BYTES: usize = 512 << 10;
+pub(super) const BLOCK_BYTES: usize = 512 << 10;
 
 /// A queue that writes at once and tells it late, or never.
 #[derive(Default)]
@@ -52,11 +52,11 @@ impl FailingQueue {
     }
 }
 
-struct Setting {
-    recorder: Recorder,
-    counts: Arc<ConsumerCounts>,
-    control: Arc<Control>,
-    ring: Arc<CaptureRing>,
+pub(super) struct Setting {
+    pub(super) recorder: Recorder,
+    pub(super) counts: Arc<ConsumerCounts>,
+    pub(super) control: Arc<Control>,
+    pub(super) ring: Arc<CaptureRing>,
 }
 
 fn prepare(directories: Vec<PathBuf>, rotation: Rotation) -> Setting {
@@ -64,6 +64,17 @@ fn prepare(directories: Vec<PathBuf>, rotation: Rotation) -> Setting {
 }
 
 fn prepare_with(directories: Vec<PathBuf>, rotation: Rotation, retention: Policy) -> Setting {
+    let options = DiskOptions { write_blocks: Some(1), io_uring: false, direct: true };
+    try_prepare(directories, rotation, retention, options).unwrap()
+}
+
+/// A recorder of one lane whose ring holds eight blocks.
+pub(super) fn try_prepare(
+    directories: Vec<PathBuf>,
+    rotation: Rotation,
+    retention: Policy,
+    options: DiskOptions,
+) -> Result<Setting, RunError> {
     let layout =
         RingLayout { lanes: 1, blocks_per_lane: 8, block_bytes: BLOCK_BYTES, lossless_readers: 1 };
     let ring = CaptureRing::create(layout, HugePages::No).unwrap();
@@ -72,7 +83,7 @@ fn prepare_with(directories: Vec<PathBuf>, rotation: Rotation, retention: Policy
     let recorder = Recorder::prepare(RecorderConfig {
         directories,
         rotation,
-        options: DiskOptions { write_blocks: Some(1), io_uring: false, direct: true },
+        options,
         retention,
         lanes: vec!["test0".into()],
         interfaces: vec![interface],
@@ -81,7 +92,7 @@ fn prepare_with(directories: Vec<PathBuf>, rotation: Rotation, retention: Policy
         counts: counts.clone(),
         control: control.clone(),
     });
-    Setting { recorder: recorder.unwrap(), counts, control, ring }
+    Ok(Setting { recorder: recorder?, counts, control, ring })
 }
 
 /// Puts `count` frames of 1,000 bytes.

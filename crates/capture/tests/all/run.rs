@@ -94,6 +94,12 @@ fn one_frame_more_or_less_in_any_counter_of_a_source_fails_the_run() {
             assert!(told, "{index}: {:?} {:#?}", report.errors, report.ledger);
             assert_eq!(report.ledger.consumers[0].delivered, 100);
         }
+        let mut files = std::fs::read_dir(dir.path()).unwrap();
+        let says = files.any(|file| {
+            let bytes = std::fs::read(file.unwrap().path()).unwrap();
+            bytes.windows(12).any(|bytes| bytes == b"\"imbalance\":")
+        });
+        assert!(says, "{index}: so does the file");
     }
 }
 

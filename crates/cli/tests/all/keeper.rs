@@ -267,6 +267,9 @@ fn huge_pages() -> u64 {
     text.trim().parse().unwrap()
 }
 
+/// Starts of a capture until it has all its huge pages.
+const TRIES_MAX: u32 = 10;
+
 /// Memory in all huge pages that are free: where the machine has some set aside, a capture finds
 /// none all the same.
 fn free_huge_pages_taken() -> Option<Mapping> {
@@ -286,20 +289,23 @@ fn huge_pages_are_given_back_whoever_dies() {
     let _lock = huge_pages_lock();
     let before = huge_pages();
     let args = ["-i", "rx0", "--huge-pages", "--ring-size", "16MiB", "-w", arg(folder.path())];
-    let mut taken = Vec::new();
+    let (mut taken, mut tries) = (Vec::new(), 0);
     // A capture of another test that had some of the pages set aside may end meanwhile: then this
-    // one finds enough, and another is started.
+    // one finds enough, and another is started. Nor has the machine pages together at every moment.
     let mut start = || loop {
         taken.extend(free_huge_pages_taken());
         let running = network.capture(&args);
-        if huge_pages() > before {
+        let has_all = !running.stderr_so_far().contains("huge pages");
+        if huge_pages() > before && (has_all || tries == TRIES_MAX) {
+            assert!(has_all, "{}", running.stderr_so_far());
             return running;
         }
+        tries += 1;
+        std::fs::write("/proc/sys/vm/compact_memory", "1").unwrap();
         assert_eq!(running.stop().code(), Some(0));
     };
 
     let running = start();
-    assert!(!running.stderr_so_far().contains("huge pages"), "{}", running.stderr_so_far());
     assert_eq!(running.stop().code(), Some(0));
     assert_eq!(huge_pages(), before, "an ordinary end");
 

@@ -60,6 +60,7 @@ impl LaneCounters {
             in_flight: optional(in_flight),
             inversions,
             taken_by_thread: Vec::new(),
+            imbalance: None,
         }
     }
 }
@@ -116,6 +117,7 @@ mod tests {
                 dropped: Cause::ALL.into_iter().zip(1..).collect(),
                 in_flight: filtered.map(|count| count + 2),
                 inversions: 5,
+                imbalance: None,
                 taken_by_thread: Vec::new(),
             };
             assert_eq!(LaneCounters::from_words("eth1", 3, &counters.to_words()), counters);

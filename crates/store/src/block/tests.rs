@@ -143,6 +143,7 @@ fn the_largest_ledger_stays_below_the_bound_and_is_read_back() {
         in_flight: Some(u64::MAX),
         inversions: u64::MAX,
         taken_by_thread: vec![u64::MAX; LANE_THREADS_MAX],
+        imbalance: Some(i64::MIN),
     };
     let mut dst = vec![0xff; STATISTICS_BLOCK_BYTES_MAX];
     let length = write_statistics_block(&mut dst, &statistics(&counters));

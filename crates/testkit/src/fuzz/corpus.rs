@@ -45,7 +45,7 @@ pub fn file_name(name: &str) -> String {
 /// The corpus of a target; empty if no guided run has kept one.
 ///
 /// # Panics
-/// A line is not what [`write`] writes.
+/// A line is not what [`write()`] writes.
 pub fn read(name: &str) -> Vec<Vec<u8>> {
     let path = path(name);
     let text = std::fs::read_to_string(&path).unwrap_or_default();
