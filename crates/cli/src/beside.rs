@@ -1,7 +1,7 @@
 //! What rules cause beside the fate of frames, for people, as JSON and over the control socket.
 
-use crate::units;
 use ringside_capture::keep::{Beside, DigestCounts, DigestSums, MirrorCounts};
+use ringside_terminal::units;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;

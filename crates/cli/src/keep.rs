@@ -3,7 +3,6 @@
 use crate::driver_rules::RulesAhead;
 use crate::open::{self, Backend, OpenArgs, Opened};
 use crate::record::RunArgs;
-use crate::say;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use ringside_capture::config::{FileFormat, Output};
@@ -16,6 +15,7 @@ use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_filter::Prepared;
 use ringside_rules::language::{self, Verdict};
 use ringside_sys::netdev;
+use ringside_terminal::{say, units};
 use std::path::{Path, PathBuf};
 
 /// Most rules that room is made for: as many as may be exact.
@@ -246,7 +246,7 @@ fn flow_cutoff(text: &str) -> Result<FlowCutoff, String> {
     if text == "tls" {
         return Ok(FlowCutoff::Tls);
     }
-    crate::units::bytes(text)
+    units::bytes(text)
         .map(FlowCutoff::Bytes)
         .map_err(|error| format!("{error}; or write tls, for what follows the handshake"))
 }

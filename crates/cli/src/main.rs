@@ -7,16 +7,13 @@
 
 mod beside;
 mod cmd;
-mod columns;
 mod control;
 mod driver_rules;
 mod filter_args;
 mod frame_filter;
 mod keep;
 mod keeper;
-mod ledger_text;
 mod live;
-mod memory;
 mod open;
 mod placement;
 mod print;
@@ -24,13 +21,10 @@ mod privileges;
 mod record;
 mod repair_progress;
 mod rule_counts;
-mod say;
-mod signals;
 mod state_directory;
-mod terminal;
-mod units;
 
 use clap::{Parser, Subcommand};
+use ringside_terminal::say;
 use std::io;
 use std::io::IsTerminal;
 use std::process::ExitCode;

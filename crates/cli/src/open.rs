@@ -8,7 +8,7 @@ mod xdp_ring;
 use crate::filter_args::FilterArgs;
 use crate::keeper::{Knobs, Request, Wish};
 use crate::placement::{Placed, PlacementArgs};
-use crate::{FILTER_CHILD, keep, say};
+use crate::{FILTER_CHILD, keep};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use ringside_capture::backend::af_packet::AfPacketSource;
@@ -23,6 +23,7 @@ use ringside_filter::Compiler;
 use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
 use ringside_sys::packet::{CaptureDirection, FanoutMode};
+use ringside_terminal::{say, units};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -83,7 +84,7 @@ pub struct OpenArgs {
     direction: Option<CaptureDirection>,
 
     /// Memory of the kernel's ring for each lane.
-    #[arg(long, value_name = "SIZE", value_parser = crate::units::bytes, default_value = "32MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value = "32MiB")]
     kernel_ring_size: u64,
 
     /// The same, as tcpdump takes it: in KiB.

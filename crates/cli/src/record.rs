@@ -9,9 +9,7 @@ use crate::keeper::{Knobs, Leaving, Link, Request, Wishes};
 use crate::live::Live;
 use crate::open::Opened;
 use crate::privileges::UsersDirectories;
-use crate::signals::RunSignals;
-use crate::terminal::BottomLine;
-use crate::{keep, ledger_text, print, privileges, rule_counts, say, units};
+use crate::{keep, print, privileges, rule_counts};
 use anyhow::{Context, bail};
 use clap::Args;
 use habits::EndArgs;
@@ -24,6 +22,9 @@ use ringside_core::Shown;
 use ringside_core::limits::RING_BLOCK_BYTES;
 use ringside_store::Packing;
 use ringside_sys::ring::HUGE_PAGE_BYTES;
+use ringside_terminal::BottomLine;
+use ringside_terminal::signals::RunSignals;
+use ringside_terminal::{ledger_text, say, units};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -119,7 +120,7 @@ impl RunArgs {
     /// What was asked for, or `usual` where there is much memory.
     fn ring_bytes(&self, usual: u64) -> u64 {
         self.ring_size.unwrap_or_else(|| {
-            let free = crate::memory::available_bytes().unwrap_or(u64::MAX);
+            let free = ringside_sys::memory::available_bytes().unwrap_or(u64::MAX);
             usual.min(free / SHARE_OF_MEMORY).max(RING_BYTES_MIN)
         })
     }
@@ -440,7 +441,7 @@ fn output_status<'a>(
 /// A ring that fits the memory: touching more than there is would end other programs.
 fn ring_bytes(text: &str) -> Result<u64, String> {
     let bytes = units::bytes(text)?;
-    match crate::memory::available_bytes() {
+    match ringside_sys::memory::available_bytes() {
         Some(limit) if bytes > limit => {
             Err(format!("{bytes} bytes are asked for, {limit} are available"))
         }

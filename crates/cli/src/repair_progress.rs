@@ -1,10 +1,10 @@
 //! Repair with its progress shown: a line on a terminal, else one each ten seconds.
 
-use crate::{live, say};
 use indicatif::ProgressBar;
 use ringside_core::Shown;
 use ringside_store::StoreError;
 use ringside_store::repair::{Options, Report, Watch, repair_watched};
+use ringside_terminal::{progress, say};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ struct Progress {
 
 impl Progress {
     fn new() -> Progress {
-        Progress { bar: live::line_bar(), next: Cell::new(Instant::now() + SILENT) }
+        Progress { bar: progress::line_bar(), next: Cell::new(Instant::now() + SILENT) }
     }
 
     /// The look at a file of `bytes` is at its byte `at`.

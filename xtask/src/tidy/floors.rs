@@ -12,6 +12,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-proto", 1),
     ("ringside-sys", 1),
     ("ringside-filter", 1),
+    ("ringside-terminal", 1),
     ("ringside-ebpf", 2),
     ("ringside-store", 2),
     ("ringside-rules", 2),

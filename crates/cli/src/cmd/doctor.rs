@@ -8,10 +8,10 @@ mod machine;
 mod polling;
 
 use crate::keeper::{self, Request};
-use crate::say;
 use check::{Check, State};
 use clap::Args;
 use ringside_sys::netns::Namespace;
+use ringside_terminal::say;
 use serde::Serialize;
 use std::fmt::Write;
 use std::process::ExitCode;

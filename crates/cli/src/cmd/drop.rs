@@ -8,9 +8,7 @@ mod status;
 
 use crate::control::{ControlArgs, ControlSocket, OutputStatus, StatusParts, serve_while};
 use crate::driver_rules::Shared;
-use crate::live::tell_wanted;
-use crate::signals::{StopSignal, Wanted};
-use crate::{rule_counts, say, units};
+use crate::rule_counts;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use desk::DropDesk;
@@ -18,6 +16,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ringside_rules::language::{self, RuleSet, Sets};
 use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
+use ringside_terminal::progress::tell_wanted;
+use ringside_terminal::signals::{StopSignal, Wanted};
+use ringside_terminal::{ledger_text, say, units};
 use ringside_xdp::{DriverRules, Options, SourceLimit, Target, Totals};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -274,7 +275,7 @@ fn finish(args: &DropArgs, desk: &DropDesk) -> anyhow::Result<()> {
         rule_counts::json(&counts)?;
         say::data(serde_json::json!({ "sources": report::sources(&offenders) }))?;
         say::data(serde_json::json!({ "drop": report::json(&totals) }))?;
-        say::data(crate::ledger_text::json(&ledger))?;
+        say::data(ledger_text::json(&ledger))?;
         return Ok(());
     }
     say::message(report::text(&totals, args.dry_run).trim_end());

@@ -1,12 +1,13 @@
 //! `ringside repair`: recordings that nobody ended are made whole.
 
-use crate::{keeper, repair_progress, say, units};
+use crate::{keeper, repair_progress};
 use clap::Args;
 use jiff::tz::TimeZone;
 use ringside_core::{Shown, Timestamp};
 use ringside_store::repair::{
     CaptureReport, Change, FileReport, Options, Report, RunReport, RunState,
 };
+use ringside_terminal::{say, units};
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -3,8 +3,8 @@
 
 mod live;
 
+use crate::open;
 use crate::rule_counts;
-use crate::{open, say, units};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use ringside_capture::keep::{Beside, RulesReport};
@@ -12,6 +12,7 @@ use ringside_core::{InterfaceId, LinkType, Shown};
 use ringside_rules::engine::{Counts, Engine};
 use ringside_rules::language::{self, LoadError, RuleSet, Sets};
 use ringside_rules::sight::Sight;
+use ringside_terminal::{say, units};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,13 +1,13 @@
 //! `ringside status`: what the running captures do.
 
 use crate::control::{Command, Found, Rates, RingStatus, Status};
-use crate::say;
-use crate::signals::StopSignal;
-use crate::units::{grouped, scaled};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ringside_core::Shown;
 use ringside_core::ledger::sum;
+use ringside_terminal::say;
+use ringside_terminal::signals::StopSignal;
+use ringside_terminal::units::{grouped, scaled};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -3,8 +3,8 @@
 use super::journal::Journal;
 use super::knob::{Knob, Request};
 use super::link::Link;
-use crate::say;
 use ringside_sys::netns::Namespace;
+use ringside_terminal::say;
 use std::cell::RefCell;
 
 /// Who turns the knobs of a run.

@@ -2,11 +2,11 @@
 
 use super::knob::Request;
 use super::message::{ToKeeper, ToWorker};
-use crate::say;
-use crate::signals::{ABORT_STATUS, RunSignals};
 use anyhow::{Context, bail};
 use ringside_sys::child;
 use ringside_sys::netns::Namespace;
+use ringside_terminal::say;
+use ringside_terminal::signals::{ABORT_STATUS, RunSignals};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 

@@ -34,7 +34,7 @@ pub use link::Link;
 pub use remains::Leaving;
 
 use crate::control::ControlArgs;
-use crate::say;
+use ringside_terminal::say;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -4,7 +4,7 @@
 use super::link::Link;
 use super::message::ToKeeper;
 use crate::open::Opened;
-use crate::{ledger_text, repair_progress, say};
+use crate::repair_progress;
 use anyhow::{Context, bail};
 use ringside_capture::backend::KernelHandles;
 use ringside_capture::backend::af_packet::PacketHandles;
@@ -19,6 +19,7 @@ use ringside_ebpf::capture::CaptureHandles;
 use ringside_store::dir::Dir;
 use ringside_store::recording::RunLock;
 use ringside_store::retention::Policy;
+use ringside_terminal::{ledger_text, say};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;

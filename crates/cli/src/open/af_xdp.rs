@@ -2,7 +2,6 @@
 
 use super::{Backend, OpenArgs, Plan, Sources};
 use crate::keeper::{Knobs, Request, Wish};
-use crate::say;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use ringside_capture::backend::KernelHandles;
@@ -10,6 +9,7 @@ use ringside_capture::backend::af_xdp::{AfXdpConfig, AfXdpSource, Stamps, Waitin
 use ringside_core::{LinkType, Source};
 use ringside_sys::netdev::{self, PolledQueue};
 use ringside_sys::packet::CaptureDirection;
+use ringside_terminal::say;
 
 /// Empty polls before a queue's interrupt is enabled, and the time until it is polled anyway: the
 /// values that drivers' own tests of busy polling use.

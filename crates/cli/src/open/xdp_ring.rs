@@ -2,12 +2,12 @@
 
 use super::{OpenArgs, Plan, Sources};
 use crate::keeper::{Knobs, Request, Wish};
-use crate::say;
 use anyhow::{Context, bail};
 use ringside_capture::backend::af_xdp::Waiting;
 use ringside_capture::backend::xdp_ring::{XdpRingConfig, XdpRingSource, open};
 use ringside_capture::backend::{KernelHandles, merge_warning, stripped_tags};
 use ringside_core::Source;
+use ringside_terminal::say;
 
 impl Plan<'_> {
     pub(super) fn xdp_ring(

@@ -2,11 +2,11 @@
 
 use super::text::{PacketText, Style};
 use crate::open;
-use crate::terminal::{BottomLine, open_nonblocking};
 use indicatif::ProgressDrawTarget;
 use ringside_capture::config::{Print, StreamWriter};
 use ringside_store::TextWriter;
 use ringside_store::writer::Describe;
+use ringside_terminal::{BottomLine, open_nonblocking};
 use std::io::{self, IsTerminal, Write};
 
 /// The printer of a run, above `bottom`, the line at the bottom of the terminal.

@@ -15,9 +15,9 @@ use super::network::{NetworkKey, Networks, Placement, Standing};
 use super::output::OutputArgs;
 use super::place::Workspace;
 use super::rules::sets;
-use crate::signals::StopSignal;
-use crate::{say, units};
 use clap::Args;
+use ringside_terminal::signals::StopSignal;
+use ringside_terminal::{say, units};
 use std::process::ExitCode;
 use std::time::Duration;
 

@@ -4,8 +4,8 @@
 use super::network;
 use super::receiver::{self, Idle, Program, Receiver};
 use super::tools::{self, Summary};
-use crate::signals::StopSignal;
 use ringside_lab::{Lab, RECEIVER_INTERFACE};
+use ringside_terminal::signals::StopSignal;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};

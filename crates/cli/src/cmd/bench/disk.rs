@@ -5,13 +5,13 @@
 //! writer has for a file. Both end when everything is on the medium.
 
 use super::{median, raw_disk};
-use crate::say;
-use crate::units::{self, scaled};
 use anyhow::{Context, bail};
 use clap::Args;
 use ringside_capture::config::DiskOptions;
 use ringside_capture::synthetic::{SyntheticConfig, record};
 use ringside_core::limits::RING_BLOCK_BYTES;
+use ringside_terminal::say;
+use ringside_terminal::units::{self, scaled};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Steps of a measurement that failed: each is told, and the others are measured all the same.
 
 use super::load;
-use crate::say;
-use crate::signals::StopSignal;
+use ringside_terminal::say;
+use ringside_terminal::signals::StopSignal;
 use std::process::ExitCode;
 
 /// Tells what failed and notes it.

@@ -1,8 +1,8 @@
 //! The network of the measurements and what is sent through it.
 
-use crate::signals::StopSignal;
 use anyhow::{Context, bail, ensure};
 use ringside_lab::{Lab, LabConfig};
+use ringside_terminal::signals::StopSignal;
 use ringside_transmit::{Job, Limits, Load, Report, SenderKind, Shape, Sizes, Wire};
 use std::fmt;
 use std::str::FromStr;

@@ -5,9 +5,9 @@ use super::place::{self, Workspace};
 use super::process::CpuTime;
 use super::receiver::Receiver;
 use super::tools::{Options, Target, Tool};
-use crate::signals::StopSignal;
 use anyhow::Context;
 use ringside_lab::Lab;
+use ringside_terminal::signals::StopSignal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! Where figures go: standard output, as a table or JSON lines, and a file.
 
 use super::results::csv;
-use crate::say;
 use anyhow::Context;
 use clap::Args;
+use ringside_terminal::say;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 

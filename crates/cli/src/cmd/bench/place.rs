@@ -2,11 +2,11 @@
 //! full, on memory that the host has given.
 
 use super::load;
-use crate::memory;
-use crate::signals::StopSignal;
-use crate::units::scaled;
 use anyhow::{Context, bail, ensure};
 use ringside_sys::disk::is_in_memory;
+use ringside_sys::memory;
+use ringside_terminal::signals::StopSignal;
+use ringside_terminal::units::scaled;
 use rustix::fs::statvfs;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::ffi::CStr;

@@ -18,13 +18,13 @@ use super::receiver::{Received, Receiver};
 use super::search::{self, Probe, ZeroLoss};
 use crate::keeper::Knobs;
 use crate::open::{self, af_xdp::Wait};
-use crate::signals::StopSignal;
-use crate::{say, units};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use ringside_core::LinkType;
 use ringside_lab::Lab;
+use ringside_terminal::signals::StopSignal;
+use ringside_terminal::{say, units};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 

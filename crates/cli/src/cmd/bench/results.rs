@@ -4,7 +4,7 @@ use super::load::FrameSizes;
 use super::measure::{Sample, Setup};
 use super::median;
 use super::search::ZeroLoss;
-use crate::columns;
+use ringside_terminal::columns;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 

@@ -14,13 +14,13 @@ use super::pages;
 use super::place::Workspace;
 use super::receiver::Receiver;
 use crate::keeper::Knobs;
-use crate::signals::StopSignal;
-use crate::{say, units};
 use anyhow::{Context, ensure};
 use clap::Args;
 use ringside_ebpf::XdpProgram;
 use ringside_lab::{Lab, LabConfig, Napi};
 use ringside_sys::netdev;
+use ringside_terminal::signals::StopSignal;
+use ringside_terminal::{say, units};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 

@@ -9,15 +9,15 @@ mod report;
 
 use super::load;
 use super::output::DrawArgs;
-use crate::say;
-use crate::signals::StopSignal;
-use crate::units;
 use anyhow::Context;
 use clap::Args;
 use report::{Row, Rows};
 use ringside_capture::policies::{self, Policy, Setup};
 use ringside_core::limits::LANE_THREADS_MAX;
 use ringside_sys::thread;
+use ringside_terminal::say;
+use ringside_terminal::signals::StopSignal;
+use ringside_terminal::units;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;

@@ -3,9 +3,9 @@
 use super::check::{Check, Checks, State};
 use super::clock;
 use crate::keeper::{self, Request};
-use crate::units;
 use ringside_core::Shown;
 use ringside_sys::bpf;
+use ringside_terminal::units;
 use rustix::process::{Resource, getrlimit};
 use rustix::system::uname;
 use std::fs::read_to_string;

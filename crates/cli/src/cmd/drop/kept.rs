@@ -2,9 +2,10 @@
 
 use crate::beside::BesideStatus;
 use crate::rule_counts::Told;
-use crate::{driver_rules, keeper, say};
+use crate::{driver_rules, keeper};
 use anyhow::ensure;
 use ringside_sys::netns::Namespace;
+use ringside_terminal::say;
 use ringside_xdp::PinnedRules;
 use ringside_xdp::pins::{self, Pins};
 use std::time::SystemTime;

@@ -2,10 +2,11 @@
 
 use super::{kept, report};
 use crate::control::{Client, Command, Found, Status};
-use crate::{keeper, say};
+use crate::keeper;
 use anyhow::{Context, bail};
 use clap::Args;
 use ringside_sys::netns::Namespace;
+use ringside_terminal::say;
 use ringside_xdp::PinnedRules;
 use ringside_xdp::pins::{self, Pins};
 use std::collections::BTreeSet;

@@ -5,11 +5,11 @@ use crate::control::{
     Client, Command, DefaultStatus, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS,
 };
 use crate::rule_counts::shortened;
-use crate::{columns, say, units};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use ringside_rules::language::limits::RULES_MAX;
 use ringside_rules::language::{self, RuleId, Sets};
+use ringside_terminal::{columns, say, units};
 use ringside_xdp::Pins;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

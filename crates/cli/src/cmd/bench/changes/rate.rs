@@ -7,10 +7,10 @@ use super::super::load;
 use super::super::median;
 use super::super::place::Workspace;
 use super::changer::{Changer, RuleKind};
-use crate::signals::StopSignal;
 use anyhow::{Context, bail, ensure};
 use ringside_lab::Lab;
 use ringside_sys::thread;
+use ringside_terminal::signals::StopSignal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 

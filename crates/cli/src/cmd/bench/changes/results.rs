@@ -7,7 +7,7 @@ use super::analysis::{Analysis, Effect};
 use super::changer::RuleKind;
 use super::effect::Judge;
 use super::rate::{RateRow, Rates, asked_per_sec};
-use crate::columns;
+use ringside_terminal::columns;
 use serde_json::{Map, Value, json};
 
 /// Columns of the CSV file, keys of the JSON lines. `figure` is `effect` or `rate`. Delays are in

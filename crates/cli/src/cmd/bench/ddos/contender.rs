@@ -6,10 +6,10 @@ use super::super::load::SENDER_CPU;
 use super::super::network::{NetworkKey, Placement, Standing};
 use super::super::place::Workspace;
 use super::super::tools::is_in_path;
-use crate::signals::StopSignal;
 use anyhow::Context;
 use clap::ValueEnum;
 use ringside_lab::Lab;
+use ringside_terminal::signals::StopSignal;
 
 /// What stands between the flood and the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -6,9 +6,9 @@ use super::super::output::Figures;
 use super::super::plot::{self, Line, Words};
 use super::super::results::{number, rounded};
 use super::contender::Kind;
-use crate::columns;
 use anyhow::Context;
 use clap::ValueEnum;
+use ringside_terminal::columns;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 

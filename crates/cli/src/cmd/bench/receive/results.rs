@@ -8,7 +8,7 @@ use super::super::output::Figures;
 use super::super::results::{number, rounded};
 use super::super::search::ZeroLoss;
 use super::contender::Contender;
-use crate::columns;
+use ringside_terminal::columns;
 use serde_json::{Map, Value, json};
 
 /// Columns of the CSV file, keys of the JSON lines. `kind` is `load` or `zero_loss`; rates are in

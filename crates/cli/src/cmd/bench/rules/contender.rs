@@ -7,10 +7,10 @@ use super::super::place::Workspace;
 use super::super::receiver::Program;
 use super::super::tools::{Options, Target, Tool, is_in_path};
 use super::sets;
-use crate::signals::StopSignal;
 use anyhow::Context;
 use clap::ValueEnum;
 use ringside_lab::Lab;
+use ringside_terminal::signals::StopSignal;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@ use super::super::measure::Sample;
 use super::super::median;
 use super::super::output::Figures;
 use super::super::results::{number, record, rounded};
-use crate::columns;
+use ringside_terminal::columns;
 use serde_json::{Map, Value, json};
 
 /// Columns of the CSV file, keys of the JSON lines. `kind` is `drop` or `filter`; `mps` are million

@@ -3,9 +3,9 @@
 //! descriptors for each frame, and what the kernel does with them.
 
 use super::MSS_BYTES;
-use crate::signals::StopSignal;
 use anyhow::ensure;
 use ringside_core::Sink;
+use ringside_terminal::signals::StopSignal;
 use ringside_transmit::sink::{SinkConfig, XdpSink};
 use std::time::{Duration, Instant};
 

@@ -7,7 +7,7 @@ use super::super::output::Figures;
 use super::super::plot::{self, Line};
 use super::super::results::{number, record, rounded};
 use super::contender::Kind;
-use crate::columns;
+use ringside_terminal::columns;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 

@@ -2,8 +2,8 @@
 
 use super::super::median;
 use super::super::plot::{self, Line, Words};
-use crate::columns;
 use ringside_capture::policies::{Disorder, Outcome, Policy, Setup};
+use ringside_terminal::columns;
 use std::fmt::Write;
 use std::path::Path;
 

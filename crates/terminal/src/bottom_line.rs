@@ -91,6 +91,12 @@ impl BottomLine {
     }
 }
 
+impl Default for BottomLine {
+    fn default() -> BottomLine {
+        BottomLine::new()
+    }
+}
+
 /// What the terminal shows of the bottom line.
 #[derive(Debug)]
 struct Drawing {
