@@ -1,7 +1,7 @@
 //! One line a second while a run receives: rate, bits, stored, every cause of loss.
 
-use crate::control::Rates;
 use indicatif::ProgressBar;
+use ringside_control::Rates;
 use ringside_core::Ledger;
 use ringside_core::ledger::total;
 use ringside_core::profile::LaneProfile;

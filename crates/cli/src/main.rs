@@ -5,23 +5,18 @@
 //! progress go to standard error. Exit status: 0 done, 1 nothing found or a check that failed, 2
 //! could not. A run that receives ends with its ledger.
 
-mod beside;
 mod cmd;
-mod control;
+mod control_args;
 mod driver_rules;
 mod filter_args;
 mod frame_filter;
 mod keep;
-mod keeper;
 mod live;
 mod open;
 mod placement;
 mod print;
-mod privileges;
 mod record;
-mod repair_progress;
 mod rule_counts;
-mod state_directory;
 
 use clap::{Parser, Subcommand};
 use ringside_terminal::say;

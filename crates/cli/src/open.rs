@@ -6,7 +6,6 @@ pub mod interfaces;
 mod xdp_ring;
 
 use crate::filter_args::FilterArgs;
-use crate::keeper::{Knobs, Request, Wish};
 use crate::placement::{Placed, PlacementArgs};
 use crate::{FILTER_CHILD, keep};
 use anyhow::{Context, bail};
@@ -20,6 +19,7 @@ use ringside_core::bpf::ClassicProgram;
 use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX, LANES_MAX};
 use ringside_core::{InterfaceId, LinkType, Source, SourceInterface};
 use ringside_filter::Compiler;
+use ringside_keeper::{Knobs, Request, Wish};
 use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
 use ringside_sys::packet::{CaptureDirection, FanoutMode};

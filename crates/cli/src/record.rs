@@ -3,13 +3,11 @@
 mod habits;
 mod write;
 
-use crate::control::{Board, ControlArgs, ControlSocket, OutputStatus, RuleDesk, serve_while};
+use crate::control_args::ControlArgs;
 use crate::driver_rules::RulesAhead;
-use crate::keeper::{Knobs, Leaving, Link, Request, Wishes};
 use crate::live::Live;
 use crate::open::Opened;
-use crate::privileges::UsersDirectories;
-use crate::{keep, print, privileges, rule_counts};
+use crate::{keep, print, rule_counts};
 use anyhow::{Context, bail};
 use clap::Args;
 use habits::EndArgs;
@@ -18,8 +16,12 @@ use ringside_capture::keep::Selection;
 use ringside_capture::run::{Prepared, Run, RunReport};
 use ringside_capture::share::ShareSocket;
 use ringside_capture::trigger::{TriggerConfig, TriggerSummary};
+use ringside_control::{Board, CAPTURE_KIND, ControlSocket, OutputStatus, RuleDesk, serve_while};
 use ringside_core::Shown;
 use ringside_core::limits::RING_BLOCK_BYTES;
+use ringside_keeper::privileges;
+use ringside_keeper::privileges::UsersDirectories;
+use ringside_keeper::{Knobs, Leaving, Link, Request, Wishes};
 use ringside_store::Packing;
 use ringside_sys::ring::HUGE_PAGE_BYTES;
 use ringside_terminal::BottomLine;
@@ -33,8 +35,6 @@ use std::time::{Duration, Instant};
 pub use write::FormatArg;
 use write::WriteArgs;
 
-/// What the name of a control socket begins with.
-pub const CONTROL_KIND: &str = "capture";
 /// Smallest ring: four blocks for one lane.
 const RING_BYTES_MIN: u64 = (BLOCKS_PER_LANE_MIN * RING_BLOCK_BYTES) as u64;
 /// The ring takes this part of the free memory unless asked otherwise: the page cache and other
@@ -102,7 +102,7 @@ impl RunArgs {
             no_keeper: self.no_keeper,
             json: self.json,
             directories: &self.write.paths,
-            control: &self.control,
+            control: self.control.place(),
             share,
         }
     }
@@ -173,7 +173,7 @@ pub fn run(
     let ahead = extras.ahead.clone();
     let config = settings(args, &mut opened, extras, output, print)?;
     reserve_huge_pages(&knobs, args, &config, opened.lanes.len());
-    let control = ControlSocket::open(&args.control, CONTROL_KIND, keeper_pid)?;
+    let control = ControlSocket::open(&args.control.place(), CAPTURE_KIND, keeper_pid)?;
     let directories = config.output.directories();
     privileges::raise_locked_memory();
     let files = config.selection.iter().filter_map(Selection::files).collect::<Vec<_>>();
@@ -182,7 +182,7 @@ pub fn run(
         true => privileges::become_another(args.user.as_deref(), &config.output, &files)?,
         false => None,
     };
-    let leaving = Leaving::new(&mut opened, &config);
+    let leaving = Leaving::new(&opened.lanes, std::mem::take(&mut opened.kernel), &config);
     let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
     // The rings lie where they should; what comes from now on lies where it is used.
     drop(opened.placed.memory);

@@ -23,7 +23,9 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-transmit", 3),
     ("ringside-client-c", 4),
     ("ringside-lab", 4),
-    ("ringside-cli", 5),
+    ("ringside-control", 4),
+    ("ringside-keeper", 5),
+    ("ringside-cli", 6),
 ];
 
 /// Stands outside: helps tests, and is no part of the binary.

@@ -1,7 +1,6 @@
 //! `ringside attach`: read a running capture from another process.
 
 use crate::filter_args::FilterArgs;
-use crate::keeper;
 use crate::open::{self, Opened};
 use crate::placement::Placed;
 use crate::print::{PacketText, PrintArgs, Style};
@@ -62,7 +61,7 @@ pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
     if args.run.write.paths.is_empty() && !args.run.json {
         return print(&args);
     }
-    keeper::supervised(&args.run.wishes(None), |link| {
+    ringside_keeper::supervised(&args.run.wishes(None), |link| {
         record::run(&args.run, link, |_| {
             let snaplen = FRAME_BYTES_MAX;
             let extras = Extras {

@@ -1,8 +1,6 @@
 //! `ringside capture`: receive, count or record, and end with the ledger.
 
-use crate::control::ControlSocket;
 use crate::keep::{self, KeepArgs};
-use crate::keeper::{self, Knobs};
 use crate::open::{self, OpenArgs, Opened};
 use crate::print::{PrintArgs, Style};
 use crate::record::{self, Extras, RunArgs};
@@ -11,8 +9,10 @@ use clap::Args;
 use ringside_capture::config;
 use ringside_capture::share::ShareSocket;
 use ringside_capture::trigger::TriggerConfig;
+use ringside_control::ControlSocket;
 use ringside_core::SourceInterface;
 use ringside_filter::Prepared;
+use ringside_keeper::Knobs;
 use ringside_terminal::units;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -98,7 +98,7 @@ pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
         open::interfaces::print(args.run.json)?;
         return Ok(ExitCode::SUCCESS);
     }
-    keeper::supervised(&args.run.wishes(args.share.as_deref()), |link| {
+    ringside_keeper::supervised(&args.run.wishes(args.share.as_deref()), |link| {
         record::run(&args.run, link, |knobs| open(&args, knobs))
     })
 }

@@ -1,7 +1,7 @@
 //! `ringside control`: gives an order to a running capture.
 
-use crate::control::{Client, Command};
 use clap::{Args, ValueEnum};
+use ringside_control::{Client, Command};
 use ringside_terminal::{ledger_text, say};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -7,9 +7,9 @@ mod interface;
 mod machine;
 mod polling;
 
-use crate::keeper::{self, Request};
 use check::{Check, State};
 use clap::Args;
+use ringside_keeper::Request;
 use ringside_sys::netns::Namespace;
 use ringside_terminal::say;
 use serde::Serialize;
@@ -65,7 +65,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let mut report = Report::default();
     if args.undo {
         // What is in the way again is how it was wanted: nothing is judged.
-        (report.done, report.failed) = keeper::put_back_what_stays()?;
+        (report.done, report.failed) = ringside_keeper::put_back_what_stays()?;
     } else {
         report.checks = look(&args.interfaces, &namespace)?;
         if args.fix {
@@ -89,20 +89,20 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
 fn look(interfaces: &[String], namespace: &Namespace) -> anyhow::Result<Vec<Check>> {
     let mut checks = machine::checks();
     for name in interfaces {
-        checks.extend(keeper::in_namespace(namespace, || interface::checks(name))?);
+        checks.extend(ringside_keeper::in_namespace(namespace, || interface::checks(name))?);
     }
     Ok(checks)
 }
 
 /// Mends what can be mended, each check for itself: one that fails holds up no other.
 fn fix(namespace: &Namespace, report: &mut Report) -> anyhow::Result<()> {
-    report.done.extend(keeper::put_back_of_the_dead());
+    report.done.extend(ringside_keeper::put_back_of_the_dead());
     let requests = report.checks.iter().flat_map(|check| &check.requests);
     let requests: Vec<Request> = requests.cloned().collect();
     if requests.is_empty() {
         return Ok(());
     }
-    for result in keeper::turn_for_good(&requests, namespace)? {
+    for result in ringside_keeper::turn_for_good(&requests, namespace)? {
         match result {
             Ok(names) => {
                 report.done.extend(names.into_iter().map(|name| format!("{name}: turned")));

@@ -15,7 +15,7 @@ pub mod rules;
 pub mod send;
 pub mod status;
 
-use crate::privileges;
+use ringside_keeper::privileges;
 use std::process::ExitCode;
 
 /// Compiles one filter from standard input to standard output, bounded, then exits.

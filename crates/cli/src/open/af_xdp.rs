@@ -1,12 +1,12 @@
 //! Frames from inside the driver: options, and when `auto` takes this way.
 
 use super::{Backend, OpenArgs, Plan, Sources};
-use crate::keeper::{Knobs, Request, Wish};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use ringside_capture::backend::KernelHandles;
 use ringside_capture::backend::af_xdp::{AfXdpConfig, AfXdpSource, Stamps, Waiting, open};
 use ringside_core::{LinkType, Source};
+use ringside_keeper::{Knobs, Request, Wish};
 use ringside_sys::netdev::{self, PolledQueue};
 use ringside_sys::packet::CaptureDirection;
 use ringside_terminal::say;

@@ -1,7 +1,7 @@
 //! Huge pages that a tool takes, free before it starts.
 
-use crate::keeper::{Knobs, Request};
 use anyhow::Context;
+use ringside_keeper::{Knobs, Request};
 
 /// Sees to it that `pages` huge pages are free. Nothing happens while they are; another program
 /// may take some at any time, a capture's ring as many as it finds.

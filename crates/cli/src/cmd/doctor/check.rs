@@ -1,6 +1,6 @@
 //! What a check says.
 
-use crate::keeper::Request;
+use ringside_keeper::Request;
 use serde::Serialize;
 
 /// How something stands.

@@ -2,6 +2,7 @@
 
 use super::check::{Checks, State};
 use ringside_core::time::NANOS_PER_SEC;
+use ringside_keeper::Request;
 use ringside_sys::{clock, netdev};
 use std::fs::read_to_string;
 
@@ -43,7 +44,7 @@ fn clock_source(checks: &mut Checks, current: &str, available: &str) {
     let better = available.split_whitespace().find(|source| !SLOW.contains(source));
     if let Some(better) = better {
         check.mend(format!("echo {better} > {SOURCES}/current_clocksource"));
-        check.fixed_by([crate::keeper::Request::File {
+        check.fixed_by([Request::File {
             path: format!("{SOURCES}/current_clocksource").into(),
             value: better.to_owned(),
         }]);

@@ -2,9 +2,9 @@
 
 use super::check::{Check, Checks, State};
 use super::{clock, polling};
-use crate::keeper::{Request, Wish};
 use anyhow::bail;
 use ringside_capture::backend::VLAN_STRIPPING;
+use ringside_keeper::{Request, Wish};
 use ringside_sys::netdev::{self, Channels, Features, NetDevice, RingSizes, Rss, Use, XdpFeatures};
 use ringside_sys::{bpf, thread};
 use ringside_xdp::Pins;

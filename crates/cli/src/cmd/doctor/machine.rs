@@ -2,8 +2,8 @@
 
 use super::check::{Check, Checks, State};
 use super::clock;
-use crate::keeper::{self, Request};
 use ringside_core::Shown;
+use ringside_keeper::Request;
 use ringside_sys::bpf;
 use ringside_terminal::units;
 use rustix::process::{Resource, getrlimit};
@@ -150,7 +150,7 @@ fn limits(checks: &mut Checks) {
 }
 
 fn leftovers(checks: &mut Checks) {
-    for (process, names) in keeper::left_by_the_dead() {
+    for (process, names) in ringside_keeper::left_by_the_dead() {
         let found = format!("process {process} was killed and left turned: {}", names.join(", "));
         let why = "nobody has put it back; the next capture would";
         let check = checks.add("leftovers", State::CouldBeBetter, found, why);
@@ -158,7 +158,7 @@ fn leftovers(checks: &mut Checks) {
         // Not by a knob: what is turned is put back.
         check.fixable = true;
     }
-    match keeper::what_stays_turned() {
+    match ringside_keeper::what_stays_turned() {
         Ok(names) if names.is_empty() => {}
         Ok(names) => {
             let found = format!("turned by --fix: {}", names.join(", "));

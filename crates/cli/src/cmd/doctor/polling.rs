@@ -1,7 +1,7 @@
 //! Where an interface is polled: NAPIs, interrupts, the NUMA node.
 
 use super::check::{Checks, State};
-use crate::keeper::Request;
+use ringside_keeper::Request;
 use ringside_sys::netdev::{self, Napi, NetDevice, PolledQueue, Poller};
 use ringside_sys::numa::{self, NumaNode};
 use ringside_sys::thread;

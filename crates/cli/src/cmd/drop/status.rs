@@ -2,9 +2,9 @@
 
 use super::kept::{self, Kept};
 use super::{RULES_TOLD_MAX, off, report};
-use crate::control::{Client, Status};
 use crate::rule_counts;
 use clap::Args;
+use ringside_control::{Client, Status};
 use ringside_core::{Cause, Ledger};
 use ringside_sys::netns::Namespace;
 use ringside_terminal::units::grouped;

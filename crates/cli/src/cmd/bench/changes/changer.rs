@@ -1,8 +1,8 @@
 //! Who changes the rules: a client of the control socket.
 
 use super::super::flood;
-use crate::control::{Client, Command, Reply, RulesCommand, RulesReply};
 use anyhow::{Context, ensure};
+use ringside_control::{Client, Command, Reply, RulesCommand, RulesReply};
 use ringside_sys::clock;
 use std::net::Ipv4Addr;
 use std::path::Path;

@@ -8,8 +8,8 @@
 
 use super::knob::{Knob, PutBack};
 use super::process::ProcessIdentity;
-use crate::state_directory::{self, StateDirectory};
 use anyhow::{Context, bail};
+use ringside_control::state_directory::{self, StateDirectory};
 use ringside_core::Shown;
 use ringside_sys::clock;
 use rustix::fs::{Mode, OFlags};

@@ -12,7 +12,6 @@
 
 use crate::state_directory::{self, StateDirectory, lock, lock_first};
 use anyhow::{Context, bail};
-use clap::Args;
 use ringside_core::Shown;
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
@@ -30,22 +29,25 @@ const PATH_BYTES_MAX: usize = 107;
 const BACKLOG: i32 = 16;
 /// How often a full backlog is tried again.
 const RETRY: Duration = Duration::from_millis(10);
+/// How the name of the socket of a run that receives begins.
+pub const CAPTURE_KIND: &str = "capture";
+/// The same of one whose rules work in a driver.
+pub const DROP_KIND: &str = "drop";
 /// What runs have a control socket, as its name begins.
-const KINDS: [&str; 2] = ["capture", "drop"];
+const KINDS: [&str; 2] = [CAPTURE_KIND, DROP_KIND];
 /// Directory entries that are looked at: bounds the start among foreign files.
 const ENTRIES_MAX: usize = 10_000;
 
-/// Options of a run that can be controlled.
-#[derive(Args)]
-pub struct ControlArgs {
-    /// Control socket for `ringside status`, `control` and `rules` [default: in /run/ringside, with
-    /// the process id in its name]
-    #[arg(long, value_name = "SOCKET", conflicts_with = "no_control")]
-    control: Option<PathBuf>,
-
-    /// Make no control socket.
-    #[arg(long)]
-    no_control: bool,
+/// Where the control socket of a run is to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SocketPlace {
+    /// In the first default directory that can be written, with the process id in its name.
+    #[default]
+    Default,
+    /// At this path.
+    Path(PathBuf),
+    /// The run has none.
+    None,
 }
 
 /// A listening socket with a name in the file system; the name goes with it.
@@ -58,22 +60,21 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// The socket that `args` ask for, of a run of this kind; none if they ask for none, or if no
-    /// default directory can be written. `keeper_pid` is the process that the user started, if it
-    /// is not this one.
+    /// The socket at `place`, of a run of this kind; none if none is wanted, or if no default
+    /// directory can be written. `keeper_pid` is the process that the user started, if it is not
+    /// this one.
     ///
     /// # Errors
     /// The socket that was asked for by name cannot be made.
     pub fn open(
-        args: &ControlArgs,
+        place: &SocketPlace,
         kind: &str,
         keeper_pid: Option<u32>,
     ) -> anyhow::Result<Option<ControlSocket>> {
-        if args.no_control {
-            return Ok(None);
-        }
-        if let Some(path) = &args.control {
-            return ControlSocket::bind(path).map(Some);
+        match place {
+            SocketPlace::None => return Ok(None),
+            SocketPlace::Path(path) => return ControlSocket::bind(path).map(Some),
+            SocketPlace::Default => {}
         }
         let name = default_name(kind, keeper_pid.unwrap_or_else(std::process::id));
         for directory in state_directory::candidates() {
@@ -118,13 +119,15 @@ impl ControlSocket {
 }
 
 /// Where the socket of a run of this kind may be that the user started as process `pid`.
-pub fn paths(args: &ControlArgs, kind: &str, pid: u32) -> Vec<PathBuf> {
+pub fn paths(place: &SocketPlace, kind: &str, pid: u32) -> Vec<PathBuf> {
     let name = default_name(kind, pid);
-    let default = || state_directory::candidates().into_iter().map(|place| place.path.join(&name));
-    match (&args.control, args.no_control) {
-        (_, true) => Vec::new(),
-        (Some(path), _) => vec![path.clone()],
-        (None, _) => default().collect(),
+    match place {
+        SocketPlace::None => Vec::new(),
+        SocketPlace::Path(path) => vec![path.clone()],
+        SocketPlace::Default => {
+            let directories = state_directory::candidates().into_iter();
+            directories.map(|directory| directory.path.join(&name)).collect()
+        }
     }
 }
 

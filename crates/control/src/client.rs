@@ -142,8 +142,11 @@ impl Client {
 }
 
 /// True for what a name says to which nobody listens: there is no file, or a stale one.
-/// What a capture answers, if it has done what was asked.
-fn read_reply(line: &[u8]) -> anyhow::Result<Reply> {
+/// What a capture answers in this line, if it has done what was asked.
+///
+/// # Errors
+/// The capture refused, in its own words; or it does not speak this protocol.
+pub fn read_reply(line: &[u8]) -> anyhow::Result<Reply> {
     let reply: Reply = serde_json::from_slice(line)?;
     if reply.version != VERSION {
         bail!("the capture speaks version {}, this program {VERSION}", reply.version);
@@ -156,53 +159,4 @@ fn read_reply(line: &[u8]) -> anyhow::Result<Reply> {
 
 fn is_nobody(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::ConnectionRefused)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cmd::status::table;
-    use crate::control::{OutputStatus, RingStatus, RuleStatus, RulesReply, Status, StatusParts};
-    use ringside_core::{Consumer, Ledger};
-
-    fn line(reply: Reply) -> Vec<u8> {
-        let mut line = Vec::new();
-        reply.append_line(&mut line);
-        line
-    }
-
-    fn status() -> Status {
-        let consumer = Consumer { late: u64::MAX, delivered: u64::MAX, ..Consumer::default() };
-        let consumers = vec![consumer.clone(), consumer];
-        let ledger = Ledger { taken: 7, received: Some(7), consumers, ..Ledger::default() };
-        let output =
-            OutputStatus { kind: "directory".into(), paths: vec!["/data/\u{1b}[2J\n".into()] };
-        let ring = RingStatus { lane_bytes: 0, held_bytes: vec![usize::MAX, 1] };
-        let parts = StatusParts::new("rx0".into(), vec!["rx0".into()], output);
-        Status { ring: Some(ring), ..parts.status(ledger) }
-    }
-
-    #[test]
-    fn whatever_a_capture_answers_it_is_told_in_a_line() {
-        let rule = RuleStatus {
-            id: 7,
-            frames: u64::MAX,
-            bytes: 1,
-            place: "driver".into(),
-            text: "7: udp => drop".into(),
-        };
-        let rules = RulesReply { list: Some(vec![rule]), more: true, ..RulesReply::default() };
-        let replies = [Reply::status(status()), Reply::rules(rules), Reply::refused("no")];
-        let seeds = replies.map(line);
-        ringside_testkit::fuzz("control-reply", 30_000, &seeds, |bytes| {
-            let Ok(reply) = read_reply(bytes) else { return };
-            assert_eq!((reply.version, reply.ok), (VERSION, true));
-            if let Some(status) = reply.status {
-                let text = table(std::iter::once(&*status));
-                assert_eq!(text.lines().count(), 2, "{text}");
-                assert!(!text.contains('\u{1b}') && text.len() <= 8 * bytes.len() + 1000);
-                let _ = (status.ledger.lost(), status.ledger.balance());
-            }
-        });
-    }
 }

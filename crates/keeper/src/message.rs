@@ -45,8 +45,8 @@ pub enum ToKeeper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keeper::Wish;
-    use crate::keeper::remains::{Asked, Destination, Left};
+    use crate::Wish;
+    use crate::remains::{Asked, Destination, Left};
     use serde::de::DeserializeOwned;
     use std::fmt::Debug;
 

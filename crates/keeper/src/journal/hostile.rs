@@ -1,7 +1,7 @@
 //! What a journal says that was torn, or written by somebody else.
 
 use super::*;
-use crate::keeper::knob::Request;
+use crate::knob::Request;
 
 /// A knob of each kind, as a journal has it.
 fn knobs() -> Vec<Knob> {

@@ -7,10 +7,10 @@ use super::message::{ToKeeper, ToWorker};
 use super::process::ProcessIdentity;
 use super::remains::{self, Left};
 use super::{ENVIRONMENT, Wishes, knobs};
+use crate::privileges;
 use crate::privileges::Role;
-use crate::record::CONTROL_KIND;
-use crate::{control, privileges, state_directory};
 use anyhow::{Context, bail};
+use ringside_control::{CAPTURE_KIND, remove_left, state_directory};
 use ringside_sys::child::{self, Received};
 use ringside_sys::netns::Namespace;
 use ringside_terminal::say;
@@ -45,7 +45,7 @@ pub(super) fn run(wishes: &Wishes<'_>) -> anyhow::Result<ExitCode> {
     let status = keeper.wait()?;
     // Knobs are put back behind it: huge pages are free once nobody holds the ring any more.
     let code = keeper.conclude(status, wishes);
-    control::remove_left(&keeper.sockets);
+    remove_left(&keeper.sockets);
     code
 }
 
@@ -106,7 +106,8 @@ impl Keeper {
         let worker = command
             .spawn()
             .context("cannot start the process that receives; --no-keeper does without it")?;
-        let mut sockets = control::paths(wishes.control, CONTROL_KIND, std::process::id());
+        let mut sockets =
+            ringside_control::paths(&wishes.control, CAPTURE_KIND, std::process::id());
         sockets.extend(wishes.share.map(Path::to_owned));
         let pidfd = pidfd_open(Pid::from_child(&worker), PidfdFlags::empty())
             .context("watching the process that receives")?;
@@ -243,7 +244,7 @@ impl Keeper {
             Ok(ToKeeper::Started { others_files }) => self.give_up_privileges(others_files),
             Ok(ToKeeper::Received) => {
                 self.heartbeat = None;
-                control::remove_left(&self.sockets);
+                remove_left(&self.sockets);
             }
             Ok(ToKeeper::Closed) => self.closed = true,
             Err(error) => tracing::warn!("a message of the worker was not understood: {error}"),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::control::Found;
+use crate::Found;
 use ringside_testkit::Random;
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,6 @@
 
 use super::link::Link;
 use super::message::ToKeeper;
-use crate::open::Opened;
 use crate::repair_progress;
 use anyhow::{Context, bail};
 use ringside_capture::backend::KernelHandles;
@@ -12,7 +11,7 @@ use ringside_capture::backend::af_xdp::XdpHandles;
 use ringside_capture::backend::xdp_ring::RingHandles;
 use ringside_capture::config::{FileFormat, Output, Rotation, RunConfig};
 use ringside_capture::finish::{Finished, LaneRemains, OutputRemains, RecordingRemains, Remains};
-use ringside_capture::run::Prepared;
+use ringside_capture::run::{LaneSource, Prepared};
 use ringside_core::InterfaceId;
 use ringside_core::limits::LANES_MAX;
 use ringside_ebpf::capture::CaptureHandles;
@@ -187,10 +186,15 @@ pub struct Leaving {
 }
 
 impl Leaving {
-    /// Of these lanes, whose handles are taken, in a run of these settings.
-    pub fn new(opened: &mut Opened, config: &RunConfig) -> Leaving {
-        let mut handles = std::mem::take(&mut opened.kernel).into_iter();
-        let lanes = opened.lanes.iter().map(|lane| {
+    /// Of these lanes, in a run of these settings. `handles` say for each of the first lanes what
+    /// the kernel holds of it, if it can be asked.
+    pub fn new(
+        lanes: &[LaneSource],
+        handles: Vec<Option<KernelHandles>>,
+        config: &RunConfig,
+    ) -> Leaving {
+        let mut handles = handles.into_iter();
+        let lanes = lanes.iter().map(|lane| {
             let kernel = handles.next().flatten();
             let part = Part::Lane {
                 interface: lane.interface.clone(),

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! The keeper: a small parent process that outlives what may die.
 //!
 //! `ringside capture` is two processes. What the user started is the keeper; it starts the same
@@ -15,7 +16,12 @@
 //! Knobs (settings of the system that outlive a process) are turned by the keeper, after a note in
 //! a journal, and put back at the end, or by the next start if keeper and worker die.
 //!
-//! The keeper waits in one poll and costs nothing meanwhile. `--no-keeper` runs in one process.
+//! The keeper waits in one poll and costs nothing meanwhile. A run may also do without
+//! ([`Wishes::no_keeper`]).
+//!
+//! Both give up what they do not need any more ([`privileges`]), and mend what dead processes left
+//! ([`repair_progress`], [`put_back_of_the_dead`]). This stands apart from the command line, so
+//! that a service may run a capture in the same way; it refuses to open anything for one.
 
 mod heartbeat;
 mod journal;
@@ -23,8 +29,10 @@ mod knob;
 mod knobs;
 mod link;
 mod message;
+pub mod privileges;
 mod process;
 mod remains;
+pub mod repair_progress;
 mod supervise;
 
 pub use journal::{left_by_the_dead, put_back_of_the_dead};
@@ -33,7 +41,7 @@ pub use knobs::{Knobs, put_back_what_stays, turn_for_good, what_stays_turned};
 pub use link::Link;
 pub use remains::Leaving;
 
-use crate::control::ControlArgs;
+use ringside_control::SocketPlace;
 use ringside_terminal::say;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -51,7 +59,7 @@ pub struct Wishes<'w> {
     /// Where recordings may lie that a dead process did not end; these are mended first.
     pub directories: &'w [PathBuf],
     /// Where the control socket is, which a worker without rights cannot remove.
-    pub control: &'w ControlArgs,
+    pub control: SocketPlace,
     /// Where others attach, which it cannot remove either.
     pub share: Option<&'w Path>,
 }
