@@ -13,6 +13,7 @@ use ringside_capture::keep::{
 use ringside_core::Shown;
 use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_filter::Prepared;
+use ringside_keeper::filter_child::filter_compiler;
 use ringside_rules::language::{self, Verdict};
 use ringside_sys::netdev;
 use ringside_terminal::{say, units};
@@ -66,7 +67,7 @@ impl KeepArgs {
     pub fn rules(&self) -> anyhow::Result<Option<Rules>> {
         let Some(path) = &self.rules else { return Ok(None) };
         let set = language::load(path)?;
-        let rules = Rules::new(set, open::filter_compiler()?);
+        let rules = Rules::new(set, filter_compiler()?);
         let rules = rules.with_context(|| path.shown().to_string())?;
         if let (Some(id), None) = (rules.digests(), &self.digests) {
             return Err(RulesError::Digest { id }).with_context(|| path.shown().to_string());

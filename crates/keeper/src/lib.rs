@@ -20,9 +20,11 @@
 //! ([`Wishes::no_keeper`]).
 //!
 //! Both give up what they do not need any more ([`privileges`]), and mend what dead processes left
-//! ([`repair_progress`], [`put_back_of_the_dead`]). This stands apart from the command line, so
+//! ([`repair_progress`], [`put_back_of_the_dead`]). A third process may compile filters
+//! ([`filter_child`]). This stands apart from the command line, so
 //! that a service may run a capture in the same way; it refuses to open anything for one.
 
+pub mod filter_child;
 mod heartbeat;
 mod journal;
 mod knob;

@@ -6,7 +6,8 @@
 //!   [`columns`] and the numbers of [`units`] are how both are set.
 //! - [`BottomLine`] is a line at the bottom that is drawn anew and waits for no terminal;
 //!   [`progress`] is the plain one for whatever takes long.
-//! - [`units`] reads sizes, durations and moments as people type them.
+//! - [`units`] reads sizes, durations and moments as people type them; [`Wait`] is the one choice
+//!   that several commands offer in the same words.
 //! - [`signals`] are those that end a run, and those that ask it something.
 //!
 //! This stands apart from the command line, so that whoever keeps, controls or measures a run says
@@ -20,5 +21,7 @@ pub mod progress;
 pub mod say;
 pub mod signals;
 pub mod units;
+mod wait;
 
 pub use bottom_line::{BottomLine, open_nonblocking};
+pub use wait::Wait;

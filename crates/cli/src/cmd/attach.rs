@@ -1,7 +1,7 @@
 //! `ringside attach`: read a running capture from another process.
 
 use crate::filter_args::FilterArgs;
-use crate::open::{self, Opened};
+use crate::open::Opened;
 use crate::placement::Placed;
 use crate::print::{PacketText, PrintArgs, Style};
 use crate::record::{self, Extras, RunArgs};
@@ -13,6 +13,7 @@ use ringside_client::{Attachment, ReadOptions, Reader};
 use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_core::{LinkType, Shown, Timestamp};
 use ringside_filter::Prepared;
+use ringside_keeper::filter_child::compile;
 use ringside_sys::clock;
 use ringside_terminal::signals::{StopSignal, Wanted};
 use ringside_terminal::{say, units};
@@ -107,7 +108,7 @@ fn connect(args: &AttachArgs) -> anyhow::Result<(Attachment, ReadOptions)> {
     let attachment = Attachment::connect(&args.socket)?;
     let expression = args.filter.expression();
     let filter = |link_type: LinkType| -> anyhow::Result<Option<Prepared>> {
-        let program = open::compile(&expression, link_type)?;
+        let program = compile(&expression, link_type)?;
         Ok(program.as_ref().map(Prepared::new).transpose()?)
     };
     let mut filters = Vec::new();

@@ -1,11 +1,11 @@
 use super::super::contender::{Contender, Way};
 use super::super::results::Cell;
 use super::*;
-use crate::cmd::bench::measure::Sample;
-use crate::cmd::bench::process::CpuTime;
-use crate::cmd::bench::search::ZeroLoss;
-use crate::open::af_xdp::Wait;
+use crate::measure::Sample;
+use crate::process::CpuTime;
+use crate::search::ZeroLoss;
 use clap::ValueEnum;
+use ringside_terminal::Wait;
 
 /// Every kind at three sizes and a mix, on 1, 6 and 12 queues in one placement and one in the
 /// other.

@@ -1,7 +1,7 @@
 use super::super::contender::{Kind, Way};
 use super::*;
-use crate::cmd::bench::process::CpuTime;
-use crate::open::af_xdp::Wait;
+use crate::process::CpuTime;
+use ringside_terminal::Wait;
 
 fn sample(offered: u64, handed: u64, received: u64) -> Sample {
     Sample {

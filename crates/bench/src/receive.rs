@@ -16,13 +16,14 @@ use super::pages;
 use super::process::CpuTime;
 use super::receiver::{Received, Receiver};
 use super::search::{self, Probe, ZeroLoss};
-use crate::open::{self, af_xdp::Wait};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use ringside_core::LinkType;
 use ringside_keeper::Knobs;
+use ringside_keeper::filter_child::compile;
 use ringside_lab::Lab;
+use ringside_terminal::Wait;
 use ringside_terminal::signals::StopSignal;
 use ringside_terminal::{say, units};
 use std::process::ExitCode;
@@ -165,7 +166,7 @@ pub(super) fn run(args: &ReceiveBench) -> anyhow::Result<ExitCode> {
     let stop = StopSignal::install()?;
     load::check_cpus()?;
     for filter in &args.filters {
-        let program = open::compile(filter, LinkType::ETHERNET)?;
+        let program = compile(filter, LinkType::ETHERNET)?;
         ensure!(program.is_some(), "--filter needs an expression that is not empty");
     }
     let kinds = installed(&args.tools);

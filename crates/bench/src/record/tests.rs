@@ -14,7 +14,7 @@ fn parse(line: &str) -> Result<RecordBench, clap::Error> {
 #[test]
 fn figures_share_their_loads() {
     let args = parse("--sizes 64,imix").unwrap();
-    assert_eq!(args.memory, crate::cmd::bench::tools::MEMORY_BYTES);
+    assert_eq!(args.memory, crate::tools::MEMORY_BYTES);
     let plan = Plan::new(&args, &[Tool::Ringside, Tool::Tcpdump]);
     // At each size: two tools to two places, discarding, three snapshot lengths.
     assert_eq!(plan.loads.len(), 2 * (4 + 1 + 3));

@@ -4,8 +4,8 @@
 //! none prints packets.
 
 use super::receiver::{Idle, Program};
-use crate::cmd::capture::RING_BYTES;
 use clap::ValueEnum;
+use ringside_capture::config::DISK_RING_BYTES;
 use ringside_core::Ledger;
 use ringside_core::ledger::total;
 use ringside_lab::RECEIVER_INTERFACE;
@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Memory for frames unless asked otherwise: what this program takes by itself.
-pub(super) const MEMORY_BYTES: u64 = KERNEL_RING_BYTES + RING_BYTES;
+pub(super) const MEMORY_BYTES: u64 = KERNEL_RING_BYTES + DISK_RING_BYTES as u64;
 /// Our kernel ring; the rest of the memory is the capture ring. The others have one ring.
 const KERNEL_RING_BYTES: u64 = 32 << 20;
 /// Least memory for frames: a capture ring as small as the kernel ring.

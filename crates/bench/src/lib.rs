@@ -1,4 +1,13 @@
+#![forbid(unsafe_code)]
 //! `ringside bench`: measurements with a peer in the same run, and the loss of each.
+//!
+//! [`BenchArgs`] are the arguments of the subcommand, [`run`] does what they say: it makes private
+//! networks, loads them, runs tools there as a user would, this program among them, and gives rows
+//! for people, as CSV and drawn.
+//!
+//! This stands apart from the binary, because it is a third of its lines, and has libraries that
+//! nothing else needs: to draw, and to count times. It refuses to measure through any other door
+//! than a user's: what it compares are programs with arguments.
 
 mod capture;
 mod changes;
@@ -121,6 +130,9 @@ enum BenchCommand {
 }
 
 /// Runs the subcommand.
+///
+/// # Errors
+/// The machine lacks what the measurement needs, or a network could not be made.
 pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     match args.command {
         BenchCommand::Capture(args) => capture::run(&args),

@@ -4,8 +4,8 @@
 use super::super::network::{Placement, Standing};
 use super::super::receiver::{Idle, Program};
 use super::super::tools::{self, Options, Summary, Target, Tool};
-use crate::open::af_xdp::Wait;
 use clap::ValueEnum;
+use ringside_terminal::Wait;
 use std::ffi::OsString;
 use std::time::Duration;
 
