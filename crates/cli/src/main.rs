@@ -14,7 +14,7 @@ mod keep;
 mod live;
 mod open;
 mod placement;
-mod print;
+mod print_args;
 mod record;
 mod rule_counts;
 

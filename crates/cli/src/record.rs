@@ -7,7 +7,7 @@ use crate::control_args::ControlArgs;
 use crate::driver_rules::RulesAhead;
 use crate::live::Live;
 use crate::open::Opened;
-use crate::{keep, print, rule_counts};
+use crate::{keep, open, rule_counts};
 use anyhow::{Context, bail};
 use clap::Args;
 use habits::EndArgs;
@@ -143,7 +143,7 @@ pub struct Extras {
     /// Where other processes may attach.
     pub share: Option<ShareSocket>,
     /// Packets are printed in this way; by default they are not.
-    pub print: Option<print::Style>,
+    pub print: Option<ringside_print::Style>,
 }
 
 /// The run, in this process, with the lanes that `open` opens.
@@ -169,7 +169,7 @@ pub fn run(
     let status = output_status(&output, extras.print.is_some(), args.write.paths.iter());
     let mut board = board(&opened, &extras, status, keeper_pid);
     let (bottom, style) = (BottomLine::new(), extras.print);
-    let print = style.map(|style| print::printer(style, &bottom)).transpose()?;
+    let print = style.map(|style| printer(style, &bottom)).transpose()?;
     let ahead = extras.ahead.clone();
     let config = settings(args, &mut opened, extras, output, print)?;
     reserve_huge_pages(&knobs, args, &config, opened.lanes.len());
@@ -216,6 +216,11 @@ pub fn run(
     link.as_ref().inspect(|link| link.closed());
     told.and(watched)?;
     Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// The printer to standard output, above `bottom`.
+fn printer(style: ringside_print::Style, bottom: &BottomLine) -> anyhow::Result<Print> {
+    Ok(ringside_print::printer(style, bottom, open::stdout_stream()?))
 }
 
 /// Directories in which a run makes or removes files other than its recording.

@@ -24,6 +24,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-client-c", 4),
     ("ringside-lab", 4),
     ("ringside-control", 4),
+    ("ringside-print", 4),
     ("ringside-keeper", 5),
     ("ringside-bench", 6),
     ("ringside-cli", 7),

@@ -3,7 +3,7 @@
 use crate::filter_args::FilterArgs;
 use crate::open::Opened;
 use crate::placement::Placed;
-use crate::print::{PacketText, PrintArgs, Style};
+use crate::print_args::PrintArgs;
 use crate::record::{self, Extras, RunArgs};
 use anyhow::Context;
 use clap::Args;
@@ -14,6 +14,7 @@ use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_core::{LinkType, Shown, Timestamp};
 use ringside_filter::Prepared;
 use ringside_keeper::filter_child::compile;
+use ringside_print::{PacketText, Style};
 use ringside_sys::clock;
 use ringside_terminal::signals::{StopSignal, Wanted};
 use ringside_terminal::{say, units};

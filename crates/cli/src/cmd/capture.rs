@@ -2,7 +2,7 @@
 
 use crate::keep::{self, KeepArgs};
 use crate::open::{self, OpenArgs, Opened};
-use crate::print::{PrintArgs, Style};
+use crate::print_args::PrintArgs;
 use crate::record::{self, Extras, RunArgs};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
@@ -14,6 +14,7 @@ use ringside_core::SourceInterface;
 use ringside_filter::Prepared;
 use ringside_keeper::Knobs;
 use ringside_keeper::filter_child::compile;
+use ringside_print::Style;
 use ringside_terminal::units;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

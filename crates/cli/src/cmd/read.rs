@@ -3,11 +3,12 @@
 use crate::filter_args::FilterOptions;
 use crate::frame_filter::FrameFilter;
 use crate::open;
-use crate::print::{PacketText, PrintArgs, Style};
+use crate::print_args::PrintArgs;
 use crate::record::FormatArg;
 use anyhow::bail;
 use clap::Args;
 use ringside_core::{Frame, LinkType, Shown, SourceInterface};
+use ringside_print::{PacketText, Style};
 use ringside_store::writer::create_copy;
 use ringside_store::{Format, FrameWriter, Packing, StoreError, StoredSource, is_input};
 use ringside_terminal::signals::{StopSignal, Wanted};

@@ -1,11 +1,15 @@
+#![forbid(unsafe_code)]
 //! Packets as text, one a line in tcpdump's habit, and as JSON.
 //!
 //! The wording follows tcpdump 4.99, so that what people and scripts know still holds: time with
 //! nine digits, addresses always numeric, and application payload not decoded. A packet inside a
 //! tunnel stays on its line. Everything printed is made from numbers and fixed words: no byte from
 //! the wire reaches the terminal as it is.
+//!
+//! [`PacketText`] makes the text of packets in order; [`printer`] is the same as an output of a
+//! running capture. This stands apart from the command line, so that a service may show packets in
+//! the same words; it refuses to read options and to open files.
 
-mod args;
 mod hex;
 mod icmp;
 mod icmpv6;
@@ -22,7 +26,6 @@ mod tunnel;
 #[cfg(test)]
 mod tests;
 
-pub use args::PrintArgs;
 pub use live::printer;
 pub use text::{PacketText, Style};
 pub use time::TimeStyle;

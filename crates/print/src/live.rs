@@ -1,34 +1,29 @@
 //! Packets of a run as text on standard output, while they come.
 
 use super::text::{PacketText, Style};
-use crate::open;
 use indicatif::ProgressDrawTarget;
 use ringside_capture::config::{Print, StreamWriter};
 use ringside_store::TextWriter;
 use ringside_store::writer::Describe;
 use ringside_terminal::{BottomLine, open_nonblocking};
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::OwnedFd;
 
-/// The printer of a run, above `bottom`, the line at the bottom of the terminal.
-///
-/// # Errors
-/// There is no standard output.
-pub fn printer(style: Style, bottom: &BottomLine) -> anyhow::Result<Print> {
+/// The printer of a run to `output`, which is standard output as a stream of its own; above
+/// `bottom`, the line at the bottom of the terminal.
+pub fn printer(style: Style, bottom: &BottomLine, output: OwnedFd) -> Print {
     let stdout = io::stdout();
     let terminal = stdout.is_terminal().then(|| open_nonblocking(&stdout).ok());
     if let Some(None) = terminal {
         // A write may wait for this terminal, and the line could not change meanwhile.
         bottom.bar().set_draw_target(ProgressDrawTarget::hidden());
     }
-    let fd = match terminal.flatten() {
-        Some(file) => file.into(),
-        None => open::stdout_stream()?,
-    };
+    let fd = terminal.flatten().map_or(output, OwnedFd::from);
     // Only on a terminal do the lines get in its way.
     let shares_terminal = stdout.is_terminal() && !bottom.bar().is_hidden();
     let bottom = shares_terminal.then(|| bottom.clone());
     let mut text = PacketText::live(style);
-    Ok(Print {
+    Print {
         fd,
         writer: Box::new(move |out, interfaces| {
             let describe: Describe = Box::new(move |out, frame, interface| {
@@ -36,7 +31,7 @@ pub fn printer(style: Style, bottom: &BottomLine) -> anyhow::Result<Print> {
             });
             Box::new(TextWriter::new(Lines { out, bottom }, interfaces, describe))
         }),
-    })
+    }
 }
 
 /// Writes whole lines where they fit one write, so that no other writer's line comes between.

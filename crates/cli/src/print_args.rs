@@ -1,7 +1,7 @@
 //! What is shown of packets, as options of every subcommand that prints them.
 
-use super::{Bytes, HexDump, PrintOptions, TimeStyle};
 use clap::{ArgAction, Args};
+use ringside_print::{Bytes, HexDump, PrintOptions, TimeStyle};
 
 /// Most of each packet (-vvv).
 const VERBOSITY_MAX: u8 = 3;
