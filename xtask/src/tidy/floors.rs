@@ -27,6 +27,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-print", 4),
     ("ringside-keeper", 5),
     ("ringside-bench", 6),
+    ("ringside-doctor", 6),
     ("ringside-cli", 7),
 ];
 

@@ -41,7 +41,7 @@ pub struct Check {
     pub why: &'static str,
     /// The command that mends it; none where nothing does, or nothing is to be mended.
     pub mend: Option<String>,
-    /// `--fix` mends it.
+    /// There are knobs that mend it.
     pub fixable: bool,
     /// How.
     #[serde(skip)]
@@ -92,7 +92,7 @@ impl Check {
         self
     }
 
-    /// What `--fix` does for it.
+    /// The knobs that mend it.
     pub fn fixed_by(&mut self, requests: impl IntoIterator<Item = Request>) {
         self.requests = requests.into_iter().collect();
         self.fixable = !self.requests.is_empty();
