@@ -36,6 +36,7 @@ mod rules;
 mod search;
 mod segment;
 mod send;
+mod table;
 mod threads;
 mod tools;
 

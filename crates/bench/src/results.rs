@@ -34,8 +34,7 @@ impl LoadRow {
     }
 
     fn extremes_mps(&self) -> (f64, f64) {
-        let rates = self.samples.iter().map(Sample::received_mps);
-        rates.fold((f64::INFINITY, 0.0), |(low, high), rate| (low.min(rate), high.max(rate)))
+        extremes(self.samples.iter().map(Sample::received_mps))
     }
 }
 
@@ -223,6 +222,11 @@ fn common(setup: Setup, sizes: &FrameSizes) -> String {
     let snaplen = setup.snaplen.map(|bytes| bytes.to_string()).unwrap_or_default();
     let (tool, place) = (setup.tool.name(), setup.place.name());
     format!("{tool},{place},{snaplen},{sizes},{:.1}", sizes.mean_bytes())
+}
+
+/// The least and the most; not numbers of nothing.
+pub(super) fn extremes(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::NAN, f64::NAN), |(low, high), value| (value.min(low), value.max(high)))
 }
 
 /// With `decimals` digits; empty for what is not a number.

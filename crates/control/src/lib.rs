@@ -9,7 +9,7 @@
 //! protocol       requests and replies
 //! rule_messages  those about rules
 //! rules          what a run answers about its rules
-//! server         one thread, at most 16 clients, each a [`connection`]
+//! server         one thread, at most 16 clients, each a `connection`
 //! client         the other side
 //! state_directory  where sockets lie, and other notes of running processes
 //! ```

@@ -2,13 +2,12 @@
 
 use super::super::median;
 use super::super::output::Figures;
-use super::super::results::{self, number, rounded};
+use super::super::table::{self, Entry, Field};
 use super::analysis::{Analysis, Effect};
 use super::changer::RuleKind;
 use super::effect::Judge;
 use super::rate::{RateRow, Rates, asked_per_sec};
-use ringside_terminal::columns;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// Columns of the CSV file, keys of the JSON lines. `figure` is `effect` or `rate`. Delays are in
 /// microseconds from when the request was read to when frames are judged so, by their stamps;
@@ -53,8 +52,17 @@ pub(super) struct EffectRow {
 
 impl EffectRow {
     /// Additions and deletions.
-    fn sides(&self) -> [(&'static str, &[Effect]); 2] {
-        [("add", &self.analysis.adds), ("delete", &self.analysis.deletes)]
+    fn sides(&self) -> [Side<'_>; 2] {
+        let side = |change, effects| Side { row: self, change, effects };
+        [side("add", &self.analysis.adds), side("delete", &self.analysis.deletes)]
+    }
+
+    /// Where it can be told.
+    fn belated(&self) -> Entry {
+        match self.judge {
+            Judge::Driver => Entry::of(self.analysis.belated),
+            _ => Entry::none(),
+        }
     }
 
     /// True if each frame was judged by one set of rules or the other, and none was lost.
@@ -105,64 +113,27 @@ impl Results {
                  stamps, microseconds\n(calm: without those in which the receiving CPU stood \
                  still; a frame within: so far apart are 99 of 100 frames)\n",
             );
-            let head = [
-                "judge",
-                "rule",
-                "change",
-                "count",
-                "median",
-                "p99",
-                "max",
-                "calm p99",
-                "calm max",
-                "paused",
-                "took p99",
-                "a frame within",
-            ];
-            let lines: Vec<Vec<String>> = self.effects.iter().flat_map(effect_lines).collect();
-            out.push_str(&columns::text(&head, &lines));
+            out.push_str(&table::text(&effect_fields(), self.sides()));
             out.push_str("\nThe frames\n");
-            let head = [
-                "judge",
-                "rule",
-                "M/s",
-                "recorded",
-                "dropped by the rule",
-                "lost",
-                "stray runs",
-                "belated",
-                "unseen changes",
-            ];
-            let lines: Vec<Vec<String>> = self.effects.iter().map(frames_line).collect();
-            out.push_str(&columns::text(&head, &lines));
+            out.push_str(&table::text(&frames_fields(), &self.effects));
         }
         if self.rates.is_some() {
             out.push_str(
                 "\nFrames judged in the driver under changes, 64 bytes, 10,000 flows, medians\n",
             );
-            let head = [
-                "rule",
-                "asked /s",
-                "changes/s",
-                "M/s without",
-                "M/s",
-                "kept %",
-                "kept % at least",
-            ];
-            let lines: Vec<Vec<String>> = self.rate_rows().iter().map(rate_line).collect();
-            out.push_str(&columns::text(&head, &lines));
+            out.push_str(&table::text(&rate_fields(), self.rate_rows()));
         }
-        if !self.failures.is_empty() {
-            out.push_str(&format!("\nWithout a figure:\n{}\n", self.failures.join("\n")));
-        }
-        out
+        out + &table::failures(&self.failures)
+    }
+
+    fn sides(&self) -> impl Iterator<Item = Side<'_>> {
+        self.effects.iter().flat_map(EffectRow::sides)
     }
 
     fn all(&self) -> Vec<Map<String, Value>> {
-        let effects = self.effects.iter().flat_map(|row| {
-            row.sides().map(|(change, effects)| effect_record(row, change, effects))
-        });
-        effects.chain(self.rate_rows().iter().map(rate_record)).collect()
+        let effects = self.sides().map(|side| table::record(&effect_fields(), &side));
+        let rates = self.rate_rows();
+        effects.chain(rates.iter().map(|row| table::record(&rate_fields(), row))).collect()
     }
 }
 
@@ -196,100 +167,94 @@ impl Delays {
     }
 }
 
-fn paused(effects: &[Effect]) -> usize {
-    effects.iter().filter(|effect| effect.is_paused).count()
+/// The additions or the deletions of a row.
+struct Side<'a> {
+    row: &'a EffectRow,
+    change: &'static str,
+    effects: &'a [Effect],
 }
 
-fn took(effects: &[Effect]) -> Delays {
-    Delays::of(effects, |effect| effect.took_ns.cast_signed())
+impl Side<'_> {
+    fn all(&self) -> Delays {
+        Delays::of(self.effects, |effect| effect.delay_ns)
+    }
+
+    fn calm(&self) -> Delays {
+        Delays::calm(self.effects)
+    }
+
+    fn paused(&self) -> usize {
+        self.effects.iter().filter(|effect| effect.is_paused).count()
+    }
+
+    fn sent(&self) -> Delays {
+        Delays::of(self.effects, |effect| effect.since_sent_ns)
+    }
+
+    fn took(&self) -> Delays {
+        Delays::of(self.effects, |effect| effect.took_ns.cast_signed())
+    }
 }
 
-fn effect_lines(row: &EffectRow) -> [Vec<String>; 2] {
-    row.sides().map(|(change, effects)| {
-        let (all, calm) = (Delays::of(effects, |effect| effect.delay_ns), Delays::calm(effects));
-        vec![
-            row.judge.name().to_owned(),
-            row.kind.name().to_owned(),
-            change.to_owned(),
-            effects.len().to_string(),
-            number(all.median(), 1),
-            number(all.p99(), 1),
-            number(all.max(), 1),
-            number(calm.p99(), 1),
-            number(calm.max(), 1),
-            paused(effects).to_string(),
-            number(took(effects).p99(), 1),
-            number(row.analysis.spacing_ns as f64 / 1e3, 1),
-        ]
-    })
-}
-
-fn frames_line(row: &EffectRow) -> Vec<String> {
-    let Analysis { recorded, dropped, lost, stray, belated, unseen, .. } = row.analysis;
-    vec![
-        row.judge.name().to_owned(),
-        row.kind.name().to_owned(),
-        number(row.frames_per_sec / 1e6, 3),
-        recorded.to_string(),
-        dropped.to_string(),
-        lost.to_string(),
-        stray.to_string(),
-        if row.judge == Judge::Driver { belated.to_string() } else { String::new() },
-        unseen.to_string(),
+fn effect_fields<'a>() -> [Field<Side<'a>>; 19] {
+    [
+        Field::kept("figure", |_| Entry::of("effect")),
+        Field::new("judge", "judge", |side| Entry::of(side.row.judge.name())),
+        Field::new("rule", "rule", |side| Entry::of(side.row.kind.name())),
+        Field::new("change", "change", |side| Entry::of(side.change)),
+        Field::new("count", "count", |side| Entry::of(side.effects.len())),
+        Field::new("median", "median_us", |side| Entry::number(side.all().median(), [1, 2])),
+        Field::new("p99", "p99_us", |side| Entry::number(side.all().p99(), [1, 2])),
+        Field::new("max", "max_us", |side| Entry::number(side.all().max(), [1, 2])),
+        Field::new("calm p99", "calm_p99_us", |side| Entry::number(side.calm().p99(), [1, 2])),
+        Field::new("calm max", "calm_max_us", |side| Entry::number(side.calm().max(), [1, 2])),
+        Field::new("paused", "paused", |side| Entry::of(side.paused())),
+        Field::kept("sent_p99_us", |side| Entry::number(side.sent().p99(), [1, 2])),
+        Field::new("took p99", "took_p99_us", |side| Entry::number(side.took().p99(), [1, 2])),
+        Field::new("a frame within", "spacing_us", |side| {
+            Entry::number(side.row.analysis.spacing_ns as f64 / 1e3, [1, 2])
+        }),
+        Field::kept("frames_mps", |side| Entry::number(side.row.frames_per_sec / 1e6, [3, 4])),
+        Field::kept("lost", |side| Entry::of(side.row.analysis.lost)),
+        Field::kept("stray", |side| Entry::of(side.row.analysis.stray)),
+        Field::kept("belated", |side| side.row.belated()),
+        Field::kept("unseen", |side| Entry::of(side.row.analysis.unseen)),
     ]
 }
 
-fn rate_line(row: &RateRow) -> Vec<String> {
-    vec![
-        row.kind.name().to_owned(),
-        asked_per_sec(row.kind).to_string(),
-        number(row.changes_per_sec, 0),
-        number(row.undisturbed_per_sec / 1e6, 3),
-        number(row.frames_per_sec / 1e6, 3),
-        number(row.kept_percent, 1),
-        number(row.kept_percent_min, 1),
+fn frames_fields<'a>() -> [Field<&'a EffectRow>; 9] {
+    [
+        Field::shown("judge", |row| Entry::of(row.judge.name())),
+        Field::shown("rule", |row| Entry::of(row.kind.name())),
+        Field::shown("M/s", |row| Entry::number(row.frames_per_sec / 1e6, [3, 4])),
+        Field::shown("recorded", |row| Entry::of(row.analysis.recorded)),
+        Field::shown("dropped by the rule", |row| Entry::of(row.analysis.dropped)),
+        Field::shown("lost", |row| Entry::of(row.analysis.lost)),
+        Field::shown("stray runs", |row| Entry::of(row.analysis.stray)),
+        Field::shown("belated", |row| row.belated()),
+        Field::shown("unseen changes", |row| Entry::of(row.analysis.unseen)),
     ]
 }
 
-fn effect_record(row: &EffectRow, change: &str, effects: &[Effect]) -> Map<String, Value> {
-    let Analysis { spacing_ns, lost, stray, belated, unseen, .. } = row.analysis;
-    let (all, calm) = (Delays::of(effects, |effect| effect.delay_ns), Delays::calm(effects));
-    let sent = Delays::of(effects, |effect| effect.since_sent_ns);
-    results::record([
-        ("figure", json!("effect")),
-        ("judge", json!(row.judge.name())),
-        ("rule", json!(row.kind.name())),
-        ("change", json!(change)),
-        ("count", json!(effects.len())),
-        ("median_us", rounded(all.median(), 2)),
-        ("p99_us", rounded(all.p99(), 2)),
-        ("max_us", rounded(all.max(), 2)),
-        ("calm_p99_us", rounded(calm.p99(), 2)),
-        ("calm_max_us", rounded(calm.max(), 2)),
-        ("paused", json!(paused(effects))),
-        ("sent_p99_us", rounded(sent.p99(), 2)),
-        ("took_p99_us", rounded(took(effects).p99(), 2)),
-        ("spacing_us", rounded(spacing_ns as f64 / 1e3, 2)),
-        ("frames_mps", rounded(row.frames_per_sec / 1e6, 4)),
-        ("lost", json!(lost)),
-        ("stray", json!(stray)),
-        ("belated", if row.judge == Judge::Driver { json!(belated) } else { Value::Null }),
-        ("unseen", json!(unseen)),
-    ])
-}
-
-fn rate_record(row: &RateRow) -> Map<String, Value> {
-    results::record([
-        ("figure", json!("rate")),
-        ("judge", json!(Judge::Driver.name())),
-        ("rule", json!(row.kind.name())),
-        ("count", json!(row.rounds)),
-        ("changes_per_sec", rounded(row.changes_per_sec, 1)),
-        ("undisturbed_mps", rounded(row.undisturbed_per_sec / 1e6, 4)),
-        ("mps", rounded(row.frames_per_sec / 1e6, 4)),
-        ("kept_percent", rounded(row.kept_percent, 2)),
-        ("kept_percent_min", rounded(row.kept_percent_min, 2)),
-    ])
+fn rate_fields() -> [Field<RateRow>; 10] {
+    [
+        Field::kept("figure", |_| Entry::of("rate")),
+        Field::kept("judge", |_| Entry::of(Judge::Driver.name())),
+        Field::new("rule", "rule", |row| Entry::of(row.kind.name())),
+        Field::shown("asked /s", |row| Entry::of(asked_per_sec(row.kind))),
+        Field::kept("count", |row| Entry::of(row.rounds)),
+        Field::new("changes/s", "changes_per_sec", |row| {
+            Entry::number(row.changes_per_sec, [0, 1])
+        }),
+        Field::new("M/s without", "undisturbed_mps", |row| {
+            Entry::number(row.undisturbed_per_sec / 1e6, [3, 4])
+        }),
+        Field::new("M/s", "mps", |row| Entry::number(row.frames_per_sec / 1e6, [3, 4])),
+        Field::new("kept %", "kept_percent", |row| Entry::number(row.kept_percent, [1, 2])),
+        Field::new("kept % at least", "kept_percent_min", |row| {
+            Entry::number(row.kept_percent_min, [1, 2])
+        }),
+    ]
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@
 use super::super::median;
 use super::super::output::Figures;
 use super::super::plot::{self, Line, Words};
-use super::super::results::{number, rounded};
+use super::super::results::{extremes, number, record, rounded};
+use super::super::table::{self, Entry, Field};
 use super::contender::Kind;
 use anyhow::Context;
 use clap::ValueEnum;
-use ringside_terminal::columns;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -105,6 +105,11 @@ impl Row {
         self.median(|sample| sample.transactions_per_sec)
     }
 
+    /// The least and the most.
+    fn extremes_per_sec(&self) -> (f64, f64) {
+        extremes(self.samples.iter().map(|sample| sample.transactions_per_sec))
+    }
+
     fn offered_mps(&self) -> f64 {
         self.median(|sample| sample.offered_per_sec) / 1e6
     }
@@ -179,65 +184,21 @@ impl Results {
              {} million frames a second there.\n",
             number(self.limit_per_sec() / 1e6, 2)
         );
-        let head = [
-            "contender",
-            "asked %",
-            "offered %",
-            "offered M/s",
-            "taken M/s",
-            "at the host M/s",
-            "transactions/s",
-            "kept %",
-        ];
-        let line = |row: &Row| {
-            vec![
-                row.kind.name().to_owned(),
-                row.level.to_string(),
-                number(self.offered_percent(row), 0),
-                number(row.offered_mps(), 2),
-                number(row.median(|sample| sample.handed_per_sec) / 1e6, 2),
-                number(row.median(|sample| sample.host_per_sec) / 1e6, 2),
-                number(row.transactions_per_sec(), 0),
-                number(self.kept_percent(row), 1),
-            ]
-        };
-        out.push_str(&columns::text(&head, &self.ordered().map(line).collect::<Vec<_>>()));
-        if !self.failures.is_empty() {
-            out.push_str(&format!("\nWithout a figure:\n{}\n", self.failures.join("\n")));
-        }
-        out
+        let rows = self.ordered().map(|row| (self, row));
+        out.push_str(&table::text(&fields(), rows));
+        out + &table::failures(&self.failures)
     }
 
     /// What XDP_DROP takes, and the rows.
     fn all(&self) -> impl Iterator<Item = Map<String, Value>> {
-        let limit = [
+        let limit = record([
             ("contender", json!("xdp-drop")),
             ("flood", json!("full")),
             ("rounds", json!(self.limits_per_sec.len())),
             ("handed_mps", rounded(self.limit_per_sec() / 1e6, 4)),
-        ];
-        let limit = limit.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
-        [limit].into_iter().chain(self.ordered().map(|row| self.record(row)))
-    }
-
-    fn record(&self, row: &Row) -> Map<String, Value> {
-        let rates = row.samples.iter().map(|sample| sample.transactions_per_sec);
-        let (low, high) =
-            rates.fold((f64::INFINITY, 0.0), |(low, high), rate| (rate.min(low), rate.max(high)));
-        let values = [
-            json!(row.kind.name()),
-            json!(row.level.to_string()),
-            json!(row.samples.len()),
-            rounded(self.offered_percent(row), 1),
-            rounded(row.offered_mps(), 4),
-            rounded(row.median(|sample| sample.handed_per_sec) / 1e6, 4),
-            rounded(row.median(|sample| sample.host_per_sec) / 1e6, 4),
-            rounded(row.transactions_per_sec(), 1),
-            rounded(low, 1),
-            rounded(high, 1),
-            rounded(self.kept_percent(row), 2),
-        ];
-        COLUMNS.iter().map(|name| (*name).to_owned()).zip(values).collect()
+        ]);
+        let rows = self.ordered().map(|row| table::record(&fields(), &(self, row)));
+        [limit].into_iter().chain(rows)
     }
 
     /// Draws the figure; the folder is made if it is missing.
@@ -268,6 +229,41 @@ impl Results {
         let lines = Kind::value_variants().iter().map(line);
         lines.filter(|line| !line.points.is_empty()).collect()
     }
+}
+
+/// A row among all that it is compared with.
+type Compared<'a> = (&'a Results, &'a Row);
+
+fn fields<'a>() -> [Field<Compared<'a>>; 11] {
+    [
+        Field::new("contender", "contender", |(_, row)| Entry::of(row.kind.name())),
+        Field::new("asked %", "flood", |(_, row)| Entry::of(row.level.to_string())),
+        Field::kept("rounds", |(_, row)| Entry::of(row.samples.len())),
+        Field::new("offered %", "offered_percent", |(all, row)| {
+            Entry::number(all.offered_percent(row), [0, 1])
+        }),
+        Field::new("offered M/s", "offered_mps", |(_, row)| {
+            Entry::number(row.offered_mps(), [2, 4])
+        }),
+        Field::new("taken M/s", "handed_mps", |(_, row)| {
+            Entry::number(row.median(|sample| sample.handed_per_sec) / 1e6, [2, 4])
+        }),
+        Field::new("at the host M/s", "host_mps", |(_, row)| {
+            Entry::number(row.median(|sample| sample.host_per_sec) / 1e6, [2, 4])
+        }),
+        Field::new("transactions/s", "transactions_per_sec", |(_, row)| {
+            Entry::number(row.transactions_per_sec(), [0, 1])
+        }),
+        Field::kept("transactions_per_sec_min", |(_, row)| {
+            Entry::number(row.extremes_per_sec().0, [1, 1])
+        }),
+        Field::kept("transactions_per_sec_max", |(_, row)| {
+            Entry::number(row.extremes_per_sec().1, [1, 1])
+        }),
+        Field::new("kept %", "kept_percent", |(all, row)| {
+            Entry::number(all.kept_percent(row), [1, 2])
+        }),
+    ]
 }
 
 #[cfg(test)]

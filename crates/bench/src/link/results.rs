@@ -4,10 +4,10 @@ use super::super::output::Figures;
 use super::super::plot::{self, Line, Words};
 use super::super::results::{number, record, rounded};
 use super::super::search::ZeroLoss;
+use super::super::table::{self, Entry, Field};
 use super::path::Trial;
 use super::{FCS_BYTES, LinkSize};
 use hdrhistogram::Histogram;
-use ringside_terminal::columns;
 use ringside_terminal::units::grouped;
 use ringside_transmit::WIRE_OVERHEAD_BYTES;
 use serde_json::{Map, Value, json};
@@ -51,7 +51,22 @@ pub(super) struct Row {
     pub(super) burst: (u64, bool),
 }
 
+/// Times under way at a load in per cent.
+struct Times<'a> {
+    size: &'a LinkSize,
+    load_percent: u32,
+    quantiles_us: [f64; QUANTILES.len()],
+}
+
 impl Row {
+    /// Times under way, by load.
+    fn times(&self) -> impl Iterator<Item = Times<'_>> {
+        self.latencies.iter().map(|(load_percent, histogram)| {
+            let (size, load_percent) = (&self.size, *load_percent);
+            Times { size, load_percent, quantiles_us: quantiles_us(histogram) }
+        })
+    }
+
     /// Gigabits a second on the wire at a rate of these frames.
     fn wire_gbit(&self, per_sec: f64) -> f64 {
         // The overhead has the check sequence in it, which the mean has too.
@@ -92,30 +107,9 @@ impl Results {
         let mut out = String::from(
             "Without loss, and as fast as the generator goes (frame sizes with check sequence)\n",
         );
-        let head = ["frame", "M/s", "Gbit/s", "full M/s", "lost %", "reordered", "longest burst"];
-        let line = |row: &Row| {
-            let mark = |at_limit| if at_limit { "≥ " } else { "" };
-            let ZeroLoss { rate_per_sec, at_limit, .. } = row.zero_loss;
-            vec![
-                row.size.name.clone(),
-                format!("{}{}", mark(at_limit), number(rate_per_sec / 1e6, 3)),
-                number(row.wire_gbit(rate_per_sec), 2),
-                number(row.full.offered_per_sec / 1e6, 3),
-                number(row.full.lost_percent(), 2),
-                row.full.arrived.reordered.to_string(),
-                format!("{}{}", mark(row.burst.1), grouped(row.burst.0)),
-            ]
-        };
-        out.push_str(&columns::text(&head, &self.rows.iter().map(line).collect::<Vec<_>>()));
+        out.push_str(&table::text(&size_fields(), &self.rows));
         out.push_str("\nTime under way in microseconds, by load in per cent of that rate\n");
-        let head = ["frame", "load %", "median", "90 %", "99 %", "99.9 %", "longest"];
-        let lines = self.rows.iter().flat_map(|row| {
-            row.latencies.iter().map(|(percent, histogram)| {
-                let times = quantiles_us(histogram).map(|time| number(time, 1));
-                [vec![row.size.name.clone(), percent.to_string()], times.to_vec()].concat()
-            })
-        });
-        out.push_str(&columns::text(&head, &lines.collect::<Vec<_>>()));
+        out.push_str(&table::text(&latency_fields(), self.rows.iter().flat_map(Row::times)));
         out
     }
 
@@ -146,20 +140,7 @@ impl Results {
                 ("burst_frames", json!(row.burst.0)),
                 ("at_limit", json!(row.burst.1)),
             ]);
-            let latency = row.latencies.iter().map(move |(percent, histogram)| {
-                let [p50, p90, p99, p99_9, max] =
-                    quantiles_us(histogram).map(|time| rounded(time, 3));
-                record([
-                    ("kind", json!("latency")),
-                    ("frame", frame()),
-                    ("load_percent", json!(percent)),
-                    ("p50_us", p50),
-                    ("p90_us", p90),
-                    ("p99_us", p99),
-                    ("p99_9_us", p99_9),
-                    ("max_us", max),
-                ])
-            });
+            let latency = row.times().map(|times| table::record(&latency_fields(), &times));
             let loss = row.curve.iter().map(move |&(per_sec, lost_percent)| {
                 record([
                     ("kind", json!("loss")),
@@ -230,4 +211,41 @@ impl Results {
         };
         (0..loads).flat_map(|load| [line(load, 0, "median"), line(load, 2, "99 %")]).collect()
     }
+}
+
+/// Marks a figure that the generator gave no more than.
+fn mark(at_limit: bool) -> &'static str {
+    if at_limit { "≥ " } else { "" }
+}
+
+fn size_fields<'a>() -> [Field<&'a Row>; 7] {
+    [
+        Field::shown("frame", |row| Entry::of(row.size.name.clone())),
+        Field::shown("M/s", |row| {
+            let ZeroLoss { rate_per_sec, at_limit, .. } = row.zero_loss;
+            Entry::of(format!("{}{}", mark(at_limit), number(rate_per_sec / 1e6, 3)))
+        }),
+        Field::shown("Gbit/s", |row| {
+            Entry::number(row.wire_gbit(row.zero_loss.rate_per_sec), [2, 3])
+        }),
+        Field::shown("full M/s", |row| Entry::number(row.full.offered_per_sec / 1e6, [3, 4])),
+        Field::shown("lost %", |row| Entry::number(row.full.lost_percent(), [2, 4])),
+        Field::shown("reordered", |row| Entry::of(row.full.arrived.reordered)),
+        Field::shown("longest burst", |row| {
+            Entry::of(format!("{}{}", mark(row.burst.1), grouped(row.burst.0)))
+        }),
+    ]
+}
+
+fn latency_fields<'a>() -> [Field<Times<'a>>; 8] {
+    [
+        Field::kept("kind", |_| Entry::of("latency")),
+        Field::new("frame", "frame", |times| Entry::of(times.size.name.clone())),
+        Field::new("load %", "load_percent", |times| Entry::of(times.load_percent)),
+        Field::new("median", "p50_us", |times| Entry::number(times.quantiles_us[0], [1, 3])),
+        Field::new("90 %", "p90_us", |times| Entry::number(times.quantiles_us[1], [1, 3])),
+        Field::new("99 %", "p99_us", |times| Entry::number(times.quantiles_us[2], [1, 3])),
+        Field::new("99.9 %", "p99_9_us", |times| Entry::number(times.quantiles_us[3], [1, 3])),
+        Field::new("longest", "max_us", |times| Entry::number(times.quantiles_us[4], [1, 3])),
+    ]
 }

@@ -5,11 +5,11 @@ use super::super::measure::Sample;
 use super::super::median;
 use super::super::network::Placement;
 use super::super::output::Figures;
-use super::super::results::{number, rounded};
+use super::super::results::extremes;
 use super::super::search::ZeroLoss;
+use super::super::table::{self, Entry, Field};
 use super::contender::Contender;
-use ringside_terminal::columns;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// Columns of the CSV file, keys of the JSON lines. `kind` is `load` or `zero_loss`; rates are in
 /// million frames a second; empty fields do not apply. `offered` counts what the interface's ring
@@ -101,61 +101,23 @@ impl Row {
         self.samples.iter().all(|sample| sample.lost() == 0)
     }
 
-    /// What stands in the first columns.
-    fn common(&self, kind: &str, rounds: usize) -> Map<String, Value> {
-        let Cell { placement, contender, queues, sizes } = &self.cell;
-        let values = [
-            json!(kind),
-            json!(placement.name()),
-            json!(contender.kind.name()),
-            json!(contender.wait_name()),
-            json!(contender.stamps_name()),
-            json!(contender.threads()),
-            json!(contender.filter()),
-            json!(contender.ring_snaplen()),
-            json!(queues),
-            json!(contender.processes(*queues)),
-            json!(sizes.to_string()),
-            rounded(sizes.mean_bytes(), 1),
-            json!(rounds),
-        ];
-        COLUMNS.iter().map(|name| (*name).to_owned()).zip(values).collect()
+    /// The least and the most that was received at full load.
+    fn extremes_mps(&self) -> (f64, f64) {
+        extremes(self.samples.iter().map(Sample::received_mps))
     }
 
-    /// The row at full load.
-    fn load(&self) -> Map<String, Value> {
-        let mut fields = self.common("load", self.samples.len());
-        let rates = self.samples.iter().map(Sample::received_mps);
-        let (low, high) =
-            rates.fold((f64::INFINITY, 0.0), |(low, high), rate| (rate.min(low), rate.max(high)));
-        let is_limit = self.cell.contender.kind.is_limit();
-        let of_tool = |value: f64| if is_limit { f64::NAN } else { value };
-        let values = [
-            ("offered_mps", self.median(Sample::offered_mps), 4),
-            ("handed_mps", self.median(Sample::handed_mps), 4),
-            ("received_mps", self.median(Sample::received_mps), 4),
-            ("received_mps_min", low, 4),
-            ("received_mps_max", high, 4),
-            ("received_gbit_per_s", self.received_gbit_per_s(), 3),
-            ("lost_percent", self.median(Sample::lost_percent), 3),
-            ("named_lost_percent", of_tool(self.median(Sample::named_lost_percent)), 3),
-            ("cpu_user_ns", of_tool(self.median(Sample::cpu_user_ns)), 1),
-            ("cpu_system_ns", of_tool(self.median(Sample::cpu_system_ns)), 1),
-        ];
-        for (name, value, decimals) in values {
-            fields.insert(name.into(), rounded(value, decimals));
-        }
-        fields
+    /// True if it is no tool, but what the kernel can do at most.
+    fn is_limit(&self) -> bool {
+        self.cell.contender.kind.is_limit()
     }
 
-    /// The row of the search for the rate without loss.
-    fn without_loss(&self) -> Map<String, Value> {
-        let mut fields = self.common("zero_loss", self.zero_loss.len());
-        fields.insert("received_mps".into(), rounded(self.zero_loss_mps(), 4));
-        fields.insert("received_gbit_per_s".into(), rounded(self.zero_loss_gbit_per_s(), 3));
-        fields.insert("lost_percent".into(), json!(0));
-        fields.insert("at_generator_limit".into(), json!(self.at_limit()));
-        fields
+    /// The median of what a tool alone has.
+    fn of_tool(&self, value: fn(&Sample) -> f64) -> f64 {
+        if self.is_limit() { f64::NAN } else { self.median(value) }
+    }
+
+    fn processes(&self) -> u16 {
+        self.cell.contender.processes(self.cell.queues)
     }
 }
 
@@ -185,72 +147,110 @@ impl Results {
         let mut out = String::new();
         for placement in [Placement::Own, Placement::Shared] {
             let rows = self.rows.iter().filter(|row| row.cell.placement == placement);
-            let lines: Vec<Vec<String>> =
-                rows.filter(|row| !row.samples.is_empty()).map(load_line).collect();
-            if !lines.is_empty() {
+            let rows: Vec<&Row> = rows.filter(|row| !row.samples.is_empty()).collect();
+            if !rows.is_empty() {
                 let sentence = placement.sentence();
                 out.push_str(&format!("Full load, medians; {}: {sentence}\n", placement.name()));
-                let head = [
-                    "frames",
-                    "queues",
-                    "tool",
-                    "processes",
-                    "offered M/s",
-                    "received M/s",
-                    "Gbit/s",
-                    "lost %",
-                    "CPU ns/frame",
-                ];
-                out.push_str(&columns::text(&head, &lines));
+                out.push_str(&table::text(&load_fields(), rows));
                 out.push('\n');
             }
         }
-        let searched = self.rows.iter().filter(|row| !row.zero_loss.is_empty());
-        let lines: Vec<Vec<String>> = searched.map(zero_loss_line).collect();
-        if !lines.is_empty() {
+        if self.searched().next().is_some() {
             out.push_str("Highest rate without a lost frame, medians; own\n");
-            out.push_str(&columns::text(&["frames", "queues", "tool", "M/s", "Gbit/s"], &lines));
+            out.push_str(&table::text(&zero_loss_fields(), self.searched()));
             out.push_str("≥: all that the generator gives; the tool's own limit is higher\n\n");
         }
-        if !self.failures.is_empty() {
-            out.push_str(&format!("Without a figure:\n{}\n", self.failures.join("\n")));
-        }
+        out.push_str(table::failures(&self.failures).trim_start());
         out
     }
 
+    /// Those with a rate without loss.
+    fn searched(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| !row.zero_loss.is_empty())
+    }
+
     fn all(&self) -> impl Iterator<Item = Map<String, Value>> {
-        let loads = self.rows.iter().filter(|row| !row.samples.is_empty()).map(Row::load);
-        let searched = self.rows.iter().filter(|row| !row.zero_loss.is_empty());
-        loads.chain(searched.map(Row::without_loss))
+        let loads = self.rows.iter().filter(|row| !row.samples.is_empty());
+        let loads = loads.map(|row| table::record(&load_fields(), &row));
+        loads.chain(self.searched().map(|row| table::record(&zero_loss_fields(), &row)))
     }
 }
 
-fn load_line(row: &Row) -> Vec<String> {
-    let Cell { contender, queues, sizes, .. } = &row.cell;
-    let is_limit = contender.kind.is_limit();
-    let cpu_ns = if is_limit { f64::NAN } else { row.median(Sample::cpu_ns) };
+/// What was measured.
+fn cell_fields<'a>() -> Vec<Field<&'a Row>> {
     vec![
-        sizes.to_string(),
-        queues.to_string(),
-        contender.to_string(),
-        if is_limit { String::new() } else { contender.processes(*queues).to_string() },
-        number(row.median(Sample::offered_mps), 3),
-        number(row.median(Sample::received_mps), 3),
-        number(row.received_gbit_per_s(), 2),
-        number(row.median(Sample::lost_percent), 2),
-        number(cpu_ns, 0),
+        Field::kept("placement", |row| Entry::of(row.cell.placement.name())),
+        Field::new("frames", "frames", |row| Entry::of(row.cell.sizes.to_string())),
+        Field::new("queues", "queues", |row| Entry::of(row.cell.queues)),
+        Field::new("tool", "tool", |row| {
+            let contender = &row.cell.contender;
+            Entry::apart(contender.to_string(), contender.kind.name())
+        }),
+        Field::kept("wait", |row| Entry::of(row.cell.contender.wait_name())),
+        Field::kept("stamps", |row| Entry::of(row.cell.contender.stamps_name())),
+        Field::kept("threads", |row| Entry::apart("", row.cell.contender.threads())),
+        Field::kept("filter", |row| Entry::of(row.cell.contender.filter())),
+        Field::kept("ring_snaplen", |row| Entry::apart("", row.cell.contender.ring_snaplen())),
+        Field::kept("frame_bytes_mean", |row| Entry::number(row.cell.sizes.mean_bytes(), [1, 1])),
     ]
 }
 
-fn zero_loss_line(row: &Row) -> Vec<String> {
-    let sign = if row.at_limit() { "≥ " } else { "" };
-    vec![
-        row.cell.sizes.to_string(),
-        row.cell.queues.to_string(),
-        row.cell.contender.to_string(),
-        format!("{sign}{:.3}", row.zero_loss_mps()),
-        number(row.zero_loss_gbit_per_s(), 2),
-    ]
+/// Of a row at full load.
+fn load_fields<'a>() -> Vec<Field<&'a Row>> {
+    let mut fields = cell_fields();
+    fields.extend([
+        Field::new("processes", "processes", |row: &&Row| {
+            let shown = if row.is_limit() { String::new() } else { row.processes().to_string() };
+            Entry::apart(shown, row.processes())
+        }),
+        Field::kept("kind", |_| Entry::of("load")),
+        Field::kept("rounds", |row| Entry::of(row.samples.len())),
+        Field::new("offered M/s", "offered_mps", |row| {
+            Entry::number(row.median(Sample::offered_mps), [3, 4])
+        }),
+        Field::kept("handed_mps", |row| Entry::number(row.median(Sample::handed_mps), [4, 4])),
+        Field::new("received M/s", "received_mps", |row| {
+            Entry::number(row.median(Sample::received_mps), [3, 4])
+        }),
+        Field::kept("received_mps_min", |row| Entry::number(row.extremes_mps().0, [4, 4])),
+        Field::kept("received_mps_max", |row| Entry::number(row.extremes_mps().1, [4, 4])),
+        Field::new("Gbit/s", "received_gbit_per_s", |row| {
+            Entry::number(row.received_gbit_per_s(), [2, 3])
+        }),
+        Field::new("lost %", "lost_percent", |row| {
+            Entry::number(row.median(Sample::lost_percent), [2, 3])
+        }),
+        Field::kept("named_lost_percent", |row| {
+            Entry::number(row.of_tool(Sample::named_lost_percent), [3, 3])
+        }),
+        Field::shown("CPU ns/frame", |row| Entry::number(row.of_tool(Sample::cpu_ns), [0, 1])),
+        Field::kept("cpu_user_ns", |row| Entry::number(row.of_tool(Sample::cpu_user_ns), [1, 1])),
+        Field::kept("cpu_system_ns", |row| {
+            Entry::number(row.of_tool(Sample::cpu_system_ns), [1, 1])
+        }),
+    ]);
+    fields
+}
+
+/// Of a row of the search for the rate without loss.
+fn zero_loss_fields<'a>() -> Vec<Field<&'a Row>> {
+    let mut fields = cell_fields();
+    fields.extend([
+        Field::kept("processes", |row: &&Row| Entry::of(row.processes())),
+        Field::kept("kind", |_| Entry::of("zero_loss")),
+        Field::kept("rounds", |row| Entry::of(row.zero_loss.len())),
+        Field::kept("received_mps", |row| Entry::number(row.zero_loss_mps(), [4, 4])),
+        Field::shown("M/s", |row| {
+            let sign = if row.at_limit() { "≥ " } else { "" };
+            Entry::of(format!("{sign}{:.3}", row.zero_loss_mps()))
+        }),
+        Field::new("Gbit/s", "received_gbit_per_s", |row| {
+            Entry::number(row.zero_loss_gbit_per_s(), [2, 3])
+        }),
+        Field::kept("lost_percent", |_| Entry::of(0)),
+        Field::kept("at_generator_limit", |row| Entry::of(row.at_limit())),
+    ]);
+    fields
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use super::super::measure::Sample;
 use super::super::median;
 use super::super::output::Figures;
-use super::super::results::{number, record, rounded};
-use ringside_terminal::columns;
-use serde_json::{Map, Value, json};
+use super::super::results::extremes;
+use super::super::table::{self, Entry, Field};
+use serde_json::{Map, Value};
 
 /// Columns of the CSV file, keys of the JSON lines. `kind` is `drop` or `filter`; `mps` are million
 /// frames a second that were taken off the wire and dropped, or received; `host_mps` came through;
@@ -55,6 +55,11 @@ impl DropRow {
     fn mps(&self) -> f64 {
         self.median(|sample| sample.taken_per_sec) / 1e6
     }
+
+    /// The least and the most.
+    fn extremes_mps(&self) -> (f64, f64) {
+        extremes(self.samples.iter().map(|sample| sample.taken_per_sec / 1e6))
+    }
 }
 
 /// All rounds of one filter.
@@ -71,6 +76,11 @@ pub(super) struct FilterRow {
 impl FilterRow {
     fn median(&self, value: fn(&Sample) -> f64) -> f64 {
         median(self.samples.iter().map(|(_, sample)| value(sample)).collect())
+    }
+
+    /// The least and the most.
+    fn extremes_mps(&self) -> (f64, f64) {
+        extremes(self.samples.iter().map(|(_, sample)| sample.received_mps()))
     }
 
     fn ready_seconds(&self) -> f64 {
@@ -110,110 +120,84 @@ impl Results {
         self.drops.iter().find(|row| row.is_limit).map_or(f64::NAN, DropRow::mps)
     }
 
+    /// Those that were measured, each with the limit that it is compared with.
+    fn measured(&self) -> impl Iterator<Item = Compared<'_>> {
+        let limit_mps = self.limit_mps();
+        let drops = self.drops.iter().filter(|row| !row.samples.is_empty());
+        drops.map(move |row| (row, limit_mps))
+    }
+
     /// Tables for people.
     fn table(&self) -> String {
         let mut out = String::new();
-        let limit = self.limit_mps();
-        let drops: Vec<Vec<String>> = self
-            .drops
-            .iter()
-            .filter(|row| !row.samples.is_empty())
-            .map(|row| {
-                vec![
-                    row.name.clone(),
-                    row.holds.clone(),
-                    number(row.mps(), 3),
-                    number(1e3 / row.mps(), 0),
-                    number(100.0 * row.mps() / limit, 0),
-                    number(row.median(|sample| sample.host_per_sec) / 1e6, 3),
-                    number(row.median(|sample| sample.ready_seconds), 2),
-                ]
-            })
-            .collect();
-        if !drops.is_empty() {
+        if self.measured().next().is_some() {
             out.push_str(
                 "Dropping 64-byte frames, medians; the receive path on the generator's CPU, which \
                  makes the frames in\nthe same time\n",
             );
-            let head =
-                ["tool", "holds", "M/s", "ns/frame", "% of limit", "at the host M/s", "ready s"];
-            out.push_str(&columns::text(&head, &drops));
+            out.push_str(&table::text(&drop_fields(), self.measured()));
         }
-        let filters: Vec<Vec<String>> = self
-            .filters
-            .iter()
-            .map(|row| {
-                vec![
-                    row.name.clone(),
-                    row.terms.to_string(),
-                    number(row.median(Sample::received_mps), 3),
-                    number(row.median(Sample::lost_percent), 2),
-                    number(row.median(Sample::cpu_ns), 0),
-                    number(row.ready_seconds(), 2),
-                    row.said().to_owned(),
-                ]
-            })
-            .collect();
-        if !filters.is_empty() {
+        if !self.filters.is_empty() {
             out.push_str(
                 "\nReceiving 64-byte frames that the last of several addresses lets through, \
                  medians; the tool on a CPU of\nits own\n",
             );
-            let head =
-                ["tool", "addresses", "M/s", "lost %", "CPU ns/frame", "ready s", "what it said"];
-            out.push_str(&columns::text(&head, &filters));
+            out.push_str(&table::text(&filter_fields(), &self.filters));
         }
-        if !self.failures.is_empty() {
-            out.push_str(&format!("\nWithout a figure:\n{}\n", self.failures.join("\n")));
-        }
-        out
+        out + &table::failures(&self.failures)
     }
 
     fn all(&self) -> impl Iterator<Item = Map<String, Value>> {
-        let limit = self.limit_mps();
-        let measured = self.drops.iter().filter(|row| !row.samples.is_empty());
-        measured
-            .map(move |row| drop_record(row, limit))
-            .chain(self.filters.iter().map(filter_record))
+        let drops = self.measured().map(|row| table::record(&drop_fields(), &row));
+        drops.chain(self.filters.iter().map(|row| table::record(&filter_fields(), &row)))
     }
 }
 
-fn drop_record(row: &DropRow, limit_mps: f64) -> Map<String, Value> {
-    let (low, high) = extremes(row.samples.iter().map(|sample| sample.taken_per_sec / 1e6));
-    record([
-        ("kind", json!("drop")),
-        ("tool", json!(row.name)),
-        ("holds", json!(row.holds)),
-        ("rounds", json!(row.samples.len())),
-        ("mps", rounded(row.mps(), 4)),
-        ("mps_min", rounded(low, 4)),
-        ("mps_max", rounded(high, 4)),
-        ("limit_percent", rounded(100.0 * row.mps() / limit_mps, 1)),
-        ("host_mps", rounded(row.median(|sample| sample.host_per_sec) / 1e6, 4)),
-        ("ready_seconds", rounded(row.median(|sample| sample.ready_seconds), 3)),
-    ])
+/// A row, and what discarding everything makes.
+type Compared<'a> = (&'a DropRow, f64);
+
+fn drop_fields<'a>() -> [Field<Compared<'a>>; 11] {
+    [
+        Field::kept("kind", |_| Entry::of("drop")),
+        Field::new("tool", "tool", |(row, _)| Entry::of(row.name.clone())),
+        Field::new("holds", "holds", |(row, _)| Entry::of(row.holds.clone())),
+        Field::kept("rounds", |(row, _)| Entry::of(row.samples.len())),
+        Field::new("M/s", "mps", |(row, _)| Entry::number(row.mps(), [3, 4])),
+        Field::shown("ns/frame", |(row, _)| Entry::number(1e3 / row.mps(), [0, 0])),
+        Field::kept("mps_min", |(row, _)| Entry::number(row.extremes_mps().0, [4, 4])),
+        Field::kept("mps_max", |(row, _)| Entry::number(row.extremes_mps().1, [4, 4])),
+        Field::new("% of limit", "limit_percent", |(row, limit_mps)| {
+            Entry::number(100.0 * row.mps() / limit_mps, [0, 1])
+        }),
+        Field::new("at the host M/s", "host_mps", |(row, _)| {
+            Entry::number(row.median(|sample| sample.host_per_sec) / 1e6, [3, 4])
+        }),
+        Field::new("ready s", "ready_seconds", |(row, _)| {
+            Entry::number(row.median(|sample| sample.ready_seconds), [2, 3])
+        }),
+    ]
 }
 
-fn filter_record(row: &FilterRow) -> Map<String, Value> {
-    let (low, high) = extremes(row.samples.iter().map(|(_, sample)| sample.received_mps()));
-    record([
-        ("kind", json!("filter")),
-        ("tool", json!(row.name)),
-        ("holds", json!(format!("{} addresses", row.terms))),
-        ("rounds", json!(row.samples.len())),
-        ("mps", rounded(row.median(Sample::received_mps), 4)),
-        ("mps_min", rounded(low, 4)),
-        ("mps_max", rounded(high, 4)),
-        ("lost_percent", rounded(row.median(Sample::lost_percent), 3)),
-        ("cpu_ns", rounded(row.median(Sample::cpu_ns), 1)),
-        ("ready_seconds", rounded(row.ready_seconds(), 3)),
-        ("said", json!(row.said())),
-    ])
-}
-
-/// The least and the most; not numbers of nothing.
-fn extremes(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    values.fold((f64::NAN, f64::NAN), |(low, high), value| (value.min(low), value.max(high)))
+fn filter_fields<'a>() -> [Field<&'a FilterRow>; 11] {
+    [
+        Field::kept("kind", |_| Entry::of("filter")),
+        Field::new("tool", "tool", |row| Entry::of(row.name.clone())),
+        Field::new("addresses", "holds", |row| {
+            Entry::apart(row.terms.to_string(), format!("{} addresses", row.terms))
+        }),
+        Field::kept("rounds", |row| Entry::of(row.samples.len())),
+        Field::new("M/s", "mps", |row| Entry::number(row.median(Sample::received_mps), [3, 4])),
+        Field::kept("mps_min", |row| Entry::number(row.extremes_mps().0, [4, 4])),
+        Field::kept("mps_max", |row| Entry::number(row.extremes_mps().1, [4, 4])),
+        Field::new("lost %", "lost_percent", |row| {
+            Entry::number(row.median(Sample::lost_percent), [2, 3])
+        }),
+        Field::new("CPU ns/frame", "cpu_ns", |row| {
+            Entry::number(row.median(Sample::cpu_ns), [0, 1])
+        }),
+        Field::new("ready s", "ready_seconds", |row| Entry::number(row.ready_seconds(), [2, 3])),
+        Field::new("what it said", "said", |row| Entry::of(row.said())),
+    ]
 }
 
 #[cfg(test)]

@@ -4,12 +4,11 @@
 use super::super::median;
 use super::super::output::Figures;
 use super::super::plot::{self, Line, Words};
-use super::super::results::{number, record, rounded};
+use super::super::table::{self, Entry, Field};
 use super::contender::Contender;
 use clap::ValueEnum;
-use ringside_terminal::columns;
 use ringside_transmit::Way;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::fmt;
 use std::path::Path;
 
@@ -130,7 +129,7 @@ impl Figures for Results {
     }
 
     fn records(&self) -> Vec<Map<String, Value>> {
-        self.rows.iter().map(|row| self.record(row)).collect()
+        self.rows.iter().map(|row| table::record(&fields(), &(self, row))).collect()
     }
 }
 
@@ -158,56 +157,9 @@ impl Results {
             "Segments of 1,448 bytes from buffers of 64 KiB by one core, medians; payload that the \
              far end was handed\n",
         );
-        let head = [
-            "far end",
-            "way",
-            "source",
-            "streams",
-            "Gbit/s",
-            "M segments/s",
-            "own ns",
-            "kernel ns",
-            "refused %",
-            "x calls",
-            "x kernel",
-        ];
-        let line = |row: &Row| {
-            vec![
-                row.far_end.name(),
-                row.way.to_string(),
-                row.source.name().to_owned(),
-                row.streams.to_string(),
-                number(row.gbit(), 2),
-                number(row.median(|sample| sample.frames_per_sec) / 1e6, 3),
-                number(row.median(|sample| sample.user_ns), 0),
-                number(row.median(|sample| sample.system_ns), 0),
-                number(row.median(|sample| sample.lost_percent), 1),
-                number(self.times(Way::Calls, row), 2),
-                number(self.times(Way::Kernel, row), 2),
-            ]
-        };
-        out.push_str(&columns::text(&head, &self.rows.iter().map(line).collect::<Vec<_>>()));
-        if !self.failures.is_empty() {
-            out.push_str(&format!("\nWithout a figure:\n{}\n", self.failures.join("\n")));
-        }
-        out
-    }
-
-    fn record(&self, row: &Row) -> Map<String, Value> {
-        record([
-            ("far_end", json!(row.far_end.name())),
-            ("way", json!(row.way.name())),
-            ("source", json!(row.source.name())),
-            ("streams", json!(row.streams)),
-            ("rounds", json!(row.samples.len())),
-            ("gbit_per_s", rounded(row.gbit(), 3)),
-            ("segments_mps", rounded(row.median(|sample| sample.frames_per_sec) / 1e6, 4)),
-            ("user_ns", rounded(row.median(|sample| sample.user_ns), 1)),
-            ("system_ns", rounded(row.median(|sample| sample.system_ns), 1)),
-            ("refused_percent", rounded(row.median(|sample| sample.lost_percent), 2)),
-            ("times_calls", rounded(self.times(Way::Calls, row), 3)),
-            ("times_kernel", rounded(self.times(Way::Kernel, row), 3)),
-        ])
+        let rows = self.rows.iter().map(|row| (self, row));
+        out.push_str(&table::text(&fields(), rows));
+        out + &table::failures(&self.failures)
     }
 
     /// Draws the rate by the number of streams, for each far end; the folder exists.
@@ -243,4 +195,36 @@ impl Results {
         };
         Contender::all().map(line).filter(|line| !line.points.is_empty()).collect()
     }
+}
+
+/// A row among all that it is compared with.
+type Compared<'a> = (&'a Results, &'a Row);
+
+fn fields<'a>() -> [Field<Compared<'a>>; 12] {
+    [
+        Field::new("far end", "far_end", |(_, row)| Entry::of(row.far_end.name())),
+        Field::new("way", "way", |(_, row)| Entry::apart(row.way.to_string(), row.way.name())),
+        Field::new("source", "source", |(_, row)| Entry::of(row.source.name())),
+        Field::new("streams", "streams", |(_, row)| Entry::of(row.streams)),
+        Field::kept("rounds", |(_, row)| Entry::of(row.samples.len())),
+        Field::new("Gbit/s", "gbit_per_s", |(_, row)| Entry::number(row.gbit(), [2, 3])),
+        Field::new("M segments/s", "segments_mps", |(_, row)| {
+            Entry::number(row.median(|sample| sample.frames_per_sec) / 1e6, [3, 4])
+        }),
+        Field::new("own ns", "user_ns", |(_, row)| {
+            Entry::number(row.median(|sample| sample.user_ns), [0, 1])
+        }),
+        Field::new("kernel ns", "system_ns", |(_, row)| {
+            Entry::number(row.median(|sample| sample.system_ns), [0, 1])
+        }),
+        Field::new("refused %", "refused_percent", |(_, row)| {
+            Entry::number(row.median(|sample| sample.lost_percent), [1, 2])
+        }),
+        Field::new("x calls", "times_calls", |(all, row)| {
+            Entry::number(all.times(Way::Calls, row), [2, 3])
+        }),
+        Field::new("x kernel", "times_kernel", |(all, row)| {
+            Entry::number(all.times(Way::Kernel, row), [2, 3])
+        }),
+    ]
 }

@@ -5,10 +5,9 @@ use super::super::median;
 use super::super::network::Placement;
 use super::super::output::Figures;
 use super::super::plot::{self, Line};
-use super::super::results::{number, record, rounded};
+use super::super::table::{self, Entry, Field};
 use super::contender::Kind;
-use ringside_terminal::columns;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::path::Path;
 
 /// Columns of the CSV file, keys of the JSON lines. Rates are in million frames a second that the
@@ -41,6 +40,10 @@ impl Row {
         median(self.samples.clone()) / 1e6
     }
 
+    fn extreme_mps(&self, of: fn(f64, f64) -> f64) -> f64 {
+        self.samples.iter().copied().fold(f64::NAN, of) / 1e6
+    }
+
     fn gbit_per_s(&self) -> f64 {
         self.mps() * f64::from(self.bytes) * 8.0 / 1e3
     }
@@ -62,7 +65,8 @@ impl Figures for Results {
     }
 
     fn records(&self) -> Vec<Map<String, Value>> {
-        self.ordered().into_iter().map(|row| self.record(row)).collect()
+        let rows = self.ordered().into_iter();
+        rows.map(|row| table::record(&fields(), &(self, row))).collect()
     }
 }
 
@@ -111,40 +115,9 @@ impl Results {
             "Frames that one core sends, medians; the far end discards them inside the driver, \
              `own` on another CPU\n",
         );
-        let head =
-            ["placement", "bytes", "tool", "M/s", "Gbit/s", "x best peer", "% of constant frames"];
-        let line = |row: &&Row| {
-            vec![
-                row.placement.name().to_owned(),
-                row.bytes.to_string(),
-                row.kind.name(),
-                number(row.mps(), 3),
-                number(row.gbit_per_s(), 2),
-                number(self.best_peer_times(row), 2),
-                number(self.constant_percent(row), 0),
-            ]
-        };
-        out.push_str(&columns::text(&head, &self.ordered().iter().map(line).collect::<Vec<_>>()));
-        if !self.failures.is_empty() {
-            out.push_str(&format!("\nWithout a figure:\n{}\n", self.failures.join("\n")));
-        }
-        out
-    }
-
-    fn record(&self, row: &Row) -> Map<String, Value> {
-        let extreme = |of: fn(f64, f64) -> f64| row.samples.iter().copied().fold(f64::NAN, of);
-        record([
-            ("placement", json!(row.placement.name())),
-            ("tool", json!(row.kind.name())),
-            ("frame_bytes", json!(row.bytes)),
-            ("rounds", json!(row.samples.len())),
-            ("mps", rounded(row.mps(), 4)),
-            ("mps_min", rounded(extreme(f64::min) / 1e6, 4)),
-            ("mps_max", rounded(extreme(f64::max) / 1e6, 4)),
-            ("gbit_per_s", rounded(row.gbit_per_s(), 3)),
-            ("best_peer_times", rounded(self.best_peer_times(row), 3)),
-            ("constant_percent", rounded(self.constant_percent(row), 1)),
-        ])
+        let rows = self.ordered().into_iter().map(|row| (self, row));
+        out.push_str(&table::text(&fields(), rows));
+        out + &table::failures(&self.failures)
     }
 
     /// Draws a figure for each placement; the folder exists.
@@ -170,4 +143,26 @@ impl Results {
         }
         Ok(())
     }
+}
+
+/// A row among all that it is compared with.
+type Compared<'a> = (&'a Results, &'a Row);
+
+fn fields<'a>() -> [Field<Compared<'a>>; 10] {
+    [
+        Field::new("placement", "placement", |(_, row)| Entry::of(row.placement.name())),
+        Field::new("bytes", "frame_bytes", |(_, row)| Entry::of(row.bytes)),
+        Field::new("tool", "tool", |(_, row)| Entry::of(row.kind.name())),
+        Field::kept("rounds", |(_, row)| Entry::of(row.samples.len())),
+        Field::new("M/s", "mps", |(_, row)| Entry::number(row.mps(), [3, 4])),
+        Field::kept("mps_min", |(_, row)| Entry::number(row.extreme_mps(f64::min), [4, 4])),
+        Field::kept("mps_max", |(_, row)| Entry::number(row.extreme_mps(f64::max), [4, 4])),
+        Field::new("Gbit/s", "gbit_per_s", |(_, row)| Entry::number(row.gbit_per_s(), [2, 3])),
+        Field::new("x best peer", "best_peer_times", |(all, row)| {
+            Entry::number(all.best_peer_times(row), [2, 3])
+        }),
+        Field::new("% of constant frames", "constant_percent", |(all, row)| {
+            Entry::number(all.constant_percent(row), [0, 1])
+        }),
+    ]
 }

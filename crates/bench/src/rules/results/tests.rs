@@ -1,5 +1,6 @@
 use super::super::super::process::CpuTime;
 use super::*;
+use serde_json::json;
 
 fn results() -> Results {
     let dropped = |taken_per_sec| Dropped { taken_per_sec, host_per_sec: 5e4, ready_seconds: 0.25 };
