@@ -228,3 +228,32 @@ fn fields<'a>() -> [Field<Compared<'a>>; 12] {
         }),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_has_each_figure_beside_calls_and_the_kernel() {
+        let mut results = Results::default();
+        for (way, payload_bits_per_sec) in [(Way::Calls, 2e9), (Way::Kernel, 8e9)] {
+            let (far_end, source) = (FarEnd::Moderated, Source::Memory);
+            let way = Contender::Way(way);
+            let row = Row { far_end, way, source, streams: 1, samples: Vec::new() };
+            let (frames_per_sec, lost_percent) = (1e6, 0.0);
+            let (user_ns, system_ns) = (100.0, 50.5);
+            let sample =
+                Sample { frames_per_sec, payload_bits_per_sec, user_ns, system_ns, lost_percent };
+            results.add(row, sample);
+        }
+        let expected = [
+            "moderated,calls,memory,1,1,2.0,1.0,100.0,50.5,0.0,1.0,0.25",
+            "moderated,kernel,memory,1,1,8.0,1.0,100.0,50.5,0.0,4.0,1.0",
+        ];
+        assert_eq!(results.csv().lines().skip(1).collect::<Vec<_>>(), expected);
+        let text = results.text();
+        let words: Vec<&str> = text.lines().last().unwrap_or_default().split_whitespace().collect();
+        let line = "moderated kernel memory 1 8.00 1.000 100 50 0.0 4.00 1.00";
+        assert_eq!(words, line.split(' ').collect::<Vec<_>>(), "{text}");
+    }
+}

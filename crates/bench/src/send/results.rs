@@ -166,3 +166,35 @@ fn fields<'a>() -> [Field<Compared<'a>>; 10] {
         }),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_has_each_figure_the_fastest_first() {
+        let mut results =
+            Results { failures: vec!["tcpreplay: absent".into()], ..Results::default() };
+        for (kind, rates) in [
+            (Kind::Trafgen, &[1.5e6][..]),
+            (Kind::Ringside, &[2e6, 4e6, 3e6]),
+            (Kind::Constant, &[4e6]),
+        ] {
+            for &per_sec in rates {
+                let samples = Vec::new();
+                results.add(Row { placement: Placement::Own, kind, bytes: 64, samples }, per_sec);
+            }
+        }
+        let expected = [
+            "own,ringside-constant,64,1,4.0,4.0,4.0,2.048,2.667,100.0",
+            "own,ringside,64,3,3.0,2.0,4.0,1.536,2.0,75.0",
+            "own,trafgen,64,1,1.5,1.5,1.5,0.768,1.0,",
+        ];
+        assert_eq!(results.csv().lines().skip(1).collect::<Vec<_>>(), expected);
+        let text = results.text();
+        let line = text.lines().find(|line| line.contains("ringside ")).unwrap_or_default();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words, ["own", "64", "ringside", "3.000", "1.54", "2.00", "75"], "{text}");
+        assert!(text.ends_with("\nWithout a figure:\ntcpreplay: absent\n"), "{text}");
+    }
+}
