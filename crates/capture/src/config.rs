@@ -17,6 +17,10 @@ use std::time::Duration;
 /// Memory of a capture ring whose reader keeps up: at 10 Gb/s it holds 100 ms. A disk wants more.
 pub const RING_BYTES: usize = 128 << 20;
 
+/// The same before a disk: half a second at 8 Gb/s, which is longer than the weak phases of a disk
+/// under load that were seen (bench/README.md).
+pub const DISK_RING_BYTES: usize = 512 << 20;
+
 /// Least number of blocks a lane gets, whatever the ring's size: one is filled, one is written,
 /// the others are the reserve.
 pub const BLOCKS_PER_LANE_MIN: usize = 4;

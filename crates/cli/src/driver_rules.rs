@@ -1,10 +1,10 @@
 //! Rules in the drivers of interfaces: shared between a run and its control socket.
 
-use crate::beside::BesideStatus;
-use crate::control::RuleStore;
 use anyhow::{Context, ensure};
 use ringside_capture::config::Ahead;
 use ringside_capture::keep::{self, Rules, RulesReport};
+use ringside_control::BesideStatus;
+use ringside_control::RuleStore;
 use ringside_core::ledger::{ByCause, sum};
 use ringside_core::{Cause, LaneCounters};
 use ringside_rules::Rule;

@@ -3,7 +3,6 @@
 use crate::driver_rules::RulesAhead;
 use crate::open::{self, Backend, OpenArgs, Opened};
 use crate::record::RunArgs;
-use crate::say;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use ringside_capture::config::{FileFormat, Output};
@@ -14,8 +13,10 @@ use ringside_capture::keep::{
 use ringside_core::Shown;
 use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_filter::Prepared;
+use ringside_keeper::filter_child::filter_compiler;
 use ringside_rules::language::{self, Verdict};
 use ringside_sys::netdev;
+use ringside_terminal::{say, units};
 use std::path::{Path, PathBuf};
 
 /// Most rules that room is made for: as many as may be exact.
@@ -66,7 +67,7 @@ impl KeepArgs {
     pub fn rules(&self) -> anyhow::Result<Option<Rules>> {
         let Some(path) = &self.rules else { return Ok(None) };
         let set = language::load(path)?;
-        let rules = Rules::new(set, open::filter_compiler()?);
+        let rules = Rules::new(set, filter_compiler()?);
         let rules = rules.with_context(|| path.shown().to_string())?;
         if let (Some(id), None) = (rules.digests(), &self.digests) {
             return Err(RulesError::Digest { id }).with_context(|| path.shown().to_string());
@@ -246,7 +247,7 @@ fn flow_cutoff(text: &str) -> Result<FlowCutoff, String> {
     if text == "tls" {
         return Ok(FlowCutoff::Tls);
     }
-    crate::units::bytes(text)
+    units::bytes(text)
         .map(FlowCutoff::Bytes)
         .map_err(|error| format!("{error}; or write tls, for what follows the handshake"))
 }

@@ -1,45 +1,20 @@
 //! One line a second while a run receives: rate, bits, stored, every cause of loss.
 
-use crate::control::Rates;
-use crate::say;
-use crate::signals::Wanted;
-use crate::terminal::BottomLine;
-use crate::units::{grouped, scaled};
 use indicatif::ProgressBar;
+use ringside_control::Rates;
 use ringside_core::Ledger;
 use ringside_core::ledger::total;
 use ringside_core::profile::LaneProfile;
-use std::time::{Duration, Instant};
-
-/// How often such a line changes.
-pub const INTERVAL: Duration = Duration::from_secs(1);
+use ringside_terminal::BottomLine;
+use ringside_terminal::progress::{INTERVAL, say_above};
+use ringside_terminal::units::{grouped, scaled};
+use std::time::Instant;
 
 /// The live line; nothing where standard error is no terminal.
 pub struct Live {
     bar: ProgressBar,
     last: Option<(Instant, u64, u64)>,
     rates: Option<Rates>,
-}
-
-/// A line of text that is drawn anew; nothing where standard error is no terminal.
-pub fn line_bar() -> ProgressBar {
-    BottomLine::new().bar().clone()
-}
-
-/// Says a line above `bar` if SIGUSR1 asked for it.
-pub fn tell_wanted(statistics: &Wanted, bar: &ProgressBar, line: impl FnOnce() -> String) {
-    if statistics.take() {
-        say_above(bar, line());
-    }
-}
-
-/// Says a line above `bar`, without waiting for a terminal that stands still.
-fn say_above(bar: &ProgressBar, line: String) {
-    if bar.is_hidden() {
-        say::message(line);
-    } else {
-        bar.println(line);
-    }
 }
 
 impl Live {

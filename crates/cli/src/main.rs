@@ -5,32 +5,22 @@
 //! progress go to standard error. Exit status: 0 done, 1 nothing found or a check that failed, 2
 //! could not. A run that receives ends with its ledger.
 
-mod beside;
 mod cmd;
-mod columns;
-mod control;
+mod control_args;
 mod driver_rules;
 mod filter_args;
 mod frame_filter;
 mod keep;
-mod keeper;
-mod ledger_text;
 mod live;
-mod memory;
 mod open;
 mod placement;
-mod print;
-mod privileges;
+mod print_args;
 mod record;
-mod repair_progress;
 mod rule_counts;
-mod say;
-mod signals;
-mod state_directory;
-mod terminal;
-mod units;
 
 use clap::{Parser, Subcommand};
+use ringside_keeper::filter_child::{self, FILTER_CHILD};
+use ringside_terminal::say;
 use std::io;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -73,7 +63,7 @@ enum Command {
     /// The main job on a private network, in one go: record real programs, then read it back.
     Demo(cmd::demo::DemoArgs),
     /// Measure this machine, with a peer in the same run.
-    Bench(cmd::bench::BenchArgs),
+    Bench(ringside_bench::BenchArgs),
     /// What is in the way of capturing, on this machine and its interfaces, and the mend.
     Doctor(cmd::doctor::DoctorArgs),
     /// What this machine can capture with.
@@ -82,9 +72,6 @@ enum Command {
     #[command(name = FILTER_CHILD, hide = true)]
     FilterChild,
 }
-
-/// Hidden subcommand that compiles a filter in a bounded child process.
-const FILTER_CHILD: &str = "filter-child";
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -110,10 +97,10 @@ fn main() -> ExitCode {
         Command::Send(args) => cmd::send::run(*args),
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => cmd::demo::run(args),
-        Command::Bench(args) => cmd::bench::run(args),
+        Command::Bench(args) => ringside_bench::run(args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Backends(args) => cmd::backends::run(args),
-        Command::FilterChild => Ok(cmd::filter_child()),
+        Command::FilterChild => Ok(filter_child::run()),
     };
     result.unwrap_or_else(|error| {
         if is_pipe_closed(&error) {

@@ -6,9 +6,8 @@ pub mod interfaces;
 mod xdp_ring;
 
 use crate::filter_args::FilterArgs;
-use crate::keeper::{Knobs, Request, Wish};
+use crate::keep;
 use crate::placement::{Placed, PlacementArgs};
-use crate::{FILTER_CHILD, keep, say};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use ringside_capture::backend::af_packet::AfPacketSource;
@@ -18,11 +17,13 @@ use ringside_capture::placement::LaneFacts;
 use ringside_capture::run::LaneSource;
 use ringside_core::bpf::ClassicProgram;
 use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX, LANES_MAX};
-use ringside_core::{InterfaceId, LinkType, Source, SourceInterface};
-use ringside_filter::Compiler;
+use ringside_core::{InterfaceId, Source, SourceInterface};
+use ringside_keeper::filter_child::compile;
+use ringside_keeper::{Knobs, Request, Wish};
 use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
 use ringside_sys::packet::{CaptureDirection, FanoutMode};
+use ringside_terminal::{say, units};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -83,7 +84,7 @@ pub struct OpenArgs {
     direction: Option<CaptureDirection>,
 
     /// Memory of the kernel's ring for each lane.
-    #[arg(long, value_name = "SIZE", value_parser = crate::units::bytes, default_value = "32MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value = "32MiB")]
     kernel_ring_size: u64,
 
     /// The same, as tcpdump takes it: in KiB.
@@ -230,12 +231,6 @@ pub struct Opened {
     pub block_timeout_ns: u64,
     pub description: String,
     pub warnings: Vec<String>,
-}
-
-/// The compiler of filters: this program as a bounded child.
-pub fn filter_compiler() -> anyhow::Result<Compiler> {
-    let exe = std::env::current_exe().context("finding this program, to compile the filter")?;
-    Ok(Compiler::Child { exe, args: vec![FILTER_CHILD.into()] })
 }
 
 /// Opens everything that `args` names. Frames are counted from the start of the run on (libpcap's
@@ -514,22 +509,6 @@ impl Plan<'_> {
         })?;
         Ok(vec![(Box::new(source), None)])
     }
-}
-
-/// Compiles a filter for frames of `link_type`; `None` for an empty one.
-pub fn compile(expression: &str, link_type: LinkType) -> anyhow::Result<Option<ClassicProgram>> {
-    if expression.trim().is_empty() {
-        return Ok(None);
-    }
-    let compiled = ringside_filter::compile(expression, link_type, 0, &filter_compiler()?)?;
-    if !compiled.optimised {
-        say::message(format_args!(
-            "ringside: the filter is too long for libpcap's optimiser; it runs unoptimised \
-             ({} instructions)",
-            compiled.program.instructions.len()
-        ));
-    }
-    Ok(Some(compiled.program))
 }
 
 /// The words of tcpdump, and `both`.

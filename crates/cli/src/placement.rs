@@ -1,13 +1,13 @@
 //! Where the threads of a run go, and how an interface spreads frames over its queues meanwhile.
 
-use crate::keeper::{Knobs, Request, Wish};
-use crate::say;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use ringside_capture::placement::{LaneFacts, PlacementFacts, plan};
 use ringside_core::limits::LANES_MAX;
+use ringside_keeper::{Knobs, Request, Wish};
 use ringside_sys::numa::PreferredNode;
 use ringside_sys::thread;
+use ringside_terminal::say;
 use std::path::PathBuf;
 
 /// Options of placement.

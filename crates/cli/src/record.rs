@@ -3,15 +3,11 @@
 mod habits;
 mod write;
 
-use crate::control::{Board, ControlArgs, ControlSocket, OutputStatus, RuleDesk, serve_while};
+use crate::control_args::ControlArgs;
 use crate::driver_rules::RulesAhead;
-use crate::keeper::{Knobs, Leaving, Link, Request, Wishes};
 use crate::live::Live;
 use crate::open::Opened;
-use crate::privileges::UsersDirectories;
-use crate::signals::RunSignals;
-use crate::terminal::BottomLine;
-use crate::{keep, ledger_text, print, privileges, rule_counts, say, units};
+use crate::{keep, open, rule_counts};
 use anyhow::{Context, bail};
 use clap::Args;
 use habits::EndArgs;
@@ -20,10 +16,17 @@ use ringside_capture::keep::Selection;
 use ringside_capture::run::{Prepared, Run, RunReport};
 use ringside_capture::share::ShareSocket;
 use ringside_capture::trigger::{TriggerConfig, TriggerSummary};
+use ringside_control::{Board, CAPTURE_KIND, ControlSocket, OutputStatus, RuleDesk, serve_while};
 use ringside_core::Shown;
 use ringside_core::limits::RING_BLOCK_BYTES;
+use ringside_keeper::privileges;
+use ringside_keeper::privileges::UsersDirectories;
+use ringside_keeper::{Knobs, Leaving, Link, Request, Wishes};
 use ringside_store::Packing;
 use ringside_sys::ring::HUGE_PAGE_BYTES;
+use ringside_terminal::BottomLine;
+use ringside_terminal::signals::RunSignals;
+use ringside_terminal::{ledger_text, say, units};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,8 +35,6 @@ use std::time::{Duration, Instant};
 pub use write::FormatArg;
 use write::WriteArgs;
 
-/// What the name of a control socket begins with.
-pub const CONTROL_KIND: &str = "capture";
 /// Smallest ring: four blocks for one lane.
 const RING_BYTES_MIN: u64 = (BLOCKS_PER_LANE_MIN * RING_BLOCK_BYTES) as u64;
 /// The ring takes this part of the free memory unless asked otherwise: the page cache and other
@@ -101,7 +102,7 @@ impl RunArgs {
             no_keeper: self.no_keeper,
             json: self.json,
             directories: &self.write.paths,
-            control: &self.control,
+            control: self.control.place(),
             share,
         }
     }
@@ -119,7 +120,7 @@ impl RunArgs {
     /// What was asked for, or `usual` where there is much memory.
     fn ring_bytes(&self, usual: u64) -> u64 {
         self.ring_size.unwrap_or_else(|| {
-            let free = crate::memory::available_bytes().unwrap_or(u64::MAX);
+            let free = ringside_sys::memory::available_bytes().unwrap_or(u64::MAX);
             usual.min(free / SHARE_OF_MEMORY).max(RING_BYTES_MIN)
         })
     }
@@ -142,7 +143,7 @@ pub struct Extras {
     /// Where other processes may attach.
     pub share: Option<ShareSocket>,
     /// Packets are printed in this way; by default they are not.
-    pub print: Option<print::Style>,
+    pub print: Option<ringside_print::Style>,
 }
 
 /// The run, in this process, with the lanes that `open` opens.
@@ -168,11 +169,11 @@ pub fn run(
     let status = output_status(&output, extras.print.is_some(), args.write.paths.iter());
     let mut board = board(&opened, &extras, status, keeper_pid);
     let (bottom, style) = (BottomLine::new(), extras.print);
-    let print = style.map(|style| print::printer(style, &bottom)).transpose()?;
+    let print = style.map(|style| printer(style, &bottom)).transpose()?;
     let ahead = extras.ahead.clone();
     let config = settings(args, &mut opened, extras, output, print)?;
     reserve_huge_pages(&knobs, args, &config, opened.lanes.len());
-    let control = ControlSocket::open(&args.control, CONTROL_KIND, keeper_pid)?;
+    let control = ControlSocket::open(&args.control.place(), CAPTURE_KIND, keeper_pid)?;
     let directories = config.output.directories();
     privileges::raise_locked_memory();
     let files = config.selection.iter().filter_map(Selection::files).collect::<Vec<_>>();
@@ -181,7 +182,7 @@ pub fn run(
         true => privileges::become_another(args.user.as_deref(), &config.output, &files)?,
         false => None,
     };
-    let leaving = Leaving::new(&mut opened, &config);
+    let leaving = Leaving::new(&opened.lanes, std::mem::take(&mut opened.kernel), &config);
     let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
     // The rings lie where they should; what comes from now on lies where it is used.
     drop(opened.placed.memory);
@@ -215,6 +216,11 @@ pub fn run(
     link.as_ref().inspect(|link| link.closed());
     told.and(watched)?;
     Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// The printer to standard output, above `bottom`.
+fn printer(style: ringside_print::Style, bottom: &BottomLine) -> anyhow::Result<Print> {
+    Ok(ringside_print::printer(style, bottom, open::stdout_stream()?))
 }
 
 /// Directories in which a run makes or removes files other than its recording.
@@ -440,7 +446,7 @@ fn output_status<'a>(
 /// A ring that fits the memory: touching more than there is would end other programs.
 fn ring_bytes(text: &str) -> Result<u64, String> {
     let bytes = units::bytes(text)?;
-    match crate::memory::available_bytes() {
+    match ringside_sys::memory::available_bytes() {
         Some(limit) if bytes > limit => {
             Err(format!("{bytes} bytes are asked for, {limit} are available"))
         }

@@ -1,10 +1,10 @@
 //! What rules counted, for people and as JSON.
 
-use crate::beside::BesideStatus;
-use crate::{columns, say, units};
 use ringside_capture::keep::RulesReport;
+use ringside_control::BesideStatus;
 use ringside_rules::engine::Counts;
 use ringside_rules::language::Verdict;
+use ringside_terminal::{columns, say, units};
 use ringside_xdp::PinnedRule;
 use std::io;
 

@@ -43,6 +43,7 @@ pub mod file_lock;
 pub mod file_map;
 pub mod flat;
 pub mod live;
+pub mod memory;
 pub mod mmap;
 pub mod netdev;
 mod netlink;

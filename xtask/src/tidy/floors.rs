@@ -12,6 +12,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-proto", 1),
     ("ringside-sys", 1),
     ("ringside-filter", 1),
+    ("ringside-terminal", 1),
     ("ringside-ebpf", 2),
     ("ringside-store", 2),
     ("ringside-rules", 2),
@@ -22,7 +23,12 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-transmit", 3),
     ("ringside-client-c", 4),
     ("ringside-lab", 4),
-    ("ringside-cli", 5),
+    ("ringside-control", 4),
+    ("ringside-print", 4),
+    ("ringside-keeper", 5),
+    ("ringside-bench", 6),
+    ("ringside-doctor", 6),
+    ("ringside-cli", 7),
 ];
 
 /// Stands outside: helps tests, and is no part of the binary.

@@ -1,13 +1,10 @@
 //! `ringside attach`: read a running capture from another process.
 
 use crate::filter_args::FilterArgs;
-use crate::keeper;
-use crate::open::{self, Opened};
+use crate::open::Opened;
 use crate::placement::Placed;
-use crate::print::{PacketText, PrintArgs, Style};
+use crate::print_args::PrintArgs;
 use crate::record::{self, Extras, RunArgs};
-use crate::signals::{StopSignal, Wanted};
-use crate::{say, units};
 use anyhow::Context;
 use clap::Args;
 use ringside_capture::config::RING_BYTES;
@@ -16,7 +13,11 @@ use ringside_client::{Attachment, ReadOptions, Reader};
 use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_core::{LinkType, Shown, Timestamp};
 use ringside_filter::Prepared;
+use ringside_keeper::filter_child::compile;
+use ringside_print::{PacketText, Style};
 use ringside_sys::clock;
+use ringside_terminal::signals::{StopSignal, Wanted};
+use ringside_terminal::{say, units};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -62,7 +63,7 @@ pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
     if args.run.write.paths.is_empty() && !args.run.json {
         return print(&args);
     }
-    keeper::supervised(&args.run.wishes(None), |link| {
+    ringside_keeper::supervised(&args.run.wishes(None), |link| {
         record::run(&args.run, link, |_| {
             let snaplen = FRAME_BYTES_MAX;
             let extras = Extras {
@@ -108,7 +109,7 @@ fn connect(args: &AttachArgs) -> anyhow::Result<(Attachment, ReadOptions)> {
     let attachment = Attachment::connect(&args.socket)?;
     let expression = args.filter.expression();
     let filter = |link_type: LinkType| -> anyhow::Result<Option<Prepared>> {
-        let program = open::compile(&expression, link_type)?;
+        let program = compile(&expression, link_type)?;
         Ok(program.as_ref().map(Prepared::new).transpose()?)
     };
     let mut filters = Vec::new();

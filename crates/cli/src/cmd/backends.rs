@@ -4,12 +4,12 @@ mod others;
 mod properties;
 mod trial;
 
-use crate::say;
 use clap::Args;
 use others::Other;
 use properties::{Facts, Property};
 use ringside_capture::backend::{af_packet, pcap};
 use ringside_sys::netdev::{self, NetDevice};
+use ringside_terminal::say;
 use serde::Serialize;
 use std::fmt::Write;
 use std::process::ExitCode;

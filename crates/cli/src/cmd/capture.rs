@@ -1,26 +1,24 @@
 //! `ringside capture`: receive, count or record, and end with the ledger.
 
-use crate::control::ControlSocket;
 use crate::keep::{self, KeepArgs};
-use crate::keeper::{self, Knobs};
 use crate::open::{self, OpenArgs, Opened};
-use crate::print::{PrintArgs, Style};
+use crate::print_args::PrintArgs;
 use crate::record::{self, Extras, RunArgs};
-use crate::units;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use ringside_capture::config;
 use ringside_capture::share::ShareSocket;
 use ringside_capture::trigger::TriggerConfig;
+use ringside_control::ControlSocket;
 use ringside_core::SourceInterface;
 use ringside_filter::Prepared;
+use ringside_keeper::Knobs;
+use ringside_keeper::filter_child::compile;
+use ringside_print::Style;
+use ringside_terminal::units;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// The capture ring, unless asked otherwise: half a second at 8 Gb/s, which is longer than the
-/// weak phases of a disk under load that were seen (bench/README.md).
-pub(super) const RING_BYTES: u64 = 512 << 20;
 
 /// Arguments of `capture`.
 #[derive(Args)]
@@ -98,7 +96,7 @@ pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
         open::interfaces::print(args.run.json)?;
         return Ok(ExitCode::SUCCESS);
     }
-    keeper::supervised(&args.run.wishes(args.share.as_deref()), |link| {
+    ringside_keeper::supervised(&args.run.wishes(args.share.as_deref()), |link| {
         record::run(&args.run, link, |knobs| open(&args, knobs))
     })
 }
@@ -134,7 +132,7 @@ impl CaptureArgs {
     /// The capture ring: a printer keeps up, or nothing helps it.
     fn ring_bytes(&self) -> u64 {
         let prints_alone = self.prints() && !self.goes_elsewhere();
-        if prints_alone { config::RING_BYTES as u64 } else { RING_BYTES }
+        if prints_alone { config::RING_BYTES as u64 } else { config::DISK_RING_BYTES as u64 }
     }
 }
 
@@ -191,8 +189,7 @@ fn filters(expression: &str, interfaces: &[SourceInterface]) -> anyhow::Result<V
     for (index, interface) in interfaces.iter().enumerate() {
         let link = interface.link_type;
         let known = interfaces[..index].iter().position(|before| before.link_type == link);
-        let Some(program) = known.is_none().then(|| open::compile(expression, link)).transpose()?
-        else {
+        let Some(program) = known.is_none().then(|| compile(expression, link)).transpose()? else {
             filters.extend(known.and_then(|known| filters.get(known)).cloned());
             continue;
         };
@@ -224,9 +221,9 @@ mod tests {
         let cases: [(&[&str], u64); 5] = [
             (&[], print),
             (&["--print"], print),
-            (&["--print", "-w", "x"], RING_BYTES),
-            (&["--print", "--share", "x"], RING_BYTES),
-            (&["-w", "x"], RING_BYTES),
+            (&["--print", "-w", "x"], config::DISK_RING_BYTES as u64),
+            (&["--print", "--share", "x"], config::DISK_RING_BYTES as u64),
+            (&["-w", "x"], config::DISK_RING_BYTES as u64),
         ];
         for (args, bytes) in cases {
             let line = Line::parse_from([&["capture", "-i", "eth1"], args].concat());

@@ -1,8 +1,8 @@
 //! `ringside control`: gives an order to a running capture.
 
-use crate::control::{Client, Command};
-use crate::{ledger_text, say};
 use clap::{Args, ValueEnum};
+use ringside_control::{Client, Command};
+use ringside_terminal::{ledger_text, say};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -4,11 +4,12 @@
 //! ping) beside the generator; a capture of its own process records all of it; the recording is
 //! read back; the ledger and the next commands to type are shown.
 
-use crate::units::grouped;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use ringside_core::Ledger;
 use ringside_lab::{Lab, LabConfig, RECEIVER_ADDRESS, RECEIVER_INTERFACE};
+use ringside_terminal::say;
+use ringside_terminal::units::grouped;
 use serde::Deserialize;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -68,7 +69,7 @@ pub fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn say(text: &str) {
-    crate::say::message(format_args!("demo: {text}"));
+    say::message(format_args!("demo: {text}"));
 }
 
 fn next_steps(args: &DemoArgs) {
@@ -236,7 +237,7 @@ impl Capture {
         loop {
             let line = capture.next_message()?;
             ensure!(!line.is_empty(), "the capture did not start");
-            crate::say::message(format_args!("  {}", line.trim_end()));
+            say::message(format_args!("  {}", line.trim_end()));
             if line.starts_with("listening on") {
                 return Ok(capture);
             }
@@ -260,7 +261,7 @@ impl Capture {
             if line.is_empty() {
                 break;
             }
-            crate::say::message(format_args!("  {}", line.trim_end()));
+            say::message(format_args!("  {}", line.trim_end()));
         }
         let mut data = String::new();
         self.data.read_to_string(&mut data)?;

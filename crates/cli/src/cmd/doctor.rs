@@ -1,18 +1,10 @@
 //! `ringside doctor`: what this machine and its interfaces can do, what is in the way, and what
 //! mends it.
 
-mod check;
-mod clock;
-mod interface;
-mod machine;
-mod polling;
-
-use crate::keeper::{self, Request};
-use crate::say;
-use check::{Check, State};
 use clap::Args;
+use ringside_doctor::{Report, State};
 use ringside_sys::netns::Namespace;
-use serde::Serialize;
+use ringside_terminal::say;
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -49,68 +41,24 @@ pub struct DoctorArgs {
     json: bool,
 }
 
-#[derive(Default, Serialize)]
-struct Report {
-    checks: Vec<Check>,
-    /// What --fix has turned now, or --undo has put back.
-    done: Vec<String>,
-    /// What --fix could not turn, or --undo not put back.
-    failed: Vec<String>,
-}
-
 /// Runs the subcommand.
 pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
-    // The interfaces are looked at from there; not all of the machine's settings are seen there.
     let namespace = args.netns.as_deref().map_or_else(Namespace::current, Namespace::open)?;
-    let mut report = Report::default();
-    if args.undo {
-        // What is in the way again is how it was wanted: nothing is judged.
-        (report.done, report.failed) = keeper::put_back_what_stays()?;
-    } else {
-        report.checks = look(&args.interfaces, &namespace)?;
-        if args.fix {
-            fix(&namespace, &mut report)?;
-            report.checks = look(&args.interfaces, &namespace)?;
-        }
-    }
+    let report = match (args.undo, args.fix) {
+        (true, _) => Report::undone()?,
+        (false, true) => Report::fixed(&args.interfaces, &namespace)?,
+        (false, false) => Report::of(&args.interfaces, &namespace)?,
+    };
     if args.json {
         say::data(serde_json::to_string(&report)?)?;
     } else {
         say::data(text(&report).trim_end())?;
     }
-    let in_the_way = report.checks.iter().any(|check| check.state == State::InTheWay);
-    Ok(match (report.failed.is_empty(), in_the_way) {
+    Ok(match (report.failed.is_empty(), report.is_in_the_way()) {
         (false, _) => ExitCode::from(2),
         (true, true) => ExitCode::from(1),
         (true, false) => ExitCode::SUCCESS,
     })
-}
-
-fn look(interfaces: &[String], namespace: &Namespace) -> anyhow::Result<Vec<Check>> {
-    let mut checks = machine::checks();
-    for name in interfaces {
-        checks.extend(keeper::in_namespace(namespace, || interface::checks(name))?);
-    }
-    Ok(checks)
-}
-
-/// Mends what can be mended, each check for itself: one that fails holds up no other.
-fn fix(namespace: &Namespace, report: &mut Report) -> anyhow::Result<()> {
-    report.done.extend(keeper::put_back_of_the_dead());
-    let requests = report.checks.iter().flat_map(|check| &check.requests);
-    let requests: Vec<Request> = requests.cloned().collect();
-    if requests.is_empty() {
-        return Ok(());
-    }
-    for result in keeper::turn_for_good(&requests, namespace)? {
-        match result {
-            Ok(names) => {
-                report.done.extend(names.into_iter().map(|name| format!("{name}: turned")));
-            }
-            Err(error) => report.failed.push(format!("{error:#}")),
-        }
-    }
-    Ok(())
 }
 
 fn text(report: &Report) -> String {

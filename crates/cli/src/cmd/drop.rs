@@ -6,18 +6,20 @@ mod off;
 mod report;
 mod status;
 
-use crate::control::{ControlArgs, ControlSocket, OutputStatus, StatusParts, serve_while};
+use crate::control_args::ControlArgs;
 use crate::driver_rules::Shared;
-use crate::live::tell_wanted;
-use crate::signals::{StopSignal, Wanted};
-use crate::{rule_counts, say, units};
+use crate::rule_counts;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use desk::DropDesk;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ringside_control::{ControlSocket, DROP_KIND, OutputStatus, StatusParts, serve_while};
 use ringside_rules::language::{self, RuleSet, Sets};
 use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
+use ringside_terminal::progress::tell_wanted;
+use ringside_terminal::signals::{StopSignal, Wanted};
+use ringside_terminal::{ledger_text, say, units};
 use ringside_xdp::{DriverRules, Options, SourceLimit, Target, Totals};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -161,8 +163,11 @@ fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
     for note in rules.notes() {
         say::message(format_args!("ringside: {name}: {note}"));
     }
-    let control =
-        if args.detach { None } else { ControlSocket::open(&args.control, "drop", None)? };
+    let control = if args.detach {
+        None
+    } else {
+        ControlSocket::open(&args.control.place(), DROP_KIND, None)?
+    };
     rules.start()?;
     let memory = units::scaled(rules.memory_bytes() as f64);
     let count = units::counted(rules.len() as u64, "rule");
@@ -174,7 +179,7 @@ fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
         kept::tell_stay(name, args.netns.as_deref());
         return Ok(ExitCode::SUCCESS);
     }
-    let output = OutputStatus { kind: off::KIND.to_owned(), paths: Vec::new() };
+    let output = OutputStatus { kind: DROP_KIND.to_owned(), paths: Vec::new() };
     let parts = StatusParts::new(format!("{name}, in the driver{dry}"), vec![name.into()], output);
     let desk = DropDesk::new(parts, name, args.dry_run, shared.clone());
     let answer = |command| desk.answer(command);
@@ -274,7 +279,7 @@ fn finish(args: &DropArgs, desk: &DropDesk) -> anyhow::Result<()> {
         rule_counts::json(&counts)?;
         say::data(serde_json::json!({ "sources": report::sources(&offenders) }))?;
         say::data(serde_json::json!({ "drop": report::json(&totals) }))?;
-        say::data(crate::ledger_text::json(&ledger))?;
+        say::data(ledger_text::json(&ledger))?;
         return Ok(());
     }
     say::message(report::text(&totals, args.dry_run).trim_end());

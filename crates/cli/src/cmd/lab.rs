@@ -1,12 +1,12 @@
 //! `ringside lab`: a private test network, and senders.
 
-use crate::signals::StopSignal;
-use crate::units::{self, grouped, scaled};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use ringside_core::{LinkType, OwnedFrame, Shown};
 use ringside_lab::{Lab, LabConfig, LabStatus, Napi};
 use ringside_lab::{MTU_MAX, MTU_MIN, QUEUES_MAX, RECEIVER_ADDRESS, SENDER_ADDRESS};
+use ringside_terminal::signals::StopSignal;
+use ringside_terminal::units::{self, grouped, scaled};
 use ringside_transmit::{FLOWS_MAX, Job, Limits, Load, Report, SenderKind, Shape, Sizes};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,12 +1,13 @@
 //! `ringside repair`: recordings that nobody ended are made whole.
 
-use crate::{keeper, repair_progress, say, units};
 use clap::Args;
 use jiff::tz::TimeZone;
 use ringside_core::{Shown, Timestamp};
+use ringside_keeper::repair_progress;
 use ringside_store::repair::{
     CaptureReport, Change, FileReport, Options, Report, RunReport, RunState,
 };
+use ringside_terminal::{say, units};
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -45,7 +46,7 @@ pub struct RepairArgs {
 /// Runs the subcommand.
 pub fn run(args: RepairArgs) -> anyhow::Result<ExitCode> {
     if args.knobs {
-        for note in keeper::put_back_of_the_dead() {
+        for note in ringside_keeper::put_back_of_the_dead() {
             say::message(format_args!("ringside: {note}"));
         }
     }

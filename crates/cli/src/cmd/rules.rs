@@ -4,14 +4,15 @@
 mod live;
 
 use crate::rule_counts;
-use crate::{open, say, units};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use ringside_capture::keep::{Beside, RulesReport};
 use ringside_core::{InterfaceId, LinkType, Shown};
+use ringside_keeper::filter_child::filter_compiler;
 use ringside_rules::engine::{Counts, Engine};
 use ringside_rules::language::{self, LoadError, RuleSet, Sets};
 use ringside_rules::sight::Sight;
+use ringside_terminal::{say, units};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -127,7 +128,7 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let text = set.to_string();
     let default = set.default.to_string();
     // What only shows when they are put to work: filter expressions, and how many there are.
-    if let Err(error) = Engine::new(set, LinkType::ETHERNET, &open::filter_compiler()?) {
+    if let Err(error) = Engine::new(set, LinkType::ETHERNET, &filter_compiler()?) {
         say::message(format_args!("ringside: {}: {error}", args.file.shown()));
         return Ok(ExitCode::from(1));
     }
@@ -196,7 +197,7 @@ impl Judges {
 
     fn add_link(&mut self, link: LinkType) -> anyhow::Result<()> {
         if !self.engines.contains_key(&link) {
-            let engine = Engine::new(self.set.clone(), link, &open::filter_compiler()?)?;
+            let engine = Engine::new(self.set.clone(), link, &filter_compiler()?)?;
             self.engines.insert(link, engine);
         }
         Ok(())

@@ -9,13 +9,14 @@ mod relay;
 mod replay;
 mod stream;
 
-use crate::{privileges, units};
 use anyhow::{Context, bail, ensure};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use mode::Mode;
 use ringside_core::Timestamp;
+use ringside_keeper::privileges;
 use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
+use ringside_terminal::units;
 use ringside_transmit::{Field, Pace, Range, Rate};
 use ringside_wire::MacAddr;
 use std::process::ExitCode;

@@ -1,13 +1,13 @@
 //! `ringside status`: what the running captures do.
 
-use crate::control::{Command, Found, Rates, RingStatus, Status};
-use crate::say;
-use crate::signals::StopSignal;
-use crate::units::{grouped, scaled};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ringside_control::{Command, Found, Rates, RingStatus, Status};
 use ringside_core::Shown;
 use ringside_core::ledger::sum;
+use ringside_terminal::say;
+use ringside_terminal::signals::StopSignal;
+use ringside_terminal::units::{grouped, scaled};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -184,8 +184,10 @@ fn running(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::OutputStatus;
-    use ringside_core::Ledger;
+    use ringside_control::{
+        OutputStatus, Reply, RuleStatus, RulesReply, StatusParts, VERSION, read_reply,
+    };
+    use ringside_core::{Consumer, Ledger};
 
     #[test]
     fn the_table_has_a_line_for_each_capture() {
@@ -221,5 +223,45 @@ mod tests {
         assert!(lines[2].starts_with("   9  ") && lines[2].ends_with("  /data/a, /data/b"));
         assert!(lines[2].contains("  25 %  "), "{text}");
         assert!(lines[3].ends_with("  prints"), "{text}");
+    }
+    fn line(reply: Reply) -> Vec<u8> {
+        let mut line = Vec::new();
+        reply.append_line(&mut line);
+        line
+    }
+
+    fn status() -> Status {
+        let consumer = Consumer { late: u64::MAX, delivered: u64::MAX, ..Consumer::default() };
+        let consumers = vec![consumer.clone(), consumer];
+        let ledger = Ledger { taken: 7, received: Some(7), consumers, ..Ledger::default() };
+        let output =
+            OutputStatus { kind: "directory".into(), paths: vec!["/data/\u{1b}[2J\n".into()] };
+        let ring = RingStatus { lane_bytes: 0, held_bytes: vec![usize::MAX, 1] };
+        let parts = StatusParts::new("rx0".into(), vec!["rx0".into()], output);
+        Status { ring: Some(ring), ..parts.status(ledger) }
+    }
+
+    #[test]
+    fn whatever_a_capture_answers_it_is_told_in_a_line() {
+        let rule = RuleStatus {
+            id: 7,
+            frames: u64::MAX,
+            bytes: 1,
+            place: "driver".into(),
+            text: "7: udp => drop".into(),
+        };
+        let rules = RulesReply { list: Some(vec![rule]), more: true, ..RulesReply::default() };
+        let replies = [Reply::status(status()), Reply::rules(rules), Reply::refused("no")];
+        let seeds = replies.map(line);
+        ringside_testkit::fuzz("control-reply", 30_000, &seeds, |bytes| {
+            let Ok(reply) = read_reply(bytes) else { return };
+            assert_eq!((reply.version, reply.ok), (VERSION, true));
+            if let Some(status) = reply.status {
+                let text = table(std::iter::once(&*status));
+                assert_eq!(text.lines().count(), 2, "{text}");
+                assert!(!text.contains('\u{1b}') && text.len() <= 8 * bytes.len() + 1000);
+                let _ = (status.ledger.lost(), status.ledger.balance());
+            }
+        });
     }
 }

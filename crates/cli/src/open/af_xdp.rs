@@ -1,15 +1,15 @@
 //! Frames from inside the driver: options, and when `auto` takes this way.
 
 use super::{Backend, OpenArgs, Plan, Sources};
-use crate::keeper::{Knobs, Request, Wish};
-use crate::say;
 use anyhow::bail;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use ringside_capture::backend::KernelHandles;
 use ringside_capture::backend::af_xdp::{AfXdpConfig, AfXdpSource, Stamps, Waiting, open};
 use ringside_core::{LinkType, Source};
+use ringside_keeper::{Knobs, Request, Wish};
 use ringside_sys::netdev::{self, PolledQueue};
 use ringside_sys::packet::CaptureDirection;
+use ringside_terminal::{Wait, say};
 
 /// Empty polls before a queue's interrupt is enabled, and the time until it is polled anyway: the
 /// values that drivers' own tests of busy polling use.
@@ -27,21 +27,6 @@ pub struct AfXdpArgs {
     /// Do not stamp frames: for counting only (af-xdp, xdp-ring), to see what a stamp costs.
     #[arg(long)]
     pub no_stamps: bool,
-}
-
-/// Ways of waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Wait {
-    /// By where the kernel's receive path runs.
-    Auto,
-    /// Look again at once.
-    Spin,
-    /// Sleep 50 to 500 µs while frames come.
-    Sleep,
-    /// Be woken by the next frames.
-    Poll,
-    /// Poll the interface's queue from the worker.
-    BusyPoll,
 }
 
 /// Why `auto` does not take frames from inside the driver of this interface; `None` if it does.

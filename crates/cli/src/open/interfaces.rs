@@ -1,9 +1,9 @@
 //! Interfaces by number, as tcpdump lists them (-D) and takes them (-i N).
 
-use crate::say;
 use anyhow::{Context, bail};
 pub use ringside_capture::backend::pcap::ANY;
 use ringside_sys::netdev::{self, NetDevice};
+use ringside_terminal::say;
 
 /// The interfaces of this namespace, in the order in which they were made; number 1 comes first.
 fn in_order() -> anyhow::Result<Vec<NetDevice>> {

@@ -1,13 +1,13 @@
 //! Frames that a program inside the driver copies: options.
 
 use super::{OpenArgs, Plan, Sources};
-use crate::keeper::{Knobs, Request, Wish};
-use crate::say;
 use anyhow::{Context, bail};
 use ringside_capture::backend::af_xdp::Waiting;
 use ringside_capture::backend::xdp_ring::{XdpRingConfig, XdpRingSource, open};
 use ringside_capture::backend::{KernelHandles, merge_warning, stripped_tags};
 use ringside_core::Source;
+use ringside_keeper::{Knobs, Request, Wish};
+use ringside_terminal::say;
 
 impl Plan<'_> {
     pub(super) fn xdp_ring(

@@ -1,7 +1,7 @@
 //! Options of tcpdump and dumpcap that end a run or a file, in the words of our own.
 
-use crate::units;
 use clap::Args;
+use ringside_terminal::units;
 use std::convert::Infallible;
 use std::time::Duration;
 

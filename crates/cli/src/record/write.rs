@@ -1,7 +1,7 @@
 //! Where a run writes, how, and how much it keeps.
 
 use super::habits::SwitchArgs;
-use crate::{open, units};
+use crate::open;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use ringside_capture::config::{DiskOptions, FileFormat, Output, Rotation};
@@ -10,6 +10,7 @@ use ringside_core::Shown;
 use ringside_store::retention::{Policy, file_interval};
 use ringside_store::{Format, Packing};
 use ringside_sys::clock;
+use ringside_terminal::units;
 use std::fs::OpenOptions;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

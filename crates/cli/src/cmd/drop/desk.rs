@@ -1,8 +1,8 @@
 //! What `drop` answers at its control socket.
 
 use super::report;
-use crate::control::{Command, Reply, RuleDesk, Status, StatusParts};
 use crate::driver_rules::Shared;
+use ringside_control::{Command, Reply, RuleDesk, Status, StatusParts};
 use ringside_core::Ledger;
 use ringside_xdp::DriverRules;
 use std::sync::MutexGuard;

@@ -1,10 +1,11 @@
 //! Rules that are pinned on interfaces, and whether a process holds them.
 
-use crate::beside::BesideStatus;
+use crate::driver_rules;
 use crate::rule_counts::Told;
-use crate::{driver_rules, keeper, say};
 use anyhow::ensure;
+use ringside_control::BesideStatus;
 use ringside_sys::netns::Namespace;
+use ringside_terminal::say;
 use ringside_xdp::PinnedRules;
 use ringside_xdp::pins::{self, Pins};
 use std::time::SystemTime;
@@ -69,7 +70,7 @@ pub(super) fn tell_nothing(what: &str) {
 /// True if a process holds what is in force; also where nobody can tell.
 pub(super) fn is_held(pins: &Pins) -> bool {
     let namespace = Namespace::find(pins.namespace());
-    let held = namespace.map(|there| keeper::in_namespace(&there, || Ok(pins.is_held())));
+    let held = namespace.map(|there| ringside_keeper::in_namespace(&there, || Ok(pins.is_held())));
     held.and_then(Result::ok).unwrap_or(true)
 }
 

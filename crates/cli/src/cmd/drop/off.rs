@@ -1,18 +1,15 @@
 //! The end of what protects an interface: of its process, and of rules that are pinned.
 
 use super::{kept, report};
-use crate::control::{Client, Command, Found, Status};
-use crate::{keeper, say};
 use anyhow::{Context, bail};
 use clap::Args;
+use ringside_control::{Client, Command, DROP_KIND, Found, Status};
 use ringside_sys::netns::Namespace;
+use ringside_terminal::say;
 use ringside_xdp::PinnedRules;
 use ringside_xdp::pins::{self, Pins};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
-
-/// What `drop` is called in a status.
-pub(super) const KIND: &str = "drop";
 
 /// Arguments of `drop off`.
 #[derive(Args)]
@@ -90,7 +87,7 @@ fn end(pins: &Pins, interface: &str, given: Option<&Namespace>) -> anyhow::Resul
     )?;
     // What cannot be read can be ended.
     let rules = PinnedRules::open(pins).ok().flatten();
-    keeper::in_namespace(namespace, || Ok(pins.end()?))?;
+    ringside_keeper::in_namespace(namespace, || Ok(pins.end()?))?;
     say::message(format_args!("no rules are pinned on {interface} any more"));
     if let Some(rules) = rules {
         say::message(report::text(&rules.totals(), rules.is_dry()).trim_end());
@@ -109,7 +106,7 @@ pub(super) fn running(interface: Option<&str>) -> Vec<(Client, Status)> {
         Some((client, status))
     });
     let is_meant = |status: &Status| {
-        status.output.kind == KIND
+        status.output.kind == DROP_KIND
             && interface.is_none_or(|name| status.interfaces.iter().any(|one| one == name))
     };
     asked.filter(|(_, status)| is_meant(status)).collect()

@@ -1,12 +1,12 @@
 //! What was dropped, for people and as JSON.
 
-use crate::columns;
 use crate::driver_rules::undecided;
-use crate::ledger_text::count;
-use crate::units::{grouped, scaled};
 use ringside_capture::keep::{Beside, RulesReport};
 use ringside_core::ledger::{ByCause, sum};
 use ringside_core::{Cause, Consumer, LaneCounters, Ledger};
+use ringside_terminal::columns;
+use ringside_terminal::ledger_text::count;
+use ringside_terminal::units::{grouped, scaled};
 use ringside_xdp::{DriverRules, Offender, Totals};
 use std::time::Duration;
 

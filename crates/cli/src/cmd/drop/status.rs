@@ -2,12 +2,13 @@
 
 use super::kept::{self, Kept};
 use super::{RULES_TOLD_MAX, off, report};
-use crate::control::{Client, Status};
-use crate::units::grouped;
-use crate::{columns, rule_counts, say};
+use crate::rule_counts;
 use clap::Args;
+use ringside_control::{Client, Status};
 use ringside_core::{Cause, Ledger};
 use ringside_sys::netns::Namespace;
+use ringside_terminal::units::grouped;
+use ringside_terminal::{columns, say};
 use std::io;
 use std::process::ExitCode;
 

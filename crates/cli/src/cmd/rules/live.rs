@@ -1,15 +1,15 @@
 //! The rules of a run, by its control socket.
 
-use crate::beside::BesideStatus;
-use crate::control::{
-    Client, Command, DefaultStatus, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS,
-};
 use crate::rule_counts::shortened;
-use crate::{columns, say, units};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use ringside_control::BesideStatus;
+use ringside_control::{
+    Client, Command, DefaultStatus, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS,
+};
 use ringside_rules::language::limits::RULES_MAX;
 use ringside_rules::language::{self, RuleId, Sets};
+use ringside_terminal::{columns, say, units};
 use ringside_xdp::Pins;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,12 +1,12 @@
 //! `ringside send` without a capture: frames of our own making.
 
 use super::{TargetArgs, live, range};
-use crate::say;
-use crate::signals::{StopSignal, Wanted};
-use crate::units::{grouped, scaled};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use ringside_core::LinkType;
+use ringside_terminal::say;
+use ringside_terminal::signals::{StopSignal, Wanted};
+use ringside_terminal::units::{grouped, scaled};
 use ringside_transmit::sink::{self, SinkConfig, SinkKind};
 use ringside_transmit::{
     End, FLOWS_MAX, Field, Job, LIVE_FRAME_BYTES_MAX, Limits, Load, Numbering, Range, Report,

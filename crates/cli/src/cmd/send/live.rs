@@ -1,8 +1,8 @@
 //! One line a second while a run sends.
 
-use crate::live::{INTERVAL, line_bar, tell_wanted};
-use crate::signals::{StopSignal, Wanted};
-use crate::units::{grouped, scaled};
+use ringside_terminal::progress::{INTERVAL, line_bar, tell_wanted};
+use ringside_terminal::signals::{StopSignal, Wanted};
+use ringside_terminal::units::{grouped, scaled};
 use ringside_transmit::{Job, Progress, Report, run_shown};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};

@@ -4,13 +4,13 @@
 mod report;
 
 use super::TargetArgs;
-use crate::signals::{StopSignal, Wanted};
-use crate::{ledger_text, live, say};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use ringside_capture::backend::af_packet::{self, AfPacketConfig};
 use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
+use ringside_terminal::signals::{StopSignal, Wanted};
+use ringside_terminal::{ledger_text, progress, say};
 use ringside_transmit::relay::{Fragmenting, MTU_BYTES_MIN, RelayConfig, RelayReport, relay};
 use ringside_transmit::replay::Ended;
 use ringside_transmit::sink::{self, SinkConfig, SinkKind};
@@ -79,12 +79,12 @@ pub(super) fn run(target: &TargetArgs, args: &RelayArgs) -> anyhow::Result<ExitC
     let sink = sink::open(Some(args.sink), &SinkConfig::new(&target.interface))?;
     sink.notes.iter().for_each(|note| say::message(format_args!("ringside: {note}")));
     let mut sink = sink.sink;
-    let (bar, mut shown, mut has_begun) = (live::line_bar(), Instant::now(), false);
+    let (bar, mut shown, mut has_begun) = (progress::line_bar(), Instant::now(), false);
     let done = relay(&mut source, &mut sink, &config, &|| stop.is_set(), &mut |so_far| {
-        live::tell_wanted(&statistics, &bar, || report::line(so_far));
+        progress::tell_wanted(&statistics, &bar, || report::line(so_far));
         if !std::mem::replace(&mut has_begun, true) {
             say::message(format_args!("listening on {name}, sending on {}", target.interface));
-        } else if shown.elapsed() >= live::INTERVAL {
+        } else if shown.elapsed() >= progress::INTERVAL {
             shown = Instant::now();
             bar.set_message(report::line(so_far));
         }

@@ -4,11 +4,11 @@ mod report;
 
 use super::{TargetArgs, To, single, single_mac};
 use crate::frame_filter::FrameFilter;
-use crate::signals::{StopSignal, Wanted};
-use crate::{live, say, units};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use ringside_core::{Frame, LinkType, Timestamp};
+use ringside_terminal::signals::{StopSignal, Wanted};
+use ringside_terminal::{progress, say, units};
 use ringside_transmit::replay::{CutFrames, Ended, Filter, ReplayReport, Speed, Tempo, TimeRange};
 use ringside_transmit::{AddressMap, AddressRule, Replay, Rewrite, VlanChange, VlanId};
 use std::path::PathBuf;
@@ -99,7 +99,7 @@ pub(super) fn run(target: &TargetArgs, args: ReplayArgs) -> anyhow::Result<ExitC
     let accepts: Filter = Box::new(move |frame: &Frame<'_>, link_type| {
         filter.accepts(frame, link_type).map_err(|error| format!("{error:#}"))
     });
-    let bar = live::line_bar();
+    let bar = progress::line_bar();
     if job.scan {
         bar.set_message("looking whether all can be sent (--no-scan begins at once)");
     }
@@ -108,7 +108,7 @@ pub(super) fn run(target: &TargetArgs, args: ReplayArgs) -> anyhow::Result<ExitC
         ringside_transmit::replay(&job, accepts, &|| stop.is_set(), &mut |so_far, planned| {
             let begun = begun.get_or_insert_with(Instant::now);
             let line = report::line(so_far, planned, begun.elapsed());
-            live::tell_wanted(&statistics, &bar, || line.clone());
+            progress::tell_wanted(&statistics, &bar, || line.clone());
             bar.set_message(line);
         });
     bar.finish_and_clear();

@@ -5,8 +5,6 @@ mod report;
 mod route;
 
 use super::TargetArgs;
-use crate::signals::{StopSignal, Wanted};
-use crate::{live, say};
 use anyhow::Context;
 use clap::Args;
 use payload::Payload;
@@ -14,6 +12,8 @@ use report::{Ended, Report};
 use ringside_segment::{MTU_BYTES_MAX, Segmenter, Settings, Template};
 use ringside_sys::netdev;
 use ringside_sys::thread::pin_to_cpu;
+use ringside_terminal::signals::{StopSignal, Wanted};
+use ringside_terminal::{progress, say};
 use ringside_transmit::{BUFFER_BYTES, Stream, StreamConfig, Way, wire_bytes};
 use route::Ends;
 use std::net::IpAddr;
@@ -145,7 +145,7 @@ impl Job<'_> {
         payload: &mut Payload,
         start: Instant,
     ) -> anyhow::Result<Ended> {
-        let bar = live::line_bar();
+        let bar = progress::line_bar();
         let mut shown = start;
         let mut left_frames = self.target.count;
         let mss = stream.mss_bytes();
@@ -171,8 +171,8 @@ impl Job<'_> {
                 break;
             }
             let line = || report::line(self.sent, start.elapsed());
-            live::tell_wanted(self.signals.1, &bar, line);
-            if shown.elapsed() >= live::INTERVAL {
+            progress::tell_wanted(self.signals.1, &bar, line);
+            if shown.elapsed() >= progress::INTERVAL {
                 shown = Instant::now();
                 bar.set_message(line());
             }

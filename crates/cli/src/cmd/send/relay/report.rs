@@ -1,8 +1,8 @@
 //! The account of a relay for people, while it runs and at its end.
 
-use crate::ledger_text::count;
-use crate::units::{grouped, scaled};
 use ringside_core::Refusal;
+use ringside_terminal::ledger_text::count;
+use ringside_terminal::units::{grouped, scaled};
 use ringside_transmit::relay::{NotRelayed, RelayReport};
 
 /// The live line.

@@ -1,8 +1,8 @@
 //! The account of a replay for people, while it runs and at its end.
 
-use crate::ledger_text::count;
-use crate::units::{grouped, scaled};
 use ringside_core::LinkType;
+use ringside_terminal::ledger_text::count;
+use ringside_terminal::units::{grouped, scaled};
 use ringside_transmit::replay::{Ended, OVERDUE_NS, Progress, ReplayReport, Unsendable};
 use std::fmt::Write;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! What a stream carries: a file, standard input, or so many bytes of a pattern.
 
-use crate::units;
 use anyhow::{Context, ensure};
+use ringside_terminal::units;
 use ringside_transmit::{BUFFER_BYTES, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;

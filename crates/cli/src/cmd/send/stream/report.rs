@@ -2,8 +2,8 @@
 
 use super::StreamArgs;
 use super::route::Ends;
-use crate::units::{grouped, scaled};
 use ringside_core::{Refusal, SinkCounters};
+use ringside_terminal::units::{grouped, scaled};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,0 +1,407 @@
+//! Who is compared in `bench receive`: how each is run at its fastest without a file, and what it
+//! says at its end.
+
+use super::super::network::{Placement, Standing};
+use super::super::receiver::{Idle, Program};
+use super::super::tools::{self, Options, Summary, Target, Tool};
+use clap::ValueEnum;
+use ringside_terminal::Wait;
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// Memory for frames of each tool and interface: our kernel ring's and our AF_XDP memory's default.
+const MEMORY_BYTES: u64 = 32 << 20;
+/// Capture ring of ours where frames are put into one: more than the caches hold, as in use.
+const CAPTURE_RING_BYTES: u64 = 128 << 20;
+/// Frame buffers of testpmd for each port: [`MEMORY_BYTES`] in its buffers of 2 KiB.
+const TESTPMD_BUFFERS: u64 = 16_384;
+/// What a buffer of testpmd takes: 2,176 bytes of data and headroom, and its descriptor.
+const TESTPMD_BUFFER_BYTES: u64 = 2_304;
+/// What DPDK takes beside its buffers: rings, tables and heap.
+const TESTPMD_OVERHEAD_BYTES: u64 = 64 << 20;
+/// What our af-xdp backend takes beside its memory for frames: room for frames of several parts,
+/// and the rest of the last page.
+const AF_XDP_OVERHEAD_BYTES: u64 = 8 << 20;
+/// Bytes of a huge page, as DPDK asks for them.
+const HUGE_PAGE_BYTES: u64 = 2 << 20;
+/// Name of DPDK's test program.
+const TESTPMD: &str = "dpdk-testpmd";
+/// An af-xdp worker has its rings empty within this time, whatever the way it waits.
+const AF_XDP_SETTLE: Duration = Duration::from_millis(300);
+
+/// A tool that receives, or a limit of what can be received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
+pub(super) enum Kind {
+    /// This program, frames from inside the driver.
+    Ringside,
+    /// This program, frames that a program inside the driver copies.
+    #[value(name = "ringside-xdp-ring")]
+    RingsideRing,
+    /// This program, packet sockets.
+    #[value(name = "ringside-af-packet")]
+    RingsidePacket,
+    /// This program through libpcap.
+    #[value(name = "ringside-pcap")]
+    RingsidePcap,
+    /// tcpdump to /dev/null.
+    Tcpdump,
+    /// dumpcap of Wireshark to /dev/null.
+    Dumpcap,
+    /// netsniff-ng to /dev/null.
+    #[value(name = "netsniff-ng")]
+    Netsniff,
+    /// testpmd of DPDK with net_af_xdp as it is by itself: it polls the queue by system calls.
+    #[value(name = "testpmd-af-xdp")]
+    TestpmdXdp,
+    /// The same without those calls (busy_budget=0), which is faster where the receive path runs
+    /// elsewhere.
+    #[value(name = "testpmd-af-xdp-spin")]
+    TestpmdXdpSpin,
+    /// testpmd of DPDK with net_af_packet, receiving only.
+    #[value(name = "testpmd-af-packet")]
+    TestpmdPacket,
+    /// An XDP program that discards every frame: the limit of the receive path.
+    XdpDrop,
+    /// The same, reading the clock for every frame: what a stamp costs at least.
+    #[value(name = "xdp-drop-stamp")]
+    XdpDropStamp,
+    /// An XDP program that passes every frame to the host's stack, where nobody listens.
+    XdpPass,
+}
+
+impl Kind {
+    /// As people call it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Ringside => "ringside",
+            Kind::RingsideRing => "ringside-xdp-ring",
+            Kind::RingsidePacket => "ringside-af-packet",
+            Kind::RingsidePcap => "ringside-pcap",
+            Kind::Tcpdump => "tcpdump",
+            Kind::Dumpcap => "dumpcap",
+            Kind::Netsniff => "netsniff-ng",
+            Kind::TestpmdXdp => "testpmd-af-xdp",
+            Kind::TestpmdXdpSpin => "testpmd-af-xdp-spin",
+            Kind::TestpmdPacket => "testpmd-af-packet",
+            Kind::XdpDrop => "xdp-drop",
+            Kind::XdpDropStamp => "xdp-drop-stamp",
+            Kind::XdpPass => "xdp-pass",
+        }
+    }
+
+    /// True if it can be run here.
+    pub(super) fn is_installed(self) -> bool {
+        match self {
+            Kind::Tcpdump => Tool::Tcpdump.version().is_some(),
+            Kind::Dumpcap => Tool::Dumpcap.version().is_some(),
+            Kind::Netsniff => Tool::Netsniff.version().is_some(),
+            // It is not asked: whatever it is asked, it looks for network cards first.
+            kind if kind.is_testpmd() => tools::is_in_path(TESTPMD),
+            _ => true,
+        }
+    }
+
+    /// True if it is testpmd, which cannot do without huge pages.
+    pub(super) fn is_testpmd(self) -> bool {
+        matches!(self, Kind::TestpmdXdp | Kind::TestpmdXdpSpin | Kind::TestpmdPacket)
+    }
+
+    /// True if no tool receives: what the interface receives counts.
+    pub(super) fn is_limit(self) -> bool {
+        matches!(self, Kind::XdpDrop | Kind::XdpDropStamp | Kind::XdpPass)
+    }
+
+    /// What is on the interface before the tool starts.
+    pub(super) fn standing(self) -> Standing {
+        match self {
+            Kind::TestpmdXdp | Kind::TestpmdXdpSpin => Standing::Nothing,
+            Kind::XdpDrop => Standing::Drop,
+            Kind::XdpDropStamp => Standing::DropStamp,
+            _ => Standing::Root,
+        }
+    }
+
+    /// The tool of `bench record` that it is.
+    fn peer(self) -> Option<Tool> {
+        match self {
+            Kind::Tcpdump => Some(Tool::Tcpdump),
+            Kind::Dumpcap => Some(Tool::Dumpcap),
+            Kind::Netsniff => Some(Tool::Netsniff),
+            _ => None,
+        }
+    }
+}
+
+/// A tool with the options that are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Contender {
+    pub(super) kind: Kind,
+    /// Of our backends inside the driver; none for the others.
+    pub(super) way: Option<Way>,
+}
+
+/// How our backends inside the driver are run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    pub(super) wait: Wait,
+    pub(super) has_stamps: bool,
+    /// For each lane.
+    pub(super) threads: u16,
+    /// The expression that frames are judged by, if any.
+    pub(super) filter: Option<String>,
+    /// Bytes of each frame that are put into the capture ring, 0 for all; without, frames are
+    /// counted where they lie.
+    pub(super) ring_snaplen: Option<u32>,
+}
+
+impl Contender {
+    /// `kinds`, our own in all the ways that are asked for.
+    pub(super) fn all(kinds: &[Kind], ways: &[Way]) -> Vec<Contender> {
+        let mut contenders = Vec::new();
+        for &kind in kinds {
+            let fits = |way: &Way| match kind {
+                Kind::RingsideRing => {
+                    way.threads == 1 && matches!(way.wait, Wait::Auto | Wait::Spin | Wait::Sleep)
+                }
+                _ => true,
+            };
+            if matches!(kind, Kind::Ringside | Kind::RingsideRing) {
+                let ways = ways.iter().filter(|way| fits(way));
+                contenders.extend(ways.map(|way| Contender { kind, way: Some(way.clone()) }));
+            } else {
+                contenders.push(Contender { kind, way: None });
+            }
+        }
+        contenders
+    }
+
+    /// How it waits, in a word; empty where it is not asked.
+    pub(super) fn wait_name(&self) -> String {
+        let value = self.way.as_ref().and_then(|way| way.wait.to_possible_value());
+        value.map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    /// Whether it stamps frames; empty where it is not asked.
+    pub(super) fn stamps_name(&self) -> &'static str {
+        match self.way {
+            Some(Way { has_stamps: true, .. }) => "on",
+            Some(Way { has_stamps: false, .. }) => "off",
+            None => "",
+        }
+    }
+
+    /// Threads for each lane of ours; none where it is not asked.
+    pub(super) fn threads(&self) -> Option<u16> {
+        self.way.as_ref().map(|way| way.threads)
+    }
+
+    /// The expression that its frames are judged by; empty without one.
+    pub(super) fn filter(&self) -> &str {
+        self.way.as_ref().and_then(|way| way.filter.as_deref()).unwrap_or_default()
+    }
+
+    /// Bytes of each frame that it puts into its capture ring, 0 for all; none where it counts.
+    pub(super) fn ring_snaplen(&self) -> Option<u32> {
+        self.way.as_ref().and_then(|way| way.ring_snaplen)
+    }
+
+    /// True if it does no more than count every frame.
+    pub(super) fn only_counts(&self) -> bool {
+        self.filter().is_empty() && self.ring_snaplen().is_none()
+    }
+
+    /// One instance for all interfaces, or one for each: processes for `interfaces` of them.
+    pub(super) fn processes(&self, interfaces: u16) -> u16 {
+        match self.kind {
+            kind if kind.is_limit() => 0,
+            kind if kind.peer().is_some() => interfaces,
+            _ => 1,
+        }
+    }
+
+    /// Huge pages that it takes for `interfaces` interfaces, where the system has set some aside.
+    pub(super) fn huge_pages(&self, interfaces: u16) -> u64 {
+        let bytes = match self.kind {
+            kind if kind.is_testpmd() => testpmd_memory_bytes(interfaces),
+            Kind::Ringside => u64::from(interfaces) * (MEMORY_BYTES + AF_XDP_OVERHEAD_BYTES),
+            _ => 0,
+        };
+        bytes / HUGE_PAGE_BYTES
+    }
+
+    /// What is to be run for these interfaces.
+    pub(super) fn programs(&self, interfaces: &[String]) -> Vec<Program<'static>> {
+        if self.kind.is_limit() {
+            return Vec::new();
+        }
+        if let Some(tool) = self.kind.peer() {
+            let program = |interface: &String| {
+                let memory_bytes = MEMORY_BYTES;
+                let options = Options { interface, memory_bytes, ..Options::default() };
+                tool.program(Target::Nowhere, options)
+            };
+            return interfaces.iter().map(program).collect();
+        }
+        vec![if self.kind.is_testpmd() { self.testpmd(interfaces) } else { self.own(interfaces) }]
+    }
+
+    /// This program, counting.
+    fn own(&self, interfaces: &[String]) -> Program<'static> {
+        let backend = match self.kind {
+            Kind::RingsidePacket => "af-packet",
+            Kind::RingsidePcap => "pcap",
+            Kind::RingsideRing => "xdp-ring",
+            _ => "af-xdp",
+        };
+        let mut command = vec![tools::own_program()];
+        let fixed = ["capture", "--count", "--json", "--no-control", "-Qin", "--backend", backend];
+        command.extend(fixed.map(OsString::from));
+        command.extend(["--kernel-ring-size".into(), MEMORY_BYTES.to_string().into()]);
+        for interface in interfaces {
+            command.extend(["-i".into(), interface.into()]);
+        }
+        command.extend(self.way.as_ref().map(Way::options).into_iter().flatten());
+        let is_watched = self.way.is_none();
+        Program {
+            name: self.to_string(),
+            command,
+            ready_text: "listening on",
+            has_packet_socket: is_watched,
+            idle: if is_watched { Idle::Watched } else { Idle::Never },
+            settle: if is_watched { Tool::Ringside.settle() } else { AF_XDP_SETTLE },
+            stop_signal: rustix::process::Signal::TERM,
+            hangs_at_end: false,
+            summary: Box::new(|output, _| judged(output)),
+        }
+    }
+
+    /// One core polls every port. Devices on the PCI bus are left alone (`--no-pci`).
+    fn testpmd(&self, interfaces: &[String]) -> Program<'static> {
+        let ports = interfaces.len() as u16;
+        let fixed = format!(
+            "stdbuf -oL {TESTPMD} --in-memory --no-telemetry --no-pci -m {} \
+             --lcores 0@{cpu},1@{cpu}",
+            testpmd_memory_bytes(ports) >> 20,
+            cpu = super::super::TOOL_CPU
+        );
+        let mut words: Vec<String> = fixed.split_whitespace().map(str::to_owned).collect();
+        for (port, interface) in interfaces.iter().enumerate() {
+            let device = match self.kind {
+                Kind::TestpmdPacket => format!(
+                    "net_af_packet{port},iface={interface},framesz=2048,blocksz=65536,framecnt={}",
+                    MEMORY_BYTES / 2048
+                ),
+                Kind::TestpmdXdpSpin => {
+                    format!("net_af_xdp{port},iface={interface},busy_budget=0")
+                }
+                _ => format!("net_af_xdp{port},iface={interface}"),
+            };
+            words.extend(["--vdev".into(), device]);
+        }
+        let rest = format!(
+            "-- --forward-mode=rxonly --nb-cores=1 --no-mlockall --total-num-mbufs={}",
+            testpmd_buffers(ports)
+        );
+        words.extend(rest.split_whitespace().map(str::to_owned));
+        Program {
+            name: self.to_string(),
+            command: words.into_iter().map(OsString::from).collect(),
+            ready_text: "Press enter to exit",
+            has_packet_socket: false,
+            idle: Idle::Never,
+            settle: AF_XDP_SETTLE,
+            stop_signal: rustix::process::Signal::TERM,
+            hangs_at_end: false,
+            summary: Box::new(|output, _| of_testpmd(output)),
+        }
+    }
+}
+
+impl Way {
+    /// The options of `capture` that ask for it; the filter is the last.
+    fn options(&self) -> Vec<OsString> {
+        let mut options: Vec<String> = Vec::new();
+        if let Some(wait) = self.wait.to_possible_value() {
+            options.extend(["--wait".into(), wait.get_name().into()]);
+        }
+        options.extend((!self.has_stamps).then(|| "--no-stamps".into()));
+        if self.threads != 1 {
+            options.extend(["--threads".into(), self.threads.to_string()]);
+        }
+        let mut options: Vec<OsString> = options.into_iter().map(OsString::from).collect();
+        if let Some(bytes) = self.ring_snaplen {
+            // Whoever may read the ring at any moment needs the frames in it; nobody does.
+            let socket = format!("ringside-bench-{}.share", std::process::id());
+            options.extend(["--share".into(), std::env::temp_dir().join(socket).into()]);
+            options.extend(["--ring-size".into(), CAPTURE_RING_BYTES.to_string().into()]);
+            options.extend(["--snaplen".into(), bytes.to_string().into()]);
+        }
+        options.extend(self.filter.as_deref().map(OsString::from));
+        options
+    }
+}
+
+impl std::fmt::Display for Contender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.kind.name())?;
+        let Some(way) = &self.way else { return Ok(()) };
+        write!(f, " {}", self.wait_name())?;
+        if way.threads != 1 {
+            write!(f, ", {} threads", way.threads)?;
+        }
+        if !way.has_stamps {
+            f.write_str(", no stamps")?;
+        }
+        if let Some(filter) = &way.filter {
+            write!(f, ", `{filter}`")?;
+        }
+        match way.ring_snaplen {
+            None => Ok(()),
+            Some(0) => f.write_str(", into the ring"),
+            Some(bytes) => write!(f, ", {bytes} bytes into the ring"),
+        }
+    }
+}
+
+impl Placement {
+    /// Where the tool and the receive path are, in a sentence.
+    pub(super) fn sentence(self) -> &'static str {
+        match self {
+            Placement::Own => "the tool on a CPU of its own, the receive path on the generator's",
+            Placement::Shared => "the receive path on the tool's CPU, the generator runs free",
+        }
+    }
+}
+
+fn testpmd_buffers(ports: u16) -> u64 {
+    TESTPMD_BUFFERS * u64::from(ports.max(1))
+}
+
+/// In whole pages.
+fn testpmd_memory_bytes(ports: u16) -> u64 {
+    let bytes = TESTPMD_OVERHEAD_BYTES + testpmd_buffers(ports) * TESTPMD_BUFFER_BYTES;
+    bytes.next_multiple_of(HUGE_PAGE_BYTES)
+}
+
+/// What this program's ledger says of the frames that it judged: those that its filter did not
+/// accept were received too.
+fn judged(output: &str) -> Option<Summary> {
+    let ledger = tools::ledger(output)?;
+    let delivered = tools::of_ringside(output)?;
+    let frames = delivered.frames + ledger.passed + ledger.filtered.unwrap_or(0);
+    Some(Summary { frames, ..delivered })
+}
+
+/// `  RX-packets: 1955682        RX-dropped: 26782         RX-total: 1982464` below the head
+/// `Accumulated forward statistics for all ports`.
+fn of_testpmd(output: &str) -> Option<Summary> {
+    let (_, all_ports) = output.rsplit_once("Accumulated forward statistics for all ports")?;
+    let count = |name: &str| {
+        let (_, rest) = all_ports.split_once(name)?;
+        rest.split_whitespace().next()?.parse().ok()
+    };
+    Some(Summary { frames: count("RX-packets:")?, lost: count("RX-dropped:") })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! Who is compared in `bench rules`: those who drop, and those who filter what they receive.
+
+use super::super::defence::{Defence, Hook};
+use super::super::flood;
+use super::super::network::Standing;
+use super::super::place::Workspace;
+use super::super::receiver::Program;
+use super::super::tools::{Options, Target, Tool, is_in_path};
+use super::sets;
+use anyhow::Context;
+use clap::ValueEnum;
+use ringside_lab::Lab;
+use ringside_terminal::signals::StopSignal;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Exact rules and addresses of large sets.
+const MANY: u32 = 100_000;
+/// Wildcard rules beside them.
+const WILDCARDS: u32 = 10_000;
+
+/// What drops the generator's frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Dropper {
+    /// Nobody: the host's stack takes every frame as far as its port.
+    #[value(name = "no-defence")]
+    Nobody,
+    /// A program that discards every frame: the limit.
+    #[value(name = "xdp-drop")]
+    XdpDrop,
+    /// `ringside drop` with one rule, for the port.
+    #[value(name = "ringside-1")]
+    RingsideOne,
+    /// `ringside drop` with 100,000 exact and 10,000 wildcard rules; the last is for the port.
+    #[value(name = "ringside-110000")]
+    RingsideMany,
+    /// `ringside drop` with one rule for a set of 100,000 source addresses.
+    #[value(name = "ringside-set")]
+    RingsideSet,
+    /// xdp-filter with one destination address.
+    #[value(name = "xdp-filter")]
+    XdpFilter,
+    /// nftables before the stack with one rule, for the port.
+    #[value(name = "nft-1")]
+    NftOne,
+    /// nftables before the stack with a set of 100,000 source addresses.
+    #[value(name = "nft-set")]
+    NftSet,
+}
+
+impl Dropper {
+    /// As people call it.
+    pub(super) fn name(self) -> String {
+        value_name(&self)
+    }
+
+    /// What it is given.
+    pub(super) fn holds(self) -> String {
+        match self {
+            Dropper::Nobody => "nothing".into(),
+            Dropper::XdpDrop => "drops all".into(),
+            Dropper::RingsideOne | Dropper::NftOne => "1 port".into(),
+            Dropper::RingsideMany => format!("{MANY} exact, {WILDCARDS} wildcard rules"),
+            Dropper::RingsideSet | Dropper::NftSet => format!("{MANY} addresses"),
+            Dropper::XdpFilter => "1 address".into(),
+        }
+    }
+
+    /// True if it can be run here.
+    pub(super) fn is_installed(self) -> bool {
+        match self {
+            Dropper::XdpFilter => is_in_path("xdp-filter"),
+            Dropper::NftOne | Dropper::NftSet => is_in_path("nft"),
+            _ => true,
+        }
+    }
+
+    /// What must be on the interface before it starts.
+    pub(super) fn standing(self) -> Standing {
+        match self {
+            Dropper::RingsideOne | Dropper::RingsideMany | Dropper::RingsideSet => Standing::Root,
+            Dropper::XdpDrop => Standing::Drop,
+            _ => Standing::Nothing,
+        }
+    }
+
+    /// Puts it in place.
+    ///
+    /// # Errors
+    /// It did not start; what it said is in the error.
+    pub(super) fn defend(
+        self,
+        lab: &Lab,
+        files: &Workspace,
+        stop: &StopSignal,
+    ) -> anyhow::Result<Defence> {
+        let port = format!("udp dst port {}", flood::PORT);
+        match self {
+            Dropper::Nobody | Dropper::XdpDrop => Ok(Defence::None),
+            Dropper::RingsideOne => {
+                let file = write(files, "one.rules", &format!("1: {port} => drop\n"))?;
+                Defence::ringside(lab, &file, stop)
+            }
+            Dropper::RingsideMany => {
+                let last = format!("{port} => drop\n");
+                let text = sets::rules(WILDCARDS, MANY) + &last;
+                Defence::ringside(lab, &write(files, "many.rules", &text)?, stop)
+            }
+            Dropper::RingsideSet => {
+                write(files, "addresses", &sets::addresses(MANY, "\n"))?;
+                let file = write(files, "set.rules", "1: src ip @addresses => drop\n")?;
+                Defence::ringside(lab, &file, stop)
+            }
+            Dropper::XdpFilter => {
+                let addition = format!("ip -m dst {}", flood::ADDRESS);
+                Defence::xdp_filter(lab, "ipv4", &[addition], stop)
+            }
+            Dropper::NftOne => {
+                let rule = format!("udp dport {} drop", flood::PORT);
+                Defence::nftables(lab, Hook::Ingress, "", &rule)
+            }
+            Dropper::NftSet => {
+                let elements = sets::addresses(MANY, ", ");
+                let set = format!("set s {{ type ipv4_addr; elements = {{ {elements} }} }}\n");
+                Defence::nftables(lab, Hook::Ingress, &set, "ip saddr @s drop")
+            }
+        }
+    }
+}
+
+/// What receives the frames that a filter of so many addresses lets through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Filter {
+    /// tcpdump to /dev/null, its filter a chain of `host`.
+    Tcpdump,
+    /// `ringside capture` on a packet socket, with a rule for each address.
+    #[value(name = "ringside-af-packet")]
+    Ringside,
+}
+
+impl Filter {
+    /// As people call it.
+    pub(super) fn name(self) -> String {
+        value_name(&self)
+    }
+
+    /// True if it can be run here.
+    pub(super) fn is_installed(self) -> bool {
+        self == Filter::Ringside || Tool::Tcpdump.version().is_some()
+    }
+
+    /// How it is run with `terms` addresses, of which the last is that of every frame. None stands
+    /// for no filter.
+    ///
+    /// # Errors
+    /// The rules cannot be written.
+    pub(super) fn program(self, terms: u32, files: &Workspace) -> anyhow::Result<Program<'static>> {
+        let tool = match self {
+            Filter::Tcpdump => Tool::Tcpdump,
+            Filter::Ringside => Tool::Ringside,
+        };
+        let mut program = tool.program(Target::Nowhere, Options::default());
+        if terms == 0 {
+            return Ok(program);
+        }
+        let terms = sets::hosts(terms);
+        match self {
+            Filter::Tcpdump => {
+                // Its socket runs before its filter is compiled.
+                program.ready_text = "listening on";
+                let terms: Vec<String> = terms.iter().map(|ip| format!("host {ip}")).collect();
+                program.command.push(terms.join(" or ").into());
+            }
+            Filter::Ringside => {
+                let rule = |ip: &String| format!("ip {ip} => take\n");
+                let rules: String = terms.iter().map(rule).collect();
+                let file = write(files, "terms.rules", &format!("{rules}default drop\n"))?;
+                program.command.extend([OsString::from("--rules"), file.into()]);
+            }
+        }
+        Ok(program)
+    }
+}
+
+fn value_name(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
+fn write(files: &Workspace, name: &str, text: &str) -> anyhow::Result<PathBuf> {
+    let file = files.path().join(name);
+    std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
+    Ok(file)
+}

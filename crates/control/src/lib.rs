@@ -1,0 +1,42 @@
+#![forbid(unsafe_code)]
+//! The control socket of a running capture: asked by `ringside status` and `ringside control`, or
+//! by any program that writes JSON lines (`docs/control.md`).
+//!
+//! ```text
+//! beside         what rules cause beside the fate of frames
+//! board          what a run answers
+//! place          where the socket lies, who may open it, what happens to a stale one
+//! protocol       requests and replies
+//! rule_messages  those about rules
+//! rules          what a run answers about its rules
+//! server         one thread, at most 16 clients, each a `connection`
+//! client         the other side
+//! state_directory  where sockets lie, and other notes of running processes
+//! ```
+//!
+//! Nothing that a client does or leaves undone reaches the capture: the server has a thread of its
+//! own, waits for nobody, keeps one line and one reply a client, and takes at most a tenth of a
+//! core. What a command does is a closure of the caller's, so that the server knows no run.
+//!
+//! This stands apart from the command line, so that a service may speak the protocol, at either
+//! end, without it. It refuses to know who started a run: the keeper stands on it.
+
+mod beside;
+mod board;
+mod client;
+mod connection;
+mod place;
+mod protocol;
+mod rule_messages;
+mod rules;
+mod server;
+pub mod state_directory;
+
+pub use beside::BesideStatus;
+pub use board::{Board, StatusParts};
+pub use client::{Client, Found, read_reply};
+pub use place::{CAPTURE_KIND, ControlSocket, DROP_KIND, SocketPlace, paths, remove_left};
+pub use protocol::{Command, OutputStatus, Rates, Reply, RingStatus, Status, VERSION};
+pub use rule_messages::{DefaultStatus, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS};
+pub use rules::{RuleDesk, RuleStore};
+pub use server::{Remaining, serve_while};

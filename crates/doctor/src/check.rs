@@ -1,0 +1,100 @@
+//! What a check says.
+
+use ringside_keeper::Request;
+use serde::Serialize;
+
+/// How something stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// As it should be.
+    Good,
+    /// It works; more is possible.
+    CouldBeBetter,
+    /// Frames are lost or changed, or nothing can be received.
+    InTheWay,
+}
+
+impl State {
+    /// For people.
+    pub fn text(self) -> &'static str {
+        match self {
+            State::Good => "good",
+            State::CouldBeBetter => "could be better",
+            State::InTheWay => "in the way",
+        }
+    }
+}
+
+/// One question and its answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Check {
+    /// The interface, or `machine`.
+    pub subject: String,
+    /// What was looked at.
+    pub name: &'static str,
+    /// How it stands.
+    pub state: State,
+    /// What was found.
+    pub found: String,
+    /// Why it matters; empty where all is well.
+    pub why: &'static str,
+    /// The command that mends it; none where nothing does, or nothing is to be mended.
+    pub mend: Option<String>,
+    /// There are knobs that mend it.
+    pub fixable: bool,
+    /// How.
+    #[serde(skip)]
+    pub requests: Vec<Request>,
+}
+
+/// Checks of one interface or of the machine.
+pub struct Checks {
+    subject: String,
+    found: Vec<Check>,
+}
+
+impl Checks {
+    /// None yet, of `subject`.
+    pub fn of(subject: &str) -> Checks {
+        Checks { subject: subject.to_owned(), found: Vec::new() }
+    }
+
+    /// All of them.
+    pub fn into_vec(self) -> Vec<Check> {
+        self.found
+    }
+
+    /// All is well.
+    pub fn good(&mut self, name: &'static str, found: impl Into<String>) {
+        self.add(name, State::Good, found, "");
+    }
+
+    /// Something is not, and nothing mends it from here; see `mend`.
+    pub fn add(
+        &mut self,
+        name: &'static str,
+        state: State,
+        found: impl Into<String>,
+        why: &'static str,
+    ) -> &mut Check {
+        let (subject, found) = (self.subject.clone(), found.into());
+        let (mend, fixable, requests) = (None, false, Vec::new());
+        self.found.push(Check { subject, name, state, found, why, mend, fixable, requests });
+        self.found.last_mut().expect("it was added")
+    }
+}
+
+impl Check {
+    /// The command that mends it.
+    pub fn mend(&mut self, command: impl Into<String>) -> &mut Check {
+        self.mend = Some(command.into());
+        self
+    }
+
+    /// The knobs that mend it.
+    pub fn fixed_by(&mut self, requests: impl IntoIterator<Item = Request>) {
+        self.requests = requests.into_iter().collect();
+        self.fixable = !self.requests.is_empty();
+    }
+}

@@ -1,0 +1,387 @@
+//! What the worker leaves with its keeper, so that the keeper can finish if the worker dies:
+//! descriptors of its memory, sockets, counters and locks, and what they are.
+
+use super::link::Link;
+use super::message::ToKeeper;
+use crate::repair_progress;
+use anyhow::{Context, bail};
+use ringside_capture::backend::KernelHandles;
+use ringside_capture::backend::af_packet::PacketHandles;
+use ringside_capture::backend::af_xdp::XdpHandles;
+use ringside_capture::backend::xdp_ring::RingHandles;
+use ringside_capture::config::{FileFormat, Output, Rotation, RunConfig};
+use ringside_capture::finish::{Finished, LaneRemains, OutputRemains, RecordingRemains, Remains};
+use ringside_capture::run::{LaneSource, Prepared};
+use ringside_core::InterfaceId;
+use ringside_core::limits::LANES_MAX;
+use ringside_ebpf::capture::CaptureHandles;
+use ringside_store::dir::Dir;
+use ringside_store::recording::RunLock;
+use ringside_store::retention::Policy;
+use ringside_terminal::{ledger_text, say};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Longest look at what the dead left, before a capture begins. A terabyte that nobody ended takes
+/// a second, for only its ends are looked at; what takes longer no recorder made.
+const REPAIR_MAX: Duration = Duration::from_secs(60);
+
+/// Directories of one recording: each is a disk.
+const FOLDERS_MAX: usize = 1_024;
+
+/// A part of what is left, with descriptors beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// The next lane; with what the kernel holds of it.
+    Lane {
+        /// Interface.
+        interface: String,
+        /// Its id in the run.
+        interface_id: u32,
+        /// Queue or fanout member.
+        queue: u16,
+        /// How the kernel can be asked about it, if it can be.
+        kernel: Option<Asked>,
+    },
+    /// The memory in which workers publish; and that which the consumer reads, if it is another.
+    Memory,
+    /// Where frames go.
+    Output(Destination),
+    /// A directory of the recording, with the lock of the run in it.
+    Folder,
+}
+
+/// What the descriptors of a lane are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// A packet socket and its filter's counters, if it has some.
+    Packet {
+        /// The worker filters, so the kernel does not know how many were filtered.
+        filtered_here: bool,
+    },
+    /// An AF_XDP socket and, with the first lane of an interface, the program in the driver.
+    Xdp {
+        /// Counters that go with the lane's own.
+        other_queues: Range<u32>,
+        /// The driver puts frames into the lane's memory itself.
+        zero_copy: bool,
+    },
+    /// With the first lane of an interface the program in the driver, which fills the rings.
+    Ring {
+        /// Counters that go with the lane's own.
+        other_queues: Range<u32>,
+    },
+}
+
+impl Asked {
+    fn of(handles: &KernelHandles) -> Asked {
+        match handles {
+            KernelHandles::AfPacket(handles) => {
+                Asked::Packet { filtered_here: handles.filtered_here }
+            }
+            KernelHandles::AfXdp(XdpHandles { other_queues, zero_copy, .. }) => {
+                Asked::Xdp { other_queues: other_queues.clone(), zero_copy: *zero_copy }
+            }
+            KernelHandles::XdpRing(RingHandles { other_queues, .. }) => {
+                Asked::Ring { other_queues: other_queues.clone() }
+            }
+        }
+    }
+
+    /// With its descriptors; `None` if they are missing.
+    fn with(self, fds: Vec<OwnedFd>) -> Option<KernelHandles> {
+        let mut fds = fds.into_iter();
+        Some(match self {
+            Asked::Packet { filtered_here } => {
+                let (socket, counters) = (fds.next()?, fds.next());
+                KernelHandles::AfPacket(PacketHandles { socket, counters, filtered_here })
+            }
+            Asked::Xdp { other_queues, zero_copy } => {
+                check_queues(&other_queues)?;
+                let (socket, program) = (fds.next()?, program(fds));
+                KernelHandles::AfXdp(XdpHandles { socket, program, other_queues, zero_copy })
+            }
+            Asked::Ring { other_queues } => {
+                check_queues(&other_queues)?;
+                KernelHandles::XdpRing(RingHandles { program: program(fds), other_queues })
+            }
+        })
+    }
+}
+
+/// `None` if they are more than there can be.
+fn check_queues(other_queues: &Range<u32>) -> Option<()> {
+    (other_queues.len() <= LANES_MAX + 1).then_some(())
+}
+
+/// The program whose descriptors these are; `None` if they are none.
+fn program(fds: impl Iterator<Item = OwnedFd>) -> Option<CaptureHandles> {
+    let fds = <[OwnedFd; CaptureHandles::COUNT]>::try_from(fds.collect::<Vec<_>>());
+    fds.ok().map(CaptureHandles::from_descriptors)
+}
+
+/// The descriptors of a lane, in the order in which [`Asked::with`] wants them.
+fn descriptors(handles: &KernelHandles) -> Vec<BorrowedFd<'_>> {
+    match handles {
+        KernelHandles::AfPacket(PacketHandles { socket, counters, .. }) => {
+            [socket].into_iter().chain(counters).map(AsFd::as_fd).collect()
+        }
+        KernelHandles::AfXdp(XdpHandles { socket, program, .. }) => {
+            let program = program.iter().flat_map(CaptureHandles::descriptors);
+            [socket.as_fd()].into_iter().chain(program).collect()
+        }
+        KernelHandles::XdpRing(RingHandles { program, .. }) => {
+            program.iter().flat_map(CaptureHandles::descriptors).collect()
+        }
+    }
+}
+
+/// Where frames go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Destination {
+    /// They are counted only.
+    Count,
+    /// To directories, each of which follows.
+    Recording {
+        /// Identifies the run in all its files.
+        run: String,
+        /// Largest size of a file.
+        bytes_max: Option<u64>,
+        /// What a directory may hold.
+        limit_bytes: Option<u64>,
+        /// After which time a file goes.
+        limit_age: Option<Duration>,
+        /// What stays free.
+        min_free: Option<u64>,
+    },
+    /// To a file, or several by rotation.
+    File {
+        /// The bytes of its path.
+        path: Vec<u8>,
+        /// pcap, else pcapng.
+        is_pcap: bool,
+        /// The files bear numbers.
+        rotates: bool,
+    },
+    /// To a stream.
+    Stream,
+    /// They are printed only.
+    Print,
+}
+
+/// What can be said of a run before it is prepared.
+pub struct Leaving {
+    lanes: Vec<(Part, Option<KernelHandles>)>,
+    destination: Destination,
+}
+
+impl Leaving {
+    /// Of these lanes, in a run of these settings. `handles` say for each of the first lanes what
+    /// the kernel holds of it, if it can be asked.
+    pub fn new(
+        lanes: &[LaneSource],
+        handles: Vec<Option<KernelHandles>>,
+        config: &RunConfig,
+    ) -> Leaving {
+        let mut handles = handles.into_iter();
+        let lanes = lanes.iter().map(|lane| {
+            let kernel = handles.next().flatten();
+            let part = Part::Lane {
+                interface: lane.interface.clone(),
+                interface_id: lane.interface_id.0,
+                queue: lane.queue,
+                kernel: kernel.as_ref().map(Asked::of),
+            };
+            (part, kernel)
+        });
+        Leaving { lanes: lanes.collect(), destination: Destination::of(config) }
+    }
+
+    /// Sends everything, now that it is made.
+    pub fn send(self, link: &Link, prepared: &Prepared) {
+        for (part, kernel) in self.lanes {
+            let fds = kernel.as_ref().map(descriptors).unwrap_or_default();
+            link.send(&ToKeeper::Leave(part), &fds);
+        }
+        let boards = prepared.boards();
+        let mut memory = vec![boards.fd()];
+        if let Some(ring) = prepared.ring().filter(|ring| !Arc::ptr_eq(ring, boards)) {
+            memory.push(ring.fd());
+        }
+        link.send(&ToKeeper::Leave(Part::Memory), &memory);
+        let Some(recording) = prepared.recording() else {
+            return link.send(&ToKeeper::Leave(Part::Output(self.destination)), &[]);
+        };
+        let Policy { limit_bytes, limit_age, min_free } = recording.retention;
+        let (run, bytes_max) = (recording.run.to_owned(), recording.bytes_max);
+        let destination =
+            Destination::Recording { run, bytes_max, limit_bytes, limit_age, min_free };
+        link.send(&ToKeeper::Leave(Part::Output(destination)), &[]);
+        for lock in recording.locks {
+            link.send(&ToKeeper::Leave(Part::Folder), &[lock]);
+        }
+    }
+}
+
+impl Destination {
+    fn of(config: &RunConfig) -> Destination {
+        match &config.output {
+            Output::Count if config.prints_alone() => Destination::Print,
+            // A recording says more of itself once it is prepared.
+            Output::Count | Output::Directory { .. } => Destination::Count,
+            Output::File { path, format, rotation } => Destination::File {
+                path: path.as_os_str().as_bytes().to_vec(),
+                is_pcap: *format == FileFormat::Pcap,
+                rotates: *rotation != Rotation::default(),
+            },
+            Output::Stream { .. } => Destination::Stream,
+        }
+    }
+}
+
+/// What has been left so far, at the keeper.
+#[derive(Debug, Default)]
+pub struct Left {
+    lanes: Vec<LaneRemains>,
+    memory: Option<(OwnedFd, Option<OwnedFd>)>,
+    destination: Option<Destination>,
+    locks: Vec<RunLock>,
+}
+
+impl Left {
+    /// The memory in which the worker's lanes publish.
+    pub fn memory(&self) -> Option<&OwnedFd> {
+        self.memory.as_ref().map(|(boards, _)| boards)
+    }
+
+    /// The directories of the recording.
+    pub fn directories(&self) -> impl Iterator<Item = &Dir> {
+        self.locks.iter().map(RunLock::dir)
+    }
+
+    /// Takes a part.
+    ///
+    /// # Errors
+    /// It contradicts itself, or there is too much of it.
+    pub fn take(&mut self, part: Part, fds: Vec<OwnedFd>) -> anyhow::Result<()> {
+        let mut fds = fds.into_iter();
+        match part {
+            Part::Lane { interface, interface_id, queue, kernel } => {
+                let kernel = kernel.and_then(|asked| asked.with(fds.collect()));
+                if self.lanes.len() == LANES_MAX {
+                    bail!("more than {LANES_MAX} lanes");
+                }
+                let interface_id = InterfaceId(interface_id);
+                self.lanes.push(LaneRemains { interface, interface_id, queue, kernel });
+            }
+            Part::Memory => {
+                let boards = fds.next().context("memory without a descriptor")?;
+                self.memory = Some((boards, fds.next()));
+            }
+            Part::Output(destination) => self.destination = Some(destination),
+            Part::Folder => {
+                let lock = RunLock::adopt(fds.next().context("a lock without a descriptor")?)?;
+                if self.locks.len() == FOLDERS_MAX {
+                    bail!("more than {FOLDERS_MAX} directories");
+                }
+                self.locks.push(lock);
+            }
+        }
+        Ok(())
+    }
+
+    /// Finishes for the worker, which is gone.
+    ///
+    /// # Errors
+    /// It had not left enough.
+    pub fn finish(self) -> anyhow::Result<Finished> {
+        let (boards, recorded) = self.memory.context("the worker left no memory")?;
+        let output = match self.destination.context("the worker left no word of its output")? {
+            Destination::Count => OutputRemains::Count,
+            Destination::Stream => OutputRemains::Stream,
+            Destination::Print => OutputRemains::Print,
+            Destination::File { path, is_pcap, rotates } => OutputRemains::File {
+                path: PathBuf::from(OsString::from_vec(path)),
+                format: if is_pcap { FileFormat::Pcap } else { FileFormat::Pcapng },
+                rotates,
+            },
+            Destination::Recording { run, bytes_max, limit_bytes, limit_age, min_free } => {
+                OutputRemains::Recording(RecordingRemains {
+                    run,
+                    locks: self.locks,
+                    bytes_max,
+                    retention: Policy { limit_bytes, limit_age, min_free },
+                })
+            }
+        };
+        Ok(Remains { boards, recorded, lanes: self.lanes, output }.finish()?)
+    }
+}
+
+/// Tells what was finished, as a run tells it that ends itself.
+///
+/// # Errors
+/// Standard output is closed, or the disk behind it is full.
+pub fn tell(finished: &Finished, reason: &str, json: bool) -> io::Result<()> {
+    for unknown in &finished.unknown {
+        say::message(format_args!("ringside: not known: {unknown}"));
+    }
+    for error in &finished.errors {
+        say::message(format_args!("ringside: {error}"));
+    }
+    say::message(ledger_text::text(&finished.ledger).trim_end());
+    if finished.blocks_written > 0 {
+        let blocks = finished.blocks_written;
+        say::message(format_args!("{blocks} ring blocks were written after the worker's end"));
+    }
+    if json {
+        let mut line = ledger_text::json(&finished.ledger);
+        line["closed_by"] = "keeper".into();
+        line["reason"] = reason.into();
+        say::data(line)?;
+    }
+    Ok(())
+}
+
+/// Mends recordings that nobody finished, as far as a dead process can have left them torn; a line
+/// for each on standard error.
+pub fn repair_of_the_dead(directories: &[PathBuf]) {
+    use ringside_store::repair::{Options, RunState};
+    let directories: Vec<PathBuf> =
+        directories.iter().filter(|path| Path::is_dir(path)).cloned().collect();
+    if directories.is_empty() {
+        return;
+    }
+    let deadline = Instant::now() + REPAIR_MAX;
+    let repaired = repair_progress::repair(&directories, &Options::AT_START, Some(deadline));
+    let report = match repaired {
+        Ok(report) => report,
+        Err(error) => return say::message(format_args!("ringside: {error}")),
+    };
+    for run in &report.runs {
+        let state = match run.state {
+            RunState::Clean | RunState::Live => continue,
+            RunState::Broken | RunState::Failed => "could not be repaired",
+            RunState::Repaired => "was repaired",
+        };
+        let changed = run.files.iter().filter(|file| !file.changes.is_empty()).count();
+        say::message(format_args!(
+            "ringside: recording {} was not ended: it {state} ({changed} files changed); what was \
+             in memory at its end is not known",
+            run.run
+        ));
+        for error in run.files.iter().filter_map(|file| file.error.as_ref()) {
+            say::message(format_args!("ringside: {error}"));
+        }
+    }
+}

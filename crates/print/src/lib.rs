@@ -1,0 +1,251 @@
+#![forbid(unsafe_code)]
+//! Packets as text, one a line in tcpdump's habit, and as JSON.
+//!
+//! The wording follows tcpdump 4.99, so that what people and scripts know still holds: time with
+//! nine digits, addresses always numeric, and application payload not decoded. A packet inside a
+//! tunnel stays on its line. Everything printed is made from numbers and fixed words: no byte from
+//! the wire reaches the terminal as it is.
+//!
+//! [`PacketText`] makes the text of packets in order; [`printer`] is the same as an output of a
+//! running capture. This stands apart from the command line, so that a service may show packets in
+//! the same words; it refuses to read options and to open files.
+
+mod hex;
+mod icmp;
+mod icmpv6;
+mod ip;
+mod json;
+mod link;
+mod live;
+mod tcp;
+mod text;
+mod time;
+mod transport;
+mod tunnel;
+
+#[cfg(test)]
+mod tests;
+
+pub use live::printer;
+pub use text::{PacketText, Style};
+pub use time::TimeStyle;
+
+use json::packet_json;
+
+use ringside_core::{Frame, LinkType, Timestamp};
+use ringside_sys::netdev;
+use ringside_wire::{Layer, LayerKind, Layers, Stop, dissect};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// How bytes follow the line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HexDump {
+    /// None.
+    #[default]
+    None,
+    /// In hexadecimal (-x).
+    Plain,
+    /// In hexadecimal and ASCII (-X).
+    WithAscii,
+    /// In ASCII (-A).
+    Ascii,
+}
+
+/// Which bytes follow the line.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bytes {
+    /// In which way.
+    pub dump: HexDump,
+    /// From the start of the frame (-xx, -XX, -AA), else from the network header on.
+    pub with_link_header: bool,
+}
+
+/// What a line shows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PrintOptions {
+    /// 0 to 3 (-v, -vv, -vvv): fields of the IP header and checksums, on a second line.
+    pub verbosity: u8,
+    /// Of TCP the length only (-q).
+    pub quick: bool,
+    /// Link-layer header (-e).
+    pub link_header: bool,
+    /// TCP sequence numbers as they are (-S).
+    pub absolute: bool,
+    /// The number of the packet, from 1 (-#).
+    pub number: bool,
+    /// Bytes.
+    pub bytes: Bytes,
+    /// Time.
+    pub time: TimeStyle,
+}
+
+/// What a line depends on besides its packet: earlier packets. One for each run of lines.
+#[derive(Debug)]
+pub struct PrintState {
+    zone: jiff::tz::TimeZone,
+    packets: u64,
+    /// Names of interfaces by index, for frames that begin with the index.
+    interface_names: BTreeMap<u32, String>,
+    first: Option<Timestamp>,
+    previous: Option<Timestamp>,
+    conversations: tcp::Conversations,
+}
+
+impl Default for PrintState {
+    /// For local time; no packet seen yet.
+    fn default() -> PrintState {
+        PrintState {
+            zone: jiff::tz::TimeZone::system(),
+            packets: 0,
+            interface_names: BTreeMap::new(),
+            first: None,
+            previous: None,
+            conversations: tcp::Conversations::default(),
+        }
+    }
+}
+
+impl PrintState {
+    /// As the default, for frames that come from this system's interfaces now.
+    fn live() -> PrintState {
+        // Without the names the indexes stand for them.
+        let devices = netdev::list().unwrap_or_default();
+        let interface_names =
+            devices.into_iter().map(|device| (device.ifindex, device.name)).collect();
+        PrintState { interface_names, ..PrintState::default() }
+    }
+}
+
+/// Appends the line of a packet, and its line feed. With verbosity or bytes it is several lines.
+fn packet_line(
+    out: &mut String,
+    frame: &Frame<'_>,
+    link: LinkType,
+    options: &PrintOptions,
+    state: &mut PrintState,
+) {
+    state.packets += 1;
+    if options.number {
+        let _ = write!(out, "{:>5}  ", state.packets);
+    }
+    time::stamp(out, frame.meta.timestamp, options.time, state);
+    let layers = dissect(frame.bytes, link);
+    let (conversations, names) = (&mut state.conversations, &state.interface_names);
+    let mut line = Line { out, frame, link, layers: &layers, options, names, conversations };
+    line.layers();
+    let Bytes { dump, with_link_header } = options.bytes;
+    let from = if with_link_header { 0 } else { link::network_offset(&layers) };
+    let shown = frame.bytes.get(from..).unwrap_or(&[]);
+    match dump {
+        HexDump::None => {}
+        HexDump::Ascii => hex::ascii(out, shown),
+        HexDump::Plain | HexDump::WithAscii => hex::dump(out, shown, dump),
+    }
+    out.push('\n');
+}
+
+/// One line under construction.
+struct Line<'a> {
+    out: &'a mut String,
+    frame: &'a Frame<'a>,
+    link: LinkType,
+    layers: &'a Layers,
+    options: &'a PrintOptions,
+    names: &'a BTreeMap<u32, String>,
+    conversations: &'a mut tcp::Conversations,
+}
+
+/// Appends formatted text. Writing to a string does not fail.
+macro_rules! put {
+    ($line:expr, $($part:tt)*) => {
+        let _ = write!($line.out, $($part)*);
+    };
+}
+use put;
+
+impl<'a> Line<'a> {
+    fn layers(&mut self) {
+        for (index, layer) in self.layers.iter().enumerate() {
+            let here = self.frame.bytes.get(layer.start()..).unwrap_or(&[]);
+            match layer.kind {
+                LayerKind::Ipv4 => self.ipv4(index, here),
+                LayerKind::Ipv6 => self.ipv6(index, here),
+                LayerKind::HopByHop
+                | LayerKind::Routing
+                | LayerKind::DestinationOptions
+                | LayerKind::Auth => self.extension(layer.kind, here),
+                LayerKind::Fragment => self.ipv6_fragment(index, here),
+                LayerKind::Tcp => self.tcp(index, here),
+                LayerKind::Udp => self.udp(index, here),
+                LayerKind::Sctp => self.sctp(index, here),
+                LayerKind::Icmp => self.icmp(index, here),
+                LayerKind::Icmpv6 => self.icmpv6(index, here),
+                LayerKind::Igmp => self.igmp(here),
+                LayerKind::Arp => self.arp(layer, here),
+                LayerKind::Gre
+                | LayerKind::Erspan
+                | LayerKind::Vxlan
+                | LayerKind::Geneve
+                | LayerKind::GtpU => self.tunnel(index, layer.kind, here),
+                _ => self.link(index, layer, here),
+            }
+        }
+        self.stop();
+    }
+
+    /// What is to be said about the end of the headers.
+    fn stop(&mut self) {
+        match self.layers.stop() {
+            Stop::Complete | Stop::LaterFragment => {}
+            Stop::Truncated(kind) => {
+                put!(self, " [|{}]", short_name(kind));
+            }
+            Stop::Malformed(kind) => {
+                put!(self, " [{} malformed]", short_name(kind));
+            }
+            Stop::DepthLimit => self.out.push_str(" [more headers than are followed]"),
+            Stop::UnknownLink => {
+                let (link, length) = (self.link, self.frame.meta.wire_bytes);
+                put!(self, "link type {link} is not decoded, length {length}");
+            }
+            Stop::Unknown { protocol } => self.unknown(protocol),
+        }
+    }
+
+    /// The layer before the one at `index`.
+    fn before(&self, index: usize) -> Option<Layer> {
+        self.layers.as_slice().get(index.checked_sub(1)?).copied()
+    }
+
+    /// The layer after the one at `index`.
+    fn after(&self, index: usize) -> Option<Layer> {
+        self.layers.as_slice().get(index + 1).copied()
+    }
+
+    /// Bytes of a packet from the header at `from` to the end that its IP header tells, also
+    /// where they were not captured. Without such a length, to the end on the wire.
+    fn bytes_from(&self, index: usize) -> usize {
+        let start = self.layers.as_slice().get(index).map_or(0, |layer| layer.start());
+        let before = self.layers.as_slice().get(..index).unwrap_or(&[]);
+        let ip = before.iter().rev().find(|layer| layer.kind.is_network());
+        let end = ip.and_then(|layer| ip::packet_end(self.frame.bytes, *layer));
+        end.unwrap_or(self.frame.meta.wire_bytes as usize).saturating_sub(start)
+    }
+}
+
+/// Names as they stand in tcpdump's marks of truncation.
+fn short_name(kind: LayerKind) -> &'static str {
+    match kind {
+        LayerKind::Ipv4 => "ip",
+        LayerKind::Ipv6 => "ip6",
+        LayerKind::Ethernet => "ether",
+        LayerKind::Icmpv6 => "icmp6",
+        other => other.name(),
+    }
+}
+
+/// A port within the first bytes of a quoted packet, whose header need not be whole.
+fn port_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|port| u16::from_be_bytes(*port))
+}
