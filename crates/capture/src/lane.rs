@@ -8,6 +8,7 @@ use crate::control::{ConsumerCounts, Control};
 use crate::keep::{Chooser, TurnedAway};
 use crate::packer::{Cuts, Offered, Packer, Put, Reading};
 use ringside_core::ledger::{ByCause, LEDGER_SPARE_AT, Words, add_frames, total};
+use ringside_core::limits::DRAIN_MAX;
 use ringside_core::profile::LaneProfile;
 use ringside_core::{Cause, LaneCounters, Profile, Source, SourceCounters, SourceError, Timestamp};
 use ringside_store::block::captured_max;
@@ -21,10 +22,6 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_millis(50);
 /// How often the counters are read for the live view: reading costs system calls.
 const READING_INTERVAL: Duration = Duration::from_millis(100);
-/// How long a source that was detached, or one that waits for room, may bring no frame before it is
-/// given up. A full kernel ring is copied in well under a second; what is still there after this is
-/// an imbalance.
-const DRAIN_MAX: Duration = Duration::from_secs(10);
 /// How often a source that can wait looks for room.
 const WAIT_FOR_ROOM: Duration = Duration::from_millis(1);
 

@@ -4,13 +4,13 @@
 //! of a file) is looked at in the turn to claim, by whichever thread has it.
 
 use super::{
-    DRAIN_MAX, LaneBoard, LaneContext, POLL, READING_INTERVAL, Tally, given_up, meter, now,
-    turned_away_before,
+    LaneBoard, LaneContext, POLL, READING_INTERVAL, Tally, given_up, meter, now, turned_away_before,
 };
 use crate::control::ConsumerCounts;
 use crate::keep::{Chooser, TurnedAway};
 use crate::packer::{ClaimedFrames, CrewPacker, Done, Offered, Packer, PackerScratch, Reading};
 use crate::run::{RunError, spawn};
+use ringside_core::limits::DRAIN_MAX;
 use ringside_core::{Batch, Cause, LaneCounters, Padded, Source};
 use ringside_sys::ring::{ClaimTurn, Claimed, CrewBroken, LaneCrew, LaneWriter};
 use ringside_sys::{clock, thread};
