@@ -6,8 +6,10 @@
 //! judges, counts or follows frames takes one, so that a frame is dissected at most once.
 //!
 //! An [`Observer`] sees every frame of a stream and is told how far time is; a [`Pump`] drives
-//! observers from any [`Source`](ringside_core::Source): files, directories, an attached ring. Time
-//! is that of the frames' stamps, so the same frames give the same results from everywhere.
+//! observers from any [`Source`](ringside_core::Source): files, directories, an attached ring. The
+//! capture crate drives the same pump from the ring of a run, beside a recorder. Time is that of
+//! the frames' stamps, so the same frames give the same results from everywhere. How to write one
+//! is in docs/howto/observer.md.
 //!
 //! This crate knows no rules, and refuses to keep a frame: what it lends borrows the frame's bytes.
 
