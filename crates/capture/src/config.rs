@@ -6,6 +6,7 @@ pub use crate::stream::StreamWriter;
 use crate::trigger::TriggerConfig;
 use ringside_core::limits::{FRAME_BYTES_MAX, RING_BLOCK_BYTES};
 use ringside_core::{LaneCounters, SourceInterface};
+use ringside_inspect::Observer;
 use ringside_store::FrameWriter;
 use ringside_store::retention::Policy;
 use ringside_sys::ring::RingLayout;
@@ -72,6 +73,9 @@ pub struct RunConfig {
     pub output: Output,
     /// Packets as text, next to the output or instead of it.
     pub print: Option<Print>,
+    /// Who sees every frame that is taken, merged by time, next to the output or instead of it.
+    /// They have a thread of their own, and what they found when the run has finished.
+    pub observers: Vec<Box<dyn Observer>>,
     /// Only what surrounds a hit is kept; with `Output::Directory`. The ring is then the memory
     /// that a hit reaches back to.
     pub trigger: Option<TriggerConfig>,
@@ -94,6 +98,7 @@ impl RunConfig {
             block_timeout_ns: 0,
             output: Output::Count,
             print: None,
+            observers: Vec::new(),
             trigger: None,
             share: None,
         }
@@ -115,22 +120,29 @@ impl RunConfig {
     /// processes may attach to it.
     pub fn ring_layout(&self, lanes: usize) -> Option<RingLayout> {
         let counts = matches!(self.output, Output::Count);
-        let prints_alone = self.prints_alone();
+        let is_read = self.print.is_some() || !self.observers.is_empty();
         let blocks = self.ring_bytes / self.block_bytes / lanes.max(1);
         let layout = RingLayout {
             lanes,
             blocks_per_lane: blocks.max(BLOCKS_PER_LANE_MIN),
             block_bytes: self.block_bytes,
             // Without a recorder nothing holds the ring: it keeps the latest frames for readers.
-            lossless_readers: usize::from(!counts || prints_alone),
+            lossless_readers: usize::from(!counts || self.prints_alone() || self.observes_alone()),
         };
-        (!counts || self.share.is_some() || self.print.is_some()).then_some(layout)
+        (!counts || self.share.is_some() || is_read).then_some(layout)
     }
 
     /// True if printing is all that happens to the frames. Then the workers wait for the printer as
     /// for a recorder. Else nothing may be lost to a slow terminal: it copies, and is overtaken.
     pub fn prints_alone(&self) -> bool {
         self.print.is_some() && matches!(self.output, Output::Count) && self.share.is_none()
+    }
+
+    /// True if observing is all that happens to the frames. Then the workers wait for the
+    /// observers; else these copy, and may be overtaken, as a printer does.
+    pub fn observes_alone(&self) -> bool {
+        let is_alone = self.print.is_none() && self.share.is_none();
+        !self.observers.is_empty() && matches!(self.output, Output::Count) && is_alone
     }
 }
 

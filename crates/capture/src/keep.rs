@@ -32,7 +32,7 @@ use mirrors::MirrorSender;
 use pieces::Lists;
 use ringside_core::{Batch, FrameSlot, LinkType, SourceInterface};
 use ringside_filter::Prepared;
-use ringside_rules::Sight;
+use ringside_inspect::DissectedFrame;
 use ringside_rules::engine::{BuildError, Follows};
 use ringside_store::StoreError;
 use ringside_sys::ring::CaptureRing;
@@ -222,16 +222,16 @@ impl Chooser {
                 continue;
             }
             let link = self.links.get(interface).copied().unwrap_or(LinkType::ETHERNET);
-            let sight = Sight::new(frame.bytes, meta.wire_bytes, link);
+            let dissected = DissectedFrame::new(frame.bytes, meta.wire_bytes, link);
             let mut cut = Cut { limit: slot.captured_bytes().min(self.snaplen), list: None };
             let ruling = match &mut self.rules {
                 Some(rules) => {
-                    let ruled = rules.judge(&sight, &self.lists, &mut cut);
+                    let ruled = rules.judge(&dissected, &self.lists, &mut cut);
                     if let (1.., Some(sender)) = (ruled.mirrors, &mut self.mirrors) {
                         sender.note(ruled.mirrors, index);
                     }
                     if let (Some(rule), Some(digester)) = (ruled.digest, &mut self.digester) {
-                        digester.add(rule, &sight, meta);
+                        digester.add(rule, &dissected, meta);
                     }
                     ruled.ruling
                 }
@@ -248,7 +248,7 @@ impl Chooser {
                     continue;
                 }
             }
-            self.cap(&sight, slot, &mut cut);
+            self.cap(&dissected, slot, &mut cut);
             self.push(slot, cut);
         }
         self.mirrors.iter_mut().for_each(|mirrors| mirrors.send(batch));
@@ -262,14 +262,14 @@ impl Chooser {
     }
 
     /// Cuts by what was asked for beside rules.
-    fn cap(&mut self, sight: &Sight<'_>, slot: &FrameSlot, cut: &mut Cut) {
+    fn cap(&mut self, dissected: &DissectedFrame<'_>, slot: &FrameSlot, cut: &mut Cut) {
         if let Some(flows) = &mut self.flows {
-            flows.cut(sight, slot.timestamp(), &mut cut.limit);
+            flows.cut(dissected, slot.timestamp(), &mut cut.limit);
         }
         if let Some(payload_bytes) = self.binary_cap {
-            let payload = sight.layers().payload();
+            let payload = dissected.layers().payload();
             let end = (payload.start as u32).saturating_add(payload_bytes);
-            if end < cut.limit && !text::is_text(&sight.bytes()[payload]) {
+            if end < cut.limit && !text::is_text(&dissected.bytes()[payload]) {
                 cut.limit = end;
             }
         }
@@ -277,7 +277,7 @@ impl Chooser {
             && cap < cut.limit
         {
             // Headers are never lost to it.
-            cut.limit = cut.limit.min(cap.max(sight.layers().payload_offset() as u32));
+            cut.limit = cut.limit.min(cap.max(dissected.layers().payload_offset() as u32));
         }
     }
 

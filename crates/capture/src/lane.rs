@@ -3,28 +3,25 @@
 //! [`Worker`] is a lane's only thread; several are a [`crew`].
 
 pub(crate) mod crew;
+mod desk;
 
 use crate::control::{ConsumerCounts, Control};
 use crate::keep::{Chooser, TurnedAway};
 use crate::packer::{Cuts, Offered, Packer, Put, Reading};
+pub(crate) use desk::Desk;
 use ringside_core::ledger::{ByCause, LEDGER_SPARE_AT, Words, add_frames, total};
+use ringside_core::limits::DRAIN_MAX;
 use ringside_core::profile::LaneProfile;
-use ringside_core::{Cause, LaneCounters, Profile, Source, SourceCounters, SourceError, Timestamp};
+use ringside_core::{Batch, Cause, LaneCounters, Profile, Source, SourceCounters, SourceError};
 use ringside_store::block::captured_max;
 use ringside_sys::ring::{Board, BoardWriter, CaptureRing, RingView};
-use ringside_sys::{clock, thread};
+use ringside_sys::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How long a worker waits for frames before it looks at the order to stop and at its counters.
 const POLL: Duration = Duration::from_millis(50);
-/// How often the counters are read for the live view: reading costs system calls.
-const READING_INTERVAL: Duration = Duration::from_millis(100);
-/// How long a source that was detached, or one that waits for room, may bring no frame before it is
-/// given up. A full kernel ring is copied in well under a second; what is still there after this is
-/// an imbalance.
-const DRAIN_MAX: Duration = Duration::from_secs(10);
 /// How often a source that can wait looks for room.
 const WAIT_FOR_ROOM: Duration = Duration::from_millis(1);
 
@@ -100,14 +97,12 @@ pub(crate) enum LaneSink {
 /// Moves the frames of one source. Runs on a thread of its own until the source is finished.
 pub(crate) struct Worker {
     pub(crate) source: Box<dyn Source>,
-    pub(crate) context: LaneContext,
+    pub(crate) desk: Desk,
     pub(crate) sink: LaneSink,
     /// Chooses and cuts frames; all are taken as they are without one.
     pub(crate) chooser: Option<Chooser>,
     pub(crate) snaplen: u32,
     pub(crate) cpu: Option<usize>,
-    /// For who closes the ledger if this process dies.
-    pub(crate) board: LaneBoard,
 }
 
 /// The lane's counters in shared memory, as they were last read, and whether they are being read:
@@ -182,7 +177,7 @@ struct Tally {
 
 impl Tally {
     /// The lane's ledger, with what the source counted.
-    fn counters(&self, interface: &str, queue: u16, source: SourceCounters) -> LaneCounters {
+    fn counters(&self, context: &LaneContext, source: SourceCounters) -> LaneCounters {
         let mut dropped = source.dropped;
         for (&cause, &count) in &self.dropped {
             add_frames(&mut dropped, cause, count);
@@ -192,8 +187,8 @@ impl Tally {
         let unshown = self.lent.checked_sub(self.seen());
         let in_flight = source.in_flight.and_then(|frames| frames.checked_add(unshown?));
         LaneCounters {
-            interface: interface.to_owned(),
-            queue,
+            interface: context.interface.clone(),
+            queue: context.queue,
             received: source.received,
             taken: self.taken,
             taken_bytes: self.taken_bytes,
@@ -232,46 +227,62 @@ impl Tally {
     }
 }
 
+/// Has a thread of a lane run where it was placed.
+fn pin(cpu: Option<usize>) {
+    if let Some(cpu) = cpu
+        && let Err(error) = thread::pin_to_cpu(cpu)
+    {
+        tracing::warn!("{error}; the thread runs where the scheduler puts it");
+    }
+}
+
+/// What becomes of the frames of a batch.
+struct Chosen<'b> {
+    /// Those that are to be taken.
+    offered: Offered<'b>,
+    turned_away: TurnedAway,
+    /// Frames that are too many, because the run has reached its limit.
+    limited: u64,
+}
+
+/// The frames of a batch that are to be taken, as many as the run has left.
+fn choose<'b>(
+    batch: &'b Batch<'_>,
+    chooser: &'b mut Option<Chooser>,
+    control: &Control,
+) -> Chosen<'b> {
+    let (turned_away, offered) = match chooser {
+        Some(chooser) => (chooser.choose(batch), chooser.offered(batch)),
+        None => (TurnedAway::default(), Offered::of(batch)),
+    };
+    let frames = offered.slots().len() as u64;
+    let claimed = control.claim(frames);
+    Chosen { offered: offered.first(claimed as usize), turned_away, limited: frames - claimed }
+}
+
 impl Worker {
     /// Runs to the end of the source; returns the lane's final counters.
     pub(crate) fn run(mut self) -> LaneCounters {
-        if let Some(cpu) = self.cpu
-            && let Err(error) = thread::pin_to_cpu(cpu)
-        {
-            tracing::warn!("{error}; the worker runs where the scheduler puts it");
-        }
+        pin(self.cpu);
         let mut tally = Tally::default();
-        let mut reading = self.read(&tally);
-        let mut read_at = Instant::now();
-        let mut rotation = self.context.control.rotation();
-        let mut drain_until = None;
-        while !self.source.is_finished() {
-            if drain_until.is_none() && self.context.control.is_stopping() {
-                self.detach();
-                reading = self.read(&tally);
-                drain_until = Some(Instant::now() + DRAIN_MAX);
+        let count = |context: &LaneContext, source| tally.counters(context, source);
+        let mut reading = self.desk.read(&mut *self.source, count);
+        loop {
+            let is_wanted = self.is_block_nearly_full();
+            let count = |context: &LaneContext, source| tally.counters(context, source);
+            if let Some(new) = self.desk.look_after(&mut *self.source, is_wanted, count) {
+                reading = new;
             }
-            if drain_until.is_some_and(|until| Instant::now() > until) {
-                self.context.control.fail(given_up(&self.context.interface, self.context.queue));
-                break;
+            if self.desk.is_over(&*self.source) {
+                return self.finish(&tally);
             }
-            if read_at.elapsed() >= READING_INTERVAL || self.is_block_nearly_full() {
-                reading = self.read(&tally);
-                read_at = Instant::now();
-            }
-            let seen = tally.seen();
-            if let Err(error) = self.step(&mut tally, &reading) {
-                self.context.control.fail(error.to_string());
-            }
-            if drain_until.is_some() && tally.seen() > seen {
-                drain_until = Some(Instant::now() + DRAIN_MAX);
-            }
-            if rotation != self.context.control.rotation() {
-                rotation = self.context.control.rotation();
+            if self.desk.is_rotated() {
                 self.close_block(&reading);
             }
+            if let Err(error) = self.step(&mut tally, &reading) {
+                self.desk.context.control.fail(error.to_string());
+            }
         }
-        self.finish(&tally)
     }
 
     /// One batch.
@@ -279,22 +290,17 @@ impl Worker {
         let can_wait = self.source.can_wait();
         if let Some(batch) = self.source.next_batch(POLL)? {
             tally.lent += batch.frame_count() as u64;
-            let offered = match &mut self.chooser {
-                Some(chooser) => {
-                    tally.turn_away(chooser.choose(&batch));
-                    chooser.offered(&batch)
-                }
-                None => Offered::of(&batch),
-            };
-            let frames = offered.slots().len() as u64;
-            let claimed = self.context.control.claim(frames);
-            tally.drop_frames(Cause::LimitReached, frames - claimed);
-            let offered = offered.first(claimed as usize);
+            let chosen = choose(&batch, &mut self.chooser, &self.desk.context.control);
+            tally.turn_away(chosen.turned_away);
+            tally.drop_frames(Cause::LimitReached, chosen.limited);
+            let offered = chosen.offered;
             tally.add(&match &mut self.sink {
                 LaneSink::Ring(packer) if can_wait => put_patiently(packer, &offered, reading),
                 LaneSink::Ring(packer) => packer.put_offered(&offered, reading),
                 LaneSink::Meter(counts) => meter(&offered, self.snaplen, counts),
             });
+            // Only now: who waited for room was not idle.
+            self.desk.took_frames();
         } else {
             self.chooser.iter_mut().for_each(Chooser::rest);
         }
@@ -302,14 +308,6 @@ impl Worker {
             packer.publish(self.source.low_water());
         }
         Ok(())
-    }
-
-    fn detach(&mut self) {
-        // It reads the kernel's counters, which the next reading adds.
-        self.board.begin();
-        if let Err(error) = self.source.detach() {
-            self.context.control.fail(error.to_string());
-        }
     }
 
     fn is_block_nearly_full(&self) -> bool {
@@ -322,50 +320,14 @@ impl Worker {
         }
     }
 
-    /// The ledger of the lane now. Called between batches, so that every frame that was lent is
-    /// in the tally and what is left over is in flight.
-    fn read(&mut self, tally: &Tally) -> Reading {
-        self.board.begin();
-        let source = self.source.counters();
-        let turned_away = turned_away_before(&source);
-        let counters = tally.counters(&self.context.interface, self.context.queue, source);
-        self.board.publish(&counters, turned_away);
-        self.context.status.set(&counters);
-        self.context.status.set_profile(self.source.profile());
-        Reading { counters, when: now(&*self.source) }
-    }
-
     fn finish(mut self, tally: &Tally) -> LaneCounters {
-        let mut reading = self.read(tally);
-        reading.when = clock::realtime_now();
-        reading.counters.note_imbalance();
+        let count = |context: &LaneContext, source| tally.counters(context, source);
+        let reading = self.desk.read_last(&mut *self.source, count);
         if let LaneSink::Ring(packer) = self.sink {
             packer.finish(&reading);
         }
         reading.counters
     }
-}
-
-/// Frames that a source dropped for the rules, before they were lent.
-fn turned_away_before(source: &SourceCounters) -> u64 {
-    source.dropped.get(&Cause::ByRule).copied().unwrap_or(0)
-}
-
-/// The time of a reading, in the clock of the stamps.
-fn now(source: &dyn Source) -> Timestamp {
-    match source.low_water() {
-        Timestamp::MAX => clock::realtime_now(),
-        low_water => low_water,
-    }
-}
-
-/// What a lane says that still has frames, or cannot say that it has none, long after its end.
-fn given_up(interface: &str, queue: u16) -> String {
-    let seconds = DRAIN_MAX.as_secs();
-    format!(
-        "{interface} queue {queue}: the rest of what was received did not come for {seconds} s and \
-         was given up"
-    )
 }
 
 /// Counts frames where they lie, as if they were put under a snapshot length. The meter counts what

@@ -18,6 +18,7 @@ pub mod keep;
 mod lane;
 pub mod memory_ring;
 mod merged;
+mod observe;
 pub mod output;
 pub mod packer;
 pub mod placement;

@@ -16,7 +16,7 @@ pub use disorder::{Disorder, FLOWS};
 
 use crate::control::Control;
 use crate::lane::crew::{self, CrewLane, CrewSink, Hand};
-use crate::lane::{LaneBoard, LaneContext, LaneSink, Worker};
+use crate::lane::{Desk, LaneBoard, LaneContext, LaneSink, Worker};
 use crate::memory_ring::{MemoryRing, MemoryRingConfig, START_NS, Sizes};
 use crate::packer::Packer;
 use crate::run::{RunError, spawn};
@@ -164,7 +164,8 @@ fn drain(setup: &Setup, ring: &CaptureRing, source: MemoryRing) -> Result<LaneCo
     let lane = if threads == 1 {
         let Hand { source, chooser, cpu, .. } = hand(0);
         let sink = LaneSink::Ring(packer);
-        let worker = Worker { context, source, sink, chooser, snaplen, cpu, board };
+        let desk = Desk::new(context, board);
+        let worker = Worker { source, desk, sink, chooser, snaplen, cpu };
         spawn("lane 0", move || worker.run())?
     } else {
         let sink = CrewSink::ring(packer, threads);

@@ -7,6 +7,7 @@
 //! source ─┐
 //! source ─┴ workers ─ capture ring ─ merging writer ─ file  (Output::File, Output::Stream)
 //!                               … ─ printer ─ lines         (and RunConfig::print)
+//!                               … ─ observers               (and RunConfig::observers)
 //! ```
 
 mod consumer;
@@ -20,7 +21,7 @@ use crate::output::FileList;
 pub use crate::recorder::{MadeDirectories, RecordingFacts};
 use crate::share::{Share, ShareSocket};
 use crate::trigger::{Trigger, TriggerConfig, TriggerLane, TriggerSummary};
-use consumer::{Consumed, Consumer, ConsumerThreads, Printer, PrinterThread};
+use consumer::{Behind, Beside, BesideThread, Consumed, Consumer, ConsumerThreads};
 pub(crate) use consumer::{PRINTER, WRITER};
 use ringside_core::limits::LANE_THREADS_MAX;
 use ringside_core::profile::LaneProfile;
@@ -152,7 +153,7 @@ pub struct Prepared {
     ahead: Option<Arc<dyn Ahead>>,
     shared: Shared,
     consumer: Consumer,
-    printer: Option<Printer>,
+    beside: Vec<Beside>,
     settings: Settings,
     trigger: Option<Trigger>,
     share: Option<(ShareSocket, Hello)>,
@@ -164,7 +165,7 @@ pub struct Run {
     status: Vec<Arc<LaneStatus>>,
     workers: Vec<JoinHandle<LaneCounters>>,
     consumer: ConsumerThreads,
-    printer: Option<PrinterThread>,
+    beside: Vec<BesideThread>,
     counts: Arc<ConsumerCounts>,
     trigger: Option<JoinHandle<TriggerSummary>>,
     share: Option<Share>,
@@ -215,7 +216,7 @@ impl Prepared {
             lane.source.start()?;
         }
         let consumer = self.consumer.start()?;
-        let printer = self.printer.map(Printer::start).transpose()?;
+        let beside = self.beside.into_iter().map(Beside::start).collect::<Result<_, _>>()?;
         let trigger = self.trigger.map(|trigger| spawn("trigger", move || trigger.run()));
         let trigger = trigger.transpose()?;
         let digests = self.digests.map(|writer| spawn("digests", move || writer.run()));
@@ -234,7 +235,7 @@ impl Prepared {
             status,
             workers,
             consumer,
-            printer,
+            beside,
             counts,
             trigger,
             share,
@@ -260,7 +261,7 @@ impl Run {
         let control = Arc::new(Control::new(config.frames_max));
         let counts = Arc::new(ConsumerCounts::default());
         let [ring, recorded] = rings(&config, lanes.len())?;
-        let prints_alone = config.prints_alone();
+        let mut behind = Behind::of(&mut config);
         let share = match (config.share, &ring) {
             (Some(socket), Some(ring)) => {
                 // Readers of other processes get memory that nobody can write or take away.
@@ -280,13 +281,8 @@ impl Run {
         let selection = config.selection.as_mut();
         let digests = selection.map(|some| some.open_digests(&interfaces, &shared.control));
         let (digests, queue) = digests.transpose()?.flatten().unzip();
-        let (alone, next_to) = match prints_alone {
-            true => (config.print, None),
-            false => (None, config.print),
-        };
-        let printer = next_to.map(|print| shared.printer(print, lanes.len(), interfaces.clone()));
-        let printer = printer.transpose()?;
-        let consumer = shared.consumer(config.output, alone, &lanes, interfaces, &config.cpus)?;
+        let beside = behind.take_beside(&shared, lanes.len(), &interfaces)?;
+        let consumer = shared.consumer(behind, &lanes, interfaces, &config.cpus)?;
         let settings = Settings {
             snaplen: config.snaplen,
             block_bytes: config.block_bytes,
@@ -308,7 +304,7 @@ impl Run {
             ahead,
             shared,
             consumer,
-            printer,
+            beside,
             settings,
             trigger,
             share,
@@ -333,13 +329,14 @@ impl Run {
         lanes.extend(self.ahead.iter().flat_map(|ahead| ahead.counters()));
         let mut ledger = Ledger::from_lanes(lanes);
         ledger.consumers.push(self.consumer.line(&self.counts));
-        ledger.consumers.extend(self.printer.iter().map(PrinterThread::consumer));
+        ledger.consumers.extend(self.beside.iter().map(BesideThread::line));
         ledger
     }
 
     /// True if packets are printed.
     pub fn prints(&self) -> bool {
-        self.printer.is_some() || self.consumer.name() == PRINTER
+        let beside = self.beside.iter().map(BesideThread::name);
+        beside.chain([self.consumer.name()]).any(|name| name == PRINTER)
     }
 
     /// How the lanes are worked on, of those whose backends count that, at most 100 ms ago.
@@ -389,8 +386,8 @@ impl Run {
         let trigger = self.trigger.and_then(|thread| thread.join().ok());
         let Consumed { files, kept, line } = self.consumer.finish(&self.counts, &self.control);
         ledger.consumers.push(line);
-        let printer = self.printer.map(|printer| printer.finish(&self.control));
-        ledger.consumers.extend(printer);
+        let beside = self.beside.into_iter().map(|thread| thread.finish(&self.control));
+        ledger.consumers.extend(beside);
         if let Some(why) = ringside_sys::bpf::approximate_because() {
             tracing::warn!("the kernel's counts of the last moment are approximate: {why}");
         }

@@ -250,6 +250,7 @@ fn settings(
         block_timeout_ns: opened.block_timeout_ns,
         output,
         print,
+        observers: Vec::new(),
         trigger: extras.trigger,
         share: extras.share,
     })

@@ -1,6 +1,8 @@
 //! Every capacity that crosses a crate's border, with its reason. A limit that only one file
 //! needs stands in that file.
 
+use std::time::Duration;
+
 /// Frames in a batch. Enough that a virtual call and a release store per batch do not show
 /// (under 0.1 ns a frame), small enough that the slots stay in the first-level cache.
 pub const BATCH_FRAMES_MAX: usize = 256;
@@ -34,3 +36,8 @@ pub const RING_BLOCK_BYTES_MIN: usize = 512 << 10;
 /// How long a live merge holds a frame back for a lane that may still deliver an earlier one, in
 /// nanoseconds; the block time-out of the backend is added.
 pub const MERGE_HOLD_NS: u64 = 20_000_000;
+
+/// How long a source that was detached, or one that waits for room, may bring no frame before it is
+/// given up. A full kernel ring is copied in well under a second; what is still there after this is
+/// an imbalance.
+pub const DRAIN_MAX: Duration = Duration::from_secs(10);

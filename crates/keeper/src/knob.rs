@@ -249,8 +249,8 @@ fn read(path: &Path) -> anyhow::Result<String> {
 
 /// Of a choice as `always [madvise] never` the one in brackets, which is how it is written.
 fn chosen(text: &str) -> &str {
-    let inner = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    inner.map_or(text, |(chosen, _)| chosen)
+    let inner = text.split_once(']').and_then(|(before, _)| before.rsplit_once('['));
+    inner.map_or(text, |(_, chosen)| chosen)
 }
 
 fn read_number(path: &Path) -> anyhow::Result<u64> {

@@ -7,9 +7,9 @@
 
 use ringside_core::LinkType;
 use ringside_filter::Compiler;
+use ringside_inspect::DissectedFrame;
 use ringside_rules::engine::Engine;
 use ringside_rules::language::{self, Sets};
-use ringside_rules::sight::Sight;
 use ringside_testkit::classbench::{FRAME_BYTES, SHAPES, Traffic, frames, rules};
 use std::hint::black_box;
 use std::time::Instant;
@@ -36,7 +36,11 @@ fn measure(text: &str, frames: &[[u8; FRAME_BYTES]]) -> (f64, f64) {
         .map(|_| {
             let start = Instant::now();
             for bytes in frames {
-                black_box(engine.judge(&Sight::new(bytes, bytes.len() as u32, LinkType::ETHERNET)));
+                black_box(engine.judge(&DissectedFrame::new(
+                    bytes,
+                    bytes.len() as u32,
+                    LinkType::ETHERNET,
+                )));
             }
             start.elapsed().as_nanos() as f64 / frames.len() as f64
         })

@@ -11,10 +11,11 @@ mod captures;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use ringside_core::LinkType;
 use ringside_filter::Compiler;
+use ringside_inspect::DissectedFrame;
 use ringside_rules::engine::{Follows, Live};
 use ringside_rules::language::{self, PayloadPattern, RuleSet, Sets};
 use ringside_rules::patterns::{Hits, PatternList, PatternSet};
-use ringside_rules::{Engine, Question, Sight};
+use ringside_rules::{Engine, Question};
 use ringside_testkit::Random;
 use ringside_wire::{LayerKind, Level};
 use std::collections::BTreeSet;
@@ -40,8 +41,8 @@ fn bodies() -> Vec<Vec<u8>> {
     let mut bodies = Vec::new();
     for file in captures::captures("bodies of the payload benchmark") {
         for frame in &file.frames {
-            let sight = Sight::new(&frame.bytes, frame.wire_bytes, file.link_type);
-            let layers = sight.layers();
+            let dissected = DissectedFrame::new(&frame.bytes, frame.wire_bytes, file.link_type);
+            let layers = dissected.layers();
             let carrier = layers.transport(Level::Outer).map(|layer| layer.kind);
             let range = layers.transport_payload(Level::Outer);
             let body = range.and_then(|range| frame.bytes.get(range)).unwrap_or_default();
@@ -267,8 +268,8 @@ fn frames(payloads: &[Vec<u8>]) -> Vec<Vec<u8>> {
     payloads.iter().map(frame).collect()
 }
 
-fn sight(bytes: &[u8]) -> Sight<'_> {
-    Sight::new(bytes, bytes.len() as u32, LinkType::ETHERNET)
+fn dissected(bytes: &[u8]) -> DissectedFrame<'_> {
+    DissectedFrame::new(bytes, bytes.len() as u32, LinkType::ETHERNET)
 }
 
 /// A rule for each pattern.
@@ -296,12 +297,12 @@ fn measure_rules(chunks: &[Vec<u8>]) {
             .collect();
         let mut engine = Engine::new(set, LinkType::ETHERNET, &compiler).unwrap();
         let (at_once, _) = rate(&frames, |bytes| {
-            black_box(engine.judge(&sight(bytes)));
+            black_box(engine.judge(&dissected(bytes)));
             0
         });
         let (one_by_one, _) = rate(&frames, |bytes| {
-            let sight = sight(bytes);
-            questions.iter().filter(|question| question.holds(&sight)).count()
+            let dissected = dissected(bytes);
+            questions.iter().filter(|question| question.holds(&dissected)).count()
         });
         let frame_bytes = (CHUNK_BYTES + 42) as f64;
         let (at_once, one_by_one) = (frame_bytes / at_once, frame_bytes / one_by_one);
@@ -324,7 +325,7 @@ fn measure_segments(chunks: &[Vec<u8>]) {
             let round = |_| {
                 let begun = Instant::now();
                 for frame in &mut frames {
-                    black_box(judge.judge(&sight(frame)));
+                    black_box(judge.judge(&dissected(frame)));
                     // The next round continues this one.
                     let sequence: [u8; 4] = frame[38..42].try_into().unwrap();
                     let next = u32::from_be_bytes(sequence).wrapping_add(bytes as u32);

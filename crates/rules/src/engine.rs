@@ -23,9 +23,9 @@ pub use judges::{Follows, RuleRefusal};
 pub use live::{BuildError, Live};
 
 use crate::language::{InterfaceName, Rule, RuleSet, Verdict};
-use crate::sight::Sight;
 use ringside_core::LinkType;
 use ringside_filter::Compiler;
+use ringside_inspect::DissectedFrame;
 use std::sync::Arc;
 
 /// Rules and their only judge, which sees all frames of a flow in their order.
@@ -49,7 +49,7 @@ impl Engine {
 
     /// What becomes of a frame, which every rule on the way counts.
     #[inline]
-    pub fn judge(&mut self, frame: &Sight<'_>) -> Judgement {
+    pub fn judge(&mut self, frame: &DissectedFrame<'_>) -> Judgement {
         self.judge.judge(frame)
     }
 

@@ -4,6 +4,8 @@
 //! addresses in the first word (source in the low half, as a little-endian machine reads it), and
 //! three words of 0.
 
+use ringside_inspect::DissectedFrame;
+use ringside_wire::{FiveTuple, Level};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Addresses, ports and protocol of a packet.
@@ -23,6 +25,14 @@ const NO_PORTS: u64 = 1 << 48;
 impl Key {
     /// A packet without IP.
     pub const NOT_IP: Key = Key { words: [0, 0, 0, 0, NO_PORTS] };
+
+    /// Addresses, ports and protocol of a level of a frame.
+    pub fn of(frame: &DissectedFrame<'_>, level: Level) -> Key {
+        let Some(FiveTuple { source, destination, protocol, ports }) = frame.tuple(level) else {
+            return Key::NOT_IP;
+        };
+        Key::new(source, destination, protocol.0, ports.map(|(from, to)| (from.0, to.0)))
+    }
 
     /// A packet with IP.
     ///

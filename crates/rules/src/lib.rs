@@ -8,8 +8,9 @@
 //! sorted ranges, folded names and decided contradictions, and no text that must be checked again.
 //! docs/rules.md is the language for its users.
 //!
-//! [`Question`] is a match made ready to be asked about a [`Sight`], a frame that was dissected
-//! once: the meaning of rules, by which every faster way is judged.
+//! [`Question`] is a match made ready to be asked about a frame that was dissected once
+//! ([`ringside_inspect::DissectedFrame`]): the meaning of rules, by which every faster way is
+//! judged.
 //!
 //! [`table`] finds among many thousand rules those that a packet matches by its addresses, ports
 //! and protocol; [`cover`] says what a match asks of these. An [`Engine`] puts all of it to work:
@@ -35,11 +36,9 @@ pub mod patterns;
 pub mod plan;
 pub mod pre_filter;
 pub mod question;
-pub mod sight;
 pub mod streams;
 pub mod table;
 
 pub use engine::Engine;
 pub use language::Rule;
 pub use question::Question;
-pub use sight::Sight;

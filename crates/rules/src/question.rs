@@ -6,11 +6,11 @@ mod term;
 
 use crate::language::{Expression, Match, PayloadPattern, Term};
 use crate::patterns::{Findings, PatternList};
-use crate::sight::Sight;
 use crate::streams::Seams;
 pub(crate) use payload::Search;
 use ringside_core::LinkType;
 use ringside_filter::{Compiler, FilterError, Prepared, compile};
+use ringside_inspect::DissectedFrame;
 use ringside_wire::Level;
 
 /// What a [`Match`] asks of frames of one link type. This is the meaning of rules: every other
@@ -122,17 +122,17 @@ impl Question {
     }
 
     /// True if the frame is meant, looked at alone.
-    pub fn holds(&self, sight: &Sight<'_>) -> bool {
-        self.holds_with(sight, Known::NOTHING)
+    pub fn holds(&self, dissected: &DissectedFrame<'_>) -> bool {
+        self.holds_with(dissected, Known::NOTHING)
     }
 
     /// The same, by what is known of the frame's payloads: a pattern also counts if it ends in this
     /// frame's payload and begins before it in the flow.
-    pub fn holds_with(&self, sight: &Sight<'_>, known: Known<'_>) -> bool {
+    pub fn holds_with(&self, dissected: &DissectedFrame<'_>, known: Known<'_>) -> bool {
         let asked = Asked { level: Level::Outer, exchanged: false, known };
-        holds(&self.expression, sight, asked)
+        holds(&self.expression, dissected, asked)
             || self.bidirectional
-                && holds(&self.expression, sight, Asked { exchanged: true, ..asked })
+                && holds(&self.expression, dissected, Asked { exchanged: true, ..asked })
     }
 }
 
@@ -190,23 +190,23 @@ impl Making<'_> {
     }
 }
 
-fn holds(expression: &Ready, sight: &Sight<'_>, asked: Asked<'_>) -> bool {
+fn holds(expression: &Ready, dissected: &DissectedFrame<'_>, asked: Asked<'_>) -> bool {
     match expression {
-        Ready::Term(term) => term::holds(term, sight, asked),
+        Ready::Term(term) => term::holds(term, dissected, asked),
         Ready::Payload(search, number) => {
-            let Some(payload) = sight.payload(asked.level) else { return false };
+            let Some(payload) = dissected.payload(asked.level) else { return false };
             let seam = asked.known.seams.at(asked.level);
             let found = number.zip(asked.known.findings);
             let found = found.and_then(|(n, known)| known.contain(n, asked.level, seam, payload));
             found.unwrap_or_else(|| search.finds(payload) || search.finds_across(seam))
         }
-        Ready::Filter(filter) => filter.accepts(sight.bytes(), sight.wire_bytes()),
-        Ready::Not(inner) => !holds(inner, sight, asked),
-        Ready::And(parts) => parts.iter().all(|part| holds(part, sight, asked)),
-        Ready::Or(parts) => parts.iter().any(|part| holds(part, sight, asked)),
+        Ready::Filter(filter) => filter.accepts(dissected.bytes(), dissected.wire_bytes()),
+        Ready::Not(inner) => !holds(inner, dissected, asked),
+        Ready::And(parts) => parts.iter().all(|part| holds(part, dissected, asked)),
+        Ready::Or(parts) => parts.iter().any(|part| holds(part, dissected, asked)),
         Ready::Inner(inner) => {
             let asked = Asked { level: Level::Inner, ..asked };
-            sight.layers().is_tunnelled() && holds(inner, sight, asked)
+            dissected.layers().is_tunnelled() && holds(inner, dissected, asked)
         }
     }
 }

@@ -11,9 +11,9 @@
 
 use crate::patterns::{Seam, Stream};
 use crate::question::Sought;
-use crate::sight::Sight;
 use ringside_core::RecentTable;
 use ringside_core::recent::Gone;
+use ringside_inspect::DissectedFrame;
 use ringside_wire::{FlowDirection, FlowKey, LayerKind, Level, Tcp};
 
 /// Flows that are followed on one thread: several times what a busy link has at once, some 11 MB
@@ -125,7 +125,7 @@ impl Streams {
     /// Takes in a frame, where it is a TCP segment of this level, and puts into `seams` what came
     /// before its payload. Every segment of a flow is to be taken in; one that is not is a gap.
     /// True if another flow, which may go on, had to be given up for it.
-    pub fn take_in(&mut self, frame: &Sight<'_>, level: Level, seams: &mut Seams) -> bool {
+    pub fn take_in(&mut self, frame: &DissectedFrame<'_>, level: Level, seams: &mut Seams) -> bool {
         let Some(tcp) = tcp(frame, level) else { return false };
         let Some(payload) = frame.payload(level) else { return false };
         let (is_syn, is_end) = (tcp.has(Tcp::SYN), tcp.has(Tcp::FIN) || tcp.has(Tcp::RST));
@@ -210,7 +210,7 @@ fn longest(sought: Sought) -> usize {
     sought.outer.max(sought.inner)
 }
 
-fn tcp<'f>(frame: &Sight<'f>, level: Level) -> Option<Tcp<'f>> {
+fn tcp<'f>(frame: &DissectedFrame<'f>, level: Level) -> Option<Tcp<'f>> {
     let layers = frame.layers();
     if level == Level::Inner && !layers.is_tunnelled() {
         return None;

@@ -141,6 +141,14 @@ impl<T> Merger<T> {
         Some(oldest.min()?.saturating_add(self.hold_ns?))
     }
 
+    /// No item that is given out from now on has a smaller key, but for late ones; `u64::MAX` if
+    /// none will come.
+    pub fn low_water(&self) -> u64 {
+        let head = self.heads.peek().map(|&Reverse((key, _))| key);
+        let awaited = self.awaited.first().map(|&(floor, _)| floor);
+        head.into_iter().chain(awaited).min().unwrap_or(u64::MAX)
+    }
+
     /// Items of `lane` that wait.
     ///
     /// # Panics

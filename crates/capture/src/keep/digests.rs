@@ -15,7 +15,7 @@ pub(crate) use queue::{DigestQueue, DigestReader, Patience};
 pub(crate) use writer::DigestWriter;
 
 use ringside_core::{Batch, FrameMeta, InterfaceId, RecentTable};
-use ringside_rules::Sight;
+use ringside_inspect::DissectedFrame;
 use ringside_rules::language::RuleId;
 use ringside_wire::{FiveTuple, FlowKey, LayerKind, Level, Tcp};
 use std::os::fd::OwnedFd;
@@ -100,7 +100,7 @@ impl Digester {
     }
 
     /// Adds a frame that a rule digests.
-    pub(super) fn add(&mut self, rule: RuleId, frame: &Sight<'_>, meta: &FrameMeta) {
+    pub(super) fn add(&mut self, rule: RuleId, frame: &DissectedFrame<'_>, meta: &FrameMeta) {
         let Digester { table, queue, latest_ns, batch, .. } = self;
         let (key, one) = (Key::of(rule, frame, meta), Sum::of(frame, meta));
         let now = one.first_ns;
@@ -168,7 +168,7 @@ fn is_idle(seen_ns: u64, now_ns: u64) -> bool {
 }
 
 impl Key {
-    fn of(rule: RuleId, frame: &Sight<'_>, meta: &FrameMeta) -> Key {
+    fn of(rule: RuleId, frame: &DissectedFrame<'_>, meta: &FrameMeta) -> Key {
         let (bytes, layers) = (frame.bytes(), frame.layers());
         let tuple = FiveTuple::of(bytes, layers, Level::Outer);
         let vlan = FlowKey::vlan_of(bytes, layers, Level::Outer);
@@ -177,7 +177,7 @@ impl Key {
 }
 
 impl Sum {
-    fn of(frame: &Sight<'_>, meta: &FrameMeta) -> Sum {
+    fn of(frame: &DissectedFrame<'_>, meta: &FrameMeta) -> Sum {
         let transport = frame.layers().transport(Level::Outer);
         let tcp = transport
             .filter(|layer| layer.kind == LayerKind::Tcp)

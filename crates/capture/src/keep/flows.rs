@@ -3,7 +3,7 @@
 
 use super::tls::TlsSide;
 use ringside_core::{RecentTable, Timestamp};
-use ringside_rules::Sight;
+use ringside_inspect::DissectedFrame;
 use ringside_wire::{FlowDirection, FlowKey, LayerKind, Level, Tcp};
 
 /// Flows that are remembered in each lane, some 8 MB: several times what a busy link has at once.
@@ -43,7 +43,7 @@ impl Flows {
 
     /// Cuts a frame whose flow has been seen enough of to its headers, or to what is left of its
     /// bytes. What is of no flow is left as it is.
-    pub(super) fn cut(&mut self, frame: &Sight<'_>, now: Timestamp, limit: &mut u32) {
+    pub(super) fn cut(&mut self, frame: &DissectedFrame<'_>, now: Timestamp, limit: &mut u32) {
         let layers = frame.layers();
         let Some((key, way)) = FlowKey::of(frame.bytes(), layers, Level::Inner) else { return };
         let payload = layers.payload();

@@ -11,11 +11,11 @@ use super::pre_filters::PreFilters;
 use ringside_core::LinkType;
 use ringside_ebpf::socket_filter::SocketFilterError;
 use ringside_filter::Compiler;
+use ringside_inspect::DissectedFrame;
 use ringside_rules::engine::{BuildError, Counts, Fate, Follows, Judge, Judgement, Live};
 use ringside_rules::language::{
     InterfaceName, Ranges, Redirect, Rule, RuleId, RuleSet, Term, Trim, Verdict,
 };
-use ringside_rules::sight::Sight;
 use std::sync::{Arc, Mutex, MutexGuard};
 use thiserror::Error;
 
@@ -484,7 +484,12 @@ impl RuleJudge {
     }
 
     /// Says what becomes of a frame, and cuts it.
-    pub(super) fn judge(&mut self, frame: &Sight<'_>, lists: &Lists, cut: &mut Cut) -> Ruled {
+    pub(super) fn judge(
+        &mut self,
+        frame: &DissectedFrame<'_>,
+        lists: &Lists,
+        cut: &mut Cut,
+    ) -> Ruled {
         let own = self.judges.iter_mut().find(|(link, _)| *link == frame.link());
         let Some((_, judge)) = own else { return Ruled::LEFT };
         let Judgement { fate, trim, digest, mirrors, .. } = judge.judge(frame);

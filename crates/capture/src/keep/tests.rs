@@ -299,9 +299,9 @@ fn rules_of_a_run_judge_real_frames_as_an_engine_does() {
             chooser.choose(&batch);
             taken += chooser.slots.len();
             for frame in batch.iter() {
-                let sight = Sight::new(frame.bytes, frame.meta.wire_bytes, link);
+                let dissected = DissectedFrame::new(frame.bytes, frame.meta.wire_bytes, link);
                 let take = ringside_rules::engine::Fate::Verdict(language::Verdict::Take);
-                expected += usize::from(engine.judge(&sight).fate == take);
+                expected += usize::from(engine.judge(&dissected).fate == take);
             }
         }
         drop(chooser);

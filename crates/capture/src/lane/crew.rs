@@ -3,20 +3,15 @@
 //! All that is of the lane and not of a frame (the order to stop, readings of the counters, the end
 //! of a file) is looked at in the turn to claim, by whichever thread has it.
 
-use super::{
-    DRAIN_MAX, LaneBoard, LaneContext, POLL, READING_INTERVAL, Tally, given_up, meter, now,
-    turned_away_before,
-};
+use super::{Chosen, Desk, LaneBoard, LaneContext, POLL, Tally, choose, meter, pin};
 use crate::control::ConsumerCounts;
 use crate::keep::{Chooser, TurnedAway};
 use crate::packer::{ClaimedFrames, CrewPacker, Done, Offered, Packer, PackerScratch, Reading};
 use crate::run::{RunError, spawn};
-use ringside_core::{Batch, Cause, LaneCounters, Padded, Source};
+use ringside_core::{Batch, Cause, LaneCounters, Padded, Source, SourceCounters};
 use ringside_sys::ring::{ClaimTurn, Claimed, CrewBroken, LaneCrew, LaneWriter};
-use ringside_sys::{clock, thread};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 /// What the threads do with their frames.
 pub(crate) enum CrewSink {
@@ -48,7 +43,7 @@ impl CrewSink {
 struct Crew {
     lane: CrewLane,
     /// Of whoever has the turn to claim.
-    desk: Padded<Mutex<Desk>>,
+    turns: Padded<Mutex<Turns>>,
     tally: Padded<Mutex<Tally>>,
 }
 
@@ -60,13 +55,9 @@ pub(crate) struct CrewLane {
     pub(crate) threads: usize,
 }
 
-/// What is of the lane and not of a frame.
-struct Desk {
-    board: LaneBoard,
-    read_at: Option<Instant>,
-    rotation: u64,
-    drain_until: Option<Instant>,
-    is_given_up: bool,
+/// What whoever has the turn to claim looks after.
+struct Turns {
+    desk: Desk,
     /// Frames that the source lent.
     lent: u64,
 }
@@ -118,15 +109,13 @@ enum Turn {
 
 impl Crew {
     fn new(lane: CrewLane, board: LaneBoard) -> Crew {
-        let rotation = lane.context.control.rotation();
-        let (read_at, drain_until, is_given_up) = (None, None, false);
-        let desk = Desk { board, read_at, rotation, drain_until, is_given_up, lent: 0 };
+        let turns = Turns { desk: Desk::new(lane.context.clone(), board), lent: 0 };
         let tally = Tally { by_thread: vec![0; lane.threads], ..Tally::default() };
-        Crew { lane, desk: Padded(Mutex::new(desk)), tally: Padded(Mutex::new(tally)) }
+        Crew { lane, turns: Padded(Mutex::new(turns)), tally: Padded(Mutex::new(tally)) }
     }
 
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn tally(&self) -> MutexGuard<'_, Tally> {
@@ -136,16 +125,14 @@ impl Crew {
     /// One round of a thread.
     fn round(&self, hand: &mut Hand, scratch: &mut PackerScratch) -> Result<Turn, CrewBroken> {
         let turn = self.lane.sink.enter()?;
-        let mut desk = self.desk();
-        let is_over = self.look_after(&mut desk, &mut *hand.source);
-        if is_over {
-            drop(desk);
+        let mut turns = self.turns();
+        if self.look_after(&mut turns, &mut *hand.source) {
+            drop(turns);
             let nothing = ClaimedFrames::none(hand.source.low_water());
             self.put(turn.claimed(), nothing, scratch)?;
             return Ok(Turn::Over);
         }
-        let rotation = self.lane.context.control.rotation();
-        let close_block = std::mem::replace(&mut desk.rotation, rotation) != rotation;
+        let close_block = turns.desk.is_rotated();
         let Hand { source, chooser, thread, .. } = hand;
         // Before the claim: it holds for whatever is claimed later, whoever is faster.
         let low_water = source.low_water();
@@ -156,8 +143,8 @@ impl Crew {
             None
         });
         if let Some(batch) = &batch {
-            desk.took_frames();
-            desk.lent += batch.frame_count() as u64;
+            turns.desk.took_frames();
+            turns.lent += batch.frame_count() as u64;
         }
         let mut done = Done { thread: *thread, ..Done::default() };
         let batch = batch.as_ref();
@@ -165,10 +152,10 @@ impl Crew {
         // has the last of a budget.
         let (claimed, offered) = if chooser.is_none() || self.lane.context.control.is_limited() {
             let offered = self.choose(batch, chooser, &mut done);
-            drop(desk);
+            drop(turns);
             (turn.claimed(), offered)
         } else {
-            drop(desk);
+            drop(turns);
             let claimed = turn.claimed();
             (claimed, self.choose(batch, chooser, &mut done))
         };
@@ -187,18 +174,10 @@ impl Crew {
             chooser.iter_mut().for_each(Chooser::rest);
             return None;
         };
-        let offered = match chooser {
-            Some(chooser) => {
-                let TurnedAway { filtered, by_rule } = chooser.choose(batch);
-                (done.filtered, done.by_rule) = (filtered, by_rule);
-                chooser.offered(batch)
-            }
-            None => Offered::of(batch),
-        };
-        let frames = offered.slots().len() as u64;
-        let claimed = self.lane.context.control.claim(frames);
-        done.limited = frames - claimed;
-        Some(offered.first(claimed as usize))
+        let chosen = choose(batch, chooser, &self.lane.context.control);
+        let Chosen { offered, turned_away: TurnedAway { filtered, by_rule }, limited } = chosen;
+        (done.filtered, done.by_rule, done.limited) = (filtered, by_rule, limited);
+        Some(offered)
     }
 
     fn put(
@@ -220,76 +199,38 @@ impl Crew {
         }
     }
 
-    /// In the turn to claim: obeys orders, reads the counters when it is time. True if no frame
-    /// will come again.
-    fn look_after(&self, desk: &mut Desk, source: &mut dyn Source) -> bool {
-        if desk.drain_until.is_none() && self.lane.context.control.is_stopping() {
-            // It reads the kernel's counters, which the next reading adds.
-            desk.board.begin();
-            if let Err(error) = source.detach() {
-                self.lane.context.control.fail(error.to_string());
-            }
-            desk.read_at = None;
-            desk.drain_until = Some(Instant::now() + DRAIN_MAX);
-        }
-        let is_due = desk.read_at.is_none_or(|at| at.elapsed() >= READING_INTERVAL);
+    /// In the turn to claim. True if no frame will come again.
+    fn look_after(&self, Turns { desk, lent }: &mut Turns, source: &mut dyn Source) -> bool {
         let is_wanted = matches!(&self.lane.sink, CrewSink::Ring(packer) if packer.wants_reading());
-        if is_due || is_wanted {
-            let reading = self.read(desk, source);
-            desk.read_at = Some(Instant::now());
-            if let CrewSink::Ring(packer) = &self.lane.sink {
-                packer.set_reading(reading);
-            }
+        let count = |context: &LaneContext, source| self.count(*lent, context, source);
+        let reading = desk.look_after(source, is_wanted, count);
+        if let (Some(reading), CrewSink::Ring(packer)) = (reading, &self.lane.sink) {
+            packer.set_reading(reading);
         }
-        if source.is_finished() {
-            return true;
-        }
-        let is_given_up = desk.drain_until.is_some_and(|until| Instant::now() > until);
-        if is_given_up && !std::mem::replace(&mut desk.is_given_up, true) {
-            self.lane
-                .context
-                .control
-                .fail(given_up(&self.lane.context.interface, self.lane.context.queue));
-        }
-        is_given_up
+        desk.is_over(source)
     }
 
-    /// The ledger of the lane now. What was claimed and is not yet shown is in flight.
-    fn read(&self, desk: &mut Desk, source: &mut dyn Source) -> Reading {
-        desk.board.begin();
-        let counted = source.counters();
-        let turned_away = turned_away_before(&counted);
+    /// The ledger of the lane. What was claimed and is not yet shown is in flight.
+    fn count(&self, lent: u64, context: &LaneContext, source: SourceCounters) -> LaneCounters {
         let mut tally = self.tally();
-        tally.lent = desk.lent;
-        let counters =
-            tally.counters(&self.lane.context.interface, self.lane.context.queue, counted);
-        drop(tally);
-        desk.board.publish(&counters, turned_away);
-        self.lane.context.status.set(&counters);
-        self.lane.context.status.set_profile(source.profile());
-        Reading { counters, when: now(source) }
+        tally.lent = lent;
+        tally.counters(context, source)
+    }
+
+    fn read_last(&self, source: &mut dyn Source) -> Reading {
+        let Turns { desk, lent } = &mut *self.turns();
+        desk.read_last(source, |context, source| self.count(*lent, context, source))
     }
 
     /// After the last round of all threads: the final reading, and the end of the lane.
     fn finish(self, source: &mut dyn Source) -> LaneCounters {
-        let mut reading = self.read(&mut self.desk(), source);
-        reading.when = clock::realtime_now();
-        reading.counters.note_imbalance();
+        let reading = self.read_last(source);
         if let CrewSink::Ring(packer) = self.lane.sink
             && let Some(packer) = packer.into_packer()
         {
             packer.finish(&reading);
         }
         reading.counters
-    }
-}
-
-impl Desk {
-    /// A source that was detached and still has frames is not given up.
-    fn took_frames(&mut self) {
-        if let Some(until) = &mut self.drain_until {
-            *until = Instant::now() + DRAIN_MAX;
-        }
     }
 }
 
@@ -307,11 +248,7 @@ impl Tally {
 impl CrewWorker {
     /// Runs until the source is finished.
     fn run(&mut self) {
-        if let Some(cpu) = self.hand.cpu
-            && let Err(error) = thread::pin_to_cpu(cpu)
-        {
-            tracing::warn!("{error}; the thread runs where the scheduler puts it");
-        }
+        pin(self.hand.cpu);
         let mut scratch = PackerScratch::default();
         loop {
             match self.crew.round(&mut self.hand, &mut scratch) {

@@ -1,13 +1,15 @@
-//! What is behind the ring: the consumer of the run, and a printer next to it.
+//! What is behind the ring: the consumer of the run, and a printer and observers next to it.
 
 use super::{LaneSource, RunError, Shared, spawn};
-use crate::config::{Output, Print};
+use crate::config::{Output, Print, RunConfig};
 use crate::control::{ConsumerCounts, Control};
-use crate::merged::{LaneReader, MergedInput, MergedWriter};
+use crate::merged::{LaneReader, MergedInput, MergedLanes, MergedWriter};
+use crate::observe::RingObserver;
 use crate::output::{FileList, Sink};
 use crate::recorder::{Recorder, RecorderConfig, RecorderThreads, RecordingFacts};
 use crate::stream::StreamWriter;
 use ringside_core::SourceInterface;
+use ringside_inspect::{Observer, Pump};
 use ringside_store::retention;
 use ringside_sys::bell::Bells;
 use ringside_sys::ring::{Board, CaptureRing, RingStart};
@@ -18,13 +20,18 @@ use std::thread::JoinHandle;
 pub(crate) const PRINTER: &str = "printer";
 /// Name of a merging writer in the ledger.
 pub(crate) const WRITER: &str = "writer";
+/// Name of all observers together in the ledger.
+const OBSERVERS: &str = "observers";
+
+/// What a thread behind the ring does until the lanes are finished; it gives the files it made.
+type Body = Box<dyn FnOnce() -> FileList + Send>;
 
 /// What is behind the ring, before its threads.
 pub(super) enum Consumer {
     Meter(Meter),
     Recorder(Box<Recorder>),
     /// With its name in the ledger.
-    Merged(&'static str, Box<MergedWriter>),
+    Merged(&'static str, Body),
 }
 
 /// The threads behind the ring.
@@ -62,9 +69,7 @@ impl Consumer {
         Ok(match self {
             Consumer::Meter(meter) => ConsumerThreads::Meter(meter),
             Consumer::Recorder(recorder) => ConsumerThreads::Recorder(recorder.start()?),
-            Consumer::Merged(name, writer) => {
-                ConsumerThreads::Merged(name, spawn("merge", move || writer.run())?)
-            }
+            Consumer::Merged(name, body) => ConsumerThreads::Merged(name, spawn("merge", body)?),
         })
     }
 }
@@ -125,46 +130,91 @@ pub(super) struct Consumed {
     pub(super) kept: Option<retention::Summary>,
 }
 
-/// A printer next to another consumer, or where other processes read the ring.
-pub(super) struct Printer {
-    writer: Box<MergedWriter>,
+/// Who reads the ring next to the consumer of the run and is overtaken where it is too slow: a
+/// printer, and observers.
+pub(super) struct Beside {
+    name: &'static str,
+    body: Body,
     counts: Arc<ConsumerCounts>,
 }
 
 /// Its thread.
-pub(super) struct PrinterThread {
+pub(super) struct BesideThread {
+    name: &'static str,
     thread: JoinHandle<FileList>,
     counts: Arc<ConsumerCounts>,
 }
 
-impl Printer {
-    pub(super) fn start(self) -> Result<PrinterThread, RunError> {
-        let writer = self.writer;
-        let thread = spawn("print", move || writer.run())?;
-        Ok(PrinterThread { thread, counts: self.counts })
+impl Beside {
+    pub(super) fn start(self) -> Result<BesideThread, RunError> {
+        let Beside { name, body, counts } = self;
+        Ok(BesideThread { name, thread: spawn(name, body)?, counts })
     }
 }
 
-impl PrinterThread {
+impl BesideThread {
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Its line of the ledger, so far.
-    pub(super) fn consumer(&self) -> ringside_core::Consumer {
-        self.counts.consumer(PRINTER)
+    pub(super) fn line(&self) -> ringside_core::Consumer {
+        self.counts.consumer(self.name)
     }
 
     /// Waits for the thread; gives the line of the ledger.
     pub(super) fn finish(self, control: &Control) -> ringside_core::Consumer {
-        if self.thread.join().is_err() {
-            control.fail("the printer died".into());
+        let BesideThread { name, thread, counts } = self;
+        if thread.join().is_err() {
+            control.fail(format!("the {name} died"));
         }
-        self.counts.consumer(PRINTER)
+        counts.consumer(name)
+    }
+}
+
+/// What of the configuration is put behind the ring.
+pub(super) struct Behind {
+    output: Output,
+    print: Option<Print>,
+    prints_alone: bool,
+    observers: Vec<Box<dyn Observer>>,
+    observes_alone: bool,
+}
+
+impl Behind {
+    pub(super) fn of(config: &mut RunConfig) -> Behind {
+        Behind {
+            prints_alone: config.prints_alone(),
+            observes_alone: config.observes_alone(),
+            output: std::mem::replace(&mut config.output, Output::Count),
+            print: config.print.take(),
+            observers: std::mem::take(&mut config.observers),
+        }
+    }
+
+    /// Those who read next to the consumer.
+    pub(super) fn take_beside(
+        &mut self,
+        shared: &Shared,
+        lanes: usize,
+        interfaces: &[SourceInterface],
+    ) -> Result<Vec<Beside>, RunError> {
+        let mut beside = Vec::new();
+        if let Some(print) = self.print.take_if(|_| !self.prints_alone) {
+            beside.push(shared.printer(print, lanes, interfaces.to_vec())?);
+        }
+        if !self.observes_alone && !self.observers.is_empty() {
+            let observers = std::mem::take(&mut self.observers);
+            beside.push(shared.observers(observers, lanes, interfaces.to_vec())?);
+        }
+        Ok(beside)
     }
 }
 
 impl Shared {
     pub(super) fn consumer(
         &self,
-        output: Output,
-        print: Option<Print>,
+        behind: Behind,
         lanes: &[LaneSource],
         interfaces: Vec<SourceInterface>,
         worker_cpus: &[usize],
@@ -172,9 +222,19 @@ impl Shared {
         let Some(ring) = &self.recorded else {
             return Ok(Consumer::Meter(Meter { ring: None }));
         };
-        let (name, sink) = match output {
-            Output::Count => match print {
+        let lossless = |lane| {
+            let reader = ring.lossless_reader(lane, 0);
+            LaneReader::Lossless(reader.expect("each lane's lossless reader is taken once"))
+        };
+        let (name, sink) = match behind.output {
+            Output::Count => match behind.print {
                 Some(print) => (PRINTER, Sink::print(print, self.control.clone(), interfaces)),
+                None if !behind.observers.is_empty() => {
+                    let merged = self.lanes(ring, lanes.len(), lossless);
+                    let counts = self.counts.clone();
+                    let body = observe(behind.observers, merged, interfaces, counts);
+                    return Ok(Consumer::Merged(OBSERVERS, body));
+                }
                 None => return Ok(Consumer::Meter(Meter { ring: Some(ring.clone()) })),
             },
             Output::Directory { paths, rotation, options, retention } => {
@@ -200,14 +260,11 @@ impl Shared {
                 (WRITER, Sink::stream(writer, format, interfaces)?)
             }
         };
-        let reader = |lane| {
-            let reader = ring.lossless_reader(lane, 0);
-            LaneReader::Lossless(reader.expect("each lane's lossless reader is taken once"))
-        };
-        let mut writer = self.merged(sink, ring, lanes.len(), reader, self.counts.clone());
+        let merged = self.lanes(ring, lanes.len(), lossless);
+        let mut writer = self.writer(sink, merged, self.counts.clone());
         let board = ring.board_writer(0, Board::Recorder);
         writer.board = Some(board.expect("taken once, here"));
-        Ok(Consumer::Merged(name, writer))
+        Ok(Consumer::Merged(name, Box::new(move || writer.run())))
     }
 
     /// A printer of what the workers take, whatever else becomes of that.
@@ -216,34 +273,71 @@ impl Shared {
         print: Print,
         lanes: usize,
         interfaces: Vec<SourceInterface>,
-    ) -> Result<Printer, RunError> {
-        let ring = self.ring.as_ref().expect("a run that prints has a ring");
+    ) -> Result<Beside, RunError> {
         let counts = Arc::new(ConsumerCounts::default());
         let sink = Sink::print(print, self.control.clone(), interfaces);
-        let view = ring.view()?;
-        let reader = |lane| LaneReader::Copying(view.copy_reader(lane, RingStart::Oldest));
-        let writer = self.merged(sink, ring, lanes, reader, counts.clone());
-        Ok(Printer { writer, counts })
+        let writer = self.writer(sink, self.lanes_beside(lanes)?, counts.clone());
+        Ok(Beside { name: PRINTER, body: Box::new(move || writer.run()), counts })
     }
 
-    fn merged(
+    /// Observers of what the workers take, likewise.
+    pub(super) fn observers(
         &self,
-        sink: Sink,
+        observers: Vec<Box<dyn Observer>>,
+        lanes: usize,
+        interfaces: Vec<SourceInterface>,
+    ) -> Result<Beside, RunError> {
+        let counts = Arc::new(ConsumerCounts::default());
+        let body = observe(observers, self.lanes_beside(lanes)?, interfaces, counts.clone());
+        Ok(Beside { name: OBSERVERS, body, counts })
+    }
+
+    /// What the workers fill, for a reader that holds nothing up.
+    fn lanes_beside(&self, lanes: usize) -> Result<MergedLanes, RunError> {
+        let ring = self.ring.as_ref().expect("a run with readers has a ring");
+        let view = ring.view()?;
+        let reader = |lane| LaneReader::Copying(view.copy_reader(lane, RingStart::Oldest));
+        Ok(self.lanes(ring, lanes, reader))
+    }
+
+    fn lanes(
+        &self,
         ring: &Arc<CaptureRing>,
         lanes: usize,
         reader: impl Fn(usize) -> LaneReader,
+    ) -> MergedLanes {
+        let input = |lane| MergedInput::new(reader(lane), ring.clone(), lane);
+        MergedLanes::new((0..lanes).map(input).collect(), self.block_timeout_ns)
+    }
+
+    fn writer(
+        &self,
+        sink: Sink,
+        lanes: MergedLanes,
         counts: Arc<ConsumerCounts>,
     ) -> Box<MergedWriter> {
-        let input = |lane| MergedInput::new(reader(lane), ring.clone(), lane);
         Box::new(MergedWriter {
-            inputs: (0..lanes).map(input).collect(),
+            lanes,
             sink,
             status: self.status.clone(),
             control: self.control.clone(),
             counts,
             board: None,
             published: None,
-            block_timeout_ns: self.block_timeout_ns,
         })
     }
+}
+
+/// What the thread of observers does. They make no files of the run's.
+fn observe(
+    observers: Vec<Box<dyn Observer>>,
+    lanes: MergedLanes,
+    interfaces: Vec<SourceInterface>,
+    counts: Arc<ConsumerCounts>,
+) -> Body {
+    let observer = RingObserver { lanes, pump: Pump::new(observers), interfaces, counts };
+    Box::new(move || {
+        observer.run();
+        FileList::default()
+    })
 }

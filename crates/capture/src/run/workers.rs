@@ -3,7 +3,7 @@
 use super::{LaneSource, RunError, Shared, spawn};
 use crate::keep::Chooser;
 use crate::lane::crew::{self, CrewLane, CrewSink, Hand};
-use crate::lane::{LaneBoard, LaneContext, LaneSink, Worker};
+use crate::lane::{Desk, LaneBoard, LaneContext, LaneSink, Worker};
 use crate::packer::Packer;
 use ringside_core::{LaneCounters, Source};
 use ringside_sys::bell::Bells;
@@ -49,12 +49,11 @@ impl Shared {
             let context = self.context(index, &lane);
             let worker = Worker {
                 sink: self.sink(index, &lane, settings),
-                context: context.clone(),
+                desk: Desk::new(context.clone(), self.board(index, settings)),
                 source: lane.source,
                 chooser: hands.1.pop(),
                 snaplen: settings.snaplen,
                 cpu: settings.cpu(index, 0),
-                board: self.board(index, settings),
             };
             spawn(&format!("lane {index}"), move || context.run(|| worker.run()))
         };

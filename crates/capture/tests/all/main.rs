@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
 
 mod common;
+mod observe;
 mod pre_filter;
 mod recorder;
 mod run;

@@ -5,7 +5,7 @@ use ringside_core::LinkType;
 use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_ebpf::socket_filter::{Behind, FilterCounters, SocketFilter, Switch};
 use ringside_filter::{Compiler, Prepared};
-use ringside_rules::Sight;
+use ringside_inspect::DissectedFrame;
 use ringside_rules::engine::{Counts, Engine};
 use ringside_rules::language::{self, RuleSet, Sets};
 use ringside_rules::pre_filter::{PreFilter, QUESTIONS_MAX};
@@ -59,7 +59,7 @@ impl Guarded {
         self.frames = self.frames + Counts { frames: 1, bytes };
         // Whether the rules match it too is seen by their counts.
         let before = self.matched();
-        self.engine.judge(&Sight::new(frame, frame.len() as u32, LinkType::ETHERNET));
+        self.engine.judge(&DissectedFrame::new(frame, frame.len() as u32, LinkType::ETHERNET));
         if !accepted {
             self.expected.turned_away += 1;
             self.expected.turned_away_bytes += bytes;

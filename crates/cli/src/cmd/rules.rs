@@ -8,10 +8,10 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use ringside_capture::keep::{Beside, RulesReport};
 use ringside_core::{InterfaceId, LinkType, Shown};
+use ringside_inspect::DissectedFrame;
 use ringside_keeper::filter_child::filter_compiler;
 use ringside_rules::engine::{Counts, Engine};
 use ringside_rules::language::{self, LoadError, RuleSet, Sets};
-use ringside_rules::sight::Sight;
 use ringside_terminal::{say, units};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -169,7 +169,7 @@ fn test(args: &TestArgs) -> anyhow::Result<ExitCode> {
         for frame in batch.iter() {
             let InterfaceId(interface) = frame.meta.interface;
             let link = links.get(interface as usize).copied().unwrap_or(LinkType::ETHERNET);
-            judges.judge(&Sight::new(frame.bytes, frame.meta.wire_bytes, link), link)?;
+            judges.judge(&DissectedFrame::new(frame.bytes, frame.meta.wire_bytes, link), link)?;
         }
     }
     for notice in source.notices() {
@@ -203,7 +203,7 @@ impl Judges {
         Ok(())
     }
 
-    fn judge(&mut self, frame: &Sight<'_>, link: LinkType) -> anyhow::Result<()> {
+    fn judge(&mut self, frame: &DissectedFrame<'_>, link: LinkType) -> anyhow::Result<()> {
         let engine = self.engines.get_mut(&link).context("an interface that was not named")?;
         engine.judge(frame);
         Ok(())

@@ -21,6 +21,7 @@ mod keep;
 mod keeper;
 mod mirror;
 mod moved;
+mod observers;
 mod order;
 mod others;
 mod outputs;

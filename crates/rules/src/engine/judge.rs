@@ -10,9 +10,9 @@ use crate::language::{Next, RuleId, Sample, Verdict};
 use crate::memory::Control;
 use crate::patterns::Findings;
 use crate::question::{Known, Sought};
-use crate::sight::Sight;
 use crate::streams::{Seams, Streams};
 use crate::table::Found;
+use ringside_inspect::DissectedFrame;
 use ringside_wire::Level;
 use std::sync::Arc;
 
@@ -82,13 +82,13 @@ impl Judge {
 
     /// What becomes of a frame, which every rule on the way counts.
     #[inline]
-    pub fn judge(&mut self, frame: &Sight<'_>) -> Judgement {
+    pub fn judge(&mut self, frame: &DissectedFrame<'_>) -> Judgement {
         let Judge { rules, desk, cache, mailbox, found } = self;
         if let Some(findings) = &mut desk.findings {
             findings.forget();
         }
         let mut judgement = Judgement::default();
-        look(rules, cache, desk, &frame.key(Level::Outer), found);
+        look(rules, cache, desk, &Key::of(frame, Level::Outer), found);
         if desk.streams.is_some() {
             desk.follow(frame, found);
         }
@@ -157,7 +157,7 @@ impl Desk {
     /// Takes the frame into its flows, where a rule comes into question for it that looks for
     /// something in payloads. The tables find the same rules for each segment of a direction, so
     /// that all are taken in, or none.
-    fn follow(&mut self, frame: &Sight<'_>, found: &[u32]) {
+    fn follow(&mut self, frame: &DissectedFrame<'_>, found: &[u32]) {
         self.seams.clear();
         let Some(streams) = &mut self.streams else { return };
         let Sought { outer, inner } = streams.sought();
@@ -186,7 +186,7 @@ impl Desk {
     fn ask(
         &mut self,
         slot: u32,
-        frame: &Sight<'_>,
+        frame: &DissectedFrame<'_>,
         judgement: &mut Judgement,
         mailbox: &Mailbox,
     ) -> Next {
@@ -201,7 +201,7 @@ impl Desk {
     fn ask_ready(
         &mut self,
         slot: u32,
-        frame: &Sight<'_>,
+        frame: &DissectedFrame<'_>,
         judgement: &mut Judgement,
         mailbox: &Mailbox,
     ) -> Next {

@@ -34,11 +34,11 @@ impl Reference {
         Reference { rules: rules.into_iter().map(ready).collect(), default: set.default }
     }
 
-    fn judge(&mut self, frame: &Sight<'_>) -> Judgement {
+    fn judge(&mut self, frame: &DissectedFrame<'_>) -> Judgement {
         self.judge_with(frame, Known::NOTHING)
     }
 
-    fn judge_with(&mut self, frame: &Sight<'_>, known: Known<'_>) -> Judgement {
+    fn judge_with(&mut self, frame: &DissectedFrame<'_>, known: Known<'_>) -> Judgement {
         let mut judgement = Judgement::default();
         for (rule, question, met) in &mut self.rules {
             if !question.holds_with(frame, known) {
@@ -158,8 +158,8 @@ proptest! {
         let (mut engine, mut reference) = (engine(&text), Reference::new(&text));
         prop_assert!(engine.judge.has_findings());
         for bytes in &frames {
-            let sight = Sight::new(bytes, bytes.len() as u32, LinkType::ETHERNET);
-            prop_assert_eq!(engine.judge(&sight), reference.judge(&sight), "{}", text);
+            let dissected = DissectedFrame::new(bytes, bytes.len() as u32, LinkType::ETHERNET);
+            prop_assert_eq!(engine.judge(&dissected), reference.judge(&dissected), "{}", text);
         }
         let (_, undecided) = engine.default_counts();
         prop_assert!(undecided.frames <= frames.len() as u64);
@@ -176,7 +176,7 @@ fn each_rule_counts_what_it_was_for() {
     );
     for from in [1, 1, 1, 2] {
         let bytes = frame(from, 3, 17, (5, 53), b"");
-        engine.judge(&Sight::new(&bytes, 42, LinkType::ETHERNET));
+        engine.judge(&DissectedFrame::new(&bytes, 42, LinkType::ETHERNET));
     }
     let counts: Vec<u64> = engine.counts().map(|(_, counts)| counts.frames).collect();
     assert_eq!(counts, [4, 2, 2]);
@@ -189,9 +189,9 @@ fn more_rules_than_are_remembered_are_asked_all_the_same() {
     let lines = (1..50).map(|id| format!("{id}: any => count\n")).collect::<String>();
     let mut engine = engine(&(lines + "50: udp => drop\n51: any => take"));
     let bytes = frame(1, 2, 17, (1, 2), b"");
-    let sight = Sight::new(&bytes, 42, LinkType::ETHERNET);
+    let dissected = DissectedFrame::new(&bytes, 42, LinkType::ETHERNET);
     for _ in 0..3 {
-        assert_eq!(engine.judge(&sight).decided_by, Some(RuleId(50)));
+        assert_eq!(engine.judge(&dissected).decided_by, Some(RuleId(50)));
     }
     let counts: Vec<u64> = engine.counts().map(|(_, counts)| counts.frames).collect();
     assert_eq!(counts, [vec![3; 50], vec![0]].concat());
@@ -266,8 +266,8 @@ fn payloads_of_tunnels_and_many_patterns_change_nothing() {
         let header = [8, 0, 0, 0, 0, 0, 1, 0];
         let outer = frame(3, 4, 17, (5, 4789), &[&header[..], &inner].concat());
         for bytes in [inner, outer] {
-            let sight = Sight::new(&bytes, bytes.len() as u32, LinkType::ETHERNET);
-            assert_eq!(engine.judge(&sight), reference.judge(&sight));
+            let dissected = DissectedFrame::new(&bytes, bytes.len() as u32, LinkType::ETHERNET);
+            assert_eq!(engine.judge(&dissected), reference.judge(&dissected));
         }
     }
     let counted = engine.counts().map(|(_, counts)| counts.frames);

@@ -1,19 +1,24 @@
 //! Terms about protocols above transport.
 
 use crate::language::{HostField, HostPattern, TextField};
-use crate::sight::Sight;
+use ringside_inspect::DissectedFrame;
 use ringside_proto::sip::Address;
 use ringside_wire::Level;
 
 /// True if the frame has the field, and it is one of `texts`.
-pub(super) fn text(field: TextField, texts: &[Box<str>], sight: &Sight<'_>, level: Level) -> bool {
+pub(super) fn text(
+    field: TextField,
+    texts: &[Box<str>],
+    dissected: &DissectedFrame<'_>,
+    level: Level,
+) -> bool {
     let value = match field {
-        TextField::HttpMethod => sight.http(level).and_then(|http| http.method),
-        TextField::SipMethod => sight.sip(level).and_then(|sip| sip.method),
-        TextField::SipFrom => sight.sip(level).and_then(|sip| sip.from).and_then(Address::uri),
-        TextField::SipTo => sight.sip(level).and_then(|sip| sip.to).and_then(Address::uri),
-        TextField::SipVia => sight.sip(level).and_then(|sip| sip.via_host()),
-        TextField::SipCallId => sight.sip(level).and_then(|sip| sip.call_id),
+        TextField::HttpMethod => dissected.http(level).and_then(|http| http.method),
+        TextField::SipMethod => dissected.sip(level).and_then(|sip| sip.method),
+        TextField::SipFrom => dissected.sip(level).and_then(|sip| sip.from).and_then(Address::uri),
+        TextField::SipTo => dissected.sip(level).and_then(|sip| sip.to).and_then(Address::uri),
+        TextField::SipVia => dissected.sip(level).and_then(|sip| sip.via_host()),
+        TextField::SipCallId => dissected.sip(level).and_then(|sip| sip.call_id),
     };
     value.is_some_and(|value| texts.iter().any(|text| text.as_bytes() == value))
 }
@@ -22,13 +27,13 @@ pub(super) fn text(field: TextField, texts: &[Box<str>], sight: &Sight<'_>, leve
 pub(super) fn host(
     field: HostField,
     patterns: &[HostPattern],
-    sight: &Sight<'_>,
+    dissected: &DissectedFrame<'_>,
     level: Level,
 ) -> bool {
     let name = match field {
-        HostField::HttpHost => sight.http(level).and_then(|http| http.host),
-        HostField::DnsQname => sight.dns_name(level),
-        HostField::TlsSni => sight.tls_name(level),
+        HostField::HttpHost => dissected.http(level).and_then(|http| http.host),
+        HostField::DnsQname => dissected.dns_name(level),
+        HostField::TlsSni => dissected.tls_name(level),
     };
     let Some(name) = name else { return false };
     // `example.com.` is the same name, said in full.

@@ -5,32 +5,34 @@ use crate::language::{
     BytePattern, BytesBase, FlagPattern, HttpStatus, IpVersion, MacPattern, MplsLabel, Ranges,
     Side, Term, VlanId,
 };
-use crate::sight::Sight;
+use ringside_inspect::DissectedFrame;
 use ringside_wire::{
     Chdlc, Cmd, EtherType, Ethernet, Layer, LayerKind, Level, MacAddr, Mpls, Sll, Snap, Tcp, Vlan,
     VnTag,
 };
 
 /// True if the frame has what `term` asks about, and it is as asked.
-pub(super) fn holds(term: &Term, sight: &Sight<'_>, asked: Asked) -> bool {
+pub(super) fn holds(term: &Term, dissected: &DissectedFrame<'_>, asked: Asked) -> bool {
     let level = asked.level;
-    let tuple = || sight.tuple(level);
+    let tuple = || dissected.tuple(level);
     let sides = |side: Side| if asked.exchanged { side.exchanged() } else { side };
     match term {
         Term::Any => true,
-        Term::Vlan(ids) => vlan(ids, sight, level),
-        Term::Mpls(labels) => mpls(labels, sight, level),
-        Term::Mac(side, pattern) => mac(sides(*side), pattern, sight, level),
+        Term::Vlan(ids) => vlan(ids, dissected, level),
+        Term::Mpls(labels) => mpls(labels, dissected, level),
+        Term::Mac(side, pattern) => mac(sides(*side), pattern, dissected, level),
         Term::EtherType(types) => {
-            let mut layers = sight.link_layers(level).iter().zip(0..);
-            layers.any(|(&l, at)| ether_type(l, at == 0, sight).is_some_and(|t| types.contains(t)))
+            let mut layers = dissected.link_layers(level).iter().zip(0..);
+            layers.any(|(&l, at)| {
+                ether_type(l, at == 0, dissected).is_some_and(|t| types.contains(t))
+            })
         }
         Term::IpVersion(version) => {
             let kind = match version {
                 IpVersion::V4 => LayerKind::Ipv4,
                 IpVersion::V6 => LayerKind::Ipv6,
             };
-            sight.layers().network(level).is_some_and(|network| network.kind == kind)
+            dissected.layers().network(level).is_some_and(|network| network.kind == kind)
         }
         Term::Protocol(protocols) => tuple().is_some_and(|t| protocols.contains(t.protocol)),
         Term::Ip(side, addresses) => tuple().is_some_and(|tuple| {
@@ -39,13 +41,13 @@ pub(super) fn holds(term: &Term, sight: &Sight<'_>, asked: Asked) -> bool {
         Term::Port(side, ports) => tuple()
             .and_then(|tuple| tuple.ports)
             .is_some_and(|both| either(sides(*side), both, |port| ports.contains(port))),
-        Term::TcpFlags(pattern) => tcp_flags(*pattern, sight, level),
-        Term::WireBytes(lengths) => lengths.contains(sight.wire_bytes()),
-        Term::Bytes(pattern) => bytes(pattern, sight, level),
-        Term::Text(field, texts) => application::text(*field, texts, sight, level),
-        Term::Host(field, patterns) => application::host(*field, patterns, sight, level),
+        Term::TcpFlags(pattern) => tcp_flags(*pattern, dissected, level),
+        Term::WireBytes(lengths) => lengths.contains(dissected.wire_bytes()),
+        Term::Bytes(pattern) => bytes(pattern, dissected, level),
+        Term::Text(field, texts) => application::text(*field, texts, dissected, level),
+        Term::Host(field, patterns) => application::host(*field, patterns, dissected, level),
         Term::HttpStatus(statuses) => {
-            let status = sight.http(level).and_then(|http| http.status);
+            let status = dissected.http(level).and_then(|http| http.status);
             status.is_some_and(|status| statuses.contains(HttpStatus(status)))
         }
         // Made ready beforehand: they are no terms of a question.
@@ -62,25 +64,26 @@ fn either<T: Copy>(side: Side, (from, to): (T, T), is_meant: impl Fn(T) -> bool)
     }
 }
 
-fn vlan(ids: &Ranges<VlanId>, sight: &Sight<'_>, level: Level) -> bool {
-    let mut tags = sight
+fn vlan(ids: &Ranges<VlanId>, dissected: &DissectedFrame<'_>, level: Level) -> bool {
+    let mut tags = dissected
         .link_layers(level)
         .iter()
         .filter(|layer| matches!(layer.kind, LayerKind::Vlan | LayerKind::QinQ))
-        .filter_map(|&layer| Vlan::new(sight.from(layer)).ok());
+        .filter_map(|&layer| Vlan::new(dissected.from(layer)).ok());
     tags.any(|tag| ids.contains(VlanId(tag.id())))
 }
 
-fn mpls(labels: &Ranges<MplsLabel>, sight: &Sight<'_>, level: Level) -> bool {
-    let stack = sight.link_layers(level).iter().find(|layer| layer.kind == LayerKind::Mpls);
-    let stack = stack.and_then(|&layer| Mpls::new(sight.from(layer)).ok());
+fn mpls(labels: &Ranges<MplsLabel>, dissected: &DissectedFrame<'_>, level: Level) -> bool {
+    let stack = dissected.link_layers(level).iter().find(|layer| layer.kind == LayerKind::Mpls);
+    let stack = stack.and_then(|&layer| Mpls::new(dissected.from(layer)).ok());
     let is_meant = |stack: Mpls<'_>| stack.labels().any(|l| labels.contains(MplsLabel(l.value())));
     stack.is_some_and(is_meant)
 }
 
-fn mac(side: Side, pattern: &MacPattern, sight: &Sight<'_>, level: Level) -> bool {
-    let ethernet = sight.link_layers(level).iter().find(|l| l.kind == LayerKind::Ethernet);
-    let Some(ethernet) = ethernet.and_then(|&layer| Ethernet::new(sight.from(layer)).ok()) else {
+fn mac(side: Side, pattern: &MacPattern, dissected: &DissectedFrame<'_>, level: Level) -> bool {
+    let ethernet = dissected.link_layers(level).iter().find(|l| l.kind == LayerKind::Ethernet);
+    let Some(ethernet) = ethernet.and_then(|&layer| Ethernet::new(dissected.from(layer)).ok())
+    else {
         return false;
     };
     either(side, (ethernet.source(), ethernet.destination()), |MacAddr(address)| {
@@ -91,8 +94,8 @@ fn mac(side: Side, pattern: &MacPattern, sight: &Sight<'_>, level: Level) -> boo
 
 /// The type field of one header of a link layer. A length is none, nor are the small numbers of
 /// Linux's own that a cooked header may have there.
-fn ether_type(layer: Layer, is_first: bool, sight: &Sight<'_>) -> Option<EtherType> {
-    let here = sight.from(layer);
+fn ether_type(layer: Layer, is_first: bool, dissected: &DissectedFrame<'_>) -> Option<EtherType> {
+    let here = dissected.from(layer);
     let found = match layer.kind {
         LayerKind::Ethernet => Ethernet::new(here).ok()?.ether_type()?,
         LayerKind::Vlan | LayerKind::QinQ => Vlan::new(here).ok()?.ether_type(),
@@ -109,16 +112,18 @@ fn ether_type(layer: Layer, is_first: bool, sight: &Sight<'_>) -> Option<EtherTy
     (found.0 > Ethernet::LENGTH_MAX).then_some(found)
 }
 
-fn tcp_flags(pattern: FlagPattern, sight: &Sight<'_>, level: Level) -> bool {
-    let transport = sight.layers().transport(level);
+fn tcp_flags(pattern: FlagPattern, dissected: &DissectedFrame<'_>, level: Level) -> bool {
+    let transport = dissected.layers().transport(level);
     let tcp = transport.filter(|layer| layer.kind == LayerKind::Tcp);
-    let Some(tcp) = tcp.and_then(|layer| Tcp::new(sight.from(layer)).ok()) else { return false };
+    let Some(tcp) = tcp.and_then(|layer| Tcp::new(dissected.from(layer)).ok()) else {
+        return false;
+    };
     let (set, clear) = (u16::from(pattern.set.0), u16::from(pattern.clear.0));
     tcp.has(set) && tcp.flags() & clear == 0
 }
 
-fn bytes(pattern: &BytePattern, sight: &Sight<'_>, level: Level) -> bool {
-    let layers = sight.layers();
+fn bytes(pattern: &BytePattern, dissected: &DissectedFrame<'_>, level: Level) -> bool {
+    let layers = dissected.layers();
     let base = match pattern.base {
         BytesBase::Frame => Some(0),
         BytesBase::Network => layers.network(level).map(Layer::start),
@@ -127,7 +132,7 @@ fn bytes(pattern: &BytePattern, sight: &Sight<'_>, level: Level) -> bool {
     };
     let start = base.zip(usize::try_from(pattern.offset).ok());
     let start = start.and_then(|(base, offset)| base.checked_add(offset));
-    let here = start.and_then(|start| sight.bytes().get(start..));
+    let here = start.and_then(|start| dissected.bytes().get(start..));
     let here = here.and_then(|rest| rest.get(..pattern.value.len()));
     here.is_some_and(|here| is_masked(here, &pattern.mask, &pattern.value))
 }

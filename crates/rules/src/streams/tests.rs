@@ -50,9 +50,10 @@ impl Packet {
 /// What lay before the border, and whether another flow was given up.
 fn take_in(streams: &mut Streams, packet: &Packet) -> (Vec<u8>, bool) {
     let bytes = packet.bytes();
-    let sight = Sight::new(&bytes, bytes.len() as u32 + packet.missing, LinkType::ETHERNET);
+    let dissected =
+        DissectedFrame::new(&bytes, bytes.len() as u32 + packet.missing, LinkType::ETHERNET);
     let mut seams = Seams::default();
-    let gave_up = streams.take_in(&sight, Level::Outer, &mut seams);
+    let gave_up = streams.take_in(&dissected, Level::Outer, &mut seams);
     (seams.at(Level::Outer).before().to_vec(), gave_up)
 }
 

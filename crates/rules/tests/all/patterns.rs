@@ -3,7 +3,7 @@
 
 use crate::common::captures;
 use aho_corasick::AhoCorasick;
-use ringside_rules::Sight;
+use ringside_inspect::DissectedFrame;
 use ringside_rules::language::PayloadPattern;
 use ringside_rules::patterns::{Hits, PatternList, PatternSet, Seam, Stream};
 use ringside_testkit::{Random, fuzz};
@@ -23,8 +23,8 @@ fn payloads(test: &str) -> Vec<Vec<u8>> {
     let mut payloads = Vec::new();
     for file in captures(test) {
         for frame in &file.frames {
-            let sight = Sight::new(&frame.bytes, frame.wire_bytes, file.link_type);
-            let range = sight.layers().transport_payload(Level::Outer);
+            let dissected = DissectedFrame::new(&frame.bytes, frame.wire_bytes, file.link_type);
+            let range = dissected.layers().transport_payload(Level::Outer);
             let payload = range.and_then(|range| frame.bytes.get(range)).unwrap_or_default();
             payloads.push(payload.to_vec());
         }

@@ -4,11 +4,12 @@
 use ringside_core::LinkType;
 use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_filter::{Compiler, Prepared};
+use ringside_inspect::DissectedFrame;
+use ringside_rules::Question;
 use ringside_rules::cover::Cover;
 use ringside_rules::key::Key;
 use ringside_rules::language::{self, AddressSet, Rule, RuleId, RuleSet, Sets, Verdict};
 use ringside_rules::pre_filter::{NoPreFilter, PreFilter, QUESTIONS_MAX};
-use ringside_rules::{Question, Sight};
 use ringside_testkit::rules::{random_frame, random_rule};
 use ringside_testkit::{Random, by_run};
 use ringside_wire::{Layer, LayerKind, Layers, Level, Stop, dissect};
@@ -51,9 +52,9 @@ impl Guarded {
     }
 
     /// What the rules see of a frame.
-    fn sight<'f>(&self, frame: &'f [u8]) -> Sight<'f> {
+    fn dissected<'f>(&self, frame: &'f [u8]) -> DissectedFrame<'f> {
         let seen = frame.len().min(self.snaplen as usize);
-        Sight::new(&frame[..seen], frame.len() as u32, self.link)
+        DissectedFrame::new(&frame[..seen], frame.len() as u32, self.link)
     }
 
     fn accepts(&self, frame: &[u8]) -> bool {
@@ -64,9 +65,9 @@ impl Guarded {
     fn check(&self, frame: &[u8]) -> bool {
         let accepted = self.accepts(frame);
         if !accepted {
-            let sight = self.sight(frame);
+            let dissected = self.dissected(frame);
             for (rule, question) in self.set.rules.iter().zip(&self.questions) {
-                assert!(!question.holds(&sight), "{rule}\n{frame:02x?}\n{}", self.set);
+                assert!(!question.holds(&dissected), "{rule}\n{frame:02x?}\n{}", self.set);
             }
         }
         accepted
@@ -148,7 +149,7 @@ fn random_pairs() {
             let frame = random_frame(&mut random);
             let accepted = guarded.check(&frame);
             if is_exact && is_plain(&frame) {
-                let key = guarded.sight(&frame).key(Level::Outer);
+                let key = Key::of(&guarded.dissected(&frame), Level::Outer);
                 let expected = guarded.may_match(&key);
                 assert_eq!(accepted, expected, "{key:?}\n{frame:02x?}\n{}", guarded.set);
                 plain += 1;
@@ -184,7 +185,7 @@ fn a_rule_that_is_known_changes_nothing() {
             let question = Question::new(&more.matches, guarded.link, &COMPILER).unwrap();
             for _ in 0..60 {
                 let frame = random_frame(&mut random);
-                let matches = question.holds(&guarded.sight(&frame));
+                let matches = question.holds(&guarded.dissected(&frame));
                 assert!(!matches || guarded.accepts(&frame), "{more}\n{}", guarded.set);
             }
             known += 1;
@@ -368,7 +369,7 @@ fn all_captures() {
                 for frame in &file.frames {
                     let accepted = guarded.check(&frame.bytes);
                     if link == LinkType::ETHERNET && questions_max > 5 && is_plain(&frame.bytes) {
-                        let key = guarded.sight(&frame.bytes).key(Level::Outer);
+                        let key = Key::of(&guarded.dissected(&frame.bytes), Level::Outer);
                         assert_eq!(accepted, guarded.may_match(&key), "{:02x?}", frame.bytes);
                         plain += 1;
                     }

@@ -4,11 +4,12 @@
 use crate::common::{CaptureFile, captures};
 use ringside_core::LinkType;
 use ringside_filter::Compiler;
+use ringside_inspect::DissectedFrame;
 use ringside_rules::language::{self, RuleSet, Sets};
 use ringside_rules::patterns::{Seam, Stream};
 use ringside_rules::question::Known;
 use ringside_rules::streams::Seams;
-use ringside_rules::{Engine, Question, Sight};
+use ringside_rules::{Engine, Question};
 use ringside_testkit::{Random, fuzz};
 use ringside_wire::{FlowDirection, FlowKey, LayerKind, Level, Tcp};
 use std::collections::HashMap;
@@ -22,23 +23,23 @@ const LONG: usize = 4096;
 struct Flows(HashMap<(FlowKey, FlowDirection, Level), (u32, Vec<u8>)>);
 
 impl Flows {
-    fn seams(&mut self, sight: &Sight<'_>) -> Seams {
+    fn seams(&mut self, dissected: &DissectedFrame<'_>) -> Seams {
         let mut seams = Seams::default();
         for level in [Level::Outer, Level::Inner] {
-            seams.put(level, self.seam(sight, level).unwrap_or_default());
+            seams.put(level, self.seam(dissected, level).unwrap_or_default());
         }
         seams
     }
 
-    fn seam(&mut self, sight: &Sight<'_>, level: Level) -> Option<Seam> {
-        let layers = sight.layers();
+    fn seam(&mut self, dissected: &DissectedFrame<'_>, level: Level) -> Option<Seam> {
+        let layers = dissected.layers();
         let transport = layers.transport(level).filter(|layer| layer.kind == LayerKind::Tcp)?;
         if level == Level::Inner && !layers.is_tunnelled() {
             return None;
         }
-        let tcp = Tcp::new(&sight.bytes()[transport.start()..]).ok()?;
-        let payload = &sight.bytes()[layers.transport_payload(level)?];
-        let (key, way) = FlowKey::of(sight.bytes(), layers, level)?;
+        let tcp = Tcp::new(&dissected.bytes()[transport.start()..]).ok()?;
+        let payload = &dissected.bytes()[layers.transport_payload(level)?];
+        let (key, way) = FlowKey::of(dissected.bytes(), layers, level)?;
         let is_syn = tcp.has(Tcp::SYN);
         if is_syn {
             self.0.remove(&(key, way, level));
@@ -65,7 +66,7 @@ impl Flows {
             *run = payload.to_vec();
         }
         *next = first.wrapping_add(payload.len() as u32);
-        if sight.bytes().len() < sight.wire_bytes() as usize {
+        if dissected.bytes().len() < dissected.wire_bytes() as usize {
             self.0.remove(&(key, way, level));
         }
         Some(seam)
@@ -100,15 +101,15 @@ impl Both {
         Both { engine, questions, flows, counted, across: 0 }
     }
 
-    fn judge(&mut self, sight: &Sight<'_>) {
-        let seams = self.flows.seams(sight);
+    fn judge(&mut self, dissected: &DissectedFrame<'_>) {
+        let seams = self.flows.seams(dissected);
         let known = Known { findings: None, seams: &seams };
         for (question, counted) in self.questions.iter().zip(&mut self.counted) {
-            let holds = question.holds_with(sight, known);
+            let holds = question.holds_with(dissected, known);
             *counted += u64::from(holds);
-            self.across += u64::from(holds && !question.holds(sight));
+            self.across += u64::from(holds && !question.holds(dissected));
         }
-        self.engine.judge(sight);
+        self.engine.judge(dissected);
     }
 
     #[track_caller]
@@ -118,16 +119,18 @@ impl Both {
     }
 }
 
-fn sights(file: &CaptureFile) -> impl Iterator<Item = Sight<'_>> {
-    file.frames.iter().map(|frame| Sight::new(&frame.bytes, frame.wire_bytes, file.link_type))
+fn dissected_frames(file: &CaptureFile) -> impl Iterator<Item = DissectedFrame<'_>> {
+    file.frames
+        .iter()
+        .map(|frame| DissectedFrame::new(&frame.bytes, frame.wire_bytes, file.link_type))
 }
 
 /// What lies across the borders between segments of a capture, some of it.
 fn borders(file: &CaptureFile, count: usize) -> Vec<Vec<u8>> {
     let mut flows = Flows::default();
     let mut found: Vec<Vec<u8>> = Vec::new();
-    for (number, sight) in sights(file).enumerate() {
-        let seams = flows.seams(&sight);
+    for (number, dissected) in dissected_frames(file).enumerate() {
+        let seams = flows.seams(&dissected);
         for level in [Level::Outer, Level::Inner] {
             let around = seams.at(level).around(3 + number % 6);
             if around.len() == 2 * (2 + number % 6) {
@@ -150,7 +153,7 @@ fn patterns_across_segments_of_real_captures_are_found() {
             continue;
         }
         let mut both = Both::new(&patterns, file.link_type);
-        sights(file).for_each(|sight| both.judge(&sight));
+        dissected_frames(file).for_each(|dissected| both.judge(&dissected));
         both.check(&file.path.display().to_string());
         across += both.across;
     }
@@ -166,7 +169,7 @@ fn try_one(input: &[u8]) {
         let length = usize::from(u16::from_be_bytes(*length) % 2048).min(behind.len());
         let (frame, behind) = behind.split_at(length);
         let cut = u32::from(frame.first() == Some(&0xff));
-        both.judge(&Sight::new(frame, length as u32 + cut, LinkType::ETHERNET));
+        both.judge(&DissectedFrame::new(frame, length as u32 + cut, LinkType::ETHERNET));
         rest = behind;
     }
     both.check("any frames");

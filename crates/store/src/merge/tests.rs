@@ -130,3 +130,22 @@ fn a_waiting_item_is_not_given_out_before_an_earlier_one_when_its_time_is_up() {
     assert_eq!(order, ['y', 'x'], "lane 2 never spoke");
     assert_eq!(merger.late(), 0);
 }
+
+#[test]
+fn nothing_that_is_given_out_later_lies_below_the_low_water() {
+    let mut merger = Merger::new(2, Some(20));
+    assert_eq!(merger.low_water(), 0);
+    merger.push(0, 100, 1000, 'x');
+    merger.advance(1, 70);
+    assert_eq!(merger.low_water(), 70, "lane 1 may still bring one");
+    merger.advance(1, 120);
+    assert_eq!(merger.low_water(), 100, "it waits to be given out");
+    assert_eq!(merger.pop(1000).unwrap().item, 'x');
+    assert_eq!(merger.low_water(), 100);
+    merger.advance(0, 110);
+    assert_eq!(merger.low_water(), 110);
+    merger.advance(0, u64::MAX);
+    assert_eq!(merger.low_water(), 120);
+    merger.advance(1, u64::MAX);
+    assert_eq!(merger.low_water(), u64::MAX, "nothing will come");
+}

@@ -4,9 +4,10 @@ use crate::random::{random_frame, random_rules};
 use ringside_core::LinkType;
 use ringside_ebpf::Verdict as Ending;
 use ringside_filter::Compiler;
+use ringside_inspect::DissectedFrame;
+use ringside_rules::Rule;
 use ringside_rules::engine::{Counts, Engine, Fate, Judgement};
 use ringside_rules::language::{self, RuleId, RuleSet, Sets, Verdict};
-use ringside_rules::{Rule, Sight};
 use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
 use ringside_testkit::{Random, by_run, need_root};
 use ringside_xdp::{Decided, DriverRules, Mode, NotHere, Options, RulesError};
@@ -93,8 +94,8 @@ fn random_rules_and_frames() {
             for _ in 0..480 {
                 // The same conversations again: most are remembered.
                 let frame = &frames[random.below(frames.len())];
-                let sight = Sight::new(frame, frame.len() as u32, LinkType::ETHERNET);
-                let judgement = engine.judge(&sight);
+                let dissected = DissectedFrame::new(frame, frame.len() as u32, LinkType::ETHERNET);
+                let judgement = engine.judge(&dissected);
                 let run = driver.test_run(frame).unwrap();
                 let (report, by) = driver.report();
                 let found = (run.verdict, by);
@@ -137,13 +138,14 @@ fn what_is_handed_up_is_counted_there_alone() {
             let frames: Vec<Vec<u8>> = (0..40).map(|_| random_frame(&mut random)).collect();
             for _ in 0..250 {
                 let frame = &frames[random.below(frames.len())];
-                let sight = || Sight::new(frame, frame.len() as u32, LinkType::ETHERNET);
-                let judgement = whole.judge(&sight());
+                let dissected =
+                    || DissectedFrame::new(frame, frame.len() as u32, LinkType::ETHERNET);
+                let judgement = whole.judge(&dissected());
                 let before = driver.totals();
                 let run = driver.test_run(frame).unwrap();
                 if driver.totals().handed_up > before.handed_up {
                     assert_eq!(run.verdict, Ending::Pass);
-                    assert_eq!(above.judge(&sight()), judgement, "{rules}");
+                    assert_eq!(above.judge(&dissected()), judgement, "{rules}");
                     handed_up += 1;
                 } else {
                     assert_eq!(run.verdict, ending(&judgement), "{rules}\n{frame:02x?}");
@@ -195,8 +197,8 @@ fn tables_that_are_filled_again_judge_as_new_ones() {
         let frames: Vec<Vec<u8>> = (0..40).map(|_| random_frame(&mut random)).collect();
         for _ in 0..160 {
             let frame = &frames[random.below(frames.len())];
-            let sight = Sight::new(frame, frame.len() as u32, LinkType::ETHERNET);
-            let judgement = engine.judge(&sight);
+            let dissected = DissectedFrame::new(frame, frame.len() as u32, LinkType::ETHERNET);
+            let judgement = engine.judge(&dissected);
             let run = driver.test_run(frame).unwrap();
             let found = (run.verdict, driver.report().1);
             let expected = (ending(&judgement), judgement.decided_by);
@@ -255,7 +257,8 @@ fn all_captures() {
     for (_, frame) in frames
         .filter(|(link, frame)| *link == LinkType::ETHERNET && (14..=9000).contains(&frame.len()))
     {
-        let judgement = engine.judge(&Sight::new(&frame, frame.len() as u32, LinkType::ETHERNET));
+        let judgement =
+            engine.judge(&DissectedFrame::new(&frame, frame.len() as u32, LinkType::ETHERNET));
         let run = driver.test_run(&frame).unwrap();
         let (report, by) = driver.report();
         let expected = (ending(&judgement), judgement.decided_by);

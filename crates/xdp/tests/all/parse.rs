@@ -3,7 +3,8 @@
 
 use ringside_core::LinkType;
 use ringside_ebpf::rules::Report;
-use ringside_rules::Sight;
+use ringside_inspect::DissectedFrame;
+use ringside_rules::key::Key;
 use ringside_rules::language::RuleSet;
 use ringside_testkit::{Random, need_root};
 use ringside_wire::{LayerKind, Level, Tcp};
@@ -21,8 +22,8 @@ fn program() -> DriverRules {
 
 /// What user space says.
 fn expected(frame: &[u8]) -> ([u64; 5], Option<u16>, [Option<u32>; 4]) {
-    let sight = Sight::new(frame, frame.len() as u32, LinkType::ETHERNET);
-    let layers = sight.layers();
+    let dissected = DissectedFrame::new(frame, frame.len() as u32, LinkType::ETHERNET);
+    let layers = dissected.layers();
     let flags = layers.transport(Level::Outer).filter(|layer| layer.kind == LayerKind::Tcp);
     let flags = flags.and_then(|layer| Tcp::new(&frame[layer.start()..]).ok());
     let ends = |layer: &ringside_wire::Layer| layer.kind.is_network() || layer.kind.is_tunnel();
@@ -34,7 +35,7 @@ fn expected(frame: &[u8]) -> ([u64; 5], Option<u16>, [Option<u32>; 4]) {
         layers.transport(Level::Outer).map(|layer| layer.offset),
         layers.transport(Level::Outer).map(|layer| layer.end() as u32),
     ];
-    (sight.key(Level::Outer).words(), flags.map(|tcp| tcp.flags()), offsets)
+    (Key::of(&dissected, Level::Outer).words(), flags.map(|tcp| tcp.flags()), offsets)
 }
 
 /// True if the program could read the frame.

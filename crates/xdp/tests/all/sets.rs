@@ -3,9 +3,10 @@
 use ringside_core::LinkType;
 use ringside_ebpf::Verdict;
 use ringside_filter::Compiler;
+use ringside_inspect::DissectedFrame;
 use ringside_rules::engine::Engine;
+use ringside_rules::engine::Fate;
 use ringside_rules::language::{self, RuleSet, Sets};
-use ringside_rules::{Sight, engine::Fate};
 use ringside_testkit::{Random, need_root};
 use ringside_xdp::{DriverRules, Options};
 use std::fmt::Write;
@@ -85,8 +86,9 @@ fn addresses_at_the_borders_of_a_set() {
                 0 => v4_frame(v4[random.below(v4.len())], v4[random.below(v4.len())]),
                 _ => v6_frame(v6[random.below(v6.len())], v6[random.below(v6.len())]),
             };
-            let sight = Sight::new(&frame, frame.len() as u32, LinkType::ETHERNET);
-            let is_dropped = engine.judge(&sight).fate == Fate::Verdict(language::Verdict::Drop);
+            let dissected = DissectedFrame::new(&frame, frame.len() as u32, LinkType::ETHERNET);
+            let is_dropped =
+                engine.judge(&dissected).fate == Fate::Verdict(language::Verdict::Drop);
             let verdict = driver.test_run(&frame).unwrap().verdict;
             assert_eq!(verdict == Verdict::Drop, is_dropped, "{seed}: {frame:02x?}");
             dropped += u32::from(is_dropped);

@@ -39,9 +39,9 @@ impl Fixture {
     fn add(&mut self, rule: u32, now: u64, frame: &[u8]) {
         let meta = FrameMeta { timestamp: Timestamp(now), ..FrameMeta::default() };
         let slots = [FrameSlot::new(0, frame.len() as u32, meta)];
-        let sight = Sight::new(frame, frame.len() as u32, LinkType::ETHERNET);
+        let dissected = DissectedFrame::new(frame, frame.len() as u32, LinkType::ETHERNET);
         let digester = self.digester.as_mut().unwrap();
-        digester.add(RuleId(rule), &sight, slots[0].meta());
+        digester.add(RuleId(rule), &dissected, slots[0].meta());
         digester.end_batch(&Batch::new(frame, &slots, None));
     }
 

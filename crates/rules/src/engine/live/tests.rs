@@ -1,7 +1,7 @@
 use super::*;
 use crate::language::{self, Sets};
-use crate::sight::Sight;
 use proptest::prelude::*;
+use ringside_inspect::DissectedFrame;
 use ringside_testkit::by_run;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -31,8 +31,8 @@ fn frame(from: u8, port: u16) -> [u8; 42] {
 }
 
 fn decides(judge: &mut Judge, frame: &[u8]) -> Option<u32> {
-    let sight = Sight::new(frame, frame.len() as u32, LinkType::ETHERNET);
-    judge.judge(&sight).decided_by.map(|id| id.0)
+    let dissected = DissectedFrame::new(frame, frame.len() as u32, LinkType::ETHERNET);
+    judge.judge(&dissected).decided_by.map(|id| id.0)
 }
 
 fn frames_of(live: &Live) -> Vec<(u32, u64)> {
@@ -298,8 +298,8 @@ proptest! {
             let mut reference = fresh.judge(Follows::Nothing).unwrap();
             for (from, port) in [(1, 7), (2, 7), (2, 8), (3, 8), (200, 9)] {
                 let bytes = frame(from, port);
-                let sight = Sight::new(&bytes, 42, LinkType::ETHERNET);
-                prop_assert_eq!(judge.judge(&sight), reference.judge(&sight));
+                let dissected = DissectedFrame::new(&bytes, 42, LinkType::ETHERNET);
+                prop_assert_eq!(judge.judge(&dissected), reference.judge(&dissected));
             }
         }
     }

@@ -8,9 +8,9 @@ use crate::engine::judge::Judge;
 use crate::engine::rules::RulesAtWork;
 use crate::language::Verdict;
 use crate::model::memory;
-use crate::sight::Sight;
 use ringside_core::LinkType;
 use ringside_filter::Compiler;
+use ringside_inspect::DissectedFrame;
 
 /// The rule of the frame's conversation.
 const EXACT: &str = "src ip 10.0.0.1 dst ip 10.0.0.9 udp src port 7 dst port 53";
@@ -58,8 +58,8 @@ fn frame() -> [u8; 42] {
 
 fn decides(judge: &mut Judge) -> Option<u32> {
     let bytes = frame();
-    let sight = Sight::new(&bytes, bytes.len() as u32, LinkType::ETHERNET);
-    judge.judge(&sight).decided_by.map(|id| id.0)
+    let dissected = DissectedFrame::new(&bytes, bytes.len() as u32, LinkType::ETHERNET);
+    judge.judge(&dissected).decided_by.map(|id| id.0)
 }
 
 /// Judges a frame while rules `come` and then rule 20 goes: it is 20 that decides, or `heir`.

@@ -17,7 +17,7 @@ fn segment(port: u16, is_back: bool, sequence: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 fn judge(engine: &mut Engine, bytes: &[u8]) -> Judgement {
-    engine.judge(&Sight::new(bytes, bytes.len() as u32, LinkType::ETHERNET))
+    engine.judge(&DissectedFrame::new(bytes, bytes.len() as u32, LinkType::ETHERNET))
 }
 
 /// The rules that counted a frame more than before.
@@ -159,10 +159,11 @@ proptest! {
             }
             *place = sequence.wrapping_add(length as u32);
             let bytes = segment(port, is_back, sequence, &payload);
-            let sight = Sight::new(&bytes, bytes.len() as u32, LinkType::ETHERNET);
+            let dissected = DissectedFrame::new(&bytes, bytes.len() as u32, LinkType::ETHERNET);
             let seams = flows.seams((port, is_back, sequence), &payload);
             let known = Known { findings: None, seams: &seams };
-            prop_assert_eq!(engine.judge(&sight), reference.judge_with(&sight, known), "{}", text);
+            let expected = reference.judge_with(&dissected, known);
+            prop_assert_eq!(engine.judge(&dissected), expected, "{}", text);
         }
     }
 }
@@ -234,11 +235,11 @@ fn flows_go_on_under_changes_or_begin_anew() {
     let mut decides = |payload: &[u8]| {
         let bytes = segment(1, false, sequence, payload);
         sequence += payload.len() as u32;
-        let sight = Sight::new(&bytes, bytes.len() as u32, LinkType::ETHERNET);
+        let dissected = DissectedFrame::new(&bytes, bytes.len() as u32, LinkType::ETHERNET);
         judge.refresh();
         alone.refresh();
-        assert_eq!(alone.judge(&sight).decided_by, None, "each segment alone");
-        judge.judge(&sight).decided_by.map(|id| id.0)
+        assert_eq!(alone.judge(&dissected).decided_by, None, "each segment alone");
+        judge.judge(&dissected).decided_by.map(|id| id.0)
     };
     assert_eq!(decides(b"nee"), None);
     // The flow is followed from here on.

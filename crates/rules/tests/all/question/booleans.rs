@@ -1,12 +1,13 @@
 //! Terms are joined as booleans are.
 
 use super::frames::*;
-use super::{COMPILER, matches, sight};
+use super::{COMPILER, dissected, matches};
 use proptest::prelude::*;
 use proptest::sample::select;
 use ringside_core::LinkType;
+use ringside_inspect::DissectedFrame;
+use ringside_rules::Question;
 use ringside_rules::language::{Expression, Match};
-use ringside_rules::{Question, Sight};
 use ringside_wire::{EtherType, IpProtocol, Tcp};
 
 const TERMS: [&str; 26] = [
@@ -76,10 +77,13 @@ fn answers(expression: &Expression, bidirectional: bool) -> Vec<bool> {
     let matches = Match { expression: expression.clone(), bidirectional };
     let question = Question::new(&matches, LinkType::ETHERNET, &COMPILER).unwrap();
     let frames = frames();
-    let sights: Vec<Sight<'_>> = frames.iter().map(|frame| sight(frame)).collect();
-    let found: Vec<bool> = sights.iter().map(|sight| question.holds(sight)).collect();
-    let again: Vec<bool> = sights.iter().map(|sight| question.holds(sight)).collect();
-    assert_eq!(found, again, "a sight that was asked before answers alike");
+    let dissected_frames: Vec<DissectedFrame<'_>> =
+        frames.iter().map(|frame| dissected(frame)).collect();
+    let found: Vec<bool> =
+        dissected_frames.iter().map(|dissected| question.holds(dissected)).collect();
+    let again: Vec<bool> =
+        dissected_frames.iter().map(|dissected| question.holds(dissected)).collect();
+    assert_eq!(found, again, "a frame that was asked before answers alike");
     found
 }
 

@@ -3,8 +3,10 @@
 use super::{COMPILER, frames, matches};
 use crate::common::captures;
 use ringside_core::LinkType;
+use ringside_inspect::DissectedFrame;
+use ringside_rules::Question;
+use ringside_rules::key::Key;
 use ringside_rules::language::{Expression, Match, RuleId, Sets, parse_rule};
-use ringside_rules::{Question, Sight};
 use ringside_testkit::{Random, fuzz};
 use ringside_wire::{EtherType, IpProtocol, Level};
 
@@ -51,12 +53,12 @@ fn try_one(input: &[u8]) {
     let either = question(&expression, bidirectional);
     let negated = question(&expression.clone().negated(), false);
     for link in LINKS {
-        let sight = Sight::new(frame, frame.len() as u32, link);
-        let holds = there.holds(&sight);
-        assert_eq!(negated.holds(&sight), !holds);
-        assert_eq!(either.holds(&sight), holds || bidirectional && back.holds(&sight));
+        let dissected = DissectedFrame::new(frame, frame.len() as u32, link);
+        let holds = there.holds(&dissected);
+        assert_eq!(negated.holds(&dissected), !holds);
+        assert_eq!(either.holds(&dissected), holds || bidirectional && back.holds(&dissected));
         for level in [Level::Outer, Level::Inner] {
-            let key = sight.key(level);
+            let key = Key::of(&dissected, level);
             assert!(key.ports().is_none() || key.protocol().is_some());
             assert_eq!(key.addresses().is_some(), key.protocol().is_some());
         }

@@ -1,9 +1,11 @@
 //! Addresses, protocols, ports, flags, lengths and bytes.
 
 use super::frames::*;
-use super::{judge, matches, question, sight};
+use super::{dissected, judge, matches, question};
 use ringside_core::LinkType;
-use ringside_rules::{Question, Sight};
+use ringside_inspect::DissectedFrame;
+use ringside_rules::Question;
+use ringside_rules::key::Key;
 use ringside_wire::{EtherType, IpProtocol, Level, Tcp};
 
 #[test]
@@ -40,10 +42,10 @@ fn addresses_and_ports_of_ipv4() {
         "port 443",
         "src ip 192.0.2.2 dst ip 10.0.0.1 tcp src port 80 dst port 1025",
     ];
-    judge(&sight(&frame), &yes, &no);
+    judge(&dissected(&frame), &yes, &no);
     let bidirectional = question("src ip 192.0.2.2 src port 1025 bidir");
-    assert!(!bidirectional.holds(&sight(&frame)), "both ends are exchanged together");
-    assert!(!question("udp src port 80 bidir").holds(&sight(&frame)));
+    assert!(!bidirectional.holds(&dissected(&frame)), "both ends are exchanged together");
+    assert!(!question("udp src port 80 bidir").holds(&dissected(&frame)));
 }
 
 #[test]
@@ -54,10 +56,11 @@ fn addresses_and_ports_of_ipv6_behind_extension_headers() {
     let packet = ip6(from, to, IpProtocol::HOP_BY_HOP, &inside);
     let frame = ethernet(EtherType::IPV6, &packet);
     let yes = ["ip6", "udp", "dst port 53", "src ip 2001:db8::/127", "bytes transport+2 = 0035"];
-    judge(&sight(&frame), &yes, &["ip4", "proto 0", "proto 60", "src port 53", "ip 0.0.0.0/0"]);
+    judge(&dissected(&frame), &yes, &["ip4", "proto 0", "proto 60", "src port 53", "ip 0.0.0.0/0"]);
 
     // Cut within the second extension header: what is named last is told, and no ports.
-    let cut = Sight::new(&frame[..14 + 40 + 8 + 3], frame.len() as u32, LinkType::ETHERNET);
+    let cut =
+        DissectedFrame::new(&frame[..14 + 40 + 8 + 3], frame.len() as u32, LinkType::ETHERNET);
     let no = ["udp", "port 0-65535", "bytes transport = 00/00"];
     judge(&cut, &["ip6", "proto 60", "ip 2001:db8::1"], &no);
 }
@@ -68,8 +71,8 @@ fn authentication_is_read_past() {
     header.extend_from_slice(&[0; 20]);
     header.extend_from_slice(&tcp(1, 2, 0, b""));
     let frame = plain(IpProtocol::AUTH, &header);
-    judge(&sight(&frame), &["tcp", "dst port 2"], &["proto ah"]);
-    let cut = Sight::new(&frame[..40], frame.len() as u32, LinkType::ETHERNET);
+    judge(&dissected(&frame), &["tcp", "dst port 2"], &["proto ah"]);
+    let cut = DissectedFrame::new(&frame[..40], frame.len() as u32, LinkType::ETHERNET);
     judge(&cut, &["proto ah"], &["tcp", "port 2"]);
 }
 
@@ -77,29 +80,33 @@ fn authentication_is_read_past() {
 fn fragments() {
     let mut first = plain(IpProtocol::UDP, &udp(53, 54, b"ab"));
     first[14 + 6] = 0x20;
-    judge(&sight(&first), &["udp", "port 53", "payload \"ab\""], &["tcp"]);
+    judge(&dissected(&first), &["udp", "port 53", "payload \"ab\""], &["tcp"]);
     let mut later = first.clone();
     later[14 + 7] = 1;
     let no = ["port 0-65535", "payload \"ab\"", "bytes transport = 00/00", "bytes payload = 00/00"];
-    judge(&sight(&later), &["udp", "ip 10.0.0.1", "bytes net+9 = 11"], &no);
+    judge(&dissected(&later), &["udp", "ip 10.0.0.1", "bytes net+9 = 11"], &no);
 
     let v6 = |offset, more| {
         let inside = fragment(IpProtocol::UDP, offset, more, &udp(53, 54, b"ab"));
         ethernet(EtherType::IPV6, &ip6("fe80::1", "fe80::2", IpProtocol::FRAGMENT, &inside))
     };
-    judge(&sight(&v6(0, true)), &["udp", "src port 53"], &["proto 44"]);
-    judge(&sight(&v6(8, false)), &["udp", "ip6"], &["port 53", "payload \"ab\""]);
+    judge(&dissected(&v6(0, true)), &["udp", "src port 53"], &["proto 44"]);
+    judge(&dissected(&v6(8, false)), &["udp", "ip6"], &["port 53", "payload \"ab\""]);
 }
 
 #[test]
 fn all_protocols_with_ports_and_one_without() {
-    judge(&sight(&plain(IpProtocol::SCTP, &sctp(7, 9, b"chunk"))), &["sctp port 9"], &["tcp"]);
-    judge(&sight(&plain(IpProtocol::UDP, &udp(7, 9, b""))), &["udp dst port 9"], &["sctp"]);
+    judge(&dissected(&plain(IpProtocol::SCTP, &sctp(7, 9, b"chunk"))), &["sctp port 9"], &["tcp"]);
+    judge(&dissected(&plain(IpProtocol::UDP, &udp(7, 9, b""))), &["udp dst port 9"], &["sctp"]);
     let echo = plain(IpProtocol::ICMP, &[8, 0, 0, 0, 0, 7, 0, 9, b'p', b'i']);
     let yes = ["icmp", "bytes transport = 0800", "payload \"pi\" at 0", "bytes payload = 7069"];
-    judge(&sight(&echo), &yes, &["port 0-65535", "port 7", "tcpflags !syn", "icmp6"]);
+    judge(&dissected(&echo), &yes, &["port 0-65535", "port 7", "tcpflags !syn", "icmp6"]);
     let unknown = plain(IpProtocol(89), &[2; 40]);
-    judge(&sight(&unknown), &["proto ospf"], &["bytes transport = 00/00", "payload hex \"02\""]);
+    judge(
+        &dissected(&unknown),
+        &["proto ospf"],
+        &["bytes transport = 00/00", "payload hex \"02\""],
+    );
 }
 
 #[test]
@@ -107,8 +114,8 @@ fn arp_is_no_ip() {
     let frame = ethernet(EtherType::ARP, &arp());
     let yes = ["ethertype arp", "bytes net+14 = 0a000001", "not ip4 not ip6", "mac 2:0:5e:10:0:1"];
     let no = ["ip 10.0.0.1", "ip 0.0.0.0/0,::/0", "proto 0-255", "port 0-65535", "inner (any)"];
-    judge(&sight(&frame), &yes, &no);
-    let key = sight(&frame).key(Level::Outer);
+    judge(&dissected(&frame), &yes, &no);
+    let key = Key::of(&dissected(&frame), Level::Outer);
     assert_eq!((key.addresses(), key.ports(), key.protocol()), (None, None, None));
 }
 
@@ -117,18 +124,22 @@ fn flags() {
     let frame = |flags| plain(IpProtocol::TCP, &tcp(1, 2, flags, b""));
     let syn = frame(Tcp::SYN | Tcp::CWR | Tcp::AE);
     let no = ["tcpflags ack", "tcpflags syn,ack", "tcpflags !syn", "tcpflags syn,!cwr"];
-    judge(&sight(&syn), &["tcpflags syn", "tcpflags syn,cwr,!ack", "tcpflags !fin,!rst"], &no);
-    judge(&sight(&frame(0)), &["tcpflags !syn"], &["tcpflags syn"]);
-    judge(&sight(&frame(0xff)), &["tcpflags fin,syn,rst,psh,ack,urg,ece,cwr"], &["tcpflags !urg"]);
-    judge(&sight(&plain(IpProtocol::UDP, &udp(1, 2, &[2; 20]))), &[], &["tcpflags !fin"]);
+    judge(&dissected(&syn), &["tcpflags syn", "tcpflags syn,cwr,!ack", "tcpflags !fin,!rst"], &no);
+    judge(&dissected(&frame(0)), &["tcpflags !syn"], &["tcpflags syn"]);
+    judge(
+        &dissected(&frame(0xff)),
+        &["tcpflags fin,syn,rst,psh,ack,urg,ece,cwr"],
+        &["tcpflags !urg"],
+    );
+    judge(&dissected(&plain(IpProtocol::UDP, &udp(1, 2, &[2; 20]))), &[], &["tcpflags !fin"]);
 }
 
 #[test]
 fn lengths_are_those_of_the_wire() {
     let frame = plain(IpProtocol::UDP, &udp(1, 2, b"abc"));
-    let cut = Sight::new(&frame[..30], 1000, LinkType::ETHERNET);
+    let cut = DissectedFrame::new(&frame[..30], 1000, LinkType::ETHERNET);
     judge(&cut, &["length 1000", "length 900-", "length 1-2,999-1001"], &["length -999"]);
-    judge(&sight(&[]), &["length 0", "any", "not ip4"], &["length 1-", "bytes frame = 00/00"]);
+    judge(&dissected(&[]), &["length 0", "any", "not ip4"], &["length 1-", "bytes frame = 00/00"]);
 }
 
 #[test]
@@ -152,13 +163,14 @@ fn bytes_at_places() {
         "bytes frame+59 = 00/00",
         "bytes frame+262143 = 00/00",
     ];
-    judge(&sight(&frame), &yes, &no);
+    judge(&dissected(&frame), &yes, &no);
 }
 
 #[test]
 fn headers_that_are_cut_are_not_there() {
     let frame = plain(IpProtocol::TCP, &tcp(1025, 80, Tcp::SYN, b"payload"));
-    let cut = |bytes: usize| Sight::new(&frame[..bytes], frame.len() as u32, LinkType::ETHERNET);
+    let cut =
+        |bytes: usize| DissectedFrame::new(&frame[..bytes], frame.len() as u32, LinkType::ETHERNET);
     let no = ["port 80", "tcpflags syn", "bytes transport = 00/00", "payload \"p\""];
     judge(&cut(53), &["tcp", "ip 10.0.0.1", "bytes net+22 = 0050"], &no);
     judge(&cut(33), &["ethertype ip", "mac 2:0:5e:10:0:1"], &["ip4", "ip 10.0.0.1", "tcp"]);
@@ -169,18 +181,18 @@ fn headers_that_are_cut_are_not_there() {
 #[test]
 fn keys() {
     let frame = plain(IpProtocol::UDP, &udp(53, 54, b""));
-    let key = sight(&frame).key(Level::Outer);
+    let key = Key::of(&dissected(&frame), Level::Outer);
     let addresses = ("10.0.0.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
     assert_eq!(key.addresses(), Some(addresses));
     assert_eq!((key.ports(), key.protocol()), (Some((53, 54)), Some(17)));
-    assert_eq!(sight(&frame).key(Level::Inner), key);
+    assert_eq!(Key::of(&dissected(&frame), Level::Inner), key);
 }
 
 #[test]
 fn filters_are_asked_about_the_whole_frame_and_errors_name_them() {
     let frame = plain(IpProtocol::UDP, &udp(53, 54, b""));
     let yes = ["filter \"udp port 53\"", "filter \"len = 42\" and udp"];
-    judge(&sight(&frame), &yes, &["filter \"tcp\"", "filter \"src port 54\" bidir"]);
+    judge(&dissected(&frame), &yes, &["filter \"tcp\"", "filter \"src port 54\" bidir"]);
     let wrong = matches("udp or not filter \"prot 53\"");
     let error = Question::new(&wrong, LinkType::ETHERNET, &super::COMPILER).unwrap_err();
     assert!(error.to_string().contains("'prot 53'"), "{error}");

@@ -1,9 +1,9 @@
 //! Payloads, and the messages in them.
 
 use super::frames::*;
-use super::{judge, sight};
+use super::{dissected, judge};
 use ringside_core::LinkType;
-use ringside_rules::Sight;
+use ringside_inspect::DissectedFrame;
 use ringside_wire::{IpProtocol, Tcp};
 
 #[path = "../../../../proto/tests/all/support/messages.rs"]
@@ -39,51 +39,60 @@ fn bytes_in_a_payload() {
         "payload hex \"ff\" at 262143",
         "payload \"xGeT /Index\\x00\\xff\\x00\"",
     ];
-    judge(&sight(&frame), &yes, &no);
-    judge(&sight(&over_udp(b"")), &[], &["payload hex \"00\"", "payload \"a\" nocase"]);
+    judge(&dissected(&frame), &yes, &no);
+    judge(&dissected(&over_udp(b"")), &[], &["payload hex \"00\"", "payload \"a\" nocase"]);
     // Only letters of ASCII are folded.
-    judge(&sight(&over_udp(b"@[`{")), &["payload \"@[`{\" nocase"], &["payload \"`{@[\" nocase"]);
+    judge(
+        &dissected(&over_udp(b"@[`{")),
+        &["payload \"@[`{\" nocase"],
+        &["payload \"`{@[\" nocase"],
+    );
 }
 
 #[test]
 fn padding_is_no_payload() {
     let mut frame = over_udp(b"ab");
     frame.extend_from_slice(b"padding");
-    judge(&sight(&frame), &["payload \"ab\"", "bytes payload+2 = 70"], &["payload \"padd\""]);
+    judge(&dissected(&frame), &["payload \"ab\"", "bytes payload+2 = 70"], &["payload \"padd\""]);
     let mut frame = over_tcp(b"ab");
     frame.extend_from_slice(b"padding");
-    judge(&sight(&frame), &["payload \"ab\""], &["payload \"padd\""]);
+    judge(&dissected(&frame), &["payload \"ab\""], &["payload \"padd\""]);
     // UDP ends before IP does.
     let mut datagram = udp(1, 2, b"ab");
     datagram.extend_from_slice(b"surplus");
-    judge(&sight(&plain(IpProtocol::UDP, &datagram)), &["payload \"ab\""], &["payload \"surp\""]);
+    judge(
+        &dissected(&plain(IpProtocol::UDP, &datagram)),
+        &["payload \"ab\""],
+        &["payload \"surp\""],
+    );
 }
 
 #[test]
 fn http() {
     let no = ["http.method POST", "http.host example.com", "http.status 100-999", "sip.method GET"];
     let frame = over_tcp(texts::HTTP_GET);
-    judge(&sight(&frame), &["http.method GET|HEAD", "http.host www.example.com"], &no);
+    judge(&dissected(&frame), &["http.method GET|HEAD", "http.host www.example.com"], &no);
     let yes = ["http.host *.example.com", "http.host x|*.com", "http.method GET http.host *.com"];
-    judge(&sight(&frame), &yes, &["http.method get", "http.host *.www.example.com"]);
+    judge(&dissected(&frame), &yes, &["http.method get", "http.host *.www.example.com"]);
     let frame = over_tcp(texts::HTTP_OK);
     let yes = ["http.status 200", "http.status 100-299|404"];
-    judge(&sight(&frame), &yes, &["http.status 404", "http.method GET", "http.host *.com"]);
-    judge(&sight(&over_udp(texts::HTTP_SSDP)), &["http.method M-SEARCH"], &["http.method GET"]);
+    judge(&dissected(&frame), &yes, &["http.status 404", "http.method GET", "http.host *.com"]);
+    judge(&dissected(&over_udp(texts::HTTP_SSDP)), &["http.method M-SEARCH"], &["http.method GET"]);
     let port = over_tcp(b"GET / HTTP/1.1\r\nHost: A.Example.:8080\r\n\r\n");
-    judge(&sight(&port), &["http.host a.example"], &["http.host a.example.8080"]);
+    judge(&dissected(&port), &["http.host a.example"], &["http.host a.example.8080"]);
     // It could be read as HTTP, and does not look like it.
     let small = over_tcp(b"get / HTTP/1.1\r\nHost: a.example\r\n\r\n");
-    judge(&sight(&small), &["tcp"], &["http.method get", "http.host a.example"]);
+    judge(&dissected(&small), &["tcp"], &["http.method get", "http.host a.example"]);
     // It goes on from the frame before.
     let middle = over_tcp(b"ost: a.example\r\n\r\nGET / HTTP/1.1\r\n");
-    judge(&sight(&middle), &["payload \"GET\""], &["http.method GET", "http.host a.example"]);
+    judge(&dissected(&middle), &["payload \"GET\""], &["http.method GET", "http.host a.example"]);
 }
 
 #[test]
 fn fields_before_a_cut_count() {
     let frame = over_tcp(b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
-    let cut = |bytes: usize| Sight::new(&frame[..bytes], frame.len() as u32, LinkType::ETHERNET);
+    let cut =
+        |bytes: usize| DissectedFrame::new(&frame[..bytes], frame.len() as u32, LinkType::ETHERNET);
     judge(&cut(54 + 20), &["http.method GET"], &["http.host a.example", "http.host *.example"]);
     judge(&cut(54 + 3), &[], &["http.method GET"]);
     judge(&cut(54 + 34), &["http.method GET", "http.host a.example"], &[]);
@@ -100,10 +109,10 @@ fn sip() {
     ];
     let no =
         ["sip.method BYE", "sip.from alice", "sip.to sip:alice@atlanta.com", "http.method INVITE"];
-    judge(&sight(&over_udp(texts::SIP_INVITE)), &yes, &no);
-    judge(&sight(&over_tcp(texts::SIP_INVITE)), &yes, &no);
+    judge(&dissected(&over_udp(texts::SIP_INVITE)), &yes, &no);
+    judge(&dissected(&over_tcp(texts::SIP_INVITE)), &yes, &no);
     let no = ["sip.method INVITE", "sip.via PC33.atlanta.com", "http.status 180"];
-    judge(&sight(&over_udp(texts::SIP_RINGING)), &["sip.via pc33.atlanta.com"], &no);
+    judge(&dissected(&over_udp(texts::SIP_RINGING)), &["sip.via pc33.atlanta.com"], &no);
 }
 
 #[test]
@@ -112,14 +121,14 @@ fn names_that_are_asked_for() {
     query.extend_from_slice(b"\x03WWW\x07example\x03com\x00\x00\x01\x00\x01");
     let yes = ["dns.qname www.example.com", "dns.qname *.example.com", "dns.qname a|*.com"];
     let no = ["dns.qname example.com", "dns.qname *.www.example.com", "tls.sni *.com"];
-    judge(&sight(&over_udp(&query)), &yes, &no);
+    judge(&dissected(&over_udp(&query)), &yes, &no);
     // Over TCP its length is in front, and only there.
     let framed = [&(query.len() as u16).to_be_bytes()[..], &query].concat();
-    judge(&sight(&over_tcp(&framed)), &yes, &no);
-    judge(&sight(&over_udp(&framed)), &[], &yes);
-    judge(&sight(&over_tcp(&query)), &[], &yes);
+    judge(&dissected(&over_tcp(&framed)), &yes, &no);
+    judge(&dissected(&over_udp(&framed)), &[], &yes);
+    judge(&dissected(&over_tcp(&query)), &[], &yes);
     query[2] |= 0x80;
-    judge(&sight(&over_udp(&query)), &yes, &no);
+    judge(&dissected(&over_udp(&query)), &yes, &no);
 }
 
 #[test]
@@ -129,15 +138,19 @@ fn names_of_servers() {
     let hello = ringside_proto::tls::parse(texts::TLS_HELLO, &mut name).found().unwrap();
     let sni = std::str::from_utf8(hello.sni.unwrap()).unwrap();
     let (exact, below) = (format!("tls.sni {sni}"), format!("tls.sni *.{sni}"));
-    judge(&sight(&frame), &[&exact], &[&below, "tls.sni x", "http.host *.com", "dns.qname *.com"]);
-    judge(&sight(&over_udp(texts::TLS_HELLO)), &[], &[&exact]);
+    judge(
+        &dissected(&frame),
+        &[&exact],
+        &[&below, "tls.sni x", "http.host *.com", "dns.qname *.com"],
+    );
+    judge(&dissected(&over_udp(texts::TLS_HELLO)), &[], &[&exact]);
 }
 
 #[test]
 fn later_fragments_and_other_carriers_have_no_messages() {
     let frame = plain(IpProtocol::SCTP, &sctp(1, 2, texts::HTTP_GET));
-    judge(&sight(&frame), &["payload \"GET\" at 0"], &["http.method GET"]);
+    judge(&dissected(&frame), &["payload \"GET\" at 0"], &["http.method GET"]);
     let mut later = over_tcp(texts::HTTP_GET);
     later[14 + 7] = 1;
-    judge(&sight(&later), &[], &["http.method GET", "payload \"GET\""]);
+    judge(&dissected(&later), &[], &["http.method GET", "payload \"GET\""]);
 }

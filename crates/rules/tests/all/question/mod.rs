@@ -12,8 +12,9 @@ mod tunnels;
 
 use ringside_core::LinkType;
 use ringside_filter::Compiler;
+use ringside_inspect::DissectedFrame;
+use ringside_rules::Question;
 use ringside_rules::language::{Match, RuleId, Sets, parse_rule};
-use ringside_rules::{Question, Sight};
 
 /// Filters in tests are our own.
 const COMPILER: Compiler = Compiler::InProcess { optimise: true };
@@ -30,23 +31,23 @@ fn question(text: &str) -> Question {
 }
 
 /// A whole Ethernet frame.
-fn sight(bytes: &[u8]) -> Sight<'_> {
-    Sight::new(bytes, bytes.len() as u32, LinkType::ETHERNET)
+fn dissected(bytes: &[u8]) -> DissectedFrame<'_> {
+    DissectedFrame::new(bytes, bytes.len() as u32, LinkType::ETHERNET)
 }
 
 /// Asks each question about the frame, and its `not` where it has one.
 #[track_caller]
-fn judge(sight: &Sight<'_>, yes: &[&str], no: &[&str]) {
+fn judge(dissected: &DissectedFrame<'_>, yes: &[&str], no: &[&str]) {
     for (texts, expected) in [(yes, true), (no, false)] {
         for text in texts {
-            let layers = sight.layers();
-            assert_eq!(question(text).holds(sight), expected, "{text} on {layers:?}");
+            let layers = dissected.layers();
+            assert_eq!(question(text).holds(dissected), expected, "{text} on {layers:?}");
             // `bidir` is said of a whole match, so that there is no `not` of it.
             if text.ends_with("bidir") {
                 continue;
             }
             let negated = format!("not ({text})");
-            assert_eq!(question(&negated).holds(sight), !expected, "{negated} on {layers:?}");
+            assert_eq!(question(&negated).holds(dissected), !expected, "{negated} on {layers:?}");
         }
     }
 }

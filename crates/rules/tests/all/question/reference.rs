@@ -5,7 +5,8 @@ use super::{COMPILER, matches};
 use crate::common::captures;
 use ringside_core::LinkType;
 use ringside_filter::{Prepared, compile};
-use ringside_rules::{Question, Sight};
+use ringside_inspect::DissectedFrame;
+use ringside_rules::Question;
 use ringside_wire::{EtherType, Layer, LayerKind, Level, Stop};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,8 +84,12 @@ const PAIRS: [(&str, &str); 58] = [
 
 /// Why the two may differ about a frame; none if they may not. Each reason explains one direction:
 /// the rule finds what the filter does not, or the other way round.
-fn explained((rule, filter): (&str, &str), sight: &Sight<'_>, ours: bool) -> Option<&'static str> {
-    let layers = sight.layers();
+fn explained(
+    (rule, filter): (&str, &str),
+    dissected: &DissectedFrame<'_>,
+    ours: bool,
+) -> Option<&'static str> {
+    let layers = dissected.layers();
     let finds = ours != rule.starts_with("not ");
     let network = layers.network(Level::Outer).map(|layer| layer.kind);
     let all = layers.as_slice();
@@ -112,12 +117,12 @@ fn explained((rule, filter): (&str, &str), sight: &Sight<'_>, ours: bool) -> Opt
             (is_short, "it knows one length of the header of PPP"),
             (headers > read, "it looks behind a known number of tags and labels"),
             (is_extension, "it follows few extension headers"),
-            (is_ipv6 && sight.link() == LinkType::NULL, "it knows one system's number of IPv6"),
+            (is_ipv6 && dissected.link() == LinkType::NULL, "it knows one system's number of IPv6"),
         ]
     } else {
-        let is_slarp = sight.link() == LinkType::C_HDLC && network.is_none();
+        let is_slarp = dissected.link() == LinkType::C_HDLC && network.is_none();
         let has_types = matches!(
-            sight.link(),
+            dissected.link(),
             LinkType::ETHERNET | LinkType::LINUX_SLL | LinkType::LINUX_SLL2 | LinkType::C_HDLC
         );
         vec![
@@ -138,18 +143,19 @@ fn applies((rule, _): (&str, &str), link: LinkType) -> bool {
 
 /// The frame as libpcap is asked about it, where that is another: without tags, labels and whatever
 /// else stands between Ethernet and the network header, if the pair is about what is behind.
-fn bared((rule, _): (&str, &str), sight: &Sight<'_>) -> Option<Vec<u8>> {
+fn bared((rule, _): (&str, &str), dissected: &DissectedFrame<'_>) -> Option<Vec<u8>> {
     let before = ["vlan", "mpls", "ethertype", "length", "frame", "filter"];
-    if sight.link() != LinkType::ETHERNET || before.iter().any(|word| rule.contains(word)) {
+    if dissected.link() != LinkType::ETHERNET || before.iter().any(|word| rule.contains(word)) {
         return None;
     }
-    let network = sight.layers().network(Level::Outer).filter(|network| network.start() > 14)?;
+    let network =
+        dissected.layers().network(Level::Outer).filter(|network| network.start() > 14)?;
     let kind = match network.kind {
         LayerKind::Ipv4 => EtherType::IPV4,
         LayerKind::Ipv6 => EtherType::IPV6,
         _ => EtherType::ARP,
     };
-    let bytes = sight.bytes();
+    let bytes = dissected.bytes();
     Some([&bytes[..12], &kind.0.to_be_bytes(), &bytes[network.start()..]].concat())
 }
 
@@ -168,19 +174,19 @@ fn as_libpcap_says() {
             let question = Question::new(&matches(pair.0), link, &COMPILER).unwrap();
             for file in files.iter().filter(|file| file.link_type == link) {
                 for (number, frame) in file.frames.iter().enumerate() {
-                    let sight = Sight::new(&frame.bytes, frame.wire_bytes, link);
-                    let ours = question.holds(&sight);
+                    let dissected = DissectedFrame::new(&frame.bytes, frame.wire_bytes, link);
+                    let ours = question.holds(&dissected);
                     answers[usize::from(ours)] += 1;
-                    let bare = bared(pair, &sight);
+                    let bare = bared(pair, &dissected);
                     bared_frames += u64::from(bare.is_some());
                     let asked = bare.as_deref().unwrap_or(&frame.bytes);
                     if ours == filter.accepts(asked, frame.wire_bytes) {
                         continue;
                     }
-                    match explained(pair, &sight, ours) {
+                    match explained(pair, &dissected, ours) {
                         Some(reason) => *differing.entry(reason).or_default() += 1,
                         None => {
-                            let (path, layers) = (file.path.display(), sight.layers());
+                            let (path, layers) = (file.path.display(), dissected.layers());
                             let frame = format!("{ours} on frame {number} of {path}: {layers:?}");
                             unexplained.push(format!("{pair:?}: {frame}"));
                         }

@@ -1,18 +1,17 @@
-//! A frame as rules see it.
+//! A frame with what was read of it so far.
 
 mod application;
 
-use crate::key::Key;
 use application::Application;
 use ringside_core::LinkType;
 use ringside_proto::{Http1, Sip};
 use ringside_wire::{FiveTuple, Layer, LayerKind, Layers, Level, dissect};
 use std::cell::OnceCell;
 
-/// A frame, dissected once for all questions about it, when the first of them needs more than its
-/// addresses and ports. What questions ask of its application message is read and kept likewise.
+/// A frame, dissected once for all who ask about it, when the first of them needs more than its
+/// addresses and ports. What is asked of its application message is read and kept likewise.
 #[derive(Debug)]
-pub struct Sight<'f> {
+pub struct DissectedFrame<'f> {
     bytes: &'f [u8],
     wire_bytes: u32,
     link: LinkType,
@@ -28,44 +27,42 @@ struct Facts<'f> {
     application: Application<'f>,
 }
 
-impl<'f> Sight<'f> {
+impl<'f> DissectedFrame<'f> {
     /// A frame that begins as `link` says: its captured bytes, and its length on the wire.
-    pub fn new(bytes: &'f [u8], wire_bytes: u32, link: LinkType) -> Sight<'f> {
+    #[inline]
+    pub fn new(bytes: &'f [u8], wire_bytes: u32, link: LinkType) -> DissectedFrame<'f> {
         let (outer, inner) = (Facts::default(), Facts::default());
-        Sight { bytes, wire_bytes, link, layers: OnceCell::new(), outer, inner }
+        DissectedFrame { bytes, wire_bytes, link, layers: OnceCell::new(), outer, inner }
     }
 
     /// The captured bytes.
+    #[inline]
     pub fn bytes(&self) -> &'f [u8] {
         self.bytes
     }
 
     /// The frame's length on the wire, in bytes.
+    #[inline]
     pub fn wire_bytes(&self) -> u32 {
         self.wire_bytes
     }
 
     /// How the frame begins.
+    #[inline]
     pub fn link(&self) -> LinkType {
         self.link
     }
 
     /// The headers.
+    #[inline]
     pub fn layers(&self) -> &Layers {
         self.layers.get_or_init(|| dissect(self.bytes, self.link))
     }
 
-    /// Addresses, ports and protocol of a level, for a look into a table. ARP is not IP, and has
-    /// none of them.
-    pub fn key(&self, level: Level) -> Key {
-        let Some(FiveTuple { source, destination, protocol, ports }) = self.tuple(level) else {
-            return Key::NOT_IP;
-        };
-        Key::new(source, destination, protocol.0, ports.map(|(from, to)| (from.0, to.0)))
-    }
-
-    /// What the IP header of a level and the transport header behind it say.
-    pub(crate) fn tuple(&self, level: Level) -> Option<FiveTuple> {
+    /// What the IP header of a level and the transport header behind it say. ARP is not IP, and has
+    /// none of it.
+    #[inline]
+    pub fn tuple(&self, level: Level) -> Option<FiveTuple> {
         let tuple = &self.facts(level).tuple;
         *tuple.get_or_init(|| {
             // Most frames need no more than this.
@@ -76,19 +73,19 @@ impl<'f> Sight<'f> {
     }
 
     /// What follows the transport header of a level, as far as it was captured.
-    pub(crate) fn payload(&self, level: Level) -> Option<&'f [u8]> {
+    pub fn payload(&self, level: Level) -> Option<&'f [u8]> {
         self.bytes.get(self.layers().transport_payload(level)?)
     }
 
     /// The captured bytes from the start of a header on.
-    pub(crate) fn from(&self, layer: Layer) -> &'f [u8] {
+    pub fn from(&self, layer: Layer) -> &'f [u8] {
         self.bytes.get(layer.start()..).unwrap_or_default()
     }
 
     /// The headers of a level's link layer: those at the start of the frame, or those that the
     /// innermost tunnel carries before the innermost network header. Bridged Ethernet that lies
     /// within (a pseudowire, for one) is none of them.
-    pub(crate) fn link_layers(&self, level: Level) -> &[Layer] {
+    pub fn link_layers(&self, level: Level) -> &[Layer] {
         let all = self.layers().as_slice();
         let ends = |layer: &Layer| layer.kind.is_network() || layer.kind.is_tunnel();
         let found = match level {
@@ -108,22 +105,22 @@ impl<'f> Sight<'f> {
     }
 
     /// The HTTP message that begins in the payload of a level.
-    pub(crate) fn http(&self, level: Level) -> Option<Http1<'f>> {
+    pub fn http(&self, level: Level) -> Option<Http1<'f>> {
         self.facts(level).application.http(self.message(level)?)
     }
 
     /// The SIP message that begins in the payload of a level.
-    pub(crate) fn sip(&self, level: Level) -> Option<Sip<'f>> {
+    pub fn sip(&self, level: Level) -> Option<Sip<'f>> {
         self.facts(level).application.sip(self.message(level)?)
     }
 
     /// The name that a DNS message in the payload of a level asks for.
-    pub(crate) fn dns_name(&self, level: Level) -> Option<&[u8]> {
+    pub fn dns_name(&self, level: Level) -> Option<&[u8]> {
         self.facts(level).application.dns_name(self.message(level)?)
     }
 
     /// The server's name in a ClientHello in the payload of a level.
-    pub(crate) fn tls_name(&self, level: Level) -> Option<&[u8]> {
+    pub fn tls_name(&self, level: Level) -> Option<&[u8]> {
         self.facts(level).application.tls_name(self.message(level)?)
     }
 

@@ -1,0 +1,22 @@
+#![forbid(unsafe_code)]
+//! A frame dissected once, and whoever looks at every frame.
+//!
+//! [`DissectedFrame`] is a frame and what was read of it so far: its headers when the first who
+//! asks needs them, the fields of its application message when the first asks for those. Whoever
+//! judges, counts or follows frames takes one, so that a frame is dissected at most once.
+//!
+//! An [`Observer`] sees every frame of a stream and is told how far time is; a [`Pump`] drives
+//! observers from any [`Source`](ringside_core::Source): files, directories, an attached ring. The
+//! capture crate drives the same pump from the ring of a run, beside a recorder. Time is that of
+//! the frames' stamps, so the same frames give the same results from everywhere. How to write one
+//! is in docs/howto/observer.md.
+//!
+//! This crate knows no rules, and refuses to keep a frame: what it lends borrows the frame's bytes.
+
+pub mod frame;
+pub mod observer;
+pub mod pump;
+
+pub use frame::DissectedFrame;
+pub use observer::{Observer, Received};
+pub use pump::{Pump, Report, Seen};

@@ -1,0 +1,64 @@
+//! Whoever looks at every frame.
+
+use crate::DissectedFrame;
+use ringside_core::{FrameMeta, LaneId, SourceInterface, Timestamp};
+
+/// Looks at every frame of a stream: counts it, follows its flow, makes records of it. A
+/// [`Pump`](crate::Pump) calls it, on one thread, with the same frames and the same times whether
+/// they come from a file, a directory, an attached ring or a capture that goes on.
+///
+/// - [`see`](Observer::see) gets the frames of each lane in the order of receipt; of several lanes
+///   that are one stream, in the order of time as the merge gives them. Stamps may go back all the
+///   same: a clock does, and a live merge delivers late what a lane held back for too long.
+/// - [`tick`](Observer::tick) says how far time is. It comes between frames, never goes back, and
+///   goes by the stamps of frames alone, never by the clock on the wall.
+/// - [`finish`](Observer::finish) comes once, at the end, also after a source that failed. What was
+///   found goes where the observer likes: to a channel, a file, or whoever borrows it.
+///
+/// # Same results from everywhere
+/// Where no frame comes, a live stream ticks more often than a file does, at times that lie between
+/// those of the file. So what is due by time is to be done in the order of the times at which it is
+/// due: then two ticks with no frame between them do what the last of them does alone, and the
+/// results are the same.
+pub trait Observer: Send {
+    /// The next frame. Nothing of it may be kept but by a copy.
+    fn see(&mut self, frame: &DissectedFrame<'_>, received: &Received<'_>);
+
+    /// No later frame is stamped before `low_water`, but for inversions and late frames: whatever
+    /// waited for older ones need not wait any more.
+    fn tick(&mut self, low_water: Timestamp) {
+        let _ = low_water;
+    }
+
+    /// No frame will come again.
+    fn finish(&mut self) {}
+}
+
+/// How a frame was received. How much of it was captured is the length of its
+/// [`bytes`](DissectedFrame::bytes).
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'s> {
+    /// Its stamp and whose clock that was, its length on the wire, its way across the interface,
+    /// and what else the backend says.
+    pub meta: &'s FrameMeta,
+    /// The interface, by which the frame begins as its link type says.
+    pub interface: &'s SourceInterface,
+    /// The lane, within whose frames the order of receipt is kept. A file, and whatever was merged
+    /// when it was written, is one lane.
+    pub lane: LaneId,
+}
+
+/// An observer that is lent, so that its owner has what it found.
+impl<O: Observer + ?Sized> Observer for &mut O {
+    fn see(&mut self, frame: &DissectedFrame<'_>, received: &Received<'_>) {
+        (**self).see(frame, received);
+    }
+
+    fn tick(&mut self, low_water: Timestamp) {
+        (**self).tick(low_water);
+    }
+
+    fn finish(&mut self) {
+        (**self).finish();
+    }
+}
