@@ -21,6 +21,7 @@ mod open;
 mod placement;
 mod print;
 mod privileges;
+mod range_args;
 mod record;
 mod repair_progress;
 mod rule_counts;

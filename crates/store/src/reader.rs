@@ -13,6 +13,7 @@ mod packed;
 mod pcap;
 mod pcapng;
 mod record;
+mod tally;
 
 pub(crate) use self::borders::Borders;
 pub use self::condition::{Condition, Notice};
@@ -21,6 +22,7 @@ use self::input::Input;
 use self::pcap::PcapParser;
 use self::pcapng::PcapngParser;
 use self::record::{Damage, Step};
+pub use self::tally::Tally;
 use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader};
 use crate::dir::Dir;
@@ -52,6 +54,9 @@ pub trait StoredSource: Source {
     /// Everything that is not simply [`Condition::Complete`] so far, in order of discovery. Final
     /// once the source is finished.
     fn notices(&self) -> Vec<Notice>;
+
+    /// What the reading took so far.
+    fn tally(&self) -> Tally;
 }
 
 enum Parser {
@@ -498,6 +503,10 @@ impl StoredSource for FileSource {
         let path = || directory_of(&self.path).to_owned();
         notices.extend(condition.map(|condition| Notice { path: path(), condition }));
         notices
+    }
+
+    fn tally(&self) -> Tally {
+        Tally { bytes_read: self.input.bytes_read(), ..Tally::default() }
     }
 }
 

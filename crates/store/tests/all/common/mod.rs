@@ -73,7 +73,8 @@ pub fn drain(source: &mut dyn Source) -> Contents {
     contents.interfaces = source.interfaces().to_vec();
     let counters = source.counters();
     contents.damaged = counters.dropped.get(&Cause::Damaged).copied().unwrap_or(0);
-    assert_eq!(counters.received, Some(contents.frames.len() as u64 + contents.damaged));
+    let lost = contents.damaged + counters.filtered.unwrap();
+    assert_eq!(counters.received, Some(contents.frames.len() as u64 + lost));
     for frame in &contents.frames {
         assert!((frame.meta.interface.0 as usize) < contents.interfaces.len());
     }
