@@ -6,8 +6,8 @@ use std::time::Duration;
 
 /// Nanoseconds since 1970-01-01T00:00:00 UTC. Zero stands for "the input gave no time".
 ///
-/// Unsigned 64 bits reach the year 2554; a stamp before 1970 cannot be represented and a reader
-/// of a file that holds one reports it as an error of that file.
+/// Unsigned 64 bits reach the year 2554; a stamp before 1970 or after that cannot be represented: a
+/// reader of a file that holds one gives the frame without a time, and tells.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
