@@ -15,6 +15,7 @@ mod live;
 mod open;
 mod placement;
 mod print_args;
+mod range_args;
 mod record;
 mod rule_counts;
 

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::time::Duration;
 
 /// Nanoseconds since 1970-01-01T00:00:00 UTC. Zero stands for "the input gave no time".
 ///
-/// Unsigned 64 bits reach the year 2554; a stamp before 1970 cannot be represented and a reader
-/// of a file that holds one reports it as an error of that file.
+/// Unsigned 64 bits reach the year 2554; a stamp before 1970 or after that cannot be represented: a
+/// reader of a file that holds one gives the frame without a time, and tells.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -35,6 +36,12 @@ impl Timestamp {
         (self.0 % NANOS_PER_SEC) as u32
     }
 
+    /// This time less `duration`, not before 1970.
+    pub fn saturating_sub(self, duration: Duration) -> Timestamp {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Timestamp(self.0.saturating_sub(nanos))
+    }
+
     /// This time plus `nanos`, saturating.
     pub fn saturating_add(self, nanos: u64) -> Timestamp {
         Timestamp(self.0.saturating_add(nanos))
@@ -45,6 +52,23 @@ impl fmt::Display for Timestamp {
     /// Seconds and nine digits, as pcap tools print an epoch time.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:09}", self.seconds(), self.subsec_nanos())
+    }
+}
+
+/// A span of time, its beginning in it and its end not. Without either it is all of time; a frame
+/// without a time (zero) lies before everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeRange {
+    /// Frames before it are left out.
+    pub from: Option<Timestamp>,
+    /// Frames at it and after it are left out.
+    pub to: Option<Timestamp>,
+}
+
+impl TimeRange {
+    /// True if `stamp` lies in it.
+    pub fn holds(self, stamp: Timestamp) -> bool {
+        self.from.is_none_or(|from| stamp >= from) && self.to.is_none_or(|to| stamp < to)
     }
 }
 
@@ -59,4 +83,27 @@ pub enum TimestampKind {
     Kernel,
     /// A capture file; what stamped it first is unknown here.
     File,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_holds_its_beginning_and_not_its_end() {
+        let range = |from: Option<u64>, to: Option<u64>| TimeRange {
+            from: from.map(Timestamp),
+            to: to.map(Timestamp),
+        };
+        for (range, held) in [
+            (range(None, None), [true, true, true, true]),
+            (range(Some(5), None), [false, false, true, true]),
+            (range(None, Some(5)), [true, true, false, false]),
+            (range(Some(4), Some(6)), [false, true, true, false]),
+            (range(Some(5), Some(5)), [false; 4]),
+            (range(Some(6), Some(4)), [false; 4]),
+        ] {
+            assert_eq!([0, 4, 5, 6].map(|stamp| range.holds(Timestamp(stamp))), held, "{range:?}");
+        }
+    }
 }

@@ -9,8 +9,9 @@
 //!   renamed and deleted.
 //! - [`repair`] makes recordings whole again that nobody ended.
 //! - [`retention`] keeps a directory of recordings below its limits.
-//! - [`reader`] lends the frames of one file; [`merged`] those of several files and of directories,
-//!   in the order of time, by the logic of [`merge`], which live readers use as well.
+//! - [`Query`] asks for frames of inputs by their time: [`reader`] lends those of one file,
+//!   [`merged`] those of several files and of directories, in the order of time, by the logic of
+//!   [`merge`], which live readers use as well.
 //!
 //! The codec is our own, because the packet path writes blocks in place, because readers lend
 //! frames in place from a bounded buffer, and because what a damaged file still holds must be
@@ -28,6 +29,7 @@ mod links;
 pub mod merge;
 pub mod merged;
 pub mod pcapng;
+mod query;
 pub mod reader;
 pub mod recording;
 pub mod repair;
@@ -37,7 +39,8 @@ pub mod writer;
 pub use error::StoreError;
 pub use inputs::is_input;
 pub use merge::Merger;
-pub use merged::{MergedSource, open};
-pub use reader::{Condition, FileSource, Notice, StoredSource};
+pub use merged::MergedSource;
+pub use query::{Query, open};
+pub use reader::{Condition, FileSource, Notice, StoredSource, Tally};
 pub use recording::FileHeader;
 pub use writer::{Format, FrameWriter, Packing, PcapWriter, PcapngWriter, TextWriter};

@@ -91,17 +91,35 @@ impl<T> Merger<T> {
         }
     }
 
+    /// Notes that `lane` has passed by items that are given to nobody, up to `stamp`: what follows
+    /// them stays behind them.
+    ///
+    /// # Panics
+    /// If there is no such lane.
+    pub fn pass(&mut self, lane: usize, stamp: u64) {
+        self.raise(lane, |entry| entry.key = entry.key.max(stamp));
+    }
+
     /// Notes the promise of `lane` that no later item bears a stamp below `low_water`; a finished
     /// lane promises `u64::MAX`. A promise is never taken back.
     ///
     /// # Panics
     /// If there is no such lane.
     pub fn advance(&mut self, lane: usize, low_water: u64) {
+        self.raise(lane, |entry| entry.low_water = entry.low_water.max(low_water));
+    }
+
+    /// Has `change` raise what is known of a lane, and keeps its place among those that are
+    /// awaited.
+    fn raise(&mut self, lane: usize, change: impl FnOnce(&mut Lane<T>)) {
         let entry = &mut self.lanes[lane];
-        let before = entry.floor();
-        entry.low_water = entry.low_water.max(low_water);
-        if entry.queue.is_empty() && self.awaited.remove(&(before, lane)) && !entry.is_finished() {
-            self.awaited.insert((entry.floor(), lane));
+        let before = (entry.floor(), entry.is_finished());
+        change(entry);
+        let is_moved = before != (entry.floor(), entry.is_finished());
+        if is_moved && entry.queue.is_empty() && self.awaited.remove(&(before.0, lane)) {
+            if !entry.is_finished() {
+                self.awaited.insert((entry.floor(), lane));
+            }
         }
     }
 

@@ -12,11 +12,12 @@ use self::lane::{Lane, Next, Step};
 use self::registry::Registry;
 use crate::StoreError;
 use crate::merge::Merger;
-use crate::reader::{Condition, FileSource, Notice, StoredSource, stored_counters};
+use crate::reader::{Condition, Notice, StoredSource, Tally, stored_counters};
 use crate::recording::series_of;
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
-    Batch, Cause, FrameSlot, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
+    Batch, Cause, FrameSlot, Source, SourceCounters, SourceError, SourceInterface, TimeRange,
+    Timestamp,
 };
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -47,6 +48,11 @@ pub struct MergedSource {
     notices: Vec<Notice>,
     failure: Option<SourceError>,
     is_finished: bool,
+    range: TimeRange,
+    /// Of files that are closed.
+    closed: Tally,
+    frames_outside: u64,
+    newest: Timestamp,
     frames_lent: u64,
     frames_damaged: u64,
     inversions: u64,
@@ -54,11 +60,33 @@ pub struct MergedSource {
 }
 
 impl MergedSource {
-    /// Merges lanes. `notices` are what is known already.
+    /// Opens files, `-` for standard input, and directories of recordings, of which one may lie in
+    /// several.
+    ///
+    /// # Errors
+    /// Nothing was named, or something cannot be opened or is no capture.
+    pub(crate) fn open(paths: &[PathBuf], range: TimeRange) -> Result<MergedSource, StoreError> {
+        let (directories, files): (Vec<_>, Vec<_>) =
+            paths.iter().cloned().partition(|path| path.is_dir());
+        let (series, notices) = series_of(&directories)?;
+        let lanes = series.into_iter().map(Lane::of_series);
+        let lanes: Vec<_> = lanes.chain(files.into_iter().map(Lane::of_file)).collect();
+        if lanes.is_empty() {
+            let reason = "no input was named; give a file, a directory or - for standard input";
+            return Err(StoreError::Unusable { path: PathBuf::new(), reason: reason.into() });
+        }
+        MergedSource::new(lanes, notices, range)
+    }
+
+    /// Merges what lies in `range` of lanes. `notices` are what is known already.
     ///
     /// # Errors
     /// The first file of a lane cannot be opened, or there are too many lanes.
-    fn new(lanes: Vec<Lane>, notices: Vec<Notice>) -> Result<MergedSource, StoreError> {
+    fn new(
+        lanes: Vec<Lane>,
+        notices: Vec<Notice>,
+        range: TimeRange,
+    ) -> Result<MergedSource, StoreError> {
         if lanes.len() > LANES_MAX {
             let path = lanes[0].next_path().map(Path::to_owned).unwrap_or_default();
             let reason = format!("and {} more: at most {LANES_MAX} are merged", lanes.len() - 1);
@@ -74,6 +102,10 @@ impl MergedSource {
             notices: Vec::new(),
             failure: None,
             is_finished: false,
+            range,
+            closed: Tally::default(),
+            frames_outside: 0,
+            newest: Timestamp::default(),
             frames_lent: 0,
             frames_damaged: 0,
             inversions: 0,
@@ -101,6 +133,9 @@ impl MergedSource {
             self.registry.ids(&mut Vec::new(), source.interfaces());
             let first = source.first_stamp();
             self.merger.advance(self.lanes.len(), first.map_or(0, |stamp| stamp.0));
+            if source.is_regular_file() {
+                self.closed.add(&source.tally());
+            }
             lane.keep(source);
         }
         self.lanes.push(lane);
@@ -126,6 +161,10 @@ impl MergedSource {
                 Next::Open => self.open_next(index),
                 Next::Read => match self.lanes[index].step(deadline) {
                     Step::Frames(first) if self.offer(index, first) => return true,
+                    // All of it may lie outside the range, for gigabytes.
+                    Step::Frames(_) if deadline.is_some_and(|at| Instant::now() >= at) => {
+                        return false;
+                    }
                     Step::Frames(_) => {}
                     Step::Passed(notice) => notice.into_iter().for_each(|one| self.note(one)),
                     Step::Late => return false,
@@ -141,16 +180,27 @@ impl MergedSource {
         }
     }
 
-    /// Offers the frames that a lane has at hand to the merge, from `first` on; false if there is
-    /// none.
+    /// Offers the frames that a lane has at hand to the merge, from `first` on, as far as they lie
+    /// in the range; false if there is none.
     fn offer(&mut self, index: usize, first: usize) -> bool {
         let Some(file) = self.lanes[index].current() else { return false };
         self.registry.ids(&mut file.ids, file.source.interfaces());
         let batch = file.source.batch_from(0);
+        let (mut passed, mut is_offered) = (Timestamp::default(), false);
         for (item, frame) in batch.iter().enumerate().skip(first) {
-            self.merger.push(index, frame.meta.timestamp.0, 0, item);
+            let stamp = frame.meta.timestamp;
+            self.newest = self.newest.max(stamp);
+            if self.range.holds(stamp) {
+                self.merger.pass(index, passed.0);
+                self.merger.push(index, stamp.0, 0, item);
+                is_offered = true;
+            } else {
+                self.frames_outside += 1;
+                passed = passed.max(stamp);
+            }
         }
-        first < batch.frame_count()
+        self.merger.pass(index, passed.0);
+        is_offered
     }
 
     /// Opens the next file of a lane. What cannot be opened is a failure that is told at the end;
@@ -183,6 +233,7 @@ impl MergedSource {
         self.files_open -= 1;
         let damaged = file.source.counters().dropped.get(&Cause::Damaged).copied();
         self.frames_damaged += damaged.unwrap_or(0);
+        self.closed.add(&file.source.tally());
         file.source.notices().into_iter().for_each(|notice| self.note(notice));
     }
 
@@ -239,7 +290,10 @@ impl Source for MergedSource {
     }
 
     fn counters(&mut self) -> SourceCounters {
-        stored_counters(self.frames_lent, self.frames_damaged, self.inversions)
+        let mut counters = stored_counters(self.frames_lent, self.frames_damaged, self.inversions);
+        counters.filtered = Some(self.frames_outside);
+        counters.received = counters.received.map(|received| received + self.frames_outside);
+        counters
     }
 
     fn low_water(&self) -> Timestamp {
@@ -255,28 +309,15 @@ impl StoredSource for MergedSource {
     fn notices(&self) -> Vec<Notice> {
         self.notices.clone()
     }
-}
 
-/// Opens what `-r` names: files, `-` for standard input, directories. One file is lent in place;
-/// several are merged by time. A recording may lie in several of the directories.
-///
-/// # Errors
-/// Nothing was named, or something cannot be opened or is no capture.
-pub fn open(paths: &[PathBuf]) -> Result<Box<dyn StoredSource>, StoreError> {
-    if let [path] = paths
-        && !path.is_dir()
-    {
-        return Ok(Box::new(FileSource::open(path)?));
+    fn tally(&self) -> Tally {
+        let mut tally = self.closed;
+        let open = self.lanes.iter().flat_map(|lane| lane.open_files());
+        open.for_each(|file| tally.add(&file.source.tally()));
+        tally.frames_outside += self.frames_outside;
+        tally.newest = tally.newest.max(self.newest);
+        tally
     }
-    let (directories, files): (Vec<_>, Vec<_>) = paths.iter().cloned().partition(|p| p.is_dir());
-    let (series, notices) = series_of(&directories)?;
-    let lanes = series.into_iter().map(Lane::of_series);
-    let lanes: Vec<_> = lanes.chain(files.into_iter().map(Lane::of_file)).collect();
-    if lanes.is_empty() {
-        let reason = "no input was named; give a file, a directory or - for standard input";
-        return Err(StoreError::Unusable { path: PathBuf::new(), reason: reason.into() });
-    }
-    Ok(Box::new(MergedSource::new(lanes, notices)?))
 }
 
 /// Says that a file was not read.

@@ -13,6 +13,7 @@ mod packed;
 mod pcap;
 mod pcapng;
 mod record;
+mod tally;
 
 pub(crate) use self::borders::Borders;
 pub use self::condition::{Condition, Notice};
@@ -20,7 +21,8 @@ pub(crate) use self::header::{HeaderStep, HeaderWalk};
 use self::input::Input;
 use self::pcap::PcapParser;
 use self::pcapng::PcapngParser;
-use self::record::{Damage, Step};
+use self::record::{BeyondTime, Damage, Step};
+pub use self::tally::Tally;
 use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader};
 use crate::dir::Dir;
@@ -52,6 +54,9 @@ pub trait StoredSource: Source {
     /// Everything that is not simply [`Condition::Complete`] so far, in order of discovery. Final
     /// once the source is finished.
     fn notices(&self) -> Vec<Notice>;
+
+    /// What the reading took so far.
+    fn tally(&self) -> Tally;
 }
 
 enum Parser {
@@ -82,7 +87,8 @@ impl Parser {
 /// One capture file, or a stream, as a [`Source`].
 ///
 /// Frames are lent in place from one bounded buffer. Interface ids are those of the file; a second
-/// section goes on counting. Stamps are what the file says; a simple packet has none (zero).
+/// section goes on counting. Stamps are what the file says; a simple packet has none (zero), nor
+/// has a frame whose time no stamp can hold, which is counted and told.
 ///
 /// A torn end is no error: `next_batch` ends with `None` and [`condition`](FileSource::condition)
 /// says where. A damaged record is an error after the frames before it. Either counts one frame as
@@ -112,8 +118,17 @@ pub struct FileSource {
     recorder: Option<LockState>,
     frames_lent: u64,
     frames_damaged: u64,
+    lost_times: Option<LostTimes>,
     inversions: u64,
     low_water: Timestamp,
+}
+
+/// Frames whose time is damaged.
+struct LostTimes {
+    frames: u64,
+    /// Where the record of the first begins, and what it says.
+    offset: u64,
+    first: BeyondTime,
 }
 
 impl fmt::Debug for FileSource {
@@ -204,6 +219,7 @@ impl FileSource {
             recorder: None,
             frames_lent: 0,
             frames_damaged: 0,
+            lost_times: None,
             inversions: 0,
             low_water: Timestamp::default(),
         }
@@ -381,6 +397,11 @@ impl FileSource {
         if stamp != Timestamp::default() {
             self.inversions += u64::from(stamp < self.low_water);
             self.low_water = self.low_water.max(stamp);
+        } else if let Parser::Pcapng(parser) = &self.parser
+            && let Some(first) = parser.beyond_time
+        {
+            let offset = self.record_offset;
+            self.lost_times.get_or_insert(LostTimes { frames: 0, offset, first }).frames += 1;
         }
     }
 
@@ -489,6 +510,11 @@ impl StoredSource for FileSource {
             _ if torn_while_written => Vec::new(),
             condition => vec![Notice { path: self.path.clone(), condition: condition.clone() }],
         };
+        notices.extend(self.lost_times.as_ref().map(|lost| {
+            let (frames, offset, first) = (lost.frames, lost.offset, lost.first.to_string());
+            let condition = Condition::TimesLost { frames, offset, first };
+            Notice { path: self.path.clone(), condition }
+        }));
         let run = self.recording().map(|header| header.run.clone());
         let condition = match (self.recorder, run) {
             (Some(LockState::Left), Some(run)) => Some(Condition::NotEnded { run }),
@@ -498,6 +524,10 @@ impl StoredSource for FileSource {
         let path = || directory_of(&self.path).to_owned();
         notices.extend(condition.map(|condition| Notice { path: path(), condition }));
         notices
+    }
+
+    fn tally(&self) -> Tally {
+        Tally { bytes_read: self.input.bytes_read(), ..Tally::default() }
     }
 }
 

@@ -67,6 +67,28 @@ pub fn moment(text: &str) -> Result<Timestamp, String> {
     nanos.map(Timestamp).map_err(|_| format!("lies outside 1970 to 2554; {mend}"))
 }
 
+/// A moment of recorded time: by itself, or by how long before the newest packet it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// That time.
+    At(Timestamp),
+    /// So long before the newest packet of the input.
+    BeforeNewest(Duration),
+}
+
+/// A [`moment`], or a [`duration`] before the newest packet: `-10m`.
+///
+/// # Errors
+/// It is neither; the text says what is understood.
+pub fn when(text: &str) -> Result<When, String> {
+    match text.strip_prefix('-') {
+        Some(ago) => duration(ago).map(When::BeforeNewest),
+        None => moment(text)
+            .map(When::At)
+            .map_err(|error| format!("{error}, or -10m for 10 minutes before the newest packet")),
+    }
+}
+
 /// Seconds since 1970 with up to nine digits behind the point.
 fn epoch(text: &str) -> Option<Timestamp> {
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, "0"));
@@ -147,6 +169,19 @@ mod tests {
         assert!(moment("2023-11-14 22:13:20").is_ok());
         for wrong in ["", "-1", "noon", "1.", "1.0000000001", "1960-01-01T00:00:00Z", "1e9"] {
             assert!(moment(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn moments_before_the_newest_packet() {
+        let at = |seconds| Ok(When::At(Timestamp::from_parts(seconds, 0)));
+        assert_eq!(when("2023-11-14T22:13:20Z"), at(1_700_000_000));
+        assert_eq!(when("1700000000"), at(1_700_000_000));
+        assert_eq!(when("-10m"), Ok(When::BeforeNewest(Duration::from_secs(600))));
+        assert_eq!(when("-1.5"), Ok(When::BeforeNewest(Duration::from_millis(1500))));
+        for (wrong, mend) in [("noon", "2026-03-01T12:00:00Z"), ("10m", "-10m"), ("-", "5m")] {
+            let error = when(wrong).unwrap_err();
+            assert!(error.contains(mend), "{wrong}: {error}");
         }
     }
 

@@ -31,7 +31,8 @@ use self::queue::{Chunk, Queue};
 use self::schedule::Schedule;
 use self::sender::{Sender, Sent};
 use crate::{Error, Rate, Rewrite};
-use ringside_core::{Frame, LinkType, Shown, Timestamp};
+use ringside_core::{Frame, LinkType, Shown, TimeRange};
+use ringside_store::Query;
 use ringside_sys::thread::{
     allowed_cpus, pin_to_cpu, pin_to_cpus, prefer_short_turns, use_precise_timers,
 };
@@ -48,22 +49,6 @@ const TURN_US: u32 = 100;
 
 /// Chooses frames as they were recorded; an error ends the replay.
 pub type Filter = Box<dyn FnMut(&Frame<'_>, LinkType) -> Result<bool, String> + Send>;
-
-/// A span of time, its end apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TimeRange {
-    /// Frames before it are left out.
-    pub from: Option<Timestamp>,
-    /// Frames at it and after it are left out.
-    pub to: Option<Timestamp>,
-}
-
-impl TimeRange {
-    /// True if `stamp` lies in it.
-    pub fn holds(self, stamp: Timestamp) -> bool {
-        self.from.is_none_or(|from| stamp >= from) && self.to.is_none_or(|to| stamp < to)
-    }
-}
 
 /// How fast frames are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,8 +150,8 @@ fn is_stream(job: &Replay) -> bool {
 fn feed(job: &Replay, port: &Port, timing: Timing, filter: Filter) -> Feed {
     let limit = port.size_limit();
     Feed {
-        inputs: job.inputs.clone(),
-        range: job.range,
+        query: Query { inputs: job.inputs.clone(), range: job.range },
+        outside_before: 0,
         filter,
         preparer: Preparer { rewrite: job.rewrite.clone(), cut: job.cut, limit },
         schedule: Schedule::new(timing),
@@ -209,7 +194,7 @@ fn look_through(
     inputs: Vec<PathBuf>,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<(Unsendable, u64, Filter), Error> {
-    (feed.inputs, feed.rounds_left, feed.skips) = (inputs, 1, true);
+    (feed.query.inputs, feed.rounds_left, feed.skips) = (inputs, 1, true);
     let (mut counts, mut frames, mut chunk) = (ReadCounts::default(), 0, Chunk::default());
     loop {
         let step = feed.step(&mut chunk);

@@ -11,7 +11,7 @@ use ringside_capture::config::RING_BYTES;
 use ringside_capture::run::LaneSource;
 use ringside_client::{Attachment, ReadOptions, Reader};
 use ringside_core::limits::FRAME_BYTES_MAX;
-use ringside_core::{LinkType, Shown, Timestamp};
+use ringside_core::{LinkType, Shown};
 use ringside_filter::Prepared;
 use ringside_keeper::filter_child::compile;
 use ringside_print::{PacketText, Style};
@@ -118,10 +118,7 @@ fn connect(args: &AttachArgs) -> anyhow::Result<(Attachment, ReadOptions)> {
             .with_context(|| format!("for interface {}", interface.name))?;
         filters.extend(filter);
     }
-    let from = args.from.map(|ago| {
-        let ago_ns = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
-        Timestamp(clock::realtime_now().0.saturating_sub(ago_ns))
-    });
+    let from = args.from.map(|ago| clock::realtime_now().saturating_sub(ago));
     Ok((attachment, ReadOptions { from, filters }))
 }
 

@@ -4,13 +4,16 @@ use crate::filter_args::FilterOptions;
 use crate::frame_filter::FrameFilter;
 use crate::open;
 use crate::print_args::PrintArgs;
+use crate::range_args::RangeArgs;
 use crate::record::FormatArg;
 use anyhow::bail;
 use clap::Args;
 use ringside_core::{Frame, LinkType, Shown, SourceInterface};
 use ringside_print::{PacketText, Style};
 use ringside_store::writer::create_copy;
-use ringside_store::{Format, FrameWriter, Packing, StoreError, StoredSource, is_input};
+use ringside_store::{
+    Format, FrameWriter, Packing, Query, StoreError, StoredSource, Tally, is_input,
+};
 use ringside_terminal::signals::{StopSignal, Wanted};
 use ringside_terminal::{say, units};
 use std::fs::File;
@@ -37,6 +40,11 @@ const DRAIN_MAX: Duration = Duration::from_secs(1);
   ringside read -r *.pcap -- host 10.0.0.1             all of them, filtered
   ringside read -r /data/eth1 -w - | wireshark -k -i - look at it in Wireshark
   ringside read -r trace.pcap --json | jq .tcp         one object a packet
+  ringside read -r /data/eth1 --last 10m 'port 53'     of the ten minutes up to the newest packet
+  ringside read -r /data/eth1 --from 2026-03-01T12:00:00Z --to 2026-03-01T12:05:00Z -w five.pcapng
+
+With --from, --to or --last a line on standard error says at the end what was read for it (with
+--json an object).
 
 Exit status: 0 if packets were found and the input is whole; 1 if none was found, or the input ends
 within a packet, was never ended by its recorder or lacks a part, which is said on standard error;
@@ -65,6 +73,9 @@ pub struct ReadArgs {
     count: Option<u64>,
 
     #[command(flatten)]
+    range: RangeArgs,
+
+    #[command(flatten)]
     print: PrintArgs,
 
     /// One JSON object a packet.
@@ -90,7 +101,8 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
     let (inputs, filter) = inputs(&args)?;
     // Before a pipe is opened, which waits for its first bytes: the question would end the process.
     let statistics = Wanted::statistics()?;
-    let mut source = ringside_store::open(&inputs)?;
+    let asked = args.range.resolve(&inputs)?;
+    let mut source = Query { inputs: inputs.clone(), range: asked.range }.open()?;
     let mut filter = FrameFilter::new(filter);
     // A wrong filter is refused before anything is made.
     for interface in source.interfaces() {
@@ -107,6 +119,13 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
     };
     let matched = copy(&mut *source, &mut filter, &mut *output, &limits)
         .and_then(|matched| output.finish().map(|()| matched));
+    if let Ok(matched) = matched
+        && args.range.is_given()
+    {
+        let mut tally = source.tally();
+        tally.bytes_read += asked.bytes_read;
+        say_range(matched, &tally, args.json);
+    }
     let status = match matched {
         // Who ended it early did not wait for something to be found, nor for the input's end.
         Ok(copied) if stop.is_set() => {
@@ -130,6 +149,22 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
         }
     }
     status
+}
+
+/// Says what was read for a range of time.
+fn say_range(packets: u64, tally: &Tally, json: bool) {
+    let Tally { bytes_read, frames_outside, .. } = *tally;
+    if json {
+        let read = serde_json::json!({
+            "packets": packets,
+            "packets_outside": frames_outside,
+            "bytes_read": bytes_read,
+        });
+        return say::message(serde_json::json!({ "read": read }));
+    }
+    let (packets, outside) = (units::counted(packets, "packet"), units::grouped(frames_outside));
+    let bytes = units::counted(bytes_read, "byte");
+    say::message(format_args!("{packets} of the range, {outside} outside; {bytes} read"));
 }
 
 /// After a signal: says what a copy holds, unless its input had ended too. Printed packets show

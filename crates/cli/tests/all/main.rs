@@ -28,6 +28,7 @@ mod outputs;
 mod placement;
 mod pre_filter;
 mod printing;
+mod read_range;
 mod read_stream;
 mod readers;
 mod repair;

@@ -178,6 +178,11 @@ impl Lane {
         self.pending.pop_front();
     }
 
+    /// The files that have begun.
+    pub(super) fn open_files(&self) -> impl Iterator<Item = &OpenFile> {
+        self.open.iter()
+    }
+
     /// The file that is read.
     pub(super) fn current(&mut self) -> Option<&mut OpenFile> {
         self.open.get_mut(self.current)

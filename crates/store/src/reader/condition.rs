@@ -25,6 +25,15 @@ pub enum Condition {
         /// What is wrong with it.
         reason: String,
     },
+    /// Frames were read whose time is before 1970 or after 2554: it is damaged, and they have none.
+    TimesLost {
+        /// How many.
+        frames: u64,
+        /// Where the record of the first begins, in bytes.
+        offset: u64,
+        /// What it says, in words.
+        first: String,
+    },
     /// Not read at all.
     Skipped {
         /// Why.
@@ -75,12 +84,13 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// True if frames may be missing that were there or should have been. Files that are no part
+    /// True if frames may be missing that were there or should have been, or times of frames. Files that are no part
     /// of what was asked for, and what retention deleted at a lane's beginning, do not count.
     pub fn is_loss(&self) -> bool {
         match self {
             Condition::CutShort { .. }
             | Condition::Damaged { .. }
+            | Condition::TimesLost { .. }
             | Condition::Unreadable { .. }
             | Condition::NotEnded { .. }
             | Condition::MoreMissing { .. } => true,
@@ -104,6 +114,11 @@ impl fmt::Display for Condition {
             }
             Condition::Damaged { offset, reason } => {
                 write!(f, "damaged at byte {offset}: {reason}")
+            }
+            Condition::TimesLost { frames, offset, first } => {
+                let (noun, have) = if *frames == 1 { ("frame", "has") } else { ("frames", "have") };
+                write!(f, "{frames} {noun} {have} a damaged time and came without it; ")?;
+                write!(f, "the first, at byte {offset}, says {first}")
             }
             Condition::Skipped { reason } => write!(f, "skipped: {reason}"),
             Condition::Unreadable { reason } => write!(f, "not read: {reason}"),

@@ -24,6 +24,7 @@ pub(super) struct Input {
     /// Where the input ends, although more may come.
     end_at: u64,
     ended: bool,
+    bytes_read: u64,
 }
 
 impl Input {
@@ -38,6 +39,7 @@ impl Input {
             offset: 0,
             end_at: u64::MAX,
             ended: false,
+            bytes_read: 0,
         }
     }
 
@@ -80,6 +82,11 @@ impl Input {
     /// Bytes of the input that were consumed.
     pub(super) fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// Bytes that were read, of whatever place.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.bytes_read
     }
 
     /// What is read and not consumed.
@@ -128,6 +135,7 @@ impl Input {
                 Ok(0) => self.ended = true,
                 Ok(count) => {
                     self.end += count;
+                    self.bytes_read += count as u64;
                     return Ok(true);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

@@ -1,7 +1,7 @@
 //! An interface description block, and the clock that it defines.
 
 use super::options::options;
-use super::record::{Damage, Order};
+use super::record::{BeyondTime, Damage, Order};
 use crate::pcapng::{cut_text, option};
 use ringside_core::time::NANOS_PER_SEC;
 use ringside_core::{LinkType, SourceInterface, Timestamp};
@@ -18,7 +18,7 @@ pub(super) struct Interface {
 
 impl Interface {
     /// The time of `ticks`, cut to whole nanoseconds.
-    pub(super) fn timestamp(&self, ticks: u64) -> Result<Timestamp, Damage> {
+    pub(super) fn timestamp(&self, ticks: u64) -> Result<Timestamp, BeyondTime> {
         const MICROSECONDS: u64 = 1_000_000;
         if self.offset_seconds == 0 {
             match self.units_per_second {
@@ -30,10 +30,9 @@ impl Interface {
         let nanos = u128::from(ticks) * u128::from(NANOS_PER_SEC);
         let since = (nanos / u128::from(self.units_per_second)) as i128; // at most 2^94
         let nanos = since + i128::from(self.offset_seconds) * i128::from(NANOS_PER_SEC);
-        u64::try_from(nanos).map(Timestamp).map_err(|_| {
-            let side = if nanos < 0 { "before 1970" } else { "after 2554" };
-            format!("a frame's time is {} s, {side}", nanos.div_euclid(i128::from(NANOS_PER_SEC)))
-        })
+        u64::try_from(nanos)
+            .map(Timestamp)
+            .map_err(|_| BeyondTime { seconds: nanos.div_euclid(i128::from(NANOS_PER_SEC)) })
     }
 }
 

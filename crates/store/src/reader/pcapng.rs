@@ -5,7 +5,7 @@
 
 use super::interface::{Interface, read_interface};
 use super::options::options;
-use super::record::{Damage, Order, Step};
+use super::record::{BeyondTime, Damage, Order, Step};
 use crate::block::{BLOCK_HEADER_BYTES, block_header};
 use crate::pcapng::{
     BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE_DESCRIPTION,
@@ -35,6 +35,8 @@ pub(super) struct PcapngParser {
     pub(super) recording: Option<(FileHeader, usize)>,
     /// Interface statistics blocks that were passed.
     pub(super) statistics_blocks: u64,
+    /// What the last frame says of its time, if that is damaged.
+    pub(super) beyond_time: Option<BeyondTime>,
 }
 
 /// True if the bytes begin as a pcapng file.
@@ -60,6 +62,7 @@ impl PcapngParser {
             comment: String::new(),
             recording: None,
             statistics_blocks: 0,
+            beyond_time: None,
         }
     }
 
@@ -183,7 +186,7 @@ impl PcapngParser {
         Step::Skip(block.len())
     }
 
-    fn enhanced_packet(&self, block: &[u8]) -> Result<Step, Damage> {
+    fn enhanced_packet(&mut self, block: &[u8]) -> Result<Step, Damage> {
         let field = |at| word(self.order, block, at);
         let packet = Packet {
             interface: field(8)?,
@@ -195,7 +198,7 @@ impl PcapngParser {
         self.packet(block, &packet)
     }
 
-    fn old_packet(&self, block: &[u8]) -> Result<Step, Damage> {
+    fn old_packet(&mut self, block: &[u8]) -> Result<Step, Damage> {
         let field = |at| word(self.order, block, at);
         let packet = Packet {
             interface: u32::from(self.order.u16(block, 8).unwrap_or(u16::MAX)),
@@ -209,7 +212,7 @@ impl PcapngParser {
 
     /// A simple packet has neither a time nor a captured length: that follows from the snapshot
     /// length of interface 0.
-    fn simple_packet(&self, block: &[u8]) -> Result<Step, Damage> {
+    fn simple_packet(&mut self, block: &[u8]) -> Result<Step, Damage> {
         if block.len() < 16 {
             return Err(format!("a simple packet block of {} bytes", block.len()));
         }
@@ -219,7 +222,7 @@ impl PcapngParser {
         self.packet(block, &Packet { interface: 0, ticks: None, captured, wire, data_at: 12 })
     }
 
-    fn packet(&self, block: &[u8], packet: &Packet) -> Result<Step, Damage> {
+    fn packet(&mut self, block: &[u8], packet: &Packet) -> Result<Step, Damage> {
         let Packet { interface, captured, data_at, .. } = *packet;
         let index = self.section_start.saturating_add(interface as usize);
         let Some(clock) = self.clocks.get(index) else {
@@ -236,10 +239,9 @@ impl PcapngParser {
             let length = block.len();
             return Err(format!("{captured} captured bytes in a block of {length} bytes"));
         }
-        let timestamp = match packet.ticks {
-            Some(ticks) => clock.timestamp(ticks)?,
-            None => Timestamp::default(),
-        };
+        let timestamp = packet.ticks.map_or(Ok(Timestamp::default()), |at| clock.timestamp(at));
+        self.beyond_time = timestamp.err();
+        let timestamp = timestamp.unwrap_or_default();
         let has_options = packet.ticks.is_some() && data_end + 8 <= block.len();
         let meta = FrameMeta {
             timestamp,

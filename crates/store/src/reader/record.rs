@@ -2,6 +2,7 @@
 
 use crate::block::BlockHeader;
 use ringside_core::FrameMeta;
+use std::fmt;
 
 /// What stands at the beginning of the bytes.
 #[derive(Debug)]
@@ -29,6 +30,20 @@ pub(super) enum Step {
 
 /// Why the bytes cannot be read on. A parser that said so says it again.
 pub(super) type Damage = String;
+
+/// The time of a frame that no stamp can hold: it is damaged, and the frame is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BeyondTime {
+    /// Seconds since 1970.
+    pub(super) seconds: i128,
+}
+
+impl fmt::Display for BeyondTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = if self.seconds < 0 { "before 1970" } else { "after 2554" };
+        write!(f, "{} s, {side}", self.seconds)
+    }
+}
 
 /// Byte order of a file or section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -132,10 +132,18 @@ fn stamps_follow_the_resolution_and_offset_of_their_interface() {
             let offset = if big { offset.to_be_bytes() } else { offset.to_le_bytes() };
             let options = [file.option(9, &[resolution]), file.option(14, &offset)].concat();
             file.interface(1, 0, &options).packet(0, ticks, b"x", &[]);
-            let (frames, error, _) = read(&file.bytes, 1000);
+            let (frames, error, source) = read(&file.bytes, 1000);
+            assert_eq!((error, source.condition()), (None, &Condition::Complete));
+            let notices = source.notices();
             match expected {
-                Ok(stamp) => assert_eq!(stamps(&frames), [stamp], "{resolution:#x}"),
-                Err(part) => assert!(error.unwrap().contains(part)),
+                Ok(stamp) => {
+                    assert_eq!(stamps(&frames), [stamp], "{resolution:#x}");
+                    assert_eq!(notices, []);
+                }
+                Err(part) => {
+                    assert_eq!(stamps(&frames), [0], "a damaged time is none");
+                    assert!(notices[0].to_string().contains(part), "{notices:?}");
+                }
             }
         }
     }
@@ -143,6 +151,36 @@ fn stamps_follow_the_resolution_and_offset_of_their_interface() {
     let options = file.option(9, &[20]);
     file.interface(1, 0, &options);
     assert!(read(&file.bytes, 1000).1.unwrap().contains("too fine"));
+}
+
+#[test]
+fn a_damaged_time_costs_that_frame_its_time_and_nothing_else() {
+    let mut file = Builder::new(false);
+    file.interface(1, 0, &[]);
+    let mut offset = 0;
+    for number in 1..=159u64 {
+        if number == 60 {
+            offset = file.bytes.len() as u64;
+        }
+        // The 60th says 18446744073204 s in microseconds, as one that was seen.
+        let is_damaged = matches!(number, 60 | 100);
+        let ticks = if is_damaged { 18_446_744_073_204_000_000 } else { number };
+        file.packet(0, ticks, &number.to_le_bytes(), &[]);
+    }
+    let (frames, error, mut source) = read(&file.bytes, 1000);
+    assert_eq!((error, source.condition()), (None, &Condition::Complete));
+    let expected = (1..=159).map(|number| match number {
+        60 | 100 => 0,
+        number => number * 1000,
+    });
+    assert_eq!(stamps(&frames), expected.collect::<Vec<_>>());
+    assert_eq!(frames[59].bytes, 60u64.to_le_bytes());
+    let [Notice { condition, .. }] = &source.notices()[..] else { panic!("one notice") };
+    let first = "18446744073204 s, after 2554".to_owned();
+    assert_eq!(condition, &Condition::TimesLost { frames: 2, offset, first });
+    assert!(condition.is_loss());
+    let counters = source.counters();
+    assert_eq!((counters.received, counters.inversions), (Some(159), 0));
 }
 
 #[test]

@@ -5,10 +5,9 @@ use crate::replay::prepare::Preparer;
 use crate::replay::queue::{Chunk, Queue, ReadEnd};
 use crate::replay::report::Unsendable;
 use crate::replay::schedule::{Odd, Schedule};
-use crate::replay::{CutFrames, Filter, TimeRange};
+use crate::replay::{CutFrames, Filter};
 use ringside_core::{Frame, LinkType};
-use ringside_store::StoredSource;
-use std::path::PathBuf;
+use ringside_store::{Query, StoredSource};
 use std::time::Duration;
 
 /// How long one step waits for input; matters for a pipe only.
@@ -23,8 +22,9 @@ pub(crate) enum Step {
 
 /// Reads the inputs, round after round.
 pub(crate) struct Feed {
-    pub inputs: Vec<PathBuf>,
-    pub range: TimeRange,
+    pub query: Query,
+    /// Frames outside the range that the open source has passed and that are counted.
+    pub outside_before: u64,
     pub filter: Filter,
     pub preparer: Preparer,
     pub schedule: Schedule,
@@ -54,10 +54,15 @@ impl Feed {
             None => {
                 self.rounds_left -= 1;
                 self.schedule.begin_round();
-                ringside_store::open(&self.inputs)?
+                self.outside_before = 0;
+                self.query.open()?
             }
         };
         let read = self.read(&mut *source, chunk);
+        let outside = source.tally().frames_outside;
+        let passed = outside - std::mem::replace(&mut self.outside_before, outside);
+        chunk.counts.read += passed;
+        chunk.counts.outside_range += passed;
         if source.is_finished() || read.is_err() {
             self.notices = source.notices().iter().map(ToString::to_string).collect();
         } else {
@@ -82,10 +87,6 @@ impl Feed {
     fn frame(&mut self, frame: &Frame<'_>, link: LinkType, chunk: &mut Chunk) -> Result<(), Error> {
         let counts = &mut chunk.counts;
         counts.read += 1;
-        if !self.range.holds(frame.meta.timestamp) {
-            counts.outside_range += 1;
-            return Ok(());
-        }
         if !(self.filter)(frame, link).map_err(|reason| Error::Filter { reason })? {
             counts.filtered += 1;
             return Ok(());
@@ -100,7 +101,7 @@ impl Feed {
                 }
                 let mut found = Unsendable::default();
                 found.count(cause);
-                return Err(Error::unsendable(&self.inputs, found, &self.interface));
+                return Err(Error::unsendable(&self.query.inputs, found, &self.interface));
             }
         };
         counts.mapped += u64::from(prepared.changed.mapped);

@@ -40,8 +40,8 @@ fn job(input: &Path) -> Replay {
 fn feed_into_memory(job: &Replay) -> Feed {
     let limit = SizeLimit { mtu_bytes: MTU };
     Feed {
-        inputs: job.inputs.clone(),
-        range: job.range,
+        query: Query { inputs: job.inputs.clone(), range: job.range },
+        outside_before: 0,
         filter: Box::new(|_, _| Ok(true)),
         preparer: Preparer { rewrite: job.rewrite.clone(), cut: job.cut, limit },
         schedule: Schedule::new(Timing::Fast),

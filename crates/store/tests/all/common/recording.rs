@@ -4,7 +4,7 @@ use ringside_core::Source;
 use ringside_core::limits::RING_BLOCK_BYTES_MIN;
 use ringside_core::{
     Direction, Frame, FrameMeta, FrameNumber, InterfaceId, LaneCounters, LaneId, LinkType,
-    SourceInterface, Timestamp,
+    OwnedFrame, SourceInterface, Timestamp,
 };
 use ringside_store::block::{
     BlockHeader, Statistics, close_block, fits, write_block_header, write_packet_block,
@@ -46,14 +46,8 @@ pub fn bytes_of(number: u64) -> Vec<u8> {
 /// Ring block `number` of a lane, with the frames `frames` of the lane; closed, or as it is after
 /// its last frame.
 pub fn ring_block(number: u64, frames: std::ops::Range<u64>, closed: bool) -> Vec<u8> {
-    let header = BlockHeader {
-        number,
-        first_frame: FrameNumber(frames.start),
-        opened: Timestamp(START + frames.start * 1000),
-    };
-    let mut block = vec![0xee; BLOCK_BYTES];
-    let mut at = write_block_header(&mut block, &header);
-    for number in frames {
+    let first = frames.start;
+    let frames = frames.map(|number| {
         let bytes = bytes_of(number);
         let meta = FrameMeta {
             timestamp: Timestamp(START + number * 1000),
@@ -61,6 +55,27 @@ pub fn ring_block(number: u64, frames: std::ops::Range<u64>, closed: bool) -> Ve
             direction: if number % 3 == 0 { Direction::Outbound } else { Direction::Inbound },
             ..FrameMeta::default()
         };
+        OwnedFrame { bytes, meta }
+    });
+    ring_block_of(number, first, frames, closed)
+}
+
+/// As [`ring_block`], of any frames, before which the lane has had `first`.
+pub fn ring_block_of(
+    number: u64,
+    first: u64,
+    frames: impl Iterator<Item = OwnedFrame>,
+    closed: bool,
+) -> Vec<u8> {
+    let header = BlockHeader {
+        number,
+        first_frame: FrameNumber(first),
+        opened: Timestamp(START + first * 1000),
+    };
+    let mut block = vec![0xee; BLOCK_BYTES];
+    let mut at = write_block_header(&mut block, &header);
+    for frame in frames {
+        let OwnedFrame { bytes, meta } = frame;
         assert!(fits(BLOCK_BYTES - at, bytes.len(), meta.direction));
         at += write_packet_block(&mut block[at..], &Frame { bytes: &bytes, meta }, 0);
     }

@@ -1,0 +1,72 @@
+//! The span of recorded time that is asked for: `--from`, `--to`, `--last`.
+
+use anyhow::bail;
+use clap::Args;
+use ringside_core::{TimeRange, Timestamp};
+use ringside_store::Query;
+use ringside_terminal::units::{self, When};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Options by which packets are chosen by their time.
+#[derive(Args)]
+pub struct RangeArgs {
+    /// Only packets from this moment on: 2026-03-01T12:00:00Z, 2026-03-01T12:00:00+01:00, without a
+    /// zone in the local one, seconds since 1970, or as -10m before the newest packet.
+    #[arg(long, value_name = "TIME", value_parser = units::when, allow_hyphen_values = true)]
+    from: Option<When>,
+
+    /// Only packets before this moment, written as for --from.
+    #[arg(long, value_name = "TIME", value_parser = units::when, allow_hyphen_values = true)]
+    to: Option<When>,
+
+    /// Only packets of so long, as 10m, up to the newest: time is that of the packets, so it counts
+    /// from the newest time stamp of the inputs, not from now.
+    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
+    #[arg(conflicts_with_all = ["from", "to"])]
+    last: Option<Duration>,
+}
+
+/// What [`RangeArgs`] come to.
+#[derive(Default)]
+pub struct Resolved {
+    pub range: TimeRange,
+    /// Bytes that were read to find the newest packet.
+    pub bytes_read: u64,
+}
+
+impl RangeArgs {
+    /// True if a range was asked for.
+    pub fn is_given(&self) -> bool {
+        self.from.is_some() || self.to.is_some() || self.last.is_some()
+    }
+
+    /// The range, for which the inputs are looked through if it depends on the newest packet.
+    pub fn resolve(&self, inputs: &[PathBuf]) -> anyhow::Result<Resolved> {
+        let from = self.from.or(self.last.map(When::BeforeNewest));
+        let is_relative = |when: &Option<When>| matches!(when, Some(When::BeforeNewest(_)));
+        let (mut newest, mut bytes_read) = (Timestamp::default(), 0);
+        if is_relative(&from) || is_relative(&self.to) {
+            if inputs.iter().any(|path| !path.is_file() && !path.is_dir()) {
+                bail!(
+                    "the newest packet of a stream is known only at its end: name files, or give \
+                     the moment itself, as --from 2026-03-01T12:00:00Z"
+                );
+            }
+            let tally = Query { inputs: inputs.to_vec(), ..Query::default() }.newest()?;
+            (newest, bytes_read) = (tally.newest, tally.bytes_read);
+        }
+        let moment = |when| match when {
+            When::At(moment) => moment,
+            When::BeforeNewest(ago) => newest.saturating_sub(ago),
+        };
+        let range = TimeRange { from: from.map(moment), to: self.to.map(moment) };
+        if range.from.zip(range.to).is_some_and(|(from, to)| from >= to) {
+            bail!(
+                "nothing lies between --from and --to: the end, which is not included, has to come \
+                 after the beginning, as in --from 2026-03-01T12:00:00Z --to 2026-03-01T12:05:00Z"
+            );
+        }
+        Ok(Resolved { range, bytes_read })
+    }
+}

@@ -1,0 +1,58 @@
+//! A question to recordings: the frames of which inputs, and of what time.
+
+use crate::StoreError;
+use crate::merged::MergedSource;
+use crate::reader::{FileSource, StoredSource, Tally};
+use ringside_core::{Source, TimeRange, Timestamp};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Which frames are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    /// Files, `-` for standard input, directories of recordings; several are merged by time. A
+    /// recording may lie in several of the directories.
+    pub inputs: Vec<PathBuf>,
+    /// By their stamps. Frames outside are passed by and counted.
+    pub range: TimeRange,
+}
+
+impl Query {
+    /// Opens the inputs. Frames come in the order in which they would come without the range. One
+    /// file of which all is asked for is lent in place; of anything else frames are copied once.
+    ///
+    /// # Errors
+    /// Nothing was named, or something cannot be opened or is no capture.
+    pub fn open(&self) -> Result<Box<dyn StoredSource>, StoreError> {
+        if let [path] = &self.inputs[..]
+            && self.range == TimeRange::default()
+            && !path.is_dir()
+        {
+            return Ok(Box::new(FileSource::open(path)?));
+        }
+        Ok(Box::new(MergedSource::open(&self.inputs, self.range)?))
+    }
+
+    /// Finds the newest stamp of the inputs, whatever the range, and says what that took. A stream
+    /// is gone after it. Damage is passed over: who reads the inputs comes to it again.
+    ///
+    /// # Errors
+    /// As [`open`](Query::open).
+    pub fn newest(&self) -> Result<Tally, StoreError> {
+        let nothing = TimeRange { from: None, to: Some(Timestamp(0)) };
+        let mut source = MergedSource::open(&self.inputs, nothing)?;
+        while !source.is_finished() {
+            // An error ends the reading of its file, and is told when all others are read.
+            let _ = source.next_batch(Duration::MAX);
+        }
+        Ok(source.tally())
+    }
+}
+
+/// Opens all of what `paths` name; see [`Query::open`].
+///
+/// # Errors
+/// Nothing was named, or something cannot be opened or is no capture.
+pub fn open(paths: &[PathBuf]) -> Result<Box<dyn StoredSource>, StoreError> {
+    Query { inputs: paths.to_vec(), range: TimeRange::default() }.open()
+}
