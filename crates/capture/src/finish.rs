@@ -25,7 +25,7 @@ mod kernel;
 mod lane;
 mod merged;
 
-use crate::backend::KernelHandles;
+use crate::backend::{KernelCount, KernelSide};
 use crate::config::FileFormat;
 use crate::lane::LaneBoard;
 use crate::run::{PRINTER, WRITER};
@@ -64,7 +64,7 @@ pub struct LaneRemains {
     /// Queue or fanout member.
     pub queue: u16,
     /// What the kernel still tells; `None` for a backend of which it tells nothing.
-    pub kernel: Option<KernelHandles>,
+    pub kernel: Option<Box<dyn KernelSide>>,
 }
 
 /// What is left of the output.
@@ -177,7 +177,7 @@ impl Memory {
         &self,
         lane: usize,
         remains: &LaneRemains,
-        count: Option<kernel::Count>,
+        count: Option<Box<dyn KernelCount>>,
         finished: &mut Finished,
     ) -> LaneCounters {
         let exists = lane < self.boards.layout().lanes;

@@ -11,7 +11,10 @@ use crate::placement::{Placed, PlacementArgs};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use ringside_capture::backend::af_packet::AfPacketSource;
-use ringside_capture::backend::{BackendError, KernelHandles, af_packet, merge_warning, pcap};
+use ringside_capture::backend::{
+    AF_PACKET, AF_XDP, BackendError, Description, KernelSide, LaneKind, PCAP, XDP_RING, af_packet,
+    merge_warning, pcap,
+};
 use ringside_capture::keep::Rules;
 use ringside_capture::placement::LaneFacts;
 use ringside_capture::run::LaneSource;
@@ -171,40 +174,39 @@ pub enum Backend {
 }
 
 impl Backend {
+    /// What it is; of `auto`, what that means until another is chosen.
+    fn description(self) -> &'static Description {
+        match self {
+            Backend::Pcap => &PCAP,
+            Backend::AfXdp => &AF_XDP,
+            Backend::XdpRing => &XDP_RING,
+            Backend::Auto | Backend::AfPacket => &AF_PACKET,
+        }
+    }
+
     /// True for those that take frames away from the host.
     pub fn is_in_driver(self) -> bool {
-        matches!(self, Backend::AfXdp | Backend::XdpRing)
+        self.description().is_in_driver
     }
 
     /// As people call it.
     pub fn name(self) -> &'static str {
-        match self {
-            Backend::Pcap => "pcap",
-            Backend::AfXdp => "af-xdp",
-            Backend::XdpRing => "xdp-ring",
-            Backend::Auto | Backend::AfPacket => "af-packet",
-        }
+        self.description().name
     }
 
     /// Refuses several threads a lane where a lane has one.
     fn check_threads(self, threads: u16) -> anyhow::Result<()> {
-        let name = match self {
-            Backend::AfXdp => return Ok(()),
-            Backend::XdpRing if threads > 1 => bail!(
-                "--threads {threads}: a lane of xdp-ring has one thread; use --backend af-xdp, or \
-                 more receive queues"
-            ),
-            Backend::XdpRing => return Ok(()),
-            Backend::Auto | Backend::AfPacket => "af-packet",
-            Backend::Pcap => "pcap",
-        };
-        if threads > 1 {
-            bail!(
-                "--threads {threads}: a lane of {name} has one thread; spread the frames over \
-                 more lanes with --queues {threads}"
-            );
+        let Description { name, lane, has_threads, .. } = self.description();
+        if threads == 1 || *has_threads {
+            return Ok(());
         }
-        Ok(())
+        let fix = match lane {
+            LaneKind::Queue => "use --backend af-xdp, or more receive queues".into(),
+            LaneKind::FanoutMember | LaneKind::Device => {
+                format!("spread the frames over more lanes with --queues {threads}")
+            }
+        };
+        bail!("--threads {threads}: a lane of {name} has one thread; {fix}")
     }
 }
 
@@ -223,7 +225,7 @@ pub enum Fanout {
 pub struct Opened {
     pub lanes: Vec<LaneSource>,
     /// For each of the first lanes what the kernel holds of it, if that can be asked for.
-    pub kernel: Vec<Option<KernelHandles>>,
+    pub kernel: Vec<Option<Box<dyn KernelSide>>>,
     pub interfaces: Vec<SourceInterface>,
     /// Names of the interfaces that are received in the driver.
     pub in_driver: Vec<String>,
@@ -313,12 +315,7 @@ impl<'a> Plan<'a> {
     ) -> anyhow::Result<Plan<'a>> {
         let backend = choose(args, rules, name, verbose)?;
         check(backend, args, rules, name)?;
-        let link_type = match backend {
-            Backend::Pcap => pcap::link_type(name)?,
-            Backend::Auto | Backend::AfPacket | Backend::AfXdp | Backend::XdpRing => {
-                af_packet::link_type(name)?
-            }
-        };
+        let link_type = (backend.description().link_type)(name)?;
         let filter = compile(&args.expression(), link_type)?;
         let direction = direction(args, rules, backend, name);
         Ok(Plan { name, interface_id, backend, direction, filter, rules })
@@ -326,16 +323,17 @@ impl<'a> Plan<'a> {
 
     /// What is known of its lanes before they are opened.
     fn lanes(&self, args: &OpenArgs, interface: usize) -> Vec<LaneFacts> {
-        let by_queue = match self.backend {
-            Backend::AfXdp | Backend::XdpRing => true,
-            Backend::Auto | Backend::AfPacket => args.fanout == Fanout::Queue,
-            Backend::Pcap => false,
+        let kind = self.backend.description().lane;
+        let by_queue = match kind {
+            LaneKind::Queue => true,
+            LaneKind::FanoutMember => args.fanout == Fanout::Queue,
+            LaneKind::Device => false,
         };
         let threads = usize::from(args.threads);
         let lane = |lane| LaneFacts { interface, queue: by_queue.then_some(lane), threads };
-        let count = match self.backend {
-            Backend::AfXdp | Backend::XdpRing => af_xdp::lanes(args, self.name),
-            _ => args.lanes(),
+        let count = match kind {
+            LaneKind::Queue => af_xdp::lanes(args, self.name),
+            LaneKind::FanoutMember | LaneKind::Device => args.lanes(),
         };
         (0..count).map(lane).collect()
     }
@@ -380,7 +378,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-type Sources = Vec<(Box<dyn Source>, Option<KernelHandles>)>;
+type Sources = Vec<(Box<dyn Source>, Option<Box<dyn KernelSide>>)>;
 
 impl Opened {
     fn add(&mut self, plan: &Plan<'_>, sources: Sources) {
@@ -468,7 +466,7 @@ impl Plan<'_> {
         }
         let with_handles = |source: AfPacketSource| {
             // Without a descriptor left the run goes on; only its end after a crash knows less.
-            let handles = source.kernel_handles().ok().map(KernelHandles::AfPacket);
+            let handles = source.kernel_side().ok();
             (Box::new(source) as Box<dyn Source>, handles)
         };
         Ok(opened.sources.into_iter().map(with_handles).collect())

@@ -70,13 +70,19 @@ mod tests {
                 interface: "eth1".into(),
                 interface_id: 0,
                 queue: 3,
-                kernel: Some(Asked::Packet { filtered_here: false }),
+                kernel: Some(Asked {
+                    backend: "af-packet".into(),
+                    facts: r#"{"filtered_here":false}"#.into(),
+                }),
             }),
             ToKeeper::Leave(Part::Lane {
                 interface: "eth2".into(),
                 interface_id: 1,
                 queue: 0,
-                kernel: Some(Asked::Xdp { other_queues: 2..5, zero_copy: true }),
+                kernel: Some(Asked {
+                    backend: "af-xdp".into(),
+                    facts: r#"{"other_queues":{"start":2,"end":5},"zero_copy":true}"#.into(),
+                }),
             }),
             ToKeeper::Leave(Part::Memory),
             ToKeeper::Leave(Part::Output(destination)),

@@ -5,16 +5,12 @@ use super::link::Link;
 use super::message::ToKeeper;
 use crate::repair_progress;
 use anyhow::{Context, bail};
-use ringside_capture::backend::KernelHandles;
-use ringside_capture::backend::af_packet::PacketHandles;
-use ringside_capture::backend::af_xdp::XdpHandles;
-use ringside_capture::backend::xdp_ring::RingHandles;
+use ringside_capture::backend::{KernelSide, restore};
 use ringside_capture::config::{FileFormat, Output, Rotation, RunConfig};
 use ringside_capture::finish::{Finished, LaneRemains, OutputRemains, RecordingRemains, Remains};
 use ringside_capture::run::{LaneSource, Prepared};
 use ringside_core::InterfaceId;
 use ringside_core::limits::LANES_MAX;
-use ringside_ebpf::capture::CaptureHandles;
 use ringside_store::dir::Dir;
 use ringside_store::recording::RunLock;
 use ringside_store::retention::Policy;
@@ -22,8 +18,7 @@ use ringside_terminal::{ledger_text, say};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
-use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,89 +54,24 @@ pub enum Part {
     Folder,
 }
 
-/// What the descriptors of a lane are.
+/// What the descriptors of a lane are: the backend and its facts, as
+/// [`restore`](ringside_capture::backend::restore) takes them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Asked {
-    /// A packet socket and its filter's counters, if it has some.
-    Packet {
-        /// The worker filters, so the kernel does not know how many were filtered.
-        filtered_here: bool,
-    },
-    /// An AF_XDP socket and, with the first lane of an interface, the program in the driver.
-    Xdp {
-        /// Counters that go with the lane's own.
-        other_queues: Range<u32>,
-        /// The driver puts frames into the lane's memory itself.
-        zero_copy: bool,
-    },
-    /// With the first lane of an interface the program in the driver, which fills the rings.
-    Ring {
-        /// Counters that go with the lane's own.
-        other_queues: Range<u32>,
-    },
+pub struct Asked {
+    /// The backend's name.
+    pub backend: String,
+    /// What its descriptors do not say themselves.
+    pub facts: String,
 }
 
 impl Asked {
-    fn of(handles: &KernelHandles) -> Asked {
-        match handles {
-            KernelHandles::AfPacket(handles) => {
-                Asked::Packet { filtered_here: handles.filtered_here }
-            }
-            KernelHandles::AfXdp(XdpHandles { other_queues, zero_copy, .. }) => {
-                Asked::Xdp { other_queues: other_queues.clone(), zero_copy: *zero_copy }
-            }
-            KernelHandles::XdpRing(RingHandles { other_queues, .. }) => {
-                Asked::Ring { other_queues: other_queues.clone() }
-            }
-        }
+    fn of(side: &dyn KernelSide) -> Asked {
+        Asked { backend: side.backend().to_owned(), facts: side.facts() }
     }
 
     /// With its descriptors; `None` if they are missing.
-    fn with(self, fds: Vec<OwnedFd>) -> Option<KernelHandles> {
-        let mut fds = fds.into_iter();
-        Some(match self {
-            Asked::Packet { filtered_here } => {
-                let (socket, counters) = (fds.next()?, fds.next());
-                KernelHandles::AfPacket(PacketHandles { socket, counters, filtered_here })
-            }
-            Asked::Xdp { other_queues, zero_copy } => {
-                check_queues(&other_queues)?;
-                let (socket, program) = (fds.next()?, program(fds));
-                KernelHandles::AfXdp(XdpHandles { socket, program, other_queues, zero_copy })
-            }
-            Asked::Ring { other_queues } => {
-                check_queues(&other_queues)?;
-                KernelHandles::XdpRing(RingHandles { program: program(fds), other_queues })
-            }
-        })
-    }
-}
-
-/// `None` if they are more than there can be.
-fn check_queues(other_queues: &Range<u32>) -> Option<()> {
-    (other_queues.len() <= LANES_MAX + 1).then_some(())
-}
-
-/// The program whose descriptors these are; `None` if they are none.
-fn program(fds: impl Iterator<Item = OwnedFd>) -> Option<CaptureHandles> {
-    let fds = <[OwnedFd; CaptureHandles::COUNT]>::try_from(fds.collect::<Vec<_>>());
-    fds.ok().map(CaptureHandles::from_descriptors)
-}
-
-/// The descriptors of a lane, in the order in which [`Asked::with`] wants them.
-fn descriptors(handles: &KernelHandles) -> Vec<BorrowedFd<'_>> {
-    match handles {
-        KernelHandles::AfPacket(PacketHandles { socket, counters, .. }) => {
-            [socket].into_iter().chain(counters).map(AsFd::as_fd).collect()
-        }
-        KernelHandles::AfXdp(XdpHandles { socket, program, .. }) => {
-            let program = program.iter().flat_map(CaptureHandles::descriptors);
-            [socket.as_fd()].into_iter().chain(program).collect()
-        }
-        KernelHandles::XdpRing(RingHandles { program, .. }) => {
-            program.iter().flat_map(CaptureHandles::descriptors).collect()
-        }
+    fn with(&self, fds: Vec<OwnedFd>) -> Option<Box<dyn KernelSide>> {
+        restore(&self.backend, &self.facts, fds)
     }
 }
 
@@ -181,7 +111,7 @@ pub enum Destination {
 
 /// What can be said of a run before it is prepared.
 pub struct Leaving {
-    lanes: Vec<(Part, Option<KernelHandles>)>,
+    lanes: Vec<(Part, Option<Box<dyn KernelSide>>)>,
     destination: Destination,
 }
 
@@ -190,7 +120,7 @@ impl Leaving {
     /// the kernel holds of it, if it can be asked.
     pub fn new(
         lanes: &[LaneSource],
-        handles: Vec<Option<KernelHandles>>,
+        handles: Vec<Option<Box<dyn KernelSide>>>,
         config: &RunConfig,
     ) -> Leaving {
         let mut handles = handles.into_iter();
@@ -200,7 +130,7 @@ impl Leaving {
                 interface: lane.interface.clone(),
                 interface_id: lane.interface_id.0,
                 queue: lane.queue,
-                kernel: kernel.as_ref().map(Asked::of),
+                kernel: kernel.as_deref().map(Asked::of),
             };
             (part, kernel)
         });
@@ -210,7 +140,7 @@ impl Leaving {
     /// Sends everything, now that it is made.
     pub fn send(self, link: &Link, prepared: &Prepared) {
         for (part, kernel) in self.lanes {
-            let fds = kernel.as_ref().map(descriptors).unwrap_or_default();
+            let fds = kernel.as_ref().map(|side| side.descriptors()).unwrap_or_default();
             link.send(&ToKeeper::Leave(part), &fds);
         }
         let boards = prepared.boards();

@@ -116,10 +116,10 @@ impl<T> Merger<T> {
         let before = (entry.floor(), entry.is_finished());
         change(entry);
         let is_moved = before != (entry.floor(), entry.is_finished());
-        if is_moved && entry.queue.is_empty() && self.awaited.remove(&(before.0, lane)) {
-            if !entry.is_finished() {
-                self.awaited.insert((entry.floor(), lane));
-            }
+        let is_awaited =
+            is_moved && entry.queue.is_empty() && self.awaited.remove(&(before.0, lane));
+        if is_awaited && !entry.is_finished() {
+            self.awaited.insert((entry.floor(), lane));
         }
     }
 

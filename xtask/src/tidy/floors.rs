@@ -24,12 +24,12 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-xdp", 4),
     ("ringside-client-c", 4),
     ("ringside-lab", 4),
-    ("ringside-control", 4),
-    ("ringside-print", 4),
-    ("ringside-keeper", 5),
-    ("ringside-bench", 6),
-    ("ringside-doctor", 6),
-    ("ringside-cli", 7),
+    ("ringside-control", 5),
+    ("ringside-print", 5),
+    ("ringside-keeper", 6),
+    ("ringside-bench", 7),
+    ("ringside-doctor", 7),
+    ("ringside-cli", 8),
 ];
 
 /// Stands outside: helps tests, and is no part of the binary.

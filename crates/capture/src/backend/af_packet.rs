@@ -13,8 +13,10 @@
 //! Where rules take few frames and the default drops the rest, a pre-filter stands behind the
 //! filter, in the same program: it turns away what no rule can match, before it is copied.
 
+pub(crate) mod kernel_side;
 mod open;
 
+pub(super) use kernel_side::restore;
 pub use open::{AfPacketConfig, Opened, link_type, open};
 
 use super::{not_read_for, source_error};
@@ -26,7 +28,6 @@ use ringside_ebpf::socket_filter::{FilterCounters, SocketFilter};
 use ringside_filter::Prepared;
 use ringside_sys::clock;
 use ringside_sys::packet::{Filled, FilterProgram, InterfaceEvent, PacketRing, Wakeup};
-use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// How often the kernel's 32-bit counters are read at least while frames come: at 10 million
@@ -185,35 +186,6 @@ impl AfPacketSource {
             self.state = State::Draining { event, since: Instant::now() };
         }
         Ok(())
-    }
-}
-
-/// What the kernel holds of a lane and tells whoever has the descriptors.
-#[derive(Debug)]
-pub struct PacketHandles {
-    /// The packet socket.
-    pub socket: OwnedFd,
-    /// The filter's counters, where it has some.
-    pub counters: Option<OwnedFd>,
-    /// Frames are filtered by the process: the kernel does not know how many were.
-    pub filtered_here: bool,
-}
-
-impl AfPacketSource {
-    /// Copies of the lane's descriptors, for a process that is to outlive this one.
-    ///
-    /// # Errors
-    /// There is no descriptor left.
-    pub fn kernel_handles(&self) -> std::io::Result<PacketHandles> {
-        let counters = match &self.filter {
-            LaneFilter::Kernel { filter, .. } => Some(filter.counters_fd().try_clone_to_owned()?),
-            LaneFilter::None | LaneFilter::User(_) => None,
-        };
-        Ok(PacketHandles {
-            socket: self.ring.as_fd().try_clone_to_owned()?,
-            counters,
-            filtered_here: matches!(self.filter, LaneFilter::User(_)),
-        })
     }
 }
 

@@ -11,14 +11,13 @@
 
 mod depth;
 mod frames;
-mod handles;
+pub(crate) mod kernel_side;
 mod lane;
 mod open;
 mod port;
 
 pub use super::wait::Waiting;
-pub use handles::XdpHandles;
-pub(crate) use handles::dropped;
+pub(super) use kernel_side::restore;
 pub use lane::AfXdpSource;
 pub use open::{AfXdpConfig, Opened, Stamps, open};
 

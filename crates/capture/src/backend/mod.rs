@@ -5,33 +5,29 @@
 //! - [`xdp_ring`]: the same by a program's own copy; the fastest where a driver must copy.
 //! - [`pcap`]: libpcap, for every device that it knows, one lane.
 //! - [`mod@file`]: files and recordings, one lane.
+//!
+//! [`Description`] says what each is; [`KernelSide`] is what outlives its process.
 
 pub mod af_packet;
 pub mod af_xdp;
+mod description;
 pub mod file;
 mod in_driver;
+pub(crate) mod kernel_side;
 pub mod pcap;
 mod wait;
 pub mod xdp_ring;
 
+pub use description::{
+    AF_PACKET, AF_XDP, BACKENDS, Description, LaneKind, PCAP, XDP_RING, restore,
+};
 pub use in_driver::{VLAN_STRIPPING, stripped_tags};
+pub use kernel_side::{KernelCount, KernelSide, LastReading, Restore};
 use ringside_core::SourceError;
 use ringside_sys::{SysError, netdev};
 use std::io;
 use std::time::Duration;
 use thiserror::Error;
-
-/// What the kernel holds of a lane and tells whoever has the descriptors, also when the process
-/// that opened them is gone.
-#[derive(Debug)]
-pub enum KernelHandles {
-    /// Of a packet socket.
-    AfPacket(af_packet::PacketHandles),
-    /// Of an AF_XDP socket.
-    AfXdp(af_xdp::XdpHandles),
-    /// Of a ring that a program fills.
-    XdpRing(xdp_ring::RingHandles),
-}
 
 /// Why a backend could not be opened.
 #[derive(Debug, Error)]

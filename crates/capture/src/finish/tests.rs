@@ -1,6 +1,7 @@
 //! A model of a recorder that stops anywhere, finished; and memory that lies.
 
 use super::*;
+use crate::backend::{af_packet, af_xdp, xdp_ring};
 use crate::packer::{Packer, Reading};
 use ringside_core::limits::RING_BLOCK_BYTES_MIN;
 use ringside_core::{Batch, FrameMeta, FrameSlot, SourceInterface, Timestamp};
@@ -347,8 +348,12 @@ fn counts_of_the_kernel_and_of_a_lying_board_end_in_an_imbalance_at_most() {
             turns_away: false,
             turned_away_before: number(),
         };
-        let counts = kernel::Count::of_numbers(&mut number);
-        for count in counts.map(Some).into_iter().chain([None]) {
+        let counts = af_packet::kernel_side::counts_of_numbers(&mut number).into_iter().chain([
+            af_xdp::kernel_side::count_of_numbers(&mut number),
+            xdp_ring::kernel_side::count_of_numbers(&mut number),
+        ]);
+        let counts: Vec<_> = counts.map(Some).chain([None]).collect();
+        for count in counts {
             let reading =
                 crate::lane::BoardReading { counters: reading.counters.clone(), ..reading };
             let (lane, _) = kernel::final_counters(Some(reading), count, Some(number()));

@@ -192,8 +192,8 @@ fn frames_in(path: &Path) -> Vec<u64> {
             Err(error) => panic!("{error}"),
         };
         for frame in batch.iter() {
-            let number =
-                frame.bytes[14..].first_chunk().map_or(0, |&bytes| u64::from_be_bytes(bytes));
+            let number = frame.bytes.get(14..).and_then(<[u8]>::first_chunk);
+            let number = number.map_or(0, |&bytes| u64::from_be_bytes(bytes));
             if frame.bytes != bytes_of(number) {
                 return found;
             }

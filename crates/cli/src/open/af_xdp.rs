@@ -3,7 +3,6 @@
 use super::{Backend, OpenArgs, Plan, Sources};
 use anyhow::bail;
 use clap::Args;
-use ringside_capture::backend::KernelHandles;
 use ringside_capture::backend::af_xdp::{AfXdpConfig, AfXdpSource, Stamps, Waiting, open};
 use ringside_core::{LinkType, Source};
 use ringside_keeper::{Knobs, Request, Wish};
@@ -111,7 +110,7 @@ impl Plan<'_> {
         warnings.extend(ringside_capture::backend::merge_warning(self.name));
         let with_handles = |source: AfXdpSource| {
             // Without a descriptor left the run goes on; only its end after a crash knows less.
-            let handles = source.kernel_handles().ok().map(KernelHandles::AfXdp);
+            let handles = source.kernel_side().ok();
             (Box::new(source) as Box<dyn Source>, handles)
         };
         Ok(opened.sources.into_iter().map(with_handles).collect())

@@ -4,7 +4,7 @@ use super::{OpenArgs, Plan, Sources};
 use anyhow::{Context, bail};
 use ringside_capture::backend::af_xdp::Waiting;
 use ringside_capture::backend::xdp_ring::{XdpRingConfig, XdpRingSource, open};
-use ringside_capture::backend::{KernelHandles, merge_warning, stripped_tags};
+use ringside_capture::backend::{merge_warning, stripped_tags};
 use ringside_core::Source;
 use ringside_keeper::{Knobs, Request, Wish};
 use ringside_terminal::say;
@@ -47,7 +47,7 @@ impl Plan<'_> {
         warnings.extend(merge_warning(self.name));
         let with_handles = |source: XdpRingSource| {
             // Without a descriptor left the run goes on; only its end after a crash knows less.
-            let handles = source.kernel_handles().ok().map(KernelHandles::XdpRing);
+            let handles = source.kernel_side().ok();
             (Box::new(source) as Box<dyn Source>, handles)
         };
         Ok(opened.sources.into_iter().map(with_handles).collect())

@@ -84,8 +84,9 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// True if frames may be missing that were there or should have been, or times of frames. Files that are no part
-    /// of what was asked for, and what retention deleted at a lane's beginning, do not count.
+    /// True if frames may be missing that were there or should have been, or times of frames. Files
+    /// that are no part of what was asked for, and what retention deleted at a lane's beginning, do
+    /// not count.
     pub fn is_loss(&self) -> bool {
         match self {
             Condition::CutShort { .. }

@@ -2,7 +2,7 @@
 
 use super::depth::Depth;
 use super::frames::{self, FrameRules, Slots};
-use super::handles;
+use super::kernel_side;
 use super::port::SocketPort;
 use crate::backend::in_driver::{Interface, Stamping, State, WATCH_INTERVAL, lock};
 use crate::backend::source_error;
@@ -181,7 +181,7 @@ impl Lane {
             supply.state = State::Finished;
             supply.low_water = Timestamp::MAX;
             self.read(supply);
-            let lost = total(&handles::dropped(&supply.statistics, self.zero_copy));
+            let lost = total(&kernel_side::dropped(&supply.statistics, self.zero_copy));
             let found = supply.lent + supply.damaged + lost;
             self.interface.check_steered(self.queue, supply.counted.steered, found)?;
             return event.map_or(Ok(()), |event| Err(self.interface.gone(event)));
@@ -233,7 +233,7 @@ impl Lane {
         if supply.depth.note_time(Instant::now()) {
             lock(&self.fill).ring.set_level(supply.depth.chunks());
         }
-        let mut dropped = handles::dropped(&supply.statistics, self.zero_copy);
+        let mut dropped = kernel_side::dropped(&supply.statistics, self.zero_copy);
         if supply.damaged > 0 {
             dropped.insert(Cause::Damaged, supply.damaged);
         }

@@ -29,15 +29,6 @@ const SWEEP_FRAMES: Sweep = 1024..=8192;
 /// Longest sleep while no frame comes: nothing wakes a reader of this ring.
 const IDLE_SLEEP: Duration = Duration::from_millis(1);
 
-/// What the kernel holds of a lane and tells whoever has the descriptors.
-#[derive(Debug)]
-pub struct RingHandles {
-    /// The program, with the first lane of each interface.
-    pub program: Option<CaptureHandles>,
-    /// Counters of queues without a lane, whose frames pass: they go with the first lane.
-    pub other_queues: Range<u32>,
-}
-
 /// A lane of one interface.
 pub struct XdpRingSource {
     ring: RingPort,
@@ -136,13 +127,10 @@ impl XdpRingSource {
         self.ring.0.position()
     }
 
-    /// Copies of the lane's descriptors, for a process that is to outlive this one.
-    ///
-    /// # Errors
-    /// There is no descriptor left.
-    pub fn kernel_handles(&self) -> io::Result<RingHandles> {
-        let (program, other_queues) = self.interface.handles(self.queue)?;
-        Ok(RingHandles { program, other_queues })
+    /// Copies of the program's descriptors, with the first lane of its interface, and the counters
+    /// that go with the lane's own.
+    pub(super) fn handles(&self) -> io::Result<(Option<CaptureHandles>, Range<u32>)> {
+        self.interface.handles(self.queue)
     }
 
     /// Takes the next frames into the slots; waits up to `timeout` for the first of them.
@@ -260,7 +248,7 @@ impl XdpRingSource {
 }
 
 /// Frames that did not get into a lane's ring, by what the program counted.
-pub(crate) fn dropped(counted: &QueueCounters) -> ByCause {
+pub(super) fn dropped(counted: &QueueCounters) -> ByCause {
     let counts =
         [(Cause::KernelRingFull, counted.no_room), (Cause::FrameTooLarge, counted.too_long)];
     counts.into_iter().filter(|(_, count)| *count > 0).collect()

@@ -163,7 +163,7 @@ fn promiscuous_mode_ends_with_the_sources() {
 fn a_program_that_the_kernel_took_out_is_put_back() {
     on_a_wire("af_xdp_a_program_that_the_kernel_took_out", |_| {
         let mut source = open_one(&config());
-        let handles = source.kernel_handles().unwrap().program.unwrap();
+        let handles = source.kernel_side().unwrap().take_program().unwrap();
         let leaves = handles.descriptors()[2].try_clone_to_owned().unwrap();
         let leaves = ringside_sys::bpf::FdArray::from_fd(leaves).unwrap();
         let there = |position: &u32| leaves.program_at(*position).unwrap().is_some();
