@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const MEND: &str = "install it with `apt-get install clang` (or `make deps`), or name another one \
+const FIX: &str = "install it with `apt-get install clang` (or `make deps`), or name another one \
                     in the environment variable CLANG";
 
 fn main() {
@@ -41,7 +41,7 @@ fn compile(source: &Path, object: &Path) {
         .arg(object)
         .output();
     match result {
-        Err(e) => panic!("cannot run {clang}, which compiles {}: {e}; {MEND}", source.display()),
+        Err(e) => panic!("cannot run {clang}, which compiles {}: {e}; {FIX}", source.display()),
         Ok(done) if !done.status.success() => panic!(
             "{clang} cannot compile {}:\n{}",
             source.display(),

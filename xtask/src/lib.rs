@@ -1,7 +1,7 @@
 #![forbid(unsafe_code)]
 //! The project's own chores, as a library so that tests can call them.
 //!
-//! [`tidy`] turns the house rules of docs/STYLE.md into findings, one line each, with the mend. Its
+//! [`tidy`] turns the house rules of docs/STYLE.md into findings, one line each, with the fix. Its
 //! rules work on a [`tidy::House`], which is plain data: a test builds a small wrong one in memory.
 //! [`mod@test`] runs the steps of `make test` and `make test-all`, bounded in time, and adds up how
 //! the tests end.

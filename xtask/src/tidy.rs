@@ -21,14 +21,14 @@ pub use tree::Tree;
 use std::fmt;
 use std::path::Path;
 
-/// One place that breaks a rule, and the mend.
+/// One place that breaks a rule, and the fix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     /// File, from the project's root.
     pub path: String,
     /// Line from 1; 1 also stands for the file as a whole.
     pub line: usize,
-    /// What is wrong, and how to mend it.
+    /// What is wrong, and how to fix it.
     pub text: String,
 }
 

@@ -238,7 +238,7 @@ pub enum SinkError {
     /// The operating system refused.
     #[error("{context}: {source}")]
     Io {
-        /// What was tried, with the value and the mend.
+        /// What was tried, with the value and the fix.
         context: String,
         /// The system's reason.
         source: std::io::Error,

@@ -153,7 +153,7 @@ pub enum SourceError {
     /// The operating system refused.
     #[error("{context}: {source}")]
     Io {
-        /// What was tried, with the value and the mend.
+        /// What was tried, with the value and the fix.
         context: String,
         /// The system's reason.
         source: std::io::Error,

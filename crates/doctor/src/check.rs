@@ -8,20 +8,20 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// As it should be.
-    Good,
+    Ok,
     /// It works; more is possible.
-    CouldBeBetter,
+    Warning,
     /// Frames are lost or changed, or nothing can be received.
-    InTheWay,
+    Problem,
 }
 
 impl State {
     /// For people.
     pub fn text(self) -> &'static str {
         match self {
-            State::Good => "good",
-            State::CouldBeBetter => "could be better",
-            State::InTheWay => "in the way",
+            State::Ok => "ok",
+            State::Warning => "warning",
+            State::Problem => "problem",
         }
     }
 }
@@ -39,9 +39,9 @@ pub struct Check {
     pub found: String,
     /// Why it matters; empty where all is well.
     pub why: &'static str,
-    /// The command that mends it; none where nothing does, or nothing is to be mended.
-    pub mend: Option<String>,
-    /// There are knobs that mend it.
+    /// The command that fixes it; none where nothing does, or nothing is to be fixed.
+    pub fix: Option<String>,
+    /// There are knobs that fix it.
     pub fixable: bool,
     /// How.
     #[serde(skip)]
@@ -67,10 +67,10 @@ impl Checks {
 
     /// All is well.
     pub fn good(&mut self, name: &'static str, found: impl Into<String>) {
-        self.add(name, State::Good, found, "");
+        self.add(name, State::Ok, found, "");
     }
 
-    /// Something is not, and nothing mends it from here; see `mend`.
+    /// Something is not, and nothing fixes it from here; see `fix`.
     pub fn add(
         &mut self,
         name: &'static str,
@@ -79,20 +79,20 @@ impl Checks {
         why: &'static str,
     ) -> &mut Check {
         let (subject, found) = (self.subject.clone(), found.into());
-        let (mend, fixable, requests) = (None, false, Vec::new());
-        self.found.push(Check { subject, name, state, found, why, mend, fixable, requests });
+        let (fix, fixable, requests) = (None, false, Vec::new());
+        self.found.push(Check { subject, name, state, found, why, fix, fixable, requests });
         self.found.last_mut().expect("it was added")
     }
 }
 
 impl Check {
-    /// The command that mends it.
-    pub fn mend(&mut self, command: impl Into<String>) -> &mut Check {
-        self.mend = Some(command.into());
+    /// The command that fixes it.
+    pub fn fix(&mut self, command: impl Into<String>) -> &mut Check {
+        self.fix = Some(command.into());
         self
     }
 
-    /// The knobs that mend it.
+    /// The knobs that fix it.
     pub fn fixed_by(&mut self, requests: impl IntoIterator<Item = Request>) {
         self.requests = requests.into_iter().collect();
         self.fixable = !self.requests.is_empty();

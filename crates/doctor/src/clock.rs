@@ -24,8 +24,8 @@ pub fn of_machine(checks: &mut Checks) {
         Some(false) => {
             let why = "stamps drift from those of other machines";
             checks
-                .add("clock", State::CouldBeBetter, "nobody keeps it right", why)
-                .mend("systemctl enable --now chrony (or ptp4l and phc2sys)");
+                .add("clock", State::Warning, "nobody keeps it right", why)
+                .fix("systemctl enable --now chrony (or ptp4l and phc2sys)");
         }
         Some(true) => checks.good("clock", "kept right"),
         None => checks.good("clock", "not told whether it is kept right"),
@@ -40,10 +40,10 @@ fn clock_source(checks: &mut Checks, current: &str, available: &str) {
         return;
     }
     let why = "each stamp costs about a microsecond with it";
-    let check = checks.add("clock source", State::InTheWay, current, why);
+    let check = checks.add("clock source", State::Problem, current, why);
     let better = available.split_whitespace().find(|source| !SLOW.contains(source));
     if let Some(better) = better {
-        check.mend(format!("echo {better} > {SOURCES}/current_clocksource"));
+        check.fix(format!("echo {better} > {SOURCES}/current_clocksource"));
         check.fixed_by([Request::File {
             path: format!("{SOURCES}/current_clocksource").into(),
             value: better.to_owned(),
@@ -56,7 +56,7 @@ pub fn of_interface(checks: &mut Checks, name: &str) {
     let capability = netdev::stamp_capability(name).unwrap_or_default();
     let Some(number) = capability.ptp_clock else {
         let why = "frames are stamped by software, some microseconds late";
-        checks.add("hardware clock", State::CouldBeBetter, "none", why);
+        checks.add("hardware clock", State::Warning, "none", why);
         return;
     };
     let stamps = match (capability.receive_hardware, capability.every_frame) {
@@ -69,7 +69,7 @@ pub fn of_interface(checks: &mut Checks, name: &str) {
         checks.good("hardware clock", format!("{found} (capture --hardware-time)"));
     } else {
         let why = "frames are stamped by software, some microseconds late";
-        checks.add("hardware clock", State::CouldBeBetter, found, why);
+        checks.add("hardware clock", State::Warning, found, why);
     }
     match clock::hardware_clock_ahead_ns(number) {
         Ok(ahead) => ptp(checks, name, ahead),
@@ -85,8 +85,8 @@ fn ptp(checks: &mut Checks, name: &str, ahead_ns: i64) {
     }
     let why = "the card's stamps are no time of day until somebody sets its clock";
     checks
-        .add("ptp", State::CouldBeBetter, found, why)
-        .mend(format!("phc2sys -s CLOCK_REALTIME -c {name} -O 0 (or ptp4l -i {name})"));
+        .add("ptp", State::Warning, found, why)
+        .fix(format!("phc2sys -s CLOCK_REALTIME -c {name} -O 0 (or ptp4l -i {name})"));
 }
 
 #[cfg(test)]
@@ -94,27 +94,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_source_is_in_the_way_and_mended_by_a_better_one() {
-        for (current, available, state, mended) in [
-            ("tsc", "tsc hpet", State::Good, false),
-            ("hpet", "hpet tsc acpi_pm", State::InTheWay, true),
-            ("acpi_pm", "acpi_pm hpet", State::InTheWay, false),
-            ("", "", State::Good, false),
+    fn a_slow_source_is_in_the_way_and_fixed_by_a_better_one() {
+        for (current, available, state, fixed) in [
+            ("tsc", "tsc hpet", State::Ok, false),
+            ("hpet", "hpet tsc acpi_pm", State::Problem, true),
+            ("acpi_pm", "acpi_pm hpet", State::Problem, false),
+            ("", "", State::Ok, false),
         ] {
             let mut checks = Checks::of("machine");
             clock_source(&mut checks, current, available);
             let check = &checks.into_vec()[0];
-            assert_eq!((check.state, check.fixable), (state, mended), "{current}");
+            assert_eq!((check.state, check.fixable), (state, fixed), "{current}");
         }
     }
 
     #[test]
     fn a_card_far_from_tai_is_told() {
         for (ahead, state) in [
-            (0, State::Good),
-            (-900_000, State::Good),
-            (37_000_000_000, State::CouldBeBetter),
-            (i64::MIN, State::CouldBeBetter),
+            (0, State::Ok),
+            (-900_000, State::Ok),
+            (37_000_000_000, State::Warning),
+            (i64::MIN, State::Warning),
         ] {
             let mut checks = Checks::of("eth1");
             ptp(&mut checks, "eth1", ahead);

@@ -60,11 +60,11 @@ fn link(checks: &mut Checks, device: &NetDevice) {
     let name = &device.name;
     if !device.is_up() {
         checks
-            .add("link", State::InTheWay, "down", "an interface that is down receives nothing")
-            .mend(format!("ip link set {name} up"));
+            .add("link", State::Problem, "down", "an interface that is down receives nothing")
+            .fix(format!("ip link set {name} up"));
     } else if !device.carrier {
         let why = "the other end is not there: nothing arrives";
-        checks.add("link", State::InTheWay, "up, no carrier", why);
+        checks.add("link", State::Problem, "up, no carrier", why);
     } else {
         checks.good("link", format!("up, MTU {}", device.mtu_bytes));
     }
@@ -78,18 +78,18 @@ fn host(checks: &mut Checks, uses: &[Use]) {
     let found: Vec<String> = uses.iter().map(ToString::to_string).collect();
     let why = "frames that are taken inside the driver do not reach the host: `--backend auto` \
                leaves them to it";
-    checks.add("host", State::CouldBeBetter, found.join("; "), why);
+    checks.add("host", State::Warning, found.join("; "), why);
 }
 
 fn driver(checks: &mut Checks, driver: &str, xdp: Option<XdpFeatures>) {
     let Some(xdp) = xdp else {
         let why = "kernels from 6.3 on say what a driver can do for XDP";
-        checks.add("xdp", State::CouldBeBetter, format!("driver {driver}: not told"), why);
+        checks.add("xdp", State::Warning, format!("driver {driver}: not told"), why);
         return;
     };
     if !(xdp.native && xdp.redirect) {
         let why = "programs run behind the driver then (generic XDP), where frames cost more";
-        checks.add("xdp", State::CouldBeBetter, format!("driver {driver}: none"), why);
+        checks.add("xdp", State::Warning, format!("driver {driver}: none"), why);
         return;
     }
     let pieces = if xdp.receive_fragments { ", frames in several pieces" } else { "" };
@@ -99,7 +99,7 @@ fn driver(checks: &mut Checks, driver: &str, xdp: Option<XdpFeatures>) {
         (true, pieces) => checks.good("zero-copy", format!("yes, up to {pieces} pieces a frame")),
         (false, _) => {
             let why = "the kernel copies each frame once to the socket's memory";
-            checks.add("zero-copy", State::CouldBeBetter, "the driver has none", why);
+            checks.add("zero-copy", State::Warning, "the driver has none", why);
         }
     }
     let has = [
@@ -110,7 +110,7 @@ fn driver(checks: &mut Checks, driver: &str, xdp: Option<XdpFeatures>) {
     let known: Vec<&str> = has.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
     if known.is_empty() {
         let why = "programs cannot read the card's stamp, hash and VLAN tag";
-        checks.add("metadata", State::CouldBeBetter, "none", why);
+        checks.add("metadata", State::Warning, "none", why);
     } else {
         checks.good("metadata", known.join(", "));
     }
@@ -135,8 +135,8 @@ fn programs(checks: &mut Checks, device: &NetDevice) {
         let found = format!("{name} (id {id}) is on it");
         let why = "a program of another tool has the place where frames are taken in the driver";
         checks
-            .add("programs", State::CouldBeBetter, found, why)
-            .mend(format!("bpftool prog show id {id}; ip link set {} xdp off", device.name));
+            .add("programs", State::Warning, found, why)
+            .fix(format!("bpftool prog show id {id}; ip link set {} xdp off", device.name));
     }
 }
 
@@ -155,8 +155,8 @@ fn queues(checks: &mut Checks, name: &str, channels: Channels, cpus: usize, is_f
         "more queues than CPUs only cost cache and wake-ups"
     };
     let kind = if channels.combined_max > 0 { "combined" } else { "rx" };
-    let check = checks.add("queues", State::CouldBeBetter, found, why);
-    check.mend(format!("ethtool -L {name} {kind} {best}"));
+    let check = checks.add("queues", State::Warning, found, why);
+    check.fix(format!("ethtool -L {name} {kind} {best}"));
     let wish = Wish::Queues { count: best };
     check.fixed_by(is_free.then(|| Request::Interface { interface: name.to_owned(), wish }));
 }
@@ -167,9 +167,9 @@ fn spreading(checks: &mut Checks, name: &str, rss: &Rss, queues: u32) {
         return;
     }
     let why = "both directions of a flow may come to different lanes";
-    let check = checks.add("rss", State::CouldBeBetter, "not symmetric", why);
+    let check = checks.add("rss", State::Warning, "not symmetric", why);
     let key: Vec<String> = rss.symmetric().key.iter().map(|byte| format!("{byte:02x}")).collect();
-    check.mend(match key.len() {
+    check.fix(match key.len() {
         0 => format!("ethtool -X {name} xfrm symmetric-xor, if the driver can"),
         _ => format!("ethtool -X {name} hkey {}", key.join(":")),
     });
@@ -186,8 +186,8 @@ fn ring(checks: &mut Checks, name: &str, sizes: RingSizes, is_free: bool) {
         return;
     }
     let why = "a longer ring rides out longer stalls of the CPU that polls it";
-    let check = checks.add("ring", State::CouldBeBetter, found, why);
-    check.mend(format!("ethtool -G {name} rx {rx_max}"));
+    let check = checks.add("ring", State::Warning, found, why);
+    check.fix(format!("ethtool -G {name} rx {rx_max}"));
     let wish = Wish::ReceiveRing { descriptors: rx_max };
     check.fixed_by(is_free.then(|| Request::Interface { interface: name.to_owned(), wish }));
 }
@@ -202,11 +202,11 @@ fn offloads(checks: &mut Checks, name: &str, features: &Features) {
             continue;
         }
         if !features.changeable.contains(feature) {
-            checks.add(option, State::CouldBeBetter, "on, and cannot be turned off", MERGED);
+            checks.add(option, State::Warning, "on, and cannot be turned off", MERGED);
             continue;
         }
-        let check = checks.add(option, State::InTheWay, "on", MERGED);
-        check.mend(format!("ethtool -K {name} {option} off"));
+        let check = checks.add(option, State::Problem, "on", MERGED);
+        check.fix(format!("ethtool -K {name} {option} off"));
         check.fixed_by([turned_off(name, feature)]);
     }
 }
@@ -218,9 +218,9 @@ fn vlan(checks: &mut Checks, name: &str, features: &Features, told: bool) {
         (true, true) => checks.good("vlan", "tags are taken out, and programs can read them"),
         (true, false) => {
             let why = "programs inside the driver do not see the tag; packet sockets do";
-            let check = checks.add("vlan", State::CouldBeBetter, "tags are taken out", why);
+            let check = checks.add("vlan", State::Warning, "tags are taken out", why);
             if features.changeable.contains(VLAN_STRIPPING) {
-                check.mend(format!("ethtool -K {name} rxvlan off"));
+                check.fix(format!("ethtool -K {name} rxvlan off"));
                 check.fixed_by([turned_off(name, VLAN_STRIPPING)]);
             }
         }

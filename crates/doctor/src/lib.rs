@@ -1,8 +1,8 @@
 #![forbid(unsafe_code)]
-//! What this machine and its interfaces can do, what is in the way of capturing, and what mends it.
+//! What this machine and its interfaces can do, what is in the way of capturing, and what fixes it.
 //!
 //! A [`Check`] is a question with its answer: how it stands, why that matters, the command that
-//! mends it, and the knobs that do the same. [`Report::of`] asks them all and changes nothing;
+//! fixes it, and the knobs that do the same. [`Report::of`] asks them all and changes nothing;
 //! [`Report::fixed`] turns the knobs first, which stay until [`Report::undone`] or the next start
 //! of the system.
 //!
@@ -43,7 +43,7 @@ impl Report {
         Ok(Report { checks: look(interfaces, namespace)?, ..Report::default() })
     }
 
-    /// The same after what can be mended has been.
+    /// The same after what can be fixed has been.
     ///
     /// # Errors
     /// As [`of`](Report::of); or there is no place for the journal.
@@ -64,12 +64,12 @@ impl Report {
         Ok(Report { checks: Vec::new(), done, failed })
     }
 
-    /// True if something is in the way.
-    pub fn is_in_the_way(&self) -> bool {
-        self.checks.iter().any(|check| check.state == State::InTheWay)
+    /// True if a check found a problem.
+    pub fn has_problem(&self) -> bool {
+        self.checks.iter().any(|check| check.state == State::Problem)
     }
 
-    /// Mends what can be mended, each check for itself: one that fails holds up no other.
+    /// Fixes what can be fixed, each check for itself: one that fails holds up no other.
     fn fix(&mut self, namespace: &Namespace) -> anyhow::Result<()> {
         self.done.extend(put_back_of_the_dead());
         let requests = self.checks.iter().flat_map(|check| &check.requests);

@@ -50,10 +50,10 @@ fn kernel(checks: &mut Checks, release: &str) {
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     if version < KERNEL_MIN {
         let why = "5.15 is the first that Ringside was made for";
-        checks.add("kernel", State::InTheWay, release, why);
+        checks.add("kernel", State::Problem, release, why);
     } else if version < KERNEL_WISHED {
         let why = "AF_XDP sockets take frames of several pieces (jumbo) from 6.6 on";
-        checks.add("kernel", State::CouldBeBetter, release, why);
+        checks.add("kernel", State::Warning, release, why);
     } else {
         checks.good("kernel", release);
     }
@@ -65,7 +65,7 @@ fn programs(checks: &mut Checks) {
         Err(error) => {
             let why = "without programs no frame is taken inside the driver, and filters run in \
                        user space";
-            checks.add("bpf", State::InTheWay, error.to_string(), why).mend("sudo ringside …");
+            checks.add("bpf", State::Problem, error.to_string(), why).fix("sudo ringside …");
             return;
         }
     }
@@ -83,8 +83,8 @@ fn jit(checks: &mut Checks, value: &str) {
         return;
     }
     let why = "programs are interpreted, which costs several times as much a frame";
-    let check = checks.add("bpf_jit_enable", State::InTheWay, "0", why);
-    check.mend("sysctl -w net.core.bpf_jit_enable=1");
+    let check = checks.add("bpf_jit_enable", State::Problem, "0", why);
+    check.fix("sysctl -w net.core.bpf_jit_enable=1");
     check.fixed_by([Request::File { path: JIT.into(), value: "1".into() }]);
 }
 
@@ -95,7 +95,7 @@ fn huge_pages(checks: &mut Checks, meminfo: &str) {
     };
     let (Some(total), Some(free)) = (field("HugePages_Total:"), field("HugePages_Free:")) else {
         let why = "the ring lies in pages of 4 KiB, and each costs an entry of the TLB";
-        checks.add("huge pages", State::CouldBeBetter, "the kernel has none", why);
+        checks.add("huge pages", State::Warning, "the kernel has none", why);
         return;
     };
     let kib = field("Hugepagesize:").unwrap_or(0);
@@ -115,8 +115,8 @@ fn transparent(checks: &mut Checks, name: &'static str, path: &Path, text: &str,
         return;
     }
     let why = "rings lie in pages of 4 KiB then, and each costs an entry of the TLB";
-    let check = checks.add(name, State::CouldBeBetter, text, why);
-    check.mend(format!("echo {wished} > {}", path.shown()));
+    let check = checks.add(name, State::Warning, text, why);
+    check.fix(format!("echo {wished} > {}", path.shown()));
     check.fixed_by([Request::File { path: path.to_owned(), value: wished.to_owned() }]);
 }
 
@@ -144,7 +144,7 @@ fn limits(checks: &mut Checks) {
         if is_root || most.is_none_or(|most| most >= wished) {
             checks.good(name, if is_root { format!("{found}; root may raise it") } else { found });
         } else {
-            checks.add(name, State::CouldBeBetter, found, why).mend(format!("ulimit {option}"));
+            checks.add(name, State::Warning, found, why).fix(format!("ulimit {option}"));
         }
     }
 }
@@ -153,8 +153,8 @@ fn leftovers(checks: &mut Checks) {
     for (process, names) in ringside_keeper::left_by_the_dead() {
         let found = format!("process {process} was killed and left turned: {}", names.join(", "));
         let why = "nobody has put it back; the next capture would";
-        let check = checks.add("leftovers", State::CouldBeBetter, found, why);
-        check.mend("ringside repair --knobs");
+        let check = checks.add("leftovers", State::Warning, found, why);
+        check.fix("ringside repair --knobs");
         // Not by a knob: what is turned is put back.
         check.fixable = true;
     }
@@ -162,11 +162,11 @@ fn leftovers(checks: &mut Checks) {
         Ok(names) if names.is_empty() => {}
         Ok(names) => {
             let found = format!("turned by --fix: {}", names.join(", "));
-            checks.good("mended", format!("{found} (`ringside doctor --undo` puts it back)"));
+            checks.good("fixed", format!("{found} (`ringside doctor --undo` puts it back)"));
         }
         Err(error) => {
             let why = "what an earlier --fix turned cannot be put back by --undo";
-            checks.add("mended", State::CouldBeBetter, format!("{error:#}"), why);
+            checks.add("fixed", State::Warning, format!("{error:#}"), why);
         }
     }
 }
@@ -186,13 +186,13 @@ mod tests {
     #[test]
     fn kernels() {
         for (release, state) in [
-            ("5.10.0-30-amd64", State::InTheWay),
-            ("5.15.0", State::CouldBeBetter),
-            ("6.1.0-49-amd64", State::CouldBeBetter),
-            ("6.6", State::Good),
-            ("6.18.44", State::Good),
-            ("7.0-rc1", State::Good),
-            ("strange", State::InTheWay),
+            ("5.10.0-30-amd64", State::Problem),
+            ("5.15.0", State::Warning),
+            ("6.1.0-49-amd64", State::Warning),
+            ("6.6", State::Ok),
+            ("6.18.44", State::Ok),
+            ("7.0-rc1", State::Ok),
+            ("strange", State::Problem),
         ] {
             assert_eq!(only(|checks| kernel(checks, release)).state, state, "{release}");
         }
@@ -201,17 +201,17 @@ mod tests {
     #[test]
     fn an_interpreter_is_in_the_way() {
         let check = only(|checks| jit(checks, "0"));
-        assert!(check.state == State::InTheWay && check.fixable);
-        assert_eq!(only(|checks| jit(checks, "1")).state, State::Good);
+        assert!(check.state == State::Problem && check.fixable);
+        assert_eq!(only(|checks| jit(checks, "1")).state, State::Ok);
     }
 
     #[test]
     fn choices_of_huge_pages() {
         for (text, state) in [
-            ("always [madvise] never\n", State::Good),
-            ("[always] madvise never", State::Good),
-            ("always madvise [never]", State::CouldBeBetter),
-            ("always [never]", State::Good),
+            ("always [madvise] never\n", State::Ok),
+            ("[always] madvise never", State::Ok),
+            ("always madvise [never]", State::Warning),
+            ("always [never]", State::Ok),
         ] {
             let path = Path::new("enabled");
             let check = only(|checks| transparent(checks, "x", path, text, "madvise"));
@@ -224,6 +224,6 @@ mod tests {
         let text = "HugePages_Total:      64\nHugePages_Free:       60\nHugepagesize:  2048 kB\n";
         let check = only(|checks| huge_pages(checks, text));
         assert!(check.found.starts_with("60 of 64 free, of 2048 KiB"), "{}", check.found);
-        assert_eq!(only(|checks| huge_pages(checks, "")).state, State::CouldBeBetter);
+        assert_eq!(only(|checks| huge_pages(checks, "")).state, State::Warning);
     }
 }

@@ -38,7 +38,7 @@ fn napis(checks: &mut Checks, napis: &[Napi]) {
     let is_stuck = |s: &netdev::NapiSettings| s.defer_hard_irqs > 0 && s.gro_flush_timeout_ns == 0;
     if settings.iter().any(is_stuck) {
         let why = "interrupts are put off without a time after which it is polled again";
-        checks.add("napi", State::CouldBeBetter, found, why);
+        checks.add("napi", State::Warning, found, why);
     } else {
         checks.good("napi", found);
     }
@@ -60,14 +60,14 @@ fn affinity(checks: &mut Checks, queues: &[PolledQueue], allowed: &[usize]) {
         checks.good("affinity", found.join(", "));
         return;
     }
-    let why = "queues share a CPU while another has none; irqbalance may undo the mend";
-    let check = checks.add("affinity", State::CouldBeBetter, found.join(", "), why);
+    let why = "queues share a CPU while another has none; irqbalance may undo the fix";
+    let check = checks.add("affinity", State::Warning, found.join(", "), why);
     let command = |(poller, cpu): &(Poller, usize)| match poller {
         Poller::Interrupt(number) => format!("echo {cpu} > /proc/irq/{number}/smp_affinity_list"),
         Poller::Thread(thread) => format!("taskset -p -c {cpu} {thread}"),
         Poller::Unknown => String::new(),
     };
-    check.mend(moves.iter().map(command).collect::<Vec<_>>().join("; "));
+    check.fix(moves.iter().map(command).collect::<Vec<_>>().join("; "));
     check.fixed_by(moves.iter().filter_map(|(poller, cpu)| match poller {
         Poller::Interrupt(number) => Some(Request::File {
             path: PathBuf::from(format!("/proc/irq/{number}/smp_affinity_list")),
@@ -110,8 +110,8 @@ fn node(checks: &mut Checks, card: Option<usize>, nodes: &[NumaNode], allowed: &
             let why = "every frame crosses from one node to the other";
             let cpus: Vec<String> = node.cpus.iter().map(ToString::to_string).collect();
             checks
-                .add("numa", State::CouldBeBetter, found, why)
-                .mend(format!("taskset -c {} ringside capture …", cpus.join(",")));
+                .add("numa", State::Warning, found, why)
+                .fix(format!("taskset -c {} ringside capture …", cpus.join(",")));
         }
     }
 }
@@ -154,8 +154,8 @@ mod tests {
             node(&mut checks, card, &nodes, allowed);
             checks.into_vec()[0].state
         };
-        assert_eq!(state(Some(1), &[0, 1]), State::CouldBeBetter);
-        assert_eq!(state(Some(1), &[0, 3]), State::Good);
-        assert_eq!(state(None, &[0]), State::Good);
+        assert_eq!(state(Some(1), &[0, 1]), State::Warning);
+        assert_eq!(state(Some(1), &[0, 3]), State::Ok);
+        assert_eq!(state(None, &[0]), State::Ok);
     }
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum Error {
     /// libbpf or the kernel refused.
-    #[error("{what}: {source}{}", mend(.source))]
+    #[error("{what}: {source}{}", fix(.source))]
     Kernel {
         /// What was tried.
         what: String,
@@ -167,7 +167,7 @@ impl Error {
     }
 }
 
-fn mend(source: &libbpf_rs::Error) -> &'static str {
+fn fix(source: &libbpf_rs::Error) -> &'static str {
     match source.kind() {
         libbpf_rs::ErrorKind::PermissionDenied => {
             "; it needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN: run it as root"

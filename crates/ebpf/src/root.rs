@@ -331,7 +331,7 @@ fn attach(config: &RootConfig<'_>, notes: &mut Vec<String>) -> Result<Option<Fou
     let native = match plain.attach(config.ifindex, XdpMode::Native) {
         Ok(found) => return Ok(Some(found)),
         Err(e) if is_busy(&e) => return Ok(None),
-        Err(e) => format!("in the driver: {e}{}", native_mend(&e)),
+        Err(e) => format!("in the driver: {e}{}", native_fix(&e)),
     };
     if !config.generic_allowed {
         let (interface, refused) = (config.interface.into(), vec![native]);
@@ -393,7 +393,7 @@ fn is_busy(error: &io::Error) -> bool {
 }
 
 /// The kernel says the rest only to its log.
-fn native_mend(error: &io::Error) -> &'static str {
+fn native_fix(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EOPNOTSUPP) => " (the driver has no XDP)",
         Some(libc::EPERM) => " (it needs CAP_NET_ADMIN and CAP_BPF: run it as root)",

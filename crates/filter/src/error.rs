@@ -114,7 +114,7 @@ pub fn shown(expression: &str) -> String {
     }
 }
 
-/// The mend for the messages of libpcap that users meet most.
+/// The fix for the messages of libpcap that users meet most.
 fn hint(message: &str) -> &'static str {
     let text = message.to_ascii_lowercase();
     if text.contains("unknown host") || text.contains("unknown network") {
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_carry_the_expression_cut_to_a_line_and_the_mend() {
+    fn messages_carry_the_expression_cut_to_a_line_and_the_fix() {
         let error =
             FilterError::Refused { expression: "é".repeat(400), message: "syntax error".into() };
         let text = error.to_string();

@@ -16,7 +16,7 @@ fn main() {
     }
     let tests: [(&str, fn()); 5] = [
         ("an_answer_is_the_same_as_in_process", an_answer_is_the_same_as_in_process),
-        ("refusals_carry_libpcaps_words_and_a_mend", refusals_carry_libpcaps_words_and_a_mend),
+        ("refusals_carry_libpcaps_words_and_a_fix", refusals_carry_libpcaps_words_and_a_fix),
         ("a_child_that_misbehaves_is_an_error", a_child_that_misbehaves_is_an_error),
         ("deep_nesting_is_an_error_and_no_crash", deep_nesting_is_an_error_and_no_crash),
         ("a_thousand_hosts_in_time", a_thousand_hosts_in_time),
@@ -53,15 +53,15 @@ fn an_answer_is_the_same_as_in_process() {
     }
 }
 
-fn refusals_carry_libpcaps_words_and_a_mend() {
-    for (expression, words, mend) in [
+fn refusals_carry_libpcaps_words_and_a_fix() {
+    for (expression, words, fix) in [
         ("tcp prot 80", "syntax error", "pcap-filter(7)"),
         ("inbound", "not in the frame", "--direction"),
         ("port nosuchservice", "nosuchservice", "/etc/services"),
         ("type mgt", "802.11", "link"),
     ] {
         let error = compile(expression, LinkType::ETHERNET, 0, &child()).unwrap_err().to_string();
-        let found = error.contains(words) && error.contains(mend) && error.contains(expression);
+        let found = error.contains(words) && error.contains(fix) && error.contains(expression);
         assert!(found, "{expression}: {error}");
     }
     let long = "x".repeat((1 << 20) + 1);

@@ -19,7 +19,7 @@
 //! The keeper waits in one poll and costs nothing meanwhile. A run may also do without
 //! ([`Wishes::no_keeper`]).
 //!
-//! Both give up what they do not need any more ([`privileges`]), and mend what dead processes left
+//! Both give up what they do not need any more ([`privileges`]), and fix what dead processes left
 //! ([`repair_progress`], [`put_back_of_the_dead`]). A third process may compile filters
 //! ([`filter_child`]). This stands apart from the command line, so
 //! that a service may run a capture in the same way; it refuses to open anything for one.
@@ -58,7 +58,7 @@ pub struct Wishes<'w> {
     pub no_keeper: bool,
     /// The ledger goes to standard output as JSON, whoever closes it.
     pub json: bool,
-    /// Where recordings may lie that a dead process did not end; these are mended first.
+    /// Where recordings may lie that a dead process did not end; these are fixed first.
     pub directories: &'w [PathBuf],
     /// Where the control socket is, which a worker without rights cannot remove.
     pub control: SocketPlace,

@@ -283,7 +283,7 @@ pub fn tell(finished: &Finished, reason: &str, json: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Mends recordings that nobody finished, as far as a dead process can have left them torn; a line
+/// Fixes recordings that nobody finished, as far as a dead process can have left them torn; a line
 /// for each on standard error.
 pub fn repair_of_the_dead(directories: &[PathBuf]) {
     use ringside_store::repair::{Options, RunState};

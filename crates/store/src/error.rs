@@ -111,7 +111,7 @@ impl StoreError {
     }
 
     /// True if the disk, a quota, the file's size limit or a limit of retention was reached: what
-    /// is written stays valid, and space mends it.
+    /// is written stays valid, and space fixes it.
     pub fn is_disk_full(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         match self {

@@ -23,7 +23,7 @@ pub fn file_bytes(text: &str) -> Result<u64, String> {
 
 /// A duration: `90` (seconds), `1.5s`, `10m`, `1h 30m`, `30d` (of 24 hours).
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let mend = "write seconds, or units, as 10s, 5m or 1h 30m";
+    let fix = "write seconds, or units, as 10s, 5m or 1h 30m";
     let seconds = text.parse::<f64>().ok();
     let duration = match seconds {
         Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string()),
@@ -33,9 +33,9 @@ pub fn duration(text: &str) -> Result<Duration, String> {
             .map_err(|error| error.to_string())
             .and_then(|duration| Duration::try_from(duration).map_err(|e| e.to_string())),
     }
-    .map_err(|error| format!("{error}; {mend}"))?;
+    .map_err(|error| format!("{error}; {fix}"))?;
     if duration.is_zero() || duration > DURATION_MAX {
-        return Err(format!("must be longer than 0 and at most 100 years; {mend}"));
+        return Err(format!("must be longer than 0 and at most 100 years; {fix}"));
     }
     Ok(duration)
 }
@@ -54,7 +54,7 @@ pub fn period(text: &str) -> Result<Duration, String> {
 /// A moment: seconds since 1970 (`1700000000.25`), or a date with the time of day, in the local
 /// zone unless it says another (`2026-03-01T12:00:00Z`, `2026-03-01 12:00:00.5`).
 pub fn moment(text: &str) -> Result<Timestamp, String> {
-    let mend = "write a date as 2026-03-01T12:00:00Z, or seconds since 1970";
+    let fix = "write a date as 2026-03-01T12:00:00Z, or seconds since 1970";
     let instant = match epoch(text) {
         Some(stamp) => return Ok(stamp),
         None => text.parse::<jiff::Timestamp>().or_else(|_| {
@@ -62,9 +62,9 @@ pub fn moment(text: &str) -> Result<Timestamp, String> {
             Ok(local.to_zoned(jiff::tz::TimeZone::system())?.timestamp())
         }),
     };
-    let instant = instant.map_err(|error: jiff::Error| format!("{error}; {mend}"))?;
+    let instant = instant.map_err(|error: jiff::Error| format!("{error}; {fix}"))?;
     let nanos = u64::try_from(instant.as_nanosecond());
-    nanos.map(Timestamp).map_err(|_| format!("lies outside 1970 to 2554; {mend}"))
+    nanos.map(Timestamp).map_err(|_| format!("lies outside 1970 to 2554; {fix}"))
 }
 
 /// A moment of recorded time: by itself, or by how long before the newest packet it lies.
@@ -179,9 +179,9 @@ mod tests {
         assert_eq!(when("1700000000"), at(1_700_000_000));
         assert_eq!(when("-10m"), Ok(When::BeforeNewest(Duration::from_secs(600))));
         assert_eq!(when("-1.5"), Ok(When::BeforeNewest(Duration::from_millis(1500))));
-        for (wrong, mend) in [("noon", "2026-03-01T12:00:00Z"), ("10m", "-10m"), ("-", "5m")] {
+        for (wrong, fix) in [("noon", "2026-03-01T12:00:00Z"), ("10m", "-10m"), ("-", "5m")] {
             let error = when(wrong).unwrap_err();
-            assert!(error.contains(mend), "{wrong}: {error}");
+            assert!(error.contains(fix), "{wrong}: {error}");
         }
     }
 

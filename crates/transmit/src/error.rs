@@ -129,7 +129,7 @@ pub enum Error {
         sink: &'static str,
         /// Name.
         interface: String,
-        /// What was tried, the reason, and the mend.
+        /// What was tried, the reason, and the fix.
         reason: String,
     },
     /// An interface without its other end.
@@ -331,7 +331,7 @@ fn unsendable_text(files: &[(String, Unsendable)], interface: &str) -> String {
     format!("{all}; nothing of this is sent unless --skip-unsendable leaves it out")
 }
 
-/// Each cause with its count and the mend.
+/// Each cause with its count and the fix.
 fn causes(found: &Unsendable, interface: &str) -> Vec<String> {
     let frames = |count: u64| format!("{count} frame{}", if count == 1 { "" } else { "s" });
     let mut causes = Vec::new();

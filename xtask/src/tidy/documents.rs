@@ -50,10 +50,10 @@ fn links(house: &House, file: &File) -> Vec<Finding> {
             let text = match path {
                 None => format!("link {target} leaves the project; name it in words"),
                 Some(path) if !house.tree.has(&path) => {
-                    format!("link to {path}, which does not exist; mend or remove it")
+                    format!("link to {path}, which does not exist; fix or remove it")
                 }
                 Some(path) if !has_anchor(house, &path, anchor) => {
-                    format!("{path} has no heading #{anchor}; mend the link")
+                    format!("{path} has no heading #{anchor}; fix the link")
                 }
                 Some(_) => continue,
             };

@@ -40,7 +40,7 @@ pub fn parse(tree: &Tree) -> (Vec<RustFile<'_>>, Vec<Finding>) {
             Err(error) => findings.push(Finding::new(
                 &file.path,
                 error.span().start().line,
-                format!("is no Rust ({error}); mend or remove it"),
+                format!("is no Rust ({error}); fix or remove it"),
             )),
         }
     }

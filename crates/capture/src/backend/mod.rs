@@ -97,7 +97,7 @@ pub enum BackendError {
     Program {
         /// Interface.
         name: String,
-        /// The reason, with its mend.
+        /// The reason, with its fix.
         source: ringside_ebpf::Error,
     },
     /// AF_XDP on a queue.
@@ -105,7 +105,7 @@ pub enum BackendError {
     AfXdp {
         /// Interface.
         name: String,
-        /// Queue, reason and mend.
+        /// Queue, reason and fix.
         reason: String,
     },
     /// A driver that does not go with the program.
@@ -113,7 +113,7 @@ pub enum BackendError {
     XdpRing {
         /// Interface.
         name: String,
-        /// Reason and mend.
+        /// Reason and fix.
         reason: String,
     },
     /// The operating system refused.

@@ -141,7 +141,7 @@ fn of_a_frame_that_ends_before_its_pieces_nothing_is_kept() {
 }
 
 #[test]
-fn what_needs_the_driver_is_refused_with_the_mend() {
+fn what_needs_the_driver_is_refused_with_the_fix() {
     let refused = |text: &str| {
         let set = language::parse(text.as_bytes(), &mut Sets::none()).unwrap();
         Rules::new(set, COMPILER).err().map(|error| error.to_string())
@@ -163,12 +163,12 @@ fn what_needs_the_driver_is_refused_with_the_mend() {
     };
     assert!(select(&keeps.collect::<String>()).is_some());
     // What nobody does in this run.
-    for (text, action, mend) in [
+    for (text, action, fix) in [
         ("7: udp => mirror eth9", "`mirror eth9`", "(-i)"),
         ("7: udp => digest", "`digest`", "--digests FILE"),
     ] {
         let message = select(text).unwrap();
-        assert!(["rule 7", action, mend].iter().all(|word| message.contains(word)), "{message}");
+        assert!(["rule 7", action, fix].iter().all(|word| message.contains(word)), "{message}");
     }
 }
 

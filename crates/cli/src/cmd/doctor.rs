@@ -1,5 +1,5 @@
 //! `ringside doctor`: what this machine and its interfaces can do, what is in the way, and what
-//! mends it.
+//! fixes it.
 
 use clap::Args;
 use ringside_doctor::{Report, State};
@@ -12,8 +12,8 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = "Examples:
   sudo ringside doctor                     the machine
-  sudo ringside doctor -i eth1             and an interface: what is in the way, and the mend
-  sudo ringside doctor -i eth1 --fix       mend what can be mended
+  sudo ringside doctor -i eth1             and an interface: what is in the way, and the fix
+  sudo ringside doctor -i eth1 --fix       fix what can be fixed
   sudo ringside doctor --undo              as it was before
 
 Without --fix and --undo nothing is changed. What --fix turns stays until --undo or the next start
@@ -28,7 +28,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "NAME")]
     netns: Option<String>,
 
-    /// Mend what can be mended.
+    /// Fix what can be fixed.
     #[arg(long)]
     fix: bool,
 
@@ -54,7 +54,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     } else {
         say::data(text(&report).trim_end())?;
     }
-    Ok(match (report.failed.is_empty(), report.is_in_the_way()) {
+    Ok(match (report.failed.is_empty(), report.has_problem()) {
         (false, _) => ExitCode::from(2),
         (true, true) => ExitCode::from(1),
         (true, false) => ExitCode::SUCCESS,
@@ -68,7 +68,7 @@ fn text(report: &Report) -> String {
     }
     for note in &report.failed {
         // What --undo could not do says so in its own words.
-        let prefix = if report.checks.is_empty() { "" } else { "not mended: " };
+        let prefix = if report.checks.is_empty() { "" } else { "not fixed: " };
         let _ = writeln!(out, "{prefix}{note}");
     }
     let mut subject = "";
@@ -78,12 +78,12 @@ fn text(report: &Report) -> String {
             let _ = writeln!(out, "{subject}");
         }
         let _ = writeln!(out, "  {:<16} {:<28} {}", check.state.text(), check.name, check.found);
-        if check.state != State::Good {
+        if check.state != State::Ok {
             let _ = writeln!(out, "  {:<16} {:<28} {}", "", "  why", check.why);
         }
-        if let Some(mend) = &check.mend {
+        if let Some(fix) = &check.fix {
             let by_fix = if check.fixable { "" } else { "   (not by --fix)" };
-            let _ = writeln!(out, "  {:<16} {:<28} {mend}{by_fix}", "", "  mend");
+            let _ = writeln!(out, "  {:<16} {:<28} {fix}{by_fix}", "", "  fix");
         }
     }
     out

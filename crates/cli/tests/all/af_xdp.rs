@@ -204,7 +204,7 @@ fn auto_leaves_an_interface_that_the_host_uses() {
 }
 
 #[test]
-fn what_the_backend_cannot_do_is_refused_with_the_mend() {
+fn what_the_backend_cannot_do_is_refused_with_the_fix() {
     if !need_root("what_the_backend_cannot_do") {
         return;
     }

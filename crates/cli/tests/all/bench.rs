@@ -353,7 +353,7 @@ fn a_signal_ends_it_and_nothing_stays() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_mend() {
+fn what_cannot_be_is_refused_with_its_fix() {
     let folder = folder();
     for (args, part) in [
         ("record --disk /dev/shm --for 1s --rounds 1", "tmpfs"),

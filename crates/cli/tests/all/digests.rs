@@ -313,7 +313,7 @@ fn a_reader_that_stands_still_is_given_up() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_the_mend() {
+fn what_cannot_be_is_refused_with_the_fix() {
     let folder = Folder::new();
     let file = folder.add("some.rules", "7: udp => digest");
     let capture = folder.path("one.pcap");
@@ -328,11 +328,11 @@ fn what_cannot_be_is_refused_with_the_mend() {
         (&["--digests", "both.pcapng", "-w", "both.pcapng"], "both name both.pcapng"),
         (&["--digests", arg(&directory)], "missing/digests, the file of digests: No such file"),
     ];
-    for (args, mend) in cases {
+    for (args, fix) in cases {
         let outcome = run_ringside(&[&["capture"], &own[..], args].concat());
         assert_eq!(outcome.code(), Some(2), "{args:?}: {}", outcome.stderr);
         let said = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains(mend), "{args:?}: {said}");
+        assert!(said.contains(fix), "{args:?}: {said}");
     }
     let outcome = run_ringside(&["capture", "-r", arg(&capture), "--digests", "out"]);
     assert!(outcome.code() == Some(2) && outcome.stderr.contains("--rules"), "{}", outcome.stderr);

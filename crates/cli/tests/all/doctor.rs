@@ -1,4 +1,4 @@
-//! `ringside doctor`: what it finds, mends and puts back, on networks of its own.
+//! `ringside doctor`: what it finds, fixes and puts back, on networks of its own.
 
 use crate::common::*;
 use ringside_lab::LabConfig;
@@ -86,7 +86,7 @@ fn neglected() -> Network {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_mend_and_nothing_is_changed() {
+fn what_is_wrong_is_told_with_its_fix_and_nothing_is_changed() {
     if !need_root("what_is_wrong_is_told") {
         return;
     }
@@ -95,22 +95,22 @@ fn what_is_wrong_is_told_with_its_mend_and_nothing_is_changed() {
     let (code, report) = machine.doctor(&network, &["-i", "rx0"]);
     assert_eq!(code, 1, "{report:#}");
     let gro = check(&report, "gro");
-    assert_eq!(gro["state"], "in_the_way");
-    assert_eq!(gro["mend"], "ethtool -K rx0 gro off");
+    assert_eq!(gro["state"], "problem");
+    assert_eq!(gro["fix"], "ethtool -K rx0 gro off");
     assert_eq!(gro["fixable"], true);
     let queues_check = check(&report, "queues");
-    assert_eq!(queues_check["state"], "could_be_better");
-    assert_eq!(queues_check["mend"], "ethtool -L rx0 rx 2");
+    assert_eq!(queues_check["state"], "warning");
+    assert_eq!(queues_check["fix"], "ethtool -L rx0 rx 2");
     for good in ["link", "host", "programs"] {
-        assert_eq!(check(&report, good)["state"], "good", "{report:#}");
+        assert_eq!(check(&report, good)["state"], "ok", "{report:#}");
     }
     assert!(gro_is_on(&network));
     assert_eq!((queues(&network), machine.settings()), (1, before));
 }
 
 #[test]
-fn what_is_mended_stays_until_it_is_undone() {
-    if !need_root("what_is_mended_stays") {
+fn what_is_fixed_stays_until_it_is_undone() {
+    if !need_root("what_is_fixed_stays") {
         return;
     }
     let (machine, network) = (Machine::new(), neglected());
@@ -118,9 +118,9 @@ fn what_is_mended_stays_until_it_is_undone() {
     assert_eq!(code, 0, "{report:#}");
     assert!(!gro_is_on(&network));
     assert_eq!(queues(&network), 2);
-    assert_eq!(machine.settings(), MACHINE.map(|(_, _, mended)| mended));
-    assert_eq!(check(&report, "gro")["state"], "good");
-    assert_eq!(check(&report, "zero-copy")["state"], "could_be_better");
+    assert_eq!(machine.settings(), MACHINE.map(|(_, _, fixed)| fixed));
+    assert_eq!(check(&report, "gro")["state"], "ok");
+    assert_eq!(check(&report, "zero-copy")["state"], "warning");
     let done = report["done"].to_string();
     assert!(done.contains("rx-gro of rx0: turned"), "{done}");
     let (code, again) = machine.doctor(&network, &["-i", "rx0", "--fix"]);

@@ -203,8 +203,8 @@ fn it_ends_when_told_and_when_killed() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_the_mend() {
-    if !need_root("what_cannot_be_is_refused_with_the_mend") {
+fn what_cannot_be_is_refused_with_the_fix() {
+    if !need_root("what_cannot_be_is_refused_with_the_fix") {
         return;
     }
     for (args, word) in [

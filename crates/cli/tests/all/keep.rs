@@ -1,5 +1,5 @@
 //! What a capture keeps, end to end: rules count and take exactly what they are for, what is cut is
-//! said by the file and the ledger, and what cannot be is refused with the mend.
+//! said by the file and the ledger, and what cannot be is refused with the fix.
 
 use crate::common::folder::{Folder, rule_totals};
 use crate::common::verifier::shape;
@@ -290,7 +290,7 @@ fn tls_is_kept_up_to_its_application_data() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_the_mend() {
+fn what_cannot_be_is_refused_with_the_fix() {
     let folder = Folder::new();
     let add = |name: &str, text: &str| arg(&folder.add(name, text)).to_owned();
     let (keep, redirect) =
@@ -316,15 +316,15 @@ fn what_cannot_be_is_refused_with_the_mend() {
         ),
         (&["-r", &file, "-i", "lo"], "cannot be used with"),
     ];
-    let is_root = need_root("what_cannot_be_is_refused_with_the_mend");
-    for (args, mend) in cases {
+    let is_root = need_root("what_cannot_be_is_refused_with_the_fix");
+    for (args, fix) in cases {
         if !is_root && args.contains(&&*keep) {
             continue;
         }
         let outcome = run_ringside(&[&["capture"], args].concat());
         assert_eq!(outcome.code(), Some(2), "{args:?}: {}", outcome.stderr);
         let said = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains(mend), "{args:?}: {said}");
+        assert!(said.contains(fix), "{args:?}: {said}");
     }
 }
 

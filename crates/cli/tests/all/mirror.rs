@@ -172,7 +172,7 @@ fn what_an_interface_does_not_take_is_counted() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_with_the_mend() {
+fn what_cannot_be_sent_is_refused_with_the_fix() {
     let folder = tempfile::tempdir().unwrap();
     let rules = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -191,7 +191,7 @@ fn what_cannot_be_sent_is_refused_with_the_mend() {
         &["rule 4", "receive from an interface"],
     );
     refused(&["-i", "lo", "-s", "96", "--rules", arg(&unknown)], &["rule 4", "write `cap 96`"]);
-    if !need_root("what_cannot_be_sent_is_refused_with_the_mend") {
+    if !need_root("what_cannot_be_sent_is_refused_with_the_fix") {
         return;
     }
     let network = network(1);

@@ -145,8 +145,8 @@ fn a_signal_ends_a_run_with_its_account() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_with_the_mend() {
-    if !need_root("what_cannot_be_sent_is_refused_with_the_mend") {
+fn what_cannot_be_sent_is_refused_with_the_fix() {
+    if !need_root("what_cannot_be_sent_is_refused_with_the_fix") {
         return;
     }
     let network = Network::up();

@@ -500,7 +500,7 @@ fn an_interface_that_goes_down_ends_it_with_its_account() {
 }
 
 #[test]
-fn wrong_options_are_refused_with_the_mend() {
+fn wrong_options_are_refused_with_the_fix() {
     let folder = Folder::new();
     let path = folder.add("one.pcap", numbered(1, 60, 60));
     let file = arg(&path);

@@ -260,8 +260,8 @@ fn a_pattern_ends_by_count_and_by_size_without_addresses() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_mend() {
-    let test = "what_cannot_be_is_refused_with_its_mend";
+fn what_cannot_be_is_refused_with_its_fix() {
+    let test = "what_cannot_be_is_refused_with_its_fix";
     if !need_root(test) {
         return;
     }

@@ -66,7 +66,7 @@ fn one_queue(threads: usize, kind: SenderKind, queues: u16) {
 }
 
 #[test]
-fn threads_of_a_backend_that_has_one_are_refused_with_the_mend() {
+fn threads_of_a_backend_that_has_one_are_refused_with_the_fix() {
     for backend in ["af-packet", "pcap"] {
         let args = ["capture", "-i", "lo", "--backend", backend, "--threads", "2"];
         let output = run_ringside(&args);

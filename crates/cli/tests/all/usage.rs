@@ -172,7 +172,7 @@ fn a_wrong_option_is_refused_with_what_is_right() {
 
 /// All options with all modes: `send/mode/tests.rs`. Here is what a user sees of it.
 #[test]
-fn an_option_of_another_mode_of_send_is_refused_with_both_names_and_the_mend() {
+fn an_option_of_another_mode_of_send_is_refused_with_both_names_and_the_fix() {
     let cases: [(&[&str], &[&str]); 8] = [
         (&["--stream", "1MB", "--flows", "3"], &["'--flows <N>'", "--stream", "leave one"]),
         (&["--stream", "1MB", "--template", "a.pcap"], &["--template", "--stream"]),

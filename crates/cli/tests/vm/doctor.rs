@@ -5,8 +5,8 @@ use crate::pair::{Card, need_option};
 use std::fs;
 
 #[test]
-fn what_doctor_mends_it_undoes() {
-    const TEST: &str = "what_doctor_mends_it_undoes";
+fn what_doctor_fixes_it_undoes() {
+    const TEST: &str = "what_doctor_fixes_it_undoes";
     if !need_option(TEST, "doctor", "--fix") {
         return;
     }
@@ -20,10 +20,10 @@ fn what_doctor_mends_it_undoes() {
 
     let fixed = run_ringside(&["doctor", "-i", interface, "--fix"]);
     println!("{}{}", fixed.text(), fixed.stderr);
-    // igb begins with GRO, which can be mended.
+    // igb begins with GRO, which can be fixed.
     let said = fixed.text();
     assert!(said.contains("rx-gro of "), "{said}");
-    assert_ne!(settings(interface), before, "there was something to mend: {said}");
+    assert_ne!(settings(interface), before, "there was something to fix: {said}");
     let undone = run_ringside(&["doctor", "-i", interface, "--undo"]);
     assert_eq!(undone.code(), Some(0), "{}{}", undone.text(), undone.stderr);
     assert_eq!(settings(interface), before);

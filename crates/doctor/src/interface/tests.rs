@@ -12,21 +12,21 @@ fn only(check: impl FnOnce(&mut Checks)) -> Check {
 fn queues_are_compared_with_cpus() {
     let card = |combined| Channels { combined, combined_max: 8, ..Channels::default() };
     let cases = [
-        (card(4), 4, State::Good, ""),
-        (card(1), 4, State::CouldBeBetter, "ethtool -L eth1 combined 4"),
-        (card(8), 2, State::CouldBeBetter, "ethtool -L eth1 combined 2"),
-        (card(8), 64, State::Good, ""),
+        (card(4), 4, State::Ok, ""),
+        (card(1), 4, State::Warning, "ethtool -L eth1 combined 4"),
+        (card(8), 2, State::Warning, "ethtool -L eth1 combined 2"),
+        (card(8), 64, State::Ok, ""),
         (
             Channels { rx: 1, rx_max: 2, ..Channels::default() },
             2,
-            State::CouldBeBetter,
+            State::Warning,
             "ethtool -L eth1 rx 2",
         ),
     ];
-    for (channels, cpus, state, mend) in cases {
+    for (channels, cpus, state, fix) in cases {
         let check = only(|checks| queues(checks, "eth1", channels, cpus, true));
-        assert_eq!((check.state, check.mend.unwrap_or_default().as_str()), (state, mend));
-        assert_eq!(check.fixable, state != State::Good);
+        assert_eq!((check.state, check.fix.unwrap_or_default().as_str()), (state, fix));
+        assert_eq!(check.fixable, state != State::Ok);
         let check = only(|checks| queues(checks, "eth1", channels, cpus, false));
         assert!(!check.fixable, "the host uses it");
     }
@@ -35,14 +35,14 @@ fn queues_are_compared_with_cpus() {
 #[test]
 fn rings_and_links() {
     let ring_of = |rx| only(|checks| ring(checks, "eth1", RingSizes { rx, rx_max: 4096 }, true));
-    assert_eq!(ring_of(4096).state, State::Good);
-    assert_eq!(ring_of(256).mend.as_deref(), Some("ethtool -G eth1 rx 4096"));
+    assert_eq!(ring_of(4096).state, State::Ok);
+    assert_eq!(ring_of(256).fix.as_deref(), Some("ethtool -G eth1 rx 4096"));
     let up = NetDevice { flags: libc::IFF_UP as u32, carrier: true, ..NetDevice::default() };
-    assert_eq!(only(|checks| link(checks, &up)).state, State::Good);
+    assert_eq!(only(|checks| link(checks, &up)).state, State::Ok);
     let no_carrier = NetDevice { carrier: false, ..up.clone() };
-    assert_eq!(only(|checks| link(checks, &no_carrier)).state, State::InTheWay);
+    assert_eq!(only(|checks| link(checks, &no_carrier)).state, State::Problem);
     let down = NetDevice { flags: 0, ..up };
-    assert_eq!(only(|checks| link(checks, &down)).state, State::InTheWay);
+    assert_eq!(only(|checks| link(checks, &down)).state, State::Problem);
 }
 
 #[test]
@@ -59,30 +59,27 @@ fn offloads_are_in_the_way_if_they_can_be_turned_off() {
     };
     assert_eq!(
         states(features(&["rx-gro"], &["rx-gro", "rx-lro"])),
-        [("gro", State::InTheWay, true), ("lro", State::Good, false)]
+        [("gro", State::Problem, true), ("lro", State::Ok, false)]
     );
-    assert_eq!(states(features(&["rx-gro-hw"], &[])), [("rx-gro-hw", State::CouldBeBetter, false)]);
+    assert_eq!(states(features(&["rx-gro-hw"], &[])), [("rx-gro-hw", State::Warning, false)]);
     let stripping = features(&[VLAN_STRIPPING], &[VLAN_STRIPPING]);
-    assert_eq!(only(|checks| vlan(checks, "eth1", &stripping, true)).state, State::Good);
+    assert_eq!(only(|checks| vlan(checks, "eth1", &stripping, true)).state, State::Ok);
     assert!(only(|checks| vlan(checks, "eth1", &stripping, false)).fixable);
-    assert_eq!(only(|checks| vlan(checks, "eth1", &features(&[], &[]), false)).state, State::Good);
+    assert_eq!(only(|checks| vlan(checks, "eth1", &features(&[], &[]), false)).state, State::Ok);
 }
 
 #[test]
-fn spreading_is_mended_by_key_or_transformation() {
+fn spreading_is_fixed_by_key_or_transformation() {
     let rss = Rss { function: 1, key: vec![1, 2, 3], ..Rss::default() };
     let check = only(|checks| spreading(checks, "eth1", &rss, 4));
-    assert_eq!(check.mend.as_deref(), Some("ethtool -X eth1 hkey 6d:5a:6d"));
+    assert_eq!(check.fix.as_deref(), Some("ethtool -X eth1 hkey 6d:5a:6d"));
     assert!(check.fixable);
     let without = Rss { key: Vec::new(), ..rss.clone() };
     let check = only(|checks| spreading(checks, "eth1", &without, 4));
-    assert_eq!(
-        check.mend.as_deref(),
-        Some("ethtool -X eth1 xfrm symmetric-xor, if the driver can")
-    );
+    assert_eq!(check.fix.as_deref(), Some("ethtool -X eth1 xfrm symmetric-xor, if the driver can"));
     assert!(!check.fixable);
-    assert_eq!(only(|checks| spreading(checks, "eth1", &rss, 1)).state, State::Good);
-    assert_eq!(only(|checks| spreading(checks, "eth1", &rss.symmetric(), 4)).state, State::Good);
+    assert_eq!(only(|checks| spreading(checks, "eth1", &rss, 1)).state, State::Ok);
+    assert_eq!(only(|checks| spreading(checks, "eth1", &rss.symmetric(), 4)).state, State::Ok);
 }
 
 #[test]
@@ -92,8 +89,8 @@ fn drivers() {
         driver(&mut checks, "igb", xdp);
         checks.into_vec().into_iter().map(|check| (check.name, check.state)).collect::<Vec<_>>()
     };
-    assert_eq!(states(None), [("xdp", State::CouldBeBetter)]);
-    assert_eq!(states(Some(XdpFeatures::default())), [("xdp", State::CouldBeBetter)]);
+    assert_eq!(states(None), [("xdp", State::Warning)]);
+    assert_eq!(states(Some(XdpFeatures::default())), [("xdp", State::Warning)]);
     let all = XdpFeatures {
         native: true,
         redirect: true,
@@ -101,6 +98,6 @@ fn drivers() {
         metadata_hash: true,
         ..XdpFeatures::default()
     };
-    let good = [("xdp", State::Good), ("zero-copy", State::Good), ("metadata", State::Good)];
+    let good = [("xdp", State::Ok), ("zero-copy", State::Ok), ("metadata", State::Ok)];
     assert_eq!(states(Some(all)), good);
 }

@@ -370,8 +370,8 @@ fn what_is_not_handed_over_in_time_is_refused_and_never_sent() {
 }
 
 #[test]
-fn auto_says_what_it_chose_and_errors_what_mends_them() {
-    if !ready("auto_says_what_it_chose_and_errors_what_mends_them") {
+fn auto_says_what_it_chose_and_errors_what_fixes_them() {
+    if !ready("auto_says_what_it_chose_and_errors_what_fixes_them") {
         return;
     }
     let lab = Lab::up(&config("sink-auto")).unwrap();

@@ -198,7 +198,7 @@ fn more_rules_than_are_remembered_are_asked_all_the_same() {
 }
 
 #[test]
-fn too_many_wildcards_are_refused_with_the_mend() {
+fn too_many_wildcards_are_refused_with_the_fix() {
     let lines = (0..20_000).map(|n| format!("src ip 10.0.{}.{} => drop\n", n / 256, n % 256));
     let text: String = lines.collect();
     let set = language::parse(text.as_bytes(), &mut Sets::none()).unwrap();

@@ -68,11 +68,11 @@ fn address(text: &str, at: usize) -> Outcome<IpAddr> {
     }
     text.parse::<Ipv6Addr>().map(IpAddr::V6).map_err(|_| {
         let is_number = |c: char| c.is_ascii_hexdigit() || matches!(c, '.' | ':');
-        let mend = match text.chars().all(is_number) {
+        let fix = match text.chars().all(is_number) {
             true => "write all four numbers, 0 to 255, as 192.0.2.1, or IPv6 as 2001:db8::1",
             false => "names are not looked up: write 192.0.2.1, 2001:db8::1, or @FILE",
         };
-        Fault::new(at, format!("{} is no address", quoted(text)), mend)
+        Fault::new(at, format!("{} is no address", quoted(text)), fix)
     })
 }
 
@@ -81,15 +81,15 @@ fn prefix<A: Address + Display>(address: A, length: &str, at: usize) -> Outcome<
     let is_digits = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
     let Some(bits) = bits.filter(|_| is_digits) else {
         let problem = format!("{} is no prefix length", quoted(length));
-        let mend = format!("write {address}/N with N from 0 to {}", A::BITS);
-        return Err(Fault::new(at, problem, mend));
+        let fix = format!("write {address}/N with N from 0 to {}", A::BITS);
+        return Err(Fault::new(at, problem, fix));
     };
     let (number, host_bits) = (address.number(), A::host_bits(bits));
     let first = A::of_number(number & !host_bits);
     if first != address {
         let problem = format!("{address}/{bits} has bits set behind its prefix");
-        let mend = format!("write {first}/{bits}, or {address} for the one address");
-        return Err(Fault::new(at, problem, mend));
+        let fix = format!("write {first}/{bits}, or {address} for the one address");
+        return Err(Fault::new(at, problem, fix));
     }
     range(first, A::of_number(number | host_bits), at)
 }

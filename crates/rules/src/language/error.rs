@@ -9,7 +9,7 @@ const EXCERPT_CHARS_MAX: usize = 96;
 /// Where the part begins if the place lies far to the right: so many characters before it.
 const BEFORE_CHARS: usize = 48;
 
-/// One thing that is wrong. Its `Display` is for people: place, problem, mend, and the line with a
+/// One thing that is wrong. Its `Display` is for people: place, problem, fix, and the line with a
 /// caret below the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError {
@@ -20,7 +20,7 @@ pub struct RuleError {
     /// What is wrong, with the value and, where there is one, the limit.
     pub problem: String,
     /// What would be right.
-    pub mend: String,
+    pub fix: String,
     /// The line, or the part of it around the place.
     pub excerpt: String,
     /// Where in the excerpt the place is, in characters from 0.
@@ -29,8 +29,8 @@ pub struct RuleError {
 
 impl fmt::Display for RuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RuleError { line, column, problem, mend, excerpt, caret } = self;
-        writeln!(f, "line {line}, column {column}: {problem}; {mend}")?;
+        let RuleError { line, column, problem, fix, excerpt, caret } = self;
+        writeln!(f, "line {line}, column {column}: {problem}; {fix}")?;
         writeln!(f, "  {excerpt}")?;
         write!(f, "  {:caret$}^", "")
     }
@@ -68,15 +68,15 @@ pub(super) struct Fault {
     /// Byte of the line, from 0.
     pub at: usize,
     pub problem: String,
-    pub mend: String,
+    pub fix: String,
 }
 
 /// What reading a piece of a line gives.
 pub(super) type Outcome<T> = Result<T, Fault>;
 
 impl Fault {
-    pub fn new(at: usize, problem: impl Into<String>, mend: impl Into<String>) -> Fault {
-        Fault { at, problem: problem.into(), mend: mend.into() }
+    pub fn new(at: usize, problem: impl Into<String>, fix: impl Into<String>) -> Fault {
+        Fault { at, problem: problem.into(), fix: fix.into() }
     }
 
     /// The error for people: `raw` is the line, which need not be UTF-8.
@@ -92,7 +92,7 @@ impl Fault {
             excerpt.push('…');
         }
         let column = before + 1;
-        RuleError { line, column, problem: self.problem, mend: self.mend, excerpt, caret }
+        RuleError { line, column, problem: self.problem, fix: self.fix, excerpt, caret }
     }
 }
 

@@ -46,11 +46,11 @@ pub fn checked(line: &[u8]) -> Outcome<&str> {
     let text = std::str::from_utf8(line).map_err(|error| {
         let at = error.valid_up_to();
         let utf_16 = line.starts_with(&[0xff, 0xfe]) || line.starts_with(&[0xfe, 0xff]);
-        let mend = match utf_16 {
+        let fix = match utf_16 {
             true => "it looks like UTF-16: save the file as UTF-8",
             false => "save the file as UTF-8; in a payload write the byte as \\xHH",
         };
-        Fault::new(at, format!("byte 0x{:02x} is not UTF-8 here", line[at]), mend)
+        Fault::new(at, format!("byte 0x{:02x} is not UTF-8 here", line[at]), fix)
     })?;
     // Nearly every line is plain ASCII, and a look at its bytes is enough.
     if line.iter().any(|&byte| !(b' '..=b'~').contains(&byte) && byte != b'\t') {
@@ -63,12 +63,12 @@ pub fn checked(line: &[u8]) -> Outcome<&str> {
 }
 
 fn refused(at: usize, c: char) -> Fault {
-    let (name, mend) = match c {
+    let (name, fix) = match c {
         '\0' => (" (NUL)", "remove it; in a payload write \\x00"),
         '\r' => (" (a carriage return)", "end lines with \\n or \\r\\n; in a payload write \\r"),
         '\n' => (" (a line end)", "give one rule a line"),
         _ => ("", "remove it; in a payload write its bytes as \\xHH"),
     };
     let problem = format!("character U+{:04X}{name} does not belong in a line", u32::from(c));
-    Fault::new(at, problem, mend)
+    Fault::new(at, problem, fix)
 }

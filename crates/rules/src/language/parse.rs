@@ -108,9 +108,9 @@ impl<'s> Reader<'s> {
         cursor.skip_blanks();
         let (at, word) = (cursor.at(), cursor.word());
         let verdict = super::names::value(&VERDICTS, word).ok_or_else(|| {
-            let mend = "write `default drop`, `default take` or `default pass`";
+            let fix = "write `default drop`, `default take` or `default pass`";
             let names = super::names::names(&VERDICTS);
-            Fault::new(at, format!("{} is no verdict", quoted(word)), meant(word, names, mend))
+            Fault::new(at, format!("{} is no verdict", quoted(word)), meant(word, names, fix))
         })?;
         cursor.expect_end("a default is one verdict, alone on its line")?;
         if let Some((_, before)) = self.default.replace((verdict, line)) {
@@ -134,8 +134,8 @@ fn rule_id(cursor: &mut Cursor<'_>) -> Outcome<Option<RuleId>> {
         return Err(Fault::new(at, problem, format!("write `{digits}:` if it is the rule's id")));
     }
     let id = digits.parse().map_err(|_| {
-        let mend = format!("write a number from 0 to {}", u32::MAX);
-        Fault::new(at, format!("{} is no id", quoted(digits)), mend)
+        let fix = format!("write a number from 0 to {}", u32::MAX);
+        Fault::new(at, format!("{} is no id", quoted(digits)), fix)
     })?;
     Ok(Some(RuleId(id)))
 }

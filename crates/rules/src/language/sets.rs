@@ -50,14 +50,14 @@ impl Sets {
         self.known.values()
     }
 
-    /// The file at `path`; the error is problem and mend.
+    /// The file at `path`; the error is problem and fix.
     pub(super) fn get(&mut self, path: &str) -> Result<Arc<AddressFile>, (String, String)> {
         if let Some(file) = self.known.get(path) {
             return Ok(Arc::clone(file));
         }
         let Some(folder) = &self.folder else {
-            let mend = "write the addresses in the rule, or load the rule from a file";
-            return Err((format!("address file {path}: files are not read here"), mend.into()));
+            let fix = "write the addresses in the rule, or load the rule from a file";
+            return Err((format!("address file {path}: files are not read here"), fix.into()));
         };
         if self.known.len() == SET_FILES_MAX {
             let problem =
@@ -65,7 +65,7 @@ impl Sets {
             return Err((problem, "join some of the files".into()));
         }
         let addresses = read_addresses(&folder.join(path))
-            .map_err(|(problem, mend)| (format!("address file {path}: {problem}"), mend))?;
+            .map_err(|(problem, fix)| (format!("address file {path}: {problem}"), fix))?;
         let file = Arc::new(AddressFile { path: path.into(), addresses });
         self.known.insert(path.into(), Arc::clone(&file));
         Ok(file)
@@ -87,7 +87,7 @@ fn read_addresses(path: &Path) -> Result<AddressSet, (String, String)> {
     AddressSet::parse(&text).map_err(|errors| {
         let first = &errors.errors[0];
         let place = format!("line {}, column {}", first.line, first.column);
-        (format!("{place}: {}", first.problem), first.mend.clone())
+        (format!("{place}: {}", first.problem), first.fix.clone())
     })
 }
 

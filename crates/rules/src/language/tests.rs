@@ -163,7 +163,7 @@ fn contradictions_name_both() {
     assert!(refusal("tcpflags syn,!syn => drop").problem.contains("exclude each other"));
 }
 
-/// Text, column, part of the problem, part of the mend.
+/// Text, column, part of the problem, part of the fix.
 const REFUSED: &[(&str, usize, &str, &str)] = &[
     ("", 1, "there is no rule", "MATCH => ACTION"),
     ("tcp", 4, "no `=>`", "tcp => drop"),
@@ -252,13 +252,13 @@ const REFUSED: &[(&str, usize, &str, &str)] = &[
 #[test]
 fn errors_say_where_what_and_what_would_be_right() {
     let mut wrong = String::new();
-    for &(text, column, problem, mend) in REFUSED {
+    for &(text, column, problem, fix) in REFUSED {
         let error = refusal(text);
         let place = (error.line, error.column);
-        if place != (1, column) || !error.problem.contains(problem) || !error.mend.contains(mend) {
-            write!(wrong, "\n{error}\n  expected in column {column}: {problem}; {mend}").unwrap();
+        if place != (1, column) || !error.problem.contains(problem) || !error.fix.contains(fix) {
+            write!(wrong, "\n{error}\n  expected in column {column}: {problem}; {fix}").unwrap();
         }
-        assert!(!error.mend.is_empty() && error.to_string().ends_with('^'), "{error}");
+        assert!(!error.fix.is_empty() && error.to_string().ends_with('^'), "{error}");
     }
     assert!(wrong.is_empty(), "{wrong}");
 }

@@ -73,8 +73,8 @@ pub fn directed_meant(side: &str, word: &str) -> String {
     if word.starts_with(|c: char| c.is_ascii_digit()) {
         return format!("write `{side} ip` for an address, `{side} port` for a port");
     }
-    let mend = format!("write `{side} ip`, `{side} port` or `{side} mac`");
-    elsewhere(word).unwrap_or_else(|| meant(word, DIRECTED.into_iter(), &mend))
+    let fix = format!("write `{side} ip`, `{side} port` or `{side} mac`");
+    elsewhere(word).unwrap_or_else(|| meant(word, DIRECTED.into_iter(), &fix))
 }
 
 /// What would be right instead of `word`, where an action should begin.

@@ -37,7 +37,7 @@ impl Borders {
     }
 
     /// Every border from `start` to `end` becomes one of records.
-    pub(crate) fn mend(&mut self, start: u64, end: u64) {
+    pub(crate) fn fix(&mut self, start: u64, end: u64) {
         if (start..=end).contains(&self.next) {
             self.next = self.after(end);
         }

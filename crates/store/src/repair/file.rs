@@ -26,7 +26,7 @@ pub(super) struct Examined {
     entry: Entry,
     pub(super) header: FileHeader,
     /// What the header is to say.
-    mended: FileHeader,
+    fixed: FileHeader,
     interfaces: usize,
     pub(super) walked: Walked,
     /// A header page that takes the place of a lost one.
@@ -65,14 +65,14 @@ impl Examined {
             entry: entry.clone(),
             marked: read_mark(&file, walked.kept),
             interfaces: header.walk.interfaces().len(),
-            mended: FileHeader { first_block, ..header.file.clone() },
+            fixed: FileHeader { first_block, ..header.file.clone() },
             header: header.file,
             walked,
             page: lost.map(|page| page.bytes.clone()),
             to_mark: None,
             reserved_bytes,
         };
-        examined.mend_header();
+        examined.fix_header();
         Ok(Some(examined))
     }
 
@@ -104,15 +104,15 @@ impl Examined {
         if self.marked.is_none() && (interface.0 as usize) < self.interfaces {
             self.to_mark = Some(mark(interface, unknown_after));
             self.marked = Some(unknown_after);
-            self.mend_header();
+            self.fix_header();
         }
     }
 
-    fn mend_header(&mut self) {
+    fn fix_header(&mut self) {
         let bytes = self.bytes_after();
-        self.mended.blocks_complete = self.ring_blocks();
+        self.fixed.blocks_complete = self.ring_blocks();
         // A file to which nothing more is written has reached its largest size.
-        self.mended.bytes_max = match self.header.bytes_max {
+        self.fixed.bytes_max = match self.header.bytes_max {
             0 => 0,
             limit => limit.min(bytes),
         };
@@ -157,14 +157,14 @@ impl Examined {
         if let (Some(_), Some(unknown_after_ns)) = (&self.to_mark, self.marked) {
             changes.push(Change::Marked { unknown_after_ns });
         }
-        let mended = &self.mended;
-        if mended.blocks_complete != self.header.blocks_complete {
-            let (before, now) = (self.header.blocks_complete, mended.blocks_complete);
+        let fixed = &self.fixed;
+        if fixed.blocks_complete != self.header.blocks_complete {
+            let (before, now) = (self.header.blocks_complete, fixed.blocks_complete);
             changes.push(Change::Counted { before, now });
         }
-        let (first, limit) = (mended.first_block, mended.bytes_max);
+        let (first, limit) = (fixed.first_block, fixed.bytes_max);
         if (first, limit) != (self.header.first_block, self.header.bytes_max) {
-            changes.push(Change::HeaderMended);
+            changes.push(Change::HeaderRepaired);
         }
         if self.reserved_bytes > 0 {
             changes.push(Change::Released { bytes: self.reserved_bytes });
@@ -212,13 +212,13 @@ impl Examined {
 
     /// Writes the fields that change, where they stand.
     fn write_header(&self, file: &File) -> io::Result<()> {
-        if self.mended == self.header {
+        if self.fixed == self.header {
             return Ok(());
         }
         let Some(header) = read_header_from(file)? else {
             return Err(io::Error::other("its header page changed meanwhile"));
         };
-        for (at, value) in header.changing_fields(&self.mended) {
+        for (at, value) in header.changing_fields(&self.fixed) {
             file.write_all_at(&value.to_le_bytes(), at)?;
         }
         Ok(())

@@ -132,7 +132,7 @@ pub enum Change {
         now: u64,
     },
     /// The header page says which ring block is the first, or that the file is finished.
-    HeaderMended,
+    HeaderRepaired,
     /// Space that was reserved for more was given back.
     Released {
         /// Bytes.
@@ -158,7 +158,7 @@ impl fmt::Display for Change {
             Change::Counted { before, now } => {
                 write!(f, "{now} complete ring blocks counted (the header said {before})")
             }
-            Change::HeaderMended => f.write_str("header page brought up to date"),
+            Change::HeaderRepaired => f.write_str("header page brought up to date"),
             Change::Released { bytes } => write!(f, "{bytes} reserved bytes given back"),
             Change::Renamed => f.write_str("given the name that it was made ready for"),
             Change::Removed => f.write_str("empty, removed"),

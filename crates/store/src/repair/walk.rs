@@ -229,7 +229,7 @@ impl Walker<'_> {
             self.hole_blocks += 1;
             at = next;
         }
-        self.walked.borders.mend(start, end);
+        self.walked.borders.fix(start, end);
     }
 
     /// The end of the file, less what is too short for a block within the last ring block.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// What stands in the way, with its numbers and the mend.
+/// What stands in the way, with its numbers and the fix.
 #[derive(Debug, Error)]
 pub enum RetentionError {
     /// The operating system refused.
@@ -144,7 +144,7 @@ pub enum RetentionError {
         directory: PathBuf,
         /// The limit.
         limit: usize,
-        /// Of what, and the mend.
+        /// Of what, and the fix.
         what: &'static str,
     },
     /// The last serial number is in use: no file of ours reaches it, so the header is wrong.

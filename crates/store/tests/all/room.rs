@@ -132,9 +132,9 @@ fn a_ring_block_that_was_not_finished_is_room() {
     }
 }
 
-/// What is damaged before the room is mended as in any file; the room is no part of it.
+/// What is damaged before the room is fixed as in any file; the room is no part of it.
 #[test]
-fn damage_before_room_is_mended_and_the_room_given_back() {
+fn damage_before_room_is_fixed_and_the_room_given_back() {
     let (dir, file) = reused();
     let blocks = [ring_block(40, 0..100, true), ring_block(41, 100..200, true)].concat();
     file.fill_room(&blocks, file.block_offset(0)).1.unwrap();

@@ -140,8 +140,8 @@ pub fn neighbour(
     timeout: Duration,
 ) -> Result<Option<[u8; 6]>, SysError> {
     let failed = |e: io::Error| {
-        let mend = "run as root, or give its MAC address";
-        SysError::io(format!("asking for the neighbour {address} ({mend})"), e)
+        let fix = "run as root, or give its MAC address";
+        SysError::io(format!("asking for the neighbour {address} ({fix})"), e)
     };
     let mut connection = Connection::route()?;
     let start = Instant::now();

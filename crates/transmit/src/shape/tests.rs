@@ -116,7 +116,7 @@ fn a_captured_frame_comes_again_with_other_addresses() {
 }
 
 #[test]
-fn what_cannot_be_made_is_refused_with_the_mend() {
+fn what_cannot_be_made_is_refused_with_the_fix() {
     let range = |field, text| vec![Range::parse(field, text).unwrap()];
     let udp = || Template::of(Stack::default());
     let v6 = || Template::of(Stack { ipv6: true, ..Stack::default() });

@@ -344,8 +344,8 @@ fn bound(
             Err(error) => failures.push(format!("{step}: {error}")),
         }
     }
-    let mend = "`ethtool -l` shows the queues; one socket has a queue at a time";
-    let reason = format!("queue {queue} cannot be had ({}); {mend}", failures.join("; "));
+    let fix = "`ethtool -l` shows the queues; one socket has a queue at a time";
+    let reason = format!("queue {queue} cannot be had ({}); {fix}", failures.join("; "));
     Err(Error::Sink { sink: SinkKind::AfXdp.name(), interface: name.clone(), reason })
 }
 

@@ -83,7 +83,7 @@ impl AfPacketConfig {
 pub struct Opened {
     /// One source per lane.
     pub sources: Vec<AfPacketSource>,
-    /// What the user should know, each a sentence with its mend.
+    /// What the user should know, each a sentence with its fix.
     pub warnings: Vec<String>,
 }
 

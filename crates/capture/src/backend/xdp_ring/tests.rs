@@ -329,7 +329,7 @@ fn a_filter_decides_in_the_driver_and_two_captures_share_it() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_the_mend() {
+fn what_cannot_be_is_refused_with_the_fix() {
     on_a_wire("xdp_ring_what_cannot_be", |wire| {
         wire.ip("tuntap add dev rstap mode tap");
         wire.ip("link set rstap up");

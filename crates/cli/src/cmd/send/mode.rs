@@ -73,7 +73,7 @@ impl Mode {
     /// The mode that the options choose.
     ///
     /// # Errors
-    /// An option was given that this mode does not use; both, and the mend, are named.
+    /// An option was given that this mode does not use; both, and the fix, are named.
     pub(super) fn chosen(matches: &ArgMatches) -> Result<Mode, clap::Error> {
         let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
         let is_chosen = |mode: &Mode| mode.option().is_some_and(is_given);

@@ -13,7 +13,7 @@ use ringside_core::QueueId;
 use ringside_core::limits::FRAME_BYTES_MAX;
 use std::num::NonZeroU32;
 
-/// Pairs of actions that exclude each other, with the reason and the mend.
+/// Pairs of actions that exclude each other, with the reason and the fix.
 const CONTRADICTIONS: [(&[&str], &[&str], &str); 7] = [
     (&["drop", "take", "pass"], &["drop", "take", "pass"], "a frame has one fate: keep one"),
     (&["redirect"], &["drop", "take", "pass"], "a frame has one fate; `mirror` sends a copy"),
@@ -55,8 +55,8 @@ pub fn actions(cursor: &mut Cursor<'_>) -> Outcome<Actions> {
             "keep" => actions.trim = Some(Trim::Keep(keep(cursor)?.into())),
             "sample" => actions.sample = Some(sample(cursor)?),
             "mirror" => {
-                let mend = "write `mirror IF`, IF being an interface's name";
-                actions.mirror = Some(interface(cursor, mend)?);
+                let fix = "write `mirror IF`, IF being an interface's name";
+                actions.mirror = Some(interface(cursor, fix)?);
             }
             "redirect" => actions.redirect = Some(redirect(cursor)?),
             verdict => actions.verdict = value(&VERDICTS, verdict),
@@ -81,9 +81,9 @@ fn exclude(before: &str, word: &str, at: usize) -> Outcome<()> {
     });
     match clash {
         None => Ok(()),
-        Some((_, _, mend)) => {
+        Some((_, _, fix)) => {
             let problem = format!("`{before}` and `{word}` exclude each other");
-            Err(Fault::new(at, problem, *mend))
+            Err(Fault::new(at, problem, *fix))
         }
     }
 }
@@ -132,12 +132,12 @@ fn redirect(cursor: &mut Cursor<'_>) -> Outcome<Redirect> {
     if cursor.eat_word("cpu") {
         return Ok(Redirect::Cpu(CpuId(list::single(cursor, "redirect cpu", 0, CPU_MAX)?)));
     }
-    let mend = "write `redirect IF`, `redirect queue N` or `redirect cpu N`";
-    interface(cursor, mend).map(Redirect::Interface)
+    let fix = "write `redirect IF`, `redirect queue N` or `redirect cpu N`";
+    interface(cursor, fix).map(Redirect::Interface)
 }
 
 /// An interface's name, in quotation marks if need be.
-fn interface(cursor: &mut Cursor<'_>, mend: &str) -> Outcome<InterfaceName> {
+fn interface(cursor: &mut Cursor<'_>, fix: &str) -> Outcome<InterfaceName> {
     cursor.skip_blanks();
     let at = cursor.at();
     let name = match cursor.string()? {
@@ -145,11 +145,10 @@ fn interface(cursor: &mut Cursor<'_>, mend: &str) -> Outcome<InterfaceName> {
         None => cursor.word().to_owned(),
     };
     if cursor.at() == at {
-        return Err(cursor.unexpected(mend));
+        return Err(cursor.unexpected(fix));
     }
     InterfaceName::new(&name).ok_or_else(|| {
-        let mend =
-            format!("a name has 1 to {INTERFACE_NAME_BYTES_MAX} bytes, no blank, `/` or `:`");
-        Fault::new(at, format!("{} cannot be an interface", quoted(&name)), mend)
+        let fix = format!("a name has 1 to {INTERFACE_NAME_BYTES_MAX} bytes, no blank, `/` or `:`");
+        Fault::new(at, format!("{} cannot be an interface", quoted(&name)), fix)
     })
 }

@@ -50,8 +50,8 @@ fn item(cursor: &mut Cursor<'_>, sets: &mut Sets) -> Outcome<Item> {
     match word {
         "" => Err(cursor.unexpected("write `ip 192.0.2.1`, `ip 10.0.0.0/8` or `ip @FILE`")),
         "and" | "or" | "bidir" => {
-            let mend = "write an address behind `ip`, or `ip4` and `ip6` for the version";
-            Err(Fault::new(at, format!("`{word}` is no address"), mend))
+            let fix = "write an address behind `ip`, or `ip4` and `ip6` for the version";
+            Err(Fault::new(at, format!("`{word}` is no address"), fix))
         }
         _ => address_text::span(word, at).map(Item::Span),
     }
@@ -64,7 +64,7 @@ fn file(
     at: usize,
     sets: &mut Sets,
 ) -> Outcome<Arc<AddressFile>> {
-    let mend = "write @PATH, or @\"PATH\" if it has blanks or signs";
+    let fix = "write @PATH, or @\"PATH\" if it has blanks or signs";
     // A quotation mark ends a word, so a quoted path directly follows the `@`.
     let quoted = if bare.is_empty() && cursor.line()[cursor.at()..].starts_with('"') {
         cursor.string()?
@@ -73,14 +73,14 @@ fn file(
     };
     let path = match quoted {
         Some(bytes) => {
-            String::from_utf8(bytes).map_err(|_| Fault::new(at, "the path is not UTF-8", mend))?
+            String::from_utf8(bytes).map_err(|_| Fault::new(at, "the path is not UTF-8", fix))?
         }
         None => bare.to_owned(),
     };
     if path.is_empty() || path.contains('\0') {
-        return Err(Fault::new(at, "`@` names no file", mend));
+        return Err(Fault::new(at, "`@` names no file", fix));
     }
-    sets.get(&path).map_err(|(problem, mend)| Fault::new(at, problem, mend))
+    sets.get(&path).map_err(|(problem, fix)| Fault::new(at, problem, fix))
 }
 
 /// Reads what follows `mac`.

@@ -63,7 +63,7 @@ fn host(cursor: &mut Cursor<'_>, field: &str) -> Outcome<HostPattern> {
     let (text, at) = text(cursor, field)?;
     let name = text.strip_prefix("*.").unwrap_or(&text);
     let name = name.strip_suffix('.').unwrap_or(name);
-    let wrong = |mend: String| Fault::new(at, format!("{} is no host name", quoted(&text)), mend);
+    let wrong = |fix: String| Fault::new(at, format!("{} is no host name", quoted(&text)), fix);
     if !name.is_ascii() {
         return Err(wrong("write it as it is on the wire, in Punycode (xn--…)".into()));
     }
@@ -74,8 +74,8 @@ fn host(cursor: &mut Cursor<'_>, field: &str) -> Outcome<HostPattern> {
     let has_bare_dot = name.starts_with('.') || name.ends_with('.');
     let fits = (1..=HOST_BYTES_MAX).contains(&name.len());
     if !fits || has_bare_dot || name.contains(is_wrong) {
-        let mend = format!("write 1 to {HOST_BYTES_MAX} letters, as example.com or *.example.com");
-        return Err(wrong(mend));
+        let fix = format!("write 1 to {HOST_BYTES_MAX} letters, as example.com or *.example.com");
+        return Err(wrong(fix));
     }
     let is_below = text.starts_with("*.");
     let name = name.to_ascii_lowercase().into();

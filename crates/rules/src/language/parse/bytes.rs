@@ -37,8 +37,8 @@ pub fn bytes(cursor: &mut Cursor<'_>, scope: Scope) -> Outcome<Term> {
     }
     let (name, offset) = place.split_once('+').unwrap_or((place, "0"));
     let base = value(&BASES, name).ok_or_else(|| {
-        let mend = meant(name, names(&BASES), "write frame, net, transport or payload");
-        Fault::new(at, format!("bytes cannot be counted from {}", quoted(name)), mend)
+        let fix = meant(name, names(&BASES), "write frame, net, transport or payload");
+        Fault::new(at, format!("bytes cannot be counted from {}", quoted(name)), fix)
     })?;
     if base == BytesBase::Frame && scope == Scope::Inner {
         return Err(outside("bytes frame", at));
@@ -46,8 +46,8 @@ pub fn bytes(cursor: &mut Cursor<'_>, scope: Scope) -> Outcome<Term> {
     let is_number = !offset.is_empty() && offset.bytes().all(|byte| byte.is_ascii_digit());
     let offset = offset.parse().ok().filter(|&offset| is_number && offset < FRAME_BYTES_MAX);
     let offset = offset.ok_or_else(|| {
-        let mend = format!("write `{name}+N` with N below {FRAME_BYTES_MAX}");
-        Fault::new(at, format!("{} has no right offset", quoted(place)), mend)
+        let fix = format!("write `{name}+N` with N below {FRAME_BYTES_MAX}");
+        Fault::new(at, format!("{} has no right offset", quoted(place)), fix)
     })?;
     if cursor.clone().eat("=>") || !cursor.eat("=") {
         return Err(cursor.unexpected(EXAMPLE));
@@ -59,10 +59,10 @@ pub fn bytes(cursor: &mut Cursor<'_>, scope: Scope) -> Outcome<Term> {
         return Err(cursor.unexpected(EXAMPLE));
     }
     let (value, mask) = masked(word).ok_or_else(|| {
-        let mend = format!(
+        let fix = format!(
             "write 1 to {VALUE_BYTES_MAX} pairs of hexadecimal digits, a mask as long as the value"
         );
-        Fault::new(at, format!("{} is no value", quoted(word)), mend)
+        Fault::new(at, format!("{} is no value", quoted(word)), fix)
     })?;
     let is_outside = value.iter().zip(&mask).any(|(value, mask)| value & !mask != 0);
     if is_outside {
@@ -98,8 +98,8 @@ pub fn payload(cursor: &mut Cursor<'_>) -> Outcome<Term> {
     };
     if is_hex {
         bytes = std::str::from_utf8(&bytes).ok().and_then(hex).ok_or_else(|| {
-            let mend = "write pairs of hexadecimal digits, as `hex \"de ad be ef\"`";
-            Fault::new(start, "these are no hexadecimal bytes", mend)
+            let fix = "write pairs of hexadecimal digits, as `hex \"de ad be ef\"`";
+            Fault::new(start, "these are no hexadecimal bytes", fix)
         })?;
     }
     if !(1..=PATTERN_BYTES_MAX).contains(&bytes.len()) {
@@ -112,8 +112,8 @@ pub fn payload(cursor: &mut Cursor<'_>) -> Outcome<Term> {
         let at = cursor.at();
         if !pattern.ignore_case && cursor.eat_word("nocase") {
             if is_hex {
-                let mend = "remove it, or write the text with `payload \"…\" nocase`";
-                return Err(Fault::new(at, "`nocase` cannot follow hexadecimal bytes", mend));
+                let fix = "remove it, or write the text with `payload \"…\" nocase`";
+                return Err(Fault::new(at, "`nocase` cannot follow hexadecimal bytes", fix));
             }
             pattern.ignore_case = true;
         } else if pattern.at.is_none() && cursor.eat_word("at") {
@@ -137,11 +137,11 @@ pub fn filter(cursor: &mut Cursor<'_>) -> Outcome<Term> {
     let Some(bytes) = cursor.string()? else {
         return Err(cursor.unexpected(EXAMPLE));
     };
-    let wrong = |problem: &str, mend: &str| Err(Fault::new(start, problem, mend));
+    let wrong = |problem: &str, fix: &str| Err(Fault::new(start, problem, fix));
     if bytes.len() > FILTER_BYTES_MAX {
         let problem = format!("the filter has {} bytes", bytes.len());
-        let mend = format!("{FILTER_BYTES_MAX} are allowed: write networks, or `ip @FILE`");
-        return wrong(&problem, &mend);
+        let fix = format!("{FILTER_BYTES_MAX} are allowed: write networks, or `ip @FILE`");
+        return wrong(&problem, &fix);
     }
     match String::from_utf8(bytes) {
         Err(_) => wrong("the filter is not UTF-8", EXAMPLE),

@@ -106,12 +106,12 @@ impl<'t> Cursor<'t> {
     }
 
     /// Refuses what is left, if there is something.
-    pub fn expect_end(&mut self, mend: &str) -> Outcome<()> {
-        if self.is_end() { Ok(()) } else { Err(self.unexpected(mend)) }
+    pub fn expect_end(&mut self, fix: &str) -> Outcome<()> {
+        if self.is_end() { Ok(()) } else { Err(self.unexpected(fix)) }
     }
 
     /// What comes next does not belong here.
-    pub fn unexpected(&mut self, mend: impl Into<String>) -> Fault {
+    pub fn unexpected(&mut self, fix: impl Into<String>) -> Fault {
         let word = self.peek();
         let what = match self.rest().chars().next() {
             None | Some('#') => "the line ends here".to_owned(),
@@ -119,7 +119,7 @@ impl<'t> Cursor<'t> {
             Some(c) if c.is_ascii_graphic() => format!("unexpected `{c}`"),
             Some(c) => format!("unexpected character U+{:04X}", u32::from(c)),
         };
-        Fault::new(self.at, what, mend)
+        Fault::new(self.at, what, fix)
     }
 
     /// A text in quotation marks, passed, with its escapes read; none if no quotation mark comes
@@ -135,15 +135,15 @@ impl<'t> Cursor<'t> {
         loop {
             match bytes.get(at) {
                 None => {
-                    let mend = "write `\"` at its end, and \\\" for one within";
-                    return Err(Fault::new(start, "the text does not end", mend));
+                    let fix = "write `\"` at its end, and \\\" for one within";
+                    return Err(Fault::new(start, "the text does not end", fix));
                 }
                 Some(b'"') => break,
                 Some(b'\\') => {
                     let (byte, width) = escape(&bytes[at..]).ok_or_else(|| {
-                        let mend =
+                        let fix =
                             "escapes are \\\" \\\\ \\n \\r \\t and \\xHH; write \\\\ for `\\`";
-                        Fault::new(at, "unknown escape", mend)
+                        Fault::new(at, "unknown escape", fix)
                     })?;
                     text.push(byte);
                     at += width;

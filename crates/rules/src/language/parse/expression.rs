@@ -95,8 +95,8 @@ impl Parser<'_, '_> {
         self.terms += 1;
         if self.terms > TERMS_MAX {
             let problem = format!("the rule has more than {TERMS_MAX} terms");
-            let mend = "write lists (`port 80,443`), an address file, or several rules";
-            return Err(Fault::new(at, problem, mend));
+            let fix = "write lists (`port 80,443`), an address file, or several rules";
+            return Err(Fault::new(at, problem, fix));
         }
         term::term(self.cursor, self.scope, self.sets).map(Expression::Term)
     }
@@ -104,8 +104,8 @@ impl Parser<'_, '_> {
     /// `inner (…)`; the word stands at `at` and is passed.
     fn inner(&mut self, at: usize) -> Outcome<Expression> {
         if self.scope == Scope::Inner {
-            let mend = "the innermost header is meant already: remove the second `inner`";
-            return Err(Fault::new(at, "`inner` stands within `inner`", mend));
+            let fix = "the innermost header is meant already: remove the second `inner`";
+            return Err(Fault::new(at, "`inner` stands within `inner`", fix));
         }
         if self.cursor.peek_byte() != Some(b'(') {
             return Err(self.cursor.unexpected("write `inner (MATCH)`"));

@@ -7,7 +7,7 @@ use crate::language::names::{names, value};
 use crate::language::numbers::Numeric;
 use crate::language::ranges::{Ranges, Span};
 
-/// Reads numbers and ranges with commas between them; `example` mends where there is none.
+/// Reads numbers and ranges with commas between them; `example` fixes where there is none.
 pub fn ranges<T: Numeric>(cursor: &mut Cursor<'_>, example: &str) -> Outcome<Ranges<T>> {
     ranges_while(cursor, |cursor| cursor.eat(","), example)
 }
@@ -41,8 +41,8 @@ pub fn items<'t, T>(
         }
         if items.len() == LIST_ITEMS_MAX {
             let problem = format!("the list has more than {LIST_ITEMS_MAX} items");
-            let mend = "write ranges, several rules, or for addresses a file (`ip @FILE`)";
-            return Err(Fault::new(cursor.at(), problem, mend));
+            let fix = "write ranges, several rules, or for addresses a file (`ip @FILE`)";
+            return Err(Fault::new(cursor.at(), problem, fix));
         }
     }
 }
@@ -79,11 +79,11 @@ fn number<T: Numeric>(text: &str, at: usize) -> Outcome<T> {
     number.map(T::of_number).ok_or_else(|| {
         let what = T::WHAT;
         let range = format!("write a number from {least} to {most}");
-        let mend = match text.as_bytes().first().is_some_and(u8::is_ascii_digit) {
+        let fix = match text.as_bytes().first().is_some_and(u8::is_ascii_digit) {
             true => range,
             false => meant(text, names(T::NAMES), &range),
         };
-        Fault::new(at, format!("{} is no {what}", quoted(text)), mend)
+        Fault::new(at, format!("{} is no {what}", quoted(text)), fix)
     })
 }
 
@@ -102,10 +102,10 @@ pub fn single(cursor: &mut Cursor<'_>, what: &str, least: u32, most: u32) -> Out
     cursor.skip_blanks();
     let at = cursor.at();
     let word = cursor.word();
-    let mend = || format!("write `{what} N` with N from {least} to {most}");
+    let fix = || format!("write `{what} N` with N from {least} to {most}");
     if word.is_empty() {
-        return Err(cursor.unexpected(mend()));
+        return Err(cursor.unexpected(fix()));
     }
     let number = plain_number(word).filter(|number| (least..=most).contains(number));
-    number.ok_or_else(|| Fault::new(at, format!("`{what}` cannot be {}", quoted(word)), mend()))
+    number.ok_or_else(|| Fault::new(at, format!("`{what}` cannot be {}", quoted(word)), fix()))
 }

@@ -107,12 +107,12 @@ fn tcp_flags(cursor: &mut Cursor<'_>) -> Outcome<Term> {
         cursor.skip_blanks();
         let (at, word) = (cursor.at(), cursor.word());
         let Some(flag) = value(&TCP_FLAGS, word) else {
-            let mend = "write `tcpflags syn,!ack`; flags are fin syn rst psh ack urg ece cwr";
+            let fix = "write `tcpflags syn,!ack`; flags are fin syn rst psh ack urg ece cwr";
             return Err(match word {
-                "" => cursor.unexpected(mend),
+                "" => cursor.unexpected(fix),
                 _ => {
-                    let mend = meant(word, names(&TCP_FLAGS), mend);
-                    Fault::new(at, format!("{} is no flag of TCP", quoted(word)), mend)
+                    let fix = meant(word, names(&TCP_FLAGS), fix);
+                    Fault::new(at, format!("{} is no flag of TCP", quoted(word)), fix)
                 }
             });
         };

@@ -265,7 +265,7 @@ impl History<'_> {
         self.world.was_stepped = true;
     }
 
-    /// The next start mends the files of dead runs.
+    /// The next start fixes the files of dead runs.
     fn repair(&mut self) {
         let live = self.world.live.clone();
         for entry in self.world.entries.values_mut() {

@@ -153,8 +153,8 @@ fn an_interface_that_goes_away_in_full_traffic_leaves_exact_counters() {
 }
 
 #[test]
-fn an_interface_that_is_down_is_refused_with_the_mend() {
-    on_a_wire("an_interface_that_is_down_is_refused_with_the_mend", |wire| {
+fn an_interface_that_is_down_is_refused_with_the_fix() {
+    on_a_wire("an_interface_that_is_down_is_refused_with_the_fix", |wire| {
         wire.ip("link set rsafp-rx down");
         let error = open(&config()).err().unwrap();
         assert!(matches!(error, BackendError::InterfaceDown { .. }));
@@ -197,8 +197,8 @@ fn without_privileges_the_error_names_the_capability() {
 }
 
 #[test]
-fn merging_offloads_bring_a_warning_with_the_mend() {
-    on_a_wire("merging_offloads_bring_a_warning_with_the_mend", |wire| {
+fn merging_offloads_bring_a_warning_with_the_fix() {
+    on_a_wire("merging_offloads_bring_a_warning_with_the_fix", |wire| {
         ethtool_gro(wire, "on");
         let warnings = open(&config()).unwrap().warnings;
         assert_eq!(warnings.len(), 1);

@@ -129,7 +129,7 @@ fn an_interface_that_goes_away_in_full_traffic_leaves_exact_counters() {
 }
 
 #[test]
-fn an_interface_that_is_down_is_refused_with_the_mend() {
+fn an_interface_that_is_down_is_refused_with_the_fix() {
     on_a_wire("af_xdp_an_interface_that_is_down", |wire| {
         wire.ip(&format!("link set {RX} down"));
         let error = open(&config()).err().unwrap();
