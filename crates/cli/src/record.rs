@@ -22,7 +22,6 @@ use ringside_core::limits::RING_BLOCK_BYTES;
 use ringside_keeper::privileges;
 use ringside_keeper::privileges::UsersDirectories;
 use ringside_keeper::{Knobs, Leaving, Link, Request, Wishes};
-use ringside_store::Packing;
 use ringside_sys::ring::HUGE_PAGE_BYTES;
 use ringside_terminal::BottomLine;
 use ringside_terminal::signals::RunSignals;
@@ -410,15 +409,6 @@ fn to_read(report: &RunReport, args: &RunArgs) -> Option<String> {
     let directory = directories.first();
     let first = || report.files.paths.first();
     let path = directory.copied().or_else(first)?;
-    if let Some(packing) = Packing::of_path(path).filter(|_| directory.is_none()) {
-        let (unpack, shown) = (packing.unpacker(), path.shown());
-        return Some(match count {
-            1 => format!("1 file; to read it: {unpack} '{shown}' | ringside read -r -"),
-            _ => format!(
-                "{count} files, the first {shown}; to read one: {unpack} FILE | ringside read -r -"
-            ),
-        });
-    }
     let what = path.shown();
     Some(match (directory, count) {
         (None, 2..) => format!("{count} files, the first {what}; name each with -r to read them"),

@@ -18,8 +18,7 @@
 //! delivered and counted exactly. Other implementations judge it in the tests.
 //!
 //! This crate refuses to guess: a record that contradicts itself ends the reading of its file,
-//! with its offset and reason. It writes compressed files and does not unpack them, and it does not
-//! sort within a lane.
+//! with its offset and reason. It does not sort within a lane.
 
 pub mod block;
 pub mod dir;

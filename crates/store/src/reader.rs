@@ -1,8 +1,9 @@
-//! Reading capture files: pcap and pcapng behind one [`FileSource`].
+//! Reading capture files: pcap and pcapng, also compressed, behind one [`FileSource`].
 //!
 //! The parsers are pure steps over the bytes at hand; this file moves the window over the input
 //! and lends the frames in place. What comes before a damaged or torn record is always delivered.
 
+mod begin;
 mod borders;
 mod condition;
 mod header;
@@ -15,10 +16,11 @@ mod pcapng;
 mod record;
 mod tally;
 
+use self::begin::{begin, unusable};
 pub(crate) use self::borders::Borders;
 pub use self::condition::{Condition, Notice};
 pub(crate) use self::header::{HeaderStep, HeaderWalk};
-use self::input::Input;
+use self::input::{Arrived, Input};
 use self::pcap::PcapParser;
 use self::pcapng::PcapngParser;
 use self::record::{BeyondTime, Damage, Step};
@@ -27,13 +29,14 @@ use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader};
 use crate::dir::Dir;
 use crate::recording::{FileHeader, HEADER_PAGE_BYTES, LockState, lock_state};
+use crate::writer::Packing;
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
     Batch, Cause, FrameSlot, Shown, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
 };
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -101,7 +104,9 @@ pub struct FileSource {
     path: PathBuf,
     input: Input,
     parser: Parser,
-    /// Size of a regular file when it was opened.
+    /// It is a regular file, which can be opened again.
+    is_regular: bool,
+    /// Size of a regular file that is not packed, when it was opened.
     file_bytes: Option<u64>,
     slots: Vec<FrameSlot>,
     /// `slots` hold frames that were read ahead and not lent.
@@ -151,7 +156,7 @@ impl FileSource {
             return FileSource::begun(path, Input::of_stream(File::from(stdin)).map_err(fail)?);
         }
         let mut source = FileSource::open_unread(path)?;
-        if source.file_bytes.is_some() {
+        if source.is_regular {
             // An error comes again from the first `next_batch`.
             source.is_primed = matches!(source.fill(None), Ok(true));
         }
@@ -170,7 +175,8 @@ impl FileSource {
             return FileSource::begun(path, Input::of_stream(file).map_err(fail)?);
         }
         let mut source = FileSource::from_reader(path, Box::new(file))?;
-        source.file_bytes = Some(metadata.len());
+        source.is_regular = true;
+        source.file_bytes = source.packing().is_none().then_some(metadata.len());
         Ok(source)
     }
 
@@ -211,6 +217,7 @@ impl FileSource {
             parser,
             borders: None,
             room_at: None,
+            is_regular: false,
             file_bytes: None,
             slots: Vec::with_capacity(BATCH_FRAMES_MAX),
             is_primed: false,
@@ -255,7 +262,12 @@ impl FileSource {
 
     /// True if the input is a regular file, which can be opened again.
     pub(crate) fn is_regular_file(&self) -> bool {
-        self.file_bytes.is_some()
+        self.is_regular
+    }
+
+    /// How the input is packed; offsets count what was unpacked then.
+    pub fn packing(&self) -> Option<Packing> {
+        self.input.packing().map(|(packing, _)| packing)
     }
 
     /// Where in the file the record begins that was looked at last.
@@ -412,33 +424,61 @@ impl FileSource {
         limit: Option<Instant>,
         deadline: Option<Instant>,
     ) -> Result<bool, SourceError> {
-        let is_late = limit.is_some_and(|limit| Instant::now() >= limit);
-        if is_late || !self.input.is_readable(deadline) {
-            return Ok(false);
-        }
-        let result = self.input.read_towards(bytes);
-        let more = result.map_err(|source| {
-            let reason = format!("cannot be read: {source}");
-            self.condition = Condition::Damaged { offset: self.record_offset, reason };
-            SourceError::Io { context: format!("cannot read {}", self.path.shown()), source }
-        })?;
-        if !more {
-            let left = self.input.available();
-            match !left.is_empty() || self.skip_bytes > 0 || self.parser.is_inside_record() {
-                true if !self.was_cut() => self.cut_short(),
-                _ => self.condition = Condition::Complete,
+        loop {
+            let is_late = limit.is_some_and(|limit| Instant::now() >= limit);
+            if is_late || !self.input.is_readable(deadline) {
+                return Ok(false);
+            }
+            match self.input.read_towards(bytes) {
+                Ok(Arrived::Bytes) => return Ok(true),
+                Ok(Arrived::Nothing) => {}
+                Ok(Arrived::End) => break,
+                Err(error) => return Err(self.unreadable(error)),
             }
         }
-        Ok(more)
+        let is_inside = !self.input.available().is_empty()
+            || self.skip_bytes > 0
+            || self.parser.is_inside_record();
+        match self.input.packing() {
+            Some((packing, true)) => self.packed_cut_short(packing, is_inside),
+            _ if is_inside && !self.was_cut() => self.cut_short(),
+            _ => self.condition = Condition::Complete,
+        }
+        Ok(false)
+    }
+
+    /// Ends the reading because of what the system, or what is packed, says.
+    fn unreadable(&mut self, source: io::Error) -> SourceError {
+        if let Some(packing) = self.packing()
+            && source.raw_os_error().is_none()
+        {
+            return self
+                .damaged(format!("what {} packed cannot be read: {source}", packing.name()));
+        }
+        let reason = format!("cannot be read: {source}");
+        self.condition = Condition::Damaged { offset: self.record_offset, reason };
+        SourceError::Io { context: format!("cannot read {}", self.path.shown()), source }
     }
 
     /// Ends the reading within the record that begins at `record_offset`.
     fn cut_short(&mut self) {
+        let left_bytes = self.note_torn_record();
+        self.condition = Condition::CutShort { offset: self.record_offset, left_bytes };
+    }
+
+    /// Ends the reading where a packed stream ends too early, perhaps between two records.
+    fn packed_cut_short(&mut self, packing: Packing, is_inside: bool) {
+        let left_bytes = if is_inside { self.note_torn_record() } else { 0 };
+        self.condition =
+            Condition::PackedCutShort { packing, offset: self.record_offset, left_bytes };
+    }
+
+    /// Counts the torn record at `record_offset` if it may be a frame; returns what is left of it.
+    fn note_torn_record(&mut self) -> u64 {
         let left = self.input.available();
         let packet = self.skip_bytes == 0 && self.parser.may_be_packet(left);
         self.frames_damaged += u64::from(packet);
-        let left_bytes = self.input.offset() + left.len() as u64 - self.record_offset;
-        self.condition = Condition::CutShort { offset: self.record_offset, left_bytes };
+        self.input.offset() + left.len() as u64 - self.record_offset
     }
 
     fn damaged(&mut self, reason: Damage) -> SourceError {
@@ -553,64 +593,6 @@ pub(crate) fn stored_counters(lent: u64, damaged: u64, inversions: u64) -> Sourc
         inversions,
         ..SourceCounters::default()
     }
-}
-
-fn unusable(path: &Path, reason: String) -> StoreError {
-    StoreError::Unusable { path: path.to_owned(), reason }
-}
-
-/// Finds out the format from the first bytes, and reads its header.
-fn begin(input: &mut Input, path: &Path) -> Result<Parser, StoreError> {
-    require(input, 4, path)?;
-    let first = input.available();
-    if let Some((format, unpacker)) = packed::format(first) {
-        return Err(StoreError::Compressed { path: path.to_owned(), format, unpacker });
-    }
-    if pcapng::is_pcapng(first) {
-        return begin_pcapng(input, path);
-    }
-    if !pcap::is_pcap(first) {
-        return Err(unusable(path, "is neither pcap nor pcapng".into()));
-    }
-    require(input, pcap::FILE_HEADER_BYTES, path)?;
-    let header = input.available().first_chunk().expect("so many bytes were required");
-    let parser = PcapParser::new(header).map_err(|reason| unusable(path, reason))?;
-    input.consume(pcap::FILE_HEADER_BYTES);
-    Ok(Parser::Pcap(parser))
-}
-
-fn begin_pcapng(input: &mut Input, path: &Path) -> Result<Parser, StoreError> {
-    let mut parser = Box::new(PcapngParser::new());
-    loop {
-        match parser.step(input.available()).map_err(|reason| unusable(path, reason))? {
-            Step::Need(bytes) => require(input, bytes, path)?,
-            Step::Skip(bytes) | Step::Room(bytes) => {
-                input.consume(bytes); // a section header is held whole
-                return Ok(Parser::Pcapng(parser));
-            }
-            Step::Frame { .. } | Step::RingBlock(_) => {
-                return Err(unusable(path, "does not begin with a section header".into()));
-            }
-        }
-    }
-}
-
-/// Reads until `bytes` are available, or says that the file is too short.
-fn require(input: &mut Input, bytes: usize, path: &Path) -> Result<(), StoreError> {
-    while input.available().len() < bytes {
-        let more = input
-            .read_towards(bytes)
-            .map_err(|error| StoreError::io(format!("cannot read {}", path.shown()), error))?;
-        let available = input.available().len();
-        if !more {
-            let reason = match available {
-                0 => "is empty".to_owned(),
-                _ => format!("ends after {available} bytes, within its header"),
-            };
-            return Err(unusable(path, reason));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -54,8 +54,9 @@ Signals: SIGINT, SIGTERM and SIGHUP end it in order, with all that had come, als
 with -w it says how many packets it copied; SIGUSR1 says how many packets were read so far. Both on
 standard error.")]
 pub struct ReadArgs {
-    /// File (pcap or pcapng), directory of a recording, or `-` for standard input; several are
-    /// merged by time. A recording that lies in several directories is read from all of them.
+    /// File (pcap or pcapng, also compressed by gzip or zstd), directory of a recording, or `-` for
+    /// standard input; several are merged by time. A recording that lies in several directories is
+    /// read from all of them.
     #[arg(short = 'r', long = "read", value_name = "FILE|DIR|-", required = true)]
     read: Vec<PathBuf>,
 

@@ -204,7 +204,7 @@ fn who_may_write_a_file_but_does_not_own_it_is_told_who_can_repair_it() {
 #[test]
 fn of_a_torn_compressed_file_is_said_how_to_copy_what_is_whole() {
     let dir = tempfile::tempdir().unwrap();
-    for (name, unpack) in [("a.pcap.gz", "zcat"), ("a.pcapng.zst", "zstdcat")] {
+    for name in ["a.pcap.gz", "a.pcapng.zst"] {
         let path = dir.path().join(name);
         let input = torn_capture(dir.path(), "in.pcap").0;
         run_ringside(&["read", "-r", arg(&input), "-w", arg(&path)]);
@@ -212,10 +212,9 @@ fn of_a_torn_compressed_file_is_said_how_to_copy_what_is_whole() {
         file.set_len(file.metadata().unwrap().len() - 2).unwrap();
         let (status, said, complaint) = repair(&[], &path);
         assert_eq!((status, said.as_str()), (Some(2), ""), "{complaint}");
-        let advice = format!("{unpack} '{}' | ringside read -r - -w NEW", arg(&path));
-        assert!(complaint.contains(&advice), "{advice}: {complaint}");
+        assert!(complaint.contains("`ringside read -r FILE -w NEW`"), "{complaint}");
         assert!(complaint.contains("is compressed"), "{complaint}");
-        assert_eq!(complaint.matches(arg(&path)).count(), 2, "{complaint}");
+        assert_eq!(complaint.matches(arg(&path)).count(), 1, "{complaint}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is to be said about an input: in what condition it was, and what is missing.
 
+use crate::writer::Packing;
 use ringside_core::{LaneId, Shown};
 use std::fmt;
 use std::path::PathBuf;
@@ -16,6 +17,15 @@ pub enum Condition {
         /// Where the torn record begins: the length of what is whole, in bytes.
         offset: u64,
         /// Bytes of the torn record that are there.
+        left_bytes: u64,
+    },
+    /// A compressed input ended within what its compressor wrote.
+    PackedCutShort {
+        /// The compressor.
+        packing: Packing,
+        /// As in [`CutShort`](Condition::CutShort), of what was unpacked.
+        offset: u64,
+        /// Likewise; 0 if no record is torn.
         left_bytes: u64,
     },
     /// A record that cannot be read; what follows it was not looked at.
@@ -90,6 +100,7 @@ impl Condition {
     pub fn is_loss(&self) -> bool {
         match self {
             Condition::CutShort { .. }
+            | Condition::PackedCutShort { .. }
             | Condition::Damaged { .. }
             | Condition::TimesLost { .. }
             | Condition::Unreadable { .. }
@@ -113,6 +124,12 @@ impl fmt::Display for Condition {
             Condition::CutShort { offset, left_bytes } => {
                 write!(f, "cut short at byte {offset}: {left_bytes} bytes of a record are left")
             }
+            Condition::PackedCutShort { packing, offset, left_bytes } => write!(
+                f,
+                "cut short where {} packed it: at byte {offset} of what was unpacked, with \
+                 {left_bytes} bytes of a record left",
+                packing.name()
+            ),
             Condition::Damaged { offset, reason } => {
                 write!(f, "damaged at byte {offset}: {reason}")
             }

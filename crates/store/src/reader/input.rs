@@ -1,5 +1,7 @@
 //! One bounded buffer over a stream of bytes.
 
+use super::packed::Unpacker;
+use crate::writer::Packing;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Result};
@@ -13,9 +15,11 @@ const BUFFER_BYTES: usize = 512 << 10;
 /// A window that moves over the input. It grows beyond [`BUFFER_BYTES`] only for a record that is
 /// longer, and its caller bounds records.
 pub(super) struct Input {
-    reader: Box<dyn Read + Send>,
+    reader: Reader,
     /// What is polled before a read, of an input whose bytes come when they come.
     polled: Option<OwnedFd>,
+    /// Nothing more can be unpacked before there is something to read there.
+    is_starved: bool,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -27,12 +31,27 @@ pub(super) struct Input {
     bytes_read: u64,
 }
 
+enum Reader {
+    Plain(Box<dyn Read + Send>),
+    Packed(Unpacker),
+}
+
+/// What came of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrived {
+    Bytes,
+    /// Nothing, as long as the input is not readable.
+    Nothing,
+    End,
+}
+
 impl Input {
     pub(super) fn new(reader: Box<dyn Read + Send>) -> Input {
         let buffer = vec![0; BUFFER_BYTES];
         Input {
-            reader,
+            reader: Reader::Plain(reader),
             polled: None,
+            is_starved: false,
             buffer,
             start: 0,
             end: 0,
@@ -50,10 +69,36 @@ impl Input {
         Ok(Input { polled: Some(polled), ..Input::new(Box::new(stream)) })
     }
 
+    /// From here on gives what `packing` has made of the input, of which nothing was consumed.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub(super) fn unpack(&mut self, packing: Packing) -> Result<()> {
+        let first = self.available().to_vec();
+        let polled = self.polled.as_ref().map(OwnedFd::try_clone).transpose()?;
+        (self.start, self.end, self.ended) = (0, 0, false);
+        let nothing = Reader::Plain(Box::new(std::io::empty()));
+        if let Reader::Plain(rest) = std::mem::replace(&mut self.reader, nothing) {
+            self.reader = Reader::Packed(Unpacker::new(packing, first, rest, polled)?);
+        }
+        Ok(())
+    }
+
+    /// How the input is packed, and whether it ended where that may not end.
+    pub(super) fn packing(&self) -> Option<(Packing, bool)> {
+        match &self.reader {
+            Reader::Plain(_) => None,
+            Reader::Packed(unpacker) => Some((unpacker.packing(), unpacker.is_cut())),
+        }
+    }
+
     /// True if a read would not wait: at once, by the deadline, or without one in the end. A signal
     /// ends the waiting early.
     pub(super) fn is_readable(&self, deadline: Option<Instant>) -> bool {
         let Some(polled) = &self.polled else { return true };
+        if matches!(self.reader, Reader::Packed(_)) && !self.is_starved {
+            return true;
+        }
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
         let found = poll(&mut [PollFd::new(polled, PollFlags::IN)], left.as_ref());
@@ -111,9 +156,8 @@ impl Input {
         self.offset += count as u64;
     }
 
-    /// Reads once, so that up to `bytes` or more are available. Returns false at the end of the
-    /// input. Positions in memory become invalid.
-    pub(super) fn read_towards(&mut self, bytes: usize) -> Result<bool> {
+    /// Reads once, so that up to `bytes` or more are available. Positions in memory become invalid.
+    pub(super) fn read_towards(&mut self, bytes: usize) -> Result<Arrived> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
             if bytes <= BUFFER_BYTES && self.buffer.len() > BUFFER_BYTES {
@@ -130,18 +174,28 @@ impl Input {
         }
         let left = self.end_at.saturating_sub(self.offset + (self.end - self.start) as u64);
         let room = (self.buffer.len() - self.end).min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.is_starved = false;
         while !self.ended {
-            match self.reader.read(&mut self.buffer[self.end..self.end + room]) {
+            let buffer = &mut self.buffer[self.end..self.end + room];
+            let read = match &mut self.reader {
+                Reader::Plain(reader) => reader.read(buffer),
+                Reader::Packed(unpacker) => unpacker.read(buffer),
+            };
+            match read {
                 Ok(0) => self.ended = true,
                 Ok(count) => {
                     self.end += count;
                     self.bytes_read += count as u64;
-                    return Ok(true);
+                    return Ok(Arrived::Bytes);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock && self.polled.is_some() => {
+                    self.is_starved = true;
+                    return Ok(Arrived::Nothing);
+                }
                 Err(error) => return Err(error),
             }
         }
-        Ok(false)
+        Ok(Arrived::End)
     }
 }

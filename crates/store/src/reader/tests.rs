@@ -3,6 +3,8 @@ use crate::pcapng as format;
 use ringside_core::{Direction, InterfaceId, OwnedFrame};
 use std::io::Cursor;
 
+mod packed;
+
 /// Builds pcapng in either byte order, right or wrong.
 struct Builder {
     bytes: Vec<u8>,
@@ -344,7 +346,7 @@ fn what_is_no_capture_is_refused_with_the_reason() {
         (b"\xd4\xc3\xb2", "ends after 3 bytes"),
         (b"\xd4\xc3\xb2\xa1\x02", "ends after 5 bytes"),
         (b"hello, world", "neither pcap nor pcapng"),
-        (b"\x1f\x8b\x08\0\0", "zcat"),
+        (b"\xfd7zXZ\0", "xzcat"),
         (&new, "pcap version 2.5"),
         (&section[..20], "ends after 20 bytes"),
         (&version, "pcapng version 9.0"),

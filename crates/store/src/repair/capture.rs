@@ -6,7 +6,8 @@
 use super::{CaptureReport, Change, Options, RunState};
 use crate::StoreError;
 use crate::reader::{Condition, FileSource};
-use ringside_core::{Shown, Source};
+use crate::writer::Packing;
+use ringside_core::Source;
 use ringside_sys::disk::Lease;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -18,24 +19,25 @@ pub(super) fn repair(path: &Path, options: &Options) -> CaptureReport {
     let (state, frames, changes) = (RunState::Clean, 0, Vec::new());
     let mut report = CaptureReport { path: path.to_owned(), state, frames, changes, error: None };
     let failed = match read_through(path, &mut report.frames) {
-        Ok(Condition::CutShort { offset, left_bytes }) => {
+        Ok((Condition::CutShort { offset, left_bytes }, None)) => {
             report.changes.push(Change::Cut { offset, bytes: left_bytes });
             report.state = if options.dry_run { RunState::Broken } else { RunState::Repaired };
             if options.dry_run { Ok(()) } else { cut(path, offset, left_bytes) }
         }
-        Ok(Condition::Damaged { offset, reason }) => Err(format!(
+        Ok((Condition::Damaged { offset, reason }, _)) => Err(format!(
             "damaged at byte {offset}: {reason}; left as it is; `ringside read -r FILE -w NEW` \
              copies the packets before"
         )),
+        Ok((
+            Condition::PackedCutShort { offset, .. } | Condition::CutShort { offset, .. },
+            Some(packing),
+        )) => Err(format!(
+            "is compressed ({}), and such a file is not repaired: it is cut short at byte \
+             {offset} of what was unpacked; `ringside read -r FILE -w NEW` copies the packets that \
+             are whole",
+            packing.name()
+        )),
         Ok(_) => Ok(()),
-        Err(StoreError::Compressed { path, format, unpacker }) => {
-            let shown = path.shown();
-            Err(format!(
-                "{shown}: is compressed ({format}), and such a file is not repaired; \
-                 `{unpacker} '{shown}' | ringside read -r - -w NEW` copies the packets that are \
-                 whole"
-            ))
-        }
         Err(error) => Err(error.to_string()),
     };
     if let Err(error) = failed {
@@ -46,8 +48,8 @@ pub(super) fn repair(path: &Path, options: &Options) -> CaptureReport {
     report
 }
 
-/// Reads all of a file and counts its packets. Returns how it ended.
-fn read_through(path: &Path, frames: &mut u64) -> Result<Condition, StoreError> {
+/// Reads all of a file and counts its packets. Returns how it ended, and how it is packed.
+fn read_through(path: &Path, frames: &mut u64) -> Result<(Condition, Option<Packing>), StoreError> {
     let mut source = FileSource::open(path)?;
     while !source.is_finished() {
         let step = source.next_batch(Duration::MAX);
@@ -57,7 +59,7 @@ fn read_through(path: &Path, frames: &mut u64) -> Result<Condition, StoreError> 
             Err(_) => break,
         }
     }
-    Ok(source.condition().clone())
+    Ok((source.condition().clone(), source.packing()))
 }
 
 /// Cuts `left_bytes` of a torn record at `offset`, the end of a file that no process writes.

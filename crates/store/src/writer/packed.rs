@@ -49,11 +49,11 @@ impl Packing {
         }
     }
 
-    /// A program that unpacks such a file to its standard output.
-    pub fn unpacker(self) -> &'static str {
+    /// What messages call it.
+    pub fn name(self) -> &'static str {
         match self {
-            Packing::Gzip => "zcat",
-            Packing::Zstd => "zstdcat",
+            Packing::Gzip => "gzip",
+            Packing::Zstd => "zstd",
         }
     }
 
