@@ -50,7 +50,9 @@ impl Pair {
     /// Everything that the client gets until nothing more comes.
     fn replies(&mut self) -> Vec<Reply> {
         let mut bytes = Vec::new();
-        loop {
+        let mut unchanged = 0;
+        // A step may read as much as it takes a line of: that happens once, for it reads all.
+        while unchanged < 2 {
             let connection = &self.connection;
             let before = (bytes.len(), connection.input.len(), connection.ending);
             if !connection.is_closed() {
@@ -58,9 +60,8 @@ impl Pair {
             }
             let _ = self.client.read_to_end(&mut bytes);
             let connection = &self.connection;
-            if before == (bytes.len(), connection.input.len(), connection.ending) {
-                break;
-            }
+            let is_same = before == (bytes.len(), connection.input.len(), connection.ending);
+            unchanged = if is_same { unchanged + 1 } else { 0 };
         }
         let lines = bytes.split_inclusive(|&byte| byte == b'\n');
         lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
