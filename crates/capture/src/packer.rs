@@ -10,9 +10,11 @@ mod plan;
 pub use crew::{ClaimedFrames, CrewPacker, Done, PackerScratch};
 pub use offered::{Cuts, Offered, Pieced, Pieces};
 
-use ringside_core::{Batch, Cause, FrameNumber, FrameSlot, InterfaceId, LaneCounters, Timestamp};
+use ringside_core::{
+    Batch, Cause, FrameNumber, FrameSlot, InterfaceId, LaneCounters, Stamps, Timestamp,
+};
 use ringside_store::block::{
-    self, BLOCK_HEADER_BYTES, BlockHeader, CLOSING_BYTES_MAX, Statistics, captured_max,
+    self, BLOCK_HEADER_BYTES, BlockEnd, BlockHeader, CLOSING_BYTES_MAX, Statistics, captured_max,
     packet_block_bytes, write_block_header,
 };
 use ringside_sys::clock;
@@ -57,15 +59,28 @@ pub struct Packer {
 
 /// What is known of the frames in the open block.
 struct OpenBlock {
+    number: u64,
+    first_frame: u64,
     /// Stamp of its first frame.
     first: Option<Timestamp>,
-    latest: Timestamp,
+    /// Of all its frames, for its end.
+    stamps: Stamps,
     /// Bytes of the largest batch that went into it.
     batch_bytes_max: usize,
 }
 
 impl OpenBlock {
-    const EMPTY: OpenBlock = OpenBlock { first: None, latest: Timestamp(0), batch_bytes_max: 0 };
+    /// A block without a frame.
+    const fn begun(number: u64, first_frame: u64) -> OpenBlock {
+        let (first, stamps) = (None, Stamps::NONE);
+        OpenBlock { number, first_frame, first, stamps, batch_bytes_max: 0 }
+    }
+
+    /// What is to be said of it at its end, if the lane has had so many frames.
+    fn end(&self, frames: u64) -> BlockEnd {
+        let OpenBlock { number, first_frame, stamps, .. } = *self;
+        BlockEnd { number, frames: frames - first_frame, stamps }
+    }
 }
 
 impl Packer {
@@ -83,7 +98,7 @@ impl Packer {
             block_bytes,
             frames: 0,
             first_time: Timestamp::default(),
-            open: OpenBlock::EMPTY,
+            open: OpenBlock::begun(0, 0),
         }
     }
 
@@ -160,10 +175,10 @@ impl Packer {
         }
         let open = &mut self.open;
         let first = *open.first.get_or_insert(stamp);
-        open.latest = open.latest.max(packed.latest);
+        open.stamps = open.stamps.with(packed.stamps);
         open.batch_bytes_max = open.batch_bytes_max.max(packed.bytes);
         self.writer.fill(packed.bytes, packed.frames as u32);
-        self.writer.set_times(first.0, open.latest.0);
+        self.writer.set_times(first.0, open.stamps.latest.0);
         self.frames += packed.frames as u64;
         put.taken += packed.frames as u64;
         put.taken_bytes += packed.captured_bytes;
@@ -192,7 +207,7 @@ impl Packer {
         self.writer.open(self.frames).map_err(|_| Cause::RecorderBehind)?;
         let bytes = write_block_header(self.writer.tail(), &header);
         self.writer.fill(bytes, 0);
-        self.open = OpenBlock::EMPTY;
+        self.open = OpenBlock::begun(header.number, self.frames);
         Ok(())
     }
 
@@ -209,15 +224,15 @@ impl Packer {
         self.writer.is_open() && free < 2 * self.open.batch_bytes_max + CLOSING_BYTES_MAX
     }
 
-    /// Closes the open block, if any: statistics, then padding to its end.
+    /// Closes the open block, if any: statistics, padding, and its end.
     pub fn close(&mut self, reading: &Reading) {
         if !self.writer.is_open() {
             return;
         }
-        let statistics = self.statistics(reading);
+        let (statistics, end) = (self.statistics(reading), self.open.end(self.frames));
         let tail = self.writer.tail();
         let bytes = tail.len();
-        block::close_block(tail, &statistics);
+        block::close_block(tail, &statistics, &end);
         self.writer.fill(bytes, 0);
         self.writer.close();
     }

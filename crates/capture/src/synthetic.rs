@@ -9,10 +9,11 @@ use crate::recorder::{Recorder, RecorderConfig};
 use crate::run::{RunError, spawn};
 use ringside_core::limits::RING_BLOCK_BYTES;
 use ringside_core::{
-    Frame, FrameMeta, FrameNumber, InterfaceId, LaneCounters, SourceInterface, Timestamp,
+    Frame, FrameMeta, FrameNumber, InterfaceId, LaneCounters, SourceInterface, Stamps, Timestamp,
 };
 use ringside_store::block::{
-    BlockHeader, Statistics, close_block, fits, write_block_header, write_packet_block,
+    BlockEnd, BlockHeader, Statistics, close_block, fits, write_block_end, write_block_header,
+    write_packet_block,
 };
 use ringside_store::retention::Policy;
 use ringside_sys::clock;
@@ -88,7 +89,8 @@ pub fn record(config: SyntheticConfig) -> Result<SyntheticReport, RunError> {
     for lane in 0..config.lanes {
         let mut writer = ring.writer(lane).expect("taken once, here");
         writer.wake(bells.clone());
-        let mut source = FullLane { writer, frames: 0, frames_of_block: 0, blocks: 0 };
+        let mut source =
+            FullLane { writer, frames: 0, frames_of_block: 0, stamps: Stamps::NONE, blocks: 0 };
         (0..ring.layout().blocks_per_lane).for_each(|_| source.fill());
         sources.push(source);
     }
@@ -112,6 +114,8 @@ struct FullLane {
     writer: LaneWriter,
     frames: u64,
     frames_of_block: u32,
+    /// Of the frames, which are the same in each block.
+    stamps: Stamps,
     blocks: u64,
 }
 
@@ -141,6 +145,12 @@ impl FullLane {
         true
     }
 
+    /// The end of the block that is open.
+    fn end(&self) -> BlockEnd {
+        let number = self.writer.next_sequence() - 1;
+        BlockEnd { number, frames: self.frames_of_block.into(), stamps: self.stamps }
+    }
+
     /// Fills a block that was never used.
     fn fill(&mut self) {
         if !self.open() {
@@ -161,11 +171,12 @@ impl FullLane {
             when: meta.timestamp,
             counters: &LaneCounters::default(),
         };
+        (self.frames_of_block, self.stamps) = (frames, Stamps::of(meta.timestamp));
+        let end = self.end();
         let tail = self.writer.tail();
         let bytes = tail.len();
-        close_block(tail, &statistics);
+        close_block(tail, &statistics, &end);
         self.writer.fill(bytes, 0);
-        self.frames_of_block = frames;
         self.closed();
     }
 
@@ -174,7 +185,10 @@ impl FullLane {
         if !self.open() {
             return false;
         }
-        let bytes = self.writer.tail().len();
+        let end = self.end();
+        let tail = self.writer.tail();
+        let bytes = tail.len();
+        write_block_end(tail, &end);
         self.writer.fill(bytes, self.frames_of_block);
         self.closed();
         true

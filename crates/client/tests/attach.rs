@@ -9,7 +9,8 @@ use ringside_core::{
     Timestamp,
 };
 use ringside_store::block::{
-    BlockHeader, CLOSING_BYTES_MAX, Statistics, close_block, write_block_header, write_packet_block,
+    BlockEnd, BlockHeader, CLOSING_BYTES_MAX, Statistics, close_block, write_block_header,
+    write_packet_block,
 };
 use ringside_sys::fdpass;
 use ringside_sys::ring::{CaptureRing, HugePages, LaneWriter, RingLayout};
@@ -149,7 +150,7 @@ fn close(writer: &mut LaneWriter) {
     };
     let tail = writer.tail();
     let bytes = tail.len();
-    close_block(tail, &statistics);
+    close_block(tail, &statistics, &BlockEnd::default());
     writer.fill(bytes, 0);
     writer.close();
 }

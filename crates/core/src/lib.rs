@@ -39,4 +39,4 @@ pub use sink::{
     ChainFeatures, ChecksumRequest, Refusal, Sink, SinkCounters, SinkError, SinkFeatures,
 };
 pub use source::{Source, SourceCounters, SourceError, SourceInterface};
-pub use time::{TimeRange, Timestamp, TimestampKind};
+pub use time::{Stamps, TimeRange, Timestamp, TimestampKind};

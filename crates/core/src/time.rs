@@ -66,9 +66,50 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
+    /// True if a frame may lie in it that is among those of which `stamps` are.
+    pub fn meets(self, stamps: Stamps) -> bool {
+        let is_behind = self.from.is_some_and(|from| stamps.latest < from);
+        let is_before = self.to.is_some_and(|to| stamps.earliest >= to);
+        stamps.earliest <= stamps.latest && !is_behind && !is_before
+    }
+
     /// True if `stamp` lies in it.
     pub fn holds(self, stamp: Timestamp) -> bool {
         self.from.is_none_or(|from| stamp >= from) && self.to.is_none_or(|to| stamp < to)
+    }
+}
+
+/// The earliest and the latest stamp of some frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamps {
+    /// The earliest; above the latest if there is no frame.
+    pub earliest: Timestamp,
+    /// The latest.
+    pub latest: Timestamp,
+}
+
+impl Stamps {
+    /// Of no frame.
+    pub const NONE: Stamps = Stamps { earliest: Timestamp::MAX, latest: Timestamp(0) };
+
+    /// Of one frame.
+    pub fn of(stamp: Timestamp) -> Stamps {
+        Stamps { earliest: stamp, latest: stamp }
+    }
+
+    /// Of these frames and others.
+    #[must_use]
+    pub fn with(self, other: Stamps) -> Stamps {
+        Stamps {
+            earliest: self.earliest.min(other.earliest),
+            latest: self.latest.max(other.latest),
+        }
+    }
+}
+
+impl Default for Stamps {
+    fn default() -> Stamps {
+        Stamps::NONE
     }
 }
 
@@ -104,6 +145,12 @@ mod tests {
             (range(Some(6), Some(4)), [false; 4]),
         ] {
             assert_eq!([0, 4, 5, 6].map(|stamp| range.holds(Timestamp(stamp))), held, "{range:?}");
+            let one = |stamp| range.meets(Stamps::of(Timestamp(stamp)));
+            assert_eq!([0, 4, 5, 6].map(one), held, "{range:?}");
+            assert!(!range.meets(Stamps::NONE));
+            let all = Stamps::of(Timestamp(0)).with(Stamps::of(Timestamp(6)));
+            let is_empty = range.from.zip(range.to).is_some_and(|(from, to)| from > to);
+            assert!(range.meets(all) || is_empty, "between them may lie something");
         }
     }
 }

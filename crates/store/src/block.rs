@@ -1,17 +1,19 @@
 //! Packing of a block of the capture ring: whole pcapng blocks, then statistics, then padding.
 //!
 //! A ring block is a power of two long and goes to disk as it lies, so it must be legal pcapng by
-//! itself: a header block that tells its number, Enhanced Packet Blocks, one Interface Statistics
-//! Block when it is closed, and one block of a local-use type to the end. No frame straddles two
-//! ring blocks. [`fits`] keeps room for the largest statistics block and the smallest padding, so
-//! [`close_block`] never fails, whatever was written before.
+//! itself: a header block that tells its number, Enhanced Packet Blocks, and when it is closed one
+//! Interface Statistics Block, padding, and a block at its end that tells the times of its frames.
+//! No frame straddles two ring blocks. [`fits`] keeps room for the largest statistics block, the
+//! smallest padding and the end, so [`close_block`] never fails, whatever was written before.
 //!
 //! Everything here is a pure function over slices; nothing is allocated.
 
+mod end;
 mod header;
 mod pack;
 mod packet;
 
+pub use end::{BLOCK_END_BYTES, BlockEnd, block_end, write_block_end};
 pub use header::{BLOCK_HEADER_BYTES, BlockHeader, block_header, write_block_header};
 pub use pack::{Packed, captured_max, pack, pack_pieces, pack_room, write_packet_block};
 pub use packet::{PACKET_DATA_AT, packet};
@@ -34,7 +36,7 @@ const FLAGS_OUTBOUND: u32 = 2;
 /// cause and every number at 20 digits below 1,200.
 pub const STATISTICS_BLOCK_BYTES_MAX: usize = 2048;
 /// Room that [`fits`] keeps free at the end of every ring block.
-pub const CLOSING_BYTES_MAX: usize = STATISTICS_BLOCK_BYTES_MAX + BLOCK_BYTES_MIN;
+pub const CLOSING_BYTES_MAX: usize = STATISTICS_BLOCK_BYTES_MAX + BLOCK_BYTES_MIN + BLOCK_END_BYTES;
 /// Longest interface name that goes into the ledger of a statistics block; the kernel's limit is
 /// 15 bytes, libpcap's names are longer. Escaped as JSON it can grow six times.
 const LEDGER_NAME_BYTES_MAX: usize = 64;
@@ -187,11 +189,23 @@ pub fn write_padding(dst: &mut [u8]) {
 ///
 /// # Panics
 /// If `tail` is shorter, or not a multiple of 4.
-pub fn close_block(tail: &mut [u8], statistics: &Statistics<'_>) -> usize {
+pub fn close_block(tail: &mut [u8], statistics: &Statistics<'_>, end: &BlockEnd) -> usize {
     assert!(tail.len() >= CLOSING_BYTES_MAX, "a ring block without room to be closed");
     let length = write_statistics_block(tail, statistics);
-    write_padding(&mut tail[length..]);
+    let end_at = tail.len() - BLOCK_END_BYTES;
+    write_padding(&mut tail[length..end_at]);
+    write_block_end(tail, end);
     length
+}
+
+/// As [`close_block`], of a whole ring block of which `used` bytes are filled, for who does not
+/// know what lies in it.
+///
+/// # Panics
+/// As [`close_block`].
+pub fn close_filled(block: &mut [u8], used: usize, statistics: &Statistics<'_>) -> usize {
+    let end = BlockEnd::of(&block[..used]);
+    close_block(&mut block[used..], statistics, &end)
 }
 
 /// The pcapng blocks of `bytes`: what lies there in order, up to the first that is not whole.

@@ -120,6 +120,7 @@ impl MergedSource {
 
     /// Looks into the first file: its interfaces, and when its first frame was.
     fn begin_lane(&mut self, mut lane: Lane) -> Result<(), StoreError> {
+        lane.range = self.range;
         let first = loop {
             match (lane.look(), lane.next_path()) {
                 (Err(error), Some(path)) if error.is_gone() && lane.is_found() => {
@@ -134,7 +135,7 @@ impl MergedSource {
             let first = source.first_stamp();
             self.merger.advance(self.lanes.len(), first.map_or(0, |stamp| stamp.0));
             if source.is_regular_file() {
-                self.closed.add(&source.tally());
+                self.closed.bytes_read += source.tally().bytes_read;
             }
             lane.keep(source);
         }
@@ -167,6 +168,15 @@ impl MergedSource {
                     }
                     Step::Frames(_) => {}
                     Step::Passed(notice) => notice.into_iter().for_each(|one| self.note(one)),
+                    Step::Outside { notice, frames, latest } => {
+                        notice.into_iter().for_each(|one| self.note(one));
+                        self.frames_outside += frames;
+                        self.newest = self.newest.max(latest);
+                        self.merger.pass(index, latest.0);
+                        if deadline.is_some_and(|at| Instant::now() >= at) {
+                            return false;
+                        }
+                    }
                     Step::Late => return false,
                     Step::Ended(error) => self.close(index, error),
                 },

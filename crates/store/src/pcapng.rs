@@ -21,6 +21,8 @@ pub const RINGSIDE_PADDING: u32 = 0x8052_5350;
 pub const RINGSIDE_ROOM: u32 = 0x8052_5352;
 /// Header of a ring block: a local-use type.
 pub const RINGSIDE_BLOCK: u32 = 0x8052_5342;
+/// End of a ring block: a local-use type.
+pub const RINGSIDE_END: u32 = 0x8052_5345;
 /// Header of a file of a recording: a local-use type.
 pub const RINGSIDE_HEADER: u32 = 0x8052_5348;
 

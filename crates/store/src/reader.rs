@@ -26,13 +26,19 @@ use self::pcapng::PcapngParser;
 use self::record::{BeyondTime, Damage, Step};
 pub use self::tally::Tally;
 use crate::StoreError;
-use crate::block::{BLOCK_HEADER_BYTES, BlockHeader};
+use crate::block::{
+    BLOCK_END_BYTES, BLOCK_HEADER_BYTES, BlockEnd, BlockHeader, block_end, block_header,
+    packet_block_bytes,
+};
 use crate::dir::Dir;
-use crate::recording::{FileHeader, HEADER_PAGE_BYTES, LockState, lock_state};
+use crate::recording::{
+    FORMAT_VERSION_WITH_ENDS, FileHeader, HEADER_PAGE_BYTES, LockState, lock_state,
+};
 use crate::writer::Packing;
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
-    Batch, Cause, FrameSlot, Shown, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
+    Batch, Cause, Direction, FrameSlot, Shown, Source, SourceCounters, SourceError,
+    SourceInterface, TimeRange, Timestamp,
 };
 use std::fmt;
 use std::fs::File;
@@ -46,6 +52,8 @@ use std::time::{Duration, Instant};
 pub(crate) enum Progress {
     /// To a ring block, whose frames come next.
     RingBlock(BlockHeader),
+    /// Past a ring block of which no frame lies in the range.
+    Passed(BlockHeader, BlockEnd),
     /// To frames.
     Frames,
     /// To the end, or to the time limit.
@@ -116,6 +124,11 @@ pub struct FileSource {
     /// Bytes of the record that are passed without being looked at.
     skip_bytes: usize,
     borders: Option<Borders>,
+    /// Ring blocks of which no frame lies in it are passed by.
+    range: TimeRange,
+    blocks_passed: u64,
+    /// The ring block that was looked at last, whether it can be passed by.
+    looked_at: Option<u64>,
     /// Where room for ring blocks begins, if the reading got there.
     room_at: Option<u64>,
     condition: Condition,
@@ -150,12 +163,18 @@ impl FileSource {
     /// # Errors
     /// It cannot be opened, or it is no capture file.
     pub fn open(path: &Path) -> Result<FileSource, StoreError> {
+        FileSource::open_in(path, TimeRange::default())
+    }
+
+    /// As [`open`](FileSource::open); ring blocks of which no frame lies in `range` are passed by
+    /// where they say so, all other frames are lent.
+    pub(crate) fn open_in(path: &Path, range: TimeRange) -> Result<FileSource, StoreError> {
         if path.as_os_str() == "-" {
             let fail = |error| StoreError::io("cannot read standard input", error);
             let stdin = std::io::stdin().as_fd().try_clone_to_owned().map_err(fail)?;
             return FileSource::begun(path, Input::of_stream(File::from(stdin)).map_err(fail)?);
         }
-        let mut source = FileSource::open_unread(path)?;
+        let mut source = FileSource::open_unread(path, range)?;
         if source.is_regular {
             // An error comes again from the first `next_batch`.
             source.is_primed = matches!(source.fill(None), Ok(true));
@@ -163,8 +182,8 @@ impl FileSource {
         Ok(source)
     }
 
-    /// As [`open`](FileSource::open), but nothing is read ahead.
-    pub(crate) fn open_unread(path: &Path) -> Result<FileSource, StoreError> {
+    /// As [`open_in`](FileSource::open_in), but nothing is read ahead.
+    pub(crate) fn open_unread(path: &Path, range: TimeRange) -> Result<FileSource, StoreError> {
         let fail = |error| StoreError::io(format!("cannot open {}", path.shown()), error);
         let file = File::open(path).map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
@@ -174,7 +193,9 @@ impl FileSource {
         if !metadata.is_file() {
             return FileSource::begun(path, Input::of_stream(file).map_err(fail)?);
         }
-        let mut source = FileSource::from_reader(path, Box::new(file))?;
+        let mut source =
+            FileSource::begun(path, Input::of_file(file, range != TimeRange::default()))?;
+        source.range = range;
         source.is_regular = true;
         source.file_bytes = source.packing().is_none().then_some(metadata.len());
         Ok(source)
@@ -216,6 +237,9 @@ impl FileSource {
             input,
             parser,
             borders: None,
+            range: TimeRange::default(),
+            blocks_passed: 0,
+            looked_at: None,
             room_at: None,
             is_regular: false,
             file_bytes: None,
@@ -292,6 +316,7 @@ impl FileSource {
         loop {
             match self.advance(deadline)? {
                 Progress::RingBlock(_) => {}
+                Progress::Passed(..) => {}
                 progress => return Ok(progress == Progress::Frames),
             }
         }
@@ -318,6 +343,14 @@ impl FileSource {
                 self.record_offset = self.input.offset();
                 if let Some(borders) = &mut self.borders {
                     borders.note(self.record_offset);
+                }
+                if self.has_block_to_look_at() {
+                    if !self.slots.is_empty() {
+                        break;
+                    }
+                    if let Some((header, end)) = self.pass_block() {
+                        return Ok(Progress::Passed(header, end));
+                    }
                 }
             }
             match self.parser.step(self.input.available()) {
@@ -353,6 +386,44 @@ impl FileSource {
             }
         }
         Ok(if self.slots.is_empty() { Progress::Nothing } else { Progress::Frames })
+    }
+
+    /// True at the beginning of a ring block that ends with its times, if these matter and were not
+    /// looked at.
+    fn has_block_to_look_at(&self) -> bool {
+        let at = self.record_offset;
+        self.range != TimeRange::default()
+            && self.file_bytes.is_some()
+            && self.recording().is_some_and(|header| header.format >= FORMAT_VERSION_WITH_ENDS)
+            && self.looked_at != Some(at)
+            && self.is_ring_block_position(at)
+    }
+
+    /// Passes by the ring block at which the reading stands, if it is closed and says that none of
+    /// its frames lies in the range; its header and its end are all that is read of it. Else the
+    /// next reads go no further than it does.
+    fn pass_block(&mut self) -> Option<(BlockHeader, BlockEnd)> {
+        let start = self.record_offset;
+        let next = start + self.recording()?.block_bytes as u64;
+        self.looked_at = Some(start);
+        self.input.stop_at(next);
+        if self.file_bytes.is_none_or(|bytes| next > bytes) {
+            return None;
+        }
+        let (mut head, mut tail) = ([0; BLOCK_HEADER_BYTES], [0; BLOCK_END_BYTES]);
+        let is_read = self.input.read_place(&mut head, start)
+            && self.input.read_place(&mut tail, next - BLOCK_END_BYTES as u64);
+        let (header, end) = (block_header(&head)?, block_end(&tail)?);
+        // More frames than there is room for would be a lie.
+        let frames_max = (next - start) / packet_block_bytes(0, Direction::Unknown) as u64;
+        let is_sound = is_read && header.number == end.number && end.frames <= frames_max;
+        if !is_sound || self.range.meets(end.stamps) {
+            return None;
+        }
+        self.input.jump(next);
+        self.blocks_passed += 1;
+        self.low_water = self.low_water.max(end.stamps.latest);
+        Some((header, end))
     }
 
     /// Passes what is to be skipped and at hand; false if there is more of it.
@@ -567,7 +638,8 @@ impl StoredSource for FileSource {
     }
 
     fn tally(&self) -> Tally {
-        Tally { bytes_read: self.input.bytes_read(), ..Tally::default() }
+        let (bytes_read, blocks_passed) = (self.input.bytes_read(), self.blocks_passed);
+        Tally { bytes_read, blocks_passed, ..Tally::default() }
     }
 }
 

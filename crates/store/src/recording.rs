@@ -37,8 +37,13 @@ use ringside_core::limits::{RING_BLOCK_BYTES, RING_BLOCK_BYTES_MAX, RING_BLOCK_B
 use ringside_core::{LaneId, SourceInterface, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// Version of the format that is written, and the only one that is read.
-pub const FORMAT_VERSION: u32 = 2;
+/// Version of the format that is written. The one before, whose ring blocks have no end that tells
+/// their times, is read and repaired.
+pub const FORMAT_VERSION: u32 = 3;
+/// First version of the format that is read.
+const FORMAT_VERSION_MIN: u32 = 2;
+/// First version whose ring blocks end with a [`BlockEnd`](crate::block::BlockEnd).
+pub(crate) const FORMAT_VERSION_WITH_ENDS: u32 = 3;
 /// The header is a multiple of this: a page, and the unit of direct I/O.
 pub const HEADER_PAGE_BYTES: usize = 4096;
 /// Largest header: tens of thousands of interfaces. A reader holds at most this much while it
@@ -63,6 +68,8 @@ const NO_BLOCK: u64 = u64::MAX;
 /// What the header page of a file says, apart from the interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileHeader {
+    /// Version of the format: [`FORMAT_VERSION`], or an older one that is read.
+    pub format: u32,
     /// Name of the run, the same in all its files; at most [`RUN_ID_BYTES_MAX`] bytes.
     pub run: String,
     /// Lane of the run.
@@ -93,6 +100,7 @@ impl Default for FileHeader {
     /// A file without a run, in blocks of the ordinary size.
     fn default() -> FileHeader {
         FileHeader {
+            format: FORMAT_VERSION,
             run: String::new(),
             lane: LaneId(0),
             sequence: 0,
@@ -146,7 +154,7 @@ impl FileHeader {
     pub(crate) fn encode(&self, interfaces: &[SourceInterface]) -> Result<HeaderPage, StoreError> {
         let run = crate::pcapng::cut_text(&self.run, RUN_ID_BYTES_MAX).to_owned();
         let (lane, sequence) = (self.lane, self.sequence);
-        let body = CommentBody { format: FORMAT_VERSION, run, lane, sequence };
+        let body = CommentBody { format: self.format, run, lane, sequence };
         let comment = serde_json::to_string(&Comment { ringside: body })
             .expect("a struct of numbers and one string is always JSON");
         let mut out = Vec::with_capacity(HEADER_PAGE_BYTES);
@@ -186,7 +194,7 @@ impl FileHeader {
     fn append_body(&self, out: &mut Vec<u8>, header_bytes: usize) {
         out.extend_from_slice(&MAGIC);
         let words =
-            [FORMAT_VERSION, header_bytes as u32, self.block_bytes as u32, u32::from(self.lane.0)];
+            [self.format, header_bytes as u32, self.block_bytes as u32, u32::from(self.lane.0)];
         for word in words {
             out.extend_from_slice(&word.to_le_bytes());
         }
@@ -209,7 +217,7 @@ impl FileHeader {
         let comment: Comment = serde_json::from_str(comment).ok()?;
         let (header_bytes, block_bytes) = (word(12)? as usize, word(16)? as usize);
         let valid = body.starts_with(&MAGIC)
-            && word(8)? == FORMAT_VERSION
+            && (FORMAT_VERSION_MIN..=FORMAT_VERSION).contains(&word(8)?)
             && header_bytes.is_multiple_of(HEADER_PAGE_BYTES)
             && (HEADER_PAGE_BYTES..=HEADER_BYTES_MAX).contains(&header_bytes)
             && block_bytes.is_power_of_two()
@@ -218,6 +226,7 @@ impl FileHeader {
             return None;
         }
         let header = FileHeader {
+            format: word(8)?,
             run: comment.ringside.run,
             lane: LaneId(u16::try_from(word(20)?).ok()?),
             sequence: long(24)?,

@@ -110,6 +110,7 @@ impl Folder {
         let bytes_max = run.bytes_max.unwrap_or(0);
         let reservation = directory.reserve(&name, bytes_max, now)?;
         let header = FileHeader {
+            format: other.header.format,
             run: run.name.to_owned(),
             lane: other.header.lane,
             sequence,

@@ -121,7 +121,7 @@ impl Series<'_> {
             match is_last {
                 true => used += block::write_statistics_block(&mut bytes[used..], &statistics),
                 false => {
-                    block::close_block(&mut bytes[used..], &statistics);
+                    block::close_filled(bytes, used, &statistics);
                     used = block_bytes;
                 }
             }

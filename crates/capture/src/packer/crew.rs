@@ -2,11 +2,12 @@
 //! receipt, and filled side by side.
 
 use super::plan::{Limits, Plan, Planned};
-use super::{Offered, Packer, Put, Reading};
+use super::{Offered, OpenBlock, Packer, Put, Reading};
 use ringside_core::limits::LANE_THREADS_MAX;
 use ringside_core::{FrameNumber, InterfaceId, Padded, Timestamp};
 use ringside_store::block::{
-    self, BLOCK_HEADER_BYTES, BlockHeader, CLOSING_BYTES_MAX, Statistics, write_block_header,
+    self, BLOCK_HEADER_BYTES, BlockEnd, BlockHeader, CLOSING_BYTES_MAX, Statistics,
+    write_block_header,
 };
 use ringside_sys::clock;
 use ringside_sys::ring::{
@@ -53,8 +54,8 @@ struct Place {
     frames: u64,
     first_time: Timestamp,
     reading: Arc<Reading>,
-    /// Bytes of the largest batch that went into the open block.
-    batch_bytes_max: usize,
+    /// Of which room was reserved for the frames, if they are filled in or not.
+    open: OpenBlock,
     /// True once a reading was asked for, for the closing of the open block.
     has_asked: bool,
 }
@@ -81,10 +82,11 @@ enum Content {
     Header(BlockHeader),
     /// Frames, by their place in the plan.
     Frames(Range<usize>),
-    /// Statistics and padding.
+    /// Statistics, padding and the block's end.
     Closing {
         first_time: Timestamp,
         reading: Arc<Reading>,
+        end: BlockEnd,
     },
 }
 
@@ -112,13 +114,7 @@ impl CrewPacker {
     /// A packer for so many threads that goes on where `packer` is.
     pub fn new(packer: Packer, threads: usize) -> CrewPacker {
         let Packer { writer, interface, snaplen, block_bytes, frames, first_time, open } = packer;
-        let place = Place {
-            frames,
-            first_time,
-            reading: Arc::default(),
-            batch_bytes_max: open.batch_bytes_max,
-            has_asked: false,
-        };
+        let place = Place { frames, first_time, reading: Arc::default(), open, has_asked: false };
         CrewPacker {
             crew: LaneCrew::new(writer),
             interface,
@@ -142,7 +138,7 @@ impl CrewPacker {
             block_bytes: self.block_bytes,
             frames: place.frames,
             first_time: place.first_time,
-            open: super::OpenBlock::EMPTY,
+            open: place.open,
         })
     }
 
@@ -213,11 +209,15 @@ impl CrewPacker {
                 let range = next..next + count;
                 let bytes = planned.bytes(range.start, range.end);
                 let room = turn.room(bytes, count as u32);
+                let stamp = planned.slots()[next].timestamp();
                 if place.frames == 0 {
-                    place.first_time = planned.slots()[next].timestamp();
+                    place.first_time = stamp;
                 }
                 place.frames += count as u64;
-                place.batch_bytes_max = place.batch_bytes_max.max(bytes);
+                let open = &mut place.open;
+                open.first.get_or_insert(stamp);
+                open.stamps = open.stamps.with(planned.stamps(range.clone()));
+                open.batch_bytes_max = open.batch_bytes_max.max(bytes);
                 next = range.end;
                 parts.push(Part { room, content: Content::Frames(range) });
                 continue;
@@ -251,7 +251,8 @@ impl CrewPacker {
         };
         let room = turn.room(BLOCK_HEADER_BYTES, 0);
         parts.push(Part { room, content: Content::Header(header) });
-        (place.batch_bytes_max, place.has_asked) = (0, false);
+        place.open = OpenBlock::begun(header.number, place.frames);
+        place.has_asked = false;
     }
 
     /// Closes the open block, if any.
@@ -263,13 +264,14 @@ impl CrewPacker {
         let room = turn.room(rest, 0);
         turn.close();
         let (first_time, reading) = (place.first_time, place.reading.clone());
-        parts.push(Part { room, content: Content::Closing { first_time, reading } });
+        let end = place.open.end(place.frames);
+        parts.push(Part { room, content: Content::Closing { first_time, reading, end } });
     }
 
     /// Asks for a reading if the batches that may be under way can close the open block.
     fn look_ahead(&self, place: &mut Place, turn: &mut Reserving<'_, Done>) {
         let batches = self.threads + 1;
-        let near = turn.free_bytes() < batches * place.batch_bytes_max + CLOSING_BYTES_MAX;
+        let near = turn.free_bytes() < batches * place.open.batch_bytes_max + CLOSING_BYTES_MAX;
         if near && !place.has_asked {
             place.has_asked = true;
             self.wants_reading.store(true, Ordering::Relaxed);
@@ -299,16 +301,16 @@ impl CrewPacker {
                     put.taken_bytes += packed.captured_bytes;
                     put.cuts.add(cuts);
                     let first = offered.slots[range.start].timestamp();
-                    rooms.set_times(*room, first.0, packed.latest.0);
+                    rooms.set_times(*room, first.0, packed.stamps.latest.0);
                 }
-                Content::Closing { first_time, reading } => {
+                Content::Closing { first_time, reading, end } => {
                     let statistics = Statistics {
                         interface: self.interface,
                         first_time: *first_time,
                         when: reading.when,
                         counters: &reading.counters,
                     };
-                    block::close_block(rooms.bytes(*room), &statistics);
+                    block::close_block(rooms.bytes(*room), &statistics, end);
                 }
             }
         }

@@ -164,5 +164,5 @@ fn add(sum: &mut Packed, packed: Packed) {
     sum.frames += packed.frames;
     sum.captured_bytes += packed.captured_bytes;
     sum.bytes += packed.bytes;
-    sum.latest = sum.latest.max(packed.latest);
+    sum.stamps = sum.stamps.with(packed.stamps);
 }

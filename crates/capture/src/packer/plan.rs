@@ -1,11 +1,12 @@
 //! What a batch takes in the ring's blocks: sums of lengths, made before its turn to reserve.
 
 use super::{Offered, Pieced};
-use ringside_core::FrameSlot;
 use ringside_core::limits::BATCH_FRAMES_MAX;
+use ringside_core::{FrameSlot, Stamps};
 use ringside_store::block::{
     BLOCK_HEADER_BYTES, CLOSING_BYTES_MAX, captured_max, packet_block_bytes,
 };
+use std::ops::Range;
 
 /// The frames of a batch that go into the ring, and where each ends if they lie one behind the
 /// other. Kept by its thread, so that its memory is used again.
@@ -22,6 +23,8 @@ pub(super) struct Plan {
 pub(super) struct Planned<'p> {
     pub(super) offered: Offered<'p>,
     ends: &'p [u32],
+    /// Of all its frames.
+    stamps: Stamps,
 }
 
 impl Plan {
@@ -36,15 +39,16 @@ impl Plan {
         limits: Limits,
     ) -> (Planned<'p>, u64) {
         self.ends.clear();
-        let mut end = 0;
+        let (mut end, mut stamps) = (0, Stamps::NONE);
         for slot in offered.slots {
             let Some(bytes) = limits.bytes_of(slot) else {
                 return self.make_without_too_large(offered, limits);
             };
             end += bytes;
+            stamps = stamps.with(Stamps::of(slot.timestamp()));
             self.ends.push(end);
         }
-        (Planned { offered, ends: &self.ends }, 0)
+        (Planned { offered, ends: &self.ends, stamps }, 0)
     }
 
     fn make_without_too_large<'p>(
@@ -68,13 +72,22 @@ impl Plan {
         }
         let too_large = (offered.slots.len() - self.kept.len()) as u64;
         let offered = Offered { slots: &self.kept, pieced: &self.pieced, ..offered };
-        (Planned { offered, ends: &self.ends }, too_large)
+        let stamps = stamps_of(&self.kept);
+        (Planned { offered, ends: &self.ends, stamps }, too_large)
     }
 }
 
 impl<'p> Planned<'p> {
     pub(super) fn slots(&self) -> &'p [FrameSlot] {
         self.offered.slots
+    }
+
+    /// Stamps of the frames in `range`, which is nearly always all of them.
+    pub(super) fn stamps(&self, range: Range<usize>) -> Stamps {
+        if range.len() == self.offered.slots.len() {
+            return self.stamps;
+        }
+        stamps_of(&self.offered.slots[range])
     }
 
     /// Bytes of the frames from `from` to before `to`.
@@ -92,6 +105,10 @@ impl<'p> Planned<'p> {
         }
         ends.partition_point(|&end| end as usize <= before + room)
     }
+}
+
+fn stamps_of(slots: &[FrameSlot]) -> Stamps {
+    slots.iter().fold(Stamps::NONE, |sum, slot| sum.with(Stamps::of(slot.timestamp())))
 }
 
 /// What limits the frames of a lane.

@@ -1,6 +1,6 @@
 use super::*;
 use ringside_core::{FrameMeta, FrameSlot};
-use ringside_store::block::{block_header, blocks, packet};
+use ringside_store::block::{block_end, block_header, blocks, packet};
 use ringside_sys::ring::{CaptureRing, HugePages, RingLayout, RingView};
 use std::sync::Arc;
 
@@ -68,9 +68,35 @@ fn every_block_says_which_it_is_and_when_its_frames_came() {
         assert_eq!(Some(&state.first_time_ns), stamps.first());
         assert_eq!(Some(&state.last_time_ns), stamps.iter().max());
         assert_eq!(state.closed, sequence + 1 < view.opened(0));
+        assert_eq!(block_end(&bytes), state.closed.then(|| BlockEnd::of(&bytes)));
         number += u64::from(state.frames);
     }
     assert_eq!((number, view.opened(0)), (count, 3));
+}
+
+#[test]
+fn the_end_of_a_block_tells_its_stamps_whatever_their_order() {
+    let ring = ring(8);
+    let view = RingView::attach(ring.fd().try_clone_to_owned().unwrap()).unwrap();
+    let mut packer = packer(&ring, 0);
+    let memory = vec![0x5a; 1500];
+    for step in [7_000, 3_000, 9_000, 1_000, 5_000] {
+        put_all(&mut packer, &memory, &slots(step, 150, 1500));
+    }
+    packer.close(&Reading::default());
+    let mut bytes = Vec::new();
+    let ends = (0..view.opened(0)).map(|sequence| {
+        bytes.clear();
+        view.copy_block(0, sequence, &mut bytes).unwrap();
+        assert_eq!(block_end(&bytes), Some(BlockEnd::of(&bytes)));
+        block_end(&bytes).unwrap().stamps
+    });
+    let ends: Vec<Stamps> = ends.collect();
+    assert_eq!(ends.len(), 3);
+    let all = ends.iter().fold(Stamps::NONE, |sum, &one| sum.with(one));
+    let expected = Stamps { earliest: Timestamp(999), latest: Timestamp(9_148) };
+    assert_eq!(all, expected);
+    assert!(ends[0].earliest < ends[0].latest && ends[0] != ends[1]);
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl History {
         let (interface, when) = (InterfaceId(0), Timestamp(self.made));
         let statistics =
             Statistics { interface, first_time: Timestamp(0), when, counters: &counters };
-        block::close_block(&mut self.block[self.used..], &statistics);
+        block::close_filled(&mut self.block, self.used, &statistics);
         let number = self.closed.len() as u64;
         let Ok(start) = self.file.begin_write(number, 1) else { return false };
         self.buffer.bytes_mut()[..BLOCK_BYTES].copy_from_slice(&self.block);

@@ -154,18 +154,22 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
 
 /// Says what was read for a range of time.
 fn say_range(packets: u64, tally: &Tally, json: bool) {
-    let Tally { bytes_read, frames_outside, .. } = *tally;
+    let Tally { bytes_read, frames_outside, blocks_passed, .. } = *tally;
     if json {
         let read = serde_json::json!({
             "packets": packets,
             "packets_outside": frames_outside,
             "bytes_read": bytes_read,
+            "ring_blocks_passed": blocks_passed,
         });
         return say::message(serde_json::json!({ "read": read }));
     }
     let (packets, outside) = (units::counted(packets, "packet"), units::grouped(frames_outside));
     let bytes = units::counted(bytes_read, "byte");
-    say::message(format_args!("{packets} of the range, {outside} outside; {bytes} read"));
+    let blocks = units::counted(blocks_passed, "ring block");
+    say::message(format_args!(
+        "{packets} of the range, {outside} outside; {bytes} read, {blocks} passed by"
+    ));
 }
 
 /// After a signal: says what a copy holds, unless its input had ended too. Printed packets show

@@ -9,7 +9,7 @@ use super::{
     time_words,
 };
 use crate::pcapng::{ENHANCED_PACKET, option};
-use ringside_core::{Direction, Frame, FrameMeta, FrameSlot, Timestamp};
+use ringside_core::{Direction, Frame, FrameMeta, FrameSlot, Stamps};
 use std::ops::Range;
 
 /// Where the data of an Enhanced Packet Block begins.
@@ -30,8 +30,8 @@ pub struct Packed {
     pub captured_bytes: u64,
     /// Bytes of the ring block that are filled now.
     pub bytes: usize,
-    /// Latest stamp; zero without a frame.
-    pub latest: Timestamp,
+    /// Their stamps.
+    pub stamps: Stamps,
 }
 
 /// Packs the frames at `slots` of `memory` (of a batch), of each at most `captured_max` bytes, at
@@ -59,7 +59,7 @@ pub fn pack_room(
     captured_max: u32,
 ) -> Packed {
     let room_bytes = room.len();
-    let (mut frames, mut captured_bytes, mut latest) = (0usize, 0u64, Timestamp(0));
+    let (mut frames, mut captured_bytes, mut stamps) = (0usize, 0u64, Stamps::NONE);
     for slot in slots {
         let frame = slot.lend(memory);
         let bytes = &frame.bytes[..frame.bytes.len().min(captured_max as usize)];
@@ -73,9 +73,9 @@ pub fn pack_room(
         // Counts of what lies in memory do not wrap.
         frames = frames.wrapping_add(1);
         captured_bytes = captured_bytes.wrapping_add(bytes.len() as u64);
-        latest = latest.max(frame.meta.timestamp);
+        stamps = stamps.with(Stamps::of(frame.meta.timestamp));
     }
-    Packed { frames, captured_bytes, bytes: room_bytes - room.len(), latest }
+    Packed { frames, captured_bytes, bytes: room_bytes - room.len(), stamps }
 }
 
 /// Packs the frame at `slot` of `memory` at the start of `room`, of which only the bytes in
@@ -109,7 +109,7 @@ pub fn pack_pieces(
     }
     assert!(rest.is_empty(), "the pieces hold what the slot says");
     let captured_bytes = captured.into();
-    Some(Packed { frames: 1, captured_bytes, bytes: length, latest: meta.timestamp })
+    Some(Packed { frames: 1, captured_bytes, bytes: length, stamps: Stamps::of(meta.timestamp) })
 }
 
 /// Writes `frame`, cut to `snaplen`, as an Enhanced Packet Block at the start of `dst`. Returns its

@@ -1,8 +1,9 @@
 use super::*;
+use crate::pcapng::RINGSIDE_END;
 use proptest::prelude::*;
-use ringside_core::FrameMeta;
 use ringside_core::ledger::ByCause;
 use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX};
+use ringside_core::{FrameMeta, Stamps};
 
 fn frame(bytes: &[u8], direction: Direction) -> Frame<'_> {
     let meta = FrameMeta {
@@ -35,7 +36,7 @@ fn pack(block: &mut [u8], sizes: impl Iterator<Item = (usize, Direction)>) -> us
         packed.push(size);
     }
     let counters = LaneCounters::default();
-    let statistics_bytes = close_block(&mut block[at..], &statistics(&counters));
+    let statistics_bytes = close_filled(block, at, &statistics(&counters));
     let mut walk = blocks(block);
     let mut sizes_read = Vec::new();
     let mut others = Vec::new();
@@ -49,9 +50,14 @@ fn pack(block: &mut [u8], sizes: impl Iterator<Item = (usize, Direction)>) -> us
     }
     assert_eq!(walk.offset(), block.len(), "the blocks end where the ring block ends");
     assert_eq!(sizes_read, packed);
-    let padding = block.len() - at - statistics_bytes;
+    let padding = block.len() - at - statistics_bytes - BLOCK_END_BYTES;
     assert_eq!(others[0], (INTERFACE_STATISTICS, statistics_bytes));
     assert_eq!(others[1], (RINGSIDE_PADDING, padding));
+    assert_eq!(others[2..], [(RINGSIDE_END, BLOCK_END_BYTES)]);
+    let end = block_end(block).unwrap();
+    assert_eq!(end.frames, packed.len() as u64);
+    let stamps = Stamps::of(Timestamp(0x0123_4567_89ab_cdef));
+    assert_eq!(end.stamps, if packed.is_empty() { Stamps::NONE } else { stamps });
     packed.len()
 }
 

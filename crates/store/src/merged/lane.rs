@@ -5,10 +5,10 @@
 //! among the files that have begun. Files whose blocks have no number come one after the other.
 
 use crate::StoreError;
-use crate::block::BlockHeader;
+use crate::block::{BlockEnd, BlockHeader};
 use crate::reader::{Condition, FileSource, Notice, Progress};
 use crate::recording::Series;
-use ringside_core::{InterfaceId, LaneId, SourceError, Timestamp};
+use ringside_core::{InterfaceId, LaneId, SourceError, TimeRange, Timestamp};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -39,8 +39,9 @@ pub(super) struct OpenFile {
     /// Ids in the merge by ids in the file.
     pub(super) ids: Vec<InterfaceId>,
     order: Order,
-    /// The ring block at which the file stands, until its turn comes.
-    ahead: Option<BlockHeader>,
+    /// The ring block at which the file stands, until its turn comes; with its end if it was passed
+    /// by.
+    ahead: Option<(BlockHeader, Option<BlockEnd>)>,
     /// Number of the next frame, if the ring block tells.
     next_frame: Option<u64>,
     /// The ring block was read from another file before.
@@ -71,6 +72,8 @@ pub(super) enum Next {
 pub(super) enum Step {
     /// Frames, from this one of [`Lane::current`]'s batch on.
     Frames(usize),
+    /// Frames outside the range were passed by; perhaps with something to tell of the file.
+    Outside { notice: Option<Notice>, frames: u64, latest: Timestamp },
     /// The file is at its end, or cannot be read on: it is to be closed.
     Ended(Option<SourceError>),
     /// It took too long.
@@ -89,6 +92,8 @@ pub(super) struct Lane {
     current: usize,
     reached: Reached,
     pub(super) last_stamp: Timestamp,
+    /// What is asked for.
+    pub(super) range: TimeRange,
 }
 
 impl Lane {
@@ -108,14 +113,15 @@ impl Lane {
 
     fn new(number: Option<LaneId>, pending: VecDeque<Pending>) -> Lane {
         let (open, reached) = (Vec::new(), Reached::default());
-        Lane { number, pending, open, current: 0, reached, last_stamp: Timestamp::default() }
+        let (last_stamp, range) = (Timestamp::default(), TimeRange::default());
+        Lane { number, pending, open, current: 0, reached, last_stamp, range }
     }
 
     /// The first file of a lane that has not begun, opened for a look: it is read ahead to its
     /// first frames.
     pub(super) fn look(&self) -> Result<Option<FileSource>, StoreError> {
         match self.pending.front().map(|pending| &pending.input) {
-            Some(Input::Path(path)) => FileSource::open(path).map(Some),
+            Some(Input::Path(path)) => FileSource::open_in(path, self.range).map(Some),
             _ => Ok(None),
         }
     }
@@ -166,7 +172,7 @@ impl Lane {
         let Some(Pending { order, input }) = self.pending.pop_front() else { return Ok(()) };
         let source = match input {
             Input::Open(source) => source,
-            Input::Path(path) => Box::new(FileSource::open_unread(&path)?),
+            Input::Path(path) => Box::new(FileSource::open_unread(&path, self.range)?),
         };
         let (ids, ahead, next_frame) = (Vec::new(), None, None);
         self.open.push(OpenFile { source, ids, order, ahead, next_frame, is_repeated: false });
@@ -196,20 +202,32 @@ impl Lane {
     /// Reads on in the file that was chosen.
     pub(super) fn step(&mut self, deadline: Option<Instant>) -> Step {
         let Some(file) = self.open.get_mut(self.current) else { return Step::Passed(None) };
-        if let Some(header) = file.ahead.take() {
-            return Step::Passed(self.reached.enter(self.number, file, &header));
+        if let Some((header, end)) = file.ahead.take() {
+            let notice = self.reached.enter(self.number, file, &header);
+            let Some(BlockEnd { frames, stamps, .. }) = end else { return Step::Passed(notice) };
+            let frames = frames - self.reached.pass(file, frames);
+            return Step::Outside { notice, frames, latest: stamps.latest };
         }
         match file.source.advance(deadline) {
-            Ok(Progress::Frames) => Step::Frames(self.reached.pass(file)),
-            Ok(Progress::RingBlock(header)) => {
-                file.order.0 = header.number;
-                file.ahead = Some(header);
-                Step::Passed(None)
+            Ok(Progress::Frames) => {
+                let count = file.source.batch_from(0).frame_count();
+                Step::Frames(self.reached.pass(file, count as u64) as usize)
             }
+            Ok(Progress::RingBlock(header)) => Lane::stand_at(file, header, None),
+            Ok(Progress::Passed(header, end)) => Lane::stand_at(file, header, Some(end)),
             Ok(Progress::Nothing) if *file.source.condition() == Condition::Reading => Step::Late,
             Ok(Progress::Nothing) => Step::Ended(None),
             Err(error) => Step::Ended(Some(error)),
         }
+    }
+}
+
+impl Lane {
+    /// Notes the ring block at which `file` stands.
+    fn stand_at(file: &mut OpenFile, header: BlockHeader, end: Option<BlockEnd>) -> Step {
+        file.order.0 = header.number;
+        file.ahead = Some((header, end));
+        Step::Passed(None)
     }
 }
 
@@ -264,13 +282,12 @@ impl Reached {
         }
     }
 
-    /// Counts the frames that `file` has at hand. Returns the first that did not come before.
-    fn pass(&mut self, file: &mut OpenFile) -> usize {
-        let count = file.source.batch_from(0).frame_count();
+    /// Counts the next `count` frames of `file`. Returns how many of them came before.
+    fn pass(&mut self, file: &mut OpenFile, count: u64) -> u64 {
         let Some(first) = file.next_frame else { return 0 };
-        let end = first.saturating_add(count as u64);
+        let end = first.saturating_add(count);
         file.next_frame = Some(end);
-        let known = self.next_frame.saturating_sub(first).min(count as u64) as usize;
+        let known = self.next_frame.saturating_sub(first).min(count);
         self.next_frame = self.next_frame.max(end);
         if file.is_repeated { known } else { 0 }
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::block::{
-    BLOCK_HEADER_BYTES, BlockHeader, Statistics, close_block, write_block_header,
+    BLOCK_HEADER_BYTES, BlockHeader, Statistics, close_filled, write_block_header,
     write_packet_block,
 };
 use crate::recording::{FileHeader, file_name};
@@ -61,7 +61,7 @@ fn ring_block(first: (u64, u64), index: u64, stamps: &[u64]) -> Vec<u8> {
     let counters = LaneCounters::default();
     let (interface, first_time, when) = (InterfaceId(1), Timestamp(1), Timestamp(2));
     let statistics = Statistics { interface, first_time, when, counters: &counters };
-    close_block(&mut block[at..], &statistics);
+    close_filled(&mut block, at, &statistics);
     block
 }
 

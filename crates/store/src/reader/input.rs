@@ -4,13 +4,18 @@ use super::packed::Unpacker;
 use crate::writer::Packing;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
-use std::io::{ErrorKind, Read, Result};
+use std::io::{ErrorKind, Read, Result, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
 /// Bytes that are read at once: far above a batch of ordinary frames, and 256 lanes of it still
 /// fit a small machine.
 const BUFFER_BYTES: usize = 512 << 10;
+
+/// Bytes of a file that are read first, there and wherever the reading jumps to; twice as many each
+/// time, up to the buffer. The header of a file of a recording is a page.
+const STEP_BYTES_MIN: usize = 4 << 10;
 
 /// A window that moves over the input. It grows beyond [`BUFFER_BYTES`] only for a record that is
 /// longer, and its caller bounds records.
@@ -29,9 +34,15 @@ pub(super) struct Input {
     end_at: u64,
     ended: bool,
     bytes_read: u64,
+    /// Of a file: bytes that the next read takes, where no record needs more.
+    step_bytes: usize,
+    /// Of a file: no read goes beyond, as long as it has not come there.
+    border: u64,
 }
 
 enum Reader {
+    /// Read at places.
+    File(File),
     Plain(Box<dyn Read + Send>),
     Packed(Unpacker),
 }
@@ -59,7 +70,17 @@ impl Input {
             end_at: u64::MAX,
             ended: false,
             bytes_read: 0,
+            step_bytes: BUFFER_BYTES,
+            border: u64::MAX,
         }
+    }
+
+    /// As [`new`](Input::new), of a regular file, which is read in small steps first if little of it
+    /// may be wanted.
+    pub(super) fn of_file(file: File, is_sparing: bool) -> Input {
+        let step_bytes = if is_sparing { STEP_BYTES_MIN } else { BUFFER_BYTES };
+        let (reader, nothing) = (Reader::File(file), Box::new(std::io::empty()));
+        Input { reader, step_bytes, ..Input::new(nothing) }
     }
 
     /// As [`new`](Input::new), of a pipe, a socket or a terminal, for whose bytes
@@ -78,16 +99,22 @@ impl Input {
         let polled = self.polled.as_ref().map(OwnedFd::try_clone).transpose()?;
         (self.start, self.end, self.ended) = (0, 0, false);
         let nothing = Reader::Plain(Box::new(std::io::empty()));
-        if let Reader::Plain(rest) = std::mem::replace(&mut self.reader, nothing) {
-            self.reader = Reader::Packed(Unpacker::new(packing, first, rest, polled)?);
-        }
+        let rest: Box<dyn Read + Send> = match std::mem::replace(&mut self.reader, nothing) {
+            Reader::File(mut file) => {
+                file.seek(SeekFrom::Start(first.len() as u64))?;
+                Box::new(file)
+            }
+            Reader::Plain(rest) => rest,
+            Reader::Packed(unpacker) => Box::new(unpacker),
+        };
+        self.reader = Reader::Packed(Unpacker::new(packing, first, rest, polled)?);
         Ok(())
     }
 
     /// How the input is packed, and whether it ended where that may not end.
     pub(super) fn packing(&self) -> Option<(Packing, bool)> {
         match &self.reader {
-            Reader::Plain(_) => None,
+            Reader::File(_) | Reader::Plain(_) => None,
             Reader::Packed(unpacker) => Some((unpacker.packing(), unpacker.is_cut())),
         }
     }
@@ -127,6 +154,40 @@ impl Input {
     /// Bytes of the input that were consumed.
     pub(super) fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// Reads a place of a file beside the window; false if it is not there.
+    pub(super) fn read_place(&mut self, buffer: &mut [u8], offset: u64) -> bool {
+        let Reader::File(file) = &self.reader else { return false };
+        let is_read = file.read_exact_at(buffer, offset).is_ok();
+        self.bytes_read += if is_read { buffer.len() as u64 } else { 0 };
+        is_read
+    }
+
+    /// Has no read go beyond `offset` before it has come there.
+    pub(super) fn stop_at(&mut self, offset: u64) {
+        self.border = offset;
+    }
+
+    /// Goes on at `offset` of a file, further on.
+    pub(super) fn jump(&mut self, offset: u64) {
+        match usize::try_from(offset - self.offset) {
+            Ok(by) if by <= self.end - self.start => self.consume(by),
+            _ => {
+                (self.start, self.end, self.offset) = (0, 0, offset);
+                self.step_bytes = STEP_BYTES_MIN;
+            }
+        }
+    }
+
+    /// Bytes that are read at `at` of a file next, if there is room for `room` and a record wants
+    /// `wanted`.
+    fn file_step(&mut self, at: u64, room: usize, wanted: usize) -> usize {
+        let step = self.step_bytes.max(wanted);
+        self.step_bytes = (2 * self.step_bytes).min(BUFFER_BYTES);
+        let to_border = self.border.checked_sub(at).filter(|&bytes| bytes > 0);
+        let to_border = usize::try_from(to_border.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+        room.min(step).min(to_border)
     }
 
     /// Bytes that were read, of whatever place.
@@ -172,12 +233,18 @@ impl Input {
                 self.buffer.resize(bytes, 0);
             }
         }
-        let left = self.end_at.saturating_sub(self.offset + (self.end - self.start) as u64);
-        let room = (self.buffer.len() - self.end).min(usize::try_from(left).unwrap_or(usize::MAX));
+        let at = self.offset + (self.end - self.start) as u64;
+        let left = self.end_at.saturating_sub(at);
+        let mut room =
+            (self.buffer.len() - self.end).min(usize::try_from(left).unwrap_or(usize::MAX));
+        if matches!(self.reader, Reader::File(_)) {
+            room = self.file_step(at, room, bytes.saturating_sub(self.end - self.start));
+        }
         self.is_starved = false;
         while !self.ended {
             let buffer = &mut self.buffer[self.end..self.end + room];
             let read = match &mut self.reader {
+                Reader::File(file) => file.read_at(buffer, at),
                 Reader::Plain(reader) => reader.read(buffer),
                 Reader::Packed(unpacker) => unpacker.read(buffer),
             };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::block::{Statistics, blocks, close_block, fits, write_packet_block};
+use crate::block::{Statistics, blocks, close_filled, fits, write_packet_block};
 use crate::dir::Entry;
 use ringside_core::{Direction, Frame, FrameMeta, InterfaceId, LaneCounters, LinkType, Timestamp};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -19,6 +19,7 @@ fn interfaces(count: usize) -> Vec<SourceInterface> {
 
 fn header() -> FileHeader {
     FileHeader {
+        format: FORMAT_VERSION,
         run: "20261121T053000Z-1234".into(),
         lane: LaneId(3),
         sequence: 7,
@@ -47,7 +48,7 @@ fn ring_block() -> (Vec<u8>, usize) {
     let (first_time, when) = (Timestamp(1), Timestamp(2));
     let statistics =
         Statistics { interface: InterfaceId(0), first_time, when, counters: &counters };
-    close_block(&mut block[at..], &statistics);
+    close_filled(&mut block, at, &statistics);
     (block, at)
 }
 

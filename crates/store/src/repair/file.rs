@@ -118,9 +118,13 @@ impl Examined {
         };
     }
 
-    /// Complete ring blocks.
+    /// Complete ring blocks, once all is done: padding before the mark completes one.
     pub(super) fn ring_blocks(&self) -> u64 {
-        self.walked.borders.blocks()
+        let mut borders = self.walked.borders;
+        if let gap @ 1.. = self.mark_gap() {
+            borders.mend(self.walked.kept, self.walked.kept + gap);
+        }
+        borders.blocks()
     }
 
     /// Size of the file when all is done.

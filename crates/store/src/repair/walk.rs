@@ -144,6 +144,8 @@ impl Walker<'_> {
                 Ok(Progress::RingBlock(header)) => {
                     self.walked.blocks.push(Seen { header, frames: 0 });
                 }
+                // Nothing is passed by where all of time is asked for.
+                Ok(Progress::Passed(..)) => {}
                 Ok(Progress::Frames) => self.note_frames(&source),
                 Ok(Progress::Nothing) | Err(SourceError::Damaged(_)) => break,
                 Err(SourceError::Io { context, source }) => {

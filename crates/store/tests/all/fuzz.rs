@@ -7,7 +7,7 @@ use ringside_core::{
 };
 use ringside_store::FileHeader;
 use ringside_store::block::{
-    Statistics, blocks, close_block, frame_count, packet, whole_bytes, write_packet_block,
+    Statistics, blocks, close_filled, frame_count, packet, whole_bytes, write_packet_block,
 };
 use ringside_store::pcapng::RINGSIDE_ROOM;
 use ringside_store::recording::HEADER_PAGE_BYTES;
@@ -66,7 +66,7 @@ fn small_block() -> Vec<u8> {
     let counters = LaneCounters::default();
     let (interface, first_time, when) = (InterfaceId(0), Timestamp(1), Timestamp(2));
     let statistics = Statistics { interface, first_time, when, counters: &counters };
-    close_block(&mut block[at..], &statistics);
+    close_filled(&mut block, at, &statistics);
     block
 }
 

@@ -6,7 +6,7 @@ use ringside_core::{
     Direction, Frame, FrameMeta, InterfaceId, LaneCounters, LaneId, LinkType, SourceInterface,
     Timestamp,
 };
-use ringside_store::block::{Statistics, close_block, fits, write_packet_block};
+use ringside_store::block::{Statistics, close_filled, fits, write_packet_block};
 use ringside_store::recording::SeriesFile;
 use ringside_store::writer::Precision;
 use ringside_store::{Condition, FileHeader, FileSource, Format, FrameWriter, PcapWriter};
@@ -77,7 +77,7 @@ fn ring_blocks(count: usize, mut number: u64) -> (Vec<Vec<u8>>, u64) {
             at += write_packet_block(&mut block[at..], &frame, 0);
             number += 1;
         }
-        close_block(&mut block[at..], &statistics(&counters, 0));
+        close_filled(&mut block, at, &statistics(&counters, 0));
         blocks.push(block);
     }
     (blocks, number)

@@ -1,14 +1,16 @@
 //! A range of time gives what a full read gives of it, in the same order, whatever the stamps.
 
 use crate::common::drain;
-use crate::common::recording::{memory_dir, ring_block_of, write_file};
+use crate::common::recording::{BLOCK_BYTES, memory_dir, ring_block_of, write_file_at};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use ringside_core::{
-    Frame, FrameMeta, InterfaceId, OwnedFrame, SourceInterface, TimeRange, Timestamp,
+    Frame, FrameMeta, InterfaceId, OwnedFrame, SourceInterface, Stamps, TimeRange, Timestamp,
 };
-use ringside_store::{Format, Query};
+use ringside_store::block::{BlockEnd, write_block_end};
+use ringside_store::{Format, Query, StoredSource};
+use ringside_testkit::skip;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -28,17 +30,26 @@ fn frame(lane: usize, number: usize, stamp: u64) -> OwnedFrame {
     OwnedFrame { bytes, meta }
 }
 
-/// A lane of a recording in files of two ring blocks, of which the very last was never closed.
-fn write_lane(dir: &Path, lane: u16, blocks: &[Vec<u64>]) {
-    let (mut first, mut packed) = (0, Vec::new());
+/// A lane of a recording in files of two ring blocks, of which the very last was never closed. Every
+/// other ring block lies in the other directory. The ring blocks of a file of format 2 end with
+/// lies, which are none of its format.
+fn write_lane(dirs: [&Path; 2], lane: u16, format: u32, blocks: &[Vec<u64>]) {
+    let (mut first, mut packed) = (0, [Vec::new(), Vec::new()]);
     for (number, stamps) in blocks.iter().enumerate() {
         let frames = (first..).zip(stamps).map(|(at, &stamp)| frame(lane.into(), at, stamp));
         let closed = number + 1 < blocks.len();
-        packed.push(ring_block_of(number as u64, first as u64, frames, closed));
+        let mut block = ring_block_of(number as u64, first as u64, frames, closed);
+        if format == 2 && closed {
+            write_block_end(&mut block, &BlockEnd { number: number as u64, ..BlockEnd::default() });
+        }
+        packed[number % 2].push(block);
         first += stamps.len();
     }
-    for (sequence, blocks) in packed.chunks(2).enumerate() {
-        write_file(dir, (lane, sequence as u64), blocks);
+    for (dir, blocks) in dirs.iter().zip(packed) {
+        for (sequence, blocks) in blocks.chunks(2).enumerate() {
+            let name = format!("x-eth1-lane{lane}-{sequence:06}.pcapng");
+            write_file_at(&dir.join(name), (lane, sequence as u64), format, blocks);
+        }
     }
 }
 
@@ -63,11 +74,25 @@ fn read_and_choose(inputs: &[PathBuf], range: TimeRange) -> (Vec<OwnedFrame>, us
     (all, count)
 }
 
+/// What a source has to tell, by name: lanes may come to it in another order.
+fn told(source: &dyn StoredSource) -> Vec<String> {
+    let mut told: Vec<String> = source.notices().iter().map(ToString::to_string).collect();
+    told.sort();
+    told
+}
+
+/// What a full read has to tell: one directory of two lacks ring blocks.
+fn told_of_all(inputs: &[PathBuf]) -> Vec<String> {
+    let mut source = ringside_store::open(inputs).unwrap();
+    drain(&mut *source);
+    told(&*source)
+}
+
 fn check(inputs: &[PathBuf], range: TimeRange) {
     let (expected, count) = read_and_choose(inputs, range);
     let mut source = Query { inputs: inputs.to_vec(), range }.open().unwrap();
     let found = drain(&mut *source);
-    assert_eq!(found.error, None);
+    assert_eq!((found.error, told(&*source)), (None, told_of_all(inputs)));
     assert_eq!(found.frames, expected, "{range:?}");
     let outside = (count - expected.len()) as u64;
     let counters = source.counters();
@@ -96,18 +121,22 @@ proptest! {
     #[test]
     fn a_range_of_recordings_is_a_full_read_of_which_it_is_chosen(
         lanes in vec(vec(stamps(6), 1..5), 1..4),
+        format in 2..=3u32,
         beside in stamps(8),
         ranges in vec(ranges(), 4),
     ) {
-        let dir = memory_dir();
+        let dirs = [memory_dir(), memory_dir()];
+        let [one, other] = dirs.each_ref().map(|dir| dir.path());
         for (lane, blocks) in lanes.iter().enumerate() {
-            write_lane(dir.path(), lane as u16, blocks);
+            write_lane([one, other], lane as u16, format, blocks);
         }
-        let beside_path = dir.path().join("beside.pcap");
+        let beside_path = one.join("beside.pcap");
         write_capture(&beside_path, Format::Pcap, &beside);
+        let file = one.join("x-eth1-lane0-000000.pcapng");
         for range in ranges {
-            check(&[dir.path().to_owned()], range);
-            check(&[dir.path().to_owned(), beside_path.clone()], range);
+            check(&[one.to_owned(), other.to_owned()], range);
+            check(&[one.to_owned(), beside_path.clone()], range);
+            check(std::slice::from_ref(&file), range);
         }
     }
 
@@ -126,5 +155,74 @@ proptest! {
             check(&paths[1..], range);
             check(&paths, range);
         }
+    }
+}
+
+/// Bytes that this thread has asked the kernel for so far; nothing where it does not count them.
+fn bytes_asked_for() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/io").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok())
+}
+
+/// A lane of 40 ring blocks, of which ring block `n` holds the stamps from 1000 n on.
+fn write_long_lane(dir: &Path, format: u32) {
+    let block = |number: u64| (0..50).map(|at| 1000 * number + at).collect();
+    let blocks: Vec<Vec<u64>> = (0..40).map(block).collect();
+    write_lane([dir, dir.join("other").as_path()], 0, format, &blocks);
+}
+
+#[test]
+fn only_the_ring_blocks_of_the_range_are_read() {
+    let test = "only_the_ring_blocks_of_the_range_are_read";
+    for format in [2, 3] {
+        let dir = memory_dir();
+        std::fs::create_dir(dir.path().join("other")).unwrap();
+        write_long_lane(dir.path(), format);
+        let inputs = [dir.path().to_owned(), dir.path().join("other")];
+        let range = TimeRange { from: Some(Timestamp(20_010)), to: Some(Timestamp(23_000)) };
+        let query = Query { inputs: inputs.to_vec(), range };
+        let before = bytes_asked_for();
+        let mut source = query.open().unwrap();
+        let frames = drain(&mut *source).frames.len();
+        let asked_for = bytes_asked_for().zip(before).map(|(after, before)| after - before);
+        let tally = source.tally();
+        assert_eq!((frames, tally.frames_outside), (140, 40 * 50 - 140));
+        assert_eq!(tally.newest, Timestamp(39_049));
+        let (files, block_bytes) = (20, BLOCK_BYTES as u64);
+        // The last ring block was never closed, so that it has to be read: its frames alone.
+        let (blocks_read, most) = match format {
+            2 => (40, 41 * block_bytes),
+            _ => (4, 3 * block_bytes + files * 2 * 4096 + 40 * 2 * 84 + 64 * 1024),
+        };
+        assert_eq!(tally.blocks_passed, 40 - blocks_read, "format {format}");
+        assert!(tally.bytes_read <= most, "format {format}: {} bytes", tally.bytes_read);
+        assert!(tally.bytes_read >= (blocks_read - 1) * block_bytes);
+        // The kernel's own count: with a look at each header page, by which files are put in order.
+        match asked_for {
+            Some(asked_for) => {
+                let beside = asked_for - tally.bytes_read;
+                assert!(beside <= files * (4096 + 40) + 4096, "{beside} bytes are not stated");
+            }
+            None => skip(test, "the kernel does not count what a thread reads"),
+        }
+    }
+}
+
+#[test]
+fn an_end_that_contradicts_its_ring_block_is_not_believed() {
+    let lies = [
+        BlockEnd { number: 7, frames: 5, stamps: Stamps::of(Timestamp(9)) },
+        BlockEnd { number: 0, frames: u64::MAX, stamps: Stamps::of(Timestamp(9)) },
+    ];
+    for lie in lies {
+        let dir = memory_dir();
+        let frames = (1..6).map(|number| frame(0, number, number as u64));
+        let mut block = ring_block_of(0, 0, frames, true);
+        write_block_end(&mut block, &lie);
+        let path = dir.path().join("x.pcapng");
+        write_file_at(&path, (0, 0), 3, &[block]);
+        let range = TimeRange { from: Some(Timestamp(2)), to: Some(Timestamp(4)) };
+        check(&[path], range);
+        check(&[dir.path().to_owned()], range);
     }
 }

@@ -4,9 +4,9 @@ use crate::common::recording::*;
 use crate::common::{complaints, tcpdump, tshark};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use ringside_core::LaneId;
-use ringside_store::block::BLOCK_HEADER_BYTES;
+use ringside_store::block::{BLOCK_HEADER_BYTES, block_end};
 use ringside_store::dir::Dir;
-use ringside_store::recording::{RunLock, read_header};
+use ringside_store::recording::{FORMAT_VERSION, RunLock, read_header};
 use ringside_store::repair::{
     Change, Depth, Missing, Options, Report, RunReport, RunState, Watch, repair, repair_run,
     repair_watched,
@@ -72,6 +72,26 @@ fn a_run_that_is_recorded_is_left_alone_and_a_look_changes_nothing() {
 }
 
 #[test]
+fn a_recording_of_version_2_is_read_and_repaired_and_stays_one() {
+    let dir = memory_dir();
+    let path = dir.path().join("a.pcapng");
+    let blocks = [0, 1]
+        .map(|number| of_version_2(ring_block(number, number * 100..number * 100 + 100, true)));
+    assert!(blocks.iter().all(|block| block_end(block).is_none()));
+    let open = ring_block(2, 200..210, false);
+    write_file_at(&path, (0, 0), 2, &[&blocks[..], &[open]].concat());
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(path.metadata().unwrap().len() - 5).unwrap();
+    let (numbers, notices) = frame_numbers(&[dir.path().to_owned()]);
+    assert_eq!((numbers, notices.len()), ((0..209).collect(), 1));
+    let report = repair(&[dir.path().to_owned()], &Options::IN_FULL).unwrap();
+    assert_eq!(only_run(&report).state, RunState::Repaired);
+    let header = read_header(&path).unwrap().unwrap();
+    assert_eq!((header.format, header.blocks_complete), (2, 2));
+    assert_eq!(frame_numbers(&[dir.path().to_owned()]), ((0..209).collect(), Vec::new()));
+}
+
+#[test]
 fn a_look_that_takes_too_long_is_reported_and_changes_nothing() {
     let dir = memory_dir();
     let dirs = [dir.path().to_owned()];
@@ -134,8 +154,13 @@ fn files_made_ready_go_or_come_into_their_name_and_foreign_ones_stay() {
     torn_file(dir.path(), (0, 0), 0);
     write_file(dir.path(), (1, 0), &[]);
     write_file(dir.path(), (1, 1), &[]);
-    write_file_at(&path(&format!(".{}.next", name(1))), (0, 1), &[]);
-    write_file_at(&path(&format!(".{}.next", name(2))), (0, 2), &[ring_block(3, 300..310, true)]);
+    write_file_at(&path(&format!(".{}.next", name(1))), (0, 1), FORMAT_VERSION, &[]);
+    write_file_at(
+        &path(&format!(".{}.next", name(2))),
+        (0, 2),
+        FORMAT_VERSION,
+        &[ring_block(3, 300..310, true)],
+    );
     std::fs::write(path(&format!(".{}.next", name(3))), b"").unwrap();
     // Not ours: by content, by name, by kind.
     std::fs::write(path("notes.txt"), b"notes").unwrap();

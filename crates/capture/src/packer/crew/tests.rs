@@ -1,6 +1,6 @@
 use super::*;
 use ringside_core::{Batch, FrameMeta, FrameSlot, LaneCounters};
-use ringside_store::block::{block_header, blocks, packet, whole_bytes};
+use ringside_store::block::{block_end, block_header, blocks, packet, whole_bytes};
 use ringside_sys::ring::{CaptureRing, HugePages, ReadOutcome, RingLayout, RingStart, RingView};
 use ringside_testkit::wait_until;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,6 +58,7 @@ fn stamps(ring: &CaptureRing) -> Vec<u64> {
         assert_eq!((header.number, header.first_frame.0), (sequence, stamps.len() as u64));
         assert_eq!(state.first_frame, stamps.len() as u64);
         assert_eq!(state.closed, sequence + 1 < view.opened(0));
+        assert_eq!(block_end(&bytes), state.closed.then(|| BlockEnd::of(&bytes)));
         let in_block =
             blocks(&bytes).filter_map(|(_, block)| Some(packet(block)?.meta.timestamp.0));
         let in_block: Vec<u64> = in_block.collect();
@@ -83,6 +84,34 @@ fn a_claim_that_needs_many_blocks_lies_in_them_in_order() {
     let packer = packer.into_packer().expect("no thread died");
     packer.finish(&Reading::default());
     assert_eq!((told, stamps(&ring)), (300, (1..301).collect::<Vec<_>>()));
+}
+
+#[test]
+fn the_ends_of_blocks_tell_stamps_of_any_order_also_of_who_begins_and_ends_the_lane() {
+    let ring = ring(64, 1);
+    let alone = |packer: &mut Packer, numbers: std::ops::Range<u64>, memory: &[u8]| {
+        let slots = slots(numbers, |_| 1_500);
+        packer.put(&Batch::new(memory, &slots, None), slots.len(), &Reading::default());
+    };
+    let memory = vec![0x5a; 200_000];
+    let mut first = Packer::new(ring.writer(0).unwrap(), InterfaceId(0), 0, BLOCK_BYTES);
+    alone(&mut first, 8_000..8_050, &memory);
+    let (packer, sum) = (CrewPacker::new(first, 1), Mutex::default());
+    for claim in (0..20).rev() {
+        put(&packer, || slots(claim * 100..claim * 100 + 100, |_| 1_500), &memory, &sum).unwrap();
+    }
+    let mut last = packer.into_packer().expect("no thread died");
+    alone(&mut last, 9_000..9_001, &memory);
+    last.close(&Reading::default());
+    let view = RingView::attach(ring.fd().try_clone_to_owned().unwrap()).unwrap();
+    let (mut bytes, mut frames) = (Vec::new(), 0);
+    for sequence in 0..view.opened(0) {
+        view.copy_block(0, sequence, &mut bytes).unwrap();
+        let end = block_end(&bytes).expect("all are closed");
+        assert_eq!(end, BlockEnd::of(&bytes), "block {sequence}");
+        frames += end.frames;
+    }
+    assert_eq!((frames, view.opened(0)), (2_051, 7));
 }
 
 #[test]

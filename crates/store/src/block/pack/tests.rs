@@ -1,7 +1,7 @@
 use super::super::fits;
 use super::*;
 use proptest::prelude::*;
-use ringside_core::{FrameMeta, InterfaceId};
+use ringside_core::{FrameMeta, InterfaceId, Timestamp};
 
 /// The packet block of a frame, field by field as the format says.
 fn reference(frame: &Frame<'_>, snaplen: usize) -> Vec<u8> {
@@ -71,7 +71,7 @@ proptest! {
             bytes.extend(reference(&frame, limit));
             expected.frames += 1;
             expected.captured_bytes += captured as u64;
-            expected.latest = expected.latest.max(frame.meta.timestamp);
+            expected.stamps = expected.stamps.with(Stamps::of(frame.meta.timestamp));
         }
         expected.bytes = bytes.len();
         prop_assert_eq!(packed, expected);

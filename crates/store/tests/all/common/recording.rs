@@ -7,8 +7,11 @@ use ringside_core::{
     OwnedFrame, SourceInterface, Timestamp,
 };
 use ringside_store::block::{
-    BlockHeader, Statistics, close_block, fits, write_block_header, write_packet_block,
+    BlockHeader, Statistics, blocks, close_filled, fits, write_block_header, write_packet_block,
+    write_padding,
 };
+use ringside_store::pcapng::RINGSIDE_PADDING;
+use ringside_store::recording::FORMAT_VERSION;
 use ringside_store::{FileHeader, FileSource};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -87,19 +90,32 @@ pub fn ring_block_of(
     let (interface, when) = (InterfaceId(0), Timestamp(START + 5_000_000));
     let statistics =
         Statistics { interface, first_time: Timestamp(START), when, counters: &counters };
-    close_block(&mut block[at..], &statistics);
+    close_filled(&mut block, at, &statistics);
+    block
+}
+
+/// A closed ring block as version 2 has it: padding goes to its end.
+pub fn of_version_2(mut block: Vec<u8>) -> Vec<u8> {
+    let mut padding_at = 0;
+    let kinds = blocks(&block).map(|(kind, bytes)| (kind, bytes.len()));
+    for (_, length) in kinds.take_while(|&(kind, _)| kind != RINGSIDE_PADDING) {
+        padding_at += length;
+    }
+    write_padding(&mut block[padding_at..]);
     block
 }
 
 /// Writes a file of lane `lane`; the last block may be a beginning.
 pub fn write_file(dir: &Path, (lane, sequence): (u16, u64), blocks: &[Vec<u8>]) -> PathBuf {
     let path = dir.join(format!("20261121T053000Z-eth1-lane{lane}-{sequence:06}.pcapng"));
-    write_file_at(&path, (lane, sequence), blocks);
+    write_file_at(&path, (lane, sequence), FORMAT_VERSION, blocks);
     path
 }
 
-pub fn write_file_at(path: &Path, (lane, sequence): (u16, u64), blocks: &[Vec<u8>]) {
+/// As [`write_file`], with a name and a version of the format.
+pub fn write_file_at(path: &Path, (lane, sequence): (u16, u64), format: u32, blocks: &[Vec<u8>]) {
     let header = FileHeader {
+        format,
         run: RUN.into(),
         lane: LaneId(lane),
         sequence,
