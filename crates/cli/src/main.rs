@@ -65,7 +65,7 @@ enum Command {
     Demo(cmd::demo::DemoArgs),
     /// Measure this machine, with a peer in the same run.
     Bench(ringside_bench::BenchArgs),
-    /// What is in the way of capturing, on this machine and its interfaces, and the fix.
+    /// Problems of capturing on this machine and its interfaces, and what fixes them.
     Doctor(cmd::doctor::DoctorArgs),
     /// What this machine can capture with.
     Backends(cmd::backends::BackendsArgs),

@@ -1,5 +1,5 @@
 #![forbid(unsafe_code)]
-//! What this machine and its interfaces can do, what is in the way of capturing, and what fixes it.
+//! What this machine and its interfaces can do, which problems a capture has, and what fixes them.
 //!
 //! A [`Check`] is a question with its answer: how it stands, why that matters, the command that
 //! fixes it, and the knobs that do the same. [`Report::of`] asks them all and changes nothing;
@@ -54,8 +54,8 @@ impl Report {
         Ok(report)
     }
 
-    /// Puts back what [`fixed`](Report::fixed) turned. What is in the way again is how it was
-    /// wanted: nothing is judged.
+    /// Puts back what [`fixed`](Report::fixed) turned. Nothing is checked afterwards: a
+    /// problem that is there again was wanted.
     ///
     /// # Errors
     /// The journal is damaged.

@@ -1,9 +1,9 @@
 #![forbid(unsafe_code)]
-//! A frame dissected once, and whoever looks at every frame.
+//! A frame dissected once, and observers of every frame.
 //!
 //! [`DissectedFrame`] is a frame and what was read of it so far: its headers when the first who
-//! asks needs them, the fields of its application message when the first asks for those. Whoever
-//! judges, counts or follows frames takes one, so that a frame is dissected at most once.
+//! asks needs them, the fields of its application message when the first asks for those. Rules,
+//! observers and counters take one, so that a frame is dissected at most once.
 //!
 //! An [`Observer`] sees every frame of a stream and is told how far time is; a [`Pump`] drives
 //! observers from any [`Source`](ringside_core::Source): files, directories, an attached ring. The

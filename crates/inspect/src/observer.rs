@@ -1,4 +1,4 @@
-//! Whoever looks at every frame.
+//! The trait of code that looks at every frame.
 
 use crate::DissectedFrame;
 use ringside_core::{FrameMeta, LaneId, SourceInterface, Timestamp};

@@ -1,4 +1,4 @@
-//! From a source of frames to whoever looks at them.
+//! From a source of frames to observers.
 
 use crate::{DissectedFrame, Observer, Received};
 use ringside_core::limits::DRAIN_MAX;
@@ -7,7 +7,7 @@ use ringside_core::{
 };
 use std::time::{Duration, Instant};
 
-/// Observers are told the time whenever it passes a multiple of this, in nanoseconds of stamps:
+/// Observers get a tick whenever the time passes a multiple of this, in nanoseconds of stamps:
 /// often enough that no record is late for a reader of it, and seldom enough to cost nothing a
 /// frame. On fixed times, so that it does not matter how frames came in batches.
 pub const TICK_NS: u64 = 100_000_000;
@@ -18,13 +18,13 @@ const POLL: Duration = Duration::from_millis(50);
 /// Shows the frames of one stream to observers. A frame is dissected at most once for all of them,
 /// and nothing is kept of it.
 ///
-/// [`run`](Pump::run) drains a source. Whoever has frames of another kind, as the merge behind a
-/// running capture, shows them one by one and says where time has come to; it is the same.
+/// [`run`](Pump::run) drains a source. A caller with frames of another kind, as the merge behind a
+/// running capture, shows them one by one and advances the time; it is the same.
 pub struct Pump<'o> {
     observers: Vec<Box<dyn Observer + 'o>>,
     unknown: SourceInterface,
-    /// The last time that observers were told.
-    told: Timestamp,
+    /// Time of the last tick.
+    ticked: Timestamp,
     seen: Seen,
 }
 
@@ -33,7 +33,7 @@ pub struct Pump<'o> {
 pub struct Seen {
     /// All of them.
     pub frames: u64,
-    /// Of these, frames stamped before a time that observers had been told to be over.
+    /// Of these, frames stamped before the last tick.
     pub late: u64,
 }
 
@@ -53,7 +53,7 @@ impl<'o> Pump<'o> {
     /// For these observers, which see each frame in this order.
     pub fn new(observers: Vec<Box<dyn Observer + 'o>>) -> Pump<'o> {
         let unknown = SourceInterface::ethernet("");
-        Pump { observers, unknown, told: Timestamp::default(), seen: Seen::default() }
+        Pump { observers, unknown, ticked: Timestamp::default(), seen: Seen::default() }
     }
 
     /// Shows all frames of a source, as those of `lane`, and ends. Once `is_stopped` says so, the
@@ -115,7 +115,7 @@ impl<'o> Pump<'o> {
         self.seen.frames += 1;
         // A frame without a stamp has none that could be late.
         let has_stamp = meta.timestamp != Timestamp::default();
-        self.seen.late += u64::from(has_stamp && meta.timestamp < self.told);
+        self.seen.late += u64::from(has_stamp && meta.timestamp < self.ticked);
         let dissected = DissectedFrame::new(bytes, meta.wire_bytes, interface.link_type);
         let received = Received { meta, interface, lane };
         for observer in &mut self.observers {
@@ -127,10 +127,10 @@ impl<'o> Pump<'o> {
     /// `Timestamp::MAX` says that none comes at all, which [`finish`](Pump::finish) does.
     pub fn advance(&mut self, low_water: Timestamp) {
         let time = Timestamp(low_water.0 - low_water.0 % TICK_NS);
-        if time <= self.told || low_water == Timestamp::MAX {
+        if time <= self.ticked || low_water == Timestamp::MAX {
             return;
         }
-        self.told = time;
+        self.ticked = time;
         for observer in &mut self.observers {
             observer.tick(time);
         }

@@ -42,7 +42,7 @@ impl Query {
         let nothing = TimeRange { from: None, to: Some(Timestamp(0)) };
         let mut source = MergedSource::open(&self.inputs, nothing)?;
         while !source.is_finished() {
-            // An error ends the reading of its file, and is told when all others are read.
+            // An error ends the reading of its file, and is reported when all others are read.
             let _ = source.next_batch(Duration::MAX);
         }
         Ok(source.tally())

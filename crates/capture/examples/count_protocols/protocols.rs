@@ -27,7 +27,7 @@ impl Observer for Protocols {
     }
 
     fn finish(&mut self) {
-        // Nobody wants to know any more: no mistake of ours.
+        // The receiver may be gone: that is not an error here.
         let _ = self.found.send(std::mem::take(&mut self.counts));
     }
 }

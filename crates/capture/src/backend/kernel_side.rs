@@ -1,5 +1,5 @@
-//! What the kernel holds of a lane, and tells whoever has the descriptors, also when the process
-//! that opened them is gone: one trait for all backends, so that the keeper names none of them.
+//! What the kernel holds of a lane, and reports to any process with the descriptors, also when the
+//! one that opened them is gone: one trait for all backends, so that the keeper names none of them.
 
 use ringside_core::ledger::ByCause;
 use ringside_core::limits::LANES_MAX;

@@ -1,5 +1,4 @@
-//! `ringside doctor`: what this machine and its interfaces can do, what is in the way, and what
-//! fixes it.
+//! `ringside doctor`: what this machine and its interfaces can do, the problems, and their fixes.
 
 use clap::Args;
 use ringside_doctor::{Report, State};
@@ -12,13 +11,13 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = "Examples:
   sudo ringside doctor                     the machine
-  sudo ringside doctor -i eth1             and an interface: what is in the way, and the fix
+  sudo ringside doctor -i eth1             and an interface: problems, and their fixes
   sudo ringside doctor -i eth1 --fix       fix what can be fixed
   sudo ringside doctor --undo              as it was before
 
 Without --fix and --undo nothing is changed. What --fix turns stays until --undo or the next start
 of the system. Settings for which many drivers start an interface anew (queues, ring sizes) are not
-touched where the host uses it. Exit status: 0 all good, 1 something is in the way, 2 could not.")]
+touched where the host uses it. Exit status: 0 no problem, 1 a problem was found, 2 could not.")]
 pub struct DoctorArgs {
     /// Interface to look at; may be given several times.
     #[arg(short = 'i', long = "interface", value_name = "IF")]

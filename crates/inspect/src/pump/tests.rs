@@ -84,9 +84,9 @@ impl Source for Script {
     }
 }
 
-/// What an observer was told.
+/// A call of an observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum Event {
     Frame(u64),
     Tick(u64),
     End,
@@ -94,8 +94,8 @@ enum Told {
 
 #[derive(Default)]
 struct Notes {
-    told: Vec<Told>,
-    /// Of each frame: nobody had asked for its headers before.
+    events: Vec<Event>,
+    /// Of each frame: its headers had not been read before.
     first: Vec<bool>,
 }
 
@@ -106,15 +106,15 @@ impl Observer for Notes {
         assert_eq!((frame.link(), received.meta.wire_bytes), (LinkType::ETHERNET, 60));
         self.first.push(format!("{frame:?}").contains("layers: OnceCell(<uninit>)"));
         frame.layers();
-        self.told.push(Told::Frame(received.meta.timestamp.0));
+        self.events.push(Event::Frame(received.meta.timestamp.0));
     }
 
     fn tick(&mut self, low_water: Timestamp) {
-        self.told.push(Told::Tick(low_water.0));
+        self.events.push(Event::Tick(low_water.0));
     }
 
     fn finish(&mut self) {
-        self.told.push(Told::End);
+        self.events.push(Event::End);
     }
 }
 
@@ -131,23 +131,23 @@ const T: u64 = TICK_NS;
 fn time_comes_between_frames_however_they_come_in_batches() {
     let stamps = [0, 5 * T + 1, 5 * T + 2, 6 * T - 1, 6 * T, 9 * T + 7, 6 * T + 1, 9 * T + 8];
     let expected = [
-        Told::Frame(0),
-        Told::Tick(5 * T),
-        Told::Frame(5 * T + 1),
-        Told::Frame(5 * T + 2),
-        Told::Frame(6 * T - 1),
-        Told::Tick(6 * T),
-        Told::Frame(6 * T),
-        Told::Tick(9 * T),
-        Told::Frame(9 * T + 7),
-        Told::Frame(6 * T + 1),
-        Told::Frame(9 * T + 8),
-        Told::End,
+        Event::Frame(0),
+        Event::Tick(5 * T),
+        Event::Frame(5 * T + 1),
+        Event::Frame(5 * T + 2),
+        Event::Frame(6 * T - 1),
+        Event::Tick(6 * T),
+        Event::Frame(6 * T),
+        Event::Tick(9 * T),
+        Event::Frame(9 * T + 7),
+        Event::Frame(6 * T + 1),
+        Event::Frame(9 * T + 8),
+        Event::End,
     ];
     for batch in 1..=stamps.len() {
         let batches = stamps.chunks(batch).map(|stamps| Step::Frames(stamps.to_vec()));
         let (notes, report) = run(&mut Script::new(batches));
-        assert_eq!(notes.told, expected, "batches of {batch}");
+        assert_eq!(notes.events, expected, "batches of {batch}");
         assert_eq!(report.seen, Seen { frames: 8, late: 1 });
     }
 }
@@ -163,16 +163,16 @@ fn a_quiet_source_moves_time_on_its_grid_and_never_back() {
         Step::Frames(vec![3 * T]),
     ];
     let (notes, _) = run(&mut Script::new(steps));
-    let frame = |stamp| [Told::Tick(stamp), Told::Frame(stamp)];
-    let expected = [&frame(T)[..], &[Told::Tick(2 * T)], &frame(3 * T), &[Told::End]].concat();
-    assert_eq!(notes.told, expected);
+    let frame = |stamp| [Event::Tick(stamp), Event::Frame(stamp)];
+    let expected = [&frame(T)[..], &[Event::Tick(2 * T)], &frame(3 * T), &[Event::End]].concat();
+    assert_eq!(notes.events, expected);
 }
 
 #[test]
 fn a_source_that_fails_ends_with_what_was_seen_and_lost() {
     let steps = [Step::Frames(vec![1, 2]), Step::Fail, Step::Frames(vec![3])];
     let (notes, report) = run(&mut Script::new(steps));
-    assert_eq!(notes.told, [Told::Frame(1), Told::Frame(2), Told::End]);
+    assert_eq!(notes.events, [Event::Frame(1), Event::Frame(2), Event::End]);
     assert_eq!(report.failure.unwrap().to_string(), "torn");
     let lost: u64 = report.counters.dropped.values().sum();
     assert_eq!(report.counters.received, Some(report.seen.frames + lost));
@@ -194,7 +194,7 @@ fn a_frame_is_dissected_once_for_all_observers() {
     let pump = Pump::new(vec![Box::new(first), Box::new(second)]);
     pump.run(&mut Script::new([Step::Frames(vec![1])]), LaneId(4), &|| false);
     assert_eq!((notes[0].first[0], notes[1].first[0]), (true, false));
-    assert_eq!(notes[0].told, notes[1].told);
+    assert_eq!(notes[0].events, notes[1].events);
 }
 
 /// A frame of an interface that the source does not know.

@@ -135,8 +135,8 @@ impl KernelCount for PacketCount {
             }
         };
         add_frames(&mut lane.dropped, Cause::KernelRingFull, self.since.dropped);
-        // What the kernel told the process in its last moment was told once. With a filter in the
-        // kernel, whose counters stay, only the cause is not known then.
+        // What the kernel reported to the process in its last moment is reported once. With a
+        // filter in the kernel, whose counters stay, only the cause is not known then.
         if last.is_interrupted && !matches!(self.filter, Filter::Kernel(_)) {
             lane.received = None;
             unknown =
