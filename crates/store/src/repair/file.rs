@@ -122,7 +122,7 @@ impl Examined {
     pub(super) fn ring_blocks(&self) -> u64 {
         let mut borders = self.walked.borders;
         if let gap @ 1.. = self.mark_gap() {
-            borders.mend(self.walked.kept, self.walked.kept + gap);
+            borders.fix(self.walked.kept, self.walked.kept + gap);
         }
         borders.blocks()
     }
