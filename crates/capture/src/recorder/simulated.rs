@@ -261,10 +261,12 @@ fn what_was_said_to_be_synced_is_there_after_any_crash() {
     each_seed(3_000, 1_000_000, |seed| run(seed, &dir));
 }
 
-/// Runs the histories of the short or the long run, or the one that `RINGSIDE_SEED` names.
+/// Runs the histories of the short or the long run, the number that `RINGSIDE_HISTORIES` gives, or
+/// the one that `RINGSIDE_SEED` names.
 fn each_seed(short: u64, long: u64, mut run: impl FnMut(u64)) {
     let only = ringside_testkit::number("RINGSIDE_SEED");
-    let all = 0..ringside_testkit::by_run(short, long);
+    let count = ringside_testkit::number("RINGSIDE_HISTORIES");
+    let all = 0..count.unwrap_or_else(|| ringside_testkit::by_run(short, long));
     for seed in only.map_or(all, |seed| seed..seed + 1) {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(seed)));
         outcome.unwrap_or_else(|_| panic!("RINGSIDE_SEED={seed} repeats this"));
