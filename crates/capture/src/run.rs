@@ -29,10 +29,10 @@ use ringside_core::share::{Hello, HelloLane, SHARE_VERSION};
 use ringside_core::{
     InterfaceId, LaneCounters, Ledger, QueueId, Source, SourceError, SourceInterface,
 };
+use ringside_ring::{CaptureRing, HugePages, RingError};
 use ringside_rules::engine::BuildError;
 use ringside_store::{StoreError, retention};
 use ringside_sys::SysError;
-use ringside_sys::ring::{CaptureRing, HugePages, RingError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;

@@ -6,8 +6,8 @@
 
 use crate::run::{RunError, spawn};
 use ringside_core::share::{ATTACHED_MAX, Hello};
+use ringside_ring::CaptureRing;
 use ringside_sys::fdpass;
-use ringside_sys::ring::CaptureRing;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
 use std::os::fd::AsFd;

@@ -11,8 +11,9 @@
 //! - [`xdp_ring`]: rings that a program in the driver fills;
 //! - [`netdev`]: interfaces, by netlink and ioctl: list, properties, what their drivers can do for
 //!   XDP, how the host uses them, offloads, hardware time stamps;
-//! - [`ring`]: the memory and the hand-over of the capture ring;
-//! - [`uring`] and [`disk`]: blocks of the ring on their way to a disk, and what the disk can do;
+//! - [`shared_memory`]: words and blocks that several threads and processes use, with checked loans;
+//! - [`turns`]: threads that work side by side on what comes in order; [`sync`]: their atomics;
+//! - [`uring`] and [`disk`]: such blocks on their way to a disk, and what the disk can do;
 //! - [`file_lock`]: who holds the lock of a file;
 //! - [`file_map`]: files in memory that are written by stores;
 //! - [`bpf`] loads programs and maps by bpf(2);
@@ -53,9 +54,11 @@ pub mod packet;
 pub mod packet_gso;
 pub mod packet_tx;
 pub mod packet_tx_ring;
-pub mod ring;
+pub mod shared_memory;
 mod socket;
+pub mod sync;
 pub mod thread;
+pub mod turns;
 pub mod unix_names;
 pub mod uring;
 pub mod window_filter;

@@ -14,6 +14,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-filter", 1),
     ("ringside-terminal", 1),
     ("ringside-ebpf", 2),
+    ("ringside-ring", 2),
     ("ringside-store", 2),
     ("ringside-inspect", 2),
     ("ringside-segment", 2),

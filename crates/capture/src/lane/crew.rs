@@ -9,7 +9,7 @@ use crate::keep::{Chooser, TurnedAway};
 use crate::packer::{ClaimedFrames, CrewPacker, Done, Offered, Packer, PackerScratch, Reading};
 use crate::run::{RunError, spawn};
 use ringside_core::{Batch, Cause, LaneCounters, Padded, Source, SourceCounters};
-use ringside_sys::ring::{ClaimTurn, Claimed, CrewBroken, LaneCrew, LaneWriter};
+use ringside_ring::{ClaimTurn, Claimed, CrewBroken, LaneCrew, LaneWriter};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 

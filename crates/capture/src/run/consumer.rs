@@ -10,9 +10,9 @@ use crate::recorder::{Recorder, RecorderConfig, RecorderThreads, RecordingFacts}
 use crate::stream::StreamWriter;
 use ringside_core::SourceInterface;
 use ringside_inspect::{Observer, Pump};
+use ringside_ring::{Board, CaptureRing, RingStart};
 use ringside_store::retention;
 use ringside_sys::bell::Bells;
-use ringside_sys::ring::{Board, CaptureRing, RingStart};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
