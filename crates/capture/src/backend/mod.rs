@@ -24,7 +24,8 @@ pub use description::{
 pub use in_driver::{VLAN_STRIPPING, stripped_tags};
 pub use kernel_side::{KernelCount, KernelSide, LastReading, Restore};
 use ringside_core::SourceError;
-use ringside_sys::{SysError, netdev};
+use ringside_netdev as netdev;
+use ringside_sys::SysError;
 use std::io;
 use std::time::Duration;
 use thiserror::Error;

@@ -1,10 +1,10 @@
 //! RTM_GETLINK over rtnetlink (rtnetlink(7), linux/rtnetlink.h, linux/if_link.h).
 
 use super::{DeviceStatistics, NetDevice};
-use crate::SysError;
 use crate::netlink::Connection;
 use crate::netlink::message::{Attribute, Message, Request, attributes, damaged, u16_at, u32_at};
 use ringside_core::limits::INTERFACES_MAX;
+use ringside_sys::SysError;
 use std::io;
 
 /// `struct ifinfomsg`: family, type, index, flags, change mask.

@@ -6,9 +6,9 @@
 pub(crate) mod generic;
 pub(crate) mod message;
 
-use crate::SysError;
-use crate::socket::set_option;
 use message::{Attribute, Message, Request, attributes, damaged, messages};
+use ringside_sys::SysError;
+use ringside_sys::socket::set_netlink_option;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::net::{recv, sendto, socket_with};
@@ -55,11 +55,11 @@ impl Connection {
         let socket = socket_with(family, kind, SocketFlags::CLOEXEC, protocol)
             .map_err(|e| SysError::io("opening a netlink socket", e))?;
         // Refusals in words, and no echo of the question; older kernels have neither.
-        let _ = set_option(&socket, libc::SOL_NETLINK, libc::NETLINK_EXT_ACK, 1, "netlink words");
-        let _ = set_option(&socket, libc::SOL_NETLINK, libc::NETLINK_CAP_ACK, 1, "netlink echo");
+        let _ = set_netlink_option(&socket, libc::NETLINK_EXT_ACK, "netlink words");
+        let _ = set_netlink_option(&socket, libc::NETLINK_CAP_ACK, "netlink echo");
         // Where it is known, a dump can be told which interface is meant.
         let strict = libc::NETLINK_GET_STRICT_CHK;
-        let _ = set_option(&socket, libc::SOL_NETLINK, strict, 1, "netlink's strict questions");
+        let _ = set_netlink_option(&socket, strict, "netlink's strict questions");
         Ok(Connection { socket, sequence: 0, buffer: vec![0; ANSWER_BYTES_MAX] })
     }
 

@@ -2,8 +2,8 @@
 //! its receive queues are polled.
 
 use super::{NetDevice, napis, queue_list};
-use crate::numa::{cpu_list, node_of};
-use crate::{SysError, thread};
+use ringside_sys::numa::{cpu_list, node_of};
+use ringside_sys::{SysError, thread};
 use std::collections::BTreeMap;
 use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};

@@ -1,11 +1,11 @@
 //! Queues, ring sizes and features of a driver: the netlink family `ethtool`
 //! (linux/ethtool_netlink.h, Documentation/networking/ethtool-netlink.rst), from 5.7 on.
 
-use crate::SysError;
 use crate::netlink::generic::{Family, GENERIC_HEADER_BYTES};
 use crate::netlink::message::{
     Attribute, Message, NESTED, Request, attributes, damaged, joined_attributes,
 };
+use ringside_sys::SysError;
 use std::collections::BTreeSet;
 use std::io;
 

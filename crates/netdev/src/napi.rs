@@ -1,9 +1,9 @@
 //! Queues and the NAPIs that poll them: the netlink family `netdev`, in kernels from 6.8 on.
 
 use super::features::FAMILY;
-use crate::SysError;
 use crate::netlink::generic::{Family, GENERIC_HEADER_BYTES};
 use crate::netlink::message::{Attribute, Message, Request, attributes, damaged};
+use ringside_sys::SysError;
 use std::io;
 
 const NETDEV_CMD_QUEUE_GET: u8 = 10;

@@ -2,9 +2,9 @@
 //! (rtnetlink(7): RTM_GETROUTE, RTM_GETNEIGH, RTM_NEWNEIGH; linux/rtnetlink.h, linux/neighbour.h).
 
 use super::uses::ip_address;
-use crate::SysError;
 use crate::netlink::Connection;
 use crate::netlink::message::{Message, Request, attributes, damaged, u16_at, u32_at};
+use ringside_sys::SysError;
 use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};

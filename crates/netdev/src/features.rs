@@ -1,9 +1,9 @@
 //! What a driver can do for XDP and AF_XDP: the netlink family `netdev` (linux/netdev.h,
 //! Documentation/netlink/specs/netdev.yaml), in kernels from 6.3 on.
 
-use crate::SysError;
 use crate::netlink::generic::{Family, GENERIC_HEADER_BYTES};
 use crate::netlink::message::{Message, attributes, damaged};
+use ringside_sys::SysError;
 use std::io;
 
 pub(super) const FAMILY: &str = "netdev";

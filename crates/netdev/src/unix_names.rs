@@ -1,8 +1,8 @@
 //! Abstract Unix sockets of a network namespace, and whose they are (unix(7), sock_diag(7)).
 
-use crate::SysError;
 use crate::netlink::Connection;
 use crate::netlink::message::{Message, Request, attributes, damaged};
+use ringside_sys::SysError;
 use std::io;
 
 /// SOCK_DIAG_BY_FAMILY.

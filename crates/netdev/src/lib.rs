@@ -1,18 +1,25 @@
+#![forbid(unsafe_code)]
 //! Network interfaces: which there are, and what they can do. Everything here reads, but for
 //! the functions `set_…`: who calls them puts back what was set before.
 //!
 //! All answers are those of the calling thread's network namespace: they come by netlink and
 //! ioctl, not from /sys, whose view is that of who mounted it. What is only there (the place of a
 //! card in the machine) is believed if the interface is the same.
+//!
+//! What the kernel answers is decoded by safe functions on slices (`netlink.rs`). Beside interfaces
+//! netlink also tells [`unix_names`]. Which interface is taken, and what is to be changed, is
+//! decided elsewhere.
 
 mod ethtool;
 mod features;
 mod links;
 mod napi;
+mod netlink;
 mod polling;
 mod route;
 mod rss;
 mod settings;
+pub mod unix_names;
 mod uses;
 
 pub use ethtool::{Offloads, Queues, StampCapability, StampSettings};
@@ -29,9 +36,7 @@ pub use settings::{Channels, Features, RingSizes, channels, features, ring_sizes
 pub use settings::{set_channels, set_feature, set_receive_ring};
 pub use uses::{Use, uses};
 
-pub(crate) use ethtool::offloads_by;
-
-use crate::SysError;
+use ringside_sys::SysError;
 
 /// An interface as RTM_GETLINK describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

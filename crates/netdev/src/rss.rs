@@ -2,14 +2,13 @@
 //! netlink can set it from 6.17 on only (linux/ethtool.h, `struct ethtool_rxfh` and
 //! `struct ethtool_rxnfc`; Documentation/networking/scaling.rst).
 
-use super::ethtool::{
-    COMMAND_WORDS, ETHTOOL_GRSSH, ETHTOOL_SRSSH, RXFH_WORDS, control_socket, exchange,
+use ringside_sys::SysError;
+use ringside_sys::ethtool::{
+    COMMAND_WORDS, ETHTOOL_GRSSH, ETHTOOL_GRXFH, ETHTOOL_SRSSH, ETHTOOL_SRXFH, RXFH_WORDS,
+    control_socket, exchange,
 };
-use crate::SysError;
 use std::io;
 
-const ETHTOOL_GRXFH: u32 = 0x29;
-const ETHTOOL_SRXFH: u32 = 0x2a;
 /// ETH_RXFH_INDIR_NO_CHANGE.
 const TABLE_UNCHANGED: u32 = u32::MAX;
 /// ETH_RSS_HASH_TOP: the Toeplitz function.

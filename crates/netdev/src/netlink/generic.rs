@@ -2,7 +2,7 @@
 
 use super::Connection;
 use super::message::{Message, Request, attributes, damaged};
-use crate::SysError;
+use ringside_sys::SysError;
 use std::io;
 
 /// The family that knows the others.

@@ -1,9 +1,9 @@
 //! Whether the host itself uses an interface: then taking all of its frames away does harm.
 
 use super::NetDevice;
-use crate::SysError;
 use crate::netlink::Connection;
 use crate::netlink::message::{Attribute, Message, Request, attributes, damaged, u16_at, u32_at};
+use ringside_sys::SysError;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
