@@ -169,10 +169,31 @@ fn unsafe_lives_in_sys_with_a_reason() {
 }
 
 #[test]
+fn a_crate_whose_interface_is_c_may_be_unsafe_with_a_reason() {
+    let pointer = "// SAFETY: the caller's promise.\nunsafe impl Send for A {}";
+    good(&[("crates/client-c/src/a.rs", pointer)]);
+    let place = "crates/client-c/src/a.rs:2";
+    bad(&[("crates/client-c/src/a.rs", "\nunsafe impl Send for A {}")], place, "SAFETY");
+    for other in ["client", "client-cc", "capture-c", "client/client-c"] {
+        let path = format!("crates/{other}/src/a.rs");
+        bad(&[(&path, pointer)], &format!("{path}:2"), "outside");
+    }
+}
+
+#[test]
 fn every_root_forbids_unsafe_but_that_of_sys() {
     let text = "//! What.\n//! Why.\n//! What not.\n";
     bad(&[("crates/core/src/lib.rs", text)], "crates/core/src/lib.rs:1", "forbid(unsafe_code)");
     assert!(found(&[], vec![package("ringside-sys", &[])]).is_empty());
+    let root = |name: &str| {
+        let files = [
+            ("docs/ARCHITECTURE.md", "`client` `client-c`\n"),
+            (&format!("crates/{name}/src/lib.rs"), text),
+        ];
+        found(&files, vec![package(&format!("ringside-{name}"), &[])])
+    };
+    one(&root("client"), "crates/client/src/lib.rs:1", "forbid(unsafe_code)");
+    assert_eq!(root("client-c"), Vec::<String>::new());
 }
 
 #[test]
