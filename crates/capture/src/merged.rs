@@ -13,9 +13,8 @@
 mod lanes;
 
 use crate::control::{ConsumerCounts, Control};
-use crate::finish::Position;
 use crate::lane::LaneStatus;
-use crate::output::{FileList, Sink};
+use crate::output::{FileList, Position, Sink};
 pub(crate) use lanes::{LaneReader, MergedFrame, MergedInput, MergedLanes};
 use ringside_core::Cause;
 use ringside_ring::BoardWriter;

@@ -19,7 +19,7 @@ use crate::lane::crew::{self, CrewLane, CrewSink, Hand};
 use crate::lane::{Desk, LaneBoard, LaneContext, LaneSink, Worker};
 use crate::memory_ring::{MemoryRing, MemoryRingConfig, START_NS, Sizes};
 use crate::packer::Packer;
-use crate::run::{RunError, spawn};
+use crate::start::{RunError, spawn};
 use ringside_core::limits::{BATCH_FRAMES_MAX, FRAME_BYTES_MAX, RING_BLOCK_BYTES};
 use ringside_core::{Direction, InterfaceId, LaneCounters, Source};
 use ringside_ring::{Board, CaptureRing, HugePages, ReadOutcome, RingLayout, RingStart};

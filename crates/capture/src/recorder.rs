@@ -31,7 +31,7 @@ use crate::config::{DiskOptions, Rotation};
 use crate::control::{ConsumerCounts, Control};
 use crate::output::FileList;
 use crate::placement::writer_cpus;
-use crate::run::{RunError, spawn};
+use crate::start::{RunError, spawn};
 pub use begin::MadeDirectories;
 use begin::{Begun, Unstarted, begin};
 use file::LaneFile;

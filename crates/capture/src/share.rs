@@ -4,7 +4,7 @@
 //! the [`Hello`]. From then on a reader costs the capture nothing but an open connection: it is
 //! neither woken nor waited for, and killing it changes nothing for anybody else.
 
-use crate::run::{RunError, spawn};
+use crate::start::{RunError, spawn};
 use ringside_core::share::{ATTACHED_MAX, Hello};
 use ringside_ring::CaptureRing;
 use ringside_sys::fdpass;

@@ -6,7 +6,7 @@
 use crate::config::{DiskOptions, RING_BYTES, Rotation};
 use crate::control::{ConsumerCounts, Control};
 use crate::recorder::{Recorder, RecorderConfig};
-use crate::run::{RunError, spawn};
+use crate::start::{RunError, spawn};
 use ringside_core::limits::RING_BLOCK_BYTES;
 use ringside_core::{
     Frame, FrameMeta, FrameNumber, InterfaceId, LaneCounters, SourceInterface, Stamps, Timestamp,

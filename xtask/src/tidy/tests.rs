@@ -148,6 +148,27 @@ fn lines_have_100_columns() {
 }
 
 #[test]
+fn rooms_of_a_crate_do_not_import_each_other_in_a_circle() {
+    let [a, b, c] = ["a", "b", "c"].map(|room| format!("crates/core/src/{room}.rs"));
+    let inner = "crates/core/src/b/inner.rs";
+    good(&[(&a, "use crate::b::B;\nuse crate::c;"), (&b, "use crate::c::{C, D};"), (&c, "")]);
+    let circle = [(&*a, "use crate::b::B;"), (&*b, "mod inner;"), (inner, "use crate::{c, E};")];
+    good(&circle);
+    let with = |text| [circle[0], circle[1], circle[2], (&*c, text)];
+    let said = "a, b, c import each other in a circle";
+    bad(&with("fn f() -> crate::a::A {\n    crate::a::A\n}"), "crates/core/src/a.rs:1", said);
+    bad(&with("use crate::{E, a::A};"), "crates/core/src/a.rs:1", said);
+    good(&with("// use crate::a::A;\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}"));
+    good(&with("use crate::c::C;\nuse a::crate_::A;"));
+    // Who stands on a circle, or under it, is not in it.
+    let [below, above] = ["d", "e"].map(|room| format!("crates/core/src/{room}.rs"));
+    let all = [(&*a, "use crate::{b::B, d};"), (&*b, "use crate::a::A;"), (&*below, "")];
+    let said = "1: a, b import each other";
+    bad(&[all[0], all[1], all[2], (&*above, "use crate::a::A;")], "crates/core/src/a.rs:1", said);
+    good(&[("crates/novel/src/a.rs", "use crate::b;"), ("crates/novel/src/b.rs", "use crate::a;")]);
+}
+
+#[test]
 fn unsafe_lives_in_sys_with_a_reason() {
     let (core, sys) = ("crates/core/src/a.rs", "crates/sys/src/a.rs");
     good(&[(
