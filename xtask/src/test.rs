@@ -32,7 +32,7 @@ use suite::{Programs, Test};
 use summary::Summary;
 
 /// Crates with lock-free code, which have models.
-const LOOM_PACKAGES: [&str; 2] = ["sys", "rules"];
+const LOOM_PACKAGES: [&str; 3] = ["ring", "sys", "rules"];
 
 /// Tests at a time for each CPU. Half of them wait for packets, children and disks.
 const TESTS_PER_CPU: usize = 2;

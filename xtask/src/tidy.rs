@@ -4,6 +4,7 @@ mod bpf;
 mod documents;
 mod floors;
 mod house;
+mod rooms;
 mod rust;
 mod safety;
 mod size;
@@ -56,6 +57,7 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
 pub fn judge(house: &House) -> Vec<Finding> {
     let (files, mut findings) = rust::parse(&house.tree);
     findings.extend(floors::check(house));
+    findings.extend(rooms::check(&files));
     findings.extend(size::check(house, &files));
     findings.extend(documents::check(house));
     findings.extend(bpf::check(house));

@@ -5,7 +5,7 @@ use super::load::SENDER_CPU;
 use super::network;
 use anyhow::Context;
 use ringside_lab::Lab;
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_transmit::{Job, Limits, Load, Report, SenderKind, Shape, Sizes};
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
 use ringside_ebpf::XdpProgram;
 use ringside_lab::{Lab, LabConfig, Napi, SENDER_ADDRESS};
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_sys::netns::Namespace;
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -18,7 +18,7 @@ use clap::Args;
 use ringside_ebpf::XdpProgram;
 use ringside_keeper::Knobs;
 use ringside_lab::{Lab, LabConfig, Napi};
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_terminal::signals::StopSignal;
 use ringside_terminal::{say, units};
 use std::process::ExitCode;

@@ -9,7 +9,7 @@
 use ringside_capture::packer::{Packer, Reading};
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{Batch, FrameMeta, FrameSlot, InterfaceId, Timestamp};
-use ringside_sys::ring::{CaptureRing, HugePages, LosslessReader, RingLayout};
+use ringside_ring::{CaptureRing, HugePages, LosslessReader, RingLayout};
 use std::hint::black_box;
 use std::time::Instant;
 

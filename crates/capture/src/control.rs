@@ -1,12 +1,20 @@
-//! What the threads of a run share: the order to stop, the frame budget, the rotation, errors.
+//! What the threads of a run share: the order to stop, the frame budget, the rotation, errors, and
+//! what consumers are called and count.
 
 use ringside_core::ledger::ByCause;
 use ringside_core::{Cause, Consumer};
+use ringside_store::StoreError;
+use std::io::ErrorKind::TimedOut;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Errors kept of a run. Every thread reports at most a few; the rest would say the same.
 const ERRORS_MAX: usize = 64;
+
+/// Name of a printer in the ledger.
+pub(crate) const PRINTER: &str = "printer";
+/// Name of a merging writer in the ledger.
+pub(crate) const WRITER: &str = "writer";
 
 /// Shared by all threads of a run.
 pub(crate) struct Control {
@@ -83,6 +91,19 @@ impl Control {
 
     pub(crate) fn errors(&self) -> Vec<String> {
         self.errors.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+}
+
+/// Under which name what was not written is counted.
+pub(crate) fn cause_of(error: &StoreError) -> Cause {
+    if error.is_disk_full() {
+        Cause::DiskFull
+    } else if error.is_pipe_closed() {
+        Cause::PipeClosed
+    } else if matches!(error, StoreError::Io { source, .. } if source.kind() == TimedOut) {
+        Cause::PipeStalled
+    } else {
+        Cause::WriteFailed
     }
 }
 

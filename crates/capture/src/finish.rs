@@ -27,16 +27,16 @@ mod merged;
 
 use crate::backend::{KernelCount, KernelSide};
 use crate::config::FileFormat;
+use crate::control::{PRINTER, WRITER};
 use crate::lane::LaneBoard;
-use crate::run::{PRINTER, WRITER};
+use crate::output::Position;
 use folder::Folder;
-pub(crate) use merged::Position;
 use ringside_core::ledger::{ByCause, Words, add_frames, sum, total};
 use ringside_core::{Cause, Consumer, InterfaceId, LaneCounters, LaneId, Ledger, Shown};
+use ringside_ring::{Board, RingError, RingView};
 use ringside_store::StoreError;
 use ringside_store::recording::RunLock;
 use ringside_store::retention::Policy;
-use ringside_sys::ring::{Board, RingError, RingView};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -267,7 +267,7 @@ impl Memory {
         let taken = finished.ledger.taken;
         let words = self.words(0);
         let mut consumer = Consumer::from_words(WRITER, &words);
-        match merged::finish(series, merged::Position::from_words(&words)) {
+        match merged::finish(series, Position::from_words(&words)) {
             Ok(frames) => consumer.delivered = consumer.delivered.saturating_add(frames),
             Err(error) => finished.errors.push(error.to_string()),
         }

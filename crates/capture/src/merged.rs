@@ -13,13 +13,12 @@
 mod lanes;
 
 use crate::control::{ConsumerCounts, Control};
-use crate::finish::Position;
 use crate::lane::LaneStatus;
-use crate::output::{FileList, Sink};
+use crate::output::{FileList, Position, Sink};
 pub(crate) use lanes::{LaneReader, MergedFrame, MergedInput, MergedLanes};
 use ringside_core::Cause;
+use ringside_ring::BoardWriter;
 use ringside_store::StoreError;
-use ringside_sys::ring::BoardWriter;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;

@@ -1,15 +1,16 @@
 //! Where merged frames go: one file, several by rotation, or a stream.
 
 mod names;
+mod position;
 
 use crate::config::{FileFormat, Print, Rotation};
-use crate::control::Control;
-use crate::finish::Position;
+use crate::control::{Control, cause_of};
 use crate::lane::LaneStatus;
 use crate::stream::StreamWriter;
 use names::Names;
 pub(crate) use names::{Named, name_of};
 pub use names::{check_pattern, is_pattern};
+pub(crate) use position::Position;
 use ringside_core::{Cause, Frame, InterfaceId, LaneCounters, Shown, SourceInterface, Timestamp};
 use ringside_store::block::Statistics;
 use ringside_store::dir::Dir;
@@ -19,7 +20,6 @@ use ringside_sys::clock;
 use std::collections::{HashSet, VecDeque};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::ErrorKind::TimedOut;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -405,19 +405,6 @@ fn record_bytes(format: Format, frame: &Frame<'_>, comment: Option<&str>) -> u64
     let direction = frame.meta.direction;
     let comment_bytes = comment.map_or(0, |comment| format.comment_bytes(comment, direction));
     format.record_bytes(frame.bytes.len(), direction) + comment_bytes
-}
-
-/// Under which name what was not written is counted.
-pub(crate) fn cause_of(error: &StoreError) -> Cause {
-    if error.is_disk_full() {
-        Cause::DiskFull
-    } else if error.is_pipe_closed() {
-        Cause::PipeClosed
-    } else if matches!(error, StoreError::Io { source, .. } if source.kind() == TimedOut) {
-        Cause::PipeStalled
-    } else {
-        Cause::WriteFailed
-    }
 }
 
 /// The same error with the name of the file, which the writer does not know.

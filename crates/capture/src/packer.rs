@@ -13,12 +13,12 @@ pub use offered::{Cuts, Offered, Pieced, Pieces};
 use ringside_core::{
     Batch, Cause, FrameNumber, FrameSlot, InterfaceId, LaneCounters, Stamps, Timestamp,
 };
+use ringside_ring::LaneWriter;
 use ringside_store::block::{
     self, BLOCK_HEADER_BYTES, BlockEnd, BlockHeader, CLOSING_BYTES_MAX, Statistics, captured_max,
     packet_block_bytes, write_block_header,
 };
 use ringside_sys::clock;
-use ringside_sys::ring::LaneWriter;
 use std::ops::Range;
 
 /// What became of the frames of a batch.

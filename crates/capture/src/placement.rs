@@ -6,8 +6,9 @@
 //! node costs twice. Nothing else is decided: a single worker of whose queue nobody says where it
 //! is polled is left to the scheduler, because pinned to a busy CPU it would only lose.
 
+use ringside_netdev as netdev;
 use ringside_sys::numa::{self, NumaNode};
-use ringside_sys::{SysError, netdev, thread};
+use ringside_sys::{SysError, thread};
 use std::path::Path;
 
 /// Lanes that are named one by one in words.

@@ -19,14 +19,14 @@ use crate::lane::crew::{self, CrewLane, CrewSink, Hand};
 use crate::lane::{Desk, LaneBoard, LaneContext, LaneSink, Worker};
 use crate::memory_ring::{MemoryRing, MemoryRingConfig, START_NS, Sizes};
 use crate::packer::Packer;
-use crate::run::{RunError, spawn};
+use crate::start::{RunError, spawn};
 use ringside_core::limits::{BATCH_FRAMES_MAX, FRAME_BYTES_MAX, RING_BLOCK_BYTES};
 use ringside_core::{Direction, InterfaceId, LaneCounters, Source};
+use ringside_ring::{Board, CaptureRing, HugePages, ReadOutcome, RingLayout, RingStart};
 use ringside_store::block::{
     BLOCK_HEADER_BYTES, CLOSING_BYTES_MAX, blocks, packet, packet_block_bytes,
 };
 use ringside_sys::flat::FlatBuffer;
-use ringside_sys::ring::{Board, CaptureRing, HugePages, ReadOutcome, RingLayout, RingStart};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -31,7 +31,7 @@ use crate::config::{DiskOptions, Rotation};
 use crate::control::{ConsumerCounts, Control};
 use crate::output::FileList;
 use crate::placement::writer_cpus;
-use crate::run::{RunError, spawn};
+use crate::start::{RunError, spawn};
 pub use begin::MadeDirectories;
 use begin::{Begun, Unstarted, begin};
 use file::LaneFile;
@@ -40,11 +40,11 @@ use housekeeper::Housekeeper;
 use lane::Lane;
 use queue::Queue;
 use ringside_core::{LaneId, Shown, SourceInterface, Timestamp};
+use ringside_ring::{Board, CaptureRing};
 use ringside_store::StoreError;
 use ringside_store::recording::{FileHeader, HEADER_PAGE_BYTES, RunLock};
 use ringside_store::retention::{Policy, Shape, Summary};
 use ringside_sys::bell::Bells;
-use ringside_sys::ring::{Board, CaptureRing};
 use ringside_sys::uring::UringSetup;
 use ringside_sys::{clock, numa, thread};
 use std::collections::VecDeque;
@@ -385,7 +385,7 @@ fn queue(ring: &Arc<CaptureRing>, wanted: bool) -> (QueueSetup, Option<String>) 
     if !wanted {
         return (QueueSetup::Plain, None);
     }
-    match UringSetup::new(ring) {
+    match UringSetup::new(ring.memory()) {
         Ok(setup) => {
             let note = "the ring's memory is not registered (see ulimit -l)".to_owned();
             let note = (!setup.is_registered()).then_some(note);

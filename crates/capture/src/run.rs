@@ -14,89 +14,26 @@ mod consumer;
 mod workers;
 
 use crate::config::{Ahead, RunConfig};
-use crate::control::{ConsumerCounts, Control};
+use crate::control::{ConsumerCounts, Control, PRINTER};
 use crate::keep::{Chooser, DigestQueue, DigestWriter, Patience, RulesReport, Selection};
 use crate::lane::LaneStatus;
 use crate::output::FileList;
 pub use crate::recorder::{MadeDirectories, RecordingFacts};
 use crate::share::{Share, ShareSocket};
+pub use crate::start::RunError;
+use crate::start::spawn;
 use crate::trigger::{Trigger, TriggerConfig, TriggerLane, TriggerSummary};
 use consumer::{Behind, Beside, BesideThread, Consumed, Consumer, ConsumerThreads};
-pub(crate) use consumer::{PRINTER, WRITER};
 use ringside_core::limits::LANE_THREADS_MAX;
 use ringside_core::profile::LaneProfile;
 use ringside_core::share::{Hello, HelloLane, SHARE_VERSION};
-use ringside_core::{
-    InterfaceId, LaneCounters, Ledger, QueueId, Source, SourceError, SourceInterface,
-};
+use ringside_core::{InterfaceId, LaneCounters, Ledger, QueueId, Source, SourceInterface};
+use ringside_ring::{CaptureRing, HugePages};
 use ringside_rules::engine::BuildError;
-use ringside_store::{StoreError, retention};
-use ringside_sys::SysError;
-use ringside_sys::ring::{CaptureRing, HugePages, RingError};
-use std::path::PathBuf;
+use ringside_store::retention;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use thiserror::Error;
 use workers::{Settings, packer};
-
-/// Why a run could not start.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// No source was given.
-    #[error("nothing to capture from: name an interface with -i")]
-    NoSource,
-    /// The capture ring.
-    #[error(transparent)]
-    Ring(#[from] RingError),
-    /// What stands in front of the lanes could not begin.
-    #[error("{0}")]
-    Ahead(String),
-    /// The output.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A source could not begin.
-    #[error(transparent)]
-    Source(#[from] SourceError),
-    /// Several threads for a lane that one must drain.
-    #[error(
-        "{threads} threads a lane are asked for, and interface {interface} is received in a way \
-         that has one thread for each lane: leave out --threads, or use more --queues"
-    )]
-    OneThread {
-        /// Interface.
-        interface: String,
-        /// What was asked for.
-        threads: usize,
-    },
-    /// More or less threads than a lane can have.
-    #[error("{0} threads a lane are asked for, allowed are 1 to {LANE_THREADS_MAX}")]
-    Threads(usize),
-    /// No thread was to be had.
-    #[error(
-        "cannot start a thread ({0}): raise the limit (ulimit -u, pids.max), or lower --queues"
-    )]
-    Thread(#[source] std::io::Error),
-    /// An output directory twice.
-    #[error("{path} is named twice as a directory to record to; name it once")]
-    DirectoryTwice {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// The rules cannot be put to work.
-    #[error(transparent)]
-    Rules(#[from] BuildError),
-    /// The system refused something small.
-    #[error(transparent)]
-    System(#[from] SysError),
-    /// The output directory.
-    #[error("cannot make the directory {path}: {source}")]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
-    },
-}
 
 /// One lane to capture from.
 pub struct LaneSource {
@@ -493,11 +430,4 @@ fn hello(lanes: &[LaneSource], interfaces: &[SourceInterface], block_timeout_ns:
         lanes: lanes.iter().map(lane).collect(),
         block_timeout_ns,
     }
-}
-
-pub(crate) fn spawn<T: Send + 'static>(
-    name: &str,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, RunError> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(body).map_err(RunError::Thread)
 }

@@ -4,10 +4,10 @@
 //! the [`Hello`]. From then on a reader costs the capture nothing but an open connection: it is
 //! neither woken nor waited for, and killing it changes nothing for anybody else.
 
-use crate::run::{RunError, spawn};
+use crate::start::{RunError, spawn};
 use ringside_core::share::{ATTACHED_MAX, Hello};
+use ringside_ring::CaptureRing;
 use ringside_sys::fdpass;
-use ringside_sys::ring::CaptureRing;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
 use std::os::fd::AsFd;

@@ -6,18 +6,18 @@
 use crate::config::{DiskOptions, RING_BYTES, Rotation};
 use crate::control::{ConsumerCounts, Control};
 use crate::recorder::{Recorder, RecorderConfig};
-use crate::run::{RunError, spawn};
+use crate::start::{RunError, spawn};
 use ringside_core::limits::RING_BLOCK_BYTES;
 use ringside_core::{
     Frame, FrameMeta, FrameNumber, InterfaceId, LaneCounters, SourceInterface, Stamps, Timestamp,
 };
+use ringside_ring::{CaptureRing, HugePages, LaneWriter, RingLayout};
 use ringside_store::block::{
     BlockEnd, BlockHeader, Statistics, close_block, fits, write_block_end, write_block_header,
     write_packet_block,
 };
 use ringside_store::retention::Policy;
 use ringside_sys::clock;
-use ringside_sys::ring::{CaptureRing, HugePages, LaneWriter, RingLayout};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::sleep;

@@ -14,8 +14,8 @@ use ringside_core::Shown;
 use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_filter::Prepared;
 use ringside_keeper::filter_child::filter_compiler;
+use ringside_netdev as netdev;
 use ringside_rules::language::{self, Verdict};
-use ringside_sys::netdev;
 use ringside_terminal::{say, units};
 use std::path::{Path, PathBuf};
 

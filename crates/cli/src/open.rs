@@ -23,7 +23,7 @@ use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX, LANES_MAX};
 use ringside_core::{InterfaceId, Source, SourceInterface};
 use ringside_keeper::filter_child::compile;
 use ringside_keeper::{Knobs, Request, Wish};
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_sys::netns::Namespace;
 use ringside_sys::packet::{CaptureDirection, FanoutMode};
 use ringside_terminal::{say, units};

@@ -22,7 +22,7 @@ use ringside_core::limits::RING_BLOCK_BYTES;
 use ringside_keeper::privileges;
 use ringside_keeper::privileges::UsersDirectories;
 use ringside_keeper::{Knobs, Leaving, Link, Request, Wishes};
-use ringside_sys::ring::HUGE_PAGE_BYTES;
+use ringside_ring::HUGE_PAGE_BYTES;
 use ringside_terminal::BottomLine;
 use ringside_terminal::signals::RunSignals;
 use ringside_terminal::{ledger_text, say, units};

@@ -5,9 +5,9 @@
 
 use ringside_core::share::{Hello, HelloLane, SHARE_VERSION};
 use ringside_core::{Frame, FrameMeta, InterfaceId, QueueId, SourceInterface, Timestamp};
+use ringside_ring::{CaptureRing, HugePages, LaneWriter, RingLayout};
 use ringside_store::block::{BlockHeader, write_block_header, write_packet_block};
 use ringside_sys::fdpass;
-use ringside_sys::ring::{CaptureRing, HugePages, LaneWriter, RingLayout};
 use ringside_testkit::need_tool;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixListener;

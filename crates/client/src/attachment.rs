@@ -2,8 +2,8 @@
 
 use crate::source::{ReadOptions, RingSource};
 use ringside_core::share::{HELLO_BYTES_MAX, Hello, SHARE_VERSION};
+use ringside_ring::{RingError, RingView};
 use ringside_sys::fdpass::LineReceiver;
-use ringside_sys::ring::{RingError, RingView};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::unix::net::UnixStream;

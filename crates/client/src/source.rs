@@ -6,8 +6,8 @@ use ringside_core::{
     Batch, Cause, Frame, FrameSlot, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
 };
 use ringside_filter::Prepared;
+use ringside_ring::{CopyReader, ReadOutcome, RingStart, RingView};
 use ringside_store::block::{PACKET_DATA_AT, blocks, packet};
-use ringside_sys::ring::{CopyReader, ReadOutcome, RingStart, RingView};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -298,8 +298,8 @@ mod tests {
     use ringside_core::Ledger;
     use ringside_core::limits::RING_BLOCK_BYTES_MIN;
     use ringside_core::{Frame, FrameMeta, FrameNumber, LaneCounters};
+    use ringside_ring::{CaptureRing, HugePages, RingLayout};
     use ringside_store::block::{BlockHeader, write_block_header, write_packet_block};
-    use ringside_sys::ring::{CaptureRing, HugePages, RingLayout};
     use ringside_testkit::{each_number_at_most, fuzz};
     use std::os::unix::fs::FileExt;
     use std::os::unix::net::UnixStream;

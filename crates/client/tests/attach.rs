@@ -8,12 +8,12 @@ use ringside_core::{
     Frame, FrameMeta, FrameNumber, InterfaceId, LaneCounters, QueueId, Source, SourceInterface,
     Timestamp,
 };
+use ringside_ring::{CaptureRing, HugePages, LaneWriter, RingLayout};
 use ringside_store::block::{
     BlockEnd, BlockHeader, CLOSING_BYTES_MAX, Statistics, close_block, write_block_header,
     write_packet_block,
 };
 use ringside_sys::fdpass;
-use ringside_sys::ring::{CaptureRing, HugePages, LaneWriter, RingLayout};
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};

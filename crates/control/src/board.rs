@@ -4,7 +4,7 @@ use super::protocol::{Command, OutputStatus, Rates, Reply, RingStatus, Status};
 use super::rules::RuleDesk;
 use ringside_capture::run::Run;
 use ringside_core::{Ledger, SourceInterface};
-use ringside_sys::ring::CaptureRing;
+use ringside_ring::CaptureRing;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 

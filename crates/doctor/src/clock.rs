@@ -3,7 +3,8 @@
 use super::check::{Checks, State};
 use ringside_core::time::NANOS_PER_SEC;
 use ringside_keeper::Request;
-use ringside_sys::{clock, netdev};
+use ringside_netdev as netdev;
+use ringside_sys::clock;
 use std::fs::read_to_string;
 
 /// Where the kernel says which hardware tells it the time.

@@ -5,7 +5,9 @@ use super::{clock, polling};
 use anyhow::bail;
 use ringside_capture::backend::VLAN_STRIPPING;
 use ringside_keeper::{Request, Wish};
-use ringside_sys::netdev::{self, Channels, Features, NetDevice, RingSizes, Rss, Use, XdpFeatures};
+use ringside_netdev::{
+    self as netdev, Channels, Features, NetDevice, RingSizes, Rss, Use, XdpFeatures,
+};
 use ringside_sys::{bpf, thread};
 use ringside_xdp::Pins;
 

@@ -2,7 +2,7 @@
 
 use super::check::{Checks, State};
 use ringside_keeper::Request;
-use ringside_sys::netdev::{self, Napi, NetDevice, PolledQueue, Poller};
+use ringside_netdev::{self as netdev, Napi, NetDevice, PolledQueue, Poller};
 use ringside_sys::numa::{self, NumaNode};
 use ringside_sys::thread;
 use std::collections::BTreeMap;

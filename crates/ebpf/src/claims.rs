@@ -12,10 +12,10 @@
 
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
+use ringside_netdev::unix_names::{AbstractSocket, abstract_sockets};
 use ringside_sys::SysError;
 use ringside_sys::bpf::FdArray;
 use ringside_sys::file_lock::Holder;
-use ringside_sys::unix_names::{AbstractSocket, abstract_sockets};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;

@@ -3,7 +3,7 @@
 //! A worker that stands still (stopped, stuck in the kernel, starved) reports nothing itself, and
 //! frames are lost meanwhile without a word to the user; so its keeper reports it.
 
-use ringside_sys::ring::{Board, RingView};
+use ringside_ring::{Board, RingView};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ fn publications(view: &RingView) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringside_sys::ring::{CaptureRing, HugePages, RingLayout};
+    use ringside_ring::{CaptureRing, HugePages, RingLayout};
 
     const LAYOUT: RingLayout =
         RingLayout { lanes: 2, blocks_per_lane: 4, block_bytes: 1 << 20, lossless_readers: 1 };

@@ -6,7 +6,7 @@ use crate::tools::{inside, run, set};
 use crate::{Error, LabConfig, napi};
 use crate::{RECEIVER_ADDRESS, RECEIVER_INTERFACE, SENDER_ADDRESS, SENDER_INTERFACE};
 use ringside_ebpf::XdpProgram;
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_transmit::{End, Wire};
 use serde::Serialize;
 

@@ -33,7 +33,7 @@ pub use time::TimeStyle;
 use json::packet_json;
 
 use ringside_core::{Frame, LinkType, Timestamp};
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_wire::{Layer, LayerKind, Layers, Stop, dissect};
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -37,7 +37,7 @@ pub enum SysError {
 
 impl SysError {
     /// Wraps the system's reason.
-    pub(crate) fn io(context: impl Into<String>, source: impl Into<io::Error>) -> SysError {
+    pub fn io(context: impl Into<String>, source: impl Into<io::Error>) -> SysError {
         SysError::Io { context: context.into(), source: source.into() }
     }
 

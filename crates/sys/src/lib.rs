@@ -9,10 +9,10 @@
 //! - [`packet_gso`]: one that hands the kernel long packets to be cut;
 //! - [`xsk`]: AF_XDP sockets that receive, and ones that send;
 //! - [`xdp_ring`]: rings that a program in the driver fills;
-//! - [`netdev`]: interfaces, by netlink and ioctl: list, properties, what their drivers can do for
-//!   XDP, how the host uses them, offloads, hardware time stamps;
-//! - [`ring`]: the memory and the hand-over of the capture ring;
-//! - [`uring`] and [`disk`]: blocks of the ring on their way to a disk, and what the disk can do;
+//! - [`ethtool`]: what a driver is asked and told by ioctl; [`socket`]: options of sockets;
+//! - [`shared_memory`]: words and blocks of several threads and processes, with checked loans;
+//! - [`turns`]: threads that work side by side on what comes in order; [`sync`]: their atomics;
+//! - [`uring`] and [`disk`]: such blocks on their way to a disk, and what the disk can do;
 //! - [`file_lock`]: who holds the lock of a file;
 //! - [`file_map`]: files in memory that are written by stores;
 //! - [`bpf`] loads programs and maps by bpf(2);
@@ -25,9 +25,9 @@
 //!
 //! `unsafe` is kept in one crate so that it can be read in one sitting: every block states its
 //! obligations, kernel layouts are asserted against the headers they come from, and whatever can
-//! be a computation on plain slices (walking a block, decoding netlink) is safe code in a file of
-//! its own. Lengths and offsets that come from the kernel or from shared memory are checked in
-//! release builds too.
+//! be a computation on plain slices (walking a block) is safe code in a file of its own, or in a
+//! crate above (`ring`, `netdev`). Lengths and offsets that come from the kernel or from shared
+//! memory are checked in release builds too.
 //!
 //! This crate decides nothing: which filter, how many lanes, what to tell the user is the
 //! business of `capture`. It starts no threads.
@@ -38,6 +38,7 @@ pub mod child;
 pub mod clock;
 pub mod disk;
 mod error;
+pub mod ethtool;
 pub mod fdpass;
 pub mod file_lock;
 pub mod file_map;
@@ -45,18 +46,17 @@ pub mod flat;
 pub mod live;
 pub mod memory;
 pub mod mmap;
-pub mod netdev;
-mod netlink;
 pub mod netns;
 pub mod numa;
 pub mod packet;
 pub mod packet_gso;
 pub mod packet_tx;
 pub mod packet_tx_ring;
-pub mod ring;
-mod socket;
+pub mod shared_memory;
+pub mod socket;
+pub mod sync;
 pub mod thread;
-pub mod unix_names;
+pub mod turns;
 pub mod uring;
 pub mod window_filter;
 pub mod words;

@@ -1,10 +1,12 @@
 //! Owned memory mappings.
 
 use crate::SysError;
-use crate::ring::HUGE_PAGE_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
+
+/// Huge pages on x86-64 and most others; mappings in them are rounded up to them.
+pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// A readable and writable mapping, unmapped on drop.
 ///

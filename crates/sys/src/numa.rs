@@ -103,7 +103,7 @@ fn set_policy(mode: i32, mask: &[u64]) -> io::Result<()> {
 }
 
 /// The `numa_node` of a device or of what it hangs on; -1 says that it has none.
-pub(crate) fn node_of(device: &Path) -> Option<usize> {
+pub fn node_of(device: &Path) -> Option<usize> {
     let files = device.ancestors().map(|place: &Path| -> PathBuf { place.join("numa_node") });
     let mut nodes = files.filter_map(|file| read_to_string(file).ok());
     nodes.next()?.trim().parse().ok()
@@ -111,7 +111,7 @@ pub(crate) fn node_of(device: &Path) -> Option<usize> {
 
 /// `0-3,8,10-11` as the kernel writes sets of CPUs and of nodes, which names each once; what is no
 /// number of one is left out, and what is more than there can be.
-pub(crate) fn cpu_list(text: &str) -> Vec<usize> {
+pub fn cpu_list(text: &str) -> Vec<usize> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last) = (first.parse().ok()?, last.parse().ok()?);

@@ -30,6 +30,7 @@ pub use setup::{CaptureDirection, Fanout, FanoutMode, PacketConfig};
 pub use statistics::{PacketStatistics, ReadingTimes};
 
 use crate::bpf::{self, Program};
+use crate::ethtool::{self, COMMAND_WORDS, ETHTOOL_GGRO};
 use crate::{SysError, clock, socket};
 use blocks::BlockRing;
 use ringside_core::bpf::{ClassicProgram, Instruction};
@@ -211,7 +212,9 @@ impl PacketRing {
         let name = || rustix::net::netdevice::index_to_name(&self.socket, self.ifindex);
         let still_there = name().is_ok_and(|name| {
             // The answer does not matter, only that it comes after the lock.
-            let _ = crate::netdev::offloads_by(&self.socket, &name);
+            let mut words = [0; COMMAND_WORDS];
+            words[0] = ETHTOOL_GGRO;
+            let _ = ethtool::exchange(&self.socket, &name, &mut words);
             true
         });
         if still_there && name().is_ok() {

@@ -35,6 +35,18 @@ pub(crate) fn set_option<T: KernelData>(
     check(result, || format!("setting {name} of a socket"))
 }
 
+/// Switches an option of a netlink socket on.
+///
+/// # Errors
+/// The kernel does not know it, or this is no netlink socket.
+pub fn set_netlink_option(
+    socket: impl AsFd,
+    option: i32,
+    name: &'static str,
+) -> Result<(), SysError> {
+    set_option(socket, libc::SOL_NETLINK, option, 1, name)
+}
+
 /// getsockopt(2) of a fixed-size option.
 pub(crate) fn get_option<T: KernelData>(
     fd: impl AsFd,

@@ -1,12 +1,12 @@
-//! Writing blocks of the capture ring by io_uring, as they lie.
+//! Writing blocks of shared memory by io_uring, as they lie.
 //!
-//! A write is given away with its [`Claim`]: the queue owns the claim, and with it the right to the
-//! blocks, until the kernel has said what became of the write. So no caller can hand the blocks
-//! back to the lane's writer while the disk still reads them, and [`Uring`] waits for what is in
+//! A write is given away with the *claim* to its bytes, of whatever kind ([`Lends`]): the queue
+//! owns the claim, and a share of the loan, until the kernel has said what became of the write. So
+//! nobody can write the blocks while the disk still reads them, and [`Uring`] waits for what is in
 //! flight before it goes. What the kernel took only in part, or interrupted, is continued here; a
 //! completion means all or an error.
 //!
-//! The ring's memory is registered with the kernel (pieces of at most 1 GiB), so that its pages
+//! The memory is registered with the kernel (pieces of at most 1 GiB), so that its pages
 //! are pinned once and not for each write; where that is refused (RLIMIT_MEMLOCK), writes go
 //! without. One wait covers completions and a [`Bell`], by a poll in the ring.
 //!
@@ -23,7 +23,7 @@
 mod tests;
 
 use crate::bell::Bell;
-use crate::ring::{CaptureRing, Claim};
+use crate::shared_memory::{LentBytes, SharedMemory};
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -75,12 +75,18 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
+/// What lends its bytes to a write.
+pub trait Lends {
+    /// The bytes.
+    fn lent(&self) -> &Arc<LentBytes>;
+}
+
 /// A ring that no thread owns yet.
 pub struct UringSetup {
     ring: IoUring,
-    /// True if the kernel has pinned the memory, in the pieces of `CaptureRing::data_regions`.
+    /// True if the kernel has pinned the memory, in the pieces of `shared_memory::pieces`.
     registered: bool,
-    memory: Arc<CaptureRing>,
+    memory: Arc<SharedMemory>,
 }
 
 impl UringSetup {
@@ -88,7 +94,7 @@ impl UringSetup {
     ///
     /// # Errors
     /// The kernel does not have io_uring or what is used of it here, or does not allow it.
-    pub fn new(memory: &Arc<CaptureRing>) -> Result<UringSetup, UringError> {
+    pub fn new(memory: &Arc<SharedMemory>) -> Result<UringSetup, UringError> {
         let ring = build().map_err(refused)?;
         if !ring.params().is_feature_ext_arg() {
             return Err(UringError::Missing("wait with a time-out (Linux 5.11)"));
@@ -103,7 +109,7 @@ impl UringSetup {
             iov_base: base.as_ptr().cast(),
             iov_len: bytes,
         };
-        let buffers: Vec<libc::iovec> = memory.data_regions().into_iter().map(buffer).collect();
+        let buffers: Vec<libc::iovec> = memory.piece_pointers().into_iter().map(buffer).collect();
         // SAFETY: the pieces are memory of `memory`, which is mapped as long as it lives; it is
         // kept beside the ring and dropped after it, by the order of the fields. The kernel only
         // reads from them, for writes whose claims this module holds.
@@ -120,7 +126,7 @@ impl UringSetup {
     ///
     /// # Errors
     /// The system refused.
-    pub fn enable(self) -> Result<Uring, UringError> {
+    pub fn enable<C: Lends>(self) -> Result<Uring<C>, UringError> {
         self.ring.submitter().register_enable_rings().map_err(refused)?;
         Ok(Uring {
             ring: Some(self.ring),
@@ -148,10 +154,12 @@ fn build() -> io::Result<IoUring> {
 }
 
 /// A write that the kernel has, wholly or in part.
-struct Write {
+struct Write<C> {
     file: Arc<File>,
-    claim: Claim,
-    /// First byte of the claim that is still to be written.
+    /// Keeps the bytes as they are, whatever the claim does.
+    lent: Arc<LentBytes>,
+    claim: C,
+    /// First byte of them that is still to be written.
     from: usize,
     /// Where in the file that byte belongs.
     offset: u64,
@@ -161,11 +169,11 @@ struct Write {
 }
 
 /// What became of a write. The claim is the caller's again.
-pub struct Completion {
+pub struct Completion<C> {
     /// As it was given.
     pub token: u64,
-    /// The blocks.
-    pub claim: Claim,
+    /// As it was given.
+    pub claim: C,
     /// Bytes that reached the file from where the write began, all of them if there is no error.
     pub written: usize,
     /// Why not all.
@@ -173,20 +181,20 @@ pub struct Completion {
 }
 
 /// A queue of writes, owned by the thread that enabled it.
-pub struct Uring {
+pub struct Uring<C: Lends> {
     /// `None` only while it is dropped.
     ring: Option<IoUring>,
     registered: bool,
-    memory: Arc<CaptureRing>,
-    writes: Vec<Option<Write>>,
+    memory: Arc<SharedMemory>,
+    writes: Vec<Option<Write<C>>>,
     in_flight: usize,
     bell_armed: bool,
-    completed: VecDeque<Completion>,
+    completed: VecDeque<Completion<C>>,
     /// Neither `Send` nor `Sync`: the kernel takes calls from the enabling thread only.
     thread: PhantomData<*const ()>,
 }
 
-impl Uring {
+impl<C: Lends> Uring<C> {
     /// Writes in flight.
     pub fn in_flight(&self) -> usize {
         self.in_flight
@@ -201,22 +209,23 @@ impl Uring {
     pub fn submit_write(
         &mut self,
         file: &Arc<File>,
-        claim: Claim,
+        claim: C,
         from: usize,
         offset: u64,
         token: u64,
     ) {
-        assert!(from < claim.bytes().len(), "a write of no bytes");
+        let lent = claim.lent().clone();
+        assert!(from < lent.bytes().len(), "a write of no bytes");
         let index = self.writes.iter().position(Option::is_none).expect("at most WRITES_MAX");
         let file = file.clone();
-        let write = Write { file, claim, from, offset, written: 0, retries: 0, token };
+        let write = Write { file, lent, claim, from, offset, written: 0, retries: 0, token };
         self.writes[index] = Some(write);
         self.in_flight += 1;
         self.push_write(index);
     }
 
     /// The end of a write, if one is known: see [`wait`](Uring::wait).
-    pub fn next_completion(&mut self) -> Option<Completion> {
+    pub fn next_completion(&mut self) -> Option<Completion<C>> {
         self.completed.pop_front()
     }
 
@@ -291,13 +300,14 @@ impl Uring {
             }
             Err(_) => Some(io::Error::from_raw_os_error(-result)),
         };
-        let is_whole = write.from >= write.claim.bytes().len();
+        let is_whole = write.from >= write.lent.bytes().len();
         if error.is_none() && !is_whole {
             self.push_write(index);
             return;
         }
         self.in_flight -= 1;
-        if let Some(Write { claim, written, token, .. }) = self.writes[index].take() {
+        if let Some(Write { lent, claim, written, token, .. }) = self.writes[index].take() {
+            drop(lent);
             let result = error.map_or(Ok(()), Err);
             self.completed.push_back(Completion { token, claim, written, result });
         }
@@ -307,19 +317,20 @@ impl Uring {
     /// [`submit`](Uring::submit) at once.
     fn push_write(&mut self, index: usize) {
         let Some(write) = &self.writes[index] else { return };
-        let bytes = &write.claim.bytes()[write.from..];
+        let bytes = &write.lent.bytes()[write.from..];
         let length = u32::try_from(bytes.len()).unwrap_or(WRITE_BYTES_MAX);
         let (fd, address) = (types::Fd(write.file.as_raw_fd()), bytes.as_ptr());
-        let entry = if self.registered {
-            let region = write.claim.region_index() as u16;
-            opcode::WriteFixed::new(fd, address, length, region).offset(write.offset).build()
-        } else {
-            opcode::Write::new(fd, address, length).offset(write.offset).build()
+        let is_registered = self.registered && write.lent.is_of(&self.memory);
+        let entry = match write.lent.piece().filter(|_| is_registered) {
+            Some(piece) => opcode::WriteFixed::new(fd, address, length, piece as u16)
+                .offset(write.offset)
+                .build(),
+            None => opcode::Write::new(fd, address, length).offset(write.offset).build(),
         };
-        // SAFETY: the bytes are those of the claim, which lies in `writes`, at this index, until
-        // the kernel's completion for it has been taken in (`end`), or is leaked (`drop`). A claim
-        // keeps the memory mapped and its blocks from being written. The file is open: `writes`
-        // holds it too.
+        // SAFETY: the bytes are those of the loan, which lies in `writes`, at this index, until the
+        // kernel's completion for it has been taken in (`end`), or is leaked (`drop`). A loan keeps
+        // the memory mapped and its bytes from being written. The file is open: `writes` holds it
+        // too.
         unsafe { self.push(&entry.user_data(index as u64)) };
     }
 
@@ -348,12 +359,12 @@ impl Uring {
     }
 }
 
-impl Drop for Uring {
+impl<C: Lends> Drop for Uring<C> {
     /// Waits for what is in flight: the kernel reads from the memory until then.
     fn drop(&mut self) {
         while self.in_flight > 0 {
             if self.enter(None).is_err() {
-                // The kernel may still read from the blocks: neither they nor the ring's memory
+                // The kernel may still read from the blocks: neither they nor their memory
                 // are ever freed or reused.
                 std::mem::forget(std::mem::take(&mut self.writes));
                 std::mem::forget(self.ring.take());

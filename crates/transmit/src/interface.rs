@@ -2,7 +2,7 @@
 
 use crate::Error;
 use ringside_core::Refusal;
-use ringside_sys::netdev::{self, NetDevice};
+use ringside_netdev::{self as netdev, NetDevice};
 use std::io;
 
 /// ARPHRD_ETHER of linux/if_arp.h.

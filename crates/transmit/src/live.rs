@@ -3,7 +3,7 @@
 use crate::job::FrameSender;
 use crate::{Error, Shape, Wire};
 use ringside_ebpf::{Anchor, Generator, LIVE_FRAME_BYTES_MAX, attached_program, redirect_reaches};
-use ringside_sys::netdev::{NetDevice, Watch};
+use ringside_netdev::{NetDevice, Watch};
 use std::fmt;
 
 /// Frames of one call of the kernel: about two milliseconds, so that limits and signals are seen

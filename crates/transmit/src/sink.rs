@@ -26,7 +26,7 @@ pub use tx_ring::TxRingSink;
 
 use crate::{Error, interface};
 use ringside_core::{ChecksumRequest, Sink, SinkCounters, SinkError, SinkFeatures};
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use serde::Serialize;
 use std::fmt;
 use std::ops::Range;

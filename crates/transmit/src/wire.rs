@@ -13,7 +13,7 @@
 //! taken, the host's own frames included.
 
 use crate::Error;
-use ringside_sys::netdev::{self, NetDevice};
+use ringside_netdev::{self as netdev, NetDevice};
 use ringside_sys::netns::Namespace;
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -21,7 +21,7 @@ pub enum Step {
     Tests,
     /// the examples in the documentation
     DocTests,
-    /// the model checks of crates/sys and crates/rules
+    /// the model checks of crates/ring, crates/sys and crates/rules
     Loom,
     /// tests of network cards, in an emulated machine
     Vm,

@@ -73,7 +73,7 @@ fn a_crate_depends_on_lower_floors_only() {
     assert_eq!(edges("xtask", &[("ringside-testkit", true, false)]), clean);
     let place = "crates/wire/Cargo.toml:2";
     one(&edges("ringside-wire", &[("ringside-sys", true, false)]), place, "floor 1) depends on");
-    one(&edges("ringside-wire", &[("ringside-lab", true, true)]), place, "(floor 4)");
+    one(&edges("ringside-wire", &[("ringside-lab", true, true)]), place, "(floor 5)");
     one(&edges("ringside-wire", &[("ringside-testkit", true, false)]), place, "dev-dependencies");
     one(&edges("ringside-wire", &[("xtask", true, false)]), place, "no floor");
     one(&edges("ringside-novel", &[]), "crates/novel/Cargo.toml:1", "FLOORS");
@@ -148,6 +148,27 @@ fn lines_have_100_columns() {
 }
 
 #[test]
+fn rooms_of_a_crate_do_not_import_each_other_in_a_circle() {
+    let [a, b, c] = ["a", "b", "c"].map(|room| format!("crates/core/src/{room}.rs"));
+    let inner = "crates/core/src/b/inner.rs";
+    good(&[(&a, "use crate::b::B;\nuse crate::c;"), (&b, "use crate::c::{C, D};"), (&c, "")]);
+    let circle = [(&*a, "use crate::b::B;"), (&*b, "mod inner;"), (inner, "use crate::{c, E};")];
+    good(&circle);
+    let with = |text| [circle[0], circle[1], circle[2], (&*c, text)];
+    let said = "a, b, c import each other in a circle";
+    bad(&with("fn f() -> crate::a::A {\n    crate::a::A\n}"), "crates/core/src/a.rs:1", said);
+    bad(&with("use crate::{E, a::A};"), "crates/core/src/a.rs:1", said);
+    good(&with("// use crate::a::A;\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}"));
+    good(&with("use crate::c::C;\nuse a::crate_::A;"));
+    // Who stands on a circle, or under it, is not in it.
+    let [below, above] = ["d", "e"].map(|room| format!("crates/core/src/{room}.rs"));
+    let all = [(&*a, "use crate::{b::B, d};"), (&*b, "use crate::a::A;"), (&*below, "")];
+    let said = "1: a, b import each other";
+    bad(&[all[0], all[1], all[2], (&*above, "use crate::a::A;")], "crates/core/src/a.rs:1", said);
+    good(&[("crates/novel/src/a.rs", "use crate::b;"), ("crates/novel/src/b.rs", "use crate::a;")]);
+}
+
+#[test]
 fn unsafe_lives_in_sys_with_a_reason() {
     let (core, sys) = ("crates/core/src/a.rs", "crates/sys/src/a.rs");
     good(&[(
@@ -169,10 +190,31 @@ fn unsafe_lives_in_sys_with_a_reason() {
 }
 
 #[test]
+fn a_crate_whose_interface_is_c_may_be_unsafe_with_a_reason() {
+    let pointer = "// SAFETY: the caller's promise.\nunsafe impl Send for A {}";
+    good(&[("crates/client-c/src/a.rs", pointer)]);
+    let place = "crates/client-c/src/a.rs:2";
+    bad(&[("crates/client-c/src/a.rs", "\nunsafe impl Send for A {}")], place, "SAFETY");
+    for other in ["client", "client-cc", "capture-c", "client/client-c"] {
+        let path = format!("crates/{other}/src/a.rs");
+        bad(&[(&path, pointer)], &format!("{path}:2"), "outside");
+    }
+}
+
+#[test]
 fn every_root_forbids_unsafe_but_that_of_sys() {
     let text = "//! What.\n//! Why.\n//! What not.\n";
     bad(&[("crates/core/src/lib.rs", text)], "crates/core/src/lib.rs:1", "forbid(unsafe_code)");
     assert!(found(&[], vec![package("ringside-sys", &[])]).is_empty());
+    let root = |name: &str| {
+        let files = [
+            ("docs/ARCHITECTURE.md", "`client` `client-c`\n"),
+            (&format!("crates/{name}/src/lib.rs"), text),
+        ];
+        found(&files, vec![package(&format!("ringside-{name}"), &[])])
+    };
+    one(&root("client"), "crates/client/src/lib.rs:1", "forbid(unsafe_code)");
+    assert_eq!(root("client-c"), Vec::<String>::new());
 }
 
 #[test]

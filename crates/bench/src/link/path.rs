@@ -4,7 +4,7 @@ use super::super::load::{self, SENDER_CPU};
 use super::super::network;
 use anyhow::{Context, bail};
 use ringside_ebpf::{Attachment, Latencies, LatencyMeter};
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_terminal::signals::StopSignal;
 use ringside_transmit::{
     End, Job, Limits, Load, Numbering, Range, SenderKind, Shape, Sizes, Stack, Template, Wire,

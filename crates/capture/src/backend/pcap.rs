@@ -23,8 +23,9 @@ use ringside_core::{
     Batch, Cause, Direction, FrameMeta, FrameSlot, InterfaceId, LinkType, Source, SourceCounters,
     SourceError, SourceInterface, Timestamp, TimestampKind,
 };
+use ringside_netdev as netdev;
+use ringside_sys::clock;
 use ringside_sys::packet::{self, CaptureDirection, InterfaceEvent, ReadingTimes};
-use ringside_sys::{clock, netdev};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

@@ -2,7 +2,7 @@
 //! sender on one of them.
 
 use ringside_core::{OwnedFrame, Source, SourceCounters};
-use ringside_sys::netdev::{self, NetDevice};
+use ringside_netdev::{self as netdev, NetDevice};
 use ringside_sys::netns::Namespace;
 use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
 use ringside_sys::thread;

@@ -3,11 +3,11 @@
 use super::folder::{Folder, LaneFile, start_of};
 use ringside_core::ledger::{ByCause, add_frames};
 use ringside_core::{Cause, FrameNumber, InterfaceId, LaneCounters, LaneId, Timestamp};
+use ringside_ring::RingView;
 use ringside_store::StoreError;
 use ringside_store::block::{self, BlockHeader, CLOSING_BYTES_MAX, Statistics};
 use ringside_store::retention::Policy;
 use ringside_sys::clock;
-use ringside_sys::ring::RingView;
 
 /// The recording.
 pub(super) struct Run<'r> {

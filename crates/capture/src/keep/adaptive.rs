@@ -7,7 +7,7 @@
 //! 10 ms: a disk that takes blocks by the dozen does not make it swing.
 
 use ringside_core::Timestamp;
-use ringside_sys::ring::CaptureRing;
+use ringside_ring::CaptureRing;
 use std::sync::Arc;
 
 /// Shortest cap that may be asked for: the shortest Ethernet frame, and most headers.

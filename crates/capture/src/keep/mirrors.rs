@@ -6,7 +6,7 @@
 //! the interface does not take is counted, by cause, and gone.
 
 use super::rules::Rules;
-use crate::backend::{BackendError, af_packet, find_device};
+use crate::interface::{BackendError, find_device, link_type};
 use ringside_core::{Batch, FrameSlot, SourceInterface};
 use ringside_rules::engine::Counts;
 use ringside_rules::language::RuleId;
@@ -175,7 +175,7 @@ impl Mirror {
         if !device.is_up() {
             return Err(BackendError::InterfaceDown { name: device.name }.into());
         }
-        let link = af_packet::link_type(name)?;
+        let link = link_type(name)?;
         if let Some(other) = received.iter().find(|interface| interface.link_type != link) {
             return Err(NoMirror::LinkType { received: other.name.clone() });
         }

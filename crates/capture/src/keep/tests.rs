@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_core::{FrameMeta, InterfaceId, OwnedFrame, Source, Timestamp};
 use ringside_filter::Compiler;
+use ringside_ring::{HugePages, ReadOutcome, RingLayout, RingStart};
 use ringside_rules::engine::Engine;
 use ringside_rules::language::{self, Sets};
 use ringside_store::block::{blocks, packet};
-use ringside_sys::ring::{HugePages, ReadOutcome, RingLayout, RingStart};
 use ringside_testkit::capture_files;
 use std::time::Duration;
 

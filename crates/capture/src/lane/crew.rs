@@ -7,9 +7,9 @@ use super::{Chosen, Desk, LaneBoard, LaneContext, POLL, Tally, choose, meter, pi
 use crate::control::ConsumerCounts;
 use crate::keep::{Chooser, TurnedAway};
 use crate::packer::{ClaimedFrames, CrewPacker, Done, Offered, Packer, PackerScratch, Reading};
-use crate::run::{RunError, spawn};
+use crate::start::{RunError, spawn};
 use ringside_core::{Batch, Cause, LaneCounters, Padded, Source, SourceCounters};
-use ringside_sys::ring::{ClaimTurn, Claimed, CrewBroken, LaneCrew, LaneWriter};
+use ringside_ring::{ClaimTurn, Claimed, CrewBroken, LaneCrew, LaneWriter};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 

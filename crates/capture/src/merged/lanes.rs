@@ -2,10 +2,10 @@
 
 use ringside_core::limits::MERGE_HOLD_NS;
 use ringside_core::{Frame, Timestamp};
+use ringside_ring::{CaptureRing, CopyReader, LosslessReader, ReadOutcome};
 use ringside_store::block::{blocks, packet};
 use ringside_store::merge::Merger;
 use ringside_sys::clock;
-use ringside_sys::ring::{CaptureRing, CopyReader, LosslessReader, ReadOutcome};
 use std::sync::Arc;
 
 /// The lanes of a ring, merged.

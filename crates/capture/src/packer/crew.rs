@@ -5,14 +5,14 @@ use super::plan::{Limits, Plan, Planned};
 use super::{Offered, OpenBlock, Packer, Put, Reading};
 use ringside_core::limits::LANE_THREADS_MAX;
 use ringside_core::{FrameNumber, InterfaceId, Padded, Timestamp};
+use ringside_ring::{
+    ClaimTurn, Claimed, CrewBroken, LaneCrew, OpenError, Reservation, Reserving, Rooms,
+};
 use ringside_store::block::{
     self, BLOCK_HEADER_BYTES, BlockEnd, BlockHeader, CLOSING_BYTES_MAX, Statistics,
     write_block_header,
 };
 use ringside_sys::clock;
-use ringside_sys::ring::{
-    ClaimTurn, Claimed, CrewBroken, LaneCrew, OpenError, Reservation, Reserving, Rooms,
-};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -1,7 +1,7 @@
 use super::*;
 use ringside_core::{FrameMeta, FrameSlot};
+use ringside_ring::{CaptureRing, HugePages, RingLayout, RingView};
 use ringside_store::block::{block_end, block_header, blocks, packet};
-use ringside_sys::ring::{CaptureRing, HugePages, RingLayout, RingView};
 use std::sync::Arc;
 
 const BLOCK_BYTES: usize = 512 << 10;

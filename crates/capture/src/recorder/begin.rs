@@ -4,7 +4,7 @@ use super::Recording;
 use super::file::LaneFile;
 use super::folder::Folder;
 use super::lane::Lane;
-use crate::run::RunError;
+use crate::start::RunError;
 use ringside_core::Timestamp;
 use ringside_store::StoreError;
 use ringside_store::dir::{Dir, Entry};

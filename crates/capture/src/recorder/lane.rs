@@ -6,7 +6,7 @@
 use crate::control::ConsumerCounts;
 use ringside_core::ledger::ByCause;
 use ringside_core::{Cause, Consumer, LaneId};
-use ringside_sys::ring::{BlockReader, BoardWriter, Claim, OpenBlock};
+use ringside_ring::{BlockReader, BoardWriter, Claim, OpenBlock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 

@@ -1,8 +1,8 @@
 //! How writes reach the kernel: by io_uring, or one by one.
 
+use ringside_ring::Claim;
 use ringside_sys::bell::Bell;
 use ringside_sys::disk::write_counted;
-use ringside_sys::ring::Claim;
 use ringside_sys::uring::{Completion, Uring};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,9 +13,9 @@ use std::time::Duration;
 /// The writes of one writer. Both kinds take the same calls and give the same completions.
 pub(super) enum Queue {
     /// Writes go on while the writer looks after other lanes.
-    Uring(Box<Uring>),
+    Uring(Box<Uring<Claim>>),
     /// A write is over when it was submitted.
-    Plain(VecDeque<Completion>),
+    Plain(VecDeque<Completion<Claim>>),
     /// As `Plain`, and fails as a test wants it.
     #[cfg(test)]
     Failing(super::tests::FailingQueue),
@@ -73,7 +73,7 @@ impl Queue {
     }
 
     /// The end of a write.
-    pub(super) fn next_completion(&mut self) -> Option<Completion> {
+    pub(super) fn next_completion(&mut self) -> Option<Completion<Claim>> {
         match self {
             Queue::Uring(uring) => uring.next_completion(),
             Queue::Plain(completed) => completed.pop_front(),

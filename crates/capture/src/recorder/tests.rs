@@ -7,13 +7,13 @@ use super::housekeeper::reserve;
 use super::*;
 use crate::packer::{Packer, Reading};
 use ringside_core::{Batch, Cause, FrameMeta, FrameSlot, InterfaceId};
+use ringside_ring::{Claim, HugePages, RingLayout};
 use ringside_store::block;
 use ringside_store::dir::{Dir, Entry};
 use ringside_store::pcapng::RINGSIDE_ROOM;
 use ringside_store::recording::SeriesFile;
 use ringside_store::retention::Reused;
 use ringside_sys::disk::Lease;
-use ringside_sys::ring::{HugePages, RingLayout};
 use ringside_sys::uring::Completion;
 use ringside_testkit::{wait_for, wait_until};
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ pub(super) const BLOCK_BYTES: usize = 512 << 10;
 /// A queue that writes at once and tells it late, or never.
 #[derive(Default)]
 pub(super) struct FailingQueue {
-    pub(super) completed: VecDeque<Completion>,
+    pub(super) completed: VecDeque<Completion<Claim>>,
     /// Waits that are refused; completions are held back until they are over.
     pub(super) refused_waits: u32,
     /// The first submission of a write panics.
@@ -39,7 +39,7 @@ impl FailingQueue {
         Ok(())
     }
 
-    pub(super) fn next_completion(&mut self) -> Option<Completion> {
+    pub(super) fn next_completion(&mut self) -> Option<Completion<Claim>> {
         if self.refused_waits > 0 { None } else { self.completed.pop_front() }
     }
 

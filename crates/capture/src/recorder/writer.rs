@@ -13,9 +13,9 @@ use super::queue::Queue;
 use super::{QueueSetup, Shared};
 use crate::output::FileList;
 use ringside_core::{Cause, Shown};
+use ringside_ring::Claim;
 use ringside_store::{StoreError, block};
 use ringside_sys::bell::Bell;
-use ringside_sys::ring::Claim;
 use ringside_sys::uring::{Completion, WRITES_MAX};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -349,7 +349,7 @@ impl Writer {
         Ok(())
     }
 
-    fn complete(&mut self, completion: Completion) {
+    fn complete(&mut self, completion: Completion<Claim>) {
         let Completion { token, claim, written, result } = completion;
         let lane = token as usize;
         let slot = &mut self.slots[lane];

@@ -2,7 +2,7 @@
 
 use super::{LaneSource, RunError, Shared, spawn};
 use crate::config::{Output, Print, RunConfig};
-use crate::control::{ConsumerCounts, Control};
+use crate::control::{ConsumerCounts, Control, PRINTER, WRITER};
 use crate::merged::{LaneReader, MergedInput, MergedLanes, MergedWriter};
 use crate::observe::RingObserver;
 use crate::output::{FileList, Sink};
@@ -10,16 +10,12 @@ use crate::recorder::{Recorder, RecorderConfig, RecorderThreads, RecordingFacts}
 use crate::stream::StreamWriter;
 use ringside_core::SourceInterface;
 use ringside_inspect::{Observer, Pump};
+use ringside_ring::{Board, CaptureRing, RingStart};
 use ringside_store::retention;
 use ringside_sys::bell::Bells;
-use ringside_sys::ring::{Board, CaptureRing, RingStart};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Name of a printer in the ledger.
-pub(crate) const PRINTER: &str = "printer";
-/// Name of a merging writer in the ledger.
-pub(crate) const WRITER: &str = "writer";
 /// Name of all observers together in the ledger.
 const OBSERVERS: &str = "observers";
 

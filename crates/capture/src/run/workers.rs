@@ -6,8 +6,8 @@ use crate::lane::crew::{self, CrewLane, CrewSink, Hand};
 use crate::lane::{Desk, LaneBoard, LaneContext, LaneSink, Worker};
 use crate::packer::Packer;
 use ringside_core::{LaneCounters, Source};
+use ringside_ring::{Board, CaptureRing};
 use ringside_sys::bell::Bells;
-use ringside_sys::ring::{Board, CaptureRing};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 

@@ -5,7 +5,7 @@ use ringside_core::LinkType;
 use ringside_core::bpf::ClassicProgram;
 use ringside_core::{FrameMeta, InterfaceId};
 use ringside_filter::{Compiler, compile};
-use ringside_sys::ring::{HugePages, LosslessReader, RingLayout};
+use ringside_ring::{HugePages, LosslessReader, RingLayout};
 use std::thread::JoinHandle;
 
 const BLOCK_BYTES: usize = 512 << 10;

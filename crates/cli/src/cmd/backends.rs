@@ -8,7 +8,7 @@ use clap::Args;
 use others::Other;
 use properties::{Facts, Property};
 use ringside_capture::backend::{af_packet, pcap};
-use ringside_sys::netdev::{self, NetDevice};
+use ringside_netdev::{self as netdev, NetDevice};
 use ringside_terminal::say;
 use serde::Serialize;
 use std::fmt::Write;

@@ -14,7 +14,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use mode::Mode;
 use ringside_core::Timestamp;
 use ringside_keeper::privileges;
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_sys::netns::Namespace;
 use ringside_terminal::units;
 use ringside_transmit::{Field, Pace, Range, Rate};

@@ -6,7 +6,7 @@ use clap::Args;
 use ringside_capture::backend::af_xdp::{AfXdpConfig, AfXdpSource, Stamps, Waiting, open};
 use ringside_core::{LinkType, Source};
 use ringside_keeper::{Knobs, Request, Wish};
-use ringside_sys::netdev::{self, PolledQueue};
+use ringside_netdev::{self as netdev, PolledQueue};
 use ringside_sys::packet::CaptureDirection;
 use ringside_terminal::{Wait, say};
 

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 pub use ringside_capture::backend::pcap::ANY;
-use ringside_sys::netdev::{self, NetDevice};
+use ringside_netdev::{self as netdev, NetDevice};
 use ringside_terminal::say;
 
 /// The interfaces of this namespace, in the order in which they were made; number 1 comes first.

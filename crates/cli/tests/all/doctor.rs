@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use ringside_lab::LabConfig;
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_testkit::need_root;
 use serde_json::Value;
 use std::path::PathBuf;

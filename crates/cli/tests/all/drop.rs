@@ -186,9 +186,8 @@ fn it_ends_when_told_and_when_killed() {
     }
     let protected = Protected::start("1: udp => drop", &[]);
     let receiver = protected.network.receiver().to_owned();
-    let programs = || {
-        inside(&receiver, || ringside_sys::netdev::by_name("rx0").unwrap().unwrap().xdp_programs)
-    };
+    let programs =
+        || inside(&receiver, || ringside_netdev::by_name("rx0").unwrap().unwrap().xdp_programs);
     assert_eq!(programs().len(), 1);
     let stop = run_ringside(&["control", arg(&protected.path("control.sock")), "stop"]);
     assert_eq!(stop.code(), Some(0), "{}", stop.stderr);

@@ -5,8 +5,8 @@ use crate::doctor::Machine;
 
 use ringside_core::{Cause, Ledger};
 use ringside_lab::LabConfig;
+use ringside_netdev as netdev;
 use ringside_sys::bpf::{FdArray, pinned};
-use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
 use ringside_testkit::need_bpf_fs;
 use ringside_transmit::{SenderKind, Shape, Sizes};

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use ringside_lab::{LabConfig, Napi};
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_sys::thread::{allowed_cpus, allowed_cpus_of};
 use ringside_testkit::need_root;
 use rustix::process::{Pid, Signal, kill_process};

@@ -4,8 +4,8 @@
 use crate::common::folder::Folder;
 use crate::common::*;
 use ringside_lab::LabConfig;
+use ringside_netdev as netdev;
 use ringside_segment::{Checksum, Cut, Position, Segmenter, Settings, Template};
-use ringside_sys::netdev;
 use ringside_sys::packet_gso::{Gso, GsoKind, GsoTx, PartialChecksum, VnetHeader};
 use ringside_testkit::stacks::{Header, Stack, Wanted};
 use ringside_testkit::{Random, need_root, need_tool};

@@ -4,7 +4,7 @@
 use crate::common::folder::Folder;
 use crate::common::*;
 use ringside_lab::{LabConfig, RECEIVER_ADDRESS, RECEIVER_INTERFACE};
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_testkit::{Random, need_root, need_tool};
 use rustix::process::Signal;
 use serde_json::Value;

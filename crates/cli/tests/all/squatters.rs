@@ -63,7 +63,7 @@ fn names_that_another_user_binds_deny_no_capture_no_drop_and_no_end_of_it() {
     let namespace = network.receiver().to_owned();
     let entered = std::thread::spawn(move || {
         Namespace::open(&namespace).unwrap().enter().unwrap();
-        ringside_sys::netdev::by_name("rx0").unwrap().unwrap().ifindex
+        ringside_netdev::by_name("rx0").unwrap().unwrap().ifindex
     });
     let squatter = squat(network.receiver(), entered.join().unwrap());
     let shape = Shape::new(Sizes::fixed(100).unwrap(), 1).unwrap();

@@ -5,7 +5,7 @@ use crate::common::run_clean;
 use crate::pair::Card;
 use ringside_core::LinkType;
 use ringside_ebpf::capture::{CaptureConfig, CaptureProgram, Metadata, Mode, QueueCounters};
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_sys::xsk::{
     BindStep, CHUNK_BYTES_MIN, Claim, Umem, UmemLayout, XskConfig, XskEnds, XskSocket,
 };

@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use ringside_core::{FrameMeta, OwnedFrame};
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_testkit::skip;
 use ringside_transmit::{End, Job, Limits, Load, SenderKind, Shape, Wire};
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use crate::common::*;
 use crate::pair::{Card, Pair};
 use ringside_core::Sink;
 use ringside_ebpf::XdpProgram;
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_transmit::sink::{SinkConfig, SinkKind, open};
 use ringside_transmit::{Shape, Sizes};
 use std::time::Duration;

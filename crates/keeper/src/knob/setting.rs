@@ -1,9 +1,9 @@
 //! Settings of an interface: read, written, and compared with what they were.
 
 use anyhow::{Context, bail};
-use ringside_sys::netdev::{
-    self, Channels, FLOW_TYPES, FlowFields, Napi, NapiSettings, NetDevice, Rss, StampSettings,
-    Table,
+use ringside_netdev::{
+    self as netdev, Channels, FLOW_TYPES, FlowFields, Napi, NapiSettings, NetDevice, Rss,
+    StampSettings, Table,
 };
 use ringside_sys::netns::Namespace;
 use serde::{Deserialize, Serialize};

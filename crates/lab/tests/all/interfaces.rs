@@ -2,7 +2,7 @@
 
 use crate::common::{config, tool};
 use ringside_lab::{Lab, LabConfig, Napi};
-use ringside_sys::netdev::{self, NapiSettings};
+use ringside_netdev::{self as netdev, NapiSettings};
 use ringside_sys::netns::Namespace;
 use ringside_testkit::need_root;
 

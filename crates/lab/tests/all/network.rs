@@ -28,7 +28,7 @@ fn ask<T: Send>(namespace: &str, question: impl FnOnce(u32) -> T + Send, interfa
         let thread = scope.spawn(|| {
             let namespace = Namespace::open(namespace).expect("the namespace");
             namespace.enter().expect("root");
-            let device = ringside_sys::netdev::by_name(interface).expect("netlink");
+            let device = ringside_netdev::by_name(interface).expect("netlink");
             question(device.expect("the interface").ifindex)
         });
         thread.join().expect("an answer")

@@ -4,10 +4,10 @@
 use crate::common::{config, tool};
 use ringside_core::{InterfaceId, QueueId};
 use ringside_lab::{Lab, LabConfig, RECEIVER_ADDRESS, SENDER_ADDRESS};
+use ringside_netdev as netdev;
 use ringside_segment::{
     Checksum, Cut, LinearChecksum, Pieces, Position, SegPlan, Segmenter, Settings, Template,
 };
-use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
 use ringside_sys::packet::{CaptureDirection, FilterProgram, PacketConfig, PacketRing};
 use ringside_sys::packet_gso::{

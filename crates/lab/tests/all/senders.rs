@@ -4,7 +4,7 @@ use crate::common::{Witness, config, frames_by_queue, numbered, send, up};
 use ringside_core::{FrameMeta, OwnedFrame};
 use ringside_ebpf::{XdpProgram, attached_program};
 use ringside_lab::{Lab, LabConfig, Napi};
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_sys::netns::Namespace;
 use ringside_testkit::{need_root, need_tool, skip};
 use ringside_transmit::sink::SinkKind;

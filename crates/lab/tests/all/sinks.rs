@@ -3,7 +3,7 @@
 use crate::common::{Witness, config, tool};
 use ringside_core::{ChecksumRequest, Refusal, Sink, SinkCounters, SinkError};
 use ringside_lab::{Lab, LabConfig, Napi};
-use ringside_sys::netdev::{self, DeviceStatistics};
+use ringside_netdev::{self as netdev, DeviceStatistics};
 use ringside_sys::netns::Namespace;
 use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
 use ringside_testkit::{Random, WAIT_MAX, need_root, need_tool};

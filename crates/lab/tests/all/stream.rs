@@ -3,8 +3,8 @@
 use crate::common::{Witness, config, numbered, send as send_frames, tool};
 use ringside_core::SinkCounters;
 use ringside_lab::{Lab, LabConfig, Napi};
+use ringside_netdev::{self as netdev, DeviceStatistics};
 use ringside_segment::{Cut, LinearChecksum, Pieces, Position, Segmenter, Settings, Template};
-use ringside_sys::netdev::{self, DeviceStatistics};
 use ringside_sys::netns::Namespace;
 use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
 use ringside_testkit::{Random, WAIT_MAX, need_root, need_tool};

@@ -1,49 +1,62 @@
-//! Writes of real rings into real files; what cannot have io_uring here is skipped visibly.
+//! Writes of real blocks into real files; what cannot have io_uring here is skipped visibly.
 
 use super::*;
 use crate::disk;
-use crate::ring::{BlockReader, HugePages, LaneWriter, RingLayout};
+use crate::shared_memory::{HugePages, Shape};
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
 const BLOCK_BYTES: usize = 512 << 10;
 const BLOCKS: usize = 4;
+const SHAPE: Shape = Shape {
+    words_bytes: 4096,
+    blocks: BLOCKS,
+    block_bytes: BLOCK_BYTES,
+    total_bytes: (BLOCKS * BLOCK_BYTES + 4096).next_multiple_of(2 << 20),
+};
+
+/// Blocks that nobody writes until this is dropped.
+struct Claim(Arc<LentBytes>);
+
+impl Lends for Claim {
+    fn lent(&self) -> &Arc<LentBytes> {
+        &self.0
+    }
+}
 
 struct Bench {
-    ring: Arc<CaptureRing>,
-    writer: LaneWriter,
-    reader: BlockReader,
+    memory: Arc<SharedMemory>,
     next: u64,
+    claimed: u64,
 }
 
 impl Bench {
     fn new() -> Bench {
-        let layout = RingLayout {
-            lanes: 1,
-            blocks_per_lane: BLOCKS,
-            block_bytes: BLOCK_BYTES,
-            lossless_readers: 1,
-        };
-        let ring = CaptureRing::create(layout, HugePages::No).unwrap();
-        let writer = ring.writer(0).unwrap();
-        let reader = ring.block_reader(0, 0).unwrap();
-        Bench { ring, writer, reader, next: 0 }
+        let memory = SharedMemory::create(SHAPE, HugePages::No).unwrap();
+        Bench { memory: Arc::new(memory), next: 0, claimed: 0 }
     }
 
-    /// Fills and closes a block with bytes that its number decides.
+    /// Fills a block with bytes that its number decides.
     fn fill(&mut self) {
-        self.writer.open(self.next).unwrap();
-        for (at, byte) in self.writer.tail().iter_mut().enumerate() {
+        let tail = self.memory.take(self.next as usize % BLOCKS);
+        let mut tail = tail.expect("whoever had the block has given it back");
+        for (at, byte) in tail.bytes(0).iter_mut().enumerate() {
             *byte = expected(self.next, at);
         }
-        self.writer.fill(BLOCK_BYTES, 1);
-        self.writer.close();
+        tail.show(BLOCK_BYTES);
         self.next += 1;
     }
 
+    /// The next filled blocks.
+    fn claim(&mut self, blocks: usize) -> Claim {
+        let first = self.claimed as usize % BLOCKS;
+        self.claimed += blocks as u64;
+        Claim(Arc::new(self.memory.lend(first, 0, blocks * BLOCK_BYTES).unwrap()))
+    }
+
     /// A queue of this thread; `None` where io_uring is not to be had.
-    fn queue(&self, test: &str) -> Option<Uring> {
-        match UringSetup::new(&self.ring).and_then(UringSetup::enable) {
+    fn queue(&self, test: &str) -> Option<Uring<Claim>> {
+        match UringSetup::new(&self.memory).and_then(UringSetup::enable) {
             Ok(queue) => Some(queue),
             Err(error) => {
                 ringside_testkit::skip(test, &error.to_string());
@@ -63,7 +76,7 @@ fn assert_block(bytes: &[u8], block: u64) {
 }
 
 /// Waits for one completion.
-fn complete(queue: &mut Uring, bell: &Bell) -> Completion {
+fn complete(queue: &mut Uring<Claim>, bell: &Bell) -> Completion<Claim> {
     let limit = Instant::now() + Duration::from_secs(60);
     while Instant::now() < limit {
         if let Some(completion) = queue.next_completion() {
@@ -84,18 +97,17 @@ fn blocks_are_written_as_they_lie_and_come_back() {
     let plain = File::create(&path).unwrap();
     let direct = disk::open_direct(rustix::fs::CWD, path.as_os_str()).unwrap();
     let file = Arc::new(direct.unwrap_or(plain));
-    // Twice around the ring, so that a block that came back too early would show.
+    // Twice around the blocks, so that a block that came back too early would show.
     for round in 0..BLOCKS as u64 {
         bench.fill();
         bench.fill();
-        let claim = bench.reader.claim(2).unwrap();
-        assert_eq!(claim.blocks(), 2);
+        let claim = bench.claim(2);
         queue.submit_write(&file, claim, 0, round * 2 * BLOCK_BYTES as u64, round);
         queue.submit().unwrap();
         let completion = complete(&mut queue, &bell);
         completion.result.unwrap();
         assert_eq!((completion.token, completion.written), (round, 2 * BLOCK_BYTES));
-        bench.reader.release(completion.claim);
+        drop(completion.claim);
     }
     let bytes = std::fs::read(&path).unwrap();
     for (block, bytes) in bytes.chunks(BLOCK_BYTES).enumerate() {
@@ -114,7 +126,7 @@ fn a_write_may_begin_within_the_claim_and_needs_no_registered_memory() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
     let file = Arc::new(File::create(&path).unwrap());
-    let claim = bench.reader.claim(1).unwrap();
+    let claim = bench.claim(1);
     queue.submit_write(&file, claim, 4096, 4096, 7);
     let completion = complete(&mut queue, &bell);
     completion.result.unwrap();
@@ -132,16 +144,16 @@ fn a_full_disk_is_told_with_what_was_written() {
     bench.fill();
     bench.fill();
     let full = Arc::new(File::options().write(true).open("/dev/full").unwrap());
-    queue.submit_write(&full, bench.reader.claim(1).unwrap(), 0, 0, 0);
+    queue.submit_write(&full, bench.claim(1), 0, 0, 0);
     let completion = complete(&mut queue, &bell);
     assert_eq!(completion.result.unwrap_err().kind(), io::ErrorKind::StorageFull);
     assert_eq!(completion.written, 0);
-    bench.reader.release(completion.claim);
+    drop(completion.claim);
     // A file that may not grow so far takes a part, then refuses: RLIMIT_FSIZE cannot be set for
     // one thread, but a pipe that holds 64 KiB and is then closed does the same.
     let (reader, writer) = io::pipe().unwrap();
     let pipe = Arc::new(File::from(std::os::fd::OwnedFd::from(writer)));
-    queue.submit_write(&pipe, bench.reader.claim(1).unwrap(), 0, 0, 1);
+    queue.submit_write(&pipe, bench.claim(1), 0, 0, 1);
     queue.submit().unwrap();
     queue.wait(&bell, Duration::from_millis(20)).unwrap();
     drop(reader);
@@ -177,7 +189,7 @@ fn a_queue_that_goes_waits_for_what_is_in_flight() {
     bench.fill();
     let file = tempfile::tempfile().unwrap();
     let shared = Arc::new(file.try_clone().unwrap());
-    queue.submit_write(&shared, bench.reader.claim(1).unwrap(), 0, 0, 0);
+    queue.submit_write(&shared, bench.claim(1), 0, 0, 0);
     drop(queue);
     let mut bytes = vec![0; BLOCK_BYTES];
     file.read_exact_at(&mut bytes, 0).unwrap();

@@ -4,7 +4,7 @@ use crate::interface::{self, SizeLimit};
 use crate::replay::report::InterfaceCounts;
 use crate::run::COUNTED;
 use crate::{Error, Pace, Rate};
-use ringside_sys::netdev::{self, NetDevice};
+use ringside_netdev::{self as netdev, NetDevice};
 use std::time::{Duration, Instant};
 
 /// An interface of the calling thread's namespace.

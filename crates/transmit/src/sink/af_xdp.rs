@@ -12,7 +12,7 @@ use crate::Error;
 use ringside_core::{
     ChainFeatures, ChecksumRequest, Refusal, Sink, SinkCounters, SinkError, SinkFeatures,
 };
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_sys::xsk::{
     BindStep, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, COPIED_PARTS_MAX, Kick, TxConfig, TxLayout,
     TxRequest, TxRing, TxSocket, TxStamp,

@@ -4,8 +4,8 @@ use super::{SinkConfig, SinkKind};
 use crate::interface::{self, SizeLimit};
 use crate::{Error, FRAME_BYTES_MIN};
 use ringside_core::{ChecksumRequest, Refusal, SinkError};
+use ringside_netdev::Watch;
 use ringside_sys::SysError;
-use ringside_sys::netdev::Watch;
 use ringside_sys::packet::InterfaceEvent;
 use std::io;
 

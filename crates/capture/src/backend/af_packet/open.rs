@@ -2,15 +2,17 @@
 
 use super::{AfPacketSource, LaneFilter, State};
 use crate::backend::{BackendError, find_device, merge_warning, within};
+use crate::interface::device_link_type;
+pub use crate::interface::link_type;
 use crate::keep::Rules;
 use ringside_core::bpf::ClassicProgram;
 use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
 use ringside_core::{InterfaceId, LinkType, QueueId, SourceInterface, Timestamp};
 use ringside_ebpf::socket_filter::{Behind, FilterCounters, SocketFilter, SocketFilterError};
 use ringside_filter::Prepared;
+use ringside_netdev::NetDevice;
 use ringside_rules::pre_filter::{PreFilter, QUESTIONS_MAX};
 use ringside_sys::bpf::BpfError;
-use ringside_sys::netdev::NetDevice;
 use ringside_sys::packet::{CaptureDirection, Fanout, FanoutMode, PacketConfig, PacketRing};
 use ringside_sys::{SysError, clock};
 use std::time::Instant;
@@ -85,14 +87,6 @@ pub struct Opened {
     pub sources: Vec<AfPacketSource>,
     /// What the user should know, each a sentence with its fix.
     pub warnings: Vec<String>,
-}
-
-/// How frames of an interface begin: what a filter for it must be compiled for.
-///
-/// # Errors
-/// There is no such interface, or its frames begin in a way that this backend does not know.
-pub fn link_type(interface: &str) -> Result<LinkType, BackendError> {
-    device_link_type(&find_device(interface)?)
 }
 
 /// Opens all lanes of an interface. They receive nothing until they are started
@@ -280,28 +274,6 @@ fn load_pre_filtered(
     Err(refused)
 }
 
-/// Link types by hardware type, as libpcap chooses them.
-fn device_link_type(device: &NetDevice) -> Result<LinkType, BackendError> {
-    match device.hardware_type {
-        ARPHRD_ETHER | ARPHRD_LOOPBACK => Ok(LinkType::ETHERNET),
-        ARPHRD_NONE | ARPHRD_RAWIP | ARPHRD_TUNNEL | ARPHRD_TUNNEL6 | ARPHRD_SIT => {
-            Ok(LinkType::RAW)
-        }
-        hardware_type => {
-            Err(BackendError::UnknownLinkType { name: device.name.clone(), hardware_type })
-        }
-    }
-}
-
-// linux/if_arp.h.
-const ARPHRD_ETHER: u16 = 1;
-const ARPHRD_RAWIP: u16 = 519;
-const ARPHRD_TUNNEL: u16 = 768;
-const ARPHRD_TUNNEL6: u16 = 769;
-const ARPHRD_LOOPBACK: u16 = 772;
-const ARPHRD_SIT: u16 = 776;
-const ARPHRD_NONE: u16 = 0xfffe;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -325,15 +297,6 @@ mod tests {
     fn a_missing_interface_brings_names_that_were_meant() {
         let error = open(&AfPacketConfig::new("lo0")).err().unwrap().to_string();
         assert!(error.contains("no interface lo0 (did you mean lo?)"), "{error}");
-    }
-
-    #[test]
-    fn unknown_hardware_is_refused_with_the_other_backend() {
-        let device = NetDevice { hardware_type: 512, name: "ppp0".into(), ..NetDevice::default() };
-        let error = device_link_type(&device).unwrap_err().to_string();
-        assert!(error.contains("ppp0") && error.contains("--backend pcap"), "{error}");
-        let tun = NetDevice { hardware_type: ARPHRD_NONE, ..device };
-        assert_eq!(device_link_type(&tun).unwrap(), LinkType::RAW);
     }
 
     #[test]

@@ -13,8 +13,8 @@ use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX, LANES_MAX};
 use ringside_core::profile::BATCH_CLASSES;
 use ringside_core::{InterfaceId, LinkType, QueueId, SourceInterface, Timestamp};
 use ringside_ebpf::capture::{CaptureConfig, CaptureProgram, Metadata, Mode, QueueCounters};
+use ringside_netdev::{self as netdev, NetDevice};
 use ringside_sys::clock;
-use ringside_sys::netdev::{self, NetDevice};
 use ringside_sys::xsk::{
     BindStep, BusyPoll, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, CHUNKS_PER_LANE_MAX, HEADROOM_BYTES,
     Umem, UmemLayout, XskConfig, XskEnds, XskSocket, XskStatistics,

@@ -8,7 +8,7 @@ use ringside_core::bpf::ClassicProgram;
 use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
 use ringside_core::{InterfaceId, LinkType};
 use ringside_ebpf::capture::{CaptureConfig, CaptureProgram, Metadata, RingLeaf};
-use ringside_sys::netdev::{self, NetDevice};
+use ringside_netdev::{self as netdev, NetDevice};
 use ringside_sys::xdp_ring::{RING_BYTES_MAX, RING_BYTES_MIN, XdpRing, XdpRingLayout};
 use std::sync::Arc;
 

@@ -116,7 +116,7 @@ impl DigestWriter {
     fn fail(&mut self, source: io::Error) {
         let error =
             StoreError::Io { context: format!("writing digests to {}", self.place), source };
-        self.failed = Some(match crate::output::cause_of(&error) {
+        self.failed = Some(match crate::control::cause_of(&error) {
             Cause::DiskFull => DigestMiss::DiskFull,
             Cause::PipeClosed => DigestMiss::PipeClosed,
             Cause::PipeStalled => DigestMiss::PipeStalled,

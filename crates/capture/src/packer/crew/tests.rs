@@ -1,7 +1,7 @@
 use super::*;
 use ringside_core::{Batch, FrameMeta, FrameSlot, LaneCounters};
+use ringside_ring::{CaptureRing, HugePages, ReadOutcome, RingLayout, RingStart, RingView};
 use ringside_store::block::{block_end, block_header, blocks, packet, whole_bytes};
-use ringside_sys::ring::{CaptureRing, HugePages, ReadOutcome, RingLayout, RingStart, RingView};
 use ringside_testkit::wait_until;
 use std::sync::atomic::{AtomicU64, Ordering};
 

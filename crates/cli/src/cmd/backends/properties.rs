@@ -4,7 +4,7 @@
 
 use super::trial::{FRAMES, LANES, Seen, Tried};
 use ringside_core::TimestampKind;
-use ringside_sys::netdev::{self, NetDevice};
+use ringside_netdev::{self as netdev, NetDevice};
 use ringside_sys::numa::{self, PreferredNode};
 use ringside_sys::{bpf, thread};
 use rustix::system::uname;

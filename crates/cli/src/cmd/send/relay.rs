@@ -7,7 +7,7 @@ use super::TargetArgs;
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use ringside_capture::backend::af_packet::{self, AfPacketConfig};
-use ringside_sys::netdev;
+use ringside_netdev as netdev;
 use ringside_sys::netns::Namespace;
 use ringside_terminal::signals::{StopSignal, Wanted};
 use ringside_terminal::{ledger_text, progress, say};

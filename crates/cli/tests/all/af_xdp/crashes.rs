@@ -9,7 +9,7 @@ use ringside_core::ledger::total;
 use ringside_core::{Cause, Ledger};
 use ringside_ebpf::attached_program;
 use ringside_lab::{LabConfig, RECEIVER_ADDRESS};
-use ringside_sys::netdev::{self, NapiSettings};
+use ringside_netdev::{self as netdev, NapiSettings};
 use ringside_testkit::{need_root, skip};
 use ringside_transmit::Stamp;
 use rustix::process::Signal;

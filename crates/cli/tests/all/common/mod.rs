@@ -12,8 +12,8 @@ pub mod verifier;
 
 use ringside_core::{Frame, Ledger, SourceInterface};
 use ringside_lab::{Lab, LabConfig, RECEIVER_INTERFACE};
+use ringside_netdev as netdev;
 use ringside_store::Notice;
-use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
 use ringside_testkit::judge;
 pub use ringside_testkit::{WAIT_MAX, wait_until};

@@ -6,8 +6,8 @@ use super::lossy::Lossy;
 use anyhow::{Context, bail};
 use ringside_core::bpf::{ClassicProgram, Instruction};
 use ringside_core::{InterfaceId, QueueId, SinkCounters};
+use ringside_netdev as netdev;
 use ringside_segment::MTU_BYTES_MAX;
-use ringside_sys::netdev;
 use ringside_sys::packet::{
     CaptureDirection, Filled, FilterProgram, PacketConfig, PacketRing, Wakeup,
 };

@@ -3,8 +3,9 @@
 use crate::bpf::{FdArray, Program, ProgramType, XdpMode, attach_xdp};
 use crate::netns::Namespace;
 use crate::packet_tx::PacketTx;
-use crate::{netdev, thread};
+use crate::{ethtool, thread};
 use ringside_core::bpf::EbpfInstruction;
+use rustix::net::netdevice::name_to_index;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::panic::resume_unwind;
 use std::process::Command;
@@ -93,7 +94,8 @@ impl Wire {
             assert!(start.elapsed() < Duration::from_secs(20), "the pair does not come up");
             std::thread::sleep(Duration::from_millis(5));
         }
-        let index = |name| netdev::by_name(name).unwrap().unwrap().ifindex;
+        let socket = ethtool::control_socket().unwrap();
+        let index = |name| name_to_index(&socket, name).unwrap();
         let sockets = FdArray::create_for_sockets("rs_xsk", QUEUES).unwrap();
         let program = program(&sockets);
         let ifindex = index("near");

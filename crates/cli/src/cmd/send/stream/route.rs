@@ -3,8 +3,8 @@
 use super::super::{TargetArgs, To, single, single_mac};
 use super::StreamArgs;
 use anyhow::{Context, bail, ensure};
+use ringside_netdev::{self as netdev, NetDevice, Use};
 use ringside_segment::Template;
-use ringside_sys::netdev::{self, NetDevice, Use};
 use ringside_wire::build::{self, Ipv4Fields, Ipv6Fields, TcpFields};
 use ringside_wire::checksum::Addresses;
 use ringside_wire::{EtherType, IpProtocol, MacAddr, Port, Tcp, WireError};
