@@ -87,7 +87,7 @@ pub trait BatchReturn {
 /// - The batch borrows its source, so a source has at most one batch out, and no frame outlives
 ///   its batch. Dropping the batch gives the memory back.
 /// - An empty batch does not exist: a source without frames returns `None`.
-/// - Frames are read in place. Whoever needs one longer copies it.
+/// - Frames are read in place. A caller that needs one longer copies it.
 ///
 /// ```
 /// use ringside_core::{Batch, FrameMeta, FrameSlot};
@@ -108,7 +108,7 @@ pub struct Batch<'s> {
 const _: () = assert!(size_of::<Batch<'_>>() > 2 * size_of::<usize>(), "see its `drop`");
 
 impl<'s> Batch<'s> {
-    /// Lends the frames at `slots` of `memory`; `owner` is told when the batch is dropped.
+    /// Lends the frames at `slots` of `memory`; `owner` is called when the batch is dropped.
     ///
     /// A slot that reaches beyond `memory` is a bug of the backend, which must check lengths that
     /// come from outside before it makes a slot; looking at its frame panics.
@@ -178,9 +178,9 @@ impl<'s> Batch<'s> {
 impl Drop for Batch<'_> {
     /// The backend may write to the memory as soon as it has it back, when a batch that was passed
     /// by value, as to `drop`, is still an argument. Miri does not accept that (a write under a
-    /// protected reference). The compiler is told of references that are an argument, or half of
-    /// one of two words, not of those within a larger value, which goes by its address. So `Batch`
-    /// stays larger than two words. A pointer in place of the reference would need `unsafe` here.
+    /// protected reference). Protected are references that are an argument, or half of one of two
+    /// words, not those within a larger value, which is passed by its address. So `Batch` stays
+    /// larger than two words. A pointer in place of the reference would need `unsafe` here.
     fn drop(&mut self) {
         if let Some(owner) = self.owner {
             owner.give_back();

@@ -26,7 +26,7 @@ pub struct VlanTag {
     pub tci: u16,
 }
 
-/// What the backend knows about a frame besides its bytes.
+/// What the backend knows about a frame in addition to its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameMeta {
     /// When it was received.
@@ -68,7 +68,7 @@ pub struct FrameMeta {
 pub struct Frame<'b> {
     /// The captured bytes as they were on the wire, VLAN tags in place.
     pub bytes: &'b [u8],
-    /// Everything else.
+    /// What is known about the frame in addition to its bytes.
     pub meta: FrameMeta,
 }
 
@@ -84,7 +84,7 @@ impl Frame<'_> {
 pub struct OwnedFrame {
     /// The captured bytes.
     pub bytes: Vec<u8>,
-    /// Everything else.
+    /// What is known about the frame in addition to its bytes.
     pub meta: FrameMeta,
 }
 

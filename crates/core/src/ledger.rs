@@ -295,7 +295,7 @@ fn left_over(in_flight: u64) -> String {
 }
 
 impl Ledger {
-    /// Adds up lanes; consumers are added by who knows them.
+    /// Adds up lanes; the caller adds the consumers.
     pub fn from_lanes(lanes: Vec<LaneCounters>) -> Ledger {
         let sum = LaneCounters::sum(lanes.iter());
         Ledger {
@@ -411,14 +411,14 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_somewhere_at_the_end_is_no_excuse_and_is_told() {
+    fn what_lies_somewhere_at_the_end_is_no_excuse_and_is_reported() {
         let lane = LaneCounters { received: Some(14), in_flight: Some(4), ..lane() };
         let text = Ledger::from_lanes(vec![lane]).balance().unwrap_err().to_string();
         assert!(text.contains("14 accounted as 10; 4 frames still lay"), "{text}");
     }
 
     #[test]
-    fn sums_that_do_not_fit_balance_nothing_and_end_nobody() {
+    fn sums_that_do_not_fit_balance_nothing_and_panic_nowhere() {
         let huge = LaneCounters {
             taken: u64::MAX,
             taken_bytes: u64::MAX,

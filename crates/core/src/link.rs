@@ -15,7 +15,7 @@ impl LinkType {
     pub const ETHERNET: LinkType = LinkType(1);
     /// PPP, as read from files.
     pub const PPP: LinkType = LinkType(9);
-    /// Raw IP; the version nibble tells which.
+    /// Raw IP; the version nibble says which version.
     pub const RAW: LinkType = LinkType(101);
     /// Cisco HDLC.
     pub const C_HDLC: LinkType = LinkType(104);

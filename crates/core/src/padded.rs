@@ -2,8 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
-/// A value that shares no cache line with another, so that who writes it disturbs nobody who uses
-/// its neighbours. Two lines of 64 bytes: processors fetch them in pairs.
+/// A value that shares no cache line with another, so that writing it disturbs no user of its
+/// neighbours. Two lines of 64 bytes: processors fetch them in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Padded<T>(pub T);

@@ -1,4 +1,4 @@
-//! How a lane is worked on, for who tunes it (HPCAP, section 3.4: what profiling counters tell).
+//! Profiling counters of a lane, for tuning (HPCAP, section 3.4).
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub struct Profile {
     pub returns: u64,
     /// Turns of a driver ring (`xdp-ring`) back over what had just been read: the worker is near.
     pub laps_back: u64,
-    /// Turns to where it had been before such a one: the worker was not near any more.
+    /// Turns ahead to where it had been before such a turn back: the worker was not near any more.
     pub laps_ahead: u64,
     /// Turns to the start of the ring.
     pub laps_round: u64,

@@ -3,75 +3,75 @@
 use foldhash::quality::RandomState;
 use std::hash::{BuildHasher, Hash};
 
-/// Places of a set; a key has one set, and is found by a look at its places. Eight are enough that
-/// what goes is among the oldest of the table, and few enough to be looked at.
-const SET_PLACES: usize = 8;
+/// Entries of a set. A key has one set, and is found by a look at its entries. Eight are enough
+/// that the one displaced is among the oldest of the table, and few enough to be looked at.
+const SET_ENTRIES: usize = 8;
 
-/// The tag of a place without a value, and the bit that those of all others have.
+/// The tag of an entry without a value, and the bit that the tags of all others have.
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
 
-/// Values by key, as many as there is room for. One more takes the place of the one of its set
-/// that was not seen for longest. Nobody who does not know the seed can fill one set.
+/// Values by key, as many as there is room for. One more displaces the one of its set that was not
+/// seen for longest. Without the seed no sender can fill one set.
 #[derive(Clone, Debug)]
 pub struct RecentTable<K, V> {
-    /// A part of each key's hash, beside each other, so that a look at a set costs one cache line
-    /// and not one for each place.
+    /// A part of each key's hash, next to each other, so that a look at a set costs one cache line
+    /// and not one for each entry.
     tags: Box<[u32]>,
-    places: Box<[Option<Place<K, V>>]>,
+    entries: Box<[Option<Entry<K, V>>]>,
     hasher: RandomState,
     /// Where [`sweep`](RecentTable::sweep) goes on.
     hand: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Place<K, V> {
+struct Entry<K, V> {
     key: K,
     seen: u64,
     value: V,
 }
 
-/// A value that is there now.
+/// A value in the table.
 #[derive(Debug)]
 pub struct Entered<'t, V> {
-    /// The value.
+    /// The value, to be changed in place.
     pub value: &'t mut V,
     /// When it was seen; it may be set to 0, so that the value is the first to go.
     pub seen: &'t mut u64,
-    /// When it was seen before; none if it has just come.
+    /// When it was seen before; none if it has just been entered.
     pub seen_before: Option<u64>,
 }
 
-/// A value that had to go.
+/// A value that was displaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gone<K, V> {
-    /// Its key.
+    /// The key of the value.
     pub key: K,
     /// When it was seen last.
     pub seen: u64,
-    /// The value.
+    /// The value as it was.
     pub value: V,
 }
 
 impl<K: Copy + Eq + Hash, V> RecentTable<K, V> {
-    /// Room for so many values: a power of two, 8 at least.
+    /// Room for `values_max` values: a power of two, 8 at least.
     ///
     /// # Panics
     /// For another number.
     pub fn new(values_max: usize) -> RecentTable<K, V> {
-        assert!(values_max.is_power_of_two() && values_max >= SET_PLACES, "{values_max} values");
-        let (tags, places) =
+        assert!(values_max.is_power_of_two() && values_max >= SET_ENTRIES, "{values_max} values");
+        let (tags, entries) =
             (vec![FREE; values_max].into(), (0..values_max).map(|_| None).collect());
-        RecentTable { tags, places, hasher: RandomState::default(), hand: 0 }
+        RecentTable { tags, entries, hasher: RandomState::default(), hand: 0 }
     }
 
     /// The value of a key, if it is there; it is not seen by this.
     pub fn get(&mut self, key: &K) -> Option<Entered<'_, V>> {
         let (set, tag) = self.set(key);
         let at = self.find(key, set, tag)?;
-        let place = self.places[at].as_mut()?;
-        let seen_before = Some(place.seen);
-        Some(Entered { value: &mut place.value, seen: &mut place.seen, seen_before })
+        let entry = self.entries[at].as_mut()?;
+        let seen_before = Some(entry.seen);
+        Some(Entered { value: &mut entry.value, seen: &mut entry.seen, seen_before })
     }
 
     /// The value of a key, seen `now`, in whatever counts up. One that is not there is made by
@@ -85,29 +85,29 @@ impl<K: Copy + Eq + Hash, V> RecentTable<K, V> {
         let (set, tag) = self.set(&key);
         let known = self.find(&key, set, tag);
         let at = known.unwrap_or_else(|| self.oldest(set));
-        let slot = &mut self.places[at];
+        let slot = &mut self.entries[at];
         if known.is_none() {
-            let gone = slot.take().map(|Place { key, seen, value }| Gone { key, seen, value });
-            *slot = Some(Place { key, seen: now, value: fresh(gone) });
+            let gone = slot.take().map(|Entry { key, seen, value }| Gone { key, seen, value });
+            *slot = Some(Entry { key, seen: now, value: fresh(gone) });
             self.tags[at] = tag;
         }
-        let place = slot.as_mut().expect("it was known, or has just been put there");
-        let seen_before = known.map(|_| place.seen);
+        let entry = slot.as_mut().expect("it was known, or has just been put there");
+        let seen_before = known.map(|_| entry.seen);
         // What counts up may go back: a clock does.
-        place.seen = place.seen.max(now);
-        Entered { value: &mut place.value, seen: &mut place.seen, seen_before }
+        entry.seen = entry.seen.max(now);
+        Entered { value: &mut entry.value, seen: &mut entry.seen, seen_before }
     }
 
-    /// Shows `places_max` places more, in turn, at most all: what is not to be kept goes.
-    pub fn sweep(&mut self, places_max: usize, mut keep: impl FnMut(&K, u64, &mut V) -> bool) {
-        for _ in 0..places_max.min(self.places.len()) {
+    /// Shows the next `entries_max` entries in turn, at most all; removes those not to be kept.
+    pub fn sweep(&mut self, entries_max: usize, mut keep: impl FnMut(&K, u64, &mut V) -> bool) {
+        for _ in 0..entries_max.min(self.entries.len()) {
             let at = self.hand;
-            self.hand = (at + 1) % self.places.len();
+            self.hand = (at + 1) % self.entries.len();
             if self.tags[at] == FREE {
                 continue;
             }
-            let slot = &mut self.places[at];
-            let keeps = |place: &mut Place<K, V>| keep(&place.key, place.seen, &mut place.value);
+            let slot = &mut self.entries[at];
+            let keeps = |entry: &mut Entry<K, V>| keep(&entry.key, entry.seen, &mut entry.value);
             if !slot.as_mut().is_some_and(keeps) {
                 *slot = None;
                 self.tags[at] = FREE;
@@ -117,30 +117,30 @@ impl<K: Copy + Eq + Hash, V> RecentTable<K, V> {
 
     /// Values that there is room for.
     pub fn values_max(&self) -> usize {
-        self.places.len()
+        self.entries.len()
     }
 
     /// Where the set of a key begins, and the key's tag.
     fn set(&self, key: &K) -> (usize, u32) {
-        let (hash, sets) = (self.hasher.hash_one(key), self.places.len() / SET_PLACES);
-        (hash as usize % sets * SET_PLACES, (hash >> 32) as u32 | TAKEN)
+        let (hash, sets) = (self.hasher.hash_one(key), self.entries.len() / SET_ENTRIES);
+        (hash as usize % sets * SET_ENTRIES, (hash >> 32) as u32 | TAKEN)
     }
 
     fn find(&self, key: &K, set: usize, tag: u32) -> Option<usize> {
         let is_it = |at: &usize| {
-            let is_there = |place: &Place<K, V>| place.key == *key;
-            self.tags[*at] == tag && self.places[*at].as_ref().is_some_and(is_there)
+            let is_there = |entry: &Entry<K, V>| entry.key == *key;
+            self.tags[*at] == tag && self.entries[*at].as_ref().is_some_and(is_there)
         };
-        (set..set + SET_PLACES).find(is_it)
+        (set..set + SET_ENTRIES).find(is_it)
     }
 
-    /// The place of a set that is to be taken. One that is free is older than any.
+    /// The entry of a set that is to be used. A free one is older than any.
     fn oldest(&self, set: usize) -> usize {
         let age = |at: &usize| match self.tags[*at] {
             FREE => (0, 0),
-            _ => (1, self.places[*at].as_ref().map_or(0, |place| place.seen)),
+            _ => (1, self.entries[*at].as_ref().map_or(0, |entry| entry.seen)),
         };
-        (set..set + SET_PLACES).min_by_key(age).expect("a set has places")
+        (set..set + SET_ENTRIES).min_by_key(age).expect("a set has entries")
     }
 }
 
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_shows_each_place_in_turn() {
+    fn a_sweep_shows_each_entry_in_turn() {
         let mut table = RecentTable::new(64);
         for key in 0..20 {
             enter(&mut table, key, key);

@@ -1,7 +1,7 @@
-//! What the owner of a capture ring tells a process that attaches to it.
+//! What the owner of a capture ring sends to a process that attaches to it.
 //!
 //! The owner sends one line of JSON, a [`Hello`], over a Unix stream socket, and the ring's memfd
-//! beside its first byte (SCM_RIGHTS). Nothing else crosses the socket: the reader only keeps it
+//! with its first byte (SCM_RIGHTS). Nothing else crosses the socket: the reader only keeps it
 //! open, so that the owner can count its readers and a reader sees the owner end.
 //! `docs/formats/share.md` describes it for other languages.
 
@@ -23,7 +23,7 @@ pub const ATTACHED_MAX: usize = 256;
 pub struct Hello {
     /// [`SHARE_VERSION`]; a reader refuses another.
     pub version: u32,
-    /// Who speaks, as `Ringside 0.1.0`.
+    /// Program and version of the owner, as `Ringside 0.1.0`.
     pub owner: String,
     /// Process id of the owner, for messages.
     pub pid: u32,

@@ -1,11 +1,11 @@
-//! Names that somebody else has chosen, for people: of files, programs, interfaces.
+//! Names from outside, shown to people: of files, programs, interfaces.
 
 use std::ffi::OsStr;
 use std::fmt::{self, Write};
 
-/// A name as it is shown in a message: what would end the line, move the cursor, tell the terminal
-/// anything or change the order of what is read is escaped (`\n`, `\u{1b}`), and what is no text is
-/// a mark. Who can make a file could else make a message.
+/// A name as it is shown in a message. Characters that would end the line, move the cursor, control
+/// the terminal or change the order of the text are escaped (`\n`, `\u{1b}`); bytes that are no
+/// text become a mark. Otherwise a user who can make a file could forge a message.
 pub trait Shown {
     /// To be written into a text.
     fn shown(&self) -> ShownName<'_>;

@@ -19,7 +19,7 @@ use thiserror::Error;
 ///   `offered = accepted + Σ refused` to the frame.
 ///
 /// The methods that take closures are generic, so that a loop over frames is one piece of code for
-/// each backend; whoever chooses the backend at run time uses an enum of them.
+/// each backend; a caller that chooses the backend at run time uses an enum of them.
 pub trait Sink: Send {
     /// The name of its kind, as `af-xdp`.
     fn name(&self) -> &'static str;
@@ -81,8 +81,8 @@ pub trait Sink: Send {
     fn counters(&mut self) -> SinkCounters;
 
     /// Hands over the rest, waits at most `timeout` for what is in flight, and ends the sink. What
-    /// could not be handed over by then is refused, and will not be sent. The first call tells
-    /// beside the account what went wrong meanwhile.
+    /// could not be handed over by then is refused, and will not be sent. The first call
+    /// also returns what went wrong meanwhile.
     fn drain(&mut self, timeout: Duration) -> (SinkCounters, Option<SinkError>);
 }
 
@@ -168,11 +168,11 @@ impl fmt::Display for Refusal {
 pub struct SinkCounters {
     /// Frames that were put.
     pub offered: u64,
-    /// Their bytes.
+    /// Bytes of the offered frames.
     pub offered_bytes: u64,
     /// Frames that the driver took.
     pub accepted: u64,
-    /// Frames that nobody took, by cause.
+    /// Frames that the driver did not take, by cause.
     pub refused: BTreeMap<Refusal, u64>,
 }
 
@@ -206,7 +206,7 @@ pub enum SinkError {
     /// The interface was removed or set down.
     #[error("interface {name} {event} while frames were sent; what was sent before is counted")]
     InterfaceGone {
-        /// Interface.
+        /// Name of the interface.
         name: String,
         /// What happened, as "was removed".
         event: String,
@@ -216,7 +216,7 @@ pub enum SinkError {
     Limit {
         /// What was asked for.
         what: &'static str,
-        /// The value.
+        /// The value that was given.
         value: u64,
         /// What is allowed, as text.
         limit: String,
@@ -232,7 +232,7 @@ pub enum SinkError {
     /// The sink was drained.
     #[error("the sink of interface {name} has ended; open another one")]
     Ended {
-        /// Interface.
+        /// Name of the interface.
         name: String,
     },
     /// The operating system refused.

@@ -10,7 +10,7 @@ use thiserror::Error;
 /// One lane of frames: a receive queue, a fanout member, a libpcap handle or a file.
 ///
 /// - [`next_batch`](Source::next_batch) lends the next frames in order of receipt. `Ok(None)` says
-///   that none came within `timeout`, or that the source is finished; [`is_finished`] tells which.
+///   that none came within `timeout`, or that the source is finished; [`is_finished`] says which.
 /// - [`start`](Source::start) begins the supply: a frame that reaches the interface before is
 ///   neither counted nor lent. Whatever takes time (memory, files, filters) is made ready first.
 /// - Being finished is sticky. A live source never is, until [`detach`] was called and its memory
@@ -60,7 +60,7 @@ pub trait Source: Send {
     fn low_water(&self) -> Timestamp;
 
     /// True if frames that are not taken at once are not lost: a file, or memory that reaches back.
-    /// Then whoever has no room waits instead of dropping them.
+    /// Then a caller that has no room waits instead of dropping them.
     fn can_wait(&self) -> bool {
         false
     }
@@ -75,10 +75,11 @@ pub trait Source: Send {
     /// A hand is a source that draws on the lane's one supply: `next_batch` takes what follows the
     /// batch that any hand took last, and `start`, `detach`, `counters`, `low_water` and
     /// `is_finished` are of the lane, whichever hand is asked. All calls to the hands of a lane
-    /// are made one at a time, in the order in which their frames are to be kept, but one: batches
-    /// are out side by side, and dropping one, which gives its memory back, happens beside
-    /// everything else and in any order. So taking needs no lock against taking, giving back needs
-    /// one of its own (one producer), and the batch of one hand must not be disturbed by another.
+    /// are made one at a time, in the order in which their frames are to be kept. The exception:
+    /// several batches may be lent at a time, and a batch may be dropped, which gives its memory
+    /// back, during any other call and in any order. So taking needs no lock against taking, giving
+    /// back needs one of its own (one producer), and the batch of one hand must not be disturbed by
+    /// another.
     fn another_hand(&mut self) -> Option<Box<dyn Source>> {
         None
     }
@@ -142,7 +143,7 @@ pub enum SourceError {
     /// The interface was removed or set down while it was captured.
     #[error("interface {name} {event}; what was received before is kept")]
     InterfaceGone {
-        /// Interface.
+        /// Name of the interface.
         name: String,
         /// What happened, as "was removed".
         event: String,

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Nanoseconds since 1970-01-01T00:00:00 UTC. Zero stands for "the input gave no time".
 ///
 /// Unsigned 64 bits reach the year 2554; a stamp before 1970 or after that cannot be represented: a
-/// reader of a file that holds one gives the frame without a time, and tells.
+/// reader of a file that holds one gives the frame without a time, and reports it.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -84,7 +84,7 @@ impl TimeRange {
 pub struct Stamps {
     /// The earliest; above the latest if there is no frame.
     pub earliest: Timestamp,
-    /// The latest.
+    /// The latest stamp.
     pub latest: Timestamp,
 }
 

@@ -82,7 +82,7 @@ pub enum Test {
     AnyBit,
 }
 
-/// Second operand.
+/// The second operand of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// The instruction's constant.

@@ -15,7 +15,7 @@ pub const EXPRESSION_BYTES_MAX: usize = 1 << 20;
 /// 1,000; a user waits two seconds gladly for a shorter program, but not longer.
 const OPTIMISED_BUDGET: Duration = Duration::from_secs(2);
 
-/// After this a second child, without the optimiser, starts beside the first: nearly every filter
+/// After this a second child, without the optimiser, starts in parallel: nearly every filter
 /// is compiled by then, and 1,000 `host` terms take seconds even so.
 const SECOND_START: Duration = Duration::from_millis(300);
 
@@ -35,7 +35,7 @@ pub enum Compiler {
     Child {
         /// Program to start.
         exe: PathBuf,
-        /// Its arguments.
+        /// Arguments of the program.
         args: Vec<OsString>,
     },
 }

@@ -8,19 +8,19 @@ pub enum FilterError {
     /// libpcap refused the expression.
     #[error("filter '{}' is refused by libpcap: {message}{}", shown(.expression), hint(.message))]
     Refused {
-        /// The expression.
+        /// The filter expression.
         expression: String,
         /// libpcap's own words.
         message: String,
     },
-    /// The expression asks for what the kernel knows beside the frame.
+    /// The expression asks for what the kernel knows in addition to the frame.
     #[error(
         "filter '{}' asks for something that is not in the frame (offset {offset:#x}); use \
          --direction in|both instead of inbound and outbound",
         shown(.expression)
     )]
     NotInFrame {
-        /// The expression.
+        /// The filter expression.
         expression: String,
         /// Offset of the load: one of the kernel's extensions from 0xfffff000 on, or nonsense.
         offset: u32,
@@ -31,9 +31,9 @@ pub enum FilterError {
          instead of single hosts"
     )]
     ExpressionTooLong {
-        /// Its length.
+        /// Length of the expression, in bytes.
         bytes: usize,
-        /// The limit.
+        /// The longest that is allowed, in bytes.
         limit: usize,
     },
     /// The compiled program is longer than the named limit.
@@ -42,9 +42,9 @@ pub enum FilterError {
          (`net 10.0.0.0/8`) instead of single hosts, or record without a filter and filter later"
     )]
     ProgramTooLong {
-        /// Its length.
+        /// Length of the program, in instructions.
         instructions: usize,
-        /// The limit.
+        /// The longest that is allowed, in instructions.
         limit: usize,
     },
     /// libpcap ran out of memory.
@@ -67,7 +67,7 @@ pub enum FilterError {
         shown(.expression), .expression.len()
     )]
     TimedOut {
-        /// The expression.
+        /// The filter expression.
         expression: String,
         /// Time that was allowed, both attempts.
         seconds: u64,
@@ -96,9 +96,9 @@ pub enum FilterError {
     TranslationTooLong {
         /// What is too large.
         what: &'static str,
-        /// How large.
+        /// How large it is, in the unit of `limit`.
         value: usize,
-        /// The limit.
+        /// The largest that the kernel allows.
         limit: usize,
     },
 }

@@ -1,11 +1,11 @@
 //! Classic BPF to eBPF, for a filter that sees the frame as it was on the wire.
 //!
-//! The kernel takes the outer VLAN tag out of a received Ethernet frame and keeps it beside the
-//! bytes. The translated program puts it back for itself: a *head*, the first bytes of the frame
-//! with the tag in place, is copied to the stack once, and loads with a small offset read there.
-//! Loads beyond the head ask the kernel for the bytes (`bpf_skb_load_bytes`, which reaches beyond
-//! the linear part) at the offset less 4 where a tag was taken out. So every load, straddling the
-//! tag or not, sees exactly the frame on the wire, and `len` is its length.
+//! The kernel takes the outer VLAN tag out of a received Ethernet frame and keeps it in
+//! the metadata. The translated program puts it back for itself: a *head*, the first bytes of the
+//! frame with the tag in place, is copied to the stack once, and loads with a small offset read
+//! there. Loads beyond the head ask the kernel for the bytes (`bpf_skb_load_bytes`, which reaches
+//! beyond the linear part) at the offset less 4 where a tag was taken out. So every load,
+//! straddling the tag or not, sees exactly the frame on the wire, and `len` is its length.
 //!
 //! Why not LD_ABS and LD_IND, which classic programs become in the kernel: each is a call, the
 //! tag would need a slow path at every load, and the loader rewrites each of them in time

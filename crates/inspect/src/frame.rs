@@ -8,8 +8,8 @@ use ringside_proto::{Http1, Sip};
 use ringside_wire::{FiveTuple, Layer, LayerKind, Layers, Level, dissect};
 use std::cell::OnceCell;
 
-/// A frame, dissected once for all who ask about it, when the first of them needs more than its
-/// addresses and ports. What is asked of its application message is read and kept likewise.
+/// A frame, dissected once for all its readers, when the first of them needs more than its
+/// addresses and ports. Its application message is read and kept in the same way.
 #[derive(Debug)]
 pub struct DissectedFrame<'f> {
     bytes: &'f [u8],
@@ -53,7 +53,7 @@ impl<'f> DissectedFrame<'f> {
         self.link
     }
 
-    /// The headers.
+    /// The headers, dissected by the first call.
     #[inline]
     pub fn layers(&self) -> &Layers {
         self.layers.get_or_init(|| dissect(self.bytes, self.link))

@@ -5,9 +5,9 @@
 //! asks needs them, the fields of its application message when the first asks for those. Rules,
 //! observers and counters take one, so that a frame is dissected at most once.
 //!
-//! An [`Observer`] sees every frame of a stream and is told how far time is; a [`Pump`] drives
+//! An [`Observer`] sees every frame of a stream and gets the time as it advances; a [`Pump`] drives
 //! observers from any [`Source`](ringside_core::Source): files, directories, an attached ring. The
-//! capture crate drives the same pump from the ring of a run, beside a recorder. Time is that of
+//! capture crate drives the same pump from the ring of a run, next to a recorder. Time is that of
 //! the frames' stamps, so the same frames give the same results from everywhere. How to write one
 //! is in docs/howto/observer.md.
 //!

@@ -13,7 +13,7 @@ use ringside_core::{FrameMeta, LaneId, SourceInterface, Timestamp};
 /// - [`tick`](Observer::tick) says how far time is. It comes between frames, never goes back, and
 ///   goes by the stamps of frames alone, never by the clock on the wall.
 /// - [`finish`](Observer::finish) comes once, at the end, also after a source that failed. What was
-///   found goes where the observer likes: to a channel, a file, or whoever borrows it.
+///   found goes where the observer likes: to a channel, a file, or the owner that lent it.
 ///
 /// # Same results from everywhere
 /// Where no frame comes, a live stream ticks more often than a file does, at times that lie between

@@ -18,7 +18,7 @@ pub const PAIRS_MAX: u16 = 64;
 /// Longest name of a network: it is part of file and namespace names.
 const NAME_BYTES_MAX: usize = 32;
 
-/// Who runs the receiving end's NAPI.
+/// What runs the receiving end's NAPI.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Napi {
@@ -55,13 +55,13 @@ pub struct LabConfig {
     pub queues: u16,
     /// MTU of both ends, in bytes; frames may be 14 bytes longer.
     pub mtu: u32,
-    /// Who runs the receiving end's NAPI.
+    /// What runs the receiving end's NAPI.
     pub napi: Napi,
     /// Attach a program that passes everything to the receiving end. Without it, and without `gro`,
     /// the end has no NAPI and the live sender refuses to start.
     pub xdp_pass: bool,
-    /// Merge frames at the receiving end (GRO). That makes a NAPI too, which stays the same whoever
-    /// attaches a program of his own later; the host's stack then sees merged frames.
+    /// Merge frames at the receiving end (GRO). That makes a NAPI too, which stays the same when a
+    /// program is attached later; the host's stack then sees merged frames.
     pub gro: bool,
     /// Give both ends an IPv4 address, for real programs.
     pub addresses: bool,

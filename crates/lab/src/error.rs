@@ -12,17 +12,17 @@ pub enum Error {
          {bytes_max}"
     )]
     Name {
-        /// Asked for.
+        /// The name that was asked for.
         name: String,
-        /// Longest name.
+        /// The longest name, in bytes.
         bytes_max: usize,
     },
     /// A number outside its limits.
     #[error("{what} is {value}, it must be {limit}")]
     Limit {
-        /// Which number.
+        /// What the number is.
         what: &'static str,
-        /// Its value.
+        /// The number that was asked for.
         value: u64,
         /// What is allowed.
         limit: String,
@@ -35,9 +35,9 @@ pub enum Error {
         "the test network {name} is up already{by}; remove it first: `ringside lab down{flag}`"
     )]
     AlreadyUp {
-        /// Its name.
+        /// Name of the network.
         name: String,
-        /// Who holds it.
+        /// Which process holds it, as text.
         by: String,
         /// Option that names it.
         flag: String,
@@ -45,15 +45,15 @@ pub enum Error {
     /// The network does not exist.
     #[error("there is no test network {name}; make one: `ringside lab up{flag}`")]
     NotUp {
-        /// Its name.
+        /// Name of the network.
         name: String,
         /// Option that names it.
         flag: String,
     },
-    /// Somebody else's namespace.
+    /// A namespace of another program.
     #[error(
-        "the namespace {name} was not made by ringside (or was made again by somebody else): it \
-         is left alone; if nobody needs it, `ip netns del {name}`"
+        "the namespace {name} was not made by ringside (or was made again by another program): it \
+         is left alone; if it is not needed, `ip netns del {name}`"
     )]
     Foreign {
         /// Name of the namespace.
@@ -67,15 +67,15 @@ pub enum Error {
         "cannot run `{command}`: {source}; `apt-get install iproute2 ethtool` (or `make deps`)"
     )]
     NoTool {
-        /// Command line.
+        /// Command line of the tool.
         command: String,
-        /// Reason.
+        /// The system's reason.
         source: std::io::Error,
     },
     /// A tool that failed.
     #[error("`{command}` failed: {said}")]
     ToolFailed {
-        /// Command line.
+        /// Command line of the tool.
         command: String,
         /// What it printed.
         said: String,
@@ -85,11 +85,11 @@ pub enum Error {
         "{found} of {wanted} NAPI threads of {interface} were found; is the kernel 5.12 or later?"
     )]
     NapiThreads {
-        /// Found.
+        /// NAPI threads that were found.
         found: usize,
-        /// Queues.
+        /// Queues of the interface, one thread each.
         wanted: usize,
-        /// Interface.
+        /// Name of the interface.
         interface: String,
     },
     /// A file that cannot be read or written.
@@ -97,9 +97,9 @@ pub enum Error {
     File {
         /// What was tried.
         what: &'static str,
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Reason.
+        /// The system's reason.
         source: std::io::Error,
     },
     /// A state file that is none.
@@ -109,9 +109,9 @@ pub enum Error {
         path.display()
     )]
     Damaged {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Reason.
+        /// What is wrong with it.
         reason: String,
     },
     /// A helper thread panicked: a bug.

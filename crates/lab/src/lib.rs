@@ -6,17 +6,17 @@
 //!   tx0  10.99.0.1/24  ───────────────  rx0  10.99.0.2/24
 //! ```
 //!
-//! The wire is silent until somebody sends: no IPv6, and neighbours are known beforehand so that
-//! nobody asks by ARP. Frames are what they are: no segmentation, no merging, no checksums left to
-//! hardware that does not exist. An XDP program that passes everything sits on `rx0`, so that it
-//! has a NAPI and live frames arrive ([`ringside_transmit`]).
+//! The wire is silent until a program sends: no IPv6, and neighbours are known beforehand, so that
+//! no host asks by ARP. Frames arrive as they were sent: no segmentation, no merging, no checksums
+//! left to hardware that does not exist. An XDP program that passes everything sits on `rx0`, so
+//! that it has a NAPI and live frames arrive ([`ringside_transmit`]).
 //!
 //! More pairs can be had between the same namespaces (`tx1`, `rx1`, …), as several single queues.
 //!
 //! [`Lab`] removes the network when it is dropped. A process that is killed leaves it behind; its
-//! state file in /run/ringside-lab names the process, and whoever makes the next network, of any
-//! name, removes what dead processes left ([`Lab::up`]). [`Lab::keep`] makes a network that stays
-//! until [`down`].
+//! state file in /run/ringside-lab names the process, and the process that makes the next network,
+//! of any name, removes what dead processes left ([`Lab::up`]). [`Lab::keep`] makes a network that
+//! stays until [`down`].
 //!
 //! This crate refuses to touch what it did not make: a namespace is entered or deleted only if the
 //! state file names it and its inode is the one that was noted at its creation.

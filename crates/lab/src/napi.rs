@@ -9,16 +9,15 @@ use std::collections::BTreeSet;
 
 /// Turns of a thread that polls at intervals: short, so that it goes on as soon as it is time.
 const TURN_US: u32 = 100;
-/// Weight of such a thread, 3 to 1 of a program beside it.
+/// Niceness of such a thread: its weight is 3 to 1 of a program on the same CPU.
 const NICE: i32 = -5;
 /// Polls that find nothing until the next frame is waited for again.
 const EMPTY_POLLS: &str = "2";
 
 /// Has the NAPIs of a receiving end run where the network is to have them.
 ///
-/// Threads are told from those of other interfaces of the same name (in other namespaces) by
-/// not having been there before; the caller holds the lock, so that no other network comes up
-/// meanwhile.
+/// Threads of other interfaces of the same name (in other namespaces) were there before: the new
+/// ones are ours. The caller holds the lock, so that no other network comes up meanwhile.
 pub(crate) fn place(namespace: &str, interface: &str, config: &LabConfig) -> Result<(), Error> {
     let threads = || make_threaded(namespace, interface, config.queues);
     match config.napi {

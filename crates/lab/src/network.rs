@@ -146,13 +146,13 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         if self.removed_on_drop {
-            // Nobody to tell; what stays has a state file, and the next `up` tries again.
+            // A failure cannot be reported. What stays has a state file; the next `up` tries again.
             let _ = down(&self.status.config.name);
         }
     }
 }
 
-/// Removes the network `name`, whoever made it.
+/// Removes the network `name`, whichever process made it.
 ///
 /// # Errors
 /// There is none, or it cannot be removed.
@@ -192,7 +192,7 @@ fn flag(name: &str) -> String {
     if name == LabConfig::default().name { String::new() } else { format!(" --name {name}") }
 }
 
-/// One that cannot be removed does not stand in the way of others; the caller holds the lock.
+/// One that cannot be removed does not stop the removal of others; the caller holds the lock.
 fn remove_leftovers() -> Result<(), Error> {
     for name in State::names()? {
         let removed = match State::load(&name) {
@@ -213,9 +213,9 @@ fn remove(state: &State) -> Result<(), Error> {
     for namespace in &state.namespaces {
         let name = &namespace.name;
         match namespace.holder()? {
-            Holder::Nobody => {}
-            Holder::SomebodyElse => {
-                tracing::warn!(name, "somebody else made this namespace again: left alone");
+            Holder::None => {}
+            Holder::Other => {
+                tracing::warn!(name, "another program made this namespace again: left alone");
             }
             Holder::Us => {
                 // First the pairs, which a program that still runs in the namespace would keep

@@ -1,4 +1,5 @@
-//! State files: what was made, by whom, so that leftovers are found and nothing else is touched.
+//! State files: what was made, and by which process, so that leftovers are found and nothing else
+//! is touched.
 
 use crate::{Error, LabConfig};
 use rustix::fs::{FlockOperation, flock};
@@ -36,7 +37,7 @@ pub(crate) struct NamespaceState {
     pub inode: Option<u64>,
 }
 
-/// A process, told from a later one of the same number by its start time.
+/// A process: its start time distinguishes it from a later one of the same number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
     pub pid: u32,
@@ -137,11 +138,11 @@ impl NamespaceState {
     /// Whose namespace bears the name now.
     pub fn holder(&self) -> Result<Holder, Error> {
         Ok(match (self.present()?, self.inode) {
-            (None, _) => Holder::Nobody,
+            (None, _) => Holder::None,
             // Its maker was killed between making and noting it: the name had been free then.
             (Some(_), None) => Holder::Us,
             (Some(present), Some(noted)) if present == noted => Holder::Us,
-            (Some(_), Some(_)) => Holder::SomebodyElse,
+            (Some(_), Some(_)) => Holder::Other,
         })
     }
 }
@@ -149,9 +150,9 @@ impl NamespaceState {
 /// Whose a namespace is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
-    Nobody,
+    None,
     Us,
-    SomebodyElse,
+    Other,
 }
 
 /// Holds off other processes that make or remove networks, until dropped.
@@ -191,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_told_from_another_of_its_number() {
+    fn a_process_differs_from_another_of_its_number() {
         let this = Owner::this_process().unwrap();
         assert!(this.is_alive());
         assert!(!Owner { start_ticks: this.start_ticks + 1, ..this.clone() }.is_alive());

@@ -33,7 +33,7 @@ pub(super) fn addresses(bytes: &[u8], layer: Layer) -> Option<(IpAddr, IpAddr)> 
 }
 
 impl Line<'_> {
-    /// True if the next header prints the addresses beside its ports.
+    /// True if the next header prints the addresses with its ports.
     fn ports_follow(&self, index: usize) -> bool {
         use LayerKind::{Sctp, Tcp, Udp};
         self.after(index).is_some_and(|layer| matches!(layer.kind, Tcp | Udp | Sctp))

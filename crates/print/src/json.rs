@@ -51,7 +51,7 @@ fn interface_index(bytes: &[u8], layers: &Layers) -> Option<u32> {
     Sll::new_v2(bytes.get(layer.start()..)?).ok()?.interface()
 }
 
-/// Addresses and protocol of the innermost IP header; those of the outer one beside them where
+/// Addresses and protocol of the innermost IP header; also those of the outer one where
 /// there is a tunnel.
 fn network(object: &mut Map<String, Value>, bytes: &[u8], layers: &Layers) {
     let levels = [("", Level::Inner), ("outer_", Level::Outer)];

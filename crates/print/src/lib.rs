@@ -41,7 +41,7 @@ use std::fmt::Write;
 /// How bytes follow the line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HexDump {
-    /// None.
+    /// No bytes are printed.
     #[default]
     None,
     /// In hexadecimal (-x).
@@ -74,13 +74,13 @@ pub struct PrintOptions {
     pub absolute: bool,
     /// The number of the packet, from 1 (-#).
     pub number: bool,
-    /// Bytes.
+    /// Which bytes are printed, and how.
     pub bytes: Bytes,
-    /// Time.
+    /// How the time is printed.
     pub time: TimeStyle,
 }
 
-/// What a line depends on besides its packet: earlier packets. One for each run of lines.
+/// What a line depends on in addition to its packet: earlier packets. One for each series of lines.
 #[derive(Debug)]
 pub struct PrintState {
     zone: jiff::tz::TimeZone,
@@ -223,7 +223,7 @@ impl<'a> Line<'a> {
         self.layers.as_slice().get(index + 1).copied()
     }
 
-    /// Bytes of a packet from the header at `from` to the end that its IP header tells, also
+    /// Bytes of a packet from the header at `from` to the end that its IP header says, also
     /// where they were not captured. Without such a length, to the end on the wire.
     fn bytes_from(&self, index: usize) -> usize {
         let start = self.layers.as_slice().get(index).map_or(0, |layer| layer.start());

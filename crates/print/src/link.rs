@@ -210,7 +210,7 @@ impl Line<'_> {
                 put!(self, "unknown payload, length {left}");
             }
             kind if is_ip(kind) => {
-                // The layers end here: what follows has the length that IP tells.
+                // The layers end here: what follows has the length that IP says.
                 let bytes = self.bytes_after(self.layers.as_slice().len() - 1);
                 put!(self, " ip-proto-{protocol} {bytes}");
             }

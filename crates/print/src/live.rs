@@ -57,7 +57,8 @@ impl Write for Lines {
     }
 }
 
-/// The lines at the beginning that fit `bytes_max` together; so much of the first if it does not.
+/// The lines at the beginning that fit `bytes_max` together; a part of the first if it does not
+/// fit.
 fn whole_lines(bytes: &[u8], bytes_max: usize) -> &[u8] {
     let part = &bytes[..bytes.len().min(bytes_max)];
     let end = part.iter().rposition(|&byte| byte == b'\n');

@@ -15,7 +15,7 @@ pub struct PacketText {
 /// What the text is.
 #[derive(Clone, Copy, Debug)]
 pub enum Style {
-    /// Lines.
+    /// Lines as of tcpdump.
     Lines(PrintOptions),
     /// One JSON object a packet.
     Json,

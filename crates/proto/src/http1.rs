@@ -112,7 +112,7 @@ fn authority<'a>(method: &[u8], target: &'a [u8]) -> Option<&'a [u8]> {
     let rest = target.get(colon..)?.strip_prefix(b"://")?;
     let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#'));
     let authority = rest.get(..end.unwrap_or(rest.len()))?;
-    // Whoever writes a name and password there means the host behind them.
+    // A name and password may stand before the host.
     let user = authority.iter().rposition(|&byte| byte == b'@');
     authority.get(user.map_or(0, |at| at + 1)..)
 }

@@ -21,7 +21,7 @@ impl Name {
         Name { text: [0; TEXT_BYTES_MAX], length: 0 }
     }
 
-    /// The text.
+    /// The name as text.
     pub fn as_bytes(&self) -> &[u8] {
         self.text.get(..self.length).unwrap_or_default()
     }

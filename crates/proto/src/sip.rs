@@ -17,9 +17,9 @@ pub struct Sip<'a> {
     pub uri: Option<&'a [u8]>,
     /// Status code.
     pub status: Option<u16>,
-    /// From: who asks.
+    /// From: the sender of the request.
     pub from: Option<Address<'a>>,
-    /// To: who is asked.
+    /// To: the receiver of the request.
     pub to: Option<Address<'a>>,
     /// The first Via: the last hop.
     pub via: Option<HeaderValue<'a>>,

@@ -10,13 +10,13 @@ pub enum TemplateError {
     /// More headers than a slot has room for.
     #[error("{bytes} bytes of headers; at most {HEADER_BYTES_MAX} are taken")]
     TooLong {
-        /// Their bytes.
+        /// Bytes of the headers.
         bytes: usize,
     },
     /// The bytes end within a header.
     #[error("{bytes} bytes end within the {header} header; give the whole header")]
     Truncated {
-        /// Which header.
+        /// Kind of the header.
         header: LayerKind,
         /// Bytes that were there.
         bytes: usize,
@@ -24,7 +24,7 @@ pub enum TemplateError {
     /// A header contradicts itself, or its length the headers in it or around it.
     #[error("the {header} header contradicts itself or the lengths of the headers around it")]
     Malformed {
-        /// Which header.
+        /// Kind of the header.
         header: LayerKind,
     },
     /// A header that cannot be repeated on each frame.
@@ -33,7 +33,7 @@ pub enum TemplateError {
          Geneve, TCP and UDP can"
     )]
     Unsupported {
-        /// Which header.
+        /// Kind of the header.
         header: LayerKind,
     },
     /// The headers end before TCP or UDP.
@@ -45,7 +45,7 @@ pub enum TemplateError {
     /// A fragment of a packet.
     #[error("the {header} header is that of a fragment; segment the whole packet")]
     Fragment {
-        /// Which header says so.
+        /// Kind of the header that says so.
         header: LayerKind,
     },
     /// A packet with a jumbo payload option, whose length stands in no field that is rewritten.
@@ -54,13 +54,13 @@ pub enum TemplateError {
     /// Bytes follow the headers.
     #[error("{bytes} bytes follow the headers; a template is headers alone")]
     Trailing {
-        /// How many.
+        /// Bytes behind the headers.
         bytes: usize,
     },
     /// The frame is shorter than a header says.
     #[error("the frame was cut: {missing} bytes of its {header} packet are missing")]
     Cut {
-        /// Which header.
+        /// Kind of the header.
         header: LayerKind,
         /// Bytes that are not there.
         missing: usize,
@@ -89,9 +89,9 @@ pub enum SegmentError {
     Mss {
         /// As it was given.
         mss_bytes: usize,
-        /// Smallest.
+        /// The smallest MSS.
         mss_bytes_min: usize,
-        /// Largest.
+        /// The largest MSS.
         mss_bytes_max: usize,
     },
     /// Fragments begin at multiples of 8 bytes.
@@ -119,7 +119,7 @@ pub enum SegmentError {
     TooLong {
         /// Bytes of the payload.
         payload_bytes: usize,
-        /// The most.
+        /// The most that the length fields can say.
         payload_bytes_max: usize,
     },
     /// A slot shorter than what is to be written.

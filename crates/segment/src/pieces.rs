@@ -7,7 +7,7 @@ use std::ops::Range;
 /// Part of a payload within one piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Which piece.
+    /// Index of the piece.
     pub piece: usize,
     /// Bytes of the piece; never empty.
     pub range: Range<usize>,

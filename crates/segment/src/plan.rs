@@ -152,7 +152,7 @@ impl<'s> SegPlan<'s> {
 }
 
 impl Segment<'_> {
-    /// Which bytes of the payload it carries; [`Pieces`](crate::Pieces) tells where they lie.
+    /// Which bytes of the payload it carries; [`Pieces`](crate::Pieces) says where they lie.
     pub fn payload(&self) -> Range<usize> {
         self.payload.clone()
     }

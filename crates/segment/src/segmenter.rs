@@ -202,7 +202,7 @@ impl Segmenter {
         first.max(self.whole.header.len())
     }
 
-    /// Longest frame.
+    /// Length of the longest frame, in bytes.
     pub fn frame_bytes_max(&self) -> usize {
         let whole = self.whole.header.len() + self.whole_payload_bytes_max;
         let part = |fragments: &Fragments| fragments.later.header.len() + self.mss_bytes;

@@ -41,7 +41,7 @@ pub struct Offload {
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Bytes.
+    /// Bytes that were written.
     pub bytes: usize,
     /// What is left to the interface; `None` if the frame is complete.
     pub offload: Option<Offload>,

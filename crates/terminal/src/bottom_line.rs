@@ -18,8 +18,8 @@ const DRAWINGS_PER_SECOND: u8 = 20;
 /// To the beginning of the line, and erase it (console_codes(4)).
 const ERASE_LINE: &[u8] = b"\r\x1b[2K";
 
-/// A second opening of the terminal behind `fd`, whose writes do not wait. On the first that would
-/// have to be set for all who have it, also for the shell.
+/// A second opening of the terminal behind `fd`, whose writes do not wait. On the first this
+/// setting would apply to all processes that have it open, also to the shell.
 ///
 /// # Errors
 /// It is the terminal of another user (after su), or cannot be opened otherwise.

@@ -10,7 +10,7 @@
 //!   that several commands offer in the same words.
 //! - [`signals`] are those that end a run, and those that ask it something.
 //!
-//! This stands apart from the command line, so that whoever keeps, controls or measures a run says
+//! This stands apart from the command line, so that crates that keep, control or measure a run say
 //! things in the same words without knowing the subcommands. It refuses to know captures: of them
 //! it sees the ledger alone.
 

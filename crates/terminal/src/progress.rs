@@ -1,4 +1,4 @@
-//! A line that tells how far something is that takes long.
+//! A progress line for long work.
 
 use crate::BottomLine;
 use crate::say;

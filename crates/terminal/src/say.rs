@@ -1,7 +1,7 @@
 //! Saying things: messages on standard error, data on standard output.
 //!
-//! Whoever reads them may have gone: then messages are lost without harm, and data ends the work as
-//! a closed pipe does everywhere.
+//! The reader may have gone. Then messages are lost without harm, and data ends the work as a
+//! closed pipe does everywhere.
 
 use std::fmt::Display;
 use std::io::{self, Write};

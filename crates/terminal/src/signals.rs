@@ -107,9 +107,9 @@ impl HangUp {
 /// What signals ask of a run.
 #[derive(Clone)]
 pub struct RunSignals {
-    /// To end.
+    /// Asks the run to end.
     pub stop: StopSignal,
-    /// To begin new files, or to end.
+    /// Asks the run to begin new files, or to end.
     pub hang_up: HangUp,
     /// To say what was done so far.
     pub statistics: Wanted,
@@ -159,9 +159,9 @@ impl RunSignals {
 /// The signals of the keeper, with a socket to poll.
 pub struct SignalPipe {
     reader: UnixStream,
-    /// To end.
+    /// Asks the run to end.
     pub stop: Wanted,
-    /// To begin new files, or to end.
+    /// Asks the run to begin new files, or to end.
     pub hang_up: HangUp,
     /// To say what was done so far.
     pub statistics: Wanted,

@@ -70,9 +70,9 @@ pub fn moment(text: &str) -> Result<Timestamp, String> {
 /// A moment of recorded time: by itself, or by how long before the newest packet it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// That time.
+    /// The point of time.
     At(Timestamp),
-    /// So long before the newest packet of the input.
+    /// This time before the newest packet of the input.
     BeforeNewest(Duration),
 }
 

@@ -65,7 +65,7 @@ impl<'a> Cmd<'a> {
         self.ether_type
     }
 
-    /// What follows.
+    /// The bytes behind the header.
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }

@@ -9,7 +9,7 @@ pub enum WireError {
     /// Fewer bytes than the header has.
     #[error("{header} needs {needed} bytes, {available} are there")]
     Truncated {
-        /// Which header.
+        /// Kind of the header.
         header: LayerKind,
         /// Bytes that it needs, as far as could be seen.
         needed: usize,
@@ -19,9 +19,9 @@ pub enum WireError {
     /// A field that no valid header has.
     #[error("{header} has {field} {value}")]
     Malformed {
-        /// Which header.
+        /// Kind of the header.
         header: LayerKind,
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
         /// What it held.
         value: u32,

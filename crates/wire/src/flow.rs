@@ -6,16 +6,16 @@ use crate::{
 };
 use std::net::IpAddr;
 
-/// What tells conversations between two hosts apart.
+/// What distinguishes conversations between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Discriminator {
     /// Nothing: a protocol without ports, a later fragment, or a header that was not captured.
     None,
-    /// Ports of TCP, UDP or SCTP, each beside its address.
+    /// Ports of TCP, UDP or SCTP.
     Ports {
-        /// Beside `FlowKey::low`.
+        /// The port of `FlowKey::low`.
         low: Port,
-        /// Beside `FlowKey::high`.
+        /// The port of `FlowKey::high`.
         high: Port,
     },
     /// ICMP or ICMPv6. A reply has the type of its request.
@@ -96,7 +96,7 @@ impl FlowKey {
     }
 }
 
-/// Who sends what kind of packet to whom, as one IP header and the transport header behind it say.
+/// Sender, receiver and kind of a packet, from one IP header and the transport header behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FiveTuple {
     /// Source address.

@@ -213,10 +213,10 @@ impl Stop {
 /// Which IP header of a tunnelled packet is meant; without a tunnel both are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Level {
-    /// The first.
+    /// The first IP header.
     #[default]
     Outer,
-    /// The last.
+    /// The last IP header.
     Inner,
 }
 
@@ -376,14 +376,14 @@ impl Layers {
         self.as_slice().get(from..).unwrap_or(&[])
     }
 
-    /// What follows the last header, without padding that a header's length tells, within the
+    /// What follows the last header, without padding behind a header's length, within the
     /// captured bytes.
     pub fn payload(&self) -> Range<usize> {
         self.payload_offset as usize..self.payload_end as usize
     }
 
     /// What follows the transport header of a level, headers of a tunnel included; without padding
-    /// that a header's length tells, within the captured bytes.
+    /// behind a header's length, within the captured bytes.
     pub fn transport_payload(&self, level: Level) -> Option<Range<usize>> {
         let transport = self.transport(level)?;
         let end = match transport.kind {

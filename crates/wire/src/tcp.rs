@@ -76,7 +76,7 @@ impl<'a> Tcp<'a> {
         Tcp::BYTES_MIN + self.options.len()
     }
 
-    /// The twelve bits beside the data offset: nine flags and three reserved bits.
+    /// The twelve bits after the data offset: nine flags and three reserved bits.
     pub fn flags(&self) -> u16 {
         be16(self.header[12], self.header[13]) & 0x0fff
     }

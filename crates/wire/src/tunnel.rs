@@ -41,8 +41,8 @@ impl TunnelId {
         }
     }
 
-    /// The identifier in one header of a frame, if that header has one. NVGRE is told from a GRE
-    /// key by what it carries: bridged Ethernet.
+    /// The identifier in one header of a frame, if that header has one. NVGRE differs from a
+    /// GRE key by what it carries: bridged Ethernet.
     pub fn of_layer(bytes: &[u8], layer: Layer) -> Option<TunnelId> {
         let here = bytes.get(layer.start()..)?;
         match layer.kind {

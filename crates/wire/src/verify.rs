@@ -17,9 +17,9 @@ pub enum Verdict {
     Correct,
     /// It is wrong.
     Wrong {
-        /// What stands there.
+        /// The checksum in the header.
         found: u32,
-        /// What should.
+        /// The checksum that is right.
         expected: u32,
     },
     /// The protocol has none, or the sender left it out (UDP over IPv4).

@@ -1,7 +1,7 @@
 //! The ledger of a lane as words of 64 bits, for memory that is shared between processes.
 //!
-//! The layout holds between processes of one version only: they are one binary. Whoever reads the
-//! words decides by other means whether they were whole when it read them.
+//! The layout holds between processes of one version only: they are one binary. A reader of
+//! the words finds out by other means whether they were whole when it read them.
 
 use super::{ByCause, Cause, Consumer, LaneCounters};
 
@@ -15,7 +15,7 @@ const UNKNOWN: u64 = u64::MAX;
 /// Where the counts by cause begin; the words before them are the other terms, in the order of the
 /// functions below.
 const CAUSES_AT: usize = 16;
-/// The words from here to 16 are 0: whoever publishes a ledger may put words of its own there.
+/// The words from here to 16 are 0: the publisher of a ledger may put words of its own there.
 pub const LEDGER_SPARE_AT: usize = 10;
 
 const _: () = assert!(CAUSES_AT + Cause::ALL.len() <= LEDGER_WORDS);

@@ -15,9 +15,9 @@ const OFFSET_MAX: u32 = i32::MAX as u32;
 /// Where an instruction stands, and what it leads to.
 #[derive(Clone, Copy)]
 pub(super) struct Site {
-    /// Its place.
+    /// Its index in the program.
     pub(super) index: usize,
-    /// The place that follows it in the program.
+    /// The index that follows it in the program.
     pub(super) next: usize,
     /// Where it leads.
     pub(super) targets: Targets,

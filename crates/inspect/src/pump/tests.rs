@@ -199,7 +199,7 @@ fn a_frame_is_dissected_once_for_all_observers() {
 
 /// A frame of an interface that the source does not know.
 #[test]
-fn a_source_that_does_not_know_its_interfaces_ends_nobody() {
+fn a_source_that_does_not_know_its_interfaces_ends_no_observer() {
     struct Names(Vec<String>);
     impl Observer for Names {
         fn see(&mut self, _: &DissectedFrame<'_>, received: &Received<'_>) {

@@ -26,7 +26,7 @@ pub struct Measure {
     /// Downloads of each kind, in turns
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-    /// The client's end merges nothing (GRO off, as veth pairs have it unless told otherwise)
+    /// The client's end merges nothing (GRO off, the default of veth pairs)
     #[arg(long)]
     no_gro: bool,
 }

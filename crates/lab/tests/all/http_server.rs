@@ -54,7 +54,7 @@ fn inside<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
         .unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Runs `client` while a server of the sender's namespace listens, and tells what that did.
+/// Runs `client` while a server of the sender's namespace listens, and returns what it did.
 fn serving(lab: &Lab, config: ServerConfig, client: impl FnOnce()) -> Served {
     let stop = AtomicBool::new(false);
     let (is_open, opened) = mpsc::channel();
@@ -150,8 +150,8 @@ fn lost_frames_are_sent_again() {
 }
 
 #[test]
-fn clients_are_served_beside_each_other_and_after_each_other() {
-    if !ready("clients_are_served_beside_each_other_and_after_each_other") {
+fn clients_are_served_in_parallel_and_after_each_other() {
+    if !ready("clients_are_served_in_parallel_and_after_each_other") {
         return;
     }
     let lab = lab("clients");
@@ -205,8 +205,8 @@ fn clients_that_break_off_leave_their_places_free() {
 }
 
 #[test]
-fn files_are_served_and_nothing_beside_them() {
-    if !ready("files_are_served_and_nothing_beside_them") {
+fn files_are_served_and_nothing_else() {
+    if !ready("files_are_served_and_nothing_else") {
         return;
     }
     let lab = lab("files");

@@ -70,8 +70,8 @@ fn the_host_uses_what_has_addresses_routes_masters_and_riders() {
 }
 
 #[test]
-fn napis_are_told_and_set_one_by_one() {
-    let test = "napis_are_told_and_set_one_by_one";
+fn napis_are_read_and_set_one_by_one() {
+    let test = "napis_are_read_and_set_one_by_one";
     if !need_root(test) {
         return;
     }
@@ -102,8 +102,8 @@ fn napis_are_told_and_set_one_by_one() {
 }
 
 #[test]
-fn queues_and_features_are_told_and_set() {
-    if !need_root("queues_and_features_are_told_and_set") {
+fn queues_and_features_are_read_and_set() {
+    if !need_root("queues_and_features_are_read_and_set") {
         return;
     }
     // With a program on it, veth wants at least as many queues as the other end sends on.

@@ -65,8 +65,8 @@ fn a_network_carries_real_programs_and_leaves_nothing() {
 }
 
 #[test]
-fn the_wire_is_silent_until_somebody_sends() {
-    if !need_root("the_wire_is_silent_until_somebody_sends") {
+fn the_wire_is_silent_until_a_program_sends() {
+    if !need_root("the_wire_is_silent_until_a_program_sends") {
         return;
     }
     let lab = up("silent");
@@ -78,7 +78,7 @@ fn the_wire_is_silent_until_somebody_sends() {
     let status = lab.status();
     let far = link(&status.receiver_namespace, "rx0");
     assert!(far.contains("\"rx\":{\"bytes\":32000,\"packets\":500"), "{far}");
-    assert!(far.contains("\"tx\":{\"bytes\":0,\"packets\":0"), "nobody answers: {far}");
+    assert!(far.contains("\"tx\":{\"bytes\":0,\"packets\":0"), "no host answers: {far}");
 }
 
 #[test]
@@ -88,8 +88,8 @@ fn without_the_program_the_far_end_has_no_napi() {
     }
     for xdp_pass in [true, false] {
         let lab = Lab::up(&LabConfig { xdp_pass, ..config("napi") }).unwrap();
-        let told = ask(&lab.status().sender_namespace, redirect_reaches, "tx0").unwrap();
-        assert!(told.is_none_or(|reaches| reaches == xdp_pass), "{told:?}");
+        let reached = ask(&lab.status().sender_namespace, redirect_reaches, "tx0").unwrap();
+        assert!(reached.is_none_or(|reaches| reaches == xdp_pass), "{reached:?}");
     }
 }
 
@@ -128,8 +128,8 @@ fn every_pair_carries_frames_of_its_own() {
 }
 
 #[test]
-fn napi_threads_run_where_they_are_told() {
-    if !need_root("napi_threads_run_where_they_are_told") {
+fn napi_threads_run_where_they_are_placed() {
+    if !need_root("napi_threads_run_where_they_are_placed") {
         return;
     }
     let cpu = *ringside_sys::thread::allowed_cpus().unwrap().last().unwrap();
@@ -152,8 +152,8 @@ fn napi_threads_run_where_they_are_told() {
 }
 
 #[test]
-fn a_namespace_of_somebody_else_is_left_alone() {
-    if !need_root("a_namespace_of_somebody_else_is_left_alone") {
+fn a_namespace_of_another_program_is_left_alone() {
+    if !need_root("a_namespace_of_another_program_is_left_alone") {
         return;
     }
     let config = config("foreign");
@@ -163,7 +163,7 @@ fn a_namespace_of_somebody_else_is_left_alone() {
     assert!(namespaces().contains(&foreign) && !state_file(&config.name).exists());
     tool(&format!("ip netns delete {foreign}"));
 
-    // The same name, made again by somebody else while our network was up.
+    // The same name, made again by another program while our network was up.
     let lab = Lab::up(&config).unwrap();
     tool(&format!("ip netns delete {foreign}"));
     tool(&format!("ip netns add {foreign}"));

@@ -115,7 +115,7 @@ impl Ends {
             self.receiver.wait(Duration::from_millis(20)).unwrap();
             self.receiver.fill(None);
             if let Some(batch) = self.receiver.lend() {
-                // An end with an IPv6 address tells its groups.
+                // An end with an IPv6 address reports its groups.
                 let ours = batch.iter().filter(|frame| !frame.bytes.starts_with(&[0x33, 0x33]));
                 self.received.extend(ours.map(|frame| frame.bytes.to_vec()));
             }
@@ -146,7 +146,7 @@ impl Case {
             && is_fragmented
         {
             // Linux counts extension headers as content when it reckons the offsets of fragments
-            // (`ipv6_gso_segment`), so that nobody could put the packet together.
+            // (`ipv6_gso_segment`), so that no host could put the packet together.
             extensions.clear();
             *before_fragment = 0;
         }

@@ -196,8 +196,8 @@ fn what_cannot_arrive_is_refused_before_it_is_sent() {
 }
 
 #[test]
-fn the_anchor_of_the_generator_is_taken_off_and_steps_on_nobody() {
-    if !ready("the_anchor_of_the_generator_is_taken_off_and_steps_on_nobody") {
+fn the_anchor_of_the_generator_is_taken_off_and_replaces_no_program() {
+    if !ready("the_anchor_of_the_generator_is_taken_off_and_replaces_no_program") {
         return;
     }
     let lab = up("anchor");
@@ -361,7 +361,7 @@ fn an_interface_that_goes_in_the_middle_leaves_an_account() {
     let mut refused_by_all = 0;
     for (event, said) in [("set tx0 down", "down"), ("delete tx0", "removed")] {
         for sender in sinks.into_iter().chain(others) {
-            // What these were given is told by counters that go with the interface.
+            // What these were given is in counters that go with the interface.
             if others.contains(&sender) && said == "removed" {
                 continue;
             }

@@ -281,7 +281,7 @@ fn chains_arrive_byte_for_byte_and_requested_checksums_are_right() {
     }
 }
 
-/// So many pieces of one part each, together no longer than a frame may be.
+/// This number of pieces of one part each, together no longer than a frame may be.
 fn pieces(count: usize, part_bytes: usize, random: &mut Random) -> Vec<Range<usize>> {
     let piece = |_| {
         let start = random.below(20) * part_bytes + 1 + random.below(part_bytes / 2);
@@ -332,7 +332,7 @@ fn an_interface_that_goes_is_named_and_the_account_balances() {
                     }
                 };
                 assert!(error.contains("tx0") && error.contains(said), "{kind}: {error}");
-                // It may be told once more.
+                // It may be reported once more.
                 sink.drain(PATIENCE).0
             });
             assert!(counters.is_balanced() && counters.offered > 1000, "{kind}: {counters:?}");
@@ -362,9 +362,9 @@ fn what_is_not_handed_over_in_time_is_refused_and_never_sent() {
             let counters = drained(&mut sink, Duration::ZERO);
             assert!(counters.is_balanced(), "{kind}: {counters:?}");
             assert_eq!(drained(&mut sink, PATIENCE), counters, "the account is closed");
-            let told = (counters.accepted, counters.refused_total());
-            assert_eq!(judged(before, counters.accepted).0, told.0, "{kind}");
-            assert_eq!(told, (40, 0), "{kind}: a veth pair takes them at once");
+            let account = (counters.accepted, counters.refused_total());
+            assert_eq!(judged(before, counters.accepted).0, account.0, "{kind}");
+            assert_eq!(account, (40, 0), "{kind}: a veth pair takes them at once");
         }
     });
 }

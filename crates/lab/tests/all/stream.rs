@@ -359,8 +359,8 @@ fn what_a_queueing_discipline_drops_is_refused_and_a_note_says_what_is_not_known
 }
 
 #[test]
-fn a_slow_rate_ends_when_it_is_told_to() {
-    if !ready("a_slow_rate_ends_when_it_is_told_to") {
+fn a_slow_rate_ends_when_it_is_asked_to() {
+    if !ready("a_slow_rate_ends_when_it_is_asked_to") {
         return;
     }
     let lab = network(config("stream-end"));
@@ -393,19 +393,19 @@ fn a_queue_that_keeps_what_it_has_is_not_waited_for_without_end() {
         // A minute for each packet, of which a socket's buffer holds a few.
         tool("tc qdisc add dev tx0 root tbf rate 8kbit burst 2kb limit 10mb");
         let open = || Stream::open(&stream_config(Way::Kernel, &udp, Some(1000), 1500)).unwrap();
-        let mut told = open();
+        let mut ended = open();
         let start = Instant::now();
-        told.end_when(move || start.elapsed() > Duration::from_millis(100));
-        assert!((0..50).any(|_| !told.send(0, 60_000).unwrap()));
-        let (counters, failure) = told.finish();
+        ended.end_when(move || start.elapsed() > Duration::from_millis(100));
+        assert!((0..50).any(|_| !ended.send(0, 60_000).unwrap()));
+        let (counters, failure) = ended.finish();
         assert!(failure.is_none() && counters.is_balanced(), "{counters:?}, {failure:?}");
         assert_eq!(counters.refused_total(), 0, "what was waited for was not offered");
-        let mut untold = open();
-        while untold.counters().refused_total() == 0 {
-            assert!(untold.send(0, 60_000).unwrap());
-            assert!(untold.counters().offered < 50 * 60, "{:?}", untold.counters());
+        let mut unended = open();
+        while unended.counters().refused_total() == 0 {
+            assert!(unended.send(0, 60_000).unwrap());
+            assert!(unended.counters().offered < 50 * 60, "{:?}", unended.counters());
         }
-        let (counters, failure) = untold.finish();
+        let (counters, failure) = unended.finish();
         assert!(failure.is_none() && counters.is_balanced(), "{counters:?}, {failure:?}");
         assert_eq!(counters.refused_total(), 60, "one packet");
     });

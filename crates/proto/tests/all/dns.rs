@@ -104,7 +104,7 @@ fn a_length_of_tcp_is_kept() {
     };
     let bytes = DNS_QUERY.len() as u16;
     assert!(outcome(bytes + 100, DNS_QUERY));
-    // The class, which nobody looks at, may be missing.
+    // The class, which the parser does not read, may be missing.
     assert!(outcome(bytes - 2, DNS_QUERY));
     assert!(!outcome(bytes - 3, DNS_QUERY));
     assert!(!outcome(11, DNS_QUERY));

@@ -12,13 +12,13 @@ const REQUEST_BYTES_MAX: usize = 8 << 10;
 /// Most headers of a request; more than browsers send.
 const HEADERS_MAX: usize = 64;
 
-/// A client that sends nothing, or half a request, for so long is cut off.
+/// A client that sends nothing, or half a request, for this time is cut off.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// And one that takes nothing of an answer for so long, as losses that repeat may take a minute.
+/// So is one that takes nothing of an answer for this time: losses that repeat may take a minute.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
 
-/// A place for one client after the other.
+/// A connection for one client after the other.
 pub struct Connection {
     pub handle: SocketHandle,
     request: Vec<u8>,
@@ -31,7 +31,7 @@ pub struct Connection {
 /// What a call did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Something.
+    /// It read or wrote something.
     pub is_some: bool,
     /// It read the end of a request.
     pub has_request: bool,
@@ -42,7 +42,7 @@ impl Connection {
         Connection { handle, request: Vec::new(), answer: None, since: None }
     }
 
-    /// Reads what there is, or writes what there is room for.
+    /// Reads the received bytes, or writes what there is room for.
     pub fn go_on(
         &mut self,
         socket: &mut Socket<'_>,

@@ -31,7 +31,7 @@ const SEND_BUFFER_BYTES: usize = 2 << 20;
 /// A request is short, and read at once.
 const RECEIVE_BUFFER_BYTES: usize = 16 << 10;
 
-/// A peer that is silent for so long is gone. The timer of repeated losses waits up to a minute.
+/// A peer that is silent for this time is gone. The timer of repeated losses waits up to a minute.
 const SILENCE_MAX: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(120);
 
 /// Rounds of sending, up to 64 KiB for each connection, until it is looked for acknowledgments.
@@ -105,7 +105,7 @@ impl Server {
         let mac = mac(config.address);
         let mut device = Device::open(&config, mac, notes)?;
         let mut settings = Config::new(EthernetAddress(mac).into());
-        // Nobody is to guess where sequence numbers begin.
+        // The initial sequence numbers must not be predictable.
         settings.random_seed = RandomState::new().build_hasher().finish();
         let mut interface = Interface::new(settings, &mut device, Moment::ZERO);
         let address = IpCidr::new(config.address.into(), config.prefix_length);

@@ -4,7 +4,7 @@ use super::rows::rows;
 use crate::support::{PROTOCOLS, check_prefixes, messages};
 use ringside_proto::Outcome;
 
-/// A few captures hold hundreds of like messages; so many of each are cut everywhere.
+/// A few captures hold hundreds of like messages; this number of each is cut everywhere.
 const MESSAGES_MAX: usize = 400;
 /// Beyond the first bytes of a payload nothing new is read.
 const BYTES_MAX: usize = 4096;
