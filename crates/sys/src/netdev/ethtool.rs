@@ -169,7 +169,7 @@ pub fn stamp_capability(name: &str) -> Result<StampCapability, SysError> {
 /// of a socket: it stays when the process that made it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StampSettings {
-    /// Flags.
+    /// Flags of the setting (`hwtstamp_flags`).
     pub flags: u32,
     /// Which sent frames, as an HWTSTAMP_TX_ value.
     pub transmit: u32,

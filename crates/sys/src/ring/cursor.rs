@@ -235,8 +235,8 @@ impl WriterCursor {
         Ok(slot)
     }
 
-    /// Takes the next block, which is then open for its writer and for nobody else: all of `open`
-    /// but [`show_opened`], before which nobody takes another one.
+    /// Takes the next block, which is then open for its writer alone: all of `open` but
+    /// [`show_opened`], before which no thread takes another one.
     pub(super) fn take(&mut self, lane: Lane<'_>, first_frame: u64) -> Result<usize, RingFull> {
         assert!(self.open_slot.is_none(), "one open block at a time");
         let sequence = self.next_sequence;
@@ -249,9 +249,9 @@ impl WriterCursor {
         }
         let (index, slot) = lane.slot(sequence);
         // Release: a reader that finds its block replaced also sees that the blocks before this one
-        // were opened. The fence: whoever sees any store that follows sees the new sequence too (it
-        // pairs with the acquire fence in `Lane::confirmed`), so a copying
-        // reader that read a byte or a word of the new block finds out.
+        // were opened. The fence: a reader that sees any store that follows sees the new sequence
+        // too (it pairs with the acquire fence in `Lane::confirmed`), so a copying reader that read
+        // a byte or a word of the new block finds out.
         slot.sequence.store(sequence + 1, Ordering::Release);
         fence(Ordering::Release);
         slot.first_frame.store(first_frame, Ordering::Relaxed);

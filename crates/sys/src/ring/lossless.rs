@@ -173,9 +173,9 @@ impl Claim {
     pub fn bytes(&self) -> &[u8] {
         let region = &self.hold.region;
         let bytes = self.run.blocks * region.layout().block_bytes;
-        // SAFETY: the blocks are closed, so nobody writes them before the writer opens them again;
-        // it cannot before this reader's `released` passes them, which takes this claim's release
-        // by value, or the end of its hold, which this claim keeps.
+        // SAFETY: the blocks are closed, so no thread writes them before the writer opens them
+        // again; it cannot before this reader's `released` passes them, which takes this claim's
+        // release by value, or the end of its hold, which this claim keeps.
         unsafe { region.bytes(self.hold.lane, self.run.slot, 0, bytes) }
     }
 

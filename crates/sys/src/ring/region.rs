@@ -105,7 +105,7 @@ impl Region {
         self.memfd.as_fd()
     }
 
-    /// From now on nobody can map the memory to write, nor change its size.
+    /// From now on no process can map the memory to write, nor change its size.
     pub(super) fn seal(&self) -> Result<(), RingError> {
         if is_sealed(&self.memfd) {
             return Ok(());
@@ -200,7 +200,7 @@ impl Drop for Region {
     }
 }
 
-/// True if nobody can change the size of the memory behind `memfd`, nor map it to write.
+/// True if no process can change the size of the memory behind `memfd`, nor map it to write.
 pub(super) fn is_sealed(memfd: &OwnedFd) -> bool {
     fcntl_get_seals(memfd).is_ok_and(|seals| seals.contains(SEALS))
 }
@@ -263,7 +263,7 @@ fn map_new(
     if pages == Pages::Transparent {
         collapse(base, bytes);
     }
-    // A core dump of the size of the ring, full of what others sent, helps nobody.
+    // A core dump of the size of the ring, full of received frames, helps no one.
     let _ = advise(Advice::LinuxDontDump);
     // Touching the memory now, in one call, keeps first-touch faults out of the capture.
     if let Err(errno) = advise(Advice::LinuxPopulateWrite) {
@@ -339,8 +339,8 @@ fn map(memfd: &OwnedFd, bytes: usize, prot: ProtFlags) -> rustix::io::Result<Non
 /// Where `bytes` could be mapped just now, at a multiple of [`HUGE_PAGE_BYTES`].
 fn free_place(bytes: usize) -> rustix::io::Result<*mut u8> {
     let room = bytes.checked_add(HUGE_PAGE_BYTES).ok_or(rustix::io::Errno::NOMEM)?;
-    // SAFETY: a new mapping at an address of the kernel's choice touches nothing of ours, and
-    // nobody knows of it when it is given back.
+    // SAFETY: a new mapping at an address of the kernel's choice touches nothing of ours, and no
+    // other code knows of it when it is given back.
     let start = unsafe {
         let start =
             mmap_anonymous(std::ptr::null_mut(), room, ProtFlags::empty(), MapFlags::PRIVATE)?;

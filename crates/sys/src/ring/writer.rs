@@ -24,8 +24,8 @@ pub struct LaneWriter {
 /// First byte of a block.
 struct BlockPointer(NonNull<u8>);
 
-// SAFETY: it points into the region that the `LaneWriter` beside it keeps alive, and shared memory
-// belongs to no thread.
+// SAFETY: it points into the region that its `LaneWriter` keeps alive, and shared memory belongs to
+// no thread.
 unsafe impl Send for BlockPointer {}
 
 impl LaneWriter {
@@ -118,7 +118,7 @@ impl LaneWriter {
     }
 
     /// Stamp of the first frame in the open block, and the latest, nanoseconds of UTC; a block
-    /// begins with none (0, 0). To be told before they are published. Two relaxed stores.
+    /// begins with none (0, 0). To be set before they are published. Two relaxed stores.
     #[inline]
     pub fn set_times(&mut self, first_ns: u64, last_ns: u64) {
         self.cursor.set_times(self.region.lane(self.lane), first_ns, last_ns);

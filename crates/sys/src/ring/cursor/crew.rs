@@ -7,7 +7,7 @@
 //! 2. the *reservation*: one thread at a time, in order, takes room in the lane's blocks, which is
 //!    sums of lengths and nothing else. So the room lies in the order of the claims;
 //! 3. the *showing*: threads fill their rooms side by side; the marks of what is filled are shown
-//!    to readers in order, by whoever finishes the first of those that are not ([`Chain`]).
+//!    to readers in order, by the thread that finishes the first of those that are not ([`Chain`]).
 //!
 //! Readers see one writer: a mark is shown when every byte before it is there. Room is reserved in
 //! at most one block beyond the last that readers see as opened: a copying reader reckons with a
@@ -107,13 +107,13 @@ impl<W> Crew<W> {
     pub(in crate::ring) fn into_cursor(self) -> Option<WriterCursor> {
         let tickets = self.tickets.load(Ordering::Acquire);
         let whole = !self.is_broken() && self.chain.is_shown_before(tickets);
-        // SAFETY: nobody else has the cell.
+        // SAFETY: no other thread has the cell.
         whole.then(|| self.place.with_mut(|place| unsafe { std::mem::take(&mut (*place).cursor) }))
     }
 }
 
-/// A ticket on its way. Whoever drops it before it is finished breaks the crew: nothing that comes
-/// after it can be shown.
+/// A ticket on its way. Dropping it before it is finished breaks the crew: nothing that comes after
+/// it can be shown.
 pub(in crate::ring) struct Pass<'c, W> {
     crew: &'c Crew<W>,
     ticket: u64,
@@ -133,8 +133,8 @@ impl<W> Pass<'_, W> {
             return Err(CrewBroken);
         }
         // The block in which room is reserved may have been taken by another thread. The fence:
-        // whoever sees a byte that this thread writes from now on sees the block's number, as it
-        // would the bytes of that thread (it pairs with the acquire fence in `Lane::confirmed`).
+        // a reader that sees a byte that this thread writes from now on sees the block's number, as
+        // it would the bytes of that thread (it pairs with the acquire fence in `Lane::confirmed`).
         fence(Ordering::Release);
         Ok(())
     }
@@ -150,8 +150,8 @@ impl<W> Pass<'_, W> {
     fn with_place<R>(&mut self, use_it: impl FnOnce(&mut Place) -> R) -> R {
         debug_assert!(self.crew.reservations.is_open(self.ticket), "not its turn");
         // SAFETY: this ticket has the turn: `wait_for_reservation` found the gate open for it, and
-        // `reserved`, after which nobody calls this with the ticket, is what opens it for the next.
-        // `&mut self` makes this the only borrow.
+        // `reserved`, after which no thread calls this with the ticket, is what opens it for the
+        // next. `&mut self` makes this the only borrow.
         self.crew.place.with_mut(|place| use_it(unsafe { &mut *place }))
     }
 

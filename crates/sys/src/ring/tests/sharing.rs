@@ -86,7 +86,7 @@ fn assert_sealed(ring: &CaptureRing) {
     for handle in handles.into_iter().flatten() {
         let bytes = rustix::fs::fstat(&handle).unwrap().st_size as usize;
         for prot in [ProtFlags::WRITE, ProtFlags::READ | ProtFlags::WRITE] {
-            // SAFETY: a new mapping that nobody uses; it should not come about.
+            // SAFETY: a new mapping that is not used; it should not come about.
             let mapped =
                 unsafe { mmap(std::ptr::null_mut(), bytes, prot, MapFlags::SHARED, &handle, 0) };
             assert!(mapped.is_err(), "{prot:?}");
