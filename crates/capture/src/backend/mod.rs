@@ -43,7 +43,7 @@ pub enum BackendError {
     /// The interface is not up.
     #[error("interface {name} is down and receives nothing: `ip link set {name} up`")]
     InterfaceDown {
-        /// Interface.
+        /// Name of the interface.
         name: String,
     },
     /// A privilege is missing.
@@ -61,7 +61,7 @@ pub enum BackendError {
          link type: use `--backend pcap`"
     )]
     UnknownLinkType {
-        /// Interface.
+        /// Name of the interface.
         name: String,
         /// ARPHRD_ value.
         hardware_type: u16,
@@ -69,7 +69,7 @@ pub enum BackendError {
     /// A setting beyond its limit.
     #[error("{what} is {value}, allowed is {limit}")]
     Limit {
-        /// Setting.
+        /// Name of the setting.
         what: &'static str,
         /// What was asked for.
         value: u64,
@@ -87,7 +87,7 @@ pub enum BackendError {
     /// libpcap refused.
     #[error("libpcap on {name}: {reason}")]
     Pcap {
-        /// Device.
+        /// libpcap's name of the device.
         name: String,
         /// Its message.
         reason: String,
@@ -95,7 +95,7 @@ pub enum BackendError {
     /// The kernel's XDP program.
     #[error("interface {name}: {source}")]
     Program {
-        /// Interface.
+        /// Name of the interface.
         name: String,
         /// The reason, with its fix.
         source: ringside_ebpf::Error,
@@ -103,7 +103,7 @@ pub enum BackendError {
     /// AF_XDP on a queue.
     #[error("AF_XDP on interface {name}, {reason}")]
     AfXdp {
-        /// Interface.
+        /// Name of the interface.
         name: String,
         /// Queue, reason and fix.
         reason: String,
@@ -111,7 +111,7 @@ pub enum BackendError {
     /// A driver that does not go with the program.
     #[error("xdp-ring on interface {name}: {reason}")]
     XdpRing {
-        /// Interface.
+        /// Name of the interface.
         name: String,
         /// Reason and fix.
         reason: String,
@@ -119,7 +119,7 @@ pub enum BackendError {
     /// The operating system refused.
     #[error("interface {name}: {source}")]
     System {
-        /// Interface.
+        /// Name of the interface.
         name: String,
         /// What was tried, and the reason.
         source: SysError,

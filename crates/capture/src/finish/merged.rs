@@ -29,7 +29,7 @@ pub(super) struct Series {
 /// Where the writer was when it last said so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {
-    /// Which file.
+    /// The file that it was writing.
     pub(crate) named: Named,
     /// Bytes of it that are whole records, or of a compressed one whole parts.
     pub(crate) bytes: u64,
@@ -176,7 +176,7 @@ mod tests {
     use ringside_core::{Consumer, Frame, FrameMeta, SourceInterface};
     use ringside_store::Format;
 
-    /// A file of so many frames, and where each record of it ends.
+    /// A file of `frames` frames, and where each record of it ends.
     fn file(format: FileFormat, frames: u64) -> (tempfile::NamedTempFile, Vec<u64>) {
         let store = match format {
             FileFormat::Pcap => Format::Pcap,
