@@ -55,23 +55,23 @@ pub fn run(root: &Path, order: &Order) -> anyhow::Result<bool> {
         .no_deps()
         .exec()
         .context("cargo metadata")?;
-    let run = Run {
+    let runner = Runner {
         folder: metadata.target_directory.join("guided").into_std_path_buf(),
         children: Children::new().context("signal handlers")?,
     };
-    let tests = run.build(&metadata, &targets)?;
+    let tests = runner.build(&metadata, &targets)?;
     let mut report = stats::head(order.seconds);
     let mut well = true;
     for target in &targets {
         let test = tests.iter().find(|test| test.name == target.test);
         let test = test.with_context(|| format!("no test {}", target.test))?;
         let seconds = (order.seconds / targets.len() as u64).max(1);
-        let (line, found) = run.target(target, test, seconds, order.keep)?;
+        let (line, found) = runner.target(target, test, seconds, order.keep)?;
         println!("{line}");
         report.push_str(&line);
         report.push('\n');
         well &= !found;
-        if run.children.is_interrupted() {
+        if runner.children.is_interrupted() {
             break;
         }
     }
@@ -93,12 +93,12 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<Target>> {
     Ok(all)
 }
 
-struct Run {
+struct Runner {
     folder: PathBuf,
     children: Children,
 }
 
-impl Run {
+impl Runner {
     /// Builds the programs of the targets, and those alone: a program without a fuzz test has no
     /// libFuzzer to link with.
     fn build(&self, metadata: &Metadata, targets: &[Target]) -> anyhow::Result<Vec<Test>> {
@@ -129,56 +129,61 @@ impl Run {
         seconds: u64,
         keep: bool,
     ) -> anyhow::Result<(String, bool)> {
-        let place = corpus::Place::of(&self.folder.join(&target.name))?;
+        let files = corpus::TargetFiles::of(&self.folder.join(&target.name))?;
         let options = format!(
             "-max_total_time={seconds} -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 \
              -artifact_prefix={}/found- {} {}",
-            place.folder.display(),
-            place.corpus().display(),
-            place.seeds().display(),
+            files.folder.display(),
+            files.corpus().display(),
+            files.seeds().display(),
         );
         let mut stats = Stats::default();
         let before = stats::children_cpu()?;
         let time_max = Duration::from_secs(seconds) + REST_TIME_MAX;
-        let ending = self.libfuzzer(&place, test, &options, time_max, |line| stats.line(line))?;
+        let ending = self.libfuzzer(&files, test, &options, time_max, |line| stats.line(line))?;
         stats.cpu = stats::children_cpu()?.saturating_sub(before);
         let kept = match keep && ending == Ending::Well {
-            true => Some(self.keep(target, test, &place)?),
+            true => Some(self.keep(target, test, &files)?),
             false => None,
         };
         let found = ending != Ending::Well && ending != Ending::Interrupted;
-        Ok((stats.summary(&target.name, kept, found.then_some(&place.folder)), found))
+        Ok((stats.summary(&target.name, kept, found.then_some(&files.folder)), found))
     }
 
     /// Writes what is worth it into the tree. Returns the number of inputs.
-    fn keep(&self, target: &Target, test: &Test, place: &corpus::Place) -> anyhow::Result<usize> {
-        let chosen = place.begin_choice()?;
+    fn keep(
+        &self,
+        target: &Target,
+        test: &Test,
+        files: &corpus::TargetFiles,
+    ) -> anyhow::Result<usize> {
+        let chosen = files.begin_choice()?;
         // Edges alone: which of them were passed how often would keep ten times as many inputs.
         let options = format!(
             "-set_cover_merge=1 -use_counters=0 -timeout=60 -rss_limit_mb=2048 {} {}",
             chosen.display(),
-            place.corpus().display(),
+            files.corpus().display(),
         );
-        let ending = self.libfuzzer(place, test, &options, REST_TIME_MAX, |_| {})?;
-        ensure!(ending == Ending::Well, "choosing from {}: {ending}", place.corpus().display());
-        place.end_choice(&target.name)
+        let ending = self.libfuzzer(files, test, &options, REST_TIME_MAX, |_| {})?;
+        ensure!(ending == Ending::Well, "choosing from {}: {ending}", files.corpus().display());
+        files.end_choice(&target.name)
     }
 
-    /// Runs the test program as libFuzzer, with a log beside what it keeps.
+    /// Runs the test program as libFuzzer, with a log next to what it keeps.
     fn libfuzzer(
         &self,
-        place: &corpus::Place,
+        files: &corpus::TargetFiles,
         test: &Test,
         options: &str,
         time_max: Duration,
         mut look: impl FnMut(&str),
     ) -> anyhow::Result<Ending> {
-        let mut log = OpenOptions::new().create(true).append(true).open(place.log())?;
+        let mut log = OpenOptions::new().create(true).append(true).open(files.log())?;
         let mut command = test.command();
         command
-            .env("RINGSIDE_FUZZ_FOLDER", &place.folder)
+            .env("RINGSIDE_FUZZ_FOLDER", &files.folder)
             // Nothing of real captures may come into what is kept.
-            .env("RINGSIDE_PCAPS", place.folder.join("no-captures"))
+            .env("RINGSIDE_PCAPS", files.folder.join("no-captures"))
             .env("BOLERO_LIBFUZZER_ARGS", options)
             // How libFuzzer starts the program anew, to choose from a corpus.
             .env("BOLERO_LIBTEST_HARNESS", "1")

@@ -43,31 +43,31 @@ const TESTS_PER_CPU: usize = 2;
 /// The run could not begin: `cargo metadata` or a file of the run failed.
 pub fn run(root: &Path, order: &Order) -> anyhow::Result<bool> {
     let begin = Instant::now();
-    let mut run = Run::begin(root, order)?;
+    let mut runner = Runner::begin(root, order)?;
     let mut summary = Summary::default();
     for &step in Step::value_variants().iter().filter(|step| order.has(**step)) {
         let step_begin = Instant::now();
         let left = order.length.run_time_max().saturating_sub(begin.elapsed());
         let time_max = step.time_max(order.length).min(left);
         println!("\n== {} at {}", step.name(), summary::minutes(begin.elapsed()));
-        let ending = run.step(step, time_max, &mut summary)?;
+        let ending = runner.step(step, time_max, &mut summary)?;
         summary.end_step(&step.name(), ending, step_begin.elapsed());
         if ending == Ending::Interrupted || (step.is_foundation() && ending != Ending::Well) {
             break;
         }
     }
     println!("\n== summary");
-    let report = summary.report(&run.skips(), &captures());
+    let report = summary.report(&runner.skips(), &captures());
     print!("{report}");
     if let Some(record) = &order.record {
-        let text = format!("{} run, {}\n{report}", order.length.name(), run.commit());
+        let text = format!("{} run, {}\n{report}", order.length.name(), runner.commit());
         std::fs::write(record, text).with_context(|| record.display().to_string())?;
     }
     Ok(summary.failed() == 0)
 }
 
 /// What the steps share.
-struct Run<'o> {
+struct Runner<'o> {
     root: PathBuf,
     order: &'o Order,
     metadata: Metadata,
@@ -79,8 +79,8 @@ struct Run<'o> {
     tests: Vec<Test>,
 }
 
-impl<'o> Run<'o> {
-    fn begin(root: &Path, order: &'o Order) -> anyhow::Result<Run<'o>> {
+impl<'o> Runner<'o> {
+    fn begin(root: &Path, order: &'o Order) -> anyhow::Result<Runner<'o>> {
         let metadata = cargo_metadata::MetadataCommand::new()
             .manifest_path(root.join("Cargo.toml"))
             .no_deps()
@@ -90,7 +90,7 @@ impl<'o> Run<'o> {
         std::fs::create_dir_all(&target).with_context(|| target.display().to_string())?;
         let skips = target.join("skips.txt");
         std::fs::write(&skips, "").with_context(|| skips.display().to_string())?;
-        Ok(Run {
+        Ok(Runner {
             root: root.to_owned(),
             order,
             metadata,

@@ -1,6 +1,7 @@
 //! The house rules that the compiler and clippy do not check, as findings.
 
 mod bpf;
+mod dialect;
 mod documents;
 mod floors;
 mod house;
@@ -62,6 +63,7 @@ pub fn judge(house: &House) -> Vec<Finding> {
     findings.extend(documents::check(house));
     findings.extend(bpf::check(house));
     findings.extend(words::check(house));
+    findings.extend(dialect::check(house));
     findings.extend(toolchain::check(house));
     for file in &files {
         findings.extend(words::check_rust(file));

@@ -5,8 +5,8 @@
 //! only, so it runs the binary and the tests that were built here: an ordinary test program of
 //! crates/cli, `vm`, whose lines are counted like those of any other.
 //!
-//! What cannot be had (the packages, a wire of several queues) is told by a reason to skip, not by
-//! an error.
+//! What cannot be had (the packages, a wire of several queues) is reported as a reason to skip, not
+//! by an error.
 
 mod initrd;
 mod machine;

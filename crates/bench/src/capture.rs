@@ -1,7 +1,7 @@
 //! `ringside bench capture`: full-load rates of counting and recording, next to tcpdump.
 
 use super::load::{self, FrameSizes};
-use super::measure::{Bench, Place, Sample, Setup};
+use super::measure::{Bench, Destination, Sample, Setup};
 use super::place::Workspace;
 use super::results::LoadRow;
 use super::tools::Tool;
@@ -44,12 +44,12 @@ pub(super) struct CaptureBench {
 const MEMORY_BYTES: u64 = 96 << 20;
 
 /// What is compared, by its name in the record.
-const SETUPS: [(&str, Tool, Place); 5] = [
-    ("ringside-count", Tool::Ringside, Place::Nowhere),
-    ("ringside-record", Tool::Ringside, Place::Memory),
-    ("ringside-pcapng", Tool::Ringside, Place::MergedFile),
-    ("tcpdump-null", Tool::Tcpdump, Place::Nowhere),
-    ("tcpdump-record", Tool::Tcpdump, Place::Memory),
+const SETUPS: [(&str, Tool, Destination); 5] = [
+    ("ringside-count", Tool::Ringside, Destination::Nowhere),
+    ("ringside-record", Tool::Ringside, Destination::Memory),
+    ("ringside-pcapng", Tool::Ringside, Destination::MergedFile),
+    ("tcpdump-null", Tool::Tcpdump, Destination::Nowhere),
+    ("tcpdump-record", Tool::Tcpdump, Destination::Memory),
 ];
 
 /// Measures, and prints the medians.
@@ -69,8 +69,8 @@ pub(super) fn run(args: &CaptureBench) -> anyhow::Result<ExitCode> {
     let mut rows = Vec::new();
     for &bytes in &args.sizes {
         let sizes = FrameSizes::fixed(bytes)?;
-        for (name, tool, place) in SETUPS {
-            let setup = Setup { tool, place, snaplen: None };
+        for (name, tool, destination) in SETUPS {
+            let setup = Setup { tool, destination, snaplen: None };
             rows.push((name, LoadRow { setup, sizes: sizes.clone(), samples: Vec::new() }));
         }
     }

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 const LEAD: Duration = Duration::from_millis(400);
 /// Longest flood beyond what is counted, should the thread that ends it be held up.
 const SLACK: Duration = Duration::from_secs(5);
-/// Loads that say what XDP_DROP takes, behind one that nobody counts, which makes the network.
+/// Loads that say what XDP_DROP takes. One more before them makes the network and is not counted.
 const LIMIT_LOADS: u32 = 5;
 /// Connecting and ending, and starting a contender, for the estimate.
 const AROUND_A_STEP: Duration = Duration::from_millis(300);

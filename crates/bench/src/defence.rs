@@ -21,7 +21,7 @@ pub(super) enum Hook {
 
 /// A defence that stands.
 pub(super) enum Defence {
-    /// Nobody's.
+    /// No defence.
     None,
     /// A process, until it is ended.
     Process(Box<Receiver<'static>>),

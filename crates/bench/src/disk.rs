@@ -31,7 +31,7 @@ pub struct DiskBench {
     #[arg(long = "for", value_parser = units::duration, default_value = "2s")]
     duration: Duration,
 
-    /// Rounds.
+    /// Rounds; the medians are reported.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
 

@@ -1,4 +1,4 @@
-//! Steps of a measurement that failed: each is told, and the others are measured all the same.
+//! Steps of a measurement that failed: each is reported, and the others are measured all the same.
 
 use super::load;
 use ringside_terminal::say;

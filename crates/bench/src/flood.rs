@@ -1,5 +1,5 @@
-//! The flood of the measurements: small UDP frames from many sources that are none, to a port of
-//! the host where nobody listens.
+//! The flood of the measurements: small UDP frames from many made-up sources, to a closed port of
+//! the host.
 
 use super::load::SENDER_CPU;
 use super::network;
@@ -74,7 +74,7 @@ pub(super) fn send_shape(
     Ok(ringside_transmit::run(&job, stop)?)
 }
 
-/// Datagrams that the host's stack took as far as a port where nobody listens, so far.
+/// Datagrams that the host's stack took as far as a closed port, so far.
 ///
 /// # Errors
 /// The namespace is gone.

@@ -18,8 +18,8 @@ const VERIFIED_FRAMES_MAX: u64 = 4_000_000;
 const FILL_BYTES_PER_SEC: f64 = 250e6;
 /// The same of short frames.
 const FILL_FRAMES_PER_SEC_MAX: f64 = 1e6;
-/// What a file takes beside a frame at least, a pcap record's header: files of other formats are
-/// full the sooner.
+/// What a file takes for a frame at least in addition to its bytes, a pcap record's header: files
+/// of other formats are full the sooner.
 const RECORD_BYTES: f64 = 16.0;
 /// Between that and the load: the tools catch up, and the host does not yet take back what the
 /// oldest files had (free page reporting waits 2 s).
@@ -29,36 +29,36 @@ const READ_WAIT: Duration = Duration::from_secs(10);
 
 /// Where frames go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum Destination {
     /// Received and forgotten.
     Nowhere,
     /// A new file on tmpfs.
     Memory,
     /// A new file on a disk.
     Disk,
-    /// One file on tmpfs, with lanes merged; for other tools the same as [`Place::Memory`].
+    /// One file on tmpfs, with lanes merged; for other tools the same as [`Destination::Memory`].
     MergedFile,
 }
 
-impl Place {
+impl Destination {
     /// As it stands in tables.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Place::Nowhere => "discard",
-            Place::Memory => "tmpfs",
-            Place::Disk => "disk",
-            Place::MergedFile => "merged file",
+            Destination::Nowhere => "discard",
+            Destination::Memory => "tmpfs",
+            Destination::Disk => "disk",
+            Destination::MergedFile => "merged file",
         }
     }
 }
 
-/// What runs.
+/// What is measured: a tool, and where it writes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Setup {
-    /// Who receives.
+    /// The tool that receives.
     pub(super) tool: Tool,
-    /// Where to.
-    pub(super) place: Place,
+    /// Where it writes to.
+    pub(super) destination: Destination,
     /// Bytes kept of each frame; whole frames if none.
     pub(super) snaplen: Option<u32>,
 }
@@ -168,7 +168,7 @@ impl Bench<'_> {
         verify: bool,
     ) -> anyhow::Result<Sample> {
         load::check(self.stop)?;
-        let workspace = self.workspace(setup.place)?;
+        let workspace = self.workspace(setup.destination)?;
         let run = workspace.map(Workspace::fresh).transpose()?;
         let frames_max = match workspace.filter(|_| self.limit_bytes.is_none()) {
             Some(workspace) => workspace.frames_max(sizes.mean_bytes())?,
@@ -195,7 +195,7 @@ impl Bench<'_> {
         }
         let target = match run {
             None => Target::Nowhere,
-            Some(run) if setup.place == Place::MergedFile => Target::PcapngFile(run),
+            Some(run) if setup.destination == Destination::MergedFile => Target::PcapngFile(run),
             Some(run) => Target::Recording(run),
         };
         let options = Options {
@@ -247,7 +247,8 @@ impl Bench<'_> {
 
     /// Fills the recording up to its limit and a little beyond. Returns the frames that this took.
     fn fill(&self, setup: Setup, load: LoadSpec<'_>) -> anyhow::Result<u64> {
-        let limit = self.limit_bytes.filter(|_| self.filled && setup.place != Place::Nowhere);
+        let limit =
+            self.limit_bytes.filter(|_| self.filled && setup.destination != Destination::Nowhere);
         let Some(limit) = limit else { return Ok(0) };
         let fill = LoadSpec {
             rate_per_sec: Some(fill_frames_per_sec(load.sizes) as u64),
@@ -264,8 +265,8 @@ impl Bench<'_> {
     /// pays for it.
     fn prefault(&self, setup: Setup, load: LoadSpec<'_>) -> anyhow::Result<()> {
         let Some(memory) = self.memory.filter(|memory| memory.is_memory()) else { return Ok(()) };
-        if setup.place == Place::Nowhere
-            || setup.place == Place::Disk && setup.tool.writes_past_the_page_cache()
+        if setup.destination == Destination::Nowhere
+            || setup.destination == Destination::Disk && setup.tool.writes_past_the_page_cache()
         {
             return Ok(());
         }
@@ -281,13 +282,13 @@ impl Bench<'_> {
         place::prefault(memory, bytes, self.stop)
     }
 
-    fn workspace(&self, place: Place) -> anyhow::Result<Option<&Workspace>> {
-        match place {
-            Place::Nowhere => Ok(None),
-            Place::Memory | Place::MergedFile => {
+    fn workspace(&self, destination: Destination) -> anyhow::Result<Option<&Workspace>> {
+        match destination {
+            Destination::Nowhere => Ok(None),
+            Destination::Memory | Destination::MergedFile => {
                 Ok(Some(self.memory.context("no place on tmpfs")?))
             }
-            Place::Disk => Ok(Some(self.disk.context("no place on a disk")?)),
+            Destination::Disk => Ok(Some(self.disk.context("no place on a disk")?)),
         }
     }
 }

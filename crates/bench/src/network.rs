@@ -107,7 +107,7 @@ fn make(key: NetworkKey, number: usize) -> anyhow::Result<Lab> {
             }
         },
         xdp_pass: has_root,
-        // A host has it on, whoever protects it.
+        // A host has it on, with any defence.
         gro: !has_root || key.is_host,
         ..LabConfig::default()
     })?;

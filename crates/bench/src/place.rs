@@ -138,8 +138,8 @@ impl Workspace {
         Ok(on_file_system.min(available.saturating_sub(MEMORY_LEFT_BYTES)))
     }
 
-    /// Refuses a load of `duration` with frames of `mean_bytes`, at most so many a second, if there
-    /// is no room for it.
+    /// Refuses a load of `duration` with frames of `mean_bytes`, at most `frames_per_sec` a second,
+    /// if there is no room for it.
     ///
     /// # Errors
     /// There is none, and how much would be needed.
@@ -165,7 +165,7 @@ impl Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        // Nobody to tell; the name says whose it was.
+        // No error can be returned here; the name says whose it was.
         if self.is_mounted {
             let _ = unmount(&self.path, UnmountFlags::DETACH);
         }

@@ -1,7 +1,7 @@
 //! Figures as SVG files: those of `bench record`, and charts of lines for others.
 
 use super::load::FrameSizes;
-use super::measure::{Place, Setup};
+use super::measure::{Destination, Setup};
 use super::results::{LoadRow, Results};
 use super::tools::Tool;
 use anyhow::Context;
@@ -13,7 +13,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::path::Path;
 
-/// Pixels.
+/// Width and height of a figure, in pixels.
 const SIZE: (u32, u32) = (960, 540);
 /// Pixels at the right for the legend, so that it hides nothing: without names, and for each
 /// character of the longest.
@@ -90,22 +90,24 @@ impl Line {
 /// # Errors
 /// `dir` cannot be written.
 pub(super) fn draw(results: &Results, dir: &Path) -> anyhow::Result<()> {
-    for place in [Place::Memory, Place::Disk] {
-        let lines = tools(results, place);
+    for destination in [Destination::Memory, Destination::Disk] {
+        let lines = tools(results, destination);
         if lines.len() > 1 {
-            let title = format!("Recorded at full load, to {}", long_name(place));
-            let file = dir.join(format!("full-load-{}.svg", place.name()));
+            let title = format!("Recorded at full load, to {}", long_name(destination));
+            let file = dir.join(format!("full-load-{}.svg", destination.name()));
             line_chart(&file, &title, "million frames a second, received", &lines)?;
         }
     }
-    let setup = |place, snaplen| Setup { tool: Tool::Ringside, place, snaplen };
+    let setup = |destination, snaplen| Setup { tool: Tool::Ringside, destination, snaplen };
     let gigabits = "Gbit/s of frames, received";
-    let discard: Vec<Line> = [Place::Nowhere, Place::Memory, Place::Disk]
+    let discard: Vec<Line> = [Destination::Nowhere, Destination::Memory, Destination::Disk]
         .into_iter()
-        .map(|place| Line::new(place.name(), results, setup(place, None), gbit_per_s))
+        .map(|destination| {
+            Line::new(destination.name(), results, setup(destination, None), gbit_per_s)
+        })
         .filter(|line| line.all().next().is_some())
         .collect();
-    if discard.iter().any(|line| line.name == Place::Nowhere.name()) {
+    if discard.iter().any(|line| line.name == Destination::Nowhere.name()) {
         let title = "Ringside at full load: discarding and storing";
         line_chart(&dir.join("figure-4.5.svg"), title, gigabits, &discard)?;
     }
@@ -115,7 +117,7 @@ pub(super) fn draw(results: &Results, dir: &Path) -> anyhow::Result<()> {
             .into_iter()
             .map(|snaplen| {
                 let name = snaplen.map_or("whole frames".into(), |bytes| format!("{bytes} bytes"));
-                Line::new(&name, results, setup(Place::Memory, snaplen), gbit_per_s)
+                Line::new(&name, results, setup(Destination::Memory, snaplen), gbit_per_s)
             })
             .collect();
         let title = "Ringside at full load, keeping the first bytes of each frame, to tmpfs";
@@ -128,9 +130,9 @@ pub(super) fn draw(results: &Results, dir: &Path) -> anyhow::Result<()> {
 }
 
 /// A line for each tool that was measured with whole frames.
-fn tools(results: &Results, place: Place) -> Vec<Line> {
+fn tools(results: &Results, destination: Destination) -> Vec<Line> {
     let lines = Tool::value_variants().iter().map(|&tool| {
-        let setup = Setup { tool, place, snaplen: None };
+        let setup = Setup { tool, destination, snaplen: None };
         Line::new(tool.name(), results, setup, |row| row.median(|s| s.received_mps()))
     });
     lines.filter(|line| line.all().next().is_some()).collect()
@@ -149,12 +151,12 @@ fn gbit_per_s(row: &LoadRow) -> f64 {
     row.median(|sample| sample.received_mps()) * row.sizes.mean_bytes() * 8.0 / 1e3
 }
 
-fn long_name(place: Place) -> &'static str {
-    match place {
-        Place::Nowhere => "nowhere",
-        Place::Memory => "new files on tmpfs",
-        Place::Disk => "new files on a disk",
-        Place::MergedFile => "one merged file on tmpfs",
+fn long_name(destination: Destination) -> &'static str {
+    match destination {
+        Destination::Nowhere => "nowhere",
+        Destination::Memory => "new files on tmpfs",
+        Destination::Disk => "new files on a disk",
+        Destination::MergedFile => "one merged file on tmpfs",
     }
 }
 
@@ -227,10 +229,10 @@ fn bar_chart(file: &Path, results: &Results) -> anyhow::Result<()> {
 /// A group for each size and place, in it a bar for each tool.
 fn draw_bars(root: &Area<'_>, results: &Results) -> anyhow::Result<()> {
     let rows = &results.zero_loss;
-    let mut groups: Vec<(&FrameSizes, Place)> = Vec::new();
+    let mut groups: Vec<(&FrameSizes, Destination)> = Vec::new();
     for row in rows {
-        if !groups.contains(&(&row.sizes, row.setup.place)) {
-            groups.push((&row.sizes, row.setup.place));
+        if !groups.contains(&(&row.sizes, row.setup.destination)) {
+            groups.push((&row.sizes, row.setup.destination));
         }
     }
     let tools: Vec<Tool> = Tool::value_variants()
@@ -264,7 +266,7 @@ fn draw_bars(root: &Area<'_>, results: &Results) -> anyhow::Result<()> {
     for (index, &tool) in tools.iter().enumerate() {
         let color = PALETTE[index % PALETTE.len()];
         let bars = rows.iter().filter(|row| row.setup.tool == tool).filter_map(|row| {
-            let group = groups.iter().position(|g| *g == (&row.sizes, row.setup.place))?;
+            let group = groups.iter().position(|g| *g == (&row.sizes, row.setup.destination))?;
             let left = group as f64 + 0.1 + index as f64 * width;
             Some((left, row.rate_mps(), row.at_limit()))
         });
@@ -291,8 +293,10 @@ struct Groups {
 }
 
 impl Groups {
-    fn new(groups: &[(&FrameSizes, Place)]) -> Groups {
-        let name = |(sizes, place): &(&FrameSizes, Place)| format!("{sizes} to {}", place.name());
+    fn new(groups: &[(&FrameSizes, Destination)]) -> Groups {
+        let name = |(sizes, destination): &(&FrameSizes, Destination)| {
+            format!("{sizes} to {}", destination.name())
+        };
         let range = (0.0..groups.len() as f64).into();
         Groups { names: groups.iter().map(name).collect(), range }
     }

@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_work_of_a_grandchild_counts() {
-        // It works until it is told to end, so that the wait for its ticks decides nothing.
+        // It works until it reads a line, so that the wait for its ticks decides nothing.
         let line = "sh -c 'while :; do :; done' & worker=$!; read end; kill $worker; wait";
         let mut child = Command::new("sh")
             .args(["-c", line])

@@ -74,8 +74,8 @@ pub(super) struct ReceiveBench {
     #[arg(long = "filter", value_name = "EXPRESSION")]
     filters: Vec<String>,
 
-    /// Ringside also with so many bytes of each frame put into its capture ring, without a disk; 0
-    /// stands for whole frames.
+    /// Ringside also with this number of bytes of each frame put into its capture ring, without a
+    /// disk; 0 stands for whole frames.
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     ring_snaplens: Vec<u32>,
 
@@ -83,8 +83,8 @@ pub(super) struct ReceiveBench {
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "64,512,1514,imix")]
     sizes: Vec<FrameSizes>,
 
-    /// Receive queues, as so many veth pairs of one queue each: two CPUs feed two queues of one
-    /// pair at most. Tools that can receive from several interfaces at once do, others run once for
+    /// Receive queues, each on a veth pair of one queue: two CPUs feed at most two queues of one
+    /// pair. Tools that can receive from several interfaces at once do so, others run once for
     /// each.
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=12))]

@@ -3,7 +3,7 @@
 
 use super::failures;
 use super::load::{self, FrameSizes};
-use super::measure::{self, Bench, Place, Sample, Setup};
+use super::measure::{self, Bench, Destination, Sample, Setup};
 use super::output::DrawArgs;
 use super::place::{self, Workspace};
 use super::results::Results;
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Snapshot lengths of figure 4.6, beside whole frames.
+/// Snapshot lengths of figure 4.6, in addition to whole frames.
 const SNAPLENS: [u32; 3] = [18, 64, 200];
 /// Loads that a search for the rate without loss takes: about 6 rates, half of them twice.
 const LOADS_OF_A_SEARCH: u32 = 9;
@@ -107,7 +107,7 @@ pub(super) struct RecordBench {
         value_name = "LIST",
         default_value = "tmpfs,disk"
     )]
-    to: Vec<PlaceArg>,
+    to: Vec<DestinationArg>,
 
     /// Also write the medians to this file.
     #[arg(long, value_name = "FILE")]
@@ -134,18 +134,18 @@ enum Figure {
 
 /// Places by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum PlaceArg {
+enum DestinationArg {
     /// New files on /dev/shm.
     Tmpfs,
     /// New files on a disk.
     Disk,
 }
 
-impl From<PlaceArg> for Place {
-    fn from(place: PlaceArg) -> Place {
-        match place {
-            PlaceArg::Tmpfs => Place::Memory,
-            PlaceArg::Disk => Place::Disk,
+impl From<DestinationArg> for Destination {
+    fn from(destination: DestinationArg) -> Destination {
+        match destination {
+            DestinationArg::Tmpfs => Destination::Memory,
+            DestinationArg::Disk => Destination::Disk,
         }
     }
 }
@@ -191,7 +191,7 @@ pub(super) fn run(args: &RecordBench) -> anyhow::Result<ExitCode> {
         true => Workspace::in_huge_pages()?,
         false => Workspace::in_memory()?,
     };
-    let disk = match plan.places.contains(&Place::Disk) {
+    let disk = match plan.destinations.contains(&Destination::Disk) {
         true => Some(Workspace::on_disk(args.disk.as_deref())?),
         false => None,
     };
@@ -239,7 +239,7 @@ fn installed(wanted: &[Tool]) -> Vec<Tool> {
 /// What will be run.
 struct Plan<'a> {
     args: &'a RecordBench,
-    places: Vec<Place>,
+    destinations: Vec<Destination>,
     /// At full load, in every round, in this order.
     loads: Vec<(Setup, &'a FrameSizes)>,
     searches: Vec<(Setup, &'a FrameSizes)>,
@@ -248,24 +248,26 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn new(args: &'a RecordBench, tools: &[Tool]) -> Plan<'a> {
         let has = |figure| args.figure.contains(&figure);
-        let places: Vec<Place> = args.to.iter().map(|&place| place.into()).collect();
-        let whole = |tool, place| Setup { tool, place, snaplen: None };
-        let recorders: Vec<Setup> = places
+        let destinations: Vec<Destination> =
+            args.to.iter().map(|&destination| destination.into()).collect();
+        let whole = |tool, destination| Setup { tool, destination, snaplen: None };
+        let recorders: Vec<Setup> = destinations
             .iter()
-            .flat_map(|&place| tools.iter().map(move |&tool| whole(tool, place)))
+            .flat_map(|&destination| tools.iter().map(move |&tool| whole(tool, destination)))
             .collect();
         let mut setups = Vec::new();
         if has(Figure::Load) {
             setups.extend(&recorders);
         }
         if has(Figure::Discard) {
-            let all = [Place::Nowhere].into_iter().chain(places.iter().copied());
-            setups.extend(all.map(|place| whole(Tool::Ringside, place)));
+            let all = [Destination::Nowhere].into_iter().chain(destinations.iter().copied());
+            setups.extend(all.map(|destination| whole(Tool::Ringside, destination)));
         }
         if has(Figure::Snaplen) {
             let lengths = SNAPLENS.into_iter().map(Some).chain([None]);
             setups.extend(
-                lengths.map(|snaplen| Setup { snaplen, ..whole(Tool::Ringside, Place::Memory) }),
+                lengths
+                    .map(|snaplen| Setup { snaplen, ..whole(Tool::Ringside, Destination::Memory) }),
             );
         }
         let mut loads = Vec::new();
@@ -283,7 +285,7 @@ impl<'a> Plan<'a> {
                 searches.extend(recorders.iter().map(|&setup| (setup, sizes)));
             }
         }
-        Plan { args, places, loads, searches }
+        Plan { args, destinations, loads, searches }
     }
 
     /// Refuses what would fill a place.
@@ -291,10 +293,10 @@ impl<'a> Plan<'a> {
         let loads = self.loads.iter().map(|load| (load, self.args.duration));
         let searches = self.searches.iter().map(|search| (search, self.args.search_duration()));
         for ((setup, sizes), duration) in loads.chain(searches) {
-            let workspace = match setup.place {
-                Place::Nowhere => None,
-                Place::Memory | Place::MergedFile => Some(memory),
-                Place::Disk => disk,
+            let workspace = match setup.destination {
+                Destination::Nowhere => None,
+                Destination::Memory | Destination::MergedFile => Some(memory),
+                Destination::Disk => disk,
             };
             if let Some(workspace) = workspace.filter(|_| self.args.limit_bytes.is_none()) {
                 let most = setup.tool.frames_per_sec_max();
@@ -450,7 +452,7 @@ fn failed(
 
 fn describe(setup: Setup, sizes: &FrameSizes) -> String {
     let snaplen = setup.snaplen.map(|bytes| format!(", {bytes} bytes kept")).unwrap_or_default();
-    format!("{} to {}, {sizes} bytes{snaplen}", setup.tool.name(), setup.place.name())
+    format!("{} to {}, {sizes} bytes{snaplen}", setup.tool.name(), setup.destination.name())
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ const DIGITS: u8 = 3;
 /// Columns of the CSV file, keys of the JSON lines; errors in microseconds.
 const COLUMNS: [&str; 8] =
     ["tool", "rate", "frames", "p50_us", "p90_us", "p99_us", "p99_9_us", "max_us"];
-/// Quantiles that are told.
+/// Quantiles that are reported.
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
 
 /// A tool that replays.
@@ -133,7 +133,7 @@ pub(super) fn run(args: &ReplayBench) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a capture whose frames are on average so many a second apart; gives their times.
+/// Writes a capture with a mean rate of `rate` frames a second; returns their times.
 fn make(path: &Path, rate: u64, duration: Duration) -> anyhow::Result<Vec<u64>> {
     let file = File::create(path).with_context(|| format!("writing {}", path.display()))?;
     let mut writer = Format::Pcap.writer(file, &[SourceInterface::ethernet("")])?;

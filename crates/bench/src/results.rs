@@ -101,7 +101,7 @@ impl Results {
 
     /// Stored bytes as a share of the raw rate; NaN elsewhere than on the disk.
     fn raw_percent(&self, row: &LoadRow) -> f64 {
-        if row.setup.place != super::measure::Place::Disk {
+        if row.setup.destination != super::measure::Destination::Disk {
             return f64::NAN;
         }
         100.0 * row.median(Sample::stored_mb_per_s) / self.raw_median()
@@ -146,7 +146,7 @@ impl Results {
         let line = |row: &LoadRow| {
             let setup = row.setup;
             vec![
-                setup.place.name().to_owned(),
+                setup.destination.name().to_owned(),
                 row.sizes.to_string(),
                 setup.tool.name().to_owned(),
                 setup.snaplen.map_or_else(|| "whole".into(), |bytes| bytes.to_string()),
@@ -209,7 +209,7 @@ fn zero_loss_line(row: &ZeroLossRow) -> Vec<String> {
     let sign = if row.at_limit() { "≥ " } else { "" };
     let bytes = row.rate_mps() * row.sizes.mean_bytes();
     vec![
-        row.setup.place.name().to_owned(),
+        row.setup.destination.name().to_owned(),
         row.sizes.to_string(),
         row.setup.tool.name().to_owned(),
         format!("{sign}{:.3}", row.rate_mps()),
@@ -220,8 +220,8 @@ fn zero_loss_line(row: &ZeroLossRow) -> Vec<String> {
 /// The fields tool to frame_bytes_mean.
 fn common(setup: Setup, sizes: &FrameSizes) -> String {
     let snaplen = setup.snaplen.map(|bytes| bytes.to_string()).unwrap_or_default();
-    let (tool, place) = (setup.tool.name(), setup.place.name());
-    format!("{tool},{place},{snaplen},{sizes},{:.1}", sizes.mean_bytes())
+    let (tool, destination) = (setup.tool.name(), setup.destination.name());
+    format!("{tool},{destination},{snaplen},{sizes},{:.1}", sizes.mean_bytes())
 }
 
 /// The least and the most; not numbers of nothing.

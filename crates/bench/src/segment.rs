@@ -212,13 +212,13 @@ impl Bench<'_> {
     }
 }
 
-/// Payload of frames that took so many bytes, each with Ethernet, IPv4 and TCP.
+/// Payload of `frames` frames of `bytes` bytes in all, each with Ethernet, IPv4 and TCP.
 fn payload_bytes(frames: u64, bytes: u64) -> f64 {
     let headers = 14.0 + 20.0 + 20.0;
     (bytes as f64 - frames as f64 * headers).max(0.0)
 }
 
-/// CPU time of this process: the sender's, as nobody else in it works.
+/// CPU time of this process: the sender's, as no other thread in it works.
 fn own_cpu() -> anyhow::Result<CpuTime> {
     cpu_time(std::process::id())
 }

@@ -18,7 +18,8 @@ impl Entry {
         Entry { shown: value.to_string(), kept: value.into() }
     }
 
-    /// A number with so many decimals for people and for programs; empty for what is none.
+    /// A number with `[shown, kept]` decimals for people and for programs; empty if it is not
+    /// finite.
     pub(super) fn number(value: f64, [shown, kept]: [usize; 2]) -> Entry {
         Entry { shown: number(value, shown), kept: rounded(value, kept) }
     }

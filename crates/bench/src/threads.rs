@@ -40,7 +40,7 @@ pub(super) struct ThreadsBench {
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "0.5,1,2,4,6,8")]
     rates: Vec<f64>,
 
-    /// Rounds.
+    /// Rounds; the medians are reported.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
 

@@ -1,5 +1,5 @@
-//! What the one copy costs: nanoseconds a frame for packing into the capture ring, beside the same
-//! loop that only looks at each frame.
+//! What the one copy costs: nanoseconds a frame for packing into the capture ring, compared with
+//! the same loop that only looks at each frame.
 //!
 //! `cargo bench -p ringside-capture --bench copy` prints a table. For instruction counts run the
 //! binary under callgrind with `--frames N --size B --mode ring|look` at two N and take the

@@ -116,8 +116,8 @@ impl RunConfig {
         }
     }
 
-    /// The capture ring that so many lanes get; none for a run that only counts, unless other
-    /// processes may attach to it.
+    /// The capture ring of `lanes` lanes; none for a run that only counts, unless other processes
+    /// may attach to it.
     pub fn ring_layout(&self, lanes: usize) -> Option<RingLayout> {
         let counts = matches!(self.output, Output::Count);
         let is_read = self.print.is_some() || !self.observers.is_empty();

@@ -8,7 +8,7 @@
 //! 2. What was committed to the ring and is not in the files is written, in the order of the lane,
 //!    behind it the statistics with the final ledger (`lane`). A merged file, whose order only
 //!    the writer knew, is cut to its last whole record (`merged`).
-//! 3. The ledger: what the kernel accepted and nobody had put into the ring is dropped, by the
+//! 3. The ledger: what the kernel accepted and no worker had put into the ring is dropped, by the
 //!    cause `worker_died`; what lay in the ring and could not be written is missed.
 //!
 //! A dead process's writes: those by pwrite(2) have ended before it can be waited for. A write by

@@ -72,7 +72,7 @@ impl Selection {
     /// a frame and each interface: such frames bear its id, so that a file says what was cut.
     ///
     /// # Errors
-    /// The rules keep too many different lists, or want what is not among the wishes.
+    /// The rules keep too many different lists, or need what was not asked for.
     pub fn new(
         wishes: Wishes,
         interfaces: &mut Vec<SourceInterface>,
@@ -166,7 +166,7 @@ impl Selection {
 /// What is kept of one frame.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
-    /// At most its first bytes, so many.
+    /// At most this number of its first bytes.
     limit: u32,
     /// Of these the pieces of a list.
     list: Option<u16>,
@@ -261,7 +261,7 @@ impl Chooser {
         Offered::chosen(batch.memory(), &self.slots, &self.pieced, self.lists.pieces())
     }
 
-    /// Cuts by what was asked for beside rules.
+    /// Cuts by what was asked for in addition to rules.
     fn cap(&mut self, dissected: &DissectedFrame<'_>, slot: &FrameSlot, cut: &mut Cut) {
         if let Some(flows) = &mut self.flows {
             flows.cut(dissected, slot.timestamp(), &mut cut.limit);

@@ -72,8 +72,8 @@ pub(crate) struct LaneContext {
 }
 
 impl LaneContext {
-    /// Runs the lane's worker. One that panics fails the run, like any other thread of it; what it
-    /// had put into the ring is taken, and what the kernel has counted since nobody knows.
+    /// Runs the lane's worker. One that panics fails the run, like any other thread of it. What it
+    /// had put into the ring is taken; what the kernel has counted since is not known.
     pub(crate) fn run(self, worker: impl FnOnce() -> LaneCounters) -> LaneCounters {
         catch_unwind(AssertUnwindSafe(worker)).unwrap_or_else(|_| {
             let LaneContext { interface, queue, status, control, ring } = self;
@@ -106,7 +106,7 @@ pub(crate) struct Worker {
 }
 
 /// The lane's counters in shared memory, as they were last read, and whether they are being read:
-/// the kernel forgets what it told, so of a process that died between the two nobody knows.
+/// reading clears the kernel's counters, so if the process died between the two, they are lost.
 pub(crate) struct LaneBoard {
     writer: BoardWriter,
     turns_away: bool,
@@ -116,7 +116,7 @@ pub(crate) struct LaneBoard {
 /// What the board says.
 pub(crate) struct BoardReading {
     pub(crate) counters: LaneCounters,
-    /// The process died while it read the counters: what the kernel told it then is lost.
+    /// The process died while it read the counters: what the kernel reported then is lost.
     pub(crate) is_interrupted: bool,
     /// The process turned frames away itself: how many since the reading is lost.
     pub(crate) turns_away: bool,
@@ -152,7 +152,8 @@ impl LaneBoard {
         self.writer.publish(&self.words);
     }
 
-    /// This is what it said; of `by_rule` the source itself has so many.
+    /// The kernel's answer; `turned_away_before` frames of its `by_rule` are the source's own
+    /// count.
     fn publish(&mut self, counters: &LaneCounters, turned_away_before: u64) {
         self.words = counters.to_words();
         self.words[LaneBoard::TURNS_AWAY_AT] = self.turns_away.into();

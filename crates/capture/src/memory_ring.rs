@@ -4,7 +4,7 @@
 //! does: it takes a free chunk from those that were given back, in whatever order they were, and
 //! says which frame lies in it. No byte is written, so that what is measured is the receiver's
 //! work. Frame `n` is stamped [`START_NS`]` + n`, and of the chunk's content, which begins with the
-//! chunk's number, it has the first so many bytes.
+//! chunk's number, it has as many of the first bytes as its length says.
 
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
@@ -224,7 +224,7 @@ impl MemoryRing {
         MemoryRing::hand(self.lane.clone())
     }
 
-    /// Chunks that nobody has.
+    /// Chunks that are free.
     pub fn free_chunks(&self) -> usize {
         self.lane.free().count as usize
     }

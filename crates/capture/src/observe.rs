@@ -1,7 +1,7 @@
 //! Observers of what a run takes: a reader of the ring with a thread of its own.
 //!
 //! Where observing is all that happens, the reader is lossless: the workers wait for it as for a
-//! recorder. Beside another consumer it copies and may be overtaken; what it missed is in its line
+//! recorder. Next to another consumer it copies and may be overtaken; what it missed is in its line
 //! of the ledger. Without observers there is no reader and no thread.
 
 use crate::control::ConsumerCounts;

@@ -169,7 +169,7 @@ impl Sink {
     ) -> Result<Sink, StoreError> {
         let format = format.store();
         one_link_type(format, &interfaces)?;
-        // Not flushed here: a pipe that nobody reads yet must not hold up the start.
+        // Not flushed here: a pipe without a reader must not hold up the start.
         let writer = format.writer(out, &interfaces)?;
         Ok(Sink::new(interfaces, writer, None))
     }

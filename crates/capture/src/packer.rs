@@ -76,7 +76,7 @@ impl OpenBlock {
         OpenBlock { number, first_frame, first, stamps, batch_bytes_max: 0 }
     }
 
-    /// What is to be said of it at its end, if the lane has had so many frames.
+    /// What is to be said of it at its end, if the lane has had `frames` frames.
     fn end(&self, frames: u64) -> BlockEnd {
         let OpenBlock { number, first_frame, stamps, .. } = *self;
         BlockEnd { number, frames: frames - first_frame, stamps }

@@ -3,8 +3,8 @@
 //!
 //! Two things are worth a plan. A worker that shares a CPU with the kernel's polling of its queue
 //! waits for the scheduler at every batch, or starves what feeds it; and memory of another NUMA
-//! node costs twice. Nothing else is decided: a single worker of whose queue nobody says where it
-//! is polled is left to the scheduler, because pinned to a busy CPU it would only lose.
+//! node costs twice. Nothing else is decided: a single worker whose queue is polled on an unknown
+//! CPU is left to the scheduler, because pinned to a busy CPU it would only lose.
 
 use ringside_netdev as netdev;
 use ringside_sys::numa::{self, NumaNode};
@@ -43,7 +43,7 @@ pub struct PlacementFacts {
     pub nodes: Vec<NumaNode>,
     /// CPUs that this process may run on, in ascending order.
     pub allowed: Vec<usize>,
-    /// Interfaces.
+    /// The interfaces that are captured from.
     pub interfaces: Vec<InterfaceFacts>,
     /// Lanes, in the order of the run.
     pub lanes: Vec<LaneFacts>,
@@ -117,7 +117,7 @@ impl PlacementFacts {
         queues.filter(|cpus| cpus.contains(&cpu) && !(is_all && anywhere(cpus))).count()
     }
 
-    /// The CPUs that a lane's worker may get: those beside the card, if any of them are allowed.
+    /// The CPUs that a lane's worker may get: those local to the card, if any of them are allowed.
     fn candidates(&self, lane: LaneFacts) -> Vec<usize> {
         let node = self.interfaces.get(lane.interface).and_then(|interface| interface.node);
         beside(&self.nodes, &self.allowed, node).unwrap_or_else(|| self.allowed.clone())

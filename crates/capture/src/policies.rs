@@ -1,5 +1,5 @@
 //! How several threads drain one receive ring: our policy and that of HPCAP, each on a ring in
-//! memory that costs nothing, into memory that nobody reads meanwhile.
+//! memory that costs nothing, into memory that no reader reads meanwhile.
 //!
 //! - [`Policy::Ordered`] is what a run does: [`crate::run::Run`]'s own workers, one thread or
 //!   several, into a capture ring.

@@ -12,7 +12,7 @@
 //! published goes to the file within a second, and the same block is continued later, so that an
 //! idle link costs no space. [`file`] says how files stay valid at every moment.
 //!
-//! A file that another program deletes while it is written is told, and another one takes its
+//! A file that another program deletes while it is written is reported, and another one takes its
 //! place. The first error (a full disk, a dead disk) stops the run. What is in the ring goes to the
 //! directories that still work; without one it is missed under its cause.
 

@@ -201,7 +201,7 @@ impl Run {
         let mut behind = Behind::of(&mut config);
         let share = match (config.share, &ring) {
             (Some(socket), Some(ring)) => {
-                // Readers of other processes get memory that nobody can write or take away.
+                // Readers of other processes get memory that no process can write or take away.
                 ring.seal()?;
                 Some((socket, hello(&lanes, &interfaces, config.block_timeout_ns)))
             }
@@ -281,7 +281,7 @@ impl Run {
         LaneStatus::profiles(&self.status)
     }
 
-    /// True until the run was told to stop, stopped by itself, or every source has ended.
+    /// True until the run was ordered to stop, stopped by itself, or every source has ended.
     pub fn is_running(&self) -> bool {
         !self.control.is_stopping() && self.workers.iter().any(|worker| !worker.is_finished())
     }
@@ -415,7 +415,7 @@ fn choosers(
     lanes.iter().enumerate().map(of_lane).collect()
 }
 
-/// What a reader of another process is told.
+/// The first message to a reader of another process.
 fn hello(lanes: &[LaneSource], interfaces: &[SourceInterface], block_timeout_ns: u64) -> Hello {
     let lane = |lane: &LaneSource| HelloLane {
         interface: lane.interface.clone(),

@@ -1,7 +1,7 @@
 //! Gives the capture ring to other processes: `--share SOCKET`.
 //!
-//! Whoever may connect to the socket gets the ring's memfd, which is sealed against writing, and
-//! the [`Hello`]. From then on a reader costs the capture nothing but an open connection: it is
+//! A process that may connect to the socket gets the ring's memfd, which is sealed against writing,
+//! and the [`Hello`]. From then on a reader costs the capture nothing but an open connection: it is
 //! neither woken nor waited for, and killing it changes nothing for anybody else.
 
 use crate::start::{RunError, spawn};
@@ -17,12 +17,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 
-/// How long nobody is let in after the system refused to.
+/// How long no reader is let in after the system refused to.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 /// How long a reader may take to accept the hello, before it is given up: others wait meanwhile.
 const SEND_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A listening socket that nobody is answered on yet.
+/// A listening socket on which no connection is answered yet.
 pub struct ShareSocket {
     listener: UnixListener,
     /// Takes the socket's name away when it is dropped.

@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Bytes of a write that a pipe takes whole once it is ready (PIPE_BUF, pipe(7)). With larger
-/// writes nobody could say how much of one had been taken when the reader stopped.
+/// writes it would not be known how much of one had been taken when the reader stopped.
 const PIPE_BUF: usize = 4096;
 /// How often the order to stop is looked at while the other end does not read.
 const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };

@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_micros(200);
 pub struct SyntheticConfig {
     /// Where to; made if missing. What is written there stays.
     pub directories: Vec<PathBuf>,
-    /// How.
+    /// How the recorder writes.
     pub options: DiskOptions,
     /// Lanes, each with its part of a ring of `RING_BYTES`.
     pub lanes: usize,
@@ -51,7 +51,7 @@ pub struct SyntheticReport {
     pub frames: u64,
     /// What the recorder chose.
     pub notes: Vec<String>,
-    /// What failed.
+    /// What failed, a line for each.
     pub errors: Vec<String>,
 }
 

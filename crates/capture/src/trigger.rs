@@ -364,7 +364,7 @@ pub(crate) struct Trigger {
     pub(crate) control: Arc<Control>,
 }
 
-/// A trigger that dies ends the run: nobody else would see its frames.
+/// A trigger that dies ends the run: no other thread would see its frames.
 struct EndsTheRun(Arc<Control>);
 
 impl Drop for EndsTheRun {

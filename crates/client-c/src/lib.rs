@@ -1,6 +1,6 @@
 //! The C interface of [`ringside_client`]: `include/ringside.h` says what each function does.
 //!
-//! This crate is the second place, beside `sys`, where unsafe code may stand, because C hands over
+//! This crate is the one place besides `sys` where unsafe code is allowed, because C hands over
 //! pointers. It adds nothing else: every function checks its pointers for null, turns them into
 //! references and calls the safe crate. No panic crosses into C: each function does its work inside
 //! `guarded`.
@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Duration;
 
-/// `RINGSIDE_FROM_NOW`.
+/// `RINGSIDE_FROM_NOW` of the header.
 const FROM_NOW: u64 = u64::MAX;
 const FRAME: c_int = 1;
 const TIMEOUT: c_int = 0;

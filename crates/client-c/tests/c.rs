@@ -20,7 +20,7 @@ fn folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where cargo puts the library: beside the test, or one folder above.
+/// Where cargo puts the library: in the test's folder, or one above.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let places = test.ancestors().skip(1).take(2);

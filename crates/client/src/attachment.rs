@@ -18,7 +18,7 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 /// Why a ring could not be attached to.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// Nobody listens there, or it is not permitted.
+    /// No process listens there, or this user may not connect.
     #[error("cannot connect to {path}: {source}; is a `ringside capture --share {path}` running?")]
     Connect {
         /// The socket.
@@ -50,7 +50,7 @@ impl Attachment {
     /// Connects to the socket that `ringside capture --share` made, and maps the ring.
     ///
     /// # Errors
-    /// Nobody listens, the answer is not a hello of this version, or the memory is not a ring.
+    /// No process listens, the answer is not a hello of this version, or the memory is not a ring.
     pub fn connect(path: &Path) -> Result<Attachment, ClientError> {
         let connect = |source| ClientError::Connect { path: path.to_owned(), source };
         let refuse = |reason: String| ClientError::Hello { path: path.to_owned(), reason };
@@ -62,9 +62,9 @@ impl Attachment {
         let hello = read_hello(&line.bytes).map_err(refuse)?;
         let memory = line.fds.into_iter().next().ok_or_else(|| refuse("no memory came".into()))?;
         let view = RingView::attach_sealed(memory)?;
-        let (lanes, told) = (view.layout().lanes, hello.lanes.len());
-        if lanes != told {
-            return Err(refuse(format!("the ring has {lanes} lanes, the hello names {told}")));
+        let (lanes, named) = (view.layout().lanes, hello.lanes.len());
+        if lanes != named {
+            return Err(refuse(format!("the ring has {lanes} lanes, the hello names {named}")));
         }
         Ok(Attachment { hello, view, owner: Arc::new(Owner { stream }) })
     }

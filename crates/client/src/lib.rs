@@ -3,7 +3,8 @@
 //!
 //! [`Attachment::connect`] asks the owner for its ring (`ringside capture --share SOCKET`). Then
 //! there are two ways: [`Attachment::sources`] gives one [`ringside_core::Source`] per lane, for
-//! whoever works in lanes; [`Reader`] merges the lanes by time and lends one frame after another.
+//! programs that work in lanes; [`Reader`] merges the lanes by time and lends one frame after
+//! another.
 //!
 //! ```no_run
 //! use ringside_client::{Attachment, ReadOptions, Reader};
@@ -20,10 +21,10 @@
 //! # Ok::<(), ringside_client::ClientError>(())
 //! ```
 //!
-//! A reader holds nothing back: if it falls behind by more than the ring, it is told exactly how
-//! many frames it missed, and goes on with the oldest that are left. The memory is mapped for
-//! reading only, and everything in it is checked before it is used: a faulty owner can give wrong
-//! frames, but cannot make a reader panic or read outside of the mapping.
+//! A reader never delays the capture. If it falls behind by more than the ring, it gets the exact
+//! number of frames that it missed, and continues with the oldest that are left. The memory is
+//! mapped for reading only, and everything in it is checked before it is used: a faulty owner can
+//! give wrong frames, but cannot make a reader panic or read outside of the mapping.
 
 mod attachment;
 mod reader;

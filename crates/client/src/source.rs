@@ -55,7 +55,7 @@ pub struct RingSource {
     low_water: Timestamp,
     last_stamp: Timestamp,
     finished: bool,
-    /// The ring's memory contradicts itself; told once.
+    /// The ring's memory contradicts itself; reported once.
     damaged: bool,
 }
 
@@ -307,7 +307,7 @@ mod tests {
     const LANES: usize = 3;
     /// Words of 8 bytes before the first lane's header: the description, which is checked at once.
     const FIRST_WORD: usize = 512;
-    /// So many words behind it are headers, boards and slots.
+    /// The words that follow it in memory: headers, boards and slots.
     const WORDS: usize = 700;
 
     /// A ring in which each lane has a few frames, as bytes.

@@ -69,7 +69,7 @@ impl Owner {
         }
     }
 
-    /// A reader connects, and is told `line` with `fds` beside it.
+    /// A reader connects, and receives `line` and, with it, `fds`.
     fn attach_with(
         &mut self,
         line: &[u8],
@@ -256,7 +256,7 @@ fn a_source_accounts_for_every_frame_until_it_is_detached() {
 }
 
 #[test]
-fn whoever_does_not_speak_as_an_owner_is_refused() {
+fn a_server_that_does_not_speak_as_an_owner_is_refused() {
     let mut owner = Owner::new(1, 2);
     let hello = owner.hello();
     let json = |hello: &Hello| serde_json::to_vec(hello).unwrap();
@@ -280,6 +280,6 @@ fn whoever_does_not_speak_as_an_owner_is_refused() {
         let error = error.unwrap_or_else(|| panic!("{case}: attached"));
         assert!(error.contains(word), "{case}: {error}");
     }
-    let nobody = Attachment::connect("/nonexistent/share".as_ref()).err().unwrap();
-    assert!(nobody.to_string().contains("--share"), "{nobody}");
+    let refused = Attachment::connect("/nonexistent/share".as_ref()).err().unwrap();
+    assert!(refused.to_string().contains("--share"), "{refused}");
 }

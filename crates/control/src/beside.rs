@@ -1,4 +1,5 @@
-//! What rules cause beside the fate of frames, for people, as JSON and over the control socket.
+//! Side effects of rules (mirrored and digested frames, flows given up), for people, as JSON and
+//! over the control socket.
 
 use ringside_capture::keep::{Beside, DigestCounts, DigestSums, MirrorCounts};
 use ringside_terminal::units;
@@ -24,7 +25,7 @@ pub struct BesideStatus {
 /// on its way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DigestStatus {
-    /// Frames.
+    /// Frames that rules digested.
     pub frames: u64,
     /// Their bytes on the wire.
     pub bytes: u64,
@@ -37,7 +38,7 @@ pub struct DigestStatus {
 /// Records, and the frames that are in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordStatus {
-    /// Records.
+    /// Number of records.
     pub records: u64,
     /// Frames in them.
     pub frames: u64,
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_counted_is_told_and_nothing_else() {
+    fn what_was_counted_is_reported_and_nothing_else() {
         let nothing = BesideStatus::default();
         assert_eq!((nothing.json().len(), nothing.text().as_str()), (0, ""));
         let failed = BTreeMap::from([("too_long".to_owned(), 3)]);

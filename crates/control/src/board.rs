@@ -18,7 +18,7 @@ pub struct StatusParts {
     started_at: Instant,
 }
 
-/// What is known of a run beside its counters.
+/// What is known of a run in addition to its counters.
 pub struct Board {
     parts: StatusParts,
     rates: Mutex<Option<Rates>>,

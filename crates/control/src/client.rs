@@ -64,13 +64,13 @@ impl Client {
         Ok(found.clients.pop())
     }
 
-    /// Connects to the socket at `path`; `None` if nobody listens there.
+    /// Connects to the socket at `path`; `None` if no process listens there.
     ///
     /// # Errors
-    /// This user may not connect, or whoever listens is too busy.
+    /// This user may not connect, or the listening process is too busy.
     pub fn connect(path: &Path) -> anyhow::Result<Option<Client>> {
         let stream = match connect(path, ANSWER_WAIT_MAX) {
-            Err(error) if is_nobody(error.kind()) => return Ok(None),
+            Err(error) if is_no_listener(error.kind()) => return Ok(None),
             stream => stream.and_then(|stream| stream.set_nonblocking(false).map(|()| stream)),
         };
         let stream = stream.with_context(|| format!("cannot connect to {}", path.shown()))?;
@@ -141,7 +141,8 @@ impl Client {
     }
 }
 
-/// True for what a name says to which nobody listens: there is no file, or a stale one.
+/// True for the errors of a socket path on which no process listens: there is no file, or a stale
+/// one.
 /// What a capture answers in this line, if it has done what was asked.
 ///
 /// # Errors
@@ -157,6 +158,6 @@ pub fn read_reply(line: &[u8]) -> anyhow::Result<Reply> {
     Ok(reply)
 }
 
-fn is_nobody(kind: ErrorKind) -> bool {
+fn is_no_listener(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::ConnectionRefused)
 }

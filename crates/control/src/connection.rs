@@ -188,8 +188,8 @@ impl Connection {
         Reply::refused(error).append_line(&mut self.output);
     }
 
-    /// The time is over. Who is in the middle of a line is told so, who is idle need not be, who
-    /// takes no reply cannot be.
+    /// The time is over. A client in the middle of a line gets a message. An idle one needs none,
+    /// and one that reads no replies cannot get it.
     fn give_up(&mut self) {
         if self.waiting == Waiting::RestOfLine {
             self.refuse("the rest of the line did not come in time");

@@ -3,7 +3,7 @@
 //! by any program that writes JSON lines (`docs/control.md`).
 //!
 //! ```text
-//! beside         what rules cause beside the fate of frames
+//! beside         side effects of rules: mirrors, digests
 //! board          what a run answers
 //! place          where the socket lies, who may open it, what happens to a stale one
 //! protocol       requests and replies
@@ -15,8 +15,8 @@
 //! ```
 //!
 //! Nothing that a client does or leaves undone reaches the capture: the server has a thread of its
-//! own, waits for nobody, keeps one line and one reply a client, and takes at most a tenth of a
-//! core. What a command does is a closure of the caller's, so that the server knows no run.
+//! own and waits for no client. It keeps one line and one reply a client, and takes at most a tenth
+//! of a core. What a command does is a closure of the caller's, so that the server knows no run.
 //!
 //! This stands apart from the command line, so that a service may speak the protocol, at either
 //! end, without it. It refuses to know who started a run: the keeper stands on it.

@@ -96,7 +96,7 @@ impl ControlSocket {
     /// Something lives at `path` already, or the system refused.
     pub fn bind(path: &Path) -> anyhow::Result<ControlSocket> {
         let context = || format!("cannot make the socket {}", path.shown());
-        // Not a lock beside the socket, where others may be able to take it.
+        // Not a lock file next to the socket, where others may be able to take it.
         let _lock = lock_first().with_context(context)?;
         remove_stale(path).with_context(context)?;
         bind_new(path).with_context(context)
@@ -166,7 +166,7 @@ pub fn running() -> Vec<PathBuf> {
 /// Connects without waiting for longer than `wait_max` if the other side is busy.
 ///
 /// # Errors
-/// Nobody listens, the other side stays busy, or the system refused.
+/// No process listens, the other side stays busy, or the system refused.
 pub(super) fn connect(path: &Path, wait_max: Duration) -> io::Result<UnixStream> {
     let start = Instant::now();
     let (socket, address) = (new_socket()?, address(path)?);
@@ -205,7 +205,7 @@ fn sockets_in(directory: &Path) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Removes a socket to which nobody listens. The directory is locked.
+/// Removes a socket on which no process listens. The directory is locked.
 fn remove_stale(path: &Path) -> anyhow::Result<()> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -35,9 +35,9 @@ pub enum RulesCommand {
         #[serde(default)]
         upload: Option<u64>,
     },
-    /// Deletes rules; those that are not there are told.
+    /// Deletes rules; those that do not exist are reported.
     Delete {
-        /// Which.
+        /// Ids of the rules.
         ids: Vec<u32>,
     },
     /// The rules by id, with what they counted.
@@ -71,7 +71,7 @@ pub struct RulesReply {
     /// Of a list: frames that no rule decided about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<DefaultStatus>,
-    /// Of a list: what the rules cause beside the fate of frames.
+    /// Of a list: side effects of the rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<BesideStatus>,
 }
@@ -81,7 +81,7 @@ pub struct RulesReply {
 pub struct RuleStatus {
     /// Its id.
     pub id: u32,
-    /// Frames.
+    /// Frames that it decided about.
     pub frames: u64,
     /// Their bytes on the wire.
     pub bytes: u64,
@@ -96,7 +96,7 @@ pub struct RuleStatus {
 pub struct DefaultStatus {
     /// What became of them.
     pub verdict: String,
-    /// Frames.
+    /// Number of these frames.
     pub frames: u64,
     /// Their bytes on the wire.
     pub bytes: u64,

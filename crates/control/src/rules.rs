@@ -22,7 +22,7 @@ const UPLOAD_IDLE_MAX: Duration = Duration::from_secs(5);
 /// Bytes of rules in one reply of a list; the rest is asked for again.
 const LIST_BYTES: usize = 1 << 20;
 
-/// Rules at work, whoever judges by them.
+/// Rules at work, in the driver or in the capture.
 pub trait RuleStore: Send {
     /// Adds a rule.
     ///
@@ -57,7 +57,7 @@ pub trait RuleStore: Send {
         Vec::new()
     }
 
-    /// What the rules cause beside the fate of frames.
+    /// Side effects of the rules.
     fn beside(&self) -> BesideStatus {
         BesideStatus::default()
     }
@@ -190,7 +190,7 @@ impl RuleDesk {
                     store.add(rule).map(|()| changed.push(id))
                 });
             if let Err(error) = result {
-                return Err(told(error, &changed));
+                return Err(with_done(error, &changed));
             }
         }
         Ok(RulesReply { changed, ..RulesReply::default() })
@@ -272,7 +272,7 @@ fn parsed(texts: BTreeMap<String, String>) -> Result<Sets, String> {
 }
 
 /// An error, and what was done before it.
-fn told(mut error: String, done: &[u32]) -> String {
+fn with_done(mut error: String, done: &[u32]) -> String {
     if let Some((last, rest)) = done.split_last() {
         let _ =
             write!(error, "\n{} rules were added before it, the last is {last}", rest.len() + 1);

@@ -35,7 +35,7 @@ pub fn serve_while<T>(
     let (waker, wake) = match UnixStream::pair() {
         Ok(pair) => pair,
         Err(error) => {
-            tracing::warn!("nobody answers at the control socket: {error}");
+            tracing::warn!("the control socket does not answer: {error}");
             return (body(), Remaining::default());
         }
     };
@@ -55,7 +55,7 @@ pub fn serve_while<T>(
                 Remaining::default()
             }
             Err(error) => {
-                tracing::warn!("nobody answered at the control socket: {error}");
+                tracing::warn!("the control socket did not answer: {error}");
                 Remaining::default()
             }
         };
@@ -151,7 +151,7 @@ impl<'a> Server<'a> {
         self.clients.retain(|client| !client.is_closed());
     }
 
-    /// Takes the clients that wait; who is one too many is told so.
+    /// Takes the clients that wait; those over the limit get a message.
     fn accept(&mut self, now: Instant) {
         for _ in 0..self.limits.clients_max {
             let accepted = self.listener.accept().and_then(|(stream, _)| {

@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 
 /// The directory of root's processes.
 const SYSTEM_DIRECTORY: &str = "/run/ringside";
-/// Longest wait for the lock of a directory. Whoever holds it looks at a few small files.
+/// Longest wait for the lock of a directory. Its holder reads a few small files.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(2);
 /// How often a lock is tried again.
 const RETRY: Duration = Duration::from_millis(10);
 
 /// A directory that may or may not exist.
 pub struct StateDirectory {
-    /// Where.
+    /// Path of the directory.
     pub path: PathBuf,
     /// Mode that a new one gets.
     mode: u32,

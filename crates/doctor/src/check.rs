@@ -43,7 +43,7 @@ pub struct Check {
     pub fix: Option<String>,
     /// There are knobs that fix it.
     pub fixable: bool,
-    /// How.
+    /// What the keeper is asked to turn to fix it.
     #[serde(skip)]
     pub requests: Vec<Request>,
 }

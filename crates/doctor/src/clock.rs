@@ -11,7 +11,7 @@ use std::fs::read_to_string;
 const SOURCES: &str = "/sys/devices/system/clocksource/clocksource0";
 /// Sources that cost a microsecond a reading, which is several frames.
 const SLOW: [&str; 4] = ["hpet", "acpi_pm", "pit", "jiffies"];
-/// A card's clock that is so far from TAI is kept by nobody.
+/// A card's clock that is this far from TAI is not disciplined by any program.
 const AHEAD_NS_MAX: u64 = 1_000_000;
 
 /// The system's clock.
@@ -25,11 +25,11 @@ pub fn of_machine(checks: &mut Checks) {
         Some(false) => {
             let why = "stamps drift from those of other machines";
             checks
-                .add("clock", State::Warning, "nobody keeps it right", why)
+                .add("clock", State::Warning, "not synchronised", why)
                 .fix("systemctl enable --now chrony (or ptp4l and phc2sys)");
         }
-        Some(true) => checks.good("clock", "kept right"),
-        None => checks.good("clock", "not told whether it is kept right"),
+        Some(true) => checks.good("clock", "synchronised"),
+        None => checks.good("clock", "not known whether it is synchronised"),
     }
     let offset = clock::tai_offset_ns() / NANOS_PER_SEC;
     checks.good("tai", format!("{offset} s ahead of UTC by the system's word; subtracted"));
@@ -37,7 +37,7 @@ pub fn of_machine(checks: &mut Checks) {
 
 fn clock_source(checks: &mut Checks, current: &str, available: &str) {
     if !SLOW.contains(&current) {
-        checks.good("clock source", if current.is_empty() { "not told" } else { current });
+        checks.good("clock source", if current.is_empty() { "not known" } else { current });
         return;
     }
     let why = "each stamp costs about a microsecond with it";
@@ -74,7 +74,7 @@ pub fn of_interface(checks: &mut Checks, name: &str) {
     }
     match clock::hardware_clock_ahead_ns(number) {
         Ok(ahead) => ptp(checks, name, ahead),
-        Err(error) => checks.good("ptp", format!("not told: {error}")),
+        Err(error) => checks.good("ptp", format!("not known: {error}")),
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_far_from_tai_is_told() {
+    fn a_card_far_from_tai_is_reported() {
         for (ahead, state) in [
             (0, State::Ok),
             (-900_000, State::Ok),

@@ -86,7 +86,7 @@ fn host(checks: &mut Checks, uses: &[Use]) {
 fn driver(checks: &mut Checks, driver: &str, xdp: Option<XdpFeatures>) {
     let Some(xdp) = xdp else {
         let why = "kernels from 6.3 on say what a driver can do for XDP";
-        checks.add("xdp", State::Warning, format!("driver {driver}: not told"), why);
+        checks.add("xdp", State::Warning, format!("driver {driver}: not known"), why);
         return;
     };
     if !(xdp.native && xdp.redirect) {
@@ -213,9 +213,9 @@ fn offloads(checks: &mut Checks, name: &str, features: &Features) {
     }
 }
 
-fn vlan(checks: &mut Checks, name: &str, features: &Features, told: bool) {
+fn vlan(checks: &mut Checks, name: &str, features: &Features, is_readable: bool) {
     let is_on = features.active.contains(VLAN_STRIPPING);
-    match (is_on, told) {
+    match (is_on, is_readable) {
         (false, _) => checks.good("vlan", "tags stay in the frame"),
         (true, true) => checks.good("vlan", "tags are taken out, and programs can read them"),
         (true, false) => {

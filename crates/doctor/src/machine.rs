@@ -13,13 +13,13 @@ use std::path::Path;
 
 /// The first kernels with what is needed, and with frames of several pieces in AF_XDP sockets.
 const KERNEL_MIN: (u32, u32) = (5, 15);
-const KERNEL_WISHED: (u32, u32) = (6, 6);
+const KERNEL_WANTED: (u32, u32) = (6, 6);
 const JIT: &str = "/proc/sys/net/core/bpf_jit_enable";
 const TRANSPARENT: &str = "/sys/kernel/mm/transparent_hugepage";
-/// Memory that a capture ring and the memory of AF_XDP sockets take without further wishes.
-const LOCKED_BYTES_WISHED: u64 = 1 << 30;
+/// Memory that a capture ring and the memory of AF_XDP sockets take by default.
+const LOCKED_BYTES_WANTED: u64 = 1 << 30;
 /// Descriptors of a run of many lanes, in its keeper and its worker.
-const DESCRIPTORS_WISHED: u64 = 4096;
+const DESCRIPTORS_WANTED: u64 = 4096;
 
 /// All about it.
 pub fn checks() -> Vec<Check> {
@@ -30,13 +30,13 @@ pub fn checks() -> Vec<Check> {
         jit(&mut checks, text.trim());
     }
     huge_pages(&mut checks, &read_to_string("/proc/meminfo").unwrap_or_default());
-    for (name, file, wished) in [
+    for (name, file, wanted) in [
         ("transparent huge pages", "enabled", "madvise"),
         ("huge pages of shared memory", "shmem_enabled", "advise"),
     ] {
         let path = Path::new(TRANSPARENT).join(file);
         if let Ok(text) = read_to_string(&path) {
-            transparent(&mut checks, name, &path, &text, wished);
+            transparent(&mut checks, name, &path, &text, wanted);
         }
     }
     limits(&mut checks);
@@ -51,7 +51,7 @@ fn kernel(checks: &mut Checks, release: &str) {
     if version < KERNEL_MIN {
         let why = "5.15 is the first that Ringside was made for";
         checks.add("kernel", State::Problem, release, why);
-    } else if version < KERNEL_WISHED {
+    } else if version < KERNEL_WANTED {
         let why = "AF_XDP sockets take frames of several pieces (jumbo) from 6.6 on";
         checks.add("kernel", State::Warning, release, why);
     } else {
@@ -107,33 +107,33 @@ fn huge_pages(checks: &mut Checks, meminfo: &str) {
     );
 }
 
-fn transparent(checks: &mut Checks, name: &'static str, path: &Path, text: &str, wished: &str) {
+fn transparent(checks: &mut Checks, name: &'static str, path: &Path, text: &str, wanted: &str) {
     let text = text.trim();
     let is_off = ["[never]", "[deny]"].iter().any(|off| text.contains(off));
-    if !is_off || !text.contains(wished) {
+    if !is_off || !text.contains(wanted) {
         checks.good(name, text);
         return;
     }
     let why = "rings lie in pages of 4 KiB then, and each costs an entry of the TLB";
     let check = checks.add(name, State::Warning, text, why);
-    check.fix(format!("echo {wished} > {}", path.shown()));
-    check.fixed_by([Request::File { path: path.to_owned(), value: wished.to_owned() }]);
+    check.fix(format!("echo {wanted} > {}", path.shown()));
+    check.fixed_by([Request::File { path: path.to_owned(), value: wanted.to_owned() }]);
 }
 
 fn limits(checks: &mut Checks) {
     let is_root = rustix::process::geteuid().is_root();
-    for (name, resource, wished, option, why) in [
+    for (name, resource, wanted, option, why) in [
         (
             "locked memory",
             Resource::Memlock,
-            LOCKED_BYTES_WISHED,
+            LOCKED_BYTES_WANTED,
             "-l unlimited",
             "memory of AF_XDP sockets and registered buffers counts as locked",
         ),
         (
             "open files",
             Resource::Nofile,
-            DESCRIPTORS_WISHED,
+            DESCRIPTORS_WANTED,
             "-n 65536",
             "each lane has some descriptors, and its keeper copies of them",
         ),
@@ -141,7 +141,7 @@ fn limits(checks: &mut Checks) {
         // What is allowed at most counts: a run raises its own limit so far, root beyond it.
         let most = getrlimit(resource).maximum;
         let found = most.map_or("unlimited".into(), units::grouped);
-        if is_root || most.is_none_or(|most| most >= wished) {
+        if is_root || most.is_none_or(|most| most >= wanted) {
             checks.good(name, if is_root { format!("{found}; root may raise it") } else { found });
         } else {
             checks.add(name, State::Warning, found, why).fix(format!("ulimit {option}"));
@@ -152,7 +152,7 @@ fn limits(checks: &mut Checks) {
 fn leftovers(checks: &mut Checks) {
     for (process, names) in ringside_keeper::left_by_the_dead() {
         let found = format!("process {process} was killed and left turned: {}", names.join(", "));
-        let why = "nobody has put it back; the next capture would";
+        let why = "it was not put back; the next capture would";
         let check = checks.add("leftovers", State::Warning, found, why);
         check.fix("ringside repair --knobs");
         // Not by a knob: what is turned is put back.

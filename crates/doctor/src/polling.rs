@@ -25,7 +25,7 @@ pub fn checks(checks: &mut Checks, device: &NetDevice) -> anyhow::Result<()> {
 
 fn napis(checks: &mut Checks, napis: &[Napi]) {
     if napis.is_empty() {
-        checks.good("napi", "none is told");
+        checks.good("napi", "none is known");
         return;
     }
     let threads = napis.iter().filter(|napi| napi.thread.is_some()).count();
@@ -47,7 +47,7 @@ fn napis(checks: &mut Checks, napis: &[Napi]) {
 fn affinity(checks: &mut Checks, queues: &[PolledQueue], allowed: &[usize]) {
     let known: Vec<&PolledQueue> = queues.iter().filter(|queue| !queue.cpus.is_empty()).collect();
     if known.is_empty() {
-        checks.good("affinity", "nobody says on which CPU the queues are polled");
+        checks.good("affinity", "it is not known on which CPU the queues are polled");
         return;
     }
     let text = |queue: &&&PolledQueue| format!("queue {} on CPU {:?}", queue.queue, queue.cpus);
@@ -101,7 +101,7 @@ fn node(checks: &mut Checks, card: Option<usize>, nodes: &[NumaNode], allowed: &
     let known = card.and_then(|card| nodes.iter().find(|node| node.id == card));
     match known {
         _ if nodes.len() < 2 => checks.good("numa", "one node"),
-        None => checks.good("numa", "the node of the card is not told"),
+        None => checks.good("numa", "the node of the card is not known"),
         Some(node) if node.cpus.iter().any(|cpu| allowed.contains(cpu)) => {
             checks.good("numa", format!("the card is on node {}, with CPUs of ours", node.id));
         }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_on_a_node_that_is_not_allowed_is_told() {
+    fn a_card_on_a_node_that_is_not_allowed_is_reported() {
         let nodes = [0, 1].map(|id| NumaNode { id, cpus: vec![id * 2, id * 2 + 1] });
         let state = |card, allowed: &[usize]| {
             let mut checks = Checks::of("eth1");

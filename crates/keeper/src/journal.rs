@@ -1,5 +1,5 @@
-//! The journal of turned knobs: written and synced before a knob is turned, so that whoever finds
-//! it after a crash knows what to put back.
+//! The journal of turned knobs: written and synced before a knob is turned, so that the process
+//! that finds it after a crash knows what to put back.
 //!
 //! One file per process that turned knobs, `knobs-PID-START.json`, replaced as a whole at each
 //! change. The next start looks for journals of processes that are gone; the lock of the directory
@@ -25,7 +25,7 @@ const VERSION: u32 = 1;
 const KEPT: &str = "doctor.json";
 /// Knobs of one process: several for each interface of a run.
 const KNOBS_MAX: usize = 4_096;
-/// Longest journal that is read: what so many knobs take.
+/// Longest journal that is read: enough for that number of knobs.
 const BYTES_MAX: u64 = 2 << 20;
 /// Directory entries that are looked at: bounds the start among foreign files.
 const ENTRIES_MAX: usize = 10_000;
@@ -304,7 +304,7 @@ fn put_back_in(directory: &StateDirectory) -> Vec<String> {
             Ok(more) => notes.extend(more),
             Err(error) => {
                 let aside = path.with_extension("damaged");
-                // It would be told at every start.
+                // Otherwise it would be reported at every start.
                 let moved = fs::rename(&path, &aside).is_ok();
                 let kept = if moved { &aside } else { &path };
                 let kept = kept.shown();
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_was_changed_meanwhile_is_left_and_told() {
+    fn a_value_that_was_changed_meanwhile_is_left_and_reported() {
         let case = Case::new();
         let mut journal = case.journal();
         journal.turn(case.knob("10", "20")).unwrap();
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_journal_is_told_once_and_an_old_one_forgotten() {
+    fn a_torn_journal_is_reported_once_and_an_old_one_forgotten() {
         let case = Case::new();
         let mut journal = case.journal();
         journal.turn(case.knob("10", "20")).unwrap();

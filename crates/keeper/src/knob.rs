@@ -1,8 +1,8 @@
 //! Knobs: settings of the system that outlive the process that turned them.
 //!
 //! A knob is planned first (what is there, what is wanted), so that the journal can be written
-//! before anything changes. It is put back only if it still is as it was left: somebody else's
-//! later setting is respected, and told.
+//! before anything changes. It is put back only if it still is as it was left. A
+//! later setting of another program is respected, and reported.
 
 mod setting;
 
@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 /// Number of huge pages of the default size that the system keeps.
 const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
 
-/// Where files lie that may be asked for. Whoever asks may be less trusted than who turns.
+/// Where files lie that may be asked for. The process that asks may be less trusted than the one
+/// that turns.
 const FILES_OF_KNOBS: [&str; 5] = [
     "/sys/class/net",
     "/sys/devices",
@@ -36,13 +37,13 @@ pub enum Request {
     Interface {
         /// Interface, in the namespace that comes with the request.
         interface: String,
-        /// What.
+        /// The setting that is wanted.
         #[serde(flatten)]
         wish: Wish,
     },
     /// Free huge pages of the default size, for the capture ring.
     HugePages {
-        /// How many.
+        /// Number of pages.
         pages: u64,
     },
     /// A value in a file of /proc/sys or /sys, as the requesting process sees it.
@@ -60,7 +61,7 @@ pub enum Request {
 pub enum Knob {
     /// A setting of an interface.
     Interface {
-        /// Which interface.
+        /// The interface, as it was when the knob was planned.
         target: Target,
         /// What was set.
         before: Setting,
@@ -126,7 +127,7 @@ impl Knob {
         Ok(knob.into_iter().collect())
     }
 
-    /// Turns it. What the system made of the wish is noted in the knob.
+    /// Turns it. What the system made of the request is noted in the knob.
     ///
     /// # Errors
     /// The system refused; nothing is changed.
@@ -158,7 +159,7 @@ impl Knob {
         Ok(())
     }
 
-    /// Puts back what was before, if nobody has changed it since.
+    /// Puts back what was before, if no other program has changed it since.
     ///
     /// # Errors
     /// The system refused; then it is as it was left.
@@ -232,7 +233,7 @@ fn plan_huge_pages(path: &Path, pages: u64) -> anyhow::Result<Option<Knob>> {
     Ok((added > 0).then_some(Knob::HugePages { path: path.to_owned(), before, added }))
 }
 
-/// Huge pages that nobody has or has been promised, by /proc/meminfo.
+/// Huge pages that are neither in use nor reserved, by /proc/meminfo.
 fn free_huge_pages(meminfo: &str) -> u64 {
     let field = |name: &str| {
         let value = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_given_back_by_number_whoever_else_adds_some() {
+    fn pages_are_given_back_by_number_also_if_others_add_some() {
         let (_folder, path) = file("5");
         let mut first = Knob::HugePages { path: path.clone(), before: 5, added: 64 };
         first.turn().unwrap();

@@ -67,7 +67,7 @@ pub(super) fn turn(
 /// Puts everything back and tells what was not to be had.
 pub(super) fn put_back(journal: &mut Option<Journal>) {
     let Some(journal) = journal else { return };
-    // Who does not get it puts back all the same: nobody else will.
+    // Without the lock it puts back all the same: no other process will.
     let _lock = journal.lock().inspect_err(|error| tracing::warn!("{error:#}"));
     for note in journal.put_back() {
         if note.ends_with(": put back") {
@@ -110,7 +110,7 @@ pub fn put_back_what_stays() -> anyhow::Result<(Vec<String>, Vec<String>)> {
     Ok(notes.partition(|note| !note.contains(": cannot be put back: ")))
 }
 
-/// What [`turn_for_good`] turned and nobody put back, the last first.
+/// What [`turn_for_good`] turned and was not put back, the last first.
 ///
 /// # Errors
 /// The journal is damaged.

@@ -56,7 +56,7 @@ const ENVIRONMENT: &str = "RINGSIDE_KEEPER";
 pub struct Wishes<'w> {
     /// Run in one process.
     pub no_keeper: bool,
-    /// The ledger goes to standard output as JSON, whoever closes it.
+    /// The ledger goes to standard output as JSON, also if the keeper closes it.
     pub json: bool,
     /// Where recordings may lie that a dead process did not end; these are fixed first.
     pub directories: &'w [PathBuf],

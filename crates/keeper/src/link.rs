@@ -115,7 +115,7 @@ fn follow(order: &ToWorker, signals: &RunSignals) {
         ToWorker::HangUp => signals.hang_up.set(),
         ToWorker::Statistics => signals.statistics.set(),
         ToWorker::Abort => std::process::exit(ABORT_STATUS),
-        // Nobody waits for it any more.
+        // No thread waits for it any more.
         ToWorker::Turned(_) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! Which process: its id and when it started, so that another with the same id is told from it.
+//! Identifies a process by its id and start time, so that a later one with the same id is another.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_told_from_a_later_one_with_its_id() {
+    fn a_process_is_distinguished_from_a_later_one_with_its_id() {
         let own = ProcessIdentity::of(std::process::id()).unwrap();
         assert!(own.is_alive());
         let earlier = ProcessIdentity { start_ticks: own.start_ticks - 1, ..own };

@@ -24,20 +24,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest look at what the dead left, before a capture begins. A terabyte that nobody ended takes
-/// a second, for only its ends are looked at; what takes longer no recorder made.
+/// Longest look at what the dead left, before a capture begins. An unfinished terabyte takes a
+/// second, because only its ends are read; what takes longer no recorder made.
 const REPAIR_MAX: Duration = Duration::from_secs(60);
 
 /// Directories of one recording: each is a disk.
 const FOLDERS_MAX: usize = 1_024;
 
-/// A part of what is left, with descriptors beside it.
+/// A part of what is left, with its descriptors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     /// The next lane; with what the kernel holds of it.
     Lane {
-        /// Interface.
+        /// Name of the interface.
         interface: String,
         /// Its id in the run.
         interface_id: u32,
@@ -283,8 +283,8 @@ pub fn tell(finished: &Finished, reason: &str, json: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Fixes recordings that nobody finished, as far as a dead process can have left them torn; a line
-/// for each on standard error.
+/// Fixes unfinished recordings, as far as a dead process can have left them torn; a line for each
+/// on standard error.
 pub fn repair_of_the_dead(directories: &[PathBuf]) {
     use ringside_store::repair::{Options, RunState};
     let directories: Vec<PathBuf> =

@@ -26,11 +26,11 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// Signals within this time are one order: `timeout` signals its child and then its whole process
-/// group, so the same wish comes twice. Nobody who means a second one is so fast.
+/// group, so the same order comes twice. No user sends a second one so fast.
 const ONE_ORDER: Duration = Duration::from_millis(250);
 /// Where settings of the system and of interfaces are written.
 const SETTINGS: [&str; 2] = ["/proc/sys", "/sys"];
-/// How long a worker that was told to end at once may take, before it is killed.
+/// How long a worker that was ordered to end at once may take, before it is killed.
 const ABORT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Starts the worker, keeps it company until it ends, and passes its status on.
@@ -43,7 +43,7 @@ pub(super) fn run(wishes: &Wishes<'_>) -> anyhow::Result<ExitCode> {
     let mut keeper = Keeper::start(signals, wishes)?;
     privileges::raise_descriptors();
     let status = keeper.wait()?;
-    // Knobs are put back behind it: huge pages are free once nobody holds the ring any more.
+    // Knobs are put back after it: huge pages are free once no process holds the ring any more.
     let code = keeper.conclude(status, wishes);
     remove_left(&keeper.sockets);
     code
@@ -319,7 +319,7 @@ impl Keeper {
         }
         if !self.started {
             say::message(format_args!("ringside: the worker {reason} before the run began"));
-            // The locks go first: nobody holds the run any more, if it had got so far.
+            // The locks go first: no process holds the run any more, if it had got so far.
             drop(left);
             remains::repair_of_the_dead(wishes.directories);
             return Ok(());

@@ -1,7 +1,7 @@
 //! Netlink, blocking: a question, and all of its answers (netlink(7), linux/netlink.h).
 //!
 //! What is read from the kernel is decoded by safe functions on slices ([`message`]). A question
-//! is asked anew if the kernel says that the list changed while it was told.
+//! is asked anew if the kernel says that the list changed during the answer.
 
 pub(crate) mod generic;
 pub(crate) mod message;
@@ -22,7 +22,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 const ANSWERS_MAX: usize = 1 << 16;
 /// How often a dump is begun anew because the list changed meanwhile.
 const TRIES_MAX: usize = 4;
-/// NLM_F_DUMP_INTR: the list changed while it was told.
+/// NLM_F_DUMP_INTR: the list changed during the answer.
 const DUMP_INTERRUPTED: u16 = 0x10;
 /// `struct nlmsgerr` with a capped original: the code, and the header of the question.
 const ERROR_BYTES: usize = 20;
@@ -86,7 +86,7 @@ impl Connection {
     }
 
     /// Asks for one thing, or orders one; gives what `decode` makes of the answer, if there is one
-    /// beside the acknowledgement.
+    /// in addition to the acknowledgement.
     ///
     /// # Errors
     /// The kernel refused, or its answer is damaged.

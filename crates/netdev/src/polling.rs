@@ -18,7 +18,8 @@ const LEVELS_MAX: usize = 2;
 /// Who polls a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Poller {
-    /// The CPU that takes the interrupt, or nobody says who: a veth pair is polled where is sent.
+    /// The CPU that takes the interrupt, or it is unknown: a veth pair is polled where frames are
+    /// sent.
     Unknown,
     /// The softirq of this interrupt.
     Interrupt(u32),

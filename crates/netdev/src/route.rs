@@ -130,7 +130,7 @@ fn read_route(
 
 /// The link-layer address of the neighbour `address` on the interface `ifindex`. One that the
 /// kernel does not know it is made to ask for (CAP_NET_ADMIN), and `timeout` is waited at most;
-/// `None` if nobody answers.
+/// `None` without an answer.
 ///
 /// # Errors
 /// Netlink is not there, its answer is damaged, or a privilege is missing.

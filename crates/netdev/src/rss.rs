@@ -56,7 +56,7 @@ pub enum Table {
     Keep,
     /// The driver's own, over all queues: then a later change of their number is allowed.
     Default,
-    /// This.
+    /// This table: a queue for each entry.
     Set(Vec<u32>),
 }
 
@@ -181,7 +181,7 @@ pub fn flow_fields(name: &str, flow_type: u32) -> Result<FlowFields, SysError> {
 /// The driver cannot do that, or CAP_NET_ADMIN is missing.
 pub fn set_flow_fields(name: &str, wanted: FlowFields) -> Result<(), SysError> {
     if cfg!(target_endian = "big") {
-        // The words of `data` are in the other order there; nobody has tried it.
+        // The words of `data` are in the other order there; it was never tried.
         let context = format!("choosing the hashed fields of interface {name}");
         return Err(SysError::io(context, io::Error::from(io::ErrorKind::Unsupported)));
     }

@@ -75,9 +75,9 @@ impl Channels {
 /// Descriptors of each receive queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingSizes {
-    /// As set.
+    /// Descriptors that are set.
     pub rx: u32,
-    /// Most.
+    /// The most that can be set.
     pub rx_max: u32,
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 
-/// Addresses and routes of one interface that are told: one is enough to know.
+/// Addresses and routes of one interface that are reported: one is enough to know.
 const TOLD_MAX: usize = 64;
 /// `struct ifaddrmsg`: family, prefix length, flags, scope, index.
 const ADDRESS_HEADER_BYTES: usize = 8;
@@ -168,7 +168,7 @@ fn read_route(message: &Message<'_>, ifindex: u32) -> io::Result<Option<Use>> {
     }
     let (header, rest) = message.body.split_at_checked(ROUTE_HEADER_BYTES).ok_or_else(damaged)?;
     let (destination_bits, protocol, kind) = (header[1], header[5], header[7]);
-    // What follows from an address is told with the address.
+    // What follows from an address is reported with the address.
     if kind != libc::RTN_UNICAST || protocol == libc::RTPROT_KERNEL {
         return Ok(None);
     }

@@ -18,8 +18,8 @@ const ROOMS_MAX: usize = 6;
 /// Steps of one ticket: an opening, the block before it and the block after it.
 const STEPS_MAX: usize = 3;
 
-/// A lane's writer, shared by several threads. `P` is what a thread wants to be told when what it
-/// filled is shown: for counts that are never ahead of the ring.
+/// A lane's writer, shared by several threads. `P` is what a thread gets back when what it filled
+/// is shown: for counts that are never ahead of the ring.
 ///
 /// A thread goes round and round: [`enter`](Self::enter), claim frames, [`ClaimTurn::claimed`],
 /// [`Claimed::reserve`], take room, [`Reserving::reserved`], fill, [`Reservation::finish`].
@@ -350,7 +350,7 @@ impl<P> Reservation<'_, P> {
 
     /// All rooms are filled. They are shown to readers once everything is that was claimed before,
     /// here or by another thread; after that no later frame is stamped before `low_water_ns`, and
-    /// `told` is handed to `tell` by who shows it.
+    /// the thread that shows it hands `told` to `tell`.
     pub fn finish(self, low_water_ns: u64, told: P, mut tell: impl FnMut(P)) {
         let steps = self.final_steps();
         let (lane, rooms) = (self.lane, self.rooms);

@@ -279,9 +279,9 @@ impl WriterCursor {
         }
         let (index, slot) = lane.slot(sequence);
         // Release: a reader that finds its block replaced also sees that the blocks before this one
-        // were opened. The fence: whoever sees any store that follows sees the new sequence too (it
-        // pairs with the acquire fence in `Lane::confirmed`), so a copying
-        // reader that read a byte or a word of the new block finds out.
+        // were opened. The fence: a reader that sees any store that follows sees the new sequence
+        // too (it pairs with the acquire fence in `Lane::confirmed`), so a copying reader that read
+        // a byte or a word of the new block finds out.
         slot.sequence.store(sequence + 1, Ordering::Release);
         fence(Ordering::Release);
         slot.first_frame.store(first_frame, Ordering::Relaxed);

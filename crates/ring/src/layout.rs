@@ -104,13 +104,13 @@ pub enum RingError {
     /// A size outside its limits.
     #[error("capture ring: {name} is {value}, must be {min} to {max}")]
     Layout {
-        /// Which size.
+        /// Name of the size.
         name: &'static str,
         /// What was asked.
         value: usize,
-        /// Least.
+        /// The least that is allowed.
         min: usize,
-        /// Most.
+        /// The most that is allowed.
         max: usize,
     },
     /// A block size that is no power of two.
@@ -124,7 +124,7 @@ pub enum RingError {
     Memory {
         /// How much.
         bytes: usize,
-        /// Why.
+        /// The system's reason.
         source: std::io::Error,
     },
     /// The ring's memory could not be sealed.
@@ -144,7 +144,7 @@ pub enum RingError {
     /// The ring's description contradicts itself.
     #[error("capture ring: {field} is {found}, must be {expected}; the ring is damaged")]
     Damaged {
-        /// Which word.
+        /// Name of the word.
         field: &'static str,
         /// What stands there.
         found: u64,

@@ -20,7 +20,7 @@
 //!   the one it meant; if not, the copy is thrown away and the reader moves to the oldest block
 //!   that is left. What it missed is the difference of the blocks' cumulative frame numbers:
 //!   exact. It may be in another process.
-//! - A **board** holds a few words of one thread of the owner, for whoever looks, also after the
+//! - A **board** holds a few words of one thread of the owner, for any reader, also after the
 //!   owner's death.
 //!
 //! The protocol (`cursor.rs`, `board.rs`) touches only atomics and is model-checked with loom; the
@@ -87,7 +87,7 @@ impl CaptureRing {
         Ok(CaptureRing::of(Region::create(layout, huge_pages)?))
     }
 
-    /// A ring for its boards only, with so many lanes: its blocks take no memory, and nobody is to
+    /// A ring of `lanes` lanes for its boards only: its blocks take no memory, and no writer may
     /// fill them.
     ///
     /// # Errors
@@ -143,8 +143,8 @@ impl CaptureRing {
         self.region.fd()
     }
 
-    /// Ends all other ways to change the memory: from now on nobody can map it to write or change
-    /// its size, through this descriptor or any other. This ring goes on writing.
+    /// Ends all other ways to change the memory: from now on no process can map it to write or
+    /// change its size, through this descriptor or any other. This ring goes on writing.
     ///
     /// # Errors
     /// The system refuses.
@@ -234,7 +234,7 @@ pub struct BoardWriter {
 }
 
 impl BoardWriter {
-    /// Puts `words` on the board, all at once for whoever reads. The further words of the board,
+    /// Puts `words` on the board, all at once for readers. The further words of the board,
     /// if `N` changes, are undefined. One relaxed store a word and one release store.
     pub fn publish<const N: usize>(&mut self, words: &[u64; N]) {
         const { assert!(N <= BOARD_WORDS, "a board has fewer words") };

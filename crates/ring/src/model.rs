@@ -3,7 +3,7 @@
 //!
 //! Block `s` holds two words; a word of block `s` is `s + 1`, so bytes of a wrong block show. The
 //! data words are relaxed atomics, as weak as the volatile accesses of the real memory. Lossless
-//! readers use plain memory: beside each word stands a cell whose uses loom wants ordered.
+//! readers use plain memory: next to each word is a cell whose uses loom wants ordered.
 
 mod crew;
 

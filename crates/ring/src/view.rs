@@ -47,7 +47,8 @@ impl RingView {
         Ok(Arc::new(RingView { region: Arc::new(Region::attach(fd)?) }))
     }
 
-    /// As [`attach`](Self::attach), and the memory must be sealed, so that nobody can take it away.
+    /// As [`attach`](Self::attach), and the memory must be sealed, so that no process can take it
+    /// away.
     ///
     /// # Errors
     /// As `attach`, or [`RingError::NotSealed`].

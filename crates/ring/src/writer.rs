@@ -108,7 +108,7 @@ impl LaneWriter {
     }
 
     /// Stamp of the first frame in the open block, and the latest, nanoseconds of UTC; a block
-    /// begins with none (0, 0). To be told before they are published. Two relaxed stores.
+    /// begins with none (0, 0). To be set before they are published. Two relaxed stores.
     #[inline]
     pub fn set_times(&mut self, first_ns: u64, last_ns: u64) {
         self.cursor.set_times(self.region.lane(self.lane), first_ns, last_ns);

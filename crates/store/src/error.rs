@@ -38,7 +38,7 @@ pub enum StoreError {
         /// Seconds since 1970.
         seconds: u64,
     },
-    /// A frame of an interface that the writer was not told of.
+    /// A frame of an interface that was not added to the writer before.
     #[error("a frame of interface {interface}, but the file has {known} interfaces")]
     UnknownInterface {
         /// Interface of the frame.

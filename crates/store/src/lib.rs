@@ -7,7 +7,7 @@
 //!   ring's blocks in series of files.
 //! - [`dir`] is a directory that is held open, through which files of recordings are made,
 //!   renamed and deleted.
-//! - [`repair`] makes recordings whole again that nobody ended.
+//! - [`repair`] completes recordings that were left unfinished.
 //! - [`retention`] keeps a directory of recordings below its limits.
 //! - [`Query`] asks for frames of inputs by their time: [`reader`] lends those of one file,
 //!   [`merged`] those of several files and of directories, in the order of time, by the logic of

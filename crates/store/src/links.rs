@@ -1,7 +1,7 @@
 //! Symbolic links in directories where others may plant names.
 //!
-//! One is followed if root or the user of this process made it: else whoever can make a name where
-//! we write would choose what is written over.
+//! One is followed only if root or the user of this process made it. Otherwise any user who can
+//! create a name in the directory that we write to would choose which file is overwritten.
 
 use rustix::process::geteuid;
 use std::fs::{Metadata, symlink_metadata};

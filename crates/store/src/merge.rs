@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 /// while [`queued`](Merger::queued) says that the lane is not drained.
 #[derive(Debug)]
 pub struct Merger<T> {
-    lanes: Vec<Lane<T>>,
+    lanes: Vec<LaneQueue<T>>,
     /// The first item of every lane that has one, smallest key first.
     heads: BinaryHeap<Reverse<(u64, usize)>>,
     /// Every other lane that is not finished, by the smallest key that its next item can have.
@@ -25,7 +25,7 @@ pub struct Merger<T> {
 }
 
 #[derive(Debug)]
-struct Lane<T> {
+struct LaneQueue<T> {
     queue: VecDeque<Queued<T>>,
     /// Running maximum of the stamps: the key of the last item pushed.
     key: u64,
@@ -40,7 +40,7 @@ struct Queued<T> {
     item: T,
 }
 
-impl<T> Lane<T> {
+impl<T> LaneQueue<T> {
     /// The smallest key that an item can have that is pushed next, if the lane keeps its word.
     fn floor(&self) -> u64 {
         self.key.max(self.low_water)
@@ -68,7 +68,7 @@ impl<T> Merger<T> {
     /// A merge of `lanes` lanes. `hold_ns` is how long an item is held back at most, in
     /// nanoseconds of the caller's monotonic clock; `None` (files) waits as long as it takes.
     pub fn new(lanes: usize, hold_ns: Option<u64>) -> Merger<T> {
-        let lane = |_| Lane { queue: VecDeque::new(), key: 0, low_water: 0 };
+        let lane = |_| LaneQueue { queue: VecDeque::new(), key: 0, low_water: 0 };
         let awaited = (0..lanes).map(|lane| (0, lane)).collect();
         let lanes = (0..lanes).map(lane).collect();
         Merger { lanes, heads: BinaryHeap::new(), awaited, hold_ns, emitted: 0, late: 0 }
@@ -91,8 +91,8 @@ impl<T> Merger<T> {
         }
     }
 
-    /// Notes that `lane` has passed by items that are given to nobody, up to `stamp`: what follows
-    /// them stays behind them.
+    /// Notes that `lane` has passed by items that no reader gets, up to `stamp`: what follows them
+    /// stays behind them.
     ///
     /// # Panics
     /// If there is no such lane.
@@ -111,7 +111,7 @@ impl<T> Merger<T> {
 
     /// Has `change` raise what is known of a lane, and keeps its place among those that are
     /// awaited.
-    fn raise(&mut self, lane: usize, change: impl FnOnce(&mut Lane<T>)) {
+    fn raise(&mut self, lane: usize, change: impl FnOnce(&mut LaneQueue<T>)) {
         let entry = &mut self.lanes[lane];
         let before = (entry.floor(), entry.is_finished());
         change(entry);

@@ -181,7 +181,7 @@ impl MergedSource {
                     Step::Ended(error) => self.close(index, error),
                 },
                 Next::End => {
-                    let words = self.lanes[index].last_words();
+                    let words = self.lanes[index].final_notice();
                     words.into_iter().for_each(|notice| self.note(notice));
                     self.merger.advance(index, u64::MAX);
                     return true;
@@ -213,8 +213,8 @@ impl MergedSource {
         is_offered
     }
 
-    /// Opens the next file of a lane. What cannot be opened is a failure that is told at the end;
-    /// what vanished since it was found (retention deletes) is only noted.
+    /// Opens the next file of a lane. What cannot be opened is a failure that is reported at the
+    /// end; what vanished since it was found (retention deletes) is only noted.
     fn open_next(&mut self, index: usize) {
         let lane = &mut self.lanes[index];
         let path = lane.next_path().map(Path::to_owned);

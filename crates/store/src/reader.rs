@@ -99,7 +99,7 @@ impl Parser {
 ///
 /// Frames are lent in place from one bounded buffer. Interface ids are those of the file; a second
 /// section goes on counting. Stamps are what the file says; a simple packet has none (zero), nor
-/// has a frame whose time no stamp can hold, which is counted and told.
+/// has a frame whose time no stamp can hold, which is counted and reported.
 ///
 /// A torn end is no error: `next_batch` ends with `None` and [`condition`](FileSource::condition)
 /// says where. A damaged record is an error after the frames before it. Either counts one frame as
@@ -648,7 +648,7 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// What the lock beside a file of a recording says; without an answer it is as if there were none.
+/// What the run's lock in the folder of a recording's file says; `Absent` without an answer.
 fn recorder(path: &Path, header: &FileHeader) -> LockState {
     let state = File::open(directory_of(path))
         .and_then(|at| lock_state(&Dir::of(at.into(), directory_of(path)), &header.run));

@@ -1,4 +1,4 @@
-//! Repair of recordings that nobody ended: a process was killed, or the power went.
+//! Repair of unfinished recordings: a process was killed, or the power failed.
 //!
 //! What is whole stays as it is, byte for byte. A torn end is cut; what cannot be read between
 //! ring blocks becomes padding, its bytes kept; the header page counts what is there; each lane
@@ -109,7 +109,7 @@ pub fn repair_run(
     Ok(RunReport { run: run.to_owned(), state, files: work.reports, lanes: work.lanes })
 }
 
-/// Repairs one run that nobody holds.
+/// Repairs one run whose lock no process holds.
 fn repair_dead(
     name: String,
     run: &Run,
@@ -131,7 +131,7 @@ fn repair_dead(
     let is_dead = !locks.is_empty();
     let mut work = Work::new(run, is_dead, options, watch);
     if !is_dead && !options.dry_run && work.has_changes() {
-        // Nobody else may repair it meanwhile, nor have begun to since it was looked at.
+        // No other process may repair it meanwhile, nor have begun to since it was looked at.
         for directory in &run.directories {
             locks.push(RunLock::create(directory, &name)?);
         }
@@ -203,7 +203,7 @@ impl Work {
         work
     }
 
-    /// Marks the end of each lane that nobody ended, and finds out what is missing of it.
+    /// Marks the end of each unfinished lane, and finds out what is missing of it.
     fn plan_lanes(&mut self, is_dead: bool) {
         let mut lanes: BTreeMap<LaneId, Vec<&mut Examined>> = BTreeMap::new();
         for planned in self.files.iter_mut().flatten().filter(|planned| !planned.remove) {

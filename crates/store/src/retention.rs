@@ -1,11 +1,11 @@
 //! Retention: a directory of recordings never passes its limit, and the oldest go first.
 //!
-//! Whoever creates a file of a recording reserves its largest size here before. Under a lock of
-//! the whole directory, what is there is read anew, files are deleted strictly in the order of
+//! A process that creates a file of a recording reserves its largest size here first. Under a lock
+//! of the whole directory, what is there is read anew, files are deleted strictly in the order of
 //! their serial numbers until the new one fits, and the next serial is handed out. Because sizes
-//! are reserved and not estimated, the limit holds at every moment, whoever dies in between; and
-//! because what is there is read and not remembered, it holds with several recorders, restarts and
-//! files that vanish. docs/retention.md describes it for users.
+//! are reserved and not estimated, the limit holds at every moment, also if a process dies in
+//! between. Because what is there is read and not remembered, the limit holds with several
+//! recorders, restarts and files that vanish. docs/retention.md describes it for users.
 //!
 //! Refused: to delete what a live run still writes, what is not Ringside's (by name *and* by
 //! content), anything out of order, and anything if deleting cannot help.
@@ -131,8 +131,8 @@ impl Directory {
 
     /// With `reuses` a file that goes for the limit of bytes may be handed to the one that comes
     /// ([`Reservation::take_reused`]), if that has a [`spare_name`], it is of about the same size
-    /// and nobody else has it open: for file systems on which new space is dearer than space that
-    /// is written again.
+    /// and no other process has it open: for file systems on which new space is dearer than space
+    /// that is written again.
     #[must_use]
     pub fn reusing(self, reuses: bool) -> Directory {
         Directory { reuses, ..self }
@@ -230,11 +230,11 @@ impl Directory {
 }
 
 /// A file that went and is to be made another one
-/// ([`SeriesFile::reuse`](crate::recording::SeriesFile::reuse)): nobody else has it open, and it
-/// has a name that neither readers nor repairs know.
+/// ([`SeriesFile::reuse`](crate::recording::SeriesFile::reuse)): no other process has it open, and
+/// it has a name that neither readers nor repairs know.
 #[derive(Debug)]
 pub struct Reused {
-    /// The file, which nobody can open meanwhile.
+    /// The file, which no process can open meanwhile.
     pub lease: Lease,
     /// Its memory, if it is mapped.
     pub map: Option<FileMap>,

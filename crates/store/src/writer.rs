@@ -138,7 +138,7 @@ impl Format {
 
 /// Mode of a new file: captures hold other people's traffic, so nothing for others.
 pub(crate) const FILE_MODE: u32 = 0o640;
-/// Of files that are only locked: whoever can open one can keep others waiting.
+/// Of files that are only locked: any process that can open one can keep others waiting.
 pub(crate) const LOCK_MODE: u32 = 0o600;
 
 /// Creates the file at `path` with mode 0640, or empties it, as tcpdump does for `-w FILE`. A file

@@ -49,8 +49,9 @@ impl Bell {
     /// Forgets what was rung: the thread is awake and looks for work by itself.
     pub fn stop_listening(&self) {
         self.listening.store(false, Ordering::Release);
-        // Nothing to read: nobody rang, or the ring that took the flag is about to write. The next
-        // sleep then ends early, once: also a sleep that nobody rang in takes out what is there.
+        // Nothing to read: no thread rang, or the ring that took the flag is about to write. The
+        // next sleep then ends early, once. A sleep in which no thread rang also takes out what is
+        // there.
         let _ = rustix::io::read(&self.event, &mut [0; 8]);
     }
 

@@ -77,7 +77,7 @@ pub enum BpfError {
     /// A value that the call cannot carry.
     #[error("{what}: {value}, the limit is {limit}")]
     TooLarge {
-        /// Which value.
+        /// Name of the value.
         what: &'static str,
         /// How large.
         value: usize,
@@ -422,7 +422,7 @@ fn load_raw(
     Err(BpfError::of("loading a BPF program", io::Error::from_raw_os_error(libc::EAGAIN)))
 }
 
-/// What BPF_PROG_LOAD is told. The addresses in it are those of `instructions` and `log`.
+/// The attributes of BPF_PROG_LOAD. The addresses in it are those of `instructions` and `log`.
 fn load_attributes(
     program_type: u32,
     name: &str,

@@ -16,7 +16,7 @@ pub fn realtime_now() -> Timestamp {
 }
 
 /// Nanoseconds that TAI is ahead of UTC by the system's word (adjtimex(2)): whole seconds, 0 where
-/// nobody told the system.
+/// no program has set it.
 pub fn tai_offset_ns() -> u64 {
     // The two clocks are read one after the other; the offset changes at leap seconds only.
     let utc = nanos(ClockId::Realtime);
@@ -65,7 +65,7 @@ pub fn sleep_until_monotonic(until_ns: u64) {
     // Below 2^64 nanoseconds there are fewer seconds than an i64 holds.
     let time =
         Timespec { tv_sec: until.seconds() as i64, tv_nsec: i64::from(until.subsec_nanos()) };
-    // An early return is allowed: whoever needs the time looks at the clock.
+    // An early return is allowed: the caller looks at the clock.
     let _ = clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &time);
 }
 
@@ -86,7 +86,7 @@ pub fn boot_id() -> Result<[u8; 16], SysError> {
     uuid(text.trim()).ok_or_else(no_uuid)
 }
 
-/// One moment on all clocks that age is told by.
+/// One moment on all clocks that ages are computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
     /// UTC; may step either way.

@@ -100,8 +100,9 @@ pub fn is_in_memory(file: impl AsFd) -> bool {
 /// Which signal tells that a lease is wanted back (include/uapi/asm-generic/fcntl.h).
 const F_SETSIG: i32 = 10;
 
-/// A file that nobody else has open or mapped; who opens it waits until the lease is given back
-/// (at most /proc/sys/fs/lease-break-time, 45 s), or is refused if it does not want to wait.
+/// A file that no other process has open or mapped. One that opens it waits until the lease is
+/// given back (at most /proc/sys/fs/lease-break-time, 45 s), or is refused if it does not want to
+/// wait.
 #[derive(Debug)]
 pub struct Lease(File);
 

@@ -1,4 +1,4 @@
-//! Lines over a Unix stream socket, with file descriptors beside them (SCM_RIGHTS, unix(7)).
+//! Lines over a Unix stream socket, with file descriptors attached (SCM_RIGHTS, unix(7)).
 
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
@@ -11,14 +11,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-/// Descriptors beside one line, and the most that are kept of one. The kernel takes 253 with one
-/// message (SCM_MAX_FD of linux/scm.h); nobody here needs as many.
+/// Descriptors attached to one line, and the most that are kept of one. The kernel takes 253 with
+/// one message (SCM_MAX_FD of linux/scm.h); no message here needs as many.
 pub const FDS_MAX: usize = 64;
 
 /// Bytes fetched at a time.
 const CHUNK_BYTES: usize = 4096;
 
-/// Sends `line` and a line feed, with `fds` beside the first byte. Waits until all is sent.
+/// Sends `line` and a line feed, with `fds` attached to the first byte. Waits until all is sent.
 ///
 /// # Errors
 /// The other end is gone, more than [`FDS_MAX`] descriptors, or the line has a line feed in it.
@@ -169,7 +169,8 @@ mod tests {
         assert_eq!(text, "through");
     }
 
-    /// What a receiver makes of `bytes` that come in pieces, with a descriptor beside the first.
+    /// What a receiver makes of `bytes` that come in pieces, with a descriptor attached to the
+    /// first.
     fn received(bytes: &[u8], pieces: &[usize]) -> (Vec<Line>, Result<Option<Line>>) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let beside = std::fs::File::open("/dev/null").unwrap();
@@ -231,7 +232,7 @@ mod tests {
     fn who_sends_a_byte_now_and_then_is_not_waited_for() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         std::thread::scope(|scope| {
-            // It ends when nobody listens any more.
+            // It ends when the receiver has closed its end.
             scope.spawn(move || {
                 while (&ours).write_all(b"x").is_ok() {
                     std::thread::sleep(Duration::from_millis(5));

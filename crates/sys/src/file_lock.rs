@@ -39,8 +39,8 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Who took the lock of `file` by flock(2); `None` if nobody did, or one who cannot be seen from
-/// here.
+/// The process that took the lock of `file` by flock(2); `None` if none did, or it cannot be seen
+/// from here.
 pub fn holder(file: impl AsFd) -> Option<Holder> {
     let found = fstat(file).ok()?;
     let (device, inode) = ((major(found.st_dev), minor(found.st_dev)), found.st_ino);

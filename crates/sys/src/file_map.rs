@@ -2,7 +2,7 @@
 //!
 //! A store to a mapped page that the file does not have any more (somebody cut it, or there is no
 //! memory for a hole) is a SIGBUS, which ends the process. Here it ends the mapping alone: the
-//! handler of that signal puts a page of nobody's memory in its place, and who wrote is told. Where
+//! handler of that signal puts an anonymous page in its place, and the writer gets an error. Where
 //! the signal comes of anything else, the handler that was there before is set again and gets it.
 
 use crate::SysError;
@@ -31,12 +31,12 @@ static BEFORE: OnceLock<Result<libc::sigaction, i32>> = OnceLock::new();
 
 /// `si_code` of a store beyond the end of a file (include/uapi/asm-generic/siginfo.h).
 const BUS_ADRERR: i32 = 2;
-/// `si_code` of memory that was found broken while nobody used it: no store is tried again.
+/// `si_code` of memory that was found broken while no thread used it: no store is tried again.
 const BUS_MCEERR_AO: i32 = 5;
 /// The system's page, for the handler, which may not ask.
 static PAGE_BYTES: AtomicUsize = AtomicUsize::new(4096);
 
-/// A file's memory, from its beginning on. Whoever reads the file sees what is stored here.
+/// A file's memory, from its beginning on. Readers of the file see what is stored here.
 #[derive(Debug)]
 pub struct FileMap {
     mapping: Mapping,
@@ -85,7 +85,7 @@ impl FileMap {
             return false;
         }
         // SAFETY: the bytes from `offset` on are within the mapping, to which only `self` stores
-        // and nobody has a reference, so `bytes` lie elsewhere. A page that the file has lost is
+        // and there is no reference, so `bytes` lie elsewhere. A page that the file has lost is
         // replaced by the handler.
         unsafe {
             let to = self.mapping.as_ptr().add(offset as usize);
@@ -160,7 +160,7 @@ extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, _: *mut libc
         let prot = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
         // SAFETY: the page is one of a mapping that a `FileMap` owns and is storing to, through a
-        // pointer: nobody has a reference into it, and it stays mapped.
+        // pointer: there is no reference into it, and it stays mapped.
         if unsafe { libc::mmap(page, page_bytes, prot, flags, -1, 0) } != libc::MAP_FAILED {
             return;
         }

@@ -1,9 +1,9 @@
 //! One large buffer that threads fill from front to back, each reserving what it needs by one
 //! atomic addition: the intermediate buffer of HPCAP, for comparison.
 //!
-//! There is no order but that of the additions, and nobody is told what is filled: who reads it
-//! waits until all threads have ended. HPCAP's is a circle, and takes the time that a reader needs
-//! to get to the bytes for proof that they are there; here it is filled once.
+//! The order is that of the additions alone, and readers get no notice of what is filled: they wait
+//! until all threads have ended. HPCAP's is a circle. It takes the time that a reader needs to get
+//! to the bytes as proof that they are there; here the buffer is filled once.
 
 use crate::SysError;
 use crate::mmap::Mapping;
@@ -43,13 +43,13 @@ impl DerefMut for Part<'_> {
 }
 
 impl FlatBuffer {
-    /// A buffer of so many bytes, zeroed and touched.
+    /// A buffer of `bytes` bytes, zeroed and touched.
     ///
     /// # Errors
     /// There is not enough memory, or `bytes` is 0.
     pub fn new(bytes: usize) -> Result<FlatBuffer, SysError> {
         let memory = Mapping::anonymous(bytes)?;
-        // SAFETY: the advice changes no byte of our own mapping, which nobody else knows.
+        // SAFETY: the advice changes no byte of our own mapping, which no other code knows yet.
         let touched = unsafe {
             let advice = rustix::mm::Advice::LinuxPopulateWrite;
             rustix::mm::madvise(memory.as_ptr().cast(), bytes, advice)

@@ -116,7 +116,7 @@ mod tests {
             assert_eq!(left(), Some(1000));
             write(version.used, "900\n");
             assert_eq!(left(), Some(100));
-            // Files that nobody has used for long give way.
+            // Files that were not used for long give way.
             write("memory.stat", &format!("cache 1\n{}300\n", version.given_back));
             assert_eq!(left(), Some(400));
             write(version.used, "1400\n");

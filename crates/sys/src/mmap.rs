@@ -48,7 +48,7 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// The memory behind `fd`, shared with the kernel or with whoever else maps it.
+    /// The memory behind `fd`, shared with the kernel or with other processes that map it.
     ///
     /// # Errors
     /// `fd` cannot be mapped at this length.
@@ -118,8 +118,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: base and bytes are those of the mapping that this value owns; whoever made
-        // references into it holds them no longer than this value.
+        // SAFETY: base and bytes are those of the mapping that this value owns; references into it
+        // do not outlive this value.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "the arguments are those of mmap");
     }
@@ -133,7 +133,7 @@ mod tests {
     fn an_anonymous_mapping_is_zeroed_and_an_empty_one_is_refused() {
         let mapping = Mapping::anonymous(8192).unwrap();
         assert_eq!(mapping.len(), 8192);
-        // SAFETY: the mapping has 8192 bytes and nobody else writes to it.
+        // SAFETY: the mapping has 8192 bytes and no other thread writes to it.
         let memory = unsafe { std::slice::from_raw_parts(mapping.as_ptr(), mapping.len()) };
         assert!(memory.iter().all(|&byte| byte == 0));
         assert!(Mapping::anonymous(0).is_err());

@@ -49,7 +49,8 @@ impl Namespace {
     }
 
     /// The namespace with this [`identity`](Namespace::identity): the calling thread's, a named
-    /// one, or one that a process is in. `None` if it is gone, or nobody may look into it.
+    /// one, or one that a process is in. `None` if it is gone, or this process may not look into
+    /// it.
     pub fn find(identity: u64) -> Option<Namespace> {
         let entries =
             |directory: &str| std::fs::read_dir(directory).into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! NUMA: which CPUs and which memory sit beside a device.
+//! NUMA: which CPUs and which memory are local to a device.
 //!
 //! On a machine of one node everything here says that there is nothing to choose.
 
@@ -94,7 +94,7 @@ impl Drop for PreferredNode {
 
 fn set_policy(mode: i32, mask: &[u64]) -> io::Result<()> {
     let pointer = if mask.is_empty() { std::ptr::null() } else { mask.as_ptr() };
-    // The kernel takes one bit less than it is told (mm/mempolicy.c, get_nodes).
+    // The kernel uses one bit less than the number it gets (mm/mempolicy.c, get_nodes).
     let bits = if mask.is_empty() { 0 } else { mask.len() * 64 + 1 };
     // SAFETY: set_mempolicy(2) reads `bits` - 1 bits from `pointer`, which is null without any, and
     // changes nothing but where this thread's new memory comes from.

@@ -49,7 +49,7 @@ const RETURN_CONSTANT: u16 = 0x06;
 pub enum FilterProgram<'p> {
     /// Every frame, whole.
     AcceptAll,
-    /// Every frame, cut to so many bytes by the kernel.
+    /// Every frame, cut to this number of bytes by the kernel.
     Snaplen(u32),
     /// What a classic program accepts. The kernel does not count what it rejects.
     Classic(&'p ClassicProgram),
@@ -281,7 +281,7 @@ fn reject_all(socket: BorrowedFd<'_>) -> Result<(), SysError> {
 }
 
 /// Keeps an interface promiscuous, so that it receives frames for other stations too, until it is
-/// dropped. The kernel counts who wants that, so that nobody else's wish is undone.
+/// dropped. The kernel counts the requests, so that no other program's request is undone.
 #[derive(Debug)]
 pub struct Promiscuous {
     _socket: OwnedFd,

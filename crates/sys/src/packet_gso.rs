@@ -54,7 +54,7 @@ pub struct Gso {
     pub kind: GsoKind,
     /// Payload bytes of each frame but the last.
     pub size: u16,
-    /// Bytes of all headers: the kernel keeps so many in one piece.
+    /// Bytes of all headers, which the kernel keeps in one piece.
     pub header_bytes: u16,
     /// CWR is set (TCP): it stays on the first frame alone.
     pub has_cwr: bool,

@@ -224,7 +224,7 @@ impl PacketTxRing {
     #[inline]
     fn collect(&mut self) {
         while self.done < self.judged {
-            // Stamps may stand beside an available place's status.
+            // An available place's status may have the bits of stamps too.
             let status = self.status(self.done).load(Ordering::Acquire);
             if status & (TP_STATUS_SEND_REQUEST | TP_STATUS_SENDING) != 0 {
                 break;
@@ -259,7 +259,7 @@ impl PacketTxRing {
     }
 }
 
-/// How many frames of these lengths were passed over, if so many bytes of them were sent: where the
+/// How many frames of these lengths were passed over, if `sent_bytes` of them were sent: where the
 /// MTU was lowered meanwhile, the longest.
 fn passed_over(mut lengths: Vec<u32>, sent_bytes: u64) -> u64 {
     let mut missing = lengths.iter().map(|bytes| u64::from(*bytes)).sum::<u64>();

@@ -82,8 +82,8 @@ pub fn prefer_short_turns(turn_us: u32) -> Result<(), SysError> {
     set_turns(THIS_THREAD, turn_us, None)
 }
 
-/// The same for another thread, which may be one of the kernel, and its share of the CPU beside
-/// others: `nice` from -20, the largest, to 19.
+/// The same for another thread, which may be one of the kernel, and its share of the CPU: `nice`
+/// from -20, the largest, to 19.
 ///
 /// # Errors
 /// As of [`prefer_short_turns`], or there is no such thread.

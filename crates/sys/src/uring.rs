@@ -111,7 +111,7 @@ impl UringSetup {
         };
         let buffers: Vec<libc::iovec> = memory.piece_pointers().into_iter().map(buffer).collect();
         // SAFETY: the pieces are memory of `memory`, which is mapped as long as it lives; it is
-        // kept beside the ring and dropped after it, by the order of the fields. The kernel only
+        // kept with the ring and dropped after it, by the order of the fields. The kernel only
         // reads from them, for writes whose claims this module holds.
         let registered = unsafe { ring.submitter().register_buffers(&buffers) }.is_ok();
         Ok(UringSetup { ring, registered, memory: memory.clone() })
@@ -201,7 +201,7 @@ impl<C: Lends> Uring<C> {
     }
 
     /// Begins to write the claim's bytes from `from` on to `file` at `offset`. With a file that
-    /// was opened for direct writes, both are multiples of its alignment. Its end is told by
+    /// was opened for direct writes, both are multiples of its alignment. Its end is reported by
     /// [`next_completion`](Uring::next_completion) under `token`.
     ///
     /// # Panics

@@ -44,7 +44,7 @@ pub struct WindowFilter {
 /// What [`WindowFilter::find`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// How many places were told.
+    /// How many places were handed out.
     pub count: usize,
     /// Where to go on; none if the text was read to its end.
     pub next: Option<usize>,

@@ -28,7 +28,7 @@ const RECORDS_AT: usize = 4096;
 /// Where the positions lie in a value (struct ring_control), each in a cache line of its own.
 const HEAD_AT: usize = 0;
 const TAIL_AT: usize = 64;
-/// So many bytes are kept of no frame: it is the end of a lap (RING_LAP_END).
+/// In place of a number of kept bytes, larger than any: the end of a lap (RING_LAP_END).
 const LAP_END: u32 = u32::MAX;
 /// In front of a frame (struct ring_record).
 const RECORD_BYTES: usize = 16;
@@ -71,12 +71,12 @@ pub struct XdpRingLayout {
     pub rings: usize,
     /// Bytes for records in each, a power of two.
     pub ring_bytes: usize,
-    /// Of these so many are used again and again while the reader keeps up, a power of two.
+    /// Bytes of these that are used again and again while the reader keeps up; a power of two.
     pub window_bytes: usize,
 }
 
 impl XdpRingLayout {
-    /// So many rings of `ring_bytes` bytes.
+    /// `rings` rings of `ring_bytes` bytes.
     pub fn new(rings: usize, ring_bytes: usize) -> XdpRingLayout {
         let has_rest = ring_bytes >= WINDOWS_MIN * WINDOW_BYTES;
         let window_bytes = if has_rest { WINDOW_BYTES } else { ring_bytes };
@@ -109,7 +109,7 @@ impl Values {
     #[inline]
     fn word(&self, at: usize) -> &AtomicU64 {
         // SAFETY: the control words lie within the value, are aligned to 8 bytes, live as long as
-        // the mapping, and whoever else uses them does so by whole words. Under loom nothing is
+        // the mapping, and all others that use them do so by whole words. Under loom nothing is
         // mapped: the model uses the positions alone.
         unsafe { &*self.memory.as_ptr().add(at).cast::<AtomicU64>() }
     }

@@ -7,9 +7,9 @@
 //!            └──────────── give_back ◀── Claim (its chunks) ◀── claim
 //! ```
 //!
-//! [`RxRing`] and [`FillRing`] are separate, so that several threads can share a lane: whoever
-//! claims, and whoever gives back, is one thread at a time, but need not be the same. A [`Claim`]
-//! owns the chunks of the frames in it.
+//! [`RxRing`] and [`FillRing`] are separate, so that several threads can share a lane. One thread
+//! at a time claims, and one at a time gives back, but they need not be the same. A [`Claim`] owns
+//! the chunks of the frames in it.
 //!
 //! Sending is apart from it: a [`TxSocket`] receives nothing, and a [`TxRing`] has memory of its
 //! own, cut into slots, for one thread.

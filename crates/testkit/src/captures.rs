@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The folder of real captures: `RINGSIDE_PCAPS`, else `../shared/pcaps` beside the project.
+/// The folder of real captures: `RINGSIDE_PCAPS`, else `../shared/pcaps` from the project's root.
 pub fn capture_dir() -> Option<PathBuf> {
     let dir = match std::env::var_os("RINGSIDE_PCAPS") {
         Some(dir) => PathBuf::from(dir),

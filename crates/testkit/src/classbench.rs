@@ -44,7 +44,7 @@ pub const SHAPES: [Shape; 3] = [
     },
 ];
 
-/// One in so many rules and conversations is of IPv6, with prefixes four times as long.
+/// One in this number of rules and conversations is of IPv6, with prefixes four times as long.
 const V6_ONE_IN: usize = 8;
 /// Bytes of a frame: Ethernet, IPv6 and TCP, and a little more.
 pub const FRAME_BYTES: usize = 80;
@@ -143,11 +143,11 @@ fn ports(random: &mut Random, open: usize, text: &mut String, side: &str) -> &'s
 /// What packets of the frames are asked to be.
 #[derive(Clone, Copy, Debug)]
 pub struct Traffic {
-    /// Frames.
+    /// Number of frames.
     pub frames: usize,
     /// Conversations; as many as frames: each is new.
     pub flows: u64,
-    /// One in so many frames is for an exact rule; 0: none is.
+    /// One in this number of frames is for an exact rule; 0: none is.
     pub hit_every: u64,
     /// Exact rules that there are.
     pub exact: u32,

@@ -61,8 +61,8 @@ impl Program {
         Program { head: position, run: position, ..self }
     }
 
-    /// Where a record of so many bytes goes, none if there is no room. `write` gets the end of the
-    /// lap, if it ends before: it is to be written and published.
+    /// Where a record of `bytes` bytes goes; none if there is no room. If the lap ends before it,
+    /// `write` gets the end of the lap, which is to be written and published.
     pub fn find_room(
         &mut self,
         needed: u64,

@@ -82,7 +82,7 @@ fn version(tool: &str) -> Vec<u8> {
     versions.get_or_insert_default().entry(tool.to_owned()).or_insert_with(ask).clone()
 }
 
-/// 128 bits of hash: so many answers do not fall on the name of another.
+/// 128 bits of hash: enough that two answers do not get the same name.
 fn name(tool: &str, version: &[u8], args: &[&str], content: &[u8]) -> String {
     let half = |seed: u64| {
         let mut hasher = DefaultHasher::new();

@@ -67,7 +67,7 @@ fn term(random: &mut Random, any: bool) -> String {
         16 => format!(
             "{side}ip {}",
             (0..120).fold(String::from("2001:db8::1"), |mut list, at| {
-                // So many that the tables do not hold them: a set.
+                // More than the tables hold: a set.
                 let _ = write!(list, ",10.0.{at}.1-10.0.{at}.4");
                 list
             })

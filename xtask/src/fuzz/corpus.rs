@@ -11,20 +11,20 @@ const BYTES_MAX: usize = 12 << 10;
 const INPUT_BYTES_MAX: usize = 2 << 10;
 
 /// Where a target's run has its files.
-pub struct Place {
+pub struct TargetFiles {
     /// What holds all of it; failing inputs are written here, as found-*.
     pub folder: PathBuf,
 }
 
-impl Place {
+impl TargetFiles {
     /// The folder with what libFuzzer wants to find in it.
-    pub fn of(folder: &Path) -> anyhow::Result<Place> {
-        let place = Place { folder: folder.to_owned() };
+    pub fn of(folder: &Path) -> anyhow::Result<TargetFiles> {
+        let files = TargetFiles { folder: folder.to_owned() };
         // libFuzzer's arguments are words.
         ensure!(!folder.display().to_string().contains(' '), "a blank in {}", folder.display());
-        anew(&place.seeds())?;
-        std::fs::create_dir_all(place.corpus()).with_context(|| folder.display().to_string())?;
-        Ok(place)
+        anew(&files.seeds())?;
+        std::fs::create_dir_all(files.corpus()).with_context(|| folder.display().to_string())?;
+        Ok(files)
     }
 
     /// Inputs that runs have found, by libFuzzer's names.

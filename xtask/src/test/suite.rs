@@ -65,7 +65,7 @@ impl<'m> Programs<'m> {
         Programs { metadata, programs: Vec::new(), missing }
     }
 
-    /// How cargo is told to build each of the missing programs alone.
+    /// Cargo's arguments that build each of the missing programs alone.
     pub fn selections(&self) -> Vec<Vec<String>> {
         let packages = self.metadata.packages.iter();
         let programs = packages.flat_map(|p| p.targets.iter().map(move |target| (p, target)));

@@ -64,7 +64,7 @@ fn links(house: &House, file: &File) -> Vec<Finding> {
 }
 
 /// Lines outside code fences, numbered from 0, without code spans.
-fn prose(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
+pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
         if line.trim_start().starts_with("```") {

@@ -239,6 +239,13 @@ fn nothing_is_left_for_later() {
 }
 
 #[test]
+fn comments_use_the_words_of_the_field() {
+    let told = "const A: u8 = 0;\n// The kernel is told.\n";
+    bad(&[("crates/store/src/a.rs", told)], "crates/store/src/a.rs:2", "told; write \"reported\"");
+    good(&[("crates/store/src/a.rs", "// The kernel gets it.\nconst TOLD: &str = \"told\";\n")]);
+}
+
+#[test]
 fn unwrap_is_for_tests() {
     let path = "crates/core/src/a.rs";
     let call = "fn f() {\n    a.unwrap();\n}";

@@ -10,9 +10,9 @@ const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// A text file; paths are from the project's root, with `/`.
 #[derive(Debug)]
 pub struct File {
-    /// Path.
+    /// Path from the project's root.
     pub path: String,
-    /// Contents.
+    /// Contents, as UTF-8.
     pub text: String,
 }
 

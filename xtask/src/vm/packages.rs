@@ -24,7 +24,7 @@ const PACKAGES: [&str; 2] = ["qemu-system-x86", "busybox-static"];
 /// Name of the folder of unpacked packages; another one when what belongs into it changes.
 const TREE: &str = "debian-1";
 
-/// What the download is told to cost, and what stays on the disk.
+/// What the messages say that the download costs, and what stays on the disk.
 const COST: &str = "about 200 MB to download once, 280 MB to keep";
 
 /// Longest time of one call of apt or dpkg-deb, for a slow mirror.
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn another_system_is_told_so() {
+    fn another_system_gets_the_reason() {
         let debian = "PRETTY_NAME=\"Debian\"\nVERSION_CODENAME=bookworm\nID=debian\n";
         assert_eq!(codename(debian).unwrap(), "bookworm");
         let error = codename("ID=fedora\n").unwrap_err();

@@ -20,7 +20,7 @@ pub(super) enum RuleKind {
 }
 
 impl RuleKind {
-    /// Both.
+    /// Both kinds, in the order of the tables.
     pub(super) const ALL: [RuleKind; 2] = [RuleKind::Exact, RuleKind::Wildcard];
 
     /// As it stands in tables.
@@ -46,7 +46,7 @@ impl RuleKind {
     }
 }
 
-/// Source ports of the generator: flow after flow from the first, so many.
+/// Source ports of the generator: one flow after another, from the first port on.
 const FIRST_PORT: u32 = 1024;
 const PORTS: u32 = 50_000;
 
@@ -82,17 +82,18 @@ impl Changer {
     /// Of a run with this control socket.
     ///
     /// # Errors
-    /// Nobody answers there.
+    /// No process answers there.
     pub(super) fn connect(socket: &Path) -> anyhow::Result<Changer> {
         let client = Client::connect(socket)?;
-        let client = client.with_context(|| format!("nobody listens at {}", socket.display()))?;
+        let client =
+            client.with_context(|| format!("no process listens at {}", socket.display()))?;
         Ok(Changer { client })
     }
 
     /// The rule comes.
     ///
     /// # Errors
-    /// It was refused, or nobody answered.
+    /// It was refused, or no process answered.
     pub(super) fn add(&mut self, kind: RuleKind, flow: u32) -> anyhow::Result<Change> {
         self.change(RulesCommand::Add { rules: kind.rule(flow), upload: None })
     }
@@ -117,7 +118,7 @@ impl Changer {
     /// Frames that were judged so far.
     ///
     /// # Errors
-    /// Nobody answered.
+    /// No process answered.
     pub(super) fn frames(&mut self) -> anyhow::Result<u64> {
         let ledger = self.client.ask(&Command::Ledger {})?.ledger.context("no ledger")?;
         Ok(ledger.lanes.iter().filter_map(|lane| lane.received).sum())

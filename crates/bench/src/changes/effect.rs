@@ -107,8 +107,8 @@ impl Run<'_> {
         Ok(EffectRow { judge, kind, frames_per_sec, analysis })
     }
 
-    /// What records the flow that changes are about and the one beside it; it judges, too, unless
-    /// the driver does.
+    /// What records the changed flow and the one next to it. It also judges, unless the driver
+    /// does.
     fn capture<'d>(
         &self,
         lab: &Lab,
@@ -186,7 +186,7 @@ fn frames_of(file: &Path) -> anyhow::Result<Vec<Seen>> {
     let mut seen = Vec::new();
     while let Some(batch) = source.next_batch(Duration::ZERO)? {
         for frame in batch.iter() {
-            let stamp = Stamp::read(frame.bytes).context("a frame that nobody sent")?;
+            let stamp = Stamp::read(frame.bytes).context("a frame that was not sent")?;
             seen.push(Seen { number: stamp.sequence, stamp_ns: frame.meta.timestamp.0 });
         }
     }

@@ -55,7 +55,7 @@ pub(super) struct Rates {
 pub(super) struct RateRow {
     pub(super) kind: RuleKind,
     pub(super) rounds: usize,
-    /// Medians.
+    /// Changes a second, the median of the windows; the two that follow are medians too.
     pub(super) changes_per_sec: f64,
     pub(super) frames_per_sec: f64,
     pub(super) undisturbed_per_sec: f64,

@@ -57,7 +57,7 @@ impl EffectRow {
         [side("add", &self.analysis.adds), side("delete", &self.analysis.deletes)]
     }
 
-    /// Where it can be told.
+    /// Where it can be measured.
     fn belated(&self) -> Entry {
         match self.judge {
             Judge::Driver => Entry::of(self.analysis.belated),
@@ -85,27 +85,6 @@ impl Figures for Results {
     const COLUMNS: &'static [&'static str] = &COLUMNS;
 
     fn text(&self) -> String {
-        self.table()
-    }
-
-    fn records(&self) -> Vec<Map<String, Value>> {
-        self.all()
-    }
-}
-
-impl Results {
-    /// True if no frame was lost or judged by half of a change.
-    pub(super) fn are_frames_whole(&self) -> bool {
-        self.effects.iter().all(EffectRow::is_whole)
-    }
-
-    fn rate_rows(&self) -> Vec<RateRow> {
-        let rows = |rates: &Rates| RuleKind::ALL.map(|kind| rates.row(kind)).to_vec();
-        self.rates.as_ref().map(rows).unwrap_or_default()
-    }
-
-    /// Tables for people.
-    fn table(&self) -> String {
         let mut out = String::new();
         if !self.effects.is_empty() {
             out.push_str(
@@ -126,18 +105,30 @@ impl Results {
         out + &table::failures(&self.failures)
     }
 
-    fn sides(&self) -> impl Iterator<Item = Side<'_>> {
-        self.effects.iter().flat_map(EffectRow::sides)
-    }
-
-    fn all(&self) -> Vec<Map<String, Value>> {
+    fn records(&self) -> Vec<Map<String, Value>> {
         let effects = self.sides().map(|side| table::record(&effect_fields(), &side));
         let rates = self.rate_rows();
         effects.chain(rates.iter().map(|row| table::record(&rate_fields(), row))).collect()
     }
 }
 
-/// Microseconds.
+impl Results {
+    /// True if no frame was lost or judged by half of a change.
+    pub(super) fn are_frames_whole(&self) -> bool {
+        self.effects.iter().all(EffectRow::is_whole)
+    }
+
+    fn rate_rows(&self) -> Vec<RateRow> {
+        let rows = |rates: &Rates| RuleKind::ALL.map(|kind| rates.row(kind)).to_vec();
+        self.rates.as_ref().map(rows).unwrap_or_default()
+    }
+
+    fn sides(&self) -> impl Iterator<Item = Side<'_>> {
+        self.effects.iter().flat_map(EffectRow::sides)
+    }
+}
+
+/// Delays in microseconds, in ascending order.
 struct Delays(Vec<f64>);
 
 impl Delays {

@@ -14,7 +14,7 @@ use ringside_terminal::signals::StopSignal;
 /// What stands between the flood and the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Kind {
-    /// Nothing.
+    /// No defence.
     Unprotected,
     /// `ringside drop` with one rule.
     #[value(name = "ringside-drop")]

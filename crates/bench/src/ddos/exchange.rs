@@ -103,7 +103,7 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         self.state.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // What went wrong before is what the user is told.
+            // The user gets the earlier error, not this one.
             let _ = thread.join();
         }
     }
@@ -122,7 +122,7 @@ fn accept(listener: &TcpListener) -> anyhow::Result<TcpStream> {
                 return Ok(stream);
             }
             Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error.into()),
-            Err(_) if start.elapsed() > CONNECT_MAX => bail!("nobody connected"),
+            Err(_) if start.elapsed() > CONNECT_MAX => bail!("no client connected"),
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
     }

@@ -14,9 +14,9 @@ use std::path::Path;
 
 /// Columns of the CSV file, keys of the JSON lines. Rates of frames are in millions a second;
 /// `flood` is what was asked for, in per cent of what XDP_DROP takes or `full`, `offered_percent`
-/// what the generator made of it beside the client; `offered` counts what the interface's ring
-/// refused, `handed` does not, `host` is what came as far as the host's port. `kept_percent` is of
-/// the same contender's transactions without a flood.
+/// what the generator made of it in addition to the client's frames; `offered` counts what the
+/// interface's ring refused, `handed` does not, `host` is what came as far as the host's port.
+/// `kept_percent` is of the same contender's transactions without a flood.
 pub(super) const COLUMNS: [&str; 11] = [
     "contender",
     "flood",
@@ -129,11 +129,27 @@ impl Figures for Results {
     const COLUMNS: &'static [&'static str] = &COLUMNS;
 
     fn text(&self) -> String {
-        self.table()
+        let mut out = format!(
+            "Transactions over TCP under a flood of UDP, medians; one queue: its NAPI, the server \
+             and the tools on\none CPU, the generator and the client on the other. XDP_DROP takes \
+             {} million frames a second there.\n",
+            number(self.limit_per_sec() / 1e6, 2)
+        );
+        let rows = self.ordered().map(|row| (self, row));
+        out.push_str(&table::text(&fields(), rows));
+        out + &table::failures(&self.failures)
     }
 
     fn records(&self) -> Vec<Map<String, Value>> {
-        self.all().collect()
+        // What XDP_DROP takes, and the rows.
+        let limit = record([
+            ("contender", json!("xdp-drop")),
+            ("flood", json!("full")),
+            ("rounds", json!(self.limits_per_sec.len())),
+            ("handed_mps", rounded(self.limit_per_sec() / 1e6, 4)),
+        ]);
+        let rows = self.ordered().map(|row| table::record(&fields(), &(self, row)));
+        [limit].into_iter().chain(rows).collect()
     }
 }
 
@@ -174,31 +190,6 @@ impl Results {
             }
         }
         kinds.into_iter().flat_map(|kind| self.rows.iter().filter(move |row| row.kind == kind))
-    }
-
-    /// A table for people.
-    fn table(&self) -> String {
-        let mut out = format!(
-            "Transactions over TCP under a flood of UDP, medians; one queue: its NAPI, the server \
-             and the tools on\none CPU, the generator and the client on the other. XDP_DROP takes \
-             {} million frames a second there.\n",
-            number(self.limit_per_sec() / 1e6, 2)
-        );
-        let rows = self.ordered().map(|row| (self, row));
-        out.push_str(&table::text(&fields(), rows));
-        out + &table::failures(&self.failures)
-    }
-
-    /// What XDP_DROP takes, and the rows.
-    fn all(&self) -> impl Iterator<Item = Map<String, Value>> {
-        let limit = record([
-            ("contender", json!("xdp-drop")),
-            ("flood", json!("full")),
-            ("rounds", json!(self.limits_per_sec.len())),
-            ("handed_mps", rounded(self.limit_per_sec() / 1e6, 4)),
-        ]);
-        let rows = self.ordered().map(|row| table::record(&fields(), &(self, row)));
-        [limit].into_iter().chain(rows)
     }
 
     /// Draws the figure; the folder is made if it is missing.

@@ -23,11 +23,11 @@ const BURST_MAX: Duration = Duration::from_secs(60);
 /// How fast, and until when.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Drive {
-    /// Evenly, so many frames a second, for so long.
+    /// Evenly spaced: frames a second, for a time.
     Even(f64, Duration),
-    /// As fast as it goes, for so long.
+    /// As fast as it goes, for a time.
     Full(Duration),
-    /// So many frames, as fast as it goes.
+    /// This number of frames, as fast as it goes.
     Burst(u64),
 }
 

@@ -34,7 +34,7 @@ const COLUMNS: [&str; 14] = [
     "max_us",
 ];
 
-/// Quantiles that are told.
+/// Quantiles that are reported.
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
 
 /// Everything of one frame size.
@@ -93,17 +93,6 @@ impl Figures for Results {
     const COLUMNS: &'static [&'static str] = &COLUMNS;
 
     fn text(&self) -> String {
-        self.table()
-    }
-
-    fn records(&self) -> Vec<Map<String, Value>> {
-        self.all().collect()
-    }
-}
-
-impl Results {
-    /// Tables for people.
-    fn table(&self) -> String {
         let mut out = String::from(
             "Without loss, and as fast as the generator goes (frame sizes with check sequence)\n",
         );
@@ -113,47 +102,52 @@ impl Results {
         out
     }
 
-    fn all(&self) -> impl Iterator<Item = Map<String, Value>> {
-        self.rows.iter().flat_map(|row| {
-            let frame = || json!(row.size.name);
-            let rate = |per_sec: f64| rounded(per_sec / 1e6, 4);
-            let gbit = |per_sec: f64| rounded(row.wire_gbit(per_sec), 3);
-            let full = record([
-                ("kind", json!("full")),
-                ("frame", frame()),
-                ("offered_mps", rate(row.full.offered_per_sec)),
-                ("wire_gbit", gbit(row.full.offered_per_sec)),
-                ("lost_percent", rounded(row.full.lost_percent(), 4)),
-                ("reordered", json!(row.full.arrived.reordered)),
-            ]);
-            let throughput = record([
-                ("kind", json!("throughput")),
-                ("frame", frame()),
-                ("offered_mps", rate(row.zero_loss.rate_per_sec)),
-                ("wire_gbit", gbit(row.zero_loss.rate_per_sec)),
-                ("lost_percent", json!(0)),
-                ("at_limit", json!(row.zero_loss.at_limit)),
-            ]);
-            let burst = record([
-                ("kind", json!("burst")),
-                ("frame", frame()),
-                ("burst_frames", json!(row.burst.0)),
-                ("at_limit", json!(row.burst.1)),
-            ]);
-            let latency = row.times().map(|times| table::record(&latency_fields(), &times));
-            let loss = row.curve.iter().map(move |&(per_sec, lost_percent)| {
-                record([
-                    ("kind", json!("loss")),
+    fn records(&self) -> Vec<Map<String, Value>> {
+        self.rows
+            .iter()
+            .flat_map(|row| {
+                let frame = || json!(row.size.name);
+                let rate = |per_sec: f64| rounded(per_sec / 1e6, 4);
+                let gbit = |per_sec: f64| rounded(row.wire_gbit(per_sec), 3);
+                let full = record([
+                    ("kind", json!("full")),
                     ("frame", frame()),
-                    ("offered_mps", rate(per_sec)),
-                    ("wire_gbit", gbit(per_sec)),
-                    ("lost_percent", rounded(lost_percent, 4)),
-                ])
-            });
-            [full, throughput, burst].into_iter().chain(latency).chain(loss)
-        })
+                    ("offered_mps", rate(row.full.offered_per_sec)),
+                    ("wire_gbit", gbit(row.full.offered_per_sec)),
+                    ("lost_percent", rounded(row.full.lost_percent(), 4)),
+                    ("reordered", json!(row.full.arrived.reordered)),
+                ]);
+                let throughput = record([
+                    ("kind", json!("throughput")),
+                    ("frame", frame()),
+                    ("offered_mps", rate(row.zero_loss.rate_per_sec)),
+                    ("wire_gbit", gbit(row.zero_loss.rate_per_sec)),
+                    ("lost_percent", json!(0)),
+                    ("at_limit", json!(row.zero_loss.at_limit)),
+                ]);
+                let burst = record([
+                    ("kind", json!("burst")),
+                    ("frame", frame()),
+                    ("burst_frames", json!(row.burst.0)),
+                    ("at_limit", json!(row.burst.1)),
+                ]);
+                let latency = row.times().map(|times| table::record(&latency_fields(), &times));
+                let loss = row.curve.iter().map(move |&(per_sec, lost_percent)| {
+                    record([
+                        ("kind", json!("loss")),
+                        ("frame", frame()),
+                        ("offered_mps", rate(per_sec)),
+                        ("wire_gbit", gbit(per_sec)),
+                        ("lost_percent", rounded(lost_percent, 4)),
+                    ])
+                });
+                [full, throughput, burst].into_iter().chain(latency).chain(loss)
+            })
+            .collect()
     }
+}
 
+impl Results {
     /// Draws the figures; the folder exists.
     ///
     /// # Errors

@@ -19,8 +19,8 @@ fn results() -> Results {
         drain_seconds: 0.0,
     };
     for (index, &tool) in Tool::value_variants().iter().enumerate() {
-        for place in [Place::Memory, Place::Disk] {
-            let setup = Setup { tool, place, snaplen: None };
+        for destination in [Destination::Memory, Destination::Disk] {
+            let setup = Setup { tool, destination, snaplen: None };
             for size in &sizes {
                 let mps = 1.4 - 0.0004 * size.mean_bytes() - 0.1 * index as f64;
                 results.add(setup, size, sample(mps));
@@ -31,10 +31,10 @@ fn results() -> Results {
         }
     }
     for size in &sizes {
-        let ours = |place, snaplen| Setup { tool: Tool::Ringside, place, snaplen };
-        results.add(ours(Place::Nowhere, None), size, sample(1.45));
+        let ours = |destination, snaplen| Setup { tool: Tool::Ringside, destination, snaplen };
+        results.add(ours(Destination::Nowhere, None), size, sample(1.45));
         for snaplen in [18, 64, 200] {
-            results.add(ours(Place::Memory, Some(snaplen)), size, sample(1.4));
+            results.add(ours(Destination::Memory, Some(snaplen)), size, sample(1.4));
         }
     }
     results
@@ -71,7 +71,7 @@ fn what_was_not_measured_is_not_drawn() {
 #[test]
 fn lines_go_from_small_to_large_and_mixes_stand_apart() {
     let results = results();
-    let setup = Setup { tool: Tool::Ringside, place: Place::Memory, snaplen: None };
+    let setup = Setup { tool: Tool::Ringside, destination: Destination::Memory, snaplen: None };
     let line = Line::new("x", &results, setup, |row| row.median(Sample::received_mps));
     let sizes: Vec<f64> = line.points.iter().map(|point| point.0).collect();
     assert_eq!(sizes, [64.0, 512.0, 1514.0]);

@@ -17,10 +17,10 @@ const CAPTURE_RING_BYTES: u64 = 128 << 20;
 const TESTPMD_BUFFERS: u64 = 16_384;
 /// What a buffer of testpmd takes: 2,176 bytes of data and headroom, and its descriptor.
 const TESTPMD_BUFFER_BYTES: u64 = 2_304;
-/// What DPDK takes beside its buffers: rings, tables and heap.
+/// What DPDK takes in addition to its buffers: rings, tables and heap.
 const TESTPMD_OVERHEAD_BYTES: u64 = 64 << 20;
-/// What our af-xdp backend takes beside its memory for frames: room for frames of several parts,
-/// and the rest of the last page.
+/// What our af-xdp backend takes in addition to its memory for frames: room for frames of several
+/// parts, and the rest of the last page.
 const AF_XDP_OVERHEAD_BYTES: u64 = 8 << 20;
 /// Bytes of a huge page, as DPDK asks for them.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
@@ -65,7 +65,7 @@ pub(super) enum Kind {
     /// The same, reading the clock for every frame: what a stamp costs at least.
     #[value(name = "xdp-drop-stamp")]
     XdpDropStamp,
-    /// An XDP program that passes every frame to the host's stack, where nobody listens.
+    /// An XDP program that passes every frame to the host's stack, to a closed port.
     XdpPass,
 }
 
@@ -330,7 +330,7 @@ impl Way {
         }
         let mut options: Vec<OsString> = options.into_iter().map(OsString::from).collect();
         if let Some(bytes) = self.ring_snaplen {
-            // Whoever may read the ring at any moment needs the frames in it; nobody does.
+            // A reader that may attach at any moment needs the frames in the ring; here none does.
             let socket = format!("ringside-bench-{}.share", std::process::id());
             options.extend(["--share".into(), std::env::temp_dir().join(socket).into()]);
             options.extend(["--ring-size".into(), CAPTURE_RING_BYTES.to_string().into()]);

@@ -133,17 +133,6 @@ impl Figures for Results {
     const COLUMNS: &'static [&'static str] = &COLUMNS;
 
     fn text(&self) -> String {
-        self.table()
-    }
-
-    fn records(&self) -> Vec<Map<String, Value>> {
-        self.all().collect()
-    }
-}
-
-impl Results {
-    /// Tables for people.
-    fn table(&self) -> String {
         let mut out = String::new();
         for placement in [Placement::Own, Placement::Shared] {
             let rows = self.rows.iter().filter(|row| row.cell.placement == placement);
@@ -164,15 +153,17 @@ impl Results {
         out
     }
 
+    fn records(&self) -> Vec<Map<String, Value>> {
+        let loads = self.rows.iter().filter(|row| !row.samples.is_empty());
+        let loads = loads.map(|row| table::record(&load_fields(), &row));
+        loads.chain(self.searched().map(|row| table::record(&zero_loss_fields(), &row))).collect()
+    }
+}
+
+impl Results {
     /// Those with a rate without loss.
     fn searched(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| !row.zero_loss.is_empty())
-    }
-
-    fn all(&self) -> impl Iterator<Item = Map<String, Value>> {
-        let loads = self.rows.iter().filter(|row| !row.samples.is_empty());
-        let loads = loads.map(|row| table::record(&load_fields(), &row));
-        loads.chain(self.searched().map(|row| table::record(&zero_loss_fields(), &row)))
     }
 }
 

@@ -42,7 +42,7 @@ fn arguments_out_of_range_are_refused() {
 }
 
 #[test]
-fn filters_and_the_ring_are_measured_beside_counting() {
+fn filters_and_the_ring_are_measured_next_to_counting() {
     let line = ["bench", "--waits", "sleep", "--ring-snaplens", "0,64", "--filter", "tcp port 80"];
     let args = Line::try_parse_from(line).unwrap().receive;
     let contenders = Contender::all(&[Kind::RingsideRing, Kind::XdpDropStamp], &args.ways());

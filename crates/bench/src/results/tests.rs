@@ -1,10 +1,10 @@
-use super::super::measure::Place;
+use super::super::measure::Destination;
 use super::super::process::CpuTime;
 use super::super::tools::Tool;
 use super::*;
 
-fn setup(tool: Tool, place: Place) -> Setup {
-    Setup { tool, place, snaplen: None }
+fn setup(tool: Tool, destination: Destination) -> Setup {
+    Setup { tool, destination, snaplen: None }
 }
 
 fn sample(handed: u64, received: u64, stored_bytes: u64) -> Sample {
@@ -25,12 +25,12 @@ fn results() -> Results {
     let mut results = Results { raw_mb_per_s: vec![900.0, 1000.0, 2000.0], ..Results::default() };
     let sizes = FrameSizes::fixed(1514).unwrap();
     for received in [1_000_000, 4_000_000, 2_000_000] {
-        let disk = setup(Tool::Ringside, Place::Disk);
+        let disk = setup(Tool::Ringside, Destination::Disk);
         results.add(disk, &sizes, sample(4_000_000, received, received * 1000));
     }
-    let kept = Setup { snaplen: Some(64), ..setup(Tool::Ringside, Place::Memory) };
+    let kept = Setup { snaplen: Some(64), ..setup(Tool::Ringside, Destination::Memory) };
     results.add(kept, &"imix".parse().unwrap(), sample(10, 10, 0));
-    let searched = setup(Tool::Tcpdump, Place::Memory);
+    let searched = setup(Tool::Tcpdump, Destination::Memory);
     for (rate_per_sec, at_limit) in [(450_000.0, false), (470_000.0, true), (460_000.0, false)] {
         let found = ZeroLoss { rate_per_sec, at_limit, loads: 9 };
         results.add_zero_loss(searched, &sizes, found);

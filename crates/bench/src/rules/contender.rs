@@ -16,15 +16,15 @@ use std::path::PathBuf;
 
 /// Exact rules and addresses of large sets.
 const MANY: u32 = 100_000;
-/// Wildcard rules beside them.
+/// Wildcard rules in addition to them.
 const WILDCARDS: u32 = 10_000;
 
 /// What drops the generator's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Dropper {
-    /// Nobody: the host's stack takes every frame as far as its port.
+    /// No defence: the host's stack takes every frame as far as its port.
     #[value(name = "no-defence")]
-    Nobody,
+    NoDefence,
     /// A program that discards every frame: the limit.
     #[value(name = "xdp-drop")]
     XdpDrop,
@@ -57,7 +57,7 @@ impl Dropper {
     /// What it is given.
     pub(super) fn holds(self) -> String {
         match self {
-            Dropper::Nobody => "nothing".into(),
+            Dropper::NoDefence => "nothing".into(),
             Dropper::XdpDrop => "drops all".into(),
             Dropper::RingsideOne | Dropper::NftOne => "1 port".into(),
             Dropper::RingsideMany => format!("{MANY} exact, {WILDCARDS} wildcard rules"),
@@ -96,7 +96,7 @@ impl Dropper {
     ) -> anyhow::Result<Defence> {
         let port = format!("udp dst port {}", flood::PORT);
         match self {
-            Dropper::Nobody | Dropper::XdpDrop => Ok(Defence::None),
+            Dropper::NoDefence | Dropper::XdpDrop => Ok(Defence::None),
             Dropper::RingsideOne => {
                 let file = write(files, "one.rules", &format!("1: {port} => drop\n"))?;
                 Defence::ringside(lab, &file, stop)
@@ -128,7 +128,7 @@ impl Dropper {
     }
 }
 
-/// What receives the frames that a filter of so many addresses lets through.
+/// What receives the frames that a filter of this number of addresses lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Filter {
     /// tcpdump to /dev/null, its filter a chain of `host`.

@@ -106,29 +106,6 @@ impl Figures for Results {
     const COLUMNS: &'static [&'static str] = &COLUMNS;
 
     fn text(&self) -> String {
-        self.table()
-    }
-
-    fn records(&self) -> Vec<Map<String, Value>> {
-        self.all().collect()
-    }
-}
-
-impl Results {
-    /// What discarding everything makes; NaN if it was not measured.
-    fn limit_mps(&self) -> f64 {
-        self.drops.iter().find(|row| row.is_limit).map_or(f64::NAN, DropRow::mps)
-    }
-
-    /// Those that were measured, each with the limit that it is compared with.
-    fn measured(&self) -> impl Iterator<Item = Compared<'_>> {
-        let limit_mps = self.limit_mps();
-        let drops = self.drops.iter().filter(|row| !row.samples.is_empty());
-        drops.map(move |row| (row, limit_mps))
-    }
-
-    /// Tables for people.
-    fn table(&self) -> String {
         let mut out = String::new();
         if self.measured().next().is_some() {
             out.push_str(
@@ -147,9 +124,23 @@ impl Results {
         out + &table::failures(&self.failures)
     }
 
-    fn all(&self) -> impl Iterator<Item = Map<String, Value>> {
+    fn records(&self) -> Vec<Map<String, Value>> {
         let drops = self.measured().map(|row| table::record(&drop_fields(), &row));
-        drops.chain(self.filters.iter().map(|row| table::record(&filter_fields(), &row)))
+        drops.chain(self.filters.iter().map(|row| table::record(&filter_fields(), &row))).collect()
+    }
+}
+
+impl Results {
+    /// What discarding everything makes; NaN if it was not measured.
+    fn limit_mps(&self) -> f64 {
+        self.drops.iter().find(|row| row.is_limit).map_or(f64::NAN, DropRow::mps)
+    }
+
+    /// Those that were measured, each with the limit that it is compared with.
+    fn measured(&self) -> impl Iterator<Item = Compared<'_>> {
+        let limit_mps = self.limit_mps();
+        let drops = self.drops.iter().filter(|row| !row.samples.is_empty());
+        drops.map(move |row| (row, limit_mps))
     }
 }
 

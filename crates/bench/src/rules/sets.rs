@@ -4,7 +4,7 @@ use super::super::flood;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-/// Documentation addresses (RFC 5737), and what lies behind them: nobody sends from there here.
+/// Documentation addresses (RFC 5737) and what follows them: no sender here has one.
 const FIRST_HOST: u32 = 0xc000_0201;
 /// The sources of generated frames, 10.16.0.0 and those behind it.
 const FIRST_SOURCE: u32 = 0x0a10_0000;

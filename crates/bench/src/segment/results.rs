@@ -14,8 +14,8 @@ use std::path::Path;
 
 /// Columns of the CSV file, keys of the JSON lines. Gigabits are of payload that the far end was
 /// handed; nanoseconds of CPU time for each segment, in this program and in the kernel for it;
-/// `times_calls` and `times_kernel` are the rate beside that of a call for each segment, and of the
-/// kernel's cutting.
+/// `times_calls` and `times_kernel` are the rate in multiples of that of a call for each segment,
+/// and of the kernel's cutting.
 const COLUMNS: [&str; 12] = [
     "far_end",
     "way",
@@ -125,7 +125,13 @@ impl Figures for Results {
     const COLUMNS: &'static [&'static str] = &COLUMNS;
 
     fn text(&self) -> String {
-        self.table()
+        let mut out = String::from(
+            "Segments of 1,448 bytes from buffers of 64 KiB by one core, medians; payload that the \
+             far end was handed\n",
+        );
+        let rows = self.rows.iter().map(|row| (self, row));
+        out.push_str(&table::text(&fields(), rows));
+        out + &table::failures(&self.failures)
     }
 
     fn records(&self) -> Vec<Map<String, Value>> {
@@ -144,22 +150,11 @@ impl Results {
         self.rows[at].samples.push(sample);
     }
 
-    /// The rate beside that of another way with the same load.
+    /// The rate in multiples of that of another way with the same load.
     fn times(&self, base: Way, row: &Row) -> f64 {
         let is_base =
             |other: &&Row| other.way == Contender::Way(base) && other.load() == row.load();
         self.rows.iter().find(is_base).map_or(f64::NAN, |base| row.gbit() / base.gbit())
-    }
-
-    /// A table for people.
-    fn table(&self) -> String {
-        let mut out = String::from(
-            "Segments of 1,448 bytes from buffers of 64 KiB by one core, medians; payload that the \
-             far end was handed\n",
-        );
-        let rows = self.rows.iter().map(|row| (self, row));
-        out.push_str(&table::text(&fields(), rows));
-        out + &table::failures(&self.failures)
     }
 
     /// Draws the rate by the number of streams, for each far end; the folder exists.
@@ -234,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_has_each_figure_beside_calls_and_the_kernel() {
+    fn every_form_has_each_figure_relative_to_calls_and_the_kernel() {
         let mut results = Results::default();
         for (way, payload_bits_per_sec) in [(Way::Calls, 2e9), (Way::Kernel, 8e9)] {
             let (far_end, source) = (FarEnd::Moderated, Source::Memory);

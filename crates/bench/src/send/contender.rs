@@ -20,7 +20,7 @@ const FLOWS: u32 = 10_000;
 const REPLAYED_FRAMES: u64 = 1000;
 /// More frames than any tool sends until it is ended.
 const ENDLESS: &str = "1000000000000";
-/// Huge pages of testpmd: a pool of 16,384 buffers of 2,304 bytes and 64 MiB beside it.
+/// Huge pages of testpmd: a pool of 16,384 buffers of 2,304 bytes and 64 MiB in addition.
 const TESTPMD_PAGES: u64 = 51;
 
 /// A way to send.

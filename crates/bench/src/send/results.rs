@@ -61,7 +61,13 @@ impl Figures for Results {
     const COLUMNS: &'static [&'static str] = &COLUMNS;
 
     fn text(&self) -> String {
-        self.table()
+        let mut out = String::from(
+            "Frames that one core sends, medians; the far end discards them inside the driver, \
+             `own` on another CPU\n",
+        );
+        let rows = self.ordered().into_iter().map(|row| (self, row));
+        out.push_str(&table::text(&fields(), rows));
+        out + &table::failures(&self.failures)
     }
 
     fn records(&self) -> Vec<Map<String, Value>> {
@@ -81,21 +87,21 @@ impl Results {
         self.rows[at].samples.push(per_sec);
     }
 
-    /// The best of the rows beside `row` that `is_wanted`.
-    fn best_beside(&self, row: &Row, is_wanted: impl Fn(Kind) -> bool) -> f64 {
-        let beside = |other: &&Row| {
+    /// The best of the rows with the placement and size of `row` that `is_wanted`.
+    fn best_alike(&self, row: &Row, is_wanted: impl Fn(Kind) -> bool) -> f64 {
+        let is_alike = |other: &&Row| {
             (other.placement, other.bytes) == (row.placement, row.bytes) && is_wanted(other.kind)
         };
-        self.rows.iter().filter(beside).map(Row::mps).fold(f64::NAN, f64::max)
+        self.rows.iter().filter(is_alike).map(Row::mps).fold(f64::NAN, f64::max)
     }
 
     fn best_peer_times(&self, row: &Row) -> f64 {
-        row.mps() / self.best_beside(row, |kind| !kind.is_ours())
+        row.mps() / self.best_alike(row, |kind| !kind.is_ours())
     }
 
     fn constant_percent(&self, row: &Row) -> f64 {
         let is_live = matches!(row.kind, Kind::Constant | Kind::Ringside | Kind::Stamped);
-        let constant = self.best_beside(row, |kind| kind == Kind::Constant);
+        let constant = self.best_alike(row, |kind| kind == Kind::Constant);
         if is_live { 100.0 * row.mps() / constant } else { f64::NAN }
     }
 
@@ -107,17 +113,6 @@ impl Results {
             key(a).cmp(&key(b)).then(b.mps().total_cmp(&a.mps()))
         });
         rows
-    }
-
-    /// A table for people.
-    fn table(&self) -> String {
-        let mut out = String::from(
-            "Frames that one core sends, medians; the far end discards them inside the driver, \
-             `own` on another CPU\n",
-        );
-        let rows = self.ordered().into_iter().map(|row| (self, row));
-        out.push_str(&table::text(&fields(), rows));
-        out + &table::failures(&self.failures)
     }
 
     /// Draws a figure for each placement; the folder exists.

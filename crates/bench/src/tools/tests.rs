@@ -101,7 +101,7 @@ fn every_tool_gets_the_same_memory_and_its_file() {
 }
 
 #[test]
-fn a_limit_is_kept_in_sixteen_files_by_whoever_can() {
+fn a_limit_is_kept_in_sixteen_files_by_tools_that_can() {
     let dir = Path::new("/where-files-go");
     let limited = Options { limit_bytes: Some(2 << 30), ..Options::default() };
     let limits = [

@@ -4,7 +4,7 @@
 //! cargo run --example count_protocols -- FILE|DIR …
 //! cargo run --example count_protocols -- --attach SOCKET
 //! cargo run --example count_protocols -- -i INTERFACE FRAMES          (as root)
-//! cargo run --example count_protocols -- -i INTERFACE FRAMES -w DIR   (beside a recorder)
+//! cargo run --example count_protocols -- -i INTERFACE FRAMES -w DIR   (with a recorder)
 //! ```
 
 mod protocols;
@@ -73,7 +73,7 @@ fn attached(socket: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// An interface: the observer reads the ring of a run, beside a recorder if there is one.
+/// An interface: the observer reads the ring of a run, next to a recorder if there is one.
 fn live(interface: &str, frames: u64, output: Output) -> Result<(), Box<dyn Error>> {
     let (sender, found) = channel();
     let config = AfPacketConfig::new(interface);

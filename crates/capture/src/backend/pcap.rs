@@ -29,7 +29,7 @@ use ringside_sys::packet::{self, CaptureDirection, InterfaceEvent, ReadingTimes}
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Frames of a batch: so many of the longest frames are 16 MiB of copies.
+/// Frames of a batch: 64 of the longest frames are 16 MiB of copies.
 const BATCH_FRAMES: usize = 64;
 
 /// libpcap's name of all interfaces together.

@@ -21,7 +21,7 @@ pub(super) trait Port {
     fn wait(&self, left: Duration) -> Result<(), SysError>;
     /// Polls the interface's queue, if it can be.
     fn kick(&self) {}
-    /// From now on nobody calls `kick` any more.
+    /// From now on no thread calls `kick` any more.
     fn stop_busy_poll(&self) -> Result<(), SysError> {
         Ok(())
     }
@@ -104,7 +104,7 @@ impl Waiter {
         }
     }
 
-    /// So many frames came.
+    /// Notes that `frames` frames came.
     #[inline]
     pub(super) fn note_frames(&mut self, frames: u32) {
         self.sweep = self.sweep.saturating_add(frames);

@@ -13,8 +13,9 @@ use ringside_sys::disk;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// After so many finished files of a lane in a row, older ones are taken to be finished too. The
-/// recorder has some that ended and wait for the medium, and finishes them in about their order.
+/// After this number of finished files of a lane in a row, older ones are taken to be finished too.
+/// The recorder has some that ended and wait for the medium, and finishes them in about their
+/// order.
 const FINISHED_IN_A_ROW: usize = 256;
 /// Places for ring blocks that are looked at, from the end of a file on, until one holds some: a
 /// terabyte of ordinary ones. A sparse file could claim any number.

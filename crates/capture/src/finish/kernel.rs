@@ -43,7 +43,7 @@ fn program_of<'p>(lane: &LaneRemains, programs: &'p Programs) -> Option<&'p Capt
     programs.get(&lane.interface_id)
 }
 
-/// Keeps the program that came with the first lane of an interface beside what is of the lane.
+/// Keeps the program that came with the first lane of an interface apart from what is of the lane.
 fn hold(
     interface: InterfaceId,
     mut side: Box<dyn KernelSide>,

@@ -45,7 +45,7 @@ pub(super) fn finish(run: &Run<'_>, folders: &[Folder], view: &RingView, end: &E
     let opened = view.opened(lane);
     let oldest = opened.saturating_sub(view.layout().blocks_per_lane as u64);
     // A block is released when it is written whole (or given up, and then accounted for). Of the
-    // others nobody knows; they still lie in the ring.
+    // others nothing is known; they still lie in the ring.
     let from = view.released(lane, 0).clamp(oldest, opened);
     let outcome = Outcome::default();
     let mut series = Series { run, end, files: Vec::new(), failed: Vec::new(), outcome };

@@ -146,7 +146,7 @@ mod tests {
     use ringside_core::{Consumer, Frame, FrameMeta, SourceInterface};
     use ringside_store::Format;
 
-    /// A file of so many frames, and where each record of it ends.
+    /// A file of `frames` frames, and where each record of it ends.
     fn file(format: FileFormat, frames: u64) -> (tempfile::NamedTempFile, Vec<u64>) {
         let store = match format {
             FileFormat::Pcap => Format::Pcap,

@@ -89,7 +89,7 @@ impl Model {
         SeriesFile::create(entry, &header, &[interface()]).unwrap()
     }
 
-    /// Packs so many frames, as far as there is room in the ring, and publishes them.
+    /// Packs `count` frames, as far as there is room in the ring, and publishes them.
     fn pack(&mut self, count: usize) {
         for _ in 0..count {
             let memory = self.random.bytes(2_000);

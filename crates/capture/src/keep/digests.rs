@@ -4,8 +4,8 @@
 //! The thread that judges adds up in a table of its own, by the stamps of frames alone, so that a
 //! capture that is read again gives the same records. A record goes to the [`writer`] when its
 //! direction was silent, has lasted, or had to make room, and at the end. The way there is a queue
-//! that nobody waits for: what has no room is counted, with its frames, so that all frames are in
-//! records that were written or that were missed.
+//! that no thread waits for: what has no room is counted, with its frames, so that all frames are
+//! in records that were written or that were missed.
 
 mod queue;
 mod writer;

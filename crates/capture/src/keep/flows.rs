@@ -1,5 +1,6 @@
-//! When enough of a flow was kept: after so many bytes, or after its TLS handshake, only headers
-//! follow (Maier et al., "Enriching network security analysis with time travel", SIGCOMM 2008).
+//! When enough of a flow was kept: after a number of bytes, or after its TLS handshake. Then only
+//! headers follow (Maier et al., "Enriching network security analysis with time travel", SIGCOMM
+//! 2008).
 
 use super::tls::TlsSide;
 use ringside_core::{RecentTable, Timestamp};
@@ -16,7 +17,7 @@ const IDLE_NS: u64 = 300_000_000_000;
 /// When a flow has been seen enough of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowCutoff {
-    /// After so many bytes of payload, both directions together.
+    /// After this number of bytes of payload, both directions together.
     Bytes(u64),
     /// In each direction of a TLS connection where its application data begins.
     Tls,

@@ -26,7 +26,7 @@ pub struct MirrorError {
     pub id: RuleId,
     /// Where copies were to go.
     pub name: String,
-    /// What is in the way.
+    /// Why copies cannot go there.
     pub why: Box<NoMirror>,
 }
 
@@ -129,8 +129,8 @@ struct Tally {
 }
 
 impl Mirrors {
-    /// Opens the interfaces that rules name, in the calling thread's network namespace, for so many
-    /// threads that receive frames of `received`.
+    /// Opens the interfaces that rules name, in the calling thread's network namespace, for
+    /// `threads` threads that receive frames of `received`.
     ///
     /// # Errors
     /// There is none of this name, it is down, it is received from itself, its frames begin
@@ -150,7 +150,7 @@ impl Mirrors {
     /// What copies of one thread leave through.
     ///
     /// # Panics
-    /// If more threads ask than were told.
+    /// If more than `threads` threads ask.
     pub(super) fn sender(&self) -> MirrorSender {
         let target = |mirror: &Mirror| {
             let mut sockets = mirror.sockets.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,9 +1,9 @@
 //! Lists of pieces of a frame, and how a file names them.
 //!
 //! A packet block has no field for which bytes it holds. A comment on each packet would be longer
-//! than most pieces are, and is lost by whoever copies packets. So a list is said as pcapng says
-//! a snapshot length: of an interface. Each interface is described once more for each list, with
-//! the list in its description, and packets of which pieces are kept are that interface's.
+//! than most pieces are, and is lost by programs that copy packets. So a list is said as pcapng
+//! says a snapshot length: of an interface. Each interface is described once more for each list,
+//! with the list in its description, and packets of which pieces are kept are that interface's.
 
 use super::RulesError;
 use crate::packer::Pieces;

@@ -50,7 +50,7 @@ pub enum PreFilterStatus {
     },
     /// There are none.
     None {
-        /// Why.
+        /// Why there are none, in words.
         reason: String,
     },
 }
@@ -214,7 +214,7 @@ impl Rules {
 }
 
 impl PreFilterStatus {
-    /// In words, of so many rules.
+    /// In words, of `rules` rules.
     pub fn text(&self, rules: usize) -> String {
         match self {
             PreFilterStatus::On { questions } => {

@@ -33,7 +33,7 @@ pub enum RulesError {
         /// What it asks for.
         action: String,
     },
-    /// Records that nobody takes.
+    /// Records that no output takes.
     #[error(
         "rule {id}: `digest` hands over records, and this run writes none: start it with --digests \
          FILE (or - for standard output), or write `count` for the numbers alone"
@@ -42,7 +42,7 @@ pub enum RulesError {
         /// The rule.
         id: RuleId,
     },
-    /// Copies that nobody sends.
+    /// Copies that no interface sends.
     #[error(
         "rule {id}: `mirror {name}` sends frames on while they are received, and this run sends \
          none: leave it out, or receive from an interface (-i)"
@@ -140,11 +140,11 @@ pub struct RulesReport {
     pub default: Verdict,
     /// How many there were.
     pub undecided: Counts,
-    /// What was counted beside.
+    /// Side effects of the rules.
     pub beside: Beside,
 }
 
-/// What rules cause beside the fate of frames.
+/// Side effects of rules.
 #[derive(Clone, Debug, Default)]
 pub struct Beside {
     /// Flows whose segments were not followed any more, because others needed their places.
@@ -333,7 +333,7 @@ impl Rules {
         }
     }
 
-    /// What the rules cause beside the fate of frames.
+    /// Side effects of the rules.
     pub fn beside(&self) -> Beside {
         let book = self.lock();
         Beside {

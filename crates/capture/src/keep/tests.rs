@@ -162,7 +162,7 @@ fn what_needs_the_driver_is_refused_with_the_fix() {
         Selection::new(wishes, &mut vec![interface()]).err().map(|error| error.to_string())
     };
     assert!(select(&keeps.collect::<String>()).is_some());
-    // What nobody does in this run.
+    // Actions that this run cannot do.
     for (text, action, fix) in [
         ("7: udp => mirror eth9", "`mirror eth9`", "(-i)"),
         ("7: udp => digest", "`digest`", "--digests FILE"),

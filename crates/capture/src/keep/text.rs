@@ -5,12 +5,12 @@
 /// costs no more than the copy.
 const LOOK_BYTES: usize = 256;
 
-/// So many printable bytes in a row are text, whatever surrounds them. 38 % of all bytes are
+/// This number of printable bytes in a row is text, whatever surrounds it. 38 % of all bytes are
 /// printable: 256 random ones have 24 in a row once in seventy million times, and 16 once in thirty
 /// thousand, which is too often.
 const RUN_BYTES: usize = 24;
 
-/// Or so many of a hundred anywhere.
+/// Or this share of them anywhere, in per cent.
 const SHARE_PERCENT: usize = 75;
 
 /// True if there is text in the first bytes. An empty payload is none.

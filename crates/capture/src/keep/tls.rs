@@ -118,7 +118,7 @@ impl TlsSide {
 
 /// What a part of a stream begins with.
 enum Begins {
-    /// A record of so many bytes, header included.
+    /// A record of this number of bytes, header included.
     Record(usize),
     /// A record of application data.
     Application,

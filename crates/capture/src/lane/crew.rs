@@ -42,7 +42,7 @@ impl CrewSink {
 /// What the threads of a lane share.
 struct Crew {
     lane: CrewLane,
-    /// Of whoever has the turn to claim.
+    /// Of the thread that has the turn to claim.
     turns: Padded<Mutex<Turns>>,
     tally: Padded<Mutex<Tally>>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct CrewLane {
     pub(crate) threads: usize,
 }
 
-/// What whoever has the turn to claim looks after.
+/// What the thread that has the turn to claim looks after.
 struct Turns {
     desk: Desk,
     /// Frames that the source lent.
@@ -134,7 +134,7 @@ impl Crew {
         }
         let close_block = turns.desk.is_rotated();
         let Hand { source, chooser, thread, .. } = hand;
-        // Before the claim: it holds for whatever is claimed later, whoever is faster.
+        // Before the claim: it holds for whatever is claimed later, by any thread.
         let low_water = source.low_water();
         // Everybody else waits meanwhile, also with the order to stop.
         let wait = POLL / self.lane.threads as u32;

@@ -19,7 +19,7 @@ pub(crate) struct MergedLanes {
 pub(crate) struct MergedFrame<'l> {
     pub(crate) frame: Frame<'l>,
     pub(crate) lane: usize,
-    /// By so many nanoseconds it is older than one before it.
+    /// It is older than one before it by this number of nanoseconds.
     pub(crate) late_ns: Option<u64>,
 }
 

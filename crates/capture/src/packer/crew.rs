@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// and the closing of that.
 const PARTS_MAX: usize = 6;
 
-/// What became of the frames of one ticket, told when they are shown to readers.
+/// What became of the frames of one ticket, reported when they are shown to readers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
     /// Which thread took them.
@@ -49,7 +49,7 @@ pub struct CrewPacker {
     wants_reading: AtomicBool,
 }
 
-/// What changes with every reservation; whoever has the turn has it.
+/// What changes with every reservation; the thread that has the turn has it.
 struct Place {
     frames: u64,
     first_time: Timestamp,
@@ -98,7 +98,7 @@ pub struct ClaimedFrames<'b> {
     pub close_block: bool,
     /// No frame of a later claim is stamped before this.
     pub low_water: Timestamp,
-    /// What is told of them when they are shown, as far as it is known.
+    /// What is reported of them when they are shown, as far as it is known.
     pub done: Done,
 }
 
@@ -111,7 +111,7 @@ impl ClaimedFrames<'_> {
 }
 
 impl CrewPacker {
-    /// A packer for so many threads that goes on where `packer` is.
+    /// A packer for `threads` threads that goes on where `packer` is.
     pub fn new(packer: Packer, threads: usize) -> CrewPacker {
         let Packer { writer, interface, snaplen, block_bytes, frames, first_time, open } = packer;
         let place = Place { frames, first_time, reading: Arc::default(), open, has_asked: false };
@@ -161,8 +161,8 @@ impl CrewPacker {
         self.place().reading = Arc::new(reading);
     }
 
-    /// Copies the frames of a claim into the ring. `tell` is told what became of them when readers
-    /// see them, in the order of the claims; it may be another thread's.
+    /// Copies the frames of a claim into the ring. `tell` gets what became of them when readers see
+    /// them, in the order of the claims; it may be another thread's.
     pub fn put(
         &self,
         claimed: Claimed<'_, Done>,

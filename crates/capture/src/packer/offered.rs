@@ -45,7 +45,7 @@ impl Cuts {
         self.bytes += other.bytes;
     }
 
-    /// Of so many bytes on the wire so many are kept.
+    /// Notes a frame of `wire_bytes` on the wire, of which `kept_bytes` are kept.
     #[inline]
     fn note(&mut self, wire_bytes: u32, kept_bytes: u32) {
         let bytes = wire_bytes.saturating_sub(kept_bytes);

@@ -7,8 +7,8 @@
 //!   folio (`generic_perform_write`), so that while it lasts the end may be torn within a block.
 //! - The published part of an open block is written up to where it ends; for direct writes from
 //!   the last page's border on, and padded to a page with a block of padding. When it goes on, the
-//!   file is first cut to where the frames ended: so nobody sees the new bytes of that page, which
-//!   overwrite the padding, with the old size.
+//!   file is first cut to where the frames ended: so no reader sees the new bytes of that page,
+//!   which overwrite the padding, with the old size.
 //! - A file that is used again begins with room for ring blocks behind its header
 //!   (`SeriesFile::reuse`), so its size stands still. Closed ring blocks take the place of room,
 //!   each at once. Before a part of one is written, and at the end, the room is cut away.
@@ -154,7 +154,7 @@ pub(super) struct LaneFile<F = File> {
     complete: u64,
     /// Bytes of the ring block after them that are in the file.
     filled: usize,
-    /// It was told that the file has complete blocks.
+    /// [`comes_into_use`](Self::comes_into_use) was true.
     is_in_use: bool,
     /// Where the room for ring blocks ends; at most where the frames end, if there is none.
     room_end: u64,
@@ -315,7 +315,7 @@ impl<F: Storage> LaneFile<F> {
     ///
     /// # Errors
     /// The system refused; the file was cut to the last whole pcapng block, and the frames that
-    /// are new in it are told.
+    /// are new in it are reported.
     pub(super) fn write_part(
         &mut self,
         sequence: u64,

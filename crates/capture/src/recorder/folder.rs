@@ -288,7 +288,7 @@ impl Folder {
     }
 }
 
-/// Removes a file that was made ready and is not needed: nobody has written to it, and nobody will.
+/// Removes a file that was made ready and is not needed: no writer has used it, and none will.
 pub(super) fn remove_unused(series: &SeriesFile) {
     if let Err(error) = series.entry().remove() {
         tracing::warn!("cannot remove {}: {error}", series.path().shown());

@@ -68,8 +68,8 @@ impl Housekeeper {
         }
     }
 
-    /// If another program deleted the file, this is told, and its writer goes on in another one:
-    /// nobody would ever see what is written to it.
+    /// If another program deleted the file, this is reported, and its writer goes on in another
+    /// one: no reader would ever see what is written to it.
     fn look_for(&self, file: &OpenFile) {
         if file.note_deletion() {
             let (path, blocks) = (file.series.path().shown(), file.complete());
@@ -102,7 +102,7 @@ pub(super) fn tend<F: Storage>(dir: &Dir, file: &OpenFile<F>) -> Result<(), Stor
     reserve(dir, file, end.saturating_sub(kept.synced), kept);
     let was_lost = kept.is_lost;
     match kept.sync(|| file.series.sync_data()) {
-        // That was told.
+        // That was reported.
         Err(_) if was_lost => return Ok(()),
         other => other?,
     }

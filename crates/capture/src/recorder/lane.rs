@@ -89,7 +89,7 @@ pub(super) struct Asker<'a> {
 /// Whose the next block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
-    /// Nobody began it, or the asker did.
+    /// No writer began it, or the asker did.
     Free,
     /// Another writer continues it.
     Other,
@@ -250,8 +250,8 @@ impl Lane {
     }
 }
 
-/// What became of the lane's frames: in the run's counts, and on the lane's board for whoever
-/// closes the ledger if this process dies.
+/// What became of the lane's frames: in the run's counts, and on the lane's board for the process
+/// that closes the ledger if this process dies.
 struct Account {
     total: Arc<ConsumerCounts>,
     delivered: u64,

@@ -22,7 +22,7 @@ pub(super) enum Queue {
 }
 
 impl Queue {
-    /// Writes in flight that will be told as completions.
+    /// Writes in flight that will be reported as completions.
     pub(super) fn in_flight(&self) -> usize {
         match self {
             Queue::Uring(uring) => uring.in_flight(),

@@ -50,7 +50,7 @@ impl Supplier {
         }
     }
 
-    /// Deletes what is past its age. What stands in the way is told when room is needed.
+    /// Deletes what is past its age. What prevents it is reported when room is needed.
     fn sweep(&self) {
         if !self.shared.recording.retention.is_unlimited()
             && let Err(error) = self.folder.sweep()

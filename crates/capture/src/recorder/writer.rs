@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 /// Longest time that a published frame waits for its block to be full before it is written. With
 /// `POLL`, a full second is never reached.
 const WRITE_INTERVAL: Duration = Duration::from_millis(850);
-/// How often a writer looks for published bytes when nobody wakes it.
+/// How often a writer looks for published bytes when no thread wakes it.
 const POLL: Duration = Duration::from_millis(100);
 /// How long the end of writes is waited for while the kernel refuses to tell it: longer than a lack
 /// of memory lasts. A disk that hangs is waited for without a limit: there it does not refuse.
@@ -41,7 +41,7 @@ pub(super) struct WriterSetup {
     /// The first file of each lane.
     pub(super) files: Vec<LaneFile>,
     pub(super) queue: QueueSetup,
-    /// CPUs beside the disk, where that makes a difference.
+    /// CPUs local to the disk, where that makes a difference.
     pub(super) cpus: Vec<usize>,
 }
 
@@ -181,8 +181,8 @@ impl Writer {
         }
     }
 
-    /// Nobody will tell what became of the writes in flight: their frames are missed, and their
-    /// files are left to a repair, because cutting them could meet a write.
+    /// No completion will say what became of the writes in flight: their frames are missed, and
+    /// their files are left to a repair, because cutting them could meet a write.
     fn lose_in_flight(&mut self) {
         self.queue.abandon();
         for lane in 0..self.slots.len() {
@@ -488,8 +488,8 @@ impl Writer {
 impl Drop for Writer {
     /// Whatever ended it: the housekeeper ends, and other writers do not wait.
     fn drop(&mut self) {
-        // Empty if it ended in order. Else the files stay for a repair, which is told by the lock
-        // of the run: writes may still be under way.
+        // Empty if it ended in order. Else the files stay for a repair, which the lock of the run
+        // delays: writes may still be under way.
         for slot in &mut self.slots {
             slot.file.take().into_iter().for_each(|file| self.folder.abandon(file));
         }

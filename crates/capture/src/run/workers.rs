@@ -11,8 +11,8 @@ use ringside_sys::bell::Bells;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// What the threads of a lane have beside its first source: the other hands, and what chooses the
-/// frames of each.
+/// What the threads of a lane have in addition to its first source: the other hands, and what
+/// chooses the frames of each.
 type Hands = (Vec<Box<dyn Source>>, Vec<Chooser>);
 
 /// Settings of the workers.

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 /// Windows that do not touch, kept at a time. With frames that wait in memory for seconds, and a
-/// window for each hit, more are not told apart: the two oldest become one, which keeps more.
+/// window for each hit, more are not kept apart: the two oldest become one, which keeps more.
 const WINDOWS_MAX: usize = 4096;
 
 /// What is to become of a frame.

@@ -1,4 +1,4 @@
-//! Observers see the same from a file, from its recording, from a ring of their own, beside a
+//! Observers see the same from a file, from its recording, from a ring of their own, next to a
 //! recorder and in another process; what they miss is counted.
 
 #[path = "../../examples/count_protocols/protocols.rs"]
@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// All that an observer is told.
+/// All that an observer gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Told {
     Frame { bytes: u64, link: LinkType, stamp: Timestamp, wire_bytes: u32, captured: usize },
@@ -82,7 +82,7 @@ impl Watch {
     }
 }
 
-/// What observers of stored frames are told, and how many frames these were.
+/// What observers of stored frames get, and how many frames these were.
 fn stored(path: &Path) -> Option<((Vec<Told>, Counts), u64)> {
     let mut source = ringside_store::open(&[path.to_owned()]).ok()?;
     let (observers, watch) = Watch::new();
@@ -164,7 +164,7 @@ fn directory(path: &Path) -> Output {
     Output::Directory { paths, rotation, options, retention: Policy::default() }
 }
 
-/// Observers as the run's only consumer, or beside a recorder; also the ledger.
+/// Observers as the run's only consumer, or next to a recorder; also the ledger.
 fn of_run(path: &Path, output: Output) -> Option<((Vec<Told>, Counts), RunReport)> {
     let (observers, watch) = Watch::new();
     let config = RunConfig { output, observers, ..RunConfig::counting() };
@@ -343,7 +343,7 @@ fn lanes_are_one_stream_in_which_each_keeps_its_order() {
         newest = newest.max(*stamp);
         *stamp < newest
     });
-    // How many are late is up to the machine; that they are told is not.
+    // How many are late depends on the machine; that they are reported does not.
     assert_eq!(report.ledger.consumers[0].late, late.count() as u64);
     assert_eq!((report.ledger.consumers.len(), observers_line(&report).delivered), (1, 8_000));
 }

@@ -278,7 +278,7 @@ fn a_full_disk_stops_the_run_with_an_error_and_a_balanced_ledger() {
 
 #[test]
 fn a_slow_consumer_costs_frames_under_its_name() {
-    // The smallest ring, and nobody reads: 40 MB do not fit.
+    // The smallest ring, and no reader: 40 MB do not fit.
     let (_reader, writer) = io::pipe().unwrap();
     let report = stream(60_000, 1, writer.into());
     assert!(report.ledger.dropped[&Cause::RecorderBehind] > 0, "{:?}", report.ledger);

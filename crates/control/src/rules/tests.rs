@@ -46,7 +46,7 @@ fn rules_come_and_go() {
 }
 
 #[test]
-fn what_is_wrong_is_told_and_what_came_before_it() {
+fn what_is_wrong_is_reported_and_what_came_before_it() {
     let desk = desk("4: udp => drop");
     let error = refused(&desk, add("7: tcp => count\n4: tcp => take\n8: any => drop"));
     assert!(error.contains("rule 4 is there already") && error.contains("1 rules were added"));

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Longest wait for a reply: no test depends on its length.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Runs `work` beside a server whose commands are counted.
-fn beside_a_server<T>(work: impl FnOnce(&Path, &AtomicU64) -> T) -> T {
+/// Runs `work` next to a server whose commands are counted.
+fn with_server<T>(work: impl FnOnce(&Path, &AtomicU64) -> T) -> T {
     let directory = tempfile::tempdir().unwrap();
     let path: PathBuf = directory.path().join("a.sock");
     let socket = ControlSocket::bind(&path).unwrap();
@@ -64,9 +64,9 @@ fn ask_until_answered(path: &Path) {
 
 #[test]
 fn of_a_hundred_clients_as_many_are_served_as_there_are_places() {
-    beside_a_server(|path, _| {
+    with_server(|path, _| {
         let mut clients: Vec<_> = (0..100).map(|_| connect(path)).collect();
-        // Whoever is connected first is in.
+        // The first to connect is in.
         let replies: Vec<_> = clients
             .iter_mut()
             .map(|client| ask(client, &status()).or_else(|| reply(client)))
@@ -84,20 +84,20 @@ fn of_a_hundred_clients_as_many_are_served_as_there_are_places() {
 
 #[test]
 fn the_client_of_this_program_is_answered() {
-    beside_a_server(|path, asked| {
+    with_server(|path, asked| {
         let mut found = Found::at(Some(path));
         let client = &mut found.clients[0];
         assert!(client.ask(&Command::Rotate {}).unwrap().ok);
         assert!(client.ask(&Command::Ledger {}).unwrap().ok);
         assert_eq!(asked.load(Ordering::Relaxed), 2);
-        let nobody = Found::at(Some(&path.with_extension("none")));
-        assert!(nobody.clients.is_empty() && nobody.errors.is_empty());
+        let none = Found::at(Some(&path.with_extension("none")));
+        assert!(none.clients.is_empty() && none.errors.is_empty());
     });
 }
 
 #[test]
 fn hostile_clients_do_not_keep_others_from_an_answer() {
-    beside_a_server(|path, _| {
+    with_server(|path, _| {
         let mut random = Random::new(11);
         let megabyte = vec![b'['; 1 << 20];
         let mut lasting = Vec::new();
@@ -133,7 +133,7 @@ fn hostile_clients_do_not_keep_others_from_an_answer() {
 #[test]
 fn a_command_that_panics_ends_the_server_and_not_the_run() {
     let stop = (Command::Stop {}.line() + "\n").into_bytes();
-    let answer = beside_a_server(|path, _| ask(&mut connect(path), &stop));
+    let answer = with_server(|path, _| ask(&mut connect(path), &stop));
     assert!(answer.is_none());
 }
 

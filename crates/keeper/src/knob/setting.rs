@@ -17,14 +17,14 @@ const FEATURES: &str = "rx-";
 pub enum Wish {
     /// The interface's own stamp on every frame that it receives.
     Stamps,
-    /// So many queues that receive.
+    /// The number of receive queues.
     Queues {
-        /// How many.
+        /// Number of queues.
         count: u32,
     },
-    /// So many descriptors in each receive ring.
+    /// The number of descriptors in each receive ring.
     ReceiveRing {
-        /// How many.
+        /// Descriptors of each ring.
         descriptors: u32,
     },
     /// Both directions of a flow in one queue.
@@ -33,7 +33,7 @@ pub enum Wish {
     EvenRss,
     /// A feature of receiving, by the kernel's name (`rx-gro`).
     Feature {
-        /// Name.
+        /// The kernel's name of the feature.
         feature: String,
         /// On or off.
         on: bool,
@@ -74,7 +74,7 @@ pub enum Setting {
     },
     /// Descriptors of each receive ring.
     ReceiveRing {
-        /// How many.
+        /// Descriptors of each ring.
         descriptors: u32,
     },
     /// Receive side scaling.
@@ -83,7 +83,7 @@ pub enum Setting {
         function: u8,
         /// RXH_XFRM_ bits.
         transform: u8,
-        /// Key.
+        /// Key of the hash function.
         key: Vec<u8>,
         /// Queue by hash.
         table: Vec<u32>,
@@ -92,27 +92,27 @@ pub enum Setting {
     },
     /// Hashed fields of one kind of traffic.
     Fields {
-        /// Kind.
+        /// Kind of traffic, as `TCP_V4_FLOW`.
         flow_type: u32,
         /// RXH_ bits.
         fields: u64,
     },
     /// A feature.
     Feature {
-        /// Name.
+        /// The kernel's name of the feature.
         feature: String,
         /// On or off.
         on: bool,
     },
     /// How a NAPI waits.
     Napi {
-        /// Which.
+        /// Id of the NAPI.
         id: u32,
         /// Empty polls.
         defer_hard_irqs: u32,
-        /// Nanoseconds.
+        /// Nanoseconds until it is polled again.
         gro_flush_timeout_ns: u64,
-        /// Nanoseconds.
+        /// Nanoseconds for which a program that busy-polls keeps the interrupt off.
         irq_suspend_timeout_ns: u64,
         /// By a thread.
         threaded: Option<bool>,
@@ -162,8 +162,8 @@ impl Target {
 }
 
 impl Wish {
-    /// For each setting that is not as wished what it is and what it will be. To be called in the
-    /// interface's namespace.
+    /// For each setting that has to change: its value, and the one that it gets. To be called in
+    /// the interface's namespace.
     ///
     /// # Errors
     /// What is there cannot be read, or the interface cannot do that.
@@ -247,7 +247,7 @@ impl Setting {
             }
             Setting::ReceiveRing { descriptors } => netdev::set_receive_ring(name, *descriptors)?,
             Setting::Rss { function, transform, key, table, is_default } => {
-                // Drivers refuse to be told what they cannot change, also if it is so already.
+                // Drivers refuse a request for what they cannot change, also if it is so already.
                 let now = netdev::rss(name)?;
                 let key = if now.key == *key { Vec::new() } else { key.clone() };
                 let function = if now.function == *function { 0 } else { *function };
@@ -426,7 +426,9 @@ fn napi_of_queue(name: &str, queue: u32) -> anyhow::Result<Napi> {
     let queues = netdev::polled_queues(&device)?;
     let id = queues.iter().find(|polled| polled.queue == queue).and_then(|polled| polled.napi);
     let napi = netdev::napis(device.ifindex)?.into_iter().find(|napi| Some(napi.id) == id);
-    napi.with_context(|| format!("nobody says which NAPI polls queue {queue} of {name}"))
+    napi.with_context(|| {
+        format!("the kernel does not say which NAPI polls queue {queue} of {name}")
+    })
 }
 
 /// Runs `work` in a network namespace, on a thread of its own: this one stays where it is.

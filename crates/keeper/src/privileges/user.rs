@@ -19,8 +19,8 @@ use std::thread::{self, JoinHandle};
 /// Users without rights, in the order in which they are tried: our own, which a package or an
 /// administrator makes, and the one that is on every system.
 const WITHOUT_RIGHTS: [&str; 2] = ["ringside", "nobody"];
-/// Entries of a directory that are looked at. More of another user's are hardly hidden behind so
-/// many of our own.
+/// Entries of a directory that are looked at. More files of another user are unlikely to come after
+/// that many of our own.
 const ENTRIES_MAX: usize = 10_000;
 
 /// Directories that were made for the user that this process becomes. If the run is refused they go
@@ -146,7 +146,7 @@ fn become_user(user: &User, directories: &[PathBuf]) -> anyhow::Result<UsersDire
     Ok(made)
 }
 
-/// Becomes user nobody, if this is root's process: for work that needs none of its files.
+/// Becomes user `nobody`, if this is root's process: for work that needs none of its files.
 ///
 /// # Errors
 /// The system refused.

@@ -73,7 +73,7 @@ pub(crate) fn joined_attributes(parts: &[(u16, &[u8])]) -> Vec<u8> {
 /// A message of the kernel's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message<'a> {
-    /// Type.
+    /// Message type (`nlmsg_type`).
     pub(crate) kind: u16,
     /// NLM_F_ flags.
     pub(crate) flags: u16,

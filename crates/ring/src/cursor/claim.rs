@@ -85,8 +85,8 @@ impl ClaimCursor {
             self.released = self.early.swap_remove(at).end;
         }
         if self.released != before {
-            // Release: the loads of whoever held the claims come before the writer's next stores
-            // into the blocks; they came before this call because the claims were handed in.
+            // Release: the loads of the claims' holders come before the writer's next stores into
+            // the blocks; they came before this call because the claims were handed in.
             lane.header.released[self.index].store(self.released, Ordering::Release);
         }
     }

@@ -192,7 +192,7 @@ impl CopyCursor {
 
     /// False if the writer was faster and another turn is due.
     fn begin(&mut self, lane: Lane<'_>, start: RingStart) -> bool {
-        // Before `opened`: if it says finished, nobody overwrites even the oldest of all.
+        // Before `opened`: if it says finished, even the oldest of all is not overwritten.
         let finished = lane.is_finished();
         let opened = lane.opened();
         let Some(last) = opened.checked_sub(1) else { return true };

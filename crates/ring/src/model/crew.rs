@@ -1,6 +1,6 @@
 //! Several threads on one lane under loom: they claim in turn, reserve in that order, write side by
 //! side, and are shown in order, to lossless and copying readers; and what they claimed is given
-//! back beside all that.
+//! back independently of all that.
 //!
 //! A ticket is one frame of one word, whose value is its number plus 1. The last tests break one
 //! rule each, and the model must see it.
@@ -18,7 +18,7 @@ use ringside_sys::sync::{AtomicU64, Ordering};
 /// Chunks of the source; the third frame comes in the first that was given back.
 const CHUNKS: usize = 2;
 
-/// A source of which threads take in turn, and to which they give back beside that.
+/// A source of which threads take in turn, and to which they give back at any time.
 struct Supply {
     frames: u64,
     next: AtomicU64,
@@ -74,7 +74,7 @@ struct Lane {
     model: Arc<Model>,
     crew: Crew<(), Vec<Step>>,
     supply: Supply,
-    /// Frames that have room; of whoever has the turn to reserve.
+    /// Frames that have room; of the thread that has the turn to reserve.
     reserved: AtomicU64,
 }
 
@@ -182,7 +182,7 @@ impl Lane {
     }
 }
 
-/// A thread that goes so many rounds.
+/// A thread that goes `rounds` rounds.
 fn thread(lane: &Arc<Lane>, rule: Rule, rounds: usize) -> JoinHandle<()> {
     let lane = lane.clone();
     spawn(move || (0..rounds).for_each(|_| lane.round(rule)))
@@ -201,7 +201,7 @@ fn finish(lane: Arc<Lane>) {
     cursor.finish(lane.model.lane());
 }
 
-/// Two threads beside a lossless reader that sees all frames in order; the first few are there
+/// Two threads and a lossless reader that sees all frames in order; the first few are there
 /// already.
 fn beside_a_lossless_reader(rule: Rule, frames: u64, begun: u64) {
     let lane = Lane::new(1, frames);

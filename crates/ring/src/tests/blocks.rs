@@ -19,7 +19,7 @@ enum Step {
     Publish,
     /// Fills the open block and closes it.
     Close,
-    /// Claims at most so many blocks.
+    /// Claims at most this number of blocks.
     Claim(usize),
     /// Releases one of the claims that are out.
     Release(prop::sample::Index),

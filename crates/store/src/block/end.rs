@@ -1,8 +1,8 @@
 //! The block with which a closed ring block ends: what its frames are, at a known place.
 //!
-//! It is the last of the ring block, so that a reader finds it without reading the frames, and it is
-//! written when the ring block is closed: the header, which readers of the open ring block have seen
-//! long since and which may be on the disk, does not change.
+//! It is the last of the ring block, so that a reader finds it without reading the frames. It is
+//! written when the ring block is closed. The header does not change then: readers of the open ring
+//! block have seen it long since, and it may be on the disk.
 
 use super::{block_header, blocks, packet};
 use crate::pcapng::RINGSIDE_END;

@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Gaps of a lane that are told one by one. Someone who gave one directory of two has a gap with
+/// Gaps of a lane that are reported one by one. An input of one directory of two has a gap with
 /// each ring block.
-const GAPS_TOLD_MAX: u32 = 10;
+const GAPS_REPORTED_MAX: u32 = 10;
 
 /// Where a file stands in its lane: number of its ring block, then its number as a file.
 type Order = (u64, u64);
@@ -53,8 +53,8 @@ pub(super) struct OpenFile {
 struct Reached {
     next_block: u64,
     next_frame: u64,
-    gaps_told: u32,
-    /// The gaps that are told together at the end.
+    gaps_reported: u32,
+    /// The gaps that are reported together at the end.
     more: Option<Notice>,
 }
 
@@ -162,8 +162,8 @@ impl Lane {
         Next::Read
     }
 
-    /// What is still to be told when the lane is at its end.
-    pub(super) fn last_words(&mut self) -> Option<Notice> {
+    /// What is still to be reported when the lane is at its end.
+    pub(super) fn final_notice(&mut self) -> Option<Notice> {
         self.reached.more.take()
     }
 
@@ -238,7 +238,7 @@ impl OpenFile {
 }
 
 impl Reached {
-    /// Begins a ring block: what is to be told of it.
+    /// Begins a ring block: what is to be reported of it.
     fn enter(
         &mut self,
         lane: Option<LaneId>,
@@ -265,7 +265,7 @@ impl Reached {
                 Some(file.notice(Condition::Damaged { offset, reason }))
             }
             Some(0) if blocks.is_none() => None,
-            Some(frames) if self.gaps_told == GAPS_TOLD_MAX => {
+            Some(frames) if self.gaps_reported == GAPS_REPORTED_MAX => {
                 let (gaps, frames) = match self.more.take().map(|notice| notice.condition) {
                     Some(Condition::MoreMissing { gaps, frames: before, .. }) => {
                         (gaps + 1, before.saturating_add(frames))
@@ -276,7 +276,7 @@ impl Reached {
                 None
             }
             Some(frames) => {
-                self.gaps_told += 1;
+                self.gaps_reported += 1;
                 Some(file.notice(Condition::Missing { lane, blocks, frames }))
             }
         }

@@ -173,7 +173,7 @@ fn many_runs_in_one_directory_need_few_open_files() {
 }
 
 #[test]
-fn damage_in_one_file_keeps_nothing_else_back_and_is_told_at_the_end() {
+fn damage_in_one_file_delays_nothing_else_and_is_reported_at_the_end() {
     let dir = tempfile::tempdir().unwrap();
     let damaged = write_series(dir.path(), "run", (0, 0), (0, 0), &[10, 20, 30, 40]);
     write_series(dir.path(), "run", (0, 1), (2, 4), &[50]);
@@ -311,7 +311,7 @@ fn a_lane_in_several_directories_reads_as_one_whatever_the_spread() {
 }
 
 #[test]
-fn what_is_missing_of_a_lane_is_told_to_the_frame() {
+fn what_is_missing_of_a_lane_is_reported_to_the_frame() {
     let (blocks, expected) = lane_of(12);
     let lane = LaneId(0);
     for seed in 0..40 {
@@ -352,7 +352,7 @@ fn what_is_missing_of_a_lane_is_told_to_the_frame() {
 }
 
 #[test]
-fn many_gaps_are_told_together_and_to_the_frame() {
+fn many_gaps_are_reported_together_and_to_the_frame() {
     let dir = tempfile::tempdir().unwrap();
     let blocks: Vec<_> = (0..30).map(|n| ring_block((2 * n, 10 * n), 0, &[n + 1])).collect();
     write_blocks(dir.path(), "run", (0, 0), &blocks);
@@ -383,7 +383,7 @@ fn no_frame_is_given_twice_when_files_repeat() {
 }
 
 #[test]
-fn contradicting_numbers_are_told_and_keep_no_frame_back() {
+fn contradicting_numbers_are_reported_and_delay_no_frame() {
     let dir = tempfile::tempdir().unwrap();
     let blocks = [
         ring_block((0, 0), 0, &[1, 2]),

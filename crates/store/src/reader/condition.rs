@@ -37,7 +37,7 @@ pub enum Condition {
     },
     /// Frames were read whose time is before 1970 or after 2554: it is damaged, and they have none.
     TimesLost {
-        /// How many.
+        /// Number of these frames.
         frames: u64,
         /// Where the record of the first begins, in bytes.
         offset: u64,
@@ -46,7 +46,7 @@ pub enum Condition {
     },
     /// Not read at all.
     Skipped {
-        /// Why.
+        /// Why it was skipped, in words.
         reason: String,
     },
     /// Not read, because the system refused.
@@ -75,7 +75,7 @@ pub enum Condition {
         /// Frames that are missing.
         frames: u64,
     },
-    /// As [`Missing`](Condition::Missing), for the gaps of a lane that are not told one by one.
+    /// As [`Missing`](Condition::Missing), for the gaps of a lane that are not reported one by one.
     MoreMissing {
         /// The lane.
         lane: LaneId,

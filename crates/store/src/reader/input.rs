@@ -75,8 +75,8 @@ impl Input {
         }
     }
 
-    /// As [`new`](Input::new), of a regular file, which is read in small steps first if little of it
-    /// may be wanted.
+    /// As [`new`](Input::new), of a regular file, which is read in small steps first if little of
+    /// it may be wanted.
     pub(super) fn of_file(file: File, is_sparing: bool) -> Input {
         let step_bytes = if is_sparing { STEP_BYTES_MIN } else { BUFFER_BYTES };
         let (reader, nothing) = (Reader::File(file), Box::new(std::io::empty()));
@@ -156,7 +156,7 @@ impl Input {
         self.offset
     }
 
-    /// Reads a place of a file beside the window; false if it is not there.
+    /// Reads a place of a file outside the window; false if it is not there.
     pub(super) fn read_place(&mut self, buffer: &mut [u8], offset: u64) -> bool {
         let Reader::File(file) = &self.reader else { return false };
         let is_read = file.read_exact_at(buffer, offset).is_ok();

@@ -4,7 +4,7 @@ use super::record::Order;
 use crate::pcapng::{aligned, option};
 
 /// The options of `block` from `at` to its trailing length, as code and value. Ends at the end
-/// mark, or where an option reaches beyond the block: what follows cannot be told apart.
+/// mark, or where an option reaches beyond the block: what follows cannot be parsed.
 pub(super) fn options(order: Order, block: &[u8], at: usize) -> impl Iterator<Item = (u16, &[u8])> {
     let end = block.len().saturating_sub(4);
     let mut rest = block.get(at..end).unwrap_or_default();

@@ -17,7 +17,7 @@ const FOREIGN: [(&[u8], &str, &str); 4] = [
 ];
 
 /// Memory that a frame of Zstandard may ask for, as a power of two: 128 MiB, the limit of the
-/// format's own tools unless they are told otherwise.
+/// format's own tools without an option for more.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
 /// How a file that begins with `first`, of at least 4 bytes, is packed, if it can be unpacked here.

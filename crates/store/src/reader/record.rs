@@ -24,7 +24,7 @@ pub(super) enum Step {
     Room(usize),
     /// Bytes without a frame, as many as may lie beyond those at hand.
     Skip(usize),
-    /// At least so many bytes are needed from here on.
+    /// At least this number of bytes is needed from here on.
     Need(usize),
 }
 

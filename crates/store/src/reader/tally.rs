@@ -10,8 +10,8 @@ pub struct Tally {
     pub bytes_read: u64,
     /// Frames that were passed by, because their time lies outside the range that was asked for.
     pub frames_outside: u64,
-    /// Ring blocks of which only the header and the end were read, because none of their frames lies
-    /// in the range.
+    /// Ring blocks of which only the header and the end were read, because none of their frames
+    /// lies in the range.
     pub blocks_passed: u64,
     /// The newest stamp that was met, also of frames outside the range; zero if there was none.
     pub newest: Timestamp,

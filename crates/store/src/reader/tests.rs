@@ -225,7 +225,7 @@ fn interface_texts_are_read_and_unknown_blocks_of_any_size_are_passed() {
 }
 
 #[test]
-fn what_comes_before_a_damaged_block_is_delivered_and_the_reason_told() {
+fn what_comes_before_a_damaged_block_is_delivered_and_the_reason_reported() {
     let good = |file: &mut Builder| {
         file.interface(1, 0, &[]).packet(0, 1, b"first", &[]);
         file.bytes.len() as u64
@@ -274,7 +274,7 @@ fn what_comes_before_a_damaged_block_is_delivered_and_the_reason_told() {
 }
 
 #[test]
-fn a_torn_end_is_told_with_its_place_and_counts_only_frames() {
+fn a_torn_end_is_reported_with_its_place_and_counts_only_frames() {
     let mut file = Builder::new(false);
     file.interface(1, 0, &[]).packet(0, 1, b"first", &[]);
     let second = file.bytes.len();

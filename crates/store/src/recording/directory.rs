@@ -38,7 +38,7 @@ pub struct StoredFile {
 }
 
 /// Groups the `*.pcapng` files of all `directories` into series. Hidden files are passed; others
-/// that are no part of a recording are told in the notices.
+/// that are no part of a recording are reported in the notices.
 ///
 /// # Errors
 /// A directory cannot be read, or none holds a file of a recording that can.

@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A file with its header page. Its ring blocks are written by whoever holds it, in order, at
+/// A file with its header page. Its ring blocks are written by its owner, in order, at
 /// [`block_offset`](SeriesFile::block_offset).
 #[derive(Debug)]
 pub struct SeriesFile<F = File> {
@@ -115,8 +115,8 @@ impl SeriesFile {
         Ok(Some((series, header.file, interfaces)))
     }
 
-    /// Writes whole ring blocks over room, at `offset`. Each is there when it is there whole,
-    /// whoever looks meanwhile. Returns the bytes of those that are.
+    /// Writes whole ring blocks over room, at `offset`. A reader that looks meanwhile sees either
+    /// all of a block or none of it. Returns the bytes of the blocks that are complete.
     pub fn fill_room(&self, blocks: &[u8], offset: u64) -> (usize, io::Result<()>) {
         let mut map = self.map();
         let target = room::Target { file: &self.file, map: map.as_mut() };
@@ -215,8 +215,9 @@ impl<F: Storage> SeriesFile<F> {
         self.block_offset(self.room_blocks)
     }
 
-    /// Sends the header page to the disk and waits until it has it. Without a header nobody finds
-    /// frames that were written past the page cache; a disk that fails early must not cost it.
+    /// Sends the header page to the disk and waits until it has it. Without a header no reader
+    /// finds frames that were written past the page cache; a disk that fails early must not cost
+    /// it.
     ///
     /// # Errors
     /// The disk did not take it.
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_counts_what_it_is_told() {
+    fn the_header_counts_what_it_is_given() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.pcapng");
         let file =

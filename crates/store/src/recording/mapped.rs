@@ -40,7 +40,7 @@ impl MappedFiles {
     pub fn keep(&self, file: File, map: Option<FileMap>, bytes: u64) {
         let Ok(found) = file.metadata() else { return };
         let inode = found.ino();
-        // Mapping takes long for large files; nobody is kept waiting meanwhile.
+        // Mapping takes long for large files; no other thread waits for it.
         if found.nlink() == 0 || !self.wants(&self.lock(), inode) {
             return;
         }

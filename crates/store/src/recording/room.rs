@@ -3,7 +3,7 @@
 //! Where a file is used again instead of deleted (tmpfs, [`crate::retention`]), its pages stay and
 //! are written over. Until a ring block is there, its place is one block of the local-use type
 //! 0x80525352, over the bytes of whatever was there before: so the file is legal pcapng at every
-//! moment, and nobody takes what was for what is. Room is always the end of a file, in whole
+//! moment, and no reader takes old frames for new ones. Room is always the end of a file, in whole
 //! places.
 
 use crate::pcapng::RINGSIDE_ROOM;
@@ -75,7 +75,7 @@ pub(super) fn lay(
 }
 
 /// Writes whole ring blocks of `block_bytes` over room at `offset`. Of each the end and then the
-/// beginning come last: whoever looks, or is left behind when this process dies, finds a ring
+/// beginning come last: a reader that looks at any time, also after this process died, finds a ring
 /// block or room, but for the moment between those two, in which the lengths of the room differ.
 /// Returns how many bytes were written, in whole ring blocks.
 pub(super) fn fill(
@@ -112,7 +112,7 @@ mod tests {
         let file = File::from(memfd_create("room", MemfdFlags::ALLOW_SEALING).unwrap());
         file.set_len(3 * BLOCK_BYTES as u64).unwrap();
         lay(Target { file: &file, map: None }, 0, BLOCK_BYTES as u64, 3).unwrap();
-        // The third place lacks its last byte, which nobody can write.
+        // The third place lacks its last byte, which no process can write.
         file.set_len(3 * BLOCK_BYTES as u64 - 1).unwrap();
         fcntl_add_seals(&file, SealFlags::GROW).unwrap();
         let mut blocks = vec![0x5a; 3 * BLOCK_BYTES];

@@ -1,5 +1,5 @@
 //! What a file of a recording asks of the file system, so that tests can be the file system: one
-//! that fails, writes short and loses what nobody synced.
+//! that fails, writes short and loses what was not synced.
 
 use crate::dir::Entry;
 use ringside_sys::disk;

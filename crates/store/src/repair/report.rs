@@ -1,4 +1,4 @@
-//! What a repair found and did, to be told to people and programs.
+//! What a repair found and did, to be reported to people and programs.
 
 use ringside_core::{LaneId, Shown, Timestamp};
 use serde::{Serialize, Serializer};
@@ -109,19 +109,19 @@ pub enum Change {
     Padded {
         /// Where they begin.
         offset: u64,
-        /// How many.
+        /// How many bytes they are.
         bytes: u64,
     },
     /// The file was cut at the end of its last whole record.
     Cut {
-        /// Where.
+        /// Where the file ends now, in bytes.
         offset: u64,
         /// Bytes of a torn record, or zeros, that went.
         bytes: u64,
     },
     /// A mark was appended that says from when on nothing is known.
     Marked {
-        /// When.
+        /// Nanoseconds of UTC after which nothing is known.
         unknown_after_ns: Timestamp,
     },
     /// The header page counts the complete ring blocks rightly.
@@ -135,7 +135,7 @@ pub enum Change {
     HeaderRepaired,
     /// Space that was reserved for more was given back.
     Released {
-        /// Bytes.
+        /// Bytes that were given back.
         bytes: u64,
     },
     /// The file came into its name, under which it was about to be used.
@@ -169,7 +169,7 @@ impl fmt::Display for Change {
 /// One lane of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LaneReport {
-    /// Which.
+    /// Its number in the run.
     pub lane: LaneId,
     /// What is missing between the ring blocks that are there, as far as they were looked at.
     pub missing: Vec<Missing>,

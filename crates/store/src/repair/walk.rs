@@ -273,7 +273,7 @@ impl Walker<'_> {
     }
 
     /// True if nothing is at `offset` but the beginning of a record that the file's end tears, or
-    /// zeros: it can go. Anything else is kept, unread, for whoever may make something of it.
+    /// zeros: it can go. Anything else is kept, unread: other tools may be able to use it.
     fn is_torn_record(&self, offset: u64) -> io::Result<bool> {
         let mut head = [0; 8];
         self.file.read_exact_at(&mut head, offset)?;
@@ -300,7 +300,7 @@ impl Walker<'_> {
     }
 }
 
-/// Reads a file from a place on, whoever else uses it.
+/// Reads a file from a place on, also while others use it.
 struct ReaderAt {
     file: Arc<File>,
     /// Where it is.

@@ -118,7 +118,7 @@ impl Disk {
         if let Ok(mut state) = self.state()
             && let Some(name) = state.creating.take()
         {
-            // What became of nothing: its making failed, or nobody wanted it.
+            // A file that was reused and then not needed: making it failed, or no recorder took it.
             if self.remove(&reused_name(&name)).is_err_and(|e| e.kind() != ErrorKind::NotFound) {
                 return;
             }
@@ -335,7 +335,7 @@ impl Folder for Disk {
         let new = self.dir.entry(to);
         let known = self.open_known(name).filter(|_| self.dir.entry(name).rename(&new).is_ok());
         let Some((file, map)) = known else { return self.remove(name).map(|()| false) };
-        // Only now, when nobody finds it by its old name any more, can nobody open or link it.
+        // Only now, when it has lost its old name, can no process open or link it any more.
         let lease = if self.is_own(&file, to) { Lease::take(file).ok() } else { None };
         self.reused = lease.map(|lease| Reused { lease, map, entry: new });
         match self.reused {

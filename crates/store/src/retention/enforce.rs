@@ -16,7 +16,7 @@ use std::path::Path;
 /// reader holds open; a file system with snapshots would swallow all.
 pub(super) const VAIN_DELETIONS_MAX: u32 = 2;
 
-/// Why a file goes, as people are told.
+/// Why a file is deleted, in the words of messages to people.
 const KEEPS_LIMIT: &str = "to keep the limit of bytes";
 
 /// What is asked for.
@@ -248,7 +248,7 @@ impl<'f, F: Folder> Shelf<'f, F> {
     ) -> Result<Shelf<'f, F>, RetentionError> {
         let mut books = VecDeque::with_capacity(files.len());
         for file in files {
-            // A finished file is nobody's any more, whoever lives.
+            // A finished file has no owner any more, also if its run still lives.
             let is_open = file.is_unfinished() && living.is_live(folder, &file.run)?;
             books.push_back(Book::new(file, is_open));
         }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// What stands in the way, with its numbers and the fix.
+/// What prevents a reservation, with its numbers and the fix.
 #[derive(Debug, Error)]
 pub enum RetentionError {
     /// The operating system refused.

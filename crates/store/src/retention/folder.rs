@@ -88,8 +88,9 @@ pub(super) trait Folder {
     /// Deletes a file.
     fn remove(&mut self, name: &str) -> io::Result<()>;
 
-    /// Gives a file that is to be deleted the name `to`, which nobody looks for, to be written
-    /// over, and says true; deletes it, and says false, if anybody else could see or mind that.
+    /// Gives a file that is to be deleted the name `to`, under which no reader looks, to be
+    /// overwritten, and returns true. If another process could see that, deletes it and returns
+    /// false.
     fn reuse(&mut self, name: &str, to: &str) -> io::Result<bool>;
 }
 

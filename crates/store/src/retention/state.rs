@@ -12,7 +12,8 @@ pub(super) const RECORDERS_MAX: usize = 16;
 /// The state is one page, written in one piece: a killed writer leaves the old or the new.
 pub(super) const STATE_BYTES: usize = 4096;
 
-/// No directory has had so many files: who says so would have the serials used up.
+/// Greatest serial number that is believed: no directory has had that many files. A larger one in
+/// the lock file would use up the numbers.
 pub(super) const SERIAL_MAX: u64 = u64::MAX / 2;
 
 /// Kept from one reservation to the next, over all runs. It may be lost: then serials go on from

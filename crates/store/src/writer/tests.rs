@@ -189,7 +189,7 @@ fn sizes_are_known_before_anything_is_handed_over() {
 }
 
 #[test]
-fn a_comment_takes_the_room_that_is_told_and_changes_no_frame() {
+fn a_comment_takes_the_stated_room_and_changes_no_frame() {
     let interfaces = [interface("eth1", LinkType::ETHERNET)];
     for format in [Format::Pcapng, Format::Pcap] {
         for comment in ["", "x", "ringside: late by 17 ns", &"ä".repeat(40_000)] {

@@ -30,9 +30,9 @@ fn frame(lane: usize, number: usize, stamp: u64) -> OwnedFrame {
     OwnedFrame { bytes, meta }
 }
 
-/// A lane of a recording in files of two ring blocks, of which the very last was never closed. Every
-/// other ring block lies in the other directory. The ring blocks of a file of format 2 end with
-/// lies, which are none of its format.
+/// A lane of a recording in files of two ring blocks, of which the very last was never closed.
+/// Every other ring block lies in the other directory. The ring blocks of a file of format 2 end
+/// with lies, which are none of its format.
 fn write_lane(dirs: [&Path; 2], lane: u16, format: u32, blocks: &[Vec<u64>]) {
     let (mut first, mut packed) = (0, [Vec::new(), Vec::new()]);
     for (number, stamps) in blocks.iter().enumerate() {
@@ -75,24 +75,24 @@ fn read_and_choose(inputs: &[PathBuf], range: TimeRange) -> (Vec<OwnedFrame>, us
 }
 
 /// What a source has to tell, by name: lanes may come to it in another order.
-fn told(source: &dyn StoredSource) -> Vec<String> {
-    let mut told: Vec<String> = source.notices().iter().map(ToString::to_string).collect();
-    told.sort();
-    told
+fn notices_of(source: &dyn StoredSource) -> Vec<String> {
+    let mut notices: Vec<String> = source.notices().iter().map(ToString::to_string).collect();
+    notices.sort();
+    notices
 }
 
 /// What a full read has to tell: one directory of two lacks ring blocks.
-fn told_of_all(inputs: &[PathBuf]) -> Vec<String> {
+fn notices_of_all(inputs: &[PathBuf]) -> Vec<String> {
     let mut source = ringside_store::open(inputs).unwrap();
     drain(&mut *source);
-    told(&*source)
+    notices_of(&*source)
 }
 
 fn check(inputs: &[PathBuf], range: TimeRange) {
     let (expected, count) = read_and_choose(inputs, range);
     let mut source = Query { inputs: inputs.to_vec(), range }.open().unwrap();
     let found = drain(&mut *source);
-    assert_eq!((found.error, told(&*source)), (None, told_of_all(inputs)));
+    assert_eq!((found.error, notices_of(&*source)), (None, notices_of_all(inputs)));
     assert_eq!(found.frames, expected, "{range:?}");
     let outside = (count - expected.len()) as u64;
     let counters = source.counters();
@@ -122,7 +122,7 @@ proptest! {
     fn a_range_of_recordings_is_a_full_read_of_which_it_is_chosen(
         lanes in vec(vec(stamps(6), 1..5), 1..4),
         format in 2..=3u32,
-        beside in stamps(8),
+        pcap in stamps(8),
         ranges in vec(ranges(), 4),
     ) {
         let dirs = [memory_dir(), memory_dir()];
@@ -130,12 +130,12 @@ proptest! {
         for (lane, blocks) in lanes.iter().enumerate() {
             write_lane([one, other], lane as u16, format, blocks);
         }
-        let beside_path = one.join("beside.pcap");
-        write_capture(&beside_path, Format::Pcap, &beside);
+        let pcap_path = one.join("one.pcap");
+        write_capture(&pcap_path, Format::Pcap, &pcap);
         let file = one.join("x-eth1-lane0-000000.pcapng");
         for range in ranges {
             check(&[one.to_owned(), other.to_owned()], range);
-            check(&[one.to_owned(), beside_path.clone()], range);
+            check(&[one.to_owned(), pcap_path.clone()], range);
             check(std::slice::from_ref(&file), range);
         }
     }
@@ -200,8 +200,8 @@ fn only_the_ring_blocks_of_the_range_are_read() {
         // The kernel's own count: with a look at each header page, by which files are put in order.
         match asked_for {
             Some(asked_for) => {
-                let beside = asked_for - tally.bytes_read;
-                assert!(beside <= files * (4096 + 40) + 4096, "{beside} bytes are not stated");
+                let unstated = asked_for - tally.bytes_read;
+                assert!(unstated <= files * (4096 + 40) + 4096, "{unstated} bytes are not stated");
             }
             None => skip(test, "the kernel does not count what a thread reads"),
         }

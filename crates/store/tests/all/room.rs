@@ -44,7 +44,7 @@ fn reused() -> (TempDir, SeriesFile) {
 
 fn old(path: &Path) -> Reused {
     // A program that another test is about to run has all that is open here, until it runs.
-    let lease = wait_for("nobody else has it open", || Lease::take(file_of(path)).ok());
+    let lease = wait_for("no other process has it open", || Lease::take(file_of(path)).ok());
     let map = FileMap::new(lease.file(), FILE_BYTES as usize).unwrap();
     Reused { lease, map: Some(map), entry: Entry::at(path).unwrap() }
 }
@@ -103,8 +103,8 @@ fn a_file_of_another_size_is_cut_to_what_is_wanted_of_it() {
     }
 }
 
-/// Someone dies while a ring block is written over room: of the old frames and of half a block
-/// nobody ever sees anything.
+/// A process dies while it writes a ring block over room: readers see nothing of the old frames,
+/// nor of half a block.
 #[test]
 fn a_ring_block_that_was_not_finished_is_room() {
     let new = ring_block(41, 100..200, true);

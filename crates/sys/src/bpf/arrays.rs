@@ -121,7 +121,7 @@ impl PerCpuArray {
         Ok(PerCpuArray { fd, counters, cpus })
     }
 
-    /// An array that was made elsewhere, with so many counters in a value, by its descriptor.
+    /// An array that was made elsewhere, with `counters` counters in a value, by its descriptor.
     ///
     /// # Errors
     /// It is no such array, there are not 1 to 8 counters, or the number of CPUs cannot be read.

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Longest wait for a turn on every CPU where membarrier(2) is refused: a CPU whose real-time tasks
-/// leave it to nobody else, or one that is stopped, ends it.
+/// leave it to no other thread, or one that is stopped, ends it.
 const TURNS_MAX: Duration = Duration::from_secs(1);
 
 /// Says "1" on a PREEMPT_RT kernel, where softirqs can be preempted.
@@ -46,7 +46,7 @@ fn take_a_turn_on_every_cpu(patience: Duration) -> Result<(), String> {
     // A thread of its own: the caller keeps its CPUs, and need not wait for one that never comes.
     let turns = std::thread::Builder::new().spawn(move || {
         let turns = online_cpus().and_then(|cpus| cpus.into_iter().try_for_each(pin_to_cpu));
-        // Nobody may be waiting any more.
+        // The caller may have stopped waiting.
         let _ = done.send(turns.map_err(|error| error.to_string()));
     });
     turns.map_err(|error| error.to_string())?;

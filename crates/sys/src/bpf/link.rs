@@ -128,7 +128,7 @@ pub fn link_info(link: BorrowedFd<'_>) -> Result<LinkInfo, BpfError> {
     Ok(LinkInfo { id, program, ifindex })
 }
 
-/// Takes the program off, whoever else holds the link.
+/// Takes the program off, also while other processes hold the link.
 ///
 /// # Errors
 /// No privilege, or it is no link that can be detached.

@@ -13,8 +13,8 @@ pub struct ArrayMemory {
 
 impl ArrayMemory {
     /// The first `bytes` of an array that can be mapped (BPF_F_MMAPABLE). It is for arrays of
-    /// `bpf/segment.bpf.c`, which only reads them: whoever holds the bytes would not notice that
-    /// somebody else writes.
+    /// `bpf/segment.bpf.c`, which only reads them: the holder of the bytes would not notice another
+    /// writer.
     ///
     /// # Errors
     /// It is no such array, or it is shorter.
@@ -25,9 +25,9 @@ impl ArrayMemory {
     /// All of it.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping has so many bytes and lives as long as this value; any byte is a
-        // value. Nobody else writes: the array has no name that another process could open, its
-        // program only reads (bpf/segment.bpf.c), and `&mut self` keeps our own side apart.
+        // SAFETY: the mapping has `bytes` bytes and lives as long as this value; any byte is a
+        // value. No other process writes: the array has no name that one could open, its program
+        // only reads (bpf/segment.bpf.c), and `&mut self` keeps our own side apart.
         unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr(), self.bytes) }
     }
 }

@@ -1,7 +1,7 @@
 //! The hand-over of blocks between the kernel and this process.
 //!
 //! The kernel fills blocks in a circle and sets TP_STATUS_USER in a block's status word when it
-//! may be read; whoever reads it clears the word to give it back. Between the two, nobody else
+//! may be read; the reader clears the word to give it back. Between the two, no other thread
 //! touches the block. So there is one rule: the status word is read with acquire order before a
 //! slice of the block is made, and written with release order after the last slice is gone.
 //!
@@ -192,8 +192,8 @@ impl BlockRing {
     }
 }
 
-/// The block that is being read. Private to this module, so that nobody can give it back while
-/// a batch from it is out.
+/// The block that is being read. Private to this module, so that no other code can give it back
+/// while a batch from it is out.
 struct HeldBlock {
     memory: Mapping,
     block_bytes: usize,
@@ -218,7 +218,7 @@ impl HeldBlock {
         unsafe { AtomicU32::from_ptr(self.block().add(BLOCK_STATUS).cast()) }
     }
 
-    /// A word in the header of the block so many after this one.
+    /// A word in the header of the block `ahead` blocks after this one.
     fn word_ahead(&self, ahead: usize, at: usize) -> &AtomicU32 {
         let index = (self.index.get() + ahead) % self.block_count;
         // SAFETY: index < block_count, and the blocks lie within the mapping (asserted in `new`);
@@ -229,7 +229,7 @@ impl HeldBlock {
         }
     }
 
-    /// Frames in the blocks from so many after this one on, up to the one that is being filled.
+    /// Frames in the blocks from the `first` after this one on, up to the one that is being filled.
     fn frames_behind(&self, first: usize) -> u64 {
         let mut frames = 0;
         for ahead in first..self.block_count {
@@ -251,8 +251,8 @@ impl HeldBlock {
 
     fn body(&self) -> &[u8] {
         assert!(self.holding.get(), "a block is read only while it is held");
-        // SAFETY: the block is ours from `acquire` to `give_back_if_read`, so nobody writes to it.
-        // That gives it back only when no slice exists: it is called from `fill`, which borrows
+        // SAFETY: the block is ours from `acquire` to `give_back_if_read`, so no thread writes to
+        // it. That gives it back only when no slice exists: it is called from `fill`, which borrows
         // the ring exclusively and holds no slice there, and when the only batch is dropped.
         unsafe { std::slice::from_raw_parts(self.block().add(BODY), self.block_bytes - BODY) }
     }

@@ -66,7 +66,7 @@ pub enum CaptureDirection {
 /// Membership of a fanout group: each frame of the interface goes to one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fanout {
-    /// Group to join; `None` makes one with an id that nobody uses.
+    /// Group to join; `None` makes one with an unused id.
     pub group: Option<u16>,
     /// Which member gets a frame; the same for all members.
     pub mode: FanoutMode,

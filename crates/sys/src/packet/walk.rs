@@ -60,7 +60,7 @@ struct WalkedFrame {
 pub(super) enum Step {
     /// A frame, which is in the slot now.
     Frame,
-    /// So many frames with impossible headers.
+    /// This number of frames with impossible headers.
     Damaged(u32),
     End,
 }

@@ -26,8 +26,8 @@ pub(super) struct Chain<T> {
 }
 
 // SAFETY: a link's work is written by the ticket's holder, who waited until the link was free
-// (`wait_for_place`), and taken by whoever came second to the link; the two meet at `arrived`. So
-// one thread at a time reaches it, which may be any, and `T` may be sent.
+// (`wait_for_place`), and taken by the thread that came second to the link; the two meet at
+// `arrived`. So one thread at a time reaches it, which may be any, and `T` may be sent.
 unsafe impl<T: Send> Sync for Chain<T> {}
 // SAFETY: it owns its links.
 unsafe impl<T: Send> Send for Chain<T> {}
@@ -63,21 +63,21 @@ impl<T> Chain<T> {
     }
 
     /// The work of `ticket` is finished. Shows it and what was finished after it, if everything
-    /// before it was shown; else whoever finishes that will. Once for each ticket, after
+    /// before it was shown; else the thread that finishes that will. Once for each ticket, after
     /// `wait_for_place`.
     pub(super) fn finish(&self, ticket: u64, work: T, mut show: impl FnMut(T)) {
         let mut ticket = ticket;
         let mut link = self.link(ticket);
-        // SAFETY: nobody else looks at the work before this thread's arrival, and the place is free
-        // (`wait_for_place`): its last work was taken by whoever showed it.
+        // SAFETY: no other thread looks at the work before this thread's arrival, and the place is
+        // free (`wait_for_place`): its last work was taken by the thread that showed it.
         link.work.with_mut(|place| unsafe { *place = Some(work) });
         // Acquire and release: who comes second sees what the first did, both what is in the
         // ticket's work and all that was shown before.
         while link.arrived.fetch_add(1, Ordering::AcqRel) + 1 == BOTH {
-            // SAFETY: both have arrived, this thread second; nobody else looks at the work until
-            // the place is free again, which it says below.
+            // SAFETY: both have arrived, this thread second; no other thread looks at the work
+            // until the place is free again, which it says below.
             let work = link.work.with_mut(|place| unsafe { (*place).take() });
-            // Relaxed: nobody else looks at it before the gate is opened.
+            // Relaxed: no other thread looks at it before the gate is opened.
             link.arrived.store(0, Ordering::Relaxed);
             show(work.expect("its holder put it there before it arrived"));
             ticket += 1;

@@ -1,4 +1,4 @@
-//! A gate: threads pass it in the order of their numbers, and whoever is early waits.
+//! A gate: threads pass it in the order of their numbers; those that come early wait.
 
 use crate::sync::{AtomicU32, Ordering};
 

@@ -17,8 +17,8 @@ pub struct Words<T> {
     _memory: Arc<Mapping>,
 }
 
-// SAFETY: the memory is reached as atomic words only (`Deref`), and the mapping, which is unmapped
-// by whoever drops it last, is not tied to a thread.
+// SAFETY: the memory is reached as atomic words only (`Deref`), and the mapping, which its last
+// owner unmaps, is not tied to a thread.
 unsafe impl<T: Word> Send for Words<T> {}
 // SAFETY: as above.
 unsafe impl<T: Word> Sync for Words<T> {}
@@ -49,7 +49,7 @@ impl<T: Word> Words<T> {
     }
 }
 
-/// Bytes of a mapping for so many words: at least one.
+/// Bytes of a mapping for `count` words: at least one.
 fn bytes_of<T>(count: usize) -> usize {
     (count * size_of::<T>()).max(1)
 }

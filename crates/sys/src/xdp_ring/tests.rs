@@ -48,7 +48,7 @@ impl Writer {
 
     fn write(&self, place: usize, bytes: &[u8]) {
         assert!(RECORDS_AT + place + bytes.len() <= self.layout.value_bytes());
-        // SAFETY: it lies in the value, and nobody reads it before the head has passed it.
+        // SAFETY: it lies in the value, and no reader reads it before the head has passed it.
         unsafe {
             let to = self.values.as_ptr().add(self.at + RECORDS_AT + place);
             bytes.as_ptr().copy_to_nonoverlapping(to, bytes.len());

@@ -37,7 +37,7 @@ impl ConsumerCursor {
         ConsumerCursor { next: 0, produced: 0, size }
     }
 
-    /// In an empty ring that so many entries have passed through.
+    /// In an empty ring that `passed` entries have passed through.
     #[cfg(test)]
     pub(super) fn after(passed: u32, size: u32) -> ConsumerCursor {
         ConsumerCursor { next: passed, produced: passed, ..ConsumerCursor::new(size) }
@@ -99,7 +99,7 @@ impl ProducerCursor {
         ProducerCursor { next: 0, consumed: 0, size }
     }
 
-    /// In an empty ring that so many entries have passed through.
+    /// In an empty ring that `passed` entries have passed through.
     #[cfg(test)]
     pub(super) fn after(passed: u32, size: u32) -> ProducerCursor {
         ProducerCursor { next: passed, consumed: passed, ..ProducerCursor::new(size) }

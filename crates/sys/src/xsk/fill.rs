@@ -12,8 +12,8 @@ const REFILL_MAX: u32 = 4096;
 
 /// The filling end of a lane. Used by one thread at a time.
 ///
-/// The kernel gets so many chunks as `level` says; the others wait in a reserve, from which the
-/// last one used goes out first, because it is still in the caches.
+/// The kernel gets `level` chunks; the others wait in a reserve, from which the last one used goes
+/// out first, because it is still in the caches.
 pub struct FillRing {
     ring: RingMemory,
     cursor: ProducerCursor,
@@ -34,7 +34,7 @@ impl FillRing {
         FillRing { ring, cursor, umem, reserve, level: size, starved: 0 }
     }
 
-    /// Has the kernel hold about so many chunks from now on, at most the size of the ring.
+    /// Has the kernel hold about `level` chunks from now on, at most the size of the ring.
     pub fn set_level(&mut self, level: u32) {
         self.level = level;
     }
@@ -88,7 +88,7 @@ impl FillRing {
         self.reserve.iter().map(|chunk| chunk.0)
     }
 
-    /// The new ring as if so many entries had passed through it.
+    /// The new ring as if `passed` entries had passed through it.
     #[cfg(all(test, not(loom)))]
     pub(super) fn set_passed(&mut self, passed: u32) {
         self.cursor = ProducerCursor::after(passed, self.umem.layout().chunks_per_lane);

@@ -133,7 +133,7 @@ pub(super) fn map_ring(
 }
 
 /// Registers `bytes` bytes at `address` as the memory that frames are put into. With
-/// `metadata_bytes`, descriptors of frames to be sent may say that so many bytes before the data
+/// `metadata_bytes`, descriptors of frames to be sent may say that as many bytes before the data
 /// are `struct xsk_tx_metadata`; kernels before 6.8 refuse that (EINVAL).
 ///
 /// # Safety

@@ -98,8 +98,8 @@ impl MockKernel {
         assert!(chunk.is_multiple_of(layout.chunk_bytes.into()));
         assert!(chunk < layout.chunks_bytes() as u64);
         let start = address as usize - metadata.len();
-        // SAFETY: the chunk came out of the fill ring, so nobody else has it, and it lies in the
-        // memory; metadata and bytes fit into it: the one into the headroom, the other into the
+        // SAFETY: the chunk came out of the fill ring, so no other thread has it, and it lies in
+        // the memory; metadata and bytes fit into it: the one into the headroom, the other into the
         // room behind it.
         unsafe {
             let base = self.umem.as_ptr();
@@ -110,7 +110,7 @@ impl MockKernel {
         self.put_raw(address, bytes.len() as u32, options);
     }
 
-    /// The new lane as if so many entries had passed through each of its rings.
+    /// The new lane as if `passed` entries had passed through each of its rings.
     #[cfg(all(test, not(loom)))]
     pub(super) fn set_passed(&mut self, passed: u32, ends: &mut XskEnds, rx_entries: u32) {
         self.rx_cursor = ProducerCursor::after(passed, rx_entries);

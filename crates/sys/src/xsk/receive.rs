@@ -8,8 +8,8 @@ use ringside_core::limits::BATCH_FRAMES_MAX;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A frame has at most so many parts. The kernel keeps a frame in a page and up to 17 more, or 45
-/// if it was built so (CONFIG_MAX_SKB_FRAGS), and copies it to parts that are shorter than pages.
+/// The most parts that a frame has. The kernel keeps a frame in a page and up to 17 more, or 45 if
+/// it was built so (CONFIG_MAX_SKB_FRAGS), and copies it to parts that are shorter than pages.
 pub const PARTS_PER_FRAME_MAX: usize = 128;
 const _: () = {
     let part_bytes = (CHUNK_BYTES_MIN - HEADROOM_BYTES) as usize;
@@ -34,7 +34,7 @@ pub struct Part {
 }
 
 /// Parts of whole frames that were taken out of the receive ring, in order, with the chunks that
-/// they lie in: as long as it exists nobody else touches those. It ends by being given back
+/// they lie in: as long as it exists no other thread touches those. It ends by being given back
 /// ([`FillRing::give_back`](super::FillRing::give_back)); one that is dropped with parts in it
 /// takes their chunks out of use.
 pub struct Claim {
@@ -99,8 +99,8 @@ impl Claim {
         assert!(Arc::ptr_eq(&arena.umem, &self.umem), "the arena lies in the same memory");
         let Range { start, end } = arena.range;
         // SAFETY: the arena lies in the memory, the kernel does not know it, and it has one owner,
-        // who has lent it to nobody else during this call; no batch of frames joined there is out
-        // while its claim can be borrowed exclusively.
+        // who has lent it to no other thread during this call; no batch of frames joined there is
+        // out while its claim can be borrowed exclusively.
         let bytes =
             unsafe { std::slice::from_raw_parts_mut(self.umem.as_ptr().add(start), end - start) };
         change(bytes, start)
@@ -119,7 +119,7 @@ impl Claim {
             return false;
         }
         // SAFETY: the part lies in a chunk of this claim, the target in the arena, which has no
-        // chunk in it: both are in the memory and do not overlap. Nobody else has the arena.
+        // chunk in it: both are in the memory and do not overlap. No other thread has the arena.
         unsafe {
             let base = self.umem.as_ptr();
             base.add(part.offset).copy_to_nonoverlapping(base.add(at), bytes);
@@ -308,7 +308,7 @@ impl RxRing {
         self.high_water
     }
 
-    /// The new ring as if so many entries had passed through it.
+    /// The new ring as if `passed` entries had passed through it.
     #[cfg(all(test, not(loom)))]
     pub(super) fn set_passed(&mut self, passed: u32) {
         self.cursor = ConsumerCursor::after(passed, self.cursor.size());

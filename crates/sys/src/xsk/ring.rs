@@ -6,7 +6,7 @@ use crate::mmap::Mapping;
 use std::io;
 
 /// A mapped ring: index words, a flag word and entries. Which entries may be read or written is
-/// known to the cursor beside it.
+/// kept in the cursor of its owner.
 pub(super) struct RingMemory {
     mapping: Mapping,
     producer: usize,
@@ -46,7 +46,7 @@ impl RingMemory {
         Words { producer: self.word(self.producer), consumer: self.word(self.consumer) }
     }
 
-    /// Has both index words say that so many entries have passed through.
+    /// Has both index words say that `passed` entries have passed through.
     #[cfg(all(test, not(loom)))]
     pub(super) fn set_passed(&mut self, passed: u32) {
         self.words().producer.store(passed, super::cursor::Ordering::Relaxed);

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Entries of the completion ring, which nobody uses.
+/// Entries of the completion ring, which is not used.
 const COMPLETION_ENTRIES: u32 = 64;
 
 // include/uapi/asm-generic/socket.h; libc does not have them.

@@ -116,7 +116,7 @@ impl TxRing {
         }
     }
 
-    /// From now on a frame may lie in so many parts (XDP_USE_SG).
+    /// From now on a frame may lie in up to `parts_max` parts (XDP_USE_SG).
     pub fn allow_parts(&mut self, parts_max: usize) {
         self.parts_max = parts_max.max(1);
     }
@@ -136,7 +136,7 @@ impl TxRing {
         self.parts_max * self.layout().room_bytes()
     }
 
-    /// True if a frame of so many descriptors, `slots` of them slots, can be put.
+    /// True if a frame of `descriptors` descriptors, `slots` of them slots, can be put.
     #[inline]
     fn has_room(&self, slots: usize, descriptors: usize) -> bool {
         let left = self.layout().entries - self.out;
@@ -375,7 +375,7 @@ impl TxRing {
         Err(SysError::Limit { what, value: piece.end as u64, limit })
     }
 
-    /// Writes and describes the first part of a frame of so many descriptors.
+    /// Writes and describes the first part of a frame of several descriptors.
     #[inline]
     fn write_head(
         &mut self,
@@ -444,7 +444,7 @@ impl TxRing {
         self.end = self.end.wrapping_add(1);
     }
 
-    /// The new rings as if so many entries had passed through them.
+    /// The new rings as if `passed` entries had passed through them.
     #[cfg(all(test, not(loom)))]
     pub(super) fn set_passed(&mut self, passed: u32) {
         let entries = self.layout().entries;

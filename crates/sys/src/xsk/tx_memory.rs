@@ -186,7 +186,7 @@ impl TxMemory {
     /// Has `write` write the first `bytes` bytes of a slot's data.
     ///
     /// # Panics
-    /// If it has no room for so many.
+    /// If it has no room for the bytes.
     #[inline]
     pub(super) fn write_slot(
         &self,
@@ -196,7 +196,7 @@ impl TxMemory {
     ) {
         assert!(bytes <= self.layout.room_bytes(), "{bytes} bytes in a slot");
         let at = self.layout.data_at(slot.0) as usize;
-        // SAFETY: the slot lies in the memory (`take`), holds so many bytes (asserted), and is the
+        // SAFETY: the slot lies in the memory (`take`), holds these bytes (asserted), and is the
         // caller's alone: it is not in flight, or there would be no handle to borrow.
         write(unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr().add(at), bytes) });
     }

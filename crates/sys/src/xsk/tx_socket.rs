@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Entries of the fill ring, which the kernel wants and nobody uses: the fewest that it takes.
+/// Entries of the fill ring, which the kernel wants and nothing uses: the fewest that it takes.
 const FILL_ENTRIES: u32 = 1;
 
 /// Descriptors that the kernel sends in one call (include/uapi/linux/if_xdp.h of Linux 6.17; libc

@@ -15,7 +15,7 @@ pub(super) fn run(folder: &Path, seeds: &[Vec<u8>], target: impl Fn(&[u8])) {
     for (index, seed) in seeds.iter().enumerate() {
         std::fs::write(folder.join(format!("{index:04}")), seed).expect("a writable folder");
     }
-    // A panic ends the process, so nobody sees what it left half done.
+    // A panic ends the process, so no code sees what it left half done.
     let target = AssertUnwindSafe(target);
     bolero::check!().for_each(move |input: &[u8]| {
         let target = &target;

@@ -102,7 +102,7 @@ fn a_lost_frame_of_the_other_flow_is_lost() {
 }
 
 #[test]
-fn a_pause_of_the_receiving_cpu_is_told_apart() {
+fn a_pause_of_the_receiving_cpu_is_recognised() {
     let mut seen = frames(6000, |n| (1004..2004).contains(&n) || (3004..4004).contains(&n));
     // From frame 3003 on all are 300 us late, as if the machine had stood still.
     for frame in seen.iter_mut().filter(|frame| frame.number >= 3003) {

@@ -37,7 +37,7 @@ pub(crate) struct PacketCount {
 /// Where frames were filtered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Filter {
-    /// Nowhere.
+    /// There was no filter.
     None,
     /// In the kernel.
     Kernel(FilterCounters),

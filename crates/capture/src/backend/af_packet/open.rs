@@ -20,12 +20,13 @@ use std::time::Instant;
 /// Wanted size of a ring's block: a frame of FRAME_BYTES_MAX fits, and a block is handed over
 /// often enough that the reader works while the kernel fills.
 const BLOCK_BYTES: u64 = 1 << 20;
-/// A small ring still has so many blocks: one is filled, one is read, the others are the reserve.
+/// A small ring still has this number of blocks: one is filled, one is read, the others are the
+/// reserve.
 const BLOCKS_MIN: u64 = 8;
 /// Smallest block that the kernel's pages allow everywhere.
 const BLOCK_BYTES_MIN: u64 = 64 << 10;
 
-/// Most questions of a pre-filter: fewer are tried where the kernel does not take so many, or a
+/// Most questions of a pre-filter: fewer are tried where the kernel does not take that many, or a
 /// socket may not hold them.
 const PRE_FILTER_QUESTIONS: [usize; 3] = [QUESTIONS_MAX, QUESTIONS_MAX / 4, QUESTIONS_MAX / 16];
 
@@ -182,7 +183,7 @@ fn open_ring(
         promiscuous: config.promiscuous,
         direction: config.direction,
         hardware_timestamps: config.hardware_timestamps,
-        // The kernel would compute it in software for every frame, and nobody reads it.
+        // The kernel would compute it in software for every frame, and nothing reads it.
         receive_hash: false,
         snaplen_bytes: config.snaplen_bytes,
         ethernet: link_type == LinkType::ETHERNET,

@@ -20,7 +20,7 @@ const WINDOW: Duration = Duration::from_millis(100);
 /// How long the depth stays after a pause: pauses come in groups.
 const HOLD: Duration = Duration::from_secs(1);
 
-/// From so many frames a second on, memory in the caches is worth more than memory in reserve.
+/// From this rate in frames a second on, memory in the caches is worth more than memory in reserve.
 const FAST_PER_SEC: u64 = 1_000_000;
 
 /// The depth of one lane's fill ring.
@@ -59,7 +59,7 @@ impl Depth {
         self.chunks
     }
 
-    /// So many frames waited when the worker came and took `frames` of them. Returns true if the
+    /// `waiting` frames waited when the worker came and took `frames` of them. Returns true if the
     /// depth was changed: a pause that used up half of it asks for twice as much.
     #[inline]
     pub(super) fn note_waiting(&mut self, waiting: u32, frames: u32) -> bool {
@@ -103,7 +103,7 @@ impl Depth {
 mod tests {
     use super::*;
 
-    /// Traffic of a window with so many frames, of which at most `waiting` waited at once.
+    /// Traffic of a window with `frames` frames, of which at most `waiting` waited at once.
     fn window(depth: &mut Depth, now: &mut Instant, frames: u32, waiting: u32) -> u32 {
         for _ in 0..100 {
             depth.note_waiting(waiting, frames / 100);

@@ -31,7 +31,7 @@ pub(super) fn new_slots() -> Slots {
 
 /// Makes slots of the frames in `claim`; returns their number. Frames of several parts are joined
 /// in `arena`; one for which it has no room is left out and counted in `damaged`: only a broken
-/// kernel makes so many.
+/// kernel makes such frames.
 pub(super) fn collect(
     claim: &mut Claim,
     rules: &FrameRules,

@@ -46,7 +46,7 @@ const SWEEP_FRAMES: Sweep = 256..=1024;
 pub enum Stamps {
     /// All, by the program in the driver.
     On,
-    /// All, by the interface itself, which was told to; by the program where it gives none.
+    /// All, by the interface itself, which was set to; by the program where it gives none.
     Hardware,
     /// None: their time is 0. For counting only.
     Off,
@@ -59,7 +59,8 @@ pub struct AfXdpConfig {
     pub interface: String,
     /// Its id within the run.
     pub interface_id: InterfaceId,
-    /// Lanes: the first so many receive queues; the frames of others pass. `None` stands for all.
+    /// Lanes: this number of receive queues from the first on; the frames of others pass. `None`
+    /// stands for all.
     pub lanes: Option<u16>,
     /// Threads of each lane.
     pub threads: usize,
@@ -255,8 +256,8 @@ fn not_bound(name: &str, queue: u32, error: &std::io::Error) -> BackendError {
 fn chunk_bytes(mtu_bytes: u32, zero_copy: bool) -> u32 {
     let mut room = CHUNK_BYTES_MIN - HEADROOM_BYTES;
     if zero_copy {
-        // The card writes, and igb and the first ixgbe are told the room in whole KiB: the rest of
-        // a longer frame would come in the next chunk, as a frame of its own.
+        // The card writes, and igb and the first ixgbe take the room in whole KiB: the rest of a
+        // longer frame would come in the next chunk, as a frame of its own.
         room -= room % CARD_UNIT_BYTES;
     }
     let fits = mtu_bytes.saturating_add(BEYOND_MTU_BYTES) <= room;

@@ -12,7 +12,7 @@ const TURN: Duration = Duration::from_millis(50);
 const TURNS: u32 = 10;
 /// Frames of a trial that says something.
 const FRAMES_MIN: u64 = 50_000;
-/// Busy polling must bring so many percent of what sleeping brings: a core that it keeps busy must
+/// Busy polling must bring this percentage of what sleeping brings: a core that it keeps busy must
 /// pay.
 const PERCENT_MIN: u64 = 105;
 
@@ -35,7 +35,7 @@ impl Trial {
         self.turns.is_multiple_of(2)
     }
 
-    /// So many frames came.
+    /// Notes that `frames` frames came.
     #[inline]
     pub(super) fn note_frames(&mut self, frames: u32) {
         self.frames[(self.turns % 2) as usize] += u64::from(frames);
@@ -65,7 +65,7 @@ impl Trial {
 mod tests {
     use super::*;
 
-    /// The outcome of a trial in which each turn brings so many frames.
+    /// The outcome of a trial with these numbers of frames in each turn.
     fn outcome(busy: u32, sleeping: u32) -> Option<bool> {
         let mut now = Instant::now();
         let mut trial = Trial::new(now);

@@ -19,7 +19,8 @@ pub struct XdpRingConfig {
     pub interface: String,
     /// Its id within the run.
     pub interface_id: InterfaceId,
-    /// Lanes: the first so many receive queues; the frames of others pass. `None` stands for all.
+    /// Lanes: this number of receive queues from the first on; the frames of others pass. `None`
+    /// stands for all.
     pub lanes: Option<u16>,
     /// Bytes of each lane's ring; rounded down to a power of two.
     pub ring_bytes: u64,

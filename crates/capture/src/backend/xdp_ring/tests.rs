@@ -227,7 +227,7 @@ fn a_full_ring_costs_counted_frames_and_a_dead_reader_the_host_none() {
         let counters = source.counters();
         let full = counters.dropped[&Cause::KernelRingFull];
         assert_eq!((counters.received, full), (Some(4_000), 4_000 - fits));
-        // Nobody has taken any for longer than the program waits.
+        // No frame was taken for longer than the program waits.
         std::thread::sleep(Duration::from_millis(1_100));
         send(TX, &frames[..100]);
         assert_eq!(source.counters().dropped[&Cause::KernelRingFull], full + 100);

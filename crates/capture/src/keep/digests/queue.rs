@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Records on their way, some 2 MB: a tenth of a second of what a busy link has new ones.
 const RECORDS_MAX: usize = 16_384;
 
-/// How long a thread that may wait does so while the writer takes nothing. A pipe that nobody reads
+/// How long a thread that may wait does so while the writer takes nothing. A pipe without a reader
 /// is given up sooner once the run ends.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 const WAIT_STEP: Duration = Duration::from_millis(1);
@@ -27,7 +27,7 @@ pub(crate) enum Patience {
 /// Records, and the frames that are in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DigestSums {
-    /// Records.
+    /// Number of records.
     pub records: u64,
     /// Frames in them.
     pub frames: u64,
@@ -38,7 +38,7 @@ pub struct DigestSums {
 /// Why records were not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DigestMiss {
-    /// The writer had not taken so many others.
+    /// The writer was behind: the queue had no room for more.
     WriterBehind,
     /// The disk was full.
     DiskFull,

@@ -152,7 +152,7 @@ fn interface() -> SourceInterface {
     SourceInterface::ethernet("eth1")
 }
 
-/// Writes records of so many directions, one frame each.
+/// Writes records of `directions` directions, one frame each.
 fn write(output: DigestOutput, directions: u16) -> (DigestCounts, Vec<String>) {
     let (reader, control) = (DigestReader::default(), Arc::new(Control::new(None)));
     let opened = DigestWriter::open(output, &[interface()], &reader, control.clone()).unwrap();
@@ -211,7 +211,7 @@ fn who_goes_away_has_what_was_counted() {
     });
     let (counts, _) = write(DigestOutput::Stream(writer.into()), 20_000);
     thread.join().unwrap();
-    // A pipe holds 64 KiB that nobody reads any more.
+    // A pipe holds 64 KiB that are not read any more.
     let written = counts.written.records;
     assert!(written > 100_000 / 300 && written < 20_000, "{written}");
     assert_eq!(counts.missed[0].0, DigestMiss::PipeClosed);

@@ -14,7 +14,7 @@ use std::sync::mpsc::Receiver;
 /// Records that are written at once: less than the queue holds, so that it empties meanwhile.
 const BATCH_RECORDS: usize = 1_024;
 
-/// Writes records until nobody can send any more.
+/// Writes records until no sender is left.
 pub(crate) struct DigestWriter {
     receiver: Receiver<Record>,
     stream: StreamWriter,

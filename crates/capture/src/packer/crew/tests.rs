@@ -19,7 +19,7 @@ fn packer(ring: &CaptureRing) -> CrewPacker {
     CrewPacker::new(packer, THREADS)
 }
 
-/// Slots of frames `numbers`, of so many bytes, each stamped with its number.
+/// Slots of frames `numbers`, of `bytes` bytes, each stamped with its number.
 fn slots(numbers: Range<u64>, bytes: impl Fn(u64) -> u32) -> Vec<FrameSlot> {
     let slot = |number| {
         let timestamp = Timestamp(number);

@@ -51,9 +51,9 @@ impl<T: Clone + PartialEq> Versions<T> {
 pub(super) enum Crash {
     /// All: the process was killed.
     Killed,
-    /// Nothing.
+    /// Nothing: the power failed before anything was written out.
     OnlySynced,
-    /// Anything.
+    /// Any part of it, at random.
     Any,
 }
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// The whole disk.
 pub(super) struct State {
     random: Random,
-    /// One call in so many fails; 0 for none.
+    /// One call in this number fails; 0 for none.
     fault_in: usize,
     /// Calls until the power goes.
     left: usize,

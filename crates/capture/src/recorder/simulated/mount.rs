@@ -26,8 +26,8 @@ const FIRST_FILE: u64 = 2;
 const PAGES: u64 = 1 << 28;
 const PAGE_BYTES: u32 = 4096;
 
-/// What this thread and those that it starts mount from now on, nobody else sees, and it goes with
-/// them, however they end.
+/// No other thread but those that this one starts sees what is mounted from now on, and it goes
+/// with them, however they end.
 pub(super) fn mount_in_private() {
     nix::sched::unshare(CloneFlags::CLONE_NEWNS).unwrap();
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;

@@ -29,7 +29,7 @@ struct Plan {
     rotation: Rotation,
     retention: Policy,
     options: DiskOptions,
-    /// One call in so many fails; 0 for none.
+    /// One call in this number fails; 0 for none.
     fault_in: usize,
     /// Calls until the power goes.
     calls: usize,
@@ -107,7 +107,7 @@ struct Left {
 }
 
 /// The recording's files in the order of their names, which is that of their frames; without those
-/// whose header page is not there, because nobody synced it.
+/// whose header page is not there, because it was not synced.
 fn paths_in(directory: &Path) -> Vec<PathBuf> {
     let is_begun = |path: &PathBuf| {
         let is_named = path.extension() == Some("pcapng".as_ref());

@@ -120,7 +120,7 @@ fn what_is_not_ours_is_neither_counted_nor_touched() {
     let mut left = before;
     left.remove(&name_of(0));
     assert_eq!(names(folder.path()), left);
-    // A name that is taken is told, and left.
+    // A name that is taken is reported, and left.
     let taken = directory.reserve(&spare_name(&name_of(6)), 0, now()).unwrap_err();
     assert!(matches!(taken, StoreError::Retention(RetentionError::NameTaken { .. })), "{taken}");
     directory.sweep(now()).unwrap();
@@ -335,7 +335,7 @@ fn a_file_that_goes_becomes_the_one_that_comes() {
     assert!(reservation.take_reused().is_none() && reservation.deleted().len() == 1);
     drop(reservation);
     assert_eq!(directory.summary().deleted_files, 4);
-    // What nobody makes anything of does not stay.
+    // A file for reuse is removed if no recorder takes it.
     put(folder.path(), "new", 91, 91, 64 * KIB, 64 * KIB);
     let before = names(folder.path()).len();
     let reservation = directory.reserve(&spare_name(&name_of(92)), 64 * KIB, now()).unwrap();
@@ -375,7 +375,7 @@ fn a_file_that_somebody_could_miss_is_not_used_again() {
     // Everybody may read it, which is not to become true of what comes.
     std::fs::set_permissions(path(&name_of(2)), Permissions::from_mode(0o644)).unwrap();
     taken("public");
-    // A group reads it, or whoever its attributes name.
+    // Its group can read it, or the users that its attributes name.
     std::os::unix::fs::chown(path(&name_of(3)), None, Some(12_345)).unwrap();
     taken("a group");
     let (note, flags) = (c"user.note", rustix::fs::XattrFlags::empty());

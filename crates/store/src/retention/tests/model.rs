@@ -34,7 +34,7 @@ pub struct Entry {
     pub came_ns: u64,
 }
 
-/// What retention was told since it took the lock.
+/// What retention was given since it took the lock.
 #[derive(Default)]
 struct View {
     files: BTreeMap<(u64, String), FileFacts>,
@@ -278,7 +278,7 @@ impl World {
         (self.asked, self.steps_left, self.was_killed) = (asked, steps_left, false);
     }
 
-    /// True if retention has been told that nobody writes this file any more.
+    /// True if retention knows that no process writes this file any more.
     fn is_closed(&self, facts: &FileFacts) -> bool {
         !facts.is_unfinished() || self.view.live.get(&facts.run) == Some(&false)
     }
@@ -330,7 +330,7 @@ impl World {
         assert!(is_over || is_short || is_past, "nothing asked for {} to go", facts.name);
     }
 
-    fn told(&mut self) -> Result<(), RetentionError> {
+    fn begin_step(&mut self) -> Result<(), RetentionError> {
         self.step().map_err(|error| RetentionError::io("a step", error))
     }
 }
@@ -341,18 +341,18 @@ impl Folder for World {
     }
 
     fn state(&mut self) -> Result<State, RetentionError> {
-        self.told()?;
+        self.begin_step()?;
         Ok(self.state.clone().unwrap_or_default())
     }
 
     fn set_state(&mut self, state: &State) -> Result<(), RetentionError> {
-        self.told()?;
+        self.begin_step()?;
         self.state = Some(state.clone());
         Ok(())
     }
 
     fn files(&mut self) -> Result<Vec<FileFacts>, RetentionError> {
-        self.told()?;
+        self.begin_step()?;
         let ours = self.entries.values().filter(|entry| entry.is_ours);
         let files: Vec<FileFacts> = ours.map(|entry| entry.facts.clone()).collect();
         let keyed = files.iter().map(|facts| ((facts.serial, facts.name.clone()), facts.clone()));
@@ -362,14 +362,14 @@ impl Folder for World {
     }
 
     fn is_live(&mut self, run: &str) -> Result<bool, RetentionError> {
-        self.told()?;
+        self.begin_step()?;
         let live = self.live.contains(run);
         assert!(self.view.live.insert(run.to_owned(), live).is_none(), "each run is asked once");
         Ok(live)
     }
 
     fn free_bytes(&mut self) -> Result<u64, RetentionError> {
-        self.told()?;
+        self.begin_step()?;
         self.view.free = self.free();
         Ok(self.view.free)
     }
@@ -377,7 +377,7 @@ impl Folder for World {
     fn settle_free_bytes(&mut self) {}
 
     fn exists(&mut self, name: &str) -> Result<bool, RetentionError> {
-        self.told()?;
+        self.begin_step()?;
         Ok(self.entries.contains_key(name))
     }
 

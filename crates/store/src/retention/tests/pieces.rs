@@ -34,7 +34,7 @@ fn a_boot_that_began_in_1970_is_dated_by_its_last_file() {
 }
 
 #[test]
-fn a_date_in_the_future_is_no_age_and_holds_nobody_up_for_ever() {
+fn a_date_in_the_future_is_no_age_and_blocks_no_run_for_ever() {
     assert_eq!(ages(&[born(1, 0, 30_000)]), [0]);
     assert_eq!(ages(&[born(1, 0, 30_000), born(9, 2, 0)]), [3, 3]);
     // What another boot says about its own time proves nothing about others.
@@ -77,7 +77,7 @@ fn files_have_a_size_that_fits_the_limit() {
 }
 
 #[test]
-fn a_limit_that_is_too_small_is_told_with_the_least_that_would_do() {
+fn a_limit_that_is_too_small_is_reported_with_the_least_that_would_do() {
     for (lanes, directories) in [(1, 1), (3, 2)] {
         let shape = shape(lanes, directories);
         let least = 2 * (lanes * directories) as u64 * ((1 << 20) + 8192);

@@ -103,7 +103,7 @@ impl FakeKernel {
         true
     }
 
-    /// Has so many frames in the next block, which it is still filling.
+    /// Has `frames` frames in the next block, which it is still filling.
     pub fn begin(&mut self, frames: u32) {
         // SAFETY: as in `hand_over`; both sides touch this word atomically only.
         unsafe {

@@ -17,7 +17,7 @@ fn body(frames: &[FakeFrame]) -> Vec<u8> {
     block_with(frames, 8192).split_off(BODY)
 }
 
-/// What a walk found: a frame, or so many damaged ones.
+/// What a walk found: a frame, or a number of damaged ones.
 type Found = Result<OwnedFrame, u32>;
 
 /// Everything that a walk finds.

@@ -41,7 +41,7 @@ impl Lane {
         wire.sockets.set(queue, self.socket.as_fd()).unwrap();
     }
 
-    /// Waits until so many frames came and gives them back; every one has its metadata.
+    /// Waits until `count` frames came and gives them back; every one has its metadata.
     fn receive(&mut self, count: usize) -> Vec<Vec<u8>> {
         let (start, mut seen) = (Instant::now(), Vec::new());
         while seen.len() < count {
@@ -289,7 +289,7 @@ fn waiting_ends_with_a_frame_or_with_the_time() {
     });
 }
 
-/// A socket that sends from the other end of the pair, which nobody receives from.
+/// A socket that sends from the other end of the pair, on which no program receives.
 fn sending(wire: &Wire, step: BindStep) -> (TxSocket, TxRing) {
     let layout = super::transmit::LAYOUT;
     let config = TxConfig { ifindex: wire.transmitter.ifindex(), queue: 0, layout };
@@ -300,7 +300,7 @@ fn sending(wire: &Wire, step: BindStep) -> (TxSocket, TxRing) {
     (socket, ring)
 }
 
-/// Kicks and reaps until nothing is out; returns how many kicks told of more to come.
+/// Kicks and reaps until nothing is out; returns how many kicks announced more to come.
 fn send_all(socket: &TxSocket, ring: &mut TxRing) -> u64 {
     let (start, mut again) = (Instant::now(), 0);
     ring.publish();

@@ -167,7 +167,7 @@ impl Model {
         assert_eq!(self.ends.fill.refill(), expected);
     }
 
-    /// How many chunks the kernel gets, if so many more come to the reserve.
+    /// How many chunks the kernel gets, if `more` come to the reserve.
     fn note_refill(&mut self, more: u32) -> u32 {
         self.empty_looks += u64::from(self.free == 0);
         let count = self.level.saturating_sub(self.free).min(self.reserve() + more);
@@ -181,7 +181,7 @@ impl Model {
         self.ends.fill.set_level(self.level);
     }
 
-    /// Writes all over a claim, which nobody else may notice, and over the arena.
+    /// Writes all over a claim and over the arena, which must show nowhere else.
     fn change(&mut self, which: usize, random: &mut Random) {
         let claim = &mut self.claims[which];
         let arena = self.ends.arena.range();

@@ -96,7 +96,7 @@ impl Kernel {
     }
 
     fn read(&self, address: u64, bytes: usize) -> Vec<u8> {
-        // SAFETY: the place was checked to lie in the memory, and nobody writes to what is in
+        // SAFETY: the place was checked to lie in the memory, and no thread writes to what is in
         // flight; the test has one thread.
         unsafe {
             std::slice::from_raw_parts(self.memory.as_ptr().add(address as usize), bytes).to_vec()
