@@ -2,20 +2,48 @@
 
 use super::*;
 use crate::interface::SizeLimit;
+use ringside_core::{ChecksumRequest, SinkCounters, SinkError, SinkFeatures};
 use ringside_testkit::capture_files;
-use std::io;
 use std::path::Path;
 
 const MTU: usize = 1_500;
 
-/// An interface that takes everything.
+/// A sink that takes everything, and has no way of its own for frames that lie somewhere.
 #[derive(Default)]
 struct Memory(Vec<Vec<u8>>);
 
-impl Outlet for Memory {
-    fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
-        self.0.extend(frames.iter().map(|frame| frame.to_vec()));
-        Ok(frames.len())
+impl Sink for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn features(&self) -> SinkFeatures {
+        SinkFeatures { frame_bytes_max: usize::MAX, chains: None, checksums: false }
+    }
+
+    fn put(
+        &mut self,
+        bytes: usize,
+        _checksum: Option<ChecksumRequest>,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Result<bool, SinkError> {
+        let mut frame = vec![0; bytes];
+        write(&mut frame);
+        self.0.push(frame);
+        Ok(true)
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn counters(&mut self) -> SinkCounters {
+        let offered = self.0.len() as u64;
+        SinkCounters { offered, accepted: offered, ..SinkCounters::default() }
+    }
+
+    fn drain(&mut self, _timeout: Duration) -> (SinkCounters, Option<SinkError>) {
+        (self.counters(), None)
     }
 }
 
@@ -23,6 +51,7 @@ fn job(input: &Path) -> Replay {
     Replay {
         inputs: vec![input.to_owned()],
         interface: "memory".into(),
+        sink: SinkKind::AfPacket,
         tempo: Tempo::Fast,
         loops: 1,
         range: TimeRange::default(),
