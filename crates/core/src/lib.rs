@@ -38,5 +38,5 @@ pub use similar::similar_names;
 pub use sink::{
     ChainFeatures, ChecksumRequest, Handed, Refusal, Sink, SinkCounters, SinkError, SinkFeatures,
 };
-pub use source::{Source, SourceCounters, SourceError, SourceInterface};
+pub use source::{Source, SourceCounters, SourceError, SourceInterface, UnknownInterface};
 pub use time::{Stamps, TimeRange, Timestamp, TimestampKind};

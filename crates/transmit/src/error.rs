@@ -3,7 +3,7 @@
 use crate::RateError;
 use crate::replay::Unsendable;
 use crate::sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN};
-use ringside_core::{LinkType, Shown, SinkError};
+use ringside_core::{LinkType, Shown, SinkError, UnknownInterface};
 use ringside_ebpf::LIVE_FRAME_BYTES_MAX;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -167,6 +167,9 @@ pub enum Error {
     /// Captures.
     #[error(transparent)]
     Store(#[from] ringside_store::StoreError),
+    /// A frame that nobody knows how to read.
+    #[error(transparent)]
+    Interface(#[from] UnknownInterface),
     /// The reading of captures.
     #[error(transparent)]
     Source(#[from] ringside_core::SourceError),

@@ -2,7 +2,12 @@
 
 use super::*;
 use crate::interface::SizeLimit;
-use ringside_core::{ChecksumRequest, SinkCounters, SinkError, SinkFeatures};
+use ringside_core::{
+    Batch, ChecksumRequest, FrameMeta, FrameSlot, SinkCounters, SinkError, SinkFeatures, Source,
+    SourceCounters, SourceError, SourceInterface, Timestamp,
+};
+use ringside_store::StoredSource;
+use ringside_store::reader::{Notice, Tally};
 use ringside_testkit::capture_files;
 use std::path::Path;
 
@@ -122,4 +127,58 @@ fn every_capture_leaves_as_it_is_or_is_counted_by_cause() {
     }
     eprintln!("{} captures, {sent_frames} frames sent, {skipped} skipped", files.len());
     assert!(files.is_empty() || sent_frames > 10_000 && skipped > 100, "{sent_frames} {skipped}");
+}
+
+/// A source whose only frame is of an interface that it does not name.
+struct Nameless {
+    bytes: Vec<u8>,
+    slots: Vec<FrameSlot>,
+}
+
+impl Source for Nameless {
+    fn next_batch(&mut self, _timeout: Duration) -> Result<Option<Batch<'_>>, SourceError> {
+        Ok(Some(Batch::new(&self.bytes, &self.slots, None)))
+    }
+
+    fn is_finished(&self) -> bool {
+        false
+    }
+
+    fn interfaces(&self) -> &[SourceInterface] {
+        &[]
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        SourceCounters::default()
+    }
+
+    fn low_water(&self) -> Timestamp {
+        Timestamp::default()
+    }
+
+    fn detach(&mut self) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
+
+impl StoredSource for Nameless {
+    fn notices(&self) -> Vec<Notice> {
+        Vec::new()
+    }
+
+    fn tally(&self) -> Tally {
+        Tally::default()
+    }
+}
+
+#[test]
+fn a_frame_of_an_interface_that_nobody_named_is_not_sent_as_ethernet() {
+    let slots = vec![FrameSlot::new(0, 60, FrameMeta::default())];
+    let source = Box::new(Nameless { bytes: vec![0; 60], slots });
+    let mut feed = feed_into_memory(&job(Path::new("nameless")));
+    feed.source = Some(source);
+    let mut chunk = Chunk::default();
+    let error = feed.step(&mut chunk).unwrap_err().to_string();
+    assert!(error.contains("interface 0 of 0"), "{error}");
+    assert!(chunk.slots.is_empty());
 }
