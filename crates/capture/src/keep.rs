@@ -61,7 +61,7 @@ pub struct Wishes {
 
 /// A run's selection: makes a `Chooser` for each thread of a lane.
 pub struct Selection {
-    links: Vec<LinkType>,
+    interfaces: Vec<SourceInterface>,
     lists: Lists,
     wishes: Wishes,
     digests: DigestReader,
@@ -77,7 +77,7 @@ impl Selection {
         wishes: Wishes,
         interfaces: &mut Vec<SourceInterface>,
     ) -> Result<Selection, RulesError> {
-        let links = interfaces.iter().map(|interface| interface.link_type).collect();
+        let named = interfaces.clone();
         let digests = DigestReader::default();
         if let Some(rules) = &wishes.rules {
             rules.set_mirrors(wishes.mirrors.as_ref().map(Mirrors::reader))?;
@@ -85,7 +85,7 @@ impl Selection {
         }
         let keeps: Vec<_> = wishes.rules.iter().flat_map(Rules::keeps).collect();
         let lists = Lists::new(keeps.iter(), interfaces)?;
-        Ok(Selection { links, lists, wishes, digests })
+        Ok(Selection { interfaces: named, lists, wishes, digests })
     }
 
     /// The rules, which may be changed while the run goes on.
@@ -143,7 +143,7 @@ impl Selection {
         // Several threads share the segments of a flow in no order.
         let follows = if threads > 1 { Follows::Nothing } else { Follows::Flows };
         Ok(Chooser {
-            links: self.links.clone(),
+            interfaces: self.interfaces.clone(),
             snaplen,
             filters: self.wishes.filters.clone(),
             rules: rules.map(|rules| rules.judge(links, follows)).transpose()?,
@@ -183,8 +183,8 @@ pub(crate) struct TurnedAway {
 
 /// Chooses and cuts the frames of a thread.
 pub(crate) struct Chooser {
-    /// By interface.
-    links: Vec<LinkType>,
+    /// Those of the run.
+    interfaces: Vec<SourceInterface>,
     snaplen: u32,
     filters: Vec<Prepared>,
     rules: Option<RuleJudge>,
@@ -221,7 +221,8 @@ impl Chooser {
                 turned_away.filtered += 1;
                 continue;
             }
-            let link = self.links.get(interface).copied().unwrap_or(LinkType::ETHERNET);
+            let link = SourceInterface::of(meta, &self.interfaces);
+            let link = link.map_or(LinkType::UNKNOWN, |interface| interface.link_type);
             let dissected = DissectedFrame::new(frame.bytes, meta.wire_bytes, link);
             let mut cut = Cut { limit: slot.captured_bytes().min(self.snaplen), list: None };
             let ruling = match &mut self.rules {

@@ -10,6 +10,7 @@ use crate::start::{RunError, spawn};
 use ringside_core::limits::RING_BLOCK_BYTES;
 use ringside_core::{
     Frame, FrameMeta, FrameNumber, InterfaceId, LaneCounters, SourceInterface, Stamps, Timestamp,
+    TimestampKind,
 };
 use ringside_ring::{CaptureRing, HugePages, LaneWriter, RingLayout};
 use ringside_store::block::{
@@ -157,7 +158,8 @@ impl FullLane {
             return;
         }
         let data: Vec<u8> = (0..FRAME_BYTES).map(|at| (at * 7 + at / 256) as u8).collect();
-        let meta = FrameMeta { timestamp: clock::realtime_now(), ..FrameMeta::default() };
+        let (timestamp, timestamp_kind) = (clock::realtime_now(), TimestampKind::Poll);
+        let meta = FrameMeta { timestamp, timestamp_kind, ..FrameMeta::default() };
         let frame = Frame { bytes: &data, meta };
         let mut frames = 0;
         while fits(self.writer.tail().len(), data.len(), meta.direction) {

@@ -1,6 +1,6 @@
 //! A batch: a loan of frames.
 
-use crate::{Frame, FrameMeta, InterfaceId, SourceInterface, Timestamp};
+use crate::{Frame, FrameMeta, InterfaceId, SourceInterface, Timestamp, UnknownInterface};
 use std::ops::Range;
 
 /// Where one frame of a batch lies in the lent memory.
@@ -134,6 +134,14 @@ impl<'s> Batch<'s> {
     /// The interfaces that the frames refer to, by id; empty where the source never adds any.
     pub fn interfaces(&self) -> &[SourceInterface] {
         self.interfaces
+    }
+
+    /// The interface of a frame of a batch that names them.
+    ///
+    /// # Errors
+    /// As [`SourceInterface::of`].
+    pub fn interface_of(&self, meta: &FrameMeta) -> Result<&SourceInterface, UnknownInterface> {
+        SourceInterface::of(meta, self.interfaces)
     }
 
     /// Where the frames lie in [`memory`](Self::memory), for a loop over many.

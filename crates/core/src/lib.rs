@@ -36,7 +36,7 @@ pub use recent::RecentTable;
 pub use shown::Shown;
 pub use similar::similar_names;
 pub use sink::{
-    ChainFeatures, ChecksumRequest, Refusal, Sink, SinkCounters, SinkError, SinkFeatures,
+    ChainFeatures, ChecksumRequest, Handed, Refusal, Sink, SinkCounters, SinkError, SinkFeatures,
 };
-pub use source::{Source, SourceCounters, SourceError, SourceInterface};
+pub use source::{Source, SourceCounters, SourceError, SourceInterface, UnknownInterface};
 pub use time::{Stamps, TimeRange, Timestamp, TimestampKind};

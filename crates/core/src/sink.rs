@@ -15,6 +15,8 @@ use thiserror::Error;
 /// - A frame that was put is *offered*. From then on it is in flight until the driver accepted it,
 ///   or something refused it; it is never offered twice.
 /// - Frames wait until [`flush`](Sink::flush), or until there is no room for another.
+/// - [`send`](Sink::send) takes frames that lie somewhere already, many a call, and hands them over
+///   at once: what was captured, whether it is sent later, elsewhere or as a copy.
 /// - [`drain`](Sink::drain) ends the sink: then nothing is in flight, and
 ///   `offered = accepted + Σ refused` to the frame.
 ///
@@ -70,6 +72,28 @@ pub trait Sink: Send {
         Err(SinkError::lacks(self.name(), "payload memory"))
     }
 
+    /// Offers the first of `frames`, in order and behind what was put before, and hands them over
+    /// at once; says what became of them as far as that is known. How many it looks at is up to
+    /// the sink: 64 at least. Of no frames it does nothing.
+    ///
+    /// A sink that can reads the frames where they lie (a packet socket); else each is copied once,
+    /// as by [`put`](Sink::put).
+    ///
+    /// # Errors
+    /// As [`put`](Sink::put), of the first frame that was not taken. How many were offered is what
+    /// [`counters`](Sink::counters) has grown by.
+    fn send(&mut self, frames: &[&[u8]]) -> Result<Handed, SinkError> {
+        let mut taken = 0;
+        for frame in frames {
+            if !self.put(frame.len(), None, |slot| slot.copy_from_slice(frame))? {
+                break;
+            }
+            taken += 1;
+        }
+        self.flush()?;
+        Ok(Handed { taken, refused: None })
+    }
+
     /// Hands over what was put, as far as there is room. Waits only where a system call of the
     /// backend does.
     ///
@@ -96,6 +120,18 @@ pub struct SinkFeatures {
     pub chains: Option<ChainFeatures>,
     /// It can have checksums filled in.
     pub checksums: bool,
+}
+
+/// What became of frames that were [sent](Sink::send) together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handed {
+    /// So many, from the first on, were taken, or are in flight.
+    pub taken: usize,
+    /// Why the one behind them was refused, which is in the account. `None`: it was not offered;
+    /// if there is one, the sink had no room. A sink whose driver says later what it refuses tells
+    /// that in its account only. Where several were given at once the cause may be a guess
+    /// (`NoRoom`), and the next call with this frame tells: that offers it once more.
+    pub refused: Option<Refusal>,
 }
 
 /// What a sink can chain.
@@ -249,6 +285,17 @@ impl SinkError {
     /// A sink of the kind `sink` has no `what`.
     pub fn lacks(sink: &'static str, what: &'static str) -> SinkError {
         SinkError::Unsupported { sink, what }
+    }
+
+    /// The cause by which a frame is counted that met this error.
+    pub fn refusal(&self) -> Refusal {
+        match self {
+            SinkError::InterfaceGone { .. } => Refusal::InterfaceGone,
+            SinkError::Limit { .. } => Refusal::TooLong,
+            SinkError::Unsupported { .. } | SinkError::Ended { .. } | SinkError::Io { .. } => {
+                Refusal::Other
+            }
+        }
     }
 }
 

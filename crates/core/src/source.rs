@@ -1,7 +1,7 @@
 //! A source: where frames come from.
 
 use crate::ledger::Cause;
-use crate::{Batch, LinkType, Profile, Timestamp};
+use crate::{Batch, FrameMeta, InterfaceId, LinkType, Profile, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -107,6 +107,26 @@ pub struct SourceInterface {
 }
 
 impl SourceInterface {
+    /// The interface of a frame, in the table that its source, or its run, gave once: the one place
+    /// where the number in a frame becomes a link type. There is no other to fall back to: frames
+    /// of another kind would be read as something that they are not.
+    ///
+    /// # Errors
+    /// The table does not have it.
+    #[inline]
+    pub fn of<'i>(
+        meta: &FrameMeta,
+        interfaces: &'i [SourceInterface],
+    ) -> Result<&'i SourceInterface, UnknownInterface> {
+        let (interface, known) = (meta.interface, interfaces.len());
+        interfaces.get(interface.0 as usize).ok_or(UnknownInterface { interface, known })
+    }
+
+    /// One that nobody named, of [`LinkType::UNKNOWN`], for whoever has to go on.
+    pub fn unknown() -> SourceInterface {
+        SourceInterface { link_type: LinkType::UNKNOWN, ..SourceInterface::ethernet("") }
+    }
+
     /// One of Ethernet, of which nothing more is said: no cut, no filter.
     pub fn ethernet(name: impl Into<String>) -> SourceInterface {
         SourceInterface {
@@ -117,6 +137,19 @@ impl SourceInterface {
             filter: String::new(),
         }
     }
+}
+
+/// A frame of an interface that its source never named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "a frame is of interface {interface} of {known} that are named (from 0), so that nobody knows \
+     how it begins"
+)]
+pub struct UnknownInterface {
+    /// Interface of the frame.
+    pub interface: InterfaceId,
+    /// Interfaces that are named.
+    pub known: usize,
 }
 
 /// Counters of a source, by the terms of the ledger; `None` where it cannot be counted.
@@ -159,4 +192,24 @@ pub enum SourceError {
         /// The system's reason.
         source: std::io::Error,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_of_no_named_interface_is_no_ethernet_frame() {
+        let raw = SourceInterface { link_type: LinkType::RAW, ..SourceInterface::ethernet("tun0") };
+        let interfaces = [SourceInterface::ethernet("eth0"), raw];
+        let of = |interface| {
+            let meta = FrameMeta { interface: InterfaceId(interface), ..FrameMeta::default() };
+            SourceInterface::of(&meta, &interfaces).map(|found| found.link_type)
+        };
+        assert_eq!((of(0), of(1)), (Ok(LinkType::ETHERNET), Ok(LinkType::RAW)));
+        let error = of(2).unwrap_err();
+        assert_eq!(error, UnknownInterface { interface: InterfaceId(2), known: 2 });
+        assert!(error.to_string().starts_with("a frame is of interface 2 of 2"), "{error}");
+        assert_eq!(SourceInterface::unknown().link_type.to_string(), "65535");
+    }
 }

@@ -122,8 +122,22 @@ pub enum TimestampKind {
     /// The kernel, when it received the frame.
     #[default]
     Kernel,
+    /// User space, when it polled the frame: later than its receipt by as long as the frame waited
+    /// to be asked for.
+    Poll,
     /// A capture file; what stamped it first is unknown here.
     File,
+}
+
+impl TimestampKind {
+    /// What a capture file says of it, in the description of the interface; nothing of stamps that
+    /// are what readers take them for.
+    pub fn remark(self) -> &'static str {
+        match self {
+            TimestampKind::Poll => "ringside: stamped when user space polled, not on receipt",
+            TimestampKind::Hardware | TimestampKind::Kernel | TimestampKind::File => "",
+        }
+    }
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub struct Report {
 impl<'o> Pump<'o> {
     /// For these observers, which see each frame in this order.
     pub fn new(observers: Vec<Box<dyn Observer + 'o>>) -> Pump<'o> {
-        let unknown = SourceInterface::ethernet("");
+        let unknown = SourceInterface::unknown();
         Pump { observers, unknown, ticked: Timestamp::default(), seen: Seen::default() }
     }
 
@@ -107,11 +107,11 @@ impl<'o> Pump<'o> {
     }
 
     /// Shows the next frame, of one of `interfaces`, after the time if its stamp brings a new one.
-    /// A frame of none of them, which is a mistake of its source, counts as one of Ethernet.
+    /// A frame of none of them, which is a mistake of its source, has an unknown link type.
     pub fn show(&mut self, frame: &Frame<'_>, interfaces: &[SourceInterface], lane: LaneId) {
         let Frame { bytes, meta } = frame;
         self.advance(meta.timestamp);
-        let interface = interfaces.get(meta.interface.0 as usize).unwrap_or(&self.unknown);
+        let interface = SourceInterface::of(meta, interfaces).unwrap_or(&self.unknown);
         self.seen.frames += 1;
         // A frame without a stamp has none that could be late.
         let has_stamp = meta.timestamp != Timestamp::default();

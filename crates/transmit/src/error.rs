@@ -3,7 +3,7 @@
 use crate::RateError;
 use crate::replay::Unsendable;
 use crate::sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN};
-use ringside_core::{LinkType, Shown};
+use ringside_core::{LinkType, Shown, SinkError, UnknownInterface};
 use ringside_ebpf::LIVE_FRAME_BYTES_MAX;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -161,12 +161,15 @@ pub enum Error {
     /// An interface refused a frame, and will refuse the next.
     #[error("the interface takes no more frames: {source}")]
     Sending {
-        /// The system's reason.
-        source: std::io::Error,
+        /// Why.
+        source: SinkError,
     },
     /// Captures.
     #[error(transparent)]
     Store(#[from] ringside_store::StoreError),
+    /// A frame that nobody knows how to read.
+    #[error(transparent)]
+    Interface(#[from] UnknownInterface),
     /// The reading of captures.
     #[error(transparent)]
     Source(#[from] ringside_core::SourceError),

@@ -1,8 +1,10 @@
 //! What a run is to do, and what a way of sending must be able to do.
 
+use crate::live::{self, LiveSender};
 use crate::sink::SinkKind;
+use crate::sink_sender::{self, SinkSender};
 use crate::{Error, Shape, Wire};
-use ringside_core::OwnedFrame;
+use ringside_core::{OwnedFrame, SinkCounters};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +22,10 @@ pub enum SenderKind {
     /// Live frames at an even rate, which [`Job::rate_per_sec`] must say: each leaves when it is
     /// due, where the others send bursts of half a millisecond. Takes its CPUs whole.
     Even,
-    /// Packet sockets: 14 to 65,535 bytes, any frames; the queue follows the flow's hash.
+    /// The af-packet sink, through the queueing discipline: 14 to 65,535 bytes, any frames; the
+    /// queue follows the flow's hash.
     Packet,
-    /// A [`sink`](crate::sink), each thread on the transmit queue of its place: generated frames.
+    /// A [`sink`](crate::sink), each thread on the transmit queue of its place: any frames.
     Sink(SinkKind),
 }
 
@@ -38,7 +41,7 @@ impl SenderKind {
 pub enum Load {
     /// Numbered frames.
     Numbered(Shape),
-    /// These frames, in order, again and again, by one thread of the packet sender.
+    /// These frames, in order, again and again, by one thread; no live frames.
     Replay(Arc<[OwnedFrame]>),
 }
 
@@ -81,33 +84,37 @@ pub struct Job {
     pub limits: Limits,
 }
 
-/// One thread's way of sending.
-pub(crate) trait FrameSender {
+/// One thread's way of sending: frames that user space hands to a sink, or frames that the kernel
+/// makes.
+pub(crate) enum FrameSender<'l> {
+    Sink(Box<SinkSender>),
+    Live(Box<LiveSender<'l>>),
+}
+
+impl FrameSender<'_> {
     /// Most frames of one call of [`FrameSender::send`].
-    fn call_frames_max(&self) -> u64;
-
-    /// Offers up to `frames` frames and returns how many it offered; fewer after a signal.
-    fn send(&mut self, frames: u64) -> Result<u64, Error>;
-
-    /// Ends what is under way; nothing is sent after it. What follows is asked for after it.
-    ///
-    /// # Errors
-    /// What went wrong meanwhile; the account has its frames.
-    fn finish(&mut self) -> Result<(), Error> {
-        Ok(())
+    pub fn call_frames_max(&self) -> u64 {
+        match self {
+            FrameSender::Sink(_) => sink_sender::CALL_FRAMES_MAX,
+            FrameSender::Live(_) => live::CALL_FRAMES_MAX,
+        }
     }
 
-    /// Frames offered, also those of a call that failed.
-    fn offered(&self) -> u64;
+    /// Offers up to `frames` frames and returns how many it offered; fewer after a signal.
+    pub fn send(&mut self, frames: u64) -> Result<u64, Error> {
+        match self {
+            FrameSender::Sink(sender) => sender.send(frames),
+            FrameSender::Live(sender) => sender.send(frames),
+        }
+    }
 
-    /// Their bytes.
-    fn bytes(&self) -> u64;
-
-    /// Frames that a system call refused.
-    fn refused(&self) -> u64;
-
-    /// Of the frames refused, those for which there was no room, where that is known.
-    fn refused_for_room(&self) -> u64 {
-        0
+    /// Ends what is under way; nothing is sent after it. The account has the frames of a call that
+    /// failed too, and what went wrong at the end stands beside it. Of live frames no call says
+    /// what became of them: all are in flight.
+    pub fn finish(&mut self) -> (SinkCounters, Option<Error>) {
+        match self {
+            FrameSender::Sink(sender) => sender.finish(),
+            FrameSender::Live(sender) => (sender.counters(), None),
+        }
     }
 }

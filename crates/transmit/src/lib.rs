@@ -29,7 +29,6 @@ mod interface;
 mod job;
 mod live;
 mod pace;
-mod packet;
 mod rate;
 pub mod relay;
 pub mod replay;

@@ -1,14 +1,14 @@
 //! The live sender: frames made inside the kernel by `bpf/generate.bpf.c`.
 
-use crate::job::FrameSender;
 use crate::{Error, Shape, Wire};
+use ringside_core::SinkCounters;
 use ringside_ebpf::{Anchor, Generator, LIVE_FRAME_BYTES_MAX, attached_program, redirect_reaches};
 use ringside_netdev::{NetDevice, Watch};
 use std::fmt;
 
 /// Frames of one call of the kernel: about two milliseconds, so that limits and signals are seen
 /// soon, and a thousand times what the call itself costs.
-const CALL_FRAMES_MAX: u64 = 16_384;
+pub(crate) const CALL_FRAMES_MAX: u64 = 16_384;
 
 /// Refuses what live frames cannot carry.
 pub(crate) fn check_sizes(shape: &Shape) -> Result<(), Error> {
@@ -133,16 +133,12 @@ impl<'l> LiveSender<'l> {
         let watch = Watch::new(live.ifindex)?;
         Ok(LiveSender { live, watch, shape, cpu, offered: 0, bytes: 0 })
     }
-}
 
-impl FrameSender for LiveSender<'_> {
-    fn call_frames_max(&self) -> u64 {
-        CALL_FRAMES_MAX
-    }
-
+    /// Has the kernel make `frames` frames; returns how many it made.
+    ///
     /// A signal ends the call early; the program's own count says how far it came. No call says
     /// that nobody took the frames, so the interface is looked at after each.
-    fn send(&mut self, frames: u64) -> Result<u64, Error> {
+    pub fn send(&mut self, frames: u64) -> Result<u64, Error> {
         let generator = &self.live.generator;
         let run = generator.run_live(frames as u32);
         let made = generator.state(self.cpu)?.next_sequence;
@@ -157,16 +153,10 @@ impl FrameSender for LiveSender<'_> {
         }
     }
 
-    fn offered(&self) -> u64 {
-        self.offered
-    }
-
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn refused(&self) -> u64 {
-        0
+    /// What was made, also by a call that failed.
+    pub fn counters(&self) -> SinkCounters {
+        let (offered, offered_bytes) = (self.offered, self.bytes);
+        SinkCounters { offered, offered_bytes, ..SinkCounters::default() }
     }
 }
 

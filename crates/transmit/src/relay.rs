@@ -23,7 +23,7 @@ use crate::replay::Ended;
 use crate::sink::put_segment;
 use crate::wait::{DRAIN, ROOM_WAIT};
 use judge::{Fate, Judge};
-use ringside_core::{Cause, Frame, LaneCounters, LinkType, Sink, Source};
+use ringside_core::{Cause, Frame, LaneCounters, LinkType, Sink, Source, SourceInterface};
 use ringside_segment::{Position, Segmenter};
 use ringside_wire::checksum::Sum;
 use std::time::{Duration, Instant};
@@ -91,6 +91,7 @@ pub fn relay<K: Sink>(
         has_offload: features.checksums,
         fragment_id: config.fragment_id,
         count_left: config.count.unwrap_or(u64::MAX),
+        interfaces: Vec::new(),
         is_stuck: false,
         report: RelayReport::default(),
         sink,
@@ -139,6 +140,8 @@ struct Relay<'k, K> {
     has_offload: bool,
     fragment_id: u32,
     count_left: u64,
+    /// What the source names.
+    interfaces: Vec<SourceInterface>,
     /// The last frame found no room in time: the next ones do not wait.
     is_stuck: bool,
     report: RelayReport,
@@ -173,15 +176,17 @@ impl<K: Sink> Relay<'_, K> {
 
     /// Relays the next batch, if one comes.
     fn take(&mut self, source: &mut dyn Source) -> Result<(), Error> {
-        let links: Vec<LinkType> = source.interfaces().iter().map(|each| each.link_type).collect();
+        if source.interfaces().len() != self.interfaces.len() {
+            self.interfaces = source.interfaces().to_vec();
+        }
         let Some(batch) = source.next_batch(WAIT)? else {
             return Ok(self.sink.flush()?);
         };
         for frame in batch.iter() {
-            let index = frame.meta.interface.0 as usize;
-            let told = batch.interfaces().get(index).map(|interface| interface.link_type);
-            let link = told.or(links.get(index).copied());
-            self.frame(&frame, link);
+            // A file may have named one since.
+            let found = batch.interface_of(&frame.meta);
+            let found = found.or_else(|_| SourceInterface::of(&frame.meta, &self.interfaces));
+            self.frame(&frame, found.map_or(LinkType::UNKNOWN, |interface| interface.link_type));
         }
         drop(batch);
         if self.report.failure.is_none() {
@@ -190,7 +195,7 @@ impl<K: Sink> Relay<'_, K> {
         Ok(())
     }
 
-    fn frame(&mut self, frame: &Frame<'_>, link: Option<LinkType>) {
+    fn frame(&mut self, frame: &Frame<'_>, link: LinkType) {
         let Some(left) = self.count_left.checked_sub(1) else {
             *self.report.lane.dropped.entry(Cause::LimitReached).or_default() += 1;
             return;
@@ -200,7 +205,7 @@ impl<K: Sink> Relay<'_, K> {
         self.report.lane.taken_bytes += frame.bytes.len() as u64;
         let fate = match link {
             _ if self.report.failure.is_some() => Err(NotRelayed::SinkFailed),
-            Some(LinkType::ETHERNET) => self.judge.fate(frame, self.fragment_id),
+            LinkType::ETHERNET => self.judge.fate(frame, self.fragment_id),
             _ => Err(NotRelayed::LinkType),
         };
         match fate {

@@ -2,13 +2,12 @@
 //!
 //! ```text
 //! reader thread                                      sending thread (a CPU of its own if asked)
-//! files ─▶ range, filter ─▶ changed, timed ─▶ queue (32 MiB) ─▶ sleep, look at the clock ─▶ socket
+//! files ─▶ range, filter ─▶ changed, timed ─▶ queue (32 MiB) ─▶ sleep, look at the clock ─▶ sink
 //! ```
 //!
 //! Nothing is held but the queue, so that captures of any size are replayed.
 
 mod feed;
-mod outlet;
 mod port;
 mod prepare;
 mod queue;
@@ -24,14 +23,14 @@ pub use self::schedule::{Speed, Timing};
 pub use self::sender::Progress;
 
 use self::feed::{Feed, Step};
-use self::outlet::{Outlet, PacketOutlet};
 use self::port::Port;
 use self::prepare::Preparer;
 use self::queue::{Chunk, Queue};
 use self::schedule::Schedule;
 use self::sender::{Sender, Sent};
+use crate::sink::{self, SinkConfig, SinkKind};
 use crate::{Error, Rate, Rewrite};
-use ringside_core::{Frame, LinkType, Shown, TimeRange};
+use ringside_core::{Frame, LinkType, Shown, Sink, TimeRange};
 use ringside_store::Query;
 use ringside_sys::thread::{
     allowed_cpus, pin_to_cpu, pin_to_cpus, prefer_short_turns, use_precise_timers,
@@ -73,6 +72,8 @@ pub struct Replay {
     pub inputs: Vec<PathBuf>,
     /// Interface of the calling thread's namespace.
     pub interface: String,
+    /// How frames leave.
+    pub sink: SinkKind,
     /// How fast.
     pub tempo: Tempo,
     /// How often, at least once.
@@ -123,8 +124,10 @@ pub fn replay(
         planned = Some(frames.saturating_mul(job.loops).min(job.count.unwrap_or(u64::MAX)));
         feed = self::feed(job, &port, timing, filter);
     }
-    let mut outlet = PacketOutlet::open(port.ifindex())?;
-    let sent = send(job, feed, &mut outlet, stop, &mut |progress| tell(progress, planned))?;
+    let mut opened = sink::open(Some(job.sink), &SinkConfig::new(&job.interface))?;
+    let told = &mut |progress: &Progress| tell(progress, planned);
+    let mut sent = send(job, feed, &mut opened.sink, stop, told)?;
+    sent.notices.splice(0..0, opened.notes);
     Ok(account(sent, &port, timing != Timing::Fast))
 }
 
@@ -211,10 +214,10 @@ fn look_through(
 }
 
 /// Reads and sends, side by side.
-fn send(
+fn send<K: Sink>(
     job: &Replay,
     feed: Feed,
-    outlet: &mut dyn Outlet,
+    sink: &mut K,
     stop: &(dyn Fn() -> bool + Sync),
     tell: &mut dyn FnMut(&Progress),
 ) -> Result<Sent, Error> {
@@ -231,7 +234,7 @@ fn send(
     });
     let sender = Sender {
         queue: &queue,
-        outlet,
+        sink,
         is_timed: job.tempo != Tempo::Fast,
         retries: job.retry,
         has_cpu: cpu.is_some(),

@@ -4,13 +4,12 @@ use crate::interface::HEADER_BYTES;
 use crate::job::{FrameSender, Job, Load, SENDERS_MAX, SenderKind};
 use crate::live::{self, Live, LiveSender};
 use crate::pace::Pacer;
-use crate::packet::PacketSender;
 use crate::report::{Report, Sent};
 use crate::sink_sender::SinkSender;
 use crate::wait::SLEEP_MAX;
 use crate::wire::WireCounters;
 use crate::{Error, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Shape};
-use ringside_core::OwnedFrame;
+use ringside_core::{OwnedFrame, Refusal};
 use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -121,15 +120,17 @@ fn send_all(
             pin_to_cpu(cpu)?;
         }
         let stream = index as u16;
-        let mut sender: Box<dyn FrameSender> = match (live, cpu, job.sender, &job.load) {
-            (_, _, SenderKind::Sink(kind), Load::Numbered(shape)) => {
-                Box::new(SinkSender::new(&job.wire, kind, shape, stream)?)
+        let mut sender = match (live, cpu) {
+            (Some((live, shape)), Some(cpu)) => {
+                FrameSender::Live(Box::new(LiveSender::new(live, shape, cpu)?))
             }
-            (Some((live, shape)), Some(cpu), ..) => Box::new(LiveSender::new(live, shape, cpu)?),
-            _ => Box::new(PacketSender::new(&job.wire, &job.load, stream)?),
+            _ => {
+                let sender = SinkSender::new(&job.wire, job.sender, &job.load, stream)?;
+                FrameSender::Sink(Box::new(sender))
+            }
         };
         let orders = Orders { stop, has_failed: &has_failed };
-        Ok(send_until(&mut *sender, job, (index, threads), orders, progress))
+        Ok(send_until(&mut sender, job, (index, threads), orders, progress))
     };
     let failed = |failure| Sent { failure: Some(failure), ..Sent::default() };
     let send = |index| {
@@ -173,7 +174,7 @@ fn check(job: &Job) -> Result<(), Error> {
         return limit("the rate", 0, "at least 1 frame a second".into());
     }
     let longest = match (&job.load, job.sender) {
-        (Load::Replay(_), kind) if kind != SenderKind::Packet => return Err(Error::LiveReplay),
+        (Load::Replay(_), kind) if kind.is_live() => return Err(Error::LiveReplay),
         (Load::Replay(_), _) if job.cpus.len() > 1 => {
             return limit("the number of threads that send a capture", job.cpus.len(), "1".into());
         }
@@ -216,7 +217,7 @@ struct Orders<'o> {
 }
 
 fn send_until(
-    sender: &mut dyn FrameSender,
+    sender: &mut FrameSender<'_>,
     job: &Job,
     (index, threads): (usize, usize),
     orders: Orders<'_>,
@@ -264,13 +265,13 @@ fn send_until(
             pacer.give_back(granted.saturating_sub(offered));
         }
     }
-    let finished = sender.finish();
-    sent.failure = sent.failure.or(finished.err());
+    let (counters, failure) = sender.finish();
+    sent.failure = sent.failure.or(failure);
     sent.elapsed = start.elapsed();
-    sent.frames = sender.offered();
-    sent.bytes = sender.bytes();
-    sent.refused_by_socket = sender.refused();
-    sent.refused_for_room = sender.refused_for_room();
+    sent.frames = counters.offered;
+    sent.bytes = counters.offered_bytes;
+    sent.refused_by_socket = counters.refused_total();
+    sent.refused_for_room = counters.refused.get(&Refusal::NoRoom).copied().unwrap_or(0);
     sent
 }
 

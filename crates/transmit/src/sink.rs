@@ -17,15 +17,16 @@ mod pcap;
 mod segment;
 mod tx_ring;
 
-pub use af_packet::PacketSink;
-pub(crate) use af_packet::offer;
+#[cfg(test)]
+pub(crate) use af_packet::hand_over;
+pub use af_packet::{PacketOptions, PacketSink};
 pub use af_xdp::XdpSink;
 pub use pcap::PcapSink;
 pub(crate) use segment::{put_chained, put_segment};
 pub use tx_ring::TxRingSink;
 
 use crate::{Error, interface};
-use ringside_core::{ChecksumRequest, Sink, SinkCounters, SinkError, SinkFeatures};
+use ringside_core::{ChecksumRequest, Handed, Sink, SinkCounters, SinkError, SinkFeatures};
 use ringside_netdev as netdev;
 use serde::Serialize;
 use std::fmt;
@@ -187,6 +188,14 @@ macro_rules! each {
 }
 
 impl AnySink {
+    /// A packet socket that sends as `options` say.
+    ///
+    /// # Errors
+    /// As [`PacketSink::open`].
+    pub(crate) fn packet(config: &SinkConfig, options: PacketOptions) -> Result<AnySink, Error> {
+        Ok(AnySink::AfPacket(Box::new(PacketSink::open_with(config, options)?)))
+    }
+
     /// Its kind.
     pub fn kind(&self) -> SinkKind {
         match self {
@@ -234,6 +243,10 @@ impl Sink for AnySink {
         write: impl FnMut(&mut [u8]),
     ) -> Result<bool, SinkError> {
         each!(self, sink => sink.write_payload(range, write))
+    }
+
+    fn send(&mut self, frames: &[&[u8]]) -> Result<Handed, SinkError> {
+        each!(self, sink => sink.send(frames))
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {

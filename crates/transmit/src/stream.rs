@@ -13,21 +13,22 @@
 //! is given, a chain costs it a page and a copy for every piece, and a frame in one piece may be
 //! faster: [`Way::Fastest`] tries both on the first buffers, goes on with the faster, and says so.
 
+mod calls;
 mod kernel;
 mod live;
-mod xdp;
+mod over_sink;
 
 use crate::sink::SinkConfig;
 use crate::wait::{DRAIN, Patience, SLEEP_MAX, Until};
 use crate::{Error, Pacer};
-use kernel::{Calls, KernelCut};
+use kernel::KernelCut;
 use live::LiveStream;
+use over_sink::{Cutting, SinkStream};
 use ringside_core::SinkCounters;
 use ringside_segment::{Cut, Position, SegPlan, Segmenter, Settings, Template};
 use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
-use xdp::{Cutting, XdpStream};
 
 /// Payload bytes of one buffer. What the kernel takes in one packet is a little less; a buffer is
 /// then cut by two plans, whichever way it is sent.
@@ -105,7 +106,8 @@ pub struct StreamConfig {
     pub buffers: usize,
 }
 
-/// One end of a transmit way: buffers that it owns, and segments of them.
+/// Where the buffers of a stream lie, and who makes frames of them: user space, which hands them to
+/// a sink ([`SinkStream`]), or the kernel ([`KernelCut`], [`LiveStream`]).
 trait Segments {
     /// Lets `write` fill the buffer, in parts from its start to `bytes`. False if a frame that is
     /// in flight needs it.
@@ -172,12 +174,12 @@ impl Stream {
             payload_bytes: buffers * BUFFER_BYTES,
         };
         let segments: Box<dyn Segments> = match config.way {
-            Way::Calls => Box::new(Calls::open(&sink, &segmenter, buffers)?),
+            Way::Calls => Box::new(SinkStream::calls(&sink)?),
             Way::Kernel => Box::new(KernelCut::open(&sink, &config.template, buffers)?),
             Way::Live => Box::new(LiveStream::open(&sink, &segmenter, buffers)?),
-            Way::Chains => Box::new(XdpStream::open(&sink, &segmenter, Cutting::Chains)?),
-            Way::Copies => Box::new(XdpStream::open(&sink, &segmenter, Cutting::Copies)?),
-            Way::Fastest => Box::new(XdpStream::open(&sink, &segmenter, Cutting::trying())?),
+            Way::Chains => Box::new(SinkStream::xdp(&sink, &segmenter, Cutting::Chains)?),
+            Way::Copies => Box::new(SinkStream::xdp(&sink, &segmenter, Cutting::Copies)?),
+            Way::Fastest => Box::new(SinkStream::xdp(&sink, &segmenter, Cutting::trying())?),
         };
         let mss = segmenter.mss_bytes();
         let room = ringside_segment::MTU_BYTES_MAX - segmenter.header_bytes_max();

@@ -16,6 +16,9 @@
 //! where there is one: libpcap's own direction setting skips them after they were counted, and its
 //! filter `inbound` rejects everything in the blocks that it filters in user space at first.
 
+mod stamped;
+
+use self::stamped::stamped_by;
 use super::{BackendError, find_device, not_read_for};
 use ::pcap::{Active, Capture, Linktype, Precision, Stat};
 use ringside_core::limits::{FRAME_BYTES_MAX, MERGE_HOLD_NS};
@@ -104,6 +107,7 @@ pub struct PcapSource {
     capture: Capture<Active>,
     interfaces: [SourceInterface; 1],
     interface_id: InterfaceId,
+    stamped_by: TimestampKind,
     direction: Direction,
     countable: bool,
     block_timeout_ns: u64,
@@ -185,10 +189,11 @@ pub fn open(config: &PcapConfig) -> Result<PcapSource, BackendError> {
             name: config.device.clone(),
             link_type,
             snaplen_bytes: config.snaplen_bytes,
-            description: String::new(),
+            description: stamped_by(name).remark().to_owned(),
             filter: config.filter.clone().unwrap_or_default(),
         }],
         interface_id: config.interface_id,
+        stamped_by: stamped_by(name),
         direction: match config.direction {
             CaptureDirection::Inbound => Direction::Inbound,
             CaptureDirection::Both => Direction::Unknown,
@@ -306,7 +311,7 @@ impl PcapSource {
         };
         let count = left.min(BATCH_FRAMES as u64) as usize;
         let (memory, slots, interface) = (&mut self.memory, &mut self.slots, self.interface_id);
-        let direction = self.direction;
+        let (direction, stamped_by) = (self.direction, self.stamped_by);
         let (mut last, mut inversions) = (self.last_stamp, 0);
         let copied = self.capture.dispatch(Some(count), |packet| {
             let seconds = u64::try_from(packet.header.ts.tv_sec).unwrap_or(0);
@@ -316,7 +321,7 @@ impl PcapSource {
             last = timestamp;
             let meta = FrameMeta {
                 timestamp,
-                timestamp_kind: TimestampKind::Kernel,
+                timestamp_kind: stamped_by,
                 wire_bytes: packet.header.len,
                 interface,
                 direction,

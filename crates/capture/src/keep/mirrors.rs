@@ -1,22 +1,23 @@
 //! Copies of frames that leave through other interfaces (`mirror IF`).
 //!
 //! A copy is the frame as it was received, whole, whatever becomes of the frame itself. Each thread
-//! has a packet socket of its own for each interface, opened before the run gives up its
-//! privileges. Copies of a batch go out together, straight to the driver, and nothing waits: what
-//! the interface does not take is counted, by cause, and gone.
+//! has a sink of its own for each interface (`af-packet`), opened before the run gives up its
+//! privileges. Copies of a batch go out together, from where the frames lie and straight to the
+//! driver, and nothing waits: what the interface does not take is counted, by cause, and gone.
 
 use super::rules::Rules;
-use crate::interface::{BackendError, find_device, link_type};
-use ringside_core::{Batch, FrameSlot, SourceInterface};
+use crate::backend::af_packet;
+use crate::interface::{BackendError, find_device};
+use ringside_core::{Batch, Handed, Refusal, Sink, SourceInterface};
 use ringside_rules::engine::Counts;
 use ringside_rules::language::RuleId;
-use ringside_sys::SysError;
-use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
-use rustix::io::Errno;
-use std::io;
+use ringside_transmit::sink::{PacketOptions, PacketSink, SinkConfig};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
+
+/// Copies that a sink is given together.
+const CALL_FRAMES: usize = 64;
 
 /// Why copies cannot be sent.
 #[derive(Debug, Error)]
@@ -48,9 +49,9 @@ pub enum NoMirror {
         /// An interface that is captured.
         received: String,
     },
-    /// The socket.
+    /// The sink.
     #[error(transparent)]
-    Socket(#[from] SysError),
+    Sink(#[from] ringside_transmit::Error),
 }
 
 /// Why a copy was not sent.
@@ -89,12 +90,12 @@ impl MirrorFailure {
         }
     }
 
-    fn of(error: &io::Error) -> MirrorFailure {
-        match Errno::from_io_error(error) {
-            Some(Errno::MSGSIZE) => MirrorFailure::TooLong,
-            Some(Errno::NOBUFS | Errno::AGAIN | Errno::NOMEM) => MirrorFailure::NoRoom,
-            Some(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => MirrorFailure::InterfaceDown,
-            _ => MirrorFailure::Refused,
+    fn of(cause: Refusal) -> MirrorFailure {
+        match cause {
+            Refusal::TooLong => MirrorFailure::TooLong,
+            Refusal::NoRoom => MirrorFailure::NoRoom,
+            Refusal::InterfaceGone => MirrorFailure::InterfaceDown,
+            Refusal::NotSent | Refusal::Other => MirrorFailure::Refused,
         }
     }
 }
@@ -116,7 +117,7 @@ pub struct Mirrors(Vec<Mirror>);
 struct Mirror {
     tally: Arc<Tally>,
     /// For threads to come.
-    sockets: Mutex<Vec<PacketTx>>,
+    sinks: Mutex<Vec<PacketSink>>,
 }
 
 /// What all threads count together, once a batch.
@@ -153,9 +154,9 @@ impl Mirrors {
     /// If more than `threads` threads ask.
     pub(super) fn sender(&self) -> MirrorSender {
         let target = |mirror: &Mirror| {
-            let mut sockets = mirror.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-            let socket = sockets.pop().expect("one was opened for each thread");
-            Target { socket, tally: mirror.tally.clone(), waiting: Vec::new() }
+            let mut sinks = mirror.sinks.lock().unwrap_or_else(PoisonError::into_inner);
+            let sink = sinks.pop().expect("one was opened for each thread");
+            Target { sink, tally: mirror.tally.clone(), waiting: Vec::new() }
         };
         MirrorSender(self.0.iter().map(target).collect())
     }
@@ -179,10 +180,13 @@ impl Mirror {
         if let Some(other) = received.iter().find(|interface| interface.link_type != link) {
             return Err(NoMirror::LinkType { received: other.name.clone() });
         }
-        let sockets = (0..threads).map(|_| PacketTx::open(device.ifindex, true));
-        let sockets = sockets.collect::<Result<Vec<_>, SysError>>()?;
+        // How frames begin there was compared above.
+        let options =
+            PacketOptions { through_discipline: false, any_link: true, never_waits: true };
+        let open = |_| PacketSink::open_with(&SinkConfig::new(name), options);
+        let sinks = (0..threads).map(open).collect::<Result<Vec<_>, _>>()?;
         let tally = Arc::new(Tally::new(name.to_owned()));
-        Ok(Mirror { tally, sockets: Mutex::new(sockets) })
+        Ok(Mirror { tally, sinks: Mutex::new(sinks) })
     }
 }
 
@@ -192,8 +196,8 @@ impl Tally {
         Tally { interface, frames, bytes, failed: Default::default() }
     }
 
-    fn fail(&self, why: MirrorFailure) {
-        self.failed[why as usize].fetch_add(1, Ordering::Relaxed);
+    fn fail(&self, why: MirrorFailure, frames: usize) {
+        self.failed[why as usize].fetch_add(frames as u64, Ordering::Relaxed);
     }
 
     fn counts(&self) -> MirrorCounts {
@@ -221,7 +225,7 @@ impl MirrorReader {
 pub(super) struct MirrorSender(Vec<Target>);
 
 struct Target {
-    socket: PacketTx,
+    sink: PacketSink,
     tally: Arc<Tally>,
     /// Frames of the batch, as indices of its slots. Its room is kept; a batch bounds it.
     waiting: Vec<u32>,
@@ -247,48 +251,51 @@ impl MirrorSender {
 }
 
 impl Target {
-    fn send(&self, batch: &Batch<'_>) {
-        let slots = self.waiting.iter().map(|&index| &batch.slots()[index as usize]);
-        let is_whole = |slot: &&FrameSlot| slot.captured_bytes() >= slot.meta().wire_bytes;
+    fn send(&mut self, batch: &Batch<'_>) {
         let mut sent = Counts::default();
-        let mut frames: [&[u8]; SEND_FRAMES_MAX] = [&[]; SEND_FRAMES_MAX];
-        let mut count = 0;
-        for slot in slots {
-            if !is_whole(&slot) {
-                self.tally.fail(MirrorFailure::Cut);
-                continue;
+        for indices in self.waiting.chunks(CALL_FRAMES) {
+            let mut frames: [&[u8]; CALL_FRAMES] = [&[]; CALL_FRAMES];
+            let mut whole = 0;
+            for &index in indices {
+                let slot = &batch.slots()[index as usize];
+                if slot.captured_bytes() < slot.meta().wire_bytes {
+                    self.tally.fail(MirrorFailure::Cut, 1);
+                    continue;
+                }
+                frames[whole] = slot.lend(batch.memory()).bytes;
+                whole += 1;
             }
-            frames[count] = slot.lend(batch.memory()).bytes;
-            count += 1;
-            if count == SEND_FRAMES_MAX {
-                sent = sent + self.send_all(&frames);
-                count = 0;
-            }
+            sent = sent + send_all(&mut self.sink, &frames[..whole], &self.tally);
         }
-        sent = sent + self.send_all(&frames[..count]);
         self.tally.frames.fetch_add(sent.frames, Ordering::Relaxed);
         self.tally.bytes.fetch_add(sent.bytes, Ordering::Relaxed);
     }
-
-    /// Sends what the interface takes; counts the rest.
-    fn send_all(&self, frames: &[&[u8]]) -> Counts {
-        let mut sent = Counts::default();
-        let mut rest = frames;
-        while let [_, others @ ..] = rest {
-            match self.socket.send_batch_now(rest) {
-                Ok(count) => {
-                    let (gone, left) = rest.split_at(count);
-                    sent.frames += gone.len() as u64;
-                    sent.bytes += gone.iter().map(|frame| frame.len() as u64).sum::<u64>();
-                    rest = left;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.tally.fail(MirrorFailure::of(&error));
-                    rest = others;
-                }
-            }
-        }
-        sent
-    }
 }
+
+/// Sends what the interface takes; counts the rest.
+fn send_all(sink: &mut impl Sink, frames: &[&[u8]], tally: &Tally) -> Counts {
+    let mut sent = Counts::default();
+    let mut rest = frames;
+    while !rest.is_empty() {
+        let (taken, cause) = match sink.send(rest) {
+            Ok(Handed { taken, refused }) => (taken, refused.unwrap_or(Refusal::NoRoom)),
+            Err(error) => (0, error.refusal()),
+        };
+        let (gone, left) = rest.split_at(taken);
+        sent.frames += gone.len() as u64;
+        sent.bytes += gone.iter().map(|frame| frame.len() as u64).sum::<u64>();
+        let failed = match cause {
+            // If there is a next one, why it was not taken is told when it is the first.
+            Refusal::NoRoom if taken > 0 => 0,
+            // Nor does it take the others.
+            Refusal::InterfaceGone => left.len(),
+            _ => 1,
+        };
+        tally.fail(MirrorFailure::of(cause), failed);
+        rest = &left[failed..];
+    }
+    sent
+}
+
+#[cfg(test)]
+mod tests;

@@ -134,6 +134,21 @@ fn rules_take_leave_drop_and_cut() {
 }
 
 #[test]
+fn a_frame_of_an_interface_that_nobody_named_is_not_read_as_ethernet() {
+    let wishes = Wishes { rules: Some(rules("1: udp => drop\n")), ..Wishes::default() };
+    let selection = Selection::new(wishes, &mut vec![interface()]).unwrap();
+    let mut chooser = selection.chooser(&[interface()], FRAME_BYTES_MAX, 1, None, None).unwrap();
+    let memory = udp(1, b"");
+    let slots = [0, 1].map(|interface| {
+        let meta = FrameMeta { interface: InterfaceId(interface), ..FrameMeta::default() };
+        FrameSlot::new(0, memory.len() as u32, meta)
+    });
+    // No rule can be asked about the second.
+    let turned_away = chooser.choose(&Batch::new(&memory, &slots, None));
+    assert_eq!(turned_away, TurnedAway { filtered: 1, by_rule: 1 });
+}
+
+#[test]
 fn of_a_frame_that_ends_before_its_pieces_nothing_is_kept() {
     let wishes = Wishes { rules: Some(rules("any => take, keep 50-60")), ..Wishes::default() };
     let chosen = choose(wishes, FRAME_BYTES_MAX, &[udp(1, b"")]);

@@ -11,7 +11,7 @@ use ringside_capture::config::RING_BYTES;
 use ringside_capture::run::LaneSource;
 use ringside_client::{Attachment, ReadOptions, Reader};
 use ringside_core::limits::FRAME_BYTES_MAX;
-use ringside_core::{LinkType, Shown};
+use ringside_core::{LinkType, Shown, SourceInterface};
 use ringside_filter::Prepared;
 use ringside_keeper::filter_child::compile;
 use ringside_print::{PacketText, Style};
@@ -128,8 +128,6 @@ fn print(args: &AttachArgs) -> anyhow::Result<ExitCode> {
     let (attachment, options) = connect(args)?;
     let mut reader = Reader::new(&attachment, &options);
     say::message(format_args!("listening on {}", args.socket.shown()));
-    let links: Vec<_> =
-        attachment.hello().interfaces.iter().map(|interface| interface.link_type).collect();
     let mut text = PacketText::new(Style::Lines(args.print.options()));
     let (mut out, mut lines) = (std::io::stdout().lock(), Vec::new());
     let until = args.run.duration().map(|duration| Instant::now() + duration);
@@ -146,9 +144,9 @@ fn print(args: &AttachArgs) -> anyhow::Result<ExitCode> {
             out.flush()?;
             continue;
         };
-        let link = links.get(frame.meta.interface.0 as usize).copied();
+        let link = SourceInterface::of(&frame.meta, &attachment.hello().interfaces)?.link_type;
         lines.clear();
-        text.append(&mut lines, &frame, link.unwrap_or(LinkType::ETHERNET));
+        text.append(&mut lines, &frame, link);
         out.write_all(&lines)?;
     }
     out.flush()?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use ringside_core::{LinkType, OwnedFrame, Shown};
+use ringside_core::{LinkType, OwnedFrame, Shown, SourceInterface};
 use ringside_lab::{Lab, LabConfig, LabStatus, Napi};
 use ringside_lab::{MTU_MAX, MTU_MIN, QUEUES_MAX, RECEIVER_ADDRESS, SENDER_ADDRESS};
 use ringside_terminal::signals::StopSignal;
@@ -306,10 +306,10 @@ fn read_frames(path: &PathBuf) -> anyhow::Result<Vec<OwnedFrame>> {
             batch_frames.extend(batch.iter().map(|frame| frame.to_owned_frame()));
         }
         for frame in batch_frames {
-            let interface = source.interfaces().get(frame.meta.interface.0 as usize);
+            let link = SourceInterface::of(&frame.meta, source.interfaces())?.link_type;
             let sendable = frame.bytes.len() >= usize::from(ringside_transmit::FRAME_BYTES_MIN)
                 && frame.bytes.len() <= usize::from(ringside_transmit::FRAME_BYTES_MAX);
-            if !sendable || interface.is_none_or(|i| i.link_type != LinkType::ETHERNET) {
+            if !sendable || link != LinkType::ETHERNET {
                 others += 1;
                 continue;
             }

@@ -8,7 +8,7 @@ use crate::range_args::RangeArgs;
 use crate::record::FormatArg;
 use anyhow::bail;
 use clap::Args;
-use ringside_core::{Frame, LinkType, Shown, SourceInterface};
+use ringside_core::{Frame, Shown, SourceInterface};
 use ringside_print::{PacketText, Style};
 use ringside_store::writer::create_copy;
 use ringside_store::{
@@ -230,8 +230,7 @@ fn copy(
         }
         known = batch.interfaces().len();
         for frame in batch.iter() {
-            let interface = batch.interfaces().get(frame.meta.interface.0 as usize);
-            let link_type = interface.map_or(LinkType::ETHERNET, |found| found.link_type);
+            let link_type = batch.interface_of(&frame.meta)?.link_type;
             if filter.accepts(&frame, link_type)? {
                 output.put(&frame)?;
                 matched += 1;
@@ -370,7 +369,7 @@ impl Output for Copier {
 struct Printer {
     out: BufWriter<io::Stdout>,
     text: PacketText,
-    link_types: Vec<LinkType>,
+    interfaces: Vec<SourceInterface>,
     /// The text of one packet: its memory is used again.
     bytes: Vec<u8>,
 }
@@ -381,7 +380,7 @@ impl Printer {
         Printer {
             out: BufWriter::new(io::stdout()),
             text: PacketText::new(style),
-            link_types: Vec::new(),
+            interfaces: Vec::new(),
             bytes: Vec::new(),
         }
     }
@@ -389,13 +388,12 @@ impl Printer {
 
 impl Output for Printer {
     fn add_interface(&mut self, interface: &SourceInterface) -> anyhow::Result<()> {
-        self.link_types.push(interface.link_type);
+        self.interfaces.push(interface.clone());
         Ok(())
     }
 
     fn put(&mut self, frame: &Frame<'_>) -> anyhow::Result<()> {
-        let index = frame.meta.interface.0 as usize;
-        let link_type = self.link_types.get(index).copied().unwrap_or(LinkType::ETHERNET);
+        let link_type = SourceInterface::of(&frame.meta, &self.interfaces)?.link_type;
         self.bytes.clear();
         self.text.append(&mut self.bytes, frame, link_type);
         Ok(self.out.write_all(&self.bytes)?)

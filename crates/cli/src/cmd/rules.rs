@@ -7,7 +7,7 @@ use crate::rule_counts;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use ringside_capture::keep::{Beside, RulesReport};
-use ringside_core::{InterfaceId, LinkType, Shown};
+use ringside_core::{LinkType, Shown};
 use ringside_inspect::DissectedFrame;
 use ringside_keeper::filter_child::filter_compiler;
 use ringside_rules::engine::{Counts, Engine};
@@ -158,17 +158,16 @@ fn test(args: &TestArgs) -> anyhow::Result<ExitCode> {
     for interface in source.interfaces() {
         judges.add_link(interface.link_type)?;
     }
-    let mut links: Vec<LinkType> = Vec::new();
+    let mut known = 0;
     while !source.is_finished() {
         let Some(batch) = source.next_batch(WAIT)? else { continue };
         // A file may name interfaces while it is read.
-        for interface in &batch.interfaces()[links.len()..] {
+        for interface in &batch.interfaces()[known..] {
             judges.add_link(interface.link_type)?;
-            links.push(interface.link_type);
         }
+        known = batch.interfaces().len();
         for frame in batch.iter() {
-            let InterfaceId(interface) = frame.meta.interface;
-            let link = links.get(interface as usize).copied().unwrap_or(LinkType::ETHERNET);
+            let link = batch.interface_of(&frame.meta)?.link_type;
             judges.judge(&DissectedFrame::new(frame.bytes, frame.meta.wire_bytes, link), link)?;
         }
     }

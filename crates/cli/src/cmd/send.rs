@@ -17,6 +17,7 @@ use ringside_keeper::privileges;
 use ringside_netdev as netdev;
 use ringside_sys::netns::Namespace;
 use ringside_terminal::units;
+use ringside_transmit::sink::SinkKind;
 use ringside_transmit::{Field, Pace, Range, Rate};
 use ringside_wire::MacAddr;
 use std::process::ExitCode;
@@ -135,6 +136,11 @@ struct TargetArgs {
     /// range, as 100-199.
     #[arg(long, value_name = "ID", value_parser = range(Field::Vlan))]
     vlan: Option<Range>,
+
+    /// How frames of a capture and of a relay leave: af-packet, tx-ring, af-xdp (takes a queue of
+    /// the card) or pcap.
+    #[arg(long, value_name = "KIND", default_value_t = SinkKind::AfPacket)]
+    sink: SinkKind,
 
     /// The account as one JSON line on standard output.
     #[arg(long)]

@@ -200,15 +200,15 @@ fn a_frame_is_dissected_once_for_all_observers() {
 /// A frame of an interface that the source does not know.
 #[test]
 fn a_source_that_does_not_know_its_interfaces_ends_no_observer() {
-    struct Names(Vec<String>);
+    struct Names(Vec<(String, LinkType)>);
     impl Observer for Names {
-        fn see(&mut self, _: &DissectedFrame<'_>, received: &Received<'_>) {
-            self.0.push(received.interface.name.clone());
+        fn see(&mut self, frame: &DissectedFrame<'_>, received: &Received<'_>) {
+            self.0.push((received.interface.name.clone(), frame.link()));
         }
     }
     let mut source = Script::new([Step::Frames(vec![1])]);
     source.interfaces.clear();
     let mut names = Names(Vec::new());
     Pump::new(vec![Box::new(&mut names)]).run(&mut source, LaneId(0), &|| false);
-    assert_eq!(names.0, [""]);
+    assert_eq!(names.0, [(String::new(), LinkType::UNKNOWN)], "nobody said that it is Ethernet");
 }

@@ -85,6 +85,7 @@ impl<W: Write> PcapWriter<W> {
 
     fn flush_all(&mut self) -> Result<(), StoreError> {
         if self.written.is_none() {
+            // Of a file without an interface no frame says that it is another.
             self.write_header(self.link_types.first().copied().unwrap_or(LinkType::ETHERNET))?;
         }
         self.out.flush()

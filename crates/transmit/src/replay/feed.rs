@@ -77,8 +77,7 @@ impl Feed {
             if self.frames_left == 0 {
                 break;
             }
-            let interface = batch.interfaces().get(frame.meta.interface.0 as usize);
-            let link = interface.map_or(LinkType::ETHERNET, |interface| interface.link_type);
+            let link = batch.interface_of(&frame.meta)?.link_type;
             self.frame(&frame, link, chunk)?;
         }
         Ok(())

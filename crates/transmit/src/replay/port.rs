@@ -26,10 +26,6 @@ impl Port {
         &self.device.name
     }
 
-    pub fn ifindex(&self) -> u32 {
-        self.device.ifindex
-    }
-
     /// What it takes.
     pub fn size_limit(&self) -> SizeLimit {
         SizeLimit { mtu_bytes: self.device.mtu_bytes as usize }

@@ -1,7 +1,7 @@
 //! The account of a replay.
 
 use hdrhistogram::Histogram;
-use ringside_core::LinkType;
+use ringside_core::{LinkType, Refusal};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -111,11 +111,21 @@ pub struct Refused {
     pub too_long: u64,
     /// The interface was set down (ENETDOWN) or removed (ENXIO, ENODEV).
     pub interface_down: u64,
-    /// Anything else.
+    /// Anything else, as what the sink could not hand over before its end.
     pub other: u64,
 }
 
 impl Refused {
+    /// Adds frames that were refused for `cause`.
+    pub(crate) fn add(&mut self, cause: Refusal, frames: u64) {
+        *match cause {
+            Refusal::NoRoom => &mut self.no_room,
+            Refusal::TooLong => &mut self.too_long,
+            Refusal::InterfaceGone => &mut self.interface_down,
+            Refusal::NotSent | Refusal::Other => &mut self.other,
+        } += frames;
+    }
+
     /// All of them.
     pub fn total(&self) -> u64 {
         self.no_room + self.too_long + self.interface_down + self.other
@@ -213,7 +223,8 @@ pub struct ReplayReport {
     pub offered: u64,
     /// Frames that the interface took.
     pub accepted: u64,
-    /// Their bytes.
+    /// Their bytes. Of a sink that tells late what was refused (af-xdp), and not of which frame,
+    /// these frames are reckoned with the mean length.
     pub accepted_bytes: u64,
     /// Frames that it did not.
     pub refused: Refused,

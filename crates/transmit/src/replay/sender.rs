@@ -5,13 +5,12 @@
 //! that are overdue together, go in one call.
 
 use crate::Error;
-use crate::interface::refusal;
-use crate::replay::outlet::{OUTLET_FRAMES_MAX, Outlet};
 use crate::replay::queue::{Chunk, Popped, Queue, Slot};
 use crate::replay::report::{Ended, ErrorCounts, OVERDUE_NS, ReadCounts, Refused};
-use ringside_core::Refusal;
+use crate::wait::DRAIN;
+use ringside_core::{Handed, Refusal, Sink, SinkError};
 use ringside_sys::clock::{monotonic_ns, sleep_until_monotonic};
-use std::io::ErrorKind;
+use ringside_sys::packet_tx::SEND_FRAMES_MAX;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -76,9 +75,10 @@ pub(crate) struct Sent {
 }
 
 /// How to send.
-pub(crate) struct Sender<'s> {
+pub(crate) struct Sender<'s, K> {
     pub queue: &'s Queue,
-    pub outlet: &'s mut dyn Outlet,
+    /// Nothing was sent through it before.
+    pub sink: &'s mut K,
     /// Frames have times.
     pub is_timed: bool,
     /// A frame for which there is no room is offered until there is.
@@ -91,9 +91,16 @@ pub(crate) struct Sender<'s> {
 }
 
 /// A sender at work.
-struct Run<'s> {
-    sender: Sender<'s>,
+struct Run<'s, K> {
+    sender: Sender<'s, K>,
     sent: Sent,
+    /// Frames that the sink took, as far as it was known at once, and their bytes.
+    taken: u64,
+    taken_bytes: u64,
+    /// Refusals in the sink's account that stand for no frame: it was offered again.
+    taken_back: u64,
+    /// Frames in the sink's account.
+    put: u64,
     /// When the replay began to wait for its first frame.
     begun_ns: u64,
     /// When that was sent; 0 until then.
@@ -105,13 +112,17 @@ struct Run<'s> {
     look_ns_min: u64,
 }
 
-impl Sender<'_> {
+impl<K: Sink> Sender<'_, K> {
     /// Sends what the queue gives, to its end or until a limit, an order or an error.
     pub fn run(self) -> Sent {
         let look_ns_min = if self.has_cpu { LOOK_NS_OWN_CPU } else { LOOK_NS_MIN };
         let mut run = Run {
             sender: self,
             sent: Sent::new(),
+            taken: 0,
+            taken_bytes: 0,
+            taken_back: 0,
+            put: 0,
             begun_ns: monotonic_ns(),
             start_ns: 0,
             starved_until_ns: 0,
@@ -119,11 +130,12 @@ impl Sender<'_> {
             look_ns_min,
         };
         let ended = run.all();
+        if run.start_ns > 0 {
+            run.sent.elapsed_ns = monotonic_ns() - run.start_ns;
+        }
+        run.settle();
         let mut sent = run.sent;
         sent.ended = if sent.failure.is_some() { Ended::Failed } else { ended };
-        if run.start_ns > 0 {
-            sent.elapsed_ns = monotonic_ns() - run.start_ns;
-        }
         sent
     }
 }
@@ -147,7 +159,7 @@ impl Sent {
     }
 }
 
-impl Run<'_> {
+impl<K: Sink> Run<'_, K> {
     fn all(&mut self) -> Ended {
         let mut spent = None;
         loop {
@@ -222,7 +234,7 @@ impl Run<'_> {
             let now = self.wait_for(self.start_ns.saturating_add(first.due_ns))?;
             let due_by = now - self.start_ns;
             // What is due at one moment lies side by side, because due times never go back.
-            let count = rest.iter().take(OUTLET_FRAMES_MAX);
+            let count = rest.iter().take(SEND_FRAMES_MAX);
             let count = count.take_while(|slot| slot.due_ns <= due_by).count();
             let (due, later) = rest.split_at(count);
             self.note_times(due, now);
@@ -274,7 +286,7 @@ impl Run<'_> {
 
     /// Offers each frame once, or until there is room.
     fn offer(&mut self, chunk: &Chunk, due: &[Slot]) -> Result<(), Ended> {
-        let mut frames: [&[u8]; OUTLET_FRAMES_MAX] = [&[]; OUTLET_FRAMES_MAX];
+        let mut frames: [&[u8]; SEND_FRAMES_MAX] = [&[]; SEND_FRAMES_MAX];
         for (frame, slot) in frames.iter_mut().zip(due) {
             *frame = chunk.frame(slot);
         }
@@ -282,23 +294,11 @@ impl Run<'_> {
         // The first frame was refused before, and it is not known why.
         let mut was_refused = false;
         while !rest.is_empty() {
-            let done = match self.sender.outlet.send(rest) {
-                Ok(count) => {
-                    self.accept(&rest[..count]);
-                    self.sent.offered_again += u64::from(was_refused && count > 0);
-                    was_refused = count < rest.len();
-                    count
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => 0,
-                Err(error) if refusal(&error) == Refusal::NoRoom => {
-                    self.sent.offered_again += u64::from(was_refused);
-                    was_refused = false;
-                    usize::from(!self.again()?)
-                }
+            let done = match self.sender.sink.send(rest) {
+                Ok(handed) => self.handed(rest, handed, &mut was_refused)?,
                 Err(error) => {
                     was_refused = false;
-                    self.refuse(error)?;
-                    1
+                    self.failed(rest, error)?
                 }
             };
             rest = &rest[done..];
@@ -306,43 +306,103 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn accept(&mut self, frames: &[&[u8]]) {
+    /// Counts what the sink said of `frames`; returns how many are done with.
+    fn handed(
+        &mut self,
+        frames: &[&[u8]],
+        Handed { taken, refused }: Handed,
+        was_refused: &mut bool,
+    ) -> Result<usize, Ended> {
+        self.take(&frames[..taken]);
+        self.put += u64::from(refused.is_some());
+        let is_told = std::mem::take(was_refused) && refused != Some(Refusal::TooLong);
+        self.sent.offered_again += u64::from(is_told);
+        match refused {
+            None if taken > 0 => Ok(taken),
+            None => self.no_room(false),
+            Some(Refusal::NoRoom) if taken > 0 => {
+                // The next call tells whether it was so.
+                self.taken_back += 1;
+                *was_refused = true;
+                Ok(taken)
+            }
+            Some(Refusal::NoRoom) => self.no_room(true),
+            Some(_) => {
+                self.refuse(None);
+                Ok(taken + 1)
+            }
+        }
+    }
+
+    fn take(&mut self, frames: &[&[u8]]) {
         let (count, bytes) = (frames.len() as u64, frames.iter().map(|f| f.len() as u64).sum());
+        self.put += count;
+        self.taken += count;
+        self.taken_bytes += bytes;
         self.sent.offered += count;
-        self.sent.accepted += count;
-        self.sent.accepted_bytes += bytes;
         self.sender.progress.accepted.fetch_add(count, Ordering::Relaxed);
         self.sender.progress.accepted_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// There was no room: true if the frame is to be offered again, after a pause.
-    fn again(&mut self) -> Result<bool, Ended> {
+    /// A frame was refused: by the sink, which has it in its account, or else for this cause.
+    fn refuse(&mut self, own: Option<Refusal>) {
+        self.sent.offered += 1;
+        self.sender.progress.refused.fetch_add(1, Ordering::Relaxed);
+        if let Some(cause) = own {
+            self.sent.refused.add(cause, 1);
+        }
+    }
+
+    /// There was no room for the first frame: after a pause it is offered again, or it is done
+    /// with. Says which, as the number of frames.
+    fn no_room(&mut self, is_in_account: bool) -> Result<usize, Ended> {
         let now = monotonic_ns();
         if self.sender.retries && self.limits(now).is_ok() {
             self.sent.offered_again += 1;
+            self.taken_back += u64::from(is_in_account);
             sleep_until_monotonic(now + ROOM_NS);
-            return Ok(true);
+            return Ok(0);
         }
-        self.sent.offered += 1;
-        self.sent.refused.no_room += 1;
-        self.sender.progress.refused.fetch_add(1, Ordering::Relaxed);
-        self.limits(now).map(|()| false)
+        self.refuse((!is_in_account).then_some(Refusal::NoRoom));
+        self.limits(now).map(|()| 1)
     }
 
-    /// A frame was refused for another cause than room; some of them end the replay.
-    fn refuse(&mut self, error: std::io::Error) -> Result<(), Ended> {
-        self.sent.offered += 1;
-        self.sender.progress.refused.fetch_add(1, Ordering::Relaxed);
-        match refusal(&error) {
-            Refusal::TooLong => {
-                self.sent.refused.too_long += 1;
-                return Ok(());
-            }
-            Refusal::InterfaceGone => self.sent.refused.interface_down += 1,
-            _ => self.sent.refused.other += 1,
+    /// The sink refused one of `frames` for another cause than room; most causes end the replay.
+    fn failed(&mut self, frames: &[&[u8]], error: SinkError) -> Result<usize, Ended> {
+        let put = self.sender.sink.counters().offered;
+        let offered = (put.saturating_sub(self.put) as usize).min(frames.len());
+        self.put = put;
+        // What became of these the account will say.
+        self.sent.offered += offered as u64;
+        let is_too_long = matches!(error, SinkError::Limit { .. });
+        if offered < frames.len() && (is_too_long || offered == 0) {
+            self.refuse(Some(error.refusal()));
+        }
+        if is_too_long {
+            return Ok((offered + 1).min(frames.len()));
         }
         self.sent.failure = Some(Error::Sending { source: error });
         Err(Ended::Failed)
+    }
+
+    /// Ends the sink, whose account says what became of the frames that it was given.
+    fn settle(&mut self) {
+        let (account, failure) = self.sender.sink.drain(DRAIN);
+        let sent = &mut self.sent;
+        for (&cause, &frames) in &account.refused {
+            let taken_back = if cause == Refusal::NoRoom { self.taken_back } else { 0 };
+            sent.refused.add(cause, frames.saturating_sub(taken_back));
+        }
+        sent.accepted = account.accepted;
+        let bytes = u128::from(self.taken_bytes) * u128::from(account.accepted);
+        sent.accepted_bytes = (bytes / u128::from(self.taken.max(1))) as u64;
+        if let (None, Some(source)) = (&sent.failure, failure) {
+            sent.failure = Some(Error::Sending { source });
+        }
+        let progress = self.sender.progress;
+        progress.accepted.store(sent.accepted, Ordering::Relaxed);
+        progress.accepted_bytes.store(sent.accepted_bytes, Ordering::Relaxed);
+        progress.refused.store(sent.refused.total(), Ordering::Relaxed);
     }
 }
 

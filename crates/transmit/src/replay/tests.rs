@@ -2,20 +2,53 @@
 
 use super::*;
 use crate::interface::SizeLimit;
+use ringside_core::{
+    Batch, ChecksumRequest, FrameMeta, FrameSlot, SinkCounters, SinkError, SinkFeatures, Source,
+    SourceCounters, SourceError, SourceInterface, Timestamp,
+};
+use ringside_store::StoredSource;
+use ringside_store::reader::{Notice, Tally};
 use ringside_testkit::capture_files;
-use std::io;
 use std::path::Path;
 
 const MTU: usize = 1_500;
 
-/// An interface that takes everything.
+/// A sink that takes everything, and has no way of its own for frames that lie somewhere.
 #[derive(Default)]
 struct Memory(Vec<Vec<u8>>);
 
-impl Outlet for Memory {
-    fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
-        self.0.extend(frames.iter().map(|frame| frame.to_vec()));
-        Ok(frames.len())
+impl Sink for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn features(&self) -> SinkFeatures {
+        SinkFeatures { frame_bytes_max: usize::MAX, chains: None, checksums: false }
+    }
+
+    fn put(
+        &mut self,
+        bytes: usize,
+        _checksum: Option<ChecksumRequest>,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Result<bool, SinkError> {
+        let mut frame = vec![0; bytes];
+        write(&mut frame);
+        self.0.push(frame);
+        Ok(true)
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn counters(&mut self) -> SinkCounters {
+        let offered = self.0.len() as u64;
+        SinkCounters { offered, accepted: offered, ..SinkCounters::default() }
+    }
+
+    fn drain(&mut self, _timeout: Duration) -> (SinkCounters, Option<SinkError>) {
+        (self.counters(), None)
     }
 }
 
@@ -23,6 +56,7 @@ fn job(input: &Path) -> Replay {
     Replay {
         inputs: vec![input.to_owned()],
         interface: "memory".into(),
+        sink: SinkKind::AfPacket,
         tempo: Tempo::Fast,
         loops: 1,
         range: TimeRange::default(),
@@ -93,4 +127,58 @@ fn every_capture_leaves_as_it_is_or_is_counted_by_cause() {
     }
     eprintln!("{} captures, {sent_frames} frames sent, {skipped} skipped", files.len());
     assert!(files.is_empty() || sent_frames > 10_000 && skipped > 100, "{sent_frames} {skipped}");
+}
+
+/// A source whose only frame is of an interface that it does not name.
+struct Nameless {
+    bytes: Vec<u8>,
+    slots: Vec<FrameSlot>,
+}
+
+impl Source for Nameless {
+    fn next_batch(&mut self, _timeout: Duration) -> Result<Option<Batch<'_>>, SourceError> {
+        Ok(Some(Batch::new(&self.bytes, &self.slots, None)))
+    }
+
+    fn is_finished(&self) -> bool {
+        false
+    }
+
+    fn interfaces(&self) -> &[SourceInterface] {
+        &[]
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        SourceCounters::default()
+    }
+
+    fn low_water(&self) -> Timestamp {
+        Timestamp::default()
+    }
+
+    fn detach(&mut self) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
+
+impl StoredSource for Nameless {
+    fn notices(&self) -> Vec<Notice> {
+        Vec::new()
+    }
+
+    fn tally(&self) -> Tally {
+        Tally::default()
+    }
+}
+
+#[test]
+fn a_frame_of_an_interface_that_nobody_named_is_not_sent_as_ethernet() {
+    let slots = vec![FrameSlot::new(0, 60, FrameMeta::default())];
+    let source = Box::new(Nameless { bytes: vec![0; 60], slots });
+    let mut feed = feed_into_memory(&job(Path::new("nameless")));
+    feed.source = Some(source);
+    let mut chunk = Chunk::default();
+    let error = feed.step(&mut chunk).unwrap_err().to_string();
+    assert!(error.contains("interface 0 of 0"), "{error}");
+    assert!(chunk.slots.is_empty());
 }

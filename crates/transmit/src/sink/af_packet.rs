@@ -7,16 +7,32 @@ use super::outlet::Outlet;
 use super::{SinkConfig, SinkKind};
 use crate::wait::SLEEP_MAX;
 use crate::{Error, interface};
-use ringside_core::{ChecksumRequest, Refusal, Sink, SinkCounters, SinkError, SinkFeatures};
+use ringside_core::{
+    ChecksumRequest, Handed, Refusal, Sink, SinkCounters, SinkError, SinkFeatures,
+};
 use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX, bound_wait};
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
+
+/// How a packet socket sends, where that is not as usual.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketOptions {
+    /// Through the queueing discipline. Past it the kernel takes the queue of the sending CPU
+    /// instead of that of the flow's hash (packet_pick_tx_queue of net/packet/af_packet.c).
+    pub through_discipline: bool,
+    /// Frames begin as this interface's do, which need not be Ethernet: the caller knows.
+    pub any_link: bool,
+    /// No call waits for room in the socket's buffer.
+    pub never_waits: bool,
+}
 
 /// A packet socket as a sink.
 pub struct PacketSink {
     outlet: Outlet,
     socket: PacketTx,
-    /// Places of one length for the frames of one call, one behind the other.
+    never_waits: bool,
+    /// Places of one length for the frames of one call, one behind the other; the system gives
+    /// the memory once something is put.
     memory: Vec<u8>,
     place_bytes: usize,
     /// Lengths of the frames that were put.
@@ -32,14 +48,25 @@ impl PacketSink {
     /// # Errors
     /// There is no such interface, it is down, or a privilege is missing (CAP_NET_RAW).
     pub fn open(config: &SinkConfig) -> Result<PacketSink, Error> {
-        let outlet = Outlet::open(config, SinkKind::AfPacket)?;
-        let qdisc_bypass = true;
-        let socket = PacketTx::open(outlet.ifindex, qdisc_bypass)?;
+        PacketSink::open_with(config, PacketOptions::default())
+    }
+
+    /// Opens one that sends as `options` say.
+    ///
+    /// # Errors
+    /// As [`open`](PacketSink::open).
+    pub fn open_with(config: &SinkConfig, options: PacketOptions) -> Result<PacketSink, Error> {
+        let outlet = match options.any_link {
+            true => Outlet::of(interface::find(&config.interface)?, SinkKind::AfPacket)?,
+            false => Outlet::open(config, SinkKind::AfPacket)?,
+        };
+        let socket = PacketTx::open(outlet.ifindex, !options.through_discipline)?;
         bound_wait(&socket, SLEEP_MAX)?;
         let place_bytes = outlet.frame_bytes_max().next_multiple_of(64);
         Ok(PacketSink {
             outlet,
             socket,
+            never_waits: options.never_waits,
             memory: vec![0; place_bytes * SEND_FRAMES_MAX],
             place_bytes,
             waiting: Vec::with_capacity(SEND_FRAMES_MAX),
@@ -49,7 +76,7 @@ impl PacketSink {
     }
 
     /// Offers what waits, as far as there is room; returns how many frames it was.
-    fn send(&mut self) -> Result<usize, SinkError> {
+    fn offer_waiting(&mut self) -> Result<usize, SinkError> {
         let mut frames: [&[u8]; SEND_FRAMES_MAX] = [&[]; SEND_FRAMES_MAX];
         let places = self.memory.chunks(self.place_bytes);
         for ((frame, place), bytes) in frames.iter_mut().zip(places).zip(&self.waiting) {
@@ -57,8 +84,49 @@ impl PacketSink {
         }
         let frames = &frames[self.judged..self.waiting.len()];
         let too_long = |frame: &[u8]| !self.outlet.is_short_enough(frame);
-        let sent = offer(&self.socket, frames, too_long, &mut self.counters);
+        let hand = |frames: &[&[u8]]| hand(&self.socket, self.never_waits, frames);
+        let sent = offer(hand, frames, too_long, &mut self.counters);
         sent.map_err(|error| self.outlet.failed(error))
+    }
+}
+
+/// One call of the system.
+fn hand(socket: &PacketTx, never_waits: bool, frames: &[&[u8]]) -> io::Result<usize> {
+    if never_waits { socket.send_batch_now(frames) } else { socket.send_batch(frames) }
+}
+
+/// Offers the first frames where they lie, by one call of `hand`, and counts them. A call that
+/// stops does not say why: the frame is `too_long`, or there was no room.
+///
+/// # Errors
+/// The interface failed; the first frame is counted as refused.
+pub(crate) fn hand_over(
+    mut hand: impl FnMut(&[&[u8]]) -> io::Result<usize>,
+    frames: &[&[u8]],
+    too_long: impl Fn(&[u8]) -> bool,
+    counters: &mut SinkCounters,
+) -> io::Result<Handed> {
+    let call = &frames[..frames.len().min(SEND_FRAMES_MAX)];
+    let sent = loop {
+        match hand(call) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            sent => break sent,
+        }
+    };
+    let guess = |frame: &&[u8]| if too_long(frame) { Refusal::TooLong } else { Refusal::NoRoom };
+    let (taken, refused) = match &sent {
+        Ok(taken) => (*taken, call.get(*taken).map(guess)),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => (0, None),
+        Err(error) => (0, Some(interface::refusal(error))),
+    };
+    let offered = &call[..taken + usize::from(refused.is_some())];
+    counters.offered += offered.len() as u64;
+    counters.offered_bytes += offered.iter().map(|frame| frame.len() as u64).sum::<u64>();
+    counters.accepted += taken as u64;
+    refused.iter().for_each(|&cause| counters.refuse(cause, 1));
+    match (sent, refused) {
+        (Err(error), Some(Refusal::InterfaceGone | Refusal::Other)) => Err(error),
+        _ => Ok(Handed { taken, refused }),
     }
 }
 
@@ -71,8 +139,8 @@ impl PacketSink {
 ///
 /// # Errors
 /// The interface failed; the rest is counted as refused.
-pub(crate) fn offer(
-    socket: &PacketTx,
+fn offer(
+    hand: impl Fn(&[&[u8]]) -> io::Result<usize>,
     frames: &[&[u8]],
     too_long: impl Fn(&[u8]) -> bool,
     counters: &mut SinkCounters,
@@ -81,7 +149,7 @@ pub(crate) fn offer(
     let mut unexplained = 0;
     while !rest.is_empty() {
         let call = &rest[..rest.len().min(SEND_FRAMES_MAX)];
-        match socket.send_batch(call) {
+        match hand(call) {
             Ok(sent) => {
                 counters.accepted += sent as u64;
                 if let Some(refused) = call.get(sent) {
@@ -145,9 +213,26 @@ impl Sink for PacketSink {
         Ok(true)
     }
 
+    /// The kernel copies the frames from where they lie.
+    fn send(&mut self, frames: &[&[u8]]) -> Result<Handed, SinkError> {
+        if self.outlet.has_ended {
+            return Err(SinkError::Ended { name: self.outlet.name.clone() });
+        }
+        if !self.waiting.is_empty() {
+            self.flush()?;
+        }
+        if frames.is_empty() || !self.waiting.is_empty() {
+            return Ok(Handed { taken: 0, refused: None });
+        }
+        let hand = |frames: &[&[u8]]| hand(&self.socket, self.never_waits, frames);
+        let too_long = |frame: &[u8]| !self.outlet.is_short_enough(frame);
+        let handed = hand_over(hand, frames, too_long, &mut self.counters);
+        handed.map_err(|error| self.outlet.failed(error))
+    }
+
     /// Waits for room in the socket's buffer for a moment; what finds none goes on waiting.
     fn flush(&mut self) -> Result<(), SinkError> {
-        let sent = self.send();
+        let sent = self.offer_waiting();
         // After an error nothing waits.
         self.judged = sent.as_ref().map_or(self.waiting.len(), |sent| self.judged + sent);
         if self.judged == self.waiting.len() {

@@ -4,7 +4,7 @@ use super::{SinkConfig, SinkKind};
 use crate::interface::{self, SizeLimit};
 use crate::{Error, FRAME_BYTES_MIN};
 use ringside_core::{ChecksumRequest, Refusal, SinkError};
-use ringside_netdev::Watch;
+use ringside_netdev::{NetDevice, Watch};
 use ringside_sys::SysError;
 use ringside_sys::packet::InterfaceEvent;
 use std::io;
@@ -28,6 +28,11 @@ impl Outlet {
         if kind != SinkKind::Pcap {
             interface::check_ethernet(&device, kind.name())?;
         }
+        Outlet::of(device, kind)
+    }
+
+    /// An interface whose frames begin in whatever way.
+    pub fn of(device: NetDevice, kind: SinkKind) -> Result<Outlet, Error> {
         Ok(Outlet {
             watch: Watch::new(device.ifindex)?,
             name: device.name,

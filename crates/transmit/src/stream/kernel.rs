@@ -1,4 +1,4 @@
-//! Packet sockets: a system call for each segment, or one for a packet that the kernel cuts.
+//! Packet sockets: a system call for a packet that the kernel cuts.
 
 use super::{BUFFER_BYTES, Segments};
 use crate::Error;
@@ -6,7 +6,7 @@ use crate::interface::{ENOBUFS, find, named, refusal};
 use crate::sink::SinkConfig;
 use crate::wait::{ROOM_WAIT, SLEEP_MAX, Until};
 use ringside_core::{Refusal, SinkCounters};
-use ringside_segment::{Checksum, Offload, SegPlan, Segmenter, Template};
+use ringside_segment::{Checksum, Offload, SegPlan, Template};
 use ringside_sys::SysError;
 use ringside_sys::packet_gso::{Gso, GsoKind, GsoTx, PartialChecksum, VnetHeader};
 use ringside_sys::packet_tx::bound_wait;
@@ -27,85 +27,12 @@ impl Buffers {
     }
 }
 
-fn partial(offload: Offload) -> PartialChecksum {
+pub(super) fn partial(offload: Offload) -> PartialChecksum {
     PartialChecksum { start: offload.start, offset: offload.offset }
 }
 
-/// One call a segment. The kernel, which copies it, may leave the checksum to the interface.
-pub(super) struct Calls {
-    socket: GsoTx,
-    buffers: Buffers,
-    header: Vec<u8>,
-    counters: SinkCounters,
-    interface: String,
-}
-
-impl Calls {
-    pub fn open(
-        config: &SinkConfig,
-        segmenter: &Segmenter,
-        buffers: usize,
-    ) -> Result<Calls, Error> {
-        Ok(Calls {
-            socket: socket(find(&config.interface)?.ifindex, true)?,
-            buffers: Buffers(vec![0; buffers * BUFFER_BYTES]),
-            header: vec![0; segmenter.header_bytes_max()],
-            counters: SinkCounters::default(),
-            interface: config.interface.clone(),
-        })
-    }
-}
-
-impl Segments for Calls {
-    fn fill(
-        &mut self,
-        buffer: usize,
-        bytes: usize,
-        write: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<bool, Error> {
-        self.buffers.fill(buffer, bytes, write);
-        Ok(true)
-    }
-
-    fn send(
-        &mut self,
-        buffer: usize,
-        from: usize,
-        plan: &SegPlan<'_>,
-        until: &Until,
-    ) -> Result<bool, Error> {
-        let payload = self.buffers.of(buffer, from);
-        for segment in plan.segments() {
-            let written = segment.write_header(&mut self.header, Checksum::Offload)?;
-            let checksum = written.offload.map(partial);
-            let parts = [&self.header[..written.bytes], &payload[segment.payload()]];
-            let bytes = segment.frame_bytes() as u64;
-            let header = VnetHeader { checksum, gso: None };
-            let Some(sent) = send(&self.socket, header, &parts, until) else { return Ok(false) };
-            count(&mut self.counters, sent, (1, bytes), &self.interface)?;
-        }
-        Ok(true)
-    }
-
-    fn flush(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn counters(&mut self) -> SinkCounters {
-        self.counters.clone()
-    }
-
-    fn drain(&mut self, _timeout: Duration) -> (SinkCounters, Option<Error>) {
-        (self.counters.clone(), None)
-    }
-
-    fn notes(&mut self) -> Vec<String> {
-        Vec::new()
-    }
-}
-
 /// A socket whose calls end before long.
-fn socket(ifindex: u32, qdisc_bypass: bool) -> Result<GsoTx, Error> {
+pub(super) fn socket(ifindex: u32, qdisc_bypass: bool) -> Result<GsoTx, Error> {
     let socket = GsoTx::open(ifindex, qdisc_bypass)?;
     bound_wait(&socket, SLEEP_MAX)?;
     Ok(socket)

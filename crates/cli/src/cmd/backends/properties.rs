@@ -245,6 +245,7 @@ fn stamps(seen: &Seen) -> String {
     match seen.stamped_by {
         Some(TimestampKind::Hardware) => format!("{unit}, by the card"),
         Some(TimestampKind::Kernel) => format!("{unit}, by the kernel"),
+        Some(TimestampKind::Poll) => format!("{unit}, by user space when it polls"),
         Some(TimestampKind::File) | None => "none".into(),
     }
 }
@@ -279,6 +280,8 @@ mod tests {
             assert!(found.iter().all(|p| !p.value.is_empty() && !p.probe.is_empty()), "{found:?}");
             found.into_iter().map(|property| property.name).collect::<Vec<_>>()
         };
+        let polled = Seen { stamped_by: Some(TimestampKind::Poll), ..seen.clone() };
+        assert_eq!(stamps(&polled), "ns, by user space when it polls");
         let all = names(Tried::AfXdp, Some(&seen));
         for tried in [Tried::AfPacket, Tried::Pcap, Tried::AfXdp, Tried::XdpRing] {
             assert_eq!(names(tried, None), all);

@@ -3,7 +3,7 @@
 use super::{TargetArgs, live, range};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
-use ringside_core::LinkType;
+use ringside_core::{LinkType, SourceInterface};
 use ringside_terminal::say;
 use ringside_terminal::signals::{StopSignal, Wanted};
 use ringside_terminal::units::{grouped, scaled};
@@ -236,9 +236,8 @@ fn template(text: &str) -> anyhow::Result<Template> {
         }
         drop(batch);
         let Some(frame) = wanted else { continue };
-        let link = source.interfaces().get(frame.meta.interface.0 as usize).map(|i| i.link_type);
         ensure!(
-            link == Some(LinkType::ETHERNET),
+            SourceInterface::of(&frame.meta, source.interfaces())?.link_type == LinkType::ETHERNET,
             "frame {number} of {path} is no Ethernet frame, only those can be sent"
         );
         ensure!(

@@ -25,11 +25,12 @@ pub(super) enum Mode {
 use Mode::{Generate, Relay, Replay, Stream};
 
 /// Every option of `send` once, by the modes that use it.
-const OPTIONS: [(&[Mode], &[&str]); 8] = [
+const OPTIONS: [(&[Mode], &[&str]); 9] = [
     (&[Generate, Replay, Relay, Stream], &["interface", "netns", "count", "duration", "json"]),
     (&[Generate, Stream], &["link_speed"]),
     (&[Generate, Replay, Stream], &["rate", "cpus", "mac_src", "mac_dst", "vlan"]),
     (&[Replay, Stream], &["to"]),
+    (&[Replay, Relay], &["sink"]),
     (
         &[Generate],
         &[
@@ -65,7 +66,7 @@ const OPTIONS: [(&[Mode], &[&str]); 8] = [
             "filter",
         ],
     ),
-    (&[Relay], &["relay", "relay_netns", "mtu", "fragment", "sink"]),
+    (&[Relay], &["relay", "relay_netns", "mtu", "fragment"]),
     (&[Stream], &["stream", "udp", "mss", "way", "from_address"]),
 ];
 

@@ -13,7 +13,7 @@ use ringside_terminal::signals::{StopSignal, Wanted};
 use ringside_terminal::{ledger_text, progress, say};
 use ringside_transmit::relay::{Fragmenting, MTU_BYTES_MIN, RelayConfig, RelayReport, relay};
 use ringside_transmit::replay::Ended;
-use ringside_transmit::sink::{self, SinkConfig, SinkKind};
+use ringside_transmit::sink::{self, SinkConfig};
 use std::hash::{BuildHasher, RandomState};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -42,10 +42,6 @@ pub struct RelayArgs {
     /// Which UDP is cut into fragments.
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = FragmentArg::Ipv4)]
     fragment: FragmentArg,
-
-    /// How frames leave: af-packet, tx-ring, af-xdp (takes a queue of the card) or pcap.
-    #[arg(long, value_name = "KIND", default_value_t = SinkKind::AfPacket)]
-    sink: SinkKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -76,7 +72,7 @@ pub(super) fn run(target: &TargetArgs, args: &RelayArgs) -> anyhow::Result<ExitC
     target.enter()?;
     target.check_interface()?;
     let config = config(target, args)?;
-    let sink = sink::open(Some(args.sink), &SinkConfig::new(&target.interface))?;
+    let sink = sink::open(Some(target.sink), &SinkConfig::new(&target.interface))?;
     sink.notes.iter().for_each(|note| say::message(format_args!("ringside: {note}")));
     let mut sink = sink.sink;
     let (bar, mut shown, mut has_begun) = (progress::line_bar(), Instant::now(), false);

@@ -153,6 +153,7 @@ fn job(target: &TargetArgs, args: &ReplayArgs) -> anyhow::Result<Replay> {
     Ok(Replay {
         inputs: args.read.clone(),
         interface: target.interface.clone(),
+        sink: target.sink,
         tempo,
         loops: args.loops,
         range: TimeRange { from: args.from, to },

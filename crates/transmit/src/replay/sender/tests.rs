@@ -1,26 +1,74 @@
 use super::*;
-use crate::interface::{EMSGSIZE, ENETDOWN, ENOBUFS};
+use crate::interface::{EMSGSIZE, ENETDOWN, ENOBUFS, refusal};
 use crate::replay::queue::ReadEnd;
+use crate::sink::hand_over;
+use ringside_core::{ChecksumRequest, SinkCounters, SinkFeatures};
 use std::io;
 use std::sync::atomic::AtomicBool;
 
-/// An interface that answers as it was told, and remembers what it took.
+/// A packet socket's sink, without the socket: it answers as it was told, and remembers what it
+/// took.
 #[derive(Default)]
 struct Fake {
     /// How many frames each call takes, or the error it gives; when they are used up, all.
     answers: Vec<Result<usize, i32>>,
     taken: Vec<Vec<u8>>,
     calls: usize,
+    counters: SinkCounters,
+    /// Of the frames that were taken, so many turn out to be refused at the end.
+    refused_late: u64,
 }
 
-impl Outlet for Fake {
-    fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
-        assert!(!frames.is_empty() && frames.len() <= OUTLET_FRAMES_MAX);
-        let answer = self.answers.get(self.calls).copied().unwrap_or(Ok(frames.len()));
-        self.calls += 1;
-        let count = answer.map_err(io::Error::from_raw_os_error)?.min(frames.len());
-        self.taken.extend(frames[..count].iter().map(|frame| frame.to_vec()));
-        Ok(count)
+impl Sink for Fake {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn features(&self) -> SinkFeatures {
+        SinkFeatures { frame_bytes_max: 1518, chains: None, checksums: false }
+    }
+
+    fn put(
+        &mut self,
+        _bytes: usize,
+        _checksum: Option<ChecksumRequest>,
+        _write: impl FnOnce(&mut [u8]),
+    ) -> Result<bool, SinkError> {
+        panic!("frames of a capture stay where they are")
+    }
+
+    fn send(&mut self, frames: &[&[u8]]) -> Result<Handed, SinkError> {
+        let Fake { answers, taken, calls, counters, .. } = self;
+        let hand = |frames: &[&[u8]]| {
+            assert!(!frames.is_empty() && frames.len() <= SEND_FRAMES_MAX);
+            let answer = answers.get(*calls).copied().unwrap_or(Ok(frames.len()));
+            *calls += 1;
+            let count = answer.map_err(io::Error::from_raw_os_error)?.min(frames.len());
+            taken.extend(frames[..count].iter().map(|frame| frame.to_vec()));
+            Ok(count)
+        };
+        hand_over(hand, frames, |_| false, counters).map_err(|source| {
+            let (name, event) = ("x0".to_owned(), "was set down".to_owned());
+            match refusal(&source) {
+                Refusal::InterfaceGone => SinkError::InterfaceGone { name, event },
+                _ => SinkError::Io { context: "x0".to_owned(), source },
+            }
+        })
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn counters(&mut self) -> SinkCounters {
+        self.counters.clone()
+    }
+
+    fn drain(&mut self, _timeout: Duration) -> (SinkCounters, Option<SinkError>) {
+        self.counters.accepted -= self.refused_late;
+        self.counters.refuse(Refusal::NoRoom, self.refused_late);
+        assert!(self.counters.is_balanced());
+        (self.counters(), None)
     }
 }
 
@@ -49,14 +97,17 @@ impl Default for Case {
 }
 
 fn run(case: &Case, answers: Vec<Result<usize, i32>>) -> (Sent, Fake) {
+    run_by(case, Fake { answers, ..Fake::default() })
+}
+
+fn run_by(case: &Case, mut fake: Fake) -> (Sent, Fake) {
     let (queue, progress) = (Queue::default(), Progress::default());
     assert!(queue.push(chunk(&case.due_ns)).is_some());
     queue.finish(ReadEnd::default());
-    let mut fake = Fake { answers, ..Fake::default() };
     let stop = || case.stopped;
     let sender = Sender {
         queue: &queue,
-        outlet: &mut fake,
+        sink: &mut fake,
         is_timed: true,
         retries: case.retries,
         has_cpu: false,
@@ -89,7 +140,7 @@ fn frames_leave_in_order_and_not_before_their_time() {
 #[test]
 fn many_frames_that_are_due_together_go_in_few_calls() {
     let (sent, fake) = run(&Case { due_ns: vec![0; 200], ..Case::default() }, vec![]);
-    assert_eq!((sent.accepted, fake.calls), (200, 200usize.div_ceil(OUTLET_FRAMES_MAX)));
+    assert_eq!((sent.accepted, fake.calls), (200, 200usize.div_ceil(SEND_FRAMES_MAX)));
 }
 
 #[test]
@@ -115,6 +166,14 @@ fn with_retry_a_frame_waits_for_room() {
     let (sent, fake) = run(&case, vec![Err(ENOBUFS), Err(ENOBUFS), Ok(5)]);
     assert_eq!(numbers(&fake), [0, 1, 2, 3, 4]);
     assert_eq!((sent.refused.total(), sent.offered_again), (0, 2));
+}
+
+#[test]
+fn what_a_sink_tells_at_its_end_only_is_in_the_account() {
+    let fake = Fake { refused_late: 2, answers: vec![Ok(1), Err(ENOBUFS)], ..Fake::default() };
+    let (sent, _) = run_by(&Case::default(), fake);
+    assert_eq!((sent.offered, sent.accepted, sent.refused.no_room), (5, 2, 3));
+    assert_eq!((sent.accepted_bytes, sent.ended), (2, Ended::Done));
 }
 
 #[test]
@@ -148,7 +207,7 @@ fn what_is_read_too_late_is_overdue_for_want_of_input() {
     };
     let sender = Sender {
         queue: &queue,
-        outlet: &mut fake,
+        sink: &mut fake,
         is_timed: true,
         retries: false,
         has_cpu: false,
@@ -177,7 +236,7 @@ fn a_time_limit_holds_while_nothing_comes() {
     let (queue, progress) = (Queue::default(), Progress::default());
     let sender = Sender {
         queue: &queue,
-        outlet: &mut Fake::default(),
+        sink: &mut Fake::default(),
         is_timed: true,
         retries: false,
         has_cpu: false,

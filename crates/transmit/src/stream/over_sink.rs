@@ -1,5 +1,6 @@
-//! AF_XDP: chains over payload in place, or frames in one piece.
+//! Segments over a sink: chains over payload in place, or frames in one piece.
 
+use super::calls::CallSink;
 use super::{BUFFER_BYTES, Segments};
 use crate::Error;
 use crate::sink::{SinkConfig, XdpSink, put_chained, put_segment};
@@ -31,7 +32,7 @@ impl Cutting {
     }
 }
 
-/// Bytes of a part of the payload memory, at least: a page less what is before the data.
+/// Bytes of a part of AF_XDP's payload memory, at least: a page less what is before the data.
 const PART_BYTES_MIN: usize = 4000;
 
 /// Where a buffer's bytes lie in the payload memory. A piece that crosses a part's border is two,
@@ -54,6 +55,9 @@ impl Layout {
         Layout { part_bytes, used_bytes }
     }
 
+    /// Buffers side by side, in memory without borders.
+    const CONTIGUOUS: Layout = Layout { part_bytes: BUFFER_BYTES, used_bytes: BUFFER_BYTES };
+
     /// Bytes of one buffer, its gaps included.
     fn buffer_bytes(self) -> usize {
         BUFFER_BYTES.div_ceil(self.used_bytes) * self.part_bytes
@@ -73,9 +77,9 @@ impl Layout {
     }
 }
 
-/// Segments over one AF_XDP socket.
-pub(super) struct XdpStream {
-    sink: XdpSink,
+/// Segments over one sink.
+pub(super) struct SinkStream<K> {
+    sink: K,
     cutting: Cutting,
     /// What is copied from, where frames are made in one piece.
     memory: Vec<u8>,
@@ -86,12 +90,13 @@ pub(super) struct XdpStream {
     interface: String,
 }
 
-impl XdpStream {
-    pub fn open(
+impl SinkStream<XdpSink> {
+    /// Over AF_XDP.
+    pub fn xdp(
         config: &SinkConfig,
         segmenter: &Segmenter,
         cutting: Cutting,
-    ) -> Result<XdpStream, Error> {
+    ) -> Result<SinkStream<XdpSink>, Error> {
         let mut notes = Vec::new();
         let mss_bytes = segmenter.mss_bytes();
         let buffers = config.payload_bytes / BUFFER_BYTES;
@@ -99,10 +104,31 @@ impl XdpStream {
         let parts = room.buffer_bytes() / room.part_bytes;
         let payload_bytes = buffers * parts * CHUNK_BYTES_MAX as usize;
         let sink = XdpSink::open(&SinkConfig { payload_bytes, ..config.clone() }, &mut notes)?;
+        let chains = sink.features().chains;
+        let layout = Layout::new(mss_bytes, chains.map_or(PART_BYTES_MIN, |it| it.part_bytes));
+        SinkStream::over(sink, config, cutting, layout, notes)
+    }
+}
+
+impl SinkStream<CallSink> {
+    /// A system call for each segment.
+    pub fn calls(config: &SinkConfig) -> Result<SinkStream<CallSink>, Error> {
+        let sink = CallSink::open(config)?;
+        SinkStream::over(sink, config, Cutting::Chains, Layout::CONTIGUOUS, Vec::new())
+    }
+}
+
+impl<K: Sink> SinkStream<K> {
+    fn over(
+        sink: K,
+        config: &SinkConfig,
+        cutting: Cutting,
+        layout: Layout,
+        notes: Vec<String>,
+    ) -> Result<SinkStream<K>, Error> {
         let features = sink.features();
-        let part_bytes = features.chains.map_or(PART_BYTES_MIN, |chains| chains.part_bytes);
         let cutting = match (features.chains, cutting) {
-            (None, Cutting::Chains) => return Err(SinkError::lacks("af-xdp", "chains").into()),
+            (None, Cutting::Chains) => return Err(SinkError::lacks(sink.name(), "chains").into()),
             (None, _) => Cutting::Copies,
             (Some(_), cutting) => cutting,
         };
@@ -110,11 +136,11 @@ impl XdpStream {
             Cutting::Chains => Vec::new(),
             _ => vec![0; config.payload_bytes],
         };
-        Ok(XdpStream {
+        Ok(SinkStream {
             sink,
             cutting,
             memory,
-            layout: Layout::new(mss_bytes, part_bytes),
+            layout,
             has_offload: features.checksums,
             notes,
             interface: config.interface.clone(),
@@ -175,7 +201,7 @@ impl XdpStream {
     }
 }
 
-impl Segments for XdpStream {
+impl<K: Sink> Segments for SinkStream<K> {
     fn fill(
         &mut self,
         buffer: usize,
