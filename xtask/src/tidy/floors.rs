@@ -27,6 +27,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-control", 5),
     ("ringside-print", 5),
     ("ringside-keeper", 6),
+    ("ringside-session", 7),
     ("ringside-bench", 7),
     ("ringside-doctor", 7),
     ("ringside-cli", 8),

@@ -1,49 +1,42 @@
-//! Frames that a program inside the driver copies: options.
+//! Frames that a program inside the driver copies.
 
-use super::{OpenArgs, Plan, Sources};
-use anyhow::{Context, bail};
+use super::{Opening, Plan, Sources};
+use crate::note::Note;
+use crate::refused::Refused;
 use ringside_capture::backend::af_xdp::Waiting;
 use ringside_capture::backend::xdp_ring::{XdpRingConfig, XdpRingSource, open};
 use ringside_capture::backend::{merge_warning, stripped_tags};
 use ringside_core::Source;
-use ringside_keeper::{Knobs, Request, Wish};
-use ringside_terminal::say;
+use ringside_keeper::{Request, Wish};
 
 impl Plan<'_> {
     pub(super) fn xdp_ring(
         &self,
-        args: &OpenArgs,
         cpus: &[usize],
-        knobs: &Knobs<'_>,
         warnings: &mut Vec<String>,
     ) -> anyhow::Result<Sources> {
+        let Opening { options, notes, .. } = self.opening;
         self.check_direction()?;
-        if args.hardware_time {
-            bail!(
-                "xdp-ring stamps frames itself: leave out --hardware-time, or use --backend af-xdp"
-            );
+        if options.hardware_time {
+            return Err(Refused::OwnStamps.into());
         }
-        let waiting = self.waiting(args, cpus);
+        let waiting = self.waiting(cpus);
         if matches!(waiting, Waiting::Poll | Waiting::BusyPoll) {
-            bail!(
-                "nothing wakes a worker of xdp-ring: use --wait sleep or spin, or --backend af-xdp"
-            );
+            return Err(Refused::NothingWakes.into());
         }
-        self.leave_tags_in_frames(knobs)?;
+        self.leave_tags_in_frames()?;
         let opened = open(&XdpRingConfig {
             interface: self.name.to_owned(),
             interface_id: self.interface_id,
-            lanes: args.queues,
-            ring_bytes: args.kernel_ring_bytes(),
-            snaplen_bytes: args.snaplen_bytes(),
-            promiscuous: !args.no_promiscuous,
-            filter: self.filter.clone().map(|program| (program, args.expression())),
-            has_stamps: !args.af_xdp.no_stamps,
+            lanes: options.lanes,
+            ring_bytes: options.kernel_ring_bytes,
+            snaplen_bytes: options.snaplen_bytes,
+            promiscuous: options.promiscuous,
+            filter: self.filter.clone().map(|program| (program, options.filter.clone())),
+            has_stamps: options.has_stamps,
             waiting,
         })?;
-        for note in &opened.notes {
-            say::message(format_args!("ringside: {note}"));
-        }
+        opened.notes.into_iter().for_each(|note| notes(Note::Backend(note)));
         warnings.extend(merge_warning(self.name));
         let with_handles = |source: XdpRingSource| {
             // Without a descriptor left the run goes on; only its end after a crash knows less.
@@ -55,12 +48,12 @@ impl Plan<'_> {
 
     /// The program copies a frame as it lies there. What is turned off for that is turned on again
     /// at the end.
-    fn leave_tags_in_frames(&self, knobs: &Knobs<'_>) -> anyhow::Result<()> {
+    fn leave_tags_in_frames(&self) -> anyhow::Result<()> {
         // What cannot be asked is refused by the opening, with its reason.
         for feature in stripped_tags(self.name).unwrap_or_default() {
             let wish = Wish::Feature { feature: feature.into(), on: false };
             let request = Request::Interface { interface: self.name.to_owned(), wish };
-            knobs.turn(&request).context("xdp-ring wants tags left in frames; --backend af-xdp")?;
+            self.opening.knobs.turn(&request).map_err(Refused::Tags)?;
         }
         Ok(())
     }
