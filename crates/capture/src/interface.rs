@@ -35,7 +35,7 @@ pub enum BackendError {
     /// Frames of this interface begin in a way that the backend does not know.
     #[error(
         "interface {name} has frames of hardware type {hardware_type}, for which af-packet has no \
-         link type: use `--backend pcap`"
+         link type"
     )]
     UnknownLinkType {
         /// Interface.
@@ -93,6 +93,27 @@ pub enum BackendError {
         /// Reason and fix.
         reason: String,
     },
+    /// A device that runs the program of xdp-ring in whatever thread writes to it.
+    #[error(
+        "xdp-ring on interface {name}: a tun or tap device may run the program for several frames \
+         of a queue at once"
+    )]
+    SeveralWriters {
+        /// Name of the interface.
+        name: String,
+    },
+    /// A driver that takes out what xdp-ring would lose.
+    #[error(
+        "xdp-ring on interface {name}: it takes VLAN tags out of frames, which would be lost: \
+         `ethtool -K {name} rxvlan off` (and `rx-vlan-stag-hw-parse off`)"
+    )]
+    TakesTags {
+        /// Name of the interface.
+        name: String,
+    },
+    /// The backend cannot do what was asked for.
+    #[error(transparent)]
+    Unable(#[from] Unable),
     /// The operating system refused.
     #[error("interface {name}: {source}")]
     System {
@@ -101,6 +122,28 @@ pub enum BackendError {
         /// What was tried, and the reason.
         source: SysError,
     },
+}
+
+/// What a backend refuses of a request, before anything is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Unable {
+    /// Several lanes of a whole device.
+    #[error("libpcap has one lane")]
+    OneLane,
+    /// libpcap compiles in this process, and its optimiser would take minutes.
+    #[error("the filter has {instructions} instructions, and the kernel takes {max} from libpcap")]
+    LongFilter {
+        /// Its length.
+        instructions: usize,
+        /// Longest that is taken.
+        max: usize,
+    },
+    /// The card's stamps of a backend that has its own.
+    #[error("xdp-ring stamps frames itself")]
+    OwnStamps,
+    /// A way of waiting for which something would have to wake the worker.
+    #[error("nothing wakes a worker of xdp-ring")]
+    NothingWakes,
 }
 
 fn meant(similar: &[String]) -> String {

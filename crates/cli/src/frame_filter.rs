@@ -1,9 +1,10 @@
 //! A filter over frames of files.
 
+use crate::words;
 use anyhow::Context;
 use ringside_core::{Frame, LinkType};
 use ringside_filter::Prepared;
-use ringside_keeper::filter_child::compile;
+use ringside_session::filters::compile;
 use std::collections::BTreeMap;
 
 /// A filter over frames of several link types: one program for each, made when it is needed.
@@ -30,7 +31,7 @@ impl FrameFilter {
     /// The program for frames of `link_type`; none accepts all.
     pub fn prepare(&mut self, link_type: LinkType) -> anyhow::Result<Option<&Prepared>> {
         if !self.programs.contains_key(&link_type) {
-            let program = compile(&self.expression, link_type)
+            let program = compile(&self.expression, link_type, &words::say_note)
                 .with_context(|| format!("for link type {}", link_type.0))?;
             let prepared = program.as_ref().map(Prepared::new).transpose()?;
             self.programs.insert(link_type, prepared);

@@ -1,61 +1,32 @@
 //! One line a second while a run receives: rate, bits, stored, every cause of loss.
 
 use indicatif::ProgressBar;
-use ringside_control::Rates;
-use ringside_core::Ledger;
 use ringside_core::ledger::total;
 use ringside_core::profile::LaneProfile;
+use ringside_session::{Moment, Rates};
 use ringside_terminal::BottomLine;
-use ringside_terminal::progress::{INTERVAL, say_above};
+use ringside_terminal::progress::say_above;
 use ringside_terminal::units::{grouped, scaled};
-use std::time::Instant;
 
 /// The live line; nothing where standard error is no terminal.
 pub struct Live {
     bar: ProgressBar,
-    last: Option<(Instant, u64, u64)>,
-    rates: Option<Rates>,
 }
 
 impl Live {
     /// Begins the line.
     pub fn start(bottom: &BottomLine) -> Live {
-        Live { bar: bottom.bar().clone(), last: None, rates: None }
+        Live { bar: bottom.bar().clone() }
     }
 
-    /// Shows the ledger if a second has passed. True if it did.
-    pub fn update(&mut self, ledger: &Ledger, profiles: impl Fn() -> Vec<LaneProfile>) -> bool {
-        let now = Instant::now();
-        let bytes = ledger.lanes.iter().map(|lane| lane.taken_bytes).sum();
-        let Some((then, frames_then, bytes_then)) = self.last else {
-            self.last = Some((now, ledger.taken, bytes));
-            return false;
-        };
-        let elapsed = now - then;
-        if elapsed < INTERVAL {
-            return false;
-        }
-        let per_second = |now: u64, then: u64| (now - then) as f64 / elapsed.as_secs_f64();
-        let frames_per_second = per_second(ledger.taken, frames_then).round() as u64;
-        let bits_per_second = (per_second(bytes, bytes_then) * 8.0).round() as u64;
-        let rates = Rates { frames_per_second, bits_per_second };
-        let worked = worked(&profiles());
-        self.bar.set_message(line(ledger, rates, bytes) + &worked);
-        self.rates = Some(rates);
-        self.last = Some((now, ledger.taken, bytes));
-        true
+    /// Shows the last second.
+    pub fn update(&self, moment: &Moment<'_>, profiles: &[LaneProfile]) {
+        self.bar.set_message(line(moment) + &worked(profiles));
     }
 
     /// Says once what the line says, also where there is none.
-    pub fn tell(&self, ledger: &Ledger) {
-        let bytes = ledger.lanes.iter().map(|lane| lane.taken_bytes).sum();
-        let rates = self.rates.unwrap_or(Rates { frames_per_second: 0, bits_per_second: 0 });
-        say_above(&self.bar, line(ledger, rates, bytes));
-    }
-
-    /// The rates of the last whole second.
-    pub fn rates(&self) -> Option<Rates> {
-        self.rates
+    pub fn tell(&self, moment: &Moment<'_>) {
+        say_above(&self.bar, line(moment));
     }
 
     /// Ends the line.
@@ -79,7 +50,10 @@ fn worked(profiles: &[LaneProfile]) -> String {
     )
 }
 
-fn line(ledger: &Ledger, rates: Rates, bytes: u64) -> String {
+fn line(moment: &Moment<'_>) -> String {
+    let ledger = &moment.ledger;
+    let rates = moment.rates.unwrap_or(Rates { frames_per_second: 0, bits_per_second: 0 });
+    let bytes: u64 = ledger.lanes.iter().map(|lane| lane.taken_bytes).sum();
     let mut line = format!(
         "{}frames/s  {}bit/s  taken {} ({}B)",
         scaled(rates.frames_per_second as f64),

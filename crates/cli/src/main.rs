@@ -7,17 +7,16 @@
 
 mod cmd;
 mod control_args;
-mod driver_rules;
 mod filter_args;
 mod frame_filter;
-mod keep;
+mod keep_args;
 mod live;
-mod open;
-mod placement;
+mod open_args;
 mod print_args;
 mod range_args;
 mod record;
 mod rule_counts;
+mod words;
 
 use clap::{Parser, Subcommand};
 use ringside_keeper::filter_child::{self, FILTER_CHILD};
@@ -107,7 +106,7 @@ fn main() -> ExitCode {
         if is_pipe_closed(&error) {
             return ExitCode::SUCCESS;
         }
-        say::message(format_args!("ringside: {}", in_one_line(&error)));
+        say::message(format_args!("ringside: {}", words::of_error(&error)));
         ExitCode::from(2)
     })
 }
@@ -118,25 +117,12 @@ fn is_pipe_closed(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(kind))
 }
 
-/// The error and its causes, each said once: some errors name their cause in their own words.
-fn in_one_line(error: &anyhow::Error) -> String {
-    let mut line = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !line.contains(&cause) {
-            line.push_str(": ");
-            line.push_str(&cause);
-        }
-    }
-    line
-}
-
 #[cfg(test)]
 mod command_line;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anyhow::Context;
     use clap::CommandFactory;
 
     /// Gives every command that users see, with its names from the first on.
@@ -195,14 +181,5 @@ mod tests {
         let refused: Vec<&String> = commands.iter().filter_map(|one| one.as_ref().err()).collect();
         assert!(refused.is_empty(), "{refused:#?}");
         assert!(commands.len() >= count_min, "only {} commands were found", commands.len());
-    }
-
-    #[test]
-    fn a_cause_is_said_once() {
-        let cause = || std::io::Error::other("the disk is gone");
-        let named = Err::<(), _>(cause()).context("cannot write: the disk is gone").unwrap_err();
-        assert_eq!(in_one_line(&named), "cannot write: the disk is gone");
-        let unnamed = Err::<(), _>(cause()).context("cannot write").unwrap_err();
-        assert_eq!(in_one_line(&unnamed), "cannot write: the disk is gone");
     }
 }

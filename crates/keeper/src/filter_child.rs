@@ -3,9 +3,7 @@
 use crate::privileges;
 use anyhow::Context;
 use ringside_core::LinkType;
-use ringside_core::bpf::ClassicProgram;
-use ringside_filter::Compiler;
-use ringside_terminal::say;
+use ringside_filter::{Compiled, Compiler};
 use std::process::ExitCode;
 
 /// The one argument by which this program becomes such a child; it then calls [`run`].
@@ -33,17 +31,9 @@ pub fn filter_compiler() -> anyhow::Result<Compiler> {
 ///
 /// # Errors
 /// libpcap refuses it, or it does not end in time.
-pub fn compile(expression: &str, link_type: LinkType) -> anyhow::Result<Option<ClassicProgram>> {
+pub fn compile(expression: &str, link_type: LinkType) -> anyhow::Result<Option<Compiled>> {
     if expression.trim().is_empty() {
         return Ok(None);
     }
-    let compiled = ringside_filter::compile(expression, link_type, 0, &filter_compiler()?)?;
-    if !compiled.optimised {
-        say::message(format_args!(
-            "ringside: the filter is too long for libpcap's optimiser; it runs unoptimised \
-             ({} instructions)",
-            compiled.program.instructions.len()
-        ));
-    }
-    Ok(Some(compiled.program))
+    Ok(Some(ringside_filter::compile(expression, link_type, 0, &filter_compiler()?)?))
 }

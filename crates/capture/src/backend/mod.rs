@@ -6,7 +6,8 @@
 //! - [`pcap`]: libpcap, for every device that it knows, one lane.
 //! - [`mod@file`]: files and recordings, one lane.
 //!
-//! [`Description`] says what each is; [`KernelSide`] is what outlives its process.
+//! [`Description`] says what each is and opens it, by what stands in [`OpenRequest`];
+//! [`KernelSide`] is what outlives its process.
 
 pub mod af_packet;
 pub mod af_xdp;
@@ -14,17 +15,19 @@ mod description;
 pub mod file;
 mod in_driver;
 pub(crate) mod kernel_side;
+mod opening;
 pub mod pcap;
 mod wait;
 pub mod xdp_ring;
 
-pub use crate::interface::BackendError;
 pub(crate) use crate::interface::find_device;
+pub use crate::interface::{BackendError, Unable};
 pub use description::{
     AF_PACKET, AF_XDP, BACKENDS, Description, LaneKind, PCAP, XDP_RING, restore,
 };
 pub use in_driver::{VLAN_STRIPPING, stripped_tags};
 pub use kernel_side::{KernelCount, KernelSide, LastReading, Restore};
+pub use opening::{Lane, OpenRequest, OpenWarning, OpenedLanes};
 use ringside_core::SourceError;
 use ringside_netdev as netdev;
 use ringside_sys::SysError;

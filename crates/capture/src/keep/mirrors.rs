@@ -6,8 +6,7 @@
 //! driver, and nothing waits: what the interface does not take is counted, by cause, and gone.
 
 use super::rules::Rules;
-use crate::backend::af_packet;
-use crate::interface::{BackendError, find_device};
+use crate::interface::{BackendError, find_device, link_type};
 use ringside_core::{Batch, Handed, Refusal, Sink, SourceInterface};
 use ringside_rules::engine::Counts;
 use ringside_rules::language::RuleId;

@@ -1,21 +1,14 @@
 //! `ringside attach`: read a running capture from another process.
 
 use crate::filter_args::FilterArgs;
-use crate::open::Opened;
-use crate::placement::Placed;
 use crate::print_args::PrintArgs;
-use crate::record::{self, Extras, RunArgs};
-use anyhow::Context;
+use crate::record::{self, RunArgs};
+use crate::words;
 use clap::Args;
-use ringside_capture::config::RING_BYTES;
-use ringside_capture::run::LaneSource;
-use ringside_client::{Attachment, ReadOptions, Reader};
-use ringside_core::limits::FRAME_BYTES_MAX;
-use ringside_core::{LinkType, Shown, SourceInterface};
-use ringside_filter::Prepared;
-use ringside_keeper::filter_child::compile;
+use ringside_client::Reader;
+use ringside_core::{Shown, SourceInterface};
 use ringside_print::{PacketText, Style};
-use ringside_sys::clock;
+use ringside_session::AttachOptions;
 use ringside_terminal::signals::{StopSignal, Wanted};
 use ringside_terminal::{say, units};
 use std::io::Write;
@@ -64,68 +57,24 @@ pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
         return print(&args);
     }
     ringside_keeper::supervised(&args.run.wishes(None), |link| {
-        record::run(&args.run, link, |_| {
-            let snaplen = FRAME_BYTES_MAX;
-            let extras = Extras {
-                ahead: None,
-                selection: None,
-                snaplen,
-                threads: 1,
-                ring_bytes: RING_BYTES as u64,
-                trigger: None,
-                share: None,
-                print: None,
-            };
-            Ok((attach(&args)?, extras))
-        })
+        record::run(&args.run, link, None, || Ok(args.options().into()))
     })
 }
 
-/// The lanes of the running capture as those of a run of our own.
-fn attach(args: &AttachArgs) -> anyhow::Result<Opened> {
-    let (attachment, options) = connect(args)?;
-    let hello = attachment.hello();
-    let lane = |(source, lane): (_, &ringside_core::share::HelloLane)| LaneSource {
-        source: Box::new(source),
-        interface: lane.interface.clone(),
-        interface_id: lane.interface_id,
-        queue: lane.queue.0,
-    };
-    Ok(Opened {
-        in_driver: Vec::new(),
-        kernel: Vec::new(),
-        lanes: attachment.sources(&options).into_iter().zip(&hello.lanes).map(lane).collect(),
-        interfaces: hello.interfaces.clone(),
-        placed: Placed::default(),
-        block_timeout_ns: hello.block_timeout_ns,
-        description: format!("{} (the capture of process {})", args.socket.shown(), hello.pid),
-        warnings: Vec::new(),
-    })
-}
-
-fn connect(args: &AttachArgs) -> anyhow::Result<(Attachment, ReadOptions)> {
-    // Best effort: a reader that may not yield reads as well.
-    let _ = rustix::process::nice(NICE);
-    let attachment = Attachment::connect(&args.socket)?;
-    let expression = args.filter.expression();
-    let filter = |link_type: LinkType| -> anyhow::Result<Option<Prepared>> {
-        let program = compile(&expression, link_type)?;
-        Ok(program.as_ref().map(Prepared::new).transpose()?)
-    };
-    let mut filters = Vec::new();
-    for interface in &attachment.hello().interfaces {
-        let filter = filter(interface.link_type)
-            .with_context(|| format!("for interface {}", interface.name))?;
-        filters.extend(filter);
+impl AttachArgs {
+    /// What a session is to read. From here on this process yields to the capture.
+    fn options(&self) -> AttachOptions {
+        // Best effort: a reader that may not yield reads as well.
+        let _ = rustix::process::nice(NICE);
+        let (socket, filter) = (self.socket.clone(), self.filter.expression());
+        AttachOptions { socket, ago: self.from, filter }
     }
-    let from = args.from.map(|ago| clock::realtime_now().saturating_sub(ago));
-    Ok((attachment, ReadOptions { from, filters }))
 }
 
 /// A line a packet on standard output, until the capture ends, the order to stop, or `-c`.
 fn print(args: &AttachArgs) -> anyhow::Result<ExitCode> {
     let (stop, statistics) = (StopSignal::install()?, Wanted::statistics()?);
-    let (attachment, options) = connect(args)?;
+    let (attachment, options) = args.options().connect(&words::say_note)?;
     let mut reader = Reader::new(&attachment, &options);
     say::message(format_args!("listening on {}", args.socket.shown()));
     let mut text = PacketText::new(Style::Lines(args.print.options()));

@@ -1,22 +1,16 @@
 //! `ringside capture`: receive, count or record, and end with the ledger.
 
-use crate::keep::{self, KeepArgs};
-use crate::open::{self, OpenArgs, Opened};
+use crate::keep_args::KeepArgs;
+use crate::open_args::OpenArgs;
 use crate::print_args::PrintArgs;
-use crate::record::{self, Extras, RunArgs};
-use anyhow::{Context, bail, ensure};
+use crate::record::{self, RunArgs};
+use anyhow::ensure;
 use clap::Args;
 use ringside_capture::config;
-use ringside_capture::share::ShareSocket;
-use ringside_capture::trigger::TriggerConfig;
-use ringside_control::ControlSocket;
-use ringside_core::SourceInterface;
-use ringside_filter::Prepared;
-use ringside_keeper::Knobs;
-use ringside_keeper::filter_child::compile;
 use ringside_print::Style;
+use ringside_session::{CaptureOptions, TriggerOptions};
 use ringside_terminal::units;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -91,13 +85,12 @@ pub struct CaptureArgs {
 
 /// Runs the subcommand.
 pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
-    if args.open.lists_interfaces() {
-        args.open.enter_namespace()?;
-        open::interfaces::print(args.run.json)?;
+    if args.open.list_interfaces(args.run.json)? {
         return Ok(ExitCode::SUCCESS);
     }
     ringside_keeper::supervised(&args.run.wishes(args.share.as_deref()), |link| {
-        record::run(&args.run, link, |knobs| open(&args, knobs))
+        let print = args.print_style()?;
+        record::run(&args.run, link, print, || Ok(args.options()?.into()))
     })
 }
 
@@ -130,78 +123,26 @@ impl CaptureArgs {
     }
 
     /// The capture ring: a printer keeps up, or nothing helps it.
-    fn ring_bytes(&self) -> u64 {
+    fn ring_bytes(&self) -> usize {
         let prints_alone = self.prints() && !self.goes_elsewhere();
-        if prints_alone { config::RING_BYTES as u64 } else { config::DISK_RING_BYTES as u64 }
+        if prints_alone { config::RING_BYTES } else { config::DISK_RING_BYTES }
     }
-}
 
-fn open(args: &CaptureArgs, knobs: &Knobs<'_>) -> anyhow::Result<(Opened, Extras)> {
-    if args.on.is_some() && !args.run.write.is_directory() {
-        bail!("--on writes to a directory: name one with -w");
-    }
-    let print = args.print_style()?;
-    args.keep.check_threads(args.open.threads)?;
-    let rules = args.keep.rules()?;
-    rules.as_ref().map_or(Ok(()), |rules| keep::check_mirrors(rules, &args.open))?;
-    let (inputs, outputs) = (&args.open.read, &args.run.write.paths);
-    outputs.iter().try_for_each(|output| open::files::check_output(inputs, output))?;
-    args.keep.check_digests(inputs, &args.run)?;
-    let directories = if args.run.write.is_directory() { &outputs[..] } else { &[] };
-    let verbose = args.print.is_verbose();
-    let mut opened = open::open(&args.open, rules.as_ref(), directories, knobs, verbose)?;
-    let filters = match args.open.read.is_empty() {
-        true => Vec::new(),
-        false => filters(&args.open.expression(), &opened.interfaces)?,
-    };
-    // Before it is known what of frames is kept: a hit is looked for in whole ones.
-    let trigger = trigger(args, &opened.interfaces)?;
-    let ahead = args.keep.ahead(rules.as_ref(), &opened.in_driver)?;
-    let threads = usize::from(args.open.threads);
-    let extras = Extras {
-        ahead,
-        selection: args.keep.selection(rules, filters, threads, &mut opened)?,
-        snaplen: args.open.snaplen_bytes(),
-        threads,
-        ring_bytes: args.ring_bytes(),
-        trigger,
-        share: args.share.as_deref().map(share).transpose()?,
-        print,
-    };
-    Ok((opened, extras))
-}
-
-fn trigger(
-    args: &CaptureArgs,
-    interfaces: &[SourceInterface],
-) -> anyhow::Result<Option<TriggerConfig>> {
-    let Some(expression) = &args.on else { return Ok(None) };
-    let filters = filters(expression, interfaces)?;
-    if filters.is_empty() {
-        bail!("--on needs a filter that is not empty");
-    }
-    Ok(Some(TriggerConfig { filters, before: args.before, after: args.after }))
-}
-
-/// A filter for each interface; none of an empty expression.
-fn filters(expression: &str, interfaces: &[SourceInterface]) -> anyhow::Result<Vec<Prepared>> {
-    let mut filters: Vec<Prepared> = Vec::new();
-    for (index, interface) in interfaces.iter().enumerate() {
-        let link = interface.link_type;
-        let known = interfaces[..index].iter().position(|before| before.link_type == link);
-        let Some(program) = known.is_none().then(|| compile(expression, link)).transpose()? else {
-            filters.extend(known.and_then(|known| filters.get(known)).cloned());
-            continue;
+    /// What a session is to take.
+    fn options(&self) -> anyhow::Result<CaptureOptions> {
+        self.keep.check_digests(&self.run)?;
+        let surround = |filter: &String| {
+            let (filter, before, after) = (filter.clone(), self.before, self.after);
+            TriggerOptions { filter, before, after }
         };
-        filters.extend(program.as_ref().map(Prepared::new).transpose()?);
+        Ok(CaptureOptions {
+            open: self.open.options(self.print.is_verbose()),
+            keep: self.keep.options()?,
+            trigger: self.on.as_ref().map(surround),
+            share: self.share.clone(),
+            ring_bytes: self.ring_bytes(),
+        })
     }
-    Ok(filters)
-}
-
-fn share(path: &Path) -> anyhow::Result<ShareSocket> {
-    let socket = ControlSocket::bind(path)?;
-    let listener = socket.listener().context("the socket for readers")?;
-    ShareSocket::new(listener, socket).context("the socket for readers")
 }
 
 #[cfg(test)]
@@ -217,13 +158,13 @@ mod tests {
 
     #[test]
     fn the_ring_is_small_where_packets_are_only_printed() {
-        let print = config::RING_BYTES as u64;
-        let cases: [(&[&str], u64); 5] = [
+        let print = config::RING_BYTES;
+        let cases: [(&[&str], usize); 5] = [
             (&[], print),
             (&["--print"], print),
-            (&["--print", "-w", "x"], config::DISK_RING_BYTES as u64),
-            (&["--print", "--share", "x"], config::DISK_RING_BYTES as u64),
-            (&["-w", "x"], config::DISK_RING_BYTES as u64),
+            (&["--print", "-w", "x"], config::DISK_RING_BYTES),
+            (&["--print", "--share", "x"], config::DISK_RING_BYTES),
+            (&["-w", "x"], config::DISK_RING_BYTES),
         ];
         for (args, bytes) in cases {
             let line = Line::parse_from([&["capture", "-i", "eth1"], args].concat());

@@ -7,7 +7,6 @@ mod report;
 mod status;
 
 use crate::control_args::ControlArgs;
-use crate::driver_rules::Shared;
 use crate::rule_counts;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
@@ -16,6 +15,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ringside_control::{ControlSocket, DROP_KIND, OutputStatus, StatusParts, serve_while};
 use ringside_netdev as netdev;
 use ringside_rules::language::{self, RuleSet, Sets};
+use ringside_session::driver_rules::Shared;
 use ringside_sys::netns::Namespace;
 use ringside_terminal::progress::tell_wanted;
 use ringside_terminal::signals::{StopSignal, Wanted};

@@ -2,7 +2,7 @@
 
 use crate::filter_args::FilterOptions;
 use crate::frame_filter::FrameFilter;
-use crate::open;
+use crate::open_args::stdout_stream;
 use crate::print_args::PrintArgs;
 use crate::range_args::RangeArgs;
 use crate::record::FormatArg;
@@ -296,7 +296,7 @@ fn output(args: &ReadArgs, inputs: &[PathBuf]) -> anyhow::Result<Box<dyn Output>
         None => Format::of_path(path).unwrap_or(Format::Pcapng),
     };
     let file = if is_stdout(path) {
-        let stdout = File::from(open::stdout_stream()?);
+        let stdout = File::from(stdout_stream()?);
         if is_input(inputs, &stdout)? {
             bail!("standard output is a file that is read at once: name another file");
         }

@@ -1,9 +1,9 @@
 //! What `drop` answers at its control socket.
 
 use super::report;
-use crate::driver_rules::Shared;
 use ringside_control::{Command, Reply, RuleDesk, Status, StatusParts};
 use ringside_core::Ledger;
+use ringside_session::driver_rules::Shared;
 use ringside_xdp::DriverRules;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};

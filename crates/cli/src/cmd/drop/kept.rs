@@ -1,9 +1,9 @@
 //! Rules that are pinned on interfaces, and whether a process holds them.
 
-use crate::driver_rules;
 use crate::rule_counts::Told;
 use anyhow::ensure;
 use ringside_control::BesideStatus;
+use ringside_session::driver_rules;
 use ringside_sys::netns::Namespace;
 use ringside_terminal::say;
 use ringside_xdp::PinnedRules;

@@ -1,9 +1,9 @@
 //! What was dropped, for people and as JSON.
 
-use crate::driver_rules::undecided;
 use ringside_capture::keep::{Beside, RulesReport};
 use ringside_core::ledger::{ByCause, sum};
 use ringside_core::{Cause, Consumer, LaneCounters, Ledger};
+use ringside_session::driver_rules::undecided;
 use ringside_terminal::columns;
 use ringside_terminal::ledger_text::count;
 use ringside_terminal::units::{grouped, scaled};

@@ -1,6 +1,7 @@
-//! Rules in the drivers of interfaces: shared between a run and its control socket.
+//! Rules in the drivers of interfaces: shared between a run, or what drops frames, and its control
+//! socket.
 
-use anyhow::{Context, ensure};
+use crate::refused::Refused;
 use ringside_capture::config::Ahead;
 use ringside_capture::keep::{self, Rules, RulesReport};
 use ringside_control::BesideStatus;
@@ -118,13 +119,10 @@ impl RulesAhead {
         let driver = DriverRules::open(&target, self.rules.set(), &options)?;
         if self.rules.pass_some() {
             let above = driver.first_above().map(|(id, reason)| format!("rule {id}: {reason}"));
-            ensure!(
-                above.is_none(),
-                "{interface}: `pass` leaves a frame to the host, and {} is not for the driver, so \
-                 that frames are taken from the host before it is asked: write `default drop` and \
-                 no `pass`, or use --backend af-packet",
-                above.context("a rule")?
-            );
+            if let Some(rule) = above {
+                let interface = interface.to_owned();
+                return Err(Refused::PassInDriver { interface, rule }.into());
+            }
         }
         self.drivers.push((interface.to_owned(), Shared::new(driver)));
         Ok(())

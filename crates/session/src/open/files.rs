@@ -1,6 +1,6 @@
 //! Captures on disk in place of interfaces.
 
-use super::{OpenArgs, Opened};
+use super::{OpenOptions, Opened};
 use crate::placement::Placed;
 use anyhow::{bail, ensure};
 use ringside_capture::backend::file::FileLane;
@@ -13,28 +13,28 @@ use std::path::PathBuf;
 /// What the lane is called where the capture does not name an interface.
 const NAMELESS: &str = "file";
 
-/// Opens what `-r` names as one lane.
-pub(super) fn open(args: &OpenArgs) -> anyhow::Result<Opened> {
-    let source = FileLane::open(&args.read)?;
+/// Opens what is to be read as one lane.
+pub(super) fn open(options: &OpenOptions) -> anyhow::Result<Opened> {
+    let source = FileLane::open(&options.read)?;
     let interfaces = source.interfaces().to_vec();
     let first = interfaces.first().map(|interface| interface.name.clone());
     let interface = first.filter(|name| !name.is_empty()).unwrap_or_else(|| NAMELESS.to_owned());
-    let names = args.read.iter().map(|path| path.shown().to_string());
+    let names = options.read.iter().map(|path| path.shown().to_string());
     let lane =
         LaneSource { source: Box::new(source), interface, interface_id: InterfaceId(0), queue: 0 };
     Ok(Opened {
-        in_driver: Vec::new(),
         lanes: vec![lane],
-        kernel: Vec::new(),
         interfaces,
-        placed: Placed { cpus: args.placement.cpus.clone(), memory: None },
-        block_timeout_ns: 0,
+        placed: Placed { cpus: options.placement.cpus.clone(), memory: None },
         description: names.collect::<Vec<_>>().join(", "),
-        warnings: Vec::new(),
+        ..Opened::default()
     })
 }
 
 /// Refuses to write over what is read.
+///
+/// # Errors
+/// `output` is one of `inputs`, or cannot be looked at.
 pub fn check_output(inputs: &[PathBuf], output: &PathBuf) -> anyhow::Result<()> {
     let shown = output.shown();
     let same = |input: &PathBuf| input.canonicalize().ok() == output.canonicalize().ok();

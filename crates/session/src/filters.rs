@@ -1,0 +1,47 @@
+//! Filters of a session: compiled in a bounded child, one for each link type.
+
+use crate::note::{Note, Notes};
+use ringside_core::bpf::ClassicProgram;
+use ringside_core::{LinkType, SourceInterface};
+use ringside_filter::Prepared;
+use ringside_keeper::filter_child;
+
+/// The filter for frames of `link_type`; `None` for an empty one. What is longer than libpcap's
+/// optimiser takes is said.
+///
+/// # Errors
+/// libpcap refuses it, or it does not end in time.
+pub fn compile(
+    expression: &str,
+    link_type: LinkType,
+    notes: Notes<'_>,
+) -> anyhow::Result<Option<ClassicProgram>> {
+    let Some(compiled) = filter_child::compile(expression, link_type)? else { return Ok(None) };
+    if !compiled.optimised {
+        notes(Note::Unoptimised { instructions: compiled.program.instructions.len() });
+    }
+    Ok(Some(compiled.program))
+}
+
+/// A filter for each interface, ready to run; none of an empty expression.
+///
+/// # Errors
+/// As [`compile`].
+pub fn prepare(
+    expression: &str,
+    interfaces: &[SourceInterface],
+    notes: Notes<'_>,
+) -> anyhow::Result<Vec<Prepared>> {
+    let mut filters: Vec<Prepared> = Vec::new();
+    for (index, interface) in interfaces.iter().enumerate() {
+        let link = interface.link_type;
+        let known = interfaces[..index].iter().position(|before| before.link_type == link);
+        if let Some(known) = known {
+            filters.extend(filters.get(known).cloned());
+            continue;
+        }
+        let program = compile(expression, link, notes)?;
+        filters.extend(program.as_ref().map(Prepared::new).transpose()?);
+    }
+    Ok(filters)
+}
