@@ -1,6 +1,6 @@
-//! What a driver is asked and told by ioctl: SIOCETHTOOL (linux/ethtool.h), SIOCSHWTSTAMP
-//! (Documentation/networking/timestamping.rst), and the flags of its interface. What the words mean
-//! is not known here.
+//! What a driver is asked, and how it is set, by ioctl: SIOCETHTOOL (linux/ethtool.h),
+//! SIOCSHWTSTAMP (Documentation/networking/timestamping.rst), and the flags of its interface. What
+//! the words mean is not known here.
 
 use crate::SysError;
 use rustix::ioctl::{Opcode, Updater, ioctl};

@@ -81,7 +81,7 @@ pub struct SharedMemory {
 }
 
 // SAFETY: the memory owns its mapping, which belongs to no thread. What is shared in it is reached
-// as atomic words, or by loans that `State` keeps apart, or copied out of a mapping that nobody
+// as atomic words, or by loans that `State` keeps apart, or copied out of a mapping that no thread
 // stores through.
 unsafe impl Send for SharedMemory {}
 // SAFETY: as above.
@@ -133,7 +133,7 @@ impl SharedMemory {
         self.memfd.as_fd()
     }
 
-    /// From now on nobody can map the memory to write, nor change its size. This mapping stays.
+    /// From now on no process can map the memory to write, nor change its size. This mapping stays.
     ///
     /// # Errors
     /// The system refuses.
@@ -215,8 +215,8 @@ impl Drop for SharedMemory {
     }
 }
 
-/// So many bytes of blocks in pieces of at most [`PIECE_BYTES`]: offset from the first block and
-/// length. No block of a size that divides a piece lies in two.
+/// This number of bytes of blocks in pieces of at most [`PIECE_BYTES`]: offset from the first block
+/// and length. No block of a size that divides a piece lies in two.
 pub fn pieces(blocks_bytes: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..blocks_bytes)
         .step_by(PIECE_BYTES)

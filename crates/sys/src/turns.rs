@@ -5,12 +5,12 @@
 //!
 //! 1. the *claim*: one thread at a time, in order, takes what its round is about;
 //! 2. the *reservation*: one thread at a time, in order, uses the place that all share, `P`;
-//! 3. the *showing*: the work of a round, `W`, is shown in the order of tickets, by whoever
+//! 3. the *showing*: the work of a round, `W`, is shown in the order of tickets, by the thread that
 //!    finishes the first of those that are not shown yet. What lies before it, threads do side by
 //!    side.
 //!
-//! Nobody reaches the place out of its turn: that is checked, whatever the caller does. The model
-//! is that of the ring, which is made so.
+//! No thread reaches the place out of its turn: that is checked, whatever the caller does. The
+//! model is that of the ring, which is made so.
 
 mod chain;
 mod gate;
@@ -40,7 +40,7 @@ pub struct Turns<P, W> {
 unsafe impl<P: Send, W: Send> Sync for Turns<P, W> {}
 
 impl<P, W> Turns<P, W> {
-    /// Nobody has a ticket yet.
+    /// No thread has a ticket yet.
     pub fn new(place: P) -> Turns<P, W> {
         Turns {
             tickets: Padded(AtomicU64::new(0)),
@@ -78,8 +78,8 @@ impl<P, W> Turns<P, W> {
     }
 }
 
-/// A ticket on its way. Whoever drops it before it is finished breaks the turns: nothing that comes
-/// after it can be shown.
+/// A ticket on its way. A thread that drops it before it is finished breaks the turns: nothing that
+/// comes after it can be shown.
 #[must_use = "the threads that come later wait for it"]
 pub struct Pass<'t, P, W> {
     turns: &'t Turns<P, W>,
@@ -115,7 +115,7 @@ impl<P, W> Pass<'_, P, W> {
     pub fn with_place<R>(&mut self, use_it: impl FnOnce(&mut P) -> R) -> R {
         self.assert_turn();
         // SAFETY: this ticket has the turn, and there is one pass for each ticket. The gate ends at
-        // it until `reserved` of this very pass, which nobody can call while `&mut self` is
+        // it until `reserved` of this very pass, which no thread can call while `&mut self` is
         // borrowed; the holder of the ticket before has called that, after its last use. So this is
         // the only borrow.
         self.turns.place.0.with_mut(|place| use_it(unsafe { &mut *place }))
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_reaches_the_place_out_of_its_turn() {
+    fn no_thread_reaches_the_place_out_of_its_turn() {
         let turns: Turns<u8, ()> = Turns::new(0);
         let mut first = turns.enter().unwrap();
         first.claimed();

@@ -2,9 +2,9 @@
 //!
 //! A write is given away with the *claim* to its bytes, of whatever kind ([`Lends`]): the queue
 //! owns the claim, and a share of the loan, until the kernel has said what became of the write. So
-//! nobody can write the blocks while the disk still reads them, and [`Uring`] waits for what is in
-//! flight before it goes. What the kernel took only in part, or interrupted, is continued here; a
-//! completion means all or an error.
+//! no thread can write the blocks while the disk still reads them, and [`Uring`] waits for what is
+//! in flight before it goes. What the kernel took only in part, or interrupted, is continued here;
+//! a completion means all or an error.
 //!
 //! The memory is registered with the kernel (pieces of at most 1 GiB), so that its pages
 //! are pinned once and not for each write; where that is refused (RLIMIT_MEMLOCK), writes go

@@ -284,7 +284,7 @@ fn send_all(sink: &mut impl Sink, frames: &[&[u8]], tally: &Tally) -> Counts {
         sent.frames += gone.len() as u64;
         sent.bytes += gone.iter().map(|frame| frame.len() as u64).sum::<u64>();
         let failed = match cause {
-            // If there is a next one, why it was not taken is told when it is the first.
+            // If there is a next one, why it was not taken is reported when it is the first.
             Refusal::NoRoom if taken > 0 => 0,
             // Nor does it take the others.
             Refusal::InterfaceGone => left.len(),

@@ -1,4 +1,4 @@
-//! How far a merging writer got, in words for whoever goes on when it has died.
+//! How far a merging writer got, in words for the process that goes on when it has died.
 
 use super::Named;
 use ringside_core::ledger::{LEDGER_SPARE_AT, Words};

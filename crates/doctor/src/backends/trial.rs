@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub const FRAMES: u64 = 256;
 /// Bytes of each.
 const FRAME_BYTES: u16 = 200;
-/// Longest wait for them. A machine that is so slow is told to have received fewer.
+/// Longest wait for them. A machine that is so slow is reported to have received fewer.
 const WAIT_MAX: Duration = Duration::from_secs(3);
 /// How long a source may wait for frames at a time.
 const TURN: Duration = Duration::from_millis(20);

@@ -3,8 +3,8 @@
 //! A block is *taken* by one writer, whose bytes from the block's start on become visible in order;
 //! what is visible is lent, and not written again before the block is taken anew. It can be taken
 //! when all that a writer was given of it is visible and none of it is lent. That is one atomic
-//! word for each block, changed by read-modify-write operations only: whoever acquires it sees what
-//! everyone did who released it before.
+//! word for each block, changed by read-modify-write operations only: a thread that acquires it
+//! sees what everyone did who released it before.
 
 use super::{PIECE_BYTES, SharedMemory};
 use crate::sync::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ pub const BLOCK_BYTES_MAX: usize = 8 << 20;
 const LOANS_MAX: u64 = 0xffff;
 /// One byte that was given to a writer.
 const GIVEN: u64 = 1 << 16;
-/// Given, while the writer may give itself more: no block has so many bytes.
+/// Given, while the writer may give itself more: no block has that many bytes.
 const GIVING: u64 = 0xff_ffff;
 /// One byte that is visible.
 const VISIBLE: u64 = 1 << 40;
@@ -45,12 +45,12 @@ impl State {
         self.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, taken).is_ok()
     }
 
-    /// The writer of the block, who was given so many bytes, takes no more.
+    /// The writer of the block, who was given this number of bytes, takes no more.
     pub(super) fn leave(&self, given: usize) {
         self.0.fetch_sub((GIVING - given as u64) * GIVEN, Ordering::Release);
     }
 
-    /// The `bytes` after the first `visible` ones, of whoever wrote them, become visible.
+    /// The `bytes` after the first `visible` ones, of the thread that wrote them, become visible.
     ///
     /// # Panics
     /// If those before them are not visible.
@@ -103,10 +103,10 @@ impl BlockTail {
     pub fn bytes(&mut self, from: usize) -> &mut [u8] {
         let (given, block_bytes) = (self.given as usize, self.block_bytes as usize);
         assert!(given <= from && from <= block_bytes, "bytes that were given away");
-        // SAFETY: they lie in the block by the assertion. Nobody else has them: there is one tail
-        // of a block (`State::take`), rooms were cut from before `given`, and what is lent ends at
-        // what is visible, which is before it too. `&mut self` makes this its only slice. Copies
-        // are made from other mappings.
+        // SAFETY: they lie in the block by the assertion. No other thread has them: there is one
+        // tail of a block (`State::take`), rooms were cut from before `given`, and what is lent
+        // ends at what is visible, which is before it too. `&mut self` makes this its only slice.
+        // Copies are made from other mappings.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(from).as_ptr(), block_bytes - from) }
     }
 

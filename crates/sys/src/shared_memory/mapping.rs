@@ -73,7 +73,7 @@ pub(super) unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
     debug_assert!(unmapped.is_ok(), "munmap of our own mapping");
 }
 
-/// From now on nobody can map the memory to write, nor change its size.
+/// From now on no process can map the memory to write, nor change its size.
 pub(super) fn seal(memfd: &OwnedFd) -> std::io::Result<()> {
     if is_sealed(memfd) {
         return Ok(());
@@ -81,7 +81,7 @@ pub(super) fn seal(memfd: &OwnedFd) -> std::io::Result<()> {
     Ok(fcntl_add_seals(memfd, SEALS)?)
 }
 
-/// True if nobody can change the size of the memory behind `memfd`, nor map it to write.
+/// True if no process can change the size of the memory behind `memfd`, nor map it to write.
 pub fn is_sealed(memfd: &OwnedFd) -> bool {
     fcntl_get_seals(memfd).is_ok_and(|seals| seals.contains(SEALS))
 }
@@ -108,7 +108,7 @@ fn map_new(bytes: usize, flags: MemfdFlags, pages: Pages) -> Result<(NonNull<u8>
     if pages == Pages::Transparent {
         collapse(base, bytes);
     }
-    // A core dump of the size of the ring, full of what others sent, helps nobody.
+    // A core dump of the size of the ring, full of what others sent, is of no use.
     let _ = advise(Advice::LinuxDontDump);
     // Touching the memory now, in one call, keeps first-touch faults out of the capture.
     if let Err(errno) = advise(Advice::LinuxPopulateWrite) {
@@ -185,7 +185,7 @@ fn map(memfd: &OwnedFd, bytes: usize, prot: ProtFlags) -> Result<NonNull<u8>> {
 fn free_place(bytes: usize) -> Result<*mut u8> {
     let room = bytes.checked_add(HUGE_PAGE_BYTES).ok_or(rustix::io::Errno::NOMEM)?;
     // SAFETY: a new mapping at an address of the kernel's choice touches nothing of ours, and
-    // nobody knows of it when it is given back.
+    // no thread knows of it when it is given back.
     let start = unsafe {
         let start =
             mmap_anonymous(std::ptr::null_mut(), room, ProtFlags::empty(), MapFlags::PRIVATE)?;

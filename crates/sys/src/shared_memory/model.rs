@@ -1,5 +1,5 @@
-//! The state of a block under loom: whoever takes and borrows without any other protocol, no byte
-//! is written while somebody has it, nor read before it was written.
+//! The state of a block under loom: threads that take and borrow without any other protocol, no
+//! byte is written while somebody has it, nor read before it was written.
 
 use super::blocks::State;
 use loom::cell::UnsafeCell;
@@ -47,7 +47,7 @@ fn write_block(block: &Arc<Block>) -> bool {
 }
 
 #[test]
-fn loom_a_block_is_written_while_it_is_lent_to_nobody() {
+fn loom_a_block_is_written_while_it_is_lent_to_no_reader() {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(|| {

@@ -186,7 +186,7 @@ fn sealed_memory_can_be_mapped_to_read_only() {
     memory.seal().expect("sealed is sealed");
     assert!(is_sealed(&fd()));
     for prot in [ProtFlags::WRITE, ProtFlags::READ | ProtFlags::WRITE] {
-        // SAFETY: a new mapping that nobody uses; it should not come about.
+        // SAFETY: a new mapping that no thread uses; it should not come about.
         let mapped = unsafe {
             mmap(std::ptr::null_mut(), SHAPE.total_bytes, prot, MapFlags::SHARED, fd(), 0)
         };

@@ -15,7 +15,7 @@ const SHAPE: Shape = Shape {
     total_bytes: (BLOCKS * BLOCK_BYTES + 4096).next_multiple_of(2 << 20),
 };
 
-/// Blocks that nobody writes until this is dropped.
+/// Blocks that no thread writes until this is dropped.
 struct Claim(Arc<LentBytes>);
 
 impl Lends for Claim {
@@ -39,7 +39,7 @@ impl Bench {
     /// Fills a block with bytes that its number decides.
     fn fill(&mut self) {
         let tail = self.memory.take(self.next as usize % BLOCKS);
-        let mut tail = tail.expect("whoever had the block has given it back");
+        let mut tail = tail.expect("the thread that had the block has given it back");
         for (at, byte) in tail.bytes(0).iter_mut().enumerate() {
             *byte = expected(self.next, at);
         }
@@ -137,9 +137,9 @@ fn a_write_may_begin_within_the_claim_and_needs_no_registered_memory() {
 }
 
 #[test]
-fn a_full_disk_is_told_with_what_was_written() {
+fn a_full_disk_is_reported_with_what_was_written() {
     let mut bench = Bench::new();
-    let Some(mut queue) = bench.queue("a_full_disk_is_told") else { return };
+    let Some(mut queue) = bench.queue("a_full_disk_is_reported") else { return };
     let bell = Bell::new().unwrap();
     bench.fill();
     bench.fill();

@@ -2,15 +2,15 @@ use super::*;
 use ringside_core::{ChecksumRequest, SinkCounters, SinkError, SinkFeatures};
 use std::time::Duration;
 
-/// A sink that answers calls as it was told, and then takes all.
-struct Told {
+/// A sink that answers calls as scripted, and then takes all.
+struct Scripted {
     answers: std::vec::IntoIter<Result<Handed, SinkError>>,
     taken: Vec<Vec<u8>>,
 }
 
-impl Sink for Told {
+impl Sink for Scripted {
     fn name(&self) -> &'static str {
-        "told"
+        "scripted"
     }
 
     fn features(&self) -> SinkFeatures {
@@ -51,7 +51,7 @@ impl Sink for Told {
 fn sent(answers: Vec<Result<Handed, SinkError>>) -> (Vec<u8>, Vec<(MirrorFailure, u64)>) {
     let frames: Vec<Vec<u8>> = (0..10).map(|number| vec![number]).collect();
     let frames: Vec<&[u8]> = frames.iter().map(|frame| &frame[..]).collect();
-    let mut sink = Told { answers: answers.into_iter(), taken: Vec::new() };
+    let mut sink = Scripted { answers: answers.into_iter(), taken: Vec::new() };
     let tally = Tally::new("x0".to_owned());
     let counts = send_all(&mut sink, &frames, &tally);
     let taken: Vec<u8> = sink.taken.iter().map(|frame| frame[0]).collect();
