@@ -144,7 +144,7 @@ _Static_assert(sizeof(struct capture_config) == 16, "capture_config: keep abi.rs
 struct ring_config {
 	struct capture_config leaf; /* metadata: METADATA_FULL if the root puts some there */
 	__u32 ring_bytes;           /* of each queue, a power of two */
-	__u32 window_bytes;         /* of these so many are used again and again */
+	__u32 window_bytes;         /* of the ring, used again and again */
 	__u32 kept_bytes_max;       /* of each frame, at least 1 */
 	__u32 has_stamps;
 	__u32 is_weakly_ordered; /* stores of this CPU may be seen in another order */
@@ -169,8 +169,8 @@ struct ring_record {
 _Static_assert(sizeof(struct ring_record) == 16, "ring_record: keep abi.rs in step");
 
 /*
- * A record of so many bytes is none, but the end of a lap: the next lap begins where its wire_bytes
- * say.
+ * A record with this number of bytes is no frame, but the end of a lap. The next lap begins at the
+ * place in its wire_bytes.
  */
 #define RING_LAP_END 0xffffffffU
 
@@ -216,16 +216,16 @@ enum rules_fate {
 	FATE_DROP = 2,
 	FATE_INTERFACE = 3, /* out of another interface */
 	FATE_CPU = 4,       /* to the host's stack on another CPU */
-	FATE_NONE = 5,      /* nobody has decided */
+	FATE_NONE = 5,      /* no rule has decided */
 };
 
 /* Bits of a rule's record above its fate, a byte. */
 #define RULE_CONTINUES (1 << 8) /* later rules are asked too */
 #define RULE_FOREIGN (1 << 9)   /* asks or does what a driver cannot */
-#define RULE_SAMPLES (1 << 10)  /* one in so many frames is meant */
+#define RULE_SAMPLES (1 << 10)  /* only one frame in a number is meant */
 #define RULE_CHECKS (1 << 11)   /* asks what the tables do not know */
 #define RULE_TARGETS (1 << 12)  /* sends frames elsewhere */
-/* In the note beside an exact rule: it is plain, and its fate is in the note. */
+/* In the note next to an exact rule: it is plain, and its fate is in the note. */
 #define RULE_NOTE_PLAIN (1ULL << 32)
 
 /* What a rule says, by slot; zero bits above the fate: it decides, and that is all. */
@@ -286,7 +286,7 @@ struct rule_check {
 };
 _Static_assert(sizeof(struct rule_check) == 32, "rule_check: keep abi.rs in step");
 
-/* Granules that the Bloom filter of a set knows addresses by: the first bits, so many. */
+/* Granules per address in the Bloom filter of a set: prefixes of this number of lengths. */
 #define SET_GRANULES 3
 
 /* An address set: sorted spans, and before them a Bloom filter of the granules that they touch. */
@@ -348,7 +348,7 @@ _Static_assert(sizeof(struct rules_memory) == 64, "rules_memory: keep abi.rs in 
 struct rules_source {
 	__u64 address[2];
 	__u64 tokens; /* in frames * 2^20 */
-	__u64 at;     /* when they were so many, in nanoseconds of the monotonic clock */
+	__u64 at;     /* when `tokens` was set, in nanoseconds of the monotonic clock */
 };
 _Static_assert(sizeof(struct rules_source) == 32, "rules_source: keep abi.rs in step");
 
@@ -356,7 +356,7 @@ _Static_assert(sizeof(struct rules_source) == 32, "rules_source: keep abi.rs in 
 struct rules_offender {
 	__u64 address[2];
 	__u64 version; /* 4 or 6 */
-	__u64 frames;  /* at least so many, less those of others in its place */
+	__u64 frames;  /* a lower bound: frames of others in its place are subtracted */
 };
 _Static_assert(sizeof(struct rules_offender) == 32, "rules_offender: keep abi.rs in step");
 
@@ -383,7 +383,7 @@ struct rules_config {
 	__u32 metadata;  /* METADATA_FULL if the root puts some there */
 	__u32 shares;    /* 1: a capture is behind: it gets what cannot be decided here */
 	__u32 is_dry;    /* 1: frames are judged and counted, and go on */
-	__u32 reports;   /* 1: tells of each frame, for tests */
+	__u32 reports;   /* 1: reports each frame, for tests */
 	__u32 cpus;      /* that the maps have room for */
 	__u32 slots;     /* rules that there is room for */
 	__u32 words;     /* of a row, without its summary */

@@ -18,7 +18,7 @@ static __always_inline void count_rule(const struct judgement *judged, __u32 slo
 
 	if (count) {
 		count->frames++;
-		count->bytes += judged->sight.wire_bytes;
+		count->bytes += judged->fields.wire_bytes;
 	}
 }
 
@@ -44,7 +44,7 @@ static __always_inline void decide(struct judgement *judged, __u32 slot, __u32 f
 	}
 }
 
-/* One in so many, counted on each CPU. */
+/* True for one frame in `one_in`, counted on each CPU. */
 static __always_inline int is_in_sample(__u32 cpu, __u32 extra, __u32 one_in)
 {
 	__u32 index = cpu * config.extras + extra;

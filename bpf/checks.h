@@ -24,10 +24,10 @@ static __always_inline int is_in_spans(const struct rule_check *check, __u32 val
 	return 0;
 }
 
-/* Walks over this frame, if nobody has; most frames need it not. */
-static __always_inline void walk_once(struct xdp_md *ctx, const struct sight *sight)
+/* Walks over this frame, unless that was done; most frames do not need it. */
+static __always_inline void walk_once(struct xdp_md *ctx, const struct packet_fields *fields)
 {
-	if (!sight->is_walked)
+	if (!fields->is_walked)
 		see_walked(ctx, config.metadata == METADATA_FULL);
 }
 
@@ -145,18 +145,18 @@ __alone int holds_walked(struct xdp_md *ctx, __u32 index)
 	return 0;
 }
 
-static __always_inline int holds(struct xdp_md *ctx, const struct sight *sight, __u32 index,
-				 const struct rule_check *check)
+static __always_inline int holds(struct xdp_md *ctx, const struct packet_fields *fields,
+				 __u32 index, const struct rule_check *check)
 {
 	switch (check->kind) {
 	case CHECK_TCP_FLAGS:
-		return !(sight->tcp_flags & NO_TCP) &&
-		       (sight->tcp_flags & check->number) == check->number &&
-		       !(sight->tcp_flags & check->spans[0]);
+		return !(fields->tcp_flags & NO_TCP) &&
+		       (fields->tcp_flags & check->number) == check->number &&
+		       !(fields->tcp_flags & check->spans[0]);
 	case CHECK_LENGTH:
-		return is_in_spans(check, sight->wire_bytes);
+		return is_in_spans(check, fields->wire_bytes);
 	}
-	walk_once(ctx, sight);
+	walk_once(ctx, fields);
 	return holds_walked(ctx, index);
 }
 
@@ -175,7 +175,7 @@ __alone int all_hold(struct xdp_md *ctx, __u32 first, __u32 count)
 		if (i >= count)
 			return 1;
 		check = bpf_map_lookup_elem(&checks, &index);
-		if (!check || holds(ctx, &judged->sight, index, check) == check->is_negated)
+		if (!check || holds(ctx, &judged->fields, index, check) == check->is_negated)
 			return 0;
 	}
 	return 1;

@@ -19,7 +19,7 @@ typedef __u16 __be16;
 #define __ksym __attribute__((section(".ksyms")))
 #define __weak __attribute__((weak))
 #define __noinline __attribute__((noinline))
-/* A function that the verifier looks at once, whoever calls it: its pointers may be null. */
+/* A function that the verifier checks once for all callers: its pointers may be null. */
 #define __alone __attribute__((noinline))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)

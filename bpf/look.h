@@ -9,8 +9,8 @@
 #include "ask.h"
 
 /*
- * How often rules are looked for while they change. A look is repeated only if a change ended in
- * the middle; even with changes one after the other, so many looks in a row do not meet one each.
+ * How often rules are looked for while they change. A lookup is repeated only if a change ended in
+ * the middle. Even with changes one after the other that does not happen 64 times in a row.
  */
 #define LOOKS_MAX 64
 
@@ -133,11 +133,11 @@ static __always_inline void remember(const struct judgement *judged, struct rule
 
 		count |= MEMORY_PLAIN | (record ? record->word & 0xff : FATE_NONE) << 8;
 	}
-	known->address[0] = judged->sight.address[0];
-	known->address[1] = judged->sight.address[1];
-	known->address[2] = judged->sight.address[2];
-	known->address[3] = judged->sight.address[3];
-	known->rest = judged->sight.rest;
+	known->address[0] = judged->fields.address[0];
+	known->address[1] = judged->fields.address[1];
+	known->address[2] = judged->fields.address[2];
+	known->address[3] = judged->fields.address[3];
+	known->rest = judged->fields.rest;
 	known->generation = generation;
 	known->count = count;
 	known->slots[0] = slot;
@@ -146,11 +146,12 @@ static __always_inline void remember(const struct judgement *judged, struct rule
 	known->slots[3] = judged->candidates[3];
 }
 
-static __always_inline int is_about(const struct rules_memory *known, const struct sight *sight)
+static __always_inline int is_about(const struct rules_memory *known,
+				    const struct packet_fields *fields)
 {
-	return known->rest == sight->rest && known->address[0] == sight->address[0] &&
-	       known->address[1] == sight->address[1] && known->address[2] == sight->address[2] &&
-	       known->address[3] == sight->address[3];
+	return known->rest == fields->rest && known->address[0] == fields->address[0] &&
+	       known->address[1] == fields->address[1] && known->address[2] == fields->address[2] &&
+	       known->address[3] == fields->address[3];
 }
 
 /* A word of control, which may have changed since it was read last. */
@@ -188,18 +189,18 @@ static __always_inline int recall(struct judgement *judged, const struct rules_m
 /* Finds which wildcard rules come into question; true if one decides. */
 static __always_inline int look_up(struct judgement *judged, const __u64 *words, __u64 hash)
 {
-	/* A zero in memory that nobody has written is no generation. */
+	/* Memory that was never written holds zero, which is no generation. */
 	__u32 generation = (__u32)read_control(words, CONTROL_GENERATION) + 1;
 	struct rules_memory *first = place_of(judged, hash >> 16), *second;
 
 	if (!first)
 		return 0;
-	if (likely(first->generation == generation && is_about(first, &judged->sight)))
+	if (likely(first->generation == generation && is_about(first, &judged->fields)))
 		return recall(judged, first);
 	second = place_of(judged, hash >> 40);
 	if (!second)
 		return 0;
-	if (likely(second->generation == generation && is_about(second, &judged->sight)))
+	if (likely(second->generation == generation && is_about(second, &judged->fields)))
 		return recall(judged, second);
 	begin_search(judged);
 	find_candidates();
@@ -213,11 +214,11 @@ static __always_inline int look_up(struct judgement *judged, const __u64 *words,
 	return 0;
 }
 
-/* Who judges a frame, as far as is known. */
+/* What decides about a frame, as far as is known. */
 enum look { LOOK_ASK, LOOK_PLAIN, LOOK_DECIDED };
 
-/* Most conversations with an exact rule have one, which decides: true if that was so. What it does
- * stands beside its key, so that its record is not looked for in yet another line. */
+/* Most conversations with an exact rule have one, which decides: true if that was so. Its fate is
+ * next to its key, so that its record in another cache line is not read. */
 static __always_inline int is_only_exact(struct judgement *judged)
 {
 	__u32 key = judged->next, slot;
@@ -273,10 +274,10 @@ __alone int find_behind_exact(__u32 has_wildcards)
  * the number of candidates. */
 static __always_inline enum look look_once(struct judgement *judged, const __u64 *words)
 {
-	__u64 hash = hash_of(&judged->sight, words[CONTROL_SEED]);
+	__u64 hash = hash_of(&judged->fields, words[CONTROL_SEED]);
 
 	judged->candidate_count = judged->is_cut = 0;
-	judged->next = find_exact(&judged->sight, words, hash);
+	judged->next = find_exact(&judged->fields, words, hash);
 	if (judged->next) {
 		if (likely(is_only_exact(judged)))
 			return LOOK_DECIDED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What rules ask of a frame first: addresses, ports and protocol of its outer IP header. The
- * answers are those of `Sight::key` (crates/rules/src/sight.rs) for every frame; a test compares.
+ * answers are those of `Key::of` (crates/rules/src/key.rs) for every frame; a test compares.
  *
  * Nearly all frames are plain: their headers are read in place. All others are walked header by
  * header over a copy of their beginning (walk.h), which also says where things are that few rules
@@ -49,16 +49,17 @@ enum ip_protocol {
 #define NO_TCP 0x8000
 
 /*
- * A frame as rules see it: the words of a key (crates/rules/src/key.rs), and what many rules ask.
+ * The fields of a frame that rules ask about: the words of a key (crates/rules/src/key.rs), and the
+ * fields that many rules ask about.
  * IPv4: address[0] is the source, and in the upper half the destination, raw; IPv6: two words each.
  * rest: ports, protocol, version, NO_PORTS. A frame without IP has only the last of these.
  */
-struct sight {
+struct packet_fields {
 	__u64 address[4];
 	__u64 rest;
 	__u32 wire_bytes;
 	__u16 tcp_flags;
-	__u16 is_walked; /* the scratch of this CPU is about this frame */
+	__u16 is_walked; /* this CPU's walk is of this frame */
 };
 
 /* Rules that a frame may meet where counting waits for its fate; with more it is handed up. */
@@ -67,18 +68,18 @@ struct sight {
 #define ROWS 6
 
 /*
- * A frame under judgement. It lies in memory of the CPU, where on one CPU no XDP program runs in
- * the middle of another; on the stack the verifier would follow each of its values.
- */
-/*
- * Rules that are found before the first is asked, a power of two. So many come from one state of
- * the tables, whatever changes meanwhile; a frame that more rules go on with may meet some of
- * before a change and some of after it. Most frames meet one.
+ * Rules that are found before the first is asked, a power of two. These come from one state of the
+ * tables, whatever changes meanwhile. A frame with more candidates may meet some rules of before a
+ * change and some of after it. Most frames meet one.
  */
 #define CANDIDATES_MAX 64
 
+/*
+ * A frame under judgement. It is in memory of the CPU: on one CPU no XDP program runs in the middle
+ * of another. On the stack the verifier would follow each of its values.
+ */
 struct judgement {
-	struct sight sight;
+	struct packet_fields fields;
 	__u32 cpu;
 	__u32 fate;
 	__u32 target;     /* of a redirect */
@@ -123,9 +124,9 @@ static __always_inline __u64 rest_of(__u64 ports, __u8 protocol, __u8 version)
 	return ports | (__u64)protocol << 32 | (__u64)version << 40;
 }
 
-static __always_inline __u8 version_of(const struct sight *sight)
+static __always_inline __u8 version_of(const struct packet_fields *fields)
 {
-	return sight->rest >> 40;
+	return fields->rest >> 40;
 }
 
 static __always_inline int is_tag(__u16 type)
@@ -153,20 +154,20 @@ static __always_inline int is_portless(__u8 protocol, __u8 version)
 }
 
 /* The transport header of a plain frame: the frame's bytes end at data_end, the packet at end. */
-static __always_inline int plain_transport(struct sight *sight, void *here, void *data_end,
+static __always_inline int plain_transport(struct packet_fields *fields, void *here, void *data_end,
 					   void *end, __u8 protocol, __u8 version)
 {
 	__u32 bytes;
 
-	sight->tcp_flags = NO_TCP;
-	sight->rest = rest_of(NO_PORTS, protocol, version);
+	fields->tcp_flags = NO_TCP;
+	fields->rest = rest_of(NO_PORTS, protocol, version);
 	if (protocol == IP_TCP) {
 		if (here + 20 > data_end)
 			return 0;
 		bytes = (*(__u8 *)(here + 12) >> 4) * 4;
 		if (bytes < 20 || here + bytes > end)
 			return 0;
-		sight->tcp_flags = to_be16(*(__u16 *)(here + 12)) & 0xfff;
+		fields->tcp_flags = to_be16(*(__u16 *)(here + 12)) & 0xfff;
 	} else if (protocol == IP_UDP) {
 		if (here + 8 > data_end || here + 8 > end)
 			return 0;
@@ -176,11 +177,11 @@ static __always_inline int plain_transport(struct sight *sight, void *here, void
 	} else {
 		return is_portless(protocol, version);
 	}
-	sight->rest = rest_of(*(__u32 *)here, protocol, version);
+	fields->rest = rest_of(*(__u32 *)here, protocol, version);
 	return 1;
 }
 
-static __always_inline int plain_ipv4(struct sight *sight, void *ip, void *data_end)
+static __always_inline int plain_ipv4(struct packet_fields *fields, void *ip, void *data_end)
 {
 	__u32 header_bytes, total_bytes;
 	void *end = data_end;
@@ -199,18 +200,18 @@ static __always_inline int plain_ipv4(struct sight *sight, void *ip, void *data_
 			end = ip + total_bytes;
 	}
 	protocol = *(__u8 *)(ip + 9);
-	sight->address[0] = *(__u32 *)(ip + 12) | (__u64) * (__u32 *)(ip + 16) << 32;
-	sight->address[1] = sight->address[2] = sight->address[3] = 0;
+	fields->address[0] = *(__u32 *)(ip + 12) | (__u64) * (__u32 *)(ip + 16) << 32;
+	fields->address[1] = fields->address[2] = fields->address[3] = 0;
 	if (*(__u16 *)(ip + 6) & to_be16(0x1fff)) {
 		/* A later fragment. */
-		sight->tcp_flags = NO_TCP;
-		sight->rest = rest_of(NO_PORTS, protocol, 4);
+		fields->tcp_flags = NO_TCP;
+		fields->rest = rest_of(NO_PORTS, protocol, 4);
 		return 1;
 	}
-	return plain_transport(sight, ip + header_bytes, data_end, end, protocol, 4);
+	return plain_transport(fields, ip + header_bytes, data_end, end, protocol, 4);
 }
 
-static __always_inline int plain_ipv6(struct sight *sight, void *ip, void *data_end)
+static __always_inline int plain_ipv6(struct packet_fields *fields, void *ip, void *data_end)
 {
 	__u32 payload_bytes;
 	void *end = data_end;
@@ -223,18 +224,18 @@ static __always_inline int plain_ipv6(struct sight *sight, void *ip, void *data_
 	if (payload_bytes && ip + 40 + payload_bytes < data_end)
 		end = ip + 40 + payload_bytes;
 	protocol = *(__u8 *)(ip + 6);
-	sight->address[0] = address[0];
-	sight->address[1] = address[1];
-	sight->address[2] = address[2];
-	sight->address[3] = address[3];
-	return plain_transport(sight, ip + 40, data_end, end, protocol, 6);
+	fields->address[0] = address[0];
+	fields->address[1] = address[1];
+	fields->address[2] = address[2];
+	fields->address[3] = address[3];
+	return plain_transport(fields, ip + 40, data_end, end, protocol, 6);
 }
 
 /*
  * Reads a frame of IPv4 or IPv6 behind at most two tags, with TCP or UDP right behind it, or
  * without ports. False for all others, and for all that is broken or does not lie in one piece.
  */
-static __always_inline int see_plain(struct xdp_md *ctx, struct sight *sight)
+static __always_inline int see_plain(struct xdp_md *ctx, struct packet_fields *fields)
 {
 	void *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
 	void *here = data + 14;
@@ -255,9 +256,9 @@ static __always_inline int see_plain(struct xdp_md *ctx, struct sight *sight)
 		}
 	}
 	if (type == ETHER_IPV4)
-		return plain_ipv4(sight, here, data_end);
+		return plain_ipv4(fields, here, data_end);
 	if (type == ETHER_IPV6)
-		return plain_ipv6(sight, here, data_end);
+		return plain_ipv6(fields, here, data_end);
 	return 0;
 }
 

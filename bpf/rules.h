@@ -54,16 +54,16 @@ static __always_inline __u64 mix(__u64 hash, __u64 word)
 	return hash ^ hash >> 32;
 }
 
-static __always_inline __u64 hash_of(const struct sight *sight, __u64 seed)
+static __always_inline __u64 hash_of(const struct packet_fields *fields, __u64 seed)
 {
-	__u64 hash = mix(seed, sight->address[0]);
+	__u64 hash = mix(seed, fields->address[0]);
 
-	if (version_of(sight) == 6) {
-		hash = mix(hash, sight->address[1]);
-		hash = mix(hash, sight->address[2]);
-		hash = mix(hash, sight->address[3]);
+	if (version_of(fields) == 6) {
+		hash = mix(hash, fields->address[1]);
+		hash = mix(hash, fields->address[2]);
+		hash = mix(hash, fields->address[3]);
 	}
-	return mix(hash, sight->rest);
+	return mix(hash, fields->rest);
 }
 
 /* Four bits of a word, by the upper half of a hash. */
@@ -74,7 +74,7 @@ static __always_inline __u64 bloom_bits(__u32 tag)
 }
 
 /* The first rule of a key in a bucket, as an index of flows; 0: none. */
-static __always_inline __u32 find_in(const struct sight *sight, __u32 index, __u32 tag)
+static __always_inline __u32 find_in(const struct packet_fields *fields, __u32 index, __u32 tag)
 {
 	const __u64 *bucket = bpf_map_lookup_elem(&buckets, &index);
 	int i;
@@ -89,33 +89,34 @@ static __always_inline __u32 find_in(const struct sight *sight, __u32 index, __u
 		if (bucket[i] >> 32 != tag || !key)
 			continue;
 		flow = bpf_map_lookup_elem(&flows, &key);
-		if (flow && flow[0] == sight->address[0] && flow[1] == sight->address[1] &&
-		    flow[2] == sight->address[2] && flow[3] == sight->address[3] &&
-		    flow[FLOW_REST] == sight->rest)
+		if (flow && flow[0] == fields->address[0] && flow[1] == fields->address[1] &&
+		    flow[2] == fields->address[2] && flow[3] == fields->address[3] &&
+		    flow[FLOW_REST] == fields->rest)
 			return key;
 	}
 	return 0;
 }
 
 /* The first exact rule of a frame with this hash, as an index of flows; 0: none. */
-static __always_inline __u32 find_exact(const struct sight *sight, const __u64 *words, __u64 hash)
+static __always_inline __u32 find_exact(const struct packet_fields *fields, const __u64 *words,
+					__u64 hash)
 {
 	__u32 tag = hash >> 32, index = hash >> 12 & words[CONTROL_BLOOM_MASK];
 	const __u64 *filter;
 	__u64 wanted = bloom_bits(tag);
 
-	if (sight->rest & NO_PORTS)
+	if (fields->rest & NO_PORTS)
 		return 0;
 	filter = bpf_map_lookup_elem(&bloom, &index);
 	if (likely(!filter || (*filter & wanted) != wanted))
 		return 0;
 	index = hash & words[CONTROL_BUCKET_MASK];
-	tag = find_in(sight, index, tag);
+	tag = find_in(fields, index, tag);
 	if (tag)
 		return tag;
 	tag = hash >> 32;
 	index = (index ^ tag * 0x5bd1e995U) & words[CONTROL_BUCKET_MASK];
-	return find_in(sight, index, tag);
+	return find_in(fields, index, tag);
 }
 
 /* Where the tries of the two addresses begin among the nodes, and the node of packets without IP,
@@ -195,17 +196,17 @@ struct search {
 /* Finds the classes of a packet's fields, and begins before its first rule. */
 static __always_inline void begin_search(struct judgement *judged)
 {
-	const struct sight *sight = &judged->sight;
-	__u64 rest = sight->rest;
+	const struct packet_fields *fields = &judged->fields;
+	__u64 rest = fields->rest;
 	__u32 source, destination;
 
-	switch (version_of(sight)) {
+	switch (version_of(fields)) {
 	case 4:
-		classes_of_v4(sight->address[0], &source, &destination);
+		classes_of_v4(fields->address[0], &source, &destination);
 		break;
 	case 6:
-		source = class_of_v6(sight->address[0], sight->address[1], NODE_SOURCE);
-		destination = class_of_v6(sight->address[2], sight->address[3], NODE_DESTINATION);
+		source = class_of_v6(fields->address[0], fields->address[1], NODE_SOURCE);
+		destination = class_of_v6(fields->address[2], fields->address[3], NODE_DESTINATION);
 		break;
 	default:
 		source = node_entry(NODE_SOURCE + NODE_NO_IP, 0);
@@ -217,7 +218,7 @@ static __always_inline void begin_search(struct judgement *judged)
 	judged->classes[2] = destination;
 	judged->classes[3] = class_of_port(rest, rest >> 16, NODE_DESTINATION_PORT);
 	judged->classes[4] = class_of_port(rest, rest, NODE_SOURCE_PORT);
-	judged->classes[5] = version_of(sight) ? node_entry(NODE_PROTOCOL, rest >> 32)
+	judged->classes[5] = version_of(fields) ? node_entry(NODE_PROTOCOL, rest >> 32)
 					       : node_entry(NODE_PROTOCOL + 1, 0);
 	judged->above = judged->left = 0;
 	judged->summary = judged->last = 0;

@@ -16,7 +16,7 @@ RULES_ARRAY(spans_v6, sizeof(struct rule_span_v6));
 /* Halvings of a list of spans: it has fewer than 2^32. */
 #define HALVINGS_MAX 32
 
-/* True if the filter may know a granule; `salt` tells granules of different length apart. */
+/* True if the filter may know a granule; `salt` separates granules of different length. */
 static __always_inline int may_have(const struct rule_set *set, __u64 granule, __u64 salt)
 {
 	__u64 hash = mix(salt, granule), wanted = bloom_bits(hash >> 32);
@@ -26,7 +26,7 @@ static __always_inline int may_have(const struct rule_set *set, __u64 granule, _
 	return word && (*word & wanted) == wanted;
 }
 
-/* Granules of a version: `shift` leaves the finest, `coarser` those beside it. */
+/* Granules of a version: `shift` leaves the finest, `coarser` the others. */
 static __always_inline int any_granule(const struct rule_set *set, __u64 finest, __u32 coarser,
 				       __u32 which, __u64 version)
 {
@@ -96,16 +96,16 @@ static __always_inline int has_v6(const struct rule_set *set, __u64 upper, __u64
 }
 
 /* True if the set has the frame's address of one end. */
-static __always_inline int has_end(const struct rule_set *set, const struct sight *sight,
+static __always_inline int has_end(const struct rule_set *set, const struct packet_fields *fields,
 				   int is_source)
 {
-	const __u64 *word = sight->address;
+	const __u64 *word = fields->address;
 
-	switch (version_of(sight)) {
+	switch (version_of(fields)) {
 	case 4:
 		return has_v4(set, to_be32((__u32)(is_source ? *word : *word >> 32)));
 	case 6:
-		word = is_source ? sight->address : sight->address + 2;
+		word = is_source ? fields->address : fields->address + 2;
 		return has_v6(set, to_be64(word[0]), to_be64(word[1]));
 	}
 	return 0;
@@ -119,8 +119,8 @@ __alone int is_in_set(__u32 index, __u32 side)
 
 	if (!set || !judged)
 		return 0;
-	return (side != SIDE_DESTINATION && has_end(set, &judged->sight, 1)) ||
-	       (side != SIDE_SOURCE && has_end(set, &judged->sight, 0));
+	return (side != SIDE_DESTINATION && has_end(set, &judged->fields, 1)) ||
+	       (side != SIDE_SOURCE && has_end(set, &judged->fields, 0));
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who sends: a limit of frames for each source address, and the sources of dropped frames. Both
- * are tables of fixed size in which an address has one place; nothing is allocated, whoever sends.
+ * are tables of fixed size in which an address has one place; traffic causes no allocation.
  */
 #ifndef RINGSIDE_SOURCES_H
 #define RINGSIDE_SOURCES_H
@@ -13,23 +13,23 @@ RULES_ARRAY(offenders, sizeof(struct rules_offender));
 
 /* A frame, in tokens. */
 #define TOKENS_PER_FRAME (1ULL << 20)
-/* Longest time that is reckoned with, so that nothing overflows: whoever waited has all tokens. */
+/* Longest time in calculations, so that nothing overflows: after it a source has all tokens. */
 #define SAVED_US_MAX (1ULL << 24)
 
-static __always_inline __u64 source_high(const struct sight *sight)
+static __always_inline __u64 source_high(const struct packet_fields *fields)
 {
-	return version_of(sight) == 6 ? sight->address[1] : 0;
+	return version_of(fields) == 6 ? fields->address[1] : 0;
 }
 
-static __always_inline __u64 source_low(const struct sight *sight)
+static __always_inline __u64 source_low(const struct packet_fields *fields)
 {
-	return version_of(sight) == 6 ? sight->address[0] : (__u32)sight->address[0];
+	return version_of(fields) == 6 ? fields->address[0] : (__u32)fields->address[0];
 }
 
-/* Places are not to be foreseen by whoever sends. */
-static __always_inline __u32 source_hash(const struct sight *sight, __u64 seed)
+/* A sender must not be able to predict places. */
+static __always_inline __u32 source_hash(const struct packet_fields *fields, __u64 seed)
 {
-	return mix(mix(seed ^ version_of(sight), source_low(sight)), source_high(sight)) >> 16;
+	return mix(mix(seed ^ version_of(fields), source_low(fields)), source_high(fields)) >> 16;
 }
 
 /*
@@ -37,14 +37,14 @@ static __always_inline __u32 source_hash(const struct sight *sight, __u64 seed)
  * its place begins with all tokens. CPUs share the table without locks: two frames that come at
  * the same moment on two CPUs may take one token together. The clock is that of the timer's ticks.
  */
-static __always_inline int may_send(const struct sight *sight, __u64 seed)
+static __always_inline int may_send(const struct packet_fields *fields, __u64 seed)
 {
-	__u32 index = source_hash(sight, seed) & (config.sources - 1);
+	__u32 index = source_hash(fields, seed) & (config.sources - 1);
 	__u64 now = bpf_ktime_get_coarse_ns(), passed_us, tokens;
 	struct rules_source *source = bpf_map_lookup_elem(&sources, &index);
-	__u64 low = source_low(sight), high = source_high(sight);
+	__u64 low = source_low(fields), high = source_high(fields);
 
-	if (!source || !version_of(sight))
+	if (!source || !version_of(fields))
 		return 1;
 	if (source->address[0] != low || source->address[1] != high) {
 		source->address[0] = low;
@@ -74,21 +74,21 @@ static __always_inline int may_send(const struct sight *sight, __u64 seed)
  * A dropped frame. In each place of a CPU's table the sources that share it vote (Boyer and Moore):
  * one that sends more than all others there has the place.
  */
-static __always_inline void note_offender(const struct sight *sight, __u64 seed, __u32 cpu)
+static __always_inline void note_offender(const struct packet_fields *fields, __u64 seed, __u32 cpu)
 {
-	__u32 index = (source_hash(sight, seed) & (config.offenders - 1)) + cpu * config.offenders;
+	__u32 index = (source_hash(fields, seed) & (config.offenders - 1)) + cpu * config.offenders;
 	struct rules_offender *offender = bpf_map_lookup_elem(&offenders, &index);
-	__u64 low = source_low(sight), high = source_high(sight);
+	__u64 low = source_low(fields), high = source_high(fields);
 
-	if (!offender || !version_of(sight))
+	if (!offender || !version_of(fields))
 		return;
 	if (offender->address[0] == low && offender->address[1] == high &&
-	    offender->version == version_of(sight)) {
+	    offender->version == version_of(fields)) {
 		offender->frames++;
 	} else if (!offender->frames) {
 		offender->address[0] = low;
 		offender->address[1] = high;
-		offender->version = version_of(sight);
+		offender->version = version_of(fields);
 		offender->frames = 1;
 	} else {
 		offender->frames--;

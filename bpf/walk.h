@@ -12,7 +12,7 @@
 
 /* Bytes of a frame that are looked at: twenty headers of common length several times over. */
 #define COPY_BYTES 1024
-/* Behind a place within the copy so many bytes may be read. */
+/* Behind any place within the copy this number of bytes may be read. */
 #define COPY_PAD 64
 
 /* Headers of a frame, and labels of an MPLS stack, that are followed (layers.rs, mpls.rs). */
@@ -88,7 +88,7 @@ static __always_inline __u16 be16_at(const struct walk *walk, __u32 more)
 	return byte_at(walk, more) << 8 | byte_at(walk, more + 1);
 }
 
-/* True if so many bytes follow. */
+/* True if this number of bytes follows. */
 static __always_inline int has(struct walk *walk, __u32 bytes)
 {
 	__u32 behind = walk->at + bytes;
@@ -112,7 +112,7 @@ static __always_inline int push(struct walk *walk, __u32 bytes)
 	return 1;
 }
 
-/* A header says that so many bytes follow. */
+/* A header says that this number of bytes follows. */
 static __always_inline void limit(struct walk *walk, __u32 bytes)
 {
 	if (walk->at + bytes < walk->end)

@@ -274,12 +274,12 @@ __alone int see_walked(struct xdp_md *ctx, __u32 has_metadata)
 {
 	struct judgement *judged = this_judgement();
 	struct walk *walk = this_walk();
-	struct sight *sight;
+	struct packet_fields *fields;
 	__u32 protocol;
 
 	if (!walk || !judged)
 		return 0;
-	sight = &judged->sight;
+	fields = &judged->fields;
 	walk->copied = walk->at = walk->layers = walk->ethernets = walk->is_beyond = 0;
 	walk->step = STEP_ETHERNET;
 	walk->mac_at = walk->network_at = walk->transport_at = walk->payload_at = NOWHERE;
@@ -290,20 +290,20 @@ __alone int see_walked(struct xdp_md *ctx, __u32 has_metadata)
 	if (!copy_frame(ctx, walk, has_metadata))
 		return 0;
 	bpf_loop(STEPS_MAX, take_step, 0, 0);
-	sight->is_walked = 1;
-	sight->tcp_flags = walk->tcp_flags;
+	fields->is_walked = 1;
+	fields->tcp_flags = walk->tcp_flags;
 	if (!walk->version) {
-		sight->address[0] = sight->address[1] = 0;
-		sight->address[2] = sight->address[3] = 0;
-		sight->rest = NO_PORTS;
+		fields->address[0] = fields->address[1] = 0;
+		fields->address[2] = fields->address[3] = 0;
+		fields->rest = NO_PORTS;
 		return !walk->is_beyond;
 	}
-	sight->address[0] = walk->address[0];
-	sight->address[1] = walk->address[1];
-	sight->address[2] = walk->address[2];
-	sight->address[3] = walk->address[3];
+	fields->address[0] = walk->address[0];
+	fields->address[1] = walk->address[1];
+	fields->address[2] = walk->address[2];
+	fields->address[3] = walk->address[3];
 	protocol = walk->type;
-	sight->rest = rest_of(walk->has_ports ? walk->ports : NO_PORTS, protocol, walk->version);
+	fields->rest = rest_of(walk->has_ports ? walk->ports : NO_PORTS, protocol, walk->version);
 	return !walk->is_beyond;
 }
 

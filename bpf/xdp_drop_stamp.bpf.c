@@ -8,7 +8,7 @@
 SEC("xdp.frags")
 int xdp_drop_stamp(struct xdp_md *ctx)
 {
-	/* A call is made even where nobody needs what it returns. */
+	/* The call is made even though its result is not used. */
 	bpf_ktime_get_tai_ns();
 	return XDP_DROP;
 }

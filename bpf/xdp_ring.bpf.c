@@ -12,7 +12,7 @@
 #include "leaves.h"
 #include "metadata.h"
 
-/* A reader that has not moved for so long is taken for dead: the host gets the frames. */
+/* A reader that has not moved for this time is taken for dead: the host gets the frames. */
 #define STALL_NS 1000000000ULL
 /* Beyond a window: bytes between two looks whether the reader has come near. */
 #define STEP_BYTES 0x10000

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 /*
- * The root (xdp_root.bpf.c) for a driver that can tell more of a frame than its bytes: time, hash
+ * The root (xdp_root.bpf.c) for a driver that knows more of a frame than its bytes: time, hash
  * and VLAN tag go in front of it. Only a program that is bound to its device may ask; a bound one
  * cannot stand in an array, but it may call plain ones that do. What cannot be had of a frame is
- * left out; the time is then for whoever keeps the frame, since most may pass.
+ * left out; the leaf that keeps the frame then reads the time, since most frames may pass.
  */
 #include "leaves.h"
 #include "metadata.h"

@@ -5,7 +5,7 @@
  * which of these come into question for a conversation is remembered, until they change.
  *
  * Every frame is counted in one place. Where a capture stands behind (config.shares), a frame that
- * meets a rule which cannot be decided here goes on as if nobody had looked at it, and what goes
+ * meets a rule which cannot be decided here goes on as if no rule had been asked, and what goes
  * up to the capture is counted there.
  */
 #include "leaves.h"
@@ -139,7 +139,7 @@ static __always_inline int settle(struct judgement *judged, struct rules_totals 
 	}
 	if (!judged->decided_by) {
 		total->undecided++;
-		total->undecided_bytes += judged->sight.wire_bytes;
+		total->undecided_bytes += judged->fields.wire_bytes;
 	}
 	return 1;
 }
@@ -153,13 +153,13 @@ static __always_inline int carry_out(struct xdp_md *ctx, const struct judgement 
 	if (judged->fate == FATE_DROP) {
 		total->dropped++;
 		if (config.offenders)
-			note_offender(&judged->sight, seed, judged->cpu);
+			note_offender(&judged->fields, seed, judged->cpu);
 		return config.is_dry ? go_behind(ctx) : XDP_DROP;
 	}
-	if (config.sources && !may_send(&judged->sight, seed)) {
+	if (config.sources && !may_send(&judged->fields, seed)) {
 		total->limited++;
 		if (config.offenders)
-			note_offender(&judged->sight, seed, judged->cpu);
+			note_offender(&judged->fields, seed, judged->cpu);
 		return config.is_dry ? go_behind(ctx) : XDP_DROP;
 	}
 	if (judged->fate == FATE_TAKE) {
@@ -194,17 +194,17 @@ __alone int report(struct xdp_md *ctx, __u32 is_judged)
 
 	if (!report || !walk || !judged)
 		return 0;
-	walk_once(ctx, &judged->sight);
-	report->address[0] = judged->sight.address[0];
-	report->address[1] = judged->sight.address[1];
-	report->address[2] = judged->sight.address[2];
-	report->address[3] = judged->sight.address[3];
-	report->rest = judged->sight.rest;
+	walk_once(ctx, &judged->fields);
+	report->address[0] = judged->fields.address[0];
+	report->address[1] = judged->fields.address[1];
+	report->address[2] = judged->fields.address[2];
+	report->address[3] = judged->fields.address[3];
+	report->rest = judged->fields.rest;
 	report->count++;
 	report->fate = judged->fate;
 	report->decided_by = judged->decided_by;
 	report->is_judged = is_judged;
-	report->tcp_flags = judged->sight.tcp_flags;
+	report->tcp_flags = judged->fields.tcp_flags;
 	report->mac_at = walk->mac_at;
 	report->network_at = walk->network_at;
 	report->transport_at = walk->transport_at;
@@ -226,11 +226,11 @@ int xdp_rules(struct xdp_md *ctx)
 	judged->cpu = cpu;
 	judged->fate = FATE_NONE;
 	judged->decided_by = 0;
-	judged->sight.is_walked = 0;
-	judged->sight.wire_bytes = bpf_xdp_get_buff_len(ctx);
+	judged->fields.is_walked = 0;
+	judged->fields.wire_bytes = bpf_xdp_get_buff_len(ctx);
 	if (config.metadata == METADATA_FULL && metadata_of(ctx))
-		judged->sight.wire_bytes += 4;
-	if (unlikely(!see_plain(ctx, &judged->sight))) {
+		judged->fields.wire_bytes += 4;
+	if (unlikely(!see_plain(ctx, &judged->fields))) {
 		total->walked++;
 		if (!see_walked(ctx, config.metadata == METADATA_FULL)) {
 			total->unjudged++;

@@ -339,7 +339,7 @@ pub struct RingLeafConfig {
     pub leaf: CaptureLeafConfig,
     /// Bytes of each ring, a power of two.
     pub ring_bytes: u32,
-    /// Of these so many are used again and again while the reader keeps up, a power of two.
+    /// Bytes of the ring that are used again and again while the reader keeps up, a power of two.
     pub window_bytes: u32,
     /// Bytes kept of each frame, at least 1; a frame of which more than
     /// [`FRAME_BYTES_MAX`](ringside_sys::xdp_ring::FRAME_BYTES_MAX) would be kept is dropped.

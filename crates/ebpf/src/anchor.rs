@@ -26,7 +26,7 @@ impl Anchor {
     }
 }
 
-/// Says who has the place.
+/// The refusal, with the program that has the place.
 fn refused(ifindex: u32, source: std::io::Error) -> Error {
     let what = match attached_program(ifindex) {
         Ok(Some(id)) => {

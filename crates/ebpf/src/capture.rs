@@ -1,9 +1,10 @@
 //! Frames of an interface to AF_XDP sockets, or into rings in memory, from inside the driver.
 //!
-//! [`CaptureProgram::open`] puts the root on the interface, where it may stand already for another
+//! [`CaptureProgram::open`] attaches the root to the interface, or joins the root of another
 //! process, and loads a capture leaf: `bpf/xdp_capture.bpf.c`, or for rings `bpf/xdp_ring.bpf.c`.
 //! Nothing is taken before [`start`](CaptureProgram::start), which puts the leaf to its place.
-//! After [`stop`](CaptureProgram::stop) no CPU is within it and its counters stand still.
+//! After [`stop`](CaptureProgram::stop) no CPU is within it and its counters do not change any
+//! more.
 //!
 //! Every frame that the leaf sees is counted once, as steered, passed or dropped, by queue.
 
@@ -36,7 +37,7 @@ const CAPTURE_POSITIONS: Range<u32> = 2..ROOT_POSITIONS;
 /// What stands in front of the first byte of a frame in a socket's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metadata {
-    /// Nothing.
+    /// Nothing is put in front of the frame.
     None,
     /// The time, u64: nanoseconds since 1970, TAI.
     Stamp,
@@ -185,7 +186,7 @@ impl CaptureProgram {
         })
     }
 
-    /// Where the kernel runs it.
+    /// Where the kernel runs the program.
     pub fn mode(&self) -> Mode {
         self.root.mode()
     }
@@ -197,12 +198,12 @@ impl CaptureProgram {
         self.metadata
     }
 
-    /// What was refused on the way, each with its reason.
+    /// What the kernel refused meanwhile, each with its reason.
     pub fn notes(&self) -> &[String] {
         self.root.notes()
     }
 
-    /// Has the frames of `queue` go to an AF_XDP socket that is bound to that queue.
+    /// Sends the frames of `queue` to an AF_XDP socket that is bound to that queue.
     ///
     /// # Errors
     /// No such queue, it is no such socket, or the kernel refused.
@@ -212,7 +213,7 @@ impl CaptureProgram {
         Ok(sockets.set(queue, socket)?)
     }
 
-    /// Has the frames of `queue` pass. A queue without a socket stays so.
+    /// Lets the frames of `queue` pass, as those of a queue that has no socket yet.
     ///
     /// # Errors
     /// No such queue, or the kernel refused.
@@ -227,7 +228,7 @@ impl CaptureProgram {
         self.rings.as_ref().map(|rings| rings.as_fd())
     }
 
-    /// From now on frames are counted and steered.
+    /// Starts the capture: frames are counted and steered.
     ///
     /// # Errors
     /// The kernel refused.
@@ -239,10 +240,10 @@ impl CaptureProgram {
         Ok(())
     }
 
-    /// Puts a leaf that was started to its place again if nothing is there; true if so. Under a
-    /// root that stands by itself the kernel empties the array of leaves once the last process that
-    /// had it open is gone, but a moment later (`prog_array_map_clear` of kernel/bpf/arraymap.c):
-    /// that may be after the next process has started.
+    /// Puts a started leaf to its place again if the place is empty; true if so. Under a standing
+    /// root the kernel empties the array of leaves a moment after the last process that had it open
+    /// is gone (`prog_array_map_clear` of kernel/bpf/arraymap.c). The next process may have started
+    /// by then.
     ///
     /// # Errors
     /// The kernel refused.
@@ -255,8 +256,8 @@ impl CaptureProgram {
         Ok(true)
     }
 
-    /// When this returns no frame enters a socket any more, every frame passes uncounted, and the
-    /// counters stand still. May take some ten milliseconds.
+    /// Stops the capture. When this returns no frame enters a socket any more, all frames pass
+    /// uncounted, and the counters do not change any more. May take some ten milliseconds.
     ///
     /// # Errors
     /// The kernel refused.

@@ -1,14 +1,15 @@
-//! Who has a place among the leaves of an interface, and whose turn it is to change them.
+//! Claims: which process has a place among the leaves of an interface, and whose turn it is to
+//! change them.
 //!
 //! A claim is an abstract Unix socket whose name says the interface and the place. Such names
 //! belong to a network namespace like the interface itself, and the kernel frees them with the last
-//! descriptor: so what a dead process left is told from what is in use.
+//! descriptor. That separates what a dead process left from what is in use.
 //!
 //! Any user may bind any name, so a name alone says nothing. A claim is a name with a random end,
-//! which nobody can keep from us, and it is believed only of root and of this process's user; one
-//! of another user, who may have been given the capabilities, only where a program lies at its
-//! place (`Claims::is_taken`). In the same way, by a claim of the turn, processes open one after
-//! the other: who has bound his and finds another's gives his back and tries again.
+//! so that no other process can bind it first. A claim counts only if root or this process's user
+//! holds it. Another user may have the capabilities too: such a claim counts only where a program
+//! lies at its place (`Claims::is_taken`). A claim of the turn has processes open one after the
+//! other: a process that has bound its own and finds another gives its own back and tries again.
 
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
@@ -41,12 +42,12 @@ pub(crate) fn prefix(ifindex: u32) -> String {
 /// The claims on an interface, as they were listed.
 pub(crate) struct Claims {
     prefix: String,
-    /// `None` if the system did not tell: then every place may be claimed.
+    /// `None` if the system does not list them: then every place may be claimed.
     found: Option<Vec<AbstractSocket>>,
 }
 
 impl Claims {
-    /// Lists them.
+    /// Lists the claims on an interface.
     pub fn list(ifindex: u32) -> Claims {
         let prefix = prefix(ifindex);
         let found = listed(&prefix, |_| true).ok();
@@ -78,8 +79,8 @@ impl Claims {
     }
 }
 
-/// The sockets whose names begin so and that are `wanted`, asked for twice: the kernel tells a long
-/// list in pieces, and passes one over that moves up while others go.
+/// The sockets whose names begin with `prefix` and that are `wanted`, listed twice: the kernel
+/// gives a long list in pieces, and skips a socket that moves up while others go.
 fn listed(
     prefix: &str,
     wanted: impl Fn(&AbstractSocket) -> bool,
@@ -110,10 +111,10 @@ pub(crate) fn take_turn(interface: &str, ifindex: u32) -> Result<UnixDatagram, E
     }
 }
 
-/// For messages: who has the turn.
+/// For messages: which process has the turn.
 fn has_it(other: &AbstractSocket) -> String {
     let pid = other.name.rsplit('.').next().and_then(|end| end.split('-').next());
-    // Who bound the name may have put a path there.
+    // The process that bound the name may have put a path there.
     let who = match pid.and_then(|pid| pid.parse::<u32>().ok()) {
         None => "another process".to_owned(),
         Some(pid) => Holder::of(pid).to_string(),
@@ -122,18 +123,18 @@ fn has_it(other: &AbstractSocket) -> String {
     format!("{who} has been at it for {seconds} s; if it is stopped, let it go on or end it")
 }
 
-/// Claims a place; in a turn, when nobody has it.
+/// Claims a place that no process has. The caller has the turn.
 ///
 /// # Errors
 /// The system refused.
 pub(crate) fn claim(ifindex: u32, position: u32) -> io::Result<UnixDatagram> {
     let (socket, _) = bind(&format!("{}{position}.", prefix(ifindex)))?;
-    // Nobody has anything to say to it.
+    // No process sends to it.
     socket.shutdown(Shutdown::Both)?;
     Ok(socket)
 }
 
-/// A socket with a name that begins so and was nobody's.
+/// A socket with a name that begins with `prefix` and was free.
 fn bind(prefix: &str) -> io::Result<(UnixDatagram, String)> {
     let mut tries = 0;
     loop {

@@ -14,13 +14,13 @@ pub enum Error {
     Kernel {
         /// What was tried.
         what: String,
-        /// The reason.
+        /// What libbpf or the kernel said.
         source: libbpf_rs::Error,
     },
     /// A table cannot be mapped.
     #[error("cannot map the table {table} of the rules: {source}")]
     Mapping {
-        /// Which.
+        /// Name of the table.
         table: String,
         /// The system's reason.
         source: ringside_sys::SysError,
@@ -39,11 +39,11 @@ pub enum Error {
          bytes; send others through a packet socket"
     )]
     FrameSize {
-        /// Asked for.
+        /// Length of the frame, in bytes.
         bytes: usize,
-        /// Smallest.
+        /// The smallest length, in bytes.
         min: usize,
-        /// Largest.
+        /// The largest length, in bytes.
         max: usize,
     },
     /// The capture's frames go to rings.
@@ -52,9 +52,9 @@ pub enum Error {
     /// A configuration that no program can run.
     #[error("the generator's {field} is {value}, it must be {limit}")]
     Config {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// The value of the field.
         value: u64,
         /// What is allowed.
         limit: String,
@@ -65,14 +65,14 @@ pub enum Error {
     /// The filter cannot be translated.
     #[error(transparent)]
     Filter(#[from] FilterError),
-    /// Somebody else's program is on the interface.
+    /// A foreign program is on the interface.
     #[error(
         "the XDP program {program} (number {id}) is on {interface}, and Ringside does not take \
          others' programs off: end what attached it, or run `ip link set dev {interface} xdp off` \
          (where a BPF link holds it: `bpftool link show`, `bpftool link detach id N`)"
     )]
     Foreign {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
         /// Name of the program.
         program: String,
@@ -85,9 +85,9 @@ pub enum Error {
          (`ss -xap | grep {claim}` shows which processes they are)"
     )]
     NoPlace {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// How many there are.
+        /// Captures that an interface has room for.
         places: usize,
         /// How the names of their claims begin.
         claim: String,
@@ -95,7 +95,7 @@ pub enum Error {
     /// The interface takes no program.
     #[error("no XDP program can be attached to {interface}: {}", .refused.join("; "))]
     Attach {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
         /// Each way that was tried, with the reason.
         refused: Vec<String>,
@@ -103,7 +103,7 @@ pub enum Error {
     /// The claim of a place could not be made.
     #[error("cannot claim a place among the programs of {interface}: {source}")]
     Claim {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
         /// The system's reason.
         source: std::io::Error,
@@ -120,7 +120,7 @@ pub enum Error {
     /// A name in the BPF file system.
     #[error("cannot make or remove {} (it needs root): {source}", .path.shown())]
     Pin {
-        /// Which.
+        /// Path of the name.
         path: PathBuf,
         /// The system's reason.
         source: std::io::Error,
@@ -132,7 +132,7 @@ pub enum Error {
          force"
     )]
     PinsHeld {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
     },
     /// What is pinned cannot be read.
@@ -141,18 +141,18 @@ pub enum Error {
          it", .path.shown()
     )]
     PinnedForm {
-        /// Where.
+        /// Path of what is pinned.
         path: PathBuf,
     },
     /// The network namespace is not known.
-    #[error("cannot tell the network namespace: {0}")]
+    #[error("cannot read the network namespace: {0}")]
     Namespace(ringside_sys::SysError),
     /// A queue that the program was not made for.
     #[error("queue {queue} of {queues}: the program was loaded for queues below that number")]
     Queue {
-        /// Which.
+        /// Index of the queue.
         queue: u32,
-        /// How many there are.
+        /// Queues that the program was loaded for.
         queues: u32,
     },
 }

@@ -23,7 +23,7 @@ pub const LIVE_FRAME_BYTES_MAX: usize = 3408;
 pub enum Stop {
     /// All frames asked for were made.
     Done,
-    /// A signal came; [`Generator::state`] tells how many were made.
+    /// A signal came; [`Generator::state`] says how many were made.
     Interrupted,
 }
 

@@ -4,20 +4,20 @@
 //! - [`Generator`] makes numbered frames out of live test frames and hands them to an interface.
 //! - [`LiveSegments`] sends segments of shared memory as live frames.
 //! - [`LatencyMeter`] measures how long stamped frames were under way, where they arrive.
-//! - [`capture`] steers frames to AF_XDP sockets, beside other programs on the interface.
+//! - [`capture`] steers frames to AF_XDP sockets, next to other programs on the interface.
 //! - [`pins`] are what stays on an interface without a process.
 //! - [`replay`] makes frames of a table of headers, to measure what a program costs.
 //! - [`rules`] judges frames inside the driver, by tables that user space changes meanwhile.
 //! - [`XdpProgram`] loads a program for an interface, [`Attachment`] keeps it there until dropped.
-//! - [`redirect_reaches`] tells whether frames redirected to a veth end arrive at the other one.
+//! - [`redirect_reaches`] says whether frames redirected to a veth end arrive at the other one.
 //! - [`TestRun`] runs a program on one frame and shows verdict and frame afterwards.
 //!
 //! Each program is an object of its own, loaded by libbpf with its constants filled in before the
 //! verifier sees it; no trampolines, no dispatcher: some kernels refuse them. What C and Rust share
 //! stands in `bpf/abi.h` and in [`abi`], with the sizes asserted on both sides.
 //!
-//! This crate refuses to choose interfaces: it attaches where it is told, in the network namespace
-//! of the calling thread.
+//! This crate refuses to choose interfaces: it attaches to the one it is given, in the network
+//! namespace of the calling thread.
 
 pub mod abi;
 mod anchor;

@@ -161,9 +161,9 @@ pub struct TestRun {
 pub enum Verdict {
     /// A bug of the program.
     Aborted,
-    /// Discard.
+    /// The frame is discarded.
     Drop,
-    /// On to the host.
+    /// The frame goes on to the host's stack.
     Pass,
     /// Out of the same interface.
     Transmit,

@@ -10,8 +10,8 @@
 //!
 //! **What is in force** is said by the array of leaves alone: the set whose program stands there.
 //! So a process may be killed between any two names. Sets that are not in force, and names of
-//! interfaces that are gone, are removed by whoever next opens a root on the interface or ends what
-//! is pinned. Names come and go in an interface's turn (`root.rs`); looking needs none.
+//! interfaces that are gone, are removed by the next process that opens a root on the interface or
+//! ends what is pinned. Names come and go in an interface's turn (`root.rs`); looking needs none.
 
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
@@ -152,7 +152,8 @@ impl Pins {
             bpf::wait_until_left();
         }
         if let Some(link) = self.link().filter(|_| !self.is_stale()) {
-            // Nobody else: at once, and not some time after the last descriptor is closed.
+            // No other process: detached at once, not some time after the last descriptor is
+            // closed.
             let claims = Claims::list(self.ifindex);
             if (0..ROOT_POSITIONS).all(|position| !claims.is_claimed(position)) {
                 bpf::detach_link(link.as_fd())?;
@@ -252,7 +253,7 @@ impl Pins {
     }
 }
 
-/// Removes what nobody needs any more, and says what is in force on an interface of the calling
+/// Removes what is not needed any more, and says what is in force on an interface of the calling
 /// thread's network namespace whose root has this array of leaves, if it has one.
 pub(crate) fn settle(ifindex: u32, leaves: Option<&FdArray>) -> Result<Option<InForce>, Error> {
     let Some(directory) = directory() else { return Ok(leaves.and_then(unseen)) };
@@ -265,7 +266,7 @@ pub(crate) fn settle(ifindex: u32, leaves: Option<&FdArray>) -> Result<Option<In
         let set = pins.in_force().filter(|_| is_this);
         let is_needless = match &set {
             Some(_) => false,
-            // Whoever has a place may be about to put something there.
+            // A process that has a place may be about to put something there.
             None if is_this => {
                 let claims = Claims::list(ifindex);
                 (0..ROOT_POSITIONS).all(|at| !claims.is_claimed(at))
@@ -273,7 +274,7 @@ pub(crate) fn settle(ifindex: u32, leaves: Option<&FdArray>) -> Result<Option<In
             None => pins.directory == own || pins.is_stale(),
         };
         if is_needless {
-            // Who may not remove them may not make others either.
+            // A process that may not remove them may not make others either.
             let _ = pins.remove();
         }
         in_force = in_force.or(set);

@@ -7,9 +7,9 @@
 //! *standing* root, which a test network has, is on the interface by netlink: it has no link, and
 //! stays.
 //!
-//! **Claims.** Who has a place among the leaves says so by a name (`claims.rs`), so that two
-//! processes never get one place, and what a dead process left is told from what is in use. A claim
-//! also says that its holder has root and array open: it is freed before them.
+//! **Claims.** A process that has a place among the leaves holds a name for it (`claims.rs`). So
+//! two processes never get one place, and what a dead process left differs from what is in use. A
+//! claim also says that its holder has root and array open: it is freed before them.
 //!
 //! **Pins.** What is to outlive its process has names in the BPF file system (`pins.rs`). A place
 //! whose program is pinned is taken, whether or not a process claims it.
@@ -35,7 +35,7 @@ static XDP_ROOT_BOUND: Embedded = embedded!("xdp_root_bound");
 /// BPF_F_XDP_DEV_BOUND_ONLY of linux/bpf.h (Linux 6.3).
 const DEV_BOUND_ONLY: u32 = 1 << 6;
 
-/// Name of the array of leaves in bpf/leaves.h; with the root's name it tells ours from others'.
+/// Name of the array of leaves in bpf/leaves.h; with the root's name it marks ours.
 pub(crate) const LEAVES: &str = "ringside_leaves";
 
 /// How often to look again where another program came or goes at the same moment: the kernel takes
@@ -63,7 +63,7 @@ pub(crate) struct RootConfig<'a> {
 /// The root on an interface, with a place among its leaves.
 #[derive(Debug)]
 pub(crate) struct Root {
-    /// Freed first: who still finds the claim finds the leaves.
+    /// Freed first: a process that still finds the claim finds the leaves.
     claim: UnixDatagram,
     leaves: FdArray,
     hold: Hold,
@@ -81,8 +81,8 @@ impl Root {
     /// Takes a place, and joins the root of other processes or attaches one.
     pub fn open(config: &RootConfig<'_>) -> Result<Root, Error> {
         let _turn = take_turn(config.interface, config.ifindex)?;
-        // Held to the end: the kernel clears an array of leaves when nobody has it open, a moment
-        // later, and with it the leaf that comes now.
+        // Held to the end: the kernel clears an array of leaves a moment after its last descriptor
+        // is closed, and with it the leaf that is added now.
         let before = find(config)?;
         let pinned = pinned(config, &before)?;
         let (position, claim) = claim(config, &before, pinned.as_ref())?;
@@ -95,12 +95,13 @@ impl Root {
             notes.clear();
             let found = match find(config)? {
                 There::Nothing => attach(config, &mut notes)?,
-                // Asked when root and array are open here: whoever is there held them till now.
+                // Asked when root and array are open here: a process that is there held them till
+                // now.
                 There::Ours(Found { hold: Hold::Link(link), leaves, .. })
                     if pinned.is_none() && !has_others(config.ifindex, position, &leaves) =>
                 {
                     // Its last process is just going, or it was left by accident. Its array may be
-                    // about to be cleared, as the kernel does when nobody holds it any more.
+                    // about to be cleared, as the kernel does when no process holds it any more.
                     bpf::detach_link(link.as_fd())?;
                     None
                 }
@@ -199,7 +200,7 @@ impl Root {
         pins.keep_root(&RootParts { interface, program, link, leaves })
     }
 
-    /// Takes out what dead processes left: nobody claims its place, and it is not `kept` there.
+    /// Takes out what dead processes left: its place is not claimed, and it is not `kept` there.
     fn clear_unclaimed(&self, kept: Option<u32>) -> Result<(), Error> {
         let claims = Claims::list(self.ifindex);
         for position in (0..ROOT_POSITIONS).filter(|position| Some(*position) != kept) {
@@ -256,7 +257,7 @@ fn claim(
 /// How a root is on its interface.
 #[derive(Debug)]
 enum Hold {
-    /// By a link, while somebody holds it.
+    /// By a link, while a process holds it.
     Link(OwnedFd),
     /// By netlink, as long as the interface; this is the program.
     Standing(OwnedFd),
@@ -315,7 +316,7 @@ fn find(config: &RootConfig<'_>) -> Result<There, Error> {
     }
 }
 
-/// Attaches a new root; `None` if somebody else was faster.
+/// Attaches a new root; `None` if another process was faster.
 fn attach(config: &RootConfig<'_>, notes: &mut Vec<String>) -> Result<Option<Found>, Error> {
     if config.wants_metadata {
         match load_bound(config.ifindex).and_then(|loaded| Attachable::new(loaded, true)) {

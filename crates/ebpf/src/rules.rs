@@ -1,21 +1,21 @@
 //! Rules inside the driver: `bpf/xdp_rules.bpf.c`, its tables and its place on an interface.
 //!
-//! A [`RulesProgram`] is one set of tables and the program that judges frames by them. Whoever
-//! loads it writes the tables, through [`Words`] that are the same memory; the program reads them
-//! at every frame. A [`RulesSeat`] is a place before all captures on an interface, in which one
-//! program stands at a time: putting another there replaces all rules at once, and a frame is
-//! judged by the old ones or the new ones. What is pinned ([`pins`](crate::pins)) is in force
-//! without a process, and can be read: [`PinnedRules`].
+//! A [`RulesProgram`] is one set of tables and the program that judges frames by them. The process
+//! that loads it writes the tables, through [`Words`] that are the same memory; the program reads
+//! them at every frame. A [`RulesAttachment`] is a place before all captures on an interface, in
+//! which one program stands at a time: putting another there replaces all rules at once, and a
+//! frame is judged by the old ones or the new ones. What is pinned ([`pins`](crate::pins)) is in
+//! force without a process, and can be read: [`PinnedRules`].
 
 pub mod abi;
+mod attachment;
 mod counters;
 mod pinned;
 mod program;
-mod seat;
 
+pub use attachment::{RulesAttachment, RulesAttachmentConfig};
 pub use counters::Totals;
 pub use pinned::PinnedRules;
 pub(crate) use pinned::is_to_stay;
 pub use program::{Options, Report, RulesProgram, Sizes, SourceLimit, TEXT_BYTES};
 pub use ringside_sys::words::{Words, Words32, Words64};
-pub use seat::{RulesSeat, SeatConfig};

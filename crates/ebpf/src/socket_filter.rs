@@ -37,16 +37,16 @@ pub enum SocketFilterError {
     /// The kernel refused it.
     #[error(transparent)]
     Bpf(#[from] BpfError),
-    /// A socket may not hold so much (sk_filter_charge of net/core/filter.c).
+    /// The program is larger than a socket may hold (sk_filter_charge of net/core/filter.c).
     #[error(
         "the filter has {bytes} bytes as eBPF and a socket may hold {limit}; shorten it, or raise \
          the limit: `sysctl net.core.optmem_max={}`",
         bytes * 2
     )]
     TooLongForSocket {
-        /// Length of the code.
+        /// Length of the code, in bytes.
         bytes: u64,
-        /// The limit.
+        /// What a socket may hold, in bytes.
         limit: u64,
     },
     /// No socket to try it on.

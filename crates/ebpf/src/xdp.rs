@@ -148,7 +148,7 @@ pub(crate) fn attached(ifindex: u32) -> Result<Option<(u32, XdpMode)>, Error> {
 
 /// True if frames redirected to this interface arrive somewhere. A veth end says so only while the
 /// other end has a NAPI, that is an XDP program or GRO; without it they vanish uncounted. `None`
-/// where the kernel (before 6.3) does not tell.
+/// where the kernel (before 6.3) does not say.
 ///
 /// # Errors
 /// No such interface, or the kernel refused.

@@ -1,4 +1,4 @@
-//! What looking for many patterns in payloads costs on one core, beside the `aho-corasick` crate's
+//! What looking for many patterns in payloads costs on one core, next to the `aho-corasick` crate's
 //! DFA in the same run: bodies of TCP and UDP from real captures (made ones where there are none),
 //! patterns of 4 to 32 bytes of which one is put into each 256th payload, and hostile payloads.
 //!

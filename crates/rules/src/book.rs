@@ -1,9 +1,9 @@
-//! The one writer of rules at work.
+//! The one writer of the rules in force.
 //!
 //! A [`Book`] knows every rule by its id, gives it a *slot*, and writes it to the tables in
-//! [`Memory`], where readers find the slot. Who must know more of a rule than the tables say - the
-//! judges in user space, a program in a driver - is a [`Place`]: it learns of a rule before any
-//! reader can meet it.
+//! [`Memory`], where readers find the slot. The judges in user space and the program in a driver
+//! need more of a rule than the tables hold. Each keeps that by slot and is a [`SlotStore`]: it
+//! gets a rule before any reader can meet it.
 
 use crate::cover::Cover;
 use crate::exact::ExactEditor;
@@ -20,16 +20,17 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);
 
-/// Who must know each rule before readers can meet it.
-pub trait Place {
-    /// Why a rule cannot be at work there.
+/// Where the rest of each rule is kept by slot, for those that judge frames. It gets each rule
+/// before readers can meet it.
+pub trait SlotStore {
+    /// Why a rule cannot be used there.
     type Error;
 
-    /// A rule comes. `needs` is what is to be asked of a packet beyond what the tables say; none
+    /// Adds a rule. `needs` is what is to be asked of a packet beyond what the tables say; none
     /// if they say all.
     ///
     /// # Errors
-    /// It cannot be at work here; the book is as it was.
+    /// The rule cannot be used here; the book is unchanged.
     fn put(
         &mut self,
         slot: Slot,
@@ -37,7 +38,7 @@ pub trait Place {
         needs: Option<&Match>,
     ) -> Result<(), Self::Error>;
 
-    /// What stands beside an exact rule in the tables, so that readers need not look elsewhere.
+    /// What the tables hold next to an exact rule, so that readers need not look elsewhere.
     fn note(&self, _slot: Slot) -> u64 {
         0
     }
@@ -58,15 +59,15 @@ pub enum BookError<E> {
     /// The tables have no room; larger ones may.
     #[error("{0}")]
     Full(Full),
-    /// The place refused.
+    /// The store refused the rule.
     #[error(transparent)]
-    Place(E),
+    Store(E),
 }
 
-/// The rules at work.
+/// The rules in force.
 #[derive(Debug)]
 pub struct Book<P> {
-    place: P,
+    store: P,
     exact: ExactEditor,
     table: Editor,
     rules: BTreeMap<RuleId, Entry>,
@@ -89,18 +90,18 @@ struct Entry {
 enum Way {
     /// By one key, or by two.
     Exact(Key, Option<Key>),
-    /// By so many cubes.
+    /// By this number of cubes.
     Cubes(u16),
 }
 
-impl<P: Place> Book<P> {
+impl<P: SlotStore> Book<P> {
     /// No rules, in memory that is all 0.
     ///
     /// # Errors
     /// There is not even room for none.
-    pub fn new(memory: &Memory, place: P) -> Result<Book<P>, Full> {
+    pub fn new(memory: &Memory, store: P) -> Result<Book<P>, Full> {
         Ok(Book {
-            place,
+            store,
             exact: ExactEditor::new(memory),
             table: Editor::new(memory)?,
             rules: BTreeMap::new(),
@@ -110,10 +111,10 @@ impl<P: Place> Book<P> {
         })
     }
 
-    /// Puts a rule to work: readers meet it from the end of this on.
+    /// Adds a rule: readers meet it from the end of this call on.
     ///
     /// # Errors
-    /// The id is taken, there is no room, or the place refused.
+    /// The id is taken, there is no room, or the store refused.
     pub fn add(&mut self, rule: Arc<Rule>) -> Result<Slot, BookError<P::Error>> {
         let id = rule.id;
         if self.rules.contains_key(&id) {
@@ -134,9 +135,9 @@ impl<P: Place> Book<P> {
             }
             Err(error) => {
                 match error {
-                    // Nobody was told of the slot, and a reclaim for it alone would come too
-                    // early for what the one before has taken out.
-                    BookError::Place(_) => self.free.push(slot),
+                    // No reader can know the slot. A reclaim for it alone would come too early for
+                    // what the last change has taken out.
+                    BookError::Store(_) => self.free.push(slot),
                     // Readers may have met a part of it.
                     _ => self.retired.push(slot),
                 }
@@ -145,7 +146,7 @@ impl<P: Place> Book<P> {
         }
     }
 
-    /// Takes a rule out: readers that begin after this do not meet it.
+    /// Removes a rule: readers that begin after this call do not meet it.
     pub fn remove(&mut self, id: RuleId) -> Option<(Slot, Arc<Rule>)> {
         let Entry { slot, rule, way } = self.rules.remove(&id)?;
         match way {
@@ -156,7 +157,7 @@ impl<P: Place> Book<P> {
             }
             Way::Cubes(parts) => self.remove_parts(id, parts),
         }
-        self.place.retire(slot);
+        self.store.retire(slot);
         self.retired.push(slot);
         Some((slot, rule))
     }
@@ -167,7 +168,7 @@ impl<P: Place> Book<P> {
         self.exact.reclaim();
         self.table.reclaim();
         for slot in std::mem::take(&mut self.retired) {
-            self.place.clear(slot);
+            self.store.clear(slot);
             self.free.push(slot);
         }
     }
@@ -182,7 +183,7 @@ impl<P: Place> Book<P> {
         self.rules.values().map(|entry| (entry.slot, &entry.rule))
     }
 
-    /// Those behind an id; all without one.
+    /// The rules with higher ids than `id`; all without one.
     pub fn rules_after(&self, id: Option<RuleId>) -> impl Iterator<Item = (Slot, &Arc<Rule>)> {
         let from = id.map_or(Bound::Unbounded, Bound::Excluded);
         self.rules.range((from, Bound::Unbounded)).map(|(_, entry)| (entry.slot, &entry.rule))
@@ -193,7 +194,7 @@ impl<P: Place> Book<P> {
         self.rules.keys().next_back().copied()
     }
 
-    /// One rule.
+    /// The rule with this id, and its slot.
     pub fn get(&self, id: RuleId) -> Option<(Slot, &Arc<Rule>)> {
         self.rules.get(&id).map(|entry| (entry.slot, &entry.rule))
     }
@@ -208,14 +209,14 @@ impl<P: Place> Book<P> {
         self.rules.is_empty()
     }
 
-    /// Who knows the rules.
-    pub fn place(&self) -> &P {
-        &self.place
+    /// The store of the book's rules.
+    pub fn store(&self) -> &P {
+        &self.store
     }
 
-    /// Who knows the rules.
-    pub fn place_mut(&mut self) -> &mut P {
-        &mut self.place
+    /// The store of the book's rules, to be changed.
+    pub fn store_mut(&mut self) -> &mut P {
+        &mut self.store
     }
 
     fn add_exact(
@@ -224,9 +225,9 @@ impl<P: Place> Book<P> {
         rule: &Arc<Rule>,
         (key, back): (Key, Option<Key>),
     ) -> Result<Way, BookError<P::Error>> {
-        self.place.put(slot, rule, None).map_err(BookError::Place)?;
+        self.store.put(slot, rule, None).map_err(BookError::Store)?;
         let found = Found { id: rule.id.0, slot: slot.0 };
-        let note = self.place.note(slot);
+        let note = self.store.note(slot);
         let both = self.exact.add_noted(&key, found, note).and_then(|()| match &back {
             Some(back) => self.exact.add_noted(back, found, note).inspect_err(|_| {
                 self.exact.remove(&key, found.id);
@@ -234,7 +235,7 @@ impl<P: Place> Book<P> {
             None => Ok(()),
         });
         both.map_err(|full| {
-            self.place.retire(slot);
+            self.store.retire(slot);
             BookError::Full(full)
         })?;
         Ok(Way::Exact(key, back))
@@ -243,14 +244,14 @@ impl<P: Place> Book<P> {
     fn add_cubes(&mut self, slot: Slot, rule: &Arc<Rule>) -> Result<Way, BookError<P::Error>> {
         let cover = Cover::of(&rule.matches);
         let needs = (!cover.is_exact).then_some(&rule.matches);
-        self.place.put(slot, rule, needs).map_err(BookError::Place)?;
+        self.store.put(slot, rule, needs).map_err(BookError::Store)?;
         let id = rule.id;
         let mut parts = 0;
         for cube in cover.cubes {
             let number = Number { id: id.0, part: parts };
             if let Err(full) = self.table.add(number, slot.0, cube) {
                 self.remove_parts(id, parts);
-                self.place.retire(slot);
+                self.store.retire(slot);
                 return Err(BookError::Full(full));
             }
             parts += 1;

@@ -27,15 +27,15 @@ pub struct Cover {
 /// Whether addresses in files are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Files {
-    /// They are everything.
+    /// No: they may be any address.
     Unread,
-    /// In prefixes that have them all, and others.
+    /// Yes: as prefixes that contain all of them, and perhaps others.
     Outlined,
 }
 
 impl Cover {
-    /// The cover of a match. Addresses in files are not in it: tables would take a row for each of
-    /// so many prefixes, and a set of its own is looked into faster.
+    /// The cover of a match. Addresses in files are not in it: tables would take a row for each
+    /// prefix, and a lookup in a set of its own is faster.
     pub fn of(matches: &Match) -> Cover {
         Cover::made(matches, Files::Unread)
     }

@@ -3,18 +3,18 @@
 //! Exact rules are found by one look into a hash table ([`exact`](crate::exact)), before all
 //! others. Of the others, bit vectors ([`table`](crate::table)) find those whose addresses, ports
 //! and protocol fit; what they ask beyond that ([`Question`](crate::question::Question)) is asked
-//! of the frames that are left. Each judge remembers which rules come into question for a
+//! of the frames that are left. Each judge remembers the candidate rules of a
 //! conversation.
 //!
 //! [`Live`] is the one writer: it changes the rules while its [`Judge`]s, one a thread, go on.
 //! [`Engine`] is both, for one thread.
 
 mod cache;
+mod change_queue;
 mod judge;
 mod judgement;
 mod judges;
 mod live;
-mod mailbox;
 mod rules;
 
 pub use judge::Judge;

@@ -1,7 +1,7 @@
 //! Exact rules: those of one conversation, found by one look into a hash table.
 //!
-//! A rule's words and where they are found lie in [`Memory`]; a Bloom filter in front tells most
-//! packets that there is no rule for them. One writer, the [`ExactEditor`], changes them under any
+//! A rule's words and where they are found lie in [`Memory`]; for most packets without a rule a
+//! Bloom filter in front says so. One writer, the [`ExactEditor`], changes them under any
 //! number of readers: a rule is written before anything leads to it, and what a reader may still be
 //! looking at is used again only after [`ExactEditor::reclaim`].
 
@@ -20,7 +20,7 @@ const NEXT_AT: usize = 6;
 const NONE: u64 = 0;
 /// Factor between the two buckets of a key.
 const SECOND_FACTOR: u32 = 0x5bd1_e995;
-/// Where in a hash the word of the Bloom filter is told.
+/// The bits of a hash that choose the word of the Bloom filter begin here.
 const BLOOM_SHIFT: u32 = 12;
 /// A counter that has come here stays: its bit is not cleared any more.
 const STUCK: u8 = u8::MAX;
@@ -181,7 +181,7 @@ impl ExactEditor {
         self.add_noted(key, found, 0)
     }
 
-    /// The same, with a note beside the rule, for readers of the memory who know what it means.
+    /// The same, with a note next to the rule, for readers of the memory that know its meaning.
     ///
     /// # Errors
     /// As of [`add`](Self::add).

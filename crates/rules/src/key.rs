@@ -115,7 +115,8 @@ impl Key {
         self.words
     }
 
-    /// A number that spreads keys over tables. Not a secret to who can guess the seed.
+    /// A number that spreads keys over tables. Not a secret for a sender that can guess
+    /// the seed.
     #[inline]
     pub fn hash(&self, seed: u64) -> u64 {
         let step = |hash: u64, word: u64| {

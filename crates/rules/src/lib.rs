@@ -4,9 +4,9 @@
 //! [`language`] is the text that people write, checked, as plain data, and back:
 //! [`parse`](language::parse()) makes a [`RuleSet`](language::RuleSet) of a text,
 //! [`load`](language::load) of a file, [`parse_rule`](language::parse_rule) a single [`Rule`]; a
-//! rule's `Display` is its canonical text, which means the same rule. Whoever matches frames gets
-//! sorted ranges, folded names and decided contradictions, and no text that must be checked again.
-//! docs/rules.md is the language for its users.
+//! rule's `Display` is its canonical text, which means the same rule. The code that matches frames
+//! gets sorted ranges, folded names and decided contradictions, and no text that must be checked
+//! again. docs/rules.md is the language for its users.
 //!
 //! [`Question`] is a match made ready to be asked about a frame that was dissected once
 //! ([`ringside_inspect::DissectedFrame`]): the meaning of rules, by which every faster way is

@@ -1,5 +1,5 @@
-//! The arrays that hold rules at work: one writer changes them, and whoever judges packets reads
-//! them, in user space or, where they are the values of BPF arrays, in the driver.
+//! The arrays that hold rules at work. One writer changes them. Those that judge packets read them:
+//! in user space, or in the driver, where they are the values of BPF arrays.
 //!
 //! ```text
 //! nodes    classes by port, protocol and address: pages of 256 entries of 32 bits
@@ -43,10 +43,10 @@ const ROOT_NODES: usize = (2 << ROOT_BITS) / NODE_ENTRIES + 1;
 pub const FLOW_WORDS: usize = 8;
 /// Words of a bucket, each of which leads to an exact rule.
 pub const BUCKET_WORDS: usize = 8;
-/// Words of `control`; the last is for who has the memory.
+/// Words of `control`; the last is for the owner of the memory.
 pub const CONTROL_WORDS: usize = 8;
 
-/// How much there is room for.
+/// What the arrays have room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Cubes of wildcard rules. A quarter more than are expected leaves room for those that come
@@ -62,7 +62,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// Room enough for one or the other.
+    /// Room for either of two.
     #[must_use]
     pub fn max(self, other: Capacity) -> Capacity {
         Capacity {
@@ -83,9 +83,9 @@ pub struct Layout {
     pub row_words: usize,
     /// Of those, in front, the words of its summary.
     pub summary_words: usize,
-    /// Rows.
+    /// Rows of bits, one for each class.
     pub rows: usize,
-    /// Bits.
+    /// Bits of a row, one for each rule.
     pub bits: usize,
     /// Exact rules, the first of which is none.
     pub flows: usize,
@@ -102,7 +102,7 @@ pub struct Layout {
 const BLOOM_BITS_PER_KEY: usize = 16;
 
 impl Layout {
-    /// Of a capacity.
+    /// The layout for a capacity.
     pub fn of(capacity: &Capacity) -> Layout {
         let words = (capacity.rules as usize).div_ceil(64).max(1);
         let summary_words = words.div_ceil(64);
@@ -131,19 +131,19 @@ impl Layout {
 /// The arrays. Clones are the same memory.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// How they are cut.
+    /// Sizes of the arrays.
     pub layout: Layout,
-    /// Classes.
+    /// Nodes of the tries, whose entries are classes.
     pub nodes: Words32,
-    /// Rows.
+    /// Rows of bits, by class.
     pub rows: Words64,
-    /// Ids and slots.
+    /// Id and slot of the rule of each bit.
     pub bits: Words64,
     /// Exact rules.
     pub flows: Words64,
-    /// Where they are.
+    /// Buckets of the hash table of exact rules.
     pub buckets: Words64,
-    /// Which are there at all.
+    /// Bloom filter of the exact rules.
     pub bloom: Words64,
     /// See [`Control`].
     pub control: Words64,
@@ -152,8 +152,8 @@ pub struct Memory {
 /// Words of `control`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Raised after each change of wildcard rules: what a reader remembers of another number is
-    /// old.
+    /// Raised after each change of wildcard rules: what a reader remembers with another number is
+    /// out of date.
     Generation = 0,
     /// Seed of the hash of keys.
     Seed = 1,
@@ -161,17 +161,17 @@ pub enum Control {
     BucketMask = 2,
     /// Words of the Bloom filter, less one.
     BloomMask = 3,
-    /// Exact rules that are there.
+    /// Number of exact rules.
     Exact = 4,
-    /// Bits that count.
+    /// Number of live bits of wildcard rules.
     Wildcards = 5,
     /// Raised after each change of any rule. A reader that finds the same number before and after
-    /// its look saw at most one change in the middle: the rules before it, or behind it.
+    /// its lookup saw at most one change in the middle: the rules before it, or after it.
     Changes = 6,
 }
 
 impl Memory {
-    /// Arrays of our own, all 0.
+    /// Arrays in this process's memory, all 0.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -199,7 +199,7 @@ impl Memory {
         self.set(Control::Changes, self.get(Control::Changes) + 1);
     }
 
-    /// Sets one; what was written before is seen with it.
+    /// Sets a word; readers that see it also see what was written before.
     pub(crate) fn set(&self, word: Control, value: u64) {
         self.control[word as usize].store(value, Ordering::Release);
     }

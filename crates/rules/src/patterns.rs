@@ -1,15 +1,15 @@
 //! Many payload patterns, looked for at once.
 //!
 //! A [`PatternList`] gives each pattern a number, a [`PatternSet`] is made of it, and
-//! [`PatternSet::scan`] tells which of them are in a payload, in [`Hits`]. [`Stream`] carries what
+//! [`PatternSet::scan`] finds which of them are in a payload, as [`Hits`]. [`Stream`] carries what
 //! is needed from segment to segment of a flow, and makes a [`Seam`] of what lies around the border
 //! between two, so that patterns are found wherever they are cut.
 //! [`Findings`] keeps what is known of one frame, for the rules that ask about it.
 //!
 //! Of each pattern one *window* of four bytes is chosen, in the hope that it is rare. A bit table
 //! of the windows ([`window_filter`](ringside_sys::window_filter)) rejects nearly every place of a
-//! payload; at the few others the patterns with this window are compared. Whoever knows the rules
-//! can send payloads that are full of such places. So there is a budget, in proportion to the
+//! payload; at the few others the patterns with this window are compared. A sender who knows the
+//! rules can send payloads that are full of such places. So there is a budget, in proportion to the
 //! payload: once it is spent, an Aho-Corasick automaton reads the payload instead, in linear time
 //! whatever it is. Patterns that are shorter than a window, and those at a fixed place, are few or
 //! cheap, and are looked for apart.
@@ -50,7 +50,7 @@ pub struct PatternSet {
     arena: Arena,
     /// Those anywhere, of a window or more.
     windows: Windows,
-    /// The same once more: those that heed the case of letters, and those that do not.
+    /// The same once more: the case-sensitive ones, and those that ignore case.
     automata: [Option<Automaton>; 2],
     short: Short,
     fixed: Fixed,
@@ -111,13 +111,13 @@ impl PatternSet {
         self.arena.memory_bytes() + self.windows.memory_bytes() + automata + others
     }
 
-    /// Tells which patterns are in `payload`; what `hits` said before is forgotten. Allocates
-    /// nothing, if `hits` was made for this set.
+    /// Finds which patterns are in `payload`; `hits` is cleared first. Allocates nothing, if `hits`
+    /// was made for this set.
     pub fn scan(&self, payload: &[u8], hits: &mut Hits) {
         self.look(&[Text { bytes: payload, old: 0, position: 0 }], hits);
     }
 
-    /// Tells which patterns are in `payload` or lie across the border before it, which
+    /// Finds which patterns are in `payload` or lie across the border before it, which
     /// [`Stream::take_in`] made: those that end in this segment of a flow, wherever they begin. A
     /// fixed place counts from the flow's first byte.
     pub fn scan_next(&self, seam: &Seam, payload: &[u8], hits: &mut Hits) {

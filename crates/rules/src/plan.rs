@@ -1,4 +1,4 @@
-//! How much room rules need in [`Memory`](crate::memory::Memory), before it is made.
+//! The room that rules need in [`Memory`](crate::memory::Memory), computed before it is allocated.
 
 use crate::cover::Cover;
 use crate::language::{Rule, RuleId};
@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 /// Cubes of all wildcard rules together. Each row of the table has a bit for each: 2.7 KB.
 const CUBES_MAX: usize = 16_384;
-/// Prefixes and spans of all cubes together; a prefix takes 32 bytes until the table stands.
+/// Prefixes and spans of all cubes together; a prefix takes 32 bytes until the table is built.
 const VALUES_MAX: usize = 1 << 20;
 /// Rows of the table, one for each different prefix and each border: with CUBES_MAX, 180 MB.
 const CLASSES_MAX: usize = 65_536;
@@ -16,7 +16,7 @@ const CLASSES_MAX: usize = 65_536;
 const NODES_MAX: usize = 131_072;
 /// Exact rules that room is made for on request: 64 bytes each, and as much around them.
 const EXACT_MAX: usize = 1 << 22;
-/// Room for rules that come later: at least these, and a quarter of what there is.
+/// Room for rules that are added later: at least these, and a quarter of the present ones.
 const SPARE: Capacity = Capacity { rules: 512, classes: 512, nodes: 512, exact: 4096 };
 
 /// Why there is no room for rules.
@@ -36,7 +36,7 @@ pub enum PlanError {
     Full(Full),
 }
 
-/// The room that these rules need, with some for others that come later.
+/// The room that these rules need, with some for rules that are added later.
 ///
 /// # Errors
 /// A limit would be passed.
@@ -128,7 +128,7 @@ fn values_of(cube: &Cube) -> usize {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::book::{Book, Place, Slot};
+    use crate::book::{Book, Slot, SlotStore};
     use crate::language::{self, Match, Sets};
     use crate::memory::{Layout, Memory};
     use std::sync::Arc;
@@ -136,7 +136,7 @@ mod tests {
     /// Takes every rule.
     struct Anywhere;
 
-    impl Place for Anywhere {
+    impl SlotStore for Anywhere {
         type Error = std::convert::Infallible;
 
         fn put(&mut self, _: Slot, _: &Arc<Rule>, _: Option<&Match>) -> Result<(), Self::Error> {

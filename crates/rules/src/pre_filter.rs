@@ -1,9 +1,9 @@
 //! Which frames no rule can match, as a program that a kernel runs before it copies a frame.
 //!
 //! What rules ask of addresses, ports and protocol ([`cover`](crate::cover)) becomes a tree of
-//! questions, and that a classic BPF program for the frame as on the wire, which `filter`
-//! evaluates, and translates for a socket. It rejects only frames that no rule matches, so that
-//! the default alone decides about them. It may accept others: those that it cannot read, and,
+//! questions, and the tree a classic BPF program for the frame as on the wire. `filter` evaluates
+//! the program, and translates it for a socket. It rejects only frames that no rule matches, so
+//! that the default alone decides about them. It may accept others: those that it cannot read, and,
 //! where rules are many, those that lie between the prefixes and ports of several rules.
 
 mod assembler;
@@ -23,31 +23,31 @@ use shape::Shape;
 use thiserror::Error;
 use tree::{Next, Tree};
 
-/// Questions of a program. Some twenty of them lead to an answer, and so many take a quarter of
+/// Questions of a program. Some twenty of them lead to an answer, and 1,024 take a quarter of
 /// what a socket may hold (net.core.optmem_max is 128 KiB). Where it is less, fewer must do.
 pub const QUESTIONS_MAX: usize = 1_024;
 
 /// Why frames cannot be rejected before rules are asked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoPreFilter {
-    /// What no rule decides about is not dropped, or not to be counted as dropped.
+    /// Frames that no rule decides about are not dropped, or not counted as dropped.
     #[error("the default is {0}, and frames are rejected only where it is drop")]
     Default(Verdict),
-    /// A rule that asks for nothing that the program knows.
+    /// A rule asks for no field that the program knows.
     #[error("rule {0} may match any frame: it asks for no address, port or protocol")]
     Rule(RuleId),
-    /// Several rules that do so together.
+    /// Several rules together match any frame.
     #[error("the rules together may match any frame")]
     Rules,
-    /// Rules see less than the program would.
+    /// The snapshot length cuts headers that the program would read.
     #[error("a snapshot length below {BYTES_MIN} cuts the headers that rules ask about")]
     Snaplen,
-    /// Frames that begin in another way.
+    /// Frames of another link type.
     #[error("frames of this link type are not read")]
     LinkType,
 }
 
-/// Says of frames that no rule can match them.
+/// A program that finds frames that no rule can match.
 #[derive(Debug)]
 pub struct PreFilter {
     v4: Tree,
@@ -58,7 +58,7 @@ pub struct PreFilter {
 
 impl PreFilter {
     /// For rules about frames of a link type, of which they see the first `snaplen` bytes; by a
-    /// program of at most so many questions, which the smaller it is accepts the more frames.
+    /// program of at most `questions_max` questions. The smaller it is, the more frames it accepts.
     ///
     /// # Errors
     /// Why no frame, or hardly any, could be rejected.

@@ -34,7 +34,7 @@ pub struct Sought {
     pub inner: usize,
 }
 
-/// What is known of a frame's payloads beside their bytes.
+/// What is known of a frame's payloads in addition to their bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'k> {
     /// Which patterns are in them, of a set made of the list that the question was given.
@@ -65,7 +65,7 @@ enum Ready {
 #[derive(Clone, Copy)]
 struct Asked<'k> {
     level: Level,
-    /// Source and destination are exchanged in every term that tells them apart. So no second
+    /// Source and destination are exchanged in every term in which they differ. So no second
     /// expression is needed, with its filters compiled again, for the way back.
     exchanged: bool,
     known: Known<'k>,
@@ -95,8 +95,9 @@ impl Question {
         )
     }
 
-    /// The same, and puts what it looks for in payloads on a list, so that it can be looked for at
-    /// once with that of others. What has no room there is looked for apart.
+    /// As [`new`](Question::new), and adds its payload patterns to a list, so that they can be
+    /// looked for together with those of others. A pattern without room in the list is looked for
+    /// alone.
     ///
     /// # Errors
     /// A filter is refused; the error names it.
@@ -116,18 +117,18 @@ impl Question {
         Ok(Question { expression, bidirectional, sought })
     }
 
-    /// What it looks for in payloads, so that whoever asks can follow their flows.
+    /// What it looks for in payloads, so that the caller can follow their flows.
     pub fn sought(&self) -> Sought {
         self.sought
     }
 
-    /// True if the frame is meant, looked at alone.
+    /// True if the frame matches, looked at alone.
     pub fn holds(&self, dissected: &DissectedFrame<'_>) -> bool {
         self.holds_with(dissected, Known::NOTHING)
     }
 
-    /// The same, by what is known of the frame's payloads: a pattern also counts if it ends in this
-    /// frame's payload and begins before it in the flow.
+    /// True if the frame matches, with what is known of its payloads: a pattern also counts if it
+    /// ends in this frame's payload and begins before it in the flow.
     pub fn holds_with(&self, dissected: &DissectedFrame<'_>, known: Known<'_>) -> bool {
         let asked = Asked { level: Level::Outer, exchanged: false, known };
         holds(&self.expression, dissected, asked)
@@ -137,12 +138,12 @@ impl Question {
 }
 
 impl Sought {
-    /// True if nothing is.
+    /// True if nothing is looked for.
     pub fn is_nothing(self) -> bool {
         self == Sought::default()
     }
 
-    /// Both together.
+    /// What both look for, together.
     #[must_use]
     pub fn and(self, other: Sought) -> Sought {
         Sought { outer: self.outer.max(other.outer), inner: self.inner.max(other.inner) }

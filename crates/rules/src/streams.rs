@@ -7,7 +7,7 @@
 //! beyond. One that has no new bytes is *repeated*, or came late: it is looked at alone and changes
 //! nothing. Behind a *gap* a direction begins anew, with the segment behind it. So a pattern is
 //! never found across bytes that did not come one after the other. There is no clock in it: which
-//! flow was seen last is told by the order of segments.
+//! flow was seen last follows from the order of segments.
 
 use crate::patterns::{Seam, Stream};
 use crate::question::Sought;
@@ -17,8 +17,8 @@ use ringside_inspect::DissectedFrame;
 use ringside_wire::{FlowDirection, FlowKey, LayerKind, Level, Tcp};
 
 /// Flows that are followed on one thread: several times what a busy link has at once, some 11 MB
-/// beside their bytes. One more takes the place of one of the oldest, which begins anew if it goes
-/// on: until its next segment but one each is looked at alone.
+/// in addition to their bytes. One more takes the place of one of the oldest, which begins anew if
+/// it goes on: until its next segment but one each is looked at alone.
 const FLOWS_MAX: usize = 65_536;
 
 /// The fewest, for the longest patterns.
@@ -86,7 +86,7 @@ struct Flow {
     sides: [Side; 2],
 }
 
-/// One direction.
+/// One direction of a flow.
 #[derive(Debug, Default)]
 struct Side {
     /// Sequence number of what comes next, if anything has come.
@@ -137,7 +137,7 @@ impl Streams {
         };
         let mut gave_up = false;
         let entered = match payload.is_empty() {
-            // Without a payload there is nothing to remember: a flood of SYNs displaces nobody.
+            // Without a payload there is nothing to remember: a flood of SYNs displaces no flow.
             true => self.flows.get(&(key, level)),
             false => {
                 self.segments += 1;

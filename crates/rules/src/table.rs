@@ -9,9 +9,9 @@
 //!
 //! One writer, the [`Editor`], changes a [`Table`] under any number of readers, without locks. A
 //! rule counts once its bit is *live*: all of its row bits are written before, so that a reader
-//! sees a rule whole or not at all. While two or more rules change, a look may mix what was and
-//! what is: who must not looks again where [`Control::Changes`] has moved. What a reader may still
-//! be looking at is used again only after [`Editor::reclaim`].
+//! sees a rule whole or not at all. While two or more rules change, a lookup may mix old and new
+//! state. A reader that must not mix them repeats the lookup if [`Control::Changes`] has moved.
+//! What a reader may still be looking at is used again only after [`Editor::reclaim`].
 
 mod find;
 mod order;
@@ -36,12 +36,12 @@ use std::sync::atomic::Ordering;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Bit(u32);
 
-/// Where a rule stands among the others: rules of one id are parts of it.
+/// The order of a rule among the others. Entries with the same id are parts of one rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Number {
     /// Lower ones are met first.
     pub id: u32,
-    /// Which part.
+    /// Index of the part, from 0.
     pub part: u16,
 }
 
@@ -82,7 +82,7 @@ pub struct Cube {
 }
 
 impl Cube {
-    /// Everything.
+    /// Accepts every packet.
     pub fn any() -> Cube {
         Cube {
             sources: AddressPrefix::ANY.to_vec(),
@@ -102,9 +102,9 @@ pub const NO_PROTOCOL: u32 = if cfg!(loom) { 1 } else { 0x100 };
 /// A limit of the table that a change would pass; nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// Rules.
+    /// The number of rules.
     Rules,
-    /// Rows.
+    /// The number of classes.
     Classes,
     /// Inner nodes of the tries.
     Nodes,

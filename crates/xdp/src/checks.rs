@@ -26,7 +26,7 @@ pub enum NotHere {
     /// Alternatives other than of addresses, ports and protocols.
     #[error("it asks for one of several things (or) other than addresses, ports and protocols")]
     Alternatives,
-    /// `bidir`, with more than one thing that tells the ends apart.
+    /// `bidir`, with more than one condition that differs between the ends.
     #[error("it is bidir and asks more about one end than the tables hold")]
     BothWays,
     /// Too many combinations for the tables.
@@ -63,7 +63,7 @@ pub enum NotHere {
 pub struct Checks {
     /// About address sets: the answers are the same for all frames of a conversation.
     pub flow: Vec<Check>,
-    /// The others.
+    /// All other questions, asked of each frame.
     pub frame: Vec<Check>,
 }
 

@@ -1,10 +1,10 @@
-//! Rules at work on an interface.
+//! Rules in force on an interface, judged in the driver.
 
 use crate::checks::NotHere;
 use crate::instance::{Instance, Mode, Options, Tables, rule_error};
 use crate::pinned::PinnedRules;
 use crate::records::Refusal;
-use ringside_ebpf::rules::{Report, RulesSeat, SeatConfig, Totals};
+use ringside_ebpf::rules::{Report, RulesAttachment, RulesAttachmentConfig, Totals};
 use ringside_ebpf::{TestRun, capture};
 use ringside_rules::Rule;
 use ringside_rules::book::BookError;
@@ -21,13 +21,13 @@ use thiserror::Error;
 /// the program, which takes some ten milliseconds.
 const RETIRED_MAX: usize = 1024;
 
-/// Why rules cannot be put to work; those that are at work go on.
+/// Why rules cannot be used; the rules before stay in force.
 #[derive(Debug, Error)]
 pub enum RulesError {
-    /// One of them.
+    /// One of the rules is wrong.
     #[error("rule {id}: {source}")]
     Rule {
-        /// Which.
+        /// Id of the rule.
         id: RuleId,
         /// What is wrong with it.
         source: Refusal,
@@ -35,7 +35,7 @@ pub enum RulesError {
     /// The id is taken.
     #[error("rule {0} is there already; delete it first, or give the new one another id")]
     Exists(RuleId),
-    /// There are too many.
+    /// There are too many rules.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The tables cannot be made larger by a process that has given up its privileges.
@@ -70,29 +70,29 @@ pub enum Decided {
 /// A source address of dropped frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offender {
-    /// The address.
+    /// The source address.
     pub address: IpAddr,
-    /// Frames of it that were dropped: at least so many. Sources that share a place in the table
-    /// take from each other, so that small ones may be missing.
+    /// Frames of it that were dropped, at least. Sources that share a place in the table displace
+    /// each other, so that small ones may be missing.
     pub frames: u64,
 }
 
 /// A set of rules in the driver of one interface.
 ///
-/// A rule comes or goes at once: a frame that comes after [`add`](DriverRules::add) or
+/// A rule is added or removed at once: a frame that arrives after [`add`](DriverRules::add) or
 /// [`remove`](DriverRules::remove) has returned is judged with the change.
 /// [`load`](DriverRules::load) replaces all rules by one pointer; the tables of both sets are there
 /// meanwhile.
 #[derive(Debug)]
 pub struct DriverRules {
     instance: Instance,
-    seat: Option<RulesSeat>,
+    attachment: Option<RulesAttachment>,
     is_started: bool,
     options: Options,
     retired: usize,
-    /// Tables that nobody reads.
+    /// Tables that no program reads.
     spare: Option<Tables>,
-    /// Rules that are ready to replace those that are there.
+    /// Rules that are ready to replace the present ones.
     next: Option<Instance>,
 }
 
@@ -108,16 +108,16 @@ impl DriverRules {
         set: RuleSet,
         options: &Options,
     ) -> Result<DriverRules, RulesError> {
-        let seat = RulesSeat::open(&SeatConfig {
+        let attachment = RulesAttachment::open(&RulesAttachmentConfig {
             interface: target.interface,
             ifindex: target.ifindex,
             generic_allowed: options.generic_allowed,
             is_pinned: options.is_pinned,
         })?;
-        DriverRules::with(Some(seat), set, options)
+        DriverRules::with(Some(attachment), set, options)
     }
 
-    /// The same without an interface: for runs on test data.
+    /// As [`open`](DriverRules::open), without an interface: for runs on test data.
     ///
     /// # Errors
     /// As [`open`](DriverRules::open).
@@ -126,16 +126,16 @@ impl DriverRules {
     }
 
     fn with(
-        seat: Option<RulesSeat>,
+        attachment: Option<RulesAttachment>,
         set: RuleSet,
         options: &Options,
     ) -> Result<DriverRules, RulesError> {
         let list: Vec<Arc<Rule>> = set.rules.into_iter().map(Arc::new).collect();
-        let spare = options.has_spare.then(|| Tables::new(&list, options, seat.as_ref()));
+        let spare = options.has_spare.then(|| Tables::new(&list, options, attachment.as_ref()));
         Ok(DriverRules {
             spare: spare.transpose()?.map(|(tables, _)| tables),
-            instance: Instance::new(list, set.default, options, seat.as_ref())?,
-            seat,
+            instance: Instance::new(list, set.default, options, attachment.as_ref())?,
+            attachment,
             is_started: false,
             options: *options,
             retired: 0,
@@ -143,46 +143,46 @@ impl DriverRules {
         })
     }
 
-    /// From now on frames are judged. Pinned rules that were there are replaced at once; what those
-    /// counted that stay as they are is kept, unless one of the two is a dry run.
+    /// Starts judging. Pinned rules that were there are replaced at once. A rule that is the same
+    /// in both keeps its counts, unless one of the two is a dry run.
     ///
     /// # Errors
     /// The kernel refused.
     pub fn start(&mut self) -> Result<(), RulesError> {
-        if let Some(seat) = &mut self.seat {
-            let before = seat.before().map(PinnedRules::of);
+        if let Some(attachment) = &mut self.attachment {
+            let before = attachment.before().map(PinnedRules::of);
             let before = before.filter(|before| before.is_dry() == self.options.is_dry);
-            // Twice: who kills this process in between takes few frames from the sums.
+            // Twice: if this process is killed in between, the sums miss few frames.
             self.instance.carry_pinned(before.as_ref());
-            seat.put(&self.instance.program)?;
+            attachment.put(&self.instance.program)?;
             self.instance.carry_pinned(before.as_ref());
         }
         self.is_started = true;
         Ok(())
     }
 
-    /// When this returns, every frame goes its way, and the counters stand still.
+    /// Stops judging. When this returns, all frames pass, and the counters do not change any more.
     ///
     /// # Errors
     /// The kernel refused.
     pub fn stop(&mut self) -> Result<(), RulesError> {
-        if let Some(seat) = &mut self.seat {
-            seat.clear()?;
+        if let Some(attachment) = &mut self.attachment {
+            attachment.clear()?;
         }
         self.is_started = false;
         Ok(())
     }
 
-    /// Puts the program to its place again if another process's end has emptied it; true if so. To
-    /// be called now and then.
+    /// Puts the program to its place again if the end of another process has emptied the place;
+    /// true if so. To be called at intervals, as each second.
     ///
     /// # Errors
     /// The kernel refused.
     pub fn put_back_if_gone(&self) -> Result<bool, RulesError> {
-        Ok(self.seat.as_ref().map_or(Ok(false), RulesSeat::put_back_if_gone)?)
+        Ok(self.attachment.as_ref().map_or(Ok(false), RulesAttachment::put_back_if_gone)?)
     }
 
-    /// Puts one more rule to work. Where the tables have no room for it, larger ones are made,
+    /// Adds one rule. Where the tables have no room for it, larger ones are made,
     /// which takes as long as a [`load`](DriverRules::load).
     ///
     /// # Errors
@@ -191,7 +191,7 @@ impl DriverRules {
         let (id, rule) = (rule.id, Arc::new(rule));
         match self.instance.book.add(rule.clone()) {
             Ok(_) => Ok(()),
-            Err(BookError::Full(_) | BookError::Place(Refusal::NoRoom)) => {
+            Err(BookError::Full(_) | BookError::Store(Refusal::NoRoom)) => {
                 let rules = self.instance.book.rules().map(|(_, rule)| rule.clone());
                 self.make_next(rules.chain([rule]).collect(), self.instance.default)?;
                 self.commit()
@@ -200,7 +200,7 @@ impl DriverRules {
         }
     }
 
-    /// Takes one rule out; false if there is none. What it counted is forgotten.
+    /// Removes one rule; false if there is none. Its counts are lost.
     pub fn remove(&mut self, id: RuleId) -> bool {
         let is_gone = self.instance.book.remove(id).is_some();
         self.retired += usize::from(is_gone);
@@ -212,7 +212,7 @@ impl DriverRules {
         is_gone
     }
 
-    /// Replaces all rules at once. What those counted that stay as they are is kept.
+    /// Replaces all rules at once. A rule that is the same in both sets keeps its counts.
     ///
     /// # Errors
     /// As [`open`](DriverRules::open). Nothing has changed.
@@ -221,8 +221,8 @@ impl DriverRules {
         self.commit()
     }
 
-    /// The first half of a [`load`](DriverRules::load): all is ready, and nothing has changed. Says
-    /// the first rule that is not for the driver, if there is one.
+    /// The first half of a [`load`](DriverRules::load): prepares the rules and changes nothing yet.
+    /// Returns the first rule that is not for the driver, if there is one.
     ///
     /// # Errors
     /// As [`open`](DriverRules::open).
@@ -238,8 +238,8 @@ impl DriverRules {
     pub fn commit(&mut self) -> Result<(), RulesError> {
         let Some(next) = self.next.take() else { return Ok(()) };
         next.carry(&self.instance);
-        if let Some(seat) = self.seat.as_mut().filter(|_| self.is_started) {
-            if let Err(error) = seat.put(&next.program) {
+        if let Some(attachment) = self.attachment.as_mut().filter(|_| self.is_started) {
+            if let Err(error) = attachment.put(&next.program) {
                 self.next = Some(next);
                 return Err(error.into());
             }
@@ -258,7 +258,7 @@ impl DriverRules {
         // What was prepared and not wanted.
         let unwanted = self.next.take().map(Instance::into_tables);
         let next = match self.spare.take().or(unwanted.filter(|_| self.options.has_spare)) {
-            None => Instance::new(list, default, &self.options, self.seat.as_ref())?,
+            None => Instance::new(list, default, &self.options, self.attachment.as_ref())?,
             Some(mut tables) => Instance::within(&mut tables, list, default).inspect_err(|_| {
                 self.spare = Some(tables);
             })?,
@@ -277,12 +277,12 @@ impl DriverRules {
         self.rules_after(None)
     }
 
-    /// Of those behind an id.
+    /// The same of the rules with higher ids than `id`; of all without one.
     pub fn rules_after(
         &self,
         id: Option<RuleId>,
     ) -> impl Iterator<Item = (&Arc<Rule>, Counts, Decided)> {
-        let records = self.instance.book.place();
+        let records = self.instance.book.store();
         self.instance.book.rules_after(id).map(move |(slot, rule)| {
             let decided = records.foreign(slot).map_or(Decided::Driver, Decided::Above);
             (rule, self.instance.counts(slot), decided)
@@ -292,7 +292,7 @@ impl DriverRules {
     /// Where frames are judged that meet a rule; none if it is not there.
     pub fn decided(&self, id: RuleId) -> Option<Decided> {
         let (slot, _) = self.instance.book.get(id)?;
-        let foreign = self.instance.book.place().foreign(slot);
+        let foreign = self.instance.book.store().foreign(slot);
         Some(foreign.map_or(Decided::Driver, Decided::Above))
     }
 
@@ -332,19 +332,19 @@ impl DriverRules {
         self.instance.program.memory_bytes()
     }
 
-    /// What the rules are for.
+    /// What the rules are for: to protect a host, or to judge for a capture behind.
     pub fn mode(&self) -> Mode {
         self.options.mode
     }
 
-    /// Where the kernel runs it; none without an interface.
+    /// Where the kernel runs the program; none without an interface.
     pub fn path(&self) -> Option<capture::Mode> {
-        self.seat.as_ref().map(RulesSeat::mode)
+        self.attachment.as_ref().map(RulesAttachment::mode)
     }
 
-    /// What was refused when it came to the interface, each with its reason.
+    /// What the kernel refused when the program was attached, each with its reason.
     pub fn notes(&self) -> &[String] {
-        self.seat.as_ref().map_or(&[], |seat| seat.notes())
+        self.attachment.as_ref().map_or(&[], |attachment| attachment.notes())
     }
 
     /// Runs the program once on a copy of `frame`; it is counted.
@@ -366,7 +366,7 @@ impl DriverRules {
         (report, by)
     }
 
-    /// The program, for who measures it.
+    /// The program, for measurements.
     pub fn program(&self) -> &ringside_ebpf::rules::RulesProgram {
         &self.instance.program
     }

@@ -6,7 +6,7 @@ use crate::pinned::{PinnedRule, PinnedRules};
 use crate::records::{Records, Refusal, fate_of, may_do};
 use crate::sets::{SetArrays, SetId, SetList};
 use crate::texts;
-use ringside_ebpf::rules::{self, RulesProgram, RulesSeat, Sizes, SourceLimit};
+use ringside_ebpf::rules::{self, RulesAttachment, RulesProgram, Sizes, SourceLimit};
 use ringside_rules::Rule;
 use ringside_rules::book::{Book, BookError, Slot};
 use ringside_rules::cover::Cover;
@@ -51,12 +51,12 @@ pub struct Options {
     pub offenders: u32,
     /// Attach to the kernel's generic path if the driver refuses.
     pub generic_allowed: bool,
-    /// What was found about each frame is told, for tests.
+    /// What was found about each frame is reported, for tests.
     pub reports: bool,
     /// A second set of tables is made, so that all rules can be replaced by a process that may load
     /// no program any more. They have the room that the rules of the start need, and some more.
     pub has_spare: bool,
-    /// Make room for at least so many exact rules, and as many others.
+    /// Make room for at least this number of exact rules, and as many others.
     pub room: usize,
     /// Rules stay in force when the process is gone. What is pinned on the interface already is
     /// replaced.
@@ -100,17 +100,18 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// With room for these rules, and some that come later; beside them their address sets.
+    /// With room for these rules, and for some that are added later; also returns their address
+    /// sets.
     pub fn new(
         list: &[Arc<Rule>],
         options: &Options,
-        seat: Option<&RulesSeat>,
+        attachment: Option<&RulesAttachment>,
     ) -> Result<(Tables, SetList), RulesError> {
         let capacity = plan::capacity(list.iter().map(|rule| &**rule))?;
         let layout = Layout::of(&capacity.max(plan::room_for(options.room)));
         let needs = Needs::of(list, options.mode);
         let sizes = sizes(list, &needs, &layout, options);
-        let program = Arc::new(RulesProgram::load(&sizes, &program_options(options)?, seat)?);
+        let program = Arc::new(RulesProgram::load(&sizes, &program_options(options)?, attachment)?);
         Ok((Tables { program, layout, mode: options.mode, is_used: false }, needs.sets))
     }
 
@@ -152,16 +153,16 @@ impl Instance {
         mut list: Vec<Arc<Rule>>,
         default: Verdict,
         options: &Options,
-        seat: Option<&RulesSeat>,
+        attachment: Option<&RulesAttachment>,
     ) -> Result<Instance, RulesError> {
         // The tables are filled best in order.
         list.sort_by_key(|rule| rule.id);
-        let (mut tables, sets) = Tables::new(&list, options, seat)?;
+        let (mut tables, sets) = Tables::new(&list, options, attachment)?;
         let book = tables.fill(list, default, sets)?;
         Ok(Instance { program: tables.program.clone(), book, default, tables })
     }
 
-    /// Puts rules into tables that nobody reads any more.
+    /// Puts rules into tables that no program reads any more.
     pub fn within(
         tables: &mut Tables,
         mut list: Vec<Arc<Rule>>,
@@ -178,7 +179,7 @@ impl Instance {
 
     /// The first rule that is not for the driver, if there is one.
     pub fn first_above(&self) -> Option<(RuleId, NotHere)> {
-        let records = self.book.place();
+        let records = self.book.store();
         self.book.rules().find_map(|(slot, rule)| Some((rule.id, records.foreign(slot)?)))
     }
 
@@ -235,7 +236,7 @@ pub(crate) fn rule_error(id: RuleId, error: BookError<Refusal>) -> RulesError {
     match error {
         BookError::Exists(id) => RulesError::Exists(id),
         BookError::Full(full) => RulesError::Plan(plan::PlanError::Full(full)),
-        BookError::Place(source) => RulesError::Rule { id, source },
+        BookError::Store(source) => RulesError::Rule { id, source },
     }
 }
 
@@ -262,7 +263,7 @@ fn spare(count: usize, least: usize) -> usize {
     count + count / 4 + least
 }
 
-/// What rules need beside the tables of addresses, ports and protocols.
+/// What rules need in addition to the tables of addresses, ports and protocols.
 struct Needs {
     extras: usize,
     checks: usize,

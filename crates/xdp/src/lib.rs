@@ -1,16 +1,16 @@
 #![forbid(unsafe_code)]
 //! Applications inside the driver.
 //!
-//! [`DriverRules`] has a set of rules judge the frames of an interface in XDP, before the kernel
-//! makes socket buffers of them: it writes the rules' tables, where a program of `bpf/` reads them,
-//! and one rule comes or goes while frames are judged. What the rules mean is said by
-//! `ringside-rules`; a frame is judged here exactly as by its `Engine`, or not here at all.
+//! [`DriverRules`] judges the frames of an interface by a set of rules in XDP, before the kernel
+//! makes socket buffers of them. It writes the rules' tables, and a program of `bpf/` reads them.
+//! Single rules are added and removed while frames are judged. `ringside-rules` defines what rules
+//! mean: a frame is judged here exactly as by its `Engine`, or not here at all.
 //!
-//! Rules may outlive their process ([`Options::is_pinned`]); then [`PinnedRules`] tells what they
+//! Rules may outlive their process ([`Options::is_pinned`]); then [`PinnedRules`] reads what they
 //! count.
 //!
-//! Not every rule can be at work in a driver. [`NotHere`] says why: what is asked is compiled to a
-//! short list of checks ([`checks`]), and the payload of protocols, filters, and what lies within
+//! Not every rule can be judged in a driver. [`NotHere`] says why: what is asked is compiled to a
+//! short list of checks ([`checks`]). The payload of protocols, filters, and what lies within
 //! tunnels are left to user space. A set that protects a host ([`Mode::Protect`]) is refused if it
 //! has such a rule; where a capture stands behind ([`Mode::Share`]), frames that meet one are
 //! handed up, and are judged and counted there alone.

@@ -9,7 +9,7 @@ use ringside_rules::language::{RuleId, Verdict};
 use std::path::Path;
 
 /// Rules that are pinned on an interface and in force, whether or not a process is there. They can
-/// be looked at; who replaces them opens [`DriverRules`](crate::DriverRules) with
+/// be looked at; a process that replaces them opens [`DriverRules`](crate::DriverRules) with
 /// [`Options::is_pinned`](crate::Options::is_pinned).
 #[derive(Debug)]
 pub struct PinnedRules(rules::PinnedRules);
@@ -17,7 +17,7 @@ pub struct PinnedRules(rules::PinnedRules);
 /// A rule, and what it counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedRule {
-    /// Its id.
+    /// Id of the rule.
     pub id: RuleId,
     /// The rule in its canonical form, with the id.
     pub text: String,

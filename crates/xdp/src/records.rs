@@ -10,7 +10,7 @@ use ringside_ebpf::rules::abi::{
 };
 use ringside_ebpf::rules::{RulesProgram, Words64};
 use ringside_rules::Rule;
-use ringside_rules::book::{Place, Slot};
+use ringside_rules::book::{Slot, SlotStore};
 use ringside_rules::language::{Actions, Addresses, InterfaceName, Match, Next, Redirect, Verdict};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ pub enum Refusal {
     /// The interface that frames are to be sent to.
     #[error("cannot send frames to {name}: {source}")]
     Interface {
-        /// Its name.
+        /// Name of the interface.
         name: String,
         /// The system's reason.
         source: io::Error,
@@ -205,7 +205,7 @@ impl Records {
     }
 }
 
-impl Place for Records {
+impl SlotStore for Records {
     type Error = Refusal;
 
     fn put(&mut self, slot: Slot, rule: &Arc<Rule>, needs: Option<&Match>) -> Result<(), Refusal> {

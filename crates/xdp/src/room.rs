@@ -16,7 +16,7 @@ impl Room {
         Room { places: places as u32, used: 0, free: BTreeMap::new() }
     }
 
-    /// The first of so many places; none if there is no room.
+    /// The first of `run` places in a row; none if there is no room.
     pub fn take(&mut self, run: usize) -> Option<u32> {
         if let Some(first) = self.free.get_mut(&run).and_then(Vec::pop) {
             return Some(first);

@@ -21,12 +21,12 @@ const BLOOM_BITS_PER_GRANULE: usize = 16;
 /// Words of one filter: 8 MB, in the reach of a third-level cache. Sets of more than four million
 /// granules are looked through more often instead.
 const BLOOM_WORDS_MAX: usize = 1 << 20;
-/// Granules of one kind that a span may touch; there are only so many of the coarsest.
+/// Granules of one kind that a span may touch; there are no more of the coarsest.
 const GRANULES_MAX: u64 = 16;
 const HASH_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// One version of IP: the bits of an address that a granule leaves out, by kind, of its upper 64
-/// bits (of IPv4, its 32), and what tells its granules from others.
+/// bits (of IPv4, its 32), and what distinguishes its granules from others.
 struct Kind {
     shifts: [u32; 3],
     salt: u64,

@@ -1,4 +1,4 @@
-//! What rules say in words, beside their tables: for who reads them when this process is gone.
+//! The texts of rules, next to their tables: for a process that reads them when this one is gone.
 
 use crate::room::Room;
 use ringside_ebpf::rules::abi::pair;

@@ -22,8 +22,8 @@ impl CaptureHandles {
     pub(super) fn of(program: &CaptureProgram) -> Result<CaptureHandles, Error> {
         let root = &program.root;
         let descriptors = [
-            // The claim first: a dying process closes descriptors in ascending order, and whoever
-            // finds the claim must find the array as it is.
+            // The claim first: a dying process closes descriptors in ascending order, and a process
+            // that finds the claim must find the array as it is.
             copy(root.claim())?,
             copy(root.hold())?,
             copy(root.leaves().as_fd())?,

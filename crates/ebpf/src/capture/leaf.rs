@@ -13,7 +13,7 @@ static XDP_RING: Embedded = embedded!("xdp_ring");
 /// Rings that frames are copied into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingLeaf {
-    /// The first so many queues have one; frames of others pass.
+    /// Queues below the number of rings have one; frames of other queues pass.
     pub layout: XdpRingLayout,
     /// Bytes kept of each frame, at least 1; a frame of which more than
     /// [`FRAME_BYTES_MAX`](ringside_sys::xdp_ring::FRAME_BYTES_MAX) would be kept is dropped.
@@ -29,7 +29,7 @@ pub(super) struct Leaf<'l> {
     pub leaves: BorrowedFd<'l>,
     /// Those of another leaf, or none for its own.
     pub counters: Option<BorrowedFd<'l>>,
-    /// The interface.
+    /// Number of the interface.
     pub ifindex: u32,
     /// None: frames go to sockets.
     pub rings: Option<&'l RingLeaf>,

@@ -8,13 +8,13 @@ pub enum Fate {
     Pass = 0,
     /// To the programs behind this one.
     Take = 1,
-    /// Nowhere.
+    /// The frame is dropped.
     Drop = 2,
     /// Out of another interface.
     Interface = 3,
     /// To the host's stack on another CPU.
     Cpu = 4,
-    /// Nobody has decided.
+    /// No rule has decided.
     None = 5,
 }
 
@@ -31,13 +31,13 @@ pub mod record {
     pub const CONTINUES: u32 = 1 << 8;
     /// It asks or does what a driver cannot.
     pub const FOREIGN: u32 = 1 << 9;
-    /// One in so many frames is meant.
+    /// Only one frame in a number of them is meant.
     pub const SAMPLES: u32 = 1 << 10;
     /// It asks what the tables do not know.
     pub const CHECKS: u32 = 1 << 11;
     /// It sends frames elsewhere.
     pub const TARGETS: u32 = 1 << 12;
-    /// In the note beside an exact rule: it is plain, and its fate is in the note.
+    /// In the note next to an exact rule: it is plain, and its fate is in the note.
     pub const NOTE_PLAIN: u64 = 1 << 32;
 }
 
@@ -98,7 +98,7 @@ pub enum CheckKind {
 /// One question about a frame (`struct rule_check`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// About what.
+    /// What the question is about.
     pub kind: CheckKind,
     /// It holds if the answer is no.
     pub is_negated: bool,

@@ -84,7 +84,7 @@ impl Totals {
 
 /// The arrays in which a program counts. Each has a part for each CPU, and `totals` and `counts`
 /// one more behind them, which user space alone writes: there lies what was counted before the
-/// program came, so that whoever reads the arrays has the sums.
+/// program came, so that a reader of the arrays has the sums.
 #[derive(Debug)]
 pub(super) struct Counters {
     pub cpus: usize,
@@ -100,7 +100,8 @@ impl Counters {
         cpus + 1
     }
 
-    /// Words of the arrays, for so many CPUs, slots, and places of offenders on each CPU.
+    /// Words of the arrays, for these numbers of CPUs, of slots, and of places for offenders on
+    /// each CPU.
     pub fn words(cpus: usize, slots: usize, offenders: usize) -> [usize; 3] {
         let parts = Counters::parts(cpus);
         [parts * TOTALS_WORDS, parts * slots * COUNTS_WORDS, cpus * offenders * OFFENDER_WORDS]

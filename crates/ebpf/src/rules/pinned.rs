@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Version of what the arrays hold: another one is not read.
 pub(super) const VERSION: u32 = 1;
-/// Texts are read of at most so many times their array: they do not overlap, but a place may be
-/// written anew for another rule while all are read.
+/// The texts read are at most this many times the size of their array. They do not overlap, but a
+/// place may be written anew for another rule while all are read.
 const TEXTS_READ_TIMES: usize = 2;
 /// The program's name in a set.
 pub(super) const PROGRAM: &str = "program";
@@ -148,7 +148,7 @@ fn text(words: &[AtomicU64], bytes: usize) -> String {
 }
 
 /// True if the program with this number is one of rules that are to stay: it says so itself, also
-/// to who does not see where it is pinned.
+/// to a process that does not see where it is pinned.
 pub(crate) fn is_to_stay(program: u32) -> bool {
     let options = ProgInfoQueryOptions::default().include_map_ids(true);
     let found = ProgInfoIter::with_query_opts(options).find(|info| info.id == program);
@@ -159,7 +159,7 @@ pub(crate) fn is_to_stay(program: u32) -> bool {
     bytes.is_some_and(|bytes| Config::stays_in(&bytes))
 }
 
-/// The words of an array with values of so many bytes, and how many values there are.
+/// The words of an array with values of `bytes` bytes each, and how many values there are.
 fn array(directory: &Path, name: &str, bytes: usize) -> Option<(Words64, usize)> {
     let map = MapHandle::from_pinned_path(directory.join(name)).ok()?;
     let count = map.max_entries() as usize;

@@ -1,9 +1,9 @@
 //! One set of tables, and the program that judges by them.
 
 use super::abi::{CHECK_WORDS, Config, EXTRAS_WORDS, Fate, SET_WORDS};
+use super::attachment::RulesAttachment;
 use super::counters::{COUNTS_BYTES, Counters, OFFENDER_BYTES, TOTALS_BYTES, Totals};
 use super::pinned::PROGRAM;
-use super::seat::RulesSeat;
 use super::{Words32, Words64};
 use crate::abi::METADATA_FULL_BYTES;
 use crate::load::{Embedded, Loaded, embedded, test_run};
@@ -26,7 +26,7 @@ pub struct Sizes {
     pub row_words: usize,
     /// See `row_words`.
     pub summary_words: usize,
-    /// Rows.
+    /// Rows of bits, one for each class.
     pub rows: usize,
     /// Bits of a row, with a rule each.
     pub bits: usize,
@@ -50,8 +50,8 @@ pub struct Sizes {
     pub spans_v4: usize,
     /// The same of IPv6.
     pub spans_v6: usize,
-    /// Pieces of the texts of rules, for who reads them when this process is gone; 0: there are no
-    /// texts.
+    /// Pieces of the texts of rules, for processes that read them when this one is gone; 0: there
+    /// are no texts.
     pub texts: usize,
 }
 
@@ -90,7 +90,7 @@ pub struct Options {
     pub shares: bool,
     /// Frames are judged and counted, and go on.
     pub is_dry: bool,
-    /// What was found about each frame is told, for tests: [`RulesProgram::report`].
+    /// What was found about each frame is reported, for tests: [`RulesProgram::report`].
     pub reports: bool,
     /// Conversations that each CPU remembers, a power of two; 64 bytes each.
     pub memory: u32,
@@ -133,21 +133,21 @@ pub struct RulesProgram {
 }
 
 impl RulesProgram {
-    /// Makes tables, all 0, and loads the program for a seat; without one it can only be run on
-    /// test data.
+    /// Makes tables, all 0, and loads the program for an attachment; without one it can only be run
+    /// on test data.
     ///
     /// # Errors
     /// No privilege, no memory, or the kernel refused.
     pub fn load(
         sizes: &Sizes,
         options: &Options,
-        seat: Option<&RulesSeat>,
+        attachment: Option<&RulesAttachment>,
     ) -> Result<RulesProgram, Error> {
         let cpus = bpf::cpu_numbers()?;
-        let config = config(sizes, options, seat, cpus).to_bytes();
+        let config = config(sizes, options, attachment, cpus).to_bytes();
         let entries = Entries { sizes, options, cpus: cpus as usize };
         let mut loaded = Loaded::prepared(&XDP_RULES, Some(&config), |object| {
-            entries.size(object, seat.map(RulesSeat::leaves))
+            entries.size(object, attachment.map(RulesAttachment::leaves))
         })?;
         let handle = |name: &'static str| loaded.map(name).map(|map| (name, map));
         let maps = TABLES.into_iter().map(handle).collect::<Result<BTreeMap<_, _>, Error>>()?;
@@ -194,7 +194,7 @@ impl RulesProgram {
 
     /// Sets the fate of frames that no rule decides about: pass, which it is first, take or drop.
     pub fn set_default(&self, fate: Fate) {
-        // The rest is for who reads the tables without this process.
+        // The rest is for processes that read the tables without this one.
         let word = u64::from(fate as u32) | u64::from(self.options.is_dry) << 32;
         self.control[CONTROL_DEFAULT].store(word, Ordering::Release);
     }
@@ -208,7 +208,8 @@ impl RulesProgram {
             .map_err(|e| Error::mapping("nodes", e))
     }
 
-    /// One of the other tables, by the name that it has in `bpf/rules.h` and beside it.
+    /// One of the other tables, by the name that it has in `bpf/rules.h` and the headers next to
+    /// it.
     ///
     /// # Errors
     /// There is no such table, or the kernel refused to map it.
@@ -300,7 +301,7 @@ impl RulesProgram {
         test_run(self.program.as_fd(), frame)
     }
 
-    /// What was found about the last frame, if the program was loaded to tell.
+    /// What was found about the last frame, if the program was loaded to report.
     pub fn report(&self) -> Report {
         let word = |at: usize| self.reports[at].load(Ordering::Relaxed);
         let halves = |at: usize| super::abi::parts(word(at));
@@ -327,12 +328,17 @@ fn map_words(map: &MapHandle, name: &str, count: usize) -> Result<Words64, Error
     Words64::of_array(map, count).map_err(|e| Error::mapping(name, e))
 }
 
-fn config(sizes: &Sizes, options: &Options, seat: Option<&RulesSeat>, cpus: u32) -> Config {
+fn config(
+    sizes: &Sizes,
+    options: &Options,
+    attachment: Option<&RulesAttachment>,
+    cpus: u32,
+) -> Config {
     let (tokens_per_us, tokens_max) = options.source_limit.as_ref().map_or((0, 0), tokens);
     Config {
-        position: seat.map_or(0, RulesSeat::position),
-        metadata: match seat {
-            Some(seat) if !seat.has_metadata() => 0,
+        position: attachment.map_or(0, RulesAttachment::position),
+        metadata: match attachment {
+            Some(attachment) if !attachment.has_metadata() => 0,
             _ => METADATA_FULL_BYTES,
         },
         shares: options.shares.into(),
@@ -346,7 +352,7 @@ fn config(sizes: &Sizes, options: &Options, seat: Option<&RulesSeat>, cpus: u32)
         sources: options.source_limit.map_or(0, |limit| limit.sources),
         offenders: options.offenders,
         extras: sizes.extras as u32,
-        stays: seat.is_some_and(RulesSeat::is_pinned).into(),
+        stays: attachment.is_some_and(RulesAttachment::is_pinned).into(),
         tokens_per_us,
         tokens_max,
     }

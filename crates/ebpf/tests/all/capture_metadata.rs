@@ -31,7 +31,7 @@ fn open(pair: &Pair, metadata: Metadata, filter: Option<&str>) -> Result<Capture
     inside(&pair.receiver, || CaptureProgram::open(&config))
 }
 
-/// A pair whose sending end puts a tag beside some frames, as a VLAN interface does.
+/// A pair whose sending end puts a tag into the metadata of some frames, as a VLAN interface does.
 struct Tagged {
     pair: Pair,
     transmitter: PacketTx,
@@ -63,7 +63,7 @@ impl Tagged {
 /// Last byte of the source address of frames that get a tag.
 const MARK: u8 = 3;
 
-/// Puts the tag 5 beside frames that bear the mark.
+/// Puts the tag 5 into the metadata of frames that bear the mark.
 fn tagger() -> Program {
     let i = |code, dst, src, offset, imm| EbpfInstruction { code, dst, src, offset, imm };
     let code = [
@@ -80,7 +80,7 @@ fn tagger() -> Program {
     Program::load(ProgramType::SchedCls, "rs_tagger", &code).unwrap()
 }
 
-/// Addresses, a type that is nobody's, and a countable body.
+/// Addresses, a type without a protocol, and a countable body.
 fn frame(length: usize, is_tagged: bool) -> Vec<u8> {
     let mut bytes = [&[2; 12][..], &[0x88, 0xb5]].concat();
     bytes.extend((bytes.len()..length).map(|at| at as u8));
@@ -152,9 +152,9 @@ fn the_driver_tells_of_hash_and_tag() {
         assert_eq!(metadata.stamp, 0, "the time is the capture's to give");
         assert_eq!(metadata.flags & METADATA_HASH, METADATA_HASH, "{metadata:?}");
         assert_ne!(metadata.hash, 0);
-        let told = (metadata.flags & METADATA_VLAN != 0)
+        let vlan = (metadata.flags & METADATA_VLAN != 0)
             .then_some((metadata.vlan_tpid, metadata.vlan_tci & 0xfff));
-        assert_eq!(told, tag.map(|id| (0x8100, id)));
+        assert_eq!(vlan, tag.map(|id| (0x8100, id)));
     }
 }
 

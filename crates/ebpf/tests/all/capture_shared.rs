@@ -86,7 +86,7 @@ fn a_killed_process_leaves_no_program_and_no_place_taken() {
     let at = |position| leaves.program_at(position).unwrap();
     assert!(at(2).is_none() && at(3).is_some());
     kill(child);
-    assert!(at(3).is_some(), "nobody was there to take it out");
+    assert!(at(3).is_some(), "no process was there to take it out");
     // Its frames pass meanwhile: its sockets went with it.
     let witness = SocketFilter::load_accept_all(LinkType::ETHERNET, 0).unwrap();
     let socket = pair.sockets(1).remove(0);
@@ -106,7 +106,7 @@ fn a_killed_process_leaves_no_program_and_no_place_taken() {
 }
 
 #[test]
-fn a_root_that_nobody_claims_is_replaced() {
+fn a_root_without_claims_is_replaced() {
     if !need_root("orphaned roots") {
         return;
     }

@@ -78,7 +78,7 @@ fn settled(filter: &SocketFilter, seen: u64) -> FilterCounters {
     }
 }
 
-/// A frame to nobody with `tags` before an unknown type and a countable body.
+/// A frame to no host with `tags` before an unknown type and a countable body.
 fn frame(tags: &[u16], length: usize) -> Vec<u8> {
     let mut bytes = vec![2; 12];
     for (tpid, id) in [0x88a8u16, 0x8100, 0x8100][3 - tags.len()..].iter().zip(tags) {

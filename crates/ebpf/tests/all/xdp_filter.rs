@@ -60,7 +60,7 @@ impl Filter {
     }
 }
 
-/// The frame without its outer tag, as some NICs give it, and the metadata that tells of it.
+/// The frame without its outer tag, as some NICs give it, and the metadata that has it.
 fn take_tag_out(wire: &[u8]) -> Option<(Vec<u8>, [u8; 24])> {
     let tpid = u16::from_be_bytes([*wire.get(12)?, *wire.get(13)?]);
     if !matches!(tpid, 0x8100 | 0x88a8) || wire.len() < 18 {
@@ -77,7 +77,7 @@ fn take_tag_out(wire: &[u8]) -> Option<(Vec<u8>, [u8; 24])> {
     Some(([&wire[..12], &wire[16..]].concat(), metadata.to_bytes()))
 }
 
-/// The few frames with tags are all run, beside the first ones of each file.
+/// The few frames with tags are all run, in addition to the first ones of each file.
 fn chosen(frames: &[CapturedFrame]) -> impl Iterator<Item = &[u8]> {
     let bytes = |frame: &'_ CapturedFrame| frame.bytes.len();
     frames

@@ -1,8 +1,8 @@
 //! Judging frames: one [`Judge`] a thread, all by the same tables.
 
 use super::cache::{Cache, Contenders};
+use super::change_queue::{Change, ChangeQueue, Load};
 use super::judgement::{Fate, Judgement};
-use super::mailbox::{Change, Load, Mailbox};
 use super::rules::{Counters, GIVEN_UP, Ready, RulesAtWork, UNDECIDED};
 use crate::book::Slot;
 use crate::key::Key;
@@ -16,33 +16,33 @@ use ringside_inspect::DissectedFrame;
 use ringside_wire::Level;
 use std::sync::Arc;
 
-/// How often a conversation's rules are looked for while they change. A look is repeated only if a
-/// change ended in the middle; even with many changes one after the other, that so many looks in a
-/// row meet one does not happen.
+/// How often a conversation's rules are looked for while they change. A lookup is repeated only if
+/// a change ended in the middle of it. Even with changes one after the other that does not happen
+/// 64 times in a row.
 const LOOKS_MAX: u32 = 64;
 
 /// Says what becomes of frames, on one thread, by rules that may change meanwhile.
 #[derive(Debug)]
 pub struct Judge {
     rules: RulesAtWork,
-    desk: Desk,
+    state: JudgeState,
     cache: Cache,
-    mailbox: Arc<Mailbox>,
-    /// Slots of the rules that come into question for the frame at hand, in the order in which
-    /// they are asked. Its room is kept; there are at most as many as there are rules.
+    changes: Arc<ChangeQueue>,
+    /// Slots of the candidate rules for the current frame, in the order in which they are asked.
+    /// The allocation is kept; there are at most as many as there are rules.
     found: Vec<u32>,
 }
 
-/// What a judge itself knows of each rule, by slot.
+/// What a judge itself keeps: its rules, by slot, and its flows.
 #[derive(Debug)]
-struct Desk {
+struct JudgeState {
     ready: Vec<Option<Arc<Ready>>>,
     /// Of the same rules, what nearly every frame touches.
     tallies: Vec<Tally>,
     counters: Counters,
     /// Which payload patterns of all rules are in the frame; none if there are few.
     findings: Option<Findings>,
-    /// The flows, and what they had before the frame; none if nobody looks across segments.
+    /// The flows, and what they had before the frame; none if no rule looks across segments.
     streams: Option<Box<Streams>>,
     seams: Seams,
 }
@@ -59,80 +59,80 @@ struct Tally {
 }
 
 impl Judge {
-    pub(super) fn new(load: Load, mailbox: Arc<Mailbox>) -> Judge {
+    pub(super) fn new(load: Load, changes: Arc<ChangeQueue>) -> Judge {
         let rules = load.rules.clone();
-        let desk = Desk::new(load);
-        Judge { rules, desk, cache: Cache::new(), mailbox, found: Vec::new() }
+        let state = JudgeState::new(load);
+        Judge { rules, state, cache: Cache::new(), changes, found: Vec::new() }
     }
 
     /// True if the payload patterns of all rules are looked for at once.
     #[cfg(test)]
     pub(super) fn has_findings(&self) -> bool {
-        self.desk.findings.is_some()
+        self.state.findings.is_some()
     }
 
     /// To be called between batches of frames, also when none come: rules that were loaded are
     /// taken from here on, and what earlier frames met may be used again.
     #[inline]
     pub fn refresh(&mut self) {
-        if self.mailbox.has_news() {
-            self.take_news();
+        if self.changes.has_changes() {
+            self.take_changes();
         }
     }
 
     /// What becomes of a frame, which every rule on the way counts.
     #[inline]
     pub fn judge(&mut self, frame: &DissectedFrame<'_>) -> Judgement {
-        let Judge { rules, desk, cache, mailbox, found } = self;
-        if let Some(findings) = &mut desk.findings {
+        let Judge { rules, state, cache, changes, found } = self;
+        if let Some(findings) = &mut state.findings {
             findings.forget();
         }
         let mut judgement = Judgement::default();
-        look(rules, cache, desk, &Key::of(frame, Level::Outer), found);
-        if desk.streams.is_some() {
-            desk.follow(frame, found);
+        look(rules, cache, state, &Key::of(frame, Level::Outer), found);
+        if state.streams.is_some() {
+            state.follow(frame, found);
         }
         for &slot in found.iter() {
-            if desk.ask(slot, frame, &mut judgement, mailbox) == Next::Stop {
+            if state.ask(slot, frame, &mut judgement, changes) == Next::Stop {
                 break;
             }
         }
         if judgement.decided_by.is_none() {
             judgement.fate = Fate::Verdict(rules.default);
-            desk.counters.count(UNDECIDED, frame.wire_bytes());
+            state.counters.count(UNDECIDED, frame.wire_bytes());
         }
         judgement
     }
 
     #[cold]
-    fn take_news(&mut self) {
-        let Judge { rules, desk, cache, mailbox, .. } = self;
-        mailbox.take_all(|change| match change {
+    fn take_changes(&mut self) {
+        let Judge { rules, state, cache, changes, .. } = self;
+        changes.take_all(|change| match change {
             Change::Load(load) => {
                 rules.clone_from(&load.rules);
-                *desk = Desk::new(*load);
+                *state = JudgeState::new(*load);
                 *cache = Cache::new();
             }
-            change => desk.apply(change),
+            change => state.apply(change),
         });
     }
 }
 
 impl Drop for Judge {
     fn drop(&mut self) {
-        self.mailbox.close();
+        self.changes.close();
     }
 }
 
-impl Desk {
-    fn new(load: Load) -> Desk {
+impl JudgeState {
+    fn new(load: Load) -> JudgeState {
         let Load { ready, counters, patterns, streams, .. } = load;
         let tally = |ready: &Option<Arc<Ready>>| {
             ready.as_ref().map_or(Tally::default(), |ready| Tally::of(ready))
         };
         let tallies = ready.iter().map(tally).collect();
         let (findings, seams) = (patterns.map(Findings::new), Seams::default());
-        Desk { ready, tallies, counters, findings, streams, seams }
+        JudgeState { ready, tallies, counters, findings, streams, seams }
     }
 
     fn apply(&mut self, change: Change) {
@@ -188,14 +188,14 @@ impl Desk {
         slot: u32,
         frame: &DissectedFrame<'_>,
         judgement: &mut Judgement,
-        mailbox: &Mailbox,
+        changes: &ChangeQueue,
     ) -> Next {
         if let Some(Tally { id, plain: Some(verdict), .. }) = self.tallies.get(slot as usize) {
             self.counters.count(Slot(slot), frame.wire_bytes());
             judgement.decide(RuleId(*id), Fate::Verdict(*verdict));
             return Next::Stop;
         }
-        self.ask_ready(slot, frame, judgement, mailbox)
+        self.ask_ready(slot, frame, judgement, changes)
     }
 
     fn ask_ready(
@@ -203,11 +203,11 @@ impl Desk {
         slot: u32,
         frame: &DissectedFrame<'_>,
         judgement: &mut Judgement,
-        mailbox: &Mailbox,
+        changes: &ChangeQueue,
     ) -> Next {
         if !matches!(self.ready.get(slot as usize), Some(Some(_))) {
-            // It has come since the batch began, and its letter before it.
-            mailbox.take_until(Slot(slot), |change| self.apply(change));
+            // The rule was added since the batch began, and its change was posted before it.
+            changes.take_until(Slot(slot), |change| self.apply(change));
         }
         let Some(Some(ready)) = self.ready.get(slot as usize) else { return Next::Continue };
         let Ready { rule, question, mirror, .. } = &**ready;
@@ -232,11 +232,17 @@ impl Desk {
 /// asked. Where rules change during the look it looks again, so that it never sees a rule gone and
 /// the one that was to replace it not yet come.
 #[inline]
-fn look(rules: &RulesAtWork, cache: &mut Cache, desk: &Desk, key: &Key, found: &mut Vec<u32>) {
+fn look(
+    rules: &RulesAtWork,
+    cache: &mut Cache,
+    state: &JudgeState,
+    key: &Key,
+    found: &mut Vec<u32>,
+) {
     for _ in 0..LOOKS_MAX {
         let changes = rules.memory.get(Control::Changes);
         found.clear();
-        gather(rules, cache, desk, key, found);
+        gather(rules, cache, state, key, found);
         if rules.memory.get(Control::Changes) == changes {
             break;
         }
@@ -244,11 +250,17 @@ fn look(rules: &RulesAtWork, cache: &mut Cache, desk: &Desk, key: &Key, found: &
 }
 
 #[inline]
-fn gather(rules: &RulesAtWork, cache: &mut Cache, desk: &Desk, key: &Key, found: &mut Vec<u32>) {
+fn gather(
+    rules: &RulesAtWork,
+    cache: &mut Cache,
+    state: &JudgeState,
+    key: &Key,
+    found: &mut Vec<u32>,
+) {
     let hash = rules.exact.hash(key);
     for Found { slot, .. } in rules.exact.find(key, hash) {
         found.push(slot);
-        if desk.is_plain(slot) {
+        if state.is_plain(slot) {
             return;
         }
     }
@@ -261,7 +273,7 @@ fn gather(rules: &RulesAtWork, cache: &mut Cache, desk: &Desk, key: &Key, found:
             let first = found.len();
             for slot in each_once(rules.table.matches(key)) {
                 found.push(slot);
-                if desk.is_plain(slot) {
+                if state.is_plain(slot) {
                     break;
                 }
             }

@@ -23,7 +23,7 @@ pub struct Judgement {
 pub enum Fate {
     /// To the host, to the consumers, or nowhere.
     Verdict(Verdict),
-    /// Elsewhere.
+    /// To another interface, queue or CPU.
     Redirect(Redirect),
 }
 
@@ -61,9 +61,9 @@ impl Judgement {
 /// Frames and their bytes on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Frames.
+    /// Frames counted.
     pub frames: u64,
-    /// Bytes on the wire.
+    /// Bytes of these frames on the wire.
     pub bytes: u64,
 }
 

@@ -1,10 +1,10 @@
 //! The judges, as the writer of rules sees them.
 
+use super::change_queue::{Change, ChangeQueue, Load};
 use super::judge::Judge;
 use super::judgement::Counts;
-use super::mailbox::{Change, Load, Mailbox};
 use super::rules::{Counters, Ready, RulesAtWork, SLOTS_MAX};
-use crate::book::{Place, Slot};
+use crate::book::{Slot, SlotStore};
 use crate::language::{InterfaceName, Match, Rule};
 use crate::patterns::{PatternList, PatternSet};
 use crate::question::{Question, Sought};
@@ -36,12 +36,12 @@ pub enum RuleRefusal {
     Slots,
 }
 
-/// Everything that judges know, and where to tell them.
+/// Everything that judges know, and the queues of their changes.
 #[derive(Debug)]
 pub(super) struct Judges {
     link: LinkType,
     compiler: Compiler,
-    /// By slot.
+    /// The rules, by slot.
     ready: Vec<Option<Arc<Ready>>>,
     /// What rules look for in payloads.
     patterns: PatternList,
@@ -51,15 +51,15 @@ pub(super) struct Judges {
     sought: Sought,
     /// Where copies go; a bit of [`Judgement::mirrors`](super::Judgement::mirrors) each.
     mirrors: Vec<InterfaceName>,
-    desks: Vec<Seat>,
+    handles: Vec<JudgeHandle>,
     /// What slots had counted for rules before: to be subtracted.
     before: HashMap<Slot, Counts>,
 }
 
-/// One judge.
+/// The writer's side of one judge.
 #[derive(Clone, Debug)]
-struct Seat {
-    mailbox: Arc<Mailbox>,
+struct JudgeHandle {
+    changes: Arc<ChangeQueue>,
     counters: Counters,
     follows: Follows,
 }
@@ -86,9 +86,9 @@ impl Follows {
 impl Judges {
     pub(super) fn new(link: LinkType, compiler: Compiler) -> Judges {
         let (patterns, pattern_set) = (PatternList::default(), None);
-        let (ready, mirrors, desks) = (Vec::new(), Vec::new(), Vec::new());
+        let (ready, mirrors, handles) = (Vec::new(), Vec::new(), Vec::new());
         let (before, sought) = (HashMap::new(), Sought::default());
-        Judges { link, compiler, ready, patterns, pattern_set, sought, mirrors, desks, before }
+        Judges { link, compiler, ready, patterns, pattern_set, sought, mirrors, handles, before }
     }
 
     /// For the same judges, no rules yet.
@@ -105,7 +105,7 @@ impl Judges {
         self.pattern_set = set.map(Arc::new);
     }
 
-    /// True if so many patterns have come since they were joined that it is worth to do it anew.
+    /// True if enough patterns were added since the last join that it pays to join them anew.
     pub(super) fn have_many_patterns_alone(&self) -> bool {
         let Some(set) = &self.pattern_set else {
             return self.patterns.count() == PATTERNS_ALONE_MAX + 1;
@@ -128,15 +128,11 @@ impl Judges {
         &self.mirrors
     }
 
-    /// Another judge.
-    pub(super) fn hire(
-        &mut self,
-        rules: &RulesAtWork,
-        follows: Follows,
-    ) -> Result<Judge, SysError> {
-        let seat = Seat { mailbox: Arc::default(), counters: Counters::new()?, follows };
-        self.desks.push(seat.clone());
-        Ok(Judge::new(self.known(rules, &seat.counters, follows), seat.mailbox))
+    /// Adds a judge.
+    pub(super) fn add(&mut self, rules: &RulesAtWork, follows: Follows) -> Result<Judge, SysError> {
+        let handle = JudgeHandle { changes: Arc::default(), counters: Counters::new()?, follows };
+        self.handles.push(handle.clone());
+        Ok(Judge::new(self.known(rules, &handle.counters, follows), handle.changes))
     }
 
     /// Has the judges of `before` go by these rules from their next batch on.
@@ -145,20 +141,20 @@ impl Judges {
         before: &Judges,
         rules: &RulesAtWork,
     ) -> Result<(), SysError> {
-        let seats = before.desks.iter().filter(|seat| !seat.mailbox.is_closed());
-        let counters = seats.clone().map(|_| Counters::new());
+        let open = before.handles.iter().filter(|handle| !handle.changes.is_closed());
+        let counters = open.clone().map(|_| Counters::new());
         let counters = counters.collect::<Result<Vec<Counters>, SysError>>()?;
-        for (seat, counters) in seats.zip(counters) {
-            let load = self.known(rules, &counters, seat.follows);
-            seat.mailbox.post(Change::Load(Box::new(load)));
-            self.desks.push(Seat { counters, ..seat.clone() });
+        for (handle, counters) in open.zip(counters) {
+            let load = self.known(rules, &counters, handle.follows);
+            handle.changes.post(Change::Load(Box::new(load)));
+            self.handles.push(JudgeHandle { counters, ..handle.clone() });
         }
         Ok(())
     }
 
     /// True if every judge has begun a batch since the last change.
     pub(super) fn are_up_to_date(&self) -> bool {
-        self.desks.iter().all(|seat| seat.mailbox.is_up_to_date())
+        self.handles.iter().all(|handle| handle.changes.is_up_to_date())
     }
 
     /// What all of them counted for the rule that has the slot.
@@ -167,13 +163,13 @@ impl Judges {
     }
 
     fn counts_ever(&self, slot: Slot) -> Counts {
-        let counts = self.desks.iter().map(|seat| seat.counters.read(slot));
+        let counts = self.handles.iter().map(|handle| handle.counters.read(slot));
         counts.fold(Counts::default(), |sum, counts| sum + counts)
     }
 
-    fn tell(&self, change: impl Fn() -> Change) {
-        for seat in &self.desks {
-            seat.mailbox.post(change());
+    fn post_to_all(&self, change: impl Fn() -> Change) {
+        for handle in &self.handles {
+            handle.changes.post(change());
         }
     }
 
@@ -184,9 +180,9 @@ impl Judges {
             return;
         }
         self.sought = all;
-        for seat in &self.desks {
-            if let Some(streams) = seat.follows.streams(all) {
-                seat.mailbox.post(Change::Streams(streams));
+        for handle in &self.handles {
+            if let Some(streams) = handle.follows.streams(all) {
+                handle.changes.post(Change::Streams(streams));
             }
         }
     }
@@ -205,7 +201,7 @@ impl Judges {
     }
 }
 
-impl Place for Judges {
+impl SlotStore for Judges {
     type Error = RuleRefusal;
 
     fn put(
@@ -234,12 +230,12 @@ impl Place for Judges {
         self.follow(ready.sought);
         // Before any judge can meet the rule: what it counts from its first frame on is its own.
         self.before.insert(slot, self.counts_ever(slot));
-        self.tell(|| Change::Put(slot, ready.clone()));
+        self.post_to_all(|| Change::Put(slot, ready.clone()));
         Ok(())
     }
 
     fn retire(&mut self, slot: Slot) {
         self.ready[slot.0 as usize] = None;
-        self.tell(|| Change::Clear(slot));
+        self.post_to_all(|| Change::Clear(slot));
     }
 }

@@ -14,13 +14,13 @@ use ringside_sys::SysError;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Why rules cannot be put to work; those that are at work go on.
+/// Why rules cannot be used; the rules before stay in force.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// One of them.
+    /// One of the rules is wrong.
     #[error("rule {id}: {source}")]
     Rule {
-        /// Which.
+        /// Id of the rule.
         id: RuleId,
         /// What is wrong with it.
         source: RuleRefusal,
@@ -28,7 +28,7 @@ pub enum BuildError {
     /// The id is taken.
     #[error("rule {0} is there already; delete it first, or give the new one another id")]
     Exists(RuleId),
-    /// There are too many.
+    /// There are too many rules.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// There is no memory.
@@ -42,24 +42,24 @@ pub enum BuildError {
 /// Sets of rules that were replaced and may still be in use. Each takes its tables' memory.
 const FADING_MAX: usize = 4;
 
-/// The writer of rules at work, for any number of [`Judge`]s.
+/// The writer of the rules in force, for any number of [`Judge`]s.
 ///
-/// One rule comes or goes at once: a frame whose judging begins after [`add`](Live::add) or
-/// [`remove`](Live::remove) has returned is judged with it. A [`load`](Live::load) replaces all
-/// rules; each judge takes it between two batches. The tables of both sets are there meanwhile.
-/// A judge that has not taken a load yet goes by the set before, as it was when it was replaced: it
-/// sees no rule that was added, and none that was removed, after the load.
+/// A single rule is added or removed at once: a frame whose judging begins after [`add`](Live::add)
+/// or [`remove`](Live::remove) has returned is judged with it. A [`load`](Live::load) replaces all
+/// rules; each judge takes it between two batches. The tables of both sets are there meanwhile. A
+/// judge that has not taken a load yet uses the set before, as it was when it was replaced: it sees
+/// no change that was made after the load.
 #[derive(Debug)]
 pub struct Live {
     book: Book<Judges>,
     rules: RulesAtWork,
-    /// What rules had counted before they came to their slots here: to be added.
+    /// What rules had counted before they got their slots here: to be added.
     carried: HashMap<RuleId, Counts>,
     carried_default: Counts,
     carried_given_up: Counts,
-    /// Rules that were replaced, while judges may still go by them.
+    /// Rules that were replaced, while judges may still use them.
     fading: Option<Box<Live>>,
-    /// Of those, the ids that were removed here since: what they counted there is nobody's.
+    /// Of those, the ids that were removed here since: what they counted there belongs to no rule.
     forgotten: HashSet<RuleId>,
 }
 
@@ -88,7 +88,7 @@ impl Live {
             let id = rule.id;
             book.add(rule).map_err(|error| build_error(id, error))?;
         }
-        book.place_mut().join_patterns();
+        book.store_mut().join_patterns();
         Ok(Live {
             book,
             rules: RulesAtWork::of(&memory, default),
@@ -100,15 +100,15 @@ impl Live {
         })
     }
 
-    /// Another judge, for a thread of its own.
+    /// A new judge, for a thread of its own.
     ///
     /// # Errors
     /// There is no memory.
     pub fn judge(&mut self, follows: Follows) -> Result<Judge, SysError> {
-        self.book.place_mut().hire(&self.rules, follows)
+        self.book.store_mut().add(&self.rules, follows)
     }
 
-    /// Puts one more rule to work, at once. Where the tables have no room for it, larger ones are
+    /// Adds one rule, at once. Where the tables have no room for it, larger ones are
     /// made, which takes as long as a [`load`](Live::load).
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Live {
         let (id, rule) = (rule.id, Arc::new(rule));
         match self.book.add(rule.clone()) {
             Ok(_) => {
-                if self.book.place().have_many_patterns_alone() && self.fading.is_none() {
+                if self.book.store().have_many_patterns_alone() && self.fading.is_none() {
                     // Where it cannot be, each is looked for by itself as before.
                     let _ = self.replace(self.rules(), self.rules.default);
                 }
@@ -133,7 +133,7 @@ impl Live {
         }
     }
 
-    /// Takes one rule out, at once; false if there is none. What it counted is forgotten.
+    /// Removes one rule, at once; false if there is none. Its counts are lost.
     pub fn remove(&mut self, id: RuleId) -> bool {
         self.tidy_up();
         self.carried.remove(&id);
@@ -160,8 +160,8 @@ impl Live {
         if self.fading_sets() >= FADING_MAX {
             return Err(BuildError::Busy);
         }
-        let mut next = Live::with(rules, default, self.book.place().anew())?;
-        next.book.place_mut().take_over(self.book.place(), &next.rules)?;
+        let mut next = Live::with(rules, default, self.book.store().anew())?;
+        next.book.store_mut().take_over(self.book.store(), &next.rules)?;
         let before = std::mem::replace(self, next);
         self.fading = Some(Box::new(before));
         Ok(())
@@ -172,7 +172,7 @@ impl Live {
         self.counts_after(None)
     }
 
-    /// Of those behind an id.
+    /// The same of the rules with higher ids than `id`; of all without one.
     pub fn counts_after(&self, id: Option<RuleId>) -> impl Iterator<Item = (&Arc<Rule>, Counts)> {
         self.book.rules_after(id).map(|(slot, rule)| (rule, self.counts_of(slot, rule)))
     }
@@ -185,7 +185,7 @@ impl Live {
     /// The fate of frames that no rule decides about, and how many there were.
     pub fn default_counts(&self) -> (Verdict, Counts) {
         let fading = self.fading.as_ref().map(|live| live.default_counts().1);
-        let here = self.book.place().counts(UNDECIDED);
+        let here = self.book.store().counts(UNDECIDED);
         (self.rules.default, here + self.carried_default + fading.unwrap_or_default())
     }
 
@@ -196,13 +196,13 @@ impl Live {
 
     fn given_up(&self) -> Counts {
         let fading = self.fading.as_ref().map(|live| live.given_up());
-        self.book.place().counts(GIVEN_UP) + self.carried_given_up + fading.unwrap_or_default()
+        self.book.store().counts(GIVEN_UP) + self.carried_given_up + fading.unwrap_or_default()
     }
 
     /// Where copies go: the interface of each bit of
     /// [`Judgement::mirrors`](super::Judgement::mirrors).
     pub fn mirrors(&self) -> &[InterfaceName] {
-        self.book.place().mirrors()
+        self.book.store().mirrors()
     }
 
     /// How many rules there are.
@@ -224,7 +224,7 @@ impl Live {
         let carried = self.carried.get(&rule.id).copied().unwrap_or_default();
         let fading = self.fading.as_ref().filter(|_| !self.forgotten.contains(&rule.id));
         let faded = fading.map(|live| live.counts_if_same(rule)).unwrap_or_default();
-        self.book.place().counts(slot) + carried + faded
+        self.book.store().counts(slot) + carried + faded
     }
 
     /// What a rule counted, if it is here as it is there.
@@ -237,7 +237,7 @@ impl Live {
 
     /// Frees what no judge can be looking at any more.
     fn tidy_up(&mut self) {
-        if !self.book.place().are_up_to_date() {
+        if !self.book.store().are_up_to_date() {
             return;
         }
         if self.book.has_retired() {
@@ -261,7 +261,7 @@ fn build_error(id: RuleId, error: BookError<RuleRefusal>) -> BuildError {
     match error {
         BookError::Exists(id) => BuildError::Exists(id),
         BookError::Full(full) => BuildError::Plan(PlanError::Full(full)),
-        BookError::Place(source) => BuildError::Rule { id, source },
+        BookError::Store(source) => BuildError::Rule { id, source },
     }
 }
 

@@ -1,9 +1,9 @@
-//! Judges, their mailboxes and the writer of rules.
+//! Judges, their queues of changes and the writer of rules.
 
 mod judging;
 
+use super::change_queue::{Change, ChangeQueue};
 use super::judges::Judges;
-use super::mailbox::{Change, Mailbox};
 use super::rules::Ready;
 use crate::book::Slot;
 use crate::language::{self, Rule, RuleId, Sets};
@@ -22,10 +22,10 @@ fn put(slot: u32) -> Change {
     Change::Put(Slot(slot), std::sync::Arc::new(Ready::new(&rule, None, 0)))
 }
 
-/// A mailbox beside the tables: one rule, which is there or not, and what it leads to.
+/// A queue of changes next to the tables: one rule, which is there or not, and what it leads to.
 #[derive(Default)]
 struct Model {
-    mailbox: Mailbox,
+    changes: ChangeQueue,
     is_there: AtomicBool,
     /// The uses of it are to be ordered.
     memory: UnsafeCell<()>,
@@ -46,17 +46,17 @@ impl Model {
     }
 
     fn refresh(&self) {
-        if self.mailbox.has_news() {
-            self.mailbox.take_all(drop);
+        if self.changes.has_changes() {
+            self.changes.take_all(drop);
         }
     }
 
     /// Takes the rule out, and uses its memory again as soon as it may. True if it did.
     fn remove(&self, reuse: Reuse) -> bool {
         self.is_there.store(false, Ordering::Release);
-        self.mailbox.post(Change::Clear(Slot(1)));
+        self.changes.post(Change::Clear(Slot(1)));
         for _ in 0..2 {
-            if reuse == Reuse::AtOnce || self.mailbox.is_up_to_date() {
+            if reuse == Reuse::AtOnce || self.changes.is_up_to_date() {
                 self.memory.with_mut(|_| ());
                 return true;
             }
@@ -68,33 +68,33 @@ impl Model {
     }
 }
 
-/// Runs the judge's side of a mailbox on a thread of its own.
-fn beside(model: &Arc<Model>, judge: impl FnOnce(&Model) + 'static) -> thread::JoinHandle<()> {
+/// Runs the judge's side of a queue on a thread of its own.
+fn run_judge(model: &Arc<Model>, judge: impl FnOnce(&Model) + 'static) -> thread::JoinHandle<()> {
     let model = model.clone();
     thread::spawn(move || judge(&model))
 }
 
 #[test]
-fn loom_who_meets_a_rule_finds_its_letter() {
+fn loom_a_judge_that_meets_a_rule_finds_its_change() {
     bounded(3, || {
         let model = Arc::new(Model::default());
-        let judge = beside(&model, |model| {
+        let judge = run_judge(&model, |model| {
             let mut known = Vec::new();
             let mut learn = |change| match change {
                 Change::Put(Slot(slot), _) => known.push(slot),
                 other => panic!("{other:?}"),
             };
-            if model.mailbox.has_news() {
-                model.mailbox.take_all(&mut learn);
+            if model.changes.has_changes() {
+                model.changes.take_all(&mut learn);
             }
             if model.is_there.load(Ordering::Acquire) {
-                model.mailbox.take_until(Slot(1), &mut learn);
+                model.changes.take_until(Slot(1), &mut learn);
                 assert!(known.contains(&1), "{known:?}");
             }
         });
-        model.mailbox.post(put(1));
+        model.changes.post(put(1));
         model.is_there.store(true, Ordering::Release);
-        model.mailbox.post(put(2));
+        model.changes.post(put(2));
         judge.join().unwrap();
     });
 }
@@ -102,7 +102,7 @@ fn loom_who_meets_a_rule_finds_its_letter() {
 fn memory_is_used_again(reuse: Reuse) {
     outcomes(3, [false, true], move || {
         let model = Model::with_rule();
-        let judge = beside(&model, |model| {
+        let judge = run_judge(&model, |model| {
             for _ in 0..2 {
                 model.refresh();
                 model.judge();
@@ -127,34 +127,34 @@ fn loom_the_model_sees_memory_that_is_used_again_at_once() {
 
 /// What is taken in the middle of a batch does not make a judge up to date.
 #[test]
-fn loom_letters_in_the_middle_of_a_batch_are_no_new_batch() {
+fn loom_changes_in_the_middle_of_a_batch_are_no_new_batch() {
     outcomes(3, [false], || {
         let model = Model::with_rule();
-        let judge = beside(&model, |model| {
-            model.mailbox.take_until(Slot(1), drop);
+        let judge = run_judge(&model, |model| {
+            model.changes.take_until(Slot(1), drop);
             model.judge();
         });
         let is_reused = model.remove(Reuse::Waits);
         judge.join().unwrap();
-        assert!(!model.mailbox.is_up_to_date());
+        assert!(!model.changes.is_up_to_date());
         model.refresh();
-        assert!(model.mailbox.is_up_to_date());
+        assert!(model.changes.is_up_to_date());
         is_reused
     });
 }
 
 #[test]
-fn loom_a_judge_that_goes_holds_up_nobody_and_leaves_no_letters() {
+fn loom_a_judge_that_ends_delays_no_writer_and_leaves_no_changes() {
     outcomes(3, [false, true], || {
         let model = Model::with_rule();
-        let judge = beside(&model, |model| {
+        let judge = run_judge(&model, |model| {
             model.judge();
-            model.mailbox.close();
+            model.changes.close();
         });
         let is_reused = model.remove(Reuse::Waits);
         judge.join().unwrap();
-        assert!(model.mailbox.is_up_to_date());
-        model.mailbox.take_all(|change| panic!("left behind: {change:?}"));
+        assert!(model.changes.is_up_to_date());
+        model.changes.take_all(|change| panic!("left behind: {change:?}"));
         is_reused
     });
 }

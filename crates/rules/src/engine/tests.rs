@@ -136,7 +136,7 @@ fn rules() -> impl Strategy<Value = String> {
         .prop_map(|(rules, default)| {
             let lines =
                 rules.into_iter().map(|(matches, actions)| format!("{matches} => {actions}\n"));
-            // So many that all patterns are looked for at once.
+            // Enough that all patterns are looked for at once.
             let others = (0..20).map(|n| format!("payload \"other {n}\" => count\n"));
             lines.chain(others).collect::<String>() + &format!("default {default}\n")
         })

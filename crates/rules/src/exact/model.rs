@@ -38,7 +38,7 @@ fn add(editor: &mut ExactEditor, key: &Key, id: u32) {
 }
 
 /// What a reader finds of our conversation while `change` goes on is one of `expected`.
-fn beside(
+fn while_changing(
     rules: fn() -> Vec<(Key, u32)>,
     change: fn(&mut ExactEditor),
     expected: &'static [&'static [u32]],
@@ -54,7 +54,7 @@ fn beside(
 
 #[test]
 fn loom_a_rule_of_another_conversation_is_not_found_in_the_same_place() {
-    beside(
+    while_changing(
         || vec![(ours(), 1)],
         |editor| {
             assert!(editor.remove(&ours(), 1));
@@ -66,12 +66,12 @@ fn loom_a_rule_of_another_conversation_is_not_found_in_the_same_place() {
 
 #[test]
 fn loom_a_rule_that_comes_is_seen_whole_or_not_at_all() {
-    beside(Vec::new, |editor| add(editor, &ours(), 7), &[&[], &[7]]);
+    while_changing(Vec::new, |editor| add(editor, &ours(), 7), &[&[], &[7]]);
 }
 
 #[test]
-fn loom_a_rule_that_stays_is_found_beside_others() {
-    beside(
+fn loom_a_rule_that_stays_is_found_next_to_others() {
+    while_changing(
         || vec![(other(), 1), (ours(), 5)],
         |editor| {
             assert!(editor.remove(&other(), 1));
@@ -80,7 +80,7 @@ fn loom_a_rule_that_stays_is_found_beside_others() {
         },
         &[&[5], &[3, 5]],
     );
-    beside(
+    while_changing(
         || vec![(ours(), 3), (ours(), 5)],
         |editor| {
             assert!(editor.remove(&ours(), 3));
@@ -92,7 +92,7 @@ fn loom_a_rule_that_stays_is_found_beside_others() {
 
 #[test]
 fn loom_a_rule_or_the_one_that_replaces_it_is_found() {
-    beside(
+    while_changing(
         || vec![(ours(), 1)],
         |editor| {
             add(editor, &ours(), 2);
@@ -100,7 +100,7 @@ fn loom_a_rule_or_the_one_that_replaces_it_is_found() {
         },
         &[&[1], &[1, 2], &[2]],
     );
-    beside(
+    while_changing(
         || vec![(ours(), 2)],
         |editor| {
             add(editor, &ours(), 1);
@@ -136,7 +136,7 @@ fn a_flow_is_used_again(reuse: Reuse) {
 }
 
 #[test]
-fn loom_a_flow_is_used_again_when_nobody_is_on_it() {
+fn loom_a_flow_is_used_again_when_no_reader_is_on_it() {
     a_flow_is_used_again(Reuse::Waits);
 }
 

@@ -11,19 +11,21 @@ use std::sync::Arc;
 /// stands at the fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actions {
-    /// The frame's fate. Not beside a redirect.
+    /// The frame's fate. Not together with a redirect.
     pub verdict: Option<Verdict>,
-    /// Where the frame is sent. Not beside a verdict.
+    /// Where the frame is sent. Not together with a verdict.
     pub redirect: Option<Redirect>,
     /// Where a copy of the frame is sent.
     pub mirror: Option<InterfaceName>,
-    /// What is kept of the frame's bytes where it is taken. Not beside drop, pass or a redirect.
+    /// What is kept of the frame's bytes where it is taken. Not together with drop, pass or a
+    /// redirect.
     pub trim: Option<Trim>,
     /// Only some of the frames that match are meant.
     pub sample: Option<Sample>,
     /// The rule is there to count. (Every rule counts.)
     pub count: bool,
-    /// A short record of the frame is handed over instead of its bytes. Not beside take or a trim.
+    /// A short record of the frame is handed over instead of its bytes. Not together with take or a
+    /// trim.
     pub digest: bool,
     /// Whether later rules are asked too.
     pub next: Next,
@@ -64,13 +66,13 @@ pub enum Next {
 /// What is kept of a frame's bytes. Its wire length is kept in any case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Trim {
-    /// The first bytes, so many; not 0.
+    /// Only this number of first bytes; not 0.
     Cap(u32),
     /// The bytes at these offsets, from 0. Shared, so that a judgement carries them at no cost.
     Keep(Arc<Ranges<u32>>),
 }
 
-/// One frame in so many is meant.
+/// One frame in this number is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sample(pub NonZeroU32);
 
@@ -79,7 +81,7 @@ pub struct Sample(pub NonZeroU32);
 pub enum Redirect {
     /// Out of another interface.
     Interface(InterfaceName),
-    /// To whoever receives from a queue.
+    /// To the receiver of a queue.
     Queue(QueueId),
     /// To the host's stack on another CPU.
     Cpu(CpuId),
@@ -110,7 +112,7 @@ impl InterfaceName {
         (!wrong).then(|| InterfaceName(name.into()))
     }
 
-    /// The name.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Longest part of a line in a message, in characters: it fits on a screen.
 const EXCERPT_CHARS_MAX: usize = 96;
-/// Where the part begins if the place lies far to the right: so many characters before it.
+/// Where the part begins if the place lies far to the right: this number of characters before it.
 const BEFORE_CHARS: usize = 48;
 
 /// One thing that is wrong. Its `Display` is for people: place, problem, fix, and the line with a
@@ -119,7 +119,7 @@ impl Collected {
         self.errors.len() < ERRORS_MAX
     }
 
-    /// What there is to say: nothing if there was no error.
+    /// The errors, if there was any.
     pub fn into_result(self, is_cut: bool) -> Result<(), RuleErrors> {
         match self.errors.is_empty() {
             true => Ok(()),

@@ -5,7 +5,7 @@ use super::term::Term;
 /// What a rule asks of a frame, as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// The expression.
+    /// Which frames match.
     pub expression: Expression,
     /// Frames match too for which the [exchanged](Expression::exchanged) expression holds.
     pub bidirectional: bool,
@@ -20,7 +20,7 @@ pub enum Expression {
     Term(Term),
     /// It does not hold.
     Not(Box<Expression>),
-    /// All hold.
+    /// All of these must hold.
     And(Vec<Expression>),
     /// One at least holds.
     Or(Vec<Expression>),

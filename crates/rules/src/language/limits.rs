@@ -1,7 +1,7 @@
 //! Every bound of the language, with its reason.
 
 /// Longest line, in bytes: some thousand addresses, or the longest payload pattern many times over.
-/// What is longer is no rule that somebody wrote, and would hide one on a screen.
+/// A longer line was not written by a person, and would hide rules on a screen.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// Largest file of rules, in bytes: a million rules of 512 bytes. It is read as a whole.
@@ -11,8 +11,8 @@ pub const FILE_BYTES_MAX: u64 = 512 << 20;
 /// address file, which costs a fraction of the memory.
 pub const RULES_MAX: usize = 1 << 20;
 
-/// Errors that are collected before the rest of a file is left unread: two screens. Whoever gives
-/// the wrong file should not wait for a million of them.
+/// Errors that are collected before the rest of a file is left unread: two screens. A user
+/// who gives the wrong file should not wait for a million of them.
 pub const ERRORS_MAX: usize = 20;
 
 /// Parentheses within each other. People stop at four; the parser and everything that walks the

@@ -63,7 +63,7 @@ pub const BASES: [(&str, BytesBase); 4] = [
     ("payload", BytesBase::Payload),
 ];
 
-/// Fields that are compared to the letter.
+/// Fields that are compared exactly, case included.
 pub const TEXT_FIELDS: [(&str, TextField); 6] = [
     ("http.method", TextField::HttpMethod),
     ("sip.method", TextField::SipMethod),

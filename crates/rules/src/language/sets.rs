@@ -29,7 +29,7 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// Reads no file: for rules from somebody who may not read all files that this process may.
+    /// Reads no file: for rules from a user who may not read all files that this process may.
     pub fn none() -> Sets {
         Sets::default()
     }
@@ -77,7 +77,7 @@ fn read_addresses(path: &Path) -> Result<AddressSet, (String, String)> {
     if path.as_os_str().len() > PATH_BYTES_MAX {
         return Err(refused(format!("a path has {PATH_BYTES_MAX} bytes at most")));
     }
-    // A pipe or a device would hold up whoever loads the rules.
+    // A pipe or a device would block the load of the rules.
     let is_file = path.metadata().map(|metadata| metadata.is_file());
     if !is_file.map_err(|error| refused(error.to_string()))? {
         return Err(refused("it is no regular file".into()));
@@ -108,7 +108,7 @@ pub enum LoadError {
     /// It cannot be read.
     #[error("rules in {}: {source}", path.shown())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The system's reason.
         source: io::Error,
@@ -116,7 +116,7 @@ pub enum LoadError {
     /// It is longer than may be read.
     #[error("rules in {}: {}; put addresses into address files", path.shown(), too_long(*limit))]
     TooLong {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The limit, in bytes.
         limit: u64,
@@ -124,14 +124,14 @@ pub enum LoadError {
     /// It is wrong.
     #[error("rules in {}:\n{errors}", path.shown())]
     Rules {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// What is wrong with it.
         errors: RuleErrors,
     },
 }
 
-/// Reads a file of rules, and the address files beside it that they name.
+/// Reads a file of rules, and the address files in its directory that they name.
 ///
 /// # Errors
 /// The file cannot be read, is too long, or is wrong.

@@ -39,7 +39,7 @@ pub enum Term {
     Filter(Box<str>),
     /// Bytes anywhere in the payload, or at a place in it.
     Payload(PayloadPattern),
-    /// A field of a protocol above transport is one of these texts, to the letter.
+    /// A field of a protocol above transport is one of these texts, case included.
     Text(TextField, Box<[Box<str>]>),
     /// A host name in a protocol above transport is one of these.
     Host(HostField, Box<[HostPattern]>),
@@ -148,7 +148,7 @@ pub struct BytePattern {
 /// Bytes to be found in what follows the transport header.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PayloadPattern {
-    /// The bytes; not empty. ASCII letters are small if case is ignored.
+    /// The bytes; not empty. ASCII letters are lower case if case is ignored.
     pub bytes: Box<[u8]>,
     /// True if ASCII letters of either case match.
     pub ignore_case: bool,
@@ -156,7 +156,7 @@ pub struct PayloadPattern {
     pub at: Option<u32>,
 }
 
-/// Fields that are compared to the letter.
+/// Fields that are compared exactly, case included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TextField {
     /// Method of a request in HTTP.
@@ -184,10 +184,10 @@ pub enum HostField {
     TlsSni,
 }
 
-/// A host name in small letters without a final dot, or all names below it.
+/// A host name in lower case without a final dot, or all names below it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostPattern {
-    /// This name.
+    /// This name alone.
     Exact(Box<str>),
     /// Names that end in a dot and this name (`*.` in the text), at any depth; not the name itself.
     Below(Box<str>),

@@ -3,7 +3,7 @@
 use super::error::meant;
 use super::names::{HOST_FIELDS, SHORTHANDS, TEXT_FIELDS, names};
 
-/// Words that begin a match, beside those of the tables in `names.rs`.
+/// Words that begin a match, in addition to those of the tables in `names.rs`.
 const MATCHES: [&str; 19] = [
     "any",
     "vlan",

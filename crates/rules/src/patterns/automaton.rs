@@ -67,7 +67,7 @@ impl Automaton {
         Ok(Some(Automaton { form, numbers: numbers.into() }))
     }
 
-    /// Notes the patterns that end in the new part of a text. Nobody else may have noted patterns
+    /// Notes the patterns that end in the new part of a text. Nothing else may have noted patterns
     /// of this automaton.
     pub(super) fn scan(&self, text: Text<'_>, hits: &mut Hits) {
         match &self.form {
@@ -76,7 +76,7 @@ impl Automaton {
         }
     }
 
-    /// A state tells its patterns from the longest to the shortest, each of which is the end of
+    /// A state lists its patterns from the longest to the shortest, each of which is the end of
     /// those before it. So where one was noted, all behind it were, and the work is linear in the
     /// text and in the hits.
     fn walk(&self, states: &impl States, text: Text<'_>, hits: &mut Hits) {

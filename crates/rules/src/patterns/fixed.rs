@@ -14,7 +14,7 @@ pub(super) struct Fixed {
     groups: Box<[Group]>,
 }
 
-/// The patterns at one place: those that heed the case of letters, and those that do not.
+/// The patterns at one place: the case-sensitive ones, and those that ignore case.
 #[derive(Debug)]
 struct Group {
     at: u32,

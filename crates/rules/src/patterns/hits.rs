@@ -8,7 +8,7 @@ pub struct Hits {
 }
 
 impl Hits {
-    /// Room for hits of so many patterns.
+    /// Room for hits of this number of patterns.
     pub fn new(patterns: usize) -> Hits {
         Hits { words: vec![0; patterns.div_ceil(64)], numbers: Vec::with_capacity(patterns) }
     }
@@ -24,7 +24,7 @@ impl Hits {
         &self.numbers
     }
 
-    /// Forgets all.
+    /// Clears all hits.
     pub fn clear(&mut self) {
         for number in self.numbers.drain(..) {
             self.words[number as usize / 64] = 0;

@@ -12,7 +12,7 @@ pub enum PatternError {
     /// A pattern has no bytes, or too many.
     #[error("a pattern of {bytes} bytes; 1 to {PATTERN_BYTES_MAX} are possible")]
     Length {
-        /// Its length.
+        /// The pattern's length.
         bytes: usize,
     },
     /// There are too many.
@@ -67,7 +67,7 @@ impl PatternList {
         self.numbers.len()
     }
 
-    /// By number.
+    /// The patterns, by number.
     pub(super) fn in_order(&self) -> Vec<&PayloadPattern> {
         let mut all: Vec<(&PayloadPattern, &u32)> = self.numbers.iter().collect();
         all.sort_unstable_by_key(|(_, number)| **number);
@@ -75,7 +75,7 @@ impl PatternList {
     }
 }
 
-/// One form for what means the same: small letters where case is ignored, and it is ignored only
+/// One form for what means the same: lower case where case is ignored, and it is ignored only
 /// where there are letters.
 fn normal(pattern: &PayloadPattern) -> PayloadPattern {
     let has_letters = pattern.bytes.iter().any(u8::is_ascii_alphabetic);

@@ -20,7 +20,7 @@ pub(super) enum Short {
 }
 
 impl Short {
-    /// Of numbers of the arena: those that heed the case of letters, and those that do not.
+    /// Of numbers of the arena: the case-sensitive ones, and those that ignore case.
     pub(super) fn new(arena: &Arena, numbers: &[Vec<u32>; 2]) -> Result<Short, PatternError> {
         let [exact, folded] = numbers;
         if exact.len() + folded.len() > SEARCHES_MAX {

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// No other.
+/// The place of no other number.
 const NONE: u32 = u32::MAX;
 
 /// Texts in order. Each knows the longest of the others that it begins with, so that from the last
@@ -31,13 +31,13 @@ impl Sorted {
         Sorted { numbers: numbers.into(), shorter: shorter.into() }
     }
 
-    /// Tells all that lie at the front of `text`, from the longest to the shortest. `compare` says
-    /// how a text of the arena stands to the front of `text` of its length.
+    /// Calls `report` for all that lie at the front of `text`, from the longest to the shortest.
+    /// `compare` says how a text of the arena stands to the front of `text` of its length.
     pub(super) fn at_front_of<'t>(
         &self,
         get: impl Fn(u32) -> &'t [u8],
         compare: impl Fn(&[u8]) -> Ordering,
-        mut tell: impl FnMut(u32),
+        mut report: impl FnMut(u32),
     ) {
         let behind = self.numbers.partition_point(|&number| compare(get(number)).is_le());
         let mut place = behind.checked_sub(1).map_or(NONE, |last| last as u32);
@@ -47,7 +47,7 @@ impl Sorted {
             // Behind one that lies there, all that it begins with do.
             is_there = is_there || compare(get(number)).is_eq();
             if is_there {
-                tell(number);
+                report(number);
             }
             place = self.shorter[place as usize];
         }

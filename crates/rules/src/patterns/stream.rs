@@ -32,7 +32,7 @@ impl Stream {
         self.position
     }
 
-    /// So many bytes of the flow are missing: no pattern is found across them.
+    /// This number of bytes of the flow is missing: no pattern is found across them.
     pub fn skip(&mut self, bytes: u64) {
         self.last.clear();
         self.position = self.position.saturating_add(bytes);
@@ -58,7 +58,7 @@ impl Stream {
         let of_segment = &segment[segment.len().saturating_sub(keep)..];
         let of_last = self.last.len().min(keep - of_segment.len());
         self.last.drain(..self.last.len() - of_last);
-        // Exactly so much, once: of many flows it adds up.
+        // Allocated once, with exactly this size: of many flows it adds up.
         self.last.reserve_exact(keep - of_last);
         self.last.extend_from_slice(of_segment);
         self.position = self.position.saturating_add(segment.len() as u64);

@@ -53,14 +53,14 @@ impl Made {
     fn scanned(&self, text: &[u8]) -> BTreeSet<u32> {
         let mut hits = Hits::new(self.set.count());
         self.set.scan(text, &mut hits);
-        told(&hits, self.set.count())
+        found(&hits, self.set.count())
     }
 
     /// The same by the automata alone, for patterns that they know.
     fn by_automata(&self, text: &[u8]) -> BTreeSet<u32> {
         let mut hits = Hits::new(self.set.count());
         self.set.look_by_automata(&[Text { bytes: text, old: 0, position: 0 }], &mut hits);
-        told(&hits, self.set.count())
+        found(&hits, self.set.count())
     }
 
     fn is_of_automata(&self, number: u32) -> bool {
@@ -84,11 +84,11 @@ impl Flow {
     }
 }
 
-fn told(hits: &Hits, count: usize) -> BTreeSet<u32> {
-    let told: BTreeSet<u32> = hits.numbers().iter().copied().collect();
-    assert_eq!(told.len(), hits.numbers().len(), "a number was told twice");
-    assert!((0..count as u32).all(|number| hits.contains(number) == told.contains(&number)));
-    told
+fn found(hits: &Hits, count: usize) -> BTreeSet<u32> {
+    let found: BTreeSet<u32> = hits.numbers().iter().copied().collect();
+    assert_eq!(found.len(), hits.numbers().len(), "a number was noted twice");
+    assert!((0..count as u32).all(|number| hits.contains(number) == found.contains(&number)));
+    found
 }
 
 /// Bytes of a few letters, some of which are others' capitals.
@@ -145,10 +145,10 @@ proptest! {
         let mut all = BTreeSet::new();
         for ends in cuts.windows(2) {
             flow.scan(&made.set, &text[ends[0]..ends[1]]);
-            let told = told(&flow.hits, made.set.count());
-            prop_assert_eq!(&told, &made.naive(&text[..ends[1]], ends[0]));
+            let now = found(&flow.hits, made.set.count());
+            prop_assert_eq!(&now, &made.naive(&text[..ends[1]], ends[0]));
             prop_assert!(flow.stream.kept() < made.set.longest().max(1));
-            all.extend(told);
+            all.extend(now);
         }
         prop_assert_eq!(flow.stream.position(), 90);
         prop_assert_eq!(all, made.naive(&text, 0));

@@ -18,7 +18,7 @@ const BITS_LOG2: std::ops::RangeInclusive<u32> = 18..=21;
 /// Work that is allowed for any text, in steps of a few nanoseconds.
 const STEPS: usize = 64;
 
-/// Steps of a comparison beside those for its bytes: the pattern lies elsewhere in memory.
+/// Steps of a comparison in addition to those for its bytes: the pattern lies elsewhere in memory.
 const COMPARE_STEPS: usize = 2;
 
 /// Bytes that are compared in one step, and without regard to case.
@@ -52,7 +52,7 @@ struct Entry {
 }
 
 impl Windows {
-    /// Of numbers of the arena: those that heed the case of letters, and those that do not.
+    /// Of numbers of the arena: the case-sensitive ones, and those that ignore case.
     pub(super) fn new(arena: &Arena, numbers: &[Vec<u32>; 2]) -> Windows {
         let all =
             || numbers.iter().zip([false, true]).flat_map(|(n, c)| n.iter().map(move |&n| (n, c)));
@@ -79,8 +79,8 @@ impl Windows {
         Windows { filter, slots, shift, entries: entries.into() }
     }
 
-    /// Notes the patterns that end in the new part of a text. If that takes more than a step for so
-    /// many bytes, some are not noted.
+    /// Notes the patterns that end in the new part of a text. If that takes more than one step
+    /// for each `bytes_per_step` bytes, some are not noted.
     pub(super) fn scan(
         &self,
         arena: &Arena,

@@ -159,7 +159,8 @@ impl Assembler {
         ClassicProgram { instructions: self.instructions }
     }
 
-    /// Skips so many instructions if it holds, and if not. A jump of its own reaches farther.
+    /// Skips `jump_true` instructions if it holds, else `jump_false`. A separate jump reaches
+    /// farther.
     fn test(&mut self, test: Test, with: With, (jump_true, jump_false): (u8, u8)) {
         let (code, k) = match with {
             With::Value(value) => (test as u16, value),

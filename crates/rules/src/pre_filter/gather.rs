@@ -5,10 +5,10 @@ use crate::table::{AddressPrefix, Cube, NO_PORT, NO_PROTOCOL, Space, Span};
 use std::collections::BTreeSet;
 
 /// Pieces of all shapes together. More would take more than some 30 MiB and a second while a
-/// capture starts, and the program has no room for so many anyway.
+/// capture starts, and the program has no room for more anyway.
 const PIECES_MAX: usize = 1 << 16;
 
-/// What is left of shapes: ports and protocols, and so many bits of addresses.
+/// What is left of shapes: ports and protocols, and this number of bits of addresses.
 #[derive(Clone, Copy, Debug)]
 struct Detail {
     has_ports: bool,

@@ -146,7 +146,7 @@ impl Writer {
         self.ipv6(0);
     }
 
-    /// Accepts a frame that does not have so many bytes for the rules to see.
+    /// Accepts a frame that has fewer than `bytes` bytes for the rules to see.
     fn need_bytes(&mut self, bytes: u32) {
         if bytes > self.snaplen {
             self.code.jump(self.ends.accept);
@@ -261,7 +261,7 @@ impl Writer {
         }
     }
 
-    /// Keeps the ports of a transport header of so many bytes at least, if it is whole and right.
+    /// Keeps the ports of a transport header of at least `bytes` bytes, if it is whole and right.
     fn ports(&mut self, offsets: Offsets, protocol: IpProtocol, bytes: u32) {
         let Offsets { transport, length_from } = offsets;
         let accept = self.ends.accept;

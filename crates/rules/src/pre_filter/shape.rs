@@ -19,7 +19,7 @@ pub(super) const DESTINATION: usize = 4;
 pub(super) const SOURCE_PORT: usize = 8;
 /// The destination port.
 pub(super) const DESTINATION_PORT: usize = 9;
-/// The protocol.
+/// The field of the protocol.
 pub(super) const PROTOCOL: usize = 10;
 
 /// The words of each field.
@@ -31,7 +31,7 @@ pub(super) const FIELDS: [Range<usize>; 5] = [
     PROTOCOL..WORDS,
 ];
 
-/// So many shapes are compared with each other, which is quadratic.
+/// At most this number of shapes is compared with each other, which is quadratic.
 const COMPARED_MAX: usize = 64;
 
 /// Every value of a word.
@@ -235,7 +235,7 @@ fn prefix_box(prefix: &AddressPrefix) -> Piece {
     })
 }
 
-/// The bits of a word of an address that a prefix of so many bits asks about.
+/// The bits of a word of an address that a prefix of `length` bits asks about.
 pub(super) fn word_mask(length: u8, word: usize) -> u32 {
     let here = u32::from(length).saturating_sub(32 * word as u32).min(32);
     u32::MAX.checked_shl(32 - here).unwrap_or(0)

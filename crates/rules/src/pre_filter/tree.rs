@@ -11,7 +11,7 @@ use super::shape::{FIELDS, Region, Shape, WORDS, hull, without_repeats};
 use crate::table::{Space, Span};
 use std::collections::{HashMap, VecDeque};
 
-/// Regions whose shapes have so many pieces at most are recognised when they come again.
+/// Regions whose shapes have at most this number of pieces are recognised when they come again.
 const KNOWN_PIECES_MAX: usize = 128;
 
 /// Shapes of all regions that are open: some 30 MiB. Where every cut leaves most shapes on both
@@ -22,14 +22,14 @@ const OPEN_SHAPES_MAX: usize = 1 << 18;
 /// trees; a walk takes some milliseconds then.
 const STEPS_MAX: usize = 1 << 16;
 
-/// What follows.
+/// What follows the answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Some rule may match.
     Accept,
-    /// None does.
+    /// No rule matches.
     Reject,
-    /// Another question.
+    /// The question with this index is asked next.
     Ask(usize),
 }
 
@@ -38,7 +38,7 @@ pub(super) enum Next {
 pub(super) enum Question {
     /// Is it in the span? If not, no rule matches.
     Within {
-        /// Which word.
+        /// Index of the word.
         word: usize,
         /// The values that are left.
         span: Span,
@@ -47,9 +47,9 @@ pub(super) enum Question {
     },
     /// Is it less than `at`?
     Below {
-        /// Which word.
+        /// Index of the word.
         word: usize,
-        /// Border.
+        /// The first value that is not below.
         at: u32,
         /// What follows if it is.
         below: Next,
@@ -68,7 +68,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// A tree of at most so many questions.
+    /// A tree of at most `questions_max` questions.
     pub(super) fn new(space: Space, shapes: Vec<Shape>, questions_max: usize) -> Tree {
         let mut grower = Grower::default();
         let root = grower.open(Region::of(space), shapes);

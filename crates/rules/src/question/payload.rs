@@ -59,7 +59,7 @@ impl Search {
         }
     }
 
-    /// Looks through copies in small letters, each overlapping the one before by less than the
+    /// Looks through copies in lower case, each overlapping the one before by less than the
     /// pattern. The parser keeps patterns far below a window; a longer one is never found.
     fn finds_folded<const BYTES: usize>(&self, payload: &[u8]) -> bool {
         let mut window = [0; BYTES];

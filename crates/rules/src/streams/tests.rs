@@ -184,7 +184,7 @@ fn flows_that_are_over_make_room_and_syns_take_none() {
     assert_eq!(take_in(&mut streams, &port(Packet::new(5, b"!"), 50_000)).0, b"kept");
 }
 
-/// The same, told another way: of each direction all bytes since it began anew.
+/// A reference of another kind: of each direction all bytes since it began anew.
 #[derive(Default)]
 struct Model(BTreeMap<(u16, bool), (i64, Vec<u8>)>);
 
@@ -253,7 +253,7 @@ fn packet() -> impl Strategy<Value = Packet> {
 
 proptest! {
     #[test]
-    fn any_segments_are_followed_as_told(packets in prop::collection::vec(packet(), 1..80)) {
+    fn any_segments_match_the_reference(packets in prop::collection::vec(packet(), 1..80)) {
         let mut streams = Streams::new(SOUGHT).unwrap();
         let mut model = Model::default();
         for packet in &packets {

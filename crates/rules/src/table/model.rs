@@ -53,7 +53,7 @@ fn look(table: &Table, memory: &Memory, key: &Key, looks_again: bool) -> Option<
 }
 
 /// What a reader finds of a packet while `change` goes on is one of `expected`.
-fn beside(
+fn while_changing(
     looks_again: bool,
     rules: fn() -> Vec<(u32, Cube)>,
     change: fn(&mut Editor),
@@ -78,28 +78,28 @@ fn one_stays() -> Vec<(u32, Cube)> {
 #[test]
 fn loom_a_rule_of_ports_is_found_by_its_packets_alone() {
     let change: fn(&mut Editor) = |editor| add(editor, 1, ports(0, 1));
-    beside(false, one_stays, change, || key(0, 1), &[&[STAYS], &[1, STAYS]]);
-    beside(false, one_stays, change, || key(0, 2), &[&[STAYS]]);
+    while_changing(false, one_stays, change, || key(0, 1), &[&[STAYS], &[1, STAYS]]);
+    while_changing(false, one_stays, change, || key(0, 2), &[&[STAYS]]);
     let change: fn(&mut Editor) = |editor| add(editor, 1, ports(1, 1));
-    beside(false, one_stays, change, || key(0, 0), &[&[STAYS]]);
-    beside(false, one_stays, change, || key(0, 1), &[&[STAYS], &[1, STAYS]]);
-    beside(false, one_stays, change, || key(0, 2), &[&[STAYS]]);
+    while_changing(false, one_stays, change, || key(0, 0), &[&[STAYS]]);
+    while_changing(false, one_stays, change, || key(0, 1), &[&[STAYS], &[1, STAYS]]);
+    while_changing(false, one_stays, change, || key(0, 2), &[&[STAYS]]);
 }
 
 #[test]
 fn loom_a_rule_of_addresses_is_found_by_its_packets_alone() {
     let change: fn(&mut Editor) = |editor| add(editor, 1, addresses(0b1010_0000, 3));
-    beside(false, one_stays, change, || key(0b1010_0000, 0), &[&[STAYS], &[1, STAYS]]);
-    beside(false, one_stays, change, || key(0b1000_0000, 0), &[&[STAYS]]);
+    while_changing(false, one_stays, change, || key(0b1010_0000, 0), &[&[STAYS], &[1, STAYS]]);
+    while_changing(false, one_stays, change, || key(0b1000_0000, 0), &[&[STAYS]]);
     // The root leads to its class.
     let change: fn(&mut Editor) = |editor| add(editor, 1, addresses(0b1000_0000, 1));
-    beside(false, one_stays, change, || key(0b1000_0000, 0), &[&[STAYS], &[1, STAYS]]);
-    beside(false, one_stays, change, || key(0, 0), &[&[STAYS]]);
+    while_changing(false, one_stays, change, || key(0b1000_0000, 0), &[&[STAYS], &[1, STAYS]]);
+    while_changing(false, one_stays, change, || key(0, 0), &[&[STAYS]]);
 }
 
 /// Two rules come, of which a packet of port 2 matches the first.
 fn two_come(looks_again: bool) {
-    beside(
+    while_changing(
         looks_again,
         one_stays,
         |editor| {
@@ -112,7 +112,7 @@ fn two_come(looks_again: bool) {
 }
 
 #[test]
-fn loom_rules_that_come_are_told_apart_by_who_looks_again() {
+fn loom_rules_that_come_are_seen_by_a_reader_that_looks_again() {
     two_come(true);
 }
 
@@ -125,7 +125,7 @@ fn loom_the_model_sees_a_reader_that_does_not_look_again() {
 
 #[test]
 fn loom_a_rule_that_goes_is_seen_whole_or_not_at_all() {
-    beside(
+    while_changing(
         false,
         || vec![(1, addresses(0b1010_0000, 3)), (STAYS, Cube::any())],
         |editor| remove(editor, 1),
@@ -187,7 +187,7 @@ fn a_bit_is_used_again(reuse: Reuse) {
 }
 
 #[test]
-fn loom_a_bit_is_used_again_when_nobody_looks_at_it() {
+fn loom_a_bit_is_used_again_when_no_reader_looks_at_it() {
     a_bit_is_used_again(Reuse::Waits);
 }
 
@@ -220,7 +220,7 @@ fn a_node_is_used_again(reuse: Reuse) {
 }
 
 #[test]
-fn loom_a_node_is_used_again_when_nobody_is_on_it() {
+fn loom_a_node_is_used_again_when_no_reader_is_on_it() {
     a_node_is_used_again(Reuse::Waits);
 }
 

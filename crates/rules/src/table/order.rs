@@ -1,4 +1,4 @@
-//! Which bit a rule gets: in a word whose rules have neighbouring numbers, so that readers who go
+//! Which bit a rule gets: in a word whose rules have neighbouring numbers, so that readers that go
 //! through the words in order meet lower numbers first.
 //!
 //! Words are shelves: all numbers of one are below all of the next, within one there is no order.

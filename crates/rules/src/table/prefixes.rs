@@ -37,7 +37,7 @@ pub enum Space {
 }
 
 impl AddressPrefix {
-    /// Every packet.
+    /// The prefixes of all packets.
     pub const ANY: [AddressPrefix; 3] = {
         const fn all(space: Space) -> AddressPrefix {
             AddressPrefix { space, bits: 0, length: 0 }
@@ -88,12 +88,12 @@ pub(super) struct Trie {
     nodes: Words32,
     /// Where its roots begin.
     roots: usize,
-    /// Its nodes beside the roots.
+    /// Its nodes other than the roots.
     inner: Range<usize>,
 }
 
 impl Trie {
-    /// A trie whose roots begin at a node, with these nodes beside them.
+    /// A trie whose roots begin at a node, with these other nodes.
     pub(super) fn new(nodes: &Words32, roots: usize, inner: Range<usize>) -> Trie {
         Trie { nodes: nodes.clone(), roots: roots * NODE_ENTRIES, inner }
     }
@@ -119,9 +119,9 @@ impl Trie {
         self.roots + ROOTS[space as usize]
     }
 
-    /// Where the entries of a prefix begin.
-    fn place(&self, prefix: AddressPrefix) -> Place {
-        Place { node: self.root(prefix.space), depth: 0, width: ROOT_BITS }
+    /// The root in which the entries of a prefix begin.
+    fn root_position(&self, prefix: AddressPrefix) -> TriePosition {
+        TriePosition { node: self.root(prefix.space), depth: 0, width: ROOT_BITS }
     }
 
     fn entries(&self, node: usize) -> &[AtomicU32] {
@@ -132,7 +132,7 @@ impl Trie {
     fn missing(&self, prefix: AddressPrefix) -> u32 {
         let length = u32::from(prefix.length);
         let mut missing = length.saturating_sub(ROOT_BITS).div_ceil(NODE_BITS);
-        let Place { mut node, mut depth, mut width } = self.place(prefix);
+        let TriePosition { mut node, mut depth, mut width } = self.root_position(prefix);
         while missing > 0 {
             let entry = self.entry(node + ((prefix.bits << depth) >> (128 - width)) as usize);
             if entry & IS_NODE == 0 {
@@ -172,8 +172,8 @@ struct Known {
     users: u32,
 }
 
-/// Entries of one node within a prefix.
-struct Place {
+/// A node of the trie, on the way to a prefix.
+struct TriePosition {
     /// First entry of the node.
     node: usize,
     /// Bits above the node.
@@ -248,7 +248,7 @@ impl Prefixes {
         }
     }
 
-    /// Frees what was retired: nobody is on it any more.
+    /// Frees what was retired: no reader is in it any more.
     pub(super) fn reclaim(&mut self) {
         self.free.append(&mut self.retired);
     }
@@ -291,7 +291,7 @@ impl Prefixes {
         self.known.insert(prefix, Known { class, users: 1 });
         self.lengths.insert(class, prefix.length);
         self.spaces[prefix.space as usize].insert(class);
-        self.descend(trie, prefix, trie.place(prefix), &mut |lengths, old| {
+        self.descend(trie, prefix, trie.root_position(prefix), &mut |lengths, old| {
             if lengths[&old] < prefix.length { class } else { old }
         });
         Ok(())
@@ -301,7 +301,7 @@ impl Prefixes {
         let heir = self.around(prefix);
         self.known.remove(&prefix);
         let replace = &mut |_: &BTreeMap<Class, u8>, old| if old == class { heir } else { old };
-        self.descend(trie, prefix, trie.place(prefix), replace);
+        self.descend(trie, prefix, trie.root_position(prefix), replace);
         self.lengths.remove(&class);
         self.spaces[prefix.space as usize].remove(class);
         books.classes.retire(class);
@@ -313,11 +313,11 @@ impl Prefixes {
         &mut self,
         trie: &Trie,
         prefix: AddressPrefix,
-        place: Place,
+        position: TriePosition,
         replace: &mut impl FnMut(&BTreeMap<Class, u8>, Class) -> Class,
     ) {
         let length = u32::from(prefix.length);
-        let Place { node, depth, width } = place;
+        let TriePosition { node, depth, width } = position;
         let index = ((prefix.bits << depth) >> (128 - width)) as usize;
         if prefix.space == Space::None {
             return;
@@ -331,7 +331,7 @@ impl Prefixes {
         }
         let at = node + index;
         let node = self.node_below(trie, at);
-        let below = Place { node, depth: depth + width, width: NODE_BITS };
+        let below = TriePosition { node, depth: depth + width, width: NODE_BITS };
         self.descend(trie, prefix, below, replace);
         self.fold(trie, at);
     }

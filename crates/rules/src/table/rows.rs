@@ -30,8 +30,8 @@ pub(super) struct Classes {
     retired: Vec<Class>,
 }
 
-/// Classes of a field: a bit each, so that going through all of them looks at little memory beside
-/// their rows. The writer's.
+/// Classes of a field: a bit each, so that going through all of them reads little memory compared
+/// with their rows. Of the writer alone.
 #[derive(Debug, Default)]
 pub(super) struct ClassSet(Vec<u64>);
 
@@ -179,7 +179,7 @@ impl Classes {
         self.retired.push(class);
     }
 
-    /// Frees what was retired: nobody is on it any more.
+    /// Frees what was retired: no reader is in it any more.
     pub(super) fn reclaim(&mut self) {
         self.free.append(&mut self.retired);
     }
@@ -193,7 +193,7 @@ pub(super) struct Books<'t> {
 }
 
 impl Books<'_> {
-    /// A class that nobody looks at, with the bits of `like`, or none.
+    /// A class that no reader looks at, with the bits of `like`, or none.
     pub(super) fn take(&mut self, like: Option<Class>) -> Result<Class, Full> {
         let class = self.classes.take()?;
         self.rows.fill(class, like);

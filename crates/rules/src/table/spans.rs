@@ -115,7 +115,8 @@ impl Spans {
     }
 
     /// Has a class begin at `value`. Of the two `part` is new: the one that a rule is about to
-    /// accept, because who has looked up a value of the other may still be on the old one.
+    /// accept, because a reader that has looked up a value of the other may still be on the
+    /// old one.
     fn open(
         &mut self,
         books: &mut Books<'_>,

@@ -176,7 +176,7 @@ fn rules_between_others_find_room_until_their_word_is_full() {
     assert_eq!(full, Some(Err(Full::Order)));
     let numbers = ids(table.table(), &Key::NOT_IP);
     assert!(numbers.is_sorted() && numbers.len() == table.len() && table.len() > 1010);
-    // Where one goes another comes, once nobody can be looking.
+    // Where one goes another comes, once no reader can be looking.
     assert!(remove(&mut table, 5001));
     assert_eq!(add(&mut table, 5001, Cube::any()), Err(Full::Order));
     table.reclaim();

@@ -1,4 +1,4 @@
-//! The examples of docs/rules.md are real: rules parse, and mistakes are told in these words.
+//! The examples of docs/rules.md are real: rules parse, and mistakes are reported in these words.
 
 use ringside_rules::language::{AddressSet, Sets, parse};
 use std::fs;
@@ -36,7 +36,7 @@ fn rules_parse() {
 }
 
 #[test]
-fn mistakes_are_told_in_these_words() {
+fn mistakes_are_reported_in_these_words() {
     let examples = fences("error");
     assert!(examples.len() >= 5);
     for example in examples {

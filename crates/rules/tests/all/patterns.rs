@@ -14,7 +14,7 @@ fn pattern(bytes: &[u8], ignore_case: bool, at: Option<u32>) -> PayloadPattern {
     PayloadPattern { bytes: bytes.into(), ignore_case, at }
 }
 
-fn told(hits: &Hits) -> BTreeSet<u32> {
+fn hit_numbers(hits: &Hits) -> BTreeSet<u32> {
     hits.numbers().iter().copied().collect()
 }
 
@@ -67,7 +67,7 @@ fn aho_corasick_finds_the_same_in_real_payloads() {
             let overlapping = judge.find_overlapping_iter(payload);
             let expected: BTreeSet<u32> =
                 overlapping.map(|found| numbers[found.pattern().as_usize()]).collect();
-            assert_eq!(told(&hits), expected);
+            assert_eq!(hit_numbers(&hits), expected);
             found += expected.len();
         }
         assert!(found > 100, "{found} finds are too few to tell");
@@ -114,14 +114,14 @@ fn try_one(input: &[u8]) {
     };
     let mut hits = Hits::default();
     set.scan(text, &mut hits);
-    assert_eq!(told(&hits), expected(text, 0));
+    assert_eq!(hit_numbers(&hits), expected(text, 0));
     // The cuts are of the input too.
     let (mut stream, mut seam, mut from) = (Stream::new(), Seam::default(), 0);
     for cut in input.iter().take(4).map(|&byte| usize::from(byte)).chain([text.len()]) {
         let to = (from + cut).min(text.len());
         stream.take_in(&text[from..to], set.longest(), &mut seam);
         set.scan_next(&seam, &text[from..to], &mut hits);
-        assert_eq!(told(&hits), expected(&text[..to], from));
+        assert_eq!(hit_numbers(&hits), expected(&text[..to], from));
         from = to;
     }
 }

@@ -116,7 +116,7 @@ fn no_frame_meets_neither_rule_behind_many_that_ask() {
 }
 
 /// While rules are exchanged a thousand times, every frame meets the old rule or the new one,
-/// beside `others` that stay.
+/// next to `others` that stay.
 fn exchange(name: &str, others: &str) {
     if !need_root("changes of rules on an interface") {
         return;

@@ -1,4 +1,4 @@
-//! A veth pair between two namespaces of its own, in which nobody else sends.
+//! A veth pair between two namespaces of its own, in which nothing else sends.
 
 #![allow(clippy::unwrap_used, dead_code)]
 
@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Two namespaces joined by a veth pair, in which nobody else sends. One test of a process has a
+/// Two namespaces joined by a veth pair, in which nothing else sends. One test of a process has a
 /// pair at a time: a program that another starts meanwhile holds all descriptors of the process
 /// until it runs, so that what a test closes would not be gone yet.
 pub struct Pair {

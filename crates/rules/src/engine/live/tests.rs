@@ -108,7 +108,7 @@ fn refusals_change_nothing() {
 }
 
 /// What a first reclaim retires waits for a second one, and a judge may be on it until its next
-/// batch: a rule that nobody was told of calls for none.
+/// batch: a rule that no judge got needs none.
 #[test]
 fn a_refused_rule_frees_nothing_that_a_judge_may_look_at() {
     let mut live = live("5: udp => drop\n6: src ip 10.0.0.1 => take");

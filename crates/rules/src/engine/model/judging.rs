@@ -17,25 +17,25 @@ const EXACT: &str = "src ip 10.0.0.1 dst ip 10.0.0.9 udp src port 7 dst port 53"
 const OTHERS: &str = "any";
 
 /// What judges share, and their writer.
-struct Court {
+struct Writer {
     book: Book<Judges>,
     rules: RulesAtWork,
 }
 
-impl Court {
-    fn new(rules: &[Rule]) -> Court {
+impl Writer {
+    fn new(rules: &[Rule]) -> Writer {
         let memory = memory();
         let judges = Judges::new(LinkType::ETHERNET, Compiler::InProcess { optimise: true });
         let book = Book::new(&memory, judges).unwrap();
-        let mut court = Court { book, rules: RulesAtWork::of(&memory, Verdict::Pass) };
+        let mut writer = Writer { book, rules: RulesAtWork::of(&memory, Verdict::Pass) };
         for rule in rules {
-            court.add(rule);
+            writer.add(rule);
         }
-        court
+        writer
     }
 
-    fn hire(&mut self) -> Judge {
-        self.book.place_mut().hire(&self.rules, Follows::Nothing).unwrap()
+    fn new_judge(&mut self) -> Judge {
+        self.book.store_mut().add(&self.rules, Follows::Nothing).unwrap()
     }
 
     fn add(&mut self, rule: &Rule) -> Slot {
@@ -74,13 +74,13 @@ fn replaced(first: &[(u32, &str, &str)], come: &[(u32, &str, &str)], heir: u32) 
     // With two preemptions two more changes would take hours, and add none to what loads may see.
     let preemptions = if come.len() > 1 { 1 } else { 2 };
     outcomes(preemptions, [Some(20), Some(heir)], move || {
-        let mut court = Court::new(&first);
-        let mut judge = court.hire();
+        let mut writer = Writer::new(&first);
+        let mut judge = writer.new_judge();
         let judge = thread::spawn(move || decides(&mut judge));
         for rule in &come {
-            court.add(rule);
+            writer.add(rule);
         }
-        court.remove(20);
+        writer.remove(20);
         judge.join().unwrap()
     });
 }
@@ -92,9 +92,9 @@ fn loom_a_rule_or_the_one_that_replaces_it_judges() {
     replaced(&[(20, OTHERS, "drop")], &[(10, OTHERS, "drop")], 10);
 }
 
-/// The letter that it comes lies before the one that the other goes.
+/// The change that adds it is in the queue before the one that removes the other.
 #[test]
-fn loom_a_rule_that_goes_judges_beside_one_that_has_just_come() {
+fn loom_a_rule_that_goes_judges_next_to_one_that_has_just_come() {
     let before = (1, "length -20", "take");
     replaced(&[(20, OTHERS, "drop")], &[before, (30, OTHERS, "drop")], 30);
 }
@@ -117,16 +117,16 @@ fn loom_a_rule_or_the_one_that_replaces_it_judges_behind_many() {
 #[test]
 fn loom_a_rule_in_the_slot_of_another_counts_its_own_frames_alone() {
     outcomes(2, [0, 1], || {
-        let mut court = Court::new(&[rule(20, &format!("{EXACT} => drop"))]);
-        let mut judge = court.hire();
+        let mut writer = Writer::new(&[rule(20, &format!("{EXACT} => drop"))]);
+        let mut judge = writer.new_judge();
         assert_eq!(decides(&mut judge), Some(20));
-        court.remove(20);
+        writer.remove(20);
         judge.refresh();
-        court.book.reclaim();
+        writer.book.reclaim();
         let judge = thread::spawn(move || decides(&mut judge));
-        let slot = court.add(&rule(30, &format!("{OTHERS} => drop")));
+        let slot = writer.add(&rule(30, &format!("{OTHERS} => drop")));
         let met = u64::from(judge.join().unwrap() == Some(30));
-        assert_eq!((slot, court.book.place().counts(slot).frames), (Slot(0), met));
+        assert_eq!((slot, writer.book.store().counts(slot).frames), (Slot(0), met));
         met
     });
 }

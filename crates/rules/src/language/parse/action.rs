@@ -70,7 +70,7 @@ pub fn actions(cursor: &mut Cursor<'_>) -> Outcome<Actions> {
     Ok(actions)
 }
 
-/// Refuses `word` beside the action `before`, if the two make no sense together.
+/// Refuses `word` after the action `before`, if the two make no sense together.
 fn exclude(before: &str, word: &str, at: usize) -> Outcome<()> {
     if before == word {
         return Err(Fault::new(at, format!("`{word}` stands twice"), "remove one"));

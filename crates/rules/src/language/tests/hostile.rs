@@ -1,4 +1,4 @@
-//! Texts that nobody means well with: large, deep, broken.
+//! Hostile texts: large, deep, broken.
 
 use super::*;
 use limits::*;

@@ -22,7 +22,7 @@ fn check(made: &Made, text: &[u8], spent: bool) {
     let (mut flow, mut all) = (Flow::default(), BTreeSet::new());
     for segment in text.chunks(700) {
         flow.scan(&made.set, segment);
-        all.extend(told(&flow.hits, made.set.count()));
+        all.extend(found(&flow.hits, made.set.count()));
     }
     assert_eq!(all, made.naive(text, 0));
     assert!(made.set.memory_bytes() <= memory_bytes_max(made), "{}", made.set.memory_bytes());

@@ -58,7 +58,7 @@ fn addresses_and_ports_of_ipv6_behind_extension_headers() {
     let yes = ["ip6", "udp", "dst port 53", "src ip 2001:db8::/127", "bytes transport+2 = 0035"];
     judge(&dissected(&frame), &yes, &["ip4", "proto 0", "proto 60", "src port 53", "ip 0.0.0.0/0"]);
 
-    // Cut within the second extension header: what is named last is told, and no ports.
+    // Cut within the second extension header: what is named last is known, and no ports.
     let cut =
         DissectedFrame::new(&frame[..14 + 40 + 8 + 3], frame.len() as u32, LinkType::ETHERNET);
     let no = ["udp", "port 0-65535", "bytes transport = 00/00"];

@@ -1,4 +1,4 @@
-//! A place on an interface in which a program with rules stands.
+//! Attachment of rules: a place on an interface, before all captures, for a program with rules.
 
 use super::RulesProgram;
 use super::pinned::{PinnedRules, VERSION};
@@ -13,9 +13,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// Places among the leaves: before all captures.
 const RULES_POSITIONS: Range<u32> = 0..2;
 
-/// Where rules are to stand.
+/// Where rules are to be attached.
 #[derive(Clone, Copy, Debug)]
-pub struct SeatConfig<'a> {
+pub struct RulesAttachmentConfig<'a> {
     /// Name of the interface, for messages.
     pub interface: &'a str,
     /// Its number in the calling thread's network namespace.
@@ -27,24 +27,24 @@ pub struct SeatConfig<'a> {
     pub is_pinned: bool,
 }
 
-/// A place on an interface; given back on drop, unless what stands there is pinned.
+/// A place for rules on an interface; given back on drop, unless the program there is pinned.
 #[derive(Debug)]
-pub struct RulesSeat {
+pub struct RulesAttachment {
     root: Root,
     pins: Option<Pins>,
-    /// What stands there.
+    /// The program in the place.
     program: Option<OwnedFd>,
 }
 
-impl RulesSeat {
+impl RulesAttachment {
     /// Attaches the root, in the calling thread's network namespace, or joins the one that is
-    /// there. Every frame still goes its way.
+    /// there. Until [`put`](RulesAttachment::put) all frames pass.
     ///
     /// # Errors
     /// A foreign program is on the interface, it takes none, or both places are taken. Where rules
     /// are to be pinned: no BPF file system is mounted, or another process holds those that are
     /// pinned there.
-    pub fn open(config: &SeatConfig<'_>) -> Result<RulesSeat, Error> {
+    pub fn open(config: &RulesAttachmentConfig<'_>) -> Result<RulesAttachment, Error> {
         let pins = config.is_pinned.then(|| Pins::prepare(config.ifindex)).transpose()?;
         let root = Root::open(&RootConfig {
             interface: config.interface,
@@ -57,7 +57,7 @@ impl RulesSeat {
         let before = root.taken().map(PinnedRules::of).transpose();
         // What cannot be read can be replaced all the same; then nothing is carried over.
         let program = before.ok().flatten().map(PinnedRules::into_program);
-        Ok(RulesSeat { root, pins, program })
+        Ok(RulesAttachment { root, pins, program })
     }
 
     /// The rules that were pinned here before this process came, while they are in force.
@@ -70,13 +70,14 @@ impl RulesSeat {
         self.root.mode()
     }
 
-    /// What was refused on the way, each with its reason.
+    /// What the kernel refused meanwhile, each with its reason.
     pub fn notes(&self) -> &[String] {
         self.root.notes()
     }
 
     /// Puts a program here, in place of the one before: a frame is judged by the one or the other.
-    /// It must have been loaded for this seat. When this returns no frame is with the one before.
+    /// It must have been loaded for this attachment. When this returns, no frame is in the program
+    /// before.
     ///
     /// # Errors
     /// The kernel refused.
@@ -103,8 +104,8 @@ impl RulesSeat {
         Ok(())
     }
 
-    /// Takes the program away: when this returns, every frame goes its way, and its counters stand
-    /// still. May take some ten milliseconds.
+    /// Takes the program out. When this returns, all frames pass, and its counters do not change
+    /// any more. May take some ten milliseconds.
     ///
     /// # Errors
     /// The kernel refused.
@@ -149,7 +150,7 @@ impl RulesSeat {
     }
 }
 
-impl Drop for RulesSeat {
+impl Drop for RulesAttachment {
     fn drop(&mut self) {
         if self.pins.is_some() {
             return;
