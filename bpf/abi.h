@@ -222,7 +222,7 @@ enum rules_fate {
 /* Bits of a rule's record above its fate, a byte. */
 #define RULE_CONTINUES (1 << 8) /* later rules are asked too */
 #define RULE_FOREIGN (1 << 9)   /* asks or does what a driver cannot */
-#define RULE_SAMPLES (1 << 10)  /* only one frame in a number is meant */
+#define RULE_SAMPLES (1 << 10)  /* one frame in N is meant, the others are not */
 #define RULE_CHECKS (1 << 11)   /* asks what the tables do not know */
 #define RULE_TARGETS (1 << 12)  /* sends frames elsewhere */
 /* In the note next to an exact rule: it is plain, and its fate is in the note. */

@@ -31,7 +31,7 @@ pub mod record {
     pub const CONTINUES: u32 = 1 << 8;
     /// It asks or does what a driver cannot.
     pub const FOREIGN: u32 = 1 << 9;
-    /// Only one frame in a number of them is meant.
+    /// One frame in N is meant, the others are not.
     pub const SAMPLES: u32 = 1 << 10;
     /// It asks what the tables do not know.
     pub const CHECKS: u32 = 1 << 11;

@@ -72,7 +72,7 @@ pub enum Trim {
     Keep(Arc<Ranges<u32>>),
 }
 
-/// One frame in this number is meant.
+/// One frame in N is meant, the others are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sample(pub NonZeroU32);
 
