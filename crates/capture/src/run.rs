@@ -43,7 +43,7 @@ use workers::{Settings, packer};
 #[derive(Debug, Error)]
 pub enum RunError {
     /// No source was given.
-    #[error("nothing to capture from: name an interface with -i")]
+    #[error("nothing to capture from")]
     NoSource,
     /// The capture ring.
     #[error(transparent)]
@@ -60,7 +60,7 @@ pub enum RunError {
     /// Several threads for a lane that one must drain.
     #[error(
         "{threads} threads a lane are asked for, and interface {interface} is received in a way \
-         that has one thread for each lane: leave out --threads, or use more --queues"
+         that has one thread for each lane"
     )]
     OneThread {
         /// Interface.
@@ -72,9 +72,7 @@ pub enum RunError {
     #[error("{0} threads a lane are asked for, allowed are 1 to {LANE_THREADS_MAX}")]
     Threads(usize),
     /// No thread was to be had.
-    #[error(
-        "cannot start a thread ({0}): raise the limit (ulimit -u, pids.max), or lower --queues"
-    )]
+    #[error("cannot start a thread ({0}): raise the limit (ulimit -u, pids.max)")]
     Thread(#[source] std::io::Error),
     /// An output directory twice.
     #[error("{path} is named twice as a directory to record to; name it once")]

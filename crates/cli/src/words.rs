@@ -1,8 +1,15 @@
 //! What the command line adds to what the libraries say: the option that helps. They name none,
 //! because others ask them in other ways.
 
-use ringside_capture::backend::LaneKind;
+use ringside_capture::backend::{BackendError, LaneKind};
+use ringside_capture::keep::RulesError;
+use ringside_capture::run::RunError;
+use ringside_client::ClientError;
+use ringside_control::PlaceTaken;
 use ringside_core::Shown;
+use ringside_filter::FilterError;
+use ringside_keeper::NoWorker;
+use ringside_keeper::privileges::NoSuchUser;
 use ringside_session::{NotInDriver, Note, Refused, Rss, Setting};
 use ringside_terminal::say;
 use std::error::Error;
@@ -30,7 +37,59 @@ fn of_cause(cause: &(dyn Error + 'static)) -> String {
     if let Some(refused) = cause.downcast_ref::<Refused>() {
         return of_refused(refused);
     }
-    cause.to_string()
+    if let Some(ClientError::Connect { path, .. }) = cause.downcast_ref() {
+        let path = path.display();
+        return format!("{cause}; is a `ringside capture --share {path}` running?");
+    }
+    if let Some(NoSuchUser(name)) = cause.downcast_ref() {
+        return format!("--user {name}: there is no such user");
+    }
+    let fix = (cause.downcast_ref().and_then(of_backend))
+        .or_else(|| cause.downcast_ref().and_then(of_run))
+        .or_else(|| cause.downcast_ref().and_then(of_rules))
+        .or_else(|| cause.downcast_ref::<PlaceTaken>().map(|_| ": name another with --control"))
+        .or_else(|| cause.downcast_ref::<NoWorker>().map(|_| "; --no-keeper does without it"))
+        .or_else(|| cause.downcast_ref().and_then(of_filter))
+        .unwrap_or_default();
+    format!("{cause}{fix}")
+}
+
+fn of_backend(error: &BackendError) -> Option<&'static str> {
+    match error {
+        BackendError::UnknownLinkType { .. } => Some(": use `--backend pcap`"),
+        BackendError::SeveralWriters { .. } => Some(": use --backend af-xdp"),
+        BackendError::TakesTags { .. } => Some(", or use --backend af-xdp"),
+        _ => None,
+    }
+}
+
+fn of_run(error: &RunError) -> Option<&'static str> {
+    match error {
+        RunError::NoSource => Some(": name an interface with -i"),
+        RunError::OneThread { .. } => Some(": leave out --threads, or use more --queues"),
+        RunError::Thread(_) => Some(", or lower --queues"),
+        _ => None,
+    }
+}
+
+fn of_rules(error: &RulesError) -> Option<&'static str> {
+    match error {
+        RulesError::Digest { .. } => Some(
+            ": start it with --digests FILE (or - for standard output), or write `count` for the \
+             numbers alone",
+        ),
+        RulesError::Mirror { .. } => Some(": leave it out, or receive from an interface (-i)"),
+        _ => None,
+    }
+}
+
+fn of_filter(error: &FilterError) -> Option<&'static str> {
+    match error {
+        FilterError::NotInFrame { .. } => {
+            Some("; use --direction in|both instead of inbound and outbound")
+        }
+        _ => None,
+    }
 }
 
 /// Says what a session has to say.
@@ -48,6 +107,10 @@ fn of_note(note: &Note) -> String {
     match note {
         Note::InDriver { .. } => {
             format!("{note}; --backend af-packet leaves the frames to the host")
+        }
+        Note::Libpcap { interface, reason } => {
+            let fix = of_backend(reason).unwrap_or_default();
+            format!("{interface}: using libpcap ({reason}{fix})")
         }
         Note::InboundOnly { .. } => format!("{note}; --direction inout shows both"),
         Note::NotInDriver { interface, reason } => {
@@ -203,6 +266,31 @@ mod tests {
         let setting = Setting::Rss(Rss::Even);
         let refused = Refused::Setting { setting, interface: "eth1".into(), error };
         assert_eq!(of_error(&refused.into()), "--rss even on eth1: not permitted");
+    }
+
+    #[test]
+    fn errors_of_the_libraries_get_the_option_that_helps() {
+        let name = || "ppp0".to_owned();
+        let id = ringside_rules::language::RuleId(7);
+        let fixes: [(anyhow::Error, &str); 8] = [
+            (
+                BackendError::UnknownLinkType { name: name(), hardware_type: 512 }.into(),
+                "link type: use `--backend pcap`",
+            ),
+            (BackendError::SeveralWriters { name: name() }.into(), "at once: use --backend af-xdp"),
+            (BackendError::TakesTags { name: name() }.into(), "), or use --backend af-xdp"),
+            (RunError::NoSource.into(), "nothing to capture from: name an interface with -i"),
+            (RulesError::Digest { id }.into(), "writes none: start it with --digests FILE"),
+            (RulesError::Mirror { id, name: name() }.into(), "receive from an interface (-i)"),
+            (PlaceTaken::Listening.into(), "listens there: name another with --control"),
+            (NoSuchUser(name()).into(), "--user ppp0: there is no such user"),
+        ];
+        for (error, fix) in fixes {
+            let plain = error.to_string();
+            assert!(!plain.contains("--") && !plain.contains(" -i"), "{plain}");
+            let told = of_error(&error.context("cannot begin"));
+            assert!(told.starts_with("cannot begin: ") && told.contains(fix), "{told}");
+        }
     }
 
     #[test]

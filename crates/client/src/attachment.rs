@@ -19,7 +19,7 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// Nobody listens there, or it is not permitted.
-    #[error("cannot connect to {path}: {source}; is a `ringside capture --share {path}` running?")]
+    #[error("cannot connect to {path}: {source}")]
     Connect {
         /// The socket.
         path: PathBuf,

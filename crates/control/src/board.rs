@@ -109,7 +109,7 @@ impl Board {
             }
             Command::Rules(command) => match &self.rules {
                 Some(rules) => rules.answer(command),
-                None => Reply::refused("this run judges by no rules: start it with --rules FILE"),
+                None => Reply::refused("this run judges by no rules; it must be started with some"),
             },
         }
     }

@@ -35,7 +35,9 @@ pub mod state_directory;
 pub use beside::BesideStatus;
 pub use board::{Board, StatusParts};
 pub use client::{Client, Found, read_reply};
-pub use place::{CAPTURE_KIND, ControlSocket, DROP_KIND, SocketPlace, paths, remove_left};
+pub use place::{
+    CAPTURE_KIND, ControlSocket, DROP_KIND, PlaceTaken, SocketPlace, paths, remove_left,
+};
 pub use protocol::{Command, OutputStatus, Rates, Reply, RingStatus, Status, VERSION};
 pub use rule_messages::{DefaultStatus, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS};
 pub use rules::{RuleDesk, RuleStore};

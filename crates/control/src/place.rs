@@ -11,7 +11,7 @@
 //! other's fresh socket for a stale one.
 
 use crate::state_directory::{self, StateDirectory, lock, lock_first};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use ringside_core::Shown;
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
@@ -22,6 +22,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use thiserror::Error;
 
 /// Longest path of a Unix socket (unix(7)); the address holds a zero byte more.
 const PATH_BYTES_MAX: usize = 107;
@@ -48,6 +49,17 @@ pub enum SocketPlace {
     Path(PathBuf),
     /// The run has none.
     None,
+}
+
+/// Why a socket cannot have the name that it is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum PlaceTaken {
+    /// A file, or something else that must stay.
+    #[error("something that is no socket has this name")]
+    NoSocket,
+    /// The socket of another.
+    #[error("a running process listens there")]
+    Listening,
 }
 
 /// A listening socket with a name in the file system; the name goes with it.
@@ -86,7 +98,7 @@ impl ControlSocket {
                 Err(error) => tracing::info!("{error:#}"),
             }
         }
-        tracing::info!("there is no control socket: name a place with --control");
+        tracing::info!("there is no control socket");
         Ok(None)
     }
 
@@ -211,7 +223,7 @@ fn remove_stale(path: &Path) -> anyhow::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error.into()),
         Ok(metadata) if !metadata.file_type().is_socket() => {
-            bail!("something that is no socket has this name: name another with --control");
+            return Err(PlaceTaken::NoSocket.into());
         }
         Ok(_) => {}
     }
@@ -219,7 +231,7 @@ fn remove_stale(path: &Path) -> anyhow::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             std::fs::remove_file(path).context("removing the socket of a dead process")
         }
-        _ => bail!("a running process listens there: name another with --control"),
+        _ => Err(PlaceTaken::Listening.into()),
     }
 }
 

@@ -15,8 +15,7 @@ pub enum FilterError {
     },
     /// The expression asks for what the kernel knows beside the frame.
     #[error(
-        "filter '{}' asks for something that is not in the frame (offset {offset:#x}); use \
-         --direction in|both instead of inbound and outbound",
+        "filter '{}' asks for something that is not in the frame (offset {offset:#x})",
         shown(.expression)
     )]
     NotInFrame {

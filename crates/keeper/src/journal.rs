@@ -94,7 +94,7 @@ impl Journal {
         if !path.exists() {
             return Ok(None);
         }
-        let context = || format!("{}: what `doctor --fix` has turned", path.shown());
+        let context = || format!("{}: what was turned for good", path.shown());
         let journal = Journal::read(&path).with_context(context)?;
         if journal.content.boot_id != clock::boot_id()? {
             fs::remove_file(&path).with_context(context)?;

@@ -42,6 +42,7 @@ pub use knob::{Request, Wish, in_namespace};
 pub use knobs::{Knobs, put_back_what_stays, turn_for_good, what_stays_turned};
 pub use link::Link;
 pub use remains::Leaving;
+pub use supervise::NoWorker;
 
 use ringside_control::SocketPlace;
 use ringside_terminal::say;

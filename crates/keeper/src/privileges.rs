@@ -18,7 +18,7 @@ use rustix::thread::{
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 pub use system_calls::Role;
-pub use user::{UsersDirectories, become_another};
+pub use user::{NoSuchUser, UsersDirectories, become_another};
 
 /// What the binary needs to do without root what it does with sockets.
 const WITHOUT_ROOT: &str = "not permitted; it needs CAP_NET_RAW: run with sudo, or `setcap \

@@ -24,6 +24,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
+use thiserror::Error;
 
 /// Signals within this time are one order: `timeout` signals its child and then its whole process
 /// group, so the same wish comes twice. Nobody who means a second one is so fast.
@@ -57,6 +58,11 @@ fn written(outputs: &[PathBuf], sockets: &[PathBuf]) -> Vec<PathBuf> {
     let parents = files.map(|path| path.parent().map(Path::to_owned).unwrap_or_default());
     parents.chain(state_directory::candidates().into_iter().map(|place| place.path)).collect()
 }
+
+/// The process that receives cannot be started. A run without a keeper needs none.
+#[derive(Debug, Error)]
+#[error("cannot start the process that receives")]
+pub struct NoWorker(#[source] std::io::Error);
 
 struct Keeper {
     signals: SignalPipe,
@@ -103,9 +109,7 @@ impl Keeper {
             command.arg0(name);
         }
         command.args(args).env(ENVIRONMENT, child::leave_for_child(&theirs)?);
-        let worker = command
-            .spawn()
-            .context("cannot start the process that receives; --no-keeper does without it")?;
+        let worker = command.spawn().map_err(NoWorker)?;
         let mut sockets =
             ringside_control::paths(&wishes.control, CAPTURE_KIND, std::process::id());
         sockets.extend(wishes.share.map(Path::to_owned));

@@ -97,7 +97,7 @@ impl CaptureOptions {
         knobs: &Knobs<'_>,
         notes: Notes<'_>,
     ) -> anyhow::Result<(Opened, Extras)> {
-        if self.trigger.is_some() && !output.is_directory() {
+        if self.trigger.is_some() && (output.paths.is_empty() || !output.is_directory()) {
             return Err(Refused::TriggerOutput.into());
         }
         let options = &self.open;

@@ -58,7 +58,7 @@ pub enum BackendError {
     /// Frames of this interface begin in a way that the backend does not know.
     #[error(
         "interface {name} has frames of hardware type {hardware_type}, for which af-packet has no \
-         link type: use `--backend pcap`"
+         link type"
     )]
     UnknownLinkType {
         /// Interface.
@@ -115,6 +115,24 @@ pub enum BackendError {
         name: String,
         /// Reason and fix.
         reason: String,
+    },
+    /// A device that runs the program of xdp-ring in whatever thread writes to it.
+    #[error(
+        "xdp-ring on interface {name}: a tun or tap device may run the program for several frames \
+         of a queue at once"
+    )]
+    SeveralWriters {
+        /// Interface.
+        name: String,
+    },
+    /// A driver that takes out what xdp-ring would lose.
+    #[error(
+        "xdp-ring on interface {name}: it takes VLAN tags out of frames, which would be lost: \
+         `ethtool -K {name} rxvlan off` (and `rx-vlan-stag-hw-parse off`)"
+    )]
+    TakesTags {
+        /// Interface.
+        name: String,
     },
     /// The operating system refused.
     #[error("interface {name}: {source}")]

@@ -34,10 +34,7 @@ pub enum RulesError {
         action: String,
     },
     /// Records that nobody takes.
-    #[error(
-        "rule {id}: `digest` hands over records, and this run writes none: start it with --digests \
-         FILE (or - for standard output), or write `count` for the numbers alone"
-    )]
+    #[error("rule {id}: `digest` hands over records, and this run writes none")]
     Digest {
         /// The rule.
         id: RuleId,
@@ -45,7 +42,7 @@ pub enum RulesError {
     /// Copies that nobody sends.
     #[error(
         "rule {id}: `mirror {name}` sends frames on while they are received, and this run sends \
-         none: leave it out, or receive from an interface (-i)"
+         none"
     )]
     Mirror {
         /// The rule.

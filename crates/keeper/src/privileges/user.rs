@@ -1,7 +1,7 @@
 //! The user that a run becomes: the one that was asked for, or one without rights.
 
 use super::keep_only;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use nix::unistd::{User, getgrouplist};
 use ringside_capture::config::Output;
 use ringside_capture::run::MadeDirectories;
@@ -15,6 +15,7 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
+use thiserror::Error;
 
 /// Users without rights, in the order in which they are tried: our own, which a package or an
 /// administrator makes, and the one that is on every system.
@@ -22,6 +23,11 @@ const WITHOUT_RIGHTS: [&str; 2] = ["ringside", "nobody"];
 /// Entries of a directory that are looked at. More of another user's are hardly hidden behind so
 /// many of our own.
 const ENTRIES_MAX: usize = 10_000;
+
+/// There is no user of a name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no user {0}")]
+pub struct NoSuchUser(pub String);
 
 /// Directories that were made for the user that this process becomes. If the run is refused they go
 /// again, for which the user's rights may not do: what they lie in may be root's. So a thread that
@@ -86,8 +92,7 @@ pub fn become_another(
     let user = match asked {
         Some(name) => {
             let user = User::from_name(name).with_context(|| format!("looking for user {name}"))?;
-            let Some(user) = user else { bail!("--user {name}: there is no such user") };
-            Some(user)
+            Some(user.ok_or_else(|| NoSuchUser(name.to_owned()))?)
         }
         None if rustix::process::geteuid().is_root() => without_rights(output, files),
         None => None,
@@ -244,8 +249,8 @@ mod tests {
         set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         let recording = folder.path().join("recording");
         let output = directory(&recording);
-        let error = become_another(Some("rsafp-nobody"), &output, &[]).err().unwrap().to_string();
-        assert!(error.contains("--user rsafp-nobody"), "{error}");
+        let error = become_another(Some("rsafp-nobody"), &output, &[]).err().unwrap();
+        assert_eq!(error.downcast_ref(), Some(&NoSuchUser("rsafp-nobody".into())), "{error}");
         apart(|| {
             become_another(Some("nobody"), &output, &[]).unwrap().unwrap().keep();
             assert_eq!(status("Uid"), "65534\t65534\t65534\t65534");

@@ -68,7 +68,7 @@ pub fn series_of(directories: &[PathBuf]) -> Result<(Vec<Series>, Vec<Notice>), 
             empty.push(directory);
         }
     }
-    let reason = "holds no file of a recording (made by -w DIR); name its files to read others";
+    let reason = "holds no file of a recording; name its files to read others";
     if series.is_empty()
         && let Some(&directory) = empty.first()
     {

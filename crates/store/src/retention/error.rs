@@ -53,7 +53,7 @@ pub enum RetentionError {
     #[error(
         "{directory}: no room for a file of {asked} bytes below the limit of {limit} bytes: \
          {held} bytes are in or reserved for files that are being written ({holders}); end one of \
-         these runs, or raise --limit-bytes"
+         these runs, or raise the limit"
     )]
     LimitHeld {
         /// The directory.
@@ -70,7 +70,7 @@ pub enum RetentionError {
     /// Deleting everything that may be deleted would not free enough.
     #[error(
         "{directory}: {wanted} bytes of the file system must be free, for the next file, for those \
-         being written and for others (--min-free); {free} are, and deleting every recording that \
+         being written and for others; {free} are, and deleting every recording that \
          may be deleted would give {deletable}: something else fills it"
     )]
     FreeHeld {

@@ -112,25 +112,14 @@ fn check_driver(device: &NetDevice) -> Result<String, BackendError> {
         .map_err(|error| unfit(device, format!("its driver is not known: {error}")))?;
     match driver.as_str() {
         // Its program runs in whatever thread writes to the device.
-        "tun" => {
-            let reason = "a tun or tap device may run the program for several frames of a queue \
-                          at once: use --backend af-xdp";
-            return Err(unfit(device, reason));
-        }
+        "tun" => return Err(BackendError::SeveralWriters { name: device.name.clone() }),
         // Its program runs on each of its members, whose queues are others.
         "bonding" => return Err(unfit(device, "it is a bond: capture from its members")),
         _ => {}
     }
     match stripped_tags(&device.name) {
         Ok(features) if features.is_empty() => Ok(driver),
-        Ok(_) => {
-            let reason = format!(
-                "it takes VLAN tags out of frames, which would be lost: `ethtool -K {} rxvlan off` \
-                 (and `rx-vlan-stag-hw-parse off`), or use --backend af-xdp",
-                device.name
-            );
-            Err(unfit(device, reason))
-        }
+        Ok(_) => Err(BackendError::TakesTags { name: device.name.clone() }),
         Err(error) => Err(refused(&device.name, error)),
     }
 }
