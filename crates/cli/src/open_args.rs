@@ -2,12 +2,12 @@
 
 use crate::filter_args::FilterArgs;
 use anyhow::Context;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use ringside_capture::backend::{AF_PACKET, AF_XDP, Description, PCAP, XDP_RING};
 use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX, LANES_MAX};
 use ringside_session::{
-    CaptureDirection, FanoutMode, OpenOptions, PlacementOptions, Rss, Waiting, enter_namespace,
-    interfaces,
+    BACKENDS, CaptureDirection, Description, FanoutMode, OpenOptions, PlacementOptions, Rss,
+    Waiting, enter_namespace, interfaces,
 };
 use ringside_terminal::{Wait, say, units};
 use std::os::fd::{AsFd, OwnedFd};
@@ -35,8 +35,8 @@ pub struct OpenArgs {
     pub read: Vec<PathBuf>,
 
     /// How to receive; auto, unless asked otherwise.
-    #[arg(long, value_enum)]
-    backend: Option<Backend>,
+    #[arg(long, value_parser = backends())]
+    backend: Option<Choice>,
 
     /// Lanes of each interface, each with a worker of its own: members of a fanout group (1, unless
     /// asked otherwise), with af-xdp and xdp-ring the first N receive queues (all).
@@ -117,7 +117,7 @@ impl OpenArgs {
         OpenOptions {
             interfaces: self.interfaces.clone(),
             read: self.read.clone(),
-            backend: self.backend.and_then(Backend::description),
+            backend: self.backend.and_then(|Choice(backend)| backend),
             explains: verbose || self.backend.is_some(),
             lanes: self.queues,
             threads: self.threads,
@@ -197,33 +197,19 @@ impl PlacementArgs {
     }
 }
 
-/// Backends of this build.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Backend {
-    /// af-xdp where the host does not use the interface, else af-packet, or pcap for what that does
-    /// not know.
-    Auto,
-    /// From inside the driver, away from the host (AF_XDP).
-    AfXdp,
-    /// The same by a program's own copy: the fastest where a driver has no zero-copy.
-    XdpRing,
-    /// The kernel's packet sockets (TPACKET_V3).
-    AfPacket,
-    /// libpcap: any device that it knows.
-    Pcap,
-}
+/// A backend by its name; none of `auto`.
+#[derive(Clone, Copy)]
+struct Choice(Option<&'static Description>);
 
-impl Backend {
-    /// What it is; of `auto`, nothing yet.
-    fn description(self) -> Option<&'static Description> {
-        match self {
-            Backend::Auto => None,
-            Backend::Pcap => Some(&PCAP),
-            Backend::AfXdp => Some(&AF_XDP),
-            Backend::XdpRing => Some(&XDP_RING),
-            Backend::AfPacket => Some(&AF_PACKET),
-        }
-    }
+/// Takes the name of a backend of this build, or `auto`.
+fn backends() -> impl TypedValueParser<Value = Choice> {
+    let auto = PossibleValue::new("auto").help(
+        "af-xdp where the host does not use the interface, else af-packet, or pcap for what that \
+         does not know",
+    );
+    let named = BACKENDS.iter().map(|one| PossibleValue::new(one.name).help(one.summary));
+    PossibleValuesParser::new(std::iter::once(auto).chain(named))
+        .map(|name| Choice(BACKENDS.iter().copied().find(|backend| backend.name == name)))
 }
 
 /// Fanout modes.

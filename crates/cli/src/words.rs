@@ -1,7 +1,7 @@
 //! What the command line adds to what the libraries say: the option that helps. They name none,
 //! because others ask them in other ways.
 
-use ringside_capture::backend::{BackendError, LaneKind};
+use ringside_capture::backend::{BackendError, LaneKind, OpenWarning, Unable};
 use ringside_capture::keep::RulesError;
 use ringside_capture::run::RunError;
 use ringside_client::ClientError;
@@ -57,6 +57,12 @@ fn of_cause(cause: &(dyn Error + 'static)) -> String {
 fn of_backend(error: &BackendError) -> Option<&'static str> {
     match error {
         BackendError::UnknownLinkType { .. } => Some(": use `--backend pcap`"),
+        BackendError::Unable(unable) => Some(match unable {
+            Unable::OneLane => ": leave out --queues, or use --backend af-packet",
+            Unable::LongFilter { .. } => ": shorten it, or use --backend af-packet",
+            Unable::OwnStamps => ": leave out --hardware-time, or use --backend af-xdp",
+            Unable::NothingWakes => ": use --wait sleep or spin, or --backend af-xdp",
+        }),
         BackendError::SeveralWriters { .. } => Some(": use --backend af-xdp"),
         BackendError::TakesTags { .. } => Some(", or use --backend af-xdp"),
         _ => None,
@@ -95,8 +101,8 @@ fn of_filter(error: &FilterError) -> Option<&'static str> {
 /// Says what a session has to say.
 pub fn say_note(note: Note) {
     match &note {
-        Note::Warning(_) | Note::NoHugePages => {
-            say::message(format_args!("ringside: warning: {note}"));
+        Note::Warning(_) | Note::Opened(_) | Note::NoHugePages => {
+            say::message(format_args!("ringside: warning: {}", of_note(&note)));
         }
         Note::Prepared(_) | Note::Listening { .. } => say::message(note),
         _ => say::message(format_args!("ringside: {}", of_note(&note))),
@@ -111,6 +117,9 @@ fn of_note(note: &Note) -> String {
         Note::Libpcap { interface, reason } => {
             let fix = of_backend(reason).unwrap_or_default();
             format!("{interface}: using libpcap ({reason}{fix})")
+        }
+        Note::Opened(OpenWarning::ShortBlocks { .. }) => {
+            format!("{note}; use --kernel-ring-size 4MiB or more")
         }
         Note::InboundOnly { .. } => format!("{note}; --direction inout shows both"),
         Note::NotInDriver { interface, reason } => {
@@ -133,12 +142,8 @@ fn of_refused(refused: &Refused) -> String {
     let fix = match refused {
         Refused::Lanes { .. } => ": lower --queues",
         Refused::NumberZero | Refused::NoSuchNumber { .. } => ": see capture -D",
-        Refused::OneLane => ": leave out --queues, or use --backend af-packet",
-        Refused::LongFilter { .. } => ": shorten it, or use --backend af-packet",
         Refused::ReceivedOnly { .. } => ": leave out --direction inout, or use --backend af-packet",
-        Refused::OwnStamps => ": leave out --hardware-time, or use --backend af-xdp",
-        Refused::NothingWakes => ": use --wait sleep or spin, or --backend af-xdp",
-        Refused::Tags(_) => "; --backend af-xdp",
+        Refused::Tags { .. } => "; --backend af-xdp",
         Refused::PassBehindDriver { .. } => {
             ": write `default drop` and no `pass` in the rules, name what is to be taken as a \
              filter, add --rules-in-driver, or use --backend af-packet"
@@ -272,10 +277,14 @@ mod tests {
     fn errors_of_the_libraries_get_the_option_that_helps() {
         let name = || "ppp0".to_owned();
         let id = ringside_rules::language::RuleId(7);
-        let fixes: [(anyhow::Error, &str); 8] = [
+        let fixes: [(anyhow::Error, &str); 9] = [
             (
                 BackendError::UnknownLinkType { name: name(), hardware_type: 512 }.into(),
                 "link type: use `--backend pcap`",
+            ),
+            (
+                BackendError::Unable(Unable::OwnStamps).into(),
+                "itself: leave out --hardware-time, or use --backend af-xdp",
             ),
             (BackendError::SeveralWriters { name: name() }.into(), "at once: use --backend af-xdp"),
             (BackendError::TakesTags { name: name() }.into(), "), or use --backend af-xdp"),
@@ -301,6 +310,11 @@ mod tests {
             (
                 Note::InboundOnly { interface: interface() },
                 "eth1: inbound only; --direction inout shows both",
+            ),
+            (
+                Note::Opened(OpenWarning::ShortBlocks { block_bytes: 65536 }),
+                "the kernel's ring has blocks of 65536 bytes: longer frames are cut; use \
+                 --kernel-ring-size 4MiB or more",
             ),
             (
                 Note::NotInDriver { interface: interface(), reason },

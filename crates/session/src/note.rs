@@ -1,6 +1,6 @@
 //! What is to be said while a session starts.
 
-use ringside_capture::backend::{BackendError, Description};
+use ringside_capture::backend::{BackendError, Description, OpenWarning};
 use std::fmt;
 
 /// Who hears what is to be said.
@@ -69,6 +69,8 @@ pub enum Note {
     },
     /// The run goes on, with less than what was asked for or may be wished.
     Warning(String),
+    /// The same of a backend.
+    Opened(OpenWarning),
     /// The ring is not where it was wished to be.
     NoHugePages,
     /// What was made ready, and what could not be had for it.
@@ -148,6 +150,7 @@ impl fmt::Display for Note {
             }
             Note::InboundOnly { interface } => write!(f, "{interface}: inbound only"),
             Note::PreFilter { interface, text } => write!(f, "{interface}: pre-filter: {text}"),
+            Note::Opened(warning) => warning.fmt(f),
             Note::NoHugePages => {
                 f.write_str("the capture ring does not lie in reserved huge pages")
             }

@@ -1,27 +1,25 @@
 //! From wishes to open lanes: namespace, filter, backend, placement.
 
-mod af_xdp;
+mod driver;
 pub(crate) mod files;
 pub mod interfaces;
-mod packets;
-mod xdp_ring;
 
 use crate::filters::compile;
 use crate::keep;
 use crate::note::{NotInDriver, Note, Notes};
 use crate::placement::{Placed, PlacementOptions};
 use crate::refused::Refused;
+use ringside_capture::backend::af_xdp::{Stamps, Waiting};
 use ringside_capture::backend::{
-    AF_PACKET, AF_XDP, BackendError, Description, KernelSide, LaneKind, PCAP, XDP_RING, af_packet,
-    af_xdp::Waiting,
+    AF_PACKET, BackendError, Description, KernelSide, Lane, LaneKind, OpenRequest, PCAP, af_packet,
 };
 use ringside_capture::keep::Rules;
 use ringside_capture::placement::LaneFacts;
 use ringside_capture::run::LaneSource;
 use ringside_core::bpf::ClassicProgram;
 use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
-use ringside_core::{InterfaceId, Source, SourceInterface};
-use ringside_keeper::{Knobs, Request, Wish};
+use ringside_core::{InterfaceId, SourceInterface};
+use ringside_keeper::Knobs;
 use ringside_sys::netdev;
 use ringside_sys::netns::Namespace;
 use ringside_sys::packet::{CaptureDirection, FanoutMode};
@@ -125,7 +123,7 @@ pub(crate) struct Opened {
     pub block_timeout_ns: u64,
     pub description: String,
     /// To be said once everything is open.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Note>,
 }
 
 /// What is wished, what is judged, and who turns knobs and hears what is chosen.
@@ -191,8 +189,6 @@ struct Plan<'a> {
     filter: Option<ClassicProgram>,
 }
 
-type Sources = Vec<(Box<dyn Source>, Option<Box<dyn KernelSide>>)>;
-
 impl<'a> Plan<'a> {
     fn new(
         opening: Opening<'a>,
@@ -219,7 +215,7 @@ impl<'a> Plan<'a> {
         let threads = usize::from(options.threads);
         let lane = |lane| LaneFacts { interface, queue: by_queue.then_some(lane), threads };
         let count = match kind {
-            LaneKind::Queue => af_xdp::lanes(options, self.name),
+            LaneKind::Queue => driver::lanes(options, self.name),
             LaneKind::FanoutMember | LaneKind::Device => options.lane_count(),
         };
         (0..count).map(lane).collect()
@@ -230,8 +226,8 @@ impl<'a> Plan<'a> {
     fn open_chosen(
         &mut self,
         cpus: &[usize],
-        warnings: &mut Vec<String>,
-    ) -> anyhow::Result<Sources> {
+        warnings: &mut Vec<Note>,
+    ) -> anyhow::Result<Vec<Lane>> {
         let opened = self.open(cpus, warnings);
         let is_choice = self.opening.options.backend.is_none();
         match opened {
@@ -248,32 +244,72 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn open(&self, cpus: &[usize], warnings: &mut Vec<String>) -> anyhow::Result<Sources> {
-        let name = self.backend.name;
-        if name == PCAP.name {
-            self.pcap(warnings)
-        } else if name == AF_XDP.name {
-            self.af_xdp(cpus, warnings)
-        } else if name == XDP_RING.name {
-            self.xdp_ring(cpus, warnings)
-        } else {
-            self.af_packet(warnings)
+    fn open(&self, cpus: &[usize], warnings: &mut Vec<Note>) -> anyhow::Result<Vec<Lane>> {
+        let Opening { rules, notes, .. } = self.opening;
+        let backend = self.backend;
+        let mut request = self.request(cpus);
+        if backend.is_in_driver && self.direction == CaptureDirection::Both {
+            return Err(Refused::ReceivedOnly { backend }.into());
+        }
+        (backend.check)(&request).map_err(BackendError::from)?;
+        if request.stamps == Stamps::Hardware
+            && !(backend.has_card_stamps && self.stamps_by_card(warnings))
+        {
+            request.stamps = Stamps::On;
+        }
+        if self.is_by_queue() && request.waiting == Waiting::BusyPoll {
+            self.ready_busy_poll(warnings);
+        }
+        if backend.wants_tags_in_frames {
+            self.leave_tags_in_frames()?;
+        }
+        let opened = backend.open(&request)?;
+        opened.notes.into_iter().for_each(|note| notes(Note::Backend(note)));
+        if let Some(way) = opened.way {
+            notes(Note::Way { interface: self.name.to_owned(), backend, way });
+        }
+        warnings.extend(opened.warnings.into_iter().map(Note::Opened));
+        if let Some(rules) = rules {
+            keep::tell_pre_filter(rules, self.name, notes);
+        }
+        Ok(opened.lanes)
+    }
+
+    fn request(&self, cpus: &[usize]) -> OpenRequest {
+        let options = self.opening.options;
+        let stamps = match (options.has_stamps || !self.backend.is_in_driver, options.hardware_time)
+        {
+            (false, true) if !self.backend.has_card_stamps => Stamps::Hardware,
+            (false, _) => Stamps::Off,
+            (true, true) => Stamps::Hardware,
+            (true, false) => Stamps::On,
+        };
+        OpenRequest {
+            interface: self.name.to_owned(),
+            interface_id: self.interface_id,
+            lanes: options.lanes,
+            threads: usize::from(options.threads),
+            fanout: options.fanout,
+            memory_bytes: options.kernel_ring_bytes,
+            block_timeout_ms: options.block_timeout_ms,
+            snaplen_bytes: options.snaplen_bytes,
+            promiscuous: options.promiscuous,
+            direction: self.direction,
+            filter: self.filter.clone().map(|program| (program, options.filter.clone())),
+            stamps,
+            waiting: self.waiting(cpus),
+            rules: self.opening.rules.cloned(),
         }
     }
 
-    /// Has the card stamp frames; false if it does not.
-    fn stamps_by_hardware(&self, warnings: &mut Vec<String>) -> bool {
-        let request = Request::Interface { interface: self.name.to_owned(), wish: Wish::Stamps };
-        let result = self.opening.knobs.turn(&request);
-        if let Err(error) = &result {
-            warnings.push(format!("{error:#}; frames are stamped by the kernel"));
-        }
-        result.is_ok()
+    /// True if its lanes are receive queues.
+    fn is_by_queue(&self) -> bool {
+        self.backend.lane == LaneKind::Queue
     }
 }
 
 impl Opened {
-    fn add(&mut self, plan: &Plan<'_>, sources: Sources) {
+    fn add(&mut self, plan: &Plan<'_>, sources: Vec<Lane>) {
         let (name, interface_id) = (plan.name, plan.interface_id);
         if plan.backend.is_in_driver {
             self.in_driver.push(name.to_owned());
@@ -316,7 +352,7 @@ fn choose(opening: Opening<'_>, name: &str) -> anyhow::Result<&'static Descripti
             }
             Ok(&AF_PACKET)
         }
-        Ok(link_type) => Ok(af_xdp::choose_auto(opening, name, link_type)),
+        Ok(link_type) => Ok(driver::choose_auto(opening, name, link_type)),
     }
 }
 

@@ -41,32 +41,21 @@ pub enum Refused {
         /// What was asked for.
         threads: u16,
     },
-    /// Several lanes of a whole device.
-    #[error("libpcap has one lane")]
-    OneLane,
-    /// libpcap compiles in this process, and its optimiser would take minutes.
-    #[error("the filter has {instructions} instructions, and the kernel takes {max} from libpcap")]
-    LongFilter {
-        /// Its length.
-        instructions: usize,
-        /// Longest that is taken.
-        max: usize,
-    },
     /// Nothing inside a driver sees what is sent.
     #[error("{} sees received frames only", backend.name)]
     ReceivedOnly {
         /// Backend.
         backend: &'static Description,
     },
-    /// The card's stamps of a backend that has its own.
-    #[error("xdp-ring stamps frames itself")]
-    OwnStamps,
-    /// A way of waiting for which something would have to wake the worker.
-    #[error("nothing wakes a worker of xdp-ring")]
-    NothingWakes,
     /// The driver would not leave VLAN tags in frames.
-    #[error("xdp-ring wants tags left in frames")]
-    Tags(#[source] anyhow::Error),
+    #[error("{} wants tags left in frames", backend.name)]
+    Tags {
+        /// Backend.
+        backend: &'static Description,
+        /// Why it would not.
+        #[source]
+        error: anyhow::Error,
+    },
     /// A CPU that this process may not use.
     #[error("CPU {cpu}: this process may run on {allowed:?}")]
     Cpu {

@@ -174,7 +174,7 @@ impl<'l> Session<'l> {
         if let Some(selection) = &extras.selection {
             keep::check_output(selection, &output, extras.trigger.is_some())?;
         }
-        opened.warnings.drain(..).for_each(|warning| notes(Note::Warning(warning)));
+        opened.warnings.drain(..).for_each(notes);
         let keeper_pid = link.and_then(Link::keeper_pid);
         let status = options.output.status(&output, options.print.is_some());
         let board = board(&opened, &extras, status, keeper_pid);

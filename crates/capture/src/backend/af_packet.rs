@@ -13,10 +13,11 @@
 //! Where rules take few frames and the default drops the rest, a pre-filter stands behind the
 //! filter, in the same program: it turns away what no rule can match, before it is copied.
 
+mod description;
 pub(crate) mod kernel_side;
 mod open;
 
-pub(super) use kernel_side::restore;
+pub use description::AF_PACKET;
 pub use open::{AfPacketConfig, Opened, link_type, open};
 
 use super::{not_read_for, source_error};

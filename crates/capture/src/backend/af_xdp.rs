@@ -10,6 +10,7 @@
 //! A stamp is written by the program, as early as software can; user space stamps nothing.
 
 mod depth;
+mod description;
 mod frames;
 pub(crate) mod kernel_side;
 mod lane;
@@ -17,7 +18,7 @@ mod open;
 mod port;
 
 pub use super::wait::Waiting;
-pub(super) use kernel_side::restore;
+pub use description::AF_XDP;
 pub use lane::AfXdpSource;
 pub use open::{AfXdpConfig, Opened, Stamps, open};
 

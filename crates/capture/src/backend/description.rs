@@ -1,7 +1,8 @@
 //! The backends of this build, each by a description: who asks for a property of a backend looks it
-//! up here and names no backend.
+//! up here and names no backend. Each stands in its backend's module; the list here makes it known.
 
 use super::kernel_side::{KernelSide, Restore};
+use super::opening::{OpenRequest, OpenedLanes, Unable};
 use super::{BackendError, af_packet, af_xdp, pcap, xdp_ring};
 use ringside_core::LinkType;
 use std::os::fd::OwnedFd;
@@ -11,6 +12,8 @@ use std::os::fd::OwnedFd;
 pub struct Description {
     /// As people name it, and as processes name it to each other.
     pub name: &'static str,
+    /// What it is, in a line of help.
+    pub summary: &'static str,
     /// It takes frames away from the host, before its stack sees them.
     pub is_in_driver: bool,
     /// What a lane is.
@@ -19,9 +22,41 @@ pub struct Description {
     pub link_type: fn(interface: &str) -> Result<LinkType, BackendError>,
     /// Several threads may drain a lane together.
     pub has_threads: bool,
+    /// The card's own stamps can be had.
+    pub has_card_stamps: bool,
+    /// It loses VLAN tags that the driver takes out of frames: the features that do so
+    /// ([`stripped_tags`](super::stripped_tags)) are to be off while it receives.
+    pub wants_tags_in_frames: bool,
+    /// Frames can come without a copy by the kernel, where driver and card do that.
+    pub has_zero_copy: bool,
+    /// What programs have in front of them; `None` for libpcap, which hides it.
+    pub interface: Option<&'static str>,
+    /// Refuses what it cannot do of a request, before anything is changed for it.
+    pub check: fn(&OpenRequest) -> Result<(), Unable>,
+    /// Opens all lanes of an interface, after the check.
+    pub open: fn(&OpenRequest) -> Result<OpenedLanes, BackendError>,
+    /// Tries whether it can be opened here, where that changes nothing; `None` if it can be tried
+    /// only on an interface that was made for it.
+    pub probe: Option<fn() -> Result<(), BackendError>>,
     /// What the kernel holds of a lane, from its descriptors; `None` if it tells a process that did
     /// not open it nothing.
     pub restore: Option<Restore>,
+}
+
+impl Description {
+    /// Its lanes for what is asked.
+    ///
+    /// # Errors
+    /// It cannot do that, or not here.
+    pub fn open(&self, request: &OpenRequest) -> Result<OpenedLanes, BackendError> {
+        (self.check)(request)?;
+        (self.open)(request)
+    }
+}
+
+/// Refuses nothing.
+pub(super) fn takes_all(_: &OpenRequest) -> Result<(), Unable> {
+    Ok(())
 }
 
 /// What a lane of a backend is.
@@ -35,45 +70,10 @@ pub enum LaneKind {
     Device,
 }
 
-/// The kernel's packet sockets.
-pub static AF_PACKET: Description = Description {
-    name: "af-packet",
-    is_in_driver: false,
-    lane: LaneKind::FanoutMember,
-    link_type: af_packet::link_type,
-    has_threads: false,
-    restore: Some(af_packet::restore),
-};
-
-/// From inside the driver, by AF_XDP sockets.
-pub static AF_XDP: Description = Description {
-    name: "af-xdp",
-    is_in_driver: true,
-    lane: LaneKind::Queue,
-    link_type: af_packet::link_type,
-    has_threads: true,
-    restore: Some(af_xdp::restore),
-};
-
-/// From inside the driver, by a program's own copy.
-pub static XDP_RING: Description = Description {
-    name: "xdp-ring",
-    is_in_driver: true,
-    lane: LaneKind::Queue,
-    link_type: af_packet::link_type,
-    has_threads: false,
-    restore: Some(xdp_ring::restore),
-};
-
-/// libpcap.
-pub static PCAP: Description = Description {
-    name: "pcap",
-    is_in_driver: false,
-    lane: LaneKind::Device,
-    link_type: pcap::link_type,
-    has_threads: false,
-    restore: None,
-};
+pub use af_packet::AF_PACKET;
+pub use af_xdp::AF_XDP;
+pub use pcap::PCAP;
+pub use xdp_ring::XDP_RING;
 
 /// All of them.
 pub static BACKENDS: [&Description; 4] = [&AF_PACKET, &AF_XDP, &XDP_RING, &PCAP];

@@ -6,7 +6,8 @@
 //! - [`pcap`]: libpcap, for every device that it knows, one lane.
 //! - [`mod@file`]: files and recordings, one lane.
 //!
-//! [`Description`] says what each is; [`KernelSide`] is what outlives its process.
+//! [`Description`] says what each is and opens it, by what stands in [`OpenRequest`];
+//! [`KernelSide`] is what outlives its process.
 
 pub mod af_packet;
 pub mod af_xdp;
@@ -14,6 +15,7 @@ mod description;
 pub mod file;
 mod in_driver;
 pub(crate) mod kernel_side;
+mod opening;
 pub mod pcap;
 mod wait;
 pub mod xdp_ring;
@@ -23,6 +25,7 @@ pub use description::{
 };
 pub use in_driver::{VLAN_STRIPPING, stripped_tags};
 pub use kernel_side::{KernelCount, KernelSide, LastReading, Restore};
+pub use opening::{Lane, OpenRequest, OpenWarning, OpenedLanes, Unable};
 use ringside_core::SourceError;
 use ringside_sys::{SysError, netdev};
 use std::io;
@@ -134,6 +137,9 @@ pub enum BackendError {
         /// Interface.
         name: String,
     },
+    /// The backend has no such thing.
+    #[error(transparent)]
+    Unable(#[from] Unable),
     /// The operating system refused.
     #[error("interface {name}: {source}")]
     System {

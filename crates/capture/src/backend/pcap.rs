@@ -16,8 +16,11 @@
 //! where there is one: libpcap's own direction setting skips them after they were counted, and its
 //! filter `inbound` rejects everything in the blocks that it filters in user space at first.
 
+mod description;
+
 use super::{BackendError, find_device, not_read_for};
 use ::pcap::{Active, Capture, Linktype, Precision, Stat};
+pub use description::PCAP;
 use ringside_core::limits::{FRAME_BYTES_MAX, MERGE_HOLD_NS};
 use ringside_core::{
     Batch, Cause, Direction, FrameMeta, FrameSlot, InterfaceId, LinkType, Source, SourceCounters,

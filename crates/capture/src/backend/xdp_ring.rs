@@ -11,11 +11,12 @@
 //! to the host, dropped by `kernel_ring_full` are frames for which the ring had no room, by
 //! `frame_too_large` those of which more was to be kept than 98,303 bytes.
 
+mod description;
 pub(crate) mod kernel_side;
 mod lane;
 mod open;
 
-pub(super) use kernel_side::restore;
+pub use description::XDP_RING;
 pub use lane::XdpRingSource;
 pub use open::{Opened, XdpRingConfig, open};
 

@@ -7,13 +7,12 @@ mod trial;
 use clap::Args;
 use others::Other;
 use properties::{Facts, Property};
-use ringside_capture::backend::{af_packet, pcap};
+use ringside_capture::backend::{BACKENDS, Description, af_packet};
 use ringside_sys::netdev::{self, NetDevice};
 use ringside_terminal::say;
 use serde::Serialize;
 use std::fmt::Write;
 use std::process::ExitCode;
-use trial::Tried;
 
 /// Arguments of `backends`.
 #[derive(Args)]
@@ -76,40 +75,24 @@ pub fn run(args: BackendsArgs) -> anyhow::Result<ExitCode> {
 fn backends(devices: Vec<NetDevice>) -> Vec<Backend> {
     let facts = Facts::ask(devices);
     let network = trial::network();
-    let columns = [
-        ("af-packet", Tried::AfPacket),
-        ("af-xdp", Tried::AfXdp),
-        ("xdp-ring", Tried::XdpRing),
-        ("pcap", Tried::Pcap),
-    ];
-    let backend = |(name, tried): (&'static str, Tried)| {
+    let backend = |tried: &&'static Description| {
         let (seen, reason) = match network.as_ref().map(|lab| trial::run(tried, lab)) {
             Ok(Ok(seen)) => (Some(seen), None),
             Ok(Err(error)) => (None, Some(format!("{error:#}"))),
-            Err(error) => (None, on_loopback(tried, error)),
+            Err(error) => (None, unopened(tried, error)),
         };
         let properties = properties::of(tried, seen.as_ref(), &facts);
-        Backend { name, usable: reason.is_none(), reason, properties }
+        Backend { name: tried.name, usable: reason.is_none(), reason, properties }
     };
-    columns.map(backend).into()
+    BACKENDS.iter().map(backend).collect()
 }
 
 /// Opens a backend where nothing changes, for want of a network (for this reason); why it cannot be
 /// opened.
-fn on_loopback(tried: Tried, no_network: &anyhow::Error) -> Option<String> {
-    match tried {
-        // The loopback interface exists everywhere; without promiscuous mode nothing is changed.
-        Tried::AfPacket => af_packet::open(&af_packet::AfPacketConfig {
-            promiscuous: false,
-            ring_bytes: 1 << 20,
-            ..af_packet::AfPacketConfig::new("lo")
-        })
-        .err()
-        .map(|error| error.to_string()),
-        Tried::Pcap => pcap::link_type("lo").err().map(|error| error.to_string()),
-        Tried::AfXdp | Tried::XdpRing => {
-            Some(format!("it is tried on a private network only: {no_network:#}"))
-        }
+fn unopened(tried: &Description, no_network: &anyhow::Error) -> Option<String> {
+    match tried.probe {
+        Some(probe) => probe().err().map(|error| error.to_string()),
+        None => Some(format!("it is tried on a private network only: {no_network:#}")),
     }
 }
 

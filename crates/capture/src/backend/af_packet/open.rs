@@ -1,7 +1,7 @@
 //! Opening the lanes of an interface.
 
 use super::{AfPacketSource, LaneFilter, State};
-use crate::backend::{BackendError, find_device, merge_warning, within};
+use crate::backend::{BackendError, OpenWarning, find_device, merge_warning, within};
 use crate::keep::Rules;
 use ringside_core::bpf::ClassicProgram;
 use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
@@ -83,8 +83,8 @@ impl AfPacketConfig {
 pub struct Opened {
     /// One source per lane.
     pub sources: Vec<AfPacketSource>,
-    /// What the user should know, each a sentence with its fix.
-    pub warnings: Vec<String>,
+    /// What costs frames or parts of them.
+    pub warnings: Vec<OpenWarning>,
 }
 
 /// How frames of an interface begin: what a filter for it must be compiled for.
@@ -121,7 +121,8 @@ pub(super) fn open_lanes(
     link_type: LinkType,
     mut filters: Vec<LaneFilter>,
 ) -> Result<Opened, BackendError> {
-    let mut warnings: Vec<String> = merge_warning(&device.name).into_iter().collect();
+    let merges = merge_warning(&device.name).map(OpenWarning::Merges);
+    let mut warnings: Vec<OpenWarning> = merges.into_iter().collect();
     let mut sources = Vec::with_capacity(usize::from(config.lanes));
     let mut group = None;
     for queue in 0..config.lanes {
@@ -132,10 +133,7 @@ pub(super) fn open_lanes(
     }
     let (block_bytes, _) = blocks(config.ring_bytes)?;
     if u64::from(block_bytes) < u64::from(config.snaplen_bytes) && block_bytes < FRAMES_FIT_BYTES {
-        warnings.push(format!(
-            "the kernel's ring has blocks of {block_bytes} bytes: longer frames are cut; use \
-             --kernel-ring-size 4MiB or more"
-        ));
+        warnings.push(OpenWarning::ShortBlocks { block_bytes });
     }
     Ok(Opened { sources, warnings })
 }

@@ -2,7 +2,8 @@
 //! traffic capturing and processing tools", 2021, table 1), of the backends here. Every cell says
 //! how it was found.
 
-use super::trial::{FRAMES, LANES, Seen, Tried};
+use super::trial::{FRAMES, LANES, Seen};
+use ringside_capture::backend::{Description, LaneKind};
 use ringside_core::TimestampKind;
 use ringside_sys::netdev::{self, NetDevice};
 use ringside_sys::numa::{self, PreferredNode};
@@ -83,7 +84,7 @@ fn memory() -> String {
 }
 
 /// The table's column of one backend.
-pub fn of(tried: Tried, seen: Option<&Seen>, facts: &Facts) -> Vec<Property> {
+pub fn of(tried: &Description, seen: Option<&Seen>, facts: &Facts) -> Vec<Property> {
     let mut found = Vec::new();
     let mut add = |name, value: String, probe| found.push(Property { name, value, probe });
     let not_tried = || "not tried".to_owned();
@@ -91,10 +92,10 @@ pub fn of(tried: Tried, seen: Option<&Seen>, facts: &Facts) -> Vec<Property> {
     add("memory prepared and reused", with(&mapped), "memory mapped before the first frame");
     add("several threads (RSS)", with(&|seen| lanes(tried, seen)), "opening several lanes");
     add("memory mapping", with(&|seen| size(seen.mapped_bytes)), "/proc/self/maps");
-    let probe = match tried {
-        Tried::AfXdp => "driver features of the interfaces here, and the trial's way",
-        Tried::XdpRing => "by construction: the program copies each frame to its ring",
-        _ => "by construction: the kernel copies each frame to its ring",
+    let probe = match (tried.has_zero_copy, tried.is_in_driver) {
+        (true, _) => "driver features of the interfaces here, and the trial's way",
+        (false, true) => "by construction: the program copies each frame to its ring",
+        (false, false) => "by construction: the kernel copies each frame to its ring",
     };
     add("zero-copy", zero_copy(tried, seen, facts), probe);
     add("batches", with(&batches), "largest batch of the trial");
@@ -130,17 +131,17 @@ fn size(bytes: u64) -> String {
     }
 }
 
-fn lanes(tried: Tried, seen: &Seen) -> String {
-    let how = match tried {
-        Tried::AfPacket => "fanout",
-        Tried::AfXdp | Tried::XdpRing => "one a queue",
-        Tried::Pcap => "",
+fn lanes(tried: &Description, seen: &Seen) -> String {
+    let how = match tried.lane {
+        LaneKind::FanoutMember => "fanout",
+        LaneKind::Queue => "one a queue",
+        LaneKind::Device => "",
     };
     if seen.several_lanes { format!("yes ({how}; {LANES} tried)") } else { "no".into() }
 }
 
-fn zero_copy(tried: Tried, seen: Option<&Seen>, facts: &Facts) -> String {
-    if tried != Tried::AfXdp {
+fn zero_copy(tried: &Description, seen: Option<&Seen>, facts: &Facts) -> String {
+    if !tried.has_zero_copy {
         return "no".into();
     }
     let can = named(facts, |features| features.zero_copy);
@@ -179,11 +180,11 @@ fn pinned(facts: &Facts) -> String {
     }
 }
 
-fn kernel(tried: Tried, facts: &Facts) -> String {
-    match (tried, facts.xdp_programs) {
-        (Tried::AfPacket, true) => "yes (eBPF filter)".into(),
-        (Tried::AfXdp | Tried::XdpRing, true) => "yes (XDP program)".into(),
-        (Tried::Pcap, _) => "yes (classic BPF filter)".into(),
+fn kernel(tried: &Description, facts: &Facts) -> String {
+    match (tried.lane, facts.xdp_programs) {
+        (LaneKind::FanoutMember, true) => "yes (eBPF filter)".into(),
+        (LaneKind::Queue, true) => "yes (XDP program)".into(),
+        (LaneKind::Device, _) => "yes (classic BPF filter)".into(),
         (_, false) => "no: programs are refused".into(),
     }
 }
@@ -197,12 +198,10 @@ fn change(facts: &Facts) -> String {
     }
 }
 
-fn interface(tried: Tried) -> String {
-    match tried {
-        Tried::AfPacket => "own (TPACKET_V3)".into(),
-        Tried::AfXdp => "own (AF_XDP)".into(),
-        Tried::XdpRing => "own (BPF array)".into(),
-        Tried::Pcap => {
+fn interface(tried: &Description) -> String {
+    match tried.interface {
+        Some(name) => format!("own ({name})"),
+        None => {
             let maps = read_to_string("/proc/self/maps").unwrap_or_default();
             let file = maps.lines().filter_map(|line| line.rsplit('/').next());
             let library = file.filter(|name| name.starts_with("libpcap.so")).max();
@@ -211,13 +210,13 @@ fn interface(tried: Tried) -> String {
     }
 }
 
-fn architecture(tried: Tried, seen: Option<&Seen>) -> String {
-    match (tried, seen) {
-        (Tried::AfXdp | Tried::XdpRing, Some(seen)) if seen.way.starts_with("native") => {
-            "in-kernel fast path".into()
-        }
-        (Tried::AfXdp | Tried::XdpRing, _) => "behind the driver".into(),
-        _ => "tap on the kernel's stack".into(),
+fn architecture(tried: &Description, seen: Option<&Seen>) -> String {
+    // A backend that has one way is in the driver or not there.
+    let is_native = |seen: &Seen| seen.way.is_empty() || seen.way.starts_with("native");
+    match (tried.is_in_driver, seen) {
+        (true, Some(seen)) if is_native(seen) => "in-kernel fast path".into(),
+        (true, _) => "behind the driver".into(),
+        (false, _) => "tap on the kernel's stack".into(),
     }
 }
 
@@ -226,18 +225,17 @@ fn system() -> String {
     format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
 }
 
-fn cards(tried: Tried, facts: &Facts) -> String {
-    match tried {
-        Tried::AfPacket | Tried::Pcap => "any".into(),
-        Tried::XdpRing => match named(facts, |features| features.native) {
-            Some(names) => format!("in the driver: {names}"),
-            None => "in the driver: none here".into(),
-        },
-        Tried::AfXdp => match named(facts, |features| features.native && features.redirect) {
-            Some(names) => format!("any; in the driver: {names}"),
-            None => "any; in the driver: none here".into(),
-        },
+fn cards(tried: &Description, facts: &Facts) -> String {
+    if !tried.is_in_driver {
+        return "any".into();
     }
+    // The sockets of AF_XDP, which alone have zero-copy, also work behind a driver without XDP.
+    let any = if tried.has_zero_copy { "any; " } else { "" };
+    let wants = |features: netdev::XdpFeatures| {
+        features.native && (features.redirect || !tried.has_zero_copy)
+    };
+    let names = named(facts, wants);
+    format!("{any}in the driver: {}", names.as_deref().unwrap_or("none here"))
 }
 
 fn stamps(seen: &Seen) -> String {
@@ -260,6 +258,7 @@ fn counting(seen: &Seen) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ringside_capture::backend::{AF_XDP, BACKENDS};
 
     #[test]
     fn every_backend_has_every_property_with_its_probe() {
@@ -274,17 +273,17 @@ mod tests {
             mapped_bytes: 4096,
             several_lanes: true,
         };
-        let names = |tried, seen| {
+        let names = |tried: &Description, seen| {
             let found = of(tried, seen, &facts);
             assert!(found.iter().all(|p| !p.value.is_empty() && !p.probe.is_empty()), "{found:?}");
             found.into_iter().map(|property| property.name).collect::<Vec<_>>()
         };
-        let all = names(Tried::AfXdp, Some(&seen));
-        for tried in [Tried::AfPacket, Tried::Pcap, Tried::AfXdp, Tried::XdpRing] {
+        let all = names(&AF_XDP, Some(&seen));
+        for tried in BACKENDS {
             assert_eq!(names(tried, None), all);
         }
         let value = |name: &str| {
-            let found = of(Tried::AfXdp, Some(&seen), &facts);
+            let found = of(&AF_XDP, Some(&seen), &facts);
             found.into_iter().find(|property| property.name == name).unwrap().value
         };
         assert_eq!(value("architecture"), "in-kernel fast path");

@@ -1,11 +1,9 @@
 //! A backend tried on a private veth pair: opened, given some frames, closed.
 
 use anyhow::Context;
-use ringside_capture::backend::af_xdp::{AfXdpConfig, Stamps, Waiting};
-use ringside_capture::backend::xdp_ring::XdpRingConfig;
-use ringside_capture::backend::{af_packet, af_xdp, pcap, xdp_ring};
+use ringside_capture::backend::{Description, LaneKind, OpenRequest};
 use ringside_core::ledger::sum;
-use ringside_core::{InterfaceId, Source, TimestampKind};
+use ringside_core::{Source, TimestampKind};
 use ringside_lab::{Lab, LabConfig, RECEIVER_INTERFACE};
 use ringside_sys::netns::Namespace;
 use ringside_transmit::{Job, Limits, Load, SenderKind, Shape, Sizes};
@@ -25,19 +23,6 @@ const TURN: Duration = Duration::from_millis(20);
 const MEMORY_BYTES: u64 = 4 << 20;
 /// Lanes of the second opening.
 pub const LANES: u16 = 2;
-
-/// Backends that are tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tried {
-    /// Packet sockets.
-    AfPacket,
-    /// Inside the driver, by sockets.
-    AfXdp,
-    /// Inside the driver, by a program's own copy.
-    XdpRing,
-    /// libpcap.
-    Pcap,
-}
 
 /// What was seen of a backend.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +57,7 @@ pub fn network() -> anyhow::Result<Lab> {
 ///
 /// # Errors
 /// Why it cannot be used here.
-pub fn run(tried: Tried, lab: &Lab) -> anyhow::Result<Seen> {
+pub fn run(tried: &Description, lab: &Lab) -> anyhow::Result<Seen> {
     let (ready, is_ready) = mpsc::channel();
     std::thread::scope(|scope| {
         let receiver = scope.spawn(move || {
@@ -105,11 +90,10 @@ fn send(lab: &Lab) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn receive(tried: Tried, ready: &mpsc::Sender<()>) -> anyhow::Result<Seen> {
+fn receive(tried: &Description, ready: &mpsc::Sender<()>) -> anyhow::Result<Seen> {
     let before = mapped_bytes();
     // A flow's queue is not known beforehand: all are opened.
-    let by_queue = matches!(tried, Tried::AfXdp | Tried::XdpRing);
-    let lanes = if by_queue { LANES } else { 1 };
+    let lanes = if tried.lane == LaneKind::Queue { LANES } else { 1 };
     let (way, mut sources) = open(tried, lanes)?;
     let mut seen = Seen { way, several_lanes: sources.len() > 1, ..Seen::default() };
     seen.mapped_bytes = mapped_bytes().saturating_sub(before);
@@ -149,59 +133,15 @@ impl Seen {
     }
 }
 
-fn open(tried: Tried, lanes: u16) -> anyhow::Result<(String, Sources)> {
-    let boxed = |source| Box::new(source) as Box<dyn Source>;
-    match tried {
-        Tried::AfPacket => {
-            let opened = af_packet::open(&af_packet::AfPacketConfig {
-                lanes,
-                ring_bytes: MEMORY_BYTES,
-                promiscuous: true,
-                ..af_packet::AfPacketConfig::new(RECEIVER_INTERFACE)
-            })?;
-            let sources = opened.sources.into_iter().map(|s| Box::new(s) as Box<dyn Source>);
-            Ok((String::new(), sources.collect()))
-        }
-        Tried::AfXdp => {
-            let opened = af_xdp::open(&AfXdpConfig {
-                interface: RECEIVER_INTERFACE.into(),
-                interface_id: InterfaceId(0),
-                lanes: Some(lanes),
-                threads: 1,
-                memory_bytes: MEMORY_BYTES,
-                snaplen_bytes: u32::from(FRAME_BYTES),
-                promiscuous: true,
-                filter: None,
-                stamps: Stamps::On,
-                waiting: Waiting::Poll,
-            })?;
-            let sources = opened.sources.into_iter().map(|s| Box::new(s) as Box<dyn Source>);
-            Ok((opened.way, sources.collect()))
-        }
-        Tried::XdpRing => {
-            let opened = xdp_ring::open(&XdpRingConfig {
-                interface: RECEIVER_INTERFACE.into(),
-                interface_id: InterfaceId(0),
-                lanes: Some(lanes),
-                ring_bytes: MEMORY_BYTES,
-                snaplen_bytes: u32::from(FRAME_BYTES),
-                promiscuous: true,
-                filter: None,
-                has_stamps: true,
-                waiting: Waiting::Sleep,
-            })?;
-            let sources = opened.sources.into_iter().map(|s| Box::new(s) as Box<dyn Source>);
-            Ok(("native, copy".into(), sources.collect()))
-        }
-        Tried::Pcap if lanes > 1 => anyhow::bail!("libpcap has one lane"),
-        Tried::Pcap => {
-            let config = pcap::PcapConfig {
-                ring_bytes: MEMORY_BYTES,
-                ..pcap::PcapConfig::new(RECEIVER_INTERFACE)
-            };
-            Ok((String::new(), vec![boxed(pcap::open(&config)?)]))
-        }
-    }
+fn open(tried: &Description, lanes: u16) -> anyhow::Result<(String, Sources)> {
+    let opened = tried.open(&OpenRequest {
+        lanes: Some(lanes),
+        memory_bytes: MEMORY_BYTES,
+        snaplen_bytes: u32::from(FRAME_BYTES),
+        ..OpenRequest::new(RECEIVER_INTERFACE)
+    })?;
+    let way = opened.way.unwrap_or_default();
+    Ok((way, opened.lanes.into_iter().map(|(source, _)| source).collect()))
 }
 
 /// Memory of the kernel's that this process has mapped: packet rings, the rings of AF_XDP, maps.

@@ -202,7 +202,7 @@ fn merging_offloads_bring_a_warning_with_the_fix() {
         ethtool_gro(wire, "on");
         let warnings = open(&config()).unwrap().warnings;
         assert_eq!(warnings.len(), 1);
-        assert!(warnings[0].contains("ethtool -K rsafp-rx gro off"), "{warnings:?}");
+        assert!(warnings[0].to_string().contains("ethtool -K rsafp-rx gro off"), "{warnings:?}");
         ethtool_gro(wire, "off");
         assert!(open(&config()).unwrap().warnings.is_empty());
     });

@@ -1,11 +1,11 @@
-//! Frames from inside the driver, and when that way is chosen.
+//! When frames are taken from inside the driver, and what is turned on an interface for a backend.
 
-use super::{OpenOptions, Opening, Plan, Sources};
+use super::{OpenOptions, Opening, Plan};
 use crate::note::{NotInDriver, Note};
 use crate::refused::Refused;
-use ringside_capture::backend::af_xdp::{AfXdpConfig, AfXdpSource, Stamps, Waiting, open};
-use ringside_capture::backend::{AF_PACKET, AF_XDP, Description, merge_warning};
-use ringside_core::{LinkType, Source};
+use ringside_capture::backend::af_xdp::Waiting;
+use ringside_capture::backend::{AF_PACKET, AF_XDP, Description, stripped_tags};
+use ringside_core::LinkType;
 use ringside_keeper::{Request, Wish};
 use ringside_sys::netdev::{self, PolledQueue};
 use ringside_sys::packet::CaptureDirection;
@@ -59,56 +59,10 @@ fn has_own_cpus(name: &str, cpus: &[usize]) -> bool {
 }
 
 impl Plan<'_> {
-    pub(super) fn af_xdp(
-        &self,
-        cpus: &[usize],
-        warnings: &mut Vec<String>,
-    ) -> anyhow::Result<Sources> {
-        let Opening { options, notes, .. } = self.opening;
-        self.check_direction()?;
-        let stamps = match (options.has_stamps, options.hardware_time) {
-            (false, _) => Stamps::Off,
-            (true, true) if self.stamps_by_hardware(warnings) => Stamps::Hardware,
-            (true, _) => Stamps::On,
-        };
-        if options.waiting == Some(Waiting::BusyPoll) {
-            self.ready_busy_poll(warnings);
-        }
-        let opened = open(&AfXdpConfig {
-            interface: self.name.to_owned(),
-            interface_id: self.interface_id,
-            lanes: options.lanes,
-            threads: usize::from(options.threads),
-            memory_bytes: options.kernel_ring_bytes,
-            snaplen_bytes: options.snaplen_bytes,
-            promiscuous: options.promiscuous,
-            filter: self.filter.clone().map(|program| (program, options.filter.clone())),
-            stamps,
-            waiting: self.waiting(cpus),
-        })?;
-        opened.notes.into_iter().for_each(|note| notes(Note::Backend(note)));
-        let (interface, way) = (self.name.to_owned(), opened.way);
-        notes(Note::Way { interface, backend: self.backend, way });
-        warnings.extend(merge_warning(self.name));
-        let with_handles = |source: AfXdpSource| {
-            // Without a descriptor left the run goes on; only its end after a crash knows less.
-            let handles = source.kernel_side().ok();
-            (Box::new(source) as Box<dyn Source>, handles)
-        };
-        Ok(opened.sources.into_iter().map(with_handles).collect())
-    }
-
-    /// Refuses what nothing inside a driver sees.
-    pub(super) fn check_direction(&self) -> anyhow::Result<()> {
-        if self.direction == CaptureDirection::Both {
-            return Err(Refused::ReceivedOnly { backend: self.backend }.into());
-        }
-        Ok(())
-    }
-
     /// What workers on `cpus` do while no frame is there.
     pub(super) fn waiting(&self, cpus: &[usize]) -> Waiting {
-        self.opening.options.waiting.unwrap_or_else(|| match has_own_cpus(self.name, cpus) {
+        let asked = self.opening.options.waiting;
+        asked.unwrap_or_else(|| match self.is_by_queue() && has_own_cpus(self.name, cpus) {
             true => Waiting::Spin,
             false => Waiting::Sleep,
         })
@@ -116,7 +70,7 @@ impl Plan<'_> {
 
     /// Has the queues' interrupts wait while they are polled by the workers: without that busy
     /// polling brings little.
-    fn ready_busy_poll(&self, warnings: &mut Vec<String>) {
+    pub(super) fn ready_busy_poll(&self, warnings: &mut Vec<Note>) {
         for queue in 0..lanes(self.opening.options, self.name) as u32 {
             let wish = Wish::Napi {
                 queue,
@@ -124,11 +78,36 @@ impl Plan<'_> {
                 gro_flush_timeout_ns: GRO_FLUSH_TIMEOUT_NS,
                 irq_suspend_timeout_ns: 0,
             };
-            let request = Request::Interface { interface: self.name.to_owned(), wish };
-            if let Err(error) = self.opening.knobs.turn(&request) {
-                warnings.push(format!("queue {queue}: {error:#}; busy polling may bring little"));
+            if let Err(error) = self.turn(wish) {
+                let text = format!("queue {queue}: {error:#}; busy polling may bring little");
+                warnings.push(Note::Warning(text));
             }
         }
+    }
+
+    /// Has the driver leave VLAN tags in frames. What is turned off for that is turned on again at
+    /// the end.
+    pub(super) fn leave_tags_in_frames(&self) -> Result<(), Refused> {
+        // What cannot be asked is refused by the opening, with its reason.
+        for feature in stripped_tags(self.name).unwrap_or_default() {
+            let wish = Wish::Feature { feature: feature.into(), on: false };
+            let refused = |error| Refused::Tags { backend: self.backend, error };
+            self.turn(wish).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// Has the card stamp frames; false if it does not.
+    pub(super) fn stamps_by_card(&self, warnings: &mut Vec<Note>) -> bool {
+        let result = self.turn(Wish::Stamps);
+        if let Err(error) = &result {
+            warnings.push(Note::Warning(format!("{error:#}; frames are stamped by the kernel")));
+        }
+        result.is_ok()
+    }
+
+    fn turn(&self, wish: Wish) -> anyhow::Result<()> {
+        self.opening.knobs.turn(&Request::Interface { interface: self.name.to_owned(), wish })
     }
 }
 
