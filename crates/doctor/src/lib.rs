@@ -4,12 +4,13 @@
 //! A [`Check`] is a question with its answer: how it stands, why that matters, the command that
 //! fixes it, and the knobs that do the same. [`Report::of`] asks them all and changes nothing;
 //! [`Report::fixed`] turns the knobs first, which stay until [`Report::undone`] or the next start
-//! of the system.
+//! of the system. [`backends`] tells what the machine can capture with.
 //!
 //! This stands apart from the command line, so that a service may look at its machine before it
 //! captures. It turns nothing itself, but has the keeper's journal do it, and refuses to judge
 //! what it has just put back: that is how somebody wanted it.
 
+pub mod backends;
 mod check;
 mod clock;
 mod interface;

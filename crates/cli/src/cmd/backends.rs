@@ -1,16 +1,8 @@
 //! `ringside backends`: what this machine can capture with, each answer from a probe.
 
-mod others;
-mod properties;
-mod trial;
-
 use clap::Args;
-use others::Other;
-use properties::{Facts, Property};
-use ringside_capture::backend::{BACKENDS, Description, af_packet};
-use ringside_sys::netdev::{self, NetDevice};
+use ringside_doctor::backends::{Backend, Report};
 use ringside_terminal::say;
-use serde::Serialize;
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -29,40 +21,9 @@ pub struct BackendsArgs {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Report {
-    backends: Vec<Backend>,
-    /// Systems that Ringside does not receive with.
-    others: Vec<Other>,
-    interfaces: Vec<Interface>,
-}
-
-#[derive(Serialize)]
-struct Backend {
-    name: &'static str,
-    usable: bool,
-    /// Why it is not usable, or not tried.
-    reason: Option<String>,
-    properties: Vec<Property>,
-}
-
-#[derive(Serialize)]
-struct Interface {
-    name: String,
-    up: bool,
-    driver: Option<String>,
-    /// Link type of af-packet; none if only libpcap may know it.
-    link_type: Option<u16>,
-    receive_queues: Option<u32>,
-    merges_frames: Option<bool>,
-    hardware_timestamps: Option<bool>,
-}
-
 /// Runs the subcommand. Status 1 if no backend is usable.
 pub fn run(args: BackendsArgs) -> anyhow::Result<ExitCode> {
-    let devices = netdev::list()?;
-    let interfaces = devices.iter().map(interface).collect();
-    let report = Report { backends: backends(devices), others: others::all(), interfaces };
+    let report = Report::ask()?;
     if args.json {
         say::data(serde_json::to_string(&report)?)?;
     } else {
@@ -70,45 +31,6 @@ pub fn run(args: BackendsArgs) -> anyhow::Result<ExitCode> {
     }
     let usable = report.backends.iter().any(|backend| backend.usable);
     Ok(if usable { ExitCode::SUCCESS } else { ExitCode::from(1) })
-}
-
-fn backends(devices: Vec<NetDevice>) -> Vec<Backend> {
-    let facts = Facts::ask(devices);
-    let network = trial::network();
-    let backend = |tried: &&'static Description| {
-        let (seen, reason) = match network.as_ref().map(|lab| trial::run(tried, lab)) {
-            Ok(Ok(seen)) => (Some(seen), None),
-            Ok(Err(error)) => (None, Some(format!("{error:#}"))),
-            Err(error) => (None, unopened(tried, error)),
-        };
-        let properties = properties::of(tried, seen.as_ref(), &facts);
-        Backend { name: tried.name, usable: reason.is_none(), reason, properties }
-    };
-    BACKENDS.iter().map(backend).collect()
-}
-
-/// Opens a backend where nothing changes, for want of a network (for this reason); why it cannot be
-/// opened.
-fn unopened(tried: &Description, no_network: &anyhow::Error) -> Option<String> {
-    match tried.probe {
-        Some(probe) => probe().err().map(|error| error.to_string()),
-        None => Some(format!("it is tried on a private network only: {no_network:#}")),
-    }
-}
-
-fn interface(device: &NetDevice) -> Interface {
-    let name = device.name.as_str();
-    Interface {
-        name: name.to_owned(),
-        up: device.is_up(),
-        driver: netdev::driver(name).ok(),
-        link_type: af_packet::link_type(name).ok().map(|link_type| link_type.0),
-        receive_queues: netdev::queues(name).ok().map(|queues| queues.rx),
-        merges_frames: netdev::offloads(name).ok().map(|offloads| offloads.gro || offloads.lro),
-        hardware_timestamps: netdev::stamp_capability(name)
-            .ok()
-            .map(|stamps| stamps.receive_hardware),
-    }
 }
 
 fn text(report: &Report) -> String {
