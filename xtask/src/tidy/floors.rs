@@ -18,6 +18,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-inspect", 2),
     ("ringside-segment", 2),
     ("ringside-rules", 3),
+    ("ringside-flow", 3),
     ("ringside-client", 3),
     ("ringside-transmit", 3),
     ("ringside-capture", 4),
