@@ -6,15 +6,17 @@
 //!   of the packets, and every record says why it ended ([`EndReason`]). A full table gives up one
 //!   flow for each that comes, never all.
 //! - [`Record`] is the one definition of what is known of a flow. JSON lines, CSV and five schemes
-//!   of names come from it ([`names`]).
+//!   of names come from it ([`names`]), and NetFlow v5, v9 and IPFIX ([`encode`]).
 //! - [`FlowObserver`] drives a table and [`RecordSink`]s from any stream of frames.
 //! - [`FlowLedger`] says that no packet and no octet is missing: received = exported + in the
 //!   table + what no flow is made of, by cause.
 //!
-//! There is no clock here and no socket: time is that of the packets. It refuses to sample, and to
-//! guess what it did not see: what is unknown is absent.
+//! There is no clock here and no socket: time is an argument, and messages go to whoever takes
+//! them ([`MessageSink`]). It refuses to sample, and to guess what it did not see: what is unknown
+//! is absent.
 
 pub mod community_id;
+pub mod encode;
 pub mod key;
 pub mod ledger;
 pub mod lines;
@@ -26,6 +28,7 @@ pub mod sink;
 pub mod table;
 
 pub use community_id::community_id;
+pub use encode::{Collector, Format, MessageSink};
 pub use key::Key;
 pub use ledger::{FlowLedger, NoFlow, Sums};
 pub use lines::{LineFormat, Lines};
