@@ -51,8 +51,9 @@ impl Limits {
     pub const IDLE: Duration = Duration::from_secs(15);
     /// Active time-out: a graph of minutes is right.
     pub const ACTIVE: Duration = Duration::from_secs(60);
-    /// Longest time-out.
-    pub const TIMEOUT_MAX: Duration = Duration::from_secs(7 * 86_400);
+    /// Longest time-out, two hours: a leap of the clock makes the wheel go round for no longer than
+    /// both of them, which hostile stamps can ask for again and again.
+    pub const TIMEOUT_MAX: Duration = Duration::from_secs(7_200);
 }
 
 impl Default for Limits {
@@ -71,7 +72,7 @@ pub enum FlowError {
         bytes: usize,
     },
     /// A time-out that is none.
-    #[error("a time-out of {0:?}; it must be longer than 0 and at most seven days")]
+    #[error("a time-out of {0:?}; it must be longer than 0 and at most two hours")]
     Timeout(Duration),
     /// A name of no scheme or format.
     #[error("{name}: no such {what}; there are {known}")]
@@ -127,7 +128,7 @@ impl FlowTable {
         }
         // What the reader of packets takes is of the same memory, to whoever gives it.
         let (entries_max, slots) = room(memory_bytes - Wheel::BYTES - PacketReader::BYTES);
-        // Both are below seven days.
+        // Both are at most two hours.
         let (idle_ns, active_ns) = (idle.as_nanos() as u64, active.as_nanos() as u64);
         Ok(FlowTable {
             hot: Vec::with_capacity(entries_max),
