@@ -9,7 +9,7 @@ use std::fmt;
 pub struct LinkType(pub u16);
 
 impl LinkType {
-    /// Of frames whose interface nobody named: no assigned value, so that none of them is taken
+    /// Of frames whose interface is not named: no assigned value, so that none of them is taken
     /// for anything.
     pub const UNKNOWN: LinkType = LinkType(u16::MAX);
     /// BSD loopback: a four-byte protocol family in the byte order of the capturing host.

@@ -125,7 +125,7 @@ pub struct SinkFeatures {
 /// What became of frames that were [sent](Sink::send) together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handed {
-    /// So many, from the first on, were taken, or are in flight.
+    /// This number, from the first on, was taken, or is in flight.
     pub taken: usize,
     /// Why the one behind them was refused, which is in the account. `None`: it was not offered;
     /// if there is one, the sink had no room. A sink whose driver says later what it refuses tells

@@ -122,7 +122,7 @@ impl SourceInterface {
         interfaces.get(interface.0 as usize).ok_or(UnknownInterface { interface, known })
     }
 
-    /// One that nobody named, of [`LinkType::UNKNOWN`], for whoever has to go on.
+    /// One without a name, of [`LinkType::UNKNOWN`], for a reader that has to go on.
     pub fn unknown() -> SourceInterface {
         SourceInterface { link_type: LinkType::UNKNOWN, ..SourceInterface::ethernet("") }
     }

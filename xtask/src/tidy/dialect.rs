@@ -26,17 +26,30 @@ const WORDS: [(&str, &str); 16] = [
 ];
 
 /// Where they are looked for.
-const FOLDERS: [&str; 11] = [
+const FOLDERS: [&str; 24] = [
+    "bpf/",
     "crates/bench/",
     "crates/capture/",
     "crates/client-c/",
     "crates/client/",
     "crates/control/",
+    "crates/core/",
     "crates/doctor/",
+    "crates/ebpf/",
+    "crates/filter/",
+    "crates/inspect/",
     "crates/keeper/",
+    "crates/lab/",
+    "crates/print/",
+    "crates/proto/",
+    "crates/rules/",
+    "crates/segment/",
     "crates/store/",
     "crates/sys/",
+    "crates/terminal/",
     "crates/testkit/",
+    "crates/wire/",
+    "crates/xdp/",
     "xtask/",
 ];
 

@@ -20,6 +20,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-segment", 2),
     ("ringside-ebpf", 3),
     ("ringside-rules", 3),
+    ("ringside-flow", 3),
     ("ringside-client", 3),
     ("ringside-transmit", 4),
     ("ringside-capture", 5),

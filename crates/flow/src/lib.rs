@@ -1,0 +1,40 @@
+#![forbid(unsafe_code)]
+//! Flows: packets added up by conversation, exactly, and their records for others.
+//!
+//! - [`PacketReader`] makes of a dissected frame what flows are told of it, a [`Packet`].
+//! - [`FlowTable`] adds packets up. Its memory is bounded and taken at the start, its time is that
+//!   of the packets, and every record says why it ended ([`EndReason`]). A full table gives up one
+//!   flow for each that comes, never all.
+//! - [`Record`] is the one definition of what is known of a flow. JSON lines, CSV and five schemes
+//!   of names come from it ([`names`]), and NetFlow v5, v9 and IPFIX ([`encode`]).
+//! - [`FlowObserver`] drives a table and [`RecordSink`]s from any stream of frames.
+//! - [`FlowLedger`] says that no packet and no octet is missing: received = exported + in the
+//!   table + what no flow is made of, by cause.
+//!
+//! There is no clock here and no socket: time is an argument, and messages go to whoever takes
+//! them ([`MessageSink`]). It refuses to sample, and to guess what it did not see: what is unknown
+//! is absent.
+
+pub mod community_id;
+pub mod encode;
+pub mod key;
+pub mod ledger;
+pub mod lines;
+pub mod names;
+pub mod observer;
+pub mod packet;
+pub mod record;
+pub mod sink;
+pub mod table;
+
+pub use community_id::community_id;
+pub use encode::{Collector, Format, MessageSink};
+pub use key::Key;
+pub use ledger::{FlowLedger, NoFlow, Sums};
+pub use lines::{LineFormat, Lines};
+pub use names::Names;
+pub use observer::FlowObserver;
+pub use packet::{Packet, PacketReader, Segment};
+pub use record::{Application, EndReason, Record, Side};
+pub use sink::{RecordSink, SinkCounts};
+pub use table::{FlowError, FlowTable, Limits};

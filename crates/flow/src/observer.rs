@@ -1,0 +1,103 @@
+//! From a stream of frames to records in sinks.
+
+use crate::packet::application;
+use crate::sink::RecordSink;
+use crate::{FlowTable, PacketReader, Record};
+use ringside_core::Timestamp;
+use ringside_inspect::{DissectedFrame, Observer, Received};
+
+/// Drives a table and sinks by every frame of a stream.
+pub struct FlowObserver<'s> {
+    reader: PacketReader,
+    table: FlowTable,
+    sinks: Vec<Box<dyn RecordSink + 's>>,
+    /// Of the interfaces that frames came from, by their ids.
+    interfaces: Vec<String>,
+    /// The latest stamp, which messages to collectors are dated with.
+    now: Timestamp,
+}
+
+impl<'s> FlowObserver<'s> {
+    /// Records of `table` go to each of `sinks`.
+    pub fn new(table: FlowTable, sinks: Vec<Box<dyn RecordSink + 's>>) -> FlowObserver<'s> {
+        let (reader, interfaces) = (PacketReader::new(), Vec::new());
+        FlowObserver { reader, table, sinks, interfaces, now: Timestamp::default() }
+    }
+
+    /// The table, with its account.
+    pub fn table(&self) -> &FlowTable {
+        &self.table
+    }
+
+    /// The sinks, with theirs.
+    pub fn sinks(&self) -> &[Box<dyn RecordSink + 's>] {
+        &self.sinks
+    }
+
+    #[cold]
+    fn learn(&mut self, received: &Received<'_>) {
+        let id = received.meta.interface.0 as usize;
+        if id < ringside_core::limits::INTERFACES_MAX {
+            let known = self.interfaces.len().max(id + 1);
+            self.interfaces.resize(known, String::new());
+            self.interfaces[id].clone_from(&received.interface.name);
+        }
+    }
+}
+
+/// Hands a record to all sinks.
+fn hand_out<'a>(
+    sinks: &'a mut [Box<dyn RecordSink + '_>],
+    interfaces: &'a [String],
+    now: Timestamp,
+) -> impl FnMut(Record) + 'a {
+    move |record| {
+        let name = interfaces.get(record.interface.0 as usize).map_or("", String::as_str);
+        for sink in sinks.iter_mut() {
+            sink.put(&record, name, now);
+        }
+    }
+}
+
+impl Observer for FlowObserver<'_> {
+    #[inline]
+    fn see(&mut self, frame: &DissectedFrame<'_>, received: &Received<'_>) {
+        let id = received.meta.interface.0 as usize;
+        if self.interfaces.get(id).is_none_or(|name| *name != received.interface.name) {
+            self.learn(received);
+        }
+        if received.meta.timestamp != Timestamp::default() {
+            self.now = received.meta.timestamp;
+        }
+        let FlowObserver { reader, table, sinks, interfaces, now } = self;
+        match reader.read(frame, received) {
+            Ok(packet) => {
+                let mut out = hand_out(sinks, interfaces, *now);
+                table.add(&packet, &|| application(frame), &mut out);
+            }
+            Err(cause) => table.ledger_mut().add_no_flow(cause, frame.wire_bytes()),
+        }
+    }
+
+    fn tick(&mut self, low_water: Timestamp) {
+        self.now = low_water;
+        let FlowObserver { reader, table, sinks, interfaces, now } = self;
+        table.advance(low_water, &mut hand_out(sinks, interfaces, *now));
+        table.ledger_mut().fragments_without_ports = reader.fragments_without_ports();
+        for sink in sinks {
+            sink.tick(*now);
+        }
+    }
+
+    fn finish(&mut self) {
+        let FlowObserver { reader, table, sinks, interfaces, now } = self;
+        table.flush(&mut hand_out(sinks, interfaces, *now));
+        table.ledger_mut().fragments_without_ports = reader.fragments_without_ports();
+        for sink in sinks {
+            sink.finish(*now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
