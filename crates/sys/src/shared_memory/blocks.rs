@@ -12,7 +12,7 @@ use std::num::NonZeroU64;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Largest block: that of a capture ring, and within what the fields of [`State`] hold.
+/// Largest block: that of a capture ring, and within what the fields of a block's word hold.
 pub const BLOCK_BYTES_MAX: usize = 8 << 20;
 
 /// Loans of a block at a time. A lossless reader has one or two.
