@@ -30,7 +30,7 @@ pub struct KeepArgs {
     /// (docs/formats/digests.md); `-` is standard output.
     #[arg(long, value_name = "FILE|-", requires = "rules")]
     pub digests: Option<PathBuf>,
-    /// Make room in the driver for so many exact rules and as many others, if those of the start
+    /// Make room in the driver for N exact rules and N others, if those of the start
     /// need less: `rules load` and `add` cannot make more.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "rules_in_driver")]
     #[arg(value_parser = clap::value_parser!(u32).range(..=ROOM_MAX as i64))]
@@ -41,7 +41,7 @@ pub struct KeepArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(0..=FRAME_BYTES_MAX as i64))]
     cap_binary: Option<u32>,
 
-    /// Keep only headers of a flow after so many bytes of its payload (as 20k), or, with `tls`,
+    /// Keep only headers of a flow after SIZE bytes of its payload (as 20k), or, with `tls`,
     /// where its application data begins.
     #[arg(long, value_name = "SIZE|tls", value_parser = flow_cutoff)]
     flow_cutoff: Option<FlowCutoff>,

@@ -50,7 +50,7 @@ enum Command {
     Control(cmd::control::ControlCommandArgs),
     /// Print packets of files, directories or standard input, or copy them.
     Read(cmd::read::ReadArgs),
-    /// Make recordings whole that nobody ended: after a crash, a power cut, or of a copy.
+    /// Make recordings whole that were not ended: after a crash, a power cut, or of a copy.
     Repair(cmd::repair::RepairArgs),
     /// Check rules, tell what they would do with captured packets, and change those of a run.
     Rules(cmd::rules::RulesArgs),

@@ -164,11 +164,11 @@ fn waiting(wait: Wait) -> Option<Waiting> {
 #[derive(Args)]
 struct PlacementArgs {
     /// CPUs for the workers, in turn, as 2,3. By default off the CPUs where the interface's queues
-    /// are polled and beside its card, as far as that is known; else all that are allowed.
+    /// are polled and on its card's NUMA node, as far as that is known; else all that are allowed.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cpus: Vec<usize>,
 
-    /// Have each interface use so many receive queues while the run lasts.
+    /// Have each interface use N receive queues while the run lasts.
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=LANES_MAX as i64))]
     set_queues: Option<u32>,

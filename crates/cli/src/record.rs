@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 pub use write::FormatArg;
 use write::WriteArgs;
 
-/// Rules whose counts are told at the end, unless all are asked for by --json: a screen.
+/// Rules whose counts are printed at the end, unless all are asked for by --json: a screen.
 const RULES_TOLD_MAX: usize = 24;
 /// Hang-ups within this time are one: keeper and worker may both get the signal.
 const ONE_ORDER: Duration = Duration::from_millis(250);
@@ -76,8 +76,9 @@ pub struct RunArgs {
     #[arg(short = 'Z', long, value_name = "NAME")]
     user: Option<String>,
 
-    /// Run in one process, as profilers want it. Without the keeper, its parent, nobody finishes
-    /// the recording and puts settings back when the process is killed, before the next start.
+    /// Run in one process, as profilers want it. Without the keeper, its parent, no process
+    /// finishes the recording and puts settings back when the process is killed, before the next
+    /// start.
     #[arg(long)]
     no_keeper: bool,
 }

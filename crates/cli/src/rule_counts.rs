@@ -16,7 +16,7 @@ pub struct Told {
     pub rules: Vec<PinnedRule>,
     pub default: Verdict,
     pub undecided: Counts,
-    /// What was counted beside.
+    /// What was counted in addition.
     pub beside: BesideStatus,
 }
 
@@ -33,8 +33,8 @@ impl From<&RulesReport> for Told {
     }
 }
 
-/// One JSON object a rule, then one for the default and for each thing that was counted beside, on
-/// standard output.
+/// One JSON object a rule, then one for the default and for each thing that was counted in
+/// addition, on standard output.
 pub fn json(report: impl Into<Told>) -> io::Result<()> {
     let report = report.into();
     for PinnedRule { id, text, counts: Counts { frames, bytes } } in &report.rules {
@@ -53,7 +53,7 @@ pub fn json(report: impl Into<Told>) -> io::Result<()> {
 }
 
 /// A table of the first `rows_max` rules, those that counted most first if there are more, and the
-/// default; behind it what was counted beside.
+/// default; behind it what was counted in addition.
 pub fn table(report: impl Into<Told>, rows_max: usize) -> String {
     let Told { mut rules, default, undecided, beside } = report.into();
     let hidden = rules.len().saturating_sub(rows_max);

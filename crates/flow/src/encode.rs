@@ -21,7 +21,7 @@ use ringside_core::Timestamp;
 /// Longest message, in octets: with headers of IPv6, UDP and a tunnel it fits an Ethernet frame.
 pub const MESSAGE_BYTES_MAX: usize = 1_400;
 
-/// Templates are sent again after so much time and after so many messages, whichever is first: a
+/// Templates are sent again after a time and after a number of messages, whichever is first: a
 /// collector that starts late, or lost one, is blind until then.
 pub const TEMPLATES_NS: u64 = 60_000_000_000;
 /// See [`TEMPLATES_NS`].

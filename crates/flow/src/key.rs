@@ -11,10 +11,10 @@ pub type Endpoint = (IpAddr, u16);
 const IS_V6: u64 = 1;
 /// The lower endpoint is the source, whatever its address: of messages that have no answer.
 const IS_ONE_WAY: u64 = 2;
-/// Beside the id of a VLAN, which has 12 bits.
+/// Above the id of a VLAN, which has 12 bits.
 const HAS_VLAN: u64 = 0x1000;
 
-/// Names a flow, both directions alike: the lower endpoint is first. It is told apart by
+/// Names a flow, both directions alike: the lower endpoint is first. It is distinguished by
 /// addresses, ports, protocol, the VLAN tag and the tunnel nearest to the IP header, and the
 /// interface. Six words, so that it is hashed and compared without a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Key {
     words: [u64; 6],
 }
 
-/// What belongs to a key beside its endpoints.
+/// What belongs to a key in addition to its endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Around {
     /// Protocol above IP and its extension headers.

@@ -1,7 +1,7 @@
 #![forbid(unsafe_code)]
 //! Flows: packets added up by conversation, exactly, and their records for others.
 //!
-//! - [`PacketReader`] makes of a dissected frame what flows are told of it, a [`Packet`].
+//! - [`PacketReader`] makes of a dissected frame what flows need of it, a [`Packet`].
 //! - [`FlowTable`] adds packets up. Its memory is bounded and taken at the start, its time is that
 //!   of the packets, and every record says why it ended ([`EndReason`]). A full table gives up one
 //!   flow for each that comes, never all.
@@ -11,9 +11,8 @@
 //! - [`FlowLedger`] says that no packet and no octet is missing: received = exported + in the
 //!   table + what no flow is made of, by cause.
 //!
-//! There is no clock here and no socket: time is an argument, and messages go to whoever takes
-//! them ([`MessageSink`]). It refuses to sample, and to guess what it did not see: what is unknown
-//! is absent.
+//! There is no clock here and no socket: time is an argument, and messages go to a [`MessageSink`].
+//! It refuses to sample, and to guess what it did not see: what is unknown is absent.
 
 pub mod community_id;
 pub mod encode;

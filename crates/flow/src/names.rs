@@ -26,7 +26,7 @@ pub enum Names {
     Otel,
 }
 
-/// A record with what its columns need beside it.
+/// A record with what its columns need in addition.
 pub(crate) struct Row<'r> {
     record: &'r Record,
     interface: &'r str,

@@ -1,4 +1,4 @@
-//! What flows are told of a frame.
+//! What flows need of a frame.
 
 mod fragments;
 mod icmp;
@@ -21,7 +21,7 @@ pub struct Packet {
     pub from_high: bool,
     /// True if it is known to be a question: a message of ICMP that has an answer.
     pub is_question: bool,
-    /// When it was received; 0 if nobody said.
+    /// When it was received; 0 if that is unknown.
     pub stamp: Timestamp,
     /// Octets of the frame on the wire.
     pub wire_bytes: u32,
@@ -161,7 +161,7 @@ impl Default for PacketReader {
 }
 
 impl Segment {
-    /// Of a header with so many bytes from its start to the end of the packet.
+    /// Of a header with `bytes` bytes from its start to the end of the packet.
     #[inline]
     fn of(tcp: &Tcp<'_>, bytes: usize) -> Segment {
         let payload_bytes = bytes.saturating_sub(tcp.header_bytes());

@@ -13,8 +13,8 @@ pub struct Record {
     pub end: EndReason,
     /// Interface that received the packets.
     pub interface: InterfaceId,
-    /// Address of the initiator: whoever sent the first packet seen, or answered it with SYN and
-    /// ACK where that was the first.
+    /// Address of the initiator: the host that sent the first packet seen, or answered it with SYN
+    /// and ACK where that was the first.
     pub source: IpAddr,
     /// Address of the responder.
     pub destination: IpAddr,

@@ -126,7 +126,7 @@ impl FlowTable {
                 return Err(FlowError::Timeout(timeout));
             }
         }
-        // What the reader of packets takes is of the same memory, to whoever gives it.
+        // The reader of packets takes its part of the same memory.
         let (entries_max, slots) = room(memory_bytes - Wheel::BYTES - PacketReader::BYTES);
         // Both are at most two hours.
         let (idle_ns, active_ns) = (idle.as_nanos() as u64, active.as_nanos() as u64);
@@ -378,7 +378,7 @@ impl FlowTable {
     }
 }
 
-/// As many flows as fit in so many bytes, and the slots of their index: whichever power of two
+/// As many flows as fit in `bytes`, and the slots of their index: whichever power of two
 /// leaves the most room.
 fn room(bytes: usize) -> (usize, usize) {
     let powers = (8..31).map(|power| 1_usize << power);

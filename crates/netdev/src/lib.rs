@@ -6,8 +6,8 @@
 //! ioctl, not from /sys, whose view is that of who mounted it. What is only there (the place of a
 //! card in the machine) is believed if the interface is the same.
 //!
-//! What the kernel answers is decoded by safe functions on slices (`netlink.rs`). Beside interfaces
-//! netlink also tells [`unix_names`]. Which interface is taken, and what is to be changed, is
+//! What the kernel answers is decoded by safe functions on slices (`netlink.rs`). In addition to
+//! interfaces netlink lists [`unix_names`]. Which interface is taken, and what is to be changed, is
 //! decided elsewhere.
 
 mod ethtool;

@@ -57,7 +57,7 @@ impl Connection {
         // Refusals in words, and no echo of the question; older kernels have neither.
         let _ = set_netlink_option(&socket, libc::NETLINK_EXT_ACK, "netlink words");
         let _ = set_netlink_option(&socket, libc::NETLINK_CAP_ACK, "netlink echo");
-        // Where it is known, a dump can be told which interface is meant.
+        // Where it is known, a dump can be asked for one interface.
         let strict = libc::NETLINK_GET_STRICT_CHK;
         let _ = set_netlink_option(&socket, strict, "netlink's strict questions");
         Ok(Connection { socket, sequence: 0, buffer: vec![0; ANSWER_BYTES_MAX] })

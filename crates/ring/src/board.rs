@@ -48,8 +48,8 @@ impl<'r> BoardMemory<'r> {
 
     /// Makes `words` the latest publication, with the next number.
     pub(crate) fn publish(&self, number: u64, words: &[u64]) {
-        // The latest publication lies in the other buffer. The fence: whoever sees a word that
-        // follows sees its number too (it pairs with the fence in `read`).
+        // The latest publication lies in the other buffer. The fence: a reader that sees a word
+        // that follows sees its number too (it pairs with the fence in `read`).
         fence(Ordering::Release);
         let buffer = self.buffers[(number % 2) as usize];
         for (place, word) in buffer.iter().zip(words) {

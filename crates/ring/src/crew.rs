@@ -78,7 +78,7 @@ impl<P> LaneCrew<P> {
     }
 
     fn show(&self, rooms: [Option<Room>; ROOMS_MAX], steps: &[Option<Step>]) {
-        // The bytes can be lent before readers are told of them.
+        // The bytes can be lent before readers see how many they are.
         for room in rooms.into_iter().flatten() {
             self.region.memory().show(room.part);
         }

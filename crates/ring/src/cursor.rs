@@ -265,8 +265,8 @@ impl WriterCursor {
         Ok(slot)
     }
 
-    /// Takes the next block, which is then open for its writer and for nobody else: all of `open`
-    /// but [`show_opened`], before which nobody takes another one.
+    /// Takes the next block, which is then open for its writer alone: all of `open`
+    /// but [`show_opened`], before which no thread takes another one.
     pub(crate) fn take(&mut self, lane: Lane<'_>, first_frame: u64) -> Result<usize, RingFull> {
         assert!(self.open_slot.is_none(), "one open block at a time");
         let sequence = self.next_sequence;

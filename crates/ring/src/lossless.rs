@@ -47,7 +47,7 @@ impl LosslessReader {
 
     /// Consumes the chunk of the last [`peek`](Self::peek); a closed block goes back to the writer.
     pub fn consume(&mut self) {
-        // Before the writer is told that the block is free.
+        // Before the writer sees that the block is free.
         self.lent = None;
         self.cursor.consume(self.region.lane(self.lane));
     }
@@ -117,7 +117,7 @@ impl BlockReader {
     pub fn release(&mut self, claim: Claim) {
         assert!(Arc::ptr_eq(&self.hold, &claim.hold), "released to the reader that claimed");
         let Claim { lent, hold: _, run } = claim;
-        // Before the writer is told that the blocks are free.
+        // Before the writer sees that the blocks are free.
         drop(lent);
         self.cursor.release(self.hold.region.lane(self.hold.lane), &run);
     }

@@ -13,7 +13,7 @@ use ringside_sys::clock;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Wishes about a running capture whose frames are read along.
+/// What is asked of a running capture whose frames are read along.
 #[derive(Clone, Debug)]
 pub struct AttachOptions {
     /// The socket at which it shares its ring.
@@ -28,7 +28,7 @@ impl AttachOptions {
     /// Connects, and says what is to be read; the filter is compiled for each of its interfaces.
     ///
     /// # Errors
-    /// Nobody shares a ring there, or the filter is none.
+    /// No capture shares a ring there, or the filter is none.
     pub fn connect(&self, notes: Notes<'_>) -> anyhow::Result<(Attachment, ReadOptions)> {
         let attachment = Attachment::connect(&self.socket)?;
         let mut filters = Vec::new();

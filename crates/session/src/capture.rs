@@ -20,7 +20,7 @@ use ringside_keeper::Knobs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Wishes about frames up to the ring.
+/// What is asked for frames up to the ring.
 pub struct CaptureOptions {
     /// Where frames come from, and how.
     pub open: OpenOptions,

@@ -14,7 +14,7 @@ use ringside_rules::language::{RuleId, RuleSet, Verdict};
 use ringside_xdp::{Decided, DriverRules, Mode, NotHere, Options, Target, Totals};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The rules in a driver, of whoever has the lock.
+/// The rules in a driver, of the thread that has the lock.
 #[derive(Clone)]
 pub struct Shared(Arc<Mutex<DriverRules>>);
 
@@ -24,7 +24,7 @@ impl Shared {
         Shared(Arc::new(Mutex::new(rules)))
     }
 
-    /// The rules, once nobody else has them.
+    /// The rules, once no other thread has them.
     pub fn lock(&self) -> MutexGuard<'_, DriverRules> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,7 +100,7 @@ pub struct RulesAhead {
 }
 
 impl RulesAhead {
-    /// The rules of lanes, and no driver yet. In each there will be room for so many exact rules,
+    /// The rules of lanes, and no driver yet. In each there will be room for `room` exact rules,
     /// and as many others: when the run has given up its privileges it cannot make more.
     pub fn new(rules: Rules, room: usize) -> RulesAhead {
         RulesAhead { rules, drivers: Vec::new(), room }

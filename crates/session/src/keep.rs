@@ -18,7 +18,7 @@ use ringside_netdev as netdev;
 use ringside_rules::language::{self, Verdict};
 use std::path::PathBuf;
 
-/// Wishes about what is kept. By default all frames are, as they are.
+/// What is asked about the frames to keep. By default all frames are, as they are.
 #[derive(Default)]
 pub struct KeepOptions {
     /// A file of rules that judge each frame, after the filter.
@@ -72,8 +72,8 @@ impl KeepOptions {
     }
 
     /// What is to be done with the frames of what was opened, to whose interfaces it may add some;
-    /// `None` if all are to be kept as they are. `filters` are asked first. Each lane has so many
-    /// threads.
+    /// `None` if all are to be kept as they are. `filters` are asked first. Each lane has
+    /// `threads`.
     pub(crate) fn selection(
         self,
         rules: Option<Rules>,
@@ -95,7 +95,7 @@ impl KeepOptions {
         Ok(Some(Selection::new(wishes, &mut opened.interfaces)?))
     }
 
-    /// Refuses threads among which the frames of a flow would be lost sight of.
+    /// Refuses threads among which the frames of a flow would be divided.
     pub(crate) fn check_threads(&self, threads: u16) -> Result<(), Refused> {
         match self.flow_cutoff.is_some() && threads > 1 {
             true => Err(Refused::CutoffThreads { threads }),

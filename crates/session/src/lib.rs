@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
-//! A capture from what is asked of it to its ledger, for whoever wants one: a command line, or a
-//! service.
+//! A capture from what is asked of it to its ledger, for the program that wants one: a command
+//! line, or a service.
 //!
 //! - [`Session::start`] takes plain structs: an [`Origin`] of frames ([`CaptureOptions`] for
 //!   interfaces and files, [`AttachOptions`] for a running capture) and [`RunOptions`].

@@ -6,8 +6,8 @@ use std::fmt;
 /// Who hears what is to be said.
 pub type Notes<'n> = &'n dyn Fn(Note);
 
-/// Something that whoever started a session should know. Its text names no option; who has options
-/// finds in the fields which one helps.
+/// Something that the program that started a session should know. Its text names no option; a
+/// program with options finds in the fields which one helps.
 #[derive(Debug)]
 pub enum Note {
     /// Where threads go, and why.
@@ -67,11 +67,11 @@ pub enum Note {
         /// In words.
         text: String,
     },
-    /// The run goes on, with less than what was asked for or may be wished.
+    /// The run goes on, with less than what was asked for or may be expected.
     Warning(String),
     /// The same of a backend.
     Opened(OpenWarning),
-    /// The ring is not where it was wished to be.
+    /// The ring is not where it was asked for.
     NoHugePages,
     /// What was made ready, and what could not be had for it.
     Prepared(String),

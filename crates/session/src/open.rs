@@ -1,4 +1,4 @@
-//! From wishes to open lanes: namespace, filter, backend, placement.
+//! From options to open lanes: namespace, filter, backend, placement.
 
 mod driver;
 pub(crate) mod files;
@@ -25,8 +25,8 @@ use ringside_sys::netns::Namespace;
 use ringside_sys::packet::{CaptureDirection, FanoutMode};
 use std::path::PathBuf;
 
-/// Wishes about where frames come from, and how. By default there is no interface; everything else
-/// is chosen.
+/// What is asked about where frames come from, and how. By default there is no interface;
+/// everything else is chosen.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// Interfaces, by name or by their number in [`interfaces::in_order`], counted from 1.
@@ -126,7 +126,7 @@ pub(crate) struct Opened {
     pub warnings: Vec<Note>,
 }
 
-/// What is wished, what is judged, and who turns knobs and hears what is chosen.
+/// What is asked for, what is judged, and who turns knobs and hears what is chosen.
 #[derive(Clone, Copy)]
 pub(crate) struct Opening<'a> {
     pub options: &'a OpenOptions,

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// How a status names a stream.
 const STREAM: &str = "-";
 
-/// Wishes about what is written. By default nothing is.
+/// What is asked about the output. By default nothing is.
 #[derive(Default)]
 pub struct OutputOptions {
     /// A directory of a recording (a name without an ending, or with `/` behind it), or a file by

@@ -9,11 +9,11 @@ use ringside_sys::thread;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Wishes about places and queues. By default places are chosen and queues stay as they are.
+/// What is asked about places and queues. By default places are chosen and queues stay as they are.
 #[derive(Clone, Debug, Default)]
 pub struct PlacementOptions {
     /// CPUs for the workers, in turn; empty for a choice: off the CPUs where the interface's queues
-    /// are polled and beside its card, as far as that is known.
+    /// are polled and on its card's NUMA node, as far as that is known.
     pub cpus: Vec<usize>,
     /// Receive queues that each interface uses while the run lasts.
     pub queues: Option<u32>,
@@ -54,7 +54,7 @@ impl fmt::Display for Setting {
 pub(crate) struct Placed {
     /// CPUs for the workers, in turn; empty leaves them to the scheduler.
     pub cpus: Vec<usize>,
-    /// While it is there, memory comes from beside the card.
+    /// While it is there, memory comes from the card's NUMA node.
     pub memory: Option<PreferredNode>,
 }
 

@@ -8,8 +8,8 @@ use ringside_rules::language::RuleId;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// A wish that is refused, with its facts. What to do instead depends on how wishes are put, so
-/// that is for whoever asks for a session to say.
+/// A request that is refused, with its facts. What to do instead depends on how requests are made,
+/// so that is for the program that asks for a session to say.
 #[derive(Debug, Error)]
 pub enum Refused {
     /// Too many lanes.
@@ -27,7 +27,7 @@ pub enum Refused {
     /// Interfaces are numbered from 1.
     #[error("interfaces are numbered from 1")]
     NumberZero,
-    /// There are not so many.
+    /// There are fewer.
     #[error("there is no interface number {number}")]
     NoSuchNumber {
         /// What was asked for.

@@ -53,7 +53,7 @@ impl From<AttachOptions> for Origin {
     }
 }
 
-/// Wishes about a run, behind its lanes. By default it only counts, until it is told to stop.
+/// What is asked of a run, behind its lanes. By default it only counts, until it is stopped.
 #[derive(Default)]
 pub struct RunOptions {
     /// What is written, and where.
@@ -147,7 +147,7 @@ pub struct Finished<'l> {
 }
 
 impl Finished<'_> {
-    /// The report has been told: a keeper need not close the ledger any more.
+    /// The report is out: a keeper need not close the ledger any more.
     pub fn close(self) {
         self.link.inspect(|link| link.closed());
     }
@@ -382,7 +382,7 @@ fn tell_prepared(prepared: &Prepared, huge_pages: bool, notes: Notes<'_>) {
     prepared.notes().iter().for_each(|note| notes(Note::Prepared(note.clone())));
 }
 
-/// Has the system keep so many free huge pages as the ring takes; without them it lies in others.
+/// Has the system keep as many free huge pages as the ring takes; without them it lies in others.
 fn reserve_huge_pages(knobs: &Knobs<'_>, config: &RunConfig, lanes: usize, notes: Notes<'_>) {
     let Some(layout) = config.ring_layout(lanes) else { return };
     let pages = layout.total_bytes().div_ceil(HUGE_PAGE_BYTES) as u64;

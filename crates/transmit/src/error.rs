@@ -167,7 +167,7 @@ pub enum Error {
     /// Captures.
     #[error(transparent)]
     Store(#[from] ringside_store::StoreError),
-    /// A frame that nobody knows how to read.
+    /// A frame that cannot be read.
     #[error(transparent)]
     Interface(#[from] UnknownInterface),
     /// The reading of captures.
@@ -244,7 +244,7 @@ pub enum Error {
         /// Longest frame.
         bytes: usize,
     },
-    /// Segments that nobody would get.
+    /// Segments that no host would get.
     #[error(
         "segments as live frames would vanish: the driver of {interface} takes no redirected \
          frames, or its far end has no NAPI (turn on its GRO, or attach an XDP program there); use \
@@ -254,7 +254,7 @@ pub enum Error {
         /// Where they were to go.
         interface: String,
     },
-    /// Nobody knows whether live frames would arrive.
+    /// It is unknown whether live frames would arrive.
     #[error(
         "this kernel does not say whether the driver of {interface} takes redirected frames (from \
          Linux 6.3 on it does), and its far end is not known here; use another way or engine, as \

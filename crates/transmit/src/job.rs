@@ -109,7 +109,7 @@ impl FrameSender<'_> {
     }
 
     /// Ends what is under way; nothing is sent after it. The account has the frames of a call that
-    /// failed too, and what went wrong at the end stands beside it. Of live frames no call says
+    /// failed too, and what went wrong at the end stands next to it. Of live frames no call says
     /// what became of them: all are in flight.
     pub fn finish(&mut self) -> (SinkCounters, Option<Error>) {
         match self {

@@ -18,7 +18,7 @@ pub(crate) fn check_sizes(shape: &Shape) -> Result<(), Error> {
 
 /// Whether live frames sent through `wire` arrive: if its driver takes redirected frames, and the
 /// far end of a veth pair has a NAPI. Where the kernel does not tell (before 6.3), a far end that
-/// is known is looked at, and else nobody knows (`None`).
+/// is known is looked at, and else it is unknown (`None`).
 ///
 /// # Errors
 /// There is no such interface, or the kernel refused.
@@ -32,7 +32,7 @@ fn known_to_reach(wire: &Wire) -> Result<Option<bool>, Error> {
     }
 }
 
-/// Refuses what redirected frames would not cross, by `vanish`, or what nobody knows.
+/// Refuses what redirected frames would not cross, by `vanish`, or what is unknown.
 pub(crate) fn check_reach(wire: &Wire, vanish: impl FnOnce() -> Error) -> Result<(), Error> {
     judge(known_to_reach(wire)?, wire, vanish)
 }
@@ -69,7 +69,7 @@ impl fmt::Display for LiveObstacle {
     }
 }
 
-/// What stands in the way of live frames through `wire`, if anything.
+/// What prevents live frames through `wire`, if anything.
 ///
 /// # Errors
 /// There is no such interface, or the kernel refused.
@@ -137,7 +137,7 @@ impl<'l> LiveSender<'l> {
     /// Has the kernel make `frames` frames; returns how many it made.
     ///
     /// A signal ends the call early; the program's own count says how far it came. No call says
-    /// that nobody took the frames, so the interface is looked at after each.
+    /// that the frames were not taken, so the interface is looked at after each.
     pub fn send(&mut self, frames: u64) -> Result<u64, Error> {
         let generator = &self.live.generator;
         let run = generator.run_live(frames as u32);

@@ -55,7 +55,7 @@ pub enum RateError {
         /// What was written.
         text: String,
     },
-    /// A share of a speed that nobody knows.
+    /// A share of a speed that is unknown.
     #[error(
         "{interface} does not say how fast its link is, so that a share of it means nothing; \
          give the rate as bits (10Gbps) or frames (1Mpps) a second"

@@ -3,8 +3,8 @@
 //!
 //! A frame that fits goes as it is. A longer one is cut: TCP into segments, as the kernel's own
 //! segmentation makes them; UDP over IPv4 into fragments, where DF does not forbid it. What cannot
-//! be cut is refused and counted by cause ([`NotRelayed`]); nobody is told of it (no ICMP
-//! "fragmentation needed"), because that would take an address.
+//! be cut is refused and counted by cause ([`NotRelayed`]); the sender gets no report of it (no
+//! ICMP "fragmentation needed"), because that would take an address.
 //!
 //! Before a frame is cut its checksums are verified: new ones would hide that it was damaged.
 //!
@@ -50,21 +50,21 @@ pub enum Fragmenting {
 #[derive(Clone, Debug)]
 pub struct RelayConfig {
     /// Largest packet of the next link, in bytes: what follows Ethernet and its VLAN tags; at least
-    /// [`MTU_BYTES_MIN`]. The sink's longest frame is a limit beside it.
+    /// [`MTU_BYTES_MIN`]. The sink's longest frame is a limit in addition to it.
     pub mtu_bytes: usize,
     /// Which UDP is cut into fragments.
     pub fragmenting: Fragmenting,
-    /// Identification of the first datagram that is cut over IPv6; nobody should be able to guess
+    /// Identification of the first datagram that is cut over IPv6; no host should be able to guess
     /// it (RFC 7739).
     pub fragment_id: u32,
-    /// Ends after so many frames were received.
+    /// Ends after this number of frames was received.
     pub count: Option<u64>,
     /// Ends after this time.
     pub duration: Option<Duration>,
 }
 
-/// Relays until the source ends, a limit is reached or `is_stopped` says so; `shown` is told how
-/// far it is, once when frames are received and then after each batch. The source is detached and
+/// Relays until the source ends, a limit is reached or `is_stopped` says so; `shown` gets how far
+/// it is, once when frames are received and then after each batch. The source is detached and
 /// drained, the sink too; nothing was sent through it before.
 ///
 /// # Errors
@@ -164,7 +164,7 @@ impl<K: Sink> Relay<'_, K> {
                     return self.fail(Some(error));
                 }
             }
-            // What waits in a file is nobody's loss.
+            // What waits in a file is no loss.
             if is_ending && source.can_wait() {
                 return;
             }
@@ -281,7 +281,7 @@ impl<K: Sink> Relay<'_, K> {
 /// What the source counted.
 fn receiving_side(source: &mut dyn Source, report: &mut RelayReport) {
     let counters = source.counters();
-    // Of a source that was left before its end, nobody knows what else it holds.
+    // Of a source that was left before its end, it is unknown what else it holds.
     let known = |count: Option<u64>| count.filter(|_| source.is_finished());
     let mut dropped = std::mem::take(&mut report.lane.dropped);
     for (cause, count) in counters.dropped {

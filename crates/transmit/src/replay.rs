@@ -39,7 +39,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often whoever waits for a replay is told how far it is.
+/// How often the caller of a replay gets how far it is.
 const TELL: Duration = Duration::from_millis(100);
 
 /// Turns of the sending thread, in microseconds: the shortest that the scheduler gives, so that it
@@ -54,7 +54,7 @@ pub type Filter = Box<dyn FnMut(&Frame<'_>, LinkType) -> Result<bool, String> + 
 pub enum Tempo {
     /// As recorded.
     Recorded {
-        /// So many times as fast.
+        /// This number of times as fast.
         speed: Speed,
         /// Longest wait between two frames, as sent.
         gap_max: Option<Duration>,
@@ -168,7 +168,7 @@ fn feed(job: &Replay, port: &Port, timing: Timing, filter: Filter) -> Feed {
 }
 
 /// Reads what will be sent once and refuses what cannot be; gives how many frames a round has, and
-/// the filter back. What cannot be read is told when the replay comes to it.
+/// the filter back. What cannot be read is reported when the replay comes to it.
 fn scan(
     job: &Replay,
     port: &Port,
@@ -247,7 +247,7 @@ fn send<K: Sink>(
         let thread = scope.spawn(|| {
             let pinned = cpu.map_or(Ok(()), pin_to_cpu);
             use_precise_timers();
-            // An older kernel has no such wish; then it wakes up when it wakes up.
+            // An older kernel has no such option; then it wakes up when it wakes up.
             let _ = prefer_short_turns(TURN_US);
             let sent = pinned.map(|()| sender.run());
             queue.close();

@@ -28,7 +28,7 @@ pub struct Report {
     pub offered_bytes: u64,
     /// From the first frame to the last, in nanoseconds.
     pub elapsed_ns: u64,
-    /// True if the run ended before its limit because it was told to.
+    /// True if the run ended before its limit because it was stopped.
     pub stopped: bool,
     /// The error that ended it.
     pub failure: Option<String>,
@@ -63,7 +63,7 @@ pub(crate) struct Sent {
     pub refused_for_room: u64,
     /// From its first frame to its last.
     pub elapsed: Duration,
-    /// Told to stop.
+    /// Stopped from outside.
     pub stopped: bool,
     /// Why it ended early.
     pub failure: Option<Error>,

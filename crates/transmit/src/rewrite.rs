@@ -64,7 +64,8 @@ pub struct Changed {
 }
 
 impl Rewrite {
-    /// Sets the hardware addresses that are given, and changes the rest as told.
+    /// Sets the hardware addresses that are given, and changes the rest as `vlan` and `addresses`
+    /// say.
     pub fn new(
         mac_source: Option<MacAddr>,
         mac_destination: Option<MacAddr>,

@@ -3,10 +3,10 @@
 use crate::Stamp;
 use serde::Serialize;
 
-/// Streams told apart: one for each sending thread.
+/// Streams that are distinguished: one for each sending thread.
 const STREAMS_MAX: usize = crate::SENDERS_MAX;
 
-/// Lanes told apart, as many as a run has.
+/// Lanes that are distinguished, as many as a run has.
 const LANES_MAX: usize = ringside_core::limits::LANES_MAX;
 
 /// Ranges of missing numbers that a report names; the count is exact anyway.

@@ -52,8 +52,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Numbered frames of `sizes` in `flow_count` flows of UDP over IPv4 between addresses that
-    /// nobody has.
+    /// Numbered frames of `sizes` in `flow_count` flows of UDP over IPv4 between addresses that no
+    /// host has.
     ///
     /// # Errors
     /// A flow count outside 1 to [`FLOWS_MAX`].

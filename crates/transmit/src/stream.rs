@@ -205,7 +205,7 @@ impl Stream {
         self.until = Until::when(is_over);
     }
 
-    /// Sends so many payload bytes a second at most, in bursts of half a millisecond, or of one
+    /// Sends at most `bytes_per_sec` payload bytes, in bursts of half a millisecond, or of one
     /// segment where that is more.
     pub fn pace(&mut self, bytes_per_sec: u64) {
         // A plan goes at once, so that it must not be longer than a burst.

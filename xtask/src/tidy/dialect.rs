@@ -26,10 +26,11 @@ const WORDS: [(&str, &str); 16] = [
 ];
 
 /// Where they are looked for.
-const FOLDERS: [&str; 24] = [
+const FOLDERS: [&str; 31] = [
     "bpf/",
     "crates/bench/",
     "crates/capture/",
+    "crates/cli/",
     "crates/client-c/",
     "crates/client/",
     "crates/control/",
@@ -37,19 +38,25 @@ const FOLDERS: [&str; 24] = [
     "crates/doctor/",
     "crates/ebpf/",
     "crates/filter/",
+    "crates/flow/",
     "crates/inspect/",
     "crates/keeper/",
     "crates/lab/",
+    "crates/netdev/",
     "crates/print/",
     "crates/proto/",
+    "crates/ring/",
     "crates/rules/",
     "crates/segment/",
+    "crates/session/",
     "crates/store/",
     "crates/sys/",
     "crates/terminal/",
     "crates/testkit/",
+    "crates/transmit/",
     "crates/wire/",
     "crates/xdp/",
+    "docs/",
     "xtask/",
 ];
 

@@ -1,8 +1,8 @@
 //! `ringside demo`: the main job on a private network, in one go.
 //!
 //! Real programs talk in the lab's two namespaces (an HTTP server and curl, a DNS server and dig,
-//! ping) beside the generator; a capture of its own process records all of it; the recording is
-//! read back; the ledger and the next commands to type are shown.
+//! ping) while the generator sends; a capture of its own process records all of it; the recording
+//! is read back; the ledger and the next commands to type are shown.
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
@@ -135,7 +135,7 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nobody to tell.
+        // It may have ended by itself; a failure here has no reader.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(50);
 /// How often the live line, or the JSON line, is given.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Rules whose counts are told at the end, unless all are asked for by --json: a screen.
+/// Rules whose counts are printed at the end, unless all are asked for by --json: a screen.
 const RULES_TOLD_MAX: usize = 24;
 /// Sources that are known at a time unless asked otherwise: 2 MiB.
 const SOURCES: u32 = 65_536;
@@ -91,7 +91,7 @@ pub struct DropArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     sources: u32,
 
-    /// How many of the sources of most dropped frames are told at the end.
+    /// How many of the sources of most dropped frames are printed at the end.
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
 
@@ -193,7 +193,7 @@ fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
         kept::tell_stay(name, args.netns.as_deref());
     }
     watched?;
-    // Whoever waits for the end may take the place at once.
+    // A process that waits for the end may take the place at once.
     drop((desk, shared));
     drop(clients);
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! `ringside repair`: recordings that nobody ended are made whole.
+//! `ringside repair`: recordings that were not ended are made whole.
 
 use clap::Args;
 use jiff::tz::TimeZone;
@@ -29,7 +29,7 @@ pub struct RepairArgs {
     #[arg(value_name = "DIR|FILE", required_unless_present = "knobs")]
     paths: Vec<PathBuf>,
 
-    /// Put back settings of the system that a capture had changed and that nobody put back,
+    /// Put back settings of the system that a capture had changed and that were not put back,
     /// because it was killed with its keeper. The next capture would do it, too.
     #[arg(long)]
     knobs: bool,

@@ -128,7 +128,7 @@ struct TargetArgs {
     #[arg(long, value_name = "MAC", value_parser = range(Field::SourceMac))]
     mac_src: Option<Range>,
 
-    /// Destination MAC address, the same; by default of generated frames one that nobody has.
+    /// Destination MAC address, the same; by default of generated frames one that no interface has.
     #[arg(long, value_name = "MAC", value_parser = range(Field::DestinationMac))]
     mac_dst: Option<Range>,
 

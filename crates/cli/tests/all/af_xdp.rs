@@ -234,7 +234,7 @@ fn what_the_backend_cannot_do_is_refused_with_the_fix() {
         assert_eq!(outcome.code(), Some(2), "{args:?}: {}", outcome.stderr);
         assert!(outcome.stderr.contains(text), "{args:?}: {}", outcome.stderr);
     }
-    // A second capture of the same queue is told what is in the way, and the first goes on.
+    // A second capture of the same queue reports which socket holds it, and the first goes on.
     let first = network.capture(&["-i", "rx0", "--backend", "af-xdp"]);
     let mut command = network.capture_command();
     command.args(["-i", "rx0", "--backend", "af-xdp"]);

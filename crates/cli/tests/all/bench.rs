@@ -1,4 +1,4 @@
-//! The measurements run from end to end, tiny; their figures are judged by nobody here.
+//! The measurements run from end to end, tiny; their figures are not judged here.
 
 use crate::common::*;
 use ringside_testkit::{by_run, huge_pages_lock, need_root, need_tool};

@@ -34,7 +34,7 @@ fn huge_pages() -> u64 {
     std::fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap().trim().parse().unwrap()
 }
 
-/// Waits until nobody has more huge pages than `pages`: those of a run that was killed with its
+/// Waits until the system has `pages` huge pages again: those of a run that was killed with its
 /// keeper go back at the next start, which may be another program's.
 fn given_back(pages: u64) {
     wait_until(&format!("{pages} huge pages again"), || huge_pages() == pages);
@@ -138,8 +138,9 @@ fn a_worker_killed_at_any_moment_loses_nothing_that_it_had_committed() {
     assert_eq!(sender.stop().code(), Some(0));
 }
 
-/// In memory the files of a limited recording are written over. Whoever is killed while that is
-/// done, nothing of what was there before is ever taken for what came, and nothing else is lost.
+/// In memory the files of a limited recording are written over. Whichever process is killed while
+/// that is done, nothing of what was there before is ever taken for what came, and nothing else is
+/// lost.
 #[test]
 fn a_recorder_killed_while_it_uses_files_again_shows_nothing_of_before() {
     if !need_root("a_recorder_killed_while_it_uses_files_again") {

@@ -1,5 +1,5 @@
 //! Records in place of frames: they add up to what the rules count, and what cannot be written is
-//! told.
+//! reported.
 
 use crate::common::folder::{Folder, Totals, number, rule_totals, totals};
 use crate::common::verifier::shape;
@@ -286,7 +286,7 @@ fn what_cannot_be_written_ends_the_run_with_a_word() {
     );
 }
 
-/// A reader that does not read holds nobody up for long, and gets whole lines.
+/// A reader that does not read stops no worker for long, and gets whole lines.
 #[test]
 fn a_reader_that_stands_still_is_given_up() {
     if !need_root("a_reader_that_stands_still_is_given_up") {

@@ -185,7 +185,7 @@ fn what_cannot_be_asked_is_an_error() {
     assert_eq!(outcome.code(), Some(2));
     assert!(outcome.stderr.contains("did you mean rx0?"), "{}", outcome.stderr);
     assert_eq!(machine.run(&["--fix", "--undo"]).code(), Some(2));
-    // The program of the lab is told by its name.
+    // The program of the lab is reported by its name.
     let outcome = machine.run(&["--netns", network.receiver(), "-i", "rx0"]);
     assert!(outcome.text().contains("xdp_root (id "), "{}", outcome.text());
 }

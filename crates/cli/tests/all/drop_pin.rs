@@ -109,7 +109,7 @@ impl Host {
         Told { ledger, rules, undecided: of(default, "frames") }
     }
 
-    /// Waits until so many frames were received, and tells what became of them.
+    /// Waits until `frames` were received, and tells what became of them.
     fn after(&self, frames: u64) -> Told {
         wait_until("frames that are judged", || self.status().ledger.received >= Some(frames));
         let told = self.status();

@@ -18,8 +18,8 @@ const fn leaf(word: usize, name: &'static str) -> Counter {
     Counter { value_bytes: 48, word, name }
 }
 
-/// A word of the counters of a filter on a socket. How many frames it saw nobody else counts: what
-/// it rejects leaves no other trace in the kernel (docs/LEDGER.md).
+/// A word of the counters of a filter on a socket. How many frames it saw is counted nowhere else:
+/// what it rejects leaves no other trace in the kernel (docs/LEDGER.md).
 const fn filter(word: usize, name: &'static str) -> Counter {
     Counter { value_bytes: 32, word, name }
 }

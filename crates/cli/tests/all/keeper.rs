@@ -324,7 +324,7 @@ fn huge_pages_are_given_back_whoever_dies() {
         let path = PathBuf::from(format!("/proc/{worker}"));
         wait_until("the end of the worker", || !path.exists());
         running.finish();
-        // Nobody is left to put them back but the next start, of this test or of another.
+        // No process is left to put them back but the next start, of this test or of another.
         let next = network.capture(&["-i", "rx0"]);
         assert_eq!(next.stop().code(), Some(0));
         let what = format!("the huge pages to be given back, both died: {both}");

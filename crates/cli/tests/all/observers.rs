@@ -1,4 +1,4 @@
-//! Observers of a live interface, in this process: beside a recorder, and attached to its ring,
+//! Observers of a live interface, in this process: next to a recorder, and attached to its ring,
 //! they see what the recording shows.
 
 #[path = "../../../capture/examples/count_protocols/protocols.rs"]

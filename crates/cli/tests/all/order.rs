@@ -67,7 +67,7 @@ impl Merged {
         serde_json::from_value(self.status()["ledger"].clone()).unwrap()
     }
 
-    /// The ledger once it shows every frame of so many loads.
+    /// The ledger once it shows every frame of `loads` loads.
     fn settled(&self, loads: usize) -> Ledger {
         let (sum, mut ledger) = (LOAD * loads as u64, self.ledger());
         wait_until("all frames", || {

@@ -118,7 +118,7 @@ fn finished_recordings_and_what_read_makes_of_them() {
     }
 }
 
-/// A recording is read by others while it goes on, and goes on as if nobody had looked.
+/// A recording is read by others while it goes on, and goes on as if it had not been read.
 #[test]
 fn a_recording_in_progress() {
     if !may_run("a_recording_in_progress") {

@@ -169,7 +169,7 @@ fn a_rule_that_widens_what_is_wanted_gets_every_frame() {
     judged.expect("off, with 2 of 3 rules in the kernel's filter: all frames are judged");
     assert_eq!(judged.send(), [2 * EACH, 10 * EACH, EACH, 35 * EACH]);
 
-    // On again without it; the counts of the default stay, whoever made them.
+    // On again without it; the counts of the default stay, whichever program made them.
     judged.rules(&["del", "2"]);
     judged.sent -= EACH;
     judged.expect("2 of 2 rules in the kernel's filter");
@@ -229,7 +229,7 @@ fn what_the_kernel_turned_away_is_known_when_the_worker_is_killed() {
     let rules = "1: src ip 10.16.0.0/30 udp => take\ndefault drop\n";
     let mut judged = Judged::start(rules, &["--queues", "2"]);
     judged.send();
-    // Nobody reads any more: what comes waits in the kernel.
+    // No thread reads any more: what comes waits in the kernel.
     judged.running.signal_worker(Signal::STOP);
     let shape = Shape::new(Sizes::fixed(64).unwrap(), 16).unwrap();
     judged.network.send(SenderKind::Live, &shape, LOAD, Some(RATE));

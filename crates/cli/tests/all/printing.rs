@@ -170,7 +170,7 @@ fn a_reader_that_had_enough_ends_the_run_in_order() {
     }
 }
 
-/// Waits until a file holds so many frames, while `running` goes on.
+/// Waits until a file holds `count` frames, while `running` goes on.
 fn wait_for_frames(running: &Running, file: &std::path::Path, count: u64) {
     wait_until("frames in the file", || {
         assert!(!running.is_over(), "it ended, and said: {}", running.stderr_so_far());

@@ -62,7 +62,7 @@ impl Judged {
         (rules, of(&default["default"], "frames"))
     }
 
-    /// Waits until the first rule, which is for every frame, has counted so many.
+    /// Waits until the first rule, which is for every frame, has counted `frames`.
     fn wait_for(&self, frames: u64) {
         wait_until("frames that are judged", || self.stats().0[0].1 >= frames);
     }
@@ -268,7 +268,7 @@ impl Judged {
         judged
     }
 
-    /// Waits until so many frames are counted, by the rules that are there and the default.
+    /// Waits until `frames` are counted, by the rules that are there and the default.
     fn counted(&self, frames: u64) -> (Vec<(u64, u64)>, u64) {
         let sum = |(rules, undecided): &(Vec<(u64, u64)>, u64)| {
             rules.iter().map(|rule| rule.1).sum::<u64>() + undecided

@@ -330,7 +330,7 @@ fn a_silent_pipe_and_a_slow_rate_end_by_signal_and_by_time() {
         );
         drop(writer);
     }
-    // A FIFO that nobody writes to, and segments of eight seconds each.
+    // A FIFO that no process writes to, and segments of eight seconds each.
     for (stream, more) in [(arg(&fifo), &[][..]), ("1MB", &["--rate", "1kbps"])] {
         let timed = [more, &["--for", "0.3"]].concat();
         let outcome = Running::start(stream_command(&network, stream, &timed)).finish();

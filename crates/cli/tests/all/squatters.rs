@@ -1,4 +1,4 @@
-//! Names and locks that any user may take stop nobody else.
+//! Names and locks that any user may take stop no other user's run.
 
 use crate::common::*;
 use crate::faults::support::public_folder;

@@ -69,7 +69,7 @@ impl Files {
         self.folder.path().join(name)
     }
 
-    /// `ringside read ARGS` beside the files.
+    /// `ringside read ARGS` in the folder of the files.
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(ringside());
         command.arg("read").args(args).current_dir(self.folder.path());

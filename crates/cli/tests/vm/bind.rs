@@ -13,7 +13,7 @@ use ringside_transmit::{Shape, Sizes};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// Frames of a run; chunks and rings hold all of them, so nobody has to keep up.
+/// Frames of a run; chunks and rings hold all of them, so no thread has to keep up.
 const FRAMES: u64 = 2_000;
 const CHUNKS: u32 = 8_192;
 
@@ -40,7 +40,8 @@ struct Lane {
 
 fn bind(card: Card, test: &str) {
     let Some(pair) = card.pair(test) else { return };
-    // The numbered frames are to nobody, and a card takes only its own unless it is told.
+    // The numbered frames are to no card's address, and a card takes other frames only in
+    // promiscuous mode.
     run_clean("ip", &["link", "set", pair.receiver(), "promisc", "on"]);
     let ifindex = netdev::by_name(pair.receiver()).unwrap().unwrap().ifindex;
     let mut program = CaptureProgram::open(&CaptureConfig {

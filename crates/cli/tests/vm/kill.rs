@@ -26,7 +26,7 @@ fn igb_after_a_kill_of_af_xdp() {
     }
 }
 
-/// Kills keeper and worker at once: nobody is left to put anything back.
+/// Kills keeper and worker at once: no process is left to put anything back.
 fn kill(pair: &Pair, backend: &str) {
     let shape = Shape::new(Sizes::fixed(64).unwrap(), 64).unwrap();
     let running = pair.capture(&["--backend", backend, "--queues", "2"]);

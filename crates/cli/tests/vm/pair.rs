@@ -160,7 +160,7 @@ impl Pair {
         running
     }
 
-    /// Sends frames, so many at once as the card has room for; so none is lost, however seldom the
+    /// Sends frames, as many at once as the card has room for; so none is lost, however seldom the
     /// machine gets to run. Returns when the card has received them.
     pub fn send(&self, frames: &[OwnedFrame]) {
         for burst in frames.chunks(BURST_FRAMES) {

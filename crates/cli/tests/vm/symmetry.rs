@@ -30,7 +30,7 @@ fn virtio_with_a_symmetric_key() {
     assert_eq!(settings(&pair), before, "the key and the table are put back");
 }
 
-/// The driver has a key and lets nobody set one.
+/// The driver has a key and refuses to set one.
 #[test]
 fn igb_refuses_a_key() {
     const TEST: &str = "igb_refuses_a_key";

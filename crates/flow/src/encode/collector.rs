@@ -53,7 +53,7 @@ impl MessageSink for Vec<Vec<u8>> {
 pub struct Collector<S: MessageSink> {
     format: Format,
     domain: u32,
-    /// From the first record on, whose time the exporter's beginning is told by.
+    /// From the first record on, whose time says when the exporter began.
     encoder: Option<Encoder>,
     output: S,
     /// When the oldest record that waits came.
@@ -132,7 +132,7 @@ impl<S: MessageSink> RecordSink for Collector<S> {
     fn finish(&mut self, now: Timestamp) {
         self.with(now, |encoder, out| encoder.flush(now, out));
         if let Err(cause) = self.output.finish() {
-            // How much of it is there nobody knows: all of it may be lost.
+            // How much of it is there is unknown: all of it may be lost.
             let delivered: &mut RecordSums = &mut self.counts.delivered;
             self.counts.write_failed.take(delivered);
             self.error = Some(cause);

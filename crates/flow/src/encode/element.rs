@@ -91,7 +91,7 @@ const MPLS_TOP: Element = element(70, 3, |_, side, out| {
     let entry = side.mpls_label.unwrap_or(0) << 4;
     out.extend(entry.to_be_bytes().get(1..).unwrap_or_default());
 });
-/// 0 nobody knows, 1 the initiator is the source, 2 the responder is.
+/// 0 unknown, 1 the initiator is the source, 2 the responder is.
 const DIRECTION: Element = element(239, 1, |c, _, out| {
     out.push(if c.record.is_initiator_known { 1 } else { 0 });
 });
@@ -111,7 +111,7 @@ const LAST_UPTIME: Element = element(21, 4, |c, side, out| {
     out.extend(uptime_ms(c.begun_ns, side.last_ns).to_be_bytes());
 });
 
-/// What a template holds, beside addresses and times.
+/// What a template holds, in addition to addresses and times.
 const COMMON: [Element; 5] = [SOURCE_PORT, DESTINATION_PORT, PROTOCOL, OCTETS, PACKETS];
 
 /// Fields of NetFlow v9, of one direction.

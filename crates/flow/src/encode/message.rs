@@ -81,7 +81,7 @@ impl Writer {
         self.records += 1;
     }
 
-    /// Begins a message, another one if so many records by this template do not fit any more.
+    /// Begins a message, another one if `records` by this template do not fit any more.
     pub fn make_room(
         &mut self,
         template: usize,
@@ -188,7 +188,7 @@ impl Writer {
         self.end_set(begin);
     }
 
-    /// That every packet is looked at: some collectors drop all flows until they are told.
+    /// That every packet is looked at: some collectors drop all flows until they get that.
     fn write_options(&mut self) {
         let is_v9 = self.format == Format::Netflow9;
         // Scope 1 is the system, 149 the observation domain.

@@ -5,7 +5,7 @@ use ringside_wire::{Icmp, Icmpv6, LayerKind};
 /// A message, and what stands for the ports of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
-    /// Type: the port of whoever sent it.
+    /// Type: the port of its sender.
     pub kind: u8,
     /// Type of its counterpart or, without one, its code: the other port.
     pub other: u8,

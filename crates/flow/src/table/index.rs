@@ -12,7 +12,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Slots for so many entries: a power of two, at least twice as many.
+    /// Slots for `entries`: a power of two, at least twice as many.
     pub fn slots_for(entries: usize) -> usize {
         (2 * entries).next_power_of_two()
     }

@@ -131,7 +131,7 @@ impl Follow {
         }
     }
 
-    /// SYN, its answer, and the answer to that. Whatever is sent twice ends it: nobody knows which
+    /// SYN, its answer, and the answer to that. Whatever is sent twice ends it: it is unknown which
     /// of the two was answered.
     fn handshake(&mut self, side: usize, flags: u16, stamp_ns: u64) {
         let other = 1 - side;

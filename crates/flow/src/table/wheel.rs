@@ -25,7 +25,7 @@ impl Links {
 }
 
 /// Nothing is moved while packets come: an entry lies where it was due when it was put there, and
-/// whoever takes it out says when it is due by now. So a packet costs the wheel nothing.
+/// the caller that takes it out says when it is due by now. So a packet costs the wheel nothing.
 #[derive(Debug)]
 pub(super) struct Wheel {
     heads: Box<[u32]>,

@@ -7,7 +7,7 @@
 //! 2. the *reservation*: one thread at a time, in order, takes room in the lane's blocks, which is
 //!    sums of lengths and nothing else. So the room lies in the order of the claims;
 //! 3. the *showing*: threads fill their rooms side by side; the marks of what is filled are shown
-//!    to readers in order, by whoever finishes the first of those that are not.
+//!    to readers in order, by the thread that finishes the first of those that are not.
 //!
 //! How threads take turns is [`Turns`]; here is what they do with the lane in them.
 //!
@@ -56,7 +56,7 @@ impl Step {
 /// Where the next room lies, and what to wait for before the next block.
 struct Place<B> {
     cursor: WriterCursor,
-    /// What belongs to the open block beside its words; nothing in the model.
+    /// What belongs to the open block in addition to its words; nothing in the model.
     block: B,
     /// First ticket that comes after the opening of the present block: it waits for nothing else.
     after_opening: u64,
@@ -89,8 +89,8 @@ impl<B, W> Crew<B, W> {
     }
 }
 
-/// A ticket on its way. Whoever drops it before it is finished breaks the crew: nothing that comes
-/// after it can be shown.
+/// A ticket on its way. A thread that drops it before it is finished breaks the lane: nothing that
+/// comes after it can be shown.
 pub(crate) struct Pass<'c, B, W> {
     pass: turns::Pass<'c, Place<B>, W>,
 }
@@ -105,8 +105,8 @@ impl<B, W> Pass<'_, B, W> {
     pub(crate) fn wait_for_reservation(&self) -> Result<(), CrewBroken> {
         self.pass.wait_for_reservation()?;
         // The block in which room is reserved may have been taken by another thread. The fence:
-        // whoever sees a byte that this thread writes from now on sees the block's number, as it
-        // would the bytes of that thread (it pairs with the acquire fence in `Lane::confirmed`).
+        // a reader that sees a byte that this thread writes from now on sees the block's number, as
+        // it would the bytes of that thread (it pairs with the acquire fence in `Lane::confirmed`).
         fence(Ordering::Release);
         Ok(())
     }

@@ -334,7 +334,7 @@ fn loom_after_a_thread_that_died_nothing_is_shown_and_nobody_waits_for_ever() {
         };
         let result = goes_on();
         dies.join().unwrap();
-        // Either it came first, or it was told.
+        // Either it came first, or it got the error.
         assert_eq!(u64::from(result.is_ok()), model.lane().header.opened.load(Ordering::Relaxed));
         assert!(lane.crew.is_broken());
     });

@@ -115,7 +115,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Reads to the end, or until nobody wants more.
+    /// Reads to the end, or until the sender wants no more.
     pub fn run(mut self, queue: &Queue) {
         let mut chunk = Chunk::default();
         let failure = loop {

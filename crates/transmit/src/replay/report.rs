@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// the same CPU cost is below, what a stalled disk or a full interface costs is above.
 pub const OVERDUE_NS: u64 = 1_000_000;
 
-/// Longest error that is told from longer ones, in nanoseconds: an hour.
+/// Longest error that is distinguished from longer ones, in nanoseconds: an hour.
 const ERROR_NS_MAX: u64 = 3_600_000_000_000;
 
 /// What happened to frames before they were offered.
@@ -141,7 +141,7 @@ pub enum Ended {
     Done,
     /// After the time that was asked for.
     Time,
-    /// Because it was told to.
+    /// Because of a stop from outside.
     Stopped,
     /// By an error.
     Failed,
@@ -200,7 +200,7 @@ impl ErrorCounts {
     }
 }
 
-/// What the interface itself counted meanwhile, whoever sent.
+/// What the interface itself counted meanwhile, whichever process sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InterfaceCounts {
     /// Frames sent (`tx_packets`).
@@ -245,8 +245,8 @@ pub struct ReplayReport {
 }
 
 impl ReplayReport {
-    /// Frames that the interface says it dropped and nobody was told of. Others' frames may be
-    /// among them. Before Linux 6.16 a veth pair drops so what its far end has no room for.
+    /// Frames that the interface says it dropped without an error to the sender. Others' frames may
+    /// be among them. Before Linux 6.16 a veth pair drops so what its far end has no room for.
     pub fn dropped_untold(&self) -> u64 {
         let dropped = self.interface.map_or(0, |interface| interface.tx_dropped);
         dropped.saturating_sub(self.refused.no_room + self.offered_again)

@@ -20,7 +20,7 @@ const SPEED_MAX: u64 = 1_000_000 * MILLIONTHS;
 pub enum Timing {
     /// As far apart as their stamps say.
     Recorded {
-        /// So many times as fast.
+        /// This number of times as fast.
         speed: Speed,
         /// Longest wait between two frames, as sent; longer ones are shortened to it.
         gap_max: Option<Duration>,

@@ -33,7 +33,7 @@ const SLEEP_NS_MAX: u64 = 50_000_000;
 /// How long a frame waits that is offered again because there was no room: some frames' time.
 const ROOM_NS: u64 = 5_000;
 
-/// How far the sending has come, for whoever looks at it from another thread.
+/// How far the sending has come, for another thread to read.
 #[derive(Debug, Default)]
 pub struct Progress {
     accepted: AtomicU64,

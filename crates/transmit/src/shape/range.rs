@@ -78,7 +78,7 @@ impl Range {
             if !is_address || length > width {
                 return Err(refused());
             }
-            // The count of ::/0 is one more than fits; nobody sends as many flows.
+            // The count of ::/0 is one more than fits; no run sends as many flows.
             let count = 1u128.checked_shl(width - length).unwrap_or(u128::MAX);
             return Ok(Range { field, first: address & !(count - 1), count, is_v6 });
         }

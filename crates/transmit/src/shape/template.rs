@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// Longest frame that is taken for a template.
 const TEMPLATE_BYTES_MAX: usize = crate::FRAME_BYTES_MAX as usize;
 
-/// Locally administered addresses, which nobody has.
+/// Locally administered addresses, which no card has.
 const SOURCE_MAC: MacAddr = MacAddr([0x02, 0x52, 0x53, 0, 0, 0xfe]);
 const DESTINATION_MAC: MacAddr = MacAddr([0x02, 0x52, 0x53, 0, 0, 0xff]);
 /// The benchmarking networks of RFC 2544 and RFC 5180, and a private one for the sources.

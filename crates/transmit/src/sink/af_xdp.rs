@@ -100,8 +100,8 @@ impl XdpSink {
         self.put_asking(bytes, TxRequest { checksum: None, stamp: true }, write)
     }
 
-    /// Stamps that came back since the last call, and how many more were lost because nobody asked
-    /// for long.
+    /// Stamps that came back since the last call, and how many more were lost because they were not
+    /// read for long.
     pub fn take_stamps(&mut self) -> (Vec<TxStamp>, u64) {
         self.ring.take_stamps()
     }
@@ -306,7 +306,7 @@ impl Sink for XdpSink {
     }
 }
 
-/// Memory for frames of so many bytes and for so much payload.
+/// Memory for frames of `frame_bytes_max` and for `payload_bytes` of payload.
 fn layout(frame_bytes_max: usize, payload_bytes: usize) -> TxLayout {
     let small = TxLayout { entries: ENTRIES, chunk_bytes: CHUNK_BYTES_MIN, payload_chunks: 0 };
     let large = TxLayout { chunk_bytes: CHUNK_BYTES_MAX, ..small };

@@ -2,8 +2,8 @@
 //!
 //! The account: each call says whether the frame was taken; one that found no room in the socket's
 //! buffer was not offered. On an interface of Linux libpcap sends through the queueing discipline,
-//! which may drop a frame later and tell nobody; where there is none (veth has none) the driver's
-//! refusal comes back.
+//! which may drop a frame later and report nothing; where there is none (veth has none) the
+//! driver's refusal comes back.
 
 use super::outlet::Outlet;
 use super::{SinkConfig, SinkKind};
@@ -42,7 +42,7 @@ impl PcapSink {
     /// There is no such interface, it is down, or libpcap refuses it.
     pub fn open(config: &SinkConfig) -> Result<PcapSink, Error> {
         let outlet = Outlet::open(config, SinkKind::Pcap)?;
-        // It receives too, and nobody reads that: little memory, of which little is kept.
+        // It receives too, and that is not read: little memory, of which little is kept.
         let capture = Capture::from_device(&config.interface[..])
             .map(|capture| capture.snaplen(64).buffer_size(1 << 16).promisc(false))
             .and_then(Capture::open);

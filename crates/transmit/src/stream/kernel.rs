@@ -97,15 +97,16 @@ fn dropped(interface: &str) -> Result<u64, Error> {
 
 /// One call for a packet of up to 64 KiB, which the kernel cuts.
 ///
-/// What refused a packet is told in two places (net/core/dev.c, `net_xmit_errno`):
-/// - What a queueing discipline drops at once is told by the call (ENOBUFS), of a whole packet.
+/// What refused a packet is reported in two places (net/core/dev.c, `net_xmit_errno`):
+/// - What a queueing discipline drops at once is reported by the call (ENOBUFS), of a whole packet.
 /// - What the driver drops of the frames that the kernel made is read from the interface's
 ///   statistics, the host's own frames with it. Without a discipline the call says ENOBUFS too,
 ///   but of the last frame only: then the statistics count, unless they did not move, because
 ///   something before the driver (a filter of `tc`) dropped the packet. To tell whose packet moved
 ///   them, they are read before each packet once that has happened.
 ///
-/// What a discipline takes and drops later, or takes in parts, nobody tells: a note says so.
+/// What a discipline takes and drops later, or takes in parts, the kernel does not tell: a note
+/// says so.
 pub(super) struct KernelCut {
     socket: GsoTx,
     buffers: Buffers,
@@ -246,7 +247,7 @@ impl Segments for KernelCut {
     }
 
     fn counters(&mut self) -> SinkCounters {
-        // A reading that fails is told at the end.
+        // A reading that fails is reported at the end.
         let _ = self.read();
         self.account()
     }

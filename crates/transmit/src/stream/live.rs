@@ -80,7 +80,7 @@ impl LiveStream {
         self.segments.run()?;
         if self.read_at.elapsed() >= READING {
             self.read()?;
-            // No call says that nobody took the frames.
+            // No call says that the frames were not taken.
             find(&self.wire.sender.interface)?;
         }
         Ok(())
@@ -111,7 +111,7 @@ impl LiveStream {
     }
 
     /// The account of a stream whose counters cannot be read any more: what is not in the last
-    /// reading is unknown, and nobody may take it for sent.
+    /// reading is unknown, and must not count as sent.
     fn lost(&self, failure: &Error) -> (SinkCounters, Option<Error>) {
         let (mut counters, _) = self.account();
         let frames = counters.in_flight();
@@ -165,7 +165,7 @@ impl Segments for LiveStream {
     }
 
     fn counters(&mut self) -> SinkCounters {
-        // A reading that fails is told by the next call that can tell it.
+        // A reading that fails is reported by the next call that can tell it.
         let is_read = self.read().is_ok();
         let (mut counters, is_whole) = self.account();
         if is_read && is_whole {

@@ -19,7 +19,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Those on interfaces of this name, or all; what cannot be read is told.
+    /// Those on interfaces of this name, or all; what cannot be read is reported.
     pub fn all(interface: Option<&str>) -> Vec<Kept> {
         let mut all = Vec::new();
         for (interface, pins) in named(interface).filter(|(_, pins)| !pins.is_stale()) {
@@ -67,14 +67,14 @@ pub(super) fn tell_nothing(what: &str) {
     say::message(format_args!("{what}{unseen}"));
 }
 
-/// True if a process holds what is in force; also where nobody can tell.
+/// True if a process holds what is in force; also where that cannot be found out.
 pub(super) fn is_held(pins: &Pins) -> bool {
     let namespace = Namespace::find(pins.namespace());
     let held = namespace.map(|there| ringside_keeper::in_namespace(&there, || Ok(pins.is_held())));
     held.and_then(Result::ok).unwrap_or(true)
 }
 
-/// Refuses to put rules beside those that are pinned on an interface of this thread's namespace.
+/// Refuses to put rules next to those that are pinned on an interface of this thread's namespace.
 pub(super) fn ensure_none(name: &str, ifindex: u32, netns: Option<&str>) -> anyhow::Result<()> {
     let pins = Pins::on(ifindex)?;
     let is_there = pins.is_some_and(|pins| pins.is_in_force() && !pins.is_stale());

@@ -112,7 +112,7 @@ pub(super) fn running(interface: Option<&str>) -> Vec<(Client, Status)> {
     asked.filter(|(_, status)| is_meant(status)).collect()
 }
 
-/// The network namespace that a process is in; none if it cannot be told.
+/// The network namespace that a process is in; none if it cannot be found out.
 pub(super) fn namespace_of(status: &Status) -> Option<u64> {
     Namespace::open(&format!("/proc/{}/ns/net", status.pid)).ok()?.identity().ok()
 }

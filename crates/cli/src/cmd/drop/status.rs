@@ -12,7 +12,7 @@ use ringside_terminal::{columns, say};
 use std::io;
 use std::process::ExitCode;
 
-/// Sources of most dropped frames that are told, as at the end of a run.
+/// Sources of most dropped frames that are printed, as at the end of a run.
 const SOURCES_TOLD_MAX: usize = 10;
 
 /// Arguments of `drop status`.

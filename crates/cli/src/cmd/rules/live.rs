@@ -109,7 +109,7 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
 }
 
 pub(super) fn add(args: &AddArgs) -> anyhow::Result<ExitCode> {
-    // What is wrong is told here, before anything is asked.
+    // What is wrong is reported here, before anything is asked.
     let mut sets = Sets::in_folder(Path::new("."));
     for rule in &args.rules {
         language::parse_rule(rule.as_bytes(), RuleId::FIRST, &mut sets)?;
@@ -207,7 +207,7 @@ fn all_of(mut ask: impl FnMut(Option<u32>) -> anyhow::Result<RulesReply>) -> any
     loop {
         let reply = ask(after)?;
         let list = reply.list.unwrap_or_default();
-        // Ids that rise come to an end, whoever answers.
+        // Ids that rise come to an end, whatever program answers.
         let ids = after.into_iter().chain(list.iter().map(|rule| rule.id));
         let rises = ids.is_sorted_by(|before, next| before < next);
         if !rises || (reply.more && list.is_empty()) {

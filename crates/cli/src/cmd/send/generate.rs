@@ -95,7 +95,8 @@ enum Engine {
 pub(super) fn run(target: &TargetArgs, args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     target.enter()?;
     target.check_interface()?;
-    // A template may be a pipe that nobody writes to: until it is read, a signal just ends this.
+    // A template may be a pipe that no process writes to: until it is read, a signal just ends
+    // this.
     let job = job(target, args)?;
     let (stop, statistics) = (StopSignal::install()?, Wanted::statistics()?);
     let report = live::watched(&job, &stop, &statistics)?;

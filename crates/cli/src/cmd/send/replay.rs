@@ -24,7 +24,7 @@ pub struct ReplayArgs {
     #[arg(short = 'r', long = "read", value_name = "FILE|DIR|-")]
     read: Vec<PathBuf>,
 
-    /// So many times as fast as recorded: 0.5, 10.
+    /// X times as fast as recorded: 0.5, 10.
     #[arg(long, value_name = "X", conflicts_with = "rate")]
     speed: Option<Speed>,
 
@@ -37,7 +37,7 @@ pub struct ReplayArgs {
     #[arg(conflicts_with = "rate")]
     max_gap: Option<Duration>,
 
-    /// Send it so many times, one after the other.
+    /// Send it N times, one after the other.
     #[arg(long = "loop", value_name = "N", default_value_t = 1)]
     loops: u64,
 

@@ -30,9 +30,9 @@ const PIECES_PER_SEC: u64 = 20;
 #[derive(Args)]
 #[command(next_help_heading = "Stream")]
 pub struct StreamArgs {
-    /// Send a file, standard input (`-`), or so many bytes of a pattern (10GB) as segments of TCP
-    /// or datagrams of UDP. There is no connection and nothing is sent twice: TCP segments are a
-    /// load for links, filters and recorders, and a host that gets them answers with resets.
+    /// Send a file, standard input (`-`), or a number of bytes of a pattern (10GB) as segments of
+    /// TCP or datagrams of UDP. There is no connection and nothing is sent twice: TCP segments are
+    /// a load for links, filters and recorders, and a host that gets them answers with resets.
     #[arg(long, value_name = "FILE|SIZE|-")]
     stream: Option<String>,
 

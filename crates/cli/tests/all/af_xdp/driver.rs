@@ -10,7 +10,7 @@ pub struct DriverCounts {
     pub seen: u64,
     /// Frames that it handed on, and that were taken.
     pub redirected: u64,
-    /// Frames that nobody had room for.
+    /// Frames for which there was no room.
     pub dropped: u64,
 }
 
@@ -46,7 +46,8 @@ impl DriverCounts {
     pub fn agree_with(&self, backend: &str, ledger: &Ledger) {
         let of = |cause| ledger.dropped.get(&cause).copied().unwrap_or(0);
         if backend == "xdp-ring" {
-            // The program discards what it has copied; while nobody takes it the host may get some.
+            // The program discards what it has copied; while no capture takes the queue the host
+            // may get some.
             let discarded = ledger.taken..=self.seen - ledger.passed;
             assert_eq!((Some(self.seen), self.redirected), (ledger.received, 0), "{ledger:#?}");
             assert!(discarded.contains(&self.dropped), "{self:?} {ledger:#?}");

@@ -24,7 +24,7 @@ pub struct Verifier<'s> {
 }
 
 impl Verifier<'_> {
-    /// For frames of `shape`, at most so many of a stream.
+    /// For frames of `shape`, at most `frames_max` of a stream.
     pub fn new(shape: &Shape, frames_max: u64) -> Verifier<'_> {
         let (expected, check) = (shape.buffer(), SequenceCheck::new(frames_max));
         Verifier { shape, expected, check, frames: 0, digest: 0, newest_time: 0, late: 0 }
@@ -73,7 +73,7 @@ impl Verifier<'_> {
     }
 }
 
-/// Frames of these sizes in turn, of so many flows.
+/// Frames of these sizes in turn, of `flows` flows.
 pub fn shape(sizes: &[u16], flows: u32) -> Shape {
     Shape::new(Sizes::list(sizes).unwrap(), flows).unwrap()
 }

@@ -6,7 +6,7 @@ use ringside_testkit::{need_root, skip};
 use ringside_transmit::{SenderKind, Shape, Sizes};
 use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 
-/// The machine's clock, put back when dropped: to what it would show had nobody touched it.
+/// The machine's clock, put back when dropped: to what it would show had no process set it.
 struct Clock {
     ahead_of_boot_ns: i128,
 }

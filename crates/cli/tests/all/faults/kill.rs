@@ -74,7 +74,7 @@ fn a_killed_recording_keeps_every_complete_block() {
     let tshark = run("tshark", &[&["-r", arg(&file)], &fields[..]].concat());
     assert_eq!(tshark.text().lines().count() as u64, left, "{}", tshark.stderr);
 
-    // The next recording into the same directory stands beside it.
+    // The next recording into the same directory stands next to it.
     let running = network.capture(&["-i", "rx0", "-w", arg(&directory)]);
     let report = send(&network, 512, 10);
     running.stop().checked_ledger(report.handed);

@@ -1,4 +1,4 @@
-//! The ways in which a run is told to end.
+//! The ways in which a run is made to end.
 
 use super::support::*;
 use crate::common::*;
@@ -30,7 +30,7 @@ fn a_second_signal_ends_at_once() {
         return;
     }
     let network = Network::up();
-    // Nobody reads this pipe: the run waits for its reader when it is told to end.
+    // No process reads this pipe: the run waits for its reader when the signal comes.
     let (_from, to) = std::io::pipe().unwrap();
     let mut command = network.capture_command();
     command.args(["-i", "rx0", "-w", "-"]).stdout(to);

@@ -15,7 +15,7 @@ pub struct SmallDisk {
 }
 
 /// Makes an ext4 in the file `image` and mounts it, by a loop device, at `at`. mkfs leaves nothing
-/// for later, so that nobody but the test writes to the disk. (A file system that is too full for
+/// for later, so that only the test writes to the disk. (A file system that is too full for
 /// its image would be of no use: loop devices tell a write that got there in part as done.)
 fn ext4(image: &str, bytes: &str, mount: &str, at: &str) -> String {
     let at_once = "-J size=4 -m 0 -E lazy_itable_init=0,lazy_journal_init=0";

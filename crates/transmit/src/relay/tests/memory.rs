@@ -27,7 +27,7 @@ impl MemorySource {
         MemorySource { memory, slots, at: 0, interfaces, is_file: false }
     }
 
-    /// Keeps so many bytes of each frame.
+    /// Keeps `bytes` of each frame.
     pub fn cut_to(mut self, bytes: u32) -> MemorySource {
         self.slots.iter_mut().for_each(|slot| *slot = slot.cut_to(bytes));
         self

@@ -6,8 +6,8 @@ use ringside_core::{ChecksumRequest, SinkCounters, SinkFeatures};
 use std::io;
 use std::sync::atomic::AtomicBool;
 
-/// A packet socket's sink, without the socket: it answers as it was told, and remembers what it
-/// took.
+/// A packet socket's sink, without the socket: it answers as it was set up to, and remembers what
+/// it took.
 #[derive(Default)]
 struct Fake {
     /// How many frames each call takes, or the error it gives; when they are used up, all.
@@ -15,7 +15,7 @@ struct Fake {
     taken: Vec<Vec<u8>>,
     calls: usize,
     counters: SinkCounters,
-    /// Of the frames that were taken, so many turn out to be refused at the end.
+    /// Of the frames that were taken, this number turns out to be refused at the end.
     refused_late: u64,
 }
 

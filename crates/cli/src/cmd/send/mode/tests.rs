@@ -24,7 +24,7 @@ fn choosing(mode: Mode) -> &'static [&'static str] {
     }
 }
 
-/// The option with a value that is right, and what it needs beside it.
+/// The option with a value that is right, and what it needs in addition.
 fn sample(arg: &Arg) -> Vec<String> {
     let id = arg.get_id().as_str();
     let value = match id {
@@ -126,7 +126,7 @@ fn one_mode_is_chosen_and_two_are_refused() {
     }
 }
 
-/// What stands in nobody's list: an option that is another's contrary, or says nothing alone.
+/// What no list has: an option that is another's contrary, or says nothing alone.
 #[test]
 fn contradictions_within_a_mode_are_refused() {
     for (args, said) in [

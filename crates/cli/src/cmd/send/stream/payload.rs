@@ -1,4 +1,4 @@
-//! What a stream carries: a file, standard input, or so many bytes of a pattern.
+//! What a stream carries: a file, standard input, or a number of bytes of a pattern.
 
 use anyhow::{Context, ensure};
 use ringside_terminal::units;

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub enum Ended {
     /// All of the payload was sent.
     Done,
-    /// So many frames were sent.
+    /// The requested number of frames was sent.
     Count,
     /// The time was over.
     Time,

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// How long a neighbour may take to answer.
 const NEIGHBOUR_WAIT: Duration = Duration::from_secs(1);
-/// First of the dynamic ports (RFC 6335): where streams come from unless told otherwise.
+/// First of the dynamic ports (RFC 6335): where streams come from unless another port is given.
 const SOURCE_PORT: Port = Port(49_152);
 /// Longest headers: Ethernet, a tag, IPv6 and TCP.
 const HEADERS_BYTES_MAX: usize = 14 + 4 + 40 + 20;
@@ -45,7 +45,7 @@ impl Ends {
             .or_else(own)
             .with_context(|| format!("{} has no MAC address; give one (--mac-src)", device.name))?;
         let (source, mac_destination) = match (args.from_address, mac_destination) {
-            // Everything was given: nobody is asked.
+            // Everything was given: nothing is looked up.
             (Some(source), Some(mac)) => (source, mac),
             (source, mac) => asked(device, destination.ip(), source, mac)?,
         };
