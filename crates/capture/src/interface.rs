@@ -199,10 +199,13 @@ mod tests {
     use ringside_netdev::NetDevice;
 
     #[test]
-    fn unknown_hardware_is_refused_with_the_other_backend() {
+    fn unknown_hardware_is_refused_by_name_and_type() {
         let device = NetDevice { hardware_type: 512, name: "ppp0".into(), ..NetDevice::default() };
-        let error = device_link_type(&device).unwrap_err().to_string();
-        assert!(error.contains("ppp0") && error.contains("--backend pcap"), "{error}");
+        let error = device_link_type(&device).unwrap_err();
+        let BackendError::UnknownLinkType { name, hardware_type } = error else {
+            panic!("{error}");
+        };
+        assert_eq!((name.as_str(), hardware_type), ("ppp0", 512));
         let tun = NetDevice { hardware_type: ARPHRD_NONE, ..device };
         assert_eq!(device_link_type(&tun).unwrap(), LinkType::RAW);
     }
