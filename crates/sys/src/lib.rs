@@ -10,7 +10,7 @@
 //! - [`xsk`]: AF_XDP sockets that receive, and ones that send;
 //! - [`xdp_ring`]: rings that a program in the driver fills;
 //! - [`ethtool`]: what a driver is asked, and how it is set, by ioctl; [`socket`]: options of
-//! sockets;
+//!   sockets;
 //! - [`shared_memory`]: words and blocks of several threads and processes, with checked loans;
 //! - [`turns`]: threads that work side by side on what comes in order; [`sync`]: their atomics;
 //! - [`uring`] and [`disk`]: such blocks on their way to a disk, and what the disk can do;
