@@ -59,7 +59,7 @@ pub struct RunConfig {
     /// Bytes of one block of it.
     pub block_bytes: usize,
     /// Threads that drain each lane, 1 to `LANE_THREADS_MAX`; more than one if its backend can
-    /// ([`another_hand`](ringside_core::Source::another_hand)).
+    /// ([`another_handle`](ringside_core::Source::another_handle)).
     pub threads: usize,
     /// Says in user space which frames are taken, and what is kept of each.
     pub selection: Option<Selection>,

@@ -1,6 +1,6 @@
 //! What of which frames a run keeps: rules, and selective storage without them.
 //!
-//! Every frame of a batch passes one place, `Chooser::choose`, before it is copied or counted. A
+//! Every frame of a batch passes one place, `Selector::choose`, before it is copied or counted. A
 //! filter of the source's own is asked first, then the rules; what they take is cut by their trims,
 //! and by each cap that was asked for. The shortest cut wins. What comes out are slots of the same
 //! memory, so that the copy is the packer's, as ever, and a run without a selection has no cost.
@@ -21,7 +21,7 @@ pub(crate) use digests::{DigestQueue, DigestWriter, Patience};
 pub use flows::FlowCutoff;
 pub use mirrors::{MirrorCounts, MirrorError, MirrorFailure, Mirrors, NoMirror};
 pub use pre_filters::PreFilterStatus;
-pub use rules::{Beside, ChangeError, Rules, RulesError, RulesReport, passes};
+pub use rules::{ChangeError, Rules, RulesError, RulesReport, SideEffects, passes};
 
 use crate::control::Control;
 use crate::packer::{Offered, Pieced};
@@ -42,7 +42,7 @@ use std::sync::Arc;
 
 /// What is asked for.
 #[derive(Default)]
-pub struct Wishes {
+pub struct SelectionOptions {
     /// Which frames are taken, and what of each.
     pub rules: Option<Rules>,
     /// Where rules send copies.
@@ -59,11 +59,11 @@ pub struct Wishes {
     pub adaptive_cap: Option<AdaptiveBounds>,
 }
 
-/// A run's selection: makes a `Chooser` for each thread of a lane.
+/// A run's selection: makes a `Selector` for each thread of a lane.
 pub struct Selection {
     interfaces: Vec<SourceInterface>,
     lists: Lists,
-    wishes: Wishes,
+    options: SelectionOptions,
     digests: DigestReader,
 }
 
@@ -74,23 +74,23 @@ impl Selection {
     /// # Errors
     /// The rules keep too many different lists, or need what was not asked for.
     pub fn new(
-        wishes: Wishes,
+        options: SelectionOptions,
         interfaces: &mut Vec<SourceInterface>,
     ) -> Result<Selection, RulesError> {
         let named = interfaces.clone();
         let digests = DigestReader::default();
-        if let Some(rules) = &wishes.rules {
-            rules.set_mirrors(wishes.mirrors.as_ref().map(Mirrors::reader))?;
-            rules.set_digests(wishes.digests.as_ref().map(|_| digests.clone()))?;
+        if let Some(rules) = &options.rules {
+            rules.set_mirrors(options.mirrors.as_ref().map(Mirrors::reader))?;
+            rules.set_digests(options.digests.as_ref().map(|_| digests.clone()))?;
         }
-        let keeps: Vec<_> = wishes.rules.iter().flat_map(Rules::keeps).collect();
+        let keeps: Vec<_> = options.rules.iter().flat_map(Rules::keeps).collect();
         let lists = Lists::new(keeps.iter(), interfaces)?;
-        Ok(Selection { interfaces: named, lists, wishes, digests })
+        Ok(Selection { interfaces: named, lists, options, digests })
     }
 
     /// The rules, which may be changed while the run goes on.
     pub fn rules(&self) -> Option<&Rules> {
-        self.wishes.rules.as_ref()
+        self.options.rules.as_ref()
     }
 
     /// True if frames may be recorded as pieces, which a pcap file cannot say.
@@ -100,7 +100,7 @@ impl Selection {
 
     /// Files that are written next to the output of the run.
     pub fn files(&self) -> Option<PathBuf> {
-        match &self.wishes.digests {
+        match &self.options.digests {
             Some(DigestOutput::File(path)) => Some(path.clone()),
             _ => None,
         }
@@ -108,12 +108,12 @@ impl Selection {
 
     /// True if frames are turned away here, after their source has counted them.
     pub(crate) fn turns_away(&self) -> bool {
-        self.wishes.rules.is_some() || !self.wishes.filters.is_empty()
+        self.options.rules.is_some() || !self.options.filters.is_empty()
     }
 
     /// What each rule has counted.
     pub(crate) fn rules_report(&self) -> Option<RulesReport> {
-        self.wishes.rules.as_ref().map(Rules::report)
+        self.options.rules.as_ref().map(Rules::report)
     }
 
     /// Opens where records are written, if some are; with it the queue that leads there.
@@ -125,34 +125,34 @@ impl Selection {
         interfaces: &[SourceInterface],
         control: &Arc<Control>,
     ) -> Result<Option<(DigestWriter, DigestQueue)>, StoreError> {
-        let Some(output) = self.wishes.digests.take() else { return Ok(None) };
+        let Some(output) = self.options.digests.take() else { return Ok(None) };
         DigestWriter::open(output, interfaces, &self.digests, control.clone()).map(Some)
     }
 
     /// For one of the `threads` of the lane `lane` of `ring`, whose source has these interfaces.
-    pub(crate) fn chooser(
+    pub(crate) fn selector(
         &self,
         interfaces: &[SourceInterface],
         snaplen: u32,
         threads: usize,
         ring: Option<(&Arc<CaptureRing>, usize)>,
         digests: Option<DigestQueue>,
-    ) -> Result<Chooser, BuildError> {
+    ) -> Result<Selector, BuildError> {
         let links = interfaces.iter().map(|interface| interface.link_type);
-        let rules = self.wishes.rules.as_ref();
+        let rules = self.options.rules.as_ref();
         // Several threads share the segments of a flow in no order.
         let follows = if threads > 1 { Follows::Nothing } else { Follows::Flows };
-        Ok(Chooser {
+        Ok(Selector {
             interfaces: self.interfaces.clone(),
             snaplen,
-            filters: self.wishes.filters.clone(),
+            filters: self.options.filters.clone(),
             rules: rules.map(|rules| rules.judge(links, follows)).transpose()?,
-            mirrors: self.wishes.mirrors.as_ref().map(Mirrors::sender),
+            mirrors: self.options.mirrors.as_ref().map(Mirrors::sender),
             digester: digests.map(Digester::new),
-            flows: self.wishes.flow_cutoff.map(Flows::new),
-            binary_cap: self.wishes.binary_cap,
+            flows: self.options.flow_cutoff.map(Flows::new),
+            binary_cap: self.options.binary_cap,
             adaptive: self
-                .wishes
+                .options
                 .adaptive_cap
                 .zip(ring)
                 .map(|(bounds, (ring, lane))| AdaptiveCap::new(bounds, ring.clone(), lane)),
@@ -182,7 +182,7 @@ pub(crate) struct TurnedAway {
 }
 
 /// Chooses and cuts the frames of a thread.
-pub(crate) struct Chooser {
+pub(crate) struct Selector {
     /// Those of the run.
     interfaces: Vec<SourceInterface>,
     snaplen: u32,
@@ -198,7 +198,7 @@ pub(crate) struct Chooser {
     pieced: Vec<Pieced>,
 }
 
-impl Chooser {
+impl Selector {
     /// To be called where no frames come.
     pub(crate) fn rest(&mut self) {
         self.rules.iter_mut().for_each(RuleJudge::refresh);

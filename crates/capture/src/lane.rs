@@ -1,12 +1,12 @@
 //! The worker of a lane: from its source into the ring, or past a meter.
 //!
-//! [`Worker`] is a lane's only thread; several are a [`crew`].
+//! [`Worker`] is a lane's only thread; several are in [`threads`].
 
-pub(crate) mod crew;
 mod desk;
+pub(crate) mod threads;
 
 use crate::control::{ConsumerCounts, Control};
-use crate::keep::{Chooser, TurnedAway};
+use crate::keep::{Selector, TurnedAway};
 use crate::packer::{Cuts, Offered, Packer, Put, Reading};
 pub(crate) use desk::Desk;
 use ringside_core::ledger::{ByCause, LEDGER_SPARE_AT, Words, add_frames, total};
@@ -100,7 +100,7 @@ pub(crate) struct Worker {
     pub(crate) desk: Desk,
     pub(crate) sink: LaneSink,
     /// Chooses and cuts frames; all are taken as they are without one.
-    pub(crate) chooser: Option<Chooser>,
+    pub(crate) selector: Option<Selector>,
     pub(crate) snaplen: u32,
     pub(crate) cpu: Option<usize>,
 }
@@ -249,11 +249,11 @@ struct Chosen<'b> {
 /// The frames of a batch that are to be taken, as many as the run has left.
 fn choose<'b>(
     batch: &'b Batch<'_>,
-    chooser: &'b mut Option<Chooser>,
+    selector: &'b mut Option<Selector>,
     control: &Control,
 ) -> Chosen<'b> {
-    let (turned_away, offered) = match chooser {
-        Some(chooser) => (chooser.choose(batch), chooser.offered(batch)),
+    let (turned_away, offered) = match selector {
+        Some(selector) => (selector.choose(batch), selector.offered(batch)),
         None => (TurnedAway::default(), Offered::of(batch)),
     };
     let frames = offered.slots().len() as u64;
@@ -291,7 +291,7 @@ impl Worker {
         let can_wait = self.source.can_wait();
         if let Some(batch) = self.source.next_batch(POLL)? {
             tally.lent += batch.frame_count() as u64;
-            let chosen = choose(&batch, &mut self.chooser, &self.desk.context.control);
+            let chosen = choose(&batch, &mut self.selector, &self.desk.context.control);
             tally.turn_away(chosen.turned_away);
             tally.drop_frames(Cause::LimitReached, chosen.limited);
             let offered = chosen.offered;
@@ -303,7 +303,7 @@ impl Worker {
             // Only now: who waited for room was not idle.
             self.desk.took_frames();
         } else {
-            self.chooser.iter_mut().for_each(Chooser::rest);
+            self.selector.iter_mut().for_each(Selector::rest);
         }
         if let LaneSink::Ring(packer) = &mut self.sink {
             packer.publish(self.source.low_water());

@@ -65,7 +65,7 @@ pub struct MemoryRingConfig {
     pub rate_per_sec: Option<f64>,
 }
 
-/// One thread's hand on the ring.
+/// One thread's handle on the ring.
 pub struct MemoryRing {
     lane: Arc<Lane>,
     slots: Vec<FrameSlot>,
@@ -191,7 +191,7 @@ impl Lane {
 }
 
 impl MemoryRing {
-    /// The first hand on a new ring, whose memory is touched.
+    /// The first handle on a new ring, whose memory is touched.
     ///
     /// # Panics
     /// If there is no chunk, or a batch would be empty or too large.
@@ -211,17 +211,17 @@ impl MemoryRing {
             receive: Padded::default(),
             free: Padded(Mutex::new(free)),
         };
-        MemoryRing::hand(Arc::new(lane))
+        MemoryRing::handle(Arc::new(lane))
     }
 
-    fn hand(lane: Arc<Lane>) -> MemoryRing {
+    fn handle(lane: Arc<Lane>) -> MemoryRing {
         let lent = Lent { lane: lane.clone(), runs: RefCell::default() };
         MemoryRing { lane, slots: Vec::with_capacity(BATCH_FRAMES_MAX), lent }
     }
 
-    /// One more hand on the lane.
+    /// One more handle on the lane.
     pub fn another(&self) -> MemoryRing {
-        MemoryRing::hand(self.lane.clone())
+        MemoryRing::handle(self.lane.clone())
     }
 
     /// Chunks that are free.
@@ -308,7 +308,7 @@ impl Source for MemoryRing {
         Timestamp(START_NS + self.lane.receive().next)
     }
 
-    fn another_hand(&mut self) -> Option<Box<dyn Source>> {
+    fn another_handle(&mut self) -> Option<Box<dyn Source>> {
         Some(Box::new(self.another()))
     }
 

@@ -1,14 +1,14 @@
 //! Packing frames of one lane into the capture ring: the one copy.
 //!
-//! [`Packer`] is for one thread, [`CrewPacker`] for several threads of one lane. What lies in the
+//! [`Packer`] is for one thread, [`SharedPacker`] for several threads of one lane. What lies in the
 //! ring is the same.
 
-mod crew;
 mod offered;
 mod plan;
+mod shared_lane;
 
-pub use crew::{ClaimedFrames, CrewPacker, Done, PackerScratch};
 pub use offered::{Cuts, Offered, Pieced, Pieces};
+pub use shared_lane::{ClaimedFrames, Done, PackerScratch, SharedPacker};
 
 use ringside_core::{
     Batch, Cause, FrameNumber, FrameSlot, InterfaceId, LaneCounters, Stamps, Timestamp,

@@ -120,7 +120,7 @@ impl PlacementFacts {
     /// The CPUs that a lane's worker may get: those local to the card, if any of them are allowed.
     fn candidates(&self, lane: LaneFacts) -> Vec<usize> {
         let node = self.interfaces.get(lane.interface).and_then(|interface| interface.node);
-        beside(&self.nodes, &self.allowed, node).unwrap_or_else(|| self.allowed.clone())
+        near(&self.nodes, &self.allowed, node).unwrap_or_else(|| self.allowed.clone())
     }
 }
 
@@ -145,13 +145,13 @@ pub fn writer_cpus(
     disk: Option<usize>,
     workers: &[usize],
 ) -> Vec<usize> {
-    let Some(cpus) = beside(nodes, allowed, disk) else { return Vec::new() };
+    let Some(cpus) = near(nodes, allowed, disk) else { return Vec::new() };
     let free: Vec<usize> = cpus.iter().copied().filter(|cpu| !workers.contains(cpu)).collect();
     if free.is_empty() { cpus } else { free }
 }
 
 /// Allowed CPUs of a node; none where there is no choice.
-fn beside(nodes: &[NumaNode], allowed: &[usize], node: Option<usize>) -> Option<Vec<usize>> {
+fn near(nodes: &[NumaNode], allowed: &[usize], node: Option<usize>) -> Option<Vec<usize>> {
     let node = nodes.iter().find(|candidate| Some(candidate.id) == node)?;
     let cpus: Vec<usize> = allowed.iter().copied().filter(|cpu| node.cpus.contains(cpu)).collect();
     (nodes.len() > 1 && !cpus.is_empty()).then_some(cpus)
@@ -227,9 +227,9 @@ fn why(facts: &PlacementFacts, lane: LaneFacts, cpus: &[usize]) -> String {
         Some(own) => format!(" (its queue is polled on CPU {own})"),
         None => String::new(),
     };
-    let is_beside = facts.candidates(lane) != facts.allowed;
-    let beside = if is_beside { " beside the card" } else { "" };
-    format!("{beside}{polled}")
+    let is_near = facts.candidates(lane) != facts.allowed;
+    let near = if is_near { " beside the card" } else { "" };
+    format!("{near}{polled}")
 }
 
 /// `0-3,8`, as the kernel writes sets of CPUs.

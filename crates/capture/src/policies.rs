@@ -15,7 +15,7 @@ mod segments;
 pub use disorder::{Disorder, FLOWS};
 
 use crate::control::Control;
-use crate::lane::crew::{self, CrewLane, CrewSink, Hand};
+use crate::lane::threads::{self, LaneHandle, SharedSetup, SharedSink};
 use crate::lane::{Desk, LaneBoard, LaneContext, LaneSink, Worker};
 use crate::memory_ring::{MemoryRing, MemoryRingConfig, START_NS, Sizes};
 use crate::packer::Packer;
@@ -157,20 +157,20 @@ fn drain(setup: &Setup, ring: &CaptureRing, source: MemoryRing) -> Result<LaneCo
         ring: None,
     };
     let (snaplen, threads) = (FRAME_BYTES_MAX, setup.threads);
-    let hand = |thread| {
+    let handle = |thread| {
         let source = Box::new(source.another());
-        Hand { source, chooser: None, thread, cpu: setup.cpu(thread) }
+        LaneHandle { source, selector: None, thread, cpu: setup.cpu(thread) }
     };
     let lane = if threads == 1 {
-        let Hand { source, chooser, cpu, .. } = hand(0);
+        let LaneHandle { source, selector, cpu, .. } = handle(0);
         let sink = LaneSink::Ring(packer);
         let desk = Desk::new(context, board);
-        let worker = Worker { source, desk, sink, chooser, snaplen, cpu };
+        let worker = Worker { source, desk, sink, selector, snaplen, cpu };
         spawn("lane 0", move || worker.run())?
     } else {
-        let sink = CrewSink::ring(packer, threads);
-        let lane = CrewLane { sink, context, snaplen, threads };
-        crew::start("lane 0", lane, board, (0..threads).map(hand).collect())?
+        let sink = SharedSink::ring(packer, threads);
+        let lane = SharedSetup { sink, context, snaplen, threads };
+        threads::start("lane 0", lane, board, (0..threads).map(handle).collect())?
     };
     Ok(lane.join().unwrap_or_default())
 }

@@ -15,7 +15,7 @@ mod workers;
 
 use crate::config::{Ahead, RunConfig};
 use crate::control::{ConsumerCounts, Control, PRINTER};
-use crate::keep::{Chooser, DigestQueue, DigestWriter, Patience, RulesReport, Selection};
+use crate::keep::{DigestQueue, DigestWriter, Patience, RulesReport, Selection, Selector};
 use crate::lane::LaneStatus;
 use crate::output::FileList;
 pub use crate::recorder::{MadeDirectories, RecordingFacts};
@@ -23,7 +23,7 @@ use crate::share::{Share, ShareSocket};
 pub use crate::start::RunError;
 use crate::start::spawn;
 use crate::trigger::{Trigger, TriggerConfig, TriggerLane, TriggerSummary};
-use consumer::{Behind, Beside, BesideThread, Consumed, Consumer, ConsumerThreads};
+use consumer::{Behind, Consumed, Consumer, ConsumerThreads, CopyingConsumer, CopyingThread};
 use ringside_core::limits::LANE_THREADS_MAX;
 use ringside_core::profile::LaneProfile;
 use ringside_core::share::{Hello, HelloLane, SHARE_VERSION};
@@ -49,9 +49,9 @@ pub struct LaneSource {
 
 impl LaneSource {
     /// The sources of all threads but the first.
-    fn other_hands(&mut self, threads: usize) -> Result<Vec<Box<dyn Source>>, RunError> {
-        let hands = (1..threads).map(|_| self.source.another_hand());
-        hands.collect::<Option<_>>().ok_or_else(|| {
+    fn other_handles(&mut self, threads: usize) -> Result<Vec<Box<dyn Source>>, RunError> {
+        let handles = (1..threads).map(|_| self.source.another_handle());
+        handles.collect::<Option<_>>().ok_or_else(|| {
             let interface = self.interface.clone();
             RunError::OneThread { interface, threads }
         })
@@ -82,15 +82,15 @@ pub struct RunReport {
 pub struct Prepared {
     lanes: Vec<LaneSource>,
     /// For each lane, those of its threads after the first.
-    hands: Vec<Vec<Box<dyn Source>>>,
+    handles: Vec<Vec<Box<dyn Source>>>,
     /// For each lane, those of its threads; none if all frames are taken as they are.
-    choosers: Vec<Vec<Chooser>>,
+    selectors: Vec<Vec<Selector>>,
     selection: Option<Selection>,
     digests: Option<DigestWriter>,
     ahead: Option<Arc<dyn Ahead>>,
     shared: Shared,
     consumer: Consumer,
-    beside: Vec<Beside>,
+    copying: Vec<CopyingConsumer>,
     settings: Settings,
     trigger: Option<Trigger>,
     share: Option<(ShareSocket, Hello)>,
@@ -102,7 +102,7 @@ pub struct Run {
     status: Vec<Arc<LaneStatus>>,
     workers: Vec<JoinHandle<LaneCounters>>,
     consumer: ConsumerThreads,
-    beside: Vec<BesideThread>,
+    copying: Vec<CopyingThread>,
     counts: Arc<ConsumerCounts>,
     trigger: Option<JoinHandle<TriggerSummary>>,
     share: Option<Share>,
@@ -153,7 +153,8 @@ impl Prepared {
             lane.source.start()?;
         }
         let consumer = self.consumer.start()?;
-        let beside = self.beside.into_iter().map(Beside::start).collect::<Result<_, _>>()?;
+        let copying =
+            self.copying.into_iter().map(CopyingConsumer::start).collect::<Result<_, _>>()?;
         let trigger = self.trigger.map(|trigger| spawn("trigger", move || trigger.run()));
         let trigger = trigger.transpose()?;
         let digests = self.digests.map(|writer| spawn("digests", move || writer.run()));
@@ -162,8 +163,8 @@ impl Prepared {
             (Some((socket, hello)), Some(ring)) => Some(socket.serve(ring.clone(), &hello)?),
             _ => None,
         };
-        let hands = self.hands.into_iter().zip(self.choosers);
-        let lanes = self.lanes.into_iter().zip(hands);
+        let handles = self.handles.into_iter().zip(self.selectors);
+        let lanes = self.lanes.into_iter().zip(handles);
         let workers = self.shared.workers(lanes, &self.settings)?;
         let Shared { control, counts, status, .. } = self.shared;
         let (selection, ahead) = (self.selection, self.ahead);
@@ -172,7 +173,7 @@ impl Prepared {
             status,
             workers,
             consumer,
-            beside,
+            copying,
             counts,
             trigger,
             share,
@@ -194,7 +195,7 @@ impl Run {
         interfaces: Vec<SourceInterface>,
         mut config: RunConfig,
     ) -> Result<Prepared, RunError> {
-        let hands = hands(&mut lanes, config.threads)?;
+        let handles = handles(&mut lanes, config.threads)?;
         let control = Arc::new(Control::new(config.frames_max));
         let counts = Arc::new(ConsumerCounts::default());
         let [ring, recorded] = rings(&config, lanes.len())?;
@@ -218,7 +219,7 @@ impl Run {
         let selection = config.selection.as_mut();
         let digests = selection.map(|some| some.open_digests(&interfaces, &shared.control));
         let (digests, queue) = digests.transpose()?.flatten().unzip();
-        let beside = behind.take_beside(&shared, lanes.len(), &interfaces)?;
+        let copying = behind.take_copying(&shared, lanes.len(), &interfaces)?;
         let consumer = shared.consumer(behind, &lanes, interfaces, &config.cpus)?;
         let settings = Settings {
             snaplen: config.snaplen,
@@ -228,20 +229,20 @@ impl Run {
             cpus: config.cpus,
             bells: consumer.bells(),
         };
-        let choosers =
-            choosers(&lanes, config.selection.as_ref(), &settings, &shared, queue.as_ref())?;
+        let selectors =
+            selectors(&lanes, config.selection.as_ref(), &settings, &shared, queue.as_ref())?;
         let trigger = config.trigger.map(|trigger| shared.trigger(trigger, &lanes, &settings));
         let (selection, ahead) = (config.selection, config.ahead);
         Ok(Prepared {
             lanes,
-            hands,
-            choosers,
+            handles,
+            selectors,
             selection,
             digests,
             ahead,
             shared,
             consumer,
-            beside,
+            copying,
             settings,
             trigger,
             share,
@@ -266,14 +267,14 @@ impl Run {
         lanes.extend(self.ahead.iter().flat_map(|ahead| ahead.counters()));
         let mut ledger = Ledger::from_lanes(lanes);
         ledger.consumers.push(self.consumer.line(&self.counts));
-        ledger.consumers.extend(self.beside.iter().map(BesideThread::line));
+        ledger.consumers.extend(self.copying.iter().map(CopyingThread::line));
         ledger
     }
 
     /// True if packets are printed.
     pub fn prints(&self) -> bool {
-        let beside = self.beside.iter().map(BesideThread::name);
-        beside.chain([self.consumer.name()]).any(|name| name == PRINTER)
+        let copying = self.copying.iter().map(CopyingThread::name);
+        copying.chain([self.consumer.name()]).any(|name| name == PRINTER)
     }
 
     /// How the lanes are worked on, of those whose backends count that, at most 100 ms ago.
@@ -323,8 +324,8 @@ impl Run {
         let trigger = self.trigger.and_then(|thread| thread.join().ok());
         let Consumed { files, kept, line } = self.consumer.finish(&self.counts, &self.control);
         ledger.consumers.push(line);
-        let beside = self.beside.into_iter().map(|thread| thread.finish(&self.control));
-        ledger.consumers.extend(beside);
+        let copying = self.copying.into_iter().map(|thread| thread.finish(&self.control));
+        ledger.consumers.extend(copying);
         if let Some(why) = ringside_sys::bpf::approximate_because() {
             tracing::warn!("the kernel's counts of the last moment are approximate: {why}");
         }
@@ -381,24 +382,27 @@ fn rings(config: &RunConfig, lanes: usize) -> Result<[Option<Arc<CaptureRing>>; 
 }
 
 /// For each lane the sources of its threads after the first.
-fn hands(lanes: &mut [LaneSource], threads: usize) -> Result<Vec<Vec<Box<dyn Source>>>, RunError> {
+fn handles(
+    lanes: &mut [LaneSource],
+    threads: usize,
+) -> Result<Vec<Vec<Box<dyn Source>>>, RunError> {
     if lanes.is_empty() {
         return Err(RunError::NoSource);
     }
     if !(1..=LANE_THREADS_MAX).contains(&threads) {
         return Err(RunError::Threads(threads));
     }
-    lanes.iter_mut().map(|lane| lane.other_hands(threads)).collect()
+    lanes.iter_mut().map(|lane| lane.other_handles(threads)).collect()
 }
 
 /// What chooses the frames of each thread of each lane.
-fn choosers(
+fn selectors(
     lanes: &[LaneSource],
     selection: Option<&Selection>,
     settings: &Settings,
     shared: &Shared,
     digests: Option<&DigestQueue>,
-) -> Result<Vec<Vec<Chooser>>, BuildError> {
+) -> Result<Vec<Vec<Selector>>, BuildError> {
     let Some(selection) = selection else {
         return Ok(lanes.iter().map(|_| Vec::new()).collect());
     };
@@ -408,7 +412,7 @@ fn choosers(
         let patience = if lane.source.can_wait() { Patience::Some } else { Patience::None };
         let one = |_| {
             let digests = digests.map(|queue| queue.with(patience));
-            selection.chooser(interfaces, settings.snaplen, settings.threads, ring, digests)
+            selection.selector(interfaces, settings.snaplen, settings.threads, ring, digests)
         };
         (0..settings.threads).map(one).collect()
     };

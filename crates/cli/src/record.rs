@@ -14,7 +14,7 @@ use clap::Args;
 use habits::EndArgs;
 use ringside_capture::trigger::TriggerSummary;
 use ringside_core::Shown;
-use ringside_keeper::{Link, Wishes};
+use ringside_keeper::{KeeperOptions, Link};
 use ringside_print::{Style, printer};
 use ringside_session::{
     Moment, Order, Origin, Privileges, RING_BYTES_MIN, RunOptions, RunReport, Session,
@@ -85,8 +85,8 @@ pub struct RunArgs {
 
 impl RunArgs {
     /// What the run wants of a keeper; others attach at `share`.
-    pub fn wishes<'w>(&'w self, share: Option<&'w Path>) -> Wishes<'w> {
-        Wishes {
+    pub fn keeper_options<'w>(&'w self, share: Option<&'w Path>) -> KeeperOptions<'w> {
+        KeeperOptions {
             no_keeper: self.no_keeper,
             json: self.json,
             directories: &self.write.paths,

@@ -1,7 +1,7 @@
 //! What rules counted, for people and as JSON.
 
 use ringside_capture::keep::RulesReport;
-use ringside_control::BesideStatus;
+use ringside_control::SideEffectsStatus;
 use ringside_rules::engine::Counts;
 use ringside_rules::language::Verdict;
 use ringside_terminal::{columns, say, units};
@@ -17,7 +17,7 @@ pub struct Told {
     pub default: Verdict,
     pub undecided: Counts,
     /// What was counted in addition.
-    pub beside: BesideStatus,
+    pub side_effects: SideEffectsStatus,
 }
 
 impl From<&RulesReport> for Told {
@@ -28,8 +28,8 @@ impl From<&RulesReport> for Told {
             counts: *counts,
         });
         let (default, undecided) = (report.default, report.undecided);
-        let beside = report.beside.clone().into();
-        Told { rules: rules.collect(), default, undecided, beside }
+        let side_effects = report.side_effects.clone().into();
+        Told { rules: rules.collect(), default, undecided, side_effects }
     }
 }
 
@@ -49,13 +49,13 @@ pub fn json(report: impl Into<Told>) -> io::Result<()> {
         "default": { "verdict": verdict, "frames": frames, "bytes": bytes }
     });
     say::data(object)?;
-    report.beside.json().iter().try_for_each(say::data)
+    report.side_effects.json().iter().try_for_each(say::data)
 }
 
 /// A table of the first `rows_max` rules, those that counted most first if there are more, and the
 /// default; behind it what was counted in addition.
 pub fn table(report: impl Into<Told>, rows_max: usize) -> String {
-    let Told { mut rules, default, undecided, beside } = report.into();
+    let Told { mut rules, default, undecided, side_effects } = report.into();
     let hidden = rules.len().saturating_sub(rows_max);
     if hidden > 0 {
         rules.sort_by_key(|rule| std::cmp::Reverse(rule.counts.frames));
@@ -73,7 +73,7 @@ pub fn table(report: impl Into<Told>, rows_max: usize) -> String {
     }
     lines.push(line(String::new(), &undecided, format!("default {default}")));
     let table = columns::text(&["id", "frames", "bytes", "rule"], &lines);
-    format!("{}\n{}", table.trim_end(), beside.text()).trim_end().to_owned()
+    format!("{}\n{}", table.trim_end(), side_effects.text()).trim_end().to_owned()
 }
 
 /// A text that fits a line of a table.

@@ -3,7 +3,7 @@
 //! by any program that writes JSON lines (`docs/control.md`).
 //!
 //! ```text
-//! beside         side effects of rules: mirrors, digests
+//! side_effects         side effects of rules: mirrors, digests
 //! board          what a run answers
 //! place          where the socket lies, who may open it, what happens to a stale one
 //! protocol       requests and replies
@@ -21,7 +21,6 @@
 //! This stands apart from the command line, so that a service may speak the protocol, at either
 //! end, without it. It refuses to know who started a run: the keeper stands on it.
 
-mod beside;
 mod board;
 mod client;
 mod connection;
@@ -30,9 +29,9 @@ mod protocol;
 mod rule_messages;
 mod rules;
 mod server;
+mod side_effects;
 pub mod state_directory;
 
-pub use beside::BesideStatus;
 pub use board::{Board, StatusParts};
 pub use client::{Client, Found, read_reply};
 pub use place::{
@@ -42,3 +41,4 @@ pub use protocol::{Command, OutputStatus, Rates, Reply, RingStatus, Status, VERS
 pub use rule_messages::{DefaultStatus, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS};
 pub use rules::{RuleDesk, RuleStore};
 pub use server::{Remaining, serve_while};
+pub use side_effects::SideEffectsStatus;

@@ -1,6 +1,6 @@
 //! What is asked and answered about rules.
 
-use crate::beside::BesideStatus;
+use crate::side_effects::SideEffectsStatus;
 use ringside_rules::Rule;
 use ringside_rules::engine::Counts;
 use serde::{Deserialize, Serialize};
@@ -72,8 +72,8 @@ pub struct RulesReply {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<DefaultStatus>,
     /// Of a list: side effects of the rules.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beside: Option<BesideStatus>,
+    #[serde(default, rename = "beside", skip_serializing_if = "Option::is_none")]
+    pub side_effects: Option<SideEffectsStatus>,
 }
 
 /// A rule, and what it counted.

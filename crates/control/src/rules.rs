@@ -5,7 +5,7 @@
 
 use super::protocol::Reply;
 use super::rule_messages::{DefaultStatus, RuleStatus, RulesCommand, RulesReply};
-use crate::beside::BesideStatus;
+use crate::side_effects::SideEffectsStatus;
 use ringside_capture::keep::Rules;
 use ringside_rules::engine::Counts;
 use ringside_rules::language::{self, AddressSet, Rule, RuleId, RuleSet, Sets, Verdict};
@@ -58,8 +58,8 @@ pub trait RuleStore: Send {
     }
 
     /// Side effects of the rules.
-    fn beside(&self) -> BesideStatus {
-        BesideStatus::default()
+    fn side_effects(&self) -> SideEffectsStatus {
+        SideEffectsStatus::default()
     }
 }
 
@@ -98,8 +98,8 @@ impl RuleStore for Rules {
         statuses.map(|(name, status)| format!("{name}: {}", status.text(rules))).collect()
     }
 
-    fn beside(&self) -> BesideStatus {
-        Rules::beside(self).into()
+    fn side_effects(&self) -> SideEffectsStatus {
+        Rules::side_effects(self).into()
     }
 }
 
@@ -217,8 +217,8 @@ impl RuleDesk {
         let (verdict, Counts { frames, bytes }) = store.default_counts();
         let (verdict, pre_filters) = (verdict.to_string(), store.pre_filters());
         let default = DefaultStatus { verdict, frames, bytes, pre_filters };
-        let (list, default, beside) = (Some(list), Some(default), Some(store.beside()));
-        RulesReply { list, more, default, beside, ..RulesReply::default() }
+        let (list, default, side_effects) = (Some(list), Some(default), Some(store.side_effects()));
+        RulesReply { list, more, default, side_effects, ..RulesReply::default() }
     }
 
     fn flush(&self) -> Result<RulesReply, String> {

@@ -25,7 +25,7 @@ use thiserror::Error;
 ///   that a merge of several lanes is not held up by a quiet one.
 ///
 /// Sources are used by one thread at a time and may be sent to it. A lane that several threads can
-/// drain gives each a *hand* ([`another_hand`](Source::another_hand)).
+/// drain gives each a *handle* ([`another_handle`](Source::another_handle)).
 ///
 /// [`is_finished`]: Source::is_finished
 /// [`detach`]: Source::detach
@@ -70,17 +70,17 @@ pub trait Source: Send {
         None
     }
 
-    /// Another hand on the same lane, for another thread; `None` if one thread must drain it.
+    /// Another handle on the same lane, for another thread; `None` if one thread must drain it.
     ///
-    /// A hand is a source that draws on the lane's one supply: `next_batch` takes what follows the
-    /// batch that any hand took last, and `start`, `detach`, `counters`, `low_water` and
-    /// `is_finished` are of the lane, whichever hand is asked. All calls to the hands of a lane
+    /// A handle is a source that draws on the lane's one supply: `next_batch` takes what follows
+    /// the batch that any handle took last, and `start`, `detach`, `counters`, `low_water` and
+    /// `is_finished` are of the lane, whichever handle is asked. All calls to the handles of a lane
     /// are made one at a time, in the order in which their frames are to be kept. The exception:
     /// several batches may be lent at a time, and a batch may be dropped, which gives its memory
     /// back, during any other call and in any order. So taking needs no lock against taking, giving
-    /// back needs one of its own (one producer), and the batch of one hand must not be disturbed by
-    /// another.
-    fn another_hand(&mut self) -> Option<Box<dyn Source>> {
+    /// back needs one of its own (one producer), and the batch of one handle must not be disturbed
+    /// by another.
+    fn another_handle(&mut self) -> Option<Box<dyn Source>> {
         None
     }
 

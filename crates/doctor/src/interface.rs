@@ -4,7 +4,7 @@ use super::check::{Check, Checks, State};
 use super::{clock, polling};
 use anyhow::bail;
 use ringside_capture::backend::VLAN_STRIPPING;
-use ringside_keeper::{Request, Wish};
+use ringside_keeper::{Request, SettingRequest};
 use ringside_netdev::{
     self as netdev, Channels, Features, NetDevice, RingSizes, Rss, Use, XdpFeatures,
 };
@@ -159,8 +159,8 @@ fn queues(checks: &mut Checks, name: &str, channels: Channels, cpus: usize, is_f
     let kind = if channels.combined_max > 0 { "combined" } else { "rx" };
     let check = checks.add("queues", State::Warning, found, why);
     check.fix(format!("ethtool -L {name} {kind} {best}"));
-    let wish = Wish::Queues { count: best };
-    check.fixed_by(is_free.then(|| Request::Interface { interface: name.to_owned(), wish }));
+    let setting = SettingRequest::Queues { count: best };
+    check.fixed_by(is_free.then(|| Request::Interface { interface: name.to_owned(), setting }));
 }
 
 fn spreading(checks: &mut Checks, name: &str, rss: &Rss, queues: u32) {
@@ -176,8 +176,10 @@ fn spreading(checks: &mut Checks, name: &str, rss: &Rss, queues: u32) {
         _ => format!("ethtool -X {name} hkey {}", key.join(":")),
     });
     // Few drivers have the transformation, and none says so before it is tried.
-    let wish = (!key.is_empty()).then_some(Wish::SymmetricRss);
-    check.fixed_by(wish.map(|wish| Request::Interface { interface: name.to_owned(), wish }));
+    let setting = (!key.is_empty()).then_some(SettingRequest::SymmetricRss);
+    check.fixed_by(
+        setting.map(|setting| Request::Interface { interface: name.to_owned(), setting }),
+    );
 }
 
 fn ring(checks: &mut Checks, name: &str, sizes: RingSizes, is_free: bool) {
@@ -190,8 +192,8 @@ fn ring(checks: &mut Checks, name: &str, sizes: RingSizes, is_free: bool) {
     let why = "a longer ring rides out longer stalls of the CPU that polls it";
     let check = checks.add("ring", State::Warning, found, why);
     check.fix(format!("ethtool -G {name} rx {rx_max}"));
-    let wish = Wish::ReceiveRing { descriptors: rx_max };
-    check.fixed_by(is_free.then(|| Request::Interface { interface: name.to_owned(), wish }));
+    let setting = SettingRequest::ReceiveRing { descriptors: rx_max };
+    check.fixed_by(is_free.then(|| Request::Interface { interface: name.to_owned(), setting }));
 }
 
 fn offloads(checks: &mut Checks, name: &str, features: &Features) {
@@ -230,8 +232,8 @@ fn vlan(checks: &mut Checks, name: &str, features: &Features, is_readable: bool)
 }
 
 fn turned_off(name: &str, feature: &str) -> Request {
-    let wish = Wish::Feature { feature: feature.to_owned(), on: false };
-    Request::Interface { interface: name.to_owned(), wish }
+    let setting = SettingRequest::Feature { feature: feature.to_owned(), on: false };
+    Request::Interface { interface: name.to_owned(), setting }
 }
 
 #[cfg(test)]

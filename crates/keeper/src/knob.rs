@@ -6,7 +6,7 @@
 
 mod setting;
 
-pub use setting::{Wish, in_namespace};
+pub use setting::{SettingRequest, in_namespace};
 
 use anyhow::{Context, bail};
 use ringside_core::Shown;
@@ -39,7 +39,7 @@ pub enum Request {
         interface: String,
         /// The setting that is wanted.
         #[serde(flatten)]
-        wish: Wish,
+        setting: SettingRequest,
     },
     /// Free huge pages of the default size, for the capture ring.
     HugePages {
@@ -106,10 +106,10 @@ impl Knob {
     /// What is there cannot be read, or the knob cannot be turned so.
     pub fn plan(request: &Request, namespace: Option<&Namespace>) -> anyhow::Result<Vec<Knob>> {
         let knob = match request {
-            Request::Interface { interface, wish } => {
+            Request::Interface { interface, setting } => {
                 let namespace = namespace.context("the request names no network namespace")?;
                 let target = Target::of(interface, namespace)?;
-                let pairs = in_namespace(namespace, || wish.plan(interface))?;
+                let pairs = in_namespace(namespace, || setting.plan(interface))?;
                 let knob =
                     |(before, after)| Knob::Interface { target: target.clone(), before, after };
                 return Ok(pairs.into_iter().map(knob).collect());
@@ -356,7 +356,8 @@ mod tests {
     #[test]
     fn an_interface_without_a_clock_is_refused() {
         let namespace = Namespace::current().unwrap();
-        let request = Request::Interface { interface: "lo".into(), wish: Wish::Stamps };
+        let request =
+            Request::Interface { interface: "lo".into(), setting: SettingRequest::Stamps };
         if !ringside_testkit::need_root("an_interface_without_a_clock") {
             return;
         }

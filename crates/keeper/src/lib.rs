@@ -17,7 +17,7 @@
 //! a journal, and put back at the end, or by the next start if keeper and worker die.
 //!
 //! The keeper waits in one poll and costs nothing meanwhile. A run may also do without
-//! ([`Wishes::no_keeper`]).
+//! ([`KeeperOptions::no_keeper`]).
 //!
 //! Both give up what they do not need any more ([`privileges`]), and fix what dead processes left
 //! ([`repair_progress`], [`put_back_of_the_dead`]). A third process may compile filters
@@ -38,7 +38,7 @@ pub mod repair_progress;
 mod supervise;
 
 pub use journal::{left_by_the_dead, put_back_of_the_dead};
-pub use knob::{Request, Wish, in_namespace};
+pub use knob::{Request, SettingRequest, in_namespace};
 pub use knobs::{Knobs, put_back_what_stays, turn_for_good, what_stays_turned};
 pub use link::Link;
 pub use remains::Leaving;
@@ -54,7 +54,7 @@ use std::process::ExitCode;
 const ENVIRONMENT: &str = "RINGSIDE_KEEPER";
 
 /// What a subcommand wants of a keeper.
-pub struct Wishes<'w> {
+pub struct KeeperOptions<'w> {
     /// Run in one process.
     pub no_keeper: bool,
     /// The ledger goes to standard output as JSON, also if the keeper closes it.
@@ -73,7 +73,7 @@ pub struct Wishes<'w> {
 /// # Errors
 /// Those of `work` here; or the child could not be started.
 pub fn supervised(
-    wishes: &Wishes<'_>,
+    options: &KeeperOptions<'_>,
     work: impl FnOnce(Option<Link>) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
     let text = std::env::var_os(ENVIRONMENT);
@@ -84,6 +84,6 @@ pub fn supervised(
     for note in journal::put_back_of_the_dead() {
         say::message(format_args!("ringside: {note}"));
     }
-    remains::repair_of_the_dead(wishes.directories);
-    if wishes.no_keeper { work(None) } else { supervise::run(wishes) }
+    remains::repair_of_the_dead(options.directories);
+    if options.no_keeper { work(None) } else { supervise::run(options) }
 }

@@ -45,7 +45,7 @@ pub enum ToKeeper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Wish;
+    use crate::SettingRequest;
     use crate::remains::{Asked, Destination, Left};
     use serde::de::DeserializeOwned;
     use std::fmt::Debug;
@@ -60,10 +60,13 @@ mod tests {
         };
         vec![
             ToKeeper::Turn(Request::HugePages { pages: 64 }),
-            ToKeeper::Turn(Request::Interface { interface: "eth1".into(), wish: Wish::Stamps }),
             ToKeeper::Turn(Request::Interface {
                 interface: "eth1".into(),
-                wish: Wish::Feature { feature: "rx-gro".into(), on: false },
+                setting: SettingRequest::Stamps,
+            }),
+            ToKeeper::Turn(Request::Interface {
+                interface: "eth1".into(),
+                setting: SettingRequest::Feature { feature: "rx-gro".into(), on: false },
             }),
             ToKeeper::Turn(Request::File { path: "/sys/class/net/x".into(), value: "1".into() }),
             ToKeeper::Leave(Part::Lane {

@@ -6,7 +6,7 @@ use super::knob::Request;
 use super::message::{ToKeeper, ToWorker};
 use super::process::ProcessIdentity;
 use super::remains::{self, Left};
-use super::{ENVIRONMENT, Wishes, knobs};
+use super::{ENVIRONMENT, KeeperOptions, knobs};
 use crate::privileges;
 use crate::privileges::Role;
 use anyhow::{Context, bail};
@@ -38,14 +38,14 @@ const ABORT_PATIENCE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// It could not be started or waited for.
-pub(super) fn run(wishes: &Wishes<'_>) -> anyhow::Result<ExitCode> {
+pub(super) fn run(options: &KeeperOptions<'_>) -> anyhow::Result<ExitCode> {
     // The signals first: one that comes while the worker starts must reach it.
     let signals = SignalPipe::install()?;
-    let mut keeper = Keeper::start(signals, wishes)?;
+    let mut keeper = Keeper::start(signals, options)?;
     privileges::raise_descriptors();
     let status = keeper.wait()?;
     // Knobs are put back after it: huge pages are free once no process holds the ring any more.
-    let code = keeper.conclude(status, wishes);
+    let code = keeper.conclude(status, options);
     remove_left(&keeper.sockets);
     code
 }
@@ -101,7 +101,7 @@ struct Orders {
 }
 
 impl Keeper {
-    fn start(signals: SignalPipe, wishes: &Wishes<'_>) -> anyhow::Result<Keeper> {
+    fn start(signals: SignalPipe, options: &KeeperOptions<'_>) -> anyhow::Result<Keeper> {
         let (socket, theirs) = child::pair()?;
         let mut command = Command::new(program());
         let mut args = std::env::args_os();
@@ -111,8 +111,8 @@ impl Keeper {
         command.args(args).env(ENVIRONMENT, child::leave_for_child(&theirs)?);
         let worker = command.spawn().map_err(NoWorker)?;
         let mut sockets =
-            ringside_control::paths(&wishes.control, CAPTURE_KIND, std::process::id());
-        sockets.extend(wishes.share.map(Path::to_owned));
+            ringside_control::paths(&options.control, CAPTURE_KIND, std::process::id());
+        sockets.extend(options.share.map(Path::to_owned));
         let pidfd = pidfd_open(Pid::from_child(&worker), PidfdFlags::empty())
             .context("watching the process that receives")?;
         Ok(Keeper {
@@ -125,7 +125,7 @@ impl Keeper {
             left: Left::default(),
             heartbeat: None,
             sockets,
-            outputs: wishes.directories.to_vec(),
+            outputs: options.directories.to_vec(),
             started: false,
             closed: false,
         })
@@ -298,7 +298,11 @@ impl Keeper {
     }
 
     /// What the worker's end means: its status is passed on, or what it left is finished.
-    fn conclude(&mut self, status: ExitStatus, wishes: &Wishes<'_>) -> anyhow::Result<ExitCode> {
+    fn conclude(
+        &mut self,
+        status: ExitStatus,
+        options: &KeeperOptions<'_>,
+    ) -> anyhow::Result<ExitCode> {
         let left = std::mem::take(&mut self.left);
         let failed = ExitCode::from(ABORT_STATUS as u8);
         let was_ordered = self.orders.abort.is_some();
@@ -309,14 +313,14 @@ impl Keeper {
             (None, Some(_)) if self.closed || was_ordered && !self.orders.killed => Ok(failed),
             (code, signal) => {
                 let reason = reason(code, signal);
-                self.finish(left, &reason, wishes)?;
+                self.finish(left, &reason, options)?;
                 Ok(failed)
             }
         }
     }
 
     /// Finishes for a worker that died.
-    fn finish(&self, left: Left, reason: &str, wishes: &Wishes<'_>) -> anyhow::Result<()> {
+    fn finish(&self, left: Left, reason: &str, options: &KeeperOptions<'_>) -> anyhow::Result<()> {
         if std::io::stderr().is_terminal() {
             // The worker's live line stands there without an end.
             say::message("");
@@ -325,12 +329,12 @@ impl Keeper {
             say::message(format_args!("ringside: the worker {reason} before the run began"));
             // The locks go first: no process holds the run any more, if it had got so far.
             drop(left);
-            remains::repair_of_the_dead(wishes.directories);
+            remains::repair_of_the_dead(options.directories);
             return Ok(());
         }
         say::message(format_args!("ringside: the worker {reason}; its keeper finishes the run"));
         let finished = left.finish().context("the run cannot be finished")?;
-        Ok(remains::tell(&finished, reason, wishes.json)?)
+        Ok(remains::tell(&finished, reason, options.json)?)
     }
 }
 

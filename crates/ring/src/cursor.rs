@@ -10,8 +10,8 @@
 
 pub(crate) mod claim;
 pub(crate) mod copy;
-pub(crate) mod crew;
 pub(crate) mod lossless;
+pub(crate) mod shared_lane;
 
 use ringside_sys::sync::{AtomicU64, Ordering, fence, load_acquire};
 

@@ -8,9 +8,9 @@
 //! - The **writer** of a lane opens the next block of its circle, fills it from front to back and
 //!   publishes the number of filled bytes and frames in one word, with release order after the
 //!   bytes. A block is closed when it is full; then the next is opened.
-//!   Several threads may share a lane's writer ([`LaneCrew`]): they take room in the order in which
-//!   they claimed their frames, fill it side by side, and it is published in that order. Readers
-//!   see one writer.
+//!   Several threads may share a lane's writer ([`SharedLane`]): they take room in the order in
+//!   which they claimed their frames, fill it side by side, and it is published in that order.
+//!   Readers see one writer.
 //! - A **lossless reader** borrows published bytes in place: as they are published
 //!   ([`LosslessReader`]), or whole closed blocks that may be given back in any order
 //!   ([`BlockReader`]). The writer cannot open a block that a lossless reader has not released, and
@@ -29,12 +29,12 @@
 
 mod board;
 mod copying;
-mod crew;
 mod cursor;
 mod header;
 mod layout;
 mod lossless;
 mod region;
+mod shared_lane;
 mod view;
 mod writer;
 
@@ -47,15 +47,15 @@ mod tests;
 
 pub use board::{BOARD_WORDS, Board};
 pub use copying::{CopyReader, ReadOutcome};
-pub use crew::{
-    ClaimTurn, Claimed, CrewBroken, LaneCrew, OpenError, Reservation, Reserving, Rooms,
-};
 pub use cursor::copy::RingStart;
 pub use cursor::{LOSSLESS_READERS_MAX, RingFull};
 pub use layout::{RingError, RingLayout};
 pub use lossless::{BlockReader, Chunk, Claim, LosslessReader, OpenBlock};
 pub use ringside_sys::mmap::HUGE_PAGE_BYTES;
 pub use ringside_sys::shared_memory::HugePages;
+pub use shared_lane::{
+    ClaimTurn, Claimed, LaneBroken, OpenError, Reservation, Reserving, Rooms, SharedLane,
+};
 pub use view::{BlockState, RingView};
 pub use writer::LaneWriter;
 

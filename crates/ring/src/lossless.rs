@@ -1,7 +1,7 @@
 //! Readers that the writer waits for: byte by byte ([`LosslessReader`]), or by whole blocks that
 //! are given back in any order ([`BlockReader`]). Both borrow in place.
 
-use super::cursor::claim::{ClaimCursor, Opened, Run};
+use super::cursor::claim::{BlockRun, ClaimCursor, Opened};
 use super::cursor::lossless::LosslessCursor;
 use super::cursor::{Range, leave};
 use super::region::Region;
@@ -153,7 +153,7 @@ pub struct Claim {
     /// Before the hold: it is given back first.
     lent: Arc<LentBytes>,
     hold: Arc<Hold>,
-    run: Run,
+    run: BlockRun,
 }
 
 impl Claim {

@@ -5,10 +5,10 @@
 //! data words are relaxed atomics, as weak as the volatile accesses of the real memory. Lossless
 //! readers use plain memory: next to each word is a cell whose uses loom wants ordered.
 
-mod crew;
+mod shared_lane;
 
 use super::board::{BOARD_MEMORY_WORDS, BoardMemory};
-use super::cursor::claim::{ClaimCursor, Run};
+use super::cursor::claim::{BlockRun, ClaimCursor};
 use super::cursor::copy::{Copied, CopyCursor, Ready, RingStart};
 use super::cursor::lossless::LosslessCursor;
 use super::cursor::*;
@@ -176,7 +176,7 @@ fn loom_copying_reader_never_keeps_a_torn_block_and_counts_what_it_missed() {
 }
 
 #[test]
-fn loom_copying_reader_that_begins_beside_the_writer_counts_from_its_first_frame() {
+fn loom_copying_reader_that_begins_next_to_the_writer_counts_from_its_first_frame() {
     bounded(2, || {
         let model = Model::new(0);
         let writer = write(&model, BLOCKS);
@@ -196,7 +196,7 @@ fn loom_copying_reader_that_begins_beside_the_writer_counts_from_its_first_frame
 }
 
 /// The claimed blocks hold their own words and nothing else; returns their numbers.
-fn check_claim(model: &Model, run: &Run) -> std::ops::Range<u64> {
+fn check_claim(model: &Model, run: &BlockRun) -> std::ops::Range<u64> {
     let sequences = run.first_sequence..run.first_sequence + run.blocks as u64;
     for (sequence, slot) in sequences.clone().zip(run.slot..) {
         for word in slot * BLOCK_WORDS..(slot + 1) * BLOCK_WORDS {
@@ -207,7 +207,7 @@ fn check_claim(model: &Model, run: &Run) -> std::ops::Range<u64> {
 }
 
 #[test]
-fn loom_claims_beside_the_writer_hold_whole_blocks_each_once() {
+fn loom_claims_next_to_the_writer_hold_whole_blocks_each_once() {
     bounded(3, || {
         let model = Model::new(1);
         let writer = write(&model, BLOCKS);

@@ -109,7 +109,7 @@ fn an_overtaken_reader_knows_exactly_what_it_missed() {
 }
 
 #[test]
-fn a_copying_reader_beside_a_running_writer_accounts_for_every_frame() {
+fn a_copying_reader_next_to_a_running_writer_accounts_for_every_frame() {
     let ring = CaptureRing::create(layout(3, 0), HugePages::Try).unwrap();
     let blocks = 400;
     let mut reader = ring.view().unwrap().copy_reader(0, RingStart::Oldest);

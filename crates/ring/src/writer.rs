@@ -26,7 +26,7 @@ pub struct LaneWriter {
     tail: Option<BlockTail>,
     /// Who waits for closed blocks.
     bells: Option<Arc<Bells>>,
-    /// False once a crew goes on in its place.
+    /// False once several threads go on in its place.
     ends_the_lane: bool,
 }
 

@@ -4,8 +4,8 @@
 use crate::refused::Refused;
 use ringside_capture::config::Ahead;
 use ringside_capture::keep::{self, Rules, RulesReport};
-use ringside_control::BesideStatus;
 use ringside_control::RuleStore;
+use ringside_control::SideEffectsStatus;
 use ringside_core::ledger::{ByCause, sum};
 use ringside_core::{Cause, LaneCounters};
 use ringside_rules::Rule;
@@ -256,7 +256,7 @@ impl RuleStore for RulesAhead {
         RuleStore::pre_filters(&self.rules)
     }
 
-    fn beside(&self) -> BesideStatus {
-        self.rules.beside().into()
+    fn side_effects(&self) -> SideEffectsStatus {
+        self.rules.side_effects().into()
     }
 }

@@ -8,7 +8,8 @@ use anyhow::Context;
 use ringside_capture::backend::Description;
 use ringside_capture::config::{FileFormat, Output};
 use ringside_capture::keep::{
-    AdaptiveBounds, DigestOutput, FlowCutoff, Mirrors, Rules, RulesError, Selection, Wishes,
+    AdaptiveBounds, DigestOutput, FlowCutoff, Mirrors, Rules, RulesError, Selection,
+    SelectionOptions,
 };
 use ringside_core::Shown;
 use ringside_core::limits::FRAME_BYTES_MAX;
@@ -90,9 +91,16 @@ impl KeepOptions {
         let threads = threads * opened.lanes.len();
         let mirrors = sends.map(|rules| Mirrors::open(rules, &opened.interfaces, threads));
         let mirrors = mirrors.transpose()?;
-        let wishes =
-            Wishes { rules, mirrors, digests, filters, binary_cap, flow_cutoff, adaptive_cap };
-        Ok(Some(Selection::new(wishes, &mut opened.interfaces)?))
+        let options = SelectionOptions {
+            rules,
+            mirrors,
+            digests,
+            filters,
+            binary_cap,
+            flow_cutoff,
+            adaptive_cap,
+        };
+        Ok(Some(Selection::new(options, &mut opened.interfaces)?))
     }
 
     /// Refuses threads among which the frames of a flow would be divided.

@@ -3,7 +3,7 @@
 use crate::note::{Note, Notes};
 use crate::refused::Refused;
 use ringside_capture::placement::{LaneFacts, PlacementFacts, plan};
-use ringside_keeper::{Knobs, Request, Wish};
+use ringside_keeper::{Knobs, Request, SettingRequest};
 use ringside_sys::numa::PreferredNode;
 use ringside_sys::thread;
 use std::fmt;
@@ -62,11 +62,11 @@ impl PlacementOptions {
     /// Turns what is asked for of the interfaces; what was turned is put back at the end of the
     /// run.
     pub(crate) fn turn(&self, interfaces: &[String], knobs: &Knobs<'_>) -> anyhow::Result<()> {
-        let wishes = self.wishes();
+        let requests = self.setting_requests();
         for interface in interfaces {
-            for (setting, wish) in &wishes {
+            for (setting, wanted) in &requests {
                 let request =
-                    Request::Interface { interface: interface.clone(), wish: wish.clone() };
+                    Request::Interface { interface: interface.clone(), setting: wanted.clone() };
                 let refused = |error| {
                     let (setting, interface) = (*setting, interface.clone());
                     Refused::Setting { setting, interface, error }
@@ -78,11 +78,11 @@ impl PlacementOptions {
     }
 
     /// The queues first: drivers fill the table anew for them.
-    fn wishes(&self) -> Vec<(Setting, Wish)> {
-        let queues = self.queues.map(|count| (Setting::Queues, Wish::Queues { count }));
+    fn setting_requests(&self) -> Vec<(Setting, SettingRequest)> {
+        let queues = self.queues.map(|count| (Setting::Queues, SettingRequest::Queues { count }));
         let rss = |&rss: &Rss| match rss {
-            Rss::Symmetric => (Setting::Rss(rss), Wish::SymmetricRss),
-            Rss::Even => (Setting::Rss(rss), Wish::EvenRss),
+            Rss::Symmetric => (Setting::Rss(rss), SettingRequest::SymmetricRss),
+            Rss::Even => (Setting::Rss(rss), SettingRequest::EvenRss),
         };
         queues.into_iter().chain(self.rss.iter().map(rss)).collect()
     }

@@ -284,7 +284,7 @@ impl<'l> Start<'l, '_> {
         let keeps = options.privileges == Privileges::Keep;
         let mut others_files = (made.is_some() || keeps) && writes_files;
         if !keeps && !knobs.need_privileges() {
-            let others = written_beside(&files, control.as_ref());
+            let others = other_outputs(&files, control.as_ref());
             others_files |= privileges::give_up(&directories, &others)?;
         }
         if let Some(link) = link {
@@ -325,7 +325,7 @@ fn become_another(
 }
 
 /// Directories in which a run makes or removes files other than its recording.
-fn written_beside(files: &[PathBuf], control: Option<&ControlSocket>) -> Vec<PathBuf> {
+fn other_outputs(files: &[PathBuf], control: Option<&ControlSocket>) -> Vec<PathBuf> {
     let control = control.map(|socket| socket.path().to_owned());
     let parent = |path: PathBuf| path.parent().map(Path::to_owned);
     files.iter().cloned().chain(control).filter_map(parent).collect()

@@ -173,13 +173,13 @@ mod tests {
     /// first.
     fn received(bytes: &[u8], pieces: &[usize]) -> (Vec<Line>, Result<Option<Line>>) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let beside = std::fs::File::open("/dev/null").unwrap();
+        let extra = std::fs::File::open("/dev/null").unwrap();
         let mut rest = bytes;
         for (number, &length) in pieces.iter().cycle().enumerate() {
             let (piece, more) = rest.split_at(length.min(rest.len()));
             match number {
                 0..=2 if !piece.is_empty() => {
-                    assert_eq!(send_with(&ours, piece, &[beside.as_fd()]).unwrap(), piece.len());
+                    assert_eq!(send_with(&ours, piece, &[extra.as_fd()]).unwrap(), piece.len());
                 }
                 _ => (&ours).write_all(piece).unwrap(),
             }

@@ -24,7 +24,7 @@ const LENGTH_BITS: u32 = 28;
 /// Unit of addresses and lengths in a range; mappings begin at whole pages, which are no smaller.
 const UNIT_BYTES: usize = 4096;
 
-static PLACES: [Place; MAPS_MAX] = [const { Place::free() }; MAPS_MAX];
+static MAP_SLOTS: [MapSlot; MAPS_MAX] = [const { MapSlot::free() }; MAPS_MAX];
 
 /// The handler that was there before this module's; an error number if that could not be set.
 static BEFORE: OnceLock<Result<libc::sigaction, i32>> = OnceLock::new();
@@ -40,12 +40,12 @@ static PAGE_BYTES: AtomicUsize = AtomicUsize::new(4096);
 #[derive(Debug)]
 pub struct FileMap {
     mapping: Mapping,
-    place: &'static Place,
+    slot: &'static MapSlot,
 }
 
 /// What the handler knows of a mapping.
 #[derive(Debug)]
-struct Place {
+struct MapSlot {
     is_taken: AtomicBool,
     /// A page of it is not the file's any more.
     is_torn: AtomicBool,
@@ -63,18 +63,18 @@ impl FileMap {
     /// caught.
     pub fn new(file: &File, bytes: usize) -> Result<FileMap, SysError> {
         catch_signal()?;
-        let free = |place: &&Place| !place.is_taken.swap(true, Ordering::AcqRel);
+        let free = |slot: &&MapSlot| !slot.is_taken.swap(true, Ordering::AcqRel);
         let refuse = |why: String| SysError::io("mapping a file", io::Error::other(why));
         if bytes > BYTES_MAX {
             return Err(refuse(format!("{bytes} bytes are more than {BYTES_MAX}")));
         }
-        let place = PLACES.iter().find(free);
-        let place = place.ok_or_else(|| refuse(format!("{MAPS_MAX} are mapped already")))?;
-        let mapping = Mapping::shared(file, bytes).inspect_err(|_| place.give_back())?;
+        let slot = MAP_SLOTS.iter().find(free);
+        let slot = slot.ok_or_else(|| refuse(format!("{MAPS_MAX} are mapped already")))?;
+        let mapping = Mapping::shared(file, bytes).inspect_err(|_| slot.give_back())?;
         let units = (mapping.as_ptr() as usize / UNIT_BYTES, bytes.div_ceil(UNIT_BYTES));
-        place.is_torn.store(false, Ordering::Relaxed);
-        place.range.store((units.0 as u64) << LENGTH_BITS | units.1 as u64, Ordering::Release);
-        Ok(FileMap { mapping, place })
+        slot.is_torn.store(false, Ordering::Relaxed);
+        slot.range.store((units.0 as u64) << LENGTH_BITS | units.1 as u64, Ordering::Release);
+        Ok(FileMap { mapping, slot })
     }
 
     /// Stores `bytes` at `offset`; they are seen before what later calls store. False if the
@@ -97,19 +97,19 @@ impl FileMap {
 
     /// True once a store met a page that the file does not have.
     pub fn is_torn(&self) -> bool {
-        self.place.is_torn.load(Ordering::Acquire)
+        self.slot.is_torn.load(Ordering::Acquire)
     }
 }
 
 impl Drop for FileMap {
     fn drop(&mut self) {
-        self.place.give_back();
+        self.slot.give_back();
     }
 }
 
-impl Place {
-    const fn free() -> Place {
-        Place {
+impl MapSlot {
+    const fn free() -> MapSlot {
+        MapSlot {
             is_taken: AtomicBool::new(false),
             is_torn: AtomicBool::new(false),
             range: AtomicU64::new(0),
@@ -152,9 +152,9 @@ fn catch_signal() -> Result<(), SysError> {
 extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: with SA_SIGINFO the system hands over a valid description.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
-    let hit = PLACES.iter().find(|place| code == BUS_ADRERR && place.holds(address));
-    if let Some(place) = hit {
-        place.is_torn.store(true, Ordering::Release);
+    let hit = MAP_SLOTS.iter().find(|slot| code == BUS_ADRERR && slot.holds(address));
+    if let Some(slot) = hit {
+        slot.is_torn.store(true, Ordering::Release);
         let page_bytes = PAGE_BYTES.load(Ordering::Relaxed);
         let page = (address & !(page_bytes - 1)) as *mut libc::c_void;
         let prot = libc::PROT_READ | libc::PROT_WRITE;
@@ -182,7 +182,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
     use std::sync::{Mutex, PoisonError};
 
-    /// Held by each test: one of them takes all places.
+    /// Held by each test: one of them takes all slots.
     static ALONE: Mutex<()> = Mutex::new(());
 
     fn file(bytes: usize) -> File {
@@ -222,7 +222,7 @@ mod tests {
         assert!(maps[0].is_torn() && !maps[0].write(&[3], 0), "and nothing is from then on");
         assert_eq!(cut.metadata().unwrap().len(), page_bytes as u64);
         assert!(maps[1].write(&vec![3; page_bytes], 0));
-        // Its place is free again, and knows nothing of it.
+        // Its slot is free again, and knows nothing of it.
         drop(maps);
         assert!(FileMap::new(&whole, page_bytes).unwrap().write(&[3], 0));
     }

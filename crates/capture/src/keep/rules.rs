@@ -138,12 +138,12 @@ pub struct RulesReport {
     /// How many there were.
     pub undecided: Counts,
     /// Side effects of the rules.
-    pub beside: Beside,
+    pub side_effects: SideEffects,
 }
 
 /// Side effects of rules.
 #[derive(Clone, Debug, Default)]
-pub struct Beside {
+pub struct SideEffects {
     /// Flows whose segments were not followed any more, because others needed their places.
     pub flows_given_up: u64,
     /// Copies by interface, in the order in which rules name them.
@@ -331,9 +331,9 @@ impl Rules {
     }
 
     /// Side effects of the rules.
-    pub fn beside(&self) -> Beside {
+    pub fn side_effects(&self) -> SideEffects {
         let book = self.lock();
-        Beside {
+        SideEffects {
             flows_given_up: book.lives.iter().map(|(_, live)| live.flows_given_up()).sum(),
             mirrors: book.mirrors.as_ref().map(MirrorReader::counts).unwrap_or_default(),
             digests: book.digests.as_ref().map(DigestReader::counts),
@@ -368,7 +368,7 @@ impl Rules {
             true
         });
         let (default, undecided) = self.default_counts();
-        RulesReport { rules, default, undecided, beside: self.beside() }
+        RulesReport { rules, default, undecided, side_effects: self.side_effects() }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Book> {

@@ -78,10 +78,10 @@ struct Chosen {
 }
 
 /// Chooses frames, stamped by their number, packs them in a ring and reads them back.
-fn choose(wishes: Wishes, snaplen: u32, frames: &[Vec<u8>]) -> Chosen {
+fn choose(options: SelectionOptions, snaplen: u32, frames: &[Vec<u8>]) -> Chosen {
     let mut interfaces = vec![interface()];
-    let selection = Selection::new(wishes, &mut interfaces).unwrap();
-    let mut chooser = selection.chooser(&[interface()], snaplen, 1, None, None).unwrap();
+    let selection = Selection::new(options, &mut interfaces).unwrap();
+    let mut selector = selection.selector(&[interface()], snaplen, 1, None, None).unwrap();
     let memory = frames.concat();
     let mut offset = 0;
     let slot = |(number, frame): (u64, &Vec<u8>)| {
@@ -97,8 +97,8 @@ fn choose(wishes: Wishes, snaplen: u32, frames: &[Vec<u8>]) -> Chosen {
     let ring = CaptureRing::create(layout, HugePages::No).unwrap();
     let mut packer = Packer::new(ring.writer(0).unwrap(), InterfaceId(0), snaplen, BLOCK_BYTES);
     let batch = Batch::new(&memory, &slots, None);
-    let turned_away = chooser.choose(&batch);
-    let put = packer.put_offered(&chooser.offered(&batch), &Reading::default());
+    let turned_away = selector.choose(&batch);
+    let put = packer.put_offered(&selector.offered(&batch), &Reading::default());
     packer.finish(&Reading::default());
     let mut reader = ring.view().unwrap().copy_reader(0, RingStart::Oldest);
     let (mut bytes, mut found) = (Vec::new(), Vec::new());
@@ -119,8 +119,11 @@ fn rules_take_leave_drop_and_cut() {
                 4: src port 4 => pass\n5: src port 5 => take, keep 0-9,40-\n6: any => count";
     let rules = rules(text);
     let frames: Vec<_> = [1, 2, 3, 4, 5, 6, 5].map(|port| udp(port, &[0xee; 100])).into();
-    let chosen =
-        choose(Wishes { rules: Some(rules), ..Wishes::default() }, FRAME_BYTES_MAX, &frames);
+    let chosen = choose(
+        SelectionOptions { rules: Some(rules), ..SelectionOptions::default() },
+        FRAME_BYTES_MAX,
+        &frames,
+    );
     assert_eq!(chosen.turned_away, TurnedAway { filtered: 2, by_rule: 1 });
     assert_eq!(lengths(&chosen), [60, 142, 112, 112]);
     assert!(chosen.frames.iter().all(|frame| frame.meta.wire_bytes == 142));
@@ -135,23 +138,27 @@ fn rules_take_leave_drop_and_cut() {
 
 #[test]
 fn a_frame_of_an_interface_that_nobody_named_is_not_read_as_ethernet() {
-    let wishes = Wishes { rules: Some(rules("1: udp => drop\n")), ..Wishes::default() };
-    let selection = Selection::new(wishes, &mut vec![interface()]).unwrap();
-    let mut chooser = selection.chooser(&[interface()], FRAME_BYTES_MAX, 1, None, None).unwrap();
+    let options =
+        SelectionOptions { rules: Some(rules("1: udp => drop\n")), ..SelectionOptions::default() };
+    let selection = Selection::new(options, &mut vec![interface()]).unwrap();
+    let mut selector = selection.selector(&[interface()], FRAME_BYTES_MAX, 1, None, None).unwrap();
     let memory = udp(1, b"");
     let slots = [0, 1].map(|interface| {
         let meta = FrameMeta { interface: InterfaceId(interface), ..FrameMeta::default() };
         FrameSlot::new(0, memory.len() as u32, meta)
     });
     // No rule can be asked about the second.
-    let turned_away = chooser.choose(&Batch::new(&memory, &slots, None));
+    let turned_away = selector.choose(&Batch::new(&memory, &slots, None));
     assert_eq!(turned_away, TurnedAway { filtered: 1, by_rule: 1 });
 }
 
 #[test]
 fn of_a_frame_that_ends_before_its_pieces_nothing_is_kept() {
-    let wishes = Wishes { rules: Some(rules("any => take, keep 50-60")), ..Wishes::default() };
-    let chosen = choose(wishes, FRAME_BYTES_MAX, &[udp(1, b"")]);
+    let options = SelectionOptions {
+        rules: Some(rules("any => take, keep 50-60")),
+        ..SelectionOptions::default()
+    };
+    let chosen = choose(options, FRAME_BYTES_MAX, &[udp(1, b"")]);
     assert_eq!((lengths(&chosen), chosen.frames[0].meta.wire_bytes), (vec![0], 42));
 }
 
@@ -173,8 +180,8 @@ fn what_needs_the_driver_is_refused_with_the_fix() {
     assert_eq!(refused("udp => take, cap 7, sample 1/3"), None);
     let keeps = (0..=pieces::LISTS_MAX).map(|n| format!("any => take, keep 5-{}\n", 6 + n));
     let select = |text: &str| {
-        let wishes = Wishes { rules: Some(rules(text)), ..Wishes::default() };
-        Selection::new(wishes, &mut vec![interface()]).err().map(|error| error.to_string())
+        let options = SelectionOptions { rules: Some(rules(text)), ..SelectionOptions::default() };
+        Selection::new(options, &mut vec![interface()]).err().map(|error| error.to_string())
     };
     assert!(select(&keeps.collect::<String>()).is_some());
     // Actions that this run cannot do.
@@ -192,19 +199,19 @@ fn what_needs_the_driver_is_refused_with_the_fix() {
 #[test]
 fn payloads_are_followed_by_a_lane_of_one_thread() {
     for (threads, taken) in [(1, 1), (2, 0)] {
-        let wishes = Wishes {
+        let options = SelectionOptions {
             rules: Some(rules("payload \"needle\" => take\ndefault drop")),
-            ..Wishes::default()
+            ..SelectionOptions::default()
         };
-        let selection = Selection::new(wishes, &mut vec![interface()]).unwrap();
-        let chooser = selection.chooser(&[interface()], FRAME_BYTES_MAX, threads, None, None);
-        let mut chooser = chooser.unwrap();
+        let selection = Selection::new(options, &mut vec![interface()]).unwrap();
+        let selector = selection.selector(&[interface()], FRAME_BYTES_MAX, threads, None, None);
+        let mut selector = selector.unwrap();
         let mut chosen = 0;
         for frame in [tcp(1, 10, b"...nee"), tcp(1, 16, b"dle...")] {
             let slots = [FrameSlot::new(0, frame.len() as u32, FrameMeta::default())];
             let batch = Batch::new(&frame, &slots, None);
-            chooser.choose(&batch);
-            chosen += chooser.offered(&batch).slots().len();
+            selector.choose(&batch);
+            chosen += selector.offered(&batch).slots().len();
         }
         assert_eq!(chosen, taken, "{threads} threads");
     }
@@ -218,8 +225,8 @@ fn payloads_that_are_no_text_are_cut() {
         udp(1, &[0xee; 400]),
         udp(1, &[0xee; 5]),
     ];
-    let wishes = Wishes { binary_cap: Some(10), ..Wishes::default() };
-    let chosen = choose(wishes, FRAME_BYTES_MAX, &frames);
+    let options = SelectionOptions { binary_cap: Some(10), ..SelectionOptions::default() };
+    let chosen = choose(options, FRAME_BYTES_MAX, &frames);
     let (tcp, udp) = (Packet::TCP_HEADERS, Packet::UDP_HEADERS);
     assert_eq!(lengths(&chosen), [frames[0].len(), tcp + 10, udp + 10, udp + 5]);
 }
@@ -227,8 +234,11 @@ fn payloads_that_are_no_text_are_cut() {
 #[test]
 fn after_so_many_bytes_only_headers_of_a_flow_are_kept() {
     let frames: Vec<_> = (0..6).flat_map(|_| [udp(1, &[7; 100]), udp(2, &[7; 30])]).collect();
-    let wishes = Wishes { flow_cutoff: Some(FlowCutoff::Bytes(250)), ..Wishes::default() };
-    let chosen = choose(wishes, FRAME_BYTES_MAX, &frames);
+    let options = SelectionOptions {
+        flow_cutoff: Some(FlowCutoff::Bytes(250)),
+        ..SelectionOptions::default()
+    };
+    let chosen = choose(options, FRAME_BYTES_MAX, &frames);
     let of = |skip: usize| lengths(&chosen).into_iter().skip(skip).step_by(2).collect::<Vec<_>>();
     let headers = Packet::UDP_HEADERS;
     assert_eq!(of(0), [100, 100, 50, 0, 0, 0].map(|bytes| headers + bytes));
@@ -248,16 +258,17 @@ fn after_the_tls_handshake_only_headers_are_kept() {
         frames.push(tcp(2, sequence, b"not TLS"));
         sequence += payload.len() as u32;
     }
-    let wishes = Wishes { flow_cutoff: Some(FlowCutoff::Tls), ..Wishes::default() };
-    let chosen = choose(wishes, FRAME_BYTES_MAX, &frames);
+    let options =
+        SelectionOptions { flow_cutoff: Some(FlowCutoff::Tls), ..SelectionOptions::default() };
+    let chosen = choose(options, FRAME_BYTES_MAX, &frames);
     let headers = Packet::TCP_HEADERS;
     assert_eq!(lengths(&chosen), [105, 7, 6, 7, 0, 7].map(|bytes| headers + bytes));
 }
 
 /// An adaptive cap at its least, without a ring that fills.
-fn least_cap(chooser: &mut Chooser, ring: &Arc<CaptureRing>) {
+fn least_cap(selector: &mut Selector, ring: &Arc<CaptureRing>) {
     let bounds = AdaptiveBounds { min: CAP_BYTES_MIN, max: CAP_BYTES_MIN + 1 };
-    chooser.adaptive = Some(AdaptiveCap::new(bounds, ring.clone(), 0));
+    selector.adaptive = Some(AdaptiveCap::new(bounds, ring.clone(), 0));
 }
 
 #[test]
@@ -269,14 +280,15 @@ fn no_header_of_a_real_frame_is_lost_to_caps() {
         let mut interfaces = source.interfaces().to_vec();
         let own = interfaces.clone();
         let flow_cutoff = Some(FlowCutoff::Bytes(2_000));
-        let wishes = Wishes { binary_cap: Some(0), flow_cutoff, ..Wishes::default() };
-        let selection = Selection::new(wishes, &mut interfaces).unwrap();
-        let mut chooser = selection.chooser(&own, FRAME_BYTES_MAX, 1, None, None).unwrap();
-        least_cap(&mut chooser, &ring);
+        let options =
+            SelectionOptions { binary_cap: Some(0), flow_cutoff, ..SelectionOptions::default() };
+        let selection = Selection::new(options, &mut interfaces).unwrap();
+        let mut selector = selection.selector(&own, FRAME_BYTES_MAX, 1, None, None).unwrap();
+        least_cap(&mut selector, &ring);
         while !source.is_finished() {
             let Ok(Some(batch)) = source.next_batch(Duration::ZERO) else { continue };
-            assert_eq!(chooser.choose(&batch), TurnedAway::default());
-            let offered = chooser.offered(&batch);
+            assert_eq!(selector.choose(&batch), TurnedAway::default());
+            let offered = selector.offered(&batch);
             assert_eq!(offered.slots().len(), batch.frame_count());
             for (kept, whole) in offered.slots().iter().zip(batch.slots()) {
                 let frame = whole.lend(batch.memory());
@@ -305,21 +317,21 @@ fn rules_of_a_run_judge_real_frames_as_an_engine_does() {
         }
         let rules = rules(text);
         let mut engine = Engine::new(rules_set(text), link, &COMPILER).unwrap();
-        let wishes = Wishes { rules: Some(rules), ..Wishes::default() };
-        let selection = Selection::new(wishes, &mut own.clone()).unwrap();
-        let mut chooser = selection.chooser(&own, FRAME_BYTES_MAX, 1, None, None).unwrap();
+        let options = SelectionOptions { rules: Some(rules), ..SelectionOptions::default() };
+        let selection = Selection::new(options, &mut own.clone()).unwrap();
+        let mut selector = selection.selector(&own, FRAME_BYTES_MAX, 1, None, None).unwrap();
         let (mut taken, mut expected) = (0, 0);
         while !source.is_finished() {
             let Ok(Some(batch)) = source.next_batch(Duration::ZERO) else { continue };
-            chooser.choose(&batch);
-            taken += chooser.slots.len();
+            selector.choose(&batch);
+            taken += selector.slots.len();
             for frame in batch.iter() {
                 let dissected = DissectedFrame::new(frame.bytes, frame.meta.wire_bytes, link);
                 let take = ringside_rules::engine::Fate::Verdict(language::Verdict::Take);
                 expected += usize::from(engine.judge(&dissected).fate == take);
             }
         }
-        drop(chooser);
+        drop(selector);
         let report = selection.rules_report().unwrap();
         let counted: Vec<_> = engine.counts().map(|(_, counts)| counts).collect();
         let reported: Vec<_> = report.rules.iter().map(|(_, counts)| *counts).collect();
@@ -361,8 +373,9 @@ proptest! {
         let payload = |length| (0..length).map(|at| at as u8 | 0x80).collect::<Vec<_>>();
         let bytes: Vec<_> =
             frames.iter().map(|&(port, length)| udp(port, &payload(length))).collect();
-        let wishes = Wishes { rules: Some(rules(&text)), binary_cap: binary, ..Wishes::default() };
-        let chosen = choose(wishes, snaplen, &bytes);
+        let (rules, binary_cap) = (Some(rules(&text)), binary);
+        let options = SelectionOptions { rules, binary_cap, ..SelectionOptions::default() };
+        let chosen = choose(options, snaplen, &bytes);
         prop_assert_eq!(chosen.frames.len(), frames.len());
         let mut cut = (0, 0);
         for ((frame, (port, _)), whole) in chosen.frames.iter().zip(&frames).zip(&bytes) {

@@ -92,7 +92,7 @@ fn two_nodes(card: Option<usize>, allowed: &[usize], disks: &[Option<usize>]) ->
 }
 
 #[test]
-fn workers_go_beside_the_card_and_writers_beside_the_disk() {
+fn workers_go_next_to_the_card_and_writers_next_to_the_disk() {
     let all: Vec<usize> = (0..8).collect();
     let (workers, writers) = (|p: &Plan| p.workers.clone(), |p: &Plan| p.writers.clone());
     let near = plan(&two_nodes(Some(1), &all, &[Some(0), Some(1), None]));
@@ -112,7 +112,7 @@ fn workers_go_beside_the_card_and_writers_beside_the_disk() {
 }
 
 #[test]
-fn one_lane_beside_a_card_is_placed_without_knowing_the_napi() {
+fn one_lane_next_to_a_card_is_placed_without_knowing_the_napi() {
     let mut facts = two_nodes(Some(1), &[0, 1, 4, 5], &[]);
     facts.lanes.truncate(1);
     assert_eq!(plan(&facts).workers, [4]);

@@ -128,27 +128,27 @@ pub(super) struct Consumed {
 
 /// Who reads the ring next to the consumer of the run and is overtaken where it is too slow: a
 /// printer, and observers.
-pub(super) struct Beside {
+pub(super) struct CopyingConsumer {
     name: &'static str,
     body: Body,
     counts: Arc<ConsumerCounts>,
 }
 
 /// Its thread.
-pub(super) struct BesideThread {
+pub(super) struct CopyingThread {
     name: &'static str,
     thread: JoinHandle<FileList>,
     counts: Arc<ConsumerCounts>,
 }
 
-impl Beside {
-    pub(super) fn start(self) -> Result<BesideThread, RunError> {
-        let Beside { name, body, counts } = self;
-        Ok(BesideThread { name, thread: spawn(name, body)?, counts })
+impl CopyingConsumer {
+    pub(super) fn start(self) -> Result<CopyingThread, RunError> {
+        let CopyingConsumer { name, body, counts } = self;
+        Ok(CopyingThread { name, thread: spawn(name, body)?, counts })
     }
 }
 
-impl BesideThread {
+impl CopyingThread {
     pub(super) fn name(&self) -> &'static str {
         self.name
     }
@@ -160,7 +160,7 @@ impl BesideThread {
 
     /// Waits for the thread; gives the line of the ledger.
     pub(super) fn finish(self, control: &Control) -> ringside_core::Consumer {
-        let BesideThread { name, thread, counts } = self;
+        let CopyingThread { name, thread, counts } = self;
         if thread.join().is_err() {
             control.fail(format!("the {name} died"));
         }
@@ -189,21 +189,21 @@ impl Behind {
     }
 
     /// Those who read next to the consumer.
-    pub(super) fn take_beside(
+    pub(super) fn take_copying(
         &mut self,
         shared: &Shared,
         lanes: usize,
         interfaces: &[SourceInterface],
-    ) -> Result<Vec<Beside>, RunError> {
-        let mut beside = Vec::new();
+    ) -> Result<Vec<CopyingConsumer>, RunError> {
+        let mut copying = Vec::new();
         if let Some(print) = self.print.take_if(|_| !self.prints_alone) {
-            beside.push(shared.printer(print, lanes, interfaces.to_vec())?);
+            copying.push(shared.printer(print, lanes, interfaces.to_vec())?);
         }
         if !self.observes_alone && !self.observers.is_empty() {
             let observers = std::mem::take(&mut self.observers);
-            beside.push(shared.observers(observers, lanes, interfaces.to_vec())?);
+            copying.push(shared.observers(observers, lanes, interfaces.to_vec())?);
         }
-        Ok(beside)
+        Ok(copying)
     }
 }
 
@@ -269,11 +269,11 @@ impl Shared {
         print: Print,
         lanes: usize,
         interfaces: Vec<SourceInterface>,
-    ) -> Result<Beside, RunError> {
+    ) -> Result<CopyingConsumer, RunError> {
         let counts = Arc::new(ConsumerCounts::default());
         let sink = Sink::print(print, self.control.clone(), interfaces);
-        let writer = self.writer(sink, self.lanes_beside(lanes)?, counts.clone());
-        Ok(Beside { name: PRINTER, body: Box::new(move || writer.run()), counts })
+        let writer = self.writer(sink, self.copying_lanes(lanes)?, counts.clone());
+        Ok(CopyingConsumer { name: PRINTER, body: Box::new(move || writer.run()), counts })
     }
 
     /// Observers of what the workers take, likewise.
@@ -282,14 +282,14 @@ impl Shared {
         observers: Vec<Box<dyn Observer>>,
         lanes: usize,
         interfaces: Vec<SourceInterface>,
-    ) -> Result<Beside, RunError> {
+    ) -> Result<CopyingConsumer, RunError> {
         let counts = Arc::new(ConsumerCounts::default());
-        let body = observe(observers, self.lanes_beside(lanes)?, interfaces, counts.clone());
-        Ok(Beside { name: OBSERVERS, body, counts })
+        let body = observe(observers, self.copying_lanes(lanes)?, interfaces, counts.clone());
+        Ok(CopyingConsumer { name: OBSERVERS, body, counts })
     }
 
     /// What the workers fill, for a reader that holds nothing up.
-    fn lanes_beside(&self, lanes: usize) -> Result<MergedLanes, RunError> {
+    fn copying_lanes(&self, lanes: usize) -> Result<MergedLanes, RunError> {
         let ring = self.ring.as_ref().expect("a run with readers has a ring");
         let view = ring.view()?;
         let reader = |lane| LaneReader::Copying(view.copy_reader(lane, RingStart::Oldest));

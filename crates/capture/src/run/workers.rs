@@ -1,8 +1,8 @@
 //! The threads of the lanes: one each, or several.
 
 use super::{LaneSource, RunError, Shared, spawn};
-use crate::keep::Chooser;
-use crate::lane::crew::{self, CrewLane, CrewSink, Hand};
+use crate::keep::Selector;
+use crate::lane::threads::{self, LaneHandle, SharedSetup, SharedSink};
 use crate::lane::{Desk, LaneBoard, LaneContext, LaneSink, Worker};
 use crate::packer::Packer;
 use ringside_core::{LaneCounters, Source};
@@ -11,9 +11,9 @@ use ringside_sys::bell::Bells;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// What the threads of a lane have in addition to its first source: the other hands, and what
+/// What the threads of a lane have in addition to its first source: the other handles, and what
 /// chooses the frames of each.
-type Hands = (Vec<Box<dyn Source>>, Vec<Chooser>);
+type Handles = (Vec<Box<dyn Source>>, Vec<Selector>);
 
 /// Settings of the workers.
 pub(super) struct Settings {
@@ -36,22 +36,22 @@ impl Settings {
 }
 
 impl Shared {
-    /// Starts the threads of each lane, whose further hands come with it.
+    /// Starts the threads of each lane, whose further handles come with it.
     pub(super) fn workers(
         &self,
-        lanes: impl Iterator<Item = (LaneSource, Hands)>,
+        lanes: impl Iterator<Item = (LaneSource, Handles)>,
         settings: &Settings,
     ) -> Result<Vec<JoinHandle<LaneCounters>>, RunError> {
-        let start = |(index, (lane, mut hands)): (usize, (LaneSource, Hands))| {
+        let start = |(index, (lane, mut handles)): (usize, (LaneSource, Handles))| {
             if settings.threads > 1 {
-                return self.crew(index, lane, hands, settings);
+                return self.several_threads(index, lane, handles, settings);
             }
             let context = self.context(index, &lane);
             let worker = Worker {
                 sink: self.sink(index, &lane, settings),
                 desk: Desk::new(context.clone(), self.board(index, settings)),
                 source: lane.source,
-                chooser: hands.1.pop(),
+                selector: handles.1.pop(),
                 snaplen: settings.snaplen,
                 cpu: settings.cpu(index, 0),
             };
@@ -61,33 +61,34 @@ impl Shared {
     }
 
     /// Starts several threads for one lane; the first waits for the others.
-    fn crew(
+    fn several_threads(
         &self,
         index: usize,
         lane: LaneSource,
-        (hands, choosers): Hands,
+        (handles, selectors): Handles,
         settings: &Settings,
     ) -> Result<JoinHandle<LaneCounters>, RunError> {
         let sink = match self.sink(index, &lane, settings) {
-            LaneSink::Ring(packer) => CrewSink::ring(packer, settings.threads),
-            LaneSink::Meter(counts) => {
-                CrewSink::meter(self.boards.writer(index).expect("nobody fills this ring"), counts)
-            }
+            LaneSink::Ring(packer) => SharedSink::ring(packer, settings.threads),
+            LaneSink::Meter(counts) => SharedSink::meter(
+                self.boards.writer(index).expect("nobody fills this ring"),
+                counts,
+            ),
         };
-        let crew = CrewLane {
+        let setup = SharedSetup {
             sink,
             context: self.context(index, &lane),
             snaplen: settings.snaplen,
             threads: settings.threads,
         };
-        let sources = std::iter::once(lane.source).chain(hands);
-        let mut choosers = choosers.into_iter();
-        let hand = |(thread, source)| {
+        let sources = std::iter::once(lane.source).chain(handles);
+        let mut selectors = selectors.into_iter();
+        let handle = |(thread, source)| {
             let cpu = settings.cpu(index, thread);
-            Hand { source, chooser: choosers.next(), thread, cpu }
+            LaneHandle { source, selector: selectors.next(), thread, cpu }
         };
-        let hands = sources.enumerate().map(hand).collect();
-        crew::start(&format!("lane {index}"), crew, self.board(index, settings), hands)
+        let handles = sources.enumerate().map(handle).collect();
+        threads::start(&format!("lane {index}"), setup, self.board(index, settings), handles)
     }
 
     fn context(&self, index: usize, lane: &LaneSource) -> LaneContext {

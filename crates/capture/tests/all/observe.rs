@@ -214,8 +214,8 @@ fn observers_see_the_same_from_everywhere() {
         assert!(alone == expected, "{name}: observers alone");
         assert_eq!(observers_line(&report).delivered, frames, "{name}");
         let folder = tempfile::tempdir().unwrap();
-        let (beside, report) = of_run(path, directory(folder.path())).unwrap();
-        assert!(beside == expected, "{name}: beside a recorder");
+        let (next_to_it, report) = of_run(path, directory(folder.path())).unwrap();
+        assert!(next_to_it == expected, "{name}: next to a recorder");
         assert_eq!((report.ledger.taken, report.ledger.consumers.len()), (frames, 2), "{name}");
         let (recorded, _) = stored(folder.path()).unwrap();
         assert!(recorded == expected, "{name}: its recording");

@@ -6,7 +6,7 @@
 use crate::common::frames_of;
 use proptest::prelude::*;
 use ringside_capture::config::{DiskOptions, FileFormat, Output, Rotation, RunConfig};
-use ringside_capture::keep::{Rules, Selection, Wishes};
+use ringside_capture::keep::{Rules, Selection, SelectionOptions};
 use ringside_capture::memory_ring::{MemoryRing, MemoryRingConfig, START_NS, Sizes, is_content};
 use ringside_capture::run::{LaneSource, Run, RunError, RunReport};
 use ringside_core::limits::LANE_THREADS_MAX;
@@ -39,15 +39,15 @@ fn lane(ring: MemoryRingConfig) -> (LaneSource, MemoryRing) {
 
 /// A whole run; every chunk is given back at its end.
 fn run(ring: MemoryRingConfig, config: RunConfig) -> RunReport {
-    let (lane, hand) = lane(ring);
-    let run = Run::start(vec![lane], hand.interfaces().to_vec(), config).unwrap();
+    let (lane, handle) = lane(ring);
+    let run = Run::start(vec![lane], handle.interfaces().to_vec(), config).unwrap();
     while run.is_running() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let report = run.finish();
     assert_eq!(report.errors, Vec::<String>::new());
     report.ledger.balance().unwrap();
-    assert_eq!(hand.free_chunks(), ring.chunks as usize);
+    assert_eq!(handle.free_chunks(), ring.chunks as usize);
     report
 }
 
@@ -101,9 +101,9 @@ fn several_threads_count_without_a_ring() {
 
 #[test]
 fn every_thread_takes_its_share() {
-    let (lane, hand) = lane(ring(u64::MAX));
+    let (lane, handle) = lane(ring(u64::MAX));
     let config = RunConfig { threads: 4, ..RunConfig::counting() };
-    let run = Run::start(vec![lane], hand.interfaces().to_vec(), config).unwrap();
+    let run = Run::start(vec![lane], handle.interfaces().to_vec(), config).unwrap();
     let has_share = |lane: &LaneCounters| {
         let shares = &lane.taken_by_thread;
         shares.len() == 4 && shares.iter().all(|&share| share * 10 > lane.taken)
@@ -123,8 +123,8 @@ fn by_length(interfaces: &mut Vec<SourceInterface>) -> Selection {
     let text = b"length 60-500 => take, cap 64\nlength 501-700 => drop";
     let set = language::parse(text, &mut Sets::none()).unwrap();
     let rules = Rules::new(set, Compiler::InProcess { optimise: true }).unwrap();
-    let wishes = Wishes { rules: Some(rules), ..Wishes::default() };
-    Selection::new(wishes, interfaces).unwrap()
+    let options = SelectionOptions { rules: Some(rules), ..SelectionOptions::default() };
+    Selection::new(options, interfaces).unwrap()
 }
 
 #[test]
@@ -201,9 +201,9 @@ fn a_lane_that_one_thread_must_drain_is_refused_with_the_fix() {
     let refused = Run::start(lanes, interfaces, config).err().unwrap();
     assert!(refused.to_string().contains("--queues"), "{refused}");
     for threads in [0, LANE_THREADS_MAX + 1] {
-        let (lane, hand) = lane(ring(1));
+        let (lane, handle) = lane(ring(1));
         let config = RunConfig { threads, ..RunConfig::counting() };
-        let refused = Run::start(vec![lane], hand.interfaces().to_vec(), config).err().unwrap();
+        let refused = Run::start(vec![lane], handle.interfaces().to_vec(), config).err().unwrap();
         assert!(matches!(refused, RunError::Threads(_)), "{refused}");
     }
 }

@@ -56,7 +56,7 @@ pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
     if args.run.write.paths.is_empty() && !args.run.json {
         return print(&args);
     }
-    ringside_keeper::supervised(&args.run.wishes(None), |link| {
+    ringside_keeper::supervised(&args.run.keeper_options(None), |link| {
         record::run(&args.run, link, None, || Ok(args.options().into()))
     })
 }

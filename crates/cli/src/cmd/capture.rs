@@ -88,7 +88,7 @@ pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
     if args.open.list_interfaces(args.run.json)? {
         return Ok(ExitCode::SUCCESS);
     }
-    ringside_keeper::supervised(&args.run.wishes(args.share.as_deref()), |link| {
+    ringside_keeper::supervised(&args.run.keeper_options(args.share.as_deref()), |link| {
         let print = args.print_style()?;
         record::run(&args.run, link, print, || Ok(args.options()?.into()))
     })

@@ -6,7 +6,7 @@ mod live;
 use crate::rule_counts;
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use ringside_capture::keep::{Beside, RulesReport};
+use ringside_capture::keep::{RulesReport, SideEffects};
 use ringside_core::{LinkType, Shown};
 use ringside_inspect::DissectedFrame;
 use ringside_keeper::filter_child::filter_compiler;
@@ -220,7 +220,7 @@ impl Judges {
             flows_given_up += engine.flows_given_up();
         }
         let rules = self.set.rules.into_iter().zip(counts).collect();
-        let beside = Beside { flows_given_up, ..Beside::default() };
-        RulesReport { rules, default: self.set.default, undecided, beside }
+        let side_effects = SideEffects { flows_given_up, ..SideEffects::default() };
+        RulesReport { rules, default: self.set.default, undecided, side_effects }
     }
 }

@@ -254,10 +254,10 @@ fn a_tcp_session_goes_on_while_udp_is_taken() {
     if !need_root("a_tcp_session_goes_on") || !need_tool("a_tcp_session_goes_on", "tshark") {
         return;
     }
-    BACKENDS.into_iter().for_each(tcp_session_beside);
+    BACKENDS.into_iter().for_each(tcp_session_next_to_it);
 }
 
-fn tcp_session_beside(backend: &str) {
+fn tcp_session_next_to_it(backend: &str) {
     const DATAGRAMS: u32 = 2_000;
     const ECHOES: u32 = 500;
     let (network, directory) = (Network::up(), tempfile::tempdir().unwrap());

@@ -255,8 +255,8 @@ fn others_replace_them_and_no_frame_slips_through() {
 }
 
 #[test]
-fn captures_come_and_go_beside_them() {
-    if !need_bpf_fs("captures_come_and_go_beside_them") {
+fn captures_come_and_go_next_to_them() {
+    if !need_bpf_fs("captures_come_and_go_next_to_them") {
         return;
     }
     for (has_standing_root, more) in [

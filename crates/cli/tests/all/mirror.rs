@@ -105,8 +105,8 @@ fn copies_arrive(args: &[&str], default: &str, queues: u16, in_order: bool) {
 }
 
 #[test]
-fn copies_leave_beside_a_packet_socket() {
-    if need_root("copies_leave_beside_a_packet_socket") {
+fn copies_leave_next_to_a_packet_socket() {
+    if need_root("copies_leave_next_to_a_packet_socket") {
         copies_arrive(&["--backend", "af-packet"], "pass", 1, true);
         copies_arrive(&["--backend", "af-packet", "--queues", "2"], "drop", 1, false);
     }

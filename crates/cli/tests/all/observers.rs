@@ -78,7 +78,7 @@ fn observers_of_a_live_interface_see_what_its_recording_shows() {
     let network = Network::up();
     let place = tempfile::tempdir().unwrap();
     let (folder, socket) = (place.path().join("recording"), place.path().join("share"));
-    let (observer, beside) = watch();
+    let (observer, live) = watch();
     let run = start(&network, &folder, &socket, observer);
     let attachment = Attachment::connect(&socket).unwrap();
     let mut source = attachment.sources(&ReadOptions::default()).remove(0);
@@ -102,5 +102,5 @@ fn observers_of_a_live_interface_see_what_its_recording_shows() {
     assert_eq!(stored.seen.frames, taken);
     let expected = recorded.recv().unwrap();
     assert!(expected.len() >= 5, "{expected:?}");
-    assert_eq!((beside.recv().unwrap(), attached.recv().unwrap()), (expected.clone(), expected));
+    assert_eq!((live.recv().unwrap(), attached.recv().unwrap()), (expected.clone(), expected));
 }

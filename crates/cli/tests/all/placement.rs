@@ -107,8 +107,8 @@ fn a_worker_keeps_off_the_cpu_where_its_only_queue_is_polled() {
         assert!(said.contains(&line), "{said}");
         wait_for_cpus(&running, &[expected]);
         assert_eq!(running.stop().code(), Some(0));
-        let wish = polled.to_string();
-        let running = network.capture(&["-i", "rx0", "--cpus", &wish]);
+        let cpu = polled.to_string();
+        let running = network.capture(&["-i", "rx0", "--cpus", &cpu]);
         assert!(!running.stderr_so_far().contains("placement"), "{}", running.stderr_so_far());
         wait_for_cpus(&running, &[polled]);
         assert_eq!(running.stop().code(), Some(0));

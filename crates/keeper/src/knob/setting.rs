@@ -14,7 +14,7 @@ const FEATURES: &str = "rx-";
 /// What is to be turned of an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "wish", rename_all = "snake_case")]
-pub enum Wish {
+pub enum SettingRequest {
     /// The interface's own stamp on every frame that it receives.
     Stamps,
     /// The number of receive queues.
@@ -161,7 +161,7 @@ impl Target {
     }
 }
 
-impl Wish {
+impl SettingRequest {
     /// For each setting that has to change: its value, and the one that it gets. To be called in
     /// the interface's namespace.
     ///
@@ -169,14 +169,16 @@ impl Wish {
     /// What is there cannot be read, or the interface cannot do that.
     pub fn plan(&self, name: &str) -> anyhow::Result<Vec<(Setting, Setting)>> {
         let pairs = match self {
-            Wish::Stamps => vec![plan_stamps(name)?],
-            Wish::Queues { count } => vec![plan_queues(name, *count)?],
-            Wish::ReceiveRing { descriptors } => vec![plan_ring(name, *descriptors)?],
-            Wish::SymmetricRss => plan_symmetric(name)?,
-            Wish::EvenRss => vec![plan_even(name)?],
-            Wish::Feature { feature, on } => vec![plan_feature(name, feature, *on)?],
-            Wish::Napi { queue, .. } => vec![self.plan_napi(&napi_of_queue(name, *queue)?)?],
-            Wish::ThreadedNapi { .. } => {
+            SettingRequest::Stamps => vec![plan_stamps(name)?],
+            SettingRequest::Queues { count } => vec![plan_queues(name, *count)?],
+            SettingRequest::ReceiveRing { descriptors } => vec![plan_ring(name, *descriptors)?],
+            SettingRequest::SymmetricRss => plan_symmetric(name)?,
+            SettingRequest::EvenRss => vec![plan_even(name)?],
+            SettingRequest::Feature { feature, on } => vec![plan_feature(name, feature, *on)?],
+            SettingRequest::Napi { queue, .. } => {
+                vec![self.plan_napi(&napi_of_queue(name, *queue)?)?]
+            }
+            SettingRequest::ThreadedNapi { .. } => {
                 let napis = napis(name)?;
                 napis.iter().map(|napi| self.plan_napi(napi)).collect::<Result<_, _>>()?
             }
@@ -187,15 +189,18 @@ impl Wish {
     fn plan_napi(&self, napi: &Napi) -> anyhow::Result<(Setting, Setting)> {
         let settings = napi.settings.context("this kernel has no settings for one NAPI (6.13)")?;
         let after = match *self {
-            Wish::Napi {
-                defer_hard_irqs, gro_flush_timeout_ns, irq_suspend_timeout_ns, ..
+            SettingRequest::Napi {
+                defer_hard_irqs,
+                gro_flush_timeout_ns,
+                irq_suspend_timeout_ns,
+                ..
             } => NapiSettings {
                 defer_hard_irqs,
                 gro_flush_timeout_ns,
                 irq_suspend_timeout_ns,
                 ..settings
             },
-            Wish::ThreadedNapi { on } if settings.threaded.is_some() => {
+            SettingRequest::ThreadedNapi { on } if settings.threaded.is_some() => {
                 NapiSettings { threaded: Some(on), ..settings }
             }
             _ => bail!("this kernel cannot make one NAPI threaded by netlink (6.17)"),

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// Closed blocks that follow each other, also in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct BlockRun {
     pub(crate) first_sequence: u64,
     pub(crate) slot: usize,
     pub(crate) blocks: usize,
@@ -54,11 +54,11 @@ impl ClaimCursor {
         last - self.next + u64::from(committed(lane, last).closed)
     }
 
-    pub(crate) fn claim(&mut self, lane: Lane<'_>, blocks_max: usize) -> Option<Run> {
+    pub(crate) fn claim(&mut self, lane: Lane<'_>, blocks_max: usize) -> Option<BlockRun> {
         let opened = lane.opened();
         let (slot, header) = lane.slot(self.next);
         let room = blocks_max.min(lane.slots.len() - slot);
-        let mut run = Run {
+        let mut run = BlockRun {
             first_sequence: self.next,
             slot,
             blocks: 0,
@@ -77,7 +77,7 @@ impl ClaimCursor {
         (run.blocks > 0).then_some(run)
     }
 
-    pub(crate) fn release(&mut self, lane: Lane<'_>, run: &Run) {
+    pub(crate) fn release(&mut self, lane: Lane<'_>, run: &BlockRun) {
         let end = run.first_sequence + run.blocks as u64;
         self.early.push(run.first_sequence..end);
         let before = self.released;

@@ -6,7 +6,7 @@ use crate::refused::Refused;
 use ringside_capture::backend::af_xdp::Waiting;
 use ringside_capture::backend::{AF_PACKET, AF_XDP, Description, stripped_tags};
 use ringside_core::LinkType;
-use ringside_keeper::{Request, Wish};
+use ringside_keeper::{Request, SettingRequest};
 use ringside_netdev::{self as netdev, PolledQueue};
 use ringside_sys::packet::CaptureDirection;
 
@@ -72,13 +72,13 @@ impl Plan<'_> {
     /// polling brings little.
     pub(super) fn ready_busy_poll(&self, warnings: &mut Vec<Note>) {
         for queue in 0..lanes(self.opening.options, self.name) as u32 {
-            let wish = Wish::Napi {
+            let setting = SettingRequest::Napi {
                 queue,
                 defer_hard_irqs: DEFER_HARD_IRQS,
                 gro_flush_timeout_ns: GRO_FLUSH_TIMEOUT_NS,
                 irq_suspend_timeout_ns: 0,
             };
-            if let Err(error) = self.turn(wish) {
+            if let Err(error) = self.turn(setting) {
                 let text = format!("queue {queue}: {error:#}; busy polling may bring little");
                 warnings.push(Note::Warning(text));
             }
@@ -90,24 +90,24 @@ impl Plan<'_> {
     pub(super) fn leave_tags_in_frames(&self) -> Result<(), Refused> {
         // What cannot be asked is refused by the opening, with its reason.
         for feature in stripped_tags(self.name).unwrap_or_default() {
-            let wish = Wish::Feature { feature: feature.into(), on: false };
+            let setting = SettingRequest::Feature { feature: feature.into(), on: false };
             let refused = |error| Refused::Tags { backend: self.backend, error };
-            self.turn(wish).map_err(refused)?;
+            self.turn(setting).map_err(refused)?;
         }
         Ok(())
     }
 
     /// Has the card stamp frames; false if it does not.
     pub(super) fn stamps_by_card(&self, warnings: &mut Vec<Note>) -> bool {
-        let result = self.turn(Wish::Stamps);
+        let result = self.turn(SettingRequest::Stamps);
         if let Err(error) = &result {
             warnings.push(Note::Warning(format!("{error:#}; frames are stamped by the kernel")));
         }
         result.is_ok()
     }
 
-    fn turn(&self, wish: Wish) -> anyhow::Result<()> {
-        self.opening.knobs.turn(&Request::Interface { interface: self.name.to_owned(), wish })
+    fn turn(&self, setting: SettingRequest) -> anyhow::Result<()> {
+        self.opening.knobs.turn(&Request::Interface { interface: self.name.to_owned(), setting })
     }
 }
 

@@ -198,7 +198,7 @@ fn sealed_memory_can_be_mapped_to_read_only() {
 
 /// A writer and a reader who know nothing of each other but the state: no byte of a loan changes.
 #[test]
-fn loans_beside_a_writer_are_whole() {
+fn loans_next_to_a_writer_are_whole() {
     const ROUNDS: usize = 5_000;
     let memory = memory();
     std::thread::scope(|scope| {

@@ -131,7 +131,7 @@ mod model {
     const PLACES: u64 = 6;
 
     #[derive(Clone, Copy)]
-    enum Place {
+    enum Content {
         Nothing,
         Record(u64),
         LapEnd(u32),
@@ -140,7 +140,7 @@ mod model {
     struct Ring {
         head: AtomicU64,
         tail: AtomicU64,
-        places: Vec<UnsafeCell<Place>>,
+        places: Vec<UnsafeCell<Content>>,
     }
 
     impl Ring {
@@ -148,12 +148,12 @@ mod model {
             Words { head: &self.head, tail: &self.tail }
         }
 
-        fn write(&self, position: u64, value: Place) {
+        fn write(&self, position: u64, value: Content) {
             // SAFETY: loom reports a use of the place that this one is not ordered with.
             self.places[place(position) as usize].with_mut(|place| unsafe { *place = value });
         }
 
-        fn read(&self, position: u64) -> Place {
+        fn read(&self, position: u64) -> Content {
             // SAFETY: as in `write`.
             self.places[place(position) as usize].with(|place| unsafe { *place })
         }
@@ -163,11 +163,11 @@ mod model {
             // Acquire stands for the dependency of its writes on this load.
             let tail = || self.tail.load(Ordering::Acquire);
             let found = program.find_room(1, tail, |end| {
-                self.write(end.at, Place::LapEnd(end.place));
+                self.write(end.at, Content::LapEnd(end.place));
                 self.head.store(end.next, Ordering::Release);
             });
             let Some(position) = found else { return false };
-            self.write(position, Place::Record(value));
+            self.write(position, Content::Record(value));
             program.head = position + 1;
             self.head.store(program.head, Ordering::Release);
             true
@@ -185,7 +185,7 @@ mod model {
             let ring = loom::sync::Arc::new(Ring {
                 head: AtomicU64::new(start),
                 tail: AtomicU64::new(start),
-                places: (0..PLACES).map(|_| UnsafeCell::new(Place::Nothing)).collect(),
+                places: (0..PLACES).map(|_| UnsafeCell::new(Content::Nothing)).collect(),
             });
             let program = {
                 let (ring, sum) = (ring.clone(), sum.clone());
@@ -220,16 +220,16 @@ mod model {
             }
             while reader.has_more() {
                 match ring.read(reader.end) {
-                    Place::Record(value) => {
+                    Content::Record(value) => {
                         assert_eq!(value, next);
                         reader.end += 1;
                         next += 1;
                     }
-                    Place::LapEnd(place) => {
+                    Content::LapEnd(place) => {
                         reader.give_back(ring.words());
                         assert!(reader.follow(ring.words(), place));
                     }
-                    Place::Nothing => panic!("it is read before it is written"),
+                    Content::Nothing => panic!("it is read before it is written"),
                 }
             }
         }

@@ -14,14 +14,14 @@ const ENTRIES: u32 = 2;
 const PASSED: u32 = u32::MAX - 1;
 
 /// Memory that has one owner at a time.
-struct Place {
+struct OwnedCell {
     used: UnsafeCell<()>,
     value: AtomicU32,
 }
 
-impl Place {
-    fn new() -> Place {
-        Place { used: UnsafeCell::new(()), value: AtomicU32::new(u32::MAX) }
+impl OwnedCell {
+    fn new() -> OwnedCell {
+        OwnedCell { used: UnsafeCell::new(()), value: AtomicU32::new(u32::MAX) }
     }
 
     fn read(&self) -> u32 {
@@ -38,13 +38,13 @@ impl Place {
 struct Ring {
     producer: AtomicU32,
     consumer: AtomicU32,
-    entries: Vec<Place>,
+    entries: Vec<OwnedCell>,
 }
 
 impl Ring {
     fn new() -> Ring {
         let [producer, consumer] = [(); 2].map(|()| AtomicU32::new(PASSED));
-        Ring { producer, consumer, entries: (0..ENTRIES).map(|_| Place::new()).collect() }
+        Ring { producer, consumer, entries: (0..ENTRIES).map(|_| OwnedCell::new()).collect() }
     }
 
     fn words(&self) -> Words<'_> {
@@ -83,16 +83,16 @@ fn consumer() -> ConsumerCursor {
 }
 
 /// As many chunks as a ring has entries; chunk `c` is number `c`.
-struct Lane {
+struct RingPair {
     fill: Ring,
     rx: Ring,
-    chunks: Vec<Place>,
+    chunks: Vec<OwnedCell>,
 }
 
-impl Lane {
-    fn new() -> Arc<Lane> {
-        let chunks = (0..ENTRIES).map(|_| Place::new()).collect();
-        Arc::new(Lane { fill: Ring::new(), rx: Ring::new(), chunks })
+impl RingPair {
+    fn new() -> Arc<RingPair> {
+        let chunks = (0..ENTRIES).map(|_| OwnedCell::new()).collect();
+        Arc::new(RingPair { fill: Ring::new(), rx: Ring::new(), chunks })
     }
 
     /// The kernel, which receives frames of these numbers, some at once if it has the chunks.
@@ -159,27 +159,27 @@ fn loom_entries_of_a_ring_are_read_once_in_order_and_not_written_over() {
 #[test]
 fn loom_a_chunk_is_touched_by_its_owner_alone_on_its_way_around() {
     bounded(3, || {
-        let lane = Lane::new();
+        let rings = RingPair::new();
         let (mut fill, mut rx) = (producer(), consumer());
-        assert_eq!(lane.fill.put(&mut fill, &[0, 1]), 2);
+        assert_eq!(rings.fill.put(&mut fill, &[0, 1]), 2);
         let kernel = {
-            let lane = lane.clone();
-            thread::spawn(move || lane.receive(0..4))
+            let rings = rings.clone();
+            thread::spawn(move || rings.receive(0..4))
         };
         let mut next = 0;
         while next < 4 {
-            let claim = lane.rx.take(&mut rx, ENTRIES);
+            let claim = rings.rx.take(&mut rx, ENTRIES);
             if claim.is_empty() {
                 thread::yield_now();
             }
             for &chunk in &claim {
-                let place = &lane.chunks[chunk as usize];
-                assert_eq!(place.read(), next, "frames come in order, whole");
+                let cell = &rings.chunks[chunk as usize];
+                assert_eq!(cell.read(), next, "frames come in order, whole");
                 // A claim may be changed.
-                place.write(u32::MAX);
+                cell.write(u32::MAX);
                 next += 1;
             }
-            assert_eq!(lane.fill.put(&mut fill, &claim), claim.len(), "room for all chunks");
+            assert_eq!(rings.fill.put(&mut fill, &claim), claim.len(), "room for all chunks");
         }
         kernel.join().unwrap();
     });
@@ -187,16 +187,20 @@ fn loom_a_chunk_is_touched_by_its_owner_alone_on_its_way_around() {
 
 /// One of two threads that take frames from a lane under one lock and give chunks back under
 /// another; returns the frames that it got.
-fn hand(lane: &Lane, rx: &Mutex<ConsumerCursor>, fill: &Mutex<ProducerCursor>) -> Vec<u32> {
+fn take_frames(
+    rings: &RingPair,
+    rx: &Mutex<ConsumerCursor>,
+    fill: &Mutex<ProducerCursor>,
+) -> Vec<u32> {
     let mut frames = Vec::new();
     for _ in 0..2 {
-        let claim = lane.rx.take(&mut rx.lock().unwrap(), 1);
+        let claim = rings.rx.take(&mut rx.lock().unwrap(), 1);
         for &chunk in &claim {
-            let place = &lane.chunks[chunk as usize];
-            frames.push(place.read());
-            place.write(u32::MAX);
+            let cell = &rings.chunks[chunk as usize];
+            frames.push(cell.read());
+            cell.write(u32::MAX);
         }
-        assert_eq!(lane.fill.put(&mut fill.lock().unwrap(), &claim), claim.len());
+        assert_eq!(rings.fill.put(&mut fill.lock().unwrap(), &claim), claim.len());
     }
     frames
 }
@@ -204,23 +208,23 @@ fn hand(lane: &Lane, rx: &Mutex<ConsumerCursor>, fill: &Mutex<ProducerCursor>) -
 #[test]
 fn loom_threads_that_share_the_ends_of_a_lane_get_each_frame_once() {
     bounded(2, || {
-        let lane = Lane::new();
+        let rings = RingPair::new();
         let mut fill = producer();
-        assert_eq!(lane.fill.put(&mut fill, &[0, 1]), 2);
+        assert_eq!(rings.fill.put(&mut fill, &[0, 1]), 2);
         let ends = Arc::new((Mutex::new(consumer()), Mutex::new(fill)));
         let kernel = {
-            let lane = lane.clone();
-            thread::spawn(move || lane.receive(0..2))
+            let rings = rings.clone();
+            thread::spawn(move || rings.receive(0..2))
         };
         let other = {
-            let (lane, ends) = (lane.clone(), ends.clone());
-            thread::spawn(move || hand(&lane, &ends.0, &ends.1))
+            let (rings, ends) = (rings.clone(), ends.clone());
+            thread::spawn(move || take_frames(&rings, &ends.0, &ends.1))
         };
-        let mut frames = hand(&lane, &ends.0, &ends.1);
+        let mut frames = take_frames(&rings, &ends.0, &ends.1);
         frames.extend(other.join().unwrap());
         kernel.join().unwrap();
-        let rest = lane.rx.take(&mut ends.0.lock().unwrap(), ENTRIES);
-        frames.extend(rest.iter().map(|&chunk| lane.chunks[chunk as usize].read()));
+        let rest = rings.rx.take(&mut ends.0.lock().unwrap(), ENTRIES);
+        frames.extend(rest.iter().map(|&chunk| rings.chunks[chunk as usize].read()));
         frames.sort_unstable();
         assert_eq!(frames, [0, 1]);
     });

@@ -91,7 +91,7 @@ pub(crate) struct Sender<'s, K> {
 }
 
 /// A sender at work.
-struct Run<'s, K> {
+struct ActiveSender<'s, K> {
     sender: Sender<'s, K>,
     sent: Sent,
     /// Frames that the sink took, as far as it was known at once, and their bytes.
@@ -116,7 +116,7 @@ impl<K: Sink> Sender<'_, K> {
     /// Sends what the queue gives, to its end or until a limit, an order or an error.
     pub fn run(self) -> Sent {
         let look_ns_min = if self.has_cpu { LOOK_NS_OWN_CPU } else { LOOK_NS_MIN };
-        let mut run = Run {
+        let mut active = ActiveSender {
             sender: self,
             sent: Sent::new(),
             taken: 0,
@@ -129,12 +129,12 @@ impl<K: Sink> Sender<'_, K> {
             look_ns: look_ns_min,
             look_ns_min,
         };
-        let ended = run.all();
-        if run.start_ns > 0 {
-            run.sent.elapsed_ns = monotonic_ns() - run.start_ns;
+        let ended = active.all();
+        if active.start_ns > 0 {
+            active.sent.elapsed_ns = monotonic_ns() - active.start_ns;
         }
-        run.settle();
-        let mut sent = run.sent;
+        active.settle();
+        let mut sent = active.sent;
         sent.ended = if sent.failure.is_some() { Ended::Failed } else { ended };
         sent
     }
@@ -159,7 +159,7 @@ impl Sent {
     }
 }
 
-impl<K: Sink> Run<'_, K> {
+impl<K: Sink> ActiveSender<'_, K> {
     fn all(&mut self) -> Ended {
         let mut spent = None;
         loop {

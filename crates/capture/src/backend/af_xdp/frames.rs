@@ -22,7 +22,7 @@ pub(super) struct FrameRules {
     pub metadata: Metadata,
 }
 
-/// The slots of a hand's batch.
+/// The slots of a handle's batch.
 pub(super) type Slots = Box<[FrameSlot; BATCH_FRAMES_MAX]>;
 
 pub(super) fn new_slots() -> Slots {
@@ -43,26 +43,26 @@ pub(super) fn collect(
     let (mut count, mut part, mut free) = (0, 0, arena.range().start);
     while let Some(first) = claim.parts().get(part).copied() {
         let (mut meta, tag) = describe(claim.memory(), first.offset, rules, stamping);
-        let place = if first.continues {
+        let location = if first.continues {
             join(claim, &mut part, arena, &mut free)
         } else {
             part += 1;
-            Some(Place { offset: first.offset, bytes: first.bytes })
+            Some(FrameLocation { offset: first.offset, bytes: first.bytes })
         };
-        let Some(mut place) = place else {
+        let Some(mut location) = location else {
             *damaged += 1;
             continue;
         };
         if let Some(tag) = tag {
             let in_arena = first.continues.then_some(&mut *arena);
-            place = put_back(claim, part - 1, in_arena, place, tag);
+            location = put_back(claim, part - 1, in_arena, location, tag);
             meta.vlan = Some(tag);
         }
         if rules.metadata != Metadata::None {
             stamping.note(meta.timestamp);
         }
-        meta.wire_bytes = place.bytes;
-        slots[count] = FrameSlot::new(place.offset, place.bytes, meta);
+        meta.wire_bytes = location.bytes;
+        slots[count] = FrameSlot::new(location.offset, location.bytes, meta);
         count += 1;
     }
     count
@@ -70,7 +70,7 @@ pub(super) fn collect(
 
 /// Where a frame lies in the memory.
 #[derive(Clone, Copy)]
-struct Place {
+struct FrameLocation {
     offset: usize,
     bytes: u32,
 }
@@ -123,9 +123,9 @@ fn put_back(
     claim: &mut Claim,
     part: usize,
     arena: Option<&mut LaneArena>,
-    place: Place,
+    location: FrameLocation,
     tag: VlanTag,
-) -> Place {
+) -> FrameLocation {
     let change = |bytes: &mut [u8], at: usize| {
         let Some(start) = at.checked_sub(TAG_BYTES) else { return false };
         let Some(header) = bytes.get_mut(start..at + ADDRESSES_BYTES) else { return false };
@@ -136,11 +136,16 @@ fn put_back(
     };
     let changed = match arena {
         None => claim.edit(part, change),
-        Some(arena) => claim.edit_arena(arena, |bytes, start| change(bytes, place.offset - start)),
+        Some(arena) => {
+            claim.edit_arena(arena, |bytes, start| change(bytes, location.offset - start))
+        }
     };
     match changed {
-        true => Place { offset: place.offset - TAG_BYTES, bytes: place.bytes + TAG_BYTES as u32 },
-        false => place,
+        true => FrameLocation {
+            offset: location.offset - TAG_BYTES,
+            bytes: location.bytes + TAG_BYTES as u32,
+        },
+        false => location,
     }
 }
 
@@ -152,7 +157,7 @@ fn join(
     part: &mut usize,
     arena: &mut LaneArena,
     free: &mut usize,
-) -> Option<Place> {
+) -> Option<FrameLocation> {
     let (offset, mut fits, mut bytes) = (*free + TAG_BYTES, true, 0u32);
     while let Some(next) = claim.parts().get(*part).copied() {
         fits = fits && claim.copy_to_arena(*part, arena, offset + bytes as usize);
@@ -166,5 +171,5 @@ fn join(
         return None;
     }
     *free = offset + bytes as usize;
-    Some(Place { offset, bytes })
+    Some(FrameLocation { offset, bytes })
 }

@@ -50,7 +50,7 @@ pub(super) struct FillEnd {
     pub returns: u64,
 }
 
-/// A lane, shared by its hands.
+/// A lane, shared by its handles.
 pub(super) struct Lane {
     // The socket goes before the program, which then passes the frames of its queue.
     pub socket: XskSocket,
@@ -62,12 +62,12 @@ pub(super) struct Lane {
     pub zero_copy: bool,
     pub waiting: Waiting,
     pub rules: FrameRules,
-    /// For hands that are still to come.
+    /// For handles that are still to come.
     pub arenas: Mutex<Vec<LaneArena>>,
     pub described: [SourceInterface; 1],
 }
 
-/// A hand on one lane of an interface.
+/// A handle on one lane of an interface.
 pub struct AfXdpSource {
     held: Held,
     slots: Slots,
@@ -96,7 +96,7 @@ impl BatchReturn for Held {
 }
 
 impl AfXdpSource {
-    /// The first hand on a lane, or another one; `None` if the lane has none left.
+    /// The first handle on a lane, or another one; `None` if the lane has none left.
     pub(super) fn new(lane: Arc<Lane>) -> Option<AfXdpSource> {
         let arena = lock(&lane.arenas).pop()?;
         let claim = RefCell::new(Claim::new(lane.socket.umem().clone()));
@@ -302,9 +302,9 @@ impl Source for AfXdpSource {
         lock(&self.held.lane.supply).low_water
     }
 
-    fn another_hand(&mut self) -> Option<Box<dyn Source>> {
-        let hand = AfXdpSource::new(self.held.lane.clone())?;
-        Some(Box::new(hand))
+    fn another_handle(&mut self) -> Option<Box<dyn Source>> {
+        let handle = AfXdpSource::new(self.held.lane.clone())?;
+        Some(Box::new(handle))
     }
 
     fn detach(&mut self) -> Result<(), SourceError> {

@@ -2,7 +2,7 @@
 
 use crate::rule_counts::Told;
 use anyhow::ensure;
-use ringside_control::BesideStatus;
+use ringside_control::SideEffectsStatus;
 use ringside_session::driver_rules;
 use ringside_sys::netns::Namespace;
 use ringside_terminal::say;
@@ -44,7 +44,7 @@ impl Kept {
             rules: self.rules.rules(),
             default: self.rules.default_verdict(),
             undecided: driver_rules::undecided(&self.rules.totals()),
-            beside: BesideStatus::default(),
+            side_effects: SideEffectsStatus::default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What was dropped, for people and as JSON.
 
-use ringside_capture::keep::{Beside, RulesReport};
+use ringside_capture::keep::{RulesReport, SideEffects};
 use ringside_core::ledger::{ByCause, sum};
 use ringside_core::{Cause, Consumer, LaneCounters, Ledger};
 use ringside_session::driver_rules::undecided;
@@ -39,7 +39,7 @@ pub(super) fn counts(rules: &DriverRules) -> RulesReport {
     let each = rules.rules().map(|(rule, counts, _)| ((**rule).clone(), counts));
     let undecided = undecided(&rules.totals());
     let (rules, default) = (each.collect(), rules.default_verdict());
-    RulesReport { rules, default, undecided, beside: Beside::default() }
+    RulesReport { rules, default, undecided, side_effects: SideEffects::default() }
 }
 
 /// Each frame is in one of these, but for `seen`, which is their sum, and what is of all.

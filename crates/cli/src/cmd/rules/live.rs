@@ -3,7 +3,7 @@
 use crate::rule_counts::shortened;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use ringside_control::BesideStatus;
+use ringside_control::SideEffectsStatus;
 use ringside_control::{
     Client, Command, DefaultStatus, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS,
 };
@@ -159,10 +159,10 @@ pub(super) fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
 }
 
 pub(super) fn stats(args: &ListArgs) -> anyhow::Result<ExitCode> {
-    let All { rules, default, beside } = &all(args)?;
+    let All { rules, default, side_effects } = &all(args)?;
     if args.at.json {
         print_json(rules, default)?;
-        beside.json().iter().try_for_each(say::data)?;
+        side_effects.json().iter().try_for_each(say::data)?;
         return Ok(ExitCode::SUCCESS);
     }
     let line = |id: String, counts: [u64; 2], text: String| {
@@ -175,7 +175,7 @@ pub(super) fn stats(args: &ListArgs) -> anyhow::Result<ExitCode> {
     let counts = [default.frames, default.bytes];
     lines.push(line(String::new(), counts, default_text(default)));
     let table = columns::text(&["id", "frames", "bytes", "rule"], &lines);
-    say::data(format!("{}\n{}", table.trim_end(), beside.text()).trim_end())?;
+    say::data(format!("{}\n{}", table.trim_end(), side_effects.text()).trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -193,7 +193,7 @@ fn default_text(default: &DefaultStatus) -> String {
 struct All {
     rules: Vec<RuleStatus>,
     default: DefaultStatus,
-    beside: BesideStatus,
+    side_effects: SideEffectsStatus,
 }
 
 fn all(args: &ListArgs) -> anyhow::Result<All> {
@@ -217,8 +217,8 @@ fn all_of(mut ask: impl FnMut(Option<u32>) -> anyhow::Result<RulesReply>) -> any
         after = rules.last().map(|rule: &RuleStatus| rule.id);
         if !reply.more {
             let default = reply.default.context("the capture said nothing of its default")?;
-            let beside = reply.beside.unwrap_or_default();
-            return Ok(All { rules, default, beside });
+            let side_effects = reply.side_effects.unwrap_or_default();
+            return Ok(All { rules, default, side_effects });
         }
         ensure!(rules.len() <= TOLD_MAX, "the capture tells more than {TOLD_MAX} rules");
     }

@@ -15,8 +15,8 @@ fn network(test: &str) -> Option<(Lab, Namespace)> {
     Some((lab, namespace))
 }
 
-fn planned(wish: Wish, namespace: &Namespace) -> anyhow::Result<Vec<Knob>> {
-    let request = Request::Interface { interface: "rx0".into(), wish };
+fn planned(setting: SettingRequest, namespace: &Namespace) -> anyhow::Result<Vec<Knob>> {
+    let request = Request::Interface { interface: "rx0".into(), setting };
     Knob::plan(&request, Some(namespace))
 }
 
@@ -27,12 +27,12 @@ fn queues_now(namespace: &Namespace) -> u32 {
 #[test]
 fn queues_are_turned_and_put_back_unless_somebody_changed_them() {
     let Some((lab, namespace)) = network("queues") else { return };
-    assert_eq!(planned(Wish::Queues { count: 2 }, &namespace).unwrap(), []);
+    assert_eq!(planned(SettingRequest::Queues { count: 2 }, &namespace).unwrap(), []);
     for count in [0, 3] {
-        let error = planned(Wish::Queues { count }, &namespace).unwrap_err().to_string();
+        let error = planned(SettingRequest::Queues { count }, &namespace).unwrap_err().to_string();
         assert!(error.contains("1 to 2"), "{error}");
     }
-    let mut knobs = planned(Wish::Queues { count: 1 }, &namespace).unwrap();
+    let mut knobs = planned(SettingRequest::Queues { count: 1 }, &namespace).unwrap();
     assert_eq!((knobs.len(), queues_now(&namespace)), (1, 2), "a plan changes nothing");
     knobs[0].turn().unwrap();
     assert_eq!(queues_now(&namespace), 1);
@@ -51,19 +51,19 @@ fn queues_are_turned_and_put_back_unless_somebody_changed_them() {
 #[test]
 fn features_are_turned_and_those_of_sending_are_refused() {
     let Some((_lab, namespace)) = network("features") else { return };
-    let wish = |feature: &str, on| Wish::Feature { feature: feature.into(), on };
+    let setting = |feature: &str, on| SettingRequest::Feature { feature: feature.into(), on };
     let is_on = || {
         in_namespace(&namespace, || Ok(netdev::features("rx0")?.active.contains("rx-gro"))).unwrap()
     };
     let before = is_on();
-    let mut knobs = planned(wish("rx-gro", !before), &namespace).unwrap();
+    let mut knobs = planned(setting("rx-gro", !before), &namespace).unwrap();
     knobs[0].turn().unwrap();
     assert_eq!(is_on(), !before);
-    assert_eq!(planned(wish("rx-gro", !before), &namespace).unwrap(), []);
+    assert_eq!(planned(setting("rx-gro", !before), &namespace).unwrap(), []);
     assert_eq!(knobs[0].put_back().unwrap(), PutBack::Done);
     assert_eq!(is_on(), before);
     for refused in ["tx-tcp-segmentation", "rx-none"] {
-        assert!(planned(wish(refused, true), &namespace).is_err(), "{refused}");
+        assert!(planned(setting(refused, true), &namespace).is_err(), "{refused}");
     }
 }
 
@@ -71,7 +71,7 @@ fn features_are_turned_and_those_of_sending_are_refused() {
 fn each_napi_is_put_back_to_its_own_setting() {
     let Some((_lab, namespace)) = network("napi") else { return };
     // A NAPI is there once GRO is on.
-    let gro = Wish::Feature { feature: "rx-gro".into(), on: true };
+    let gro = SettingRequest::Feature { feature: "rx-gro".into(), on: true };
     planned(gro, &namespace).unwrap().iter_mut().for_each(|knob| knob.turn().unwrap());
     let settings = || {
         let napis = in_namespace(&namespace, || napis("rx0")).unwrap();
@@ -81,18 +81,18 @@ fn each_napi_is_put_back_to_its_own_setting() {
         ringside_testkit::skip("each_napi_is_put_back", "a kernel before 6.13");
         return;
     };
-    let wish = Wish::Napi {
+    let setting = SettingRequest::Napi {
         queue: 1,
         defer_hard_irqs: 2,
         gro_flush_timeout_ns: 200_000,
         irq_suspend_timeout_ns: 0,
     };
-    let mut knobs = planned(wish, &namespace).unwrap();
+    let mut knobs = planned(setting, &namespace).unwrap();
     knobs[0].turn().unwrap();
     let now = settings().unwrap();
     assert_eq!((now[0], now[1].defer_hard_irqs), (before[0], 2));
     // Somebody else turns it further: that stays.
-    let other = Wish::Napi {
+    let other = SettingRequest::Napi {
         queue: 1,
         defer_hard_irqs: 9,
         gro_flush_timeout_ns: 1,
@@ -104,7 +104,7 @@ fn each_napi_is_put_back_to_its_own_setting() {
     assert_eq!(further[0].put_back().unwrap(), PutBack::Done);
     assert_eq!(knobs[0].put_back().unwrap(), PutBack::Done);
     assert_eq!(settings().unwrap(), before);
-    let nowhere = Wish::Napi {
+    let nowhere = SettingRequest::Napi {
         queue: 7,
         defer_hard_irqs: 0,
         gro_flush_timeout_ns: 0,
@@ -116,9 +116,9 @@ fn each_napi_is_put_back_to_its_own_setting() {
 #[test]
 fn threads_are_given_to_every_napi() {
     let Some((_lab, namespace)) = network("threads") else { return };
-    let gro = Wish::Feature { feature: "rx-gro".into(), on: true };
+    let gro = SettingRequest::Feature { feature: "rx-gro".into(), on: true };
     planned(gro, &namespace).unwrap().iter_mut().for_each(|knob| knob.turn().unwrap());
-    let Ok(mut knobs) = planned(Wish::ThreadedNapi { on: true }, &namespace) else {
+    let Ok(mut knobs) = planned(SettingRequest::ThreadedNapi { on: true }, &namespace) else {
         ringside_testkit::skip("threads_are_given_to_every_napi", "a kernel before 6.17");
         return;
     };
@@ -138,10 +138,10 @@ fn threads_are_given_to_every_napi() {
 #[test]
 fn an_interface_without_rss_is_refused_unless_it_has_one_queue() {
     let Some((_lab, namespace)) = network("rss") else { return };
-    let error = planned(Wish::SymmetricRss, &namespace).unwrap_err().to_string();
+    let error = planned(SettingRequest::SymmetricRss, &namespace).unwrap_err().to_string();
     assert!(error.contains("rx0 has no RSS"), "{error}");
-    assert!(planned(Wish::EvenRss, &namespace).is_err());
-    assert!(planned(Wish::ReceiveRing { descriptors: 512 }, &namespace).is_err());
-    planned(Wish::Queues { count: 1 }, &namespace).unwrap()[0].turn().unwrap();
-    assert_eq!(planned(Wish::SymmetricRss, &namespace).unwrap(), []);
+    assert!(planned(SettingRequest::EvenRss, &namespace).is_err());
+    assert!(planned(SettingRequest::ReceiveRing { descriptors: 512 }, &namespace).is_err());
+    planned(SettingRequest::Queues { count: 1 }, &namespace).unwrap()[0].turn().unwrap();
+    assert_eq!(planned(SettingRequest::SymmetricRss, &namespace).unwrap(), []);
 }

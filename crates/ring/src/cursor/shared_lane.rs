@@ -19,7 +19,7 @@ use super::{Lane, Mark, RingFull, WriterCursor, show_opened};
 use ringside_sys::sync::{Ordering, fence};
 use ringside_sys::turns::{self, Turns};
 
-pub use ringside_sys::turns::Broken as CrewBroken;
+pub use ringside_sys::turns::Broken as LaneBroken;
 
 /// One thing to show to readers.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ impl Step {
 }
 
 /// Where the next room lies, and what to wait for before the next block.
-struct Place<B> {
+struct NextRoom<B> {
     cursor: WriterCursor,
     /// What belongs to the open block in addition to its words; nothing in the model.
     block: B,
@@ -63,17 +63,17 @@ struct Place<B> {
 }
 
 /// The threads of one lane. `B` goes with the cursor; `W` is the work of a ticket, as it is shown.
-pub(crate) struct Crew<B, W> {
-    turns: Turns<Place<B>, W>,
+pub(crate) struct SharedCursor<B, W> {
+    turns: Turns<NextRoom<B>, W>,
 }
 
-impl<B, W> Crew<B, W> {
-    pub(crate) fn new(cursor: WriterCursor, block: B) -> Crew<B, W> {
-        Crew { turns: Turns::new(Place { cursor, block, after_opening: 0 }) }
+impl<B, W> SharedCursor<B, W> {
+    pub(crate) fn new(cursor: WriterCursor, block: B) -> SharedCursor<B, W> {
+        SharedCursor { turns: Turns::new(NextRoom { cursor, block, after_opening: 0 }) }
     }
 
     /// Waits for this thread's turn to claim.
-    pub(crate) fn enter(&self) -> Result<Pass<'_, B, W>, CrewBroken> {
+    pub(crate) fn enter(&self) -> Result<Pass<'_, B, W>, LaneBroken> {
         Ok(Pass { pass: self.turns.enter()? })
     }
 
@@ -92,7 +92,7 @@ impl<B, W> Crew<B, W> {
 /// A ticket on its way. A thread that drops it before it is finished breaks the lane: nothing that
 /// comes after it can be shown.
 pub(crate) struct Pass<'c, B, W> {
-    pass: turns::Pass<'c, Place<B>, W>,
+    pass: turns::Pass<'c, NextRoom<B>, W>,
 }
 
 impl<B, W> Pass<'_, B, W> {
@@ -102,7 +102,7 @@ impl<B, W> Pass<'_, B, W> {
     }
 
     /// Waits for this ticket's turn to reserve.
-    pub(crate) fn wait_for_reservation(&self) -> Result<(), CrewBroken> {
+    pub(crate) fn wait_for_reservation(&self) -> Result<(), LaneBroken> {
         self.pass.wait_for_reservation()?;
         // The block in which room is reserved may have been taken by another thread. The fence:
         // a reader that sees a byte that this thread writes from now on sees the block's number, as
@@ -136,7 +136,7 @@ impl<B, W> Pass<'_, B, W> {
         if after_opening > ticket {
             return Ok(None);
         }
-        self.pass.wait_until_shown(after_opening).map_err(|CrewBroken| TakeError::Broken)?;
+        self.pass.wait_until_shown(after_opening).map_err(|LaneBroken| TakeError::Broken)?;
         self.pass.with_place(|place| {
             let slot = place.cursor.take(lane, first_frame)?;
             place.after_opening = ticket + 1;
@@ -151,7 +151,7 @@ impl<B, W> Pass<'_, B, W> {
 
     /// Shows what is filled before the ticket is finished: waits until everything before it was
     /// shown and calls `show`. In the turn to reserve.
-    pub(crate) fn show_early(&mut self, show: impl FnOnce()) -> Result<(), CrewBroken> {
+    pub(crate) fn show_early(&mut self, show: impl FnOnce()) -> Result<(), LaneBroken> {
         let ticket = self.pass.ticket();
         self.pass.wait_until_shown(ticket)?;
         show();
@@ -171,7 +171,7 @@ impl<B, W> Pass<'_, B, W> {
 pub(crate) enum TakeError {
     /// A lossless reader still needs it.
     Full,
-    /// See [`CrewBroken`].
+    /// See [`LaneBroken`].
     Broken,
 }
 

@@ -5,51 +5,51 @@
 
 use super::{Chosen, Desk, LaneBoard, LaneContext, POLL, Tally, choose, meter, pin};
 use crate::control::ConsumerCounts;
-use crate::keep::{Chooser, TurnedAway};
-use crate::packer::{ClaimedFrames, CrewPacker, Done, Offered, Packer, PackerScratch, Reading};
+use crate::keep::{Selector, TurnedAway};
+use crate::packer::{ClaimedFrames, Done, Offered, Packer, PackerScratch, Reading, SharedPacker};
 use crate::start::{RunError, spawn};
 use ringside_core::{Batch, Cause, LaneCounters, Padded, Source, SourceCounters};
-use ringside_ring::{ClaimTurn, Claimed, CrewBroken, LaneCrew, LaneWriter};
+use ringside_ring::{ClaimTurn, Claimed, LaneBroken, LaneWriter, SharedLane};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 /// What the threads do with their frames.
-pub(crate) enum CrewSink {
+pub(crate) enum SharedSink {
     /// Count them where they lie, for the run's meter. The writer, of a ring without blocks, gives
     /// the turns.
-    Meter(Box<LaneCrew<Done>>, Arc<ConsumerCounts>),
+    Meter(Box<SharedLane<Done>>, Arc<ConsumerCounts>),
     /// Copy them into the ring.
-    Ring(Box<CrewPacker>),
+    Ring(Box<SharedPacker>),
 }
 
-impl CrewSink {
-    pub(crate) fn meter(writer: LaneWriter, counts: Arc<ConsumerCounts>) -> CrewSink {
-        CrewSink::Meter(Box::new(LaneCrew::new(writer)), counts)
+impl SharedSink {
+    pub(crate) fn meter(writer: LaneWriter, counts: Arc<ConsumerCounts>) -> SharedSink {
+        SharedSink::Meter(Box::new(SharedLane::new(writer)), counts)
     }
 
-    pub(crate) fn ring(packer: Packer, threads: usize) -> CrewSink {
-        CrewSink::Ring(Box::new(CrewPacker::new(packer, threads)))
+    pub(crate) fn ring(packer: Packer, threads: usize) -> SharedSink {
+        SharedSink::Ring(Box::new(SharedPacker::new(packer, threads)))
     }
 
-    fn enter(&self) -> Result<ClaimTurn<'_, Done>, CrewBroken> {
+    fn enter(&self) -> Result<ClaimTurn<'_, Done>, LaneBroken> {
         match self {
-            CrewSink::Meter(crew, _) => crew.enter(),
-            CrewSink::Ring(packer) => packer.enter(),
+            SharedSink::Meter(lane, _) => lane.enter(),
+            SharedSink::Ring(packer) => packer.enter(),
         }
     }
 }
 
 /// What the threads of a lane share.
-struct Crew {
-    lane: CrewLane,
+struct LaneShared {
+    lane: SharedSetup,
     /// Of the thread that has the turn to claim.
     turns: Padded<Mutex<Turns>>,
     tally: Padded<Mutex<Tally>>,
 }
 
 /// A lane and what is to be done with it.
-pub(crate) struct CrewLane {
-    pub(crate) sink: CrewSink,
+pub(crate) struct SharedSetup {
+    pub(crate) sink: SharedSink,
     pub(crate) context: LaneContext,
     pub(crate) snaplen: u32,
     pub(crate) threads: usize,
@@ -63,38 +63,40 @@ struct Turns {
 }
 
 /// One thread's own part.
-pub(crate) struct Hand {
+pub(crate) struct LaneHandle {
     pub(crate) source: Box<dyn Source>,
     /// Chooses and cuts frames; all are taken as they are without one.
-    pub(crate) chooser: Option<Chooser>,
+    pub(crate) selector: Option<Selector>,
     pub(crate) thread: usize,
     pub(crate) cpu: Option<usize>,
 }
 
 /// One thread of a lane.
-struct CrewWorker {
-    crew: Arc<Crew>,
-    hand: Hand,
+struct LaneThread {
+    shared: Arc<LaneShared>,
+    handle: LaneHandle,
 }
 
-/// Starts a thread for each of `hands`, which are the lane's, at least one. The first waits for the
-/// others and ends the lane; it returns the final counters. `board` is for who closes the ledger if
-/// this process dies.
+/// Starts a thread for each of `handles`, which are the lane's, at least one. The first waits for
+/// the others and ends the lane; it returns the final counters. `board` is for who closes the
+/// ledger if this process dies.
 pub(crate) fn start(
     name: &str,
-    lane: CrewLane,
+    lane: SharedSetup,
     board: LaneBoard,
-    hands: Vec<Hand>,
+    handles: Vec<LaneHandle>,
 ) -> Result<JoinHandle<LaneCounters>, RunError> {
     let context = lane.context.clone();
-    let crew = Arc::new(Crew::new(lane, board));
-    let mut workers =
-        hands.into_iter().map(|hand| CrewWorker { crew: crew.clone(), hand }).collect::<Vec<_>>();
-    drop(crew);
+    let shared = Arc::new(LaneShared::new(lane, board));
+    let mut workers = handles
+        .into_iter()
+        .map(|handle| LaneThread { shared: shared.clone(), handle })
+        .collect::<Vec<_>>();
+    drop(shared);
     let first = workers.remove(0);
     let others = workers
         .into_iter()
-        .map(|mut worker| spawn(&format!("{name}.{}", worker.hand.thread), move || worker.run()));
+        .map(|mut worker| spawn(&format!("{name}.{}", worker.handle.thread), move || worker.run()));
     let others = others.collect::<Result<Vec<_>, _>>()?;
     spawn(name, move || context.run(|| first.run_with(others)))
 }
@@ -107,11 +109,11 @@ enum Turn {
     Over,
 }
 
-impl Crew {
-    fn new(lane: CrewLane, board: LaneBoard) -> Crew {
+impl LaneShared {
+    fn new(lane: SharedSetup, board: LaneBoard) -> LaneShared {
         let turns = Turns { desk: Desk::new(lane.context.clone(), board), lent: 0 };
         let tally = Tally { by_thread: vec![0; lane.threads], ..Tally::default() };
-        Crew { lane, turns: Padded(Mutex::new(turns)), tally: Padded(Mutex::new(tally)) }
+        LaneShared { lane, turns: Padded(Mutex::new(turns)), tally: Padded(Mutex::new(tally)) }
     }
 
     fn turns(&self) -> MutexGuard<'_, Turns> {
@@ -123,17 +125,21 @@ impl Crew {
     }
 
     /// One round of a thread.
-    fn round(&self, hand: &mut Hand, scratch: &mut PackerScratch) -> Result<Turn, CrewBroken> {
+    fn round(
+        &self,
+        handle: &mut LaneHandle,
+        scratch: &mut PackerScratch,
+    ) -> Result<Turn, LaneBroken> {
         let turn = self.lane.sink.enter()?;
         let mut turns = self.turns();
-        if self.look_after(&mut turns, &mut *hand.source) {
+        if self.look_after(&mut turns, &mut *handle.source) {
             drop(turns);
-            let nothing = ClaimedFrames::none(hand.source.low_water());
+            let nothing = ClaimedFrames::none(handle.source.low_water());
             self.put(turn.claimed(), nothing, scratch)?;
             return Ok(Turn::Over);
         }
         let close_block = turns.desk.is_rotated();
-        let Hand { source, chooser, thread, .. } = hand;
+        let LaneHandle { source, selector, thread, .. } = handle;
         // Before the claim: it holds for whatever is claimed later, by any thread.
         let low_water = source.low_water();
         // Everybody else waits meanwhile, also with the order to stop.
@@ -150,14 +156,14 @@ impl Crew {
         let batch = batch.as_ref();
         // Who looks at each frame lets the others claim meanwhile, unless it matters who of them
         // has the last of a budget.
-        let (claimed, offered) = if chooser.is_none() || self.lane.context.control.is_limited() {
-            let offered = self.choose(batch, chooser, &mut done);
+        let (claimed, offered) = if selector.is_none() || self.lane.context.control.is_limited() {
+            let offered = self.choose(batch, selector, &mut done);
             drop(turns);
             (turn.claimed(), offered)
         } else {
             drop(turns);
             let claimed = turn.claimed();
-            (claimed, self.choose(batch, chooser, &mut done))
+            (claimed, self.choose(batch, selector, &mut done))
         };
         self.put(claimed, ClaimedFrames { offered, close_block, low_water, done }, scratch)?;
         Ok(Turn::Done)
@@ -167,14 +173,14 @@ impl Crew {
     fn choose<'b>(
         &self,
         batch: Option<&'b Batch<'_>>,
-        chooser: &'b mut Option<Chooser>,
+        selector: &'b mut Option<Selector>,
         done: &mut Done,
     ) -> Option<Offered<'b>> {
         let Some(batch) = batch else {
-            chooser.iter_mut().for_each(Chooser::rest);
+            selector.iter_mut().for_each(Selector::rest);
             return None;
         };
-        let chosen = choose(batch, chooser, &self.lane.context.control);
+        let chosen = choose(batch, selector, &self.lane.context.control);
         let Chosen { offered, turned_away: TurnedAway { filtered, by_rule }, limited } = chosen;
         (done.filtered, done.by_rule, done.limited) = (filtered, by_rule, limited);
         Some(offered)
@@ -185,11 +191,11 @@ impl Crew {
         claimed: Claimed<'_, Done>,
         frames: ClaimedFrames<'_>,
         scratch: &mut PackerScratch,
-    ) -> Result<(), CrewBroken> {
+    ) -> Result<(), LaneBroken> {
         let tell = |done: Done| self.tally().add_done(&done);
         match &self.lane.sink {
-            CrewSink::Ring(packer) => packer.put(claimed, frames, scratch, tell),
-            CrewSink::Meter(_, counts) => {
+            SharedSink::Ring(packer) => packer.put(claimed, frames, scratch, tell),
+            SharedSink::Meter(_, counts) => {
                 let mut done = frames.done;
                 let put = frames.offered.map(|offered| meter(&offered, self.lane.snaplen, counts));
                 done.put = put.unwrap_or_default();
@@ -201,10 +207,11 @@ impl Crew {
 
     /// In the turn to claim. True if no frame will come again.
     fn look_after(&self, Turns { desk, lent }: &mut Turns, source: &mut dyn Source) -> bool {
-        let is_wanted = matches!(&self.lane.sink, CrewSink::Ring(packer) if packer.wants_reading());
+        let is_wanted =
+            matches!(&self.lane.sink, SharedSink::Ring(packer) if packer.wants_reading());
         let count = |context: &LaneContext, source| self.count(*lent, context, source);
         let reading = desk.look_after(source, is_wanted, count);
-        if let (Some(reading), CrewSink::Ring(packer)) = (reading, &self.lane.sink) {
+        if let (Some(reading), SharedSink::Ring(packer)) = (reading, &self.lane.sink) {
             packer.set_reading(reading);
         }
         desk.is_over(source)
@@ -225,7 +232,7 @@ impl Crew {
     /// After the last round of all threads: the final reading, and the end of the lane.
     fn finish(self, source: &mut dyn Source) -> LaneCounters {
         let reading = self.read_last(source);
-        if let CrewSink::Ring(packer) = self.lane.sink
+        if let SharedSink::Ring(packer) = self.lane.sink
             && let Some(packer) = packer.into_packer()
         {
             packer.finish(&reading);
@@ -245,16 +252,16 @@ impl Tally {
     }
 }
 
-impl CrewWorker {
+impl LaneThread {
     /// Runs until the source is finished.
     fn run(&mut self) {
-        pin(self.hand.cpu);
+        pin(self.handle.cpu);
         let mut scratch = PackerScratch::default();
         loop {
-            match self.crew.round(&mut self.hand, &mut scratch) {
+            match self.shared.round(&mut self.handle, &mut scratch) {
                 Ok(Turn::Done) => {}
                 Ok(Turn::Over) => return,
-                Err(broken) => return self.crew.lane.context.control.fail(broken.to_string()),
+                Err(broken) => return self.shared.lane.context.control.fail(broken.to_string()),
             }
         }
     }
@@ -265,13 +272,13 @@ impl CrewWorker {
         self.run();
         for other in others {
             if other.join().is_err() {
-                self.crew.lane.context.control.fail("a thread of a lane died".into());
+                self.shared.lane.context.control.fail("a thread of a lane died".into());
             }
         }
-        let CrewWorker { crew, mut hand } = self;
-        let status = crew.lane.context.status.clone();
-        match Arc::into_inner(crew) {
-            Some(crew) => crew.finish(&mut *hand.source),
+        let LaneThread { shared, mut handle } = self;
+        let status = shared.lane.context.status.clone();
+        match Arc::into_inner(shared) {
+            Some(shared) => shared.finish(&mut *handle.source),
             None => status.get(),
         }
     }

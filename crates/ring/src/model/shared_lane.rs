@@ -7,8 +7,8 @@
 
 use super::{BLOCK_WORDS, Model, bounded, read_words};
 use crate::cursor::copy::{CopyCursor, RingStart};
-use crate::cursor::crew::{Crew, CrewBroken, Pass, Step, TakeError};
 use crate::cursor::lossless::LosslessCursor;
+use crate::cursor::shared_lane::{LaneBroken, Pass, SharedCursor, Step, TakeError};
 use crate::cursor::*;
 use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Mutex};
@@ -70,9 +70,9 @@ impl Supply {
 }
 
 /// What the threads share.
-struct Lane {
+struct ModelLane {
     model: Arc<Model>,
-    crew: Crew<(), Vec<Step>>,
+    cursor: SharedCursor<(), Vec<Step>>,
     supply: Supply,
     /// Frames that have room; of the thread that has the turn to reserve.
     reserved: AtomicU64,
@@ -92,11 +92,11 @@ enum Rule {
     FinishesEarly,
 }
 
-impl Lane {
-    fn new(lossless_readers: usize, frames: u64) -> Arc<Lane> {
-        let crew = Crew::new(WriterCursor::default(), ());
+impl ModelLane {
+    fn new(lossless_readers: usize, frames: u64) -> Arc<ModelLane> {
+        let cursor = SharedCursor::new(WriterCursor::default(), ());
         let (model, supply) = (Model::new(lossless_readers), Supply::new(frames));
-        Arc::new(Lane { model, crew, supply, reserved: AtomicU64::new(0) })
+        Arc::new(ModelLane { model, cursor, supply, reserved: AtomicU64::new(0) })
     }
 
     /// The first frames, before there are threads.
@@ -107,7 +107,7 @@ impl Lane {
     /// Takes a frame, if there is one left, and puts it where it belongs.
     fn round(&self, rule: Rule) {
         let early = (rule == Rule::ClaimsAtOnce).then(|| self.supply.take());
-        let mut pass = self.crew.enter().unwrap();
+        let mut pass = self.cursor.enter().unwrap();
         let taken = early.unwrap_or_else(|| self.supply.take());
         pass.claimed();
         pass.wait_for_reservation().unwrap();
@@ -183,28 +183,28 @@ impl Lane {
 }
 
 /// A thread that goes `rounds` rounds.
-fn thread(lane: &Arc<Lane>, rule: Rule, rounds: usize) -> JoinHandle<()> {
+fn thread(lane: &Arc<ModelLane>, rule: Rule, rounds: usize) -> JoinHandle<()> {
     let lane = lane.clone();
     spawn(move || (0..rounds).for_each(|_| lane.round(rule)))
 }
 
 /// Two threads that share the rounds: one for each frame that is left.
-fn two_threads(lane: &Arc<Lane>, rule: Rule) -> [JoinHandle<()>; 2] {
+fn two_threads(lane: &Arc<ModelLane>, rule: Rule) -> [JoinHandle<()>; 2] {
     let frames = (lane.supply.frames - lane.supply.next.load(Ordering::Relaxed)) as usize;
     [thread(lane, rule, frames.div_ceil(2)), thread(lane, rule, frames / 2)]
 }
 
 /// Ends the lane once all threads have ended.
-fn finish(lane: Arc<Lane>) {
+fn finish(lane: Arc<ModelLane>) {
     let lane = Arc::try_unwrap(lane).unwrap_or_else(|_| panic!("a thread has it still"));
-    let (mut cursor, ()) = lane.crew.into_parts().expect("all tickets are shown");
+    let (mut cursor, ()) = lane.cursor.into_parts().expect("all tickets are shown");
     cursor.finish(lane.model.lane());
 }
 
 /// Two threads and a lossless reader that sees all frames in order; the first few are there
 /// already.
-fn beside_a_lossless_reader(rule: Rule, frames: u64, begun: u64) {
-    let lane = Lane::new(1, frames);
+fn next_to_a_lossless_reader(rule: Rule, frames: u64, begun: u64) {
+    let lane = ModelLane::new(1, frames);
     lane.begin(begun);
     let model = lane.model.clone();
     let threads = two_threads(&lane, rule);
@@ -232,19 +232,19 @@ fn beside_a_lossless_reader(rule: Rule, frames: u64, begun: u64) {
 #[test]
 fn loom_threads_of_a_lane_are_seen_as_one_writer_in_the_order_of_claims() {
     // With a second preemption the search of three threads takes more than ten minutes.
-    bounded(1, || beside_a_lossless_reader(Rule::Kept, 2, 0));
+    bounded(1, || next_to_a_lossless_reader(Rule::Kept, 2, 0));
 }
 
 #[test]
 fn loom_threads_of_a_lane_wait_for_a_lossless_reader_and_use_its_blocks_again() {
-    bounded(1, || beside_a_lossless_reader(Rule::Kept, 5, 4));
+    bounded(1, || next_to_a_lossless_reader(Rule::Kept, 5, 4));
 }
 
 #[test]
-fn loom_a_copying_reader_beside_threads_of_a_lane_keeps_no_torn_block() {
+fn loom_a_copying_reader_next_to_threads_of_a_lane_keeps_no_torn_block() {
     bounded(2, || {
         let frames = 6;
-        let lane = Lane::new(0, frames);
+        let lane = ModelLane::new(0, frames);
         let model = lane.model.clone();
         // It stands at the first block, which the threads write over.
         let mut reader = CopyCursor::new(model.lane(), RingStart::Oldest);
@@ -261,10 +261,10 @@ fn loom_a_copying_reader_beside_threads_of_a_lane_keeps_no_torn_block() {
 }
 
 #[test]
-fn loom_a_reader_that_begins_beside_threads_of_a_lane_counts_from_its_first_frame() {
+fn loom_a_reader_that_begins_next_to_threads_of_a_lane_counts_from_its_first_frame() {
     bounded(2, || {
         let frames = 3;
-        let lane = Lane::new(0, frames);
+        let lane = ModelLane::new(0, frames);
         let model = lane.model.clone();
         let threads = two_threads(&lane, Rule::Kept);
         let mut reader = CopyCursor::new(model.lane(), RingStart::Now);
@@ -280,11 +280,11 @@ fn loom_a_reader_that_begins_beside_threads_of_a_lane_counts_from_its_first_fram
 #[test]
 fn loom_a_ticket_that_needs_several_blocks_shows_the_first_of_them_early() {
     bounded(2, || {
-        let lane = Lane::new(0, 1);
+        let lane = ModelLane::new(0, 1);
         let model = lane.model.clone();
         let one = thread(&lane, Rule::Kept, 1);
         // As the other thread: four words, which need a third block if a word is before them.
-        let mut pass = lane.crew.enter().unwrap();
+        let mut pass = lane.cursor.enter().unwrap();
         pass.claimed();
         pass.wait_for_reservation().unwrap();
         let mut steps = Vec::new();
@@ -311,18 +311,18 @@ fn loom_a_ticket_that_needs_several_blocks_shows_the_first_of_them_early() {
 #[test]
 fn loom_after_a_thread_that_died_nothing_is_shown_and_nobody_waits_for_ever() {
     bounded(2, || {
-        let lane = Lane::new(0, 0);
+        let lane = ModelLane::new(0, 0);
         let model = lane.model.clone();
         let dies = {
             let lane = lane.clone();
             spawn(move || {
-                if let Ok(pass) = lane.crew.enter() {
+                if let Ok(pass) = lane.cursor.enter() {
                     pass.claimed();
                 }
             })
         };
-        let goes_on = || -> Result<(), CrewBroken> {
-            let mut pass = lane.crew.enter()?;
+        let goes_on = || -> Result<(), LaneBroken> {
+            let mut pass = lane.cursor.enter()?;
             pass.claimed();
             pass.wait_for_reservation()?;
             let mut steps = Vec::new();
@@ -336,30 +336,30 @@ fn loom_after_a_thread_that_died_nothing_is_shown_and_nobody_waits_for_ever() {
         dies.join().unwrap();
         // Either it came first, or it got the error.
         assert_eq!(u64::from(result.is_ok()), model.lane().header.opened.load(Ordering::Relaxed));
-        assert!(lane.crew.is_broken());
+        assert!(lane.cursor.is_broken());
     });
 }
 
 #[test]
 #[should_panic]
 fn loom_the_model_sees_a_thread_that_shows_before_its_turn() {
-    bounded(2, || beside_a_lossless_reader(Rule::ShowsAtOnce, 2, 0));
+    bounded(2, || next_to_a_lossless_reader(Rule::ShowsAtOnce, 2, 0));
 }
 
 #[test]
 #[should_panic]
 fn loom_the_model_sees_a_claim_out_of_turn() {
-    bounded(2, || beside_a_lossless_reader(Rule::ClaimsAtOnce, 2, 0));
+    bounded(2, || next_to_a_lossless_reader(Rule::ClaimsAtOnce, 2, 0));
 }
 
 #[test]
 #[should_panic]
 fn loom_the_model_sees_a_chunk_that_is_given_back_before_the_copy() {
-    bounded(2, || beside_a_lossless_reader(Rule::GivesBackEarly, 3, 0));
+    bounded(2, || next_to_a_lossless_reader(Rule::GivesBackEarly, 3, 0));
 }
 
 #[test]
 #[should_panic]
 fn loom_the_model_sees_a_copy_after_its_end() {
-    bounded(2, || beside_a_lossless_reader(Rule::FinishesEarly, 2, 0));
+    bounded(2, || next_to_a_lossless_reader(Rule::FinishesEarly, 2, 0));
 }

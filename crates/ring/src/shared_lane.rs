@@ -1,6 +1,6 @@
 //! Several threads that fill the blocks of one lane, in the order in which they claimed.
 
-use super::cursor::crew::{self, Pass, Step, TakeError};
+use super::cursor::shared_lane::{Pass, SharedCursor, Step, TakeError};
 use super::cursor::{Lane, RingFull, WriterCursor};
 use super::region::Region;
 use super::writer::{LaneWriter, Parts};
@@ -9,7 +9,7 @@ use ringside_sys::shared_memory::{self, BlockTail};
 use ringside_sys::sync::Ordering;
 use std::sync::Arc;
 
-pub use super::cursor::crew::CrewBroken;
+pub use super::cursor::shared_lane::LaneBroken;
 
 /// Rooms that one ticket holds at a time: the rest of one block and its closing, the beginning of
 /// the next, and its closing.
@@ -23,13 +23,13 @@ const STEPS_MAX: usize = 3;
 ///
 /// A thread goes round and round: [`enter`](Self::enter), claim frames, [`ClaimTurn::claimed`],
 /// [`Claimed::reserve`], take room, [`Reserving::reserved`], fill, [`Reservation::finish`].
-pub struct LaneCrew<P> {
+pub struct SharedLane<P> {
     region: Arc<Region>,
     lane: usize,
     block_bytes: usize,
     bells: Option<Arc<Bells>>,
     /// `None` once the writer was taken back.
-    crew: Option<crew::Crew<Option<BlockTail>, Shown<P>>>,
+    cursor: Option<SharedCursor<Option<BlockTail>, Shown<P>>>,
 }
 
 /// What a ticket shows.
@@ -40,18 +40,24 @@ struct Shown<P> {
     told: P,
 }
 
-impl<P> LaneCrew<P> {
-    /// A crew that goes on where `writer` is.
-    pub fn new(writer: LaneWriter) -> LaneCrew<P> {
+impl<P> SharedLane<P> {
+    /// A shared lane that goes on where `writer` is.
+    pub fn new(writer: LaneWriter) -> SharedLane<P> {
         let Parts { region, lane, cursor, tail, bells } = writer.into_parts();
         let block_bytes = region.layout().block_bytes;
-        LaneCrew { region, lane, block_bytes, bells, crew: Some(crew::Crew::new(cursor, tail)) }
+        SharedLane {
+            region,
+            lane,
+            block_bytes,
+            bells,
+            cursor: Some(SharedCursor::new(cursor, tail)),
+        }
     }
 
     /// The writer, once no thread is left; `None` if one of them died on its way: the lane then
     /// ends with what it had shown.
     pub fn into_writer(mut self) -> Option<LaneWriter> {
-        let parts = self.crew.take()?.into_parts();
+        let parts = self.cursor.take()?.into_parts();
         match parts {
             Some((cursor, tail)) => {
                 let (region, bells) = (self.region.clone(), self.bells.take());
@@ -68,8 +74,8 @@ impl<P> LaneCrew<P> {
     ///
     /// # Errors
     /// A thread died with a ticket.
-    pub fn enter(&self) -> Result<ClaimTurn<'_, P>, CrewBroken> {
-        let pass = self.crew.as_ref().ok_or(CrewBroken)?.enter()?;
+    pub fn enter(&self) -> Result<ClaimTurn<'_, P>, LaneBroken> {
+        let pass = self.cursor.as_ref().ok_or(LaneBroken)?.enter()?;
         Ok(ClaimTurn { lane: self, pass })
     }
 
@@ -103,9 +109,9 @@ impl<P> LaneCrew<P> {
     }
 }
 
-impl<P> Drop for LaneCrew<P> {
+impl<P> Drop for SharedLane<P> {
     fn drop(&mut self) {
-        if self.crew.is_some() {
+        if self.cursor.is_some() {
             self.end();
         }
     }
@@ -114,7 +120,7 @@ impl<P> Drop for LaneCrew<P> {
 /// The turn to claim.
 #[must_use = "the threads that come later wait for it"]
 pub struct ClaimTurn<'c, P> {
-    lane: &'c LaneCrew<P>,
+    lane: &'c SharedLane<P>,
     pass: Pass<'c, Option<BlockTail>, Shown<P>>,
 }
 
@@ -129,7 +135,7 @@ impl<'c, P> ClaimTurn<'c, P> {
 /// A ticket whose frames are claimed and have no room yet.
 #[must_use = "the threads that come later wait for it"]
 pub struct Claimed<'c, P> {
-    lane: &'c LaneCrew<P>,
+    lane: &'c SharedLane<P>,
     pass: Pass<'c, Option<BlockTail>, Shown<P>>,
 }
 
@@ -138,7 +144,7 @@ impl<'c, P> Claimed<'c, P> {
     ///
     /// # Errors
     /// A thread died with a ticket.
-    pub fn reserve(self) -> Result<Reserving<'c, P>, CrewBroken> {
+    pub fn reserve(self) -> Result<Reserving<'c, P>, LaneBroken> {
         self.pass.wait_for_reservation()?;
         let reservation = Reservation {
             lane: self.lane,
@@ -253,7 +259,7 @@ impl<'c, P> Reserving<'c, P> {
             }
             Ok(None) => Ok(false),
             Err(TakeError::Full) => Err(OpenError::Full(RingFull)),
-            Err(TakeError::Broken) => Err(OpenError::Broken(CrewBroken)),
+            Err(TakeError::Broken) => Err(OpenError::Broken(LaneBroken)),
         }
     }
 
@@ -267,7 +273,7 @@ impl<'c, P> Reserving<'c, P> {
     ///
     /// # Errors
     /// A thread died with a ticket.
-    pub fn show(&mut self) -> Result<(), CrewBroken> {
+    pub fn show(&mut self) -> Result<(), LaneBroken> {
         let reservation = &mut self.reservation;
         let (lane, steps) = (reservation.lane, reservation.final_steps());
         let rooms = std::mem::replace(&mut reservation.rooms, [const { None }; ROOMS_MAX]);
@@ -291,15 +297,15 @@ pub enum OpenError {
     /// See [`RingFull`].
     #[error(transparent)]
     Full(RingFull),
-    /// See [`CrewBroken`].
+    /// See [`LaneBroken`].
     #[error(transparent)]
-    Broken(CrewBroken),
+    Broken(LaneBroken),
 }
 
 /// Rooms in the lane's blocks that belong to one thread until it says that they are filled.
 #[must_use = "what other threads fill behind it is shown after it"]
 pub struct Reservation<'c, P> {
-    lane: &'c LaneCrew<P>,
+    lane: &'c SharedLane<P>,
     pass: Pass<'c, Option<BlockTail>, Shown<P>>,
     rooms: [Option<Room>; ROOMS_MAX],
     steps: [Option<Step>; STEPS_MAX],
@@ -383,8 +389,8 @@ impl<P> Reservation<'_, P> {
     }
 }
 
-impl<P> std::fmt::Debug for LaneCrew<P> {
+impl<P> std::fmt::Debug for SharedLane<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LaneCrew").field("lane", &self.lane).finish_non_exhaustive()
+        f.debug_struct("SharedLane").field("lane", &self.lane).finish_non_exhaustive()
     }
 }

@@ -14,9 +14,9 @@ fn ring(blocks_per_lane: usize, lossless_readers: usize) -> Arc<CaptureRing> {
     CaptureRing::create(layout, HugePages::No).unwrap()
 }
 
-fn packer(ring: &CaptureRing) -> CrewPacker {
+fn packer(ring: &CaptureRing) -> SharedPacker {
     let packer = Packer::new(ring.writer(0).unwrap(), InterfaceId(0), 0, BLOCK_BYTES);
-    CrewPacker::new(packer, THREADS)
+    SharedPacker::new(packer, THREADS)
 }
 
 /// Slots of frames `numbers`, of `bytes` bytes, each stamped with its number.
@@ -31,11 +31,11 @@ fn slots(numbers: Range<u64>, bytes: impl Fn(u64) -> u32) -> Vec<FrameSlot> {
 
 /// One claim and what becomes of it; adds to `sum`.
 fn put(
-    packer: &CrewPacker,
+    packer: &SharedPacker,
     next: impl FnOnce() -> Vec<FrameSlot>,
     memory: &[u8],
     sum: &Mutex<Vec<Done>>,
-) -> Result<bool, CrewBroken> {
+) -> Result<bool, LaneBroken> {
     let turn = packer.enter()?;
     let slots = next();
     let batch = (!slots.is_empty()).then(|| Batch::new(memory, &slots, None));
@@ -96,7 +96,7 @@ fn the_ends_of_blocks_tell_stamps_of_any_order_also_of_who_begins_and_ends_the_l
     let memory = vec![0x5a; 200_000];
     let mut first = Packer::new(ring.writer(0).unwrap(), InterfaceId(0), 0, BLOCK_BYTES);
     alone(&mut first, 8_000..8_050, &memory);
-    let (packer, sum) = (CrewPacker::new(first, 1), Mutex::default());
+    let (packer, sum) = (SharedPacker::new(first, 1), Mutex::default());
     for claim in (0..20).rev() {
         put(&packer, || slots(claim * 100..claim * 100 + 100, |_| 1_500), &memory, &sum).unwrap();
     }
@@ -152,7 +152,7 @@ fn a_block_is_closed_on_request_with_the_latest_reading() {
 }
 
 /// Threads that put batches of changing sizes, frames 1 to before `frames`.
-fn run_threads(packer: &CrewPacker, frames: u64, memory: &[u8], sum: &Mutex<Vec<Done>>) {
+fn run_threads(packer: &SharedPacker, frames: u64, memory: &[u8], sum: &Mutex<Vec<Done>>) {
     let next = Mutex::new(1u64);
     let claim = || {
         let mut next = next.lock().unwrap();
@@ -169,7 +169,7 @@ fn run_threads(packer: &CrewPacker, frames: u64, memory: &[u8], sum: &Mutex<Vec<
 }
 
 #[test]
-fn a_copying_reader_beside_several_threads_accounts_for_every_frame() {
+fn a_copying_reader_next_to_several_threads_accounts_for_every_frame() {
     let ring = ring(3, 0);
     let frames = 60_000;
     let packer = packer(&ring);
@@ -244,7 +244,7 @@ fn a_thread_that_dies_ends_the_lane_with_what_was_shown() {
     let (memory, sum) = (vec![0x5a; 100], Mutex::default());
     put(&packer, || slots(1..11, |_| 100), &memory, &sum).unwrap();
     drop(packer.enter().unwrap());
-    assert_eq!(put(&packer, || slots(11..21, |_| 100), &memory, &sum), Err(CrewBroken));
+    assert_eq!(put(&packer, || slots(11..21, |_| 100), &memory, &sum), Err(LaneBroken));
     assert!(packer.into_packer().is_none());
     let view = RingView::attach(ring.fd().try_clone_to_owned().unwrap()).unwrap();
     assert!(view.is_finished(0));

@@ -6,7 +6,7 @@ use super::{Offered, OpenBlock, Packer, Put, Reading};
 use ringside_core::limits::LANE_THREADS_MAX;
 use ringside_core::{FrameNumber, InterfaceId, Padded, Timestamp};
 use ringside_ring::{
-    ClaimTurn, Claimed, CrewBroken, LaneCrew, OpenError, Reservation, Reserving, Rooms,
+    ClaimTurn, Claimed, LaneBroken, OpenError, Reservation, Reserving, Rooms, SharedLane,
 };
 use ringside_store::block::{
     self, BLOCK_HEADER_BYTES, BlockEnd, BlockHeader, CLOSING_BYTES_MAX, Statistics,
@@ -37,20 +37,20 @@ pub struct Done {
 }
 
 /// Fills the blocks of one lane, by several threads.
-pub struct CrewPacker {
-    crew: LaneCrew<Done>,
+pub struct SharedPacker {
+    lane: SharedLane<Done>,
     interface: InterfaceId,
     limits: Limits,
     block_bytes: usize,
     threads: usize,
     /// What the packer was made from, for the end; without a writer.
     snaplen: u32,
-    place: Padded<Mutex<Place>>,
+    state: Padded<Mutex<ReservationState>>,
     wants_reading: AtomicBool,
 }
 
 /// What changes with every reservation; the thread that has the turn has it.
-struct Place {
+struct ReservationState {
     frames: u64,
     first_time: Timestamp,
     reading: Arc<Reading>,
@@ -110,19 +110,25 @@ impl ClaimedFrames<'_> {
     }
 }
 
-impl CrewPacker {
+impl SharedPacker {
     /// A packer for `threads` threads that goes on where `packer` is.
-    pub fn new(packer: Packer, threads: usize) -> CrewPacker {
+    pub fn new(packer: Packer, threads: usize) -> SharedPacker {
         let Packer { writer, interface, snaplen, block_bytes, frames, first_time, open } = packer;
-        let place = Place { frames, first_time, reading: Arc::default(), open, has_asked: false };
-        CrewPacker {
-            crew: LaneCrew::new(writer),
+        let state = ReservationState {
+            frames,
+            first_time,
+            reading: Arc::default(),
+            open,
+            has_asked: false,
+        };
+        SharedPacker {
+            lane: SharedLane::new(writer),
             interface,
             limits: Limits::new(snaplen, block_bytes),
             block_bytes,
             threads: threads.min(LANE_THREADS_MAX),
             snaplen,
-            place: Padded(Mutex::new(place)),
+            state: Padded(Mutex::new(state)),
             wants_reading: AtomicBool::new(true),
         }
     }
@@ -130,15 +136,15 @@ impl CrewPacker {
     /// The packer of one thread again, once no other is left; `None` if one of them died: the lane
     /// has then ended with what it had shown.
     pub fn into_packer(self) -> Option<Packer> {
-        let place = self.place.0.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let state = self.state.0.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         Some(Packer {
-            writer: self.crew.into_writer()?,
+            writer: self.lane.into_writer()?,
             interface: self.interface,
             snaplen: self.snaplen,
             block_bytes: self.block_bytes,
-            frames: place.frames,
-            first_time: place.first_time,
-            open: place.open,
+            frames: state.frames,
+            first_time: state.first_time,
+            open: state.open,
         })
     }
 
@@ -146,8 +152,8 @@ impl CrewPacker {
     ///
     /// # Errors
     /// Here and below: another thread of the lane died.
-    pub fn enter(&self) -> Result<ClaimTurn<'_, Done>, CrewBroken> {
-        self.crew.enter()
+    pub fn enter(&self) -> Result<ClaimTurn<'_, Done>, LaneBroken> {
+        self.lane.enter()
     }
 
     /// True once for a block that will soon be closed: time to read the counters.
@@ -158,7 +164,7 @@ impl CrewPacker {
     /// The lane's ledger for the blocks that are closed from now on.
     pub fn set_reading(&self, reading: Reading) {
         self.wants_reading.store(false, Ordering::Relaxed);
-        self.place().reading = Arc::new(reading);
+        self.state().reading = Arc::new(reading);
     }
 
     /// Copies the frames of a claim into the ring. `tell` gets what became of them when readers see
@@ -169,7 +175,7 @@ impl CrewPacker {
         frames: ClaimedFrames<'_>,
         scratch: &mut PackerScratch,
         tell: impl FnMut(Done),
-    ) -> Result<(), CrewBroken> {
+    ) -> Result<(), LaneBroken> {
         let mut done = frames.done;
         let PackerScratch { plan, parts } = scratch;
         parts.clear();
@@ -180,7 +186,7 @@ impl CrewPacker {
         });
         let mut turn = claimed.reserve()?;
         if frames.close_block {
-            self.close(&mut self.place(), &mut turn, parts);
+            self.close(&mut self.state(), &mut turn, parts);
         }
         if let Some(planned) = planned {
             self.reserve(&mut turn, planned, parts, &mut done.put)?;
@@ -199,8 +205,8 @@ impl CrewPacker {
         planned: Planned<'_>,
         parts: &mut Vec<Part>,
         put: &mut Put,
-    ) -> Result<(), CrewBroken> {
-        let mut place = self.place();
+    ) -> Result<(), LaneBroken> {
+        let mut state = self.state();
         let mut next = 0;
         while next < planned.slots().len() {
             let free = turn.free_bytes().saturating_sub(CLOSING_BYTES_MAX);
@@ -210,11 +216,11 @@ impl CrewPacker {
                 let bytes = planned.bytes(range.start, range.end);
                 let room = turn.room(bytes, count as u32);
                 let stamp = planned.slots()[next].timestamp();
-                if place.frames == 0 {
-                    place.first_time = stamp;
+                if state.frames == 0 {
+                    state.first_time = stamp;
                 }
-                place.frames += count as u64;
-                let open = &mut place.open;
+                state.frames += count as u64;
+                let open = &mut state.open;
                 open.first.get_or_insert(stamp);
                 open.stamps = open.stamps.with(planned.stamps(range.clone()));
                 open.batch_bytes_max = open.batch_bytes_max.max(bytes);
@@ -222,9 +228,9 @@ impl CrewPacker {
                 parts.push(Part { room, content: Content::Frames(range) });
                 continue;
             }
-            self.close(&mut place, turn, parts);
-            match turn.open(place.frames) {
-                Ok(true) => self.begin(&mut place, turn, parts),
+            self.close(&mut state, turn, parts);
+            match turn.open(state.frames) {
+                Ok(true) => self.begin(&mut state, turn, parts),
                 Ok(false) => {
                     // More than two blocks: what there is must be shown first.
                     self.fill(turn.rooms(), Some(planned.offered), parts, put);
@@ -238,42 +244,52 @@ impl CrewPacker {
                 Err(OpenError::Broken(broken)) => return Err(broken),
             }
         }
-        self.look_ahead(&mut place, turn);
+        self.look_ahead(&mut state, turn);
         Ok(())
     }
 
     /// The header of a block that was just opened.
-    fn begin(&self, place: &mut Place, turn: &mut Reserving<'_, Done>, parts: &mut Vec<Part>) {
+    fn begin(
+        &self,
+        state: &mut ReservationState,
+        turn: &mut Reserving<'_, Done>,
+        parts: &mut Vec<Part>,
+    ) {
         let header = BlockHeader {
             number: turn.next_sequence() - 1,
-            first_frame: FrameNumber(place.frames),
+            first_frame: FrameNumber(state.frames),
             opened: clock::realtime_now(),
         };
         let room = turn.room(BLOCK_HEADER_BYTES, 0);
         parts.push(Part { room, content: Content::Header(header) });
-        place.open = OpenBlock::begun(header.number, place.frames);
-        place.has_asked = false;
+        state.open = OpenBlock::begun(header.number, state.frames);
+        state.has_asked = false;
     }
 
     /// Closes the open block, if any.
-    fn close(&self, place: &mut Place, turn: &mut Reserving<'_, Done>, parts: &mut Vec<Part>) {
+    fn close(
+        &self,
+        state: &mut ReservationState,
+        turn: &mut Reserving<'_, Done>,
+        parts: &mut Vec<Part>,
+    ) {
         if !turn.is_open() {
             return;
         }
         let rest = turn.free_bytes();
         let room = turn.room(rest, 0);
         turn.close();
-        let (first_time, reading) = (place.first_time, place.reading.clone());
-        let end = place.open.end(place.frames);
+        let (first_time, reading) = (state.first_time, state.reading.clone());
+        let end = state.open.end(state.frames);
         parts.push(Part { room, content: Content::Closing { first_time, reading, end } });
     }
 
     /// Asks for a reading if the batches that may be under way can close the open block.
-    fn look_ahead(&self, place: &mut Place, turn: &mut Reserving<'_, Done>) {
+    fn look_ahead(&self, state: &mut ReservationState, turn: &mut Reserving<'_, Done>) {
         let batches = self.threads + 1;
-        let near = turn.free_bytes() < batches * place.open.batch_bytes_max + CLOSING_BYTES_MAX;
-        if near && !place.has_asked {
-            place.has_asked = true;
+        let near = turn.free_bytes() < batches * state.open.batch_bytes_max + CLOSING_BYTES_MAX;
+        if near && !state.has_asked {
+            state.has_asked = true;
             self.wants_reading.store(true, Ordering::Relaxed);
         }
     }
@@ -316,8 +332,8 @@ impl CrewPacker {
         }
     }
 
-    fn place(&self) -> MutexGuard<'_, Place> {
-        self.place.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn state(&self) -> MutexGuard<'_, ReservationState> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

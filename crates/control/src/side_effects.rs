@@ -1,7 +1,7 @@
 //! Side effects of rules (mirrored and digested frames, flows given up), for people, as JSON and
 //! over the control socket.
 
-use ringside_capture::keep::{Beside, DigestCounts, DigestSums, MirrorCounts};
+use ringside_capture::keep::{DigestCounts, DigestSums, MirrorCounts, SideEffects};
 use ringside_terminal::units;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 /// What was counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BesideStatus {
+pub struct SideEffectsStatus {
     /// Flows whose segments were not followed any more, because others needed their places.
     #[serde(default)]
     pub flows_given_up: u64,
@@ -59,11 +59,11 @@ pub struct MirrorStatus {
     pub failed: BTreeMap<String, u64>,
 }
 
-impl From<Beside> for BesideStatus {
-    fn from(beside: Beside) -> BesideStatus {
-        let Beside { flows_given_up, mirrors, digests } = beside;
+impl From<SideEffects> for SideEffectsStatus {
+    fn from(side_effects: SideEffects) -> SideEffectsStatus {
+        let SideEffects { flows_given_up, mirrors, digests } = side_effects;
         let mirrors = mirrors.into_iter().map(MirrorStatus::from).collect();
-        BesideStatus { flows_given_up, mirrors, digests: digests.map(DigestStatus::from) }
+        SideEffectsStatus { flows_given_up, mirrors, digests: digests.map(DigestStatus::from) }
     }
 }
 
@@ -91,7 +91,7 @@ impl From<MirrorCounts> for MirrorStatus {
     }
 }
 
-impl BesideStatus {
+impl SideEffectsStatus {
     /// An object for each line; none where there is nothing to say.
     pub fn json(&self) -> Vec<serde_json::Value> {
         let mut lines: Vec<_> =
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn what_was_counted_is_reported_and_nothing_else() {
-        let nothing = BesideStatus::default();
+        let nothing = SideEffectsStatus::default();
         assert_eq!((nothing.json().len(), nothing.text().as_str()), (0, ""));
         let failed = BTreeMap::from([("too_long".to_owned(), 3)]);
         let interface = "eth9".to_owned();
@@ -152,7 +152,7 @@ mod tests {
         let missed = BTreeMap::from([("disk_full".to_owned(), sums(2, 30))]);
         let digests = DigestStatus { frames: 40, bytes: 4_000, written: sums(1, 10), missed };
         let digests = Some(digests);
-        let status = BesideStatus { flows_given_up: 7, mirrors: vec![mirror], digests };
+        let status = SideEffectsStatus { flows_given_up: 7, mirrors: vec![mirror], digests };
         let lines = status.json();
         assert_eq!(lines[0]["mirror"]["failed"]["too_long"], 3);
         assert_eq!(lines[1]["digests"]["missed"]["disk_full"]["frames"], 30);
