@@ -5,12 +5,14 @@ use ringside_capture::backend::{BackendError, LaneKind, OpenWarning, Unable};
 use ringside_capture::keep::RulesError;
 use ringside_capture::run::RunError;
 use ringside_client::ClientError;
-use ringside_control::PlaceTaken;
+use ringside_control::{NO_RULES, PlaceTaken, Refusal};
 use ringside_core::Shown;
 use ringside_filter::FilterError;
 use ringside_keeper::NoWorker;
 use ringside_keeper::privileges::NoSuchUser;
 use ringside_session::{NotInDriver, Note, Refused, Rss, Setting};
+use ringside_store::StoreError;
+use ringside_store::recording::NO_RECORDING;
 use ringside_terminal::say;
 use std::error::Error;
 use std::path::PathBuf;
@@ -47,6 +49,8 @@ fn of_cause(cause: &(dyn Error + 'static)) -> String {
     let fix = (cause.downcast_ref().and_then(of_backend))
         .or_else(|| cause.downcast_ref().and_then(of_run))
         .or_else(|| cause.downcast_ref().and_then(of_rules))
+        .or_else(|| cause.downcast_ref().and_then(of_refusal))
+        .or_else(|| cause.downcast_ref().and_then(of_store))
         .or_else(|| cause.downcast_ref::<PlaceTaken>().map(|_| ": name another with --control"))
         .or_else(|| cause.downcast_ref::<NoWorker>().map(|_| "; --no-keeper does without it"))
         .or_else(|| cause.downcast_ref().and_then(of_filter))
@@ -78,12 +82,31 @@ fn of_run(error: &RunError) -> Option<&'static str> {
     }
 }
 
+/// For rules that digest, where no records are written.
+const DIGESTS: &str = ": start it with --digests FILE (or - for standard output), or write `count` \
+                       for the numbers alone";
+
+/// What a capture of another process said, in words alone.
+fn of_refusal(refusal: &Refusal) -> Option<&'static str> {
+    match refusal.0.as_str() {
+        NO_RULES => Some(": --rules FILE"),
+        text if text.ends_with("this run writes none") => Some(DIGESTS),
+        _ => None,
+    }
+}
+
+fn of_store(error: &StoreError) -> Option<&'static str> {
+    match error {
+        StoreError::Unusable { reason, .. } if reason.as_str() == NO_RECORDING => {
+            Some(" (a recording is made by -w DIR)")
+        }
+        _ => None,
+    }
+}
+
 fn of_rules(error: &RulesError) -> Option<&'static str> {
     match error {
-        RulesError::Digest { .. } => Some(
-            ": start it with --digests FILE (or - for standard output), or write `count` for the \
-             numbers alone",
-        ),
+        RulesError::Digest { .. } => Some(DIGESTS),
         RulesError::Mirror { .. } => Some(": leave it out, or receive from an interface (-i)"),
         _ => None,
     }

@@ -8,6 +8,9 @@ use ringside_ring::CaptureRing;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+/// Refuses orders about rules.
+pub const NO_RULES: &str = "this run judges by no rules; it must be started with some";
+
 /// What is known of a run from its start on.
 pub struct StatusParts {
     keeper_pid: Option<u32>,
@@ -109,7 +112,7 @@ impl Board {
             }
             Command::Rules(command) => match &self.rules {
                 Some(rules) => rules.answer(command),
-                None => Reply::refused("this run judges by no rules; it must be started with some"),
+                None => Reply::refused(NO_RULES),
             },
         }
     }

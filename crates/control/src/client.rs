@@ -141,19 +141,24 @@ impl Client {
     }
 }
 
+/// What a capture did not do, and why, in its own words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(pub String);
+
 /// True for the errors of a socket path on which no process listens: there is no file, or a stale
 /// one.
 /// What a capture answers in this line, if it has done what was asked.
 ///
 /// # Errors
-/// The capture refused, in its own words; or it does not speak this protocol.
+/// The capture refused, in its own words ([`Refusal`]); or it does not speak this protocol.
 pub fn read_reply(line: &[u8]) -> anyhow::Result<Reply> {
     let reply: Reply = serde_json::from_slice(line)?;
     if reply.version != VERSION {
         bail!("the capture speaks version {}, this program {VERSION}", reply.version);
     }
     if !reply.ok {
-        bail!("{}", reply.error.as_deref().unwrap_or("refused"));
+        return Err(Refusal(reply.error.unwrap_or_else(|| "refused".to_owned())).into());
     }
     Ok(reply)
 }

@@ -56,7 +56,7 @@ fn an_answer_is_the_same_as_in_process() {
 fn refusals_carry_libpcaps_words_and_a_fix() {
     for (expression, words, fix) in [
         ("tcp prot 80", "syntax error", "pcap-filter(7)"),
-        ("inbound", "not in the frame", "--direction"),
+        ("inbound", "not in the frame", "offset"),
         ("port nosuchservice", "nosuchservice", "/etc/services"),
         ("type mgt", "802.11", "link"),
     ] {

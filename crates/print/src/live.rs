@@ -22,10 +22,11 @@ pub fn printer(style: Style, bottom: &BottomLine, output: OwnedFd) -> Print {
     // Only on a terminal do the lines get in its way.
     let shares_terminal = stdout.is_terminal() && !bottom.bar().is_hidden();
     let bottom = shares_terminal.then(|| bottom.clone());
-    let mut text = PacketText::live(style);
     Print {
         fd,
         writer: Box::new(move |out, interfaces| {
+            // Here, and not before: interfaces have their names in the capture's namespace.
+            let mut text = PacketText::live(style);
             let describe: Describe = Box::new(move |out, frame, interface| {
                 text.append(out, frame, interface.link_type);
             });

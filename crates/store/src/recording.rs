@@ -16,7 +16,7 @@ mod name;
 mod room;
 mod storage;
 
-pub use directory::{Series, StoredFile, series_of};
+pub use directory::{NO_RECORDING, Series, StoredFile, series_of};
 pub use file::SeriesFile;
 pub use header::read_header;
 pub(crate) use header::{Header, read_from as read_header_from};

@@ -410,11 +410,17 @@ pub(super) fn short_bytes(block: &[u8]) -> Option<usize> {
     let mut start = 0;
     while let Some((kind, bytes)) = blocks.next() {
         if kind == RINGSIDE_PADDING && bytes.len() > block.len() / 2 {
-            return (start + bytes.len() == block.len()).then_some(start);
+            let rest = &block[start + bytes.len()..];
+            return (rest.is_empty() || is_end(rest)).then_some(start);
         }
         start = blocks.offset();
     }
     None
+}
+
+/// True if nothing but the end of a ring block is there.
+fn is_end(bytes: &[u8]) -> bool {
+    bytes.len() == block::BLOCK_END_BYTES && block::block_end(bytes).is_some()
 }
 
 fn page_before(at: usize) -> usize {

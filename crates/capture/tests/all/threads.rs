@@ -195,11 +195,11 @@ fn a_merge_of_a_lane_of_several_threads_finds_no_late_frame() {
 }
 
 #[test]
-fn a_lane_that_one_thread_must_drain_is_refused_with_the_fix() {
+fn a_lane_that_one_thread_must_drain_is_refused_with_the_reason() {
     let (lanes, interfaces) = crate::common::lanes(vec![crate::common::Numbered::new(0, 1)]);
     let config = RunConfig { threads: 2, ..RunConfig::counting() };
     let refused = Run::start(lanes, interfaces, config).err().unwrap();
-    assert!(refused.to_string().contains("--queues"), "{refused}");
+    assert!(refused.to_string().contains("one thread for each lane"), "{refused}");
     for threads in [0, LANE_THREADS_MAX + 1] {
         let (lane, handle) = lane(ring(1));
         let config = RunConfig { threads, ..RunConfig::counting() };

@@ -11,6 +11,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+/// Why a directory is refused that holds other files, or none.
+pub const NO_RECORDING: &str = "holds no file of a recording; name its files to read others";
+
 /// Files of one directory. A recording of 1 GiB files that needs more is a petabyte.
 const FILES_MAX: usize = 1 << 20;
 
@@ -68,7 +71,7 @@ pub fn series_of(directories: &[PathBuf]) -> Result<(Vec<Series>, Vec<Notice>), 
             empty.push(directory);
         }
     }
-    let reason = "holds no file of a recording; name its files to read others";
+    let reason = NO_RECORDING;
     if series.is_empty()
         && let Some(&directory) = empty.first()
     {

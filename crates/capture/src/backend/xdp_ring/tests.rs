@@ -338,7 +338,7 @@ fn what_cannot_be_is_refused_with_the_fix() {
             (XdpRingConfig { ring_bytes: 512 << 20, ..config() }, "memory of a lane"),
             (XdpRingConfig { snaplen_bytes: 0, ..config() }, "snapshot length"),
             (XdpRingConfig { lanes: Some(2), ..config() }, "receive queues"),
-            (XdpRingConfig { interface: "rstap".into(), ..config() }, "--backend af-xdp"),
+            (XdpRingConfig { interface: "rstap".into(), ..config() }, "a tun or tap device"),
             (XdpRingConfig { interface: "rsnone".into(), ..config() }, "there is no interface"),
         ] {
             let error = open(&config).err().unwrap();

@@ -395,8 +395,8 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("vlan 4096", "greater than maximum"),
     ("ether[0xfffff000] = 0", "not in the frame"),
     ("ether[0x80000000:4] = 0", "not in the frame"),
-    ("inbound", "--direction"),
-    ("outbound", "--direction"),
+    ("inbound", "not in the frame"),
+    ("outbound", "not in the frame"),
 ];
 
 /// The whole table.

@@ -253,7 +253,7 @@ fn flows_go_on_under_changes_or_begin_anew() {
     assert_eq!(decides(b"dle nee"), Some(2));
     // A longer one needs more of each flow than was kept.
     assert_eq!(decides(b"dle nee"), Some(2));
-    live.add(rule(4, "payload \"a longer text\" => drop")).unwrap();
+    live.add(rule(4, "payload \"a longer wish\" => drop")).unwrap();
     assert_eq!(decides(b"dle a long"), None);
     assert_eq!(decides(b"er wi"), None);
     assert_eq!(decides(b"sh nee"), Some(4));
