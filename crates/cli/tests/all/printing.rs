@@ -89,9 +89,13 @@ fn as_many_as_asked_for_are_printed_in_the_order_of_time() {
         let text = outcome.text();
         let stamps: Vec<&str> = text.lines().map(|line| line.split(' ').next().unwrap()).collect();
         assert_eq!(stamps.len(), 700, "{lanes} lanes");
-        assert!(stamps.is_sorted(), "{lanes} lanes");
         let ledger = printed_ledger(&outcome.stderr);
-        assert_eq!((ledger.taken, line_of(&ledger, "printer").delivered), (700, 700));
+        let printer = line_of(&ledger, "printer");
+        // A lane that had no turn for longer than the merge waits gives frames that are late, and
+        // counted so.
+        let steps_back = stamps.windows(2).filter(|pair| pair[1] < pair[0]).count() as u64;
+        assert!(steps_back <= printer.late, "{lanes} lanes: {steps_back} of {}", printer.late);
+        assert_eq!((ledger.taken, printer.delivered), (700, 700));
     }
 }
 
