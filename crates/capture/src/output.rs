@@ -492,16 +492,16 @@ pub(crate) fn final_statistics(
         counters: LaneCounters::sum(lanes.iter().filter(|lane| lane.interface == interface.name)),
     };
     // Descriptions of one interface for frames of which pieces are kept bear its name too.
-    let mut untold: HashSet<&str> = lanes.iter().map(|lane| lane.interface.as_str()).collect();
-    let mut told = Vec::new();
+    let mut missing: HashSet<&str> = lanes.iter().map(|lane| lane.interface.as_str()).collect();
+    let mut statistics = Vec::new();
     for (index, interface) in interfaces.iter().enumerate() {
         // One lane may be of several interfaces, or of one without a name: a file's.
         let is_first_of_one_lane = lanes.len() == 1 && index == 0;
-        if untold.remove(interface.name.as_str()) || is_first_of_one_lane {
-            told.push(of_interface((index, interface)));
+        if missing.remove(interface.name.as_str()) || is_first_of_one_lane {
+            statistics.push(of_interface((index, interface)));
         }
     }
-    told
+    statistics
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::io;
 const RULE_CHARS_MAX: usize = 72;
 
 /// Rules by id as texts, each with what it counted, and the default.
-pub struct Told {
+pub struct RuleCounts {
     pub rules: Vec<PinnedRule>,
     pub default: Verdict,
     pub undecided: Counts,
@@ -20,8 +20,8 @@ pub struct Told {
     pub side_effects: SideEffectsStatus,
 }
 
-impl From<&RulesReport> for Told {
-    fn from(report: &RulesReport) -> Told {
+impl From<&RulesReport> for RuleCounts {
+    fn from(report: &RulesReport) -> RuleCounts {
         let rules = report.rules.iter().map(|(rule, counts)| PinnedRule {
             id: rule.id,
             text: rule.to_string(),
@@ -29,13 +29,13 @@ impl From<&RulesReport> for Told {
         });
         let (default, undecided) = (report.default, report.undecided);
         let side_effects = report.side_effects.clone().into();
-        Told { rules: rules.collect(), default, undecided, side_effects }
+        RuleCounts { rules: rules.collect(), default, undecided, side_effects }
     }
 }
 
 /// One JSON object a rule, then one for the default and for each thing that was counted in
 /// addition, on standard output.
-pub fn json(report: impl Into<Told>) -> io::Result<()> {
+pub fn json(report: impl Into<RuleCounts>) -> io::Result<()> {
     let report = report.into();
     for PinnedRule { id, text, counts: Counts { frames, bytes } } in &report.rules {
         let object = serde_json::json!({
@@ -54,8 +54,8 @@ pub fn json(report: impl Into<Told>) -> io::Result<()> {
 
 /// A table of the first `rows_max` rules, those that counted most first if there are more, and the
 /// default; behind it what was counted in addition.
-pub fn table(report: impl Into<Told>, rows_max: usize) -> String {
-    let Told { mut rules, default, undecided, side_effects } = report.into();
+pub fn table(report: impl Into<RuleCounts>, rows_max: usize) -> String {
+    let RuleCounts { mut rules, default, undecided, side_effects } = report.into();
     let hidden = rules.len().saturating_sub(rows_max);
     if hidden > 0 {
         rules.sort_by_key(|rule| std::cmp::Reverse(rule.counts.frames));

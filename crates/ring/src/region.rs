@@ -80,7 +80,7 @@ impl Region {
         let header = self.memory.words(headers, LANE_WORDS);
         let slots = self.memory.words(slots, blocks_per_lane * SLOT_WORDS);
         Lane {
-            header: LaneHeader::of(header.first_chunk().expect("so many words")),
+            header: LaneHeader::of(header.first_chunk().expect("the layout has these words")),
             slots: slots.as_chunks().0,
             block_bytes,
         }
@@ -91,7 +91,7 @@ impl Region {
         let index = lane * BOARDS_PER_LANE + board as usize;
         let from = self.layout.boards_offset() + index * BOARD_BYTES;
         let words = self.memory.words(from, BOARD_MEMORY_WORDS);
-        BoardMemory::of(words.first_chunk().expect("so many words"))
+        BoardMemory::of(words.first_chunk().expect("the layout has these words"))
     }
 
     /// The right to write a block that no reader needs any more.

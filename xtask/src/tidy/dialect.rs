@@ -9,7 +9,7 @@ use super::{Finding, House};
 const WORDS: [(&str, &str); 16] = [
     ("beside", "\"next to\", \"in addition to\" or \"outside\""),
     ("mailbox", "\"queue\""),
-    ("mend", "\"repair\""),
+    ("mend", "\"fix\" or \"repair\""),
     ("mended", "\"repaired\""),
     ("mends", "\"repairs\""),
     ("nobody", "\"no process\", \"no thread\", \"no reader\", or what does not happen"),

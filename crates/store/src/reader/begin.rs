@@ -35,7 +35,7 @@ pub(super) fn begin(input: &mut Input, path: &Path) -> Result<Parser, StoreError
         return Err(unusable(path, "is neither pcap nor pcapng".into()));
     }
     require(input, pcap::FILE_HEADER_BYTES, path)?;
-    let header = input.available().first_chunk().expect("so many bytes were required");
+    let header = input.available().first_chunk().expect("these bytes were required");
     let parser = PcapParser::new(header).map_err(|reason| unusable(path, reason))?;
     input.consume(pcap::FILE_HEADER_BYTES);
     Ok(Parser::Pcap(parser))

@@ -1,6 +1,6 @@
 //! Rules that are pinned on interfaces, and whether a process holds them.
 
-use crate::rule_counts::Told;
+use crate::rule_counts::RuleCounts;
 use anyhow::ensure;
 use ringside_control::SideEffectsStatus;
 use ringside_session::driver_rules;
@@ -39,8 +39,8 @@ impl Kept {
     }
 
     /// What each rule counted.
-    pub fn told(&self) -> Told {
-        Told {
+    pub fn counts(&self) -> RuleCounts {
+        RuleCounts {
             rules: self.rules.rules(),
             default: self.rules.default_verdict(),
             undecided: driver_rules::undecided(&self.rules.totals()),

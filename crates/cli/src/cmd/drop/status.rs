@@ -89,7 +89,7 @@ fn json(found: &[(Client, Status)], alone: &[Kept], has_rules: bool) -> io::Resu
         });
         say::data(serde_json::json!({ "pinned": pinned }))?;
         if has_rules {
-            rule_counts::json(kept.told())?;
+            rule_counts::json(kept.counts())?;
             let offenders = kept.rules.offenders(SOURCES_TOLD_MAX);
             say::data(serde_json::json!({ "sources": report::sources(&offenders) }))?;
         }
@@ -121,7 +121,7 @@ fn text(found: &[(Client, Status)], alone: &[Kept], has_rules: bool) -> io::Resu
     let head = ["interface", "process", "since", "received", "passed", "dropped", "limited"];
     say::data(columns::text(&head, &lines).trim_end())?;
     for kept in alone.iter().filter(|_| has_rules) {
-        say::data(format!("\n{}", rule_counts::table(kept.told(), RULES_TOLD_MAX)))?;
+        say::data(format!("\n{}", rule_counts::table(kept.counts(), RULES_TOLD_MAX)))?;
         let offenders = kept.rules.offenders(SOURCES_TOLD_MAX);
         if !offenders.is_empty() {
             say::data(format!("\n{}", report::offenders(&offenders).trim_end()))?;
