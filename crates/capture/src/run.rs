@@ -14,7 +14,7 @@ mod consumer;
 mod workers;
 
 use crate::config::{Ahead, RunConfig};
-use crate::control::{ConsumerCounts, Control, PRINTER};
+use crate::control::{ConsumerCounts, Control};
 use crate::keep::{DigestQueue, DigestWriter, Patience, RulesReport, Selection, Selector};
 use crate::lane::LaneStatus;
 use crate::output::FileList;
@@ -269,12 +269,6 @@ impl Run {
         ledger.consumers.push(self.consumer.line(&self.counts));
         ledger.consumers.extend(self.copying.iter().map(CopyingThread::line));
         ledger
-    }
-
-    /// True if packets are printed.
-    pub fn prints(&self) -> bool {
-        let copying = self.copying.iter().map(CopyingThread::name);
-        copying.chain([self.consumer.name()]).any(|name| name == PRINTER)
     }
 
     /// How the lanes are worked on, of those whose backends count that, at most 100 ms ago.

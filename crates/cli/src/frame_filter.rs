@@ -19,9 +19,14 @@ impl FrameFilter {
         FrameFilter { expression, programs: BTreeMap::new() }
     }
 
+    /// True if nothing is asked of frames.
+    pub fn accepts_all(&self) -> bool {
+        self.expression.is_empty()
+    }
+
     /// True if the frame, which is of that link type, matches.
     pub fn accepts(&mut self, frame: &Frame<'_>, link_type: LinkType) -> anyhow::Result<bool> {
-        if self.expression.is_empty() {
+        if self.accepts_all() {
             return Ok(true);
         }
         let program = self.prepare(link_type)?;

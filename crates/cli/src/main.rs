@@ -50,6 +50,8 @@ enum Command {
     Control(cmd::control::ControlCommandArgs),
     /// Print packets of files, directories or standard input, or copy them.
     Read(cmd::read::ReadArgs),
+    /// Packets added up by conversation: a table of the largest, or records.
+    Flows(Box<cmd::flows::FlowsArgs>),
     /// Make recordings whole that were not ended: after a crash, a power cut, or of a copy.
     Repair(cmd::repair::RepairArgs),
     /// Check rules, tell what they would do with captured packets, and change those of a run.
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
         Command::Status(args) => cmd::status::run(args),
         Command::Control(args) => cmd::control::run(args),
         Command::Read(args) => cmd::read::run(args),
+        Command::Flows(args) => cmd::flows::run(*args),
         Command::Repair(args) => cmd::repair::run(args),
         Command::Rules(args) => cmd::rules::run(args),
         Command::Drop(args) => cmd::drop::run(args),

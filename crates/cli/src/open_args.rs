@@ -3,7 +3,7 @@
 use crate::filter_args::FilterArgs;
 use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX, LANES_MAX};
 use ringside_session::{
     BACKENDS, CaptureDirection, Description, FanoutMode, OpenOptions, PlacementOptions, Rss,
@@ -13,12 +13,15 @@ use ringside_terminal::{Wait, say, units};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
-/// Options of every subcommand that receives from interfaces.
+/// Options of every subcommand that receives from interfaces. A subcommand that has other origins
+/// puts their options into the group `elsewhere`.
 #[derive(Args)]
+#[command(group = ArgGroup::new("elsewhere").conflicts_with_all(["interfaces", "read"]))]
 pub struct OpenArgs {
     /// Interface to receive from, by name or by its number of -D; may be given several times.
     #[arg(short = 'i', long = "interface", value_name = "IF")]
-    #[arg(required_unless_present_any = ["read", "list_interfaces"], conflicts_with = "read")]
+    #[arg(required_unless_present_any = ["read", "list_interfaces", "elsewhere"])]
+    #[arg(conflicts_with = "read")]
     interfaces: Vec<String>,
 
     /// List the interfaces with their numbers, and end.
@@ -111,6 +114,11 @@ impl OpenArgs {
         Ok(self.list_interfaces)
     }
 
+    /// The filter; empty for none.
+    pub fn filter(&self) -> String {
+        self.filter.expression()
+    }
+
     /// What a session is to open. With `verbose` the choice of a backend is explained.
     pub fn options(&self, verbose: bool) -> OpenOptions {
         let snaplen = if self.snaplen == 0 { FRAME_BYTES_MAX } else { self.snaplen };
@@ -132,7 +140,7 @@ impl OpenArgs {
             has_stamps: !self.af_xdp.no_stamps,
             placement: self.placement.options(),
             namespace: self.netns.clone(),
-            filter: self.filter.expression(),
+            filter: self.filter(),
         }
     }
 }

@@ -41,6 +41,18 @@ impl RangeArgs {
         self.from.is_some() || self.to.is_some() || self.last.is_some()
     }
 
+    /// How long before now, for what goes on; `None` for now.
+    ///
+    /// # Errors
+    /// Anything else than `--from -DURATION` or `--last`: what is to come has no other range.
+    pub fn ago(&self) -> anyhow::Result<Option<Duration>> {
+        match (self.from.or(self.last.map(When::BeforeNewest)), self.to) {
+            (Some(When::BeforeNewest(ago)), None) => Ok(Some(ago)),
+            (None, None) => Ok(None),
+            _ => bail!("a capture that goes on is read from now or from so long ago: --from -30s"),
+        }
+    }
+
     /// The range, for which the inputs are looked through if it depends on the newest packet.
     pub fn resolve(&self, inputs: &[PathBuf]) -> anyhow::Result<Resolved> {
         let from = self.from.or(self.last.map(When::BeforeNewest));

@@ -14,6 +14,8 @@ use clap::Args;
 use habits::EndArgs;
 use ringside_capture::trigger::TriggerSummary;
 use ringside_core::Shown;
+use ringside_flow::MonitorHandle;
+use ringside_inspect::Observer;
 use ringside_keeper::{KeeperOptions, Link};
 use ringside_print::{Style, printer};
 use ringside_session::{
@@ -105,14 +107,20 @@ impl RunArgs {
         self.duration.or_else(|| self.end.duration())
     }
 
-    fn options(&self, print: Option<Style>, bottom: &BottomLine) -> anyhow::Result<RunOptions> {
-        let print = match print {
+    fn options(
+        &self,
+        addition: &mut dyn Addition,
+        bottom: &BottomLine,
+    ) -> anyhow::Result<RunOptions> {
+        let print = match addition.print() {
             Some(style) => Some(printer(style, bottom, stdout_stream()?)),
             None => None,
         };
         Ok(RunOptions {
             output: self.write.options()?,
             print,
+            observers: addition.observers()?,
+            flows: addition.flows(),
             frames_max: self.packets(),
             duration: self.duration(),
             ring_bytes: self.ring_size,
@@ -123,11 +131,64 @@ impl RunArgs {
     }
 }
 
-/// The run, in this process; packets are printed in this way, if at all.
+/// What a subcommand adds to a run, and says of it.
+pub trait Addition {
+    /// How packets are printed, if they are.
+    fn print(&self) -> Option<Style> {
+        None
+    }
+
+    /// Who sees every frame. Asked once, in the process of the run, before privileges are given up.
+    ///
+    /// # Errors
+    /// What they need cannot be had.
+    fn observers(&mut self) -> anyhow::Result<Vec<Box<dyn Observer>>> {
+        Ok(Vec::new())
+    }
+
+    /// The flows that an observer makes, once there are observers.
+    fn flows(&self) -> Option<MonitorHandle> {
+        None
+    }
+
+    /// True if standard output is not for a status each second.
+    fn has_stdout(&self) -> bool {
+        self.print().is_some()
+    }
+
+    /// A second has passed.
+    ///
+    /// # Errors
+    /// It cannot be shown.
+    fn each_second(&mut self, bottom: &BottomLine) -> io::Result<()> {
+        let _ = bottom;
+        Ok(())
+    }
+
+    /// The run has ended, and its ledger is out. True if what was added balances.
+    ///
+    /// # Errors
+    /// It cannot be shown.
+    fn finish(&mut self, report: &RunReport) -> io::Result<bool> {
+        let _ = report;
+        Ok(true)
+    }
+}
+
+/// Nothing but printed packets.
+pub struct Printing(pub Option<Style>);
+
+impl Addition for Printing {
+    fn print(&self) -> Option<Style> {
+        self.0.clone()
+    }
+}
+
+/// The run, in this process.
 pub fn run(
     args: &RunArgs,
     link: Option<Link>,
-    print: Option<Style>,
+    addition: &mut dyn Addition,
     origin: impl FnOnce() -> anyhow::Result<Origin>,
 ) -> anyhow::Result<ExitCode> {
     if args.json && args.write.is_stdout() {
@@ -135,21 +196,23 @@ pub fn run(
     }
     let signals = link.as_ref().map_or_else(RunSignals::install, |link| Ok(link.signals()))?;
     let bottom = BottomLine::new();
-    let options = args.options(print, &bottom)?;
+    let options = args.options(addition, &bottom)?;
     let rotates = options.output.rotates();
     let mut session = Session::start(origin()?, options, link.as_ref(), &words::say_note)?;
-    let mut watcher = Watcher::new(args, &signals, rotates, Live::start(&bottom));
-    let watched = session.watch(&mut |moment| watcher.look(moment));
+    let live = Live::start(&bottom);
+    let mut watcher =
+        Watcher { args, signals: &signals, rotates, hung_up_at: None, live, addition };
+    let watched = session.watch(&mut |moment| watcher.look(moment, &bottom));
     watcher.live.finish();
     let finished = session.finish();
     bottom.settle();
     let report = &finished.report;
-    let told = finish(report, args);
-    let code = if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) };
+    let told = finish(report, args).and_then(|()| addition.finish(report));
+    let is_good = report.errors.is_empty() && !matches!(told, Ok(false));
     finished.close();
     told?;
     watched?;
-    Ok(code)
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
 /// Turns signals into orders, and keeps the live line and the JSON status.
@@ -160,16 +223,14 @@ struct Watcher<'a> {
     rotates: bool,
     hung_up_at: Option<Instant>,
     live: Live,
+    addition: &'a mut dyn Addition,
 }
 
-impl<'a> Watcher<'a> {
-    fn new(args: &'a RunArgs, signals: &'a RunSignals, rotates: bool, live: Live) -> Watcher<'a> {
-        Watcher { args, signals, rotates, hung_up_at: None, live }
-    }
-
-    fn look(&mut self, moment: &Moment<'_>) -> anyhow::Result<Order> {
+impl Watcher<'_> {
+    fn look(&mut self, moment: &Moment<'_>, bottom: &BottomLine) -> anyhow::Result<Order> {
         if moment.is_new_second {
             self.tell(moment)?;
+            self.addition.each_second(bottom)?;
         }
         if self.signals.statistics.take() {
             self.live.tell(moment);
@@ -192,8 +253,8 @@ impl<'a> Watcher<'a> {
     fn tell(&self, moment: &Moment<'_>) -> io::Result<()> {
         let profiles = moment.profiles();
         self.live.update(moment, &profiles);
-        // Packets have standard output for themselves while they come.
-        if self.args.json && !moment.prints() {
+        // Packets and records have standard output for themselves while they come.
+        if self.args.json && !self.addition.has_stdout() {
             say::data(serde_json::json!({ "status": moment.ledger, "profile": profiles }))?;
         }
         Ok(())

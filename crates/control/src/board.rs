@@ -4,12 +4,16 @@ use super::protocol::{Command, OutputStatus, Rates, Reply, RingStatus, Status};
 use super::rules::RuleDesk;
 use ringside_capture::run::Run;
 use ringside_core::{Ledger, SourceInterface};
+use ringside_flow::MonitorHandle;
 use ringside_ring::CaptureRing;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Refuses orders about rules.
 pub const NO_RULES: &str = "this run judges by no rules; it must be started with some";
+
+/// Refuses questions about flows.
+pub const NO_FLOWS: &str = "this run makes no flows; `ringside flows` does";
 
 /// What is known of a run from its start on.
 pub struct StatusParts {
@@ -27,6 +31,7 @@ pub struct Board {
     rates: Mutex<Option<Rates>>,
     ring: Option<Arc<CaptureRing>>,
     rules: Option<RuleDesk>,
+    flows: Option<MonitorHandle>,
 }
 
 impl StatusParts {
@@ -52,6 +57,7 @@ impl StatusParts {
             ring: None,
             readers: None,
             ledger,
+            flows: None,
         }
     }
 }
@@ -71,6 +77,7 @@ impl Board {
             rates: Mutex::new(None),
             ring: None,
             rules: None,
+            flows: None,
         }
     }
 
@@ -87,6 +94,11 @@ impl Board {
     /// Answers about these rules from now on.
     pub fn set_rules(&mut self, rules: Option<RuleDesk>) {
         self.rules = rules;
+    }
+
+    /// Answers about these flows from now on.
+    pub fn set_flows(&mut self, flows: Option<MonitorHandle>) {
+        self.flows = flows;
     }
 
     /// Notes the rates of the last second.
@@ -110,6 +122,10 @@ impl Board {
                 run.stop();
                 Reply::done()
             }
+            Command::Flows { idle_ms, active_ms } => match &self.flows {
+                Some(flows) => answer_flows(flows, idle_ms, active_ms),
+                None => Reply::refused(NO_FLOWS),
+            },
             Command::Rules(command) => match &self.rules {
                 Some(rules) => rules.answer(command),
                 None => Reply::refused(NO_RULES),
@@ -122,9 +138,24 @@ impl Board {
             rates: *self.rates.lock().unwrap_or_else(PoisonError::into_inner),
             ring: self.ring.as_deref().map(ring_status),
             readers: run.attached(),
+            flows: self.flows.as_ref().map(|flows| {
+                flows.ask();
+                flows.status().json()
+            }),
             ..self.parts.status(run.status())
         }
     }
+}
+
+fn answer_flows(flows: &MonitorHandle, idle_ms: Option<u64>, active_ms: Option<u64>) -> Reply {
+    let [idle, active] = [idle_ms, active_ms].map(|ms| ms.map(Duration::from_millis));
+    if idle.or(active).is_some()
+        && let Err(error) = flows.set_timeouts(idle, active)
+    {
+        return Reply::refused(&error.to_string());
+    }
+    flows.ask();
+    Reply::flows(flows.status().json())
 }
 
 fn ring_status(ring: &CaptureRing) -> RingStatus {

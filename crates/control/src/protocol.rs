@@ -28,6 +28,15 @@ pub enum Command {
     Rotate {},
     /// End the run as Ctrl-C does.
     Stop {},
+    /// The account of flows, after a change of their time-outs if some are named.
+    Flows {
+        /// Idle time-out, in milliseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        idle_ms: Option<u64>,
+        /// Active time-out, in milliseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        active_ms: Option<u64>,
+    },
     /// Look at or change the rules that frames are judged by.
     Rules(RulesCommand),
 }
@@ -69,6 +78,9 @@ pub struct Reply {
     /// Answer to `ledger`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<Box<Ledger>>,
+    /// Answer to `flows`: see docs/control.md.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<Value>,
     /// Answer to `rules`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Box<RulesReply>>,
@@ -77,7 +89,15 @@ pub struct Reply {
 impl Reply {
     /// It was done, and there is nothing more to say.
     pub fn done() -> Reply {
-        Reply { version: VERSION, ok: true, error: None, status: None, ledger: None, rules: None }
+        Reply {
+            version: VERSION,
+            ok: true,
+            error: None,
+            status: None,
+            ledger: None,
+            flows: None,
+            rules: None,
+        }
     }
 
     /// It was not done; `error` is cut to a length that a line holds.
@@ -94,6 +114,11 @@ impl Reply {
     /// The answer to `ledger`.
     pub fn ledger(ledger: Ledger) -> Reply {
         Reply { ledger: Some(Box::new(ledger)), ..Reply::done() }
+    }
+
+    /// The answer to `flows`.
+    pub fn flows(account: Value) -> Reply {
+        Reply { flows: Some(account), ..Reply::done() }
     }
 
     /// The answer to `rules`.
@@ -138,6 +163,9 @@ pub struct Status {
     pub readers: Option<usize>,
     /// As last read, at most a fifth of a second ago.
     pub ledger: Ledger,
+    /// The account of flows, at most some seconds old; null where none are made.
+    #[serde(default)]
+    pub flows: Option<Value>,
 }
 
 /// Where the frames of a run go.
@@ -187,6 +215,7 @@ mod tests {
             Command::Ledger {},
             Command::Rotate {},
             Command::Stop {},
+            Command::Flows { idle_ms: Some(1), active_ms: None },
             Command::Rules(rules),
             Command::Rules(RulesCommand::List { after: None }),
         ];

@@ -1,6 +1,7 @@
 //! Where every packet and octet is.
 
 use crate::EndReason;
+use crate::sink::RecordSums;
 use std::ops::AddAssign;
 
 /// Packets and their octets: the frames' length on the wire, as an interface counts them.
@@ -73,6 +74,11 @@ impl FlowLedger {
     pub fn add_no_flow(&mut self, cause: NoFlow, octets: u32) {
         self.received += Sums::one(octets);
         self.no_flow[cause as usize] += Sums::one(octets);
+    }
+
+    /// The records that were handed out, and what they hold.
+    pub fn handed_out(&self) -> RecordSums {
+        RecordSums { records: self.records.iter().sum(), held: self.exported }
     }
 
     /// True if nothing is missing and nothing counted twice, with what the table holds.

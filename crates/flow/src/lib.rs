@@ -8,6 +8,8 @@
 //! - [`Record`] is the one definition of what is known of a flow. JSON lines, CSV and five schemes
 //!   of names come from it ([`names`]), and NetFlow v5, v9 and IPFIX ([`encode`]).
 //! - [`FlowObserver`] drives a table and [`RecordSink`]s from any stream of frames.
+//! - [`FlowMonitor`] is such an observer that others may ask meanwhile, also for the largest
+//!   [`Groups`] of flows.
 //! - [`FlowLedger`] says that no packet and no octet is missing: received = exported + in the
 //!   table + what no flow is made of, by cause.
 //!
@@ -16,24 +18,30 @@
 
 pub mod community_id;
 pub mod encode;
+pub mod groups;
 pub mod key;
 pub mod ledger;
 pub mod lines;
+pub mod monitor;
 pub mod names;
 pub mod observer;
 pub mod packet;
 pub mod record;
 pub mod sink;
+pub mod status;
 pub mod table;
 
 pub use community_id::community_id;
 pub use encode::{Collector, Format, MessageSink};
+pub use groups::{Field, Group, GroupSums, Groups, GroupsSink, Rank, Top};
 pub use key::Key;
 pub use ledger::{FlowLedger, NoFlow, Sums};
 pub use lines::{LineFormat, Lines};
+pub use monitor::{FlowMonitor, MonitorHandle, TopOptions};
 pub use names::Names;
 pub use observer::FlowObserver;
 pub use packet::{Packet, PacketReader, Segment};
 pub use record::{Application, EndReason, Record, Side};
 pub use sink::{RecordSink, SinkCounts};
+pub use status::FlowStatus;
 pub use table::{FlowError, FlowTable, Limits};

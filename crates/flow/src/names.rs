@@ -135,27 +135,13 @@ impl Row<'_> {
 
     /// A port of TCP, UDP or SCTP.
     fn port(&self, port: u16) -> Value {
-        use IpProtocol as P;
-        match self.record.protocol {
-            P::TCP | P::UDP | P::SCTP => port.into(),
-            _ => Value::Null,
-        }
+        if self.record.has_ports() { port.into() } else { Value::Null }
     }
 
     /// The protocol's short name in lower case; its number where it has none here.
     fn transport(&self) -> String {
-        use IpProtocol as P;
-        let name = match self.record.protocol {
-            P::TCP => "tcp",
-            P::UDP => "udp",
-            P::SCTP => "sctp",
-            P::ICMP => "icmp",
-            P::ICMPV6 => "ipv6-icmp",
-            P::IGMP => "igmp",
-            P::GRE => "gre",
-            other => return other.0.to_string(),
-        };
-        name.into()
+        let name = self.record.protocol_name().map(String::from);
+        name.unwrap_or_else(|| self.record.protocol.0.to_string())
     }
 
     fn network_type(&self) -> Value {

@@ -29,9 +29,24 @@ impl<'s> FlowObserver<'s> {
         &self.table
     }
 
+    /// The same, for other time-outs.
+    pub(crate) fn table_mut(&mut self) -> &mut FlowTable {
+        &mut self.table
+    }
+
     /// The sinks, with theirs.
     pub fn sinks(&self) -> &[Box<dyn RecordSink + 's>] {
         &self.sinks
+    }
+
+    /// Names of the interfaces that frames came from, by their numbers.
+    pub fn interfaces(&self) -> &[String] {
+        &self.interfaces
+    }
+
+    /// The time of the packets.
+    pub fn now(&self) -> Timestamp {
+        self.now
     }
 
     #[cold]

@@ -9,6 +9,8 @@ use std::net::IpAddr;
 pub struct Record {
     /// Number of the flow, from 1. All records of one flow have the same.
     pub flow_id: u64,
+    /// Number of this record among those of its flow, from 1; 65,535 is that or any later one.
+    pub part: u16,
     /// Why the record was made.
     pub end: EndReason,
     /// Interface that received the packets.
@@ -91,6 +93,25 @@ impl Record {
     /// Latest stamp of both directions.
     pub fn last_ns(&self) -> u64 {
         self.forward.last_ns.max(self.reverse.last_ns)
+    }
+
+    /// True if the ports are those of a protocol that has some.
+    pub fn has_ports(&self) -> bool {
+        matches!(self.protocol, IpProtocol::TCP | IpProtocol::UDP | IpProtocol::SCTP)
+    }
+
+    /// The protocol's short name in lower case, where it has one here.
+    pub fn protocol_name(&self) -> Option<&'static str> {
+        Some(match self.protocol {
+            IpProtocol::TCP => "tcp",
+            IpProtocol::UDP => "udp",
+            IpProtocol::SCTP => "sctp",
+            IpProtocol::ICMP => "icmp",
+            IpProtocol::ICMPV6 => "ipv6-icmp",
+            IpProtocol::IGMP => "igmp",
+            IpProtocol::GRE => "gre",
+            _ => return None,
+        })
     }
 
     /// The same from the responder's side.

@@ -33,6 +33,28 @@ pub struct SinkCounts {
     pub inexpressible: RecordSums,
 }
 
+impl SinkCounts {
+    /// All of them, by their names in output formats.
+    pub fn named(&self) -> [(&'static str, &RecordSums); 4] {
+        let SinkCounts { delivered, waiting, write_failed, inexpressible } = self;
+        [
+            ("delivered", delivered),
+            ("waiting", waiting),
+            ("write_failed", write_failed),
+            ("inexpressible", inexpressible),
+        ]
+    }
+
+    /// All that was given.
+    pub fn sum(&self) -> RecordSums {
+        let mut sum = RecordSums::default();
+        for (_, &(mut sums)) in self.named() {
+            sum.take(&mut sums);
+        }
+        sum
+    }
+}
+
 /// Records, and the packets and octets in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordSums {

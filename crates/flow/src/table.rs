@@ -54,6 +54,16 @@ impl Limits {
     /// Longest time-out, two hours: a leap of the clock makes the wheel go round for no longer than
     /// both of them, which hostile stamps can ask for again and again.
     pub const TIMEOUT_MAX: Duration = Duration::from_secs(7_200);
+
+    /// Checks both time-outs.
+    ///
+    /// # Errors
+    /// One of them is 0 or longer than [`Limits::TIMEOUT_MAX`].
+    pub fn check_timeouts(idle: Duration, active: Duration) -> Result<(), FlowError> {
+        let is_wrong = |&timeout: &Duration| timeout.is_zero() || timeout > Limits::TIMEOUT_MAX;
+        let wrong = [idle, active].into_iter().find(is_wrong);
+        wrong.map_or(Ok(()), |timeout| Err(FlowError::Timeout(timeout)))
+    }
 }
 
 impl Default for Limits {
@@ -121,11 +131,7 @@ impl FlowTable {
         if memory_bytes < Limits::MEMORY_BYTES_MIN {
             return Err(FlowError::Memory { bytes: memory_bytes });
         }
-        for timeout in [idle, active] {
-            if timeout.is_zero() || timeout > Limits::TIMEOUT_MAX {
-                return Err(FlowError::Timeout(timeout));
-            }
-        }
+        Limits::check_timeouts(idle, active)?;
         // The reader of packets takes its part of the same memory.
         let (entries_max, slots) = room(memory_bytes - Wheel::BYTES - PacketReader::BYTES);
         // Both are at most two hours.
@@ -147,6 +153,18 @@ impl FlowTable {
         })
     }
 
+    /// Has flows end by other time-outs from now on. What is due earlier by them than it was by the
+    /// old ones may be given out as late as by these.
+    ///
+    /// # Errors
+    /// One of them is 0 or longer than [`Limits::TIMEOUT_MAX`]; then nothing has changed.
+    pub fn set_timeouts(&mut self, idle: Duration, active: Duration) -> Result<(), FlowError> {
+        Limits::check_timeouts(idle, active)?;
+        (self.idle_ns, self.active_ns) = (idle.as_nanos() as u64, active.as_nanos() as u64);
+        self.clock.set_leap_max(self.idle_ns + self.active_ns + LINGER_NS);
+        Ok(())
+    }
+
     /// Flows that there is room for.
     pub fn flows_max(&self) -> usize {
         self.entries_max
@@ -155,6 +173,11 @@ impl FlowTable {
     /// Flows that are there. Some may have no packets since their last record.
     pub fn flows(&self) -> usize {
         self.hot.len() - self.free.len()
+    }
+
+    /// Idle and active time-out.
+    pub fn timeouts(&self) -> (Duration, Duration) {
+        (Duration::from_nanos(self.idle_ns), Duration::from_nanos(self.active_ns))
     }
 
     /// The account so far.
@@ -174,6 +197,14 @@ impl FlowTable {
             held += Sums { packets: hot.packets(), octets: hot.octets() };
         }
         held
+    }
+
+    /// Shows the records of all flows that have packets since their last one, as if they ended
+    /// now ([`EndReason::Forced`]); they go on all the same. A look at all of them.
+    pub fn show_held(&self, see: &mut dyn FnMut(&Record)) {
+        for (hot, cold) in self.hot.iter().zip(&self.cold).filter(|(hot, _)| hot.packets() > 0) {
+            see(&hot.clone().take_record(&mut cold.clone(), EndReason::Forced));
+        }
     }
 
     /// Adds a packet. `application` is asked what it carries, in the first ones of a flow of which

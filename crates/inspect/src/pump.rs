@@ -100,7 +100,13 @@ impl<'o> Pump<'o> {
         Ok(())
     }
 
-    fn show_batch(&mut self, batch: &Batch<'_>, interfaces: &[SourceInterface], lane: LaneId) {
+    /// What was shown so far.
+    pub fn seen(&self) -> Seen {
+        self.seen
+    }
+
+    /// [Shows](Pump::show) all frames of a batch.
+    pub fn show_batch(&mut self, batch: &Batch<'_>, interfaces: &[SourceInterface], lane: LaneId) {
         for frame in batch.iter() {
             self.show(&frame, interfaces, lane);
         }

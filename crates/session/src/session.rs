@@ -18,6 +18,8 @@ use ringside_control::{
 use ringside_core::Ledger;
 use ringside_core::limits::RING_BLOCK_BYTES;
 use ringside_core::profile::LaneProfile;
+use ringside_flow::MonitorHandle;
+use ringside_inspect::Observer;
 use ringside_keeper::privileges::{self, UsersDirectories};
 use ringside_keeper::{Knobs, Leaving, Link, Request};
 use ringside_ring::HUGE_PAGE_BYTES;
@@ -60,6 +62,11 @@ pub struct RunOptions {
     pub output: OutputOptions,
     /// Packets as text, next to the output or instead of it.
     pub print: Option<Print>,
+    /// Who sees every frame that is taken, in a thread of their own. Without output, printing and
+    /// other readers the lanes wait for them; else they may be overtaken, which is counted.
+    pub observers: Vec<Box<dyn Observer>>,
+    /// The flows that one of the observers makes, for questions at the control socket.
+    pub flows: Option<MonitorHandle>,
     /// Frames after which it ends.
     pub frames_max: Option<u64>,
     /// Time after which it ends.
@@ -129,11 +136,6 @@ impl Moment<'_> {
     pub fn profiles(&self) -> Vec<LaneProfile> {
         self.run.profiles()
     }
-
-    /// True if packets are printed.
-    pub fn prints(&self) -> bool {
-        self.run.prints()
-    }
 }
 
 /// A run that has ended. Who ordered its end by the control socket, and its keeper, wait until this
@@ -177,7 +179,8 @@ impl<'l> Session<'l> {
         opened.warnings.drain(..).for_each(notes);
         let keeper_pid = link.and_then(Link::keeper_pid);
         let status = options.output.status(&output, options.print.is_some());
-        let board = board(&opened, &extras, status, keeper_pid);
+        let mut board = board(&opened, &extras, status, keeper_pid);
+        board.set_flows(options.flows.take());
         let ahead = extras.ahead.clone();
         let config = config(&mut options, &mut opened, extras, output);
         if options.huge_pages {
@@ -350,7 +353,7 @@ fn config(
         block_timeout_ns: opened.block_timeout_ns,
         output,
         print: options.print.take(),
-        observers: Vec::new(),
+        observers: std::mem::take(&mut options.observers),
         trigger: extras.trigger,
         share: extras.share,
     }

@@ -71,7 +71,7 @@ impl Consumer {
 }
 
 impl ConsumerThreads {
-    pub(super) fn name(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         match self {
             ConsumerThreads::Meter(_) => "meter",
             ConsumerThreads::Recorder(_) => "recorder",
@@ -149,10 +149,6 @@ impl CopyingConsumer {
 }
 
 impl CopyingThread {
-    pub(super) fn name(&self) -> &'static str {
-        self.name
-    }
-
     /// Its line of the ledger, so far.
     pub(super) fn line(&self) -> ringside_core::Consumer {
         self.counts.consumer(self.name)

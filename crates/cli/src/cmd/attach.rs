@@ -2,7 +2,7 @@
 
 use crate::filter_args::FilterArgs;
 use crate::print_args::PrintArgs;
-use crate::record::{self, RunArgs};
+use crate::record::{self, Printing, RunArgs};
 use crate::words;
 use clap::Args;
 use ringside_client::Reader;
@@ -57,18 +57,23 @@ pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
         return print(&args);
     }
     ringside_keeper::supervised(&args.run.keeper_options(None), |link| {
-        record::run(&args.run, link, None, || Ok(args.options().into()))
+        record::run(&args.run, link, &mut Printing(None), || Ok(args.options().into()))
     })
 }
 
 impl AttachArgs {
     /// What a session is to read. From here on this process yields to the capture.
     fn options(&self) -> AttachOptions {
-        // Best effort: a reader that may not yield reads as well.
-        let _ = rustix::process::nice(NICE);
+        yield_to_capture();
         let (socket, filter) = (self.socket.clone(), self.filter.expression());
         AttachOptions { socket, ago: self.from, filter }
     }
+}
+
+/// From here on this process yields to the capture that it reads.
+pub fn yield_to_capture() {
+    // Best effort: a reader that may not yield reads as well.
+    let _ = rustix::process::nice(NICE);
 }
 
 /// A line a packet on standard output, until the capture ends, the order to stop, or `-c`.

@@ -3,7 +3,7 @@
 use crate::keep_args::KeepArgs;
 use crate::open_args::OpenArgs;
 use crate::print_args::PrintArgs;
-use crate::record::{self, RunArgs};
+use crate::record::{self, Printing, RunArgs};
 use anyhow::ensure;
 use clap::Args;
 use ringside_capture::config;
@@ -89,8 +89,8 @@ pub fn run(args: CaptureArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     ringside_keeper::supervised(&args.run.keeper_options(args.share.as_deref()), |link| {
-        let print = args.print_style()?;
-        record::run(&args.run, link, print, || Ok(args.options()?.into()))
+        let mut printing = Printing(args.print_style()?);
+        record::run(&args.run, link, &mut printing, || Ok(args.options()?.into()))
     })
 }
 

@@ -1,10 +1,12 @@
 //! `ringside control`: gives an order to a running capture.
 
+use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use ringside_control::{Client, Command};
-use ringside_terminal::{ledger_text, say};
+use ringside_terminal::{ledger_text, say, units};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Arguments of `control`.
 #[derive(Args)]
@@ -13,6 +15,7 @@ use std::process::ExitCode;
     after_help = "Examples:
   sudo ringside control rotate             the one capture that runs begins new files
   sudo ringside control /run/ringside/capture-4711.sock stop
+  sudo ringside control flows --idle 30s   the flows of `ringside flows` end by another time-out
   sudo ringside control ledger --json      one JSON line, as the socket gives it"
 )]
 pub struct ControlCommandArgs {
@@ -23,6 +26,14 @@ pub struct ControlCommandArgs {
     /// What to do.
     #[arg(value_enum, value_name = "ORDER")]
     order: Order,
+
+    /// With `flows`: a flow is over when no packet came for so long.
+    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
+    idle: Option<Duration>,
+
+    /// With `flows`: a flow that goes on has a record for each such time.
+    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
+    active: Option<Duration>,
 
     /// The reply as one JSON line on standard output.
     #[arg(long)]
@@ -36,15 +47,22 @@ enum Order {
     Status,
     /// The ledger so far.
     Ledger,
+    /// The account of flows; with --idle or --active they end by other time-outs from now on.
+    Flows,
     /// Begin new files.
     Rotate,
     /// End the run as Ctrl-C does, and wait until it has ended.
     Stop,
 }
 
-impl Order {
-    fn command(self) -> Command {
-        match self {
+impl ControlCommandArgs {
+    fn command(&self) -> Command {
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        match self.order {
+            Order::Flows => Command::Flows {
+                idle_ms: self.idle.map(milliseconds),
+                active_ms: self.active.map(milliseconds),
+            },
             Order::Status => Command::Status {},
             Order::Ledger => Command::Ledger {},
             Order::Rotate => Command::Rotate {},
@@ -55,15 +73,21 @@ impl Order {
 
 /// Runs the subcommand.
 pub fn run(args: ControlCommandArgs) -> anyhow::Result<ExitCode> {
+    ensure!(
+        args.order == Order::Flows || args.idle.or(args.active).is_none(),
+        "--idle and --active are for flows: ringside control flows --idle 30s"
+    );
     let Some(mut client) = Client::only(args.socket.as_deref())? else {
         say::message("no capture runs there");
         return Ok(ExitCode::from(1));
     };
-    let reply = client.ask(&args.order.command())?;
+    let reply = client.ask(&args.command())?;
     if args.json {
         say::data(serde_json::json!(reply))?;
     } else if let Some(status) = &reply.status {
         say::data(super::status::table(std::iter::once(&**status)))?;
+    } else if let Some(flows) = &reply.flows {
+        say::data(serde_json::to_string_pretty(flows)?)?;
     } else if let Some(ledger) = &reply.ledger {
         say::data(ledger_text::so_far(ledger).trim_end())?;
     }

@@ -7,6 +7,7 @@ pub mod control;
 pub mod demo;
 pub mod doctor;
 pub mod drop;
+pub mod flows;
 pub mod lab;
 pub mod read;
 pub mod repair;

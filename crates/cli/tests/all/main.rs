@@ -17,6 +17,7 @@ mod exactness;
 mod falsified;
 mod faults;
 mod filters;
+mod flows;
 mod keep;
 mod keeper;
 mod mirror;

@@ -48,6 +48,7 @@ pub(super) fn any_record(random: &mut Random) -> Record {
     };
     Record {
         flow_id: random.next_u64(),
+        part: 1,
         end: crate::EndReason::ALL[random.below(5)],
         source: from,
         destination: to,

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 pub(super) const COLUMNS: &[Column] = &[
     ("flow_id", |row| row.record.flow_id.into()),
+    ("part", |row| row.record.part.into()),
     ("community_id", |row| row.community_id()),
     ("interface", |row| row.interface()),
     ("vlan", |row| row.record.vlan.into()),

@@ -22,6 +22,7 @@ pub(crate) fn record() -> Record {
     };
     Record {
         flow_id: 42,
+        part: 2,
         end: EndReason::End,
         interface: InterfaceId(3),
         source: "128.232.110.120".parse().unwrap(),
@@ -46,8 +47,9 @@ fn every_scheme_names_the_fixture() {
     let id = "1:LQU9qZlK+B5F3KDmev6m5PMibrg=";
     let expected = [
         json!({
-            "flow_id": 42, "community_id": id, "interface": "eth1", "vlan": 7, "protocol": 6,
-            "src": "128.232.110.120", "dst": "66.35.250.204", "src_port": 34855, "dst_port": 80,
+            "flow_id": 42, "part": 2, "community_id": id, "interface": "eth1", "vlan": 7,
+            "protocol": 6, "src": "128.232.110.120", "dst": "66.35.250.204", "src_port": 34855,
+            "dst_port": 80,
             "initiator_known": true, "application": "http", "end": "end",
             "first_ns": 1_700_000_000_123_456_789_u64, "last_ns": 1_700_000_001_723_456_789_u64,
             "rtt_responder_ns": 100_000_000, "packets": 10, "bytes": 1140, "ip_bytes": 1000,

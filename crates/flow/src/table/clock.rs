@@ -25,6 +25,11 @@ impl Clock {
         Clock { now_ns: 0, stamp_ns: 0, leap_max_ns, steps: 0 }
     }
 
+    /// A leap forward counts for no more than this.
+    pub fn set_leap_max(&mut self, leap_max_ns: u64) {
+        self.leap_max_ns = leap_max_ns;
+    }
+
     /// True before the first stamp.
     pub fn is_new(&self) -> bool {
         self.now_ns == 0

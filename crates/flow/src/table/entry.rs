@@ -36,6 +36,8 @@ pub(super) struct Cold {
     pub application: Option<Application>,
     /// Packets of the flow among which a message was looked for.
     pub looked_at: u8,
+    /// Records that were made.
+    parts: u16,
 }
 
 // The hot part is two lines; with links and index a flow takes some 290 bytes.
@@ -66,6 +68,7 @@ pub(super) fn begin(packet: &Packet, flow_id: u64, now_ns: u64) -> (Hot, Cold) {
         is_initiator_known: is_syn || packet.is_question,
         application: None,
         looked_at: 0,
+        parts: 0,
     };
     (hot, cold)
 }
@@ -115,8 +118,10 @@ impl Hot {
         let forward = usize::from(cold.initiator);
         let (from, to) = if forward == 0 { (low, high) } else { (high, low) };
         let (rtt_responder_ns, rtt_initiator_ns) = cold.tcp.rtt_ns(forward);
+        cold.parts = cold.parts.saturating_add(1);
         let record = Record {
             flow_id: cold.flow_id,
+            part: cold.parts,
             end,
             interface: self.key.interface(),
             source: from.0,

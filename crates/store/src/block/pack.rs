@@ -9,7 +9,7 @@ use super::{
     time_words,
 };
 use crate::pcapng::{ENHANCED_PACKET, option};
-use ringside_core::{Direction, Frame, FrameMeta, FrameSlot, Stamps};
+use ringside_core::{Direction, Frame, FrameMeta, FrameSlot, Stamps, Timestamp};
 use std::ops::Range;
 
 /// Where the data of an Enhanced Packet Block begins.
@@ -59,7 +59,8 @@ pub fn pack_room(
     captured_max: u32,
 ) -> Packed {
     let room_bytes = room.len();
-    let (mut frames, mut captured_bytes, mut stamps) = (0usize, 0u64, Stamps::NONE);
+    let (mut frames, mut captured_bytes) = (0usize, 0u64);
+    let (mut latest, mut is_ordered) = (Timestamp(0), true);
     for slot in slots {
         let frame = slot.lend(memory);
         let bytes = &frame.bytes[..frame.bytes.len().min(captured_max as usize)];
@@ -73,9 +74,32 @@ pub fn pack_room(
         // Counts of what lies in memory do not wrap.
         frames = frames.wrapping_add(1);
         captured_bytes = captured_bytes.wrapping_add(bytes.len() as u64);
-        stamps = stamps.with(Stamps::of(frame.meta.timestamp));
+        if frame.meta.timestamp >= latest {
+            latest = frame.meta.timestamp;
+        } else {
+            note_inversion(&mut is_ordered);
+        }
     }
+    let stamps = stamps(&slots[..frames], is_ordered);
     Packed { frames, captured_bytes, bytes: room_bytes - room.len(), stamps }
+}
+
+/// A frame is stamped before its predecessor.
+// Cold and not inlined, so that the flag takes no register of the loop.
+#[cold]
+#[inline(never)]
+fn note_inversion(is_ordered: &mut bool) {
+    *is_ordered = false;
+}
+
+/// The stamps of frames, which mostly come in their order.
+fn stamps(slots: &[FrameSlot], is_ordered: bool) -> Stamps {
+    match slots {
+        [first, .., last] if is_ordered => {
+            Stamps { earliest: first.timestamp(), latest: last.timestamp() }
+        }
+        _ => slots.iter().fold(Stamps::NONE, |all, slot| all.with(Stamps::of(slot.timestamp()))),
+    }
 }
 
 /// Packs the frame at `slot` of `memory` at the start of `room`, of which only the bytes in

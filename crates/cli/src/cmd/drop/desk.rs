@@ -1,7 +1,7 @@
 //! What `drop` answers at its control socket.
 
 use super::report;
-use ringside_control::{Command, Reply, RuleDesk, Status, StatusParts};
+use ringside_control::{Command, NO_FLOWS, Reply, RuleDesk, Status, StatusParts};
 use ringside_core::Ledger;
 use ringside_session::driver_rules::Shared;
 use ringside_xdp::DriverRules;
@@ -41,6 +41,7 @@ impl DropDesk {
                 self.is_stopping.store(true, Ordering::Release);
                 Reply::done()
             }
+            Command::Flows { .. } => Reply::refused(NO_FLOWS),
             Command::Rules(command) => self.rules.answer(command),
         }
     }

@@ -1,0 +1,165 @@
+//! `ringside flows`: packets added up by conversation.
+
+mod outputs;
+mod stored;
+mod text;
+
+use super::attach::yield_to_capture;
+use crate::open_args::OpenArgs;
+use crate::range_args::RangeArgs;
+use crate::record::{self, Addition, RunArgs};
+use anyhow::ensure;
+use clap::Args;
+use outputs::{FlowArgs, Shown};
+use ringside_capture::config;
+use ringside_flow::MonitorHandle;
+use ringside_inspect::Observer;
+use ringside_session::{AttachOptions, CaptureOptions, Origin, RunReport};
+use ringside_terminal::{BottomLine, Screen, say};
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Arguments of `flows`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  sudo ringside flows -i eth1                            the largest conversations, until Ctrl-C
+  sudo ringside flows -i eth1 --group src --by packets   who sends most
+  sudo ringside flows -i eth1 --json > flows.jsonl       a record a line, as flows end
+  sudo ringside flows -i eth1 -w /data/eth1              record the packets as well
+  ringside flows --attach /run/eth1.share                of a capture that runs (--share)
+  ringside flows -r /data/eth1 --last 10m                of the ten minutes up to the newest packet
+  ringside flows -r trace.pcap --group src/24,dst_port --top 50
+  ringside flows -r trace.pcap --csv --names zeek 'tcp'  in the words of Zeek's conn.log
+
+Signals: SIGINT and SIGTERM end it in order, with the records of all flows that are there.")]
+pub struct FlowsArgs {
+    #[command(flatten)]
+    open: OpenArgs,
+
+    /// Read a running capture along: the socket that `ringside capture --share` made.
+    #[arg(long, value_name = "SOCKET", group = "elsewhere")]
+    attach: Option<PathBuf>,
+
+    #[command(flatten)]
+    range: RangeArgs,
+
+    #[command(flatten)]
+    flows: FlowArgs,
+
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Runs the subcommand.
+pub fn run(args: FlowsArgs) -> anyhow::Result<ExitCode> {
+    if args.open.list_interfaces(args.run.json)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    args.check()?;
+    if !args.open.read.is_empty() {
+        return stored::run(&args);
+    }
+    ringside_keeper::supervised(&args.run.keeper_options(None), |link| {
+        let mut meter = Meter { args: &args, screen: None, handle: None, before: None };
+        record::run(&args.run, link, &mut meter, || args.origin())
+    })
+}
+
+impl FlowsArgs {
+    /// Refuses what does not go together, in every process alike.
+    fn check(&self) -> anyhow::Result<()> {
+        let shown = self.shown();
+        ensure!(
+            !self.run.write.is_stdout(),
+            "-w - is not for flows: they want standard output; write packets to a file or directory"
+        );
+        let is_stored = !self.open.read.is_empty();
+        ensure!(
+            !is_stored || (self.run.write.paths.is_empty() && self.run.duration().is_none()),
+            "-w and --for are for interfaces; packets of files are copied by `ringside read -w`"
+        );
+        let is_live = !is_stored && self.attach.is_none();
+        ensure!(
+            !is_live || !self.range.is_given(),
+            "--from, --to and --last are for files, and --from and --last for --attach"
+        );
+        self.flows.check(shown)
+    }
+
+    /// What standard output shows.
+    fn shown(&self) -> Shown {
+        self.flows.shown(self.run.json)
+    }
+
+    fn origin(&self) -> anyhow::Result<Origin> {
+        if let Some(socket) = &self.attach {
+            yield_to_capture();
+            let (ago, filter) = (self.range.ago()?, self.open.filter());
+            return Ok(AttachOptions { socket: socket.clone(), ago, filter }.into());
+        }
+        let records = !self.run.write.paths.is_empty();
+        Ok(CaptureOptions {
+            open: self.open.options(false),
+            ring_bytes: if records { config::DISK_RING_BYTES } else { config::RING_BYTES },
+            ..CaptureOptions::default()
+        }
+        .into())
+    }
+}
+
+/// What flows add to a run.
+struct Meter<'a> {
+    args: &'a FlowsArgs,
+    /// The table, on a terminal.
+    screen: Option<Screen>,
+    /// From the start of the run on.
+    handle: Option<MonitorHandle>,
+    before: Option<ringside_flow::FlowStatus>,
+}
+
+impl Addition for Meter<'_> {
+    fn observers(&mut self) -> anyhow::Result<Vec<Box<dyn Observer>>> {
+        let shown = self.args.shown();
+        let monitor = self.args.flows.monitor(shown)?;
+        self.handle = Some(monitor.handle());
+        if shown == Shown::Table {
+            self.screen = Screen::of_stdout();
+        }
+        Ok(vec![Box::new(monitor)])
+    }
+
+    fn flows(&self) -> Option<MonitorHandle> {
+        self.handle.clone()
+    }
+
+    fn has_stdout(&self) -> bool {
+        true
+    }
+
+    fn each_second(&mut self, bottom: &BottomLine) -> io::Result<()> {
+        let (Some(handle), Some(screen)) = (&self.handle, &mut self.screen) else { return Ok(()) };
+        let status = handle.status();
+        handle.ask();
+        let rows = screen.rows().saturating_sub(text::AROUND_TABLE);
+        let table = text::table(&self.args.flows, &status, self.before.as_ref(), rows);
+        screen.show(&table, bottom);
+        self.before = Some(status);
+        Ok(())
+    }
+
+    fn finish(&mut self, report: &RunReport) -> io::Result<bool> {
+        let Some(handle) = &self.handle else { return Ok(true) };
+        let status = handle.status();
+        if let Some(screen) = &mut self.screen {
+            screen.clear();
+        }
+        let delivered = text::delivered(&report.ledger);
+        text::finish(&self.args.flows, self.args.shown(), &status, delivered)
+    }
+}
+
+/// Says that a file's packets were too few or damaged, as `ringside read` does.
+fn notice(notice: &dyn std::fmt::Display) {
+    say::message(format_args!("ringside: {notice}"));
+}

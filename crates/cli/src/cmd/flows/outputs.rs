@@ -1,0 +1,126 @@
+//! What becomes of records: options, and the sinks that they stand for.
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ringside_flow::{
+    Field, FlowMonitor, FlowTable, Limits, LineFormat, Lines, Names, Rank, RecordSink, TopOptions,
+};
+use ringside_terminal::units;
+use std::fs::File;
+use std::io::BufWriter;
+use std::time::Duration;
+
+use crate::open_args::stdout_stream;
+
+/// Groups that a table shows unless asked otherwise: a screen.
+const TOP: usize = 20;
+
+/// What flows are, and what becomes of their records.
+#[derive(Args)]
+pub struct FlowArgs {
+    /// Fields that packets of one row have in common, as src,dst_port or src/24; records have
+    /// more [default: protocol,src,src_port,dst,dst_port]
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    group: Vec<Field>,
+
+    /// What the rows of the table are ordered by.
+    #[arg(long, value_name = "WHAT", default_value = Rank::Bytes.name(), value_parser = ranks())]
+    by: Rank,
+
+    /// Rows of the table.
+    #[arg(long, value_name = "N", default_value_t = TOP as u32)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    top: u32,
+
+    /// Records as comma-separated values on standard output.
+    #[arg(long, conflicts_with_all = ["json", "group"])]
+    csv: bool,
+
+    /// What the fields of records are called in --json and --csv.
+    #[arg(long, value_name = "SCHEME", default_value = Names::Ringside.name())]
+    #[arg(value_parser = names())]
+    names: Names,
+
+    /// A flow is over when no packet came for so long.
+    #[arg(long, value_name = "DURATION", value_parser = units::duration, default_value = "15s")]
+    idle: Duration,
+
+    /// A flow that goes on has a record for each such time.
+    #[arg(long, value_name = "DURATION", value_parser = units::duration, default_value = "60s")]
+    active: Duration,
+
+    /// Memory of the flow table. One that is full gives up a flow for each that comes, which its
+    /// record says.
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    #[arg(default_value = "256MiB")]
+    flow_memory: u64,
+}
+
+/// What standard output shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The largest groups.
+    Table,
+    /// The same as JSON, at the end.
+    Groups,
+    /// Records.
+    Records(LineFormat),
+}
+
+impl FlowArgs {
+    /// What standard output shows, with or without `--json`.
+    pub fn shown(&self, json: bool) -> Shown {
+        match json {
+            true if !self.group.is_empty() => Shown::Groups,
+            true => Shown::Records(LineFormat::Json),
+            false if self.csv => Shown::Records(LineFormat::Csv),
+            false => Shown::Table,
+        }
+    }
+
+    /// Refuses what does not go together.
+    pub fn check(&self, shown: Shown) -> anyhow::Result<()> {
+        ensure!(
+            self.names == Names::Ringside || matches!(shown, Shown::Records(_)),
+            "--names is for records: with --json or --csv, and without --group"
+        );
+        FlowTable::new(self.limits()).context("--idle, --active or --flow-memory").map(drop)
+    }
+
+    /// Rows of the table.
+    pub fn rows(&self) -> usize {
+        self.top as usize
+    }
+
+    /// The fields of a row.
+    pub fn fields(&self) -> Vec<Field> {
+        if self.group.is_empty() { Field::conversation() } else { self.group.clone() }
+    }
+
+    fn limits(&self) -> Limits {
+        let memory_bytes = usize::try_from(self.flow_memory).unwrap_or(usize::MAX);
+        Limits { memory_bytes, idle: self.idle, active: self.active }
+    }
+
+    /// The meter, with its sinks.
+    pub fn monitor(&self, shown: Shown) -> anyhow::Result<FlowMonitor> {
+        let table = FlowTable::new(self.limits())?;
+        let mut sinks: Vec<(String, Box<dyn RecordSink>)> = Vec::new();
+        if let Shown::Records(format) = shown {
+            let output = BufWriter::new(File::from(stdout_stream()?));
+            sinks.push(("lines".into(), Box::new(Lines::new(output, format, self.names))));
+        }
+        let options = TopOptions { fields: self.fields(), rank: self.by, count: self.rows() };
+        let is_grouped = matches!(shown, Shown::Table | Shown::Groups);
+        Ok(FlowMonitor::new(table, sinks, is_grouped.then_some(options)))
+    }
+}
+
+fn ranks() -> impl TypedValueParser<Value = Rank> {
+    PossibleValuesParser::new(Rank::ALL.map(Rank::name)).try_map(|name| name.parse::<Rank>())
+}
+
+fn names() -> impl TypedValueParser<Value = Names> {
+    PossibleValuesParser::new(Names::ALL.map(Names::name)).try_map(|name| name.parse::<Names>())
+}

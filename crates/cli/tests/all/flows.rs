@@ -1,0 +1,203 @@
+//! `flows`: of files, of a live interface next to a recorder, of an attached ring; the accounts.
+
+use crate::common::*;
+use ringside_core::Ledger;
+use ringside_testkit::{capture_files, need_root};
+use ringside_transmit::{SenderKind, Shape, Sizes};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// What was written: records, and the objects at the end.
+struct Written {
+    records: Vec<Value>,
+    ledger: Option<Ledger>,
+    account: Value,
+}
+
+impl Written {
+    fn of(outcome: &Outcome) -> Written {
+        let mut records = outcome.json_lines();
+        let account = records.pop().expect("an account")["account"].take();
+        assert_eq!(account["balances"], true, "{account}");
+        let is_ledger = records.last().is_some_and(|last| last.get("ledger").is_some());
+        let ledger = is_ledger.then(|| records.pop().unwrap()["ledger"].take());
+        let ledger = ledger.map(|ledger| serde_json::from_value(ledger).unwrap());
+        Written { records, ledger, account }
+    }
+
+    /// Packets and bytes each way by what names a flow.
+    fn flows(&self) -> BTreeMap<String, [u64; 4]> {
+        let mut flows: BTreeMap<String, [u64; 4]> = BTreeMap::new();
+        for record in &self.records {
+            let ends = ["protocol", "src", "src_port", "dst", "dst_port", "vlan", "tunnel_id"];
+            let name = ends.map(|field| record[field].to_string()).join(" ");
+            let counts = ["packets", "bytes", "reverse_packets", "reverse_bytes"];
+            for (sum, count) in flows.entry(name).or_default().iter_mut().zip(counts) {
+                *sum += record[count].as_u64().unwrap();
+            }
+        }
+        flows
+    }
+
+    /// Packets that the flow table was given.
+    fn received(&self) -> u64 {
+        self.account["received"]["packets"].as_u64().unwrap()
+    }
+}
+
+fn flows(args: &[&str]) -> Outcome {
+    run_ringside(&[&["flows"], args].concat())
+}
+
+fn of_file(path: &Path) -> Written {
+    let outcome = flows(&["-r", arg(path), "--json"]);
+    assert!(matches!(outcome.code(), Some(0 | 1)), "{}", outcome.stderr);
+    Written::of(&outcome)
+}
+
+#[test]
+fn flows_of_files_account_for_every_packet_that_is_read() {
+    for path in capture_files("flows_of_files").into_iter().take(40) {
+        let packets = run_ringside(&["read", "-r", arg(&path), "--json"]);
+        if packets.code() == Some(2) {
+            continue;
+        }
+        let written = of_file(&path);
+        let count = packets.text().lines().count() as u64;
+        assert_eq!(written.received(), count, "{}", path.display());
+        // The table shows the same sums, and so do groups.
+        let table = flows(&["-r", arg(&path), "--top", "3"]);
+        assert_eq!(table.code(), packets.code(), "{}", table.stderr);
+        let groups = flows(&["-r", arg(&path), "--json", "--group", "protocol,src/16"]);
+        let groups = groups.json_lines();
+        let (account, groups) = groups.split_last().unwrap();
+        assert_eq!(account["account"]["exported"], written.account["exported"]);
+        let sum: u64 = groups.iter().map(|group| group["packets"].as_u64().unwrap()).sum();
+        assert_eq!(Value::from(sum), written.account["exported"]["packets"]);
+    }
+}
+
+/// `ringside flows ARGS` in the receiver's namespace, once it listens.
+fn start(network: &Network, args: &[&str]) -> Running {
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT,HUP").arg(ringside()).arg("flows").args(args);
+    command.args(["--netns", network.receiver(), "-Q", "in", "-i", "rx0"]);
+    let running = Running::start(command);
+    running.wait_for_stderr("listening on");
+    running
+}
+
+fn send(network: &Network, flows: u32, count: u64) {
+    let shape = Shape::new(Sizes::fixed(200).unwrap(), flows).unwrap();
+    network.send(SenderKind::Packet, &shape, count, Some(50_000));
+}
+
+#[test]
+fn live_flows_are_those_of_the_recording_and_of_the_attached_ring() {
+    if !need_root("live_flows_are_those_of_the_recording") {
+        return;
+    }
+    let (network, folder) = (Network::up(), tempfile::tempdir().unwrap());
+    let (recording, socket) = (folder.path().join("recording"), folder.path().join("share"));
+    let capture = network.capture(&["-i", "rx0", "--share", arg(&socket), "-w", arg(&recording)]);
+    let mut attach = Command::new(ringside());
+    attach.args(["flows", "--attach", arg(&socket), "--json", "--no-control"]);
+    let attached = Running::start(attach);
+    attached.wait_for_stderr("listening on");
+    let copy = folder.path().join("copy");
+    let beside = start(&network, &["--json", "--no-control", "-w", arg(&copy)]);
+    let alone = start(&network, &["--json", "--no-control"]);
+    send(&network, 300, 30_000);
+    let sent = network.received();
+    let of_live = [alone.stop(), beside.stop()].map(|outcome| {
+        assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+        Written::of(&outcome)
+    });
+    capture.stop().checked_ledger(sent);
+    let attached = Written::of(&attached.finish());
+    let stored = of_file(&recording);
+    for written in &of_live {
+        check_ledger(written.ledger.as_ref().unwrap(), sent);
+        assert_eq!(written.received(), sent);
+        assert_eq!(written.account["received"]["bytes"], stored.account["received"]["bytes"]);
+        assert_eq!(written.flows(), stored.flows());
+    }
+    assert_eq!((attached.received(), attached.flows()), (sent, stored.flows()));
+    assert_eq!(of_file(&copy).flows(), stored.flows());
+    let from_start = stored.flows().into_values().map(|counts| counts[0]).sum::<u64>();
+    assert!(from_start >= 30_000, "{from_start}");
+}
+
+#[test]
+fn time_outs_change_while_it_runs() {
+    if !need_root("time_outs_change_while_it_runs") {
+        return;
+    }
+    let (network, folder) = (Network::up(), tempfile::tempdir().unwrap());
+    let socket = folder.path().join("control");
+    let live = start(&network, &["--json", "--control", arg(&socket), "--idle", "2h"]);
+    let order = |args: &[&str]| run_ringside(&[&["control", arg(&socket), "flows"], args].concat());
+    let timeouts = || {
+        let reply = order(&["--json"]).json_lines().remove(0);
+        let flows = &reply["flows"];
+        [&flows["idle_ms"], &flows["active_ms"]].map(|ms| ms.as_u64().unwrap())
+    };
+    assert_eq!(timeouts(), [7_200_000, 60_000]);
+    let wrong = order(&["--idle", "3h"]);
+    assert_eq!(wrong.code(), Some(2));
+    assert!(wrong.stderr.contains("two hours"), "{}", wrong.stderr);
+    assert_eq!(order(&["--idle", "100ms"]).code(), Some(0));
+    // The time of packets has to go on.
+    wait_until("the new time-out", || {
+        send(&network, 5, 10);
+        timeouts() == [100, 60_000]
+    });
+    wait_until("records of idle flows", || {
+        send(&network, 5, 1);
+        String::from_utf8_lossy(&live.stdout_so_far()).contains(r#""end":"idle""#)
+    });
+    let sent = network.received();
+    let written = Written::of(&live.stop());
+    assert_eq!(written.received(), sent);
+    check_ledger(written.ledger.as_ref().unwrap(), sent);
+}
+
+#[test]
+fn a_stream_has_the_flows_of_its_file() {
+    for path in capture_files("a_stream_has_the_flows_of_its_file").into_iter().take(10) {
+        let mut command = Command::new("sh");
+        command.args(["-c", "cat \"$1\" | \"$2\" flows -r - --json", "sh", arg(&path)]);
+        let stream = Running::start({
+            command.arg(ringside());
+            command
+        });
+        let (stream, file) = (stream.finish(), flows(&["-r", arg(&path), "--json"]));
+        assert_eq!(stream.code(), file.code(), "{}", path.display());
+        assert_eq!(stream.stdout, file.stdout, "{}", path.display());
+    }
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_with_what_does() {
+    for (args, said) in [
+        (&["-i", "rx0", "-r", "x"][..], "cannot be used with"),
+        (&["--attach", "x", "-i", "rx0"], "cannot be used with"),
+        (&[], "--interface"),
+        (&["-r", "x", "--group", "sorce"], "src/24"),
+        (&["-r", "x", "--by", "size"], "bytes, packets, flows"),
+        (&["-r", "x", "--names", "zek", "--json"], "zeek"),
+        (&["-r", "x", "--names", "zeek"], "--json or --csv"),
+        (&["-r", "x", "-w", "y"], "ringside read -w"),
+        (&["-i", "rx0", "-w", "-"], "standard output"),
+        (&["-i", "rx0", "--last", "10m"], "--attach"),
+        (&["-r", "x", "--idle", "3h"], "two hours"),
+        (&["-r", "x", "--flow-memory", "1MiB"], "at least 2097152"),
+        (&["-r", "/does/not/exist"], "/does/not/exist"),
+    ] {
+        let outcome = flows(args);
+        assert_eq!(outcome.code(), Some(2), "{args:?}");
+        assert!(outcome.stderr.contains(said), "{args:?}: {}", outcome.stderr);
+    }
+}
