@@ -207,6 +207,7 @@ mod tests {
             ring: None,
             readers: None,
             ledger,
+            flows: None,
         };
         let output = OutputStatus { kind: "print".into(), paths: Vec::new() };
         let printing = Status { output, ..counting.clone() };
