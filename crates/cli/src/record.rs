@@ -180,7 +180,7 @@ pub struct Printing(pub Option<Style>);
 
 impl Addition for Printing {
     fn print(&self) -> Option<Style> {
-        self.0.clone()
+        self.0
     }
 }
 

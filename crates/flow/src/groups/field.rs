@@ -26,12 +26,15 @@ pub enum Cell {
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     name: &'static str,
-    value: fn(&Record) -> Cell,
+    value: Value,
     prefix_bits: Option<u8>,
 }
 
+/// What a record has in a field.
+type Value = fn(&Record) -> Cell;
+
 /// All fields. Counts and times are no such: groups are added up of them.
-const FIELDS: &[(&str, fn(&Record) -> Cell)] = &[
+const FIELDS: &[(&str, Value)] = &[
     ("interface", |record| Cell::Interface(record.interface.0)),
     ("vlan", |record| number(record.vlan)),
     ("tunnel", |record| record.tunnel.map_or(Cell::Absent, |tunnel| Cell::Name(tunnel.name()))),

@@ -39,7 +39,7 @@ fn groups_are_what_a_map_of_their_texts_adds_up_to() {
     }
     for rank in Rank::ALL {
         let mut expected: Vec<_> = model.iter().collect();
-        expected.sort_by(|a, b| rank.of(b.1).cmp(&rank.of(a.1)));
+        expected.sort_by_key(|(_, sums)| std::cmp::Reverse(rank.of(sums)));
         for count in [0, 1, 4, model.len(), 100] {
             let top = one.top(Some(&two), rank, count);
             assert_eq!((top.count, top.is_full), (model.len(), false));
