@@ -123,6 +123,8 @@ pub struct FileSource {
     /// Ring blocks of which no frame lies in it are passed by.
     range: TimeRange,
     blocks_passed: u64,
+    /// Earliest stamp of the first ring block with frames that reading ahead passed by.
+    passed_from: Option<Timestamp>,
     /// The ring block that was looked at last, whether it can be passed by.
     looked_at: Option<u64>,
     /// Where room for ring blocks begins, if the reading got there.
@@ -235,6 +237,7 @@ impl FileSource {
             borders: None,
             range: TimeRange::default(),
             blocks_passed: 0,
+            passed_from: None,
             looked_at: None,
             room_at: None,
             is_regular: false,
@@ -312,6 +315,9 @@ impl FileSource {
         loop {
             match self.advance(deadline)? {
                 Progress::RingBlock(_) => {}
+                Progress::Passed(_, end) if end.frames > 0 => {
+                    self.passed_from.get_or_insert(end.stamps.earliest);
+                }
                 Progress::Passed(..) => {}
                 progress => return Ok(progress == Progress::Frames),
             }
@@ -518,8 +524,13 @@ impl FileSource {
         SourceError::Damaged(format!("{path}: {condition}; the {lent} frames before it were read"))
     }
 
-    /// Stamp of the first frame, if it was read ahead.
+    /// No frame of a lane that begins here has an order key below this, if the file was read ahead:
+    /// the stamp of its first frame, or the earliest of the ring block that holds it and was passed
+    /// by.
     pub(crate) fn first_stamp(&self) -> Option<Timestamp> {
+        if self.passed_from.is_some() {
+            return self.passed_from;
+        }
         let first = self.is_primed.then(|| self.batch_from(0))?;
         first.get(0).map(|frame| frame.meta.timestamp)
     }

@@ -226,3 +226,20 @@ fn an_end_that_contradicts_its_ring_block_is_not_believed() {
         check(&[dir.path().to_owned()], range);
     }
 }
+
+/// Of the second lane's first file the first block is passed by and the next is far later, but
+/// between them comes a block of the other directory.
+#[test]
+fn a_lane_whose_first_block_is_passed_by_comes_when_it_would_have_come() {
+    let dirs = [memory_dir(), memory_dir()];
+    let [one, other] = dirs.each_ref().map(|dir| dir.path());
+    for (lane, blocks) in
+        [&[vec![26], vec![0]][..], &[vec![13], vec![0], vec![26]]].iter().enumerate()
+    {
+        write_lane([one, other], lane as u16, 3, blocks);
+    }
+    let range = TimeRange { from: None, to: Some(Timestamp(1)) };
+    let inputs = [one.to_owned(), other.to_owned()];
+    assert_eq!(read_and_choose(&inputs, range).0.len(), 2);
+    check(&inputs, range);
+}
