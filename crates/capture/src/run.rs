@@ -23,6 +23,7 @@ use crate::share::{Share, ShareSocket};
 pub use crate::start::RunError;
 use crate::start::spawn;
 use crate::trigger::{Trigger, TriggerConfig, TriggerLane, TriggerSummary};
+pub use consumer::OBSERVERS;
 use consumer::{Behind, Consumed, Consumer, ConsumerThreads, CopyingConsumer, CopyingThread};
 use ringside_core::limits::LANE_THREADS_MAX;
 use ringside_core::profile::LaneProfile;

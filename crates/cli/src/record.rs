@@ -207,10 +207,10 @@ pub fn run(
     let finished = session.finish();
     bottom.settle();
     let report = &finished.report;
-    let told = finish(report, args).and_then(|()| addition.finish(report));
-    let is_good = report.errors.is_empty() && !matches!(told, Ok(false));
+    let shown = finish(report, args).and_then(|()| addition.finish(report));
+    let is_good = report.errors.is_empty() && !matches!(shown, Ok(false));
     finished.close();
-    told?;
+    shown?;
     watched?;
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
@@ -340,13 +340,18 @@ fn to_read(report: &RunReport, args: &RunArgs) -> Option<String> {
 
 /// A ring that fits the memory: touching more than there is would end other programs.
 fn ring_bytes(text: &str) -> Result<usize, String> {
+    match free_bytes(text)? {
+        bytes if bytes < RING_BYTES_MIN => Err(format!("must be {RING_BYTES_MIN} bytes at least")),
+        bytes => Ok(bytes),
+    }
+}
+
+/// A size of memory that is free.
+pub fn free_bytes(text: &str) -> Result<usize, String> {
     let bytes = units::bytes(text)?;
     match ringside_sys::memory::available_bytes() {
         Some(limit) if bytes > limit => {
             Err(format!("{bytes} bytes are asked for, {limit} are available"))
-        }
-        _ if bytes < RING_BYTES_MIN as u64 => {
-            Err(format!("must be {RING_BYTES_MIN} bytes at least"))
         }
         _ => usize::try_from(bytes).map_err(|error| error.to_string()),
     }

@@ -117,7 +117,7 @@ pub struct Group {
 pub struct Top {
     /// The largest first.
     pub groups: Vec<Group>,
-    /// All the others together, and how many were kept apart.
+    /// All the others together.
     pub others: GroupSums,
     /// Groups that were kept apart, these and the others.
     pub count: usize,
@@ -132,11 +132,6 @@ impl Groups {
     pub fn new(fields: Vec<Field>) -> Groups {
         let (sums, cells) = (HashMap::new(), Vec::new());
         Groups { fields, sums, others: GroupSums::default(), total: GroupSums::default(), cells }
-    }
-
-    /// Names of the fields.
-    pub fn fields(&self) -> &[Field] {
-        &self.fields
     }
 
     /// Adds a record.

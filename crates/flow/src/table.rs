@@ -47,6 +47,8 @@ impl Limits {
     pub const MEMORY_BYTES: usize = 256 << 20;
     /// Least memory: the fixed parts, and room for some thousand flows.
     pub const MEMORY_BYTES_MIN: usize = 2 << 20;
+    /// Most memory: room for some 900 million flows, which are numbered in 32 bits.
+    pub const MEMORY_BYTES_MAX: usize = 256 << 30;
     /// Idle time-out: what collectors of IPFIX reckon with.
     pub const IDLE: Duration = Duration::from_secs(15);
     /// Active time-out: a graph of minutes is right.
@@ -54,6 +56,19 @@ impl Limits {
     /// Longest time-out, two hours: a leap of the clock makes the wheel go round for no longer than
     /// both of them, which hostile stamps can ask for again and again.
     pub const TIMEOUT_MAX: Duration = Duration::from_secs(7_200);
+
+    /// Checks all of them.
+    ///
+    /// # Errors
+    /// Less memory than [`Limits::MEMORY_BYTES_MIN`] or more than [`Limits::MEMORY_BYTES_MAX`], or
+    /// a time-out that is 0 or longer than [`Limits::TIMEOUT_MAX`].
+    pub fn check(&self) -> Result<(), FlowError> {
+        let bytes = self.memory_bytes;
+        if !(Limits::MEMORY_BYTES_MIN..=Limits::MEMORY_BYTES_MAX).contains(&bytes) {
+            return Err(FlowError::Memory { bytes });
+        }
+        Limits::check_timeouts(self.idle, self.active)
+    }
 
     /// Checks both time-outs.
     ///
@@ -75,8 +90,12 @@ impl Default for Limits {
 /// What is wrong with limits, or with what is to be written.
 #[derive(Debug, Error)]
 pub enum FlowError {
-    /// Too little memory.
-    #[error("{bytes} bytes of memory for flows; give it at least {}", Limits::MEMORY_BYTES_MIN)]
+    /// Too little memory, or too much.
+    #[error(
+        "{bytes} bytes of memory for flows; give it at least {} and at most {}",
+        Limits::MEMORY_BYTES_MIN,
+        Limits::MEMORY_BYTES_MAX
+    )]
     Memory {
         /// What was asked for.
         bytes: usize,
@@ -124,14 +143,10 @@ impl FlowTable {
     /// A table within these limits.
     ///
     /// # Errors
-    /// Less memory than [`Limits::MEMORY_BYTES_MIN`], or a time-out that is 0 or longer than
-    /// [`Limits::TIMEOUT_MAX`].
+    /// As [`Limits::check`].
     pub fn new(limits: Limits) -> Result<FlowTable, FlowError> {
+        limits.check()?;
         let Limits { memory_bytes, idle, active } = limits;
-        if memory_bytes < Limits::MEMORY_BYTES_MIN {
-            return Err(FlowError::Memory { bytes: memory_bytes });
-        }
-        Limits::check_timeouts(idle, active)?;
         // The reader of packets takes its part of the same memory.
         let (entries_max, slots) = room(memory_bytes - Wheel::BYTES - PacketReader::BYTES);
         // Both are at most two hours.

@@ -16,8 +16,8 @@ use ringside_sys::bell::Bells;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Name of all observers together in the ledger.
-const OBSERVERS: &str = "observers";
+/// Name of all observers together in the ledger of a run.
+pub const OBSERVERS: &str = "observers";
 
 /// What a thread behind the ring does until the lanes are finished; it gives the files it made.
 type Body = Box<dyn FnOnce() -> FileList + Send>;

@@ -10,12 +10,12 @@ use crate::range_args::RangeArgs;
 use crate::record::{self, Addition, RunArgs};
 use anyhow::ensure;
 use clap::Args;
-use outputs::{FlowArgs, Shown};
+use outputs::{Failure, FlowArgs, Shown};
 use ringside_capture::config;
-use ringside_flow::MonitorHandle;
+use ringside_flow::{FlowStatus, MonitorHandle};
 use ringside_inspect::Observer;
 use ringside_session::{AttachOptions, CaptureOptions, Origin, RunReport};
-use ringside_terminal::{BottomLine, Screen, say};
+use ringside_terminal::{BottomLine, Screen};
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -61,7 +61,7 @@ pub fn run(args: FlowsArgs) -> anyhow::Result<ExitCode> {
         return stored::run(&args);
     }
     ringside_keeper::supervised(&args.run.keeper_options(None), |link| {
-        let mut meter = Meter { args: &args, screen: None, handle: None, before: None };
+        let mut meter = Meter::new(&args);
         record::run(&args.run, link, &mut meter, || args.origin())
     })
 }
@@ -115,13 +115,22 @@ struct Meter<'a> {
     screen: Option<Screen>,
     /// From the start of the run on.
     handle: Option<MonitorHandle>,
-    before: Option<ringside_flow::FlowStatus>,
+    before: Option<FlowStatus>,
+    failure: Failure,
+}
+
+impl<'a> Meter<'a> {
+    fn new(args: &'a FlowsArgs) -> Meter<'a> {
+        let failure = Failure::default();
+        Meter { args, screen: None, handle: None, before: None, failure }
+    }
 }
 
 impl Addition for Meter<'_> {
     fn observers(&mut self) -> anyhow::Result<Vec<Box<dyn Observer>>> {
         let shown = self.args.shown();
-        let monitor = self.args.flows.monitor(shown)?;
+        let (monitor, failure) = self.args.flows.monitor(shown)?;
+        self.failure = failure;
         self.handle = Some(monitor.handle());
         if shown == Shown::Table {
             self.screen = Screen::of_stdout();
@@ -138,6 +147,8 @@ impl Addition for Meter<'_> {
     }
 
     fn each_second(&mut self, bottom: &BottomLine) -> io::Result<()> {
+        // What would come reaches no reader: the run ends.
+        self.failure.check()?;
         let (Some(handle), Some(screen)) = (&self.handle, &mut self.screen) else { return Ok(()) };
         let status = handle.status();
         handle.ask();
@@ -155,11 +166,7 @@ impl Addition for Meter<'_> {
             screen.clear();
         }
         let delivered = text::delivered(&report.ledger);
-        text::finish(&self.args.flows, self.args.shown(), &status, delivered)
+        let balances = text::finish(&self.args.flows, self.args.shown(), &status, delivered)?;
+        self.failure.check().map(|()| balances)
     }
-}
-
-/// Says that a file's packets were too few or damaged, as `ringside read` does.
-fn notice(notice: &dyn std::fmt::Display) {
-    say::message(format_args!("ringside: {notice}"));
 }

@@ -107,11 +107,11 @@ fn live_flows_are_those_of_the_recording_and_of_the_attached_ring() {
     let attached = Running::start(attach);
     attached.wait_for_stderr("listening on");
     let copy = folder.path().join("copy");
-    let beside = start(&network, &["--json", "--no-control", "-w", arg(&copy)]);
+    let recorded = start(&network, &["--json", "--no-control", "-w", arg(&copy)]);
     let alone = start(&network, &["--json", "--no-control"]);
     send(&network, 300, 30_000);
     let sent = network.received();
-    let of_live = [alone.stop(), beside.stop()].map(|outcome| {
+    let of_live = [alone.stop(), recorded.stop()].map(|outcome| {
         assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
         Written::of(&outcome)
     });
@@ -180,6 +180,45 @@ fn a_stream_has_the_flows_of_its_file() {
 }
 
 #[test]
+fn records_that_cannot_be_written_are_an_error_and_a_closed_pipe_is_none() {
+    let test = "records_that_cannot_be_written";
+    let Some(path) = capture_files(test).into_iter().find(|path| of_file(path).received() > 20)
+    else {
+        return;
+    };
+    let shell = |line: &str| run("bash", &["-c", line, "bash", arg(&ringside()), arg(&path)]);
+    for format in ["--csv", "--json"] {
+        let full = shell(&format!("\"$1\" flows -r \"$2\" {format} > /dev/full"));
+        assert_eq!(full.code(), Some(2), "{format}: {}", full.stderr);
+        assert!(full.stderr.contains("write_failed"), "{format}: {}", full.stderr);
+        assert!(full.stderr.contains("No space left"), "{format}: {}", full.stderr);
+        let closed = shell(&format!("set -o pipefail; \"$1\" flows -r \"$2\" {format} | true"));
+        assert_eq!(closed.code(), Some(0), "{format}: {}", closed.stderr);
+    }
+}
+
+#[test]
+fn a_live_run_ends_when_its_records_cannot_be_written() {
+    if !need_root("a_live_run_ends_when_its_records_cannot_be_written") {
+        return;
+    }
+    let network = Network::up();
+    let mut command = Command::new("sh");
+    let line =
+        "exec \"$0\" flows --netns \"$1\" -i rx0 --json --no-control --idle 100ms > /dev/full";
+    command.args(["-c", line, arg(&ringside()), network.receiver()]);
+    let live = Running::start(command);
+    live.wait_for_stderr("listening on");
+    wait_until("the end of the run", || {
+        send(&network, 5, 10);
+        live.is_over()
+    });
+    let outcome = live.finish();
+    assert_eq!(outcome.code(), Some(2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("No space left"), "{}", outcome.stderr);
+}
+
+#[test]
 fn what_does_not_go_together_is_refused_with_what_does() {
     for (args, said) in [
         (&["-i", "rx0", "-r", "x"][..], "cannot be used with"),
@@ -194,6 +233,7 @@ fn what_does_not_go_together_is_refused_with_what_does() {
         (&["-i", "rx0", "--last", "10m"], "--attach"),
         (&["-r", "x", "--idle", "3h"], "two hours"),
         (&["-r", "x", "--flow-memory", "1MiB"], "at least 2097152"),
+        (&["-r", "x", "--flow-memory", "100TB"], "are available"),
         (&["-r", "/does/not/exist"], "/does/not/exist"),
     ] {
         let outcome = flows(args);

@@ -1,5 +1,7 @@
 //! What becomes of records: options, and the sinks that they stand for.
 
+use crate::open_args::stdout_stream;
+use crate::record::free_bytes;
 use anyhow::{Context, ensure};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -8,10 +10,9 @@ use ringside_flow::{
 };
 use ringside_terminal::units;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter, Write};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-
-use crate::open_args::stdout_stream;
 
 /// Groups that a table shows unless asked otherwise: a screen.
 const TOP: usize = 20;
@@ -52,9 +53,8 @@ pub struct FlowArgs {
 
     /// Memory of the flow table. One that is full gives up a flow for each that comes, which its
     /// record says.
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
-    #[arg(default_value = "256MiB")]
-    flow_memory: u64,
+    #[arg(long, value_name = "SIZE", value_parser = free_bytes, default_value = "256MiB")]
+    flow_memory: usize,
 }
 
 /// What standard output shows.
@@ -85,7 +85,7 @@ impl FlowArgs {
             self.names == Names::Ringside || matches!(shown, Shown::Records(_)),
             "--names is for records: with --json or --csv, and without --group"
         );
-        FlowTable::new(self.limits()).context("--idle, --active or --flow-memory").map(drop)
+        self.limits().check().context("--idle, --active or --flow-memory")
     }
 
     /// Rows of the table.
@@ -99,21 +99,64 @@ impl FlowArgs {
     }
 
     fn limits(&self) -> Limits {
-        let memory_bytes = usize::try_from(self.flow_memory).unwrap_or(usize::MAX);
-        Limits { memory_bytes, idle: self.idle, active: self.active }
+        Limits { memory_bytes: self.flow_memory, idle: self.idle, active: self.active }
     }
 
-    /// The meter, with its sinks.
-    pub fn monitor(&self, shown: Shown) -> anyhow::Result<FlowMonitor> {
-        let table = FlowTable::new(self.limits())?;
+    /// The monitor with its sinks, and whether standard output can be written.
+    pub fn monitor(&self, shown: Shown) -> anyhow::Result<(FlowMonitor, Failure)> {
+        let (table, failure) = (FlowTable::new(self.limits())?, Failure::default());
         let mut sinks: Vec<(String, Box<dyn RecordSink>)> = Vec::new();
         if let Shown::Records(format) = shown {
-            let output = BufWriter::new(File::from(stdout_stream()?));
+            let stdout = File::from(stdout_stream()?);
+            let output = BufWriter::new(Stdout { stdout, failure: failure.clone() });
             sinks.push(("lines".into(), Box::new(Lines::new(output, format, self.names))));
         }
         let options = TopOptions { fields: self.fields(), rank: self.by, count: self.rows() };
         let is_grouped = matches!(shown, Shown::Table | Shown::Groups);
-        Ok(FlowMonitor::new(table, sinks, is_grouped.then_some(options)))
+        Ok((FlowMonitor::new(table, sinks, is_grouped.then_some(options)), failure))
+    }
+}
+
+impl Shown {
+    /// True if standard output is data for programs, one JSON object a line.
+    pub fn is_json(self) -> bool {
+        matches!(self, Shown::Groups | Shown::Records(LineFormat::Json))
+    }
+}
+
+/// Why records could not be written to standard output, by the system's number: they are written
+/// in another thread than the one that ends the run for it.
+#[derive(Clone, Default)]
+pub struct Failure(Arc<OnceLock<i32>>);
+
+impl Failure {
+    /// # Errors
+    /// The first error of writing.
+    pub fn check(&self) -> io::Result<()> {
+        self.0.get().map_or(Ok(()), |&number| Err(io::Error::from_raw_os_error(number)))
+    }
+}
+
+/// Standard output, with the first error of writing to it.
+struct Stdout {
+    stdout: File,
+    failure: Failure,
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stdout.write(bytes).inspect_err(|error| {
+            // An interrupted write is made again.
+            if let Some(number) = error.raw_os_error()
+                && error.kind() != io::ErrorKind::Interrupted
+            {
+                self.failure.0.get_or_init(|| number);
+            }
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stdout.flush()
     }
 }
 

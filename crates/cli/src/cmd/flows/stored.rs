@@ -1,7 +1,7 @@
 //! Flows of files, directories and standard input.
 
-use super::outputs::Shown;
-use super::{FlowsArgs, notice, text};
+use super::outputs::Failure;
+use super::{FlowsArgs, text};
 use crate::frame_filter::FrameFilter;
 use anyhow::ensure;
 use ringside_core::limits::DRAIN_MAX;
@@ -29,15 +29,18 @@ pub fn run(args: &FlowsArgs) -> anyhow::Result<ExitCode> {
         filter.prepare(interface.link_type)?;
     }
     let shown = args.shown();
-    let mut monitor = args.flows.monitor(shown)?;
+    let (mut monitor, failure) = args.flows.monitor(shown)?;
     let stop = StopSignal::install()?;
-    let reading = Reading { args, stop: &stop, statistics: &statistics };
+    let reading = Reading { args, stop: &stop, statistics: &statistics, failure: &failure };
     let read = reading.drain(&mut *source, &mut filter, &mut monitor);
     let status = monitor.handle().status();
     // What was read before an error is shown all the same.
     let is_whole = text::finish(&args.flows, shown, &status, read.as_ref().ok().copied())?;
-    source.notices().iter().for_each(|one| notice(one));
+    for notice in source.notices() {
+        say::message(format_args!("ringside: {notice}"));
+    }
     let read = read?;
+    failure.check()?;
     ensure!(is_whole, "the account of flows does not balance");
     let is_lossy = source.notices().iter().any(|notice| notice.condition.is_loss());
     let is_ended = stop.is_set();
@@ -48,6 +51,7 @@ struct Reading<'a> {
     args: &'a FlowsArgs,
     stop: &'a StopSignal,
     statistics: &'a Wanted,
+    failure: &'a Failure,
 }
 
 impl Reading<'_> {
@@ -78,6 +82,7 @@ impl Reading<'_> {
                 let seen = units::grouped(pump.seen().frames);
                 say::message(format_args!("{seen} packets in flows or counted so far"));
             }
+            self.failure.check()?;
             if self.stop.is_set()
                 && stopped_at.get_or_insert_with(Instant::now).elapsed() >= DRAIN_MAX
             {
@@ -106,13 +111,5 @@ impl Reading<'_> {
             }
         }
         Ok(())
-    }
-}
-
-impl Shown {
-    /// True if standard output is data for programs, one JSON object a line.
-    pub fn is_json(self) -> bool {
-        use ringside_flow::LineFormat;
-        matches!(self, Shown::Groups | Shown::Records(LineFormat::Json))
     }
 }

@@ -1,9 +1,10 @@
 //! The table of the largest flows, and the account, for people and programs.
 
 use super::outputs::{FlowArgs, Shown};
+use ringside_capture::run::OBSERVERS;
 use ringside_core::Ledger;
 use ringside_flow::ledger::NoFlow;
-use ringside_flow::{EndReason, FlowStatus, Group, GroupSums, SinkCounts, Sums, Top};
+use ringside_flow::{EndReason, FlowStatus, Group, GroupSums, SinkCounts, Top};
 use ringside_terminal::ledger_text::count;
 use ringside_terminal::units::{counted, grouped, scaled};
 use ringside_terminal::{columns, say};
@@ -11,8 +12,6 @@ use std::io;
 
 /// Lines around the rows of a table: its head, the others, the sum, and the run's own line.
 pub const AROUND_TABLE: usize = 6;
-/// Name of the observers in the ledger of a run.
-const OBSERVERS: &str = "observers";
 
 /// The largest groups, at most `rows_max`, with their rates since the status `before`.
 pub fn table(
@@ -44,15 +43,13 @@ pub fn table(
 
 /// What the table does not show, and the sum.
 fn rest(top: &Top, shown: &[Group]) -> String {
-    let mut others = top.total;
-    for group in shown {
-        others.flows -= group.sums.flows;
-        others.both.packets -= group.sums.both.packets;
-        others.both.octets -= group.sums.both.octets;
+    let mut others = top.others;
+    for group in &top.groups[shown.len()..] {
+        others += group.sums;
     }
     let in_all = sums("in all", &top.total);
     let left = top.count - shown.len();
-    if left == 0 && others.flows == 0 && others.both == Sums::default() {
+    if others == GroupSums::default() {
         return in_all;
     }
     let more = if top.is_full { " or more" } else { "" };
