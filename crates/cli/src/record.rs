@@ -165,7 +165,10 @@ pub trait Addition {
         Ok(())
     }
 
-    /// The run has ended, and its ledger is out. True if what was added balances.
+    /// The run has ended, and nothing of it is out yet: takes away what was shown meanwhile.
+    fn ended(&mut self) {}
+
+    /// The ledger of the run is out. True if what was added balances.
     ///
     /// # Errors
     /// It cannot be shown.
@@ -204,6 +207,7 @@ pub fn run(
         Watcher { args, signals: &signals, rotates, hung_up_at: None, live, addition };
     let watched = session.watch(&mut |moment| watcher.look(moment, &bottom));
     watcher.live.finish();
+    watcher.addition.ended();
     let finished = session.finish();
     bottom.settle();
     let report = &finished.report;

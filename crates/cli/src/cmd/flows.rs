@@ -159,12 +159,13 @@ impl Addition for Meter<'_> {
         Ok(())
     }
 
+    fn ended(&mut self) {
+        self.screen.iter_mut().for_each(Screen::clear);
+    }
+
     fn finish(&mut self, report: &RunReport) -> io::Result<bool> {
         let Some(handle) = &self.handle else { return Ok(true) };
         let status = handle.status();
-        if let Some(screen) = &mut self.screen {
-            screen.clear();
-        }
         let delivered = text::delivered(&report.ledger);
         let balances = text::finish(&self.args.flows, self.args.shown(), &status, delivered)?;
         self.failure.check().map(|()| balances)

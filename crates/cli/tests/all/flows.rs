@@ -205,7 +205,7 @@ fn a_live_run_ends_when_its_records_cannot_be_written() {
     let network = Network::up();
     let mut command = Command::new("sh");
     let line =
-        "exec \"$0\" flows --netns \"$1\" -i rx0 --json --no-control --idle 100ms > /dev/full";
+        "exec \"$0\" flows --netns \"$1\" -i rx0 --json --no-control --active 100ms > /dev/full";
     command.args(["-c", line, arg(&ringside()), network.receiver()]);
     let live = Running::start(command);
     live.wait_for_stderr("listening on");

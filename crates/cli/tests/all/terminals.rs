@@ -54,6 +54,32 @@ fn send(network: &Network, count: u64) {
 }
 
 #[test]
+fn a_table_of_flows_gives_way_to_the_ledger_at_the_end() {
+    if !need_root("a_table_of_flows_gives_way_to_the_ledger") {
+        return;
+    }
+    let network = Network::up();
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT,HUP").arg(ringside()).arg("flows");
+    command.args(["--netns", network.receiver(), "-Q", "in", "-i", "rx0", "--no-control"]);
+    let run = OnTerminal::start(command);
+    run.wait_for("listening on");
+    wait_until("a table", || {
+        send(&network, 10);
+        // It is drawn anew: up to its first line, and everything below it away.
+        run.shown().matches("F\u{1b}[J").count() >= 2
+    });
+    run.running.signal(Signal::INT);
+    run.wait_for("the account of flows balances");
+    drop(run.terminal);
+    let shown = run.running.finish().text();
+    let (_, at_last) = shown.rsplit_once("\u{1b}[J").unwrap();
+    let ledger = at_last.find("the ledger balances").expect(at_last);
+    let table = at_last.find("in all: 1 flow,").expect(at_last);
+    assert!(ledger < table, "{at_last}");
+}
+
+#[test]
 fn a_stopped_terminal_holds_up_no_order_and_shows_every_line_once_it_goes_on() {
     if !need_root("a_stopped_terminal_holds_up_no_order") {
         return;
