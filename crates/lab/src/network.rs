@@ -9,6 +9,10 @@ use ringside_ebpf::XdpProgram;
 use ringside_netdev as netdev;
 use ringside_transmit::{End, Wire};
 use serde::Serialize;
+use std::time::Duration;
+
+/// How long links may take until the kernel sends through them.
+const LINK_LIMIT: Duration = Duration::from_secs(10);
 
 /// Locally administered, and not the destination of generated frames, so that no stack answers.
 const SENDER_MAC: &str = "02:52:53:00:00:01";
@@ -290,6 +294,10 @@ fn make_pair(config: &LabConfig, [a, b]: [&str; 2], [tx, rx]: [&str; 2]) -> Resu
     }
     for (namespace, interface) in [(a, tx), (b, rx)] {
         run(&format!("ip -n {namespace} link set {interface} up"))?;
+    }
+    // Until the kernel has noticed the link it drops what is sent.
+    for (namespace, interface) in [(a, tx), (b, rx)] {
+        inside(namespace, || Ok(netdev::by_name_noticed(interface, LINK_LIMIT)?))?;
     }
     Ok(())
 }

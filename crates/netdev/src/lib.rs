@@ -37,6 +37,11 @@ pub use settings::{set_channels, set_feature, set_receive_ring};
 pub use uses::{Use, uses};
 
 use ringside_sys::SysError;
+use std::time::{Duration, Instant};
+
+/// Values of IFLA_OPERSTATE (linux/if.h).
+const IF_OPER_DOWN: u8 = 2;
+const IF_OPER_LOWERLAYERDOWN: u8 = 3;
 
 /// An interface as RTM_GETLINK describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,6 +60,8 @@ pub struct NetDevice {
     pub mtu_bytes: u32,
     /// The other end is there.
     pub carrier: bool,
+    /// IF_OPER_ value (linux/if.h, RFC 2863): follows the carrier a little later.
+    pub operational_state: u8,
     /// How many users keep it promiscuous.
     pub promiscuity: u32,
     /// Receive queues that the driver allocated; [`queues`] tells how many are used.
@@ -108,6 +115,12 @@ impl NetDevice {
         self.flags & libc::IFF_UP as u32 != 0
     }
 
+    /// False while the kernel still throws away, uncounted, what is sent: between the moment when
+    /// the carrier comes and the one when a kernel thread has noticed it.
+    pub fn is_noticed(&self) -> bool {
+        !self.carrier || ![IF_OPER_DOWN, IF_OPER_LOWERLAYERDOWN].contains(&self.operational_state)
+    }
+
     /// What it sends it receives (IFF_LOOPBACK).
     pub fn is_loopback(&self) -> bool {
         self.flags & libc::IFF_LOOPBACK as u32 != 0
@@ -128,6 +141,22 @@ pub fn list() -> Result<Vec<NetDevice>, SysError> {
 /// As [`list`].
 pub fn by_name(name: &str) -> Result<Option<NetDevice>, SysError> {
     Ok(list()?.into_iter().find(|device| device.name == name))
+}
+
+/// The same, once what is sent through it is not thrown away any more, or after `limit`.
+///
+/// # Errors
+/// As [`list`].
+pub fn by_name_noticed(name: &str, limit: Duration) -> Result<Option<NetDevice>, SysError> {
+    let start = Instant::now();
+    loop {
+        let device = by_name(name)?;
+        let is_noticed = device.as_ref().is_none_or(NetDevice::is_noticed);
+        if is_noticed || start.elapsed() >= limit {
+            return Ok(device);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 #[cfg(test)]

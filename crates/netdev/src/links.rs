@@ -52,6 +52,9 @@ fn read_attribute(device: &mut NetDevice, attribute: Attribute<'_>) -> io::Resul
         libc::IFLA_NUM_RX_QUEUES => device.rx_queues_max = attribute.word(),
         libc::IFLA_NUM_TX_QUEUES => device.tx_queues_max = attribute.word(),
         libc::IFLA_CARRIER => device.carrier = attribute.value.first() == Some(&1),
+        libc::IFLA_OPERSTATE => {
+            device.operational_state = attribute.value.first().copied().unwrap_or_default();
+        }
         libc::IFLA_QDISC => device.queueing_discipline = attribute.text(),
         libc::IFLA_STATS64 => device.statistics = read_statistics(attribute.value),
         libc::IFLA_MASTER => device.master = some(attribute.word()),

@@ -4,6 +4,7 @@ use crate::Error;
 use ringside_core::Refusal;
 use ringside_netdev::{self as netdev, NetDevice};
 use std::io;
+use std::time::Duration;
 
 /// ARPHRD_ETHER of linux/if_arp.h.
 pub(crate) const ETHERNET: u16 = 1;
@@ -26,6 +27,10 @@ pub(crate) const ENODEV: i32 = 19;
 pub(crate) const EMSGSIZE: i32 = 90;
 pub(crate) const ENETDOWN: i32 = 100;
 pub(crate) const ENOBUFS: i32 = 105;
+
+/// How long a link that has just come may take until the kernel sends through it: the kernel looks
+/// at links once a second at most, and a busy machine comes later.
+const LINK_LIMIT: Duration = Duration::from_secs(10);
 
 /// The interface called `name` of the calling thread's namespace, as it is now.
 ///
@@ -53,11 +58,10 @@ pub(crate) fn find(name: &str) -> Result<NetDevice, Error> {
 /// # Errors
 /// There is none, it is down, or it has no link.
 pub(crate) fn find_linked(name: &str) -> Result<NetDevice, Error> {
-    let device = find(name)?;
-    if !device.carrier {
-        return Err(Error::NoCarrier { interface: name.to_owned() });
-    }
-    Ok(device)
+    find(name)?;
+    let device = netdev::by_name_noticed(name, LINK_LIMIT)?;
+    let linked = device.filter(|device| device.carrier && device.is_noticed());
+    linked.ok_or_else(|| Error::NoCarrier { interface: name.to_owned() })
 }
 
 /// Refuses an interface that nothing can be sent through now: of the calling thread's namespace.

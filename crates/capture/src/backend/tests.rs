@@ -35,6 +35,8 @@ pub(crate) fn on_a_wire(name: &str, test: impl FnOnce(&Wire) + Send + 'static) {
         thread::pin_to_cpu(cpus[cpus.len() - 1]).unwrap();
         let wire = Wire::new();
         Namespace::open(&wire.namespace).unwrap().enter().unwrap();
+        // Until the kernel has noticed the link it drops what is sent.
+        wait_until("the link", || [TX, RX].iter().all(|end| device(end).is_noticed()));
         test(&wire);
     };
     std::thread::spawn(body).join().unwrap_or_else(|panic| resume_unwind(panic));

@@ -5,6 +5,7 @@
 use ringside_ebpf::socket_filter::SocketFilter;
 use ringside_sys::netns::Namespace;
 use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
+use ringside_testkit::wait_until;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::os::fd::OwnedFd;
 use std::process::Command;
@@ -44,6 +45,8 @@ impl Pair {
         for namespace in [a, b] {
             ip(&["-n", namespace, "link", "set", "end", "up"]);
         }
+        // Until the kernel has noticed the link it drops what is sent.
+        wait_until("the link", || ip(&["-n", a, "-o", "link", "show", "end"]).contains("state UP"));
         pair
     }
 

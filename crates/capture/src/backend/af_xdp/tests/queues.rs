@@ -2,6 +2,7 @@
 
 use super::*;
 use ringside_core::QueueId;
+use ringside_testkit::wait_until;
 
 /// Makes the pair again, with four queues at each end.
 fn four_queues(wire: &Wire) {
@@ -12,6 +13,7 @@ fn four_queues(wire: &Wire) {
         wire.inside("ethtool", &["-K", end, "gro", "off", "tso", "off", "gso", "off"]);
         wire.ip(&format!("link set {end} arp off up"));
     }
+    wait_until("the link", || [TX, RX].iter().all(|end| device(end).is_noticed()));
 }
 
 /// Frames of many flows: the sending kernel spreads them over the queues.
