@@ -2,8 +2,8 @@
 //! in place on the receiving end of a network and taken away again.
 
 use super::network;
-use super::receiver::{self, Idle, Program, Receiver};
-use super::tools::{self, Summary};
+use super::receiver::{self, Idle, Program, Receiver, Summary};
+use super::tools;
 use ringside_lab::{Lab, RECEIVER_INTERFACE};
 use ringside_terminal::signals::StopSignal;
 use std::ffi::OsString;

@@ -11,8 +11,6 @@ use std::time::Duration;
 
 /// Source addresses, each with a port of its own: 10.16.0.0 and those behind it.
 pub(super) const SOURCES: u32 = 10_000;
-/// The address that generated frames go to (`ringside_transmit::Shape`).
-pub(super) const ADDRESS: &str = "198.18.0.1";
 /// The port that it is sent to.
 pub(super) const PORT: u16 = 9;
 /// Bytes of a frame.

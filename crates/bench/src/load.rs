@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// CPU of the generator, and of the receiving kernel path with it (see `Napi::Softirq`).
 pub(super) const SENDER_CPU: usize = 0;
+/// The address that generated frames go to (`ringside_transmit::Shape`).
+pub(super) const GENERATED_ADDRESS: &str = "198.18.0.1";
 /// Flows of the generator.
 const FLOWS: u32 = 1000;
 /// MTU of the network: the longest live frame and a little more.

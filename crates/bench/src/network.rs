@@ -2,8 +2,7 @@
 //! the interfaces before a tool starts.
 
 use super::TOOL_CPU;
-use super::flood;
-use super::load::SENDER_CPU;
+use super::load::{GENERATED_ADDRESS, SENDER_CPU};
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
 use ringside_ebpf::XdpProgram;
@@ -148,7 +147,7 @@ fn make_host(lab: &Lab) -> anyhow::Result<()> {
     let status = lab.status();
     let (host, peer) = (&status.receiver_namespace, &status.sender_namespace);
     let (interface, sender) = (status.receiver_interface, status.sender_interface);
-    tool(host, &format!("ip address add {}/32 dev {interface}", flood::ADDRESS), "")?;
+    tool(host, &format!("ip address add {GENERATED_ADDRESS}/32 dev {interface}"), "")?;
     tool(host, &format!("ip route add default via {SENDER_ADDRESS}"), "")?;
     for end in [host, peer] {
         // Linux 6.15.

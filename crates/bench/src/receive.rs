@@ -12,7 +12,7 @@ use super::load::{self, FrameSizes, LoadSpec};
 use super::measure::Sample;
 use super::network::{self, NetworkKey, Networks, Placement};
 use super::output::{DrawArgs, OutputArgs};
-use super::pages;
+use super::pages::HugePages;
 use super::process::CpuTime;
 use super::receiver::{Received, Receiver};
 use super::search::{self, Probe, ZeroLoss};
@@ -20,7 +20,6 @@ use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use ringside_core::LinkType;
-use ringside_keeper::Knobs;
 use ringside_keeper::filter_child::compile;
 use ringside_lab::Lab;
 use ringside_terminal::Wait;
@@ -176,7 +175,7 @@ pub(super) fn run(args: &ReceiveBench) -> anyhow::Result<ExitCode> {
     let pages = plan.cells.iter().map(|cell| cell.contender.huge_pages(cell.queues)).max();
     let bench = Bench {
         networks: Networks::default(),
-        knobs: Knobs::new(None),
+        huge_pages: HugePages::new(),
         pages: pages.unwrap_or(0),
         stop: &stop,
     };
@@ -359,8 +358,7 @@ impl std::fmt::Display for Cell {
 /// The networks, the system's settings and the order to stop.
 struct Bench<'a> {
     networks: Networks,
-    /// Puts huge pages back when it is dropped.
-    knobs: Knobs<'a>,
+    huge_pages: HugePages,
     /// Huge pages that are free whenever a tool starts, whichever it is: the most that one takes.
     pages: u64,
     stop: &'a StopSignal,
@@ -381,9 +379,9 @@ impl Bench<'_> {
             standing: cell.contender.kind.standing(),
             is_host: false,
         };
-        let (stop, knobs, pages) = (self.stop, &self.knobs, self.pages);
+        let (stop, huge_pages, pages) = (self.stop, &self.huge_pages, self.pages);
         let lab = self.networks.get(key)?;
-        let receivers = start(lab, &cell.contender, stop, || pages::free(knobs, pages))?;
+        let receivers = start(lab, &cell.contender, stop, || huge_pages.free(pages))?;
         let load = LoadSpec { sizes: &cell.sizes, rate_per_sec, duration, frames_max: u64::MAX };
         let report = load::send(lab, load, stop)?;
         let sent = Instant::now();

@@ -4,7 +4,6 @@ use super::TOOL_CPU;
 use super::load;
 use super::network;
 use super::process::{CpuTime, cpu_time};
-use super::tools::Summary;
 use anyhow::{Context, bail, ensure};
 use ringside_terminal::signals::StopSignal;
 use rustix::process::{Pid, Signal, kill_process};
@@ -57,6 +56,15 @@ pub(super) struct Program<'a> {
 
 /// Reads what a tool said on standard output and standard error.
 pub(super) type Summarize<'a> = Box<dyn Fn(&str, &str) -> Option<Summary> + 'a>;
+
+/// What a tool says at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Summary {
+    /// Frames that it delivered: recorded, or counted if nothing is recorded.
+    pub(super) frames: u64,
+    /// Frames that it knows it lost.
+    pub(super) lost: Option<u64>,
+}
 
 /// How to tell that a tool has nothing left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

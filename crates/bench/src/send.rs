@@ -10,13 +10,12 @@ use super::failures;
 use super::load::{self, SENDER_CPU};
 use super::network::{self, Placement};
 use super::output::{DrawArgs, OutputArgs};
-use super::pages;
+use super::pages::HugePages;
 use super::place::Workspace;
 use super::receiver::Receiver;
 use anyhow::{Context, ensure};
 use clap::Args;
 use ringside_ebpf::XdpProgram;
-use ringside_keeper::Knobs;
 use ringside_lab::{Lab, LabConfig, Napi};
 use ringside_netdev as netdev;
 use ringside_terminal::signals::StopSignal;
@@ -85,7 +84,8 @@ pub(super) fn run(args: &SendBench) -> anyhow::Result<ExitCode> {
     ensure!(!kinds.is_empty(), "none of the tools is installed");
     let files = Workspace::in_memory()?;
     let pages = kinds.iter().map(|kind| kind.huge_pages()).max().unwrap_or(0);
-    let bench = Bench { args, files: &files, knobs: Knobs::new(None), pages, stop: &stop };
+    let huge_pages = HugePages::new();
+    let bench = Bench { args, files: &files, huge_pages, pages, stop: &stop };
     let results = bench.measure(&kinds)?;
     args.output.put(&results)?;
     args.drawn.draw(|dir| results.draw(dir))?;
@@ -96,8 +96,7 @@ struct Bench<'a> {
     args: &'a SendBench,
     /// For what tools read.
     files: &'a Workspace,
-    /// Puts huge pages back when it is dropped.
-    knobs: Knobs<'a>,
+    huge_pages: HugePages,
     /// Huge pages that are free whenever a tool starts: without them testpmd does not.
     pages: u64,
     stop: &'a StopSignal,
@@ -140,7 +139,7 @@ impl Bench<'_> {
                 Ok(device.context("the far end is gone")?.statistics.rx_packets)
             })
         };
-        pages::free(&self.knobs, self.pages)?;
+        self.huge_pages.free(self.pages)?;
         let tool = Receiver::start(&status.sender_namespace, program, &[], self.stop)?;
         let start = Instant::now();
         while handed()? == 0 {

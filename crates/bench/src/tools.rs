@@ -3,7 +3,7 @@
 //! Every tool gets the same memory for frames, the same CPU, and the options that make it fastest;
 //! none prints packets.
 
-use super::receiver::{Idle, Program};
+use super::receiver::{Idle, Program, Summary};
 use clap::ValueEnum;
 use ringside_capture::config::DISK_RING_BYTES;
 use ringside_core::Ledger;
@@ -96,15 +96,6 @@ impl Default for Options<'_> {
             for_profiler: false,
         }
     }
-}
-
-/// What a tool says at its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Summary {
-    /// Frames that it delivered: recorded, or counted if nothing is recorded.
-    pub(super) frames: u64,
-    /// Frames that it knows it lost.
-    pub(super) lost: Option<u64>,
 }
 
 impl Tool {

@@ -20,8 +20,8 @@ pub use digests::{DigestCounts, DigestMiss, DigestOutput, DigestSums};
 pub(crate) use digests::{DigestQueue, DigestWriter, Patience};
 pub use flows::FlowCutoff;
 pub use mirrors::{MirrorCounts, MirrorError, MirrorFailure, Mirrors, NoMirror};
-pub use pre_filters::PreFilterStatus;
-pub use rules::{ChangeError, Rules, RulesError, RulesReport, SideEffects, passes};
+pub use pre_filters::{InterfacePreFilter, PreFilterRequest, PreFilterStatus};
+pub use rules::{ChangeError, Rules, RulesBuilder, RulesError, RulesReport, SideEffects, passes};
 
 use crate::control::Control;
 use crate::packer::{Offered, Pieced};
@@ -44,7 +44,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct SelectionOptions {
     /// Which frames are taken, and what of each.
-    pub rules: Option<Rules>,
+    pub rules: Option<RulesBuilder>,
     /// Where rules send copies.
     pub mirrors: Option<Mirrors>,
     /// Where records of frames that rules digest are written.
@@ -63,34 +63,43 @@ pub struct SelectionOptions {
 pub struct Selection {
     interfaces: Vec<SourceInterface>,
     lists: Lists,
+    rules: Option<Rules>,
+    /// Its rules were put to work.
     options: SelectionOptions,
     digests: DigestReader,
 }
 
 impl Selection {
-    /// For frames of these interfaces. Adds to them one for each list of pieces that rules keep of
-    /// a frame and each interface: such frames bear its id, so that a file says what was cut.
+    /// For frames of these interfaces, on which the rules are put to work. Adds to them one for
+    /// each list of pieces that rules keep of a frame and each interface: such frames bear its id,
+    /// so that a file says what was cut.
     ///
     /// # Errors
-    /// The rules keep too many different lists, or need what was not asked for.
+    /// The rules are too many, one has a wrong filter, they keep too many different lists, or need
+    /// what was not asked for.
     pub fn new(
-        options: SelectionOptions,
+        mut options: SelectionOptions,
         interfaces: &mut Vec<SourceInterface>,
     ) -> Result<Selection, RulesError> {
         let named = interfaces.clone();
         let digests = DigestReader::default();
-        if let Some(rules) = &options.rules {
-            rules.set_mirrors(options.mirrors.as_ref().map(Mirrors::reader))?;
-            rules.set_digests(options.digests.as_ref().map(|_| digests.clone()))?;
-        }
-        let keeps: Vec<_> = options.rules.iter().flat_map(Rules::keeps).collect();
+        let keeps: Vec<_> = options.rules.iter().flat_map(RulesBuilder::keeps).collect();
         let lists = Lists::new(keeps.iter(), interfaces)?;
-        Ok(Selection { interfaces: named, lists, options, digests })
+        let (mirrors, digest_reader) = (
+            options.mirrors.as_ref().map(Mirrors::reader),
+            options.digests.as_ref().map(|_| digests.clone()),
+        );
+        let work = |rules: RulesBuilder| {
+            let links = named.iter().map(|interface| interface.link_type);
+            rules.with_mirrors(mirrors).with_digests(digest_reader).build(links)
+        };
+        let rules = options.rules.take().map(work).transpose()?;
+        Ok(Selection { interfaces: named, lists, rules, options, digests })
     }
 
     /// The rules, which may be changed while the run goes on.
     pub fn rules(&self) -> Option<&Rules> {
-        self.options.rules.as_ref()
+        self.rules.as_ref()
     }
 
     /// True if frames may be recorded as pieces, which a pcap file cannot say.
@@ -108,12 +117,12 @@ impl Selection {
 
     /// True if frames are turned away here, after their source has counted them.
     pub(crate) fn turns_away(&self) -> bool {
-        self.options.rules.is_some() || !self.options.filters.is_empty()
+        self.rules.is_some() || !self.options.filters.is_empty()
     }
 
     /// What each rule has counted.
     pub(crate) fn rules_report(&self) -> Option<RulesReport> {
-        self.options.rules.as_ref().map(Rules::report)
+        self.rules.as_ref().map(Rules::report)
     }
 
     /// Opens where records are written, if some are; with it the queue that leads there.
@@ -139,14 +148,13 @@ impl Selection {
         digests: Option<DigestQueue>,
     ) -> Result<Selector, BuildError> {
         let links = interfaces.iter().map(|interface| interface.link_type);
-        let rules = self.options.rules.as_ref();
         // Several threads share the segments of a flow in no order.
         let follows = if threads > 1 { Follows::Nothing } else { Follows::Flows };
         Ok(Selector {
             interfaces: self.interfaces.clone(),
             snaplen,
             filters: self.options.filters.clone(),
-            rules: rules.map(|rules| rules.judge(links, follows)).transpose()?,
+            rules: self.rules.as_ref().map(|rules| rules.judge(links, follows)).transpose()?,
             mirrors: self.options.mirrors.as_ref().map(Mirrors::sender),
             digester: digests.map(Digester::new),
             flows: self.options.flow_cutoff.map(Flows::new),

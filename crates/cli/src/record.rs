@@ -203,8 +203,7 @@ pub fn run(
     let rotates = options.output.rotates();
     let mut session = Session::start(origin()?, options, link.as_ref(), &words::say_note)?;
     let live = Live::start(&bottom);
-    let mut watcher =
-        Watcher { args, signals: &signals, rotates, hung_up_at: None, live, addition };
+    let mut watcher = Watcher::new(args, (&signals, link.as_ref()), rotates, live, addition);
     let watched = session.watch(&mut |moment| watcher.look(moment, &bottom));
     watcher.live.finish();
     watcher.addition.ended();
@@ -213,7 +212,9 @@ pub fn run(
     let report = &finished.report;
     let shown = finish(report, args).and_then(|()| addition.finish(report));
     let is_good = report.errors.is_empty() && !matches!(shown, Ok(false));
-    finished.close();
+    for note in finished.close() {
+        say::message(format_args!("ringside: {note}"));
+    }
     shown?;
     watched?;
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(2) })
@@ -223,6 +224,7 @@ pub fn run(
 struct Watcher<'a> {
     args: &'a RunArgs,
     signals: &'a RunSignals,
+    link: Option<&'a Link>,
     /// A hang-up begins new files instead of ending the run.
     rotates: bool,
     hung_up_at: Option<Instant>,
@@ -230,7 +232,17 @@ struct Watcher<'a> {
     addition: &'a mut dyn Addition,
 }
 
-impl Watcher<'_> {
+impl<'a> Watcher<'a> {
+    fn new(
+        args: &'a RunArgs,
+        (signals, link): (&'a RunSignals, Option<&'a Link>),
+        rotates: bool,
+        live: Live,
+        addition: &'a mut dyn Addition,
+    ) -> Watcher<'a> {
+        Watcher { args, signals, link, rotates, hung_up_at: None, live, addition }
+    }
+
     fn look(&mut self, moment: &Moment<'_>, bottom: &BottomLine) -> anyhow::Result<Order> {
         if moment.is_new_second {
             self.tell(moment)?;
@@ -240,6 +252,9 @@ impl Watcher<'_> {
             self.live.tell(moment);
         }
         if self.signals.stop.is_set() {
+            if self.link.is_some_and(Link::is_keeper_gone) {
+                say::message("ringside: the keeper is gone; the run ends");
+            }
             return Ok(Order::Stop);
         }
         if !self.signals.hang_up.take() {

@@ -1,6 +1,8 @@
 //! What the command line adds to what the libraries say: the option that helps. They name none,
 //! because others ask them in other ways.
 
+mod tools;
+
 use ringside_capture::backend::{BackendError, LaneKind, OpenWarning, Unable};
 use ringside_capture::keep::RulesError;
 use ringside_capture::run::RunError;
@@ -10,6 +12,7 @@ use ringside_core::Shown;
 use ringside_filter::FilterError;
 use ringside_keeper::NoWorker;
 use ringside_keeper::privileges::NoSuchUser;
+use ringside_ring::RingError;
 use ringside_session::{NotInDriver, Note, Refused, Rss, Setting};
 use ringside_store::StoreError;
 use ringside_store::recording::NO_RECORDING;
@@ -54,7 +57,9 @@ fn of_cause(cause: &(dyn Error + 'static)) -> String {
         .or_else(|| cause.downcast_ref::<PlaceTaken>().map(|_| ": name another with --control"))
         .or_else(|| cause.downcast_ref::<NoWorker>().map(|_| "; --no-keeper does without it"))
         .or_else(|| cause.downcast_ref().and_then(of_filter))
-        .unwrap_or_default();
+        .or_else(|| cause.downcast_ref().and_then(of_ring));
+    let fix = fix.map(str::to_owned);
+    let fix = fix.or_else(|| tools::of_cause(cause)).unwrap_or_default();
     format!("{cause}{fix}")
 }
 
@@ -91,6 +96,7 @@ fn of_refusal(refusal: &Refusal) -> Option<&'static str> {
     match refusal.0.as_str() {
         NO_RULES => Some(": --rules FILE"),
         text if text.ends_with("this run writes none") => Some(DIGESTS),
+        text if text.ends_with(tools::MORE_ROOM) => Some(tools::ROOM),
         _ => None,
     }
 }
@@ -110,6 +116,10 @@ fn of_rules(error: &RulesError) -> Option<&'static str> {
         RulesError::Mirror { .. } => Some(": leave it out, or receive from an interface (-i)"),
         _ => None,
     }
+}
+
+fn of_ring(error: &RingError) -> Option<&'static str> {
+    matches!(error, RingError::Memory { .. }).then_some(" with --ring-size")
 }
 
 fn of_filter(error: &FilterError) -> Option<&'static str> {
@@ -300,7 +310,9 @@ mod tests {
     fn errors_of_the_libraries_get_the_option_that_helps() {
         let name = || "ppp0".to_owned();
         let id = ringside_rules::language::RuleId(7);
-        let fixes: [(anyhow::Error, &str); 9] = [
+        let (reason, fix) = ("any".to_owned(), ringside_transmit::TemplateFix::Size(62));
+        let template = ringside_transmit::Error::Template { reason, fix };
+        let fixes: [(anyhow::Error, &str); 14] = [
             (
                 BackendError::UnknownLinkType { name: name(), hardware_type: 512 }.into(),
                 "link type: use `--backend pcap`",
@@ -316,6 +328,11 @@ mod tests {
             (RulesError::Mirror { id, name: name() }.into(), "receive from an interface (-i)"),
             (PlaceTaken::Listening.into(), "listens there: name another with --control"),
             (NoSuchUser(name()).into(), "--user ppp0: there is no such user"),
+            (ringside_transmit::Error::Unbounded.into(), "or a time (--count N or --for 10s)"),
+            (ringside_lab::Error::NotUp { name: name() }.into(), "`ringside lab up --name ppp0`"),
+            (ringside_xdp::RulesError::NoRoom("".into()).into(), "more room (--rules-room N)"),
+            (ringside_ebpf::Error::NoBpfFs { path: "/b" }.into(), "hides it); use --netns instead"),
+            (template.into(), "any (--size 62)"),
         ];
         for (error, fix) in fixes {
             let plain = error.to_string();

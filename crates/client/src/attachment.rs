@@ -1,10 +1,10 @@
 //! The connection to the owner of a ring.
 
+use crate::owner::Owner;
 use crate::source::{ReadOptions, RingSource};
 use ringside_core::share::{HELLO_BYTES_MAX, Hello, SHARE_VERSION};
 use ringside_ring::{RingError, RingView};
 use ringside_sys::fdpass::LineReceiver;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ impl Attachment {
         if lanes != named {
             return Err(refuse(format!("the ring has {lanes} lanes, the hello names {named}")));
         }
-        Ok(Attachment { hello, view, owner: Arc::new(Owner { stream }) })
+        Ok(Attachment { hello, view, owner: Arc::new(Owner::new(stream)) })
     }
 
     /// What the owner said.
@@ -100,25 +100,6 @@ fn read_hello(line: &[u8]) -> Result<Hello, String> {
         }
     }
     Ok(hello)
-}
-
-/// The other end of the connection.
-pub(crate) struct Owner {
-    stream: UnixStream,
-}
-
-impl Owner {
-    #[cfg(test)]
-    pub(crate) fn new(stream: UnixStream) -> Owner {
-        Owner { stream }
-    }
-
-    /// True once the owner has ended, in order or not.
-    pub(crate) fn is_gone(&self) -> bool {
-        let mut fds = [PollFd::new(&self.stream, PollFlags::IN | PollFlags::RDHUP)];
-        // The owner says nothing after its hello: whatever there is to read is its end.
-        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
-    }
 }
 
 #[cfg(test)]

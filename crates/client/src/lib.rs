@@ -27,6 +27,7 @@
 //! give wrong frames, but cannot make a reader panic or read outside of the mapping.
 
 mod attachment;
+mod owner;
 mod reader;
 mod source;
 

@@ -1,6 +1,6 @@
 //! One lane of a ring of another process, as a source.
 
-use crate::attachment::Owner;
+use crate::owner::Owner;
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
     Batch, Cause, Frame, FrameSlot, Source, SourceCounters, SourceError, SourceInterface, Timestamp,

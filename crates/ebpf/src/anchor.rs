@@ -1,7 +1,7 @@
 //! What keeps a program that makes live frames at hand for the kernel.
 
 use crate::Error;
-use crate::xdp::attached_program;
+use crate::attached::attached_program;
 use ringside_sys::bpf::{XdpMode, attach_xdp, program_name};
 use std::os::fd::{BorrowedFd, OwnedFd};
 

@@ -111,7 +111,7 @@ pub enum Error {
     /// There is nowhere to pin anything.
     #[error(
         "{path} is no BPF file system, where alone programs and maps can stay without a process: \
-         `mount -t bpf bpf {path}` (in `ip netns exec` use --netns instead)"
+         `mount -t bpf bpf {path}` (`ip netns exec` hides it)"
     )]
     NoBpfFs {
         /// Where it belongs.

@@ -21,6 +21,7 @@
 
 pub mod abi;
 mod anchor;
+mod attached;
 pub mod capture;
 mod claims;
 mod error;
@@ -36,9 +37,10 @@ pub mod socket_filter;
 mod xdp;
 
 pub use anchor::Anchor;
+pub use attached::{attached_program, redirect_reaches};
 pub use error::Error;
 pub use generate::{Generator, LIVE_FRAME_BYTES_MAX, LIVE_FRAME_BYTES_MIN, Stop};
 pub use latency::{Latencies, LatencyMeter};
 pub use load::{TestRun, Verdict};
 pub use segment::{LiveSegments, LiveSegmentsConfig};
-pub use xdp::{Attachment, XdpProgram, attached_program, redirect_reaches};
+pub use xdp::{Attachment, XdpProgram};

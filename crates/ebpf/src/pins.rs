@@ -15,8 +15,10 @@
 
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
+use crate::abi::rules::Config;
 use crate::claims::{Claims, take_turn};
-use crate::rules;
+use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use ringside_sys::bpf::{self, FdArray};
 use ringside_sys::netns::Namespace;
 use std::fmt::Display;
@@ -287,8 +289,20 @@ fn unseen(leaves: &FdArray) -> Option<InForce> {
     (0..ROOT_POSITIONS).find_map(|position| {
         let program = leaves.program_at(position).ok()??;
         let set = InForce { directory: PathBuf::new(), version: 0, position, program };
-        rules::is_to_stay(program).then_some(set)
+        is_to_stay(program).then_some(set)
     })
+}
+
+/// True if the program with this number is one of rules that are to stay: it says so itself, also
+/// to a process that does not see where it is pinned.
+fn is_to_stay(program: u32) -> bool {
+    let options = ProgInfoQueryOptions::default().include_map_ids(true);
+    let found = ProgInfoIter::with_query_opts(options).find(|info| info.id == program);
+    let maps = found.map(|info| info.map_ids).unwrap_or_default();
+    let mut maps = maps.into_iter().filter_map(|id| MapHandle::from_map_id(id).ok());
+    let constants = maps.find(|map| map.name().to_string_lossy().ends_with(".rodata"));
+    let bytes = constants.and_then(|map| map.lookup(&[0; 4], MapFlags::ANY).ok().flatten());
+    bytes.is_some_and(|bytes| Config::stays_in(&bytes))
 }
 
 /// Our part of the BPF file system, whether or not it is there; none if none is seen. `ip netns

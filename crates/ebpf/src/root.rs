@@ -16,6 +16,7 @@
 
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
+use crate::attached;
 use crate::claims::{self, Claims, take_turn};
 use crate::load::{Embedded, Loaded, embedded};
 use crate::pins::{self, InForce, Pins, RootParts};
@@ -191,7 +192,7 @@ impl Root {
 
     /// Lets it stay on the interface when its processes are gone; in a turn.
     pub fn keep(&self, pins: &Pins) -> Result<(), Error> {
-        let program = crate::xdp::attached_program(self.ifindex)?.unwrap_or_default();
+        let program = attached::attached_program(self.ifindex)?.unwrap_or_default();
         let link = match &self.hold {
             Hold::Link(fd) => Some(fd.as_fd()),
             Hold::Standing(_) => None,
@@ -281,7 +282,7 @@ enum There {
 
 /// Looks what is on the interface.
 fn find(config: &RootConfig<'_>) -> Result<There, Error> {
-    let Some((id, mode)) = crate::xdp::attached(config.ifindex)? else { return Ok(There::Nothing) };
+    let Some((id, mode)) = attached::attached(config.ifindex)? else { return Ok(There::Nothing) };
     let foreign = |name: &OsStr| Error::Foreign {
         interface: config.interface.into(),
         program: name.to_string_lossy().into_owned(),

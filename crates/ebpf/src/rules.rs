@@ -7,7 +7,6 @@
 //! frame is judged by the old ones or the new ones. What is pinned ([`pins`](crate::pins)) is in
 //! force without a process, and can be read: [`PinnedRules`].
 
-pub mod abi;
 mod attachment;
 mod counters;
 mod pinned;
@@ -16,6 +15,5 @@ mod program;
 pub use attachment::{RulesAttachment, RulesAttachmentConfig};
 pub use counters::Totals;
 pub use pinned::PinnedRules;
-pub(crate) use pinned::is_to_stay;
 pub use program::{Options, Report, RulesProgram, Sizes, SourceLimit, TEXT_BYTES};
 pub use ringside_sys::words::{Words, Words32, Words64};

@@ -7,7 +7,7 @@
 
 use crate::FilterError;
 use crate::classic::PROGRAM_INSTRUCTIONS_MAX;
-use crate::compile::{EXPRESSION_BYTES_MAX, compile_here};
+use crate::libpcap::{self, EXPRESSION_BYTES_MAX};
 use ringside_core::LinkType;
 use ringside_core::bpf::{ClassicProgram, Instruction};
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -61,7 +61,7 @@ pub fn child_main(stdin: impl Read, mut stdout: impl Write) -> i32 {
         return 2;
     }
     let Some(request) = decode_request(&request) else { return 2 };
-    let answer = compile_here(request.expression, request.link_type, request.optimise);
+    let answer = libpcap::compile(request.expression, request.link_type, request.optimise);
     match stdout.write_all(&encode_answer(answer)).and_then(|()| stdout.flush()) {
         Ok(()) => 0,
         Err(_) => 2,

@@ -1,15 +1,13 @@
-//! From an expression to classic BPF, by libpcap.
+//! From an expression to a checked classic program, within limits of time and memory.
 
 use crate::child::{CHILD_MEMORY_BYTES, Request, Running};
+use crate::libpcap::{self, EXPRESSION_BYTES_MAX};
 use crate::{FilterError, Operation, validate};
 use ringside_core::LinkType;
 use ringside_core::bpf::{ClassicProgram, Instruction};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-
-/// Longest expression, in bytes: 1 MiB is 40,000 `host` terms, far above what compiles in time.
-pub const EXPRESSION_BYTES_MAX: usize = 1 << 20;
 
 /// Time for the attempt with libpcap's optimiser. It needs 1.2 s for 300 `host` terms and 43 s for
 /// 1,000; a user waits two seconds gladly for a shorter program, but not longer.
@@ -77,7 +75,7 @@ pub fn compile(
     } else {
         match compiler {
             Compiler::InProcess { optimise } => {
-                let answer = compile_here(expression, link_type, *optimise);
+                let answer = libpcap::compile(expression, link_type, *optimise);
                 (refused(answer, expression)?, *optimise)
             }
             Compiler::Child { exe, args } => in_child(expression, link_type, exe, args)?,
@@ -151,50 +149,5 @@ fn set_accept_value(program: &mut ClassicProgram, snaplen_bytes: u32) {
         if instruction.code == 0x06 && instruction.k != 0 {
             instruction.k = value;
         }
-    }
-}
-
-/// Compiles in this process; the error is libpcap's text.
-pub(crate) fn compile_here(
-    expression: &str,
-    link_type: LinkType,
-    optimise: bool,
-) -> Result<ClassicProgram, String> {
-    let text = |error: pcap::Error| match error {
-        pcap::Error::PcapError(text) => text,
-        other => other.to_string(),
-    };
-    let handle = pcap::Capture::dead(pcap::Linktype(dlt(link_type))).map_err(text)?;
-    let program = handle.compile(expression, optimise).map_err(text)?;
-    let instructions = program
-        .get_instructions()
-        .iter()
-        .map(|instruction| read_instruction(&instruction.to_string()))
-        .collect::<Option<Vec<_>>>()
-        .ok_or("an instruction of libpcap's program cannot be read")?;
-    Ok(ClassicProgram { instructions })
-}
-
-/// The `pcap` crate shows an instruction only as text: code, both jumps and k, in decimal.
-fn read_instruction(text: &str) -> Option<Instruction> {
-    let mut words = text.split_ascii_whitespace();
-    Some(Instruction {
-        code: words.next()?.parse().ok()?,
-        jump_true: words.next()?.parse().ok()?,
-        jump_false: words.next()?.parse().ok()?,
-        k: words.next()?.parse().ok()?,
-    })
-}
-
-/// libpcap's DLT_ number of a link type: the same but for a few old ones, whose numbers differ
-/// between systems (<https://www.tcpdump.org/linktypes.html>; here those of Linux).
-pub fn dlt(link_type: LinkType) -> i32 {
-    match link_type.0 {
-        100 => 11,
-        101 => 12,
-        102 => 16,
-        103 => 15,
-        106 => 19,
-        other => i32::from(other),
     }
 }

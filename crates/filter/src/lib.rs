@@ -17,6 +17,7 @@ pub mod classic;
 pub mod compile;
 pub mod error;
 pub mod evaluate;
+pub mod libpcap;
 pub mod translate;
 
 pub use child::child_main;

@@ -4,14 +4,13 @@ use super::journal::Journal;
 use super::knob::{Knob, Request};
 use super::link::Link;
 use ringside_sys::netns::Namespace;
-use ringside_terminal::say;
 use std::cell::RefCell;
 
 /// Who turns the knobs of a run.
 pub enum Knobs<'l> {
     /// The keeper, which puts them back.
     Keeper(&'l Link),
-    /// This process, which puts them back when this is dropped.
+    /// This process, by [`put_back`](Knobs::put_back), or when this is dropped.
     Own(RefCell<Option<Journal>>),
 }
 
@@ -34,6 +33,15 @@ impl<'l> Knobs<'l> {
         }
     }
 
+    /// Puts back what this process turned; says what was not to be had. A keeper does it when the
+    /// run is over.
+    pub fn put_back(&mut self) -> Vec<String> {
+        match self {
+            Knobs::Keeper(_) => Vec::new(),
+            Knobs::Own(journal) => put_back(journal.get_mut()),
+        }
+    }
+
     /// True if this process must put knobs back itself, for which it needs what it turned them by.
     pub fn need_privileges(&self) -> bool {
         matches!(self, Knobs::Own(journal) if journal.borrow().is_some())
@@ -42,8 +50,8 @@ impl<'l> Knobs<'l> {
 
 impl Drop for Knobs<'_> {
     fn drop(&mut self) {
-        if let Knobs::Own(journal) = self {
-            put_back(&mut journal.borrow_mut());
+        for note in self.put_back() {
+            tracing::warn!("{note}");
         }
     }
 }
@@ -64,18 +72,15 @@ pub(super) fn turn(
     Ok(())
 }
 
-/// Puts everything back and tells what was not to be had.
-pub(super) fn put_back(journal: &mut Option<Journal>) {
-    let Some(journal) = journal else { return };
+/// Puts everything back, once; says what was not to be had.
+pub(super) fn put_back(journal: &mut Option<Journal>) -> Vec<String> {
+    let Some(mut journal) = journal.take() else { return Vec::new() };
     // Without the lock it puts back all the same: no other process will.
     let _lock = journal.lock().inspect_err(|error| tracing::warn!("{error:#}"));
-    for note in journal.put_back() {
-        if note.ends_with(": put back") {
-            tracing::info!("{note}");
-        } else {
-            say::message(format_args!("ringside: {note}"));
-        }
-    }
+    let (done, others): (Vec<String>, Vec<String>) =
+        journal.put_back().into_iter().partition(|note| note.ends_with(": put back"));
+    done.iter().for_each(|note| tracing::info!("{note}"));
+    others
 }
 
 /// Turns knobs that stay turned when this process ends; those of interfaces in `namespace`. Gives

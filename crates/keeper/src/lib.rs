@@ -31,6 +31,7 @@ mod knob;
 mod knobs;
 mod link;
 mod message;
+mod part;
 pub mod privileges;
 mod process;
 mod remains;

@@ -5,16 +5,17 @@ use super::message::{ToKeeper, ToWorker};
 use anyhow::{Context, bail};
 use ringside_sys::child;
 use ringside_sys::netns::Namespace;
-use ringside_terminal::say;
 use ringside_terminal::signals::{ABORT_STATUS, RunSignals};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The worker's connection to its keeper.
 pub struct Link {
     socket: Arc<OwnedFd>,
     signals: RunSignals,
     keeper_pid: Option<u32>,
+    is_gone: Arc<AtomicBool>,
 }
 
 impl Link {
@@ -23,12 +24,19 @@ impl Link {
         let signals = RunSignals::with_keeper()?;
         let keeper = rustix::process::getppid();
         let keeper_pid = keeper.and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok());
-        Ok(Link { socket: Arc::new(socket), signals, keeper_pid })
+        let is_gone = Arc::default();
+        Ok(Link { socket: Arc::new(socket), signals, keeper_pid, is_gone })
     }
 
-    /// What signals and the keeper's orders ask of the run, which is to stop if the keeper is gone.
+    /// What signals and the keeper's orders ask of the run, which is to stop if the keeper
+    /// [is gone](Link::is_keeper_gone).
     pub fn signals(&self) -> RunSignals {
         self.signals.clone()
+    }
+
+    /// True once the keeper ended during the run, which is to stop for it.
+    pub fn is_keeper_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Acquire)
     }
 
     /// The process that the user started.
@@ -63,14 +71,16 @@ impl Link {
     pub fn started(&self, others_files: bool) -> anyhow::Result<()> {
         self.send(&ToKeeper::Started { others_files }, &[]);
         let (socket, signals) = (self.socket.clone(), self.signals.clone());
+        let is_gone = self.is_gone.clone();
         let obey = move || {
             while let Some(order) = next(&socket) {
                 follow(&order, &signals);
             }
+            // Before the order to stop: what follows that can say why.
+            is_gone.store(true, Ordering::Release);
             if let Err(error) = signals.keeper_is_gone() {
                 tracing::warn!("a second signal will not end this process: {error}");
             }
-            say::message("ringside: the keeper is gone; the run ends");
         };
         let thread = std::thread::Builder::new().name("orders".into()).spawn(obey);
         thread.map(|_| ()).context("cannot start a thread")

@@ -1,7 +1,7 @@
 //! What keeper and worker say to each other: one JSON object a message.
 
 use super::knob::Request;
-use super::remains::Part;
+use super::part::Part;
 use serde::{Deserialize, Serialize};
 
 /// Orders and answers, from the keeper.
@@ -46,7 +46,8 @@ pub enum ToKeeper {
 mod tests {
     use super::*;
     use crate::SettingRequest;
-    use crate::remains::{Asked, Destination, Left};
+    use crate::part::{Asked, Destination};
+    use crate::remains::Left;
     use serde::de::DeserializeOwned;
     use std::fmt::Debug;
 

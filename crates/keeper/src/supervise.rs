@@ -88,7 +88,9 @@ struct TurnedKnobs(Option<Journal>);
 
 impl Drop for TurnedKnobs {
     fn drop(&mut self) {
-        knobs::put_back(&mut self.0);
+        for note in knobs::put_back(&mut self.0) {
+            say::message(format_args!("ringside: {note}"));
+        }
     }
 }
 

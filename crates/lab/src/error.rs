@@ -31,24 +31,18 @@ pub enum Error {
     #[error("a threaded NAPI needs the XDP program on the receiving end, which makes the NAPI")]
     NoNapi,
     /// The network exists.
-    #[error(
-        "the test network {name} is up already{by}; remove it first: `ringside lab down{flag}`"
-    )]
+    #[error("the test network {name} is up already{by}; remove it first")]
     AlreadyUp {
         /// Name of the network.
         name: String,
         /// Which process holds it, as text.
         by: String,
-        /// Option that names it.
-        flag: String,
     },
     /// The network does not exist.
-    #[error("there is no test network {name}; make one: `ringside lab up{flag}`")]
+    #[error("there is no test network {name}; make one")]
     NotUp {
         /// Name of the network.
         name: String,
-        /// Option that names it.
-        flag: String,
     },
     /// A namespace of another program.
     #[error(

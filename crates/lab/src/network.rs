@@ -94,8 +94,8 @@ impl Lab {
         remove_leftovers()?;
         if let Some(state) = State::load(&config.name)? {
             let by = state.owner.map(|o| format!(" (process {} holds it)", o.pid));
-            let (name, flag) = (config.name.clone(), flag(&config.name));
-            return Err(Error::AlreadyUp { name, by: by.unwrap_or_default(), flag });
+            let (name, by) = (config.name.clone(), by.unwrap_or_default());
+            return Err(Error::AlreadyUp { name, by });
         }
         let mut state = State::new(config, Some(Owner::this_process()?))?;
         for namespace in &state.namespaces {
@@ -165,7 +165,7 @@ pub fn down(name: &str) -> Result<(), Error> {
     let _lock = Lock::take()?;
     match State::load(name)? {
         Some(state) => remove(&state),
-        None => Err(Error::NotUp { name: name.into(), flag: flag(name) }),
+        None => Err(Error::NotUp { name: name.into() }),
     }
 }
 
@@ -177,7 +177,7 @@ pub fn status(name: &str) -> Result<LabStatus, Error> {
     check_name(name)?;
     match State::load(name)? {
         Some(state) => LabStatus::new(&state),
-        None => Err(Error::NotUp { name: name.into(), flag: flag(name) }),
+        None => Err(Error::NotUp { name: name.into() }),
     }
 }
 
@@ -189,11 +189,6 @@ pub fn list() -> Result<Vec<LabStatus>, Error> {
     // A network may be removed between listing and reading.
     let states = State::names()?.into_iter().filter_map(|name| State::load(&name).transpose());
     states.map(|state| LabStatus::new(&state?)).collect()
-}
-
-/// Option of the command line that names a network other than the usual one.
-fn flag(name: &str) -> String {
-    if name == LabConfig::default().name { String::new() } else { format!(" --name {name}") }
 }
 
 /// One that cannot be removed does not stop the removal of others; the caller holds the lock.

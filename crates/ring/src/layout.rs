@@ -117,10 +117,7 @@ pub enum RingError {
     #[error("capture ring: block of {0} bytes is not a power of two")]
     NotPowerOfTwo(usize),
     /// The system refused the memory.
-    #[error(
-        "capture ring: cannot get {bytes} bytes of shared memory ({source}); ask for less with \
-         --ring-size"
-    )]
+    #[error("capture ring: cannot get {bytes} bytes of shared memory ({source}); ask for less")]
     Memory {
         /// How much.
         bytes: usize,

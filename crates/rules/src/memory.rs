@@ -11,7 +11,7 @@
 //!
 //! [`table`](crate::table) and [`exact`](crate::exact) say what the words mean.
 
-use crate::table::{NO_PORT, NO_PROTOCOL};
+use crate::key::{NO_PORT, NO_PROTOCOL};
 use ringside_sys::SysError;
 use ringside_sys::words::{Words32, Words64};
 use std::sync::atomic::Ordering;

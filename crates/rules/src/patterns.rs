@@ -4,7 +4,8 @@
 //! [`PatternSet::scan`] finds which of them are in a payload, as [`Hits`]. [`Stream`] carries what
 //! is needed from segment to segment of a flow, and makes a [`Seam`] of what lies around the border
 //! between two, so that patterns are found wherever they are cut.
-//! [`Findings`] keeps what is known of one frame, for the rules that ask about it.
+//! [`Sought`] and [`Seams`] are of the two payloads that a frame may have. [`Findings`] keeps what
+//! is known of one frame, for the rules that ask about it.
 //!
 //! Of each pattern one *window* of four bytes is chosen, in the hope that it is rare. A bit table
 //! of the windows ([`window_filter`](ringside_sys::window_filter)) rejects nearly every place of a
@@ -19,7 +20,9 @@ mod automaton;
 mod findings;
 mod fixed;
 mod hits;
+mod levels;
 mod list;
+mod search;
 mod short;
 mod sorted;
 mod stream;
@@ -27,7 +30,9 @@ mod windows;
 
 pub use findings::Findings;
 pub use hits::Hits;
+pub use levels::{Seams, Sought};
 pub use list::{PatternError, PatternList};
+pub(crate) use search::Search;
 pub use stream::{Seam, Stream};
 
 use arena::Arena;

@@ -1,13 +1,10 @@
 //! A match, made ready to be asked: what it means, frame by frame.
 
 mod application;
-mod payload;
 mod term;
 
 use crate::language::{Expression, Match, PayloadPattern, Term};
-use crate::patterns::{Findings, PatternList};
-use crate::streams::Seams;
-pub(crate) use payload::Search;
+use crate::patterns::{Findings, PatternList, Seams, Search, Sought};
 use ringside_core::LinkType;
 use ringside_filter::{Compiler, FilterError, Prepared, compile};
 use ringside_inspect::DissectedFrame;
@@ -22,16 +19,6 @@ pub struct Question {
     expression: Ready,
     bidirectional: bool,
     sought: Sought,
-}
-
-/// What is looked for anywhere in payloads: bytes of the longest pattern at each level, 0 without
-/// any.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sought {
-    /// In the payload of the outer headers.
-    pub outer: usize,
-    /// In that of the inner ones.
-    pub inner: usize,
 }
 
 /// What is known of a frame's payloads in addition to their bytes.
@@ -134,29 +121,6 @@ impl Question {
         holds(&self.expression, dissected, asked)
             || self.bidirectional
                 && holds(&self.expression, dissected, Asked { exchanged: true, ..asked })
-    }
-}
-
-impl Sought {
-    /// True if nothing is looked for.
-    pub fn is_nothing(self) -> bool {
-        self == Sought::default()
-    }
-
-    /// What both look for, together.
-    #[must_use]
-    pub fn and(self, other: Sought) -> Sought {
-        Sought { outer: self.outer.max(other.outer), inner: self.inner.max(other.inner) }
-    }
-
-    fn add(&mut self, pattern: &PayloadPattern, level: Level) {
-        let longest = match level {
-            Level::Outer => &mut self.outer,
-            Level::Inner => &mut self.inner,
-        };
-        if pattern.at.is_none() {
-            *longest = pattern.bytes.len().max(*longest);
-        }
     }
 }
 

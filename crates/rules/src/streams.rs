@@ -9,8 +9,7 @@
 //! never found across bytes that did not come one after the other. There is no clock in it: which
 //! flow was seen last follows from the order of segments.
 
-use crate::patterns::{Seam, Stream};
-use crate::question::Sought;
+use crate::patterns::{Seam, Seams, Sought, Stream};
 use ringside_core::RecentTable;
 use ringside_core::recent::Gone;
 use ringside_inspect::DissectedFrame;
@@ -32,44 +31,6 @@ const KEPT_BYTES_MAX: usize = 16 << 20;
 /// without scaling. What lies further behind begins the direction anew, so that a wrong sequence
 /// number far ahead, of an attacker for one, does not keep a flow from being followed for long.
 const BEHIND_BYTES_MAX: u32 = 65_535;
-
-/// What lies between a frame's payloads and what came before them in their flows.
-#[derive(Debug, Default)]
-pub struct Seams {
-    outer: Seam,
-    inner: Seam,
-}
-
-impl Seams {
-    /// Of a frame that is looked at alone.
-    pub const NONE: &'static Seams = &Seams { outer: Seam::NONE, inner: Seam::NONE };
-
-    /// That of one payload.
-    pub fn at(&self, level: Level) -> &Seam {
-        match level {
-            Level::Outer => &self.outer,
-            Level::Inner => &self.inner,
-        }
-    }
-
-    fn at_mut(&mut self, level: Level) -> &mut Seam {
-        match level {
-            Level::Outer => &mut self.outer,
-            Level::Inner => &mut self.inner,
-        }
-    }
-
-    /// Has this lie before one payload.
-    pub fn put(&mut self, level: Level, seam: Seam) {
-        *self.at_mut(level) = seam;
-    }
-
-    /// Another frame begins.
-    pub fn clear(&mut self) {
-        self.outer.clear();
-        self.inner.clear();
-    }
-}
 
 /// The flows that are followed.
 #[derive(Debug)]
@@ -106,7 +67,7 @@ struct Segment<'f> {
 impl Streams {
     /// For rules that look for this in payloads; none if nothing can lie across segments.
     pub fn new(sought: Sought) -> Option<Streams> {
-        let keep = longest(sought).checked_sub(1).filter(|&bytes| bytes > 0)?;
+        let keep = sought.longest().checked_sub(1).filter(|&bytes| bytes > 0)?;
         let flows = (KEPT_BYTES_MAX / (2 * keep)).clamp(FLOWS_MIN, FLOWS_MAX);
         let flows = RecentTable::new(1 << flows.ilog2());
         Some(Streams { sought, flows, segments: 0 })
@@ -165,7 +126,7 @@ impl Streams {
             let first = tcp.sequence().wrapping_add(is_syn.into());
             let is_whole = frame.bytes().len() >= frame.wire_bytes() as usize;
             let segment = Segment { first, payload, is_whole };
-            sides[sent].take_in(&segment, longest(self.sought), seams.at_mut(level));
+            sides[sent].take_in(&segment, self.sought.longest(), seams.at_mut(level));
         }
         gave_up
     }
@@ -204,10 +165,6 @@ impl Side {
             self.restart();
         }
     }
-}
-
-fn longest(sought: Sought) -> usize {
-    sought.outer.max(sought.inner)
 }
 
 fn tcp<'f>(frame: &DissectedFrame<'f>, level: Level) -> Option<Tcp<'f>> {

@@ -23,6 +23,7 @@ pub use find::Matches;
 pub use prefixes::{AddressPrefix, Space};
 pub use spans::Span;
 
+use crate::key::{NO_PORT, NO_PROTOCOL};
 use crate::memory::{self, Control, Memory};
 use order::Order;
 use prefixes::{Prefixes, Trie};
@@ -93,11 +94,6 @@ impl Cube {
         }
     }
 }
-
-/// The port of a packet that has none. Models know few ports and protocols: higher ones are none.
-pub const NO_PORT: u32 = if cfg!(loom) { 3 } else { 0x1_0000 };
-/// The protocol of a packet that is not IP.
-pub const NO_PROTOCOL: u32 = if cfg!(loom) { 1 } else { 0x100 };
 
 /// A limit of the table that a change would pass; nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

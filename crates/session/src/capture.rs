@@ -106,7 +106,8 @@ impl CaptureOptions {
         rules.as_ref().map_or(Ok(()), |rules| keep::check_mirrors(rules, options))?;
         self.check_outputs(output)?;
         let directories = if output.is_directory() { &output.paths[..] } else { &[] };
-        let opening = Opening { options, rules: rules.as_ref(), knobs, notes };
+        let rules_in_driver = self.keep.rules_in_driver;
+        let opening = Opening { options, rules: rules.as_ref(), rules_in_driver, knobs, notes };
         let mut opened = open::open(opening, directories)?;
         let filters = match options.read.is_empty() {
             true => Vec::new(),
@@ -115,9 +116,13 @@ impl CaptureOptions {
         // Before it is known what of frames is kept: a hit is looked for in whole ones.
         let trigger = trigger(self.trigger, &opened.interfaces, notes)?;
         let threads = usize::from(options.threads);
+        let room = self.keep.rules_room;
+        let selection = self.keep.selection(rules, filters, threads, &mut opened)?;
+        let at_work = selection.as_ref().and_then(Selection::rules).filter(|_| rules_in_driver);
+        let ahead = at_work.map(|rules| keep::ahead(rules, room, &opened.in_driver)).transpose()?;
         let extras = Extras {
-            ahead: self.keep.ahead(rules.as_ref(), &opened.in_driver)?,
-            selection: self.keep.selection(rules, filters, threads, &mut opened)?,
+            ahead,
+            selection,
             snaplen: options.snaplen_bytes,
             threads,
             ring_bytes: self.ring_bytes,

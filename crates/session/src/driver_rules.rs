@@ -116,7 +116,7 @@ impl RulesAhead {
         let (mode, room) = (Mode::Share, self.room);
         let options = Options { mode, offenders: 0, has_spare: true, room, ..Options::default() };
         let target = Target { interface, ifindex };
-        let driver = DriverRules::open(&target, self.rules.set(), &options)?;
+        let driver = DriverRules::open(&target, (*self.rules.set()).clone(), &options)?;
         if self.rules.pass_some() {
             let above = driver.first_above().map(|(id, reason)| format!("rule {id}: {reason}"));
             if let Some(rule) = above {

@@ -1,14 +1,12 @@
 //! Which frames a capture keeps, and what of each.
 
 use crate::driver_rules::RulesAhead;
-use crate::note::{Note, Notes};
 use crate::open::{OpenOptions, Opened};
 use crate::refused::Refused;
 use anyhow::Context;
-use ringside_capture::backend::Description;
 use ringside_capture::config::{FileFormat, Output};
 use ringside_capture::keep::{
-    AdaptiveBounds, DigestOutput, FlowCutoff, Mirrors, Rules, RulesError, Selection,
+    AdaptiveBounds, DigestOutput, FlowCutoff, Mirrors, Rules, RulesBuilder, RulesError, Selection,
     SelectionOptions,
 };
 use ringside_core::Shown;
@@ -16,7 +14,7 @@ use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_filter::Prepared;
 use ringside_keeper::filter_child::filter_compiler;
 use ringside_netdev as netdev;
-use ringside_rules::language::{self, Verdict};
+use ringside_rules::language;
 use std::path::PathBuf;
 
 /// What is asked about the frames to keep. By default all frames are, as they are.
@@ -40,36 +38,15 @@ pub struct KeepOptions {
 
 impl KeepOptions {
     /// The rules, checked: `None` without some.
-    pub(crate) fn rules(&self) -> anyhow::Result<Option<Rules>> {
+    pub(crate) fn rules(&self) -> anyhow::Result<Option<RulesBuilder>> {
         let Some(path) = &self.rules else { return Ok(None) };
         let set = language::load(path)?;
-        let rules = Rules::new(set, filter_compiler()?);
+        let rules = RulesBuilder::new(set, filter_compiler()?);
         let rules = rules.with_context(|| path.shown().to_string())?;
         if let (Some(id), None) = (rules.digests(), &self.digests) {
             return Err(RulesError::Digest { id }).with_context(|| path.shown().to_string());
         }
-        if self.rules_in_driver {
-            rules.expect_drivers();
-        }
         Ok(Some(rules))
-    }
-
-    /// The rules in the drivers of interfaces, if that is asked for.
-    pub(crate) fn ahead(
-        &self,
-        rules: Option<&Rules>,
-        interfaces: &[String],
-    ) -> anyhow::Result<Option<RulesAhead>> {
-        let Some(rules) = rules.filter(|_| self.rules_in_driver) else { return Ok(None) };
-        if interfaces.is_empty() {
-            return Err(Refused::NoDriver.into());
-        }
-        let mut ahead = RulesAhead::new(rules.clone(), self.rules_room);
-        for name in interfaces {
-            let device = netdev::by_name(name)?.with_context(|| format!("{name} is gone"))?;
-            ahead.add_interface(name, device.ifindex)?;
-        }
-        Ok(Some(ahead))
     }
 
     /// What is to be done with the frames of what was opened, to whose interfaces it may add some;
@@ -77,11 +54,12 @@ impl KeepOptions {
     /// `threads`.
     pub(crate) fn selection(
         self,
-        rules: Option<Rules>,
+        rules: Option<RulesBuilder>,
         filters: Vec<Prepared>,
         threads: usize,
         opened: &mut Opened,
     ) -> anyhow::Result<Option<Selection>> {
+        let may_pass = self.rules_in_driver || opened.in_driver.is_empty();
         let KeepOptions { digests, binary_cap, flow_cutoff, adaptive_cap, .. } = self;
         let is_idle = (binary_cap, flow_cutoff, adaptive_cap) == (None, None, None);
         if is_idle && rules.is_none() && filters.is_empty() {
@@ -91,6 +69,9 @@ impl KeepOptions {
         let threads = threads * opened.lanes.len();
         let mirrors = sends.map(|rules| Mirrors::open(rules, &opened.interfaces, threads));
         let mirrors = mirrors.transpose()?;
+        let pre_filters = std::mem::take(&mut opened.pre_filters);
+        let rules = rules.map(|rules| rules.with_pre_filters(pre_filters));
+        let rules = rules.map(|rules| if may_pass { rules } else { rules.forbid_pass() });
         let options = SelectionOptions {
             rules,
             mirrors,
@@ -112,8 +93,26 @@ impl KeepOptions {
     }
 }
 
+/// The rules in the drivers of interfaces. In each there is room for `room` exact rules, and as
+/// many others.
+pub(crate) fn ahead(
+    rules: &Rules,
+    room: usize,
+    interfaces: &[String],
+) -> anyhow::Result<RulesAhead> {
+    if interfaces.is_empty() {
+        return Err(Refused::NoDriver.into());
+    }
+    let mut ahead = RulesAhead::new(rules.clone(), room);
+    for name in interfaces {
+        let device = netdev::by_name(name)?.with_context(|| format!("{name} is gone"))?;
+        ahead.add_interface(name, device.ifindex)?;
+    }
+    Ok(ahead)
+}
+
 /// Refuses rules that send copies of frames where there are none to send, or not whole ones.
-pub(crate) fn check_mirrors(rules: &Rules, options: &OpenOptions) -> Result<(), Refused> {
+pub(crate) fn check_mirrors(rules: &RulesBuilder, options: &OpenOptions) -> Result<(), Refused> {
     let mirrors = rules.mirrors();
     let Some((id, name)) = mirrors.first() else { return Ok(()) };
     let (id, to) = (*id, name.to_string());
@@ -124,35 +123,6 @@ pub(crate) fn check_mirrors(rules: &Rules, options: &OpenOptions) -> Result<(), 
     match snaplen == FRAME_BYTES_MAX {
         true => Ok(()),
         false => Err(Refused::MirrorOfCut { id, to, snaplen }),
-    }
-}
-
-/// Refuses rules that leave frames to the host where it does not get them.
-pub(crate) fn check_backend(
-    rules: &Rules,
-    backend: &'static Description,
-    name: &str,
-) -> anyhow::Result<()> {
-    if rules.has_drivers() {
-        return Ok(());
-    }
-    if backend.is_in_driver {
-        rules.forbid_pass();
-    }
-    if rules.pass_some() && backend.is_in_driver {
-        return Err(Refused::PassBehindDriver { interface: name.to_owned(), backend }.into());
-    }
-    Ok(())
-}
-
-/// Says what becomes of frames of an interface that no rule can match, if the default drops them.
-pub(crate) fn tell_pre_filter(rules: &Rules, interface: &str, notes: Notes<'_>) {
-    let set = rules.set();
-    let statuses = rules.pre_filters();
-    let status = statuses.iter().find(|(name, _)| name == interface);
-    if let Some((_, status)) = status.filter(|_| set.default == Verdict::Drop) {
-        let text = status.text(set.rules.len());
-        notes(Note::PreFilter { interface: interface.to_owned(), text });
     }
 }
 

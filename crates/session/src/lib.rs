@@ -39,6 +39,7 @@ mod placement;
 mod rates;
 mod refused;
 mod session;
+mod setting;
 
 pub use attach::AttachOptions;
 pub use capture::{CaptureOptions, TriggerOptions};
@@ -47,11 +48,12 @@ pub use note::{NotInDriver, Note, Notes};
 pub use open::files::check_output;
 pub use open::{OpenOptions, enter_namespace, interfaces};
 pub use output::OutputOptions;
-pub use placement::{PlacementOptions, Rss, Setting};
+pub use placement::PlacementOptions;
 pub use refused::Refused;
 pub use session::{
     Finished, Moment, Order, Origin, Privileges, RING_BYTES_MIN, RunOptions, Session,
 };
+pub use setting::{Rss, Setting};
 
 pub use ringside_capture::backend::af_xdp::Waiting;
 pub use ringside_capture::backend::{BACKENDS, Description};

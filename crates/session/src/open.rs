@@ -3,17 +3,18 @@
 mod driver;
 pub(crate) mod files;
 pub mod interfaces;
+mod rules;
 
 use crate::filters::compile;
-use crate::keep;
 use crate::note::{NotInDriver, Note, Notes};
 use crate::placement::{Placed, PlacementOptions};
 use crate::refused::Refused;
 use ringside_capture::backend::af_xdp::{Stamps, Waiting};
 use ringside_capture::backend::{
-    AF_PACKET, BackendError, Description, KernelSide, Lane, LaneKind, OpenRequest, PCAP, af_packet,
+    AF_PACKET, BackendError, Description, KernelSide, LaneKind, OpenRequest, OpenedLanes, PCAP,
+    af_packet,
 };
-use ringside_capture::keep::Rules;
+use ringside_capture::keep::{InterfacePreFilter, RulesBuilder};
 use ringside_capture::placement::LaneFacts;
 use ringside_capture::run::LaneSource;
 use ringside_core::bpf::ClassicProgram;
@@ -119,6 +120,8 @@ pub(crate) struct Opened {
     pub interfaces: Vec<SourceInterface>,
     /// Names of the interfaces that are received in the driver.
     pub in_driver: Vec<String>,
+    /// What became of the pre-filters of rules, by interface.
+    pub pre_filters: Vec<(String, InterfacePreFilter)>,
     pub placed: Placed,
     pub block_timeout_ns: u64,
     pub description: String,
@@ -131,7 +134,9 @@ pub(crate) struct Opened {
 pub(crate) struct Opening<'a> {
     pub options: &'a OpenOptions,
     /// What will be asked about the frames.
-    pub rules: Option<&'a Rules>,
+    pub rules: Option<&'a RulesBuilder>,
+    /// Drivers apply the rules before: frames that they pass are the host's.
+    pub rules_in_driver: bool,
     /// Changes what must be changed on an interface.
     pub knobs: &'a Knobs<'a>,
     pub notes: Notes<'a>,
@@ -164,8 +169,8 @@ pub(crate) fn open(opening: Opening<'_>, directories: &[PathBuf]) -> anyhow::Res
     let lanes = plans.iter().enumerate().flat_map(|(index, plan)| plan.lanes(index));
     opened.placed = options.placement.place(&names, lanes.collect(), directories, opening.notes)?;
     for mut plan in plans {
-        let sources = plan.open_chosen(&opened.placed.cpus, &mut opened.warnings)?;
-        opened.add(&plan, sources);
+        let lanes = plan.open_chosen(&opened.placed.cpus, &mut opened.warnings)?;
+        opened.add(&plan, lanes);
     }
     Ok(opened)
 }
@@ -176,7 +181,8 @@ fn check(opening: Opening<'_>, backend: &'static Description, name: &str) -> any
     if threads != 1 && !backend.has_threads {
         return Err(Refused::Threads { backend, threads }.into());
     }
-    opening.rules.map_or(Ok(()), |rules| keep::check_backend(rules, backend, name))
+    let rules = opening.rules.filter(|_| !opening.rules_in_driver);
+    Ok(rules.map_or(Ok(()), |rules| rules::check_backend(rules, backend, name))?)
 }
 
 /// What is to be opened for one interface.
@@ -227,7 +233,7 @@ impl<'a> Plan<'a> {
         &mut self,
         cpus: &[usize],
         warnings: &mut Vec<Note>,
-    ) -> anyhow::Result<Vec<Lane>> {
+    ) -> anyhow::Result<OpenedLanes> {
         let opened = self.open(cpus, warnings);
         let is_choice = self.opening.options.backend.is_none();
         match opened {
@@ -244,7 +250,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn open(&self, cpus: &[usize], warnings: &mut Vec<Note>) -> anyhow::Result<Vec<Lane>> {
+    fn open(&self, cpus: &[usize], warnings: &mut Vec<Note>) -> anyhow::Result<OpenedLanes> {
         let Opening { rules, notes, .. } = self.opening;
         let backend = self.backend;
         let mut request = self.request(cpus);
@@ -263,16 +269,16 @@ impl<'a> Plan<'a> {
         if backend.wants_tags_in_frames {
             self.leave_tags_in_frames()?;
         }
-        let opened = backend.open(&request)?;
-        opened.notes.into_iter().for_each(|note| notes(Note::Backend(note)));
-        if let Some(way) = opened.way {
+        let mut opened = backend.open(&request)?;
+        opened.notes.drain(..).for_each(|note| notes(Note::Backend(note)));
+        if let Some(way) = opened.way.take() {
             notes(Note::Way { interface: self.name.to_owned(), backend, way });
         }
-        warnings.extend(opened.warnings.into_iter().map(Note::Opened));
-        if let Some(rules) = rules {
-            keep::tell_pre_filter(rules, self.name, notes);
+        warnings.extend(opened.warnings.drain(..).map(Note::Opened));
+        if let (Some(rules), Some(made)) = (rules, &opened.pre_filter) {
+            rules::tell_pre_filter(rules, made, self.name, notes);
         }
-        Ok(opened.lanes)
+        Ok(opened)
     }
 
     fn request(&self, cpus: &[usize]) -> OpenRequest {
@@ -298,7 +304,7 @@ impl<'a> Plan<'a> {
             filter: self.filter.clone().map(|program| (program, options.filter.clone())),
             stamps,
             waiting: self.waiting(cpus),
-            rules: self.opening.rules.cloned(),
+            pre_filter: self.opening.rules.map(RulesBuilder::pre_filter_request),
         }
     }
 
@@ -309,17 +315,18 @@ impl<'a> Plan<'a> {
 }
 
 impl Opened {
-    fn add(&mut self, plan: &Plan<'_>, sources: Vec<Lane>) {
+    fn add(&mut self, plan: &Plan<'_>, opened: OpenedLanes) {
         let (name, interface_id) = (plan.name, plan.interface_id);
         if plan.backend.is_in_driver {
             self.in_driver.push(name.to_owned());
         }
         let backend = plan.backend.name;
-        let lanes = sources.len();
+        let lanes = opened.lanes.len();
+        self.pre_filters.extend(opened.pre_filter.map(|made| (name.to_owned(), made)));
         let separator = if self.description.is_empty() { "" } else { ", " };
         let plural = if lanes == 1 { "" } else { "s" };
         self.description.push_str(&format!("{separator}{name} ({backend}, {lanes} lane{plural})"));
-        for (queue, (source, kernel)) in sources.into_iter().enumerate() {
+        for (queue, (source, kernel)) in opened.lanes.into_iter().enumerate() {
             self.kernel.push(kernel);
             if queue == 0 {
                 self.interfaces.extend(source.interfaces().iter().cloned());
@@ -346,7 +353,7 @@ fn choose(opening: Opening<'_>, name: &str) -> anyhow::Result<&'static Descripti
         // libpcap has devices that are no interface, as "any".
         Err(BackendError::NoSuchInterface { .. }) if name == interfaces::ANY => Ok(&PCAP),
         Err(error) => Err(error.into()),
-        Ok(_) if rules.is_some_and(|rules| rules.pass_some() && !rules.has_drivers()) => {
+        Ok(_) if !opening.rules_in_driver && rules.is_some_and(RulesBuilder::pass_some) => {
             if options.explains {
                 notes(Note::RulesPass { interface });
             }

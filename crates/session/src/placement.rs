@@ -2,11 +2,11 @@
 
 use crate::note::{Note, Notes};
 use crate::refused::Refused;
+use crate::setting::{Rss, Setting};
 use ringside_capture::placement::{LaneFacts, PlacementFacts, plan};
 use ringside_keeper::{Knobs, Request, SettingRequest};
 use ringside_sys::numa::PreferredNode;
 use ringside_sys::thread;
-use std::fmt;
 use std::path::PathBuf;
 
 /// What is asked about places and queues. By default places are chosen and queues stay as they are.
@@ -19,34 +19,6 @@ pub struct PlacementOptions {
     pub queues: Option<u32>,
     /// How each interface spreads frames over its receive queues while the run lasts.
     pub rss: Vec<Rss>,
-}
-
-/// Ways of receive side scaling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rss {
-    /// Both directions of a flow in one queue.
-    Symmetric,
-    /// The same share for all queues.
-    Even,
-}
-
-/// A setting of an interface that a run may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Setting {
-    /// Its receive queues.
-    Queues,
-    /// How it spreads frames over them.
-    Rss(Rss),
-}
-
-impl fmt::Display for Setting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Setting::Queues => "the number of receive queues",
-            Setting::Rss(Rss::Symmetric) => "symmetric receive side scaling",
-            Setting::Rss(Rss::Even) => "even receive side scaling",
-        })
-    }
 }
 
 /// What was decided.

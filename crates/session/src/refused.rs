@@ -1,6 +1,6 @@
 //! What a session refuses, because it does not go together or is beyond a limit.
 
-use crate::placement::Setting;
+use crate::setting::Setting;
 use ringside_capture::backend::Description;
 use ringside_core::Shown;
 use ringside_core::limits::LANES_MAX;

@@ -143,15 +143,19 @@ impl Moment<'_> {
 pub struct Finished<'l> {
     /// What was done.
     pub report: RunReport,
-    _clients: Remaining,
+    clients: Remaining,
     link: Option<&'l Link>,
-    _knobs: Knobs<'l>,
+    knobs: Knobs<'l>,
 }
 
 impl Finished<'_> {
-    /// The report is out: a keeper need not close the ledger any more.
-    pub fn close(self) {
-        self.link.inspect(|link| link.closed());
+    /// The report is out: a keeper need not close the ledger any more. Returns what could not be
+    /// put back as it was before the run, in words.
+    pub fn close(self) -> Vec<String> {
+        let Finished { clients, link, mut knobs, .. } = self;
+        link.inspect(|link| link.closed());
+        drop(clients);
+        knobs.put_back()
     }
 }
 
@@ -254,7 +258,7 @@ impl<'l> Session<'l> {
         if let (Some(ahead), Some(rules)) = (&self.ahead, &mut report.rules) {
             ahead.add_counts(rules);
         }
-        Finished { report, _clients: self.clients, link: self.link, _knobs: self.knobs }
+        Finished { report, clients: self.clients, link: self.link, knobs: self.knobs }
     }
 }
 

@@ -1,5 +1,9 @@
 //! What can go wrong with files.
 
+mod retention;
+
+pub use retention::RetentionError;
+
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -65,7 +69,7 @@ pub enum StoreError {
     },
     /// No room below the limits of a directory, or it could not be made.
     #[error(transparent)]
-    Retention(#[from] crate::retention::RetentionError),
+    Retention(#[from] RetentionError),
     /// A writer that failed before.
     #[error("the file cannot be written any more, because an earlier write failed")]
     FailedBefore,

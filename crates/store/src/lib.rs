@@ -23,6 +23,7 @@
 pub mod block;
 pub mod dir;
 pub mod error;
+mod file_header;
 mod inputs;
 mod links;
 pub mod merge;
@@ -33,13 +34,14 @@ pub mod reader;
 pub mod recording;
 pub mod repair;
 pub mod retention;
+mod run_lock;
 pub mod writer;
 
 pub use error::StoreError;
+pub use file_header::FileHeader;
 pub use inputs::is_input;
 pub use merge::Merger;
 pub use merged::MergedSource;
 pub use query::{Query, open};
 pub use reader::{Condition, FileSource, Notice, StoredSource, Tally};
-pub use recording::FileHeader;
 pub use writer::{Format, FrameWriter, Packing, PcapWriter, PcapngWriter, TextWriter};

@@ -124,7 +124,7 @@ impl MergedSource {
         let first = loop {
             match (lane.look(), lane.next_path()) {
                 (Err(error), Some(path)) if error.is_gone() && lane.is_found() => {
-                    self.note(deleted(path));
+                    self.note(Notice::deleted(path));
                     lane.give_up_next();
                 }
                 (first, _) => break first?,
@@ -228,7 +228,7 @@ impl MergedSource {
         };
         match (opened, path) {
             (Ok(()), _) => self.files_open += 1,
-            (Err(error), Some(path)) if error.is_gone() => self.note(deleted(&path)),
+            (Err(error), Some(path)) if error.is_gone() => self.note(Notice::deleted(&path)),
             (Err(error), _) => {
                 let error = SourceError::Damaged(error.to_string());
                 self.failure.get_or_insert(error);
@@ -328,21 +328,6 @@ impl StoredSource for MergedSource {
         tally.newest = tally.newest.max(self.newest);
         tally
     }
-}
-
-/// Says that a file was not read.
-pub(crate) fn skipped(path: &Path, reason: impl Into<String>) -> Notice {
-    Notice { path: path.to_owned(), condition: Condition::Skipped { reason: reason.into() } }
-}
-
-/// Says that a file could not be read.
-pub(crate) fn unreadable(path: &Path, error: &StoreError) -> Notice {
-    Notice { path: path.to_owned(), condition: Condition::Unreadable { reason: error.to_string() } }
-}
-
-/// Says that a file went between the look into its directory and its turn: retention deletes.
-pub(crate) fn deleted(path: &Path) -> Notice {
-    skipped(path, "was deleted meanwhile")
 }
 
 #[cfg(test)]

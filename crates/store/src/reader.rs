@@ -29,7 +29,8 @@ pub use self::tally::Tally;
 use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, BlockEnd, BlockHeader};
 use crate::dir::Dir;
-use crate::recording::{FileHeader, HEADER_PAGE_BYTES, LockState, lock_state};
+use crate::file_header::{FileHeader, HEADER_PAGE_BYTES};
+use crate::run_lock::{LockState, lock_state};
 use crate::writer::Packing;
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{

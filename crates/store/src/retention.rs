@@ -13,27 +13,24 @@
 mod age;
 mod disk;
 mod enforce;
-mod error;
 mod folder;
 mod sizes;
 mod state;
 
+pub use crate::error::RetentionError;
 pub use disk::remove_directory_lock;
-pub use error::RetentionError;
 pub(crate) use folder::name_of_spare;
 pub use folder::spare_name;
-pub use sizes::{END_BYTES, FILES_PER_LANE, Shape, file_interval};
+pub use sizes::{FILES_PER_LANE, Shape, file_interval};
 
 use crate::StoreError;
-use crate::dir::{Dir, Entry};
-use crate::recording::MappedFiles;
+use crate::dir::Dir;
+use crate::recording::{MappedFiles, Reused};
 use disk::Disk;
 use enforce::{InVain, Kept, Order, enforce};
 use ringside_core::Timestamp;
 use ringside_core::ledger::sum;
 use ringside_sys::clock::Clocks;
-use ringside_sys::disk::Lease;
-use ringside_sys::file_map::FileMap;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -149,7 +146,8 @@ impl Directory {
     /// what has to go for it. `bytes_max` 0 reserves nothing: a file without a limit, whose size
     /// counts as it grows.
     ///
-    /// The last [`END_BYTES`] of it are not for ring blocks, but for the mark of a repair.
+    /// The last [`END_BYTES`](crate::recording::END_BYTES) of it are not for ring blocks, but for
+    /// the mark of a repair.
     ///
     /// The directory stays locked until the reservation is dropped. Meanwhile the file is created
     /// and its header page written, with the reservation's serial, `bytes_max` and `now`; only
@@ -227,19 +225,6 @@ impl Directory {
         self.summary.overdue = kept.overdue.as_ref().map(ToString::to_string);
         Ok((kept, deleted))
     }
-}
-
-/// A file that went and is to be made another one
-/// ([`SeriesFile::reuse`](crate::recording::SeriesFile::reuse)): no other process has it open, and
-/// it has a name that neither readers nor repairs know.
-#[derive(Debug)]
-pub struct Reused {
-    /// The file, which no process can open meanwhile.
-    pub lease: Lease,
-    /// Its memory, if it is mapped.
-    pub map: Option<FileMap>,
-    /// Its name for the time being.
-    pub entry: Entry,
 }
 
 /// Room for one file, and the lock of the directory until this is dropped.

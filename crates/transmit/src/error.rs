@@ -33,8 +33,7 @@ pub enum Error {
     /// Frames that do not fit the interface.
     #[error(
         "frames of {bytes} bytes do not fit {interface}, whose MTU of {mtu} allows {allowed}; \
-         raise that to {needed} (`ip link set`; of a test network `ringside lab up --mtu \
-         {needed}`)"
+         raise that to {needed} (`ip link set`)"
     )]
     Mtu {
         /// Longest frame.
@@ -73,9 +72,11 @@ pub enum Error {
     Template {
         /// Why.
         reason: String,
+        /// What would help.
+        fix: TemplateFix,
     },
     /// No limit was given.
-    #[error("a run without a limit is refused: give a count (--count N) or a time (--for 10s)")]
+    #[error("a run without a limit is refused: give a count or a time")]
     Unbounded,
     /// Live frames would vanish.
     #[error(
@@ -90,7 +91,7 @@ pub enum Error {
         receiver: String,
     },
     /// Frames of a capture cannot be live frames.
-    #[error("only the packet sender sends frames of a capture (--sender packet)")]
+    #[error("only the packet sender sends frames of a capture")]
     LiveReplay,
     /// The capture has no frame that can be sent.
     #[error("the capture holds no frame of {FRAME_BYTES_MIN} to {FRAME_BYTES_MAX} bytes to send")]
@@ -313,6 +314,19 @@ pub enum Error {
     },
 }
 
+/// What would make frames out of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TemplateFix {
+    /// Nothing but another template.
+    None,
+    /// Frames without a number.
+    NoNumber,
+    /// Frames of the template's own size.
+    OwnSize,
+    /// Frames of this many bytes or more.
+    Size(usize),
+}
+
 impl Error {
     pub(crate) fn size(what: String) -> Error {
         Error::Size { what }
@@ -331,7 +345,7 @@ fn unsendable_text(files: &[(String, Unsendable)], interface: &str) -> String {
         format!("{name} holds {causes}")
     });
     let all = each.collect::<Vec<_>>().join("; ");
-    format!("{all}; nothing of this is sent unless --skip-unsendable leaves it out")
+    format!("{all}; nothing of this is sent unless it is left out")
 }
 
 /// Each cause with its count and the fix.
@@ -344,11 +358,7 @@ fn causes(found: &Unsendable, interface: &str) -> Vec<String> {
         causes.push(format!("{frames} of link type {name} ({link}), which is not Ethernet"));
     }
     if found.cut > 0 {
-        causes.push(format!(
-            "{} that the capture cut short (--cut send sends what there is, --cut pad fills them \
-             up with zeros)",
-            frames(found.cut)
-        ));
+        causes.push(format!("{} that the capture cut short", frames(found.cut)));
     }
     if found.too_short > 0 {
         causes.push(format!("{} shorter than an Ethernet header", frames(found.too_short)));

@@ -25,6 +25,7 @@
 
 mod cutter;
 mod error;
+mod frame_sender;
 mod interface;
 mod job;
 mod live;
@@ -45,7 +46,7 @@ mod wait;
 mod wire;
 
 pub use cutter::{Cutter, PACKET_BYTES_MAX, Put};
-pub use error::Error;
+pub use error::{Error, TemplateFix};
 pub use interface::check_interface;
 pub use job::{Job, Limits, Load, SENDERS_MAX, SenderKind};
 pub use live::{LiveObstacle, live_obstacle};

@@ -133,7 +133,7 @@ pub fn replay(
 
 fn check(job: &Replay) -> Result<(), Error> {
     if job.loops == 0 {
-        let limit = "at least 1: a replay ends (--loop 1000000 takes long enough)".into();
+        let limit = "at least 1: a replay ends (a million rounds take long enough)".into();
         return Err(Error::Limit { what: "the number of rounds", value: 0, limit });
     }
     if is_stream(job) && job.loops > 1 {

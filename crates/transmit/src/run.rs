@@ -1,7 +1,8 @@
 //! A run: threads that send, bounded, paced and accounted for.
 
+use crate::frame_sender::FrameSender;
 use crate::interface::HEADER_BYTES;
-use crate::job::{FrameSender, Job, Load, SENDERS_MAX, SenderKind};
+use crate::job::{Job, Load, SENDERS_MAX, SenderKind};
 use crate::live::{self, Live, LiveSender};
 use crate::pace::Pacer;
 use crate::report::{Report, Sent};

@@ -23,7 +23,7 @@ pub use stamp::{MAGIC, Numbering, STAMP_MAGIC, Stamp};
 pub use table::Table;
 pub use template::{Stack, Template};
 
-use crate::{Error, Sizes};
+use crate::{Error, Sizes, TemplateFix};
 use ringside_ebpf::Generator;
 use ringside_ebpf::abi::{GENERATE_HEADER_BYTES_MAX, GENERATE_SIZES_MAX, GenerateConfig};
 use table::Layout;
@@ -90,33 +90,31 @@ impl Shape {
 
     fn check(&self) -> Result<(), Error> {
         let layout = self.layout();
-        let refused = |reason: String| Err(Error::Template { reason });
+        let refused = |reason: String| Err(Error::Template { reason, fix: TemplateFix::None });
         let fixed = layout.fixed_bytes();
         if !layout.fits() {
             let most = GENERATE_HEADER_BYTES_MAX;
             return refused(format!("headers and number take {fixed} bytes, more than {most}"));
         }
         if self.numbering != Numbering::None && !self.template.can_be_numbered() {
-            return refused(
-                "it has no payload of TCP or UDP to bear a number; leave it out (--no-number)"
-                    .into(),
-            );
+            let reason = "it has no payload of TCP or UDP to bear a number; leave the number out";
+            return Err(Error::Template { reason: reason.into(), fix: TemplateFix::NoNumber });
         }
         let own = self.template.frame().len();
         let shortest = usize::from(self.sizes.shortest());
         let keeps_size = (shortest, usize::from(self.sizes.longest())) == (own, own);
         if !self.template.is_elastic() && !keeps_size {
-            return refused(format!(
+            let reason = format!(
                 "only IP without tunnels and fragments can be made longer or shorter; leave its \
-                 {own} bytes (no --size)"
-            ));
+                 {own} bytes"
+            );
+            return Err(Error::Template { reason, fix: TemplateFix::OwnSize });
         }
         // A checksum is over the whole number: what is cut has none.
         if layout.places.checksum.is_some() && shortest < fixed {
-            return refused(format!(
-                "{shortest} bytes are less than its headers and number with a checksum (--size \
-                 {fixed})"
-            ));
+            let reason =
+                format!("{shortest} bytes are less than its headers and number with a checksum");
+            return Err(Error::Template { reason, fix: TemplateFix::Size(fixed) });
         }
         self.check_ranges(&layout)
     }
@@ -127,7 +125,7 @@ impl Shape {
             if !range.write(&layout.places, 0, &mut frame) {
                 let version = if range.is_v6() { " of IPv6" } else { "" };
                 let reason = format!("it has no {}{version}", range.field().name());
-                return Err(Error::Template { reason });
+                return Err(Error::Template { reason, fix: TemplateFix::None });
             }
         }
         let (value, different) = (self.flow_count.into(), different_flows(&self.ranges));

@@ -6,7 +6,7 @@
 mod terms;
 
 use crate::sets::SetId;
-use ringside_ebpf::rules::abi::{self, Check};
+use ringside_ebpf::abi::rules::{CHECK_BYTES_MAX, CHECK_SPANS_MAX, CHECKS_MAX, Check};
 use ringside_rules::cover::Cover;
 use ringside_rules::language::{Addresses, Expression, Match, Term};
 use thiserror::Error;
@@ -33,13 +33,13 @@ pub enum NotHere {
     #[error("its addresses, ports and protocols have too many combinations")]
     Combinations,
     /// A list of too many ranges.
-    #[error("it lists more than {} ranges of a kind", abi::CHECK_SPANS_MAX)]
+    #[error("it lists more than {} ranges of a kind", CHECK_SPANS_MAX)]
     LongList,
     /// A `not` of many bytes.
-    #[error("it asks for more than {} bytes not to be there", abi::CHECK_BYTES_MAX)]
+    #[error("it asks for more than {} bytes not to be there", CHECK_BYTES_MAX)]
     LongBytes,
     /// Too many questions.
-    #[error("it asks more than {} things that the tables do not hold", abi::CHECKS_MAX)]
+    #[error("it asks more than {} things that the tables do not hold", CHECKS_MAX)]
     TooMany,
     /// Parts of frames are kept.
     #[error("it keeps parts of frames (cap, keep)")]
@@ -133,7 +133,7 @@ pub fn of<S: SetNumbers>(matches: &Match, sets: &mut S) -> Result<Checks, CheckE
         };
         terms::add(&mut checks, term, is_negated, ways, sets)?;
     }
-    if checks.len() > abi::CHECKS_MAX {
+    if checks.len() > CHECKS_MAX {
         return Err(NotHere::TooMany.into());
     }
     Ok(checks)

@@ -1,53 +1,23 @@
 //! Rules in force on an interface, judged in the driver.
 
 use crate::checks::NotHere;
-use crate::instance::{Instance, Mode, Options, Tables, rule_error};
+use crate::error::{Refusal, RulesError, rule_error};
+use crate::instance::{Instance, Tables};
+use crate::offenders::{Offender, offenders};
+use crate::options::{Mode, Options};
 use crate::pinned::PinnedRules;
-use crate::records::Refusal;
 use ringside_ebpf::rules::{Report, RulesAttachment, RulesAttachmentConfig, Totals};
 use ringside_ebpf::{TestRun, capture};
 use ringside_rules::Rule;
 use ringside_rules::book::BookError;
 use ringside_rules::engine::Counts;
 use ringside_rules::language::{RuleId, RuleSet, Verdict};
-use ringside_rules::plan::PlanError;
 use ringside_sys::bpf;
-use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use thiserror::Error;
 
 /// Rules that were removed before their room is made free: for that, every CPU must once have left
 /// the program, which takes some ten milliseconds.
 const RETIRED_MAX: usize = 1024;
-
-/// Why rules cannot be used; the rules before stay in force.
-#[derive(Debug, Error)]
-pub enum RulesError {
-    /// One of the rules is wrong.
-    #[error("rule {id}: {source}")]
-    Rule {
-        /// Id of the rule.
-        id: RuleId,
-        /// What is wrong with it.
-        source: Refusal,
-    },
-    /// The id is taken.
-    #[error("rule {0} is there already; delete it first, or give the new one another id")]
-    Exists(RuleId),
-    /// There are too many rules.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// The tables cannot be made larger by a process that has given up its privileges.
-    #[error(
-        "the tables have the room that they got at the start, and no more for these rules ({0}): \
-         start the run anew with them, or with more --rules-room"
-    )]
-    NoRoom(String),
-    /// The interface, or the kernel.
-    #[error(transparent)]
-    Driver(#[from] ringside_ebpf::Error),
-}
 
 /// The interface whose frames are judged.
 #[derive(Clone, Copy, Debug)]
@@ -65,16 +35,6 @@ pub enum Decided {
     Driver,
     /// In user space, for this reason. What is counted there is not known here.
     Above(NotHere),
-}
-
-/// A source address of dropped frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offender {
-    /// The source address.
-    pub address: IpAddr,
-    /// Frames of it that were dropped, at least. Sources that share a place in the table displace
-    /// each other, so that small ones may be missing.
-    pub frames: u64,
 }
 
 /// A set of rules in the driver of one interface.
@@ -369,61 +329,5 @@ impl DriverRules {
     /// The program, for measurements.
     pub fn program(&self) -> &ringside_ebpf::rules::RulesProgram {
         &self.instance.program
-    }
-}
-
-/// The sources of most frames, of what the CPUs noted.
-pub(crate) fn offenders(
-    noted: impl Iterator<Item = ([u64; 2], u64, u64)>,
-    most: usize,
-) -> Vec<Offender> {
-    let mut sums: HashMap<IpAddr, u64> = HashMap::new();
-    for (words, version, frames) in noted {
-        let sum = sums.entry(address_of(words, version)).or_default();
-        // Saturating: where it is pinned, another program may have written there.
-        *sum = sum.saturating_add(frames);
-    }
-    let all = sums.into_iter().map(|(address, frames)| Offender { address, frames });
-    let mut all: Vec<Offender> = all.collect();
-    all.sort_unstable_by_key(|one| (std::cmp::Reverse(one.frames), one.address));
-    all.truncate(most);
-    all
-}
-
-/// An address as the driver notes it.
-fn address_of([low, high]: [u64; 2], version: u64) -> IpAddr {
-    match version {
-        4 => Ipv4Addr::from((low as u32).to_ne_bytes()).into(),
-        _ => {
-            let ([a, b, c, d, e, f, g, h], [i, j, k, l, m, n, o, p]) =
-                (low.to_ne_bytes(), high.to_ne_bytes());
-            Ipv6Addr::from([a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]).into()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_cpus_noted_adds_up_whatever_it_is() {
-        let noted = |words: [u64; 4]| ([words[0], words[1]], words[2], words[3]);
-        let v4 = u64::from(u32::from_ne_bytes([192, 0, 2, 7]));
-        let seeds = [[v4, 0, 4, 3, v4, 9, 4, 4], [v4, 0, 4, u64::MAX, v4, 0, 4, u64::MAX]];
-        let seeds = seeds.map(|words| words.map(u64::to_ne_bytes).concat());
-        ringside_testkit::fuzz("offenders", 100_000, &seeds, |bytes| {
-            let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
-            let words: Vec<u64> = words.collect();
-            let all = words.as_chunks::<4>().0;
-            let found = offenders(all.iter().copied().map(noted), 3);
-            assert!(found.len() <= all.len().min(3));
-            assert!(found.is_sorted_by(|a, b| a.frames >= b.frames));
-            let most = all.iter().map(|words| words[3]).max();
-            assert!(most.is_none_or(|most| found[0].frames >= most));
-        });
-        let found = offenders([noted([v4, 0, 4, 3]), noted([v4, 9, 4, 4])].into_iter(), 9);
-        let address = Ipv4Addr::new(192, 0, 2, 7).into();
-        assert_eq!(found, [Offender { address, frames: 7 }]);
     }
 }

@@ -1,14 +1,15 @@
 //! One set of tables with its program, made for some rules.
 
 use crate::checks::{self, NotHere, SetNumbers};
-use crate::driver::RulesError;
+use crate::error::{Refusal, RulesError, rule_error};
+use crate::options::{Mode, Options};
 use crate::pinned::{PinnedRule, PinnedRules};
-use crate::records::{Records, Refusal, fate_of, may_do};
+use crate::records::{Records, fate_of, may_do};
 use crate::sets::{SetArrays, SetId, SetList};
 use crate::texts;
 use ringside_ebpf::rules::{self, RulesAttachment, RulesProgram, Sizes, SourceLimit};
 use ringside_rules::Rule;
-use ringside_rules::book::{Book, BookError, Slot};
+use ringside_rules::book::{Book, Slot};
 use ringside_rules::cover::Cover;
 use ringside_rules::engine::Counts;
 use ringside_rules::language::{Addresses, RuleId, Verdict};
@@ -21,64 +22,6 @@ use std::sync::Arc;
 const CONVERSATIONS_MAX: u32 = 1 << 22;
 /// Of each CPU, at least.
 const CONVERSATIONS_MIN: u32 = 1024;
-
-/// What the rules are for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// To protect the host: every rule must be at work in the driver. Frames that pass go on to the
-    /// programs behind, and to the host.
-    Protect,
-    /// Before a capture with the same rules: the driver drops and passes what it can decide, and
-    /// hands up, uncounted, all that a rule takes or that it cannot decide. A frame that it passes
-    /// goes to the host at once.
-    Share,
-}
-
-/// How rules are put to work.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// What they are for.
-    pub mode: Mode,
-    /// Frames are judged and counted, and all go on.
-    pub is_dry: bool,
-    /// Conversations that each CPU remembers, a power of two; 64 bytes each. Three times as many as
-    /// there are at a time leave few that take each other's place.
-    pub conversations: u32,
-    /// A limit of frames of each source address, for those that no rule drops.
-    pub source_limit: Option<SourceLimit>,
-    /// Places for sources of dropped frames, for each CPU, a power of two, 32 bytes each; 0: none
-    /// are noted.
-    pub offenders: u32,
-    /// Attach to the kernel's generic path if the driver refuses.
-    pub generic_allowed: bool,
-    /// What was found about each frame is reported, for tests.
-    pub reports: bool,
-    /// A second set of tables is made, so that all rules can be replaced by a process that may load
-    /// no program any more. They have the room that the rules of the start need, and some more.
-    pub has_spare: bool,
-    /// Make room for at least this number of exact rules, and as many others.
-    pub room: usize,
-    /// Rules stay in force when the process is gone. What is pinned on the interface already is
-    /// replaced.
-    pub is_pinned: bool,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            mode: Mode::Protect,
-            is_dry: false,
-            conversations: 32_768,
-            source_limit: None,
-            offenders: 1024,
-            generic_allowed: false,
-            reports: false,
-            has_spare: false,
-            room: 0,
-            is_pinned: false,
-        }
-    }
-}
 
 /// Tables, their one writer, and the program that reads them.
 #[derive(Debug)]
@@ -228,15 +171,6 @@ fn out_of_room(error: RulesError) -> RulesError {
             RulesError::NoRoom(format!("rule {id} and others"))
         }
         other => other,
-    }
-}
-
-/// The error of one rule.
-pub(crate) fn rule_error(id: RuleId, error: BookError<Refusal>) -> RulesError {
-    match error {
-        BookError::Exists(id) => RulesError::Exists(id),
-        BookError::Full(full) => RulesError::Plan(plan::PlanError::Full(full)),
-        BookError::Store(source) => RulesError::Rule { id, source },
     }
 }
 

@@ -17,7 +17,10 @@
 
 pub mod checks;
 mod driver;
+mod error;
 mod instance;
+mod offenders;
+mod options;
 mod pinned;
 mod records;
 mod room;
@@ -25,8 +28,10 @@ mod sets;
 mod texts;
 
 pub use checks::NotHere;
-pub use driver::{Decided, DriverRules, Offender, RulesError, Target};
-pub use instance::{Mode, Options};
+pub use driver::{Decided, DriverRules, Target};
+pub use error::RulesError;
+pub use offenders::Offender;
+pub use options::{Mode, Options};
 pub use pinned::{PinnedRule, PinnedRules};
 pub use ringside_ebpf::pins::{self, Pins};
 pub use ringside_ebpf::rules::{SourceLimit, Totals};

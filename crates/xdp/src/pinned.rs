@@ -1,6 +1,6 @@
 //! Rules that are in force without a process.
 
-use crate::driver::{Offender, offenders};
+use crate::offenders::{Offender, offenders};
 use crate::records::verdict_of;
 use ringside_ebpf::pins::Pins;
 use ringside_ebpf::rules::{self, Totals};

@@ -1,11 +1,12 @@
 //! What the driver must know of each rule beyond the tables.
 
 use crate::checks::{self, CheckError, Checks, NotHere, SetNumbers};
-use crate::instance::Mode;
+use crate::error::Refusal;
+use crate::options::Mode;
 use crate::room::Room;
 use crate::sets::{SetId, SetList};
 use crate::texts::Texts;
-use ringside_ebpf::rules::abi::{
+use ringside_ebpf::abi::rules::{
     CHECK_WORDS, Check, EXTRAS_WORDS, Extras, Fate, pair, parts, record,
 };
 use ringside_ebpf::rules::{RulesProgram, Words64};
@@ -14,41 +15,11 @@ use ringside_rules::book::{Slot, SlotStore};
 use ringside_rules::language::{Actions, Addresses, InterfaceName, Match, Next, Redirect, Verdict};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 use std::collections::HashMap;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use thiserror::Error;
 
 /// Frames that wait for another CPU, at most: some milliseconds of a busy link.
 const CPU_QUEUE_FRAMES: u32 = 2048;
-
-/// Why a rule cannot be put to work.
-#[derive(Debug, Error)]
-pub enum Refusal {
-    /// It is not for a driver.
-    #[error("not for the driver: {0}")]
-    NotHere(NotHere),
-    /// The arrays have no room for it; larger ones may.
-    #[error("no room for another rule")]
-    NoRoom,
-    /// The interface that frames are to be sent to.
-    #[error("cannot send frames to {name}: {source}")]
-    Interface {
-        /// Name of the interface.
-        name: String,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// The CPU that frames are to be sent to.
-    #[error(transparent)]
-    Cpu(ringside_ebpf::Error),
-}
-
-impl From<NotHere> for Refusal {
-    fn from(reason: NotHere) -> Refusal {
-        Refusal::NotHere(reason)
-    }
-}
 
 /// The records of rules, in arrays that the program reads.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 //! The filter knows *granules*: the first 24, 16 or 8 bits of an address of IPv4, the first 48, 32
 //! or 16 of IPv6. Each span is in it by the finest of which it touches few.
 
+use ringside_ebpf::abi::rules::SetEntry;
 use ringside_ebpf::rules::Sizes;
-use ringside_ebpf::rules::abi::SetEntry;
 use ringside_rules::language::{AddressFile, AddressSet, AddressSpan, Addresses};
 use ringside_sys::words::Words64;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The texts of rules, next to their tables: for a process that reads them when this one is gone.
 
 use crate::room::Room;
-use ringside_ebpf::rules::abi::pair;
+use ringside_ebpf::abi::rules::pair;
 use ringside_ebpf::rules::{RulesProgram, TEXT_BYTES, Words64};
 use ringside_rules::Rule;
 use ringside_rules::book::Slot;

@@ -1,20 +1,13 @@
 //! Rooms: a crate's modules at the top do not import each other in a circle, so that each can be
 //! read before those that stand on it.
 //!
-//! What counts is `crate::X` outside of tests, in whatever file of a room. What the root names
-//! again is the root's, and no room's.
+//! What counts is `crate::X` outside of tests, in whatever file of a room, and `super::X` where
+//! that is the same. What the root names again is the root's, and no room's.
 
 use super::Finding;
 use super::rust::{RustFile, is_sign, is_word};
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::BTreeSet;
-
-/// The crates that are looked at. One without circles is to be added; bench, cli, client, ebpf,
-/// filter, keeper, rules, store and xdp have some.
-const CRATES: &[&str] = &[
-    "capture", "control", "core", "doctor", "inspect", "lab", "netdev", "print", "proto", "ring",
-    "segment", "sys", "terminal", "wire",
-];
 
 /// One room imports another.
 struct Import<'t> {
@@ -25,7 +18,12 @@ struct Import<'t> {
 }
 
 pub(super) fn check(files: &[RustFile<'_>]) -> Vec<Finding> {
-    CRATES.iter().filter_map(|name| circle(name, files)).collect()
+    let name = |file: &RustFile<'_>| {
+        let (name, path) = file.path.strip_prefix("crates/")?.split_once('/')?;
+        path.starts_with("src/").then(|| name.to_owned())
+    };
+    let crates: BTreeSet<String> = files.iter().filter_map(name).collect();
+    crates.iter().filter_map(|name| circle(name, files)).collect()
 }
 
 /// The circles of a crate, as one finding.
@@ -56,30 +54,42 @@ fn circle(name: &str, files: &[RustFile<'_>]) -> Option<Finding> {
 
 /// What a file imports from other rooms of its crate, outside of tests.
 fn imports<'t>(file: &RustFile<'t>, folder: &str) -> Vec<Import<'t>> {
-    let Some(room) = room(file.path, folder) else { return Vec::new() };
+    let Some((room, depth)) = room(file.path, folder) else { return Vec::new() };
     let mut imports = Vec::new();
     file.each_token(|tokens, index| {
-        let is_path = is_word(tokens, index, "crate")
-            && is_sign(tokens, index + 1, ':')
-            && is_sign(tokens, index + 2, ':');
         let line = tokens[index].span().start().line;
-        if !is_path || file.is_test_line(line) {
+        let Some(after) = behind_root(tokens, index, depth) else { return };
+        if file.is_test_line(line) {
             return;
         }
-        let names = tokens.get(index + 3).map(names).unwrap_or_default();
-        let others = names.into_iter().filter(|name| name != room);
+        let others = names(after).into_iter().filter(|name| name != room);
         imports.extend(others.map(|to| Import { from: room, to, path: file.path, line }));
     });
     imports
 }
 
-/// The room of a file; none for a root, which only names what is in the rooms.
-fn room<'t>(path: &'t str, folder: &str) -> Option<&'t str> {
-    let first = path.strip_prefix(folder)?.split('/').next()?;
-    (!["lib.rs", "main.rs"].contains(&first)).then(|| first.trim_end_matches(".rs"))
+/// The room of a file, and how many modules the file lies below the root; none for a root, which
+/// only names what is in the rooms.
+fn room<'t>(path: &'t str, folder: &str) -> Option<(&'t str, usize)> {
+    let module = path.strip_prefix(folder)?.trim_end_matches(".rs").trim_end_matches("/mod");
+    let first = module.split('/').next()?;
+    (!["lib", "main"].contains(&module)).then(|| (first, module.split('/').count()))
 }
 
-/// The names that follow `crate::`: one, or the first of each path in braces.
+/// What follows the root in a path that begins at `index`, in a file `depth` modules below it.
+fn behind_root(tokens: &[TokenTree], index: usize, depth: usize) -> Option<&TokenTree> {
+    let is_step = |at: usize, word: &str| {
+        is_word(tokens, at, word) && is_sign(tokens, at + 1, ':') && is_sign(tokens, at + 2, ':')
+    };
+    if is_step(index, "crate") {
+        return tokens.get(index + 3);
+    }
+    let ups = (0..).take_while(|up| is_step(index + 3 * up, "super")).count();
+    let is_begin = index < 3 || !is_step(index - 3, "super");
+    tokens.get(index + 3 * ups).filter(|_| ups == depth && is_begin)
+}
+
+/// The names that follow the root: one, or the first of each path in braces.
 fn names(after: &TokenTree) -> Vec<String> {
     match after {
         TokenTree::Ident(name) => vec![name.to_string()],

@@ -165,7 +165,12 @@ fn rooms_of_a_crate_do_not_import_each_other_in_a_circle() {
     let all = [(&*a, "use crate::{b::B, d};"), (&*b, "use crate::a::A;"), (&*below, "")];
     let said = "1: a, b import each other";
     bad(&[all[0], all[1], all[2], (&*above, "use crate::a::A;")], "crates/core/src/a.rs:1", said);
-    good(&[("crates/novel/src/a.rs", "use crate::b;"), ("crates/novel/src/b.rs", "use crate::a;")]);
+    // As far up as the root, and no less.
+    let up = |text| [circle[0], (&*b, "use super::c::C;"), (&*c, ""), (inner, text)];
+    let said = "a, b import each other";
+    bad(&up("use super::super::a::A;"), "crates/core/src/a.rs:1", said);
+    bad(&up("use super::super::{E, a::A};"), "crates/core/src/a.rs:1", said);
+    good(&up("use super::a::A;"));
 }
 
 #[test]

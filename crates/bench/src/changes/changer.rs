@@ -1,6 +1,7 @@
 //! Who changes the rules: a client of the control socket.
 
 use super::super::flood;
+use super::super::load::GENERATED_ADDRESS;
 use anyhow::{Context, ensure};
 use ringside_control::{Client, Command, Reply, RulesCommand, RulesReply};
 use ringside_sys::clock;
@@ -37,7 +38,7 @@ impl RuleKind {
         match self {
             RuleKind::Exact => format!(
                 "{ID}: src ip {source} dst ip {} udp src port {} dst port {} => drop",
-                flood::ADDRESS,
+                GENERATED_ADDRESS,
                 FIRST_PORT + flow % PORTS,
                 flood::PORT
             ),

@@ -2,8 +2,8 @@
 //! says at its end.
 
 use super::super::network::{Placement, Standing};
-use super::super::receiver::{Idle, Program};
-use super::super::tools::{self, Options, Summary, Target, Tool};
+use super::super::receiver::{Idle, Program, Summary};
+use super::super::tools::{self, Options, Target, Tool};
 use clap::ValueEnum;
 use ringside_terminal::Wait;
 use std::ffi::OsString;

@@ -2,6 +2,7 @@
 
 use super::super::defence::{Defence, Hook};
 use super::super::flood;
+use super::super::load::GENERATED_ADDRESS;
 use super::super::network::Standing;
 use super::super::place::Workspace;
 use super::super::receiver::Program;
@@ -112,7 +113,7 @@ impl Dropper {
                 Defence::ringside(lab, &file, stop)
             }
             Dropper::XdpFilter => {
-                let addition = format!("ip -m dst {}", flood::ADDRESS);
+                let addition = format!("ip -m dst {}", GENERATED_ADDRESS);
                 Defence::xdp_filter(lab, "ipv4", &[addition], stop)
             }
             Dropper::NftOne => {

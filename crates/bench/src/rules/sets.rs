@@ -1,6 +1,7 @@
 //! Rules and addresses by the hundred thousand, always the same ones.
 
 use super::super::flood;
+use super::super::load::GENERATED_ADDRESS;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
@@ -60,7 +61,7 @@ pub(super) fn addresses(count: u32, between: &str) -> String {
 /// Addresses of which only the last is that of generated frames.
 pub(super) fn hosts(count: u32) -> Vec<String> {
     let others = (1..count).map(|number| Ipv4Addr::from_bits(FIRST_HOST + number).to_string());
-    others.chain([flood::ADDRESS.to_owned()]).collect()
+    others.chain([GENERATED_ADDRESS.to_owned()]).collect()
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use super::super::TOOL_CPU;
 use super::super::place::Workspace;
-use super::super::receiver::{Idle, Program};
-use super::super::tools::{self, Summary};
+use super::super::receiver::{Idle, Program, Summary};
+use super::super::tools;
 use anyhow::Context;
 use clap::ValueEnum;
 use ringside_core::{FrameMeta, OwnedFrame, SourceInterface};

@@ -2,7 +2,7 @@
 
 use super::KernelSide;
 use super::af_xdp::{Stamps, Waiting};
-use crate::keep::Rules;
+use crate::keep::{InterfacePreFilter, PreFilterRequest};
 use ringside_core::bpf::ClassicProgram;
 use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_core::{InterfaceId, Source};
@@ -39,8 +39,8 @@ pub struct OpenRequest {
     pub stamps: Stamps,
     /// What a worker does inside a driver while no frame is there.
     pub waiting: Waiting,
-    /// What the frames will be judged by.
-    pub rules: Option<Rules>,
+    /// The rules that the frames will be judged by, for filters in the kernel.
+    pub pre_filter: Option<PreFilterRequest>,
 }
 
 impl OpenRequest {
@@ -60,7 +60,7 @@ impl OpenRequest {
             filter: None,
             stamps: Stamps::On,
             waiting: Waiting::Sleep,
-            rules: None,
+            pre_filter: None,
         }
     }
 }
@@ -79,6 +79,8 @@ pub struct OpenedLanes {
     pub notes: Vec<String>,
     /// What costs frames or parts of them.
     pub warnings: Vec<OpenWarning>,
+    /// What became of the request for a pre-filter, of a backend that takes it.
+    pub pre_filter: Option<InterfacePreFilter>,
 }
 
 /// A source with its kernel's side. Without a descriptor left for that the run goes on; only its

@@ -5,7 +5,7 @@
 //! privileges. Copies of a batch go out together, from where the frames lie and straight to the
 //! driver, and nothing waits: what the interface does not take is counted, by cause, and gone.
 
-use super::rules::Rules;
+use super::rules::RulesBuilder;
 use crate::interface::{BackendError, find_device, link_type};
 use ringside_core::{Batch, Handed, Refusal, Sink, SourceInterface};
 use ringside_rules::engine::Counts;
@@ -136,7 +136,7 @@ impl Mirrors {
     /// There is none of this name, it is down, it is received from itself, its frames begin
     /// otherwise, or a privilege is missing.
     pub fn open(
-        rules: &Rules,
+        rules: &RulesBuilder,
         received: &[SourceInterface],
         threads: usize,
     ) -> Result<Mirrors, MirrorError> {
@@ -220,7 +220,7 @@ impl MirrorReader {
     }
 }
 
-/// Sends the copies of one thread. The interfaces are in the order of [`Rules::mirrors`].
+/// Sends the copies of one thread. The interfaces are in the order of [`RulesBuilder::mirrors`].
 pub(super) struct MirrorSender(Vec<Target>);
 
 struct Target {

@@ -10,18 +10,31 @@ use ringside_rules::engine::Counts;
 use ringside_rules::language::{Rule, RuleId, RuleSet, Verdict};
 use ringside_rules::pre_filter::PreFilter;
 use std::collections::BTreeSet;
-use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 /// Of all interfaces of a run.
 pub(super) struct PreFilters {
-    switch: Option<Switch>,
-    interfaces: Vec<(String, State)>,
+    /// Of all of them, once the first is asked for; or why there is none.
+    switch: OnceLock<Result<Switch, String>>,
+    interfaces: Vec<(String, InterfacePreFilter)>,
     /// Rules of which a filter may turn frames away.
     unknown: BTreeSet<RuleId>,
     /// What no rule decides about is dropped.
     drops: bool,
     is_on: bool,
 }
+
+/// What a backend needs to have the kernel turn frames away that no rule can match.
+#[derive(Clone, Debug)]
+pub struct PreFilterRequest {
+    /// The rules.
+    pub set: Arc<RuleSet>,
+    /// What its filters go by; or why there is none.
+    pub switch: Result<Switch, String>,
+}
+
+/// The pre-filter of one interface, as a backend made it.
+pub struct InterfacePreFilter(State);
 
 enum State {
     Installed(Installed),
@@ -62,16 +75,18 @@ impl PreFilters {
     pub(super) fn new(set: &RuleSet) -> PreFilters {
         let drops = set.default == Verdict::Drop;
         let (interfaces, unknown) = (Vec::new(), BTreeSet::new());
-        PreFilters { switch: None, interfaces, unknown, drops, is_on: true }
+        PreFilters { switch: OnceLock::new(), interfaces, unknown, drops, is_on: true }
     }
 
-    /// The switch of all filters.
-    fn switch(&mut self) -> Result<Switch, SocketFilterError> {
-        let switch = match &self.switch {
-            Some(switch) => switch.clone(),
-            None => Switch::new()?,
-        };
-        Ok(self.switch.insert(switch).clone())
+    /// The switch of all filters; or why there is none.
+    pub(super) fn switch(&self) -> Result<Switch, String> {
+        let made = || Switch::new().map_err(|error| error.to_string());
+        self.switch.get_or_init(made).clone()
+    }
+
+    /// Adds those of interfaces, which go by the switch.
+    pub(super) fn add(&mut self, made: impl IntoIterator<Item = (String, InterfacePreFilter)>) {
+        self.interfaces.extend(made);
     }
 
     /// To be called before a rule comes. True if it is one that the filters do not know.
@@ -117,7 +132,7 @@ impl PreFilters {
     /// Frames that were turned away.
     pub(super) fn counts(&mut self) -> Counts {
         let mut sum = Counts::default();
-        for lane in self.interfaces.iter_mut().flat_map(|(_, state)| state.lanes()) {
+        for lane in self.interfaces.iter_mut().flat_map(|(_, made)| made.0.lanes()) {
             let (meter, last) = lane;
             // Without an answer the last one stands.
             *last = meter.read().unwrap_or(*last);
@@ -128,20 +143,17 @@ impl PreFilters {
 
     /// How it stands, by interface.
     pub(super) fn status(&self) -> Vec<(String, PreFilterStatus)> {
-        let status = |state: &State| match state {
-            State::None(reason) => PreFilterStatus::None { reason: reason.clone() },
-            State::Installed(Installed { pre_filter, .. }) if self.is_on => {
-                PreFilterStatus::On { questions: pre_filter.questions() }
-            }
-            State::Installed(_) => {
+        let status = |made: &InterfacePreFilter| match made.0 {
+            State::Installed(_) if !self.is_on => {
                 PreFilterStatus::Off { unknown: self.unknown.iter().copied().collect() }
             }
+            _ => made.status(),
         };
-        self.interfaces.iter().map(|(name, state)| (name.clone(), status(state))).collect()
+        self.interfaces.iter().map(|(name, made)| (name.clone(), status(made))).collect()
     }
 
     fn knows(&self, rule: &Rule) -> bool {
-        self.interfaces.iter().all(|(_, state)| match state {
+        self.interfaces.iter().all(|(_, made)| match &made.0 {
             State::Installed(Installed { pre_filter, .. }) => pre_filter.covers(&rule.matches),
             State::None(_) => true,
         })
@@ -154,7 +166,9 @@ impl PreFilters {
 
     fn turn(&mut self, is_on: bool) -> Result<(), SocketFilterError> {
         if self.is_on != is_on {
-            self.switch.as_ref().map_or(Ok(()), |switch| switch.set(is_on))?;
+            if let Some(Ok(switch)) = self.switch.get() {
+                switch.set(is_on)?;
+            }
             self.is_on = is_on;
         }
         Ok(())
@@ -182,30 +196,33 @@ impl State {
     }
 }
 
-/// What a backend that has filters in the kernel does with them.
-impl Rules {
-    /// The switch that its filters are to go by.
-    pub(crate) fn switch(&self) -> Result<Switch, SocketFilterError> {
-        self.lock().pre_filters.switch()
-    }
-
-    /// The filters of an interface's lanes have this pre-filter.
-    pub(crate) fn add_pre_filter(
-        &self,
-        interface: &str,
+impl InterfacePreFilter {
+    /// The filters of an interface's lanes have it.
+    pub(crate) fn installed(
         pre_filter: PreFilter,
         lanes: impl Iterator<Item = FilterMeter>,
-    ) {
+    ) -> InterfacePreFilter {
         let lanes = lanes.map(|meter| (meter, FilterCounters::default())).collect();
-        let state = State::Installed(Installed { pre_filter, lanes });
-        self.lock().pre_filters.interfaces.push((interface.to_owned(), state));
+        InterfacePreFilter(State::Installed(Installed { pre_filter, lanes }))
     }
 
     /// They have none.
-    pub(crate) fn add_no_pre_filter(&self, interface: &str, reason: String) {
-        self.lock().pre_filters.interfaces.push((interface.to_owned(), State::None(reason)));
+    pub(crate) fn none(reason: String) -> InterfacePreFilter {
+        InterfacePreFilter(State::None(reason))
     }
 
+    /// How it stands at the start.
+    pub fn status(&self) -> PreFilterStatus {
+        match &self.0 {
+            State::Installed(Installed { pre_filter, .. }) => {
+                PreFilterStatus::On { questions: pre_filter.questions() }
+            }
+            State::None(reason) => PreFilterStatus::None { reason: reason.clone() },
+        }
+    }
+}
+
+impl Rules {
     /// How it stands with the filters in the kernel, by interface; those that are received in
     /// another way are not named.
     pub fn pre_filters(&self) -> Vec<(String, PreFilterStatus)> {
@@ -236,12 +253,6 @@ impl PreFilterStatus {
             }
             PreFilterStatus::None { reason } => format!("none: {reason}"),
         }
-    }
-}
-
-impl fmt::Debug for Rules {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rules").finish_non_exhaustive()
     }
 }
 

@@ -1,117 +1,34 @@
 //! Rules at work in a run.
 //!
-//! How a judge is made, and by what, is this file's affair alone: the others know that there is one
-//! for each thread of a lane, and what it says of a frame.
+//! How a judge is made, and by what, is this module's affair alone: the others know that there is
+//! one for each thread of a lane, and what it says of a frame.
 
-use super::Cut;
+mod builder;
+mod error;
+mod judge;
+
+pub use builder::RulesBuilder;
+pub use error::{ChangeError, RulesError};
+pub(super) use judge::{RuleJudge, Ruling};
+
 use super::digests::{DigestCounts, DigestReader};
 use super::mirrors::{MirrorCounts, MirrorReader};
-use super::pieces::{LISTS_MAX, Lists};
 use super::pre_filters::PreFilters;
 use ringside_core::LinkType;
-use ringside_ebpf::socket_filter::SocketFilterError;
-use ringside_filter::Compiler;
-use ringside_inspect::DissectedFrame;
-use ringside_rules::engine::{BuildError, Counts, Fate, Follows, Judge, Judgement, Live};
+use ringside_rules::engine::{BuildError, Counts, Follows, Live};
 use ringside_rules::language::{
     InterfaceName, Ranges, Redirect, Rule, RuleId, RuleSet, Term, Trim, Verdict,
 };
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
-use thiserror::Error;
 
-/// Why rules cannot be applied in user space.
-#[derive(Debug, Error)]
-pub enum RulesError {
-    /// An action that only a program in the driver can take.
-    #[error(
-        "rule {id}: `{action}` needs a program in the driver, and this run judges frames in user \
-         space: write `take`, `drop` or `pass` instead"
-    )]
-    InDriver {
-        /// The rule.
-        id: RuleId,
-        /// What it asks for.
-        action: String,
-    },
-    /// Records that no output takes.
-    #[error("rule {id}: `digest` hands over records, and this run writes none")]
-    Digest {
-        /// The rule.
-        id: RuleId,
-    },
-    /// Copies that no interface sends.
-    #[error(
-        "rule {id}: `mirror {name}` sends frames on while they are received, and this run sends \
-         none"
-    )]
-    Mirror {
-        /// The rule.
-        id: RuleId,
-        /// Where copies were to go.
-        name: String,
-    },
-    /// Each is an interface in the file.
-    #[error("the rules have more than {LISTS_MAX} different `keep` lists: use `cap`, or fewer")]
-    TooManyKeeps,
-}
-
-/// Why rules cannot be changed; those that are at work go on.
-#[derive(Debug, Error)]
-pub enum ChangeError {
-    /// They are too many, or wrong.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    /// They ask for what this run cannot do.
-    #[error(transparent)]
-    Rules(#[from] RulesError),
-    /// A list of pieces is an interface of the file, which has begun.
-    #[error(
-        "rule {id}: no rule kept these pieces when the run began, and its files can name no more \
-         of them: use `cap`, or a `keep` that was there"
-    )]
-    NewKeep {
-        /// The rule.
-        id: RuleId,
-    },
-    /// A filter is compiled in a process of its own, which a run that gave up its privileges may
-    /// not start.
-    #[error(
-        "rule {id}: a `filter` cannot come while the run goes on: say it in other terms, or start \
-         the run with it"
-    )]
-    Filter {
-        /// The rule.
-        id: RuleId,
-    },
-    /// Interfaces are opened before the run gives up its privileges.
-    #[error(
-        "rule {id}: no rule sent copies to {name} when the run began, and it has given up the \
-         privilege to open an interface: start it with such a rule"
-    )]
-    NewMirror {
-        /// The rule.
-        id: RuleId,
-        /// Where copies were to go.
-        name: String,
-    },
-    /// The host does not get what is left to it.
-    #[error(
-        "`pass` leaves frames to the host, and this run has taken them away before: write `drop`"
-    )]
-    Pass,
-    /// Filters in the kernel would turn frames away that the rules want.
-    #[error("the kernel's filter cannot be told to let all frames through: {0}")]
-    PreFilter(#[from] SocketFilterError),
-}
-
-/// The rules of a run. Clones are the same rules.
+/// The rules of a run, at work; a [`RulesBuilder`] makes them. Clones are the same rules.
 #[derive(Clone)]
 pub struct Rules(Arc<Mutex<Book>>);
 
 pub(super) struct Book {
-    /// Until they are put to work.
-    set: RuleSet,
-    compiler: Compiler,
+    /// Those that the run began with.
+    set: Arc<RuleSet>,
     /// One for each link type: filter expressions are compiled for one.
     lives: Vec<(LinkType, Live)>,
     /// The lists of pieces that were there at the start.
@@ -122,8 +39,6 @@ pub(super) struct Book {
     digests: Option<DigestReader>,
     /// The frames that are judged are the host's too.
     may_pass: bool,
-    /// Drivers apply the rules before.
-    has_drivers: bool,
     /// What filters in the kernel turn away before.
     pub(super) pre_filters: PreFilters,
 }
@@ -153,65 +68,14 @@ pub struct SideEffects {
 }
 
 impl Rules {
-    /// Rules to be judged by in user space. Filter expressions in them are compiled by `compiler`
-    /// when the run is prepared.
-    ///
-    /// # Errors
-    /// A rule asks for what user space cannot do.
-    pub fn new(set: RuleSet, compiler: Compiler) -> Result<Rules, RulesError> {
-        set.rules.iter().try_for_each(check)?;
-        let keeps = set.rules.iter().filter_map(keep).cloned().collect();
-        let book = Book {
-            pre_filters: PreFilters::new(&set),
-            set,
-            compiler,
-            lives: Vec::new(),
-            keeps,
-            mirrors: None,
-            digests: None,
-            may_pass: true,
-            has_drivers: false,
-        };
-        Ok(Rules(Arc::new(Mutex::new(book))))
-    }
-
     /// The rules that the run began with.
-    pub fn set(&self) -> RuleSet {
+    pub fn set(&self) -> Arc<RuleSet> {
         self.lock().set.clone()
     }
 
     /// True if some frames are to go on to the host.
     pub fn pass_some(&self) -> bool {
         passes(&self.lock().set)
-    }
-
-    /// From now on no rule may come that leaves frames to the host: it does not get them.
-    pub fn forbid_pass(&self) {
-        self.lock().may_pass = false;
-    }
-
-    /// Says that drivers apply the rules before: frames that they pass are the host's.
-    pub fn expect_drivers(&self) {
-        self.lock().has_drivers = true;
-    }
-
-    /// True if that was said.
-    pub fn has_drivers(&self) -> bool {
-        self.lock().has_drivers
-    }
-
-    /// Puts the rules to work on frames of these link types.
-    ///
-    /// # Errors
-    /// They are too many, or a filter expression is wrong.
-    pub fn prepare(&self, links: impl Iterator<Item = LinkType>) -> Result<(), BuildError> {
-        let book = &mut *self.lock();
-        for link in links {
-            if !book.lives.iter().any(|(known, _)| *known == link) {
-                book.lives.push((link, Live::new(book.set.clone(), link, &book.compiler)?));
-            }
-        }
-        Ok(())
     }
 
     /// Adds a rule, which frames are judged by from the return of this on.
@@ -230,7 +94,7 @@ impl Rules {
                 if is_unknown {
                     book.pre_filters.forget(rule.id);
                 }
-                return Err(error.into());
+                return Err(RulesError::from(error).into());
             }
         }
         Ok(())
@@ -260,7 +124,7 @@ impl Rules {
         let next = book.pre_filters.replace(&set)?;
         let loaded = book.lives.iter_mut().try_for_each(|(_, live)| live.load(set.clone()));
         book.pre_filters.replaced(next, loaded.is_ok());
-        Ok(loaded?)
+        Ok(loaded.map_err(RulesError::from)?)
     }
 
     /// How many rules there are.
@@ -294,42 +158,6 @@ impl Rules {
         each.fold((book.set.default, before), |(_, sum), (verdict, counts)| (verdict, sum + counts))
     }
 
-    /// Interfaces that copies go to, each with the first rule that says so, in the order of these.
-    pub fn mirrors(&self) -> Vec<(RuleId, String)> {
-        mirrors(&self.lock().set)
-    }
-
-    /// From now on copies are sent, and counted there.
-    ///
-    /// # Errors
-    /// None are, and a rule wants some.
-    pub(super) fn set_mirrors(&self, reader: Option<MirrorReader>) -> Result<(), RulesError> {
-        let book = &mut *self.lock();
-        book.mirrors = reader;
-        match mirrors(&book.set).into_iter().next() {
-            Some((id, name)) if book.mirrors.is_none() => Err(RulesError::Mirror { id, name }),
-            _ => Ok(()),
-        }
-    }
-
-    /// The first rule that digests frames.
-    pub fn digests(&self) -> Option<RuleId> {
-        digests(&self.lock().set)
-    }
-
-    /// From now on records are written, and counted there.
-    ///
-    /// # Errors
-    /// None are, and a rule wants some.
-    pub(super) fn set_digests(&self, reader: Option<DigestReader>) -> Result<(), RulesError> {
-        let book = &mut *self.lock();
-        book.digests = reader;
-        match digests(&book.set) {
-            Some(id) if book.digests.is_none() => Err(RulesError::Digest { id }),
-            _ => Ok(()),
-        }
-    }
-
     /// Side effects of the rules.
     pub fn side_effects(&self) -> SideEffects {
         let book = self.lock();
@@ -340,18 +168,13 @@ impl Rules {
         }
     }
 
-    /// The lists of pieces that rules keep.
-    pub(super) fn keeps(&self) -> Vec<Arc<Ranges<u32>>> {
-        self.lock().keeps.clone()
-    }
-
-    /// A judge for one thread of a lane, whose frames are of these link types.
+    /// A judge for one thread of a lane, whose frames are of these link types. Frames of others
+    /// than the rules were built for are left to the host.
     pub(super) fn judge(
         &self,
         links: impl Iterator<Item = LinkType> + Clone,
         follows: Follows,
     ) -> Result<RuleJudge, BuildError> {
-        self.prepare(links.clone())?;
         let mut judges = Vec::new();
         for (link, live) in &mut self.lock().lives {
             if links.clone().any(|wanted| wanted == *link) {
@@ -443,63 +266,8 @@ fn check(rule: &Rule) -> Result<(), RulesError> {
     Err(RulesError::InDriver { id: rule.id, action })
 }
 
-/// What the rules say of a frame, and what else becomes of it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ruled {
-    pub(super) ruling: Ruling,
-    /// Where copies go: a bit for each of [`Rules::mirrors`].
-    pub(super) mirrors: u8,
-    /// The rule that a record is handed over for.
-    pub(super) digest: Option<RuleId>,
-}
-
-impl Ruled {
-    /// Of a frame that no rule can be asked about.
-    const LEFT: Ruled = Ruled { ruling: Ruling::Leave, mirrors: 0, digest: None };
-}
-
-/// The fate of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ruling {
-    /// It is taken.
-    Take,
-    /// It is the host's, which has it already.
-    Leave,
-    /// It ends here.
-    Drop,
-}
-
-/// Judges the frames of one thread.
-pub(super) struct RuleJudge {
-    judges: Vec<(LinkType, Judge)>,
-}
-
-impl RuleJudge {
-    /// To be called between batches, also when none come.
-    pub(super) fn refresh(&mut self) {
-        self.judges.iter_mut().for_each(|(_, judge)| judge.refresh());
-    }
-
-    /// Says what becomes of a frame, and cuts it.
-    pub(super) fn judge(
-        &mut self,
-        frame: &DissectedFrame<'_>,
-        lists: &Lists,
-        cut: &mut Cut,
-    ) -> Ruled {
-        let own = self.judges.iter_mut().find(|(link, _)| *link == frame.link());
-        let Some((_, judge)) = own else { return Ruled::LEFT };
-        let Judgement { fate, trim, digest, mirrors, .. } = judge.judge(frame);
-        let ruling = match fate {
-            Fate::Verdict(Verdict::Take) => Ruling::Take,
-            Fate::Verdict(Verdict::Drop) => Ruling::Drop,
-            Fate::Verdict(Verdict::Pass) | Fate::Redirect(_) => Ruling::Leave,
-        };
-        match (ruling, &trim) {
-            (Ruling::Take, Some(Trim::Cap(bytes))) => cut.limit = cut.limit.min(*bytes),
-            (Ruling::Take, Some(Trim::Keep(ranges))) => cut.list = lists.find(ranges),
-            _ => {}
-        }
-        Ruled { ruling, mirrors, digest }
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rules").finish_non_exhaustive()
     }
 }

@@ -64,9 +64,9 @@ fn interface() -> SourceInterface {
     SourceInterface::ethernet("eth1")
 }
 
-fn rules(text: &str) -> Rules {
+fn rules(text: &str) -> RulesBuilder {
     let set = language::parse(text.as_bytes(), &mut Sets::none()).unwrap();
-    Rules::new(set, COMPILER).unwrap()
+    RulesBuilder::new(set, COMPILER).unwrap()
 }
 
 /// What came out of a selection.
@@ -166,7 +166,7 @@ fn of_a_frame_that_ends_before_its_pieces_nothing_is_kept() {
 fn what_needs_the_driver_is_refused_with_the_fix() {
     let refused = |text: &str| {
         let set = language::parse(text.as_bytes(), &mut Sets::none()).unwrap();
-        Rules::new(set, COMPILER).err().map(|error| error.to_string())
+        RulesBuilder::new(set, COMPILER).err().map(|error| error.to_string())
     };
     for (text, action) in [
         ("7: udp => redirect eth9", "`redirect eth9`"),

@@ -6,7 +6,7 @@
 use crate::common::frames_of;
 use proptest::prelude::*;
 use ringside_capture::config::{DiskOptions, FileFormat, Output, Rotation, RunConfig};
-use ringside_capture::keep::{Rules, Selection, SelectionOptions};
+use ringside_capture::keep::{RulesBuilder, Selection, SelectionOptions};
 use ringside_capture::memory_ring::{MemoryRing, MemoryRingConfig, START_NS, Sizes, is_content};
 use ringside_capture::run::{LaneSource, Run, RunError, RunReport};
 use ringside_core::limits::LANE_THREADS_MAX;
@@ -122,7 +122,7 @@ fn every_thread_takes_its_share() {
 fn by_length(interfaces: &mut Vec<SourceInterface>) -> Selection {
     let text = b"length 60-500 => take, cap 64\nlength 501-700 => drop";
     let set = language::parse(text, &mut Sets::none()).unwrap();
-    let rules = Rules::new(set, Compiler::InProcess { optimise: true }).unwrap();
+    let rules = RulesBuilder::new(set, Compiler::InProcess { optimise: true }).unwrap();
     let options = SelectionOptions { rules: Some(rules), ..SelectionOptions::default() };
     Selection::new(options, interfaces).unwrap()
 }

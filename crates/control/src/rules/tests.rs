@@ -1,12 +1,12 @@
 use super::*;
+use ringside_capture::keep::RulesBuilder;
 use ringside_core::LinkType;
 use ringside_filter::Compiler;
 
 fn desk(rules: &str) -> RuleDesk {
     let set = language::parse(rules.as_bytes(), &mut Sets::none()).unwrap();
-    let rules = Rules::new(set, Compiler::InProcess { optimise: true }).unwrap();
-    rules.prepare(std::iter::once(LinkType::ETHERNET)).unwrap();
-    RuleDesk::new(Box::new(rules))
+    let rules = RulesBuilder::new(set, Compiler::InProcess { optimise: true }).unwrap();
+    RuleDesk::new(Box::new(rules.build([LinkType::ETHERNET]).unwrap()))
 }
 
 fn done(desk: &RuleDesk, command: RulesCommand) -> RulesReply {

@@ -3,10 +3,9 @@
 use super::RulesProgram;
 use super::pinned::{PinnedRules, VERSION};
 use crate::Error;
-use crate::capture::Mode;
 use crate::pins::Pins;
 use crate::root::{Root, RootConfig};
-use ringside_sys::bpf;
+use ringside_sys::bpf::{self, XdpMode};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -66,7 +65,7 @@ impl RulesAttachment {
     }
 
     /// Where the kernel runs it.
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> XdpMode {
         self.root.mode()
     }
 

@@ -1,13 +1,12 @@
 //! Rules that are in force without a process, as far as they can be read.
 
 use super::Words64;
-use super::abi::{Config, Fate, parts};
 use super::counters::{COUNTS_BYTES, Counters, OFFENDER_BYTES, TOTALS_BYTES, Totals};
 use super::program::{CONTROL_DEFAULT, TEXT_BYTES};
 use crate::Error;
+use crate::abi::rules::{Fate, parts};
 use crate::pins::{InForce, Pins};
-use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::{MapCore, MapHandle};
 use ringside_sys::bpf;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -145,18 +144,6 @@ fn text(words: &[AtomicU64], bytes: usize) -> String {
         words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect();
     text.truncate(bytes);
     String::from_utf8_lossy(&text).into_owned()
-}
-
-/// True if the program with this number is one of rules that are to stay: it says so itself, also
-/// to a process that does not see where it is pinned.
-pub(crate) fn is_to_stay(program: u32) -> bool {
-    let options = ProgInfoQueryOptions::default().include_map_ids(true);
-    let found = ProgInfoIter::with_query_opts(options).find(|info| info.id == program);
-    let maps = found.map(|info| info.map_ids).unwrap_or_default();
-    let mut maps = maps.into_iter().filter_map(|id| MapHandle::from_map_id(id).ok());
-    let constants = maps.find(|map| map.name().to_string_lossy().ends_with(".rodata"));
-    let bytes = constants.and_then(|map| map.lookup(&[0; 4], MapFlags::ANY).ok().flatten());
-    bytes.is_some_and(|bytes| Config::stays_in(&bytes))
 }
 
 /// The words of an array with values of `bytes` bytes each, and how many values there are.

@@ -1,11 +1,11 @@
 //! One set of tables, and the program that judges by them.
 
-use super::abi::{CHECK_WORDS, Config, EXTRAS_WORDS, Fate, SET_WORDS};
 use super::attachment::RulesAttachment;
 use super::counters::{COUNTS_BYTES, Counters, OFFENDER_BYTES, TOTALS_BYTES, Totals};
 use super::pinned::PROGRAM;
 use super::{Words32, Words64};
 use crate::abi::METADATA_FULL_BYTES;
+use crate::abi::rules::{CHECK_WORDS, Config, EXTRAS_WORDS, Fate, SET_WORDS, parts};
 use crate::load::{Embedded, Loaded, embedded, test_run};
 use crate::root::LEAVES;
 use crate::{Error, TestRun};
@@ -304,7 +304,7 @@ impl RulesProgram {
     /// What was found about the last frame, if the program was loaded to report.
     pub fn report(&self) -> Report {
         let word = |at: usize| self.reports[at].load(Ordering::Relaxed);
-        let halves = |at: usize| super::abi::parts(word(at));
+        let halves = |at: usize| parts(word(at));
         let ((fate, decided), (is_judged, flags)) = (halves(6), halves(7));
         let ((mac, network), (transport, payload)) = (halves(8), halves(9));
         Report {

@@ -2,7 +2,7 @@ use super::*;
 use ringside_testkit::fuzz;
 
 fn program() -> ClassicProgram {
-    compile_here("tcp port 80", LinkType::ETHERNET, true).unwrap()
+    libpcap::compile("tcp port 80", LinkType::ETHERNET, true).unwrap()
 }
 
 #[test]

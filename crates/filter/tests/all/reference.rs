@@ -3,7 +3,7 @@
 use crate::common::{captures, expressions, program};
 use pcap::{Capture, Linktype};
 use ringside_core::LinkType;
-use ringside_filter::compile::dlt;
+use ringside_filter::libpcap::dlt;
 use ringside_filter::{Compiler, Prepared, compile, evaluate};
 use std::collections::BTreeSet;
 

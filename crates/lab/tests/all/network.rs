@@ -57,11 +57,11 @@ fn a_network_carries_real_programs_and_leaves_nothing() {
         let program = ask(&status.receiver_namespace, attached_program, "rx0").unwrap();
         assert!(program.is_some(), "the pass program is on rx0");
         let again = Lab::up(&status.config).unwrap_err().to_string();
-        assert!(again.contains("is up already") && again.contains("ringside lab down"), "{again}");
+        assert!(again.contains("is up already") && again.contains("remove it first"), "{again}");
     }
     assert_gone(&name);
     let error = ringside_lab::status(&name).unwrap_err().to_string();
-    assert!(error.contains(&format!("ringside lab up --name {name}")), "{error}");
+    assert!(error.contains(&format!("no test network {name}")), "{error}");
 }
 
 #[test]

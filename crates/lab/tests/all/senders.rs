@@ -185,7 +185,7 @@ fn what_cannot_arrive_is_refused_before_it_is_sent() {
     let error = refused(SenderKind::Live, "3412");
     assert!(error.contains("3412") && error.contains("3408"), "{error}");
     let error = refused(SenderKind::Packet, "9000");
-    assert!(error.contains("--mtu 8986"), "{error}");
+    assert!(error.contains("raise that to 8986"), "{error}");
     assert!(matches!(Limits::new(None, None), Err(Error::Unbounded)));
     // The packet sender needs no NAPI at the far end.
     let report = send(&numbered(SenderKind::Packet, &lab, "64", 1, 1000));

@@ -1,7 +1,8 @@
 //! One value set for each field of the table.
 
+use crate::key::{NO_PORT, NO_PROTOCOL};
 use crate::language::{AddressSet, Ordinal, Ranges, Side, Span};
-use crate::table::{self, AddressPrefix, Cube, NO_PORT, NO_PROTOCOL, Space};
+use crate::table::{self, AddressPrefix, Cube, Space};
 use ringside_wire::{IpProtocol, Port};
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -5,8 +5,8 @@ use super::arena::Arena;
 use super::automaton::Automaton;
 use super::hits::Hits;
 use super::list::PatternError;
+use super::search::Search;
 use crate::language::PayloadPattern;
-use crate::question::Search;
 
 /// Patterns that are looked for one by one: each ends at its first find, and few bytes are found
 /// soon or passed at many times the automaton's speed.

@@ -1,7 +1,8 @@
 //! The shapes of many rules, in bounded memory: where they are too many they are made coarser.
 
 use super::shape::{FIELDS, Piece, Region, Shape, word_mask};
-use crate::table::{AddressPrefix, Cube, NO_PORT, NO_PROTOCOL, Space, Span};
+use crate::key::{NO_PORT, NO_PROTOCOL};
+use crate::table::{AddressPrefix, Cube, Space, Span};
 use std::collections::BTreeSet;
 
 /// Pieces of all shapes together. More would take more than some 30 MiB and a second while a

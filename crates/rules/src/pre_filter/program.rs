@@ -8,7 +8,7 @@
 use super::assembler::{Alu, Assembler, Label, Test, With};
 use super::shape::{DESTINATION, DESTINATION_PORT, PROTOCOL, SOURCE, SOURCE_PORT, WORDS};
 use super::tree::{Next, Question, Tree};
-use crate::table::NO_PORT;
+use crate::key::NO_PORT;
 use ringside_core::LinkType;
 use ringside_core::bpf::ClassicProgram;
 use ringside_wire::{EtherType, Ethernet, IpProtocol, Ipv4, Ipv6, Sctp, Tcp, Udp, Vlan};

@@ -4,7 +4,8 @@
 //! and the protocol. A *region* has a span of each; a *shape* is what a rule accepts of a region,
 //! field by field, and every prefix is a box of words.
 
-use crate::table::{AddressPrefix, Cube, NO_PORT, Space, Span};
+use crate::key::NO_PORT;
+use crate::table::{AddressPrefix, Cube, Space, Span};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! Looking a packet up.
 
-use super::{AddressPrefix, Cube, Found, NO_PORT, NO_PROTOCOL, Space, Span, Table};
-use crate::key::Key;
+use super::{AddressPrefix, Cube, Found, Space, Span, Table};
+use crate::key::{Key, NO_PORT, NO_PROTOCOL};
 use ringside_sys::words::AtomicU64;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;

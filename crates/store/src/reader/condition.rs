@@ -1,9 +1,10 @@
 //! What is to be said about an input: in what condition it was, and what is missing.
 
+use crate::StoreError;
 use crate::writer::Packing;
 use ringside_core::{LaneId, Shown};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How the reading of a file stands, or ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,6 +185,24 @@ pub struct Notice {
     pub path: PathBuf,
     /// How it stands.
     pub condition: Condition,
+}
+
+impl Notice {
+    /// A file was not read.
+    pub(crate) fn skipped(path: &Path, reason: impl Into<String>) -> Notice {
+        Notice { path: path.to_owned(), condition: Condition::Skipped { reason: reason.into() } }
+    }
+
+    /// A file could not be read.
+    pub(crate) fn unreadable(path: &Path, error: &StoreError) -> Notice {
+        let reason = error.to_string();
+        Notice { path: path.to_owned(), condition: Condition::Unreadable { reason } }
+    }
+
+    /// A file went between the look into its directory and its turn: retention deletes.
+    pub(crate) fn deleted(path: &Path) -> Notice {
+        Notice::skipped(path, "was deleted meanwhile")
+    }
 }
 
 impl fmt::Display for Notice {

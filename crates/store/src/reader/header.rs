@@ -2,7 +2,7 @@
 
 use super::pcapng::PcapngParser;
 use super::record::Step;
-use crate::recording::FileHeader;
+use crate::file_header::FileHeader;
 use ringside_core::SourceInterface;
 
 /// Walks the first blocks of a file as they become available.

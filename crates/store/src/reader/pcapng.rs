@@ -7,12 +7,12 @@ use super::interface::{Interface, read_interface};
 use super::options::options;
 use super::record::{BeyondTime, Damage, Order, Step};
 use crate::block::{BLOCK_HEADER_BYTES, block_header};
+use crate::file_header::FileHeader;
 use crate::pcapng::{
     BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE_DESCRIPTION,
     INTERFACE_STATISTICS, PACKET, RINGSIDE_BLOCK, RINGSIDE_HEADER, RINGSIDE_ROOM, SECTION_HEADER,
     SIMPLE_PACKET, aligned, option,
 };
-use crate::recording::FileHeader;
 use ringside_core::limits::{FRAME_BYTES_MAX, INTERFACES_MAX};
 use ringside_core::{Direction, FrameMeta, InterfaceId, SourceInterface, Timestamp, TimestampKind};
 

@@ -5,7 +5,7 @@ use crate::block::{
     BLOCK_END_BYTES, BLOCK_HEADER_BYTES, BlockEnd, BlockHeader, block_end, block_header,
     packet_block_bytes,
 };
-use crate::recording::FORMAT_VERSION_WITH_ENDS;
+use crate::file_header::FORMAT_VERSION_WITH_ENDS;
 use ringside_core::{Direction, TimeRange};
 
 impl FileSource {

@@ -3,7 +3,6 @@
 use super::header;
 use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, block_header};
-use crate::merged::{deleted, skipped, unreadable};
 use crate::reader::Notice;
 use ringside_core::{LaneId, Shown};
 use std::collections::BTreeMap;
@@ -58,11 +57,11 @@ pub fn series_of(directories: &[PathBuf]) -> Result<(Vec<Series>, Vec<Notice>), 
                 }
                 Ok(None) => {
                     let reason = "not a file of a recording; name it to read it";
-                    notices.push(skipped(&path, reason));
+                    notices.push(Notice::skipped(&path, reason));
                 }
-                Err(error) if error.is_gone() => notices.push(deleted(&path)),
+                Err(error) if error.is_gone() => notices.push(Notice::deleted(&path)),
                 Err(error) => {
-                    notices.push(unreadable(&path, &error));
+                    notices.push(Notice::unreadable(&path, &error));
                     refused.get_or_insert(error);
                 }
             }
@@ -82,7 +81,7 @@ pub fn series_of(directories: &[PathBuf]) -> Result<(Vec<Series>, Vec<Notice>), 
         return Err(StoreError::Unusable { path: directory.clone(), reason: reason.into() });
     }
     // A short recording may have left nothing in one of its directories.
-    notices.extend(empty.into_iter().map(|directory| skipped(directory, reason)));
+    notices.extend(empty.into_iter().map(|directory| Notice::skipped(directory, reason)));
     let ordered = series.into_iter().map(|((run, lane), mut files)| {
         files.sort_by_key(|file| (file.first_block.unwrap_or(0), file.sequence));
         Series { run, lane, files }

@@ -1,12 +1,13 @@
 //! One file of a recording while it grows: its header page, its name and its end.
 
-use super::{FileHeader, HeaderPage, MappedFiles, Storage, read_header_from, room};
+use super::{MappedFiles, Storage, read_header_from, room};
 use crate::StoreError;
 use crate::dir::Entry;
-use crate::retention::{END_BYTES, Reused};
+use crate::file_header::{FileHeader, HeaderPage, NO_BLOCK};
 use crate::writer::FILE_MODE;
 use ringside_core::limits::{RING_BLOCK_BYTES_MAX, RING_BLOCK_BYTES_MIN};
 use ringside_core::{Shown, SourceInterface};
+use ringside_sys::disk::Lease;
 use ringside_sys::file_map::FileMap;
 use rustix::fs::OFlags;
 use std::fs::File;
@@ -14,6 +15,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Room at the end of every file, beyond its ring blocks: a repair puts its mark there, with
+/// padding before it, after the reservation of a killed run is gone.
+pub const END_BYTES: u64 = 4096;
 
 /// A file with its header page. Its ring blocks are written by its owner, in order, at
 /// [`block_offset`](SeriesFile::block_offset).
@@ -33,6 +38,18 @@ pub struct SeriesFile<F = File> {
     blocks_complete_at: u64,
     /// Where in the file its largest size stands.
     bytes_max_at: u64,
+}
+
+/// A file that went and is to be made another one ([`SeriesFile::reuse`]): no other process has it
+/// open, and it has a name that neither readers nor repairs know.
+#[derive(Debug)]
+pub struct Reused {
+    /// The file, which no process can open meanwhile.
+    pub lease: Lease,
+    /// Its memory, if it is mapped.
+    pub map: Option<FileMap>,
+    /// Its name for the time being.
+    pub entry: Entry,
 }
 
 impl SeriesFile {
@@ -99,7 +116,7 @@ impl SeriesFile {
         let file = entry.open_regular(OFlags::RDWR).map_err(fail)?;
         let Some(header) = read_header_from(&file).map_err(fail)? else { return Ok(None) };
         let [first_block_at, blocks_complete_at, bytes_max_at] =
-            header.changing_fields(&header.file).map(|(at, _)| at);
+            header.file.changing_fields(header.walk.offset()).map(|(at, _)| at);
         let series = SeriesFile {
             file,
             map: Mutex::default(),
@@ -249,7 +266,7 @@ impl<F: Storage> SeriesFile<F> {
     /// # Errors
     /// The system refused.
     pub fn set_blocks(&self, first: Option<u64>, complete: u64) -> Result<(), StoreError> {
-        let first = first.unwrap_or(super::NO_BLOCK);
+        let first = first.unwrap_or(NO_BLOCK);
         self.set_field(self.first_block_at, first)?;
         self.set_field(self.blocks_complete_at, complete)
     }

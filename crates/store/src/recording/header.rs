@@ -1,10 +1,7 @@
 //! Reading the header page of a file, and nothing else of it.
 
-use super::{
-    BLOCKS_COMPLETE_AT, BODY_BYTES, BYTES_MAX_AT, FIRST_BLOCK_AT, FileHeader, HEADER_BYTES_MAX,
-    HEADER_PAGE_BYTES, NO_BLOCK,
-};
 use crate::StoreError;
+use crate::file_header::{FileHeader, HEADER_BYTES_MAX, HEADER_PAGE_BYTES};
 use crate::reader::{HeaderStep, HeaderWalk};
 use ringside_core::Shown;
 use rustix::fs::OFlags;
@@ -39,20 +36,6 @@ pub fn read_header(path: &Path) -> Result<Option<FileHeader>, StoreError> {
     }
     let header = read_from(&file).map_err(fail)?;
     Ok(header.map(|header| header.file))
-}
-
-impl Header {
-    /// The fields that change while and after a file is written, as `header` has them: where in
-    /// the file they stand, and their values.
-    pub(crate) fn changing_fields(&self, header: &FileHeader) -> [(u64, u64); 3] {
-        let body_at = self.walk.offset() - 4 - BODY_BYTES;
-        let fields = [
-            (FIRST_BLOCK_AT, header.first_block.unwrap_or(NO_BLOCK)),
-            (BLOCKS_COMPLETE_AT, header.blocks_complete),
-            (BYTES_MAX_AT, header.bytes_max),
-        ];
-        fields.map(|(at, value)| ((body_at + at) as u64, value))
-    }
 }
 
 /// Reads the header from the start of `file`, which is read from its position on.

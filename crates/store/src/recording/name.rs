@@ -46,9 +46,8 @@ fn is_kept(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::lock::run_of_lock;
-    use crate::recording::run_lock_name;
     use crate::retention::{name_of_spare, spare_name};
+    use crate::run_lock::{run_lock_name, run_of_lock};
 
     #[test]
     fn no_name_leads_out_of_its_directory_and_each_is_made_again_of_its_parts() {

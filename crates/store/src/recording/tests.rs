@@ -1,10 +1,19 @@
 use super::*;
+use crate::StoreError;
 use crate::block::{Statistics, blocks, close_filled, fits, write_packet_block};
 use crate::dir::Entry;
-use ringside_core::{Direction, Frame, FrameMeta, InterfaceId, LaneCounters, LinkType, Timestamp};
+use crate::file_header::NO_BLOCK;
+use crate::pcapng::RINGSIDE_HEADER;
+use ringside_core::limits::RING_BLOCK_BYTES_MIN;
+use ringside_core::{
+    Direction, Frame, FrameMeta, InterfaceId, LaneCounters, LaneId, LinkType, SourceInterface,
+    Timestamp,
+};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
 const BLOCK_BYTES: usize = RING_BLOCK_BYTES_MIN;
+/// How the header block's body begins.
+const MAGIC: [u8; 8] = *b"RINGSIDE";
 
 fn interfaces(count: usize) -> Vec<SourceInterface> {
     let interface = |number| SourceInterface {

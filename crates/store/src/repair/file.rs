@@ -222,7 +222,7 @@ impl Examined {
         let Some(header) = read_header_from(file)? else {
             return Err(io::Error::other("its header page changed meanwhile"));
         };
-        for (at, value) in header.changing_fields(&self.fixed) {
+        for (at, value) in self.fixed.changing_fields(header.walk.offset()) {
             file.write_all_at(&value.to_le_bytes(), at)?;
         }
         Ok(())

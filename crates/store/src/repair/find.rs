@@ -3,10 +3,9 @@
 use super::report::Unreadable;
 use crate::StoreError;
 use crate::dir::{Dir, Entry};
-use crate::recording::{
-    FileHeader, HeaderPage, parts_of_name, read_header_from, run_lock_name, run_of_lock,
-};
+use crate::recording::{FileHeader, HeaderPage, parts_of_name, read_header_from};
 use crate::retention::name_of_spare;
+use crate::run_lock::{run_lock_name, run_of_lock};
 use ringside_core::{LaneId, Shown, SourceInterface};
 use rustix::fs::{FileType, OFlags};
 use std::collections::{BTreeMap, BTreeSet};

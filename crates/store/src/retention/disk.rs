@@ -3,13 +3,14 @@
 //! Everything goes through the open directory ([`Dir`]), so that it may be moved; no symbolic
 //! link is followed and nothing but regular files is opened.
 
+use super::RetentionError;
 use super::folder::{Born, FileFacts, Folder, is_finished, name_of_spare, reused_name};
 use super::state::{STATE_BYTES, STATE_VERSION, State};
-use super::{RetentionError, Reused};
 use crate::dir::Dir;
 use crate::recording::{
-    FileHeader, LockState, MappedFiles, is_room_at, lock_state, parts_of_name, read_header_from,
+    FileHeader, MappedFiles, Reused, is_room_at, parts_of_name, read_header_from,
 };
+use crate::run_lock::{LockState, lock_state};
 use crate::writer::{FILE_MODE, LOCK_MODE};
 use ringside_core::Shown;
 use ringside_sys::disk::{Lease, is_in_memory};

@@ -3,9 +3,9 @@
 
 use super::age::ages_ns;
 use super::folder::{FileFacts, Folder, reused_name};
-use super::sizes::END_BYTES;
 use super::state::{Limits, RECORDERS_MAX, State};
 use super::{Deleted, Policy, RetentionError};
+use crate::recording::END_BYTES;
 use ringside_core::{Shown, Timestamp};
 use ringside_sys::clock::Clocks;
 use std::collections::{BTreeMap, HashMap, VecDeque};

@@ -1,11 +1,9 @@
 //! How large files are under a limit, and how small a limit may be.
 
 use super::{Policy, RetentionError};
+use crate::recording::END_BYTES;
 use std::time::Duration;
 
-/// Room at the end of every file, beyond its ring blocks: a repair puts its mark there, with
-/// padding before it, after the reservation of a killed run is gone.
-pub const END_BYTES: u64 = 4096;
 /// Files that a limit is divided into, for each lane. Two of them are being written or made ready,
 /// so at least seven eighths of the limit hold what is kept.
 pub const FILES_PER_LANE: u64 = 16;

@@ -5,9 +5,10 @@ use crate::common::recording::*;
 use crate::common::{tcpdump, tshark};
 use ringside_core::{LaneId, Source, Timestamp};
 use ringside_store::dir::{Dir, Entry};
-use ringside_store::recording::{FileHeader, RunLock, SeriesFile, is_room_at, read_header};
+use ringside_store::recording::{
+    END_BYTES, FileHeader, Reused, RunLock, SeriesFile, is_room_at, read_header,
+};
 use ringside_store::repair::{Change, Options, RunState, repair};
-use ringside_store::retention::{END_BYTES, Reused};
 use ringside_store::{Condition, FileSource};
 use ringside_sys::disk::Lease;
 use ringside_sys::file_map::FileMap;

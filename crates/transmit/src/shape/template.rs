@@ -1,6 +1,6 @@
 //! What generated frames begin with: a header stack and, behind it, the first bytes of a payload.
 
-use crate::Error;
+use crate::{Error, TemplateFix};
 use ringside_core::LinkType;
 use ringside_wire::build::{self, Ipv4Fields, Ipv6Fields, TcpFields};
 use ringside_wire::checksum::Addresses;
@@ -82,7 +82,7 @@ impl Template {
     /// No Ethernet header, one that contradicts itself or ends within a header, or a frame of more
     /// than 65,535 bytes.
     pub fn captured(frame: Vec<u8>) -> Result<Template, Error> {
-        let refused = |reason: String| Err(Error::Template { reason });
+        let refused = |reason: String| Err(Error::Template { reason, fix: TemplateFix::None });
         if frame.len() > TEMPLATE_BYTES_MAX {
             return refused(format!("it has {} bytes, at most 65,535 can be sent", frame.len()));
         }

@@ -132,10 +132,10 @@ fn what_cannot_be_made_is_refused_with_the_fix() {
         (udp(), range(Field::SourcePort, "1-5"), number, 64, 6, "at most 5"),
         (udp(), range(Field::Vlan, "7"), number, 64, 1, "no VLAN"),
         (udp(), range(Field::SourceAddress, "::1"), number, 64, 1, "no source address of IPv6"),
-        (v6(), vec![], number, 81, 1, "--size 82"),
-        (v6(), vec![], none, 61, 1, "--size 62"),
-        (arp(), vec![], number, 42, 1, "--no-number"),
-        (arp(), vec![], none, 64, 1, "no --size"),
+        (v6(), vec![], number, 81, 1, "81 bytes are less"),
+        (v6(), vec![], none, 61, 1, "61 bytes are less"),
+        (arp(), vec![], number, 42, 1, "leave the number out"),
+        (arp(), vec![], none, 64, 1, "leave its 42 bytes"),
     ] {
         let sizes = Sizes::fixed(size).unwrap();
         let error = Shape::like(template, ranges, numbering, sizes, flows).expect_err(said);

@@ -1,7 +1,7 @@
 //! One term as checks.
 
 use super::{CheckError, Checks, NotHere, SetNumbers};
-use ringside_ebpf::rules::abi::{CHECK_BYTES_MAX, CHECK_SPANS_MAX, Check, CheckKind, pair};
+use ringside_ebpf::abi::rules::{CHECK_BYTES_MAX, CHECK_SPANS_MAX, Check, CheckKind, pair};
 use ringside_rules::language::{
     BytePattern, BytesBase, FlagPattern, MacPattern, Ordinal, Ranges, Side, Term,
 };

@@ -39,11 +39,11 @@ fn open_lanes(request: &OpenRequest) -> Result<OpenedLanes, BackendError> {
         direction: request.direction,
         filter: request.filter,
         hardware_timestamps: request.stamps == Stamps::Hardware,
-        rules: request.rules,
+        pre_filter: request.pre_filter,
     })?;
     let lanes = opened.sources.into_iter().map(|source| lane(source, AfPacketSource::kernel_side));
-    let (lanes, warnings) = (lanes.collect(), opened.warnings);
-    Ok(OpenedLanes { lanes, warnings, ..OpenedLanes::default() })
+    let (lanes, warnings, pre_filter) = (lanes.collect(), opened.warnings, opened.pre_filter);
+    Ok(OpenedLanes { lanes, warnings, pre_filter, ..OpenedLanes::default() })
 }
 
 /// The loopback interface exists everywhere; without promiscuous mode nothing is changed.

@@ -4,7 +4,7 @@ use super::{AfPacketSource, LaneFilter, State};
 use crate::backend::{BackendError, OpenWarning, find_device, merge_warning, within};
 use crate::interface::device_link_type;
 pub use crate::interface::link_type;
-use crate::keep::Rules;
+use crate::keep::{InterfacePreFilter, PreFilterRequest};
 use ringside_core::bpf::ClassicProgram;
 use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
 use ringside_core::{InterfaceId, LinkType, QueueId, SourceInterface, Timestamp};
@@ -58,8 +58,8 @@ pub struct AfPacketConfig {
     pub filter: Option<(ClassicProgram, String)>,
     /// Use the interface's own time stamps, which were switched on for every received frame.
     pub hardware_timestamps: bool,
-    /// What the frames will be judged by: the kernel turns away what these surely drop.
-    pub rules: Option<Rules>,
+    /// The rules that the frames will be judged by: the kernel turns away what these surely drop.
+    pub pre_filter: Option<PreFilterRequest>,
 }
 
 impl AfPacketConfig {
@@ -77,7 +77,7 @@ impl AfPacketConfig {
             direction: CaptureDirection::Inbound,
             filter: None,
             hardware_timestamps: false,
-            rules: None,
+            pre_filter: None,
         }
     }
 }
@@ -88,6 +88,8 @@ pub struct Opened {
     pub sources: Vec<AfPacketSource>,
     /// What costs frames or parts of them.
     pub warnings: Vec<OpenWarning>,
+    /// What became of the pre-filter, if one was asked for.
+    pub pre_filter: Option<InterfacePreFilter>,
 }
 
 /// Opens all lanes of an interface. They receive nothing until they are started
@@ -105,8 +107,9 @@ pub fn open(config: &AfPacketConfig) -> Result<Opened, BackendError> {
         return Err(BackendError::InterfaceDown { name: device.name });
     }
     let link_type = device_link_type(&device)?;
-    let filters = load_filters(config, link_type)?;
-    open_lanes(config, &device, link_type, filters)
+    let (filters, pre_filter) = load_filters(config, link_type)?;
+    let opened = open_lanes(config, &device, link_type, filters)?;
+    Ok(Opened { pre_filter, ..opened })
 }
 
 /// As [`open`], with the filters of the lanes; none stands for no filter.
@@ -130,7 +133,7 @@ pub(super) fn open_lanes(
     if u64::from(block_bytes) < u64::from(config.snaplen_bytes) && block_bytes < FRAMES_FIT_BYTES {
         warnings.push(OpenWarning::ShortBlocks { block_bytes });
     }
-    Ok(Opened { sources, warnings })
+    Ok(Opened { sources, warnings, pre_filter: None })
 }
 
 fn new_source(
@@ -212,13 +215,21 @@ fn blocks(ring_bytes: u64) -> Result<(u32, u32), BackendError> {
 fn load_filters(
     config: &AfPacketConfig,
     link_type: LinkType,
+) -> Result<(Vec<LaneFilter>, Option<InterfacePreFilter>), BackendError> {
+    let asked = config.pre_filter.as_ref();
+    let pre_filter = match asked.map(|asked| load_pre_filtered(config, asked, link_type)) {
+        Some(Ok((filters, installed))) => return Ok((filters, Some(installed))),
+        Some(Err(reason)) => Some(InterfacePreFilter::none(reason)),
+        None => None,
+    };
+    Ok((load_plain(config, link_type)?, pre_filter))
+}
+
+/// The same without a pre-filter.
+fn load_plain(
+    config: &AfPacketConfig,
+    link_type: LinkType,
 ) -> Result<Vec<LaneFilter>, BackendError> {
-    if let Some(rules) = &config.rules {
-        match load_pre_filtered(config, rules, link_type) {
-            Ok(filters) => return Ok(filters),
-            Err(reason) => rules.add_no_pre_filter(&config.interface, reason),
-        }
-    }
     let Some((program, expression)) = &config.filter else { return Ok(Vec::new()) };
     let load = |_| SocketFilter::load(program, link_type, config.snaplen_bytes);
     match (0..config.lanes).map(load).collect::<Result<Vec<_>, _>>() {
@@ -245,24 +256,24 @@ fn in_kernel(filters: Vec<SocketFilter>) -> Vec<LaneFilter> {
 /// The same with a pre-filter of the rules, as large as sockets may hold it; or why there is none.
 fn load_pre_filtered(
     config: &AfPacketConfig,
-    rules: &Rules,
+    asked: &PreFilterRequest,
     link_type: LinkType,
-) -> Result<Vec<LaneFilter>, String> {
-    let (set, snaplen) = (rules.set(), config.snaplen_bytes);
+) -> Result<(Vec<LaneFilter>, InterfacePreFilter), String> {
+    let snaplen = config.snaplen_bytes;
     let filter = config.filter.as_ref().map(|(program, _)| program.clone());
     let filter = filter.unwrap_or_else(SocketFilter::accept_all);
     let mut refused = String::new();
     for questions_max in PRE_FILTER_QUESTIONS {
-        let pre_filter = PreFilter::new(&set, link_type, snaplen, questions_max);
+        let pre_filter = PreFilter::new(&asked.set, link_type, snaplen, questions_max);
         let pre_filter = pre_filter.map_err(|reason| reason.to_string())?;
-        let switch = rules.switch().map_err(|error| error.to_string())?;
-        let behind = Behind { program: pre_filter.program(), switch: &switch };
+        let switch = asked.switch.as_ref()?;
+        let behind = Behind { program: pre_filter.program(), switch };
         let load = |_| SocketFilter::load_before(&filter, behind, link_type, snaplen);
         match (0..config.lanes).map(load).collect::<Result<Vec<_>, _>>() {
             Ok(filters) => {
                 let meters = filters.iter().map(|filter| filter.meter().clone());
-                rules.add_pre_filter(&config.interface, pre_filter, meters);
-                return Ok(in_kernel(filters));
+                let installed = InterfacePreFilter::installed(pre_filter, meters);
+                return Ok((in_kernel(filters), installed));
             }
             Err(error @ SocketFilterError::Bpf(BpfError::NotPermitted { .. })) => {
                 return Err(error.to_string());

@@ -1,4 +1,5 @@
 use super::*;
+use crate::keep::RulesBuilder;
 use ringside_core::LinkType;
 use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_filter::Compiler;
@@ -15,14 +16,18 @@ fn rule(text: &str) -> Rule {
     set(text).rules.remove(0)
 }
 
-/// Rules at work behind a pre-filter that knows the web and name service.
-fn rules() -> Rules {
+/// Rules at work behind a pre-filter that knows the web and name service, and those of others.
+fn rules_with(others: Vec<(String, InterfacePreFilter)>) -> Rules {
     let text = "1: tcp port 80 => take\n2: udp port 53 => take\ndefault drop";
-    let rules = Rules::new(set(text), Compiler::InProcess { optimise: true }).unwrap();
+    let rules = RulesBuilder::new(set(text), Compiler::InProcess { optimise: true }).unwrap();
     let pre_filter = PreFilter::new(&set(text), LINK, FRAME_BYTES_MAX, QUESTIONS_MAX).unwrap();
-    rules.add_pre_filter("eth1", pre_filter, std::iter::empty());
-    rules.prepare(std::iter::once(LINK)).unwrap();
-    rules
+    let own = InterfacePreFilter::installed(pre_filter, std::iter::empty());
+    let all = [("eth1".to_owned(), own)].into_iter().chain(others);
+    rules.with_pre_filters(all).build([LINK]).unwrap()
+}
+
+fn rules() -> Rules {
+    rules_with(Vec::new())
 }
 
 fn text(rules: &Rules) -> String {
@@ -95,8 +100,8 @@ fn a_load_decides_anew() {
 
 #[test]
 fn an_interface_without_one_needs_no_switch() {
-    let rules = rules();
-    rules.add_no_pre_filter("tun0", "for a test".to_owned());
+    let none = InterfacePreFilter::none("for a test".to_owned());
+    let rules = rules_with(vec![("tun0".to_owned(), none)]);
     let statuses = rules.pre_filters();
     let reason = PreFilterStatus::None { reason: "for a test".to_owned() };
     assert_eq!(statuses[1], ("tun0".to_owned(), reason));

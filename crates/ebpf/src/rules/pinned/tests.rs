@@ -1,5 +1,5 @@
-use super::super::abi::pair;
 use super::*;
+use crate::abi::rules::{Config, pair};
 
 const CPUS: usize = 1;
 const SLOTS: usize = 3;

@@ -37,7 +37,7 @@ fn read(path: PathBuf) -> Option<CaptureFile> {
     Some(CaptureFile { path, link_type, frames })
 }
 
-/// The other way round than `ringside_filter::compile::dlt`.
+/// The other way round than `ringside_filter::libpcap::dlt`.
 fn link_type(dlt: i32) -> LinkType {
     LinkType(match dlt {
         11 => 100,

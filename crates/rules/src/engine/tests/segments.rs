@@ -1,9 +1,8 @@
 //! Payload patterns across the segments of TCP flows.
 
 use super::*;
-use crate::patterns::{Seam, Stream};
+use crate::patterns::{Seam, Seams, Stream};
 use crate::question::Known;
-use crate::streams::Seams;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A TCP segment from 10.0.0.1, port `port`, to port 80, or back.

@@ -1,11 +1,11 @@
 //! On a real directory: what is ours, what is not, and histories of several runs.
 
-use super::super::{Directory, END_BYTES, Policy, RetentionError, spare_name};
+use super::super::{Directory, Policy, RetentionError, spare_name};
 use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, write_block_header};
 use crate::dir::{Dir, Entry};
 use crate::pcapng::RINGSIDE_ROOM;
-use crate::recording::{FileHeader, RunLock, SeriesFile, file_name, read_header};
+use crate::recording::{END_BYTES, FileHeader, RunLock, SeriesFile, file_name, read_header};
 use crate::repair::{Options, repair};
 use ringside_core::{FrameNumber, LaneId, Timestamp};
 use ringside_sys::clock::Clocks;

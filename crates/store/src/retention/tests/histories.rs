@@ -3,8 +3,9 @@
 
 use super::super::enforce::{InVain, Order, enforce};
 use super::super::folder::{FileFacts, reused_name};
-use super::super::{END_BYTES, Policy, RetentionError, spare_name};
+use super::super::{Policy, RetentionError, spare_name};
 use super::model::{Asked, PAGE, World};
+use crate::recording::END_BYTES;
 use ringside_testkit::{by_run, number};
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -2,11 +2,11 @@
 //! are finished, vanish and appear while retention looks, and the process may be killed at each of
 //! its steps. At each deletion it judges, by sums of its own, whether that was due.
 
-use super::super::END_BYTES;
 use super::super::RetentionError;
 use super::super::enforce::Order;
 use super::super::folder::{Born, FileFacts, Folder};
 use super::super::state::State;
+use crate::recording::END_BYTES;
 use ringside_core::Timestamp;
 use ringside_sys::clock::Clocks;
 use ringside_testkit::Random;

@@ -157,12 +157,12 @@ pub enum RetentionError {
 
 impl RetentionError {
     /// True if what is there leaves no room, and may not or cannot be deleted.
-    pub(crate) fn is_no_room(&self) -> bool {
+    pub(super) fn is_no_room(&self) -> bool {
         use RetentionError::{FreeHeld, LimitHeld, NotFreed};
         matches!(self, LimitHeld { .. } | FreeHeld { .. } | NotFreed { .. })
     }
 
-    pub(super) fn io(context: impl Into<String>, source: impl Into<io::Error>) -> RetentionError {
+    pub(crate) fn io(context: impl Into<String>, source: impl Into<io::Error>) -> RetentionError {
         RetentionError::Io { context: context.into(), source: source.into() }
     }
 }

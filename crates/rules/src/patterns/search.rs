@@ -1,8 +1,8 @@
-//! Bytes in a payload.
+//! One pattern, looked for by itself.
 
+use super::Seam;
 use crate::language::PayloadPattern;
 use crate::language::limits::PATTERN_BYTES_MAX;
-use crate::patterns::Seam;
 use memchr::memmem::Finder;
 
 /// Bytes whose case is taken away at a time: the longest pattern several times, so that little is

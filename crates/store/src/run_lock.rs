@@ -8,6 +8,7 @@
 
 use crate::StoreError;
 use crate::dir::{Dir, Entry};
+use crate::file_header::RUN_ID_BYTES_MAX;
 use crate::writer::LOCK_MODE;
 use ringside_core::Shown;
 use ringside_sys::file_lock::{self, Holder};
@@ -127,7 +128,7 @@ impl AsFd for RunLock {
 /// Name of the lock of a run; `None` if `run` cannot be part of a file's name.
 pub fn run_lock_name(run: &str) -> Option<String> {
     let is_kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let valid = !run.is_empty() && run.len() <= super::RUN_ID_BYTES_MAX && run.chars().all(is_kept);
+    let valid = !run.is_empty() && run.len() <= RUN_ID_BYTES_MAX && run.chars().all(is_kept);
     valid.then(|| format!("{PREFIX}{run}{SUFFIX}"))
 }
 
