@@ -27,6 +27,15 @@ pub const TEMPLATES_NS: u64 = 60_000_000_000;
 /// See [`TEMPLATES_NS`].
 pub const TEMPLATES_MESSAGES: u32 = 20;
 
+/// When templates are among the messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Templates {
+    /// In the first, and again after [`TEMPLATES_NS`] or [`TEMPLATES_MESSAGES`].
+    Repeated,
+    /// Never: [`templates`] are sent apart, once where a connection or a file begins.
+    Apart,
+}
+
 /// A format of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -82,10 +91,10 @@ enum Kind {
 impl Encoder {
     /// Of this format, for the observation domain (of v9: source id; of v5: engine) `domain`, of an
     /// exporter that began at `begun`.
-    pub fn new(format: Format, domain: u32, begun: Timestamp) -> Encoder {
+    pub fn new(format: Format, templates: Templates, domain: u32, begun: Timestamp) -> Encoder {
         Encoder(match format {
             Format::Netflow5 => Kind::Five(Netflow5::new(domain, begun)),
-            _ => Kind::Templates(Writer::new(format, domain, begun)),
+            _ => Kind::Templates(Writer::new(format, templates, domain, begun)),
         })
     }
 
@@ -121,6 +130,15 @@ impl Encoder {
             writer.tick(now, out);
         }
     }
+}
+
+/// The message of templates and options alone, with the sequence number 0: what a connection or a
+/// file begins with. Empty for a format without templates.
+pub fn templates(format: Format, domain: u32, now: Timestamp) -> Vec<u8> {
+    let mut message = Vec::new();
+    let mut encoder = Encoder::new(format, Templates::Repeated, domain, now);
+    encoder.tick(now, &mut |bytes| message = bytes.to_vec());
+    message
 }
 
 /// How long before its first message an exporter says that it began, in nanoseconds: records of

@@ -2,10 +2,11 @@
 
 use crate::EndReason;
 use crate::sink::RecordSums;
-use std::ops::AddAssign;
+use serde::Serialize;
+use std::ops::{AddAssign, SubAssign};
 
 /// Packets and their octets: the frames' length on the wire, as an interface counts them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sums {
     /// Packets.
     pub packets: u64,
@@ -24,6 +25,14 @@ impl AddAssign for Sums {
     fn add_assign(&mut self, other: Sums) {
         self.packets += other.packets;
         self.octets += other.octets;
+    }
+}
+
+/// Takes out a part.
+impl SubAssign for Sums {
+    fn sub_assign(&mut self, part: Sums) {
+        self.packets -= part.packets;
+        self.octets -= part.octets;
     }
 }
 

@@ -42,6 +42,6 @@ pub use names::Names;
 pub use observer::FlowObserver;
 pub use packet::{Packet, PacketReader, Segment};
 pub use record::{Application, EndReason, Record, Side};
-pub use sink::{RecordSink, SinkCounts};
+pub use sink::{RecordSink, RecordSums, SinkCounts};
 pub use status::FlowStatus;
 pub use table::{FlowError, FlowTable, Limits};

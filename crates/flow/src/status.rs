@@ -38,7 +38,7 @@ impl FlowStatus {
     /// True if no packet and no octet is missing or counted twice, in the table and in each sink.
     pub fn balances(&self) -> bool {
         let is_whole =
-            |(_, counts): &(String, SinkCounts)| counts.sum() == self.ledger.handed_out();
+            |(_, counts): &(String, SinkCounts)| counts.given() == self.ledger.handed_out();
         self.ledger.balances(self.held) && self.sinks.iter().all(is_whole)
     }
 

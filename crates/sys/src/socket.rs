@@ -1,6 +1,7 @@
 //! Socket calls that `rustix` does not have: options of packet sockets, their address.
 
 use crate::SysError;
+use rustix::ioctl::{Getter, Opcode, ioctl};
 use rustix::net::sockopt;
 use std::io;
 use std::mem::{size_of, size_of_val};
@@ -96,6 +97,46 @@ pub(crate) fn bind_packet(fd: impl AsFd, ifindex: u32, protocol: u16) -> Result<
     check(result, context)
 }
 
+/// TIOCOUTQ of asm-generic/ioctls.h, which tcp(7) calls SIOCOUTQ.
+const SIOCOUTQ: Opcode = 0x5411;
+
+/// Bytes that were written to a connection of TCP and that the other host has not acknowledged;
+/// also after the connection broke, as of then.
+///
+/// # Errors
+/// It is no such socket.
+pub fn unacknowledged_bytes(socket: impl AsFd) -> Result<u64, SysError> {
+    // SAFETY: with this opcode the kernel writes one `int` (net/ipv4/tcp.c, tcp_ioctl) and takes
+    // nothing else.
+    let bytes = unsafe { ioctl(socket, Getter::<SIOCOUTQ, i32>::new()) }
+        .map_err(|errno| SysError::io("asking what a connection has not delivered", errno))?;
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
 fn check(result: i32, context: impl Fn() -> String) -> Result<(), SysError> {
     if result == 0 { Ok(()) } else { Err(SysError::io(context(), io::Error::last_os_error())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn what_is_not_read_and_does_not_fit_is_not_acknowledged() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        near.write_all(b"a few bytes").unwrap();
+        far.read_exact(&mut [0; 11]).unwrap();
+        let begun = Instant::now();
+        while unacknowledged_bytes(&near).unwrap() > 0 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "they were read");
+        }
+        near.set_nonblocking(true).unwrap();
+        while near.write(&[0; 65_536]).is_ok() {}
+        assert!(unacknowledged_bytes(&near).unwrap() > 0, "the other side has no room for all");
+    }
 }

@@ -26,7 +26,7 @@ const WORDS: [(&str, &str); 16] = [
 ];
 
 /// Where they are looked for.
-const FOLDERS: [&str; 31] = [
+const FOLDERS: [&str; 32] = [
     "bpf/",
     "crates/bench/",
     "crates/capture/",
@@ -37,6 +37,7 @@ const FOLDERS: [&str; 31] = [
     "crates/core/",
     "crates/doctor/",
     "crates/ebpf/",
+    "crates/export/",
     "crates/filter/",
     "crates/flow/",
     "crates/inspect/",

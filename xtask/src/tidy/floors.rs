@@ -22,6 +22,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-rules", 3),
     ("ringside-flow", 3),
     ("ringside-client", 3),
+    ("ringside-export", 4),
     ("ringside-transmit", 4),
     ("ringside-capture", 5),
     ("ringside-xdp", 4),

@@ -1,5 +1,6 @@
 //! `ringside flows`: packets added up by conversation.
 
+mod collectors;
 mod outputs;
 mod stored;
 mod text;
@@ -10,7 +11,7 @@ use crate::range_args::RangeArgs;
 use crate::record::{self, Addition, RunArgs};
 use anyhow::ensure;
 use clap::Args;
-use outputs::{Failure, FlowArgs, Shown};
+use outputs::{FlowArgs, Outputs, Shown};
 use ringside_capture::config;
 use ringside_flow::{FlowStatus, MonitorHandle};
 use ringside_inspect::Observer;
@@ -31,6 +32,10 @@ use std::process::ExitCode;
   ringside flows -r /data/eth1 --last 10m                of the ten minutes up to the newest packet
   ringside flows -r trace.pcap --group src/24,dst_port --top 50
   ringside flows -r trace.pcap --csv --names zeek 'tcp'  in the words of Zeek's conn.log
+  sudo ringside flows -i eth1 --export udp:192.0.2.7     to a collector, as IPFIX
+  sudo ringside flows -i eth1 --export udp:192.0.2.7:9995 --export-format netflow9
+  sudo ringside flows -i eth1 --export tcp:nms.example --spool /var/spool/ringside
+  ringside flows -r trace.pcap --export file:flows.ipfix a file of RFC 5655
 
 Signals: SIGINT and SIGTERM end it in order, with the records of all flows that are there.")]
 pub struct FlowsArgs {
@@ -116,21 +121,21 @@ struct Meter<'a> {
     /// From the start of the run on.
     handle: Option<MonitorHandle>,
     before: Option<FlowStatus>,
-    failure: Failure,
+    outputs: Outputs,
 }
 
 impl<'a> Meter<'a> {
     fn new(args: &'a FlowsArgs) -> Meter<'a> {
-        let failure = Failure::default();
-        Meter { args, screen: None, handle: None, before: None, failure }
+        let outputs = Outputs::default();
+        Meter { args, screen: None, handle: None, before: None, outputs }
     }
 }
 
 impl Addition for Meter<'_> {
     fn observers(&mut self) -> anyhow::Result<Vec<Box<dyn Observer>>> {
         let shown = self.args.shown();
-        let (monitor, failure) = self.args.flows.monitor(shown)?;
-        self.failure = failure;
+        let (monitor, outputs) = self.args.flows.monitor(shown, false)?;
+        self.outputs = outputs;
         self.handle = Some(monitor.handle());
         if shown == Shown::Table {
             self.screen = Screen::of_stdout();
@@ -147,8 +152,7 @@ impl Addition for Meter<'_> {
     }
 
     fn each_second(&mut self, bottom: &BottomLine) -> io::Result<()> {
-        // What would come reaches no reader: the run ends.
-        self.failure.check()?;
+        self.outputs.look()?;
         let (Some(handle), Some(screen)) = (&self.handle, &mut self.screen) else { return Ok(()) };
         let status = handle.status();
         handle.ask();
@@ -168,6 +172,6 @@ impl Addition for Meter<'_> {
         let status = handle.status();
         let delivered = text::delivered(&report.ledger);
         let balances = text::finish(&self.args.flows, self.args.shown(), &status, delivered)?;
-        self.failure.check().map(|()| balances)
+        self.outputs.finish().map(|all| all && balances)
     }
 }

@@ -234,6 +234,11 @@ fn what_does_not_go_together_is_refused_with_what_does() {
         (&["-r", "x", "--idle", "3h"], "two hours"),
         (&["-r", "x", "--flow-memory", "1MiB"], "at least 2097152"),
         (&["-r", "x", "--flow-memory", "100TB"], "are available"),
+        (&["-r", "x", "--export", "192.0.2.1"], "udp:HOST:PORT"),
+        (&["-r", "x", "--export", "tcp:a", "--export-format", "netflow9"], "IPFIX alone"),
+        (&["-r", "x", "--export", "udp:a", "--spool", "y"], "by TCP"),
+        (&["-r", "x", "--export", "udp:a", "--export", "udp:a"], "twice"),
+        (&["-r", "x", "--spool", "y"], "--export"),
         (&["-r", "/does/not/exist"], "/does/not/exist"),
     ] {
         let outcome = flows(args);

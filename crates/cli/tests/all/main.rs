@@ -17,6 +17,7 @@ mod exactness;
 mod falsified;
 mod faults;
 mod filters;
+mod flow_export;
 mod flows;
 mod keep;
 mod keeper;

@@ -1,6 +1,6 @@
 //! A sink that makes messages of records, and where they go.
 
-use super::{Encoder, Format};
+use super::{Encoder, Format, Templates};
 use crate::Record;
 use crate::sink::{RecordSink, RecordSums, SinkCounts};
 use ringside_core::Timestamp;
@@ -12,11 +12,11 @@ const WAIT_NS: u64 = NANOS_PER_SEC;
 
 /// Takes whole messages: a datagram each, or one after the other.
 pub trait MessageSink: Send {
-    /// Hands a message on.
+    /// Hands a message on, with what its records hold.
     ///
     /// # Errors
     /// It did not get through: its records are lost, and counted.
-    fn send(&mut self, message: &[u8]) -> io::Result<()>;
+    fn send(&mut self, message: &[u8], held: RecordSums) -> io::Result<()>;
 
     /// No message will come again.
     ///
@@ -32,7 +32,7 @@ pub trait MessageSink: Send {
 pub struct Stream<W: Write + Send>(pub W);
 
 impl<W: Write + Send> MessageSink for Stream<W> {
-    fn send(&mut self, message: &[u8]) -> io::Result<()> {
+    fn send(&mut self, message: &[u8], _: RecordSums) -> io::Result<()> {
         self.0.write_all(message)
     }
 
@@ -43,7 +43,7 @@ impl<W: Write + Send> MessageSink for Stream<W> {
 
 /// Messages kept in memory.
 impl MessageSink for Vec<Vec<u8>> {
-    fn send(&mut self, message: &[u8]) -> io::Result<()> {
+    fn send(&mut self, message: &[u8], _: RecordSums) -> io::Result<()> {
         self.push(message.to_vec());
         Ok(())
     }
@@ -52,6 +52,7 @@ impl MessageSink for Vec<Vec<u8>> {
 /// Sends records to a collector, in messages of one format.
 pub struct Collector<S: MessageSink> {
     format: Format,
+    templates: Templates,
     domain: u32,
     /// From the first record on, whose time says when the exporter began.
     encoder: Option<Encoder>,
@@ -67,6 +68,7 @@ impl<S: MessageSink> Collector<S> {
     pub fn new(format: Format, domain: u32, output: S) -> Collector<S> {
         Collector {
             format,
+            templates: Templates::Repeated,
             domain,
             encoder: None,
             output,
@@ -74,6 +76,14 @@ impl<S: MessageSink> Collector<S> {
             counts: SinkCounts::default(),
             error: None,
         }
+    }
+
+    /// The same without templates among the messages: `output` sends [`templates`] where a
+    /// connection or a file begins.
+    ///
+    /// [`templates`]: super::templates
+    pub fn without_templates(format: Format, domain: u32, output: S) -> Collector<S> {
+        Collector { templates: Templates::Apart, ..Collector::new(format, domain, output) }
     }
 
     /// The next message begins with the templates: for a collector that has just started.
@@ -95,9 +105,10 @@ impl<S: MessageSink> Collector<S> {
 
     /// Has the encoder make messages, and hands them on.
     fn with(&mut self, now: Timestamp, act: impl FnOnce(&mut Encoder, &mut dyn FnMut(&[u8]))) {
-        let Collector { format, domain, encoder, output, counts, error, .. } = self;
-        let encoder = encoder.get_or_insert_with(|| Encoder::new(*format, *domain, now));
-        act(encoder, &mut |message| match output.send(message) {
+        let Collector { format, templates, domain, encoder, output, counts, error, .. } = self;
+        let encoder =
+            encoder.get_or_insert_with(|| Encoder::new(*format, *templates, *domain, now));
+        act(encoder, &mut |message| match output.send(message, counts.waiting) {
             Ok(()) => counts.delivered.take(&mut counts.waiting),
             Err(cause) => {
                 counts.write_failed.take(&mut counts.waiting);

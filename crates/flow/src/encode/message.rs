@@ -2,7 +2,8 @@
 
 use super::element::Context;
 use super::template::{OPTIONS_ID, Template, all};
-use super::{BEFORE_NS, Format, MESSAGE_BYTES_MAX, TEMPLATES_MESSAGES, TEMPLATES_NS, uptime_ms};
+use super::uptime_ms;
+use super::{BEFORE_NS, Format, MESSAGE_BYTES_MAX, TEMPLATES_MESSAGES, TEMPLATES_NS, Templates};
 use ringside_core::Timestamp;
 
 /// Private enterprise number of elements of the other direction (RFC 5103).
@@ -20,6 +21,7 @@ const HAS_PEN: u16 = 0x8000;
 /// One message after the other, of records in sets by template.
 pub(super) struct Writer {
     format: Format,
+    when: Templates,
     domain: u32,
     begun_ns: u64,
     templates: Vec<Template>,
@@ -36,9 +38,10 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub fn new(format: Format, domain: u32, begun: Timestamp) -> Writer {
+    pub fn new(format: Format, when: Templates, domain: u32, begun: Timestamp) -> Writer {
         Writer {
             format,
+            when,
             domain,
             begun_ns: begun.0.saturating_sub(BEFORE_NS),
             templates: all(format),
@@ -140,10 +143,11 @@ impl Writer {
     }
 
     fn are_templates_due(&self, now: Timestamp) -> bool {
-        self.templates_sent.is_none_or(|(at_ns, messages)| {
+        let is_due = self.templates_sent.is_none_or(|(at_ns, messages)| {
             // A clock that went back counts too.
             messages >= TEMPLATES_MESSAGES || now.0.abs_diff(at_ns) >= TEMPLATES_NS
-        })
+        });
+        is_due && self.when == Templates::Repeated
     }
 
     /// Begins a message, with the templates if they are due.

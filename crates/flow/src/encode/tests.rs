@@ -1,5 +1,6 @@
 mod decoder;
 mod judges;
+mod parser;
 
 use super::*;
 use crate::names::tests::record;
@@ -7,6 +8,7 @@ use crate::{RecordSink, Side, Sums};
 use decoder::{Decoder, Fields, Message};
 use ringside_testkit::{Random, fuzz};
 use ringside_wire::{IpProtocol, TunnelId};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const S: u64 = 1_000_000_000;
@@ -87,7 +89,7 @@ fn sums(messages: &[Message]) -> Sums {
 
 /// The messages of records, read again.
 fn round_trip(format: Format, records: &[Record], step_ns: u64) -> (Vec<Message>, u64) {
-    let mut encoder = Encoder::new(format, 7, Timestamp(START));
+    let mut encoder = Encoder::new(format, Templates::Repeated, 7, Timestamp(START));
     let (mut decoder, mut messages) = (Decoder::default(), Vec::new());
     let mut out = |bytes: &[u8]| {
         assert!(bytes.len() <= MESSAGE_BYTES_MAX, "{}", bytes.len());
@@ -226,7 +228,7 @@ fn templates_come_first_and_again_by_time_messages_and_order() {
 
         let (mut messages, mut decoder) = (Vec::new(), Decoder::default());
         let mut out = |bytes: &[u8]| messages.push(decoder.read(bytes));
-        let mut encoder = Encoder::new(format, 0, Timestamp(START));
+        let mut encoder = Encoder::new(format, Templates::Repeated, 0, Timestamp(START));
         encoder.put(&record(), Timestamp(START), &mut out);
         encoder.flush(Timestamp(START), &mut out);
         encoder.tick(Timestamp(START + 59 * S), &mut out);
@@ -249,8 +251,12 @@ fn any_records_at_any_time_are_read_again() {
             .map(|chunk| chunk.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
             .collect();
         for format in Format::ALL {
-            let mut encoder =
-                Encoder::new(format, 1, Timestamp(words.first().copied().unwrap_or(0)));
+            let mut encoder = Encoder::new(
+                format,
+                Templates::Repeated,
+                1,
+                Timestamp(words.first().copied().unwrap_or(0)),
+            );
             let (mut decoder, mut found, mut given) =
                 (Decoder::default(), Sums::default(), Sums::default());
             let mut out = |bytes: &[u8]| {
@@ -275,7 +281,7 @@ fn any_records_at_any_time_are_read_again() {
 struct Broken(usize);
 
 impl MessageSink for Broken {
-    fn send(&mut self, _: &[u8]) -> std::io::Result<()> {
+    fn send(&mut self, _: &[u8], _: crate::sink::RecordSums) -> std::io::Result<()> {
         self.0 = self.0.saturating_sub(1);
         if self.0 == 0 { Err(std::io::Error::other("gone")) } else { Ok(()) }
     }

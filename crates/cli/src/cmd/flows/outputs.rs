@@ -1,12 +1,13 @@
 //! What becomes of records: options, and the sinks that they stand for.
 
+use super::collectors::{CollectorArgs, Outlets, Watched};
 use crate::open_args::stdout_stream;
 use crate::record::free_bytes;
 use anyhow::{Context, ensure};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ringside_flow::{
-    Field, FlowMonitor, FlowTable, Limits, LineFormat, Lines, Names, Rank, RecordSink, TopOptions,
+    Field, FlowMonitor, FlowTable, Limits, LineFormat, Lines, Names, Rank, TopOptions,
 };
 use ringside_terminal::units;
 use std::fs::File;
@@ -55,6 +56,9 @@ pub struct FlowArgs {
     /// record says.
     #[arg(long, value_name = "SIZE", value_parser = free_bytes, default_value = "256MiB")]
     flow_memory: usize,
+
+    #[command(flatten)]
+    collectors: CollectorArgs,
 }
 
 /// What standard output shows.
@@ -85,6 +89,7 @@ impl FlowArgs {
             self.names == Names::Ringside || matches!(shown, Shown::Records(_)),
             "--names is for records: with --json or --csv, and without --group"
         );
+        self.collectors.check()?;
         self.limits().check().context("--idle, --active or --flow-memory")
     }
 
@@ -102,10 +107,11 @@ impl FlowArgs {
         Limits { memory_bytes: self.flow_memory, idle: self.idle, active: self.active }
     }
 
-    /// The monitor with its sinks, and whether standard output can be written.
-    pub fn monitor(&self, shown: Shown) -> anyhow::Result<(FlowMonitor, Failure)> {
+    /// The monitor with its sinks, of packets that are read from files or come as they do, and how
+    /// the outputs fare.
+    pub fn monitor(&self, shown: Shown, is_stored: bool) -> anyhow::Result<(FlowMonitor, Outputs)> {
         let (table, failure) = (FlowTable::new(self.limits())?, Failure::default());
-        let mut sinks: Vec<(String, Box<dyn RecordSink>)> = Vec::new();
+        let Outlets { mut sinks, watched } = self.collectors.open(is_stored)?;
         if let Shown::Records(format) = shown {
             let stdout = File::from(stdout_stream()?);
             let output = BufWriter::new(Stdout { stdout, failure: failure.clone() });
@@ -113,7 +119,8 @@ impl FlowArgs {
         }
         let options = TopOptions { fields: self.fields(), rank: self.by, count: self.rows() };
         let is_grouped = matches!(shown, Shown::Table | Shown::Groups);
-        Ok((FlowMonitor::new(table, sinks, is_grouped.then_some(options)), failure))
+        let monitor = FlowMonitor::new(table, sinks, is_grouped.then_some(options));
+        Ok((monitor, Outputs { failure, watched }))
     }
 }
 
@@ -124,15 +131,40 @@ impl Shown {
     }
 }
 
-/// Why records could not be written to standard output, by the system's number: they are written
-/// in another thread than the one that ends the run for it.
+/// How the outputs fare, which are written in other threads than the one that ends the run.
+#[derive(Default)]
+pub struct Outputs {
+    failure: Failure,
+    watched: Vec<Watched>,
+}
+
+impl Outputs {
+    /// Says what changed of collectors.
+    ///
+    /// # Errors
+    /// Standard output cannot be written: what would come reaches no reader.
+    pub fn look(&mut self) -> io::Result<()> {
+        self.watched.iter_mut().for_each(Watched::look);
+        self.failure.check()
+    }
+
+    /// After the end: says what did not get where it should; true if everything did.
+    ///
+    /// # Errors
+    /// Standard output could not be written.
+    pub fn finish(&self) -> io::Result<bool> {
+        let lossy = self.watched.iter().filter(|watched| !watched.finish()).count();
+        self.failure.check().map(|()| lossy == 0)
+    }
+}
+
+/// Why records could not be written to standard output, by the system's number.
 #[derive(Clone, Default)]
-pub struct Failure(Arc<OnceLock<i32>>);
+struct Failure(Arc<OnceLock<i32>>);
 
 impl Failure {
-    /// # Errors
     /// The first error of writing.
-    pub fn check(&self) -> io::Result<()> {
+    fn check(&self) -> io::Result<()> {
         self.0.get().map_or(Ok(()), |&number| Err(io::Error::from_raw_os_error(number)))
     }
 }

@@ -1,6 +1,6 @@
 //! Flows of files, directories and standard input.
 
-use super::outputs::Failure;
+use super::outputs::Outputs;
 use super::{FlowsArgs, text};
 use crate::frame_filter::FrameFilter;
 use anyhow::ensure;
@@ -29,9 +29,9 @@ pub fn run(args: &FlowsArgs) -> anyhow::Result<ExitCode> {
         filter.prepare(interface.link_type)?;
     }
     let shown = args.shown();
-    let (mut monitor, failure) = args.flows.monitor(shown)?;
+    let (mut monitor, mut outputs) = args.flows.monitor(shown, true)?;
     let stop = StopSignal::install()?;
-    let reading = Reading { args, stop: &stop, statistics: &statistics, failure: &failure };
+    let mut reading = Reading { args, stop: &stop, statistics: &statistics, outputs: &mut outputs };
     let read = reading.drain(&mut *source, &mut filter, &mut monitor);
     let status = monitor.handle().status();
     // What was read before an error is shown all the same.
@@ -40,8 +40,9 @@ pub fn run(args: &FlowsArgs) -> anyhow::Result<ExitCode> {
         say::message(format_args!("ringside: {notice}"));
     }
     let read = read?;
-    failure.check()?;
+    let all_arrived = outputs.finish()?;
     ensure!(is_whole, "the account of flows does not balance");
+    ensure!(all_arrived, "a collector did not get all records");
     let is_lossy = source.notices().iter().any(|notice| notice.condition.is_loss());
     let is_ended = stop.is_set();
     Ok(ExitCode::from(u8::from(!is_ended && (read == 0 || is_lossy))))
@@ -51,13 +52,13 @@ struct Reading<'a> {
     args: &'a FlowsArgs,
     stop: &'a StopSignal,
     statistics: &'a Wanted,
-    failure: &'a Failure,
+    outputs: &'a mut Outputs,
 }
 
 impl Reading<'_> {
     /// Shows the packets that match; returns how many.
     fn drain(
-        &self,
+        &mut self,
         source: &mut dyn StoredSource,
         filter: &mut FrameFilter,
         observer: &mut dyn Observer,
@@ -69,7 +70,7 @@ impl Reading<'_> {
     }
 
     fn pump(
-        &self,
+        &mut self,
         source: &mut dyn StoredSource,
         filter: &mut FrameFilter,
         pump: &mut Pump<'_>,
@@ -82,7 +83,7 @@ impl Reading<'_> {
                 let seen = units::grouped(pump.seen().frames);
                 say::message(format_args!("{seen} packets in flows or counted so far"));
             }
-            self.failure.check()?;
+            self.outputs.look()?;
             if self.stop.is_set()
                 && stopped_at.get_or_insert_with(Instant::now).elapsed() >= DRAIN_MAX
             {

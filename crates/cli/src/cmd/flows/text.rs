@@ -181,7 +181,12 @@ fn sink(out: &mut String, name: &str, counts: &SinkCounts) {
     for (what, sums) in counts.named() {
         if sums.records > 0 || what == "delivered" {
             let packets = counted(sums.held.packets, "packet");
-            count(out, name, sums.records, &format!("records {what}, of {packets}"));
+            count(
+                out,
+                &format!("  {what}"),
+                sums.records,
+                &format!("records of {packets}: {name}"),
+            );
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What tshark reads in our messages.
 
 use super::*;
+use crate::sink::RecordSums;
 use ringside_testkit::need_tool;
 use std::path::Path;
 use std::process::Command;
@@ -93,7 +94,7 @@ fn tshark_reads_all_formats_without_loss() {
             _ => {
                 let mut file = Stream(Vec::new());
                 for message in &messages {
-                    file.send(message).unwrap();
+                    file.send(message, RecordSums::default()).unwrap();
                 }
                 std::fs::write(&path, file.0).unwrap();
             }
