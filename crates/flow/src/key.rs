@@ -2,6 +2,7 @@
 
 use ringside_core::InterfaceId;
 use ringside_wire::{IpProtocol, TunnelId};
+use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// One end of a flow: address, and port or what stands for it.
@@ -45,15 +46,24 @@ impl Key {
         around: &Around,
         is_one_way: bool,
     ) -> (Key, bool) {
-        let (from, to) = (bits(source.0), bits(destination.0));
-        let from_high = !is_one_way && (from, source.1) > (to, destination.1);
-        let (low, high, low_port, high_port) = match from_high {
-            false => (from, to, source.1, destination.1),
-            true => (to, from, destination.1, source.1),
-        };
+        let is_v6 = source.0.is_ipv6();
+        let (from, to) = ((bits(source.0), source.1), (bits(destination.0), destination.1));
+        Key::of_bits(from, to, is_v6, around, is_one_way)
+    }
+
+    /// The same, of addresses as numbers.
+    #[inline]
+    pub(crate) fn of_bits(
+        from: (u128, u16),
+        to: (u128, u16),
+        is_v6: bool,
+        around: &Around,
+        is_one_way: bool,
+    ) -> (Key, bool) {
+        let from_high = !is_one_way && from > to;
+        let ((low, low_port), (high, high_port)) = if from_high { (to, from) } else { (from, to) };
         let vlan = around.vlan.map_or(0, |id| HAS_VLAN | u64::from(id));
-        let is_v6 = if source.0.is_ipv6() { IS_V6 } else { 0 };
-        let flags = is_v6 | if is_one_way { IS_ONE_WAY } else { 0 };
+        let flags = if is_v6 { IS_V6 } else { 0 } | if is_one_way { IS_ONE_WAY } else { 0 };
         let (tunnel_kind, tunnel) = around.tunnel.map_or((0, 0), tunnel_words);
         // More interfaces than `INTERFACES_MAX` are refused where they are opened.
         let interface = u64::from(around.interface.0 & 0xffff);
@@ -70,12 +80,6 @@ impl Key {
             u64::from(tunnel) | tunnel_kind << 32 | interface << 40,
         ];
         (Key { words }, from_high)
-    }
-
-    /// The words, for a hash.
-    #[inline]
-    pub(crate) fn words(&self) -> &[u64; 6] {
-        &self.words
     }
 
     /// The lower endpoint, or the source of what has no answer.
@@ -128,6 +132,16 @@ impl Key {
         match self.words[4] >> 56 & IS_V6 {
             0 => Ipv4Addr::from_bits(bits as u32).into(),
             _ => Ipv6Addr::from_bits(bits).into(),
+        }
+    }
+}
+
+impl Hash for Key {
+    /// Word by word: the hash of a slice also has its length in it.
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for &word in &self.words {
+            state.write_u64(word);
         }
     }
 }

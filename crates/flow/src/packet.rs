@@ -3,15 +3,16 @@
 mod fragments;
 mod icmp;
 
-use crate::key::{Around, Endpoint};
+use crate::key::Around;
 use crate::{Application, Key, NoFlow};
 use fragments::Fragments;
-use ringside_core::{LinkType, Timestamp};
+use ringside_core::{FrameMeta, LinkType, Timestamp};
 use ringside_inspect::{DissectedFrame, Received};
 use ringside_wire::{
-    EtherType, Ethernet, FiveTuple, FlowKey, Fragment, IpProtocol, Ipv4, Ipv6, Layer, LayerKind,
-    Level, Mpls, Port, Stop, Tcp, TunnelId,
+    EtherType, Ethernet, FlowKey, Fragment, IpProtocol, Ipv4, Ipv6, Isl, Layer, LayerKind, Level,
+    Mpls, Port, Stop, Tcp, TunnelId, Udp,
 };
+
 /// A packet of a flow: the innermost IP packet of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
@@ -81,7 +82,7 @@ impl PacketReader {
         frame: &DissectedFrame<'_>,
         received: &Received<'_>,
     ) -> Result<Packet, NoFlow> {
-        match plain(frame, received) {
+        match plain(frame.bytes(), received.meta, frame.link()) {
             Some(packet) => Ok(packet),
             None => self.dissected(frame, received),
         }
@@ -190,41 +191,59 @@ pub fn application(frame: &DissectedFrame<'_>) -> Option<Application> {
 
 /// Most packets: TCP or UDP right behind IP, that right behind Ethernet, nothing fragmented or
 /// tunnelled. Costs a fraction of a dissection and gives what that gives; `None` for all others.
+/// Nothing is remembered of such a packet.
 #[inline]
-fn plain(frame: &DissectedFrame<'_>, received: &Received<'_>) -> Option<Packet> {
-    if frame.link() != LinkType::ETHERNET {
+pub(crate) fn plain(frame: &[u8], meta: &FrameMeta, link: LinkType) -> Option<Packet> {
+    if link != LinkType::ETHERNET || Isl::is_isl(frame) {
         return None;
     }
-    let FiveTuple { source, destination, protocol, ports } = FiveTuple::of_plain(frame.bytes())?;
-    let (from, to) = ports?;
-    let ethernet = Ethernet::new(frame.bytes()).ok()?;
-    let wire_bytes = frame.wire_bytes();
+    let ethernet = Ethernet::new(frame).ok()?;
+    let wire_bytes = meta.wire_bytes;
     let after_ethernet = wire_bytes.saturating_sub(Ethernet::BYTES as u32);
-    let (ip_bytes, header_bytes, tos, payload) = match ethernet.ether_type()? {
+    let (is_v6, addresses, protocol, tos): (bool, [u128; 2], IpProtocol, u8);
+    let (ip_bytes, header_bytes, payload): (u32, usize, &[u8]);
+    match ethernet.ether_type()? {
         EtherType::IPV4 => {
             let ip = Ipv4::new(ethernet.payload()).ok()?;
-            let bytes = length(ip.total_length().into(), after_ethernet);
-            (bytes, ip.header_bytes(), ip.tos(), ip.payload())
+            if ip.fragment() != Fragment::No {
+                return None;
+            }
+            ip_bytes = length(ip.total_length().into(), after_ethernet);
+            (header_bytes, payload) = (ip.header_bytes(), ip.payload());
+            let [from, to] = [ip.source().to_bits(), ip.destination().to_bits()];
+            (is_v6, addresses) = (false, [from.into(), to.into()]);
+            (protocol, tos) = (ip.protocol(), ip.tos());
         }
-        _ => {
+        EtherType::IPV6 => {
             let ip = Ipv6::new(ethernet.payload()).ok()?;
             let bytes = ip.payload_length().map_or(0, |bytes| bytes + Ipv6::BYTES);
-            (length(bytes, after_ethernet), Ipv6::BYTES, ip.traffic_class(), ip.payload())
+            ip_bytes = length(bytes, after_ethernet);
+            (header_bytes, payload) = (Ipv6::BYTES, ip.payload());
+            (is_v6, addresses) = (true, [ip.source().to_bits(), ip.destination().to_bits()]);
+            (protocol, tos) = (ip.next_header(), ip.traffic_class());
         }
-    };
-    let segment = match protocol {
+        _ => return None,
+    }
+    let (from, to, segment) = match protocol {
         IpProtocol::TCP => {
-            let bytes = (ip_bytes as usize).saturating_sub(header_bytes);
-            Some(Segment::of(&Tcp::new(payload).ok()?, bytes))
+            let tcp = Tcp::new(payload).ok()?;
+            let segment = Segment::of(&tcp, (ip_bytes as usize).saturating_sub(header_bytes));
+            (tcp.source(), tcp.destination(), Some(segment))
         }
-        _ if is_tunnel(from, to) => return None,
-        _ => None,
+        IpProtocol::UDP => {
+            let udp = Udp::new(payload).ok()?;
+            (udp.source(), udp.destination(), None)
+        }
+        _ => return None,
     };
-    let interface = received.meta.interface;
+    if segment.is_none() && is_tunnel(from, to) {
+        return None;
+    }
+    let interface = meta.interface;
     let around = Around { protocol, vlan: None, tunnel: None, interface };
-    let (source, destination): (Endpoint, Endpoint) = ((source, from.0), (destination, to.0));
-    let (key, from_high) = Key::new(source, destination, &around, false);
-    let stamp = received.meta.timestamp;
+    let (from, to) = ((addresses[0], from.0), (addresses[1], to.0));
+    let (key, from_high) = Key::of_bits(from, to, is_v6, &around, false);
+    let stamp = meta.timestamp;
     let (is_question, mpls_label) = (false, None);
     Some(Packet {
         key,

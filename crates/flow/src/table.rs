@@ -1,31 +1,23 @@
 //! The flow table: packets in, records out.
 
 mod clock;
+mod dues;
 mod entry;
-mod index;
 mod tcp;
-mod wheel;
 
 use crate::{Application, EndReason, FlowLedger, Key, Packet, PacketReader, Record, Sums};
 use clock::Clock;
-use entry::{Cold, Hot};
-use foldhash::quality::RandomState;
-use index::Index;
-use ringside_core::Timestamp;
+use dues::Dues;
+use entry::{Entry, Flow, LINES_BYTES, Rest};
+use ringside_core::{RecentTable, Timestamp};
+use ringside_sys::hints::{ask_for_huge_pages, prefetch};
 use ringside_wire::Tcp;
-use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 use thiserror::Error;
-use wheel::{Links, Wheel};
 
 /// How long a TCP connection whose end was seen is kept for what belongs to it: the last
 /// acknowledgments, and what is sent again. Longer than a round trip round the world.
 const LINGER_NS: u64 = 1_000_000_000;
-
-/// Entries among which the one that was seen least lately is given up, when the table is full.
-/// They lie side by side; the next time the next ones are looked at. So what goes is among the
-/// oldest eighth in half of the cases, at the price of a few cache lines.
-const VICTIMS: usize = 8;
 
 /// Packets of a flow in which the beginning of a message is looked for: those of the handshake and
 /// of the first exchange.
@@ -43,8 +35,14 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Room for some 900,000 flows.
-    pub const MEMORY_BYTES: usize = 256 << 20;
+    /// Room for a million flows.
+    pub const MEMORY_BYTES: usize = 272 << 20;
+    /// Of what is free, a table takes one part of so many unless it is told how much.
+    const PART_OF_FREE: u64 = 16;
+    /// It takes this at least, room for a quarter of a million flows,
+    const MEMORY_BYTES_LEAST: u64 = 64 << 20;
+    /// and this at most, room for four million: more than a link has at once but in a flood.
+    const MEMORY_BYTES_MOST: u64 = 1 << 30;
     /// Least memory: the fixed parts, and room for some thousand flows.
     pub const MEMORY_BYTES_MIN: usize = 2 << 20;
     /// Most memory: room for some 900 million flows, which are numbered in 32 bits.
@@ -53,9 +51,17 @@ impl Limits {
     pub const IDLE: Duration = Duration::from_secs(15);
     /// Active time-out: a graph of minutes is right.
     pub const ACTIVE: Duration = Duration::from_secs(60);
-    /// Longest time-out, two hours: a leap of the clock makes the wheel go round for no longer than
-    /// both of them, which hostile stamps can ask for again and again.
+    /// Longest time-out, two hours: a leap of the clock counts for no more than both of them.
     pub const TIMEOUT_MAX: Duration = Duration::from_secs(7_200);
+
+    /// Memory for a table where so many bytes are free, as far as that is known: a sixteenth, from
+    /// 64 MiB to 1 GiB.
+    pub fn memory_of_free(free_bytes: Option<u64>) -> usize {
+        let Some(free) = free_bytes else { return Limits::MEMORY_BYTES };
+        let part = free / Limits::PART_OF_FREE;
+        let bytes = part.clamp(Limits::MEMORY_BYTES_LEAST, Limits::MEMORY_BYTES_MOST);
+        usize::try_from(bytes).unwrap_or(Limits::MEMORY_BYTES)
+    }
 
     /// Checks all of them.
     ///
@@ -118,26 +124,16 @@ pub enum FlowError {
 /// Adds packets up by flow, in memory that is bounded ([`Limits`]), with time that comes from
 /// their stamps alone. Whatever it gives out goes to the function that each call is given.
 pub struct FlowTable {
-    hot: Vec<Hot>,
-    cold: Vec<Cold>,
-    /// Entries that are in no flow, of those that there are.
-    free: Vec<u32>,
-    index: Index,
-    wheel: Wheel,
+    flows: RecentTable<Key, Flow>,
+    /// By place in `flows`, as what follows.
+    rest: Vec<Rest>,
+    dues: Dues,
     clock: Clock,
-    hasher: RandomState,
-    entries_max: usize,
     idle_ns: u64,
     active_ns: u64,
     flow_ids: u64,
-    /// Where the next entry that must go is looked for.
-    hand: usize,
     ledger: FlowLedger,
 }
-
-/// Bytes of one flow without its slots in the index.
-const ENTRY_BYTES: usize =
-    size_of::<Hot>() + size_of::<Cold>() + size_of::<Links>() + size_of::<u32>();
 
 impl FlowTable {
     /// A table within these limits.
@@ -148,22 +144,25 @@ impl FlowTable {
         limits.check()?;
         let Limits { memory_bytes, idle, active } = limits;
         // The reader of packets takes its part of the same memory.
-        let (entries_max, slots) = room(memory_bytes - Wheel::BYTES - PacketReader::BYTES);
+        let elsewhere_bytes = size_of::<Rest>() + Dues::BYTES;
+        let memory_bytes = memory_bytes - PacketReader::BYTES;
+        let flows_max = RecentTable::<Key, Flow>::values_in(memory_bytes, elsewhere_bytes);
         // Both are at most two hours.
         let (idle_ns, active_ns) = (idle.as_nanos() as u64, active.as_nanos() as u64);
+        let mut flows = RecentTable::new(flows_max);
+        let mut rest = Vec::with_capacity(flows_max);
+        let (places, slots) = flows.memory();
+        ask_for_huge_pages(places);
+        ask_for_huge_pages(slots);
+        ask_for_huge_pages(rest.spare_capacity_mut());
         Ok(FlowTable {
-            hot: Vec::with_capacity(entries_max),
-            cold: Vec::with_capacity(entries_max),
-            free: Vec::with_capacity(entries_max),
-            index: Index::new(slots),
-            wheel: Wheel::new(entries_max),
+            flows,
+            rest,
+            dues: Dues::new(flows_max),
             clock: Clock::new(idle_ns + active_ns + LINGER_NS),
-            hasher: RandomState::default(),
-            entries_max,
             idle_ns,
             active_ns,
             flow_ids: 0,
-            hand: 0,
             ledger: FlowLedger::default(),
         })
     }
@@ -182,12 +181,12 @@ impl FlowTable {
 
     /// Flows that there is room for.
     pub fn flows_max(&self) -> usize {
-        self.entries_max
+        self.flows.values_max()
     }
 
     /// Flows that are there. Some may have no packets since their last record.
     pub fn flows(&self) -> usize {
-        self.hot.len() - self.free.len()
+        self.flows.values()
     }
 
     /// Idle and active time-out.
@@ -208,8 +207,8 @@ impl FlowTable {
     /// What the flows that are there hold, added up anew: a look at all of them.
     pub fn held(&self) -> Sums {
         let mut held = Sums::default();
-        for hot in &self.hot {
-            held += Sums { packets: hot.packets(), octets: hot.octets() };
+        for (_, Entry { value: flow, .. }) in self.flows.iter() {
+            held += Sums { packets: flow.packets(), octets: flow.octets() };
         }
         held
     }
@@ -217,8 +216,9 @@ impl FlowTable {
     /// Shows the records of all flows that have packets since their last one, as if they ended
     /// now ([`EndReason::Forced`]); they go on all the same. A look at all of them.
     pub fn show_held(&self, see: &mut dyn FnMut(&Record)) {
-        for (hot, cold) in self.hot.iter().zip(&self.cold).filter(|(hot, _)| hot.packets() > 0) {
-            see(&hot.clone().take_record(&mut cold.clone(), EndReason::Forced));
+        for (at, entry) in self.flows.iter().filter(|(_, entry)| entry.value.packets() > 0) {
+            let (mut flow, mut rest) = (entry.value.clone(), self.rest[at].clone());
+            see(&flow.take_record(entry.key(), &mut rest, EndReason::Forced));
         }
     }
 
@@ -231,30 +231,54 @@ impl FlowTable {
         application: &dyn Fn() -> Option<Application>,
         out: &mut dyn FnMut(Record),
     ) {
-        if self.clock.is_new() {
-            self.clock.at(packet.stamp);
-            self.wheel.begin(self.clock.now_ns());
+        self.add_hashed(packet, self.hash(packet), application, out);
+    }
+
+    /// The hash of a packet that may come next. What the search for its flow looks at first is
+    /// fetched: the first step, for some packets at once.
+    #[inline]
+    pub(crate) fn look_ahead(&self, packet: &Packet) -> u32 {
+        let hash = self.hash(packet);
+        prefetch(self.flows.slot(hash), 1);
+        hash
+    }
+
+    /// The second step, when that is there: its flow is fetched, if it is known.
+    #[inline]
+    pub(crate) fn fetch(&self, packet: &Packet, hash: u32) {
+        if let Some(place) = self.flows.likely(hash) {
+            prefetch(place, LINES_BYTES[usize::from(packet.segment.is_some())]);
         }
+    }
+
+    /// As [`add`](FlowTable::add), with the hash of the packet.
+    #[inline]
+    pub(crate) fn add_hashed(
+        &mut self,
+        packet: &Packet,
+        hash: u32,
+        application: &dyn Fn() -> Option<Application>,
+        out: &mut dyn FnMut(Record),
+    ) {
         let (now, stamp) = self.clock.at(packet.stamp);
-        if self.wheel.has_passed(now) {
+        if self.dues.has_passed(now) {
             self.look_at_due(now, out);
         }
         self.ledger.received += Sums::one(packet.wire_bytes);
-        let hash = self.hash(&packet.key);
-        let hot = &self.hot;
-        let known = self.index.find(hash, |entry| hot[entry as usize].key == packet.key);
-        let known = known.filter(|&entry| self.goes_on(entry, packet, now, out));
-        let entry = known.unwrap_or_else(|| self.begin(packet, hash, now, out));
-        let (hot, cold) = (&mut self.hot[entry as usize], &mut self.cold[entry as usize]);
-        let was_ended = packet.segment.is_some() && cold.tcp.is_ended();
-        hot.add(cold, packet, now, stamp);
-        if packet.segment.is_some() && cold.tcp.is_ended() && !was_ended {
-            self.rearm(entry);
+        let known = self.flows.find(&packet.key, hash);
+        let known = known.filter(|&at| self.goes_on(at, packet, now, out));
+        let at = known.unwrap_or_else(|| self.begin(packet, hash, now, out));
+        let entry = self.flows.at_mut(at);
+        entry.seen = entry.seen.max(now);
+        let flow = &mut entry.value;
+        let was_over = packet.segment.is_some() && flow.tcp.is_ended();
+        flow.add(&mut self.rest[at], packet, now, stamp);
+        if flow.may_begin_message(LOOKED_AT_MAX) {
+            flow.application = application();
         }
-        let cold = &mut self.cold[entry as usize];
-        if cold.looked_at < LOOKED_AT_MAX && cold.application.is_none() {
-            cold.looked_at += 1;
-            cold.application = application();
+        if packet.segment.is_some() && flow.tcp.is_ended() && !was_over {
+            // It is due earlier.
+            self.dues.set(at, self.due(at));
         }
     }
 
@@ -269,49 +293,44 @@ impl FlowTable {
     pub fn flush(&mut self, out: &mut dyn FnMut(Record)) {
         let now = self.clock.now_ns();
         self.look_at_due(now, out);
-        for entry in 0..self.hot.len() as u32 {
-            self.is_over(entry, now, out);
-            if self.hot[entry as usize].packets() > 0 {
-                self.export(entry, EndReason::Forced, out);
+        for at in 0..self.rest.len() {
+            if !self.flows.is_taken(at) {
+                continue;
+            }
+            self.is_over(at, now, out);
+            if self.flows.at(at).value.packets() > 0 {
+                self.export(at, EndReason::Forced, out);
             }
         }
-        self.hot.clear();
-        self.cold.clear();
-        self.free.clear();
-        self.index = Index::new(Index::slots_for(self.entries_max));
-        self.wheel = Wheel::new(self.entries_max);
-        self.wheel.begin(now);
+        self.flows.clear();
+        self.rest.clear();
+        self.dues.clear();
         self.ledger.clock_steps = self.clock.steps;
     }
 
     #[inline]
-    fn hash(&self, key: &Key) -> u32 {
-        let mut hasher = self.hasher.build_hasher();
-        for &word in key.words() {
-            hasher.write_u64(word);
-        }
-        let hash = hasher.finish();
-        hash as u32
+    fn hash(&self, packet: &Packet) -> u32 {
+        self.flows.hash(&packet.key)
     }
 
     /// A packet of a flow that is known: false if it is that of a new one, and the old is gone.
     #[inline]
     fn goes_on(
         &mut self,
-        entry: u32,
+        at: usize,
         packet: &Packet,
         now: u64,
         out: &mut dyn FnMut(Record),
     ) -> bool {
-        if now >= self.due(entry) && self.is_over(entry, now, out) {
-            self.remove(entry);
+        if now >= self.due(at) && self.is_over(at, now, out) {
+            self.remove(at);
             return false;
         }
         let Some(segment) = &packet.segment else { return true };
         let is_syn = segment.flags & (Tcp::SYN | Tcp::ACK) == Tcp::SYN;
-        if is_syn && self.cold[entry as usize].tcp.is_ended() {
-            self.export(entry, EndReason::End, out);
-            self.remove(entry);
+        if is_syn && self.flows.at(at).value.tcp.is_ended() {
+            self.export(at, EndReason::End, out);
+            self.remove(at);
             return false;
         }
         true
@@ -319,123 +338,105 @@ impl FlowTable {
 
     /// When a flow is over or has to have a record, if nothing comes.
     #[inline]
-    fn due(&self, entry: u32) -> u64 {
-        let hot = &self.hot[entry as usize];
+    fn due(&self, at: usize) -> u64 {
+        let entry = self.flows.at(at);
         let over = self.over(entry);
-        if hot.packets() == 0 { over } else { over.min(hot.begun_ns + self.active_ns) }
+        match entry.value.packets() {
+            0 => over,
+            _ => over.min(entry.value.begun_ns + self.active_ns),
+        }
     }
 
     /// When a flow is over, if nothing comes.
     #[inline]
-    fn over(&self, entry: u32) -> u64 {
-        let hot = &self.hot[entry as usize];
-        // Only TCP ends, and only its packets need the second part.
-        let is_ended = hot.key.protocol() == ringside_wire::IpProtocol::TCP
-            && self.cold[entry as usize].tcp.is_ended();
-        hot.seen_ns + if is_ended { LINGER_NS.min(self.idle_ns) } else { self.idle_ns }
+    fn over(&self, entry: &Entry) -> u64 {
+        // Only TCP ends, and only its packets need the third line.
+        let is_ended =
+            entry.key().protocol() == ringside_wire::IpProtocol::TCP && entry.value.tcp.is_ended();
+        entry.seen + if is_ended { LINGER_NS.min(self.idle_ns) } else { self.idle_ns }
     }
 
     /// Does what is due by `now`, in its order: true if the flow is over and has no packets any
     /// more, so that it is to be removed.
-    fn is_over(&mut self, entry: u32, now: u64, out: &mut dyn FnMut(Record)) -> bool {
-        let over = self.over(entry);
-        let active = self.hot[entry as usize].begun_ns + self.active_ns;
-        if self.hot[entry as usize].packets() > 0 && active < over && active <= now {
-            self.export(entry, EndReason::Active, out);
+    fn is_over(&mut self, at: usize, now: u64, out: &mut dyn FnMut(Record)) -> bool {
+        let entry = self.flows.at(at);
+        let (over, active) = (self.over(entry), entry.value.begun_ns + self.active_ns);
+        let is_ended = entry.value.tcp.is_ended();
+        if entry.value.packets() > 0 && active < over && active <= now {
+            self.export(at, EndReason::Active, out);
         }
         if over > now {
             return false;
         }
-        if self.hot[entry as usize].packets() > 0 {
-            let is_ended = self.cold[entry as usize].tcp.is_ended();
-            self.export(entry, if is_ended { EndReason::End } else { EndReason::Idle }, out);
+        if self.flows.at(at).value.packets() > 0 {
+            self.export(at, if is_ended { EndReason::End } else { EndReason::Idle }, out);
         }
         true
     }
 
-    /// Looks at what lies in the wheel's slots that have passed.
+    /// Looks at what is due in slots that have passed.
     #[cold]
     fn look_at_due(&mut self, now: u64, out: &mut dyn FnMut(Record)) {
-        while let Some((entry, slot_end)) = self.wheel.pop(now) {
-            if self.is_over(entry, slot_end, out) {
-                self.remove(entry);
-            } else {
-                self.wheel.put(entry, self.due(entry));
+        while let Some((slot, slot_end)) = self.dues.next_slot(now) {
+            let mut from = 0;
+            while let Some(at) = self.dues.find(from, slot) {
+                from = at;
+                if !self.flows.is_taken(at) {
+                    self.dues.unset(at);
+                } else if self.is_over(at, slot_end, out) {
+                    self.remove(at);
+                } else {
+                    self.dues.set(at, self.due(at));
+                }
             }
         }
-    }
-
-    /// Its end was seen: it is due earlier.
-    fn rearm(&mut self, entry: u32) {
-        self.wheel.take(entry);
-        self.wheel.put(entry, self.due(entry));
     }
 
     /// A new flow, for which another one may have to go.
-    fn begin(&mut self, packet: &Packet, hash: u32, now: u64, out: &mut dyn FnMut(Record)) -> u32 {
+    fn begin(
+        &mut self,
+        packet: &Packet,
+        hash: u32,
+        now: u64,
+        out: &mut dyn FnMut(Record),
+    ) -> usize {
+        if let Some(oldest) = self.flows.must_go() {
+            self.evict(oldest, now, out);
+        }
         self.flow_ids += 1;
-        let (hot, cold) = entry::begin(packet, self.flow_ids, now);
-        if self.free.is_empty() && self.hot.len() == self.entries_max {
-            self.evict(now, out);
+        let (flow, rest) = Flow::begin(packet, self.flow_ids, now);
+        let at = self.flows.put(packet.key, hash, now, flow);
+        match self.rest.get_mut(at) {
+            Some(there) => *there = rest,
+            None => self.rest.push(rest),
         }
-        let entry = match self.free.pop() {
-            Some(entry) => {
-                (self.hot[entry as usize], self.cold[entry as usize]) = (hot, cold);
-                entry
-            }
-            None => {
-                self.hot.push(hot);
-                self.cold.push(cold);
-                self.wheel.push();
-                self.hot.len() as u32 - 1
-            }
-        };
-        self.index.insert(hash, entry);
-        self.wheel.put(entry, now + self.idle_ns.min(self.active_ns));
-        entry
+        self.dues.set(at, now + self.idle_ns.min(self.active_ns));
+        at
     }
 
-    /// Gives up one flow, of a table that is full.
+    /// Gives up a flow, of a table that is full.
     #[cold]
-    fn evict(&mut self, now: u64, out: &mut dyn FnMut(Record)) {
-        let places = (self.hand..self.hand + VICTIMS).map(|at| at % self.entries_max);
-        let oldest = places.min_by_key(|&at| self.hot[at].seen_ns).unwrap_or(0) as u32;
-        self.hand = (self.hand + VICTIMS) % self.entries_max;
-        if !self.is_over(oldest, now, out) && self.hot[oldest as usize].packets() > 0 {
-            self.export(oldest, EndReason::LackOfResources, out);
+    fn evict(&mut self, at: usize, now: u64, out: &mut dyn FnMut(Record)) {
+        if !self.is_over(at, now, out) && self.flows.at(at).value.packets() > 0 {
+            self.export(at, EndReason::LackOfResources, out);
         }
-        self.remove(oldest);
+        self.remove(at);
     }
 
-    fn export(&mut self, entry: u32, end: EndReason, out: &mut dyn FnMut(Record)) {
-        let (hot, cold) = (&mut self.hot[entry as usize], &mut self.cold[entry as usize]);
-        let record = hot.take_record(cold, end);
+    fn export(&mut self, at: usize, end: EndReason, out: &mut dyn FnMut(Record)) {
+        let entry = self.flows.at_mut(at);
+        let key = *entry.key();
+        let record = entry.value.take_record(&key, &mut self.rest[at], end);
         self.ledger.exported += Sums { packets: record.packets(), octets: record.octets() };
         self.ledger.records[end.index()] += 1;
         out(record);
     }
 
-    /// Removes an entry without packets.
-    fn remove(&mut self, entry: u32) {
-        let hash = self.hash(&self.hot[entry as usize].key);
-        self.index.remove(hash, entry);
-        self.wheel.take(entry);
-        self.free.push(entry);
+    /// Removes a flow without packets.
+    fn remove(&mut self, at: usize) {
+        self.flows.remove(at);
+        self.dues.unset(at);
     }
-}
-
-/// As many flows as fit in `bytes`, and the slots of their index: whichever power of two
-/// leaves the most room.
-fn room(bytes: usize) -> (usize, usize) {
-    let powers = (8..31).map(|power| 1_usize << power);
-    let flows = |slots: usize| {
-        let left = bytes.saturating_sub(slots * size_of::<u64>());
-        (left / ENTRY_BYTES).min(slots / 2)
-    };
-    let slots = powers.max_by_key(|&slots| (flows(slots), std::cmp::Reverse(slots)));
-    let slots = slots.expect("there are powers");
-    // An index for more would not fit.
-    (flows(slots).min(1 << 29), slots)
 }
 
 #[cfg(test)]

@@ -18,5 +18,5 @@ pub mod observer;
 pub mod pump;
 
 pub use frame::DissectedFrame;
-pub use observer::{Observer, Received};
+pub use observer::{Ahead, Observer, Received};
 pub use pump::{Pump, Report, Seen};

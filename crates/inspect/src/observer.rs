@@ -1,7 +1,8 @@
 //! The trait of code that looks at every frame.
 
 use crate::DissectedFrame;
-use ringside_core::{FrameMeta, LaneId, SourceInterface, Timestamp};
+use ringside_core::{Batch, Frame, FrameMeta, LaneId, SourceInterface, Timestamp};
+use std::ops::Range;
 
 /// Looks at every frame of a stream: counts it, follows its flow, makes records of it. A
 /// [`Pump`](crate::Pump) calls it, on one thread, with the same frames and the same times whether
@@ -23,6 +24,14 @@ use ringside_core::{FrameMeta, LaneId, SourceInterface, Timestamp};
 pub trait Observer: Send {
     /// The next frame. Nothing of it may be kept but by a copy.
     fn see(&mut self, frame: &DissectedFrame<'_>, received: &Received<'_>);
+
+    /// Frames that are at hand and will be seen next, each of them and in this order, with ticks
+    /// between them and no other frame: an observer with a large table has what they need fetched
+    /// from memory. What is read of a frame here is not kept for `see`. Not every stream has frames
+    /// at hand, and results are the same without.
+    fn look_ahead(&mut self, frames: &Ahead<'_>) {
+        let _ = frames;
+    }
 
     /// No later frame is stamped before `low_water`, but for inversions and late frames: whatever
     /// waited for older ones need not wait any more.
@@ -48,10 +57,40 @@ pub struct Received<'s> {
     pub lane: LaneId,
 }
 
+/// Frames of a batch that will be seen next.
+pub struct Ahead<'a> {
+    pub(crate) batch: &'a Batch<'a>,
+    pub(crate) range: Range<usize>,
+    pub(crate) interfaces: &'a [SourceInterface],
+    pub(crate) unknown: &'a SourceInterface,
+    pub(crate) lane: LaneId,
+}
+
+impl Ahead<'_> {
+    /// Most frames that are looked at ahead: enough that the first of them is there when the last
+    /// was asked for, and few enough that all of them are still there when they are seen.
+    pub const FRAMES_MAX: usize = 32;
+
+    /// Shows each of them.
+    #[inline]
+    pub fn for_each(&self, mut look: impl FnMut(&Frame<'_>, &Received<'_>)) {
+        let lane = self.lane;
+        for frame in self.batch.range(self.range.clone()) {
+            let meta = &frame.meta;
+            let interface = SourceInterface::of(meta, self.interfaces).unwrap_or(self.unknown);
+            look(&frame, &Received { meta, interface, lane });
+        }
+    }
+}
+
 /// An observer that is lent, so that its owner has what it found.
 impl<O: Observer + ?Sized> Observer for &mut O {
     fn see(&mut self, frame: &DissectedFrame<'_>, received: &Received<'_>) {
         (**self).see(frame, received);
+    }
+
+    fn look_ahead(&mut self, frames: &Ahead<'_>) {
+        (**self).look_ahead(frames);
     }
 
     fn tick(&mut self, low_water: Timestamp) {

@@ -1,6 +1,6 @@
 //! From a source of frames to observers.
 
-use crate::{DissectedFrame, Observer, Received};
+use crate::{Ahead, DissectedFrame, Observer, Received};
 use ringside_core::limits::DRAIN_MAX;
 use ringside_core::{
     Batch, Frame, LaneId, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
@@ -107,8 +107,17 @@ impl<'o> Pump<'o> {
 
     /// [Shows](Pump::show) all frames of a batch.
     pub fn show_batch(&mut self, batch: &Batch<'_>, interfaces: &[SourceInterface], lane: LaneId) {
-        for frame in batch.iter() {
-            self.show(&frame, interfaces, lane);
+        let frames = batch.frame_count();
+        for start in (0..frames).step_by(Ahead::FRAMES_MAX) {
+            let range = start..frames.min(start + Ahead::FRAMES_MAX);
+            let unknown = &self.unknown;
+            let ahead = Ahead { batch, range: range.clone(), interfaces, unknown, lane };
+            for observer in &mut self.observers {
+                observer.look_ahead(&ahead);
+            }
+            for frame in batch.range(range) {
+                self.show(&frame, interfaces, lane);
+            }
         }
     }
 

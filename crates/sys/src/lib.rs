@@ -21,6 +21,7 @@
 //! - [`flat`]: a buffer that threads fill by one atomic addition each, for comparison;
 //! - [`child`], [`fdpass`]: messages with descriptors, to a child process and over sockets;
 //! - [`bell`] wakes a thread that waits;
+//! - [`hints`] to the processor and the kernel, about memory that is looked at next;
 //! - [`window_filter`]: vector instructions that look for many four-byte windows at once;
 //! - [`mmap`], [`numa`], [`thread`], [`netns`], [`clock`]: memory, CPUs, namespaces, time.
 //!
@@ -44,6 +45,7 @@ pub mod fdpass;
 pub mod file_lock;
 pub mod file_map;
 pub mod flat;
+pub mod hints;
 pub mod live;
 pub mod memory;
 pub mod mmap;

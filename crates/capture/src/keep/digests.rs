@@ -21,8 +21,8 @@ use ringside_wire::{FiveTuple, FlowKey, LayerKind, Level, Tcp};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-/// Directions that are added up in each thread, some 10 MB: several times what a busy link has at
-/// once. One more has the oldest of its set written.
+/// Directions that are added up in each thread, some 14 MB: several times what a busy link has at
+/// once. One more has one written that was silent for long.
 const DIGESTS_MAX: usize = 65_536;
 /// A direction that was silent for so long is over (IPFIX exporters have 15 s too).
 const IDLE_NS: u64 = 15_000_000_000;

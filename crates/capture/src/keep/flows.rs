@@ -7,9 +7,9 @@ use ringside_core::{RecentTable, Timestamp};
 use ringside_inspect::DissectedFrame;
 use ringside_wire::{FlowDirection, FlowKey, LayerKind, Level, Tcp};
 
-/// Flows that are remembered in each lane, some 8 MB: several times what a busy link has at once.
-/// One more takes the place of the oldest of its set, which is then counted from 0 again if it goes
-/// on: more of it is kept, never less.
+/// Flows that are remembered in each lane, some 14 MB: several times what a busy link has at once.
+/// One more takes the place of one that was silent for long, which is then counted from 0 again if
+/// it goes on: more of it is kept, never less.
 const FLOWS_MAX: usize = 65_536;
 /// A flow that was silent for so long, by the stamps of frames, is another one.
 const IDLE_NS: u64 = 300_000_000_000;

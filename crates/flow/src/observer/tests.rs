@@ -51,6 +51,23 @@ impl Observer for Count {
     }
 }
 
+/// Has another look at no frame ahead.
+struct Blind<'o>(&'o mut dyn Observer);
+
+impl Observer for Blind<'_> {
+    fn see(&mut self, frame: &DissectedFrame<'_>, received: &Received<'_>) {
+        self.0.see(frame, received);
+    }
+
+    fn tick(&mut self, low_water: Timestamp) {
+        self.0.tick(low_water);
+    }
+
+    fn finish(&mut self) {
+        self.0.finish();
+    }
+}
+
 /// Records of a file, what was counted in it, and the observer's account.
 fn flows_of(path: &Path) -> Option<(Vec<Record>, Count, crate::FlowLedger)> {
     let (mut keep, mut count) = (Keep::default(), Count::default());
@@ -82,6 +99,22 @@ fn every_frame_of_every_capture_is_accounted_for() {
         total += sums;
     }
     eprintln!("{total:?}");
+}
+
+#[test]
+fn a_look_ahead_changes_nothing() {
+    for path in capture_files("a_look_ahead_changes_nothing") {
+        let Some((records, _, ledger)) = flows_of(&path) else { continue };
+        let mut keep = Keep::default();
+        let limits = Limits { memory_bytes: Limits::MEMORY_BYTES_MIN, ..Limits::default() };
+        let table = FlowTable::new(limits).unwrap();
+        let mut flows = FlowObserver::new(table, vec![Box::new(&mut keep)]);
+        let mut source = ringside_store::open(std::slice::from_ref(&path)).unwrap();
+        Pump::new(vec![Box::new(Blind(&mut flows))]).run(&mut *source, LaneId(0), &|| false);
+        assert_eq!(*flows.table().ledger(), ledger, "{}", path.display());
+        drop(flows);
+        assert_eq!(keep.0, records, "{}", path.display());
+    }
 }
 
 /// Packets from the one end to the other and back.

@@ -5,7 +5,7 @@ use ringside_core::{RecentTable, Timestamp};
 use std::net::IpAddr;
 
 /// Packets whose first fragment is remembered, some 600 KB: more than are under way at once on a
-/// link that is not under attack. One more takes the place of the oldest of its set, whose later
+/// link that is not under attack. One more takes the place of an old one, whose later
 /// fragments are then counted under ports 0.
 const FRAGMENTED_MAX: usize = 4_096;
 
@@ -34,8 +34,8 @@ pub(super) struct Fragments {
 }
 
 impl Fragments {
-    /// A place has key, stamp, value and a tag; rounded up.
-    pub const BYTES: usize = FRAGMENTED_MAX * (size_of::<Words>() + 40);
+    /// Bytes that they take.
+    pub const BYTES: usize = RecentTable::<Words, Option<Remembered>>::bytes(FRAGMENTED_MAX);
 
     pub fn new() -> Fragments {
         Fragments { packets: RecentTable::new(FRAGMENTED_MAX), without_ports: 0 }

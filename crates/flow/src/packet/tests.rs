@@ -17,7 +17,7 @@ fn read(
     let meta = FrameMeta { wire_bytes: bytes.len() as u32, ..FrameMeta::default() };
     let received = Received { meta: &meta, interface: &interface, lane: LaneId(0) };
     let frame = DissectedFrame::new(bytes, meta.wire_bytes, link);
-    (plain(&frame, &received), reader.dissected(&frame, &received))
+    (plain(frame.bytes(), received.meta, frame.link()), reader.dissected(&frame, &received))
 }
 
 /// Ethernet, IPv4 with this place among fragments, and a payload.

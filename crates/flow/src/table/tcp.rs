@@ -1,31 +1,33 @@
 //! A TCP connection as far as flows need it: its end, its sequence numbers, its handshake.
 
-use crate::Segment;
+use crate::{Segment, Side};
 use ringside_wire::Tcp;
 
-/// What is followed. Pairs are by direction.
+/// What is followed, in 52 bytes. Pairs are by direction.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(super) struct Follow {
-    /// When the last step of the handshake was seen, by stamp.
-    step_ns: u64,
-    /// From each direction's step of the handshake to the answer to it.
-    answer_ns: [u32; 2],
     /// The sequence number behind what was seen.
     next: [u32; 2],
     /// The latest gap in front of that, which is not filled: where it begins and ends.
     gap: [(u32, u32); 2],
-    /// Since the last record.
-    pub counts: [Counts; 2],
+    /// What was counted since the last record.
+    retransmissions: [u32; 2],
+    out_of_order: [u32; 2],
+    zero_windows: [u16; 2],
+    /// All flags since then.
+    flags: [u16; 2],
     state: u8,
     step: Step,
 }
 
-/// What went wrong in one direction.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    pub retransmissions: u32,
-    pub out_of_order: u32,
-    pub zero_windows: u16,
+/// The times of a handshake.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Handshake {
+    /// When its last step was seen, by stamp.
+    step_ns: u64,
+    /// From each direction's step to the answer to it.
+    answer_ns: [u32; 2],
 }
 
 /// How far the handshake is, and who did the last step.
@@ -53,28 +55,40 @@ impl Follow {
         self.state & ENDED != 0
     }
 
-    /// Round trips by the handshake of a connection that `forward` began: to the responder and to
-    /// the initiator. Neither where something was sent twice, or took more than 4 s.
-    pub fn rtt_ns(&self, forward: usize) -> (Option<u32>, Option<u32>) {
-        let known = |ns: u32| (ns != 0).then_some(ns);
-        (known(self.answer_ns[forward]), known(self.answer_ns[1 - forward]))
+    /// What was counted in one direction, and its flags.
+    pub fn counts(&self, side: usize) -> Side {
+        Side {
+            tcp_flags: self.flags[side],
+            retransmissions: self.retransmissions[side],
+            out_of_order: self.out_of_order[side],
+            zero_windows: self.zero_windows[side].into(),
+            ..Side::default()
+        }
     }
 
     /// Counts begin anew.
     pub fn begin_record(&mut self) {
-        self.counts = Default::default();
+        (self.retransmissions, self.out_of_order) = Default::default();
+        (self.zero_windows, self.flags) = Default::default();
     }
 
     /// The next segment of a direction.
-    pub fn see(&mut self, side: usize, segment: &Segment, stamp_ns: u64) {
+    #[inline]
+    pub fn see(
+        &mut self,
+        handshake: &mut Handshake,
+        side: usize,
+        segment: &Segment,
+        stamp_ns: u64,
+    ) {
         let flags = segment.flags;
+        self.flags[side] |= flags;
         let is_syn = flags & Tcp::SYN != 0;
         if !matches!(self.step, Step::Over) {
-            self.handshake(side, flags, stamp_ns);
+            self.handshake(handshake, side, flags, stamp_ns);
         }
         if segment.window == 0 && flags & (Tcp::SYN | Tcp::FIN | Tcp::RST) == 0 {
-            let counts = &mut self.counts[side];
-            counts.zero_windows = counts.zero_windows.saturating_add(1);
+            self.zero_windows[side] = self.zero_windows[side].saturating_add(1);
         }
         if flags & Tcp::RST != 0 {
             // Its sequence number follows other rules.
@@ -115,9 +129,8 @@ impl Follow {
         let (from, to) = self.gap[side];
         let in_gap =
             (sequence.wrapping_sub(from) as i32) >= 0 && (to.wrapping_sub(end) as i32) >= 0;
-        let counts = &mut self.counts[side];
         if from != to && in_gap {
-            counts.out_of_order = counts.out_of_order.saturating_add(1);
+            self.out_of_order[side] = self.out_of_order[side].saturating_add(1);
             // What was filled from the front; a piece out of the middle leaves the larger part.
             self.gap[side] = match sequence == from {
                 true => (end, to),
@@ -125,7 +138,7 @@ impl Follow {
             };
             return;
         }
-        counts.retransmissions = counts.retransmissions.saturating_add(1);
+        self.retransmissions[side] = self.retransmissions[side].saturating_add(1);
         if (end.wrapping_sub(*next) as i32) > 0 {
             *next = end;
         }
@@ -133,24 +146,33 @@ impl Follow {
 
     /// SYN, its answer, and the answer to that. Whatever is sent twice ends it: it is unknown which
     /// of the two was answered.
-    fn handshake(&mut self, side: usize, flags: u16, stamp_ns: u64) {
+    fn handshake(&mut self, times: &mut Handshake, side: usize, flags: u16, stamp_ns: u64) {
         let other = 1 - side;
         let is_new = self.state & (KNOWN | KNOWN << 1) == 0;
         let step = match (flags & SYN_ACK, self.step) {
             (Tcp::SYN, Step::None) if is_new => Step::Syn(side as u8),
             (SYN_ACK, Step::None) if is_new => Step::Answer(side as u8),
             (SYN_ACK, Step::Syn(from)) if usize::from(from) == other => {
-                self.answer_ns[other] = between(self.step_ns, stamp_ns);
+                times.answer_ns[other] = between(times.step_ns, stamp_ns);
                 Step::Answer(side as u8)
             }
             (Tcp::ACK, Step::Answer(from)) if usize::from(from) == other => {
-                self.answer_ns[other] = between(self.step_ns, stamp_ns);
+                times.answer_ns[other] = between(times.step_ns, stamp_ns);
                 Step::Over
             }
             (Tcp::SYN | SYN_ACK, _) => Step::Over,
             _ => return,
         };
-        (self.step, self.step_ns) = (step, stamp_ns);
+        (self.step, times.step_ns) = (step, stamp_ns);
+    }
+}
+
+impl Handshake {
+    /// Round trips of a connection that `forward` began: to the responder and to the initiator.
+    /// Neither where something was sent twice, or took more than 4 s.
+    pub fn rtt_ns(&self, forward: usize) -> (Option<u32>, Option<u32>) {
+        let known = |ns: u32| (ns != 0).then_some(ns);
+        (known(self.answer_ns[forward]), known(self.answer_ns[1 - forward]))
     }
 }
 

@@ -179,7 +179,7 @@ fn segments_that_come_again_late_or_without_room_are_counted() {
 #[test]
 fn a_full_table_gives_up_one_flow_for_each_that_comes() {
     let mut table = table();
-    let most = table.flows_max();
+    let (most, reserved) = (table.flows_max(), table.rest.capacity());
     let mut records = Vec::new();
     for host in 0..3 * most as u32 {
         table.add(&udp(host, 0xff_0000, u64::from(host) * 1_000), &|| None, &mut |r| {
@@ -190,7 +190,7 @@ fn a_full_table_gives_up_one_flow_for_each_that_comes() {
             assert!(table.ledger().balances(table.held()), "at any time");
         }
     }
-    assert_eq!(records.len(), 2 * most);
+    assert_eq!((records.len(), table.rest.capacity()), (2 * most, reserved));
     assert!(records.iter().all(|record| record.end == EndReason::LackOfResources));
     assert_eq!(table.ledger().records[EndReason::LackOfResources.index()], 2 * most as u64);
     table.flush(&mut |r| records.push(r));
@@ -200,17 +200,15 @@ fn a_full_table_gives_up_one_flow_for_each_that_comes() {
 
 #[test]
 fn it_keeps_to_its_memory() {
-    for memory_bytes in [2 << 20, 5_000_000, 64 << 20, 256 << 20] {
+    for memory_bytes in [2 << 20, 5_000_000, 64 << 20, Limits::MEMORY_BYTES] {
         let table = FlowTable::new(Limits { memory_bytes, ..limits() }).unwrap();
-        let vectors = table.hot.capacity() * size_of::<Hot>()
-            + table.cold.capacity() * size_of::<Cold>()
-            + table.free.capacity() * size_of::<u32>();
-        let slots = room(memory_bytes - Wheel::BYTES - PacketReader::BYTES).1;
-        let wheel = Wheel::BYTES + table.flows_max() * size_of::<Links>();
-        let taken = vectors + slots * size_of::<u64>() + wheel + PacketReader::BYTES;
+        let flows = RecentTable::<Key, Flow>::bytes(table.flows_max());
+        let elsewhere = table.rest.capacity() * size_of::<Rest>() + table.flows_max() * Dues::BYTES;
+        let taken = flows + elsewhere + PacketReader::BYTES;
         assert!(taken <= memory_bytes && taken > memory_bytes / 2, "{taken} of {memory_bytes}");
-        assert!(table.flows_max() * 2 <= slots);
     }
+    let table = FlowTable::new(Limits::default()).unwrap();
+    assert!(table.flows_max() >= 1_000_000, "{}", table.flows_max());
     assert!(FlowTable::new(Limits { memory_bytes: 1 << 20, ..limits() }).is_err());
     assert!(FlowTable::new(Limits { idle: Duration::ZERO, ..limits() }).is_err());
     assert!(FlowTable::new(Limits { active: Duration::from_secs(1 << 40), ..limits() }).is_err());

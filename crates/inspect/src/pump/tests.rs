@@ -97,6 +97,8 @@ struct Notes {
     events: Vec<Event>,
     /// Of each frame: its headers had not been read before.
     first: Vec<bool>,
+    /// Stamps of frames that were shown ahead and not seen yet.
+    ahead: VecDeque<u64>,
 }
 
 impl Observer for Notes {
@@ -104,9 +106,19 @@ impl Observer for Notes {
         assert_eq!(received.lane, LaneId(4));
         assert_eq!((received.interface.name.as_str(), frame.bytes()), ("test0", &BYTES[..]));
         assert_eq!((frame.link(), received.meta.wire_bytes), (LinkType::ETHERNET, 60));
+        assert_eq!(self.ahead.pop_front(), Some(received.meta.timestamp.0));
         self.first.push(format!("{frame:?}").contains("layers: OnceCell(<uninit>)"));
         frame.layers();
         self.events.push(Event::Frame(received.meta.timestamp.0));
+    }
+
+    fn look_ahead(&mut self, frames: &Ahead<'_>) {
+        assert!(self.ahead.is_empty());
+        frames.for_each(|frame, received| {
+            assert_eq!((frame.bytes, received.lane), (&BYTES[..], LaneId(4)));
+            self.ahead.push_back(received.meta.timestamp.0);
+        });
+        assert!((1..=Ahead::FRAMES_MAX).contains(&self.ahead.len()));
     }
 
     fn tick(&mut self, low_water: Timestamp) {
@@ -150,6 +162,14 @@ fn time_comes_between_frames_however_they_come_in_batches() {
         assert_eq!(notes.events, expected, "batches of {batch}");
         assert_eq!(report.seen, Seen { frames: 8, late: 1 });
     }
+}
+
+#[test]
+fn each_frame_at_hand_is_shown_ahead_in_small_groups() {
+    let stamps: Vec<u64> = (1..=Ahead::FRAMES_MAX as u64 * 2 + 1).collect();
+    let (notes, _) = run(&mut Script::new([Step::Frames(stamps.clone()), Step::Frames(stamps)]));
+    assert!(notes.ahead.is_empty());
+    assert_eq!(notes.first.len(), Ahead::FRAMES_MAX * 4 + 2);
 }
 
 #[test]

@@ -53,9 +53,9 @@ pub struct FlowArgs {
     active: Duration,
 
     /// Memory of the flow table. One that is full gives up a flow for each that comes, which its
-    /// record says.
-    #[arg(long, value_name = "SIZE", value_parser = free_bytes, default_value = "256MiB")]
-    flow_memory: usize,
+    /// record says [default: a sixteenth of what is free, from 64MiB to 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = free_bytes)]
+    flow_memory: Option<usize>,
 
     #[command(flatten)]
     collectors: CollectorArgs,
@@ -104,7 +104,10 @@ impl FlowArgs {
     }
 
     fn limits(&self) -> Limits {
-        Limits { memory_bytes: self.flow_memory, idle: self.idle, active: self.active }
+        let memory_bytes = self
+            .flow_memory
+            .unwrap_or_else(|| Limits::memory_of_free(ringside_sys::memory::available_bytes()));
+        Limits { memory_bytes, idle: self.idle, active: self.active }
     }
 
     /// The monitor with its sinks, of packets that are read from files or come as they do, and how

@@ -6,19 +6,33 @@ const FREE: u64 = 0;
 /// Entries by 32 bits of their keys' hash. At most half of the slots are taken, so that a search
 /// looks at one cache line in most cases. What is removed leaves no mark: what was moved on because
 /// of it moves back.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Index {
     slots: Box<[u64]>,
 }
 
 impl Index {
+    /// Bytes of a slot.
+    pub const SLOT_BYTES: usize = size_of::<u64>();
+
     /// Slots for `entries`: a power of two, at least twice as many.
-    pub fn slots_for(entries: usize) -> usize {
+    pub const fn slots_for(entries: usize) -> usize {
         (2 * entries).next_power_of_two()
     }
 
     pub fn new(slots: usize) -> Index {
         Index { slots: vec![FREE; slots].into() }
+    }
+
+    /// All slots.
+    pub fn slots(&self) -> &[u64] {
+        &self.slots
+    }
+
+    /// The slot where the search for this hash begins.
+    #[inline]
+    pub fn slot(&self, hash: u32) -> &u64 {
+        &self.slots[hash as usize & (self.slots.len() - 1)]
     }
 
     /// The entry with this hash that `is_it`.
@@ -70,6 +84,11 @@ impl Index {
             }
         }
         self.slots[free] = FREE;
+    }
+
+    /// Removes all.
+    pub fn clear(&mut self) {
+        self.slots.fill(FREE);
     }
 }
 
