@@ -20,7 +20,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The best of so many runs counts: the others had company on the machine.
+/// Runs of each count of flows; the best one counts, since other processes slow the rest.
 const ROUNDS: usize = 3;
 
 /// Of each direction of a flow, packets come with these stamps between them.

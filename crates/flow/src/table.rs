@@ -37,7 +37,7 @@ pub struct Limits {
 impl Limits {
     /// Room for a million flows.
     pub const MEMORY_BYTES: usize = 272 << 20;
-    /// Of what is free, a table takes one part of so many unless it is told how much.
+    /// Where no size is set, a table takes this part of the free memory: one in 16.
     const PART_OF_FREE: u64 = 16;
     /// It takes this at least, room for a quarter of a million flows,
     const MEMORY_BYTES_LEAST: u64 = 64 << 20;
@@ -54,7 +54,7 @@ impl Limits {
     /// Longest time-out, two hours: a leap of the clock counts for no more than both of them.
     pub const TIMEOUT_MAX: Duration = Duration::from_secs(7_200);
 
-    /// Memory for a table where so many bytes are free, as far as that is known: a sixteenth, from
+    /// Memory for a table where `free_bytes` are free, as far as that is known: a sixteenth, from
     /// 64 MiB to 1 GiB.
     pub fn memory_of_free(free_bytes: Option<u64>) -> usize {
         let Some(free) = free_bytes else { return Limits::MEMORY_BYTES };
