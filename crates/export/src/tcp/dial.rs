@@ -22,6 +22,8 @@ pub(crate) struct Dialer {
     format: Format,
     outcome: Arc<Mutex<Option<Outcome>>>,
     is_dialing: bool,
+    /// The try that is under way began before one was asked for.
+    is_stale: bool,
     /// Not before then; none: at once.
     due: Option<Instant>,
     /// The next pause, the first and the longest.
@@ -39,6 +41,7 @@ impl Dialer {
             format,
             outcome: Arc::default(),
             is_dialing: false,
+            is_stale: false,
             due: None,
             pause: pause_first,
             pause_first,
@@ -53,6 +56,10 @@ impl Dialer {
         }
         let outcome = self.lock_outcome().take()?;
         self.is_dialing = false;
+        if std::mem::take(&mut self.is_stale) && outcome.is_err() {
+            self.start();
+            return None;
+        }
         // Also after a connection that was made: one that breaks at once is not made at once again.
         self.due = Some(now + self.pause);
         self.pause = (self.pause * 2).min(self.pause_max);
@@ -74,9 +81,10 @@ impl Dialer {
         (self.due, self.pause) = (None, self.pause_first);
     }
 
-    /// The next try is made at once.
+    /// The next try is made at once. One that is under way does not count if it is vain: the
+    /// collector may have come back since.
     pub fn soon(&mut self) {
-        self.due = None;
+        (self.due, self.is_stale) = (None, self.is_dialing);
     }
 
     fn lock_outcome(&self) -> std::sync::MutexGuard<'_, Option<Outcome>> {
@@ -108,4 +116,37 @@ fn dial(host: &Host, format: Format) -> Outcome {
         }
     }
     outcome
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::status::Status;
+    use ringside_sys::bell::Bell;
+    use ringside_testkit::wait_until;
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+    use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
+    #[test]
+    fn a_vain_try_from_before_is_not_the_one_that_was_asked_for() {
+        // The port is taken, and nothing listens yet.
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = SocketAddr::try_from(getsockname(&socket).unwrap()).unwrap().port();
+        let desk = Arc::new(Desk::new(Bell::new().unwrap(), Status::default(), 0, false));
+        let host = Host { name: "127.0.0.1".into(), port: Some(port) };
+        let mut dialer = Dialer::new(desk, host, Format::Ipfix, &Options::default());
+        assert!(dialer.poll(Instant::now()).is_none(), "it has just begun");
+        wait_until("a vain try", || dialer.has_result());
+        listen(&socket, 1).unwrap();
+        dialer.soon();
+        let mut outcome = None;
+        wait_until("another try", || {
+            outcome = dialer.poll(Instant::now());
+            outcome.is_some()
+        });
+        outcome.unwrap().unwrap();
+    }
 }
