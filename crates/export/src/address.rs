@@ -36,10 +36,7 @@ pub struct Host {
 impl Host {
     /// Where messages of this format go.
     pub fn port_for(&self, format: Format) -> u16 {
-        self.port.unwrap_or(match format {
-            Format::Netflow5 | Format::Netflow9 => NETFLOW_PORT,
-            Format::Ipfix | Format::IpfixNanoseconds => IPFIX_PORT,
-        })
+        self.port.unwrap_or(if format.is_ipfix() { IPFIX_PORT } else { NETFLOW_PORT })
     }
 
     /// Its addresses, in the order in which they should be tried; at least one. May take as long as

@@ -21,7 +21,7 @@ pub enum ExportError {
     /// A format that does not go this way.
     #[error(
         "{format} to {address}: {way} carries IPFIX alone, whose messages say how long they are; \
-         take ipfix or ipfix-ns, or udp"
+         take a format of IPFIX, or udp"
     )]
     Format {
         /// Name of the format.

@@ -118,14 +118,10 @@ impl Outlet {
             Address::Tcp(_) => "TCP",
             Address::File(_) => "a file",
         };
-        match format {
-            Format::Ipfix | Format::IpfixNanoseconds => Ok(()),
-            Format::Netflow5 | Format::Netflow9 => Err(ExportError::Format {
-                format: format.name(),
-                address: address.to_string(),
-                way,
-            }),
+        if format.is_ipfix() {
+            return Ok(());
         }
+        Err(ExportError::Format { format: format.name(), address: address.to_string(), way })
     }
 
     /// Shows its status, from any thread.

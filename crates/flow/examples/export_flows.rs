@@ -1,7 +1,8 @@
 //! Flows of captures, as lines or messages on standard output.
 //!
 //! `cargo run -p ringside-flow --example export_flows -- FORMAT CAPTURE…`, where FORMAT is `json`,
-//! `csv`, or that of messages: `netflow5`, `netflow9`, `ipfix`, `ipfix-ns`.
+//! `csv`, or that of messages: `netflow5`, `netflow9`, `ipfix`, `ipfix-ns`,
+//! `ipfix-uniflow`.
 
 use ringside_core::LaneId;
 use ringside_flow::encode::Stream;

@@ -47,12 +47,20 @@ pub enum Format {
     Ipfix,
     /// The same with times in nanoseconds.
     IpfixNanoseconds,
+    /// IPFIX with a record for each direction, times in milliseconds: collectors that do not know
+    /// RFC 5103 leave out the elements of the other direction without a word.
+    IpfixUniflow,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 4] =
-        [Format::Netflow5, Format::Netflow9, Format::Ipfix, Format::IpfixNanoseconds];
+    pub const ALL: [Format; 5] = [
+        Format::Netflow5,
+        Format::Netflow9,
+        Format::Ipfix,
+        Format::IpfixNanoseconds,
+        Format::IpfixUniflow,
+    ];
 
     /// The name, as users write it.
     pub fn name(self) -> &'static str {
@@ -61,7 +69,18 @@ impl Format {
             Format::Netflow9 => "netflow9",
             Format::Ipfix => "ipfix",
             Format::IpfixNanoseconds => "ipfix-ns",
+            Format::IpfixUniflow => "ipfix-uniflow",
         }
+    }
+
+    /// True for messages of RFC 7011, which say how long they are.
+    pub fn is_ipfix(self) -> bool {
+        !matches!(self, Format::Netflow5 | Format::Netflow9)
+    }
+
+    /// True for a record for each direction that had packets.
+    fn has_uniflows(self) -> bool {
+        !matches!(self, Format::Ipfix | Format::IpfixNanoseconds)
     }
 }
 

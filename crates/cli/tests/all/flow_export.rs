@@ -110,7 +110,7 @@ fn nfcapd_takes_every_record_of_each_format() {
             continue;
         }
         judged += 1;
-        for format in ["netflow5", "netflow9", "ipfix", "ipfix-ns"] {
+        for format in ["netflow5", "netflow9", "ipfix", "ipfix-ns", "ipfix-uniflow"] {
             let nfcapd = Nfcapd::start();
             let (to, file) = (nfcapd.address(), arg(&path));
             let args = ["flows", "-r", file, "--json", "--export", &to, "--export-format", format];

@@ -123,7 +123,7 @@ pub(super) fn netflow9(is_v6: bool) -> Vec<Element> {
     fields
 }
 
-/// Fields of IPFIX: of one direction, the initiator's or the responder's alone, or of both.
+/// Fields of IPFIX: of the directions that the record is of.
 pub(super) fn ipfix(is_v6: bool, has_nanoseconds: bool, ways: Ways) -> Vec<Element> {
     let times = if has_nanoseconds { [FIRST_NS, LAST_NS] } else { [FIRST_MS, LAST_MS] };
     let mut fields = addresses(is_v6).to_vec();
@@ -131,7 +131,12 @@ pub(super) fn ipfix(is_v6: bool, has_nanoseconds: bool, ways: Ways) -> Vec<Eleme
     fields.extend(times);
     fields.extend([TCP_FLAGS, TOS, LAYER2_OCTETS, MPLS_TOP, VLAN, INGRESS, EGRESS]);
     fields.extend([if is_v6 { ICMP_V6 } else { ICMP_V4 }, SEGMENT_ID, END_REASON, FLOW_ID]);
-    fields.push(if ways == Ways::Reversed { DIRECTION_REVERSED } else { DIRECTION });
+    match ways {
+        // It is said of biflows.
+        Ways::Each => {}
+        Ways::Reversed => fields.push(DIRECTION_REVERSED),
+        Ways::Forward | Ways::Both => fields.push(DIRECTION),
+    }
     if ways == Ways::Both {
         fields.extend([OCTETS, PACKETS].map(reverse));
         fields.extend(times.map(reverse));
@@ -140,7 +145,7 @@ pub(super) fn ipfix(is_v6: bool, has_nanoseconds: bool, ways: Ways) -> Vec<Eleme
     fields
 }
 
-/// Which directions of a flow had packets.
+/// Which directions of a flow a record is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ways {
     /// From the initiator.
@@ -148,6 +153,8 @@ pub(super) enum Ways {
     /// From the responder: written as its source.
     Reversed,
     Both,
+    /// Either of them: each is a record.
+    Each,
 }
 
 fn addresses(is_v6: bool) -> [Element; 2] {

@@ -19,11 +19,12 @@ pub(super) const OPTIONS_ID: u16 = 300;
 
 const FIRST_ID: u16 = 256;
 
-/// All templates of a format: IPv4, then IPv6; of IPFIX in the order of [`Ways`].
+/// All templates of a format: IPv4, then IPv6; of biflows in the order of [`Ways`].
 pub(super) fn all(format: Format) -> Vec<Template> {
     let fields: Vec<Vec<Element>> = match format {
         Format::Netflow5 => Vec::new(),
         Format::Netflow9 => [false, true].map(netflow9).into(),
+        Format::IpfixUniflow => [false, true].map(|is_v6| ipfix(is_v6, false, Ways::Each)).into(),
         Format::Ipfix | Format::IpfixNanoseconds => [false, true]
             .into_iter()
             .flat_map(|is_v6| [Ways::Forward, Ways::Reversed, Ways::Both].map(|ways| (is_v6, ways)))
@@ -37,7 +38,7 @@ pub(super) fn all(format: Format) -> Vec<Template> {
     (FIRST_ID..).zip(fields).map(template).collect()
 }
 
-/// Writes a record: IPFIX as one, NetFlow v9 as one for each direction that had packets.
+/// Writes a record: as one, or as one for each direction that had packets.
 pub(super) fn put(
     writer: &mut Writer,
     record: &Record,
@@ -47,7 +48,7 @@ pub(super) fn put(
     let family = usize::from(record.source.is_ipv6());
     let has = (record.forward.packets > 0, record.reverse.packets > 0);
     let begun_ns = writer.begun_ns();
-    if writer.format() == Format::Netflow9 {
+    if writer.format().has_uniflows() {
         // Both in one message: it is delivered or lost as a whole.
         writer.make_room(family, 2, now, out);
         if has.0 {

@@ -121,7 +121,7 @@ fn what_is_encoded_is_what_another_reads() {
         assert_eq!(refused, (records.len() - records.iter().filter(is_said).count()) as u64);
         let mut sequence = 0;
         for message in &messages {
-            let version = [5, 9, 10, 10][format as usize];
+            let version = [5, 9, 10, 10, 10][format as usize];
             assert_eq!((message.version, message.sequence, message.domain), (version, sequence, 7));
             sequence += match format {
                 Format::Netflow5 => message.flows.len() as u32,
@@ -185,6 +185,22 @@ fn a_responder_alone_is_written_as_the_source() {
 }
 
 #[test]
+fn uniflows_have_no_element_of_the_other_direction() {
+    let (messages, _) = round_trip(Format::IpfixUniflow, &[record()], 0);
+    let flows = &messages[0].flows;
+    let ends = |fields: &Fields| [7, 11, 2, 148].map(|id| number(fields, id, false));
+    let found: Vec<_> = flows.iter().map(ends).collect();
+    assert_eq!(found, [[34_855, 80, 10, 42], [80, 34_855, 5, 42]]);
+    for fields in flows {
+        assert!(fields.keys().all(|&(id, is_reverse)| !is_reverse && id != 239));
+    }
+    let alone = Record { forward: Side::default(), ..record() };
+    let (messages, _) = round_trip(Format::IpfixUniflow, &[alone], 0);
+    let found: Vec<_> = messages[0].flows.iter().map(ends).collect();
+    assert_eq!(found, [[80, 34_855, 5, 42]]);
+}
+
+#[test]
 fn netflow_dates_records_by_the_exporters_uptime() {
     for format in [Format::Netflow5, Format::Netflow9] {
         let (messages, _) = round_trip(format, &[record()], 0);
@@ -208,7 +224,7 @@ fn counters_of_32_bits_are_several_records() {
 
 #[test]
 fn templates_come_first_and_again_by_time_messages_and_order() {
-    for format in [Format::Netflow9, Format::Ipfix] {
+    for format in [Format::Netflow9, Format::Ipfix, Format::IpfixUniflow] {
         let count = if format == Format::Ipfix { 6 } else { 2 };
         let has = |messages: &[Message]| -> Vec<usize> {
             let with = messages.iter().enumerate().filter(|(_, message)| message.templates > 0);

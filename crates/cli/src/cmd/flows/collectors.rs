@@ -22,7 +22,7 @@ pub struct CollectorArgs {
     #[arg(long, value_name = "COLLECTOR")]
     export: Vec<Address>,
 
-    /// Format of the messages to collectors. TCP and files carry ipfix and ipfix-ns.
+    /// Format of the messages to collectors. TCP and files carry those of IPFIX.
     #[arg(long, value_name = "FORMAT", default_value = Format::Ipfix.name(), requires = "export")]
     #[arg(value_parser = formats())]
     export_format: Format,

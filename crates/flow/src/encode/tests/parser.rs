@@ -144,13 +144,27 @@ fn expected_ipfix(record: &Record, format: Format) -> Values {
     values
 }
 
+/// The directions that had packets, each as the one of its source.
+fn each_way(record: &Record) -> Vec<Record> {
+    let ways = [record.clone(), record.reversed()];
+    ways.into_iter().filter(|record| record.forward.packets > 0).collect()
+}
+
 fn expected(record: &Record, format: Format) -> Vec<Values> {
     match format {
         Format::Ipfix | Format::IpfixNanoseconds => vec![expected_ipfix(record, format)],
+        Format::IpfixUniflow => {
+            let way = |record: &Record| {
+                let alone = Record { reverse: Side::default(), ..record.clone() };
+                let mut values = expected_ipfix(&alone, format);
+                let direction = format!("{:?}", IpfixField::new(239, None));
+                values.remove(&direction).expect("of biflows");
+                values
+            };
+            each_way(record).iter().map(way).collect()
+        }
         Format::Netflow9 => {
-            let ways = [record.clone(), record.reversed()];
-            let has_packets = ways.iter().filter(|record| record.forward.packets > 0);
-            has_packets.map(|record| expected_v9(record, &record.forward)).collect()
+            each_way(record).iter().map(|record| expected_v9(record, &record.forward)).collect()
         }
         Format::Netflow5 => unreachable!("its records are added up"),
     }
