@@ -398,6 +398,130 @@ struct rules_config {
 };
 _Static_assert(sizeof(struct rules_config) == 72, "rules_config: keep abi.rs in step");
 
+/*
+ * The flow cache (bpf/flows.h; Rust: crates/ebpf/src/flows/abi.rs). Its arrays are mapped: user
+ * space reads them, and writes the control words, a ring's tail, and what it has taken.
+ */
+
+/* Entries of one set. */
+#define FLOW_WAYS 8
+
+/* What tells flows apart, one direction each. A key without a protocol is that of no flow. */
+struct flow_key {
+	__u64 address[4]; /* raw: source and destination; of IPv4 both in the first word */
+	__u32 ports;      /* raw: source, then destination; of ICMP type, then type or code */
+	__u16 vlan;       /* FLOW_HAS_VLAN and the id nearest to the IP header, or 0 */
+	__u8 protocol;
+	__u8 flags;       /* FLOW_V6, FLOW_ONE_WAY */
+};
+_Static_assert(sizeof(struct flow_key) == 40, "flow_key: keep abi.rs in step");
+#define FLOW_HAS_VLAN 0x1000
+#define FLOW_V6 1
+#define FLOW_ONE_WAY 2 /* a message of ICMP that has no answer */
+
+/*
+ * A flow's sums since its place was taken: they only grow. What belongs to an epoch is kept for
+ * two of them, the latest even and the latest odd one. Two lines.
+ */
+struct flow_entry {
+	struct flow_key key;
+	__u64 packets;
+	__u64 octets; /* of frames on the wire */
+	__u64 last;   /* stamps: nanoseconds since 1970, TAI */
+	__u64 ip_octets;
+	__u64 first;
+	__u64 since[2];   /* the first packet of an epoch */
+	__u32 epoch[2];
+	__u32 generation; /* how often the place was taken */
+	__u32 index;      /* of the place in the array */
+	__u16 epoch_flags[2]; /* TCP flags of an epoch's packets, all together */
+	__u16 all_flags;
+	__u16 first_flags; /* of the first packet */
+	__u8 tos;          /* of the first packet */
+	__u8 reserved[7];
+};
+_Static_assert(sizeof(struct flow_entry) == 128, "flow_entry: keep abi.rs in step");
+
+/*
+ * What is looked at first of a set, a line: of each entry the upper byte of its hash, and below it
+ * when its last packet came (1/954 s, and round again after 4.9 h). An entry's version is odd while
+ * it is written, and 0 until its place is first taken.
+ */
+struct flow_set {
+	__u32 marks[FLOW_WAYS];
+	__u32 versions[FLOW_WAYS];
+};
+_Static_assert(sizeof(struct flow_set) == 64, "flow_set: keep abi.rs in step");
+
+/* Words of control. */
+enum flow_control { FLOW_EPOCH = 0, FLOW_WAYS_USED = 1 };
+
+/* Of one CPU. Every frame is in `seen`, and once more in cached, handed_up, not_ip or no_room. */
+struct flow_counts {
+	__u64 seen[2][2]; /* received, sent: packets, octets */
+	__u64 cached[2];  /* packets and octets: added to an entry */
+	__u64 handed_up[2];
+	__u64 not_ip[2];
+	__u64 no_room[2]; /* lost: the ring was full */
+	__u64 places;     /* entries whose place was ever taken */
+	__u64 evicted;    /* entries that went for another flow */
+	__u64 renewed;    /* entries that went for a new connection between the same ports */
+	__u64 reserved;
+};
+_Static_assert(sizeof(struct flow_counts) == 128, "flow_counts: keep abi.rs in step");
+
+/* The control words of a ring; positions only grow. Records begin at RING_RECORDS_AT. */
+struct flow_ring {
+	__u64 head; /* here the next record goes; the program's */
+	__u64 reserved_a[7];
+	__u64 tail; /* what lies before it has been read; user space's */
+	__u64 reserved_b[7];
+	__u64 limit; /* up to here the program writes without looking at tail */
+};
+_Static_assert(sizeof(struct flow_ring) == 136, "flow_ring: keep abi.rs in step");
+
+/* In front of what is handed up: an entry, or the beginning of a frame. */
+enum flow_record_kind { FLOW_RECORD_ENTRY = 1, FLOW_RECORD_FRAME = 2 };
+struct flow_record {
+	__u32 kind;
+	__u32 bytes; /* behind this; the next record follows at a multiple of 8 */
+	__u64 stamp;
+	__u32 packets; /* of a frame: more than 1 if the host puts segments together or cuts them */
+	__u32 frame_bytes; /* of the frame, with its tag */
+	__u64 octets; /* of all packets on the wire */
+};
+_Static_assert(sizeof(struct flow_record) == 32, "flow_record: keep abi.rs in step");
+/* Most bytes of a frame that are handed up. */
+#define FLOW_FRAME_BYTES_MAX 512
+/* Behind the records: one that begins in the ring may end there. */
+#define FLOW_RING_BEHIND 4096
+
+/* What was taken of an entry, twice: the one with the greater number is valid. User space's. */
+struct flow_taken {
+	struct {
+		__u32 generation;
+		__u32 number;
+		__u64 packets;
+		__u64 octets;
+		__u64 ip_octets;
+	} slots[2];
+};
+_Static_assert(sizeof(struct flow_taken) == 64, "flow_taken: keep abi.rs in step");
+
+/* How a flow cache is cut, and where it stands; read-only for the program. */
+struct flow_config {
+	__u64 seed; /* of the hash */
+	__u32 cpus; /* that the maps have room for */
+	__u32 sets; /* of each CPU, a power of two */
+	__u32 ring_bytes; /* of each CPU, a power of two */
+	__u32 position;   /* its own place among the leaves */
+	__u32 metadata;   /* METADATA_FULL if the root puts some there */
+	__u32 is_sending; /* 1: it sees what the host sends */
+	__u32 is_weakly_ordered; /* stores of this CPU may be seen in another order */
+	__u32 reserved;
+};
+_Static_assert(sizeof(struct flow_config) == 40, "flow_config: keep abi.rs in step");
+
 /* What a replay sends; read-only for the program. */
 struct replay_config {
 	__u32 ifindex; /* interface to redirect to; 0: to the first leaf */

@@ -35,6 +35,25 @@ struct xdp_md {
 	__u32 egress_ifindex;
 };
 
+/* A frame as programs of tc get it, as far as ours read it. */
+struct __sk_buff {
+	__u32 len;
+	__u32 before[4];
+	__u32 vlan_present;
+	__u32 vlan_tci;
+	__u32 vlan_proto; /* network order */
+	__u32 between[11];
+	__u32 data;
+	__u32 data_end;
+	__u32 behind[20];
+	__u32 gso_segs;
+};
+_Static_assert(__builtin_offsetof(struct __sk_buff, data) == 76, "as in linux/bpf.h");
+_Static_assert(__builtin_offsetof(struct __sk_buff, gso_segs) == 164, "as in linux/bpf.h");
+
+/* Of a program of tcx: whatever stands behind it decides. */
+#define TCX_NEXT -1
+
 /* A map's definition, as libbpf reads it from BTF. */
 #define __uint(name, value) int(*name)[value]
 #define __type(name, value) typeof(value) *name
@@ -54,6 +73,8 @@ static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)
 static __u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static __u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static long (*const bpf_tail_call)(void *ctx, void *map, __u32 index) = (void *)12;
+static long (*const bpf_skb_load_bytes)(const void *ctx, __u32 offset, void *to,
+					__u32 bytes) = (void *)26;
 static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
 static long (*const bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
 static long (*const bpf_xdp_adjust_meta)(struct xdp_md *ctx, long delta) = (void *)54;

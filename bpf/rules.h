@@ -48,12 +48,6 @@ enum control_word {
 /* Words of a flow's entry. */
 enum flow_word { FLOW_REST = 4, FLOW_RULE = 5, FLOW_NEXT = 6, FLOW_NOTE = 7 };
 
-static __always_inline __u64 mix(__u64 hash, __u64 word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-	return hash ^ hash >> 32;
-}
-
 static __always_inline __u64 hash_of(const struct packet_fields *fields, __u64 seed)
 {
 	__u64 hash = mix(seed, fields->address[0]);

@@ -5,6 +5,7 @@
 //! - [`LiveSegments`] sends segments of shared memory as live frames.
 //! - [`LatencyMeter`] measures how long stamped frames were under way, where they arrive.
 //! - [`capture`] steers frames to AF_XDP sockets, next to other programs on the interface.
+//! - [`flows`] adds packets up by flow, where the kernel meets them.
 //! - [`pins`] are what stays on an interface without a process.
 //! - [`replay`] makes frames of a table of headers, to measure what a program costs.
 //! - [`rules`] judges frames inside the driver, by tables that user space changes meanwhile.
@@ -25,6 +26,7 @@ mod attached;
 pub mod capture;
 mod claims;
 mod error;
+pub mod flows;
 mod generate;
 mod latency;
 mod load;

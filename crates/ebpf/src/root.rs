@@ -383,6 +383,20 @@ impl Attachable {
     }
 }
 
+/// Takes a program out of its place among the leaves, if it is there. When this returns, no CPU is
+/// within it. May take some ten milliseconds.
+pub(crate) fn take_out(leaves: &FdArray, program: BorrowedFd<'_>) -> Result<(), Error> {
+    let refused = |e| Error::kernel("cannot look for a program among those of an interface", e);
+    let ours = libbpf_rs::Program::id_from_fd(program).map_err(refused)?;
+    for position in 0..ROOT_POSITIONS {
+        if leaves.program_at(position)? == Some(ours) {
+            leaves.clear(position)?;
+        }
+    }
+    bpf::wait_until_left();
+    Ok(())
+}
+
 /// A map of libbpf's by a descriptor of its own.
 pub(crate) fn fd_array(map: &MapHandle) -> Result<FdArray, Error> {
     let copy = map.as_fd().try_clone_to_owned();

@@ -44,4 +44,4 @@ pub use packet::{Packet, PacketReader, Segment};
 pub use record::{Application, EndReason, Record, Side};
 pub use sink::{RecordSink, RecordSums, SinkCounts};
 pub use status::FlowStatus;
-pub use table::{FlowError, FlowTable, Limits};
+pub use table::{Counted, FlowError, FlowTable, Limits};

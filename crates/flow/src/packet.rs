@@ -6,6 +6,7 @@ mod icmp;
 use crate::key::Around;
 use crate::{Application, Key, NoFlow};
 use fragments::Fragments;
+pub use icmp::is_question;
 use ringside_core::{FrameMeta, LinkType, Timestamp};
 use ringside_inspect::{DissectedFrame, Received};
 use ringside_wire::{

@@ -28,6 +28,10 @@ pub struct Record {
     pub is_initiator_known: bool,
     /// True for ICMP messages that have no answer: `destination_port` is a code.
     pub is_one_way: bool,
+    /// False if some packets were added up before they came here, by a cache in the kernel: what
+    /// only a look at each segment tells (retransmissions, order, zero windows, round trips, what
+    /// the flow carries) is unknown then, and 0 or absent.
+    pub is_followed: bool,
     /// Protocol above IP and its extension headers.
     pub protocol: IpProtocol,
     /// Id of the VLAN tag nearest to the IP header.

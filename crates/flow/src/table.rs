@@ -1,11 +1,14 @@
 //! The flow table: packets in, records out.
 
 mod clock;
+mod counted;
 mod dues;
 mod entry;
 mod tcp;
 
 use crate::{Application, EndReason, FlowLedger, Key, Packet, PacketReader, Record, Sums};
+pub use counted::Counted;
+
 use clock::Clock;
 use dues::Dues;
 use entry::{Entry, Flow, LINES_BYTES, Rest};

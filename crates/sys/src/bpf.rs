@@ -14,7 +14,7 @@ mod word;
 
 pub use arrays::{FdArray, PerCpuArray, cpu_numbers};
 pub use attach::{approximate_because, attach_classic, attach_socket_filter, wait_until_left};
-pub use link::{LinkInfo, XdpMode, attach_xdp, detach_link, link_by_id, link_info};
+pub use link::{LinkInfo, XdpMode, attach_tcx, attach_xdp, detach_link, link_by_id, link_info};
 pub use memory::ArrayMemory;
 pub use pin::{is_bpf_fs, pin, pinned};
 pub use probe::{may_use_trampolines, program_name, try_xdp};

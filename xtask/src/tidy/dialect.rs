@@ -26,7 +26,7 @@ const WORDS: [(&str, &str); 16] = [
 ];
 
 /// Where they are looked for.
-const FOLDERS: [&str; 32] = [
+const FOLDERS: [&str; 33] = [
     "bpf/",
     "crates/bench/",
     "crates/capture/",
@@ -43,6 +43,7 @@ const FOLDERS: [&str; 32] = [
     "crates/inspect/",
     "crates/keeper/",
     "crates/lab/",
+    "crates/meter/",
     "crates/netdev/",
     "crates/print/",
     "crates/proto/",

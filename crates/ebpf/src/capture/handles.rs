@@ -3,9 +3,8 @@
 use super::leaf::copy;
 use super::{CaptureProgram, Counters, Filter, QueueCounters};
 use crate::Error;
-use crate::abi::ROOT_POSITIONS;
-use libbpf_rs::Program;
-use ringside_sys::bpf::{self, FdArray};
+use crate::root::take_out;
+use ringside_sys::bpf::FdArray;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Descriptors of a capture. While they are open the root stays on the interface and the place
@@ -78,15 +77,7 @@ impl CaptureLeftBehind {
     /// # Errors
     /// The kernel refused.
     pub fn stop(&self) -> Result<(), Error> {
-        let refused = |e| Error::kernel("cannot look for the capture's program", e);
-        let ours = Program::id_from_fd(self.entry.as_fd()).map_err(refused)?;
-        for position in 0..ROOT_POSITIONS {
-            if self.leaves.program_at(position)? == Some(ours) {
-                self.leaves.clear(position)?;
-            }
-        }
-        bpf::wait_until_left();
-        Ok(())
+        take_out(&self.leaves, self.entry.as_fd())
     }
 
     /// What was counted since the capture was opened, as [`CaptureProgram::counters_at`] says.

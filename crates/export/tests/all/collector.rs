@@ -36,6 +36,7 @@ pub fn record(id: u64) -> Record {
         destination_port: 443,
         is_initiator_known: true,
         is_one_way: false,
+        is_followed: true,
         protocol: IpProtocol::TCP,
         vlan: None,
         tunnel: None,

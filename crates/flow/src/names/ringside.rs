@@ -1,7 +1,7 @@
 //! Our own names: all that a record has.
 
 use super::Column;
-use crate::Side;
+use crate::{Record, Side};
 use ringside_wire::IpProtocol;
 use serde_json::Value;
 
@@ -35,9 +35,9 @@ pub(super) const COLUMNS: &[Column] = &[
     ("tos", |row| seen(&row.record.forward, row.record.forward.tos)),
     ("mpls_label", |row| row.record.forward.mpls_label.into()),
     ("tcp_flags", |row| row.flags(row.record.forward.tcp_flags)),
-    ("retransmissions", |row| tcp(row.record.protocol, row.record.forward.retransmissions)),
-    ("out_of_order", |row| tcp(row.record.protocol, row.record.forward.out_of_order)),
-    ("zero_windows", |row| tcp(row.record.protocol, row.record.forward.zero_windows)),
+    ("retransmissions", |row| tcp(row.record, row.record.forward.retransmissions)),
+    ("out_of_order", |row| tcp(row.record, row.record.forward.out_of_order)),
+    ("zero_windows", |row| tcp(row.record, row.record.forward.zero_windows)),
     ("reverse_packets", |row| row.record.reverse.packets.into()),
     ("reverse_bytes", |row| row.record.reverse.octets.into()),
     ("reverse_ip_bytes", |row| row.record.reverse.ip_octets.into()),
@@ -46,9 +46,9 @@ pub(super) const COLUMNS: &[Column] = &[
     ("reverse_tos", |row| seen(&row.record.reverse, row.record.reverse.tos)),
     ("reverse_mpls_label", |row| row.record.reverse.mpls_label.into()),
     ("reverse_tcp_flags", |row| row.flags(row.record.reverse.tcp_flags)),
-    ("reverse_retransmissions", |row| tcp(row.record.protocol, row.record.reverse.retransmissions)),
-    ("reverse_out_of_order", |row| tcp(row.record.protocol, row.record.reverse.out_of_order)),
-    ("reverse_zero_windows", |row| tcp(row.record.protocol, row.record.reverse.zero_windows)),
+    ("reverse_retransmissions", |row| tcp(row.record, row.record.reverse.retransmissions)),
+    ("reverse_out_of_order", |row| tcp(row.record, row.record.reverse.out_of_order)),
+    ("reverse_zero_windows", |row| tcp(row.record, row.record.reverse.zero_windows)),
 ];
 
 /// What is known of a direction once it had a packet.
@@ -56,7 +56,8 @@ fn seen(side: &Side, value: impl Into<Value>) -> Value {
     if side.packets > 0 { value.into() } else { Value::Null }
 }
 
-/// What TCP alone has.
-fn tcp(protocol: IpProtocol, count: u32) -> Value {
-    if protocol == IpProtocol::TCP { count.into() } else { Value::Null }
+/// What TCP alone has, if its segments were looked at.
+fn tcp(record: &Record, count: u32) -> Value {
+    let is_known = record.protocol == IpProtocol::TCP && record.is_followed;
+    if is_known { count.into() } else { Value::Null }
 }

@@ -31,6 +31,7 @@ pub(crate) fn record() -> Record {
         destination_port: 80,
         is_initiator_known: true,
         is_one_way: false,
+        is_followed: true,
         protocol: IpProtocol::TCP,
         vlan: Some(7),
         tunnel: None,

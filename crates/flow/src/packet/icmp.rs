@@ -1,6 +1,6 @@
 //! Messages of ICMP and ICMPv6: which are questions, and what their answers are.
 
-use ringside_wire::{Icmp, Icmpv6, LayerKind};
+use ringside_wire::{Icmp, Icmpv6, IpProtocol, LayerKind};
 
 /// A message, and what stands for the ports of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,12 @@ const PAIRS: [(u8, u8); 5] = [(8, 0), (10, 9), (13, 14), (15, 16), (17, 18)];
 /// The same, of ICMPv6. Multicast listeners (130, 131) are what Community ID has too.
 const PAIRS_V6: [(u8, u8); 6] =
     [(128, 129), (130, 131), (133, 134), (135, 136), (139, 140), (144, 145)];
+
+/// True if a message of ICMP or ICMPv6 of this type asks for its counterpart.
+pub fn is_question(protocol: IpProtocol, kind: u16) -> bool {
+    let pairs = if protocol == IpProtocol::ICMP { PAIRS.as_slice() } else { PAIRS_V6.as_slice() };
+    pairs.iter().any(|&(question, _)| u16::from(question) == kind)
+}
 
 /// The message that `bytes` begin with, if their header is of such a kind.
 pub(super) fn message(bytes: &[u8], kind: LayerKind) -> Option<Message> {

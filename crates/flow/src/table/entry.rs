@@ -1,6 +1,7 @@
 //! What is kept of a flow. Every packet writes to the entry of the table, the first two cache lines
 //! of it, and the third if it is TCP; the rest is for first packets, handshakes and records.
 
+use super::counted::Counted;
 use super::tcp::{Follow, Handshake};
 use crate::{Application, EndReason, Key, Packet, Record, Side};
 use ringside_core::recent;
@@ -35,6 +36,8 @@ pub(super) struct Rest {
     mpls_label: [u32; 2],
     /// Records that were made.
     parts: u16,
+    /// Some packets since the last record were added up elsewhere.
+    is_unfollowed: bool,
 }
 
 /// Above all labels of MPLS, which have 20 bits.
@@ -117,6 +120,35 @@ impl Flow {
         }
     }
 
+    /// Adds packets that were added up elsewhere. The first was received at `now_ns` by the table's
+    /// time and at `first_ns` by its stamp. The table's time of the last of them.
+    pub fn add_counted(
+        &mut self,
+        rest: &mut Rest,
+        counted: &Counted,
+        now_ns: u64,
+        first_ns: u64,
+    ) -> u64 {
+        let side = usize::from(counted.from_high);
+        let last_ns = counted.last.0.max(first_ns);
+        if self.packets() == 0 {
+            self.begun_ns = now_ns;
+        }
+        if self.packets[side] == 0 {
+            rest.first_ns[side] = first_ns;
+            self.tos[side] = counted.tos;
+            rest.mpls_label[side] = counted.mpls_label.unwrap_or(NO_LABEL);
+        }
+        rest.first_ns[side] = rest.first_ns[side].min(first_ns);
+        self.last_ns[side] = self.last_ns[side].max(last_ns);
+        self.packets[side] += counted.packets;
+        self.octets[side] += counted.octets;
+        self.ip_octets[side] += counted.ip_octets;
+        self.tcp.see_flags(side, counted.tcp_flags);
+        rest.is_unfollowed = true;
+        now_ns.saturating_add(last_ns - first_ns)
+    }
+
     /// True, and counted, if a message may begin in the packet that was added last: it is among the
     /// first `packets_max` of the flow, and none was found.
     #[inline]
@@ -151,6 +183,7 @@ impl Flow {
             destination_port: to.1,
             is_initiator_known: self.about.0 & About::IS_INITIATOR_KNOWN != 0,
             is_one_way: key.is_one_way(),
+            is_followed: !rest.is_unfollowed,
             protocol: key.protocol(),
             vlan: key.vlan(),
             tunnel: key.tunnel(),
@@ -163,6 +196,7 @@ impl Flow {
         (self.packets, self.octets, self.ip_octets) = Default::default();
         (self.last_ns, rest.first_ns) = Default::default();
         self.tcp.begin_record();
+        rest.is_unfollowed = false;
         record
     }
 

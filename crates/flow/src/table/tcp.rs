@@ -99,10 +99,23 @@ impl Follow {
         let numbers = segment.payload_bytes.saturating_add(u32::from(is_syn) + u32::from(is_fin));
         self.sequence(side, segment.sequence, numbers);
         if is_fin {
+            self.see_end(side, flags);
+        }
+    }
+
+    /// All flags of some segments of a direction, that were not looked at.
+    pub fn see_flags(&mut self, side: usize, flags: u16) {
+        self.flags[side] |= flags;
+        self.see_end(side, flags);
+    }
+
+    /// What some flags of a direction say of the connection's end.
+    fn see_end(&mut self, side: usize, flags: u16) {
+        if flags & Tcp::FIN != 0 {
             self.state |= FIN << side;
-            if self.state & (FIN | FIN << 1) == FIN | FIN << 1 {
-                self.state |= ENDED;
-            }
+        }
+        if flags & Tcp::RST != 0 || self.state & (FIN | FIN << 1) == FIN | FIN << 1 {
+            self.state |= ENDED;
         }
     }
 

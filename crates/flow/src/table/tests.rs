@@ -1,3 +1,5 @@
+mod counted;
+
 use super::*;
 use crate::key::Around;
 use crate::{Segment, Side};

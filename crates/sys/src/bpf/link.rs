@@ -1,6 +1,6 @@
-//! XDP programs on interfaces by bpf_link (Linux 5.9): the attachment lives as long as a
-//! descriptor of it, so that the kernel takes the program off when the last process that holds one
-//! is gone.
+//! Programs on interfaces by bpf_link (XDP: Linux 5.9, tcx: 6.6): the attachment lives as long as
+//! a descriptor of it, so that the kernel takes the program off when the last process that holds
+//! one is gone.
 
 use super::{BpfError, bpf, object_info, owned};
 use std::io;
@@ -12,6 +12,9 @@ const BPF_LINK_DETACH: libc::c_long = 34;
 
 /// BPF_XDP of `enum bpf_attach_type`.
 pub(super) const ATTACH_TYPE_XDP: u32 = 37;
+
+/// BPF_TCX_INGRESS and BPF_TCX_EGRESS of `enum bpf_attach_type`.
+const ATTACH_TYPE_TCX: [u32; 2] = [46, 47];
 
 /// BPF_LINK_TYPE_XDP of `enum bpf_link_type`.
 const LINK_TYPE_XDP: u32 = 6;
@@ -72,17 +75,32 @@ pub enum XdpMode {
 /// The system's reason as it came: EBUSY or EEXIST where another program is there, EOPNOTSUPP
 /// where the driver has no XDP, EPERM without privilege.
 pub fn attach_xdp(program: BorrowedFd<'_>, ifindex: u32, mode: XdpMode) -> io::Result<OwnedFd> {
-    let mut attributes = CreateAttributes {
-        program_fd: program.as_raw_fd() as u32,
-        target_ifindex: ifindex,
-        attach_type: ATTACH_TYPE_XDP,
-        flags: mode as u32,
-    };
+    create(program, ifindex, ATTACH_TYPE_XDP, mode as u32)
+}
+
+/// Attaches a classifier (BPF_PROG_TYPE_SCHED_CLS) to an interface of the calling thread's network
+/// namespace behind those that are there: to what it receives, above the driver and below the
+/// protocols, or to what it sends. It is taken off when the last descriptor of the link is closed.
+///
+/// # Errors
+/// The system's reason as it came: EINVAL before Linux 6.6, EPERM without privilege.
+pub fn attach_tcx(program: BorrowedFd<'_>, ifindex: u32, is_sending: bool) -> io::Result<OwnedFd> {
+    create(program, ifindex, ATTACH_TYPE_TCX[usize::from(is_sending)], 0)
+}
+
+fn create(
+    program: BorrowedFd<'_>,
+    target_ifindex: u32,
+    attach_type: u32,
+    flags: u32,
+) -> io::Result<OwnedFd> {
+    let program_fd = program.as_raw_fd() as u32;
+    let mut attributes = CreateAttributes { program_fd, target_ifindex, attach_type, flags };
     // SAFETY: the layout is that of BPF_LINK_CREATE, which has no addresses here; the descriptor
     // that it gives is new.
     let link = unsafe {
         let result = bpf(BPF_LINK_CREATE, &mut attributes);
-        owned(result, "attaching an XDP program")
+        owned(result, "attaching a program to an interface")
     };
     link.map_err(BpfError::into_io)
 }
