@@ -53,7 +53,7 @@ impl Nfcapd {
     fn start_on(port: u16) -> Nfcapd {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new("nfcapd");
-        command.args(["-b", "127.0.0.1", "-p", &port.to_string(), "-t", "3600"]);
+        command.args(["-b", "127.0.0.1", "-p", &port.to_string(), "-t", "3600", "-B", "8000000"]);
         command.args(["-w", arg(folder.path())]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap();
