@@ -6,6 +6,7 @@ use crate::job::{Job, Load, SENDERS_MAX, SenderKind};
 use crate::live::{self, Live, LiveSender};
 use crate::pace::Pacer;
 use crate::report::{Report, Sent};
+use crate::sink::SinkKind;
 use crate::sink_sender::SinkSender;
 use crate::wait::SLEEP_MAX;
 use crate::wire::WireCounters;
@@ -309,13 +310,13 @@ fn account(
         }
     };
     let handed = offered.saturating_sub(ring_full + before_ring);
-    let received = settle(job, before.received, handed)?;
+    let (received, withheld) = settle(job, &before, handed, ring_full)?;
     Ok(Report {
         sender: job.sender,
         offered,
-        handed,
+        handed: handed - withheld,
         refused_ring_full: ring_full,
-        refused_before_ring: before_ring,
+        refused_before_ring: before_ring + withheld,
         received_by_interface: received,
         unsendable,
         streams: sent.iter().map(|s| s.frames).collect(),
@@ -326,21 +327,45 @@ fn account(
     })
 }
 
-/// Waits until the far end has taken `handed` frames out of its ring; returns what it received.
-fn settle(job: &Job, before: Option<u64>, handed: u64) -> Result<Option<u64>, Error> {
+/// Waits until the far end has taken `handed` frames out of its ring; returns what it received, and
+/// how many of them never came to the ring.
+fn settle(
+    job: &Job,
+    before: &WireCounters,
+    handed: u64,
+    ring_full: u64,
+) -> Result<(Option<u64>, u64), Error> {
     let start = Instant::now();
     loop {
-        let (Some(end), Some(before)) = (&job.wire.receiver, before) else { return Ok(None) };
+        let (Some(end), Some(had)) = (&job.wire.receiver, before.received) else {
+            return Ok((None, 0));
+        };
         // A far end that went away with the interface tells nothing any more.
-        let Ok(Some(received)) = job.wire.received() else { return Ok(None) };
-        let received = received.saturating_sub(before);
-        if received >= handed {
-            return Ok(Some(received));
+        let Ok(Some(received)) = job.wire.received() else { return Ok((None, 0)) };
+        let received = received.saturating_sub(had);
+        let missing = handed.saturating_sub(received);
+        if missing == 0 {
+            return Ok((Some(received), 0));
         }
         if start.elapsed() > SETTLE {
-            let (missing, receiver) = (handed - received, end.place());
+            if missing <= withheld_max(job, before, ring_full)? {
+                return Ok((Some(received), missing));
+            }
+            let receiver = end.place();
             return Err(Error::NotSettled { missing, receiver, waited: SETTLE });
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// How many frames the queueing discipline may have dropped without a word to the sender. While an
+/// interface is set down, its discipline is noop_qdisc, which drops what it is given, counts it,
+/// and returns NET_XMIT_CN, which sockets report as sent (noop_enqueue of
+/// net/sched/sch_generic.c).
+fn withheld_max(job: &Job, before: &WireCounters, ring_full: u64) -> Result<u64, Error> {
+    if job.sender != SenderKind::Sink(SinkKind::Pcap) {
+        return Ok(0);
+    }
+    let dropped = job.wire.counters()?.tx_dropped.saturating_sub(before.tx_dropped);
+    Ok(dropped.saturating_sub(ring_full))
 }
