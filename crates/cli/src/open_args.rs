@@ -6,8 +6,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, ValueEnum};
 use ringside_core::limits::{FRAME_BYTES_MAX, LANE_THREADS_MAX, LANES_MAX};
 use ringside_session::{
-    BACKENDS, CaptureDirection, Description, FanoutMode, OpenOptions, PlacementOptions, Rss,
-    Waiting, enter_namespace, interfaces,
+    BACKENDS, CaptureDirection, Description, FanoutMode, MeteringOptions, OpenOptions,
+    PlacementOptions, Rss, Waiting, enter_namespace, interfaces,
 };
 use ringside_terminal::{Wait, say, units};
 use std::os::fd::{AsFd, OwnedFd};
@@ -117,6 +117,16 @@ impl OpenArgs {
     /// The filter; empty for none.
     pub fn filter(&self) -> String {
         self.filter.expression()
+    }
+
+    /// Interfaces to be metered, without what concerns their frames.
+    pub fn metering_options(&self) -> MeteringOptions {
+        MeteringOptions {
+            interfaces: self.interfaces.clone(),
+            namespace: self.netns.clone(),
+            promiscuous: !self.no_promiscuous,
+            ..MeteringOptions::default()
+        }
     }
 
     /// What a session is to open. With `verbose` the choice of a backend is explained.

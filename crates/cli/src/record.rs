@@ -14,12 +14,13 @@ use clap::Args;
 use habits::EndArgs;
 use ringside_capture::trigger::TriggerSummary;
 use ringside_core::Shown;
-use ringside_flow::MonitorHandle;
+use ringside_flow::{FlowMonitor, MonitorHandle};
 use ringside_inspect::Observer;
 use ringside_keeper::{KeeperOptions, Link};
 use ringside_print::{Style, printer};
 use ringside_session::{
-    Moment, Order, Origin, Privileges, RING_BYTES_MIN, RunOptions, RunReport, Session,
+    Metering, MeteringOptions, MeteringReport, Moment, Order, Origin, Privileges, RING_BYTES_MIN,
+    RunOptions, RunReport, Session,
 };
 use ringside_terminal::BottomLine;
 use ringside_terminal::signals::RunSignals;
@@ -94,6 +95,7 @@ impl RunArgs {
             directories: &self.write.paths,
             control: self.control.place(),
             share,
+            finish: None,
         }
     }
 
@@ -168,6 +170,15 @@ pub trait Addition {
     /// The run has ended, and nothing of it is out yet: takes away what was shown meanwhile.
     fn ended(&mut self) {}
 
+    /// The ledger of a run without lanes is out. True if what was added up balances.
+    ///
+    /// # Errors
+    /// It cannot be shown.
+    fn finish_metered(&mut self, report: &MeteringReport) -> io::Result<bool> {
+        let _ = report;
+        Ok(true)
+    }
+
     /// The ledger of the run is out. True if what was added balances.
     ///
     /// # Errors
@@ -202,11 +213,8 @@ pub fn run(
     let options = args.options(addition, &bottom)?;
     let rotates = options.output.rotates();
     let mut session = Session::start(origin()?, options, link.as_ref(), &words::say_note)?;
-    let live = Live::start(&bottom);
-    let mut watcher = Watcher::new(args, (&signals, link.as_ref()), rotates, live, addition);
-    let watched = session.watch(&mut |moment| watcher.look(moment, &bottom));
-    watcher.live.finish();
-    watcher.addition.ended();
+    let orders = (&signals, link.as_ref());
+    let watched = watch(args, orders, rotates, addition, &bottom, |each| session.watch(each));
     let finished = session.finish();
     bottom.settle();
     let report = &finished.report;
@@ -218,6 +226,55 @@ pub fn run(
     shown?;
     watched?;
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// A run without lanes: the kernel adds packets up for `monitor`.
+pub fn metered(
+    args: &RunArgs,
+    link: Option<Link>,
+    addition: &mut dyn Addition,
+    (mut options, monitor): (MeteringOptions, FlowMonitor),
+) -> anyhow::Result<ExitCode> {
+    let signals = link.as_ref().map_or_else(RunSignals::install, |link| Ok(link.signals()))?;
+    let bottom = BottomLine::new();
+    options.duration = args.duration();
+    options.control = args.control.place();
+    options.privileges = Privileges::GiveUp { user: args.user.clone() };
+    let mut metering = Metering::start(options, monitor, link.as_ref(), &words::say_note)?;
+    let orders = (&signals, link.as_ref());
+    let watched = watch(args, orders, false, addition, &bottom, |each| metering.watch(each));
+    let finished = metering.finish();
+    bottom.settle();
+    let report = &finished.report;
+    for error in &report.errors {
+        say::message(format_args!("ringside: {error}"));
+    }
+    say::message(ledger_text::text(&report.ledger).trim_end());
+    let ledger = ledger_text::json(&report.ledger);
+    let shown = if args.json { say::data(ledger) } else { Ok(()) };
+    let shown = shown.and_then(|()| addition.finish_metered(report));
+    let is_good = report.errors.is_empty() && !matches!(shown, Ok(false));
+    finished.close();
+    shown?;
+    watched?;
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// Shows a run while `run` lasts, and gives it orders.
+fn watch(
+    args: &RunArgs,
+    (signals, link): (&RunSignals, Option<&Link>),
+    rotates: bool,
+    addition: &mut dyn Addition,
+    bottom: &BottomLine,
+    run: impl FnOnce(&mut dyn FnMut(&Moment<'_>) -> anyhow::Result<Order>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let live = Live::start(bottom);
+    let mut watcher = Watcher { args, signals, link, rotates, hung_up_at: None, live, addition };
+    let watched = run(&mut |moment| watcher.look(moment, bottom));
+    watcher.live.finish();
+    watcher.addition.ended();
+    watched
 }
 
 /// Turns signals into orders, and keeps the live line and the JSON status.
@@ -232,17 +289,7 @@ struct Watcher<'a> {
     addition: &'a mut dyn Addition,
 }
 
-impl<'a> Watcher<'a> {
-    fn new(
-        args: &'a RunArgs,
-        (signals, link): (&'a RunSignals, Option<&'a Link>),
-        rotates: bool,
-        live: Live,
-        addition: &'a mut dyn Addition,
-    ) -> Watcher<'a> {
-        Watcher { args, signals, link, rotates, hung_up_at: None, live, addition }
-    }
-
+impl Watcher<'_> {
     fn look(&mut self, moment: &Moment<'_>, bottom: &BottomLine) -> anyhow::Result<Order> {
         if moment.is_new_second {
             self.tell(moment)?;

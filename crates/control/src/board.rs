@@ -15,6 +15,10 @@ pub const NO_RULES: &str = "this run judges by no rules; it must be started with
 /// Refuses questions about flows.
 pub const NO_FLOWS: &str = "this run makes no flows; `ringside flows` does";
 
+/// Refuses orders about a flow cache.
+const NO_CACHE: &str =
+    "this run has no flow cache in the kernel; `ringside flows --cache` makes one";
+
 /// What is known of a run from its start on.
 pub struct StatusParts {
     keeper_pid: Option<u32>,
@@ -39,6 +43,11 @@ impl StatusParts {
     pub fn new(source: String, interfaces: Vec<String>, output: OutputStatus) -> StatusParts {
         let (started, started_at) = (jiff::Timestamp::now(), Instant::now());
         StatusParts { keeper_pid: None, source, interfaces, output, started, started_at }
+    }
+
+    /// Names this process as the one that the user started.
+    pub fn set_keeper(&mut self, pid: Option<u32>) {
+        self.keeper_pid = pid;
     }
 
     /// The status of a run without a capture ring.
@@ -83,7 +92,7 @@ impl Board {
 
     /// Names this process as the one that the user started.
     pub fn set_keeper(&mut self, pid: Option<u32>) {
-        self.parts.keeper_pid = pid;
+        self.parts.set_keeper(pid);
     }
 
     /// Shows this ring from now on.
@@ -122,7 +131,8 @@ impl Board {
                 run.stop();
                 Reply::done()
             }
-            Command::Flows { idle_ms, active_ms } => match &self.flows {
+            Command::Flows { cache_entries: Some(_), .. } => Reply::refused(NO_CACHE),
+            Command::Flows { idle_ms, active_ms, .. } => match &self.flows {
                 Some(flows) => answer_flows(flows, idle_ms, active_ms),
                 None => Reply::refused(NO_FLOWS),
             },
@@ -138,24 +148,27 @@ impl Board {
             rates: *self.rates.lock().unwrap_or_else(PoisonError::into_inner),
             ring: self.ring.as_deref().map(ring_status),
             readers: run.attached(),
-            flows: self.flows.as_ref().map(|flows| {
-                flows.ask();
-                flows.status().json()
-            }),
+            flows: self.flows.as_ref().map(flow_status),
             ..self.parts.status(run.status())
         }
     }
 }
 
-fn answer_flows(flows: &MonitorHandle, idle_ms: Option<u64>, active_ms: Option<u64>) -> Reply {
+/// The account of flows, at most some seconds old.
+pub fn flow_status(flows: &MonitorHandle) -> serde_json::Value {
+    flows.ask();
+    flows.status().json()
+}
+
+/// Changes the time-outs that are named, and answers with the account.
+pub fn answer_flows(flows: &MonitorHandle, idle_ms: Option<u64>, active_ms: Option<u64>) -> Reply {
     let [idle, active] = [idle_ms, active_ms].map(|ms| ms.map(Duration::from_millis));
     if idle.or(active).is_some()
         && let Err(error) = flows.set_timeouts(idle, active)
     {
         return Reply::refused(&error.to_string());
     }
-    flows.ask();
-    Reply::flows(flows.status().json())
+    Reply::flows(flow_status(flows))
 }
 
 fn ring_status(ring: &CaptureRing) -> RingStatus {

@@ -32,7 +32,7 @@ mod server;
 mod side_effects;
 pub mod state_directory;
 
-pub use board::{Board, NO_FLOWS, NO_RULES, StatusParts};
+pub use board::{Board, NO_FLOWS, NO_RULES, StatusParts, answer_flows, flow_status};
 pub use client::{Client, Found, Refusal, read_reply};
 pub use place::{
     CAPTURE_KIND, ControlSocket, DROP_KIND, PlaceTaken, SocketPlace, paths, remove_left,

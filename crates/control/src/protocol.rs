@@ -36,6 +36,9 @@ pub enum Command {
         /// Active time-out, in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         active_ms: Option<u64>,
+        /// Entries of each cache in the kernel that may be used, of all CPUs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cache_entries: Option<u64>,
     },
     /// Look at or change the rules that frames are judged by.
     Rules(RulesCommand),
@@ -215,7 +218,7 @@ mod tests {
             Command::Ledger {},
             Command::Rotate {},
             Command::Stop {},
-            Command::Flows { idle_ms: Some(1), active_ms: None },
+            Command::Flows { idle_ms: Some(1), active_ms: None, cache_entries: Some(64) },
             Command::Rules(rules),
             Command::Rules(RulesCommand::List { after: None }),
         ];

@@ -64,13 +64,20 @@ pub struct FlowCache {
 #[derive(Debug)]
 enum Hold {
     /// A place among the leaves. The claim is freed first, as in the root.
-    Xdp { claim: OwnedFd, leaves: FdArray, entry: OwnedFd, root: OwnedFd },
+    Xdp { claim: OwnedFd, leaves: FdArray, entry: OwnedFd, root: OwnedFd, place: Option<Place> },
     /// Links of what is received and sent.
     Tc([OwnedFd; 2]),
     /// Test runs alone: the programs of what is received and sent.
     Unattached([OwnedFd; 2]),
     /// It was taken off.
     Stopped,
+}
+
+/// Where a program is among the leaves, as who put it there knows.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    position: u32,
+    program_id: u32,
 }
 
 impl FlowCache {
@@ -132,11 +139,15 @@ impl FlowCache {
         let mut loaded = load(&XDP_FLOWS, constants, Some((LEAVES, leaves)))?;
         let maps = FlowMaps::of(&loaded, config.layout)?;
         maps.set_ways(WAYS);
+        let (entry, position) = (loaded.program_fd()?, root.position());
+        let unknown = |e| Error::kernel("cannot ask which program the flow cache is", e);
+        let program_id = libbpf_rs::Program::id_from_fd(entry.as_fd()).map_err(unknown)?;
         let hold = Hold::Xdp {
             claim: copy(root.claim())?,
             leaves: FdArray::from_fd(copy(leaves)?)?,
-            entry: loaded.program_fd()?,
+            entry,
             root: copy(root.hold())?,
+            place: Some(Place { position, program_id }),
         };
         let cache = FlowCache { maps, hold, notes: root.notes().to_vec() };
         if let Hold::Xdp { leaves, entry, .. } = &cache.hold {
@@ -163,7 +174,7 @@ impl FlowCache {
             (Some(entry), Some(root)) => {
                 let [claim, leaves] = first;
                 let leaves = FdArray::from_fd(leaves)?;
-                Hold::Xdp { claim, leaves, entry, root }
+                Hold::Xdp { claim, leaves, entry, root, place: None }
             }
             _ => Hold::Tc(first),
         };
@@ -175,7 +186,7 @@ impl FlowCache {
     pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         let maps = self.maps.descriptors();
         match &self.hold {
-            Hold::Xdp { claim, leaves, entry, root } => {
+            Hold::Xdp { claim, leaves, entry, root, .. } => {
                 let parts = [claim.as_fd(), leaves.as_fd(), entry.as_fd(), root.as_fd()];
                 maps.chain(parts).collect()
             }
@@ -201,7 +212,14 @@ impl FlowCache {
     /// The kernel refused.
     pub fn stop(&mut self) -> Result<(), Error> {
         match std::mem::replace(&mut self.hold, Hold::Stopped) {
-            Hold::Xdp { leaves, entry, .. } => take_out(&leaves, entry.as_fd())?,
+            // A process that has given up its rights may not ask which program it has.
+            Hold::Xdp { leaves, place: Some(Place { position, program_id }), .. } => {
+                if leaves.program_at(position)? == Some(program_id) {
+                    leaves.clear(position)?;
+                }
+                bpf::wait_until_left();
+            }
+            Hold::Xdp { leaves, entry, place: None, .. } => take_out(&leaves, entry.as_fd())?,
             Hold::Tc(links) => {
                 for link in &links {
                     bpf::detach_link(link.as_fd())?;

@@ -4,7 +4,7 @@
 use crate::groups::lock;
 use crate::{
     Field, FlowError, FlowObserver, FlowStatus, FlowTable, Groups, GroupsSink, Limits, Rank,
-    RecordSink,
+    Record, RecordSink,
 };
 use ringside_core::Timestamp;
 use ringside_inspect::{DissectedFrame, Observer, Received};
@@ -83,6 +83,49 @@ impl FlowMonitor {
         MonitorHandle(self.shared.clone())
     }
 
+    /// Names the interfaces, by their numbers in keys: for packets that no frame brings.
+    pub fn set_interfaces(&mut self, names: Vec<String>) {
+        self.observer.set_interfaces(names);
+    }
+
+    /// Has `work` add packets that were added up elsewhere, at the time `now` of the packets, and
+    /// answers who asked.
+    pub fn feed<T>(
+        &mut self,
+        now: Timestamp,
+        work: impl FnOnce(&mut FlowTable, &mut dyn FnMut(Record)) -> T,
+    ) -> T {
+        let done = self.observer.feed(now, work);
+        self.answer(now);
+        done
+    }
+
+    /// After the last [`feed`](FlowMonitor::feed), which has ended all flows: no record will come
+    /// again.
+    pub fn close(&mut self) {
+        self.observer.close();
+        self.publish(self.observer.now(), true);
+    }
+
+    /// Does what was asked for, if something was and it is time.
+    fn answer(&mut self, now: Timestamp) {
+        if !self.shared.is_wanted.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some((idle, active)) = lock(&self.shared.timeouts).take() {
+            // They were checked when they were asked for.
+            let _ = self.observer.table_mut().set_timeouts(idle, active);
+        }
+        // The clock on the wall decides only how often others are shown it.
+        let start = Instant::now();
+        if self.not_before.is_some_and(|at| start < at) {
+            return;
+        }
+        self.shared.is_wanted.store(false, Ordering::Relaxed);
+        self.publish(now, false);
+        self.not_before = Some(start + start.elapsed().saturating_mul(PART_OF_TIME));
+    }
+
     fn publish(&mut self, now: Timestamp, is_finished: bool) {
         let table = self.observer.table();
         let top = self.top.as_ref().map(|(groups, options)| {
@@ -117,21 +160,7 @@ impl Observer for FlowMonitor {
 
     fn tick(&mut self, low_water: Timestamp) {
         self.observer.tick(low_water);
-        if !self.shared.is_wanted.load(Ordering::Relaxed) {
-            return;
-        }
-        if let Some((idle, active)) = lock(&self.shared.timeouts).take() {
-            // They were checked when they were asked for.
-            let _ = self.observer.table_mut().set_timeouts(idle, active);
-        }
-        // The clock on the wall decides only how often others are shown it.
-        let start = Instant::now();
-        if self.not_before.is_some_and(|at| start < at) {
-            return;
-        }
-        self.shared.is_wanted.store(false, Ordering::Relaxed);
-        self.publish(low_water, false);
-        self.not_before = Some(start + start.elapsed().saturating_mul(PART_OF_TIME));
+        self.answer(low_water);
     }
 
     fn finish(&mut self) {

@@ -59,6 +59,29 @@ impl<'s> FlowObserver<'s> {
         self.now
     }
 
+    /// Names the interfaces, by their numbers in keys: for packets that no frame brings.
+    pub fn set_interfaces(&mut self, names: Vec<String>) {
+        self.interfaces = names;
+    }
+
+    /// Has `work` add packets that were added up elsewhere; what it gives out goes to the sinks.
+    pub fn feed<T>(
+        &mut self,
+        now: Timestamp,
+        work: impl FnOnce(&mut FlowTable, &mut dyn FnMut(Record)) -> T,
+    ) -> T {
+        self.now = now;
+        let FlowObserver { table, sinks, interfaces, .. } = self;
+        let done = work(table, &mut hand_out(sinks, interfaces, now));
+        sinks.iter_mut().for_each(|sink| sink.tick(now));
+        done
+    }
+
+    /// No record will come again.
+    pub fn close(&mut self) {
+        self.sinks.iter_mut().for_each(|sink| sink.finish(self.now));
+    }
+
     #[cold]
     fn learn(&mut self, received: &Received<'_>) {
         let id = received.meta.interface.0 as usize;
@@ -142,9 +165,7 @@ impl Observer for FlowObserver<'_> {
         let FlowObserver { reader, table, sinks, interfaces, now, .. } = self;
         table.flush(&mut hand_out(sinks, interfaces, *now));
         table.ledger_mut().fragments_without_ports = reader.fragments_without_ports();
-        for sink in sinks {
-            sink.finish(*now);
-        }
+        self.close();
     }
 }
 

@@ -42,7 +42,7 @@ pub use journal::{left_by_the_dead, put_back_of_the_dead};
 pub use knob::{Request, SettingRequest, in_namespace};
 pub use knobs::{Knobs, put_back_what_stays, turn_for_good, what_stays_turned};
 pub use link::Link;
-pub use remains::Leaving;
+pub use remains::{Kept, Leaving};
 pub use supervise::NoWorker;
 
 use ringside_control::SocketPlace;
@@ -53,6 +53,10 @@ use std::process::ExitCode;
 
 /// Names the socket that a worker finds its keeper by.
 const ENVIRONMENT: &str = "RINGSIDE_KEEPER";
+
+/// Finishes with what the worker had the keeper keep ([`Link::keep`]), and says so; the words tell
+/// how the worker ended.
+pub type Finish<'w> = &'w dyn Fn(Vec<Kept>, &str) -> anyhow::Result<()>;
 
 /// What a subcommand wants of a keeper.
 pub struct KeeperOptions<'w> {
@@ -66,6 +70,8 @@ pub struct KeeperOptions<'w> {
     pub control: SocketPlace,
     /// Where others attach, which it cannot remove either.
     pub share: Option<&'w Path>,
+    /// Of a run that is no capture: what finishes it if the worker dies.
+    pub finish: Option<Finish<'w>>,
 }
 
 /// Runs `work` in a process with a keeper: this one if it has a keeper or wants none (then `work`

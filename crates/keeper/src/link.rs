@@ -2,6 +2,7 @@
 
 use super::knob::Request;
 use super::message::{ToKeeper, ToWorker};
+use super::part::Part;
 use anyhow::{Context, bail};
 use ringside_sys::child;
 use ringside_sys::netns::Namespace;
@@ -59,6 +60,13 @@ impl Link {
                 None => bail!("the keeper is gone"),
             }
         }
+    }
+
+    /// Has the keeper keep something of the subcommand's own, for
+    /// [`KeeperOptions::finish`](crate::KeeperOptions::finish). To be called before
+    /// [`started`](Link::started).
+    pub fn keep(&self, facts: String, descriptors: &[BorrowedFd<'_>]) {
+        self.send(&ToKeeper::Leave(Part::Kept(facts)), descriptors);
     }
 
     /// The run begins: orders are followed by a thread from now on, which inherits what privileges

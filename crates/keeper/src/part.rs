@@ -26,6 +26,9 @@ pub enum Part {
     Output(Destination),
     /// A directory of the recording, with the lock of the run in it.
     Folder,
+    /// Something of the subcommand's own: it finishes with that itself
+    /// ([`KeeperOptions::finish`](crate::KeeperOptions::finish)), from these facts.
+    Kept(String),
 }
 
 /// What the descriptors of a lane are: the backend and its facts, as

@@ -31,6 +31,18 @@ const REPAIR_MAX: Duration = Duration::from_secs(60);
 /// Directories of one recording: each is a disk.
 const FOLDERS_MAX: usize = 1_024;
 
+/// Things of a subcommand's own: each belongs to an interface.
+const KEPT_MAX: usize = LANES_MAX;
+
+/// Something of a subcommand's own that its dead worker left.
+#[derive(Debug)]
+pub struct Kept {
+    /// What the worker said of it ([`Link::keep`]).
+    pub facts: String,
+    /// Its descriptors, in the order in which they were given.
+    pub descriptors: Vec<OwnedFd>,
+}
+
 /// What can be said of a run before it is prepared.
 pub struct Leaving {
     lanes: Vec<(Part, Option<Box<dyn KernelSide>>)>,
@@ -108,6 +120,7 @@ pub struct Left {
     memory: Option<(OwnedFd, Option<OwnedFd>)>,
     destination: Option<Destination>,
     locks: Vec<RunLock>,
+    kept: Vec<Kept>,
 }
 
 impl Left {
@@ -148,8 +161,19 @@ impl Left {
                 }
                 self.locks.push(lock);
             }
+            Part::Kept(facts) => {
+                if self.kept.len() == KEPT_MAX {
+                    bail!("more than {KEPT_MAX} things are kept");
+                }
+                self.kept.push(Kept { facts, descriptors: fds.collect() });
+            }
         }
         Ok(())
+    }
+
+    /// What the subcommand finishes with itself.
+    pub fn into_kept(self) -> Vec<Kept> {
+        self.kept
     }
 
     /// Finishes for the worker, which is gone.

@@ -335,6 +335,9 @@ impl Keeper {
             return Ok(());
         }
         say::message(format_args!("ringside: the worker {reason}; its keeper finishes the run"));
+        if let Some(finish) = options.finish {
+            return finish(left.into_kept(), reason).context("the run cannot be finished");
+        }
         let finished = left.finish().context("the run cannot be finished")?;
         Ok(remains::tell(&finished, reason, options.json)?)
     }

@@ -26,10 +26,12 @@ mod error;
 mod frames;
 mod ledger;
 mod meter;
+mod meters;
 mod ring;
 mod taken;
 
 pub use error::MeterError;
 pub use ledger::{InterfaceSums, Ledger, Status};
 pub use meter::{Meter, Options};
+pub use meters::Meters;
 pub use ringside_ebpf::flows::{FlowLayout, Hook};

@@ -63,6 +63,8 @@ pub struct Meter {
     ledger: Ledger,
     /// Frames without IP that were accounted for.
     not_ip: Sums,
+    /// Fragments without ports that were.
+    fragments: u64,
     /// What a process before this one had exported, if this one goes on for it.
     exported_before: Option<Sums>,
     status: Status,
@@ -135,6 +137,7 @@ impl Meter {
             tai_ahead_ns: clock::tai_offset_ns(),
             ledger: Ledger::default(),
             not_ip: Sums::default(),
+            fragments: 0,
             exported_before,
             status: Status::default(),
         }
@@ -154,7 +157,6 @@ impl Meter {
         self.read()?;
         self.add(table, out);
         table.advance(Timestamp(now.saturating_sub(self.tai_ahead_ns)), out);
-        self.note_exported(table);
         self.status.readings += 1;
         self.status.changed = self.entries.changed;
         self.status.reading_ns = clock::monotonic_ns() - start;
@@ -165,16 +167,17 @@ impl Meter {
     /// exact then.
     ///
     /// # Errors
-    /// The kernel refused, or what it handed up is damaged.
+    /// The kernel refused, or what it handed up is damaged; the rest is done all the same.
     pub fn finish(
         &mut self,
         table: &mut FlowTable,
         out: &mut dyn FnMut(Record),
     ) -> Result<Ledger, MeterError> {
-        self.cache.stop()?;
-        self.poll(table, out)?;
+        let stopped = self.cache.stop();
+        let read = self.poll(table, out);
         table.flush(out);
-        self.note_exported(table);
+        stopped?;
+        read?;
         Ok(self.ledger())
     }
 
@@ -228,6 +231,11 @@ impl Meter {
         maps.set_ways(entries / step);
     }
 
+    /// The interface.
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+
     /// What the kernel refused when the program was attached, each with its reason.
     pub fn notes(&self) -> &[String] {
         self.cache.notes()
@@ -270,7 +278,9 @@ impl Meter {
                 ledger.no_flow[cause as usize] += sums;
             }
         });
-        table.set_fragments_without_ports(frames.fragments_without_ports());
+        let fragments = frames.fragments_without_ports();
+        table.add_fragments_without_ports(fragments - self.fragments);
+        self.fragments = fragments;
         // Who began a flow is found by who sent first.
         found.sort_unstable_by_key(|counted| counted.first);
         let utc = |stamp: Timestamp| Timestamp(stamp.0.saturating_sub(self.tai_ahead_ns));
@@ -289,11 +299,12 @@ impl Meter {
         self.not_ip = not_ip;
     }
 
-    /// Leaves word of what was given out, for a process that goes on for this one.
-    fn note_exported(&self, table: &FlowTable) {
+    /// Leaves word of what records of this interface that were given out hold, for a process that
+    /// goes on for this one.
+    pub fn note_exported(&self, exported: Sums) {
         let mut sums = self.exported_before.unwrap_or_default();
-        sums += table.ledger().exported;
-        table.ledger().no_flow.into_iter().for_each(|no_flow| sums += no_flow);
+        sums += exported;
+        self.ledger.no_flow.into_iter().for_each(|no_flow| sums += no_flow);
         let words = [sums.packets, sums.octets];
         for (at, word) in CONTROL_EXPORTED.into_iter().zip(words) {
             self.cache.maps().control[at].store(word, Ordering::Release);

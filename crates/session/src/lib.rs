@@ -32,6 +32,7 @@ mod capture;
 pub mod driver_rules;
 pub mod filters;
 mod keep;
+mod metering;
 mod note;
 mod open;
 mod output;
@@ -44,6 +45,9 @@ mod setting;
 pub use attach::AttachOptions;
 pub use capture::{CaptureOptions, TriggerOptions};
 pub use keep::KeepOptions;
+pub use metering::{
+    CacheOptions, Hook, MeterReport, Metering, MeteringOptions, MeteringReport, finish_for_dead,
+};
 pub use note::{NotInDriver, Note, Notes};
 pub use open::files::check_output;
 pub use open::{OpenOptions, enter_namespace, interfaces};

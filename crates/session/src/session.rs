@@ -128,13 +128,19 @@ pub struct Moment<'s> {
     pub rates: Option<Rates>,
     /// The rates are new.
     pub is_new_second: bool,
-    run: &'s Run,
+    /// None of a run without lanes.
+    run: Option<&'s Run>,
 }
 
 impl Moment<'_> {
+    /// Of a run without lanes that are worked on.
+    pub(crate) fn unprofiled(ledger: Ledger, rates: Option<Rates>, is_new_second: bool) -> Self {
+        Moment { ledger, rates, is_new_second, run: None }
+    }
+
     /// How the lanes are worked on, if their backends count that.
     pub fn profiles(&self) -> Vec<LaneProfile> {
-        self.run.profiles()
+        self.run.map(Run::profiles).unwrap_or_default()
     }
 }
 
@@ -230,7 +236,7 @@ impl<'l> Session<'l> {
             if is_new_second {
                 self.board.set_rates(rates);
             }
-            let order = each(&Moment { ledger, rates, is_new_second, run: &self.run })?;
+            let order = each(&Moment { ledger, rates, is_new_second, run: Some(&self.run) })?;
             let is_over = stop_at.is_some_and(|at| now >= at) || !self.run.is_running();
             if order == Order::Stop || is_over {
                 return Ok(());
@@ -317,7 +323,7 @@ impl<'l> Start<'l, '_> {
 
 /// Becomes the user of the run, if there is one. Without a keeper no process would be left that can
 /// put settings back and remove the socket, so there it has to be asked for.
-fn become_another(
+pub(crate) fn become_another(
     privileges: &Privileges,
     link: Option<&Link>,
     output: &Output,
@@ -332,7 +338,7 @@ fn become_another(
 }
 
 /// Directories in which a run makes or removes files other than its recording.
-fn other_outputs(files: &[PathBuf], control: Option<&ControlSocket>) -> Vec<PathBuf> {
+pub(crate) fn other_outputs(files: &[PathBuf], control: Option<&ControlSocket>) -> Vec<PathBuf> {
     let control = control.map(|socket| socket.path().to_owned());
     let parent = |path: PathBuf| path.parent().map(Path::to_owned);
     files.iter().cloned().chain(control).filter_map(parent).collect()

@@ -35,6 +35,11 @@ pub struct ControlCommandArgs {
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     active: Option<Duration>,
 
+    /// With `flows`: entries of the kernel's cache that may be used, of all CPUs, in eighths of
+    /// what there is.
+    #[arg(long, value_name = "N")]
+    cache_entries: Option<u64>,
+
     /// The reply as one JSON line on standard output.
     #[arg(long)]
     json: bool,
@@ -62,6 +67,7 @@ impl ControlCommandArgs {
             Order::Flows => Command::Flows {
                 idle_ms: self.idle.map(milliseconds),
                 active_ms: self.active.map(milliseconds),
+                cache_entries: self.cache_entries,
             },
             Order::Status => Command::Status {},
             Order::Ledger => Command::Ledger {},
@@ -74,8 +80,9 @@ impl ControlCommandArgs {
 /// Runs the subcommand.
 pub fn run(args: ControlCommandArgs) -> anyhow::Result<ExitCode> {
     ensure!(
-        args.order == Order::Flows || args.idle.or(args.active).is_none(),
-        "--idle and --active are for flows: ringside control flows --idle 30s"
+        args.order == Order::Flows
+            || args.idle.or(args.active).is_none() && args.cache_entries.is_none(),
+        "--idle, --active and --cache-entries are for flows: ringside control flows --idle 30s"
     );
     let Some(mut client) = Client::only(args.socket.as_deref())? else {
         say::message("no capture runs there");

@@ -1,5 +1,6 @@
 //! `ringside flows`: packets added up by conversation.
 
+mod cached;
 mod collectors;
 mod outputs;
 mod stored;
@@ -10,12 +11,13 @@ use crate::open_args::OpenArgs;
 use crate::range_args::RangeArgs;
 use crate::record::{self, Addition, RunArgs};
 use anyhow::ensure;
+use cached::CacheArgs;
 use clap::Args;
 use outputs::{FlowArgs, Outputs, Shown};
 use ringside_capture::config;
-use ringside_flow::{FlowStatus, MonitorHandle};
+use ringside_flow::{FlowMonitor, FlowStatus, MonitorHandle};
 use ringside_inspect::Observer;
-use ringside_session::{AttachOptions, CaptureOptions, Origin, RunReport};
+use ringside_session::{AttachOptions, CaptureOptions, MeteringReport, Origin, RunReport};
 use ringside_terminal::{BottomLine, Screen};
 use std::io;
 use std::path::PathBuf;
@@ -28,6 +30,7 @@ use std::process::ExitCode;
   sudo ringside flows -i eth1 --group src --by packets   who sends most
   sudo ringside flows -i eth1 --json > flows.jsonl       a record a line, as flows end
   sudo ringside flows -i eth1 -w /data/eth1              record the packets as well
+  sudo ringside flows -i eth1 --cache kernel             added up in the kernel: for high rates
   ringside flows --attach /run/eth1.share                of a capture that runs (--share)
   ringside flows -r /data/eth1 --last 10m                of the ten minutes up to the newest packet
   ringside flows -r trace.pcap --group src/24,dst_port --top 50
@@ -50,6 +53,9 @@ pub struct FlowsArgs {
     range: RangeArgs,
 
     #[command(flatten)]
+    cache: CacheArgs,
+
+    #[command(flatten)]
     flows: FlowArgs,
 
     #[command(flatten)]
@@ -64,6 +70,9 @@ pub fn run(args: FlowsArgs) -> anyhow::Result<ExitCode> {
     args.check()?;
     if !args.open.read.is_empty() {
         return stored::run(&args);
+    }
+    if args.cache.is_in_kernel() {
+        return cached::run(&args);
     }
     ringside_keeper::supervised(&args.run.keeper_options(None), |link| {
         let mut meter = Meter::new(&args);
@@ -129,10 +138,9 @@ impl<'a> Meter<'a> {
         let outputs = Outputs::default();
         Meter { args, screen: None, handle: None, before: None, outputs }
     }
-}
 
-impl Addition for Meter<'_> {
-    fn observers(&mut self) -> anyhow::Result<Vec<Box<dyn Observer>>> {
+    /// Opens the outputs.
+    fn monitor(&mut self) -> anyhow::Result<FlowMonitor> {
         let shown = self.args.shown();
         let (monitor, outputs) = self.args.flows.monitor(shown, false)?;
         self.outputs = outputs;
@@ -140,7 +148,13 @@ impl Addition for Meter<'_> {
         if shown == Shown::Table {
             self.screen = Screen::of_stdout();
         }
-        Ok(vec![Box::new(monitor)])
+        Ok(monitor)
+    }
+}
+
+impl Addition for Meter<'_> {
+    fn observers(&mut self) -> anyhow::Result<Vec<Box<dyn Observer>>> {
+        Ok(vec![Box::new(self.monitor()?)])
     }
 
     fn flows(&self) -> Option<MonitorHandle> {
@@ -165,6 +179,11 @@ impl Addition for Meter<'_> {
 
     fn ended(&mut self) {
         self.screen.iter_mut().for_each(Screen::clear);
+    }
+
+    fn finish_metered(&mut self, report: &MeteringReport) -> io::Result<bool> {
+        let balances = cached::tell(self.args, report)?;
+        self.outputs.finish().map(|all| all && balances)
     }
 
     fn finish(&mut self, report: &RunReport) -> io::Result<bool> {

@@ -17,6 +17,7 @@ mod exactness;
 mod falsified;
 mod faults;
 mod filters;
+mod flow_cache;
 mod flow_export;
 mod flows;
 mod keep;

@@ -104,8 +104,8 @@ impl FlowTable {
         self.ledger.no_flow[cause as usize] += sums;
     }
 
-    /// Says how many fragments were counted without their ports.
-    pub fn set_fragments_without_ports(&mut self, fragments: u64) {
-        self.ledger.fragments_without_ports = fragments;
+    /// Counts more fragments that came without their ports.
+    pub fn add_fragments_without_ports(&mut self, fragments: u64) {
+        self.ledger.fragments_without_ports += fragments;
     }
 }

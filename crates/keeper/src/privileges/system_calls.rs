@@ -17,9 +17,10 @@ use std::ops::RangeInclusive;
 /// entries of maps that are open.
 const BPF_MAP_LOOKUP_ELEM: u64 = 1;
 const BPF_MAP_DELETE_ELEM: u64 = 3;
-/// The keeper of a dead worker also asks what is behind a descriptor, and takes programs out.
-const BPF_OBJ_GET_INFO_BY_FD: u64 = 15;
+/// It takes programs off whose links it holds: its keeper may hold them too.
 const BPF_LINK_DETACH: u64 = 34;
+/// The keeper of a dead worker also asks what is behind a descriptor.
+const BPF_OBJ_GET_INFO_BY_FD: u64 = 15;
 
 /// Whose calls they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,10 +146,12 @@ fn rules(role: Role) -> anyhow::Result<BTreeMap<c_long, Vec<SeccompRule>>> {
         SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(thread), thread)?;
     rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![is_thread])?]);
     if role != Role::Compiler {
-        let mut open = vec![bpf(BPF_MAP_LOOKUP_ELEM..=BPF_MAP_DELETE_ELEM)?];
+        let mut open = vec![
+            bpf(BPF_MAP_LOOKUP_ELEM..=BPF_MAP_DELETE_ELEM)?,
+            bpf(BPF_LINK_DETACH..=BPF_LINK_DETACH)?,
+        ];
         if matches!(role, Role::Keeper { .. }) {
             open.push(bpf(BPF_OBJ_GET_INFO_BY_FD..=BPF_OBJ_GET_INFO_BY_FD)?);
-            open.push(bpf(BPF_LINK_DETACH..=BPF_LINK_DETACH)?);
         }
         rules.insert(libc::SYS_bpf, open);
         rules.insert(libc::SYS_socket, local_sockets()?);

@@ -17,7 +17,7 @@ pub fn in_order() -> anyhow::Result<Vec<NetDevice>> {
 }
 
 /// Names of what is named, by name or number. Refuses a number without an interface.
-pub(super) fn names(given: &[String]) -> anyhow::Result<Vec<String>> {
+pub(crate) fn names(given: &[String]) -> anyhow::Result<Vec<String>> {
     given
         .iter()
         .map(|text| by_number(text).map(|name| name.unwrap_or_else(|| text.clone())))
