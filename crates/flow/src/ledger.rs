@@ -21,18 +21,20 @@ impl Sums {
     }
 }
 
+/// Some come from files that others may have written: a sum that is too large stays at the end, and
+/// balances nothing.
 impl AddAssign for Sums {
     fn add_assign(&mut self, other: Sums) {
-        self.packets += other.packets;
-        self.octets += other.octets;
+        self.packets = self.packets.saturating_add(other.packets);
+        self.octets = self.octets.saturating_add(other.octets);
     }
 }
 
 /// Takes out a part.
 impl SubAssign for Sums {
     fn sub_assign(&mut self, part: Sums) {
-        self.packets -= part.packets;
-        self.octets -= part.octets;
+        self.packets = self.packets.saturating_sub(part.packets);
+        self.octets = self.octets.saturating_sub(part.octets);
     }
 }
 

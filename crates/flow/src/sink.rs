@@ -112,7 +112,7 @@ impl RecordSums {
 
 impl AddAssign for RecordSums {
     fn add_assign(&mut self, other: RecordSums) {
-        self.records += other.records;
+        self.records = self.records.saturating_add(other.records);
         self.held += other.held;
     }
 }
@@ -120,7 +120,7 @@ impl AddAssign for RecordSums {
 /// Takes out a part.
 impl SubAssign for RecordSums {
     fn sub_assign(&mut self, part: RecordSums) {
-        self.records -= part.records;
+        self.records = self.records.saturating_sub(part.records);
         self.held -= part.held;
     }
 }

@@ -134,6 +134,26 @@ fn what_is_on_its_way_is_not_dropped() {
     assert_eq!(refused, 0);
 }
 
+#[test]
+fn counts_of_a_crafted_file_are_too_large_and_end_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let held = Sums { packets: u64::MAX, octets: u64::MAX };
+    let crafted = Message { bytes: vec![7; 100], held: RecordSums { records: u64::MAX, held } };
+    let mut spool = open(&folder, SMALL);
+    for _ in 0..3 {
+        spool.append(&crafted).unwrap();
+    }
+    spool.note();
+    drop(spool);
+    let mut spool = open(&folder, SMALL);
+    assert_eq!(spool.held(), crafted.held);
+    while let Some(next) = spool.next().unwrap() {
+        assert_eq!(next.message, crafted);
+        spool.delivered(&next.message);
+    }
+    assert!(spool.is_empty());
+}
+
 /// A segment of some messages, as bytes.
 fn segment() -> (Vec<Message>, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();

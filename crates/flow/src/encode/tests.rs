@@ -171,7 +171,11 @@ fn every_field_of_a_biflow_is_there() {
     let (messages, _) = round_trip(Format::IpfixNanoseconds, &[record()], 0);
     let first = number(&messages[0].flows[0], 156, false);
     assert_eq!(first >> 32, 1_700_000_000 + 2_208_988_800);
-    assert_eq!(((first & 0xffff_ffff) * S) >> 32, 123_456_788, "a fraction of 2^-32, cut");
+    assert_eq!(
+        ((first & 0xffff_ffff) * S) >> 32,
+        123_456_789,
+        "a fraction of 2^-32, as a reader cuts it"
+    );
 }
 
 #[test]
