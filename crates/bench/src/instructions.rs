@@ -154,7 +154,8 @@ impl Counter<'_> {
         let length = |frames: u64| Duration::from_secs_f64(frames as f64 / self.args.rate as f64);
         let rate_per_sec = Some(self.args.rate);
         let duration = length(frames) + SLACK;
-        let load = LoadSpec { sizes, rate_per_sec, duration, frames_max: frames };
+        let flows = load::FLOWS;
+        let load = LoadSpec { sizes, flows, rate_per_sec, duration, frames_max: frames };
         let report = load::send(self.lab, load, self.stop)?;
         self.wait(length(MULTIPLE * self.args.frames - frames))?;
         let received = receiver.finish(Instant::now())?;

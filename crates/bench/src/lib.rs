@@ -16,6 +16,7 @@ mod defence;
 mod disk;
 mod failures;
 mod flood;
+mod flows;
 mod instructions;
 mod link;
 mod load;
@@ -62,7 +63,8 @@ const TOOL_CPU: usize = 1;
   sudo ringside bench replay                       how well a replay keeps time
   sudo ringside bench link --svg .                 a link without loss: rate, time under way
   sudo ringside bench rules                        dropping by one rule and by 110,000
-  sudo ringside bench changes                      rules that come and go under load")]
+  sudo ringside bench changes                      rules that come and go under load
+  sudo ringside bench flows --svg .                flows in user space and in the kernel")]
 pub struct BenchArgs {
     #[command(subcommand)]
     command: BenchCommand,
@@ -106,6 +108,12 @@ enum BenchCommand {
     #[command(after_help = "Examples:
   sudo ringside bench changes")]
     Changes(changes::ChangesBench),
+    /// Adding packets up by flow, in user space and in the kernel's cache, by how many flows there
+    /// are.
+    #[command(after_help = "Examples:
+  sudo ringside bench flows --svg .
+  sudo ringside bench flows --flows 100000 --tools user,cache-xdp --rounds 1")]
+    Flows(flows::FlowsBench),
     /// Frames a second that one core sends, next to its peers.
     #[command(after_help = "Examples:
   sudo ringside bench send --svg .")]
@@ -144,6 +152,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         BenchCommand::Ddos(args) => ddos::run(&args),
         BenchCommand::Rules(args) => rules::run(&args),
         BenchCommand::Changes(args) => changes::run(&args),
+        BenchCommand::Flows(args) => flows::run(&args),
         BenchCommand::Send(args) => send::run(&args),
         BenchCommand::Segment(args) => segment::run(&args),
         BenchCommand::Replay(args) => replay::run(&args),

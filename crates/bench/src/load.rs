@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 pub(super) const SENDER_CPU: usize = 0;
 /// The address that generated frames go to (`ringside_transmit::Shape`).
 pub(super) const GENERATED_ADDRESS: &str = "198.18.0.1";
-/// Flows of the generator.
-const FLOWS: u32 = 1000;
+/// Flows of the generator where their number is not what is measured.
+pub(super) const FLOWS: u32 = 1000;
 /// MTU of the network: the longest live frame and a little more.
 const MTU: u32 = 3400;
 
@@ -69,6 +69,8 @@ impl FromStr for FrameSizes {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoadSpec<'a> {
     pub(super) sizes: &'a FrameSizes,
+    /// Flows that the frames belong to in turn.
+    pub(super) flows: u32,
     /// As fast as it goes if none.
     pub(super) rate_per_sec: Option<u64>,
     pub(super) duration: Duration,
@@ -98,7 +100,7 @@ pub(super) fn send(lab: &Lab, load: LoadSpec<'_>, stop: &StopSignal) -> anyhow::
     let mut job = Job {
         sender: SenderKind::Live,
         wire: lab.wire(),
-        load: Load::Numbered(Shape::new(load.sizes.table.clone(), FLOWS)?),
+        load: Load::Numbered(Shape::new(load.sizes.table.clone(), load.flows)?),
         cpus: vec![SENDER_CPU],
         rate_per_sec: load.rate_per_sec.map(|rate| (rate / count).max(1)),
         limits: Limits::new(Some(load.frames_max / count), Some(load.duration))?,

@@ -174,7 +174,7 @@ impl Bench<'_> {
             Some(workspace) => workspace.frames_max(sizes.mean_bytes())?,
             None => u64::MAX,
         };
-        let load = LoadSpec { sizes, rate_per_sec, duration, frames_max };
+        let load = LoadSpec { sizes, flows: load::FLOWS, rate_per_sec, duration, frames_max };
         let sample = self.run(setup, run.as_deref(), load, verify);
         // Also after an error, so that nothing large stays while the user reads it.
         if let Some(run) = &run {

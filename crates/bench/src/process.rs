@@ -50,6 +50,25 @@ impl Sub for CpuTime {
     }
 }
 
+/// Seconds since the system's start in which a CPU was not idle (proc(5), /proc/stat): also those
+/// in interrupts and in threads of the kernel. Time that the host took away is no part of it.
+///
+/// # Errors
+/// There is no such CPU.
+pub(super) fn cpu_busy(cpu: usize) -> anyhow::Result<f64> {
+    let text = std::fs::read_to_string("/proc/stat")?;
+    busy_of(&text, cpu).with_context(|| format!("/proc/stat has no CPU {cpu}"))
+}
+
+fn busy_of(text: &str, cpu: usize) -> Option<f64> {
+    let name = format!("cpu{cpu}");
+    let line = text.lines().find(|line| line.split(' ').next() == Some(&name))?;
+    let fields: Vec<u64> = line.split(' ').skip(1).filter_map(|word| word.parse().ok()).collect();
+    // user, nice, system, idle, iowait, irq, softirq, …
+    let busy = fields.get(..3)?.iter().chain(fields.get(5..7)?);
+    Some(busy.sum::<u64>() as f64 / TICKS_PER_SEC)
+}
+
 /// CPU time of `pid`: its threads, its living descendants and theirs, and the children that were
 /// waited for.
 ///
@@ -95,6 +114,15 @@ fn children(pid: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cpu_is_busy_unless_it_is_idle_or_waits_for_a_disk() {
+        let text =
+            "cpu  9 9 9 9 9 9 9 9 9 9\ncpu1 100 20 30 4000 5 6 7 8 0 0\ncpu11 1 1 1 1 1 1 1 1 1 1";
+        assert_eq!(busy_of(text, 1), Some(1.63));
+        assert_eq!(busy_of(text, 11), Some(0.05));
+        assert_eq!(busy_of(text, 2), None);
+    }
     use std::process::{Command, Stdio};
 
     #[test]

@@ -382,7 +382,8 @@ impl Bench<'_> {
         let (stop, huge_pages, pages) = (self.stop, &self.huge_pages, self.pages);
         let lab = self.networks.get(key)?;
         let receivers = start(lab, &cell.contender, stop, || huge_pages.free(pages))?;
-        let load = LoadSpec { sizes: &cell.sizes, rate_per_sec, duration, frames_max: u64::MAX };
+        let (sizes, flows) = (&cell.sizes, load::FLOWS);
+        let load = LoadSpec { sizes, flows, rate_per_sec, duration, frames_max: u64::MAX };
         let report = load::send(lab, load, stop)?;
         let sent = Instant::now();
         let mut sample = Sample {

@@ -185,7 +185,8 @@ impl Bench<'_> {
         let ready = start.elapsed().saturating_sub(receiver::AFTER_START);
         let sizes = &FrameSizes::fixed(FRAME_BYTES)?;
         let duration = self.args.duration;
-        let spec = LoadSpec { sizes, rate_per_sec: None, duration, frames_max: u64::MAX };
+        let flows = load::FLOWS;
+        let spec = LoadSpec { sizes, flows, rate_per_sec: None, duration, frames_max: u64::MAX };
         let report = load::send(lab, spec, self.stop)?;
         let received = receiver.finish(Instant::now())?;
         let sample = Sample {

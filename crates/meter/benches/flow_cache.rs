@@ -37,10 +37,12 @@ fn main() {
     pin_to_cpu(allowed_cpus().unwrap()[0]).unwrap();
     let drop = XdpProgram::drop_all().unwrap();
     println!("     flows   empty run   hit, ns   reading all, ms   idle reading, ms   evicted");
-    for flows in [1, 100, 10_000, 100_000, 1_000_000] {
+    for flows in [1, 100, 1_000, 10_000, 100_000, 1_000_000] {
         let empty = Replay::load(&headers(flows), Way::Program(drop.as_fd())).unwrap();
         let empty_ns = least_ns(&empty, RUNS, || {});
-        let options = Options { entries: 1 << 21, ..Options::default() };
+        // As many entries as twice the flows take, and no less than there are unless asked.
+        let entries = (2 * flows).next_power_of_two().max(Options::default().entries);
+        let options = Options { entries, ..Options::default() };
         let mut meter = Meter::unattached(Hook::Xdp, &options).unwrap();
         let (replay, mut table) = (replay(&meter, flows), table());
         replay.run(RUNS.max(flows as u32)).unwrap();

@@ -67,8 +67,19 @@ impl Nfcapd {
         format!("udp:127.0.0.1:{}", self.port)
     }
 
+    /// True if it has taken everything out of its socket (/proc/net/udp, rx_queue).
+    fn has_taken_all(&self) -> bool {
+        let local = format!("0100007F:{:04X}", self.port);
+        let table = std::fs::read_to_string("/proc/net/udp").unwrap();
+        let line = table.lines().find(|line| line.split_whitespace().nth(1) == Some(&local));
+        let queues = line.and_then(|line| line.split_whitespace().nth(4)).expect("its socket");
+        queues.ends_with(":00000000")
+    }
+
     /// Ends it: flows, packets and octets that it stored.
     fn stop(mut self) -> [u64; 3] {
+        // When it gets the signal it leaves what is still there.
+        wait_until("nfcapd to read", || self.has_taken_all());
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, Signal::TERM).unwrap();
         self.child.wait().unwrap();

@@ -176,8 +176,8 @@ fn icmp(record: &Record) -> Option<u16> {
     record.icmp().map(|(kind, code)| u16::from(kind) << 8 | u16::from(code))
 }
 
-/// Seconds since 1900 and their fraction in 2^-32: RFC 7011, section 6.1.10. The fraction is rounded
-/// up, so that a reader that cuts it to nanoseconds finds the same.
+/// Seconds since 1900 and their fraction in 2^-32: RFC 7011, section 6.1.10. The fraction is
+/// rounded up, so that a reader that cuts it to nanoseconds finds the same.
 fn ntp(ns: u64) -> [u8; 8] {
     const FROM_1900_TO_1970: u64 = 2_208_988_800;
     let seconds = (ns / NANOS_PER_SEC).wrapping_add(FROM_1900_TO_1970) as u32;

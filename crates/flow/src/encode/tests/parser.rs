@@ -54,7 +54,7 @@ fn uptime(ns: u64) -> u128 {
 fn ntp(ns: u64) -> u128 {
     let seconds = (u128::from(ns / S) + 2_208_988_800) & 0xffff_ffff;
     let fraction = (u128::from(ns % S) << 32).div_ceil(u128::from(S));
-    assert_eq!(fraction * u128::from(S) >> 32, u128::from(ns % S), "what a reader makes of it");
+    assert_eq!((fraction * u128::from(S)) >> 32, u128::from(ns % S), "what a reader finds");
     (seconds << 32) | fraction
 }
 
