@@ -15,7 +15,6 @@ use super::search::{self, Probe, ZeroLoss};
 use super::tools;
 use super::{TOOL_CPU, failures};
 use clap::{Args, ValueEnum};
-use ringside_core::ledger::total;
 use ringside_terminal::signals::StopSignal;
 use ringside_terminal::{say, units};
 use std::ffi::OsString;
@@ -130,10 +129,7 @@ impl Meter {
 
 /// What the ledger says, which has other lines behind it.
 fn summary(output: &str) -> Option<Summary> {
-    let ledger = output.lines().rev().find_map(tools::ledger)?;
-    let consumer = ledger.consumers.first()?;
-    let lost = total(&ledger.dropped) + total(&consumer.missed);
-    Some(Summary { frames: consumer.delivered, lost: Some(lost) })
+    tools::delivered(&output.lines().rev().find_map(tools::ledger)?)
 }
 
 /// Measures; prints and writes the results.
@@ -200,18 +196,7 @@ impl Bench<'_> {
         let report = load::send(lab, spec, self.stop)?;
         let busy = (cpu_busy(TOOL_CPU)? - before) / start.elapsed().as_secs_f64();
         let received = receiver.finish(Instant::now())?;
-        let sample = Sample {
-            offered: report.offered,
-            handed: report.handed,
-            received: received.summary.frames,
-            before: 0,
-            named_lost: received.summary.lost,
-            load_seconds: report.elapsed_ns as f64 / 1e9,
-            cpu: received.cpu,
-            stored_bytes: None,
-            drain_seconds: received.drain.as_secs_f64(),
-        };
-        Ok((sample, busy))
+        Ok((Sample::unstored(&report, &received), busy))
     }
 
     fn search(&mut self, row: &Row, top: Sample) -> anyhow::Result<ZeroLoss> {

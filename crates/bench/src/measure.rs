@@ -3,11 +3,12 @@
 use super::load::{self, FrameSizes, LoadSpec};
 use super::place::{self, Workspace};
 use super::process::CpuTime;
-use super::receiver::Receiver;
+use super::receiver::{Received, Receiver};
 use super::tools::{Options, Target, Tool};
 use anyhow::Context;
 use ringside_lab::Lab;
 use ringside_terminal::signals::StopSignal;
+use ringside_transmit::Report;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -87,6 +88,21 @@ pub(super) struct Sample {
 }
 
 impl Sample {
+    /// Of a tool that stores nothing.
+    pub(super) fn unstored(report: &Report, received: &Received) -> Sample {
+        Sample {
+            offered: report.offered,
+            handed: report.handed,
+            received: received.summary.frames,
+            before: 0,
+            named_lost: received.summary.lost,
+            load_seconds: report.elapsed_ns as f64 / 1e9,
+            cpu: received.cpu,
+            stored_bytes: None,
+            drain_seconds: received.drain.as_secs_f64(),
+        }
+    }
+
     /// Million frames a second that were sent, refused ones with them.
     pub(super) fn offered_mps(&self) -> f64 {
         self.offered as f64 / self.load_seconds / 1e6

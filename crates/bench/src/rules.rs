@@ -189,18 +189,7 @@ impl Bench<'_> {
         let spec = LoadSpec { sizes, flows, rate_per_sec: None, duration, frames_max: u64::MAX };
         let report = load::send(lab, spec, self.stop)?;
         let received = receiver.finish(Instant::now())?;
-        let sample = Sample {
-            offered: report.offered,
-            handed: report.handed,
-            received: received.summary.frames,
-            before: 0,
-            named_lost: received.summary.lost,
-            load_seconds: report.elapsed_ns as f64 / 1e9,
-            cpu: received.cpu,
-            stored_bytes: None,
-            drain_seconds: received.drain.as_secs_f64(),
-        };
-        row.samples.push((ready.as_secs_f64(), sample));
+        row.samples.push((ready.as_secs_f64(), Sample::unstored(&report, &received)));
         Ok(())
     }
 }

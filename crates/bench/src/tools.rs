@@ -370,9 +370,13 @@ pub(super) fn ledger(output: &str) -> Option<Ledger> {
     serde_json::from_value(line.get("ledger")?.clone()).ok()
 }
 
-/// What the ledger says was delivered.
+/// What the ledger on the last line says was delivered.
 pub(super) fn of_ringside(output: &str) -> Option<Summary> {
-    let ledger = ledger(output)?;
+    delivered(&ledger(output)?)
+}
+
+/// What a ledger says was delivered.
+pub(super) fn delivered(ledger: &Ledger) -> Option<Summary> {
     let consumer = ledger.consumers.first()?;
     let lost = total(&ledger.dropped) + total(&consumer.missed);
     Some(Summary { frames: consumer.delivered, lost: Some(lost) })

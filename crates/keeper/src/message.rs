@@ -91,6 +91,7 @@ mod tests {
             ToKeeper::Leave(Part::Memory),
             ToKeeper::Leave(Part::Output(destination)),
             ToKeeper::Leave(Part::Folder),
+            ToKeeper::Leave(Part::Kept(r#"{"interface":"eth1","cpus":2}"#.into())),
             ToKeeper::Started { others_files: true },
             ToKeeper::Received,
             ToKeeper::Closed,

@@ -304,7 +304,8 @@ impl Meter {
     pub fn note_exported(&self, exported: Sums) {
         let mut sums = self.exported_before.unwrap_or_default();
         sums += exported;
-        self.ledger.no_flow.into_iter().for_each(|no_flow| sums += no_flow);
+        // Frames without IP are counted in the kernel, and who reads there next finds them.
+        sums += self.ledger.no_flow[NoFlow::Unreadable as usize];
         let words = [sums.packets, sums.octets];
         for (at, word) in CONTROL_EXPORTED.into_iter().zip(words) {
             self.cache.maps().control[at].store(word, Ordering::Release);

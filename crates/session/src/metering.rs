@@ -124,8 +124,8 @@ fn wait(
                 Err(failed) => return (Ok(()), Some(failed)),
             }
         }
-        let next = [Some(now + READ_INTERVAL), stop_at].into_iter().flatten().min();
-        std::thread::sleep(next.map_or(READ_INTERVAL, |at| at.saturating_duration_since(now)));
+        let read_at = now + READ_INTERVAL;
+        std::thread::sleep(stop_at.map_or(read_at, |at| at.min(read_at)) - now);
     }
 }
 

@@ -160,9 +160,6 @@ pub(crate) fn open(opening: Opening<'_>, directories: &[PathBuf]) -> anyhow::Res
     }
     let mut plans = Vec::new();
     for (index, name) in names.iter().enumerate() {
-        if names[..index].contains(name) {
-            return Err(Refused::GivenTwice { interface: name.clone() }.into());
-        }
         plans.push(Plan::new(opening, name, InterfaceId(index as u32))?);
     }
     options.placement.turn(&names, opening.knobs)?;

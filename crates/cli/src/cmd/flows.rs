@@ -30,7 +30,7 @@ use std::process::ExitCode;
   sudo ringside flows -i eth1 --group src --by packets   who sends most
   sudo ringside flows -i eth1 --json > flows.jsonl       a record a line, as flows end
   sudo ringside flows -i eth1 -w /data/eth1              record the packets as well
-  sudo ringside flows -i eth1 --cache kernel             added up in the kernel: for high rates
+  sudo ringside flows -i eth1 --cache kernel             added up in the kernel, beside the host
   ringside flows --attach /run/eth1.share                of a capture that runs (--share)
   ringside flows -r /data/eth1 --last 10m                of the ten minutes up to the newest packet
   ringside flows -r trace.pcap --group src/24,dst_port --top 50
@@ -97,6 +97,10 @@ impl FlowsArgs {
         ensure!(
             !is_live || !self.range.is_given(),
             "--from, --to and --last are for files, and --from and --last for --attach"
+        );
+        ensure!(
+            !self.cache.is_in_kernel() || self.run.packets().is_none(),
+            "-c and -a packets:N are not for --cache: no frame is counted one by one; use --for"
         );
         self.flows.check(shown)
     }

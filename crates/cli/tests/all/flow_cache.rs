@@ -1,41 +1,26 @@
 //! `flows --cache kernel`: the same flows as in user space, limits that change, a worker that dies.
 
+use crate::common::flow_runs::{flow_counts, send_flows, start_flows};
 use crate::common::*;
 use ringside_testkit::{capture_files, need_root};
-use ringside_transmit::{SenderKind, Shape, Sizes};
 use rustix::process::Signal;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
-/// `ringside flows ARGS` of rx0, once it listens.
+/// Frames without IP in a test.
+const NOT_IP: u64 = 50;
+
+/// A frame of ARP, padded to what Ethernet wants.
+fn arp() -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[..14].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 8, 6]);
+    frame[14..22].copy_from_slice(&[0, 1, 8, 0, 6, 4, 0, 1]);
+    frame
+}
+
+/// `ringside flows --json ARGS` of rx0, once it listens.
 fn start(network: &Network, args: &[&str]) -> Running {
-    let mut command = Command::new("env");
-    command.arg("--default-signal=INT,HUP").arg(ringside()).arg("flows").args(args);
-    command.args(["--netns", network.receiver(), "-i", "rx0", "--json"]);
-    let running = Running::start(command);
-    running.wait_for_stderr("listening on");
-    running
-}
-
-fn send(network: &Network, flows: u32, count: u64) {
-    let shape = Shape::new(Sizes::fixed(200).unwrap(), flows).unwrap();
-    network.send(SenderKind::Packet, &shape, count, Some(50_000));
-}
-
-/// Packets and bytes each way by what names a flow.
-fn flows(lines: &[Value]) -> BTreeMap<String, [u64; 4]> {
-    let mut flows: BTreeMap<String, [u64; 4]> = BTreeMap::new();
-    for record in lines.iter().filter(|line| line.get("src").is_some()) {
-        let ends = ["protocol", "src", "src_port", "dst", "dst_port", "vlan", "tunnel_id"];
-        let name = ends.map(|field| record[field].to_string()).join(" ");
-        let counts = ["packets", "bytes", "reverse_packets", "reverse_bytes"];
-        for (sum, count) in flows.entry(name).or_default().iter_mut().zip(counts) {
-            *sum += record[count].as_u64().unwrap();
-        }
-    }
-    flows
+    start_flows(network, &[args, &["--json"]].concat())
 }
 
 /// The account of the one cache.
@@ -58,6 +43,7 @@ fn check(outcome: &Outcome) -> Vec<Value> {
     // Octets differ where a driver leaves the header of the link layer out.
     assert_eq!(packets(&cache["received"]), packets(&cache["interface_received"]), "{cache}");
     assert_eq!(packets(&cache["no_room"]), 0, "{cache}");
+    assert!(cache.get("lost_with_worker").is_none(), "no worker died: {cache}");
     let account = &lines.last().unwrap()["account"];
     assert_eq!(account["balances"], true, "{account}");
     let seen = packets(&cache["received"]) + packets(&cache["sent"]);
@@ -76,7 +62,7 @@ fn flows_of_the_kernel_are_those_of_user_space() {
         let network = Network::up();
         let plain = start(&network, &["--no-control", "-Q", "in"]);
         let cached = start(&network, &["--no-control", "--cache", "kernel", "--cache-hook", hook]);
-        send(&network, 300, 30_000);
+        send_flows(&network, 300, 30_000);
         let frames = capture_files("flows_of_the_kernel").into_iter().take(40);
         let frames = frames.flat_map(|path| frames_of(&path)).take(20_000).collect::<Vec<_>>();
         network.replay(&frames);
@@ -84,7 +70,7 @@ fn flows_of_the_kernel_are_those_of_user_space() {
         let (lines, plain) = (check(&cached.stop()), plain.stop().json_lines());
         let cache = cache(&lines);
         assert_eq!(packets(&cache["received"]), sent, "{cache}");
-        assert_eq!(flows(&lines), flows(&plain), "{hook}");
+        assert_eq!(flow_counts(&lines), flow_counts(&plain), "{hook}");
         assert!(cache["status"]["entries"].as_u64().unwrap() >= 299, "{cache}");
     }
 }
@@ -130,7 +116,7 @@ fn limits_of_the_cache_change_while_it_runs() {
         flows["caches"][0]["status"]["entries_max"] == most / 2 && flows["idle_ms"] == 3000
     });
     // More flows than entries.
-    send(&network, 500, 20_000);
+    send_flows(&network, 500, 20_000);
     let status = run_ringside(&["status", arg(&socket), "--json"]);
     assert_eq!(status.code(), Some(0), "{}", status.stderr);
     let lines = check(&running.stop());
@@ -148,8 +134,10 @@ fn what_is_lost_with_a_killed_worker_is_said_to_the_packet() {
         let socket = folder.path().join("control");
         let cache_args = ["--cache", "kernel", "--cache-hook", hook, "--idle", "1s"];
         let running = start(&network, &[&cache_args[..], &["--control", arg(&socket)]].concat());
-        send(&network, 100, 5_000);
+        send_flows(&network, 100, 5_000);
         let first = network.received();
+        // What is in no flow is lost with no process.
+        network.replay(&vec![arp(); NOT_IP as usize]);
         let sum = |bytes: &[u8]| -> u64 {
             let text = String::from_utf8_lossy(bytes);
             let records = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -159,7 +147,7 @@ fn what_is_lost_with_a_killed_worker_is_said_to_the_packet() {
         // From now on nothing is exported, so that what is on its way does not matter.
         let order = ["control", arg(&socket), "flows", "--idle", "2h", "--active", "2h"];
         assert_eq!(run_ringside(&order).code(), Some(0));
-        send(&network, 100, 5_000);
+        send_flows(&network, 100, 5_000);
         running.signal_worker(Signal::KILL);
         let outcome = running.finish();
         assert_eq!(outcome.code(), Some(2), "{}", outcome.stderr);
@@ -168,12 +156,14 @@ fn what_is_lost_with_a_killed_worker_is_said_to_the_packet() {
         let cache = cache(&lines);
         let exported = packets(&cache["exported_before"]);
         assert_eq!(exported, first, "{cache}");
-        assert_eq!(packets(&cache["lost_with_worker"]), network.received() - first, "{cache}");
+        assert_eq!(packets(&cache["not_ip"]), NOT_IP, "{cache}");
+        let lost = network.received() - first - NOT_IP;
+        assert_eq!(packets(&cache["lost_with_worker"]), lost, "{cache}");
         assert!(!socket.exists());
         // Its place is free, and empty.
         let before = network.received();
         let next = start(&network, &cache_args);
-        send(&network, 10, 1_000);
+        send_flows(&network, 10, 1_000);
         let lines = check(&next.stop());
         let received =
             packets(&lines.iter().find_map(|line| line.get("cache")).unwrap()["received"]);
@@ -190,6 +180,8 @@ fn what_does_not_go_with_the_cache_is_refused() {
         &["-i", "rx0", "--cache", "kernel", "-Q", "in"],
         &["-i", "rx0", "--cache", "kernel", "--backend", "af-packet"],
         &["-i", "rx0", "--cache", "kernel", "-c", "5"],
+        &["-i", "rx0", "--cache", "kernel", "-a", "packets:5"],
+        &["-i", "rx0", "--cache", "kernel", "--wait", "spin"],
         &["-i", "rx0", "--cache", "user"],
         &["-i", "rx0", "--cache", "kernel", "--cache-entries", "100"],
         &["-i", "rx0", "--cache-entries", "64"],
@@ -203,5 +195,13 @@ fn what_does_not_go_with_the_cache_is_refused() {
         let none = run_ringside(&["flows", "-i", "none9", "--cache", "kernel"]);
         assert_eq!(none.code(), Some(2));
         assert!(none.stderr.contains("no such interface"), "{}", none.stderr);
+        // Root without what this needs: every user's files are within reach.
+        let less = "-net_raw,-net_admin,-bpf,-perfmon,-sys_admin";
+        let program = ringside();
+        let command = ["--bounding-set", less, arg(&program)];
+        let args = ["flows", "-i", "lo", "--cache", "kernel", "--no-control", "--no-keeper"];
+        let unprivileged = run("setpriv", &[&command[..], &args].concat());
+        assert_eq!(unprivileged.code(), Some(2));
+        assert!(unprivileged.stderr.contains("setcap"), "{}", unprivileged.stderr);
     }
 }

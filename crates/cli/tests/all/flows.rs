@@ -1,9 +1,9 @@
 //! `flows`: of files, of a live interface next to a recorder, of an attached ring; the accounts.
 
+use crate::common::flow_runs::{flow_counts, send_flows, start_flows};
 use crate::common::*;
 use ringside_core::Ledger;
 use ringside_testkit::{capture_files, need_root};
-use ringside_transmit::{SenderKind, Shape, Sizes};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,18 +27,8 @@ impl Written {
         Written { records, ledger, account }
     }
 
-    /// Packets and bytes each way by what names a flow.
     fn flows(&self) -> BTreeMap<String, [u64; 4]> {
-        let mut flows: BTreeMap<String, [u64; 4]> = BTreeMap::new();
-        for record in &self.records {
-            let ends = ["protocol", "src", "src_port", "dst", "dst_port", "vlan", "tunnel_id"];
-            let name = ends.map(|field| record[field].to_string()).join(" ");
-            let counts = ["packets", "bytes", "reverse_packets", "reverse_bytes"];
-            for (sum, count) in flows.entry(name).or_default().iter_mut().zip(counts) {
-                *sum += record[count].as_u64().unwrap();
-            }
-        }
-        flows
+        flow_counts(&self.records)
     }
 
     /// Packets that the flow table was given.
@@ -79,19 +69,9 @@ fn flows_of_files_account_for_every_packet_that_is_read() {
     }
 }
 
-/// `ringside flows ARGS` in the receiver's namespace, once it listens.
+/// `ringside flows ARGS` of what rx0 receives, once it listens.
 fn start(network: &Network, args: &[&str]) -> Running {
-    let mut command = Command::new("env");
-    command.arg("--default-signal=INT,HUP").arg(ringside()).arg("flows").args(args);
-    command.args(["--netns", network.receiver(), "-Q", "in", "-i", "rx0"]);
-    let running = Running::start(command);
-    running.wait_for_stderr("listening on");
-    running
-}
-
-fn send(network: &Network, flows: u32, count: u64) {
-    let shape = Shape::new(Sizes::fixed(200).unwrap(), flows).unwrap();
-    network.send(SenderKind::Packet, &shape, count, Some(50_000));
+    start_flows(network, &[args, &["-Q", "in"]].concat())
 }
 
 #[test]
@@ -109,7 +89,7 @@ fn live_flows_are_those_of_the_recording_and_of_the_attached_ring() {
     let copy = folder.path().join("copy");
     let recorded = start(&network, &["--json", "--no-control", "-w", arg(&copy)]);
     let alone = start(&network, &["--json", "--no-control"]);
-    send(&network, 300, 30_000);
+    send_flows(&network, 300, 30_000);
     let sent = network.received();
     let of_live = [alone.stop(), recorded.stop()].map(|outcome| {
         assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
@@ -151,11 +131,11 @@ fn time_outs_change_while_it_runs() {
     assert_eq!(order(&["--idle", "100ms"]).code(), Some(0));
     // The time of packets has to go on.
     wait_until("the new time-out", || {
-        send(&network, 5, 10);
+        send_flows(&network, 5, 10);
         timeouts() == [100, 60_000]
     });
     wait_until("records of idle flows", || {
-        send(&network, 5, 1);
+        send_flows(&network, 5, 1);
         String::from_utf8_lossy(&live.stdout_so_far()).contains(r#""end":"idle""#)
     });
     let sent = network.received();
@@ -210,7 +190,7 @@ fn a_live_run_ends_when_its_records_cannot_be_written() {
     let live = Running::start(command);
     live.wait_for_stderr("listening on");
     wait_until("the end of the run", || {
-        send(&network, 5, 10);
+        send_flows(&network, 5, 10);
         live.is_over()
     });
     let outcome = live.finish();

@@ -58,15 +58,12 @@ impl<'l> Metering<'l> {
         if names.len() > INTERFACES_MAX {
             return Err(Refused::Lanes { lanes: names.len() }.into());
         }
-        if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name))
-        {
-            return Err(Refused::GivenTwice { interface: twice.1.clone() }.into());
-        }
         let keeper_pid = link.and_then(Link::keeper_pid);
         let control = ControlSocket::open(&options.control, CAPTURE_KIND, keeper_pid)?;
         let mut opened = Opened::default();
         for (id, name) in names.iter().enumerate() {
-            opened.open(name, InterfaceId(id as u32), &options, notes)?;
+            let done = opened.open(name, InterfaceId(id as u32), &options, notes);
+            done.map_err(privileges::advised)?;
         }
         let Opened { meters, words, promiscuous } = opened;
         let made = become_another(&options.privileges, link, &Output::Count, &[])?;

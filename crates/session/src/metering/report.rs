@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Who has what was taken, in the ledger.
-pub const FLOW_TABLE: &str = "flow table";
+const FLOW_TABLE: &str = "flow table";
 
 /// What a run of flow caches did.
 pub struct MeteringReport {
@@ -60,8 +60,6 @@ impl MeterReport {
             "sent": sums(ledger.sent),
             "in_flows": sums(ledger.in_flows),
             "no_room": sums(ledger.no_room),
-            "exported_before": sums(self.exported_before()),
-            "lost_with_worker": sums(self.lost_with_worker()),
             "interface_received": ledger.interface.map(|counted| sums(counted.received)),
             "interface_sent": ledger.interface.map(|counted| sums(counted.sent)),
             "status": status,
@@ -72,6 +70,14 @@ impl MeterReport {
         object
     }
 
+    /// The same of a cache whose worker died, with what that had exported and what is lost with it.
+    pub fn json_of_dead(&self) -> Value {
+        let mut object = self.json();
+        object["exported_before"] = sums(self.exported_before());
+        object["lost_with_worker"] = sums(self.lost_with_worker());
+        object
+    }
+
     /// What the program met.
     pub fn seen(&self) -> Sums {
         let mut seen = self.ledger.received;
@@ -79,7 +85,7 @@ impl MeterReport {
         seen
     }
 
-    /// What a worker that died had exported, or counted as in no flow, before it did.
+    /// What a worker that died had exported, or found unreadable, before it did.
     pub fn exported_before(&self) -> Sums {
         let mut exported = self.ledger.taken_before;
         exported -= self.ledger.lost_before;
@@ -93,10 +99,17 @@ impl MeterReport {
         lost
     }
 
+    /// Packets in no flow, by whatever cause.
+    pub fn in_no_flow(&self) -> Sums {
+        let mut all = Sums::default();
+        self.ledger.no_flow.into_iter().for_each(|sums| all += sums);
+        all
+    }
+
     /// Packets that were given to the flow table.
     fn taken(&self) -> Sums {
         let mut taken = self.ledger.in_flows;
-        self.ledger.no_flow.into_iter().for_each(|sums| taken += sums);
+        taken += self.in_no_flow();
         taken
     }
 }

@@ -16,12 +16,18 @@ pub fn in_order() -> anyhow::Result<Vec<NetDevice>> {
     Ok(devices)
 }
 
-/// Names of what is named, by name or number. Refuses a number without an interface.
+/// Names of what is named, by name or number. Refuses a number without an interface, and one that
+/// is named twice.
 pub(crate) fn names(given: &[String]) -> anyhow::Result<Vec<String>> {
-    given
-        .iter()
-        .map(|text| by_number(text).map(|name| name.unwrap_or_else(|| text.clone())))
-        .collect()
+    let mut names: Vec<String> = Vec::new();
+    for text in given {
+        let interface = by_number(text)?.unwrap_or_else(|| text.clone());
+        if names.contains(&interface) {
+            return Err(Refused::GivenTwice { interface }.into());
+        }
+        names.push(interface);
+    }
+    Ok(names)
 }
 
 /// The interface of a number; `None` for what is no number, or the name of an interface.

@@ -29,6 +29,7 @@ pub struct CacheArgs {
         "backend", "queues", "threads", "direction", "hardware_time", "cpus", "set_queues", "rss",
         "filter", "filter_file", "filter_text", "paths", "packets", "ring_size", "huge_pages",
         "read", "attach", "snaplen", "fanout", "kernel_ring_size", "buffer_kib", "block_timeout",
+        "wait", "no_stamps",
     ])]
     cache: Option<Cache>,
 
@@ -168,10 +169,11 @@ fn tell_of_dead(args: &FlowsArgs, caches: &[MeterReport], reason: &str) -> io::R
         count(&mut out, "  exported", exported.packets, &of(exported.octets));
         let note = of(lost.octets) + " in flows that had no record yet";
         count(&mut out, "  lost", lost.packets, &note);
+        count(&mut out, "  in no flow", cache.in_no_flow().packets, "without IP, or unreadable");
         count(&mut out, "  no room", ledger.no_room.packets, "packets lost on their way up");
         say::message(out.trim_end());
         if args.shown().is_json() {
-            let mut line = serde_json::json!({ "cache": cache.json() });
+            let mut line = serde_json::json!({ "cache": cache.json_of_dead() });
             line["closed_by"] = "keeper".into();
             line["reason"] = reason.into();
             say::data(line)?;

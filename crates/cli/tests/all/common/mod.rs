@@ -6,6 +6,7 @@
 #![allow(dead_code)] // each test file uses its own part
 
 pub mod chaos;
+pub mod flow_runs;
 pub mod folder;
 pub mod overload;
 pub mod verifier;
