@@ -3,7 +3,9 @@
 use crate::common::flow_runs::{flow_counts, send_flows, start_flows};
 use crate::common::*;
 use ringside_core::Ledger;
-use ringside_testkit::{capture_files, need_root};
+use ringside_lab::LabConfig;
+use ringside_testkit::{by_run, capture_files, need_root};
+use ringside_transmit::{SenderKind, Shape, Sizes};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,8 +23,8 @@ impl Written {
         let mut records = outcome.json_lines();
         let account = records.pop().expect("an account")["account"].take();
         assert_eq!(account["balances"], true, "{account}");
-        let is_ledger = records.last().is_some_and(|last| last.get("ledger").is_some());
-        let ledger = is_ledger.then(|| records.pop().unwrap()["ledger"].take());
+        let at = records.iter().position(|line| line.get("ledger").is_some());
+        let ledger = at.map(|at| records.remove(at)["ledger"].take());
         let ledger = ledger.map(|ledger| serde_json::from_value(ledger).unwrap());
         Written { records, ledger, account }
     }
@@ -108,6 +110,60 @@ fn live_flows_are_those_of_the_recording_and_of_the_attached_ring() {
     assert_eq!(of_file(&copy).flows(), stored.flows());
     let from_start = stored.flows().into_values().map(|counts| counts[0]).sum::<u64>();
     assert!(from_start >= 30_000, "{from_start}");
+}
+
+/// A table that holds some thousand flows.
+const SMALL_TABLE: &str = "2MiB";
+
+#[test]
+fn records_and_named_losses_are_what_the_interface_counted_at_every_fill() {
+    if !need_root("records_and_named_losses_are_what_the_interface_counted") {
+        return;
+    }
+    let room = small_table_run(1, 1, 100).account["flows_max"].as_u64().unwrap();
+    // As many frames as two flows for each entry, at least.
+    let frames = by_run(50_000, 12_500_000);
+    assert!((1_000..frames / 2).contains(&room), "{room}");
+    for queues in [1, 4] {
+        for percent in [1, 50, 100, 200] {
+            let flows = u32::try_from(room * percent / 100).unwrap();
+            let written = small_table_run(queues, flows, frames);
+            let sum =
+                |name| written.records.iter().map(|group| group[name].as_u64().unwrap()).sum();
+            let exported = &written.account["exported"];
+            let sums: [u64; 2] = ["packets", "bytes"].map(sum);
+            assert_eq!(Value::from(sums[0]), exported["packets"]);
+            assert_eq!(Value::from(sums[1]), exported["bytes"]);
+            // Without loss each frame is in a record; a lost one is in the ledger, by its cause.
+            let ledger = written.ledger.as_ref().unwrap();
+            assert_eq!(sums[0] + ledger.lost(), ledger.received.unwrap(), "{ledger:#?}");
+            let evicted =
+                written.account["records"]["lack_of_resources"].as_u64().unwrap_or_default();
+            match percent {
+                200 => assert!(evicted > 0, "{}", written.account),
+                1 => assert_eq!(evicted, 0, "{}", written.account),
+                // A set of entries may be full before all are.
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Groups of what `flows` with a small table made of these frames; its ledger is checked.
+fn small_table_run(queues: u16, flows: u32, frames: u64) -> Written {
+    let network = Network::with(LabConfig { queues, ..LabConfig::default() });
+    let lanes = queues.to_string();
+    let args = ["--json", "--no-control", "--group", "protocol", "--flow-memory", SMALL_TABLE];
+    let live = start(&network, &[&args[..], &["--queues", &lanes]].concat());
+    let shape = Shape::new(Sizes::fixed(64).unwrap(), flows).unwrap();
+    network.send(SenderKind::Live, &shape, frames, None);
+    let sent = network.received();
+    assert!(sent >= frames, "{sent}");
+    let outcome = live.stop();
+    assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+    let written = Written::of(&outcome);
+    check_ledger(written.ledger.as_ref().unwrap(), sent);
+    written
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn records_hold_what_the_interface_counted_at_every_fill() {
         for percent in [1, 50, 100, 200] {
             let mut run = Run::new(&pair, &options());
             let flows = ENTRIES * percent / 100;
-            run.send(flows, by_run(120_000, 12_000_000), Run::poll);
+            run.send(flows, by_run(120_000, 12_500_000), Run::poll);
             let (ledger, status, found) = run.finish();
             assert_eq!(ledger.no_room, Sums::default(), "{status:?}");
             assert!(ledger.in_flows.packets > 10_000, "{ledger:?}");

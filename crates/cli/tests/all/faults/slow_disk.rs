@@ -283,10 +283,8 @@ fn an_adaptive_cap_records_every_frame_on_a_disk_that_is_too_slow_for_whole_ones
     let running = throttle.capture_with(&disk, &network, &output, &capped);
     let shape = load(&network, LOAD_FRAMES, LOAD_RATE);
     throttle.set(0);
-    wait_until_written(&running, LOAD_FRAMES);
     // With room again the cap grows back.
-    let more = 5_000;
-    load(&network, more, 2_500);
+    let more = send_until_whole(&running, &network);
     let outcome = running.stop();
     let ledger = outcome.checked_ledger(LOAD_FRAMES + more);
     assert_eq!((ledger.taken, ledger.lost()), (LOAD_FRAMES + more, 0), "{ledger:#?}");
@@ -295,6 +293,24 @@ fn an_adaptive_cap_records_every_frame_on_a_disk_that_is_too_slow_for_whole_ones
     let judged =
         run_clean("capinfos", &["-c", "-M", "-T", "-r", arg(&files_in(&disk.outside(&output))[0])]);
     assert!(judged.contains(&ledger.taken.to_string()), "{judged}");
+}
+
+/// Sends rounds of frames, each into an empty ring, until no frame of a round is cut any more;
+/// gives the frames.
+fn send_until_whole(running: &Running, network: &Network) -> u64 {
+    let cut_frames = |ledger: &Ledger| ledger.lanes[0].cut_frames;
+    let (round, mut sent) = (500, 0);
+    let mut before = wait_until_written(running, LOAD_FRAMES);
+    for _ in 0..40 {
+        load(network, round, 2_500);
+        sent += round;
+        let after = wait_until_written(running, LOAD_FRAMES + sent);
+        if cut_frames(&after) == cut_frames(&before) {
+            return sent;
+        }
+        before = after;
+    }
+    panic!("frames are still cut after {sent} with room: {before:#?}");
 }
 
 /// Every frame is there as far as its headers at least, and the ledger says what is missing.
