@@ -22,11 +22,15 @@ fn shape(bytes: u16) -> Shape {
 }
 
 fn attach(socket: &Path, args: &[&str]) -> Running {
-    let mut command = Command::new(ringside());
-    command.args(["attach", arg(socket), "--json", "--no-control"]).args(args);
-    let running = Running::start(command);
+    let running = begin_to_attach(socket, args);
     running.wait_for_stderr("listening on");
     running
+}
+
+fn begin_to_attach(socket: &Path, args: &[&str]) -> Running {
+    let mut command = Command::new(ringside());
+    command.args(["attach", arg(socket), "--json", "--no-control"]).args(args);
+    Running::start(command)
 }
 
 /// Which numbers a file holds.
@@ -51,8 +55,14 @@ fn thirty_two_readers_half_of_them_stopped_and_killed_cost_the_recorder_nothing(
 
     let files: Vec<PathBuf> =
         (0..READERS).map(|index| folder.path().join(format!("{index}.pcapng"))).collect();
-    let mut readers: Vec<Option<Running>> =
-        files.iter().map(|file| Some(attach(&socket, &["-w", arg(file), "--no-keeper"]))).collect();
+    // All begin at once: a reader yields to others, and one after the other would begin late on a
+    // machine that has something else to do. Small rings, which are soon there.
+    let begin = |file: &PathBuf| {
+        let own = ["-w", arg(file), "--no-keeper", "--ring-size", "8MiB"];
+        Some(begin_to_attach(&socket, &own))
+    };
+    let mut readers: Vec<Option<Running>> = files.iter().map(begin).collect();
+    readers.iter().flatten().for_each(|reader| reader.wait_for_stderr("listening on"));
     let report = std::thread::scope(|scope| {
         let shape = shape(200);
         let network = &network;
