@@ -233,6 +233,18 @@ pub enum Error {
     /// Segments that cannot be.
     #[error(transparent)]
     Segment(#[from] ringside_segment::SegmentError),
+    /// A directory has no bytes to send.
+    #[error("{path} is a directory; a stream carries one file, or a size")]
+    PayloadDirectory {
+        /// Path.
+        path: String,
+    },
+    /// Neither a file nor a size.
+    #[error("there is no file {text}, and it is no size, as 10GB or 64MiB, from 1 byte on")]
+    NoPayload {
+        /// What was given.
+        text: String,
+    },
     /// A checksum over a whole datagram cannot be left to the interface.
     #[error("a stream goes out as segments or datagrams, not as IP fragments (Cut::Segments)")]
     StreamOfFragments,

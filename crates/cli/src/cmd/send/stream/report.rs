@@ -1,9 +1,9 @@
 //! The account of a stream, while it runs and at its end.
 
 use super::StreamArgs;
-use super::route::Ends;
 use ringside_core::{Refusal, SinkCounters};
 use ringside_terminal::units::{grouped, scaled};
+use ringside_transmit::Ends;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
