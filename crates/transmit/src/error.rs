@@ -96,6 +96,12 @@ pub enum Error {
     /// The capture has no frame that can be sent.
     #[error("the capture holds no frame of {FRAME_BYTES_MIN} to {FRAME_BYTES_MAX} bytes to send")]
     NothingToSend,
+    /// More than memory has room for.
+    #[error("{path} holds more than 1,073,741,824 bytes to send; cut it first")]
+    CaptureTooLarge {
+        /// The capture.
+        path: String,
+    },
     /// No such interface.
     #[error("there is no interface {interface} in {namespace}; `ip link` lists them")]
     NoInterface {

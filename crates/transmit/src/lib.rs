@@ -42,6 +42,7 @@ mod shape;
 pub mod sink;
 mod sink_sender;
 mod sizes;
+mod stored;
 mod stream;
 mod wait;
 mod wire;
@@ -67,6 +68,7 @@ pub use shape::{
     Table, Template,
 };
 pub use sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Sizes};
+pub use stored::StoredFrames;
 pub use stream::{
     BUFFER_BYTES, Carried, Ends, EndsError, GivenEnds, Payload, Stream, StreamConfig, Way,
 };

@@ -1,13 +1,11 @@
 //! `ringside send --stream`: bulk payload as segments.
 
-mod report;
-
 use super::{TargetArgs, To, single, single_mac};
 use crate::words;
 use anyhow::{Context, bail};
 use clap::Args;
-use report::{Ended, Report};
 use ringside_netdev as netdev;
+use ringside_report::send::stream::{self as report, Ended, Report};
 use ringside_segment::{MTU_BYTES_MAX, Segmenter, Settings, Template};
 use ringside_sys::thread::pin_to_cpu;
 use ringside_terminal::signals::{StopSignal, Wanted};
@@ -107,7 +105,8 @@ pub(super) fn run(target: &TargetArgs, args: &StreamArgs) -> anyhow::Result<Exit
     };
     // A piece may end in its middle: the frames that were offered tell what they carried.
     let payload_bytes = counters.offered_bytes.saturating_sub(counters.offered * header_bytes);
-    let report = Report::new((&ends, args), mss, (payload_bytes, counters), elapsed, ended, notes);
+    let (of, account) = ((&ends, args.udp, args.way), (payload_bytes, counters));
+    let report = Report::new(of, mss, account, elapsed, ended, notes);
     if target.json {
         say::data(serde_json::json!({ "sent": report }))?;
     } else {
