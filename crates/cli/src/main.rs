@@ -8,14 +8,12 @@
 mod cmd;
 mod control_args;
 mod filter_args;
-mod frame_filter;
 mod keep_args;
 mod live;
 mod open_args;
 mod print_args;
 mod range_args;
 mod record;
-mod rule_counts;
 mod words;
 
 use clap::{Parser, Subcommand};

@@ -9,7 +9,7 @@ use ringside_session::{
     BACKENDS, CaptureDirection, Description, FanoutMode, MeteringOptions, OpenOptions,
     PlacementOptions, Rss, Waiting, enter_namespace, interfaces,
 };
-use ringside_terminal::{Wait, say, units};
+use ringside_terminal::{Wait, units};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -109,7 +109,7 @@ impl OpenArgs {
     pub fn list_interfaces(&self, json: bool) -> anyhow::Result<bool> {
         if self.list_interfaces {
             enter_namespace(self.netns.as_deref())?;
-            print_interfaces(json)?;
+            ringside_report::interfaces::print(&interfaces::in_order()?, json)?;
         }
         Ok(self.list_interfaces)
     }
@@ -261,34 +261,6 @@ fn way(text: &str) -> Result<CaptureDirection, String> {
             .into()),
         _ => Err("write in or inout".into()),
     }
-}
-
-/// Prints the interfaces of this namespace, a line each, with their numbers.
-///
-/// # Errors
-/// The system did not list them, or standard output is closed.
-fn print_interfaces(json: bool) -> anyhow::Result<()> {
-    let devices = interfaces::in_order()?;
-    let any = devices.len() + 1;
-    for (number, device) in (1..).zip(&devices) {
-        let (name, is_up, runs) = (&device.name, device.is_up(), device.carrier);
-        if json {
-            say::data(serde_json::json!({
-                "number": number, "name": name, "up": is_up, "running": runs,
-            }))?;
-            continue;
-        }
-        let state = match (is_up, runs) {
-            (true, true) => " [Up, Running]",
-            (true, false) => " [Up]",
-            (false, _) => "",
-        };
-        say::data(format_args!("{number}.{name}{state}"))?;
-    }
-    if json {
-        return Ok(say::data(serde_json::json!({ "number": any, "name": interfaces::ANY }))?);
-    }
-    Ok(say::data(format_args!("{any}.{} (all of them)", interfaces::ANY))?)
 }
 
 /// Standard output as a stream of our own.

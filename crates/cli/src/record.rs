@@ -7,24 +7,22 @@ mod write;
 use crate::control_args::ControlArgs;
 use crate::live::Live;
 use crate::open_args::stdout_stream;
-use crate::rule_counts;
 use crate::words;
 use anyhow::bail;
 use clap::Args;
 use habits::EndArgs;
-use ringside_capture::trigger::TriggerSummary;
-use ringside_core::Shown;
 use ringside_flow::{FlowMonitor, MonitorHandle};
 use ringside_inspect::Observer;
 use ringside_keeper::{KeeperOptions, Link};
 use ringside_print::{Style, printer};
+use ringside_report::run as report;
 use ringside_session::{
     Metering, MeteringOptions, MeteringReport, Moment, Order, Origin, Privileges, RING_BYTES_MIN,
     RunOptions, RunReport, Session,
 };
 use ringside_terminal::BottomLine;
 use ringside_terminal::signals::RunSignals;
-use ringside_terminal::{ledger_text, say, units};
+use ringside_terminal::{say, units};
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
@@ -32,8 +30,6 @@ use std::time::{Duration, Instant};
 pub use write::FormatArg;
 use write::WriteArgs;
 
-/// Rules whose counts are printed at the end, unless all are asked for by --json: a screen.
-const RULES_TOLD_MAX: usize = 24;
 /// Hang-ups within this time are one: keeper and worker may both get the signal.
 const ONE_ORDER: Duration = Duration::from_millis(250);
 
@@ -217,9 +213,10 @@ pub fn run(
     let watched = watch(args, orders, rotates, addition, &bottom, |each| session.watch(each));
     let finished = session.finish();
     bottom.settle();
-    let report = &finished.report;
-    let shown = finish(report, args).and_then(|()| addition.finish(report));
-    let is_good = report.errors.is_empty() && !matches!(shown, Ok(false));
+    let run = &finished.report;
+    let shown = report::finish(run, &args.write.paths, args.json);
+    let shown = shown.and_then(|()| addition.finish(run));
+    let is_good = run.errors.is_empty() && !matches!(shown, Ok(false));
     for note in finished.close() {
         say::message(format_args!("ringside: {note}"));
     }
@@ -245,15 +242,10 @@ pub fn metered(
     let watched = watch(args, orders, false, addition, &bottom, |each| metering.watch(each));
     let finished = metering.finish();
     bottom.settle();
-    let report = &finished.report;
-    for error in &report.errors {
-        say::message(format_args!("ringside: {error}"));
-    }
-    say::message(ledger_text::text(&report.ledger).trim_end());
-    let ledger = ledger_text::json(&report.ledger);
-    let shown = if args.json { say::data(ledger) } else { Ok(()) };
-    let shown = shown.and_then(|()| addition.finish_metered(report));
-    let is_good = report.errors.is_empty() && !matches!(shown, Ok(false));
+    let run = &finished.report;
+    let shown = report::finish_metered(run, args.json);
+    let shown = shown.and_then(|()| addition.finish_metered(run));
+    let is_good = run.errors.is_empty() && !matches!(shown, Ok(false));
     finished.close();
     shown?;
     watched?;
@@ -325,83 +317,6 @@ impl Watcher<'_> {
         }
         Ok(())
     }
-}
-
-/// Prints what was done.
-fn finish(report: &RunReport, args: &RunArgs) -> io::Result<()> {
-    for error in &report.errors {
-        say::message(format_args!("ringside: {error}"));
-    }
-    say::message(ledger_text::text(&report.ledger).trim_end());
-    if let Some(rules) = report.rules.as_ref().filter(|_| !args.json) {
-        say::message(rule_counts::table(rules, RULES_TOLD_MAX));
-    }
-    if let Some(trigger) = &report.trigger {
-        say::message(trigger_text(trigger));
-    }
-    if let Some(overdue) = report.kept.as_ref().and_then(|kept| kept.overdue.as_ref()) {
-        say::message(format_args!("ringside: warning: files past their age remain: {overdue}"));
-    }
-    let deleted = report.kept.as_ref().filter(|kept| kept.deleted_files > 0);
-    if let Some(kept) = deleted {
-        say::message(format_args!(
-            "retention     {:>16}  files deleted, the oldest, of {} bytes together",
-            units::grouped(kept.deleted_files),
-            units::grouped(kept.deleted_bytes)
-        ));
-    }
-    if let Some(text) = to_read(report, args) {
-        say::message(text);
-    }
-    if args.json {
-        if let Some(kept) = deleted {
-            say::data(serde_json::json!({ "retention": kept }))?;
-        }
-        if !report.profiles.is_empty() {
-            say::data(serde_json::json!({ "profile": report.profiles }))?;
-        }
-        report.rules.as_ref().map_or(Ok(()), rule_counts::json)?;
-        say::data(ledger_text::json(&report.ledger))?;
-    }
-    Ok(())
-}
-
-/// What the trigger did, for people.
-fn trigger_text(trigger: &TriggerSummary) -> String {
-    let hits = units::grouped(trigger.hits);
-    match trigger.given_up_early {
-        0 => format!("trigger       {hits:>16}  hits"),
-        frames => format!(
-            "trigger       {hits:>16}  hits; the memory was too small to wait the whole --before \
-             for {} frames: a larger --ring-size reaches back further",
-            units::grouped(frames)
-        ),
-    }
-}
-
-/// How to read what was written.
-fn to_read(report: &RunReport, args: &RunArgs) -> Option<String> {
-    let count = report.files.count;
-    let directories: Vec<_> = args.write.paths.iter().filter(|path| path.is_dir()).collect();
-    if count == 0 {
-        return None;
-    }
-    if directories.len() > 1 {
-        let inputs = directories.iter().map(|path| format!(" -r '{}'", path.shown()));
-        return Some(format!(
-            "{count} files; to read: ringside read{}",
-            inputs.collect::<String>()
-        ));
-    }
-    let directory = directories.first();
-    let first = || report.files.paths.first();
-    let path = directory.copied().or_else(first)?;
-    let what = path.shown();
-    Some(match (directory, count) {
-        (None, 2..) => format!("{count} files, the first {what}; name each with -r to read them"),
-        (_, 1) => format!("1 file; to read it: ringside read -r '{what}'"),
-        _ => format!("{count} files; to read them: ringside read -r '{what}'"),
-    })
 }
 
 /// A ring that fits the memory: touching more than there is would end other programs.

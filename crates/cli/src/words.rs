@@ -49,6 +49,9 @@ fn of_cause(cause: &(dyn Error + 'static)) -> String {
     if let Some(NoSuchUser(name)) = cause.downcast_ref() {
         return format!("--user {name}: there is no such user");
     }
+    if let Some(error) = cause.downcast_ref() {
+        return tools::of_ends(error);
+    }
     let fix = (cause.downcast_ref().and_then(of_backend))
         .or_else(|| cause.downcast_ref().and_then(of_run))
         .or_else(|| cause.downcast_ref().and_then(of_rules))
@@ -281,6 +284,7 @@ fn output_name(path: Option<&PathBuf>) -> String {
 mod tests {
     use super::*;
     use anyhow::Context;
+    use ringside_transmit::EndsError;
 
     #[test]
     fn a_cause_is_said_once() {
@@ -312,7 +316,8 @@ mod tests {
         let id = ringside_rules::language::RuleId(7);
         let (reason, fix) = ("any".to_owned(), ringside_transmit::TemplateFix::Size(62));
         let template = ringside_transmit::Error::Template { reason, fix };
-        let fixes: [(anyhow::Error, &str); 14] = [
+        let address = std::net::IpAddr::from([10, 0, 0, 2]);
+        let fixes: [(anyhow::Error, &str); 16] = [
             (
                 BackendError::UnknownLinkType { name: name(), hardware_type: 512 }.into(),
                 "link type: use `--backend pcap`",
@@ -333,6 +338,8 @@ mod tests {
             (ringside_xdp::RulesError::NoRoom("".into()).into(), "more room (--rules-room N)"),
             (ringside_ebpf::Error::NoBpfFs { path: "/b" }.into(), "hides it); use --netns instead"),
             (template.into(), "any (--size 62)"),
+            (EndsError::NoMac { interface: name() }.into(), "give one (--mac-src)"),
+            (EndsError::NoSource { to: address }.into(), "to 10.0.0.2; use --from-address"),
         ];
         for (error, fix) in fixes {
             let plain = error.to_string();

@@ -11,6 +11,7 @@
 //! rules          what a run answers about its rules
 //! server         one thread, at most 16 clients, each a `connection`
 //! client         the other side
+//! rules_client   the same for rules
 //! state_directory  where sockets lie, and other notes of running processes
 //! ```
 //!
@@ -28,6 +29,7 @@ mod place;
 mod protocol;
 mod rule_messages;
 mod rules;
+mod rules_client;
 mod server;
 mod side_effects;
 pub mod state_directory;
@@ -40,5 +42,6 @@ pub use place::{
 pub use protocol::{Command, OutputStatus, Rates, Reply, RingStatus, Status, VERSION};
 pub use rule_messages::{DefaultStatus, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS};
 pub use rules::{RuleDesk, RuleStore};
+pub use rules_client::{RulesClient, RunningRules};
 pub use server::{Remaining, serve_while};
 pub use side_effects::SideEffectsStatus;

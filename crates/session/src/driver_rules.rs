@@ -1,7 +1,10 @@
 //! Rules in the drivers of interfaces: shared between a run, or what drops frames, and its control
 //! socket.
 
+mod desk;
+
 use crate::refused::Refused;
+pub use desk::{DropDesk, counts, ledger};
 use ringside_capture::config::Ahead;
 use ringside_capture::keep::{self, Rules, RulesReport};
 use ringside_control::RuleStore;

@@ -8,6 +8,9 @@
 //!   a second what to do: go on, begin new files, stop.
 //! - [`Session::finish`] gives the ledger and what else was counted.
 //!
+//! In addition, what a service does with stored frames by the same filters and rules:
+//! [`filters::FrameFilter`], [`stored_copy`], [`judge_stored`].
+//!
 //! ```no_run
 //! use ringside_session::{CaptureOptions, OpenOptions, Order, Origin, RunOptions, Session};
 //!
@@ -41,6 +44,8 @@ mod rates;
 mod refused;
 mod session;
 mod setting;
+pub mod stored_copy;
+mod stored_rules;
 
 pub use attach::AttachOptions;
 pub use capture::{CaptureOptions, TriggerOptions};
@@ -58,6 +63,7 @@ pub use session::{
     Finished, Moment, Order, Origin, Privileges, RING_BYTES_MIN, RunOptions, Session,
 };
 pub use setting::{Rss, Setting};
+pub use stored_rules::judge_stored;
 
 pub use ringside_capture::backend::af_xdp::Waiting;
 pub use ringside_capture::backend::{BACKENDS, Description};

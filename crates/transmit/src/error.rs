@@ -96,6 +96,12 @@ pub enum Error {
     /// The capture has no frame that can be sent.
     #[error("the capture holds no frame of {FRAME_BYTES_MIN} to {FRAME_BYTES_MAX} bytes to send")]
     NothingToSend,
+    /// More than memory has room for.
+    #[error("{path} holds more than 1,073,741,824 bytes to send; cut it first")]
+    CaptureTooLarge {
+        /// The capture.
+        path: String,
+    },
     /// No such interface.
     #[error("there is no interface {interface} in {namespace}; `ip link` lists them")]
     NoInterface {
@@ -233,6 +239,18 @@ pub enum Error {
     /// Segments that cannot be.
     #[error(transparent)]
     Segment(#[from] ringside_segment::SegmentError),
+    /// A directory has no bytes to send.
+    #[error("{path} is a directory; a stream carries one file, or a size")]
+    PayloadDirectory {
+        /// Path.
+        path: String,
+    },
+    /// Neither a file nor a size.
+    #[error("there is no file {text}, and it is no size, as 10GB or 64MiB, from 1 byte on")]
+    NoPayload {
+        /// What was given.
+        text: String,
+    },
     /// A checksum over a whole datagram cannot be left to the interface.
     #[error("a stream goes out as segments or datagrams, not as IP fragments (Cut::Segments)")]
     StreamOfFragments,

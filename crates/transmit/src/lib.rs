@@ -9,6 +9,7 @@
 //!   [`SenderKind::Packet`] sends through packet sockets: any size, any frames.
 //! - [`sink`] opens transmit channels of any interface, by AF_XDP, packet sockets or libpcap.
 //! - [`Cutter`] cuts the long packets of a stack in user space into frames, into any sink.
+//! - [`Stream::carry`] sends a [`Payload`] as segments from one of two [`Ends`] to the other.
 //! - [`Shape`] describes generated frames and makes any of them again from its number;
 //!   [`Stamp`] reads the number of a received frame; [`SequenceCheck`] proves completeness.
 //! - [`replay()`] sends the frames of captures of any size at their times, changed as [`Rewrite`]
@@ -41,6 +42,7 @@ mod shape;
 pub mod sink;
 mod sink_sender;
 mod sizes;
+mod stored;
 mod stream;
 mod wait;
 mod wire;
@@ -66,5 +68,8 @@ pub use shape::{
     Table, Template,
 };
 pub use sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Sizes};
-pub use stream::{BUFFER_BYTES, Stream, StreamConfig, Way};
+pub use stored::StoredFrames;
+pub use stream::{
+    BUFFER_BYTES, Carried, Ends, EndsError, GivenEnds, Payload, Stream, StreamConfig, Way,
+};
 pub use wire::{End, Wire};

@@ -14,16 +14,20 @@
 //! faster: [`Way::Fastest`] tries both on the first buffers, goes on with the faster, and says so.
 
 mod calls;
+mod ends;
 mod kernel;
 mod live;
 mod over_sink;
+mod payload;
 
 use crate::sink::SinkConfig;
 use crate::wait::{DRAIN, Patience, SLEEP_MAX, Until};
 use crate::{Error, Pacer};
+pub use ends::{Ends, EndsError, GivenEnds};
 use kernel::KernelCut;
 use live::LiveStream;
 use over_sink::{Cutting, SinkStream};
+pub use payload::{Carried, Payload};
 use ringside_core::SinkCounters;
 use ringside_segment::{Cut, Position, SegPlan, Segmenter, Settings, Template};
 use std::fmt;
@@ -150,8 +154,9 @@ pub struct Stream {
     plan_bytes: usize,
     plan_segments_max: usize,
     buffers: usize,
-    /// Payload bytes a second, and since when.
+    /// By payload bytes a second, and since when.
     pacer: Option<(Pacer, Instant)>,
+    bytes_per_sec: Option<u64>,
     until: Until,
     interface: String,
 }
@@ -195,6 +200,7 @@ impl Stream {
             plan_segments_max,
             buffers,
             pacer: None,
+            bytes_per_sec: None,
             until: Until::default(),
             interface: config.interface.clone(),
         })
@@ -213,6 +219,7 @@ impl Stream {
         let burst = usize::try_from(bytes_per_sec / BURSTS_PER_SEC).unwrap_or(usize::MAX);
         self.plan_bytes = (burst / mss).clamp(1, self.plan_segments_max) * mss;
         self.pacer = Some((Pacer::new(bytes_per_sec, 0), Instant::now()));
+        self.bytes_per_sec = Some(bytes_per_sec);
     }
 
     /// Payload bytes of a segment. What is sent at once is best a multiple of it; else the last

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use ringside_core::SinkCounters;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// How long a wait for room may see nothing move at all. A link that takes anything gives room
@@ -15,12 +16,12 @@ pub(crate) const SLEEP_MAX: Duration = Duration::from_millis(50);
 pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 
 /// When a stream is to end, whatever it waits for.
-#[derive(Default)]
-pub(crate) struct Until(Option<Box<dyn Fn() -> bool>>);
+#[derive(Clone, Default)]
+pub(crate) struct Until(Option<Rc<dyn Fn() -> bool>>);
 
 impl Until {
     pub fn when(is_over: impl Fn() -> bool + 'static) -> Until {
-        Until(Some(Box::new(is_over)))
+        Until(Some(Rc::new(is_over)))
     }
 
     pub fn has_come(&self) -> bool {
@@ -68,7 +69,6 @@ impl Patience {
 mod tests {
     use super::*;
     use std::cell::Cell;
-    use std::rc::Rc;
 
     #[test]
     fn a_wait_ends_by_its_end_or_when_nothing_moves() {

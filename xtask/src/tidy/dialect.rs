@@ -26,7 +26,7 @@ const WORDS: [(&str, &str); 16] = [
 ];
 
 /// Where they are looked for.
-const FOLDERS: [&str; 33] = [
+const FOLDERS: [&str; 34] = [
     "bpf/",
     "crates/bench/",
     "crates/capture/",
@@ -47,6 +47,7 @@ const FOLDERS: [&str; 33] = [
     "crates/netdev/",
     "crates/print/",
     "crates/proto/",
+    "crates/report/",
     "crates/ring/",
     "crates/rules/",
     "crates/segment/",

@@ -35,7 +35,8 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-session", 8),
     ("ringside-bench", 8),
     ("ringside-doctor", 8),
-    ("ringside-cli", 9),
+    ("ringside-report", 9),
+    ("ringside-cli", 10),
 ];
 
 /// Stands outside: helps tests, and is no part of the binary.

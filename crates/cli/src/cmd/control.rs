@@ -3,6 +3,7 @@
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use ringside_control::{Client, Command};
+use ringside_report::status;
 use ringside_terminal::{ledger_text, say, units};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -91,8 +92,8 @@ pub fn run(args: ControlCommandArgs) -> anyhow::Result<ExitCode> {
     let reply = client.ask(&args.command())?;
     if args.json {
         say::data(serde_json::json!(reply))?;
-    } else if let Some(status) = &reply.status {
-        say::data(super::status::table(std::iter::once(&**status)))?;
+    } else if let Some(of_run) = &reply.status {
+        say::data(status::table(std::iter::once(&**of_run)))?;
     } else if let Some(flows) = &reply.flows {
         say::data(serde_json::to_string_pretty(flows)?)?;
     } else if let Some(ledger) = &reply.ledger {

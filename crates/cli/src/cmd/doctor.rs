@@ -1,10 +1,10 @@
 //! `ringside doctor`: what this machine and its interfaces can do, the problems, and their fixes.
 
 use clap::Args;
-use ringside_doctor::{Report, State};
+use ringside_doctor::Report;
+use ringside_report::doctor::text;
 use ringside_sys::netns::Namespace;
 use ringside_terminal::say;
-use std::fmt::Write;
 use std::process::ExitCode;
 
 /// Arguments of `doctor`.
@@ -58,32 +58,4 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         (true, true) => ExitCode::from(1),
         (true, false) => ExitCode::SUCCESS,
     })
-}
-
-fn text(report: &Report) -> String {
-    let mut out = String::new();
-    for note in &report.done {
-        let _ = writeln!(out, "{note}");
-    }
-    for note in &report.failed {
-        // What --undo could not do says so in its own words.
-        let prefix = if report.checks.is_empty() { "" } else { "not fixed: " };
-        let _ = writeln!(out, "{prefix}{note}");
-    }
-    let mut subject = "";
-    for check in &report.checks {
-        if check.subject != subject {
-            subject = &check.subject;
-            let _ = writeln!(out, "{subject}");
-        }
-        let _ = writeln!(out, "  {:<16} {:<28} {}", check.state.text(), check.name, check.found);
-        if check.state != State::Ok {
-            let _ = writeln!(out, "  {:<16} {:<28} {}", "", "  why", check.why);
-        }
-        if let Some(fix) = &check.fix {
-            let by_fix = if check.fixable { "" } else { "   (not by --fix)" };
-            let _ = writeln!(out, "  {:<16} {:<28} {fix}{by_fix}", "", "  fix");
-        }
-    }
-    out
 }

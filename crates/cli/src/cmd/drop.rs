@@ -1,25 +1,22 @@
 //! `ringside drop`: rules inside the driver, to protect this host.
 
-mod desk;
 mod kept;
 mod off;
-mod report;
 mod status;
 
 use crate::control_args::ControlArgs;
-use crate::rule_counts;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
-use desk::DropDesk;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ringside_control::{ControlSocket, DROP_KIND, OutputStatus, StatusParts, serve_while};
 use ringside_netdev as netdev;
+use ringside_report::drop as report;
 use ringside_rules::language::{self, RuleSet, Sets};
-use ringside_session::driver_rules::Shared;
+use ringside_session::driver_rules::{DropDesk, Shared, counts};
 use ringside_sys::netns::Namespace;
 use ringside_terminal::progress::tell_wanted;
 use ringside_terminal::signals::{StopSignal, Wanted};
-use ringside_terminal::{ledger_text, say, units};
+use ringside_terminal::{say, units};
 use ringside_xdp::{DriverRules, Options, SourceLimit, Target, Totals};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -30,8 +27,6 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(50);
 /// How often the live line, or the JSON line, is given.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Rules whose counts are printed at the end, unless all are asked for by --json: a screen.
-const RULES_TOLD_MAX: usize = 24;
 /// Sources that are known at a time unless asked otherwise: 2 MiB.
 const SOURCES: u32 = 65_536;
 /// A source's burst unless asked otherwise is a tenth of a second of its rate, but no less.
@@ -272,22 +267,10 @@ fn watch(
 fn finish(args: &DropArgs, desk: &DropDesk) -> anyhow::Result<()> {
     let rules = desk.rules();
     let (totals, offenders) = (rules.totals(), rules.offenders(args.top));
-    let counts = report::counts(&rules);
+    let counts = counts(&rules);
     drop(rules);
     let ledger = desk.ledger();
-    if args.json {
-        rule_counts::json(&counts)?;
-        say::data(serde_json::json!({ "sources": report::sources(&offenders) }))?;
-        say::data(serde_json::json!({ "drop": report::json(&totals) }))?;
-        say::data(ledger_text::json(&ledger))?;
-        return Ok(());
-    }
-    say::message(report::text(&totals, args.dry_run).trim_end());
-    if !offenders.is_empty() {
-        say::message(report::offenders(&offenders).trim_end());
-    }
-    say::message(rule_counts::table(&counts, RULES_TOLD_MAX));
-    Ok(())
+    Ok(report::finish((&totals, args.dry_run), &offenders, &counts, &ledger, args.json)?)
 }
 
 fn source_limit(text: &str) -> Result<(u32, u32), String> {

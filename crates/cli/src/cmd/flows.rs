@@ -4,7 +4,6 @@ mod cached;
 mod collectors;
 mod outputs;
 mod stored;
-mod text;
 
 use super::attach::yield_to_capture;
 use crate::open_args::OpenArgs;
@@ -13,10 +12,11 @@ use crate::record::{self, Addition, RunArgs};
 use anyhow::ensure;
 use cached::CacheArgs;
 use clap::Args;
-use outputs::{FlowArgs, Outputs, Shown};
+use outputs::FlowArgs;
 use ringside_capture::config;
 use ringside_flow::{FlowMonitor, FlowStatus, MonitorHandle};
 use ringside_inspect::Observer;
+use ringside_report::flows::{self, Outputs, Shown};
 use ringside_session::{AttachOptions, CaptureOptions, MeteringReport, Origin, RunReport};
 use ringside_terminal::{BottomLine, Screen};
 use std::io;
@@ -174,8 +174,9 @@ impl Addition for Meter<'_> {
         let (Some(handle), Some(screen)) = (&self.handle, &mut self.screen) else { return Ok(()) };
         let status = handle.status();
         handle.ask();
-        let rows = screen.rows().saturating_sub(text::AROUND_TABLE);
-        let table = text::table(&self.args.flows, &status, self.before.as_ref(), rows);
+        let rows = screen.rows().saturating_sub(flows::AROUND_TABLE);
+        let fields = self.args.flows.fields();
+        let table = flows::table(&fields, &status, self.before.as_ref(), rows);
         screen.show(&table, bottom);
         self.before = Some(status);
         Ok(())
@@ -186,15 +187,17 @@ impl Addition for Meter<'_> {
     }
 
     fn finish_metered(&mut self, report: &MeteringReport) -> io::Result<bool> {
-        let balances = cached::tell(self.args, report)?;
+        let (top, shown) = (self.args.flows.top(), self.args.shown());
+        let balances = flows::tell_metered(&top, shown, report)?;
         self.outputs.finish().map(|all| all && balances)
     }
 
     fn finish(&mut self, report: &RunReport) -> io::Result<bool> {
         let Some(handle) = &self.handle else { return Ok(true) };
         let status = handle.status();
-        let delivered = text::delivered(&report.ledger);
-        let balances = text::finish(&self.args.flows, self.args.shown(), &status, delivered)?;
+        let (top, shown) = (self.args.flows.top(), self.args.shown());
+        let delivered = flows::delivered(&report.ledger);
+        let balances = flows::finish(&top, shown, &status, delivered)?;
         self.outputs.finish().map(|all| all && balances)
     }
 }

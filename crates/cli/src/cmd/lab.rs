@@ -2,21 +2,15 @@
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use ringside_core::{LinkType, OwnedFrame, Shown, SourceInterface};
 use ringside_lab::{Lab, LabConfig, LabStatus, Napi};
-use ringside_lab::{MTU_MAX, MTU_MIN, QUEUES_MAX, RECEIVER_ADDRESS, SENDER_ADDRESS};
+use ringside_lab::{MTU_MAX, MTU_MIN, QUEUES_MAX};
+use ringside_report::lab as report;
 use ringside_terminal::signals::StopSignal;
-use ringside_terminal::units::{self, grouped, scaled};
-use ringside_transmit::{FLOWS_MAX, Job, Limits, Load, Report, SenderKind, Shape, Sizes};
+use ringside_terminal::units;
+use ringside_transmit::{FLOWS_MAX, Job, Limits, Load, SenderKind, Shape, Sizes, StoredFrames};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// Bytes of a capture that are held in memory to be sent again and again.
-const REPLAY_BYTES_MAX: usize = 1 << 30;
-
-/// How long one read of a capture may wait, which matters for pipes only.
-const READ_WAIT: Duration = Duration::from_millis(100);
 
 /// Arguments of `lab`.
 #[derive(Args)]
@@ -178,27 +172,7 @@ fn up(args: &UpArgs) -> anyhow::Result<ExitCode> {
         ..LabConfig::default()
     };
     let status = Lab::up(&config)?.keep()?;
-    let (a, b) = (&status.sender_namespace, &status.receiver_namespace);
-    let name = match config.name.as_str() {
-        "lab" => String::new(),
-        name => format!(" --name {name}"),
-    };
-    eprintln!(
-        "test network {} is up: {} in {a} ({SENDER_ADDRESS}) -- {} in {b} ({RECEIVER_ADDRESS})\n\n\
-         In one terminal, receive:\n  \
-         sudo ringside capture --netns {b} --count -i {}\n  \
-         sudo ip netns exec {b} ringside capture -i {} -w DIR\n\
-         In another, send:\n  \
-         sudo ringside lab send{name} --count 1000000 --size imix --flows 1000\n  \
-         sudo ip netns exec {a} ping {RECEIVER_ADDRESS}\n\
-         At last:\n  \
-         sudo ringside lab down{name}",
-        config.name,
-        status.sender_interface,
-        status.receiver_interface,
-        status.receiver_interface,
-        status.receiver_interface,
-    );
+    eprintln!("{}", report::up(&status));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -208,7 +182,7 @@ fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
         if args.json {
             println!("{}", serde_json::json!({ "lab": lab }));
         } else {
-            println!("{}", status_text(lab));
+            println!("{}", report::status(lab));
         }
     }
     if labs.is_empty() {
@@ -218,33 +192,6 @@ fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn status_text(lab: &LabStatus) -> String {
-    let state = match (lab.whole, lab.leftover, lab.owner_pid) {
-        (false, _, _) => "damaged: `ringside lab down` removes the rest".into(),
-        (_, true, _) => "left behind: the next `ringside lab up` removes it".into(),
-        (_, _, Some(pid)) => format!("up while process {pid} runs"),
-        _ => "up".into(),
-    };
-    let napi = match lab.config.napi {
-        Napi::Softirq => "receives on the sender's CPU".into(),
-        Napi::Threaded => "receives in threads".into(),
-        Napi::Pinned(cpu) => format!("receives on CPU {cpu}"),
-        Napi::Moderated { cpu, interval_us } => {
-            format!("receives on CPU {cpu} every {interval_us} us")
-        }
-    };
-    format!(
-        "{}: {state}\n  {} in {} -- {} in {}, queues {}, MTU {}, {napi}",
-        lab.config.name,
-        lab.sender_interface,
-        lab.sender_namespace,
-        lab.receiver_interface,
-        lab.receiver_namespace,
-        lab.config.queues,
-        lab.config.mtu,
-    )
-}
-
 fn send(args: &SendArgs) -> anyhow::Result<ExitCode> {
     let lab = ringside_lab::status(&args.name.name)?;
     if !lab.whole {
@@ -252,11 +199,11 @@ fn send(args: &SendArgs) -> anyhow::Result<ExitCode> {
     }
     let job = job(args, &lab)?;
     let stop = StopSignal::install()?;
-    let report = ringside_transmit::run(&job, &|| stop.is_set())?;
+    let sent = ringside_transmit::run(&job, &|| stop.is_set())?;
     if args.json {
-        println!("{}", serde_json::json!({ "sent": report }));
+        println!("{}", serde_json::json!({ "sent": sent }));
     } else {
-        eprint!("{}", report_text(&report, &lab));
+        eprint!("{}", report::sent(&sent, &lab));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -265,7 +212,8 @@ fn job(args: &SendArgs, lab: &LabStatus) -> anyhow::Result<Job> {
     let (load, pass) = match &args.read {
         None => (Load::Numbered(Shape::new(args.size.clone(), args.flows)?), None),
         Some(path) => {
-            let frames = read_frames(path)?;
+            let StoredFrames { frames, notes } = StoredFrames::read(path)?;
+            notes.iter().for_each(|note| eprintln!("ringside: {note}"));
             let pass = frames.len() as u64;
             (Load::Replay(frames.into()), Some(pass))
         }
@@ -294,76 +242,6 @@ fn job(args: &SendArgs, lab: &LabStatus) -> anyhow::Result<Job> {
         rate_per_sec: args.rate,
         limits: Limits::new(count, args.duration)?,
     })
-}
-
-/// The Ethernet frames of a capture that can be sent as they are.
-fn read_frames(path: &PathBuf) -> anyhow::Result<Vec<OwnedFrame>> {
-    let mut source = ringside_store::open(std::slice::from_ref(path))?;
-    let (mut frames, mut bytes, mut cut, mut others) = (Vec::new(), 0usize, 0u64, 0u64);
-    while !source.is_finished() {
-        let mut batch_frames = Vec::new();
-        if let Some(batch) = source.next_batch(READ_WAIT)? {
-            batch_frames.extend(batch.iter().map(|frame| frame.to_owned_frame()));
-        }
-        for frame in batch_frames {
-            let link = SourceInterface::of(&frame.meta, source.interfaces())?.link_type;
-            let sendable = frame.bytes.len() >= usize::from(ringside_transmit::FRAME_BYTES_MIN)
-                && frame.bytes.len() <= usize::from(ringside_transmit::FRAME_BYTES_MAX);
-            if !sendable || link != LinkType::ETHERNET {
-                others += 1;
-                continue;
-            }
-            cut += u64::from((frame.bytes.len() as u32) < frame.meta.wire_bytes);
-            bytes += frame.bytes.len();
-            if bytes > REPLAY_BYTES_MAX {
-                let limit = units::grouped(REPLAY_BYTES_MAX as u64);
-                bail!("{} holds more than {limit} bytes to send; cut it first", path.shown());
-            }
-            frames.push(frame);
-        }
-    }
-    for notice in source.notices() {
-        eprintln!("ringside: {notice}");
-    }
-    if cut > 0 {
-        eprintln!("ringside: {cut} frames were cut when they were captured: sent as they are");
-    }
-    if others > 0 {
-        eprintln!("ringside: {others} frames are no Ethernet of 14 to 65,535 bytes: left out");
-    }
-    Ok(frames)
-}
-
-fn report_text(report: &Report, lab: &LabStatus) -> String {
-    let sender = match report.sender {
-        SenderKind::Live | SenderKind::Even => "live frames",
-        SenderKind::Packet => "a packet socket",
-        SenderKind::Sink(kind) => kind.name(),
-    };
-    let seconds = report.elapsed_ns as f64 / 1e9;
-    let mut text = format!(
-        "offered   {:>16}  {}B by {sender}, {seconds:.3} s, {}frames/s{}\n\
-         handed    {:>16}  accepted by {} in {}, {}frames/s\n\
-         refused   {:>16}  its ring was full\n",
-        grouped(report.offered),
-        scaled(report.offered_bytes as f64),
-        scaled(report.offered_per_sec()),
-        if report.stopped { ", stopped" } else { "" },
-        grouped(report.handed),
-        lab.receiver_interface,
-        lab.receiver_namespace,
-        scaled(report.handed_per_sec()),
-        grouped(report.refused_ring_full),
-    );
-    if report.refused_before_ring > 0 {
-        let refused = grouped(report.refused_before_ring);
-        text += &format!("refused   {refused:>16}  by the socket or the driver, before the ring\n");
-    }
-    if let Some(received) = report.received_by_interface.filter(|&count| count != report.handed) {
-        let received = grouped(received);
-        text += &format!("received  {received:>16}  by the interface, others' frames included\n");
-    }
-    text
 }
 
 #[cfg(test)]

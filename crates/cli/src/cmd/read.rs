@@ -1,34 +1,25 @@
 //! `ringside read`: print packets like tcpdump, or copy them.
 
 use crate::filter_args::FilterOptions;
-use crate::frame_filter::FrameFilter;
 use crate::open_args::stdout_stream;
 use crate::print_args::PrintArgs;
 use crate::range_args::RangeArgs;
 use crate::record::FormatArg;
+use crate::words;
 use anyhow::bail;
 use clap::Args;
-use ringside_core::{Frame, Shown, SourceInterface};
-use ringside_print::{PacketText, Style};
-use ringside_store::writer::create_copy;
-use ringside_store::{
-    Format, FrameWriter, Packing, Query, StoreError, StoredSource, Tally, is_input,
-};
+use ringside_core::Shown;
+use ringside_print::Style;
+use ringside_report::read as report;
+use ringside_session::filters::FrameFilter;
+use ringside_session::stored_copy::{Copier, CopyLimits, Output, Printer, copy};
+use ringside_store::{Format, Query, StoreError, is_input};
 use ringside_terminal::signals::{StopSignal, Wanted};
 use ringside_terminal::{say, units};
 use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-
-/// How long one step waits for input; matters for a pipe only.
-const WAIT: Duration = Duration::from_millis(200);
-/// What of a compressed copy waits for more at most: small members compress badly.
-const PACKED_WAIT_MAX: Duration = Duration::from_secs(1);
-/// After a signal so long is read on from a pipe, unless it pauses: Ctrl-C is also for the writer,
-/// which hands over what it still has.
-const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 /// Arguments of `read`.
 #[derive(Args)]
@@ -104,7 +95,7 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
     let statistics = Wanted::statistics()?;
     let asked = args.range.resolve(&inputs)?;
     let mut source = Query { inputs: inputs.clone(), range: asked.range }.open()?;
-    let mut filter = FrameFilter::new(filter);
+    let mut filter = FrameFilter::new(filter, words::say_note);
     // A wrong filter is refused before anything is made.
     for interface in source.interfaces() {
         filter.prepare(interface.link_type)?;
@@ -112,11 +103,15 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
     // Until here a signal to end does so at once: no packet has come yet.
     let stop = StopSignal::install()?;
     let mut output = output(&args, &inputs)?;
-    let limits = Limits {
+    let limits = CopyLimits {
         count_max: args.count.unwrap_or(u64::MAX),
         is_stream: inputs.iter().any(|path| !path.is_file() && !path.is_dir()),
-        stop: &stop,
-        statistics: &statistics,
+        is_stopped: &|| stop.is_set(),
+        look: &|read, matched| {
+            if statistics.take() {
+                say::message(report::so_far(read, matched));
+            }
+        },
     };
     let matched = copy(&mut *source, &mut filter, &mut *output, &limits)
         .and_then(|matched| output.finish().map(|()| matched));
@@ -125,7 +120,7 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
     {
         let mut tally = source.tally();
         tally.bytes_read += asked.bytes_read;
-        say_range(matched, &tally, args.json);
+        report::range(matched, &tally, args.json);
     }
     let status = match matched {
         // Who ended it early did not wait for something to be found, nor for the input's end.
@@ -140,7 +135,10 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
         }
         // The program behind the pipe had enough.
         Err(error) if is_pipe_closed(&error) => return Ok(ExitCode::SUCCESS),
-        Err(error) => Err(output.abandon(error)),
+        Err(error) => Err(match output.abandon() {
+            Some((path, packets)) => error.context(report::held(&path, packets)),
+            None => error,
+        }),
     };
     let said = status.as_ref().err().map(|error| format!("{error:#}")).unwrap_or_default();
     for notice in source.notices().iter().map(ToString::to_string) {
@@ -152,26 +150,6 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
     status
 }
 
-/// Says what was read for a range of time.
-fn say_range(packets: u64, tally: &Tally, json: bool) {
-    let Tally { bytes_read, frames_outside, blocks_passed, .. } = *tally;
-    if json {
-        let read = serde_json::json!({
-            "packets": packets,
-            "packets_outside": frames_outside,
-            "bytes_read": bytes_read,
-            "ring_blocks_passed": blocks_passed,
-        });
-        return say::message(serde_json::json!({ "read": read }));
-    }
-    let (packets, outside) = (units::counted(packets, "packet"), units::grouped(frames_outside));
-    let bytes = units::counted(bytes_read, "byte");
-    let blocks = units::counted(blocks_passed, "ring block");
-    say::message(format_args!(
-        "{packets} of the range, {outside} outside; {bytes} read, {blocks} passed by"
-    ));
-}
-
 /// After a signal: says what a copy holds, unless its input had ended too. Printed packets show
 /// themselves.
 fn say_ended_early(args: &ReadArgs, copied: u64, is_finished: bool) {
@@ -179,84 +157,6 @@ fn say_ended_early(args: &ReadArgs, copied: u64, is_finished: bool) {
     let (shown, packets) = (path.shown().to_string(), units::counted(copied, "packet"));
     let to = if is_stdout(path) { "standard output" } else { &shown };
     say::message(format_args!("ringside: ended by a signal: {packets} copied to {to}"));
-}
-
-/// When the reading ends before its inputs do.
-struct Limits<'a> {
-    count_max: u64,
-    /// Some input is no file: it may pause, and what it has given by then is to be seen.
-    is_stream: bool,
-    stop: &'a StopSignal,
-    statistics: &'a Wanted,
-}
-
-/// Moves frames that match; returns how many.
-fn copy(
-    source: &mut dyn StoredSource,
-    filter: &mut FrameFilter,
-    output: &mut dyn Output,
-    limits: &Limits<'_>,
-) -> anyhow::Result<u64> {
-    let (mut read, mut matched, mut known) = (0, 0, 0);
-    // A stream is waited for only after what it has given is handed on.
-    let mut timeout = WAIT;
-    let mut stopped_at: Option<Instant> = None;
-    while !source.is_finished() {
-        if limits.statistics.take() {
-            let (read, matched) = (units::grouped(read), units::grouped(matched));
-            say::message(format_args!("{read} packets read, {matched} of them match"));
-        }
-        if limits.stop.is_set() {
-            let since = *stopped_at.get_or_insert_with(Instant::now);
-            if !limits.is_stream || since.elapsed() >= DRAIN_MAX {
-                return Ok(matched);
-            }
-        }
-        let Some(batch) = source.next_batch(timeout)? else {
-            output.idle()?;
-            if timeout == WAIT && stopped_at.is_some() {
-                return Ok(matched);
-            }
-            timeout = WAIT;
-            continue;
-        };
-        if limits.is_stream {
-            timeout = Duration::ZERO;
-        }
-        read += batch.frame_count() as u64;
-        // A file may name interfaces while it is read; the copy must know them all.
-        for interface in &batch.interfaces()[known..] {
-            output.add_interface(interface)?;
-        }
-        known = batch.interfaces().len();
-        for frame in batch.iter() {
-            let link_type = batch.interface_of(&frame.meta)?.link_type;
-            if filter.accepts(&frame, link_type)? {
-                output.put(&frame)?;
-                matched += 1;
-                if matched == limits.count_max {
-                    return Ok(matched);
-                }
-            }
-        }
-    }
-    // Interfaces without a packet are part of the file too.
-    for interface in &source.interfaces()[known..] {
-        output.add_interface(interface)?;
-    }
-    Ok(matched)
-}
-
-/// Where packets go.
-trait Output {
-    fn add_interface(&mut self, interface: &SourceInterface) -> anyhow::Result<()>;
-    fn put(&mut self, frame: &Frame<'_>) -> anyhow::Result<()>;
-    /// The input pauses: what is buffered should be seen.
-    fn idle(&mut self) -> anyhow::Result<()>;
-    fn finish(&mut self) -> anyhow::Result<()>;
-    /// Ends the output after `error`, with what was put before it. Returns the error, with what
-    /// the output now holds.
-    fn abandon(&mut self, error: anyhow::Error) -> anyhow::Error;
 }
 
 /// What is read, and the filter.
@@ -288,130 +188,26 @@ fn is_keyword(word: &str) -> bool {
 
 fn output(args: &ReadArgs, inputs: &[PathBuf]) -> anyhow::Result<Box<dyn Output>> {
     let Some(path) = &args.write else {
-        return Ok(Box::new(Printer::new(args)));
+        let style = if args.json { Style::Json } else { Style::Lines(args.print.options()) };
+        return Ok(Box::new(Printer::new(BufWriter::new(io::stdout()), style)));
     };
     let format = match args.format {
         Some(FormatArg::Pcap) => Format::Pcap,
         Some(FormatArg::Pcapng) => Format::Pcapng,
         None => Format::of_path(path).unwrap_or(Format::Pcapng),
     };
-    let file = if is_stdout(path) {
-        let stdout = File::from(stdout_stream()?);
-        if is_input(inputs, &stdout)? {
-            bail!("standard output is a file that is read at once: name another file");
-        }
-        stdout
-    } else {
-        create_copy(path, inputs)?
-    };
-    let cut = match is_stdout(path) || !file.metadata()?.is_file() {
-        true => None,
-        false => Some((path.clone(), file.try_clone()?)),
-    };
-    let packing = Packing::of_path(path).filter(|_| cut.is_some());
-    let writer = match packing {
-        Some(packing) => packing.writer(format, file, &[])?,
-        None => format.writer(file, &[])?,
-    };
-    Ok(Box::new(Copier { writer, packed_at: packing.map(|_| Instant::now()), cut }))
+    if !is_stdout(path) {
+        return Ok(Box::new(Copier::to_file(path, format, inputs)?));
+    }
+    let stdout = File::from(stdout_stream()?);
+    if is_input(inputs, &stdout)? {
+        bail!("standard output is a file that is read at once: name another file");
+    }
+    Ok(Box::new(Copier::to_stream(stdout, format)?))
 }
 
 fn is_stdout(path: &Path) -> bool {
     path == Path::new("-") || path == Path::new("/dev/stdout")
-}
-
-/// Writes a capture file or stream.
-struct Copier {
-    writer: Box<dyn FrameWriter>,
-    /// When the last pause of the input was made use of, if the copy is compressed.
-    packed_at: Option<Instant>,
-    /// A file's name, and the handle by which it is cut; none for a stream.
-    cut: Option<(PathBuf, File)>,
-}
-
-impl Output for Copier {
-    fn add_interface(&mut self, interface: &SourceInterface) -> anyhow::Result<()> {
-        self.writer.add_interface(interface)?;
-        Ok(())
-    }
-
-    fn put(&mut self, frame: &Frame<'_>) -> anyhow::Result<()> {
-        Ok(self.writer.write(frame)?)
-    }
-
-    fn idle(&mut self) -> anyhow::Result<()> {
-        if let Some(at) = &mut self.packed_at {
-            if at.elapsed() < PACKED_WAIT_MAX {
-                return Ok(());
-            }
-            *at = Instant::now();
-        }
-        Ok(self.writer.flush()?)
-    }
-
-    fn finish(&mut self) -> anyhow::Result<()> {
-        Ok(self.writer.finish(&[])?)
-    }
-
-    fn abandon(&mut self, error: anyhow::Error) -> anyhow::Error {
-        // It does nothing after a refused write; another error would hide the first.
-        let _ = self.writer.finish(&[]);
-        let Some((path, file)) = &self.cut else { return error };
-        if file.set_len(self.writer.bytes_written()).is_err() {
-            return error;
-        }
-        let packets = units::counted(self.writer.frames_written(), "packet");
-        error.context(format!("{} holds the {packets} before this error", path.shown()))
-    }
-}
-
-/// Prints lines, or JSON.
-struct Printer {
-    out: BufWriter<io::Stdout>,
-    text: PacketText,
-    interfaces: Vec<SourceInterface>,
-    /// The text of one packet: its memory is used again.
-    bytes: Vec<u8>,
-}
-
-impl Printer {
-    fn new(args: &ReadArgs) -> Printer {
-        let style = if args.json { Style::Json } else { Style::Lines(args.print.options()) };
-        Printer {
-            out: BufWriter::new(io::stdout()),
-            text: PacketText::new(style),
-            interfaces: Vec::new(),
-            bytes: Vec::new(),
-        }
-    }
-}
-
-impl Output for Printer {
-    fn add_interface(&mut self, interface: &SourceInterface) -> anyhow::Result<()> {
-        self.interfaces.push(interface.clone());
-        Ok(())
-    }
-
-    fn put(&mut self, frame: &Frame<'_>) -> anyhow::Result<()> {
-        let link_type = SourceInterface::of(&frame.meta, &self.interfaces)?.link_type;
-        self.bytes.clear();
-        self.text.append(&mut self.bytes, frame, link_type);
-        Ok(self.out.write_all(&self.bytes)?)
-    }
-
-    fn idle(&mut self) -> anyhow::Result<()> {
-        Ok(self.out.flush()?)
-    }
-
-    fn finish(&mut self) -> anyhow::Result<()> {
-        Ok(self.out.flush()?)
-    }
-
-    fn abandon(&mut self, error: anyhow::Error) -> anyhow::Error {
-        // Another error would hide the first.
-        let _ = self.out.flush();
-        error
-    }
 }
 
 fn is_pipe_closed(error: &anyhow::Error) -> bool {

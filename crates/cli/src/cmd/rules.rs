@@ -3,23 +3,16 @@
 
 mod live;
 
-use crate::rule_counts;
-use anyhow::Context;
 use clap::{Args, Subcommand};
-use ringside_capture::keep::{RulesReport, SideEffects};
 use ringside_core::{LinkType, Shown};
-use ringside_inspect::DissectedFrame;
 use ringside_keeper::filter_child::filter_compiler;
-use ringside_rules::engine::{Counts, Engine};
-use ringside_rules::language::{self, LoadError, RuleSet, Sets};
+use ringside_report::rules as report;
+use ringside_rules::engine::Engine;
+use ringside_rules::language::{self, LoadError, Sets};
+use ringside_session::judge_stored;
 use ringside_terminal::{say, units};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
-
-/// How long one step waits for input; matters for a pipe only.
-const WAIT: Duration = Duration::from_millis(200);
 
 /// Arguments of `rules`.
 #[derive(Args)]
@@ -153,74 +146,14 @@ fn test(args: &TestArgs) -> anyhow::Result<ExitCode> {
             language::parse(text.as_bytes(), &mut Sets::in_folder(Path::new(".")))?
         }
     };
-    let mut judges = Judges::new(set);
-    let mut source = ringside_store::open(&args.read)?;
-    for interface in source.interfaces() {
-        judges.add_link(interface.link_type)?;
-    }
-    let mut known = 0;
-    while !source.is_finished() {
-        let Some(batch) = source.next_batch(WAIT)? else { continue };
-        // A file may name interfaces while it is read.
-        for interface in &batch.interfaces()[known..] {
-            judges.add_link(interface.link_type)?;
-        }
-        known = batch.interfaces().len();
-        for frame in batch.iter() {
-            let link = batch.interface_of(&frame.meta)?.link_type;
-            judges.judge(&DissectedFrame::new(frame.bytes, frame.meta.wire_bytes, link), link)?;
-        }
-    }
-    for notice in source.notices() {
+    let (counted, notices) = judge_stored(set, &args.read)?;
+    for notice in notices {
         say::message(format_args!("ringside: {notice}"));
     }
-    let report = judges.report();
     match args.json {
-        true => rule_counts::json(&report)?,
-        false => say::data(rule_counts::table(&report, usize::MAX))?,
+        true => report::json(&counted)?,
+        false => say::data(report::table(&counted, usize::MAX))?,
     }
-    let has_matched = report.rules.iter().any(|(_, counts)| counts.frames > 0);
+    let has_matched = counted.rules.iter().any(|(_, counts)| counts.frames > 0);
     Ok(if has_matched { ExitCode::SUCCESS } else { ExitCode::from(1) })
-}
-
-/// The rules, once for each link type: filter expressions are compiled for one.
-struct Judges {
-    set: RuleSet,
-    engines: BTreeMap<LinkType, Engine>,
-}
-
-impl Judges {
-    fn new(set: RuleSet) -> Judges {
-        Judges { set, engines: BTreeMap::new() }
-    }
-
-    fn add_link(&mut self, link: LinkType) -> anyhow::Result<()> {
-        if !self.engines.contains_key(&link) {
-            let engine = Engine::new(self.set.clone(), link, &filter_compiler()?)?;
-            self.engines.insert(link, engine);
-        }
-        Ok(())
-    }
-
-    fn judge(&mut self, frame: &DissectedFrame<'_>, link: LinkType) -> anyhow::Result<()> {
-        let engine = self.engines.get_mut(&link).context("an interface that was not named")?;
-        engine.judge(frame);
-        Ok(())
-    }
-
-    /// What each rule counted, by id, and the default.
-    fn report(self) -> RulesReport {
-        let mut counts = vec![Counts::default(); self.set.rules.len()];
-        let (mut undecided, mut flows_given_up) = (Counts::default(), 0);
-        for engine in self.engines.values() {
-            for (sum, (_, counts)) in counts.iter_mut().zip(engine.counts()) {
-                *sum = *sum + counts;
-            }
-            undecided = undecided + engine.default_counts().1;
-            flows_given_up += engine.flows_given_up();
-        }
-        let rules = self.set.rules.into_iter().zip(counts).collect();
-        let side_effects = SideEffects { flows_given_up, ..SideEffects::default() };
-        RulesReport { rules, default: self.set.default, undecided, side_effects }
-    }
 }

@@ -1,7 +1,7 @@
 //! The same for `send`, `lab`, and rules in drivers.
 
 use ringside_lab::LabConfig;
-use ringside_transmit::TemplateFix;
+use ringside_transmit::{EndsError, TemplateFix};
 use std::error::Error;
 
 /// How rules that a driver has no room for are refused, also by a capture of another process.
@@ -39,6 +39,28 @@ fn of_send(error: &ringside_transmit::Error) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// What a stream lacks, with the option that gives it.
+pub(super) fn of_ends(error: &EndsError) -> String {
+    let fix = match error {
+        EndsError::UnknownHost { port, .. } => format!(", as --to 10.0.0.2:{port}"),
+        EndsError::OtherFamily { host } => {
+            return format!(
+                "{host} has no address of the family of --from-address; give one that fits"
+            );
+        }
+        EndsError::Families { from, to } => {
+            return format!("--from-address {from} and --to {to} are of different families");
+        }
+        EndsError::NoMac { .. } => " (--mac-src)".to_owned(),
+        EndsError::NoAddress { .. } => " (--from-address)".to_owned(),
+        EndsError::NoRoute { .. } => " (--from-address, --mac-dst)".to_owned(),
+        EndsError::NoOtherHost { .. } | EndsError::NoNeighbour { .. } => " (--mac-dst)".to_owned(),
+        EndsError::NoSource { .. } => "; use --from-address".to_owned(),
+        EndsError::Headers(_) | EndsError::Template(_) | EndsError::Sys(_) => String::new(),
+    };
+    format!("{error}{fix}")
 }
 
 fn of_lab(error: &ringside_lab::Error) -> Option<String> {

@@ -1,14 +1,18 @@
 //! Rules that are pinned on interfaces, and whether a process holds them.
 
-use crate::rule_counts::RuleCounts;
 use anyhow::ensure;
 use ringside_control::SideEffectsStatus;
-use ringside_session::driver_rules;
+use ringside_report::drop::Pinned;
+use ringside_report::rules::RuleCounts;
+use ringside_session::driver_rules::{ledger, undecided};
 use ringside_sys::netns::Namespace;
 use ringside_terminal::say;
 use ringside_xdp::PinnedRules;
 use ringside_xdp::pins::{self, Pins};
 use std::time::SystemTime;
+
+/// Sources of most dropped frames that are printed, as at the end of a run.
+const SOURCES_TOLD_MAX: usize = 10;
 
 /// Rules that are in force by pins.
 pub(super) struct Kept {
@@ -32,19 +36,24 @@ impl Kept {
         all
     }
 
-    /// When they were first pinned, as a status tells it.
-    pub fn since(&self) -> String {
-        let time = self.pins.since().unwrap_or(SystemTime::UNIX_EPOCH);
-        jiff::Timestamp::try_from(time).map_or_else(|_| String::new(), |time| format!("{time:.0}"))
-    }
-
-    /// What each rule counted.
-    pub fn counts(&self) -> RuleCounts {
-        RuleCounts {
-            rules: self.rules.rules(),
-            default: self.rules.default_verdict(),
-            undecided: driver_rules::undecided(&self.rules.totals()),
+    /// What they do; with `counts` also what each rule counted.
+    pub fn report(&self, with_counts: bool) -> Pinned {
+        let (rules, interface) = (&self.rules, self.interface.clone());
+        let (totals, is_dry) = (rules.totals(), rules.is_dry());
+        let counts = || RuleCounts {
+            rules: rules.rules(),
+            default: rules.default_verdict(),
+            undecided: undecided(&totals),
             side_effects: SideEffectsStatus::default(),
+        };
+        Pinned {
+            directory: rules.directory().to_owned(),
+            since: self.pins.since().unwrap_or(SystemTime::UNIX_EPOCH),
+            is_dry,
+            ledger: ledger(&interface, &totals, is_dry),
+            counts: with_counts.then(|| (counts(), rules.offenders(SOURCES_TOLD_MAX))),
+            interface,
+            totals,
         }
     }
 }

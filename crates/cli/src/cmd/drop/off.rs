@@ -1,9 +1,10 @@
 //! The end of what protects an interface: of its process, and of rules that are pinned.
 
-use super::{kept, report};
+use super::kept;
 use anyhow::{Context, bail};
 use clap::Args;
 use ringside_control::{Client, Command, DROP_KIND, Found, Status};
+use ringside_report::drop as report;
 use ringside_sys::netns::Namespace;
 use ringside_terminal::say;
 use ringside_xdp::PinnedRules;

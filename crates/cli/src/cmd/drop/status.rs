@@ -1,19 +1,12 @@
 //! What is dropped where.
 
 use super::kept::{self, Kept};
-use super::{RULES_TOLD_MAX, off, report};
-use crate::rule_counts;
+use super::off;
 use clap::Args;
-use ringside_control::{Client, Status};
-use ringside_core::{Cause, Ledger};
+use ringside_control::Status;
+use ringside_report::drop as report;
 use ringside_sys::netns::Namespace;
-use ringside_terminal::units::grouped;
-use ringside_terminal::{columns, say};
-use std::io;
 use std::process::ExitCode;
-
-/// Sources of most dropped frames that are printed, as at the end of a run.
-const SOURCES_TOLD_MAX: usize = 10;
 
 /// Arguments of `drop status`.
 #[derive(Args)]
@@ -56,9 +49,11 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
         kept::tell_nothing("nothing is dropped");
         return Ok(ExitCode::from(1));
     }
+    let running: Vec<_> = found.iter().map(|(client, status)| (client.path(), status)).collect();
+    let pinned = alone.iter().map(|kept| kept.report(interface.is_some())).collect();
     match args.json {
-        true => json(&found, &alone, interface.is_some())?,
-        false => text(&found, &alone, interface.is_some())?,
+        true => report::status_json(&running, pinned)?,
+        false => report::status_text(&running, pinned)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -68,64 +63,4 @@ fn holds(status: &Status, kept: &Kept) -> bool {
     status.interfaces.contains(&kept.interface)
         && off::namespace_of(status) == Some(kept.pins.namespace())
         && kept::is_held(&kept.pins)
-}
-
-fn ledger(kept: &Kept) -> Ledger {
-    report::ledger(&kept.interface, &kept.rules.totals(), kept.rules.is_dry())
-}
-
-fn json(found: &[(Client, Status)], alone: &[Kept], has_rules: bool) -> io::Result<()> {
-    for (client, status) in found {
-        say::data(serde_json::json!({ "socket": client.path(), "status": status }))?;
-    }
-    for kept in alone {
-        let pinned = serde_json::json!({
-            "interface": kept.interface,
-            "directory": kept.rules.directory(),
-            "since": kept.since(),
-            "dry_run": kept.rules.is_dry(),
-            "ledger": ledger(kept),
-            "drop": report::json(&kept.rules.totals()),
-        });
-        say::data(serde_json::json!({ "pinned": pinned }))?;
-        if has_rules {
-            rule_counts::json(kept.counts())?;
-            let offenders = kept.rules.offenders(SOURCES_TOLD_MAX);
-            say::data(serde_json::json!({ "sources": report::sources(&offenders) }))?;
-        }
-    }
-    Ok(())
-}
-
-fn text(found: &[(Client, Status)], alone: &[Kept], has_rules: bool) -> io::Result<()> {
-    let line = |interface: String, process: String, since: String, ledger: &Ledger| {
-        let cause = |cause| grouped(ledger.dropped.get(&cause).copied().unwrap_or_default());
-        vec![
-            interface,
-            process,
-            since,
-            grouped(ledger.received.unwrap_or_default()),
-            grouped(ledger.passed),
-            cause(Cause::ByRule),
-            cause(Cause::SourceLimit),
-        ]
-    };
-    let running = found.iter().map(|(_, status)| {
-        let (interfaces, process) = (status.interfaces.join(" "), status.pid.to_string());
-        line(interfaces, process, status.started.clone(), &status.ledger)
-    });
-    let pinned = alone
-        .iter()
-        .map(|kept| line(kept.interface.clone(), "pinned".into(), kept.since(), &ledger(kept)));
-    let lines: Vec<Vec<String>> = running.chain(pinned).collect();
-    let head = ["interface", "process", "since", "received", "passed", "dropped", "limited"];
-    say::data(columns::text(&head, &lines).trim_end())?;
-    for kept in alone.iter().filter(|_| has_rules) {
-        say::data(format!("\n{}", rule_counts::table(kept.counts(), RULES_TOLD_MAX)))?;
-        let offenders = kept.rules.offenders(SOURCES_TOLD_MAX);
-        if !offenders.is_empty() {
-            say::data(format!("\n{}", report::offenders(&offenders).trim_end()))?;
-        }
-    }
-    Ok(())
 }

@@ -3,16 +3,18 @@
 use anyhow::ensure;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use ringside_export::{Address, Options, Outlet, SpoolOptions, State, Watch};
+use ringside_export::{Address, Options, Outlet, SpoolOptions, Watch};
 use ringside_flow::{Format, RecordSink};
-use ringside_terminal::say;
-use ringside_terminal::units::{self, counted};
+use ringside_terminal::units;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Datagrams a second of what is read from files, which comes faster than collectors take it: a
 /// socket of the system's default size holds 150, and at 10,000 a second nfcapd lost some.
 const STORED_DATAGRAMS_PER_SECOND: u32 = 2_000;
+
+/// Sinks by their names.
+pub type Sinks = Vec<(String, Box<dyn RecordSink>)>;
 
 /// Where records are sent.
 #[derive(Args)]
@@ -51,16 +53,17 @@ impl CollectorArgs {
         self.export.iter().try_for_each(|address| Ok(Outlet::check(address, self.export_format)?))
     }
 
-    /// The outlets, with their names; of records that are read from files, or come as they do.
-    pub fn open(&self, is_stored: bool) -> anyhow::Result<Outlets> {
-        let mut outlets = Outlets::default();
+    /// The outlets with their names, and what shows how they fare; of records that are read from
+    /// files, or come as they do.
+    pub fn open(&self, is_stored: bool) -> anyhow::Result<(Sinks, Vec<Watch>)> {
+        let (mut sinks, mut watches) = (Sinks::new(), Vec::new());
         for address in &self.export {
             let outlet =
                 Outlet::open(address, self.export_format, &self.options(address, is_stored))?;
-            outlets.watched.push(Watched { watch: outlet.watch(), state: State::Connecting });
-            outlets.sinks.push((address.to_string(), Box::new(outlet)));
+            watches.push(outlet.watch());
+            sinks.push((address.to_string(), Box::new(outlet)));
         }
-        Ok(outlets)
+        Ok((sinks, watches))
     }
 
     fn options(&self, address: &Address, is_stored: bool) -> Options {
@@ -79,62 +82,4 @@ impl CollectorArgs {
 
 fn formats() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse::<Format>())
-}
-
-/// Sinks to be filled, and what shows how they fare.
-#[derive(Default)]
-pub struct Outlets {
-    pub sinks: Vec<(String, Box<dyn RecordSink>)>,
-    pub watched: Vec<Watched>,
-}
-
-/// An outlet that is looked at from outside.
-pub struct Watched {
-    watch: Watch,
-    /// As it was said.
-    state: State,
-}
-
-impl Watched {
-    /// Says when the collector goes away, and when it is back.
-    pub fn look(&mut self) {
-        let status = self.watch.status();
-        if status.state == self.state {
-            return;
-        }
-        let before = std::mem::replace(&mut self.state, status.state);
-        let to = &status.collector;
-        match status.state {
-            State::Away => {
-                let why = status.error.unwrap_or_default();
-                say::message(format_args!("ringside: {to} is away: {why}"));
-            }
-            State::Open if before == State::Away => {
-                say::message(format_args!("ringside: {to} is back"));
-            }
-            _ => {}
-        }
-    }
-
-    /// Says what the collector did not get; true if that is nothing.
-    pub fn finish(&self) -> bool {
-        let status = self.watch.status();
-        let (to, counts) = (&status.collector, &status.counts);
-        let why: Vec<_> = status.error.iter().chain(&status.spool_error).cloned().collect();
-        let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join("; ")) };
-        if status.spool_damaged_bytes > 0 {
-            let bytes = counted(status.spool_damaged_bytes, "byte");
-            say::message(format_args!("ringside: {to}: {bytes} of the spool could not be read"));
-        }
-        if counts.spooled.records > 0 {
-            let records = counted(counts.spooled.records, "record");
-            say::message(format_args!("ringside: {to}: {records} stay in the spool{why}"));
-        }
-        let lost = counts.lost().records;
-        if lost > 0 {
-            let records = counted(lost, "record");
-            say::message(format_args!("ringside: {to}: {records} did not get there{why}"));
-        }
-        lost == 0
-    }
 }

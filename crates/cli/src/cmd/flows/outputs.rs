@@ -1,6 +1,6 @@
 //! What becomes of records: options, and the sinks that they stand for.
 
-use super::collectors::{CollectorArgs, Outlets, Watched};
+use super::collectors::CollectorArgs;
 use crate::open_args::stdout_stream;
 use crate::record::free_bytes;
 use anyhow::{Context, ensure};
@@ -9,10 +9,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ringside_flow::{
     Field, FlowMonitor, FlowTable, Limits, LineFormat, Lines, Names, Rank, TopOptions,
 };
+use ringside_report::flows::{Outputs, Shown};
 use ringside_terminal::units;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::sync::{Arc, OnceLock};
+use std::io::BufWriter;
 use std::time::Duration;
 
 /// Groups that a table shows unless asked otherwise: a screen.
@@ -61,17 +60,6 @@ pub struct FlowArgs {
     collectors: CollectorArgs,
 }
 
-/// What standard output shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
-    /// The largest groups.
-    Table,
-    /// The same as JSON, at the end.
-    Groups,
-    /// Records.
-    Records(LineFormat),
-}
-
 impl FlowArgs {
     /// What standard output shows, with or without `--json`.
     pub fn shown(&self, json: bool) -> Shown {
@@ -93,9 +81,9 @@ impl FlowArgs {
         self.limits().check().context("--idle, --active or --flow-memory")
     }
 
-    /// Rows of the table.
-    pub fn rows(&self) -> usize {
-        self.top as usize
+    /// The table.
+    pub fn top(&self) -> TopOptions {
+        TopOptions { fields: self.fields(), rank: self.by, count: self.top as usize }
     }
 
     /// The fields of a row.
@@ -113,85 +101,16 @@ impl FlowArgs {
     /// The monitor with its sinks, of packets that are read from files or come as they do, and how
     /// the outputs fare.
     pub fn monitor(&self, shown: Shown, is_stored: bool) -> anyhow::Result<(FlowMonitor, Outputs)> {
-        let (table, failure) = (FlowTable::new(self.limits())?, Failure::default());
-        let Outlets { mut sinks, watched } = self.collectors.open(is_stored)?;
+        let table = FlowTable::new(self.limits())?;
+        let (mut sinks, watches) = self.collectors.open(is_stored)?;
+        let outputs = Outputs::new(watches);
         if let Shown::Records(format) = shown {
-            let stdout = File::from(stdout_stream()?);
-            let output = BufWriter::new(Stdout { stdout, failure: failure.clone() });
+            let output = BufWriter::new(outputs.writer(stdout_stream()?));
             sinks.push(("lines".into(), Box::new(Lines::new(output, format, self.names))));
         }
-        let options = TopOptions { fields: self.fields(), rank: self.by, count: self.rows() };
         let is_grouped = matches!(shown, Shown::Table | Shown::Groups);
-        let monitor = FlowMonitor::new(table, sinks, is_grouped.then_some(options));
-        Ok((monitor, Outputs { failure, watched }))
-    }
-}
-
-impl Shown {
-    /// True if standard output is data for programs, one JSON object a line.
-    pub fn is_json(self) -> bool {
-        matches!(self, Shown::Groups | Shown::Records(LineFormat::Json))
-    }
-}
-
-/// How the outputs fare, which are written in other threads than the one that ends the run.
-#[derive(Default)]
-pub struct Outputs {
-    failure: Failure,
-    watched: Vec<Watched>,
-}
-
-impl Outputs {
-    /// Says what changed of collectors.
-    ///
-    /// # Errors
-    /// Standard output cannot be written: what would come reaches no reader.
-    pub fn look(&mut self) -> io::Result<()> {
-        self.watched.iter_mut().for_each(Watched::look);
-        self.failure.check()
-    }
-
-    /// After the end: says what did not get where it should; true if everything did.
-    ///
-    /// # Errors
-    /// Standard output could not be written.
-    pub fn finish(&self) -> io::Result<bool> {
-        let lossy = self.watched.iter().filter(|watched| !watched.finish()).count();
-        self.failure.check().map(|()| lossy == 0)
-    }
-}
-
-/// Why records could not be written to standard output, by the system's number.
-#[derive(Clone, Default)]
-struct Failure(Arc<OnceLock<i32>>);
-
-impl Failure {
-    /// The first error of writing.
-    fn check(&self) -> io::Result<()> {
-        self.0.get().map_or(Ok(()), |&number| Err(io::Error::from_raw_os_error(number)))
-    }
-}
-
-/// Standard output, with the first error of writing to it.
-struct Stdout {
-    stdout: File,
-    failure: Failure,
-}
-
-impl Write for Stdout {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stdout.write(bytes).inspect_err(|error| {
-            // An interrupted write is made again.
-            if let Some(number) = error.raw_os_error()
-                && error.kind() != io::ErrorKind::Interrupted
-            {
-                self.failure.0.get_or_init(|| number);
-            }
-        })
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.stdout.flush()
+        let monitor = FlowMonitor::new(table, sinks, is_grouped.then(|| self.top()));
+        Ok((monitor, outputs))
     }
 }
 

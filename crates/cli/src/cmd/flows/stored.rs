@@ -1,12 +1,13 @@
 //! Flows of files, directories and standard input.
 
-use super::outputs::Outputs;
-use super::{FlowsArgs, text};
-use crate::frame_filter::FrameFilter;
+use super::FlowsArgs;
+use crate::words;
 use anyhow::ensure;
 use ringside_core::limits::DRAIN_MAX;
 use ringside_core::{LaneId, SourceInterface};
 use ringside_inspect::{Observer, Pump};
+use ringside_report::flows::{self, Outputs};
+use ringside_session::filters::FrameFilter;
 use ringside_store::{Query, StoredSource};
 use ringside_terminal::signals::{StopSignal, Wanted};
 use ringside_terminal::{say, units};
@@ -23,7 +24,7 @@ pub fn run(args: &FlowsArgs) -> anyhow::Result<ExitCode> {
     let inputs = args.open.read.clone();
     let range = args.range.resolve(&inputs)?.range;
     let mut source = Query { inputs, range }.open()?;
-    let mut filter = FrameFilter::new(args.open.filter());
+    let mut filter = FrameFilter::new(args.open.filter(), words::say_note);
     // A wrong filter is refused before anything is made.
     for interface in source.interfaces() {
         filter.prepare(interface.link_type)?;
@@ -35,7 +36,7 @@ pub fn run(args: &FlowsArgs) -> anyhow::Result<ExitCode> {
     let read = reading.drain(&mut *source, &mut filter, &mut monitor);
     let status = monitor.handle().status();
     // What was read before an error is shown all the same.
-    let is_whole = text::finish(&args.flows, shown, &status, read.as_ref().ok().copied())?;
+    let is_whole = flows::finish(&args.flows.top(), shown, &status, read.as_ref().ok().copied())?;
     for notice in source.notices() {
         say::message(format_args!("ringside: {notice}"));
     }

@@ -4,13 +4,14 @@ use super::{TargetArgs, live, range};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use ringside_core::{LinkType, SourceInterface};
+use ringside_report::send::{sender_name, text};
 use ringside_terminal::say;
 use ringside_terminal::signals::{StopSignal, Wanted};
-use ringside_terminal::units::{grouped, scaled};
+use ringside_terminal::units::grouped;
 use ringside_transmit::sink::{self, SinkConfig, SinkKind};
 use ringside_transmit::{
-    End, FLOWS_MAX, Field, Job, LIVE_FRAME_BYTES_MAX, Limits, Load, Numbering, Range, Report,
-    SenderKind, Shape, Sizes, Stack, Template, Wire, live_obstacle, wire_bytes,
+    End, FLOWS_MAX, Field, Job, LIVE_FRAME_BYTES_MAX, Limits, Load, Numbering, Range, SenderKind,
+    Shape, Sizes, Stack, Template, Wire, live_obstacle, wire_bytes,
 };
 use std::path::Path;
 use std::process::ExitCode;
@@ -131,7 +132,7 @@ fn job(target: &TargetArgs, args: &GenerateArgs) -> anyhow::Result<Job> {
         None if rate_per_sec.is_some() => SenderKind::Even,
         None => SenderKind::Live,
     };
-    say::message(format_args!("sending through {interface} by {}: {reason}", name(sender)));
+    say::message(format_args!("sending through {interface} by {}: {reason}", sender_name(sender)));
     // Without an end of its own a paced run lasts until it is stopped.
     let limits = Limits::new(
         target.count.or(target.duration.is_none().then_some(u64::MAX)),
@@ -249,35 +250,4 @@ fn template(text: &str) -> anyhow::Result<Template> {
             .with_context(|| format!("frame {number} of {path}"));
     }
     bail!("{path} has {} frames, and no frame {number}", grouped(count))
-}
-
-fn name(sender: SenderKind) -> &'static str {
-    match sender {
-        SenderKind::Live => "live frames",
-        SenderKind::Even => "live frames, each when it is due",
-        SenderKind::Packet => "a packet socket",
-        SenderKind::Sink(kind) => kind.name(),
-    }
-}
-
-fn text(report: &Report, interface: &str) -> String {
-    let seconds = report.elapsed_ns as f64 / 1e9;
-    let mut text = format!(
-        "offered   {:>16}  {}B by {}, {seconds:.3} s, {}frames/s{}\n\
-         sent      {:>16}  taken by {interface}, {}frames/s\n\
-         refused   {:>16}  no room in its ring\n",
-        grouped(report.offered),
-        scaled(report.offered_bytes as f64),
-        name(report.sender),
-        scaled(report.offered_per_sec()),
-        if report.stopped { ", stopped" } else { "" },
-        grouped(report.handed),
-        scaled(report.handed_per_sec()),
-        grouped(report.refused_ring_full),
-    );
-    if report.refused_before_ring > 0 {
-        let refused = grouped(report.refused_before_ring);
-        text += &format!("refused   {refused:>16}  by the socket or the driver, before the ring\n");
-    }
-    text
 }

@@ -1,8 +1,8 @@
 //! One line a second while a run sends.
 
+use ringside_report::send;
 use ringside_terminal::progress::{INTERVAL, line_bar, tell_wanted};
 use ringside_terminal::signals::{StopSignal, Wanted};
-use ringside_terminal::units::{grouped, scaled};
 use ringside_transmit::{Job, Progress, Report, run_shown};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ pub fn watched(
                 let (now, offered) = (Instant::now(), shown.offered());
                 let elapsed = now - then;
                 let per_sec = (offered - before) as f64 / elapsed.as_secs_f64();
-                let line = || format!("{}frames/s  offered {}", scaled(per_sec), grouped(offered));
+                let line = || send::line(per_sec, offered);
                 tell_wanted(statistics, &bar, line);
                 if elapsed >= INTERVAL {
                     bar.set_message(line());

@@ -1,13 +1,12 @@
 //! `ringside send --relay`: what one interface receives goes out of another, cut where it is too
 //! long.
 
-mod report;
-
 use super::TargetArgs;
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use ringside_capture::backend::af_packet::{self, AfPacketConfig};
 use ringside_netdev as netdev;
+use ringside_report::send::relay as report;
 use ringside_sys::netns::Namespace;
 use ringside_terminal::signals::{StopSignal, Wanted};
 use ringside_terminal::{ledger_text, progress, say};

@@ -1,12 +1,12 @@
 //! `ringside send -r`: replay of captures.
 
-mod report;
-
 use super::{TargetArgs, To, single, single_mac};
-use crate::frame_filter::FrameFilter;
+use crate::words;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use ringside_core::{Frame, LinkType, TimeRange, Timestamp};
+use ringside_report::send::replay as report;
+use ringside_session::filters::FrameFilter;
 use ringside_terminal::signals::{StopSignal, Wanted};
 use ringside_terminal::{progress, say, units};
 use ringside_transmit::replay::{CutFrames, Ended, Filter, ReplayReport, Speed, Tempo};
@@ -91,7 +91,7 @@ enum CutArg {
 /// Runs the mode.
 pub(super) fn run(target: &TargetArgs, args: ReplayArgs) -> anyhow::Result<ExitCode> {
     let job = job(target, &args)?;
-    let mut filter = FrameFilter::new(args.filter.join(" "));
+    let mut filter = FrameFilter::new(args.filter.join(" "), words::say_note);
     // A wrong filter is refused before anything is opened.
     filter.prepare(LinkType::ETHERNET)?;
     target.enter()?;

@@ -1,21 +1,16 @@
 //! `ringside send --stream`: bulk payload as segments.
 
-mod payload;
-mod report;
-mod route;
-
-use super::TargetArgs;
-use anyhow::Context;
+use super::{TargetArgs, To, single, single_mac};
+use crate::words;
+use anyhow::{Context, bail};
 use clap::Args;
-use payload::Payload;
-use report::{Ended, Report};
 use ringside_netdev as netdev;
+use ringside_report::send::stream::{self as report, Ended, Report};
 use ringside_segment::{MTU_BYTES_MAX, Segmenter, Settings, Template};
 use ringside_sys::thread::pin_to_cpu;
 use ringside_terminal::signals::{StopSignal, Wanted};
-use ringside_terminal::{progress, say};
-use ringside_transmit::{BUFFER_BYTES, Stream, StreamConfig, Way, wire_bytes};
-use route::Ends;
+use ringside_terminal::{progress, say, units};
+use ringside_transmit::{Carried, Ends, GivenEnds, Payload, Stream, StreamConfig, Way, wire_bytes};
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -23,8 +18,6 @@ use std::time::Instant;
 /// Buffers: some are in flight while one is filled. Live frames go when all are full, 1 MiB in a
 /// call.
 const BUFFERS: usize = 16;
-/// How often the live line and the count of a slow stream go on.
-const PIECES_PER_SEC: u64 = 20;
 
 /// What is streamed, and how it is cut.
 #[derive(Args)]
@@ -57,14 +50,15 @@ pub struct StreamArgs {
 
 /// Runs the mode.
 pub(super) fn run(target: &TargetArgs, args: &StreamArgs) -> anyhow::Result<ExitCode> {
-    let mut payload = Payload::open(args.stream.as_deref().unwrap_or_default())?;
+    let text = args.stream.as_deref().unwrap_or_default();
+    let mut payload = Payload::open(text, units::bytes(text).ok())?;
     let cpu = target.one_cpu("a stream")?;
     target.enter()?;
     target.check_interface()?;
     let device = netdev::by_name(&target.interface)?.context("the interface is gone")?;
     let mtu = (device.mtu_bytes as usize).min(MTU_BYTES_MAX);
     let settings = Settings { mss_bytes: args.mss, ..Settings::mtu(mtu) };
-    let ends = Ends::find(target, args, &device)?;
+    let ends = Ends::find(&given_ends(target, args)?, &device)?;
     let template = ends.template(args.udp)?;
     // Sizes are checked before a socket is opened, and a rate is reckoned by them.
     let mss = Segmenter::new(&template, settings).context("--mss does not fit")?.mss_bytes();
@@ -81,23 +75,38 @@ pub(super) fn run(target: &TargetArgs, args: &StreamArgs) -> anyhow::Result<Exit
     if let Some(bytes_per_sec) = bytes_per_sec {
         stream.pace(bytes_per_sec);
     }
-    let (start, duration) = (Instant::now(), target.duration);
-    let (signal, piece_bytes) = (stop.clone(), piece_bytes(mss, bytes_per_sec));
-    let is_over =
-        move || signal.is_set() || duration.is_some_and(|duration| start.elapsed() >= duration);
-    stream.end_when(is_over.clone());
-    let signals = (&stop, &statistics);
-    let mut job = Job { target, signals, is_over: &is_over, piece_bytes, sent: 0 };
-    let ended = job.send(&mut stream, &mut payload, start);
+    let (start, duration, signal) = (Instant::now(), target.duration, stop.clone());
+    stream.end_when(move || {
+        signal.is_set() || duration.is_some_and(|duration| start.elapsed() >= duration)
+    });
+    let (bar, mut shown) = (progress::line_bar(), start);
+    let carried = stream.carry(&mut payload, target.count, &mut |sent| {
+        let line = || report::line(sent, start.elapsed());
+        progress::tell_wanted(&statistics, &bar, line);
+        if shown.elapsed() >= progress::INTERVAL {
+            shown = Instant::now();
+            bar.set_message(line());
+        }
+    });
+    let was_stopped = stop.is_set();
     let notes = stream.notes();
     let ((counters, at_the_end), elapsed) = (stream.finish(), start.elapsed());
-    let failed = ended.as_ref().err().map(|error| format!("{error:#}"));
-    let failures = failed.into_iter().chain(at_the_end.map(|error| error.to_string()));
-    let failures = failures.collect::<Vec<_>>();
-    let ended = ended.ok().filter(|_| failures.is_empty()).unwrap_or(Ended::Failed);
+    let (carried, mut failures) = match carried {
+        Ok(carried) => (Some(carried), Vec::new()),
+        Err(error) => (None, vec![words::of_error(&error.into())]),
+    };
+    failures.extend(at_the_end.map(|error| error.to_string()));
+    let ended = match carried.filter(|_| failures.is_empty()) {
+        Some(Carried::All) => Ended::Done,
+        Some(Carried::Count) => Ended::Count,
+        Some(Carried::Over) if was_stopped => Ended::Stopped,
+        Some(Carried::Over) => Ended::Time,
+        None => Ended::Failed,
+    };
     // A piece may end in its middle: the frames that were offered tell what they carried.
     let payload_bytes = counters.offered_bytes.saturating_sub(counters.offered * header_bytes);
-    let report = Report::new((&ends, args), mss, (payload_bytes, counters), elapsed, ended, notes);
+    let (of, account) = ((&ends, args.udp, args.way), (payload_bytes, counters));
+    let report = Report::new(of, mss, account, elapsed, ended, notes);
     if target.json {
         say::data(serde_json::json!({ "sent": report }))?;
     } else {
@@ -109,6 +118,24 @@ pub(super) fn run(target: &TargetArgs, args: &StreamArgs) -> anyhow::Result<Exit
     Ok(report.status())
 }
 
+/// What the options say of both ends.
+fn given_ends(target: &TargetArgs, args: &StreamArgs) -> anyhow::Result<GivenEnds> {
+    let destination = match &target.to {
+        Some(To::Place(host, port)) => (host.clone(), *port),
+        Some(To::Moment(_)) => bail!("--to of a stream is a place, as 10.0.0.2:9000"),
+        None => bail!("say where the stream goes: --to HOST:PORT, as --to 10.0.0.2:9000"),
+    };
+    let what = "a stream";
+    let vlan = target.vlan.map(|range| single(range, what)).transpose()?;
+    Ok(GivenEnds {
+        destination,
+        source: args.from_address,
+        source_mac: single_mac(target.mac_src, what)?,
+        destination_mac: single_mac(target.mac_dst, what)?,
+        vlan: vlan.map(|id| id as u16),
+    })
+}
+
 /// Payload bytes a second, from a rate of frames or of bits on the wire.
 fn payload_rate(
     target: &TargetArgs,
@@ -118,70 +145,4 @@ fn payload_rate(
     let bits_per_frame = 8.0 * wire_bytes(template.header().len() + mss) as f64;
     let per_sec = target.frames_per_sec(bits_per_frame)?;
     Ok(per_sec.map(|frames| ((frames * mss as f64).round() as u64).max(1)))
-}
-
-/// Bytes that are sent at once: whole segments, so that none but the last is short.
-fn piece_bytes(mss: usize, bytes_per_sec: Option<u64>) -> usize {
-    let most = BUFFER_BYTES / mss;
-    let paced = bytes_per_sec.map_or(most as u64, |rate| rate / PIECES_PER_SEC / mss as u64);
-    usize::try_from(paced).unwrap_or(most).clamp(1, most) * mss
-}
-
-/// A stream on its way.
-struct Job<'a> {
-    target: &'a TargetArgs,
-    signals: (&'a StopSignal, &'a Wanted),
-    /// A signal came, or the time is over: no wait lasts longer.
-    is_over: &'a dyn Fn() -> bool,
-    piece_bytes: usize,
-    /// Payload bytes of whole pieces so far.
-    sent: u64,
-}
-
-impl Job<'_> {
-    fn send(
-        &mut self,
-        stream: &mut Stream,
-        payload: &mut Payload,
-        start: Instant,
-    ) -> anyhow::Result<Ended> {
-        let bar = progress::line_bar();
-        let mut shown = start;
-        let mut left_frames = self.target.count;
-        let mss = stream.mss_bytes();
-        for buffer in (0..stream.buffers()).cycle() {
-            if (self.is_over)() {
-                return Ok(self.cut_short());
-            }
-            let frames_max =
-                left_frames.map_or(usize::MAX, |left| left.try_into().unwrap_or(usize::MAX));
-            let bytes_max = self.piece_bytes.min(frames_max.saturating_mul(mss));
-            if bytes_max == 0 {
-                return Ok(Ended::Count);
-            }
-            let Some(bytes) = payload.fill(stream, buffer, bytes_max, self.is_over)? else {
-                return Ok(self.cut_short());
-            };
-            if !stream.send(buffer, bytes)? {
-                return Ok(self.cut_short());
-            }
-            self.sent += bytes as u64;
-            left_frames = left_frames.map(|left| left - bytes.div_ceil(mss) as u64);
-            if bytes < bytes_max {
-                break;
-            }
-            let line = || report::line(self.sent, start.elapsed());
-            progress::tell_wanted(self.signals.1, &bar, line);
-            if shown.elapsed() >= progress::INTERVAL {
-                shown = Instant::now();
-                bar.set_message(line());
-            }
-        }
-        Ok(Ended::Done)
-    }
-
-    /// Why it is over.
-    fn cut_short(&self) -> Ended {
-        if self.signals.0.is_set() { Ended::Stopped } else { Ended::Time }
-    }
 }

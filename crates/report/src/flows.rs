@@ -1,10 +1,16 @@
 //! The table of the largest flows, and the account, for people and programs.
 
-use super::outputs::{FlowArgs, Shown};
+mod caches;
+mod outputs;
+
+pub use caches::{tell_metered, tell_of_dead};
+pub use outputs::Outputs;
 use ringside_capture::run::OBSERVERS;
 use ringside_core::Ledger;
 use ringside_flow::ledger::NoFlow;
-use ringside_flow::{EndReason, FlowStatus, Group, GroupSums, SinkCounts, Top};
+use ringside_flow::{
+    EndReason, Field, FlowStatus, Group, GroupSums, LineFormat, SinkCounts, Top, TopOptions,
+};
 use ringside_terminal::ledger_text::count;
 use ringside_terminal::units::{counted, grouped, scaled};
 use ringside_terminal::{columns, say};
@@ -13,15 +19,34 @@ use std::io;
 /// Lines around the rows of a table: its head, the others, the sum, and the run's own line.
 pub const AROUND_TABLE: usize = 6;
 
-/// The largest groups, at most `rows_max`, with their rates since the status `before`.
+/// What standard output shows of flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The largest groups.
+    Table,
+    /// The same as JSON, at the end.
+    Groups,
+    /// Records.
+    Records(LineFormat),
+}
+
+impl Shown {
+    /// True if standard output is data for programs, one JSON object a line.
+    pub fn is_json(self) -> bool {
+        matches!(self, Shown::Groups | Shown::Records(LineFormat::Json))
+    }
+}
+
+/// The largest groups, which have `fields` in common, at most `rows_max`, with their rates since
+/// the status `before`.
 pub fn table(
-    args: &FlowArgs,
+    fields: &[Field],
     status: &FlowStatus,
     before: Option<&FlowStatus>,
     rows_max: usize,
 ) -> String {
     let Some(top) = &status.top else { return String::new() };
-    let names: Vec<_> = args.fields().iter().map(ringside_flow::Field::name).collect();
+    let names: Vec<_> = fields.iter().map(Field::name).collect();
     let mut head = names.clone();
     head.extend(["flows", "packets", "bytes", "share"]);
     if before.is_some() {
@@ -84,16 +109,20 @@ pub fn delivered(ledger: &Ledger) -> Option<u64> {
     observers.map(|observers| observers.delivered)
 }
 
-/// Shows what was found, then the account; true if it balances, and holds all of `delivered`.
+/// Shows what was found, as it was asked for, then the account; true if it balances, and holds all
+/// of `delivered`.
+///
+/// # Errors
+/// Standard output cannot be written.
 pub fn finish(
-    args: &FlowArgs,
+    top: &TopOptions,
     shown: Shown,
     status: &FlowStatus,
     delivered: Option<u64>,
 ) -> io::Result<bool> {
     match shown {
-        Shown::Table => say::data(table(args, status, None, args.rows()).trim_end())?,
-        Shown::Groups => groups(args, status)?,
+        Shown::Table => say::data(table(&top.fields, status, None, top.count).trim_end())?,
+        Shown::Groups => groups(&top.fields, status)?,
         Shown::Records(_) => {}
     }
     let received = status.ledger.received.packets;
@@ -115,9 +144,8 @@ pub fn finish(
 }
 
 /// A JSON object for each group.
-fn groups(args: &FlowArgs, status: &FlowStatus) -> io::Result<()> {
+fn groups(fields: &[Field], status: &FlowStatus) -> io::Result<()> {
     let Some(top) = &status.top else { return Ok(()) };
-    let fields = args.fields();
     for group in &top.groups {
         let cells = group.cells.iter().map(|cell| cell.json(&status.interfaces));
         let mut object: serde_json::Map<_, _> =

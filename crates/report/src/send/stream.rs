@@ -1,9 +1,8 @@
 //! The account of a stream, while it runs and at its end.
 
-use super::StreamArgs;
-use super::route::Ends;
 use ringside_core::{Refusal, SinkCounters};
 use ringside_terminal::units::{grouped, scaled};
+use ringside_transmit::{Ends, Way};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -54,8 +53,9 @@ pub fn line(payload_bytes: u64, elapsed: Duration) -> String {
 }
 
 impl Report {
+    /// Of a stream by `way` between `ends`, whose frames carry `mss_bytes` each.
     pub fn new(
-        (ends, args): (&Ends, &StreamArgs),
+        (ends, is_udp, way): (&Ends, bool, Way),
         mss_bytes: usize,
         (payload_bytes, counters): (u64, SinkCounters),
         elapsed: Duration,
@@ -66,8 +66,8 @@ impl Report {
         Report {
             source: ends.source.to_string(),
             destination: ends.destination.to_string(),
-            protocol: if args.udp { "udp" } else { "tcp" },
-            way: args.way.name(),
+            protocol: if is_udp { "udp" } else { "tcp" },
+            way: way.name(),
             notes,
             mss_bytes,
             payload_bytes,
@@ -81,7 +81,8 @@ impl Report {
         }
     }
 
-    /// 0 if every frame was accepted, 1 if some was not or there was nothing, 2 after an error.
+    /// Exit status of a process that sent it: 0 if every frame was accepted, 1 if some was not or
+    /// there was nothing, 2 after an error.
     pub fn status(&self) -> ExitCode {
         match self.ended {
             Ended::Failed => ExitCode::from(2),
@@ -90,7 +91,7 @@ impl Report {
         }
     }
 
-    /// For people.
+    /// The account for people; `interface` sent.
     pub fn text(&self, interface: &str) -> String {
         let ended = match self.ended {
             Ended::Done => "",

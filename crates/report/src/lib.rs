@@ -1,0 +1,29 @@
+#![forbid(unsafe_code)]
+//! What runs and tools report: texts for people, and JSON for programs.
+//!
+//! - [`run`] is said of every run that receives, while it lasts and at its end, [`flows`] in
+//!   addition of one that adds packets up, [`mod@drop`] of rules inside a driver; [`send`] is the
+//!   account of what was sent.
+//! - [`rules`] is what rules counted, wherever they are at work; [`status`] what runs say of
+//!   themselves at their control sockets.
+//! - [`read`] and [`repair`] are said of recordings, [`doctor`], [`backends`], [`interfaces`] and
+//!   [`lab`] of a machine.
+//!
+//! What comes in is plain data of the crates below. What goes out is text, on which people and
+//! scripts rely, or lines on standard output and standard error, as [`ringside_terminal::say`]
+//! writes them. Where a text advises, it does so in the words of the command line, whose user reads
+//! it. This crate refuses to know arguments, and to do anything: it is a crate so that the command
+//! line does not grow by what is said.
+
+pub mod backends;
+pub mod doctor;
+pub mod drop;
+pub mod flows;
+pub mod interfaces;
+pub mod lab;
+pub mod read;
+pub mod repair;
+pub mod rules;
+pub mod run;
+pub mod send;
+pub mod status;

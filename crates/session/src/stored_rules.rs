@@ -1,0 +1,84 @@
+//! What rules would have done with stored frames.
+
+use anyhow::Context;
+use ringside_capture::keep::{RulesReport, SideEffects};
+use ringside_core::LinkType;
+use ringside_inspect::DissectedFrame;
+use ringside_keeper::filter_child::filter_compiler;
+use ringside_rules::engine::{Counts, Engine};
+use ringside_rules::language::RuleSet;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long one step waits for input; matters for a pipe only.
+const WAIT: Duration = Duration::from_millis(200);
+
+/// Judges the frames of files, directories and standard input (`-`) by rules: what each rule would
+/// have matched, and what is to be said of the inputs.
+///
+/// # Errors
+/// An input cannot be read, or a rule's filter expression is none for its frames.
+pub fn judge_stored(
+    set: RuleSet,
+    inputs: &[PathBuf],
+) -> anyhow::Result<(RulesReport, Vec<String>)> {
+    let mut judges = Judges { set, engines: BTreeMap::new() };
+    let mut source = ringside_store::open(inputs)?;
+    for interface in source.interfaces() {
+        judges.add_link(interface.link_type)?;
+    }
+    let mut known = 0;
+    while !source.is_finished() {
+        let Some(batch) = source.next_batch(WAIT)? else { continue };
+        // A file may name interfaces while it is read.
+        for interface in &batch.interfaces()[known..] {
+            judges.add_link(interface.link_type)?;
+        }
+        known = batch.interfaces().len();
+        for frame in batch.iter() {
+            let link = batch.interface_of(&frame.meta)?.link_type;
+            judges.judge(&DissectedFrame::new(frame.bytes, frame.meta.wire_bytes, link), link)?;
+        }
+    }
+    let notices = source.notices().iter().map(ToString::to_string).collect();
+    Ok((judges.report(), notices))
+}
+
+/// The rules, once for each link type: filter expressions are compiled for one.
+struct Judges {
+    set: RuleSet,
+    engines: BTreeMap<LinkType, Engine>,
+}
+
+impl Judges {
+    fn add_link(&mut self, link: LinkType) -> anyhow::Result<()> {
+        if !self.engines.contains_key(&link) {
+            let engine = Engine::new(self.set.clone(), link, &filter_compiler()?)?;
+            self.engines.insert(link, engine);
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, frame: &DissectedFrame<'_>, link: LinkType) -> anyhow::Result<()> {
+        let engine = self.engines.get_mut(&link).context("an interface that was not named")?;
+        engine.judge(frame);
+        Ok(())
+    }
+
+    /// What each rule counted, by id, and the default.
+    fn report(self) -> RulesReport {
+        let mut counts = vec![Counts::default(); self.set.rules.len()];
+        let (mut undecided, mut flows_given_up) = (Counts::default(), 0);
+        for engine in self.engines.values() {
+            for (sum, (_, counts)) in counts.iter_mut().zip(engine.counts()) {
+                *sum = *sum + counts;
+            }
+            undecided = undecided + engine.default_counts().1;
+            flows_given_up += engine.flows_given_up();
+        }
+        let rules = self.set.rules.into_iter().zip(counts).collect();
+        let side_effects = SideEffects { flows_given_up, ..SideEffects::default() };
+        RulesReport { rules, default: self.set.default, undecided, side_effects }
+    }
+}
