@@ -18,8 +18,9 @@ const PACKET_DATA: usize = 28;
 /// The last words of a packet block: padding or the end of options, and the length again.
 const BLOCK_END: usize = 8;
 
-/// Bytes that are copied at a time: a line of the cache.
+/// Bytes that are copied at a time: a line of the cache, of long frames two.
 const STEP: usize = 64;
+const LONG_STEP: usize = 2 * STEP;
 
 /// What [`pack`] put into a ring block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,29 +51,57 @@ pub fn pack(tail: &mut [u8], memory: &[u8], slots: &[FrameSlot], captured_max: u
 ///
 /// # Panics
 /// If a slot reaches beyond `memory`.
-// Not inlined: the loop needs all registers for itself.
-#[inline(never)]
 pub fn pack_room(
-    mut room: &mut [u8],
+    room: &mut [u8],
     memory: &[u8],
     slots: &[FrameSlot],
     captured_max: u32,
 ) -> Packed {
+    // Frames lie in the memory: a length that it does not reach cuts none of them.
+    match captured_max as usize >= memory.len() {
+        true => pack_whole(room, memory, slots),
+        false => pack_cut(room, memory, slots, captured_max as usize),
+    }
+}
+
+// These two are not inlined: the loop needs all registers for itself.
+#[inline(never)]
+fn pack_whole(room: &mut [u8], memory: &[u8], slots: &[FrameSlot]) -> Packed {
+    pack_frames(room, memory, slots, usize::MAX)
+}
+
+#[inline(never)]
+fn pack_cut(
+    room: &mut [u8],
+    memory: &[u8],
+    slots: &[FrameSlot],
+    captured_max: usize,
+) -> Packed {
+    pack_frames(room, memory, slots, captured_max)
+}
+
+#[inline(always)]
+fn pack_frames(
+    mut room: &mut [u8],
+    memory: &[u8],
+    slots: &[FrameSlot],
+    captured_max: usize,
+) -> Packed {
     let room_bytes = room.len();
-    let (mut frames, mut captured_bytes) = (0usize, 0u64);
+    let (mut left, mut is_full, mut captured_bytes) = (slots.iter(), false, 0u64);
     let (mut latest, mut is_ordered) = (Timestamp(0), true);
-    for slot in slots {
+    while let Some(slot) = left.next() {
         let frame = slot.lend(memory);
-        let bytes = &frame.bytes[..frame.bytes.len().min(captured_max as usize)];
+        let bytes = &frame.bytes[..frame.bytes.len().min(captured_max)];
         let length = write_options(room, bytes.len(), frame.meta.direction);
         if length > room.len() {
+            is_full = true;
             break;
         }
         let (block, rest) = std::mem::take(&mut room).split_at_mut(length);
         write_rest(block, bytes, &frame.meta);
         room = rest;
-        // Counts of what lies in memory do not wrap.
-        frames = frames.wrapping_add(1);
+        // A sum of what lies in memory does not wrap.
         captured_bytes = captured_bytes.wrapping_add(bytes.len() as u64);
         if frame.meta.timestamp >= latest {
             latest = frame.meta.timestamp;
@@ -80,6 +109,7 @@ pub fn pack_room(
             note_inversion(&mut is_ordered);
         }
     }
+    let frames = slots.len() - left.len() - usize::from(is_full);
     let stamps = stamps(&slots[..frames], is_ordered);
     Packed { frames, captured_bytes, bytes: room_bytes - room.len(), stamps }
 }
@@ -233,16 +263,23 @@ fn copy(to: &mut [u8], from: &[u8]) {
 /// glibc 2.36, AMD EPYC).
 #[inline(never)]
 fn copy_steps(to: &mut [u8], from: &[u8]) {
-    if from.len() < STEP || to.len() != from.len() {
-        return to.copy_from_slice(from);
+    match from.len() {
+        _ if to.len() != from.len() => to.copy_from_slice(from),
+        LONG_STEP.. => copy_in_steps::<LONG_STEP>(to, from),
+        STEP.. => copy_in_steps::<STEP>(to, from),
+        _ => to.copy_from_slice(from),
     }
-    let last = from.len() - STEP;
+}
+
+#[inline(always)]
+fn copy_in_steps<const BYTES: usize>(to: &mut [u8], from: &[u8]) {
+    let last = from.len() - BYTES;
     let mut at = 0;
     while at < from.len() {
         // The minimum also keeps the compiler from making a call to the C library of the loop.
         let step = at.min(last);
-        to[step..step + STEP].copy_from_slice(&from[step..step + STEP]);
-        at += STEP;
+        to[step..step + BYTES].copy_from_slice(&from[step..step + BYTES]);
+        at += BYTES;
     }
 }
 
