@@ -51,12 +51,7 @@ pub fn pack(tail: &mut [u8], memory: &[u8], slots: &[FrameSlot], captured_max: u
 ///
 /// # Panics
 /// If a slot reaches beyond `memory`.
-pub fn pack_room(
-    room: &mut [u8],
-    memory: &[u8],
-    slots: &[FrameSlot],
-    captured_max: u32,
-) -> Packed {
+pub fn pack_room(room: &mut [u8], memory: &[u8], slots: &[FrameSlot], captured_max: u32) -> Packed {
     // Frames lie in the memory: a length that it does not reach cuts none of them.
     match captured_max as usize >= memory.len() {
         true => pack_whole(room, memory, slots),
@@ -71,12 +66,7 @@ fn pack_whole(room: &mut [u8], memory: &[u8], slots: &[FrameSlot]) -> Packed {
 }
 
 #[inline(never)]
-fn pack_cut(
-    room: &mut [u8],
-    memory: &[u8],
-    slots: &[FrameSlot],
-    captured_max: usize,
-) -> Packed {
+fn pack_cut(room: &mut [u8], memory: &[u8], slots: &[FrameSlot], captured_max: usize) -> Packed {
     pack_frames(room, memory, slots, captured_max)
 }
 
