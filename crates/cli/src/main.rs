@@ -16,6 +16,7 @@ mod print_args;
 mod range_args;
 mod record;
 mod rule_counts;
+mod running;
 mod words;
 
 use clap::{Parser, Subcommand};

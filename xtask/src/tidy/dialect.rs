@@ -26,7 +26,7 @@ const WORDS: [(&str, &str); 16] = [
 ];
 
 /// Where they are looked for.
-const FOLDERS: [&str; 33] = [
+const FOLDERS: [&str; 34] = [
     "bpf/",
     "crates/bench/",
     "crates/capture/",
@@ -48,6 +48,7 @@ const FOLDERS: [&str; 33] = [
     "crates/print/",
     "crates/proto/",
     "crates/ring/",
+    "crates/route/",
     "crates/rules/",
     "crates/segment/",
     "crates/session/",
