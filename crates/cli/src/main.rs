@@ -59,6 +59,8 @@ enum Command {
     Rules(cmd::rules::RulesArgs),
     /// Drop frames inside the driver, by rules, to protect this host.
     Drop(cmd::drop::DropArgs),
+    /// Forward packets between interfaces inside the driver, by the kernel's routes.
+    Route(cmd::route::RouteArgs),
     /// Send frames out of an interface: generated ones, or captures again.
     Send(Box<cmd::send::SendArgs>),
     /// A private test network of namespaces, and senders.
@@ -98,6 +100,7 @@ fn main() -> ExitCode {
         Command::Repair(args) => cmd::repair::run(args),
         Command::Rules(args) => cmd::rules::run(args),
         Command::Drop(args) => cmd::drop::run(args),
+        Command::Route(args) => cmd::route::run(args),
         Command::Send(args) => cmd::send::run(*args),
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => cmd::demo::run(args),

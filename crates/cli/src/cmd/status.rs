@@ -208,6 +208,7 @@ mod tests {
             readers: None,
             ledger,
             flows: None,
+            route: None,
         };
         let output = OutputStatus { kind: "print".into(), paths: Vec::new() };
         let printing = Status { output, ..counting.clone() };
