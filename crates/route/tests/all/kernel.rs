@@ -63,8 +63,8 @@ fn essence(mut frame: Vec<u8>) -> Option<Vec<u8>> {
         [0x86, 0xdd] => {
             let bytes = usize::from(u16::from_be_bytes([frame[18], frame[19]]));
             frame.truncate(54 + bytes);
-            // Neighbour discovery, redirects.
-            let is_noise = frame[20] == 58 && (133..=143).contains(&frame[54]);
+            // Unreachable, neighbour discovery, redirects.
+            let is_noise = frame[20] == 58 && (frame[54] == 1 || (133..=143).contains(&frame[54]));
             (!is_noise).then_some(frame)
         }
         _ => None,
