@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /* Numbers that headers hold, and a hash over words of them. */
 #ifndef RINGSIDE_HEADERS_H
 #define RINGSIDE_HEADERS_H

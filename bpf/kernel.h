@@ -51,6 +51,40 @@ struct __sk_buff {
 _Static_assert(__builtin_offsetof(struct __sk_buff, data) == 76, "as in linux/bpf.h");
 _Static_assert(__builtin_offsetof(struct __sk_buff, gso_segs) == 164, "as in linux/bpf.h");
 
+/*
+ * A question to the kernel's forwarding tables, and its answer. Of the unions of the kernel's
+ * struct those members stand here that ours ask and read.
+ */
+struct bpf_fib_lookup {
+	__u8 family; /* of the destination, then of the next hop */
+	__u8 protocol;
+	__be16 source_port;
+	__be16 destination_port;
+	__u16 length; /* of the packet; then the MTU that it does not fit */
+	__u32 ifindex; /* where it comes in, then where it goes out */
+	__u32 class; /* tos; of IPv6 traffic class and flow label; then the metric */
+	__u32 source[4]; /* of IPv4 the first word */
+	__u32 destination[4]; /* then the next hop */
+	__u32 vlan;
+	__u8 source_mac[6];
+	__u8 destination_mac[6];
+};
+_Static_assert(sizeof(struct bpf_fib_lookup) == 64, "as in linux/bpf.h");
+#define BPF_FIB_LOOKUP_SKIP_NEIGH 4
+enum bpf_fib_answer {
+	BPF_FIB_SUCCESS,
+	BPF_FIB_BLACKHOLE,
+	BPF_FIB_UNREACHABLE,
+	BPF_FIB_PROHIBIT,
+	BPF_FIB_NOT_FORWARDED,
+	BPF_FIB_OFF,
+	BPF_FIB_TUNNEL,
+	BPF_FIB_NO_NEIGHBOUR,
+	BPF_FIB_TOO_LONG,
+};
+#define AF_INET 2
+#define AF_INET6 10
+
 /* Of a program of tcx: whatever stands behind it decides. */
 #define TCX_NEXT -1
 
@@ -58,9 +92,11 @@ _Static_assert(__builtin_offsetof(struct __sk_buff, gso_segs) == 164, "as in lin
 #define __uint(name, value) int(*name)[value]
 #define __type(name, value) typeof(value) *name
 enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_DEVMAP = 14,
 	BPF_MAP_TYPE_CPUMAP = 16,
 	BPF_MAP_TYPE_XSKMAP = 17,
 };
@@ -76,9 +112,12 @@ static long (*const bpf_tail_call)(void *ctx, void *map, __u32 index) = (void *)
 static long (*const bpf_skb_load_bytes)(const void *ctx, __u32 offset, void *to,
 					__u32 bytes) = (void *)26;
 static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
+static long (*const bpf_xdp_adjust_head)(struct xdp_md *ctx, int delta) = (void *)44;
 static long (*const bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
 static long (*const bpf_xdp_adjust_meta)(struct xdp_md *ctx, long delta) = (void *)54;
 static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
+static long (*const bpf_fib_lookup)(void *ctx, struct bpf_fib_lookup *params, int bytes,
+				    __u32 flags) = (void *)69;
 static long (*const bpf_xdp_store_bytes)(struct xdp_md *ctx, __u32 offset, void *from,
 					 __u32 bytes) = (void *)190;
 static __u64 (*const bpf_ktime_get_coarse_ns)(void) = (void *)160;

@@ -14,6 +14,7 @@ mod open_args;
 mod print_args;
 mod range_args;
 mod record;
+mod running;
 mod words;
 
 use clap::{Parser, Subcommand};
@@ -56,6 +57,8 @@ enum Command {
     Rules(cmd::rules::RulesArgs),
     /// Drop frames inside the driver, by rules, to protect this host.
     Drop(cmd::drop::DropArgs),
+    /// Forward packets between interfaces inside the driver, by the kernel's routes.
+    Route(cmd::route::RouteArgs),
     /// Send frames out of an interface: generated ones, or captures again.
     Send(Box<cmd::send::SendArgs>),
     /// A private test network of namespaces, and senders.
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
         Command::Repair(args) => cmd::repair::run(args),
         Command::Rules(args) => cmd::rules::run(args),
         Command::Drop(args) => cmd::drop::run(args),
+        Command::Route(args) => cmd::route::run(args),
         Command::Send(args) => cmd::send::run(*args),
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => cmd::demo::run(args),

@@ -67,6 +67,7 @@ impl StatusParts {
             readers: None,
             ledger,
             flows: None,
+            route: None,
         }
     }
 }

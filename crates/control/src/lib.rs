@@ -37,7 +37,7 @@ pub mod state_directory;
 pub use board::{Board, NO_FLOWS, NO_RULES, StatusParts, answer_flows, flow_status};
 pub use client::{Client, Found, Refusal, read_reply};
 pub use place::{
-    CAPTURE_KIND, ControlSocket, DROP_KIND, PlaceTaken, SocketPlace, paths, remove_left,
+    CAPTURE_KIND, ControlSocket, DROP_KIND, PlaceTaken, ROUTE_KIND, SocketPlace, paths, remove_left,
 };
 pub use protocol::{Command, OutputStatus, Rates, Reply, RingStatus, Status, VERSION};
 pub use rule_messages::{DefaultStatus, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS};

@@ -34,8 +34,10 @@ const RETRY: Duration = Duration::from_millis(10);
 pub const CAPTURE_KIND: &str = "capture";
 /// The same of one whose rules work in a driver.
 pub const DROP_KIND: &str = "drop";
+/// The same of a router.
+pub const ROUTE_KIND: &str = "route";
 /// What runs have a control socket, as its name begins.
-const KINDS: [&str; 2] = [CAPTURE_KIND, DROP_KIND];
+const KINDS: [&str; 3] = [CAPTURE_KIND, DROP_KIND, ROUTE_KIND];
 /// Directory entries that are looked at: bounds the start among foreign files.
 const ENTRIES_MAX: usize = 10_000;
 

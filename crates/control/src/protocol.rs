@@ -169,12 +169,15 @@ pub struct Status {
     /// The account of flows, at most some seconds old; null where none are made.
     #[serde(default)]
     pub flows: Option<Value>,
+    /// The account of a router; null of other runs.
+    #[serde(default)]
+    pub route: Option<Value>,
 }
 
 /// Where the frames of a run go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputStatus {
-    /// `count`, `print`, `directory`, `file` or `stream`.
+    /// `count`, `print`, `directory`, `file`, `stream`, `drop` or `route`.
     pub kind: String,
     /// What `-w` names; none where frames are only counted or printed.
     pub paths: Vec<String>,

@@ -10,6 +10,7 @@ use ringside_netdev::{
 };
 use ringside_sys::{bpf, thread};
 use ringside_xdp::Pins;
+use ringside_xdp::pins::Kind;
 
 /// Receive offloads that merge frames, by the kernel's name, as ethtool(8) calls them.
 const MERGING: [(&str, &str); 3] =
@@ -128,10 +129,14 @@ fn programs(checks: &mut Checks, device: &NetDevice) {
         if name.starts_with(ROOT) {
             // The kernel takes it off with the last process that holds it, however that ends; one
             // that stays all the same passes every frame, and the next capture replaces it.
-            let pins = Pins::on(device.ifindex).ok().flatten();
-            let pinned = pins.is_some_and(|pins| pins.is_in_force());
-            let rules = if pinned { ", with pinned rules (`ringside drop status`)" } else { "" };
-            checks.good("programs", format!("{name} (id {id}), which captures share{rules}"));
+            let pinned = |kind, text| {
+                let pins = Pins::on(kind, device.ifindex).ok().flatten();
+                if pins.is_some_and(|pins| pins.is_in_force()) { text } else { "" }
+            };
+            let rules = pinned(Kind::Rules, ", with pinned rules (`ringside drop status`)");
+            let router = pinned(Kind::Router, ", with a pinned router (`ringside route status`)");
+            let shared = format!("{name} (id {id}), which captures share{rules}{router}");
+            checks.good("programs", shared);
             continue;
         }
         let found = format!("{name} (id {id}) is on it");

@@ -140,7 +140,7 @@ impl CaptureProgram {
             positions: CAPTURE_POSITIONS,
             wants_metadata: config.metadata == Metadata::Full,
             generic_allowed: config.generic_allowed,
-            takes_pinned: false,
+            takes_pinned: None,
         })?;
         let metadata = match config.metadata {
             _ if root.has_metadata() => Metadata::Full,

@@ -92,6 +92,18 @@ pub enum Error {
         /// How the names of their claims begin.
         claim: String,
     },
+    /// The router's place among the programs of the interface is taken.
+    #[error(
+        "another router runs on {interface}, or the place of one is taken by rules and a flow \
+         cache together: end it with `ringside route off -i {interface}` (`ringside drop status` \
+         shows rules, `ss -xap | grep {claim}` all processes)"
+    )]
+    NoRoutePlace {
+        /// Name of the interface.
+        interface: String,
+        /// How the names of their claims begin.
+        claim: String,
+    },
     /// The interface takes no program.
     #[error("no XDP program can be attached to {interface}: {}", .refused.join("; "))]
     Attach {
@@ -135,10 +147,20 @@ pub enum Error {
         /// Name of the interface.
         interface: String,
     },
+    /// A living process has the place of a pinned router.
+    #[error(
+        "a process runs the router that is pinned on {interface}: end it first with `ringside \
+         control stop`, which leaves the router at work, or both with `ringside route off -i \
+         {interface}`"
+    )]
+    RouterHeld {
+        /// Name of the interface.
+        interface: String,
+    },
     /// What is pinned cannot be read.
     #[error(
-        "{} was pinned by another version of this program, or is damaged: `ringside drop off` ends \
-         it", .path.shown()
+        "{} was pinned by another version of this program, or is damaged: `ringside drop off`, of \
+         a router `ringside route off`, ends it", .path.shown()
     )]
     PinnedForm {
         /// Path of what is pinned.

@@ -128,7 +128,7 @@ impl FlowCache {
             positions: FLOW_POSITIONS,
             wants_metadata: false,
             generic_allowed: config.generic_allowed,
-            takes_pinned: false,
+            takes_pinned: None,
         })?;
         let constants = Config {
             position: root.position(),

@@ -8,6 +8,7 @@
 //! - [`flows`] adds packets up by flow, where the kernel meets them.
 //! - [`pins`] are what stays on an interface without a process.
 //! - [`replay`] makes frames of a table of headers, to measure what a program costs.
+//! - [`route`] forwards packets between interfaces, by the kernel's tables.
 //! - [`rules`] judges frames inside the driver, by tables that user space changes meanwhile.
 //! - [`XdpProgram`] loads a program for an interface, [`Attachment`] keeps it there until dropped.
 //! - [`redirect_reaches`] says whether frames redirected to a veth end arrive at the other one.
@@ -33,6 +34,7 @@ mod load;
 pub mod pins;
 pub mod replay;
 mod root;
+pub mod route;
 pub mod rules;
 mod segment;
 pub mod socket_filter;

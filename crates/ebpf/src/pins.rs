@@ -1,7 +1,7 @@
 //! What stays on an interface without a process: names in the BPF file system.
 //!
 //! ```text
-//! /sys/fs/bpf/ringside/drop-NAMESPACE-IFINDEX/
+//! /sys/fs/bpf/ringside/drop-NAMESPACE-IFINDEX/    of rules; route-… of a router
 //!     interface -> eth1     its name, for people
 //!     root -> 117           the kernel's number of the root's program
 //!     link  leaves          what keeps the root on the interface, and programs in their places
@@ -12,10 +12,11 @@
 //! So a process may be killed between any two names. Sets that are not in force, and names of
 //! interfaces that are gone, are removed by the next process that opens a root on the interface or
 //! ends what is pinned. Names come and go in an interface's turn (`root.rs`); looking needs none.
+//! Rules and a router may be pinned on one interface, each with a directory of its own.
 
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
-use crate::abi::rules::Config;
+use crate::abi::{route, rules};
 use crate::claims::{Claims, take_turn};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
@@ -34,16 +35,45 @@ use std::time::SystemTime;
 const MOUNT: &str = "/sys/fs/bpf";
 /// Our part of it.
 const DIRECTORY: &str = "ringside";
-/// How names of interfaces begin.
-const PREFIX: &str = "drop-";
 /// How names of sets begin.
 const SET: &str = "set-";
 /// Entries of a directory that are looked at: interfaces of one machine, and sets of one interface.
 const ENTRIES_MAX: usize = 10_000;
 
+/// What can be pinned on an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Rules that judge frames.
+    Rules,
+    /// A router's program.
+    Router,
+}
+
+impl Kind {
+    const ALL: [Kind; 2] = [Kind::Rules, Kind::Router];
+
+    /// How the names of its directories begin.
+    fn prefix(self) -> &'static str {
+        match self {
+            Kind::Rules => "drop-",
+            Kind::Router => "route-",
+        }
+    }
+
+    /// What a program of this name is, if its constants say that it is to stay.
+    fn of_program(name: &str, constants: &[u8]) -> Option<Kind> {
+        match name {
+            "xdp_rules" if rules::Config::stays_in(constants) => Some(Kind::Rules),
+            "xdp_route" if route::Config::stays_in(constants) => Some(Kind::Router),
+            _ => None,
+        }
+    }
+}
+
 /// What is pinned of one interface, or is to be.
 #[derive(Clone, Debug)]
 pub struct Pins {
+    kind: Kind,
     directory: PathBuf,
     namespace: u64,
     ifindex: u32,
@@ -52,6 +82,7 @@ pub struct Pins {
 /// A set that is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InForce {
+    pub kind: Kind,
     pub directory: PathBuf,
     /// Of its form, which goes with the version of this program.
     pub version: u32,
@@ -62,36 +93,36 @@ pub(crate) struct InForce {
 }
 
 impl Pins {
-    /// Those of all interfaces, whether or not something of them is in force. None where there is
-    /// no BPF file system, or this user may not look.
-    pub fn all() -> Vec<Pins> {
+    /// Those of a kind of all interfaces, whether or not something of them is in force. None where
+    /// there is no BPF file system, or this user may not look.
+    pub fn all(kind: Kind) -> Vec<Pins> {
         let mut all: Vec<Pins> = directory()
             .into_iter()
             .flat_map(|directory| entries(&directory))
             .filter_map(|(name, directory)| {
-                let (namespace, ifindex) = numbers(PREFIX, &name)?;
-                Some(Pins { directory, namespace, ifindex })
+                let (namespace, ifindex) = numbers(kind.prefix(), &name)?;
+                Some(Pins { kind, directory, namespace, ifindex })
             })
             .collect();
         all.sort_unstable_by_key(|pins| (pins.namespace, pins.ifindex));
         all
     }
 
-    /// Those of an interface of the calling thread's network namespace, if there are any.
+    /// Those of a kind of an interface of the calling thread's network namespace, if there are any.
     ///
     /// # Errors
     /// The system does not say which namespace that is.
-    pub fn on(ifindex: u32) -> Result<Option<Pins>, Error> {
+    pub fn on(kind: Kind, ifindex: u32) -> Result<Option<Pins>, Error> {
         let Some(directory) = directory() else { return Ok(None) };
-        let own = Pins::of(&directory, ifindex)?;
+        let own = Pins::of(&directory, kind, ifindex)?;
         Ok(own.directory.is_dir().then_some(own))
     }
 
-    fn of(directory: &Path, ifindex: u32) -> Result<Pins, Error> {
+    fn of(directory: &Path, kind: Kind, ifindex: u32) -> Result<Pins, Error> {
         let namespace = Namespace::current().and_then(|namespace| namespace.identity());
         let namespace = namespace.map_err(Error::Namespace)?;
-        let directory = directory.join(format!("{PREFIX}{namespace}-{ifindex}"));
-        Ok(Pins { directory, namespace, ifindex })
+        let directory = directory.join(format!("{}{namespace}-{ifindex}", kind.prefix()));
+        Ok(Pins { kind, directory, namespace, ifindex })
     }
 
     /// Where they are.
@@ -102,6 +133,11 @@ impl Pins {
     /// What [`Namespace::identity`] says of the interface's network namespace.
     pub fn namespace(&self) -> u64 {
         self.namespace
+    }
+
+    /// Number of the interface in that namespace.
+    pub fn ifindex(&self) -> u32 {
+        self.ifindex
     }
 
     /// The interface's name when they were made.
@@ -147,7 +183,10 @@ impl Pins {
         let interface = self.interface().unwrap_or_else(|| self.ifindex.to_string());
         let _turn = take_turn(&interface, self.ifindex)?;
         if self.is_held() {
-            return Err(Error::PinsHeld { interface });
+            return Err(match self.kind {
+                Kind::Rules => Error::PinsHeld { interface },
+                Kind::Router => Error::RouterHeld { interface },
+            });
         }
         if let (Some(leaves), Some(set)) = (self.leaves(), self.in_force()) {
             leaves.clear(set.position)?;
@@ -157,7 +196,8 @@ impl Pins {
             // No other process: detached at once, not some time after the last descriptor is
             // closed.
             let claims = Claims::list(self.ifindex);
-            if (0..ROOT_POSITIONS).all(|position| !claims.is_claimed(position)) {
+            let is_alone = !self.others().any(|other| other.is_in_force());
+            if is_alone && (0..ROOT_POSITIONS).all(|position| !claims.is_claimed(position)) {
                 bpf::detach_link(link.as_fd())?;
             }
         }
@@ -171,7 +211,16 @@ impl Pins {
             let there = leaves.program_at(position).ok()??;
             let (version, program, directory) =
                 sets.iter().find(|(_, program, _)| *program == there)?.clone();
-            Some(InForce { directory, version, position, program })
+            Some(InForce { kind: self.kind, directory, version, position, program })
+        })
+    }
+
+    /// Those of other kinds of the same interface.
+    fn others(&self) -> impl Iterator<Item = Pins> {
+        let kinds = Kind::ALL.into_iter().filter(|kind| *kind != self.kind);
+        kinds.map(|kind| {
+            let name = format!("{}{}-{}", kind.prefix(), self.namespace, self.ifindex);
+            Pins { kind, directory: self.directory.with_file_name(name), ..self.clone() }
         })
     }
 
@@ -211,9 +260,9 @@ pub(crate) struct RootParts<'r> {
 /// The names of one interface, in its turn.
 impl Pins {
     /// Those to be made of an interface of the calling thread's network namespace.
-    pub(crate) fn prepare(ifindex: u32) -> Result<Pins, Error> {
+    pub(crate) fn prepare(kind: Kind, ifindex: u32) -> Result<Pins, Error> {
         let directory = directory().ok_or(Error::NoBpfFs { path: MOUNT })?;
-        Pins::of(&directory, ifindex)
+        Pins::of(&directory, kind, ifindex)
     }
 
     /// Lets a root stay; names that are there are those of this root, since others were removed
@@ -257,12 +306,12 @@ impl Pins {
 
 /// Removes what is not needed any more, and says what is in force on an interface of the calling
 /// thread's network namespace whose root has this array of leaves, if it has one.
-pub(crate) fn settle(ifindex: u32, leaves: Option<&FdArray>) -> Result<Option<InForce>, Error> {
-    let Some(directory) = directory() else { return Ok(leaves.and_then(unseen)) };
-    let own = Pins::of(&directory, ifindex)?.directory;
+pub(crate) fn settle(ifindex: u32, leaves: Option<&FdArray>) -> Result<Vec<InForce>, Error> {
+    let Some(directory) = directory() else { return Ok(leaves.map(unseen).unwrap_or_default()) };
+    let own = Pins::of(&directory, Kind::Rules, ifindex)?;
     let number = leaves.map(FdArray::id).transpose()?;
-    let mut in_force = None;
-    for pins in Pins::all() {
+    let mut in_force = Vec::new();
+    for pins in Kind::ALL.into_iter().flat_map(Pins::all) {
         // By its array, whatever the interface was called, and wherever it was.
         let is_this = number.is_some() && pins.leaves().and_then(|array| array.id().ok()) == number;
         let set = pins.in_force().filter(|_| is_this);
@@ -273,36 +322,39 @@ pub(crate) fn settle(ifindex: u32, leaves: Option<&FdArray>) -> Result<Option<In
                 let claims = Claims::list(ifindex);
                 (0..ROOT_POSITIONS).all(|at| !claims.is_claimed(at))
             }
-            None => pins.directory == own || pins.is_stale(),
+            None => {
+                let is_own = (pins.namespace, pins.ifindex) == (own.namespace, own.ifindex);
+                is_own || pins.is_stale()
+            }
         };
         if is_needless {
             // A process that may not remove them may not make others either.
             let _ = pins.remove();
         }
-        in_force = in_force.or(set);
+        in_force.extend(set);
     }
     Ok(in_force)
 }
 
 /// What is in force among these leaves by pins that cannot be seen from here, as in a container.
-fn unseen(leaves: &FdArray) -> Option<InForce> {
-    (0..ROOT_POSITIONS).find_map(|position| {
+fn unseen(leaves: &FdArray) -> Vec<InForce> {
+    let in_force = (0..ROOT_POSITIONS).filter_map(|position| {
         let program = leaves.program_at(position).ok()??;
-        let set = InForce { directory: PathBuf::new(), version: 0, position, program };
-        is_to_stay(program).then_some(set)
-    })
+        let kind = kind_that_stays(program)?;
+        Some(InForce { kind, directory: PathBuf::new(), version: 0, position, program })
+    });
+    in_force.collect()
 }
 
-/// True if the program with this number is one of rules that are to stay: it says so itself, also
-/// to a process that does not see where it is pinned.
-fn is_to_stay(program: u32) -> bool {
+/// What the program with this number is, if it is to stay: it says so itself, also to a process
+/// that does not see where it is pinned.
+fn kind_that_stays(program: u32) -> Option<Kind> {
     let options = ProgInfoQueryOptions::default().include_map_ids(true);
-    let found = ProgInfoIter::with_query_opts(options).find(|info| info.id == program);
-    let maps = found.map(|info| info.map_ids).unwrap_or_default();
-    let mut maps = maps.into_iter().filter_map(|id| MapHandle::from_map_id(id).ok());
-    let constants = maps.find(|map| map.name().to_string_lossy().ends_with(".rodata"));
-    let bytes = constants.and_then(|map| map.lookup(&[0; 4], MapFlags::ANY).ok().flatten());
-    bytes.is_some_and(|bytes| Config::stays_in(&bytes))
+    let found = ProgInfoIter::with_query_opts(options).find(|info| info.id == program)?;
+    let mut maps = found.map_ids.iter().filter_map(|id| MapHandle::from_map_id(*id).ok());
+    let constants = maps.find(|map| map.name().to_string_lossy().ends_with(".rodata"))?;
+    let bytes = constants.lookup(&[0; 4], MapFlags::ANY).ok().flatten()?;
+    Kind::of_program(found.name.to_str()?, &bytes)
 }
 
 /// Our part of the BPF file system, whether or not it is there; none if none is seen. `ip netns
@@ -320,7 +372,8 @@ pub fn are_seen() -> bool {
 
 /// Removes what is pinned of interfaces that are gone.
 pub fn remove_stale() {
-    for pins in Pins::all().iter().filter(|pins| pins.is_stale()) {
+    let all = Kind::ALL.into_iter().flat_map(Pins::all);
+    for pins in all.filter(Pins::is_stale) {
         // As in `settle`.
         let _ = pins.remove();
     }
@@ -358,13 +411,16 @@ mod tests {
 
     #[test]
     fn names_are_those_that_were_made() {
-        let seeds = ["drop-4026531840-7", "drop-18446744073709551616-1", "drop-1-4294967296"];
+        let prefixes = Kind::ALL.map(Kind::prefix);
+        let seeds = ["route-4026531840-7", "drop-18446744073709551616-1", "drop-1-4294967296"];
         let others = ["set-1-117", "drop--1-2", "drop-+1-2", "drop-1-2-3", "drop-01-2", "link"];
         let seeds: Vec<Vec<u8>> = seeds.iter().chain(&others).map(|name| (*name).into()).collect();
         ringside_testkit::fuzz("pin-names", 500_000, &seeds, |bytes| {
             let name = String::from_utf8_lossy(bytes);
-            if let Some((namespace, ifindex)) = numbers::<u64>(PREFIX, &name) {
-                assert_eq!(name, format!("{PREFIX}{namespace}-{ifindex}"));
+            for prefix in prefixes {
+                if let Some((namespace, ifindex)) = numbers::<u64>(prefix, &name) {
+                    assert_eq!(name, format!("{prefix}{namespace}-{ifindex}"));
+                }
             }
             if let Some((version, program)) = numbers::<u32>(SET, &name) {
                 assert_eq!(name, format!("{SET}{version}-{program}"));

@@ -19,7 +19,7 @@ use crate::abi::ROOT_POSITIONS;
 use crate::attached;
 use crate::claims::{self, Claims, take_turn};
 use crate::load::{Embedded, Loaded, embedded};
-use crate::pins::{self, InForce, Pins, RootParts};
+use crate::pins::{self, InForce, Kind, Pins, RootParts};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapHandle, MapType};
 use ringside_sys::bpf::{self, FdArray, XdpMode};
@@ -57,8 +57,8 @@ pub(crate) struct RootConfig<'a> {
     pub wants_metadata: bool,
     /// Attach to the kernel's generic path where the driver refuses.
     pub generic_allowed: bool,
-    /// Take the place of what is pinned, if something is.
-    pub takes_pinned: bool,
+    /// Take the place of what is pinned of this kind, if something is.
+    pub takes_pinned: Option<Kind>,
 }
 
 /// The root on an interface, with a place among its leaves.
@@ -86,7 +86,7 @@ impl Root {
         // is closed, and with it the leaf that is added now.
         let before = find(config)?;
         let pinned = pinned(config, &before)?;
-        let (position, claim) = claim(config, &before, pinned.as_ref())?;
+        let (position, claim) = claim(config, &before, &pinned)?;
         let mut notes = Vec::new();
         let mut in_the_way = None;
         for attempt in 0..TRIES_MAX {
@@ -99,7 +99,7 @@ impl Root {
                 // Asked when root and array are open here: a process that is there held them till
                 // now.
                 There::Ours(Found { hold: Hold::Link(link), leaves, .. })
-                    if pinned.is_none() && !has_others(config.ifindex, position, &leaves) =>
+                    if pinned.is_empty() && !has_others(config.ifindex, position, &leaves) =>
                 {
                     // Its last process is just going, or it was left by accident. Its array may be
                     // about to be cleared, as the kernel does when no process holds it any more.
@@ -123,8 +123,8 @@ impl Root {
                 notes.push("metadata: another process attached a root without it".into());
             }
             let (interface, ifindex) = (config.interface.to_owned(), config.ifindex);
-            let kept = pinned.as_ref().map(|set| set.position);
-            let taken = pinned.filter(|set| set.position == position);
+            let kept: Vec<u32> = pinned.iter().map(|set| set.position).collect();
+            let taken = pinned.into_iter().find(|set| set.position == position);
             let root = Root {
                 claim,
                 leaves,
@@ -137,7 +137,7 @@ impl Root {
                 ifindex,
                 taken,
             };
-            root.clear_unclaimed(kept)?;
+            root.clear_unclaimed(&kept)?;
             drop(before);
             return Ok(root);
         }
@@ -201,10 +201,10 @@ impl Root {
         pins.keep_root(&RootParts { interface, program, link, leaves })
     }
 
-    /// Takes out what dead processes left: its place is not claimed, and it is not `kept` there.
-    fn clear_unclaimed(&self, kept: Option<u32>) -> Result<(), Error> {
+    /// Takes out what dead processes left: its place is not claimed, and none of those `kept`.
+    fn clear_unclaimed(&self, kept: &[u32]) -> Result<(), Error> {
         let claims = Claims::list(self.ifindex);
-        for position in (0..ROOT_POSITIONS).filter(|position| Some(*position) != kept) {
+        for position in (0..ROOT_POSITIONS).filter(|position| !kept.contains(position)) {
             if position == self.position || !claims.is_taken(position, &self.leaves) {
                 self.leaves.clear(position)?;
             }
@@ -214,11 +214,11 @@ impl Root {
 }
 
 /// What is in force by pins on the interface; removes pins that are of no use.
-fn pinned(config: &RootConfig<'_>, there: &There) -> Result<Option<InForce>, Error> {
+fn pinned(config: &RootConfig<'_>, there: &There) -> Result<Vec<InForce>, Error> {
     match there {
         There::Ours(found) => pins::settle(config.ifindex, Some(&found.leaves)),
         There::Nothing => pins::settle(config.ifindex, None),
-        There::Unknown(_) => Ok(None),
+        There::Unknown(_) => Ok(Vec::new()),
     }
 }
 
@@ -231,21 +231,24 @@ fn has_others(ifindex: u32, own: u32, leaves: &FdArray) -> bool {
 fn claim(
     config: &RootConfig<'_>,
     there: &There,
-    pinned: Option<&InForce>,
+    pinned: &[InForce],
 ) -> Result<(u32, UnixDatagram), Error> {
-    let pinned = pinned.map(|set| set.position);
-    let takes = config.takes_pinned && pinned.is_some();
+    let own = pinned.iter().find(|set| Some(set.kind) == config.takes_pinned);
     let claims = Claims::list(config.ifindex);
     let is_free = |position: &u32| match there {
         There::Ours(found) => !claims.is_taken(*position, &found.leaves),
         _ => !claims.is_claimed(*position),
     };
-    let may_take = |position: &u32| (pinned == Some(*position)) == takes && is_free(position);
+    let is_meant = |position: u32| match own {
+        Some(set) => set.position == position,
+        None => pinned.iter().all(|set| set.position != position),
+    };
+    let may_take = |position: &u32| is_meant(*position) && is_free(position);
     if let Some(position) = config.positions.clone().find(may_take) {
         let refused = |source| Error::Claim { interface: config.interface.into(), source };
         return Ok((position, claims::claim(config.ifindex, position).map_err(refused)?));
     }
-    if takes {
+    if own.is_some() {
         return Err(Error::PinsHeld { interface: config.interface.into() });
     }
     Err(Error::NoPlace {

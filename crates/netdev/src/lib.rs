@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
 //! Network interfaces: which there are, and what they can do. Everything here reads, but for
-//! the functions `set_…`: who calls them puts back what was set before.
+//! the functions `set_…`, whose caller puts back what was set before, and the orders to ask
+//! [`Neighbours`].
 //!
 //! All answers are those of the calling thread's network namespace: they come by netlink and
 //! ioctl, not from /sys, whose view is that of who mounted it. What is only there (the place of a
@@ -14,6 +15,7 @@ mod ethtool;
 mod features;
 mod links;
 mod napi;
+mod neighbours;
 mod netlink;
 mod polling;
 mod route;
@@ -26,7 +28,9 @@ pub use ethtool::{Offloads, Queues, StampCapability, StampSettings};
 pub use ethtool::{Watch, driver, is_up_by, offloads, queues, stamp_capability};
 pub use ethtool::{set_stamp_settings, stamp_settings};
 pub use features::{XdpFeatures, xdp_features};
+pub use links::LinkChanges;
 pub use napi::{Napi, NapiSettings, Queue, napis, queue_list, set_napi};
+pub use neighbours::{NEIGHBOURS_MAX, Neighbour, Neighbours};
 pub use polling::{PolledQueue, Poller, node, polled_queues};
 pub use ringside_core::similar_names;
 pub use route::{Route, neighbour, route};
@@ -70,6 +74,8 @@ pub struct NetDevice {
     pub tx_queues_max: u32,
     /// What it is, where a kind of virtual interface: `veth`, `vlan`, `bridge`.
     pub kind: Option<String>,
+    /// Of a VLAN by IEEE 802.1Q (type 0x8100) its id.
+    pub vlan_id: Option<u16>,
     /// Index of the bridge, bond or the like that it is a member of.
     pub master: Option<u32>,
     /// What it is a member of: `bridge`, `bond`, `vrf`.

@@ -1,8 +1,8 @@
 //! RTM_GETLINK over rtnetlink (rtnetlink(7), linux/rtnetlink.h, linux/if_link.h).
 
 use super::{DeviceStatistics, NetDevice};
-use crate::netlink::Connection;
 use crate::netlink::message::{Attribute, Message, Request, attributes, damaged, u16_at, u32_at};
+use crate::netlink::{Connection, Listener};
 use ringside_core::limits::INTERFACES_MAX;
 use ringside_sys::SysError;
 use std::io;
@@ -11,7 +11,13 @@ use std::io;
 const LINK_HEADER_BYTES: usize = 16;
 /// Attributes of IFLA_LINKINFO.
 const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
 const IFLA_INFO_SLAVE_KIND: u16 = 4;
+/// Attributes of IFLA_INFO_DATA of a VLAN: its id, and the type of its tags in network order.
+const IFLA_VLAN_ID: u16 = 1;
+const IFLA_VLAN_PROTOCOL: u16 = 5;
+/// The kind of a VLAN.
+const VLAN: &str = "vlan";
 /// Attributes of IFLA_XDP: the id of the program, which is missing if there are several, and those
 /// of each mode.
 const IFLA_XDP_PROG_IDS: std::ops::RangeInclusive<u16> = 4..=7;
@@ -22,6 +28,31 @@ pub(super) fn dump() -> Result<Vec<NetDevice>, SysError> {
     Connection::route()?
         .dump(request, INTERFACES_MAX, read_link)
         .map_err(|e| SysError::io("listing interfaces by rtnetlink", e))
+}
+
+/// Whether interfaces of a network namespace came, went or changed.
+#[derive(Debug)]
+pub struct LinkChanges {
+    listener: Listener,
+}
+
+impl LinkChanges {
+    /// Listens from now on, in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// Netlink is not there.
+    pub fn listen() -> Result<LinkChanges, SysError> {
+        Ok(LinkChanges { listener: Listener::route(libc::RTMGRP_LINK as u32)? })
+    }
+
+    /// True if something changed, or may have, since this was last asked. Does not wait.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn any(&mut self) -> Result<bool, SysError> {
+        let found = self.listener.any();
+        found.map_err(|e| SysError::io("listening to changes of interfaces by rtnetlink", e))
+    }
 }
 
 /// The interface that one message describes.
@@ -64,6 +95,10 @@ fn read_attribute(device: &mut NetDevice, attribute: Attribute<'_>) -> io::Resul
             for part in attributes(attribute.value)? {
                 match part.kind {
                     IFLA_INFO_KIND => device.kind = Some(part.text()),
+                    // The kind stands before its data.
+                    IFLA_INFO_DATA if device.kind.as_deref() == Some(VLAN) => {
+                        device.vlan_id = vlan_id(part.value)?;
+                    }
                     IFLA_INFO_SLAVE_KIND => device.member_kind = Some(part.text()),
                     _ => {}
                 }
@@ -79,6 +114,19 @@ fn read_attribute(device: &mut NetDevice, attribute: Attribute<'_>) -> io::Resul
         _ => {}
     }
     Ok(())
+}
+
+/// The id of a VLAN, unless its tags are those of a provider (0x88a8).
+fn vlan_id(data: &[u8]) -> io::Result<Option<u16>> {
+    let (mut id, mut is_customers) = (None, true);
+    for part in attributes(data)? {
+        match part.kind {
+            IFLA_VLAN_ID => id = u16::try_from(part.number()).ok(),
+            IFLA_VLAN_PROTOCOL => is_customers = *part.value == [0x81, 0x00],
+            _ => {}
+        }
+    }
+    Ok(id.filter(|_| is_customers))
 }
 
 /// `struct rtnl_link_stats64`.
@@ -133,6 +181,20 @@ mod tests {
         assert_eq!(device.xdp_programs, [8, 9]);
         let other = message(libc::RTM_NEWADDR, &body());
         assert_eq!(read_link(&messages(&other).next().unwrap().unwrap()).unwrap(), None);
+    }
+
+    #[test]
+    fn a_vlan_has_an_id() {
+        let told = |protocol: [u8; 2]| {
+            let mut body = vec![0, 0, 1, 0, 8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
+            body.extend([36, 0, 18, 0x80, 9, 0, 1, 0, b'v', b'l', b'a', b'n', 0, 0, 0, 0]);
+            body.extend([20, 0, 2, 0x80, 6, 0, 1, 0, 5, 0, 0, 0, 6, 0, 5, 0]);
+            body.extend(protocol);
+            body.extend([0, 0]);
+            let bytes = message(libc::RTM_NEWLINK, &body);
+            read_link(&messages(&bytes).next().unwrap().unwrap()).unwrap().unwrap().vlan_id
+        };
+        assert_eq!((told([0x81, 0]), told([0x88, 0xa8])), (Some(5), None));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use ringside_sys::SysError;
 use ringside_sys::socket::set_netlink_option;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
-use rustix::net::{recv, sendto, socket_with};
+use rustix::net::{bind, recv, sendto, socket_with};
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -20,6 +20,8 @@ use std::os::fd::OwnedFd;
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Pieces of one dump: bounds the time for a table without end.
 const ANSWERS_MAX: usize = 1 << 16;
+/// Messages of a listener that are taken at a time; what is left is taken the next time.
+const TOLD_MAX: usize = 1024;
 /// How often a dump is begun anew because the list changed meanwhile.
 const TRIES_MAX: usize = 4;
 /// NLM_F_DUMP_INTR: the list changed during the answer.
@@ -120,6 +122,42 @@ impl Connection {
             }
         }
         Err(io::Error::other(format!("the answer has more than {ANSWERS_MAX} pieces")))
+    }
+}
+
+/// A netlink socket that the kernel tells of changes, in the network namespace of the thread that
+/// opened it. What they are is not looked at: the kernel leaves some out when there are many.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: OwnedFd,
+}
+
+impl Listener {
+    /// To rtnetlink, for the groups of these bits (RTMGRP_ of linux/rtnetlink.h).
+    pub(crate) fn route(groups: u32) -> Result<Listener, SysError> {
+        let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let failed = |e: rustix::io::Errno| SysError::io("listening to rtnetlink", e);
+        let socket = socket_with(family, kind, flags, None).map_err(failed)?;
+        bind(&socket, &SocketAddrNetlink::new(0, groups)).map_err(failed)?;
+        Ok(Listener { socket })
+    }
+
+    /// True if there was something, which is taken.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub(crate) fn any(&mut self) -> io::Result<bool> {
+        let mut is_there = false;
+        // One byte of each is enough: the rest of a message goes with it.
+        for _ in 0..TOLD_MAX {
+            match recv(&self.socket, &mut [0u8; 1][..], RecvFlags::empty()) {
+                Ok(_) | Err(rustix::io::Errno::NOBUFS) => is_there = true,
+                Err(rustix::io::Errno::AGAIN) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(is_there)
     }
 }
 

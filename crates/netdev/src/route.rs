@@ -15,12 +15,12 @@ const ROUTE_HEADER_BYTES: usize = 12;
 /// over IPv4 for a neighbour, if an interface is named.
 const FIB_MATCH: u32 = 0x2000;
 /// `struct ndmsg`: family, padding, index, state, flags, type.
-const NEIGHBOUR_HEADER_BYTES: usize = 12;
+pub(super) const NEIGHBOUR_HEADER_BYTES: usize = 12;
 /// Attributes of a neighbour.
-const NDA_DST: u16 = 1;
-const NDA_LLADDR: u16 = 2;
+pub(super) const NDA_DST: u16 = 1;
+pub(super) const NDA_LLADDR: u16 = 2;
 /// States in which the kernel sends to the address that it has.
-const VALID: u16 = libc::NUD_PERMANENT
+pub(super) const VALID: u16 = libc::NUD_PERMANENT
     | libc::NUD_NOARP
     | libc::NUD_REACHABLE
     | libc::NUD_PROBE
@@ -148,7 +148,7 @@ pub fn neighbour(
     let mut known = look(&mut connection, ifindex, address).map_err(failed)?;
     if known.is_none() {
         let create = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
-        let request = neighbour_request(libc::RTM_NEWNEIGH, ifindex, address, libc::NTF_USE);
+        let request = neighbour_request(libc::RTM_NEWNEIGH, ifindex, address, (0, libc::NTF_USE));
         connection.ask(request.with_flags(create), |_| Ok(None::<()>)).map_err(failed)?;
     }
     while known.is_none() && start.elapsed() < timeout {
@@ -159,17 +159,24 @@ pub fn neighbour(
 }
 
 fn look(connection: &mut Connection, ifindex: u32, address: IpAddr) -> io::Result<Option<[u8; 6]>> {
-    let request = neighbour_request(libc::RTM_GETNEIGH, ifindex, address, 0);
+    let request = neighbour_request(libc::RTM_GETNEIGH, ifindex, address, (0, 0));
     match connection.ask(request, read_neighbour) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         other => other,
     }
 }
 
-fn neighbour_request(kind: u16, ifindex: u32, address: IpAddr, flags: u8) -> Request {
+/// About a neighbour, with `struct ndmsg`'s state and flags.
+pub(super) fn neighbour_request(
+    kind: u16,
+    ifindex: u32,
+    address: IpAddr,
+    (state, flags): (u16, u8),
+) -> Request {
     let mut body = [0; NEIGHBOUR_HEADER_BYTES];
     body[0] = family(address);
     body[4..8].copy_from_slice(&ifindex.to_ne_bytes());
+    body[8..10].copy_from_slice(&state.to_ne_bytes());
     body[10] = flags;
     Request::new(kind, &body).attribute(NDA_DST, &octets(address))
 }

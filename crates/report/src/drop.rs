@@ -1,6 +1,7 @@
 //! What was dropped inside a driver, for people and as JSON.
 
 use crate::rules::{self, RULES_TOLD_MAX, RuleCounts};
+use crate::status;
 use ringside_control::Status;
 use ringside_core::ledger::sum;
 use ringside_core::{Cause, Ledger};
@@ -120,8 +121,7 @@ pub struct Pinned {
 
 impl Pinned {
     fn since(&self) -> String {
-        let since = jiff::Timestamp::try_from(self.since);
-        since.map_or_else(|_| String::new(), |time| format!("{time:.0}"))
+        status::since(self.since)
     }
 }
 

@@ -7,6 +7,7 @@ use ringside_terminal::say;
 use ringside_terminal::units::{grouped, scaled};
 use std::io;
 use std::path::Path;
+use std::time::SystemTime;
 
 /// Columns of the table.
 const COLUMNS: usize = 10;
@@ -20,6 +21,11 @@ pub fn json<'s>(captures: impl Iterator<Item = (&'s Path, &'s Status)>) -> io::R
         say::data(serde_json::json!({ "socket": socket, "status": status }))?;
     }
     Ok(())
+}
+
+/// When something began, as a status gives it: RFC 3339, in whole seconds.
+pub fn since(time: SystemTime) -> String {
+    jiff::Timestamp::try_from(time).map_or_else(|_| String::new(), |time| format!("{time:.0}"))
 }
 
 /// A line for each capture, under headings.
@@ -105,6 +111,7 @@ mod tests {
             readers: None,
             ledger,
             flows: None,
+            route: None,
         };
         let output = OutputStatus { kind: "print".into(), paths: Vec::new() };
         let printing = Status { output, ..counting.clone() };

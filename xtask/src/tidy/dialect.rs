@@ -49,6 +49,7 @@ const FOLDERS: [&str; 34] = [
     "crates/proto/",
     "crates/report/",
     "crates/ring/",
+    "crates/route/",
     "crates/rules/",
     "crates/segment/",
     "crates/session/",

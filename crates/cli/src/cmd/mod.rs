@@ -11,6 +11,7 @@ pub mod flows;
 pub mod lab;
 pub mod read;
 pub mod repair;
+pub mod route;
 pub mod rules;
 pub mod send;
 pub mod status;

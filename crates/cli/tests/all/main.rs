@@ -36,6 +36,7 @@ mod read_stream;
 mod readers;
 mod repair;
 mod retention;
+mod route;
 mod rules;
 mod rules_live;
 mod send_generate;

@@ -3,7 +3,7 @@
 use super::RulesProgram;
 use super::pinned::{PinnedRules, VERSION};
 use crate::Error;
-use crate::pins::Pins;
+use crate::pins::{Kind, Pins};
 use crate::root::{Root, RootConfig};
 use ringside_sys::bpf::{self, XdpMode};
 use std::ops::Range;
@@ -44,14 +44,15 @@ impl RulesAttachment {
     /// are to be pinned: no BPF file system is mounted, or another process holds those that are
     /// pinned there.
     pub fn open(config: &RulesAttachmentConfig<'_>) -> Result<RulesAttachment, Error> {
-        let pins = config.is_pinned.then(|| Pins::prepare(config.ifindex)).transpose()?;
+        let pins = config.is_pinned.then(|| Pins::prepare(Kind::Rules, config.ifindex));
+        let pins = pins.transpose()?;
         let root = Root::open(&RootConfig {
             interface: config.interface,
             ifindex: config.ifindex,
             positions: RULES_POSITIONS,
             wants_metadata: true,
             generic_allowed: config.generic_allowed,
-            takes_pinned: config.is_pinned,
+            takes_pinned: config.is_pinned.then_some(Kind::Rules),
         })?;
         let before = root.taken().map(PinnedRules::of).transpose();
         // What cannot be read can be replaced all the same; then nothing is carried over.

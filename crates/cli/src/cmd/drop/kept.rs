@@ -1,14 +1,14 @@
 //! Rules that are pinned on interfaces, and whether a process holds them.
 
+use crate::running;
 use anyhow::ensure;
 use ringside_control::SideEffectsStatus;
 use ringside_report::drop::Pinned;
 use ringside_report::rules::RuleCounts;
 use ringside_session::driver_rules::{ledger, undecided};
-use ringside_sys::netns::Namespace;
 use ringside_terminal::say;
 use ringside_xdp::PinnedRules;
-use ringside_xdp::pins::{self, Pins};
+use ringside_xdp::pins::{Kind, Pins};
 use std::time::SystemTime;
 
 /// Sources of most dropped frames that are printed, as at the end of a run.
@@ -60,32 +60,19 @@ impl Kept {
 
 /// What is pinned of interfaces of this name, or of all, in force or not.
 pub(super) fn named(interface: Option<&str>) -> impl Iterator<Item = (String, Pins)> {
-    let all = Pins::all().into_iter().map(|pins| (pins.interface().unwrap_or_default(), pins));
+    let all =
+        Pins::all(Kind::Rules).into_iter().map(|pins| (pins.interface().unwrap_or_default(), pins));
     all.filter(move |(name, _)| interface.is_none_or(|wanted| name == wanted))
-}
-
-/// Says that nothing was found, and whether something may be there all the same.
-pub(super) fn tell_nothing(what: &str) {
-    let unseen = match pins::are_seen() {
-        true => "",
-        false => {
-            " that can be seen here: without the BPF file system at /sys/fs/bpf nobody knows \
-                  what is pinned (in `ip netns exec` use --netns instead)"
-        }
-    };
-    say::message(format_args!("{what}{unseen}"));
 }
 
 /// True if a process holds what is in force; also where that cannot be found out.
 pub(super) fn is_held(pins: &Pins) -> bool {
-    let namespace = Namespace::find(pins.namespace());
-    let held = namespace.map(|there| ringside_keeper::in_namespace(&there, || Ok(pins.is_held())));
-    held.and_then(Result::ok).unwrap_or(true)
+    running::is_held(pins.namespace(), || pins.is_held())
 }
 
 /// Refuses to put rules next to those that are pinned on an interface of this thread's namespace.
 pub(super) fn ensure_none(name: &str, ifindex: u32, netns: Option<&str>) -> anyhow::Result<()> {
-    let pins = Pins::on(ifindex)?;
+    let pins = Pins::on(Kind::Rules, ifindex)?;
     let is_there = pins.is_some_and(|pins| pins.is_in_force() && !pins.is_stale());
     let off = off(name, netns);
     ensure!(

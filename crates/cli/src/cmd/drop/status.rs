@@ -1,9 +1,9 @@
 //! What is dropped where.
 
 use super::kept::{self, Kept};
-use super::off;
+use crate::running;
 use clap::Args;
-use ringside_control::Status;
+use ringside_control::{DROP_KIND, Status};
 use ringside_report::drop as report;
 use ringside_sys::netns::Namespace;
 use std::process::ExitCode;
@@ -38,15 +38,15 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let wanted = args.netns.as_deref().map(Namespace::open).transpose()?;
     let wanted = wanted.map(|namespace| namespace.identity()).transpose()?;
     let is_wanted = |namespace| wanted.is_none() || namespace == wanted;
-    let mut found = off::running(interface);
-    found.retain(|(_, status)| is_wanted(off::namespace_of(status)));
+    let mut found = running::of_kind(DROP_KIND, interface);
+    found.retain(|(_, status)| is_wanted(running::namespace_of(status)));
     let mut alone = Kept::all(interface);
     alone.retain(|kept| {
         let is_told = found.iter().any(|(_, status)| holds(status, kept));
         !is_told && is_wanted(Some(kept.pins.namespace()))
     });
     if found.is_empty() && alone.is_empty() {
-        kept::tell_nothing("nothing is dropped");
+        running::tell_nothing("nothing is dropped");
         return Ok(ExitCode::from(1));
     }
     let running: Vec<_> = found.iter().map(|(client, status)| (client.path(), status)).collect();
@@ -61,6 +61,6 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
 /// True if the process of a status holds what is pinned: one process has the place.
 fn holds(status: &Status, kept: &Kept) -> bool {
     status.interfaces.contains(&kept.interface)
-        && off::namespace_of(status) == Some(kept.pins.namespace())
+        && running::namespace_of(status) == Some(kept.pins.namespace())
         && kept::is_held(&kept.pins)
 }

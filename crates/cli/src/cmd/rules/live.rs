@@ -7,6 +7,7 @@ use ringside_report::rules as report;
 use ringside_rules::language::{self, RuleId, Sets};
 use ringside_terminal::{say, units};
 use ringside_xdp::Pins;
+use ringside_xdp::pins::Kind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -161,7 +162,7 @@ fn took(reply: &RulesReply) -> String {
 
 /// What there is without a process.
 fn pinned(at: &At) -> String {
-    let pinned = Pins::all().into_iter().filter(|_| at.socket.is_none());
+    let pinned = Pins::all(Kind::Rules).into_iter().filter(|_| at.socket.is_none());
     let in_force = pinned.filter(|pins| pins.is_in_force() && !pins.is_stale());
     let Some(interface) = in_force.filter_map(|pins| pins.interface()).next() else {
         return String::new();

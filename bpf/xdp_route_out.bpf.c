@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+/*
+ * Counts what a router sends out of one interface: it runs in the map of interfaces, when a frame
+ * is about to be handed to the driver. What the driver then refuses the driver counts.
+ */
+#include "abi.h"
+
+const volatile struct route_config config = {};
+
+/* By slot. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, ROUTE_PORTS_MAX);
+	__type(key, __u32);
+	__type(value, struct route_flow);
+} route_sent SEC(".maps");
+
+SEC("xdp.frags/devmap")
+int xdp_route_out(struct xdp_md *ctx)
+{
+	__u32 slot = config.slot;
+	struct route_flow *flow = bpf_map_lookup_elem(&route_sent, &slot);
+
+	if (flow) {
+		flow->frames++;
+		flow->bytes += bpf_xdp_get_buff_len(ctx);
+	}
+	return XDP_PASS;
+}
+
+const char terms[] SEC("license") = "Apache-2.0";

@@ -1,0 +1,235 @@
+//! `ringside route`: packets from interface to interface inside the driver, by the kernel's routes.
+
+mod desk;
+mod explain;
+mod kept;
+mod off;
+mod status;
+
+use crate::control_args::ControlArgs;
+use clap::{Args, Subcommand};
+use desk::RouteDesk;
+use ringside_control::{ControlSocket, OutputStatus, ROUTE_KIND, StatusParts, serve_while};
+use ringside_report::route as report;
+use ringside_route::{Ledger, Options, Router};
+use ringside_sys::netns::Namespace;
+use ringside_terminal::progress::{line_bar, tell_wanted};
+use ringside_terminal::signals::{StopSignal, Wanted};
+use ringside_terminal::{ledger_text, say, units};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How often signals, interfaces and neighbours are looked at.
+const TICK: Duration = Duration::from_millis(50);
+/// How often the live line, or the JSON line, is given.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The shortest time between two questions to a neighbour: it must have time to answer.
+const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(250);
+
+/// Arguments of `route`.
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "docs/route.md describes what is forwarded and what is left to the host. Routes,
+rules, next hops and neighbours are the kernel's: `ip route`, `ip rule`, `ip neighbour`. Netfilter,
+connection tracking and tc do not see what is forwarded here.
+
+Examples:
+  sudo ringside route -i eth1 -i eth2                          until Ctrl-C
+  sudo ringside route -i eth1 -i eth2 -i eth3 --json --for 1h
+  sudo ringside route -i eth1 -i eth2 --explain trace.pcap     why is nothing forwarded?
+  sudo ringside route -i eth1 -i eth2 --pin                    stays when this process ends
+  sudo ringside route -i eth1 -i eth2 --pin --detach           begin to forward, and return
+  sudo ringside route status
+  sudo ringside route off -i eth1
+
+Signals: SIGINT, SIGTERM and SIGHUP end it with its account; SIGUSR1 says what was forwarded so far,
+on standard error."
+)]
+pub struct RouteArgs {
+    #[command(subcommand)]
+    command: Option<RouteCommand>,
+
+    /// Interface of the router; at least two. What leads out of others is left to the host.
+    #[arg(short = 'i', long = "interface", value_name = "IF", required = true)]
+    interfaces: Vec<String>,
+
+    /// Forward nothing: say of each frame of a capture what would become of it if it came in by the
+    /// first -i, and why; status 1 if none would be forwarded.
+    #[arg(long, value_name = "FILE|DIR|-")]
+    #[arg(conflicts_with_all = ["duration", "control", "no_control", "ask_neighbours", "pin"])]
+    explain: Vec<PathBuf>,
+
+    /// Network namespace of the interfaces: a name, a path or a process id.
+    #[arg(long, value_name = "NAME")]
+    netns: Option<String>,
+
+    /// How often a neighbour in use is asked whether it is still there; one that has a new address
+    /// in the link layer and has not said so gets its packets at most this and 0.3 s later.
+    #[arg(long, value_name = "DURATION", default_value = "400ms", value_parser = asking)]
+    ask_neighbours: Duration,
+
+    /// Forwarding goes on when this process ends or is killed, until `route off`; a router that is
+    /// pinned on the interfaces already is replaced. Without a process no changes of interfaces are
+    /// followed, and neighbours are kept as fresh as the kernel keeps its own.
+    #[arg(long)]
+    pin: bool,
+
+    /// Return as soon as packets are forwarded.
+    #[arg(long, requires = "pin", conflicts_with_all = ["duration", "control", "no_control"])]
+    detach: bool,
+
+    /// End after this time.
+    #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
+    duration: Option<Duration>,
+
+    /// JSON lines on standard output: the account each second, then the last one, and the ledger.
+    /// With --explain a line for each frame.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+#[derive(Subcommand)]
+enum RouteCommand {
+    /// What is forwarded where, and what is left to the host for what reason; 1 if nothing is.
+    Status(status::StatusArgs),
+    /// End a router.
+    Off(off::OffArgs),
+}
+
+/// Runs the subcommand.
+pub fn run(args: RouteArgs) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Some(RouteCommand::Status(args)) => status::status(args),
+        Some(RouteCommand::Off(args)) => off::off(args),
+        None => route(&args),
+    }
+}
+
+fn route(args: &RouteArgs) -> anyhow::Result<ExitCode> {
+    let (stop, statistics) = (StopSignal::install()?, Wanted::statistics()?);
+    if let Some(name) = &args.netns {
+        Namespace::open(name)?.enter()?;
+    }
+    if !args.explain.is_empty() {
+        return explain::explain(args, &stop);
+    }
+    let (interfaces, probe_interval) = (args.interfaces.clone(), args.ask_neighbours);
+    let options = Options { interfaces, probe_interval, is_pinned: args.pin };
+    let (mut router, notes) = Router::open(&options)?;
+    tell(&notes);
+    let names = args.interfaces.join(", ");
+    let pinned = if args.pin { ", pinned" } else { "" };
+    if args.detach {
+        router.start()?;
+        say::message(format_args!("forwarding between {names}{pinned}"));
+        kept::tell_stay(&args.interfaces, args.netns.as_deref());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let control = ControlSocket::open(&args.control.place(), ROUTE_KIND, None)?;
+    let output = OutputStatus { kind: ROUTE_KIND.to_owned(), paths: Vec::new() };
+    let source = format!("{names}, in the driver");
+    let desk = RouteDesk::new(StatusParts::new(source, args.interfaces.clone(), output), router);
+    desk.router().start()?;
+    say::message(format_args!("forwarding between {names}{pinned}"));
+    let answer = |command| desk.answer(command);
+    let (watched, clients) =
+        serve_while(control, answer, || watch(args, (&stop, &statistics), &desk));
+    desk.router().stop()?;
+    finish(args, &desk)?;
+    if args.pin {
+        kept::tell_stay(&args.interfaces, args.netns.as_deref());
+    }
+    watched?;
+    // A process that waits for the end may take the places at once.
+    drop(desk);
+    drop(clients);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(notes: &[String]) {
+    for note in notes {
+        say::message(format_args!("ringside: {note}"));
+    }
+}
+
+/// Until the end is asked for.
+fn watch(
+    args: &RouteArgs,
+    (stop, statistics): (&StopSignal, &Wanted),
+    desk: &RouteDesk,
+) -> anyhow::Result<()> {
+    let line = line_bar();
+    let started = Instant::now();
+    let (mut told_at, mut told) = (started, Ledger::default());
+    while !stop.is_set() && !desk.is_stopping() {
+        let left = args.duration.map(|duration| duration.saturating_sub(started.elapsed()));
+        if left.is_some_and(|left| left.is_zero()) {
+            break;
+        }
+        std::thread::sleep(left.map_or(TICK, |left| left.min(TICK)));
+        let notes = desk.router().tend(Instant::now())?;
+        line.suspend(|| tell(&notes));
+        let elapsed = told_at.elapsed();
+        tell_wanted(statistics, &line, || match desk.router().ledger() {
+            Ok(now) => report::line(&now, &told, elapsed),
+            Err(error) => error.to_string(),
+        });
+        if elapsed < INTERVAL {
+            continue;
+        }
+        let now = desk.router().ledger()?;
+        line.set_message(report::line(&now, &told, elapsed));
+        if args.json {
+            say::data(serde_json::json!({ "status": now }))?;
+        }
+        (told_at, told) = (Instant::now(), now);
+    }
+    line.finish_and_clear();
+    Ok(())
+}
+
+/// Says what was done.
+fn finish(args: &RouteArgs, desk: &RouteDesk) -> anyhow::Result<()> {
+    desk.router().read_devices()?;
+    let ledger = desk.router().ledger()?;
+    if args.json {
+        say::data(serde_json::json!({ "route": ledger }))?;
+        say::data(ledger_text::json(&report::lanes(&ledger)))?;
+        return Ok(());
+    }
+    say::message(report::text(&ledger).trim_end());
+    // What is pinned goes on while it is read.
+    if let (false, Err(wrong)) = (args.pin, ledger.balance()) {
+        say::message(format_args!("ringside: the account does not balance: {wrong}"));
+    }
+    Ok(())
+}
+
+fn asking(text: &str) -> Result<Duration, String> {
+    let duration = units::duration(text)?;
+    if duration < PROBE_INTERVAL_MIN {
+        let least = PROBE_INTERVAL_MIN.as_millis();
+        return Err(format!("a neighbour needs time to answer: at least {least}ms"));
+    }
+    Ok(duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_have_time_to_answer() {
+        assert_eq!(asking("400ms"), Ok(Duration::from_millis(400)));
+        assert_eq!(asking("5s"), Ok(Duration::from_secs(5)));
+        for wrong in ["100ms", "0", "x"] {
+            assert!(asking(wrong).is_err(), "{wrong}");
+        }
+    }
+}
