@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /* Numbers that headers hold, and a hash over words of them. */
 #ifndef RINGSIDE_HEADERS_H
 #define RINGSIDE_HEADERS_H
@@ -28,8 +28,10 @@ enum ip_protocol {
 	IP_HOP_BY_HOP = 0,
 	IP_ICMP = 1,
 	IP_IGMP = 2,
+	IP_IN_IPV4 = 4,
 	IP_TCP = 6,
 	IP_UDP = 17,
+	IP_IN_IPV6 = 41,
 	IP_ROUTING = 43,
 	IP_FRAGMENT = 44,
 	IP_ESP = 50,

@@ -2,9 +2,9 @@
 //!
 //! A set-associative table: a flow's hash says the set, and within a set the flow that was idle
 //! longest goes for a new one. The program in the driver has the same table in an array (struct
-//! balance_set of `bpf/balance/abi.h`), so that what is remembered, and what is forgotten, is the same here
-//! and there. The kernel's LRU maps were passed by: which entry they evict is not said, an
-//! insertion takes locks, and what is in them cannot be read while they change.
+//! balance_set of `bpf/balance/abi.h`), so that what is remembered, and what is forgotten, is the
+//! same here and there. The kernel's LRU maps were passed by: which entry they evict is not said,
+//! an insertion takes locks, and what is in them cannot be read while they change.
 
 use crate::hash::hash;
 

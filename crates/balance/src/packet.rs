@@ -1,8 +1,8 @@
 //! What a balancer reads of a frame.
 //!
 //! Everything is checked against the lengths that the headers give and against the frame's end.
-//! What cannot be read is none of the balancer's and goes to the host: tags, extension headers other
-//! than that of fragments, protocols other than TCP, UDP and ICMP, headers that are cut.
+//! What cannot be read is none of the balancer's and goes to the host: tags, extension headers
+//! other than that of fragments, protocols other than TCP, UDP and ICMP, headers that are cut.
 
 use crate::flows::FlowKey;
 
