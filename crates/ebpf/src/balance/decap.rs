@@ -1,7 +1,10 @@
 //! The other end of a balancer's tunnels, on a real server (`bpf/xdp_decap.bpf.c`).
 
+use super::attachment::{BalanceAttachmentConfig, Place};
+use crate::abi::METADATA_FULL_BYTES;
 use crate::abi::rules::pair;
 use crate::load::{Embedded, Loaded, embedded, test_run};
+use crate::root::LEAVES;
 use crate::{Error, TestRun};
 use ringside_balance::decap::{ADDRESSES_MAX, Decap};
 use ringside_balance::hash::address_words;
@@ -21,6 +24,7 @@ const COUNTS_WORDS: usize = 8;
 pub struct DecapProgram {
     program: OwnedFd,
     counts: Words64,
+    place: Option<Place>,
 }
 
 /// Frames on all CPUs; each is in one of the last four.
@@ -45,16 +49,43 @@ impl DecapProgram {
     /// There is no address where tunnels end, or there are too many; no privilege, or the kernel
     /// refused.
     pub fn load(decap: &Decap) -> Result<DecapProgram, Error> {
+        DecapProgram::prepared(decap, None)
+    }
+
+    /// The same, on an interface of the calling thread's network namespace: packets come out of
+    /// tunnels from somewhere in this call on, until it is dropped.
+    ///
+    /// # Errors
+    /// As [`load`](DecapProgram::load); or a foreign program is on the interface, it takes none, or
+    /// a balancer is there.
+    pub fn open(
+        config: &BalanceAttachmentConfig<'_>,
+        decap: &Decap,
+    ) -> Result<DecapProgram, Error> {
+        let program = DecapProgram::prepared(decap, Some(Place::take(config)?))?;
+        if let Some(place) = &program.place {
+            place.put(program.program.as_fd())?;
+        }
+        Ok(program)
+    }
+
+    fn prepared(decap: &Decap, place: Option<Place>) -> Result<DecapProgram, Error> {
         let cpus = bpf::cpu_numbers()?;
-        let config = config(decap, cpus)?;
+        let config = config(decap, cpus, place.as_ref())?;
+        let leaves = place.as_ref().map(Place::leaves);
         let mut loaded = Loaded::prepared(&XDP_DECAP, Some(&config), |object| {
-            let mut maps = object.maps_mut();
-            maps.find(|map| map.name() == "decap_count")
-                .map_or(Ok(()), |mut map| map.set_max_entries(cpus))
+            for mut map in object.maps_mut() {
+                match (map.name().to_str(), leaves) {
+                    (Some(LEAVES), Some(leaves)) => map.reuse_fd(leaves)?,
+                    (Some("decap_count"), _) => map.set_max_entries(cpus)?,
+                    _ => {}
+                }
+            }
+            Ok(())
         })?;
         let counts = Words64::of_array(loaded.map("decap_count")?, cpus as usize * COUNTS_WORDS);
         let counts = counts.map_err(|e| Error::mapping("decap_count", e))?;
-        Ok(DecapProgram { program: loaded.program_fd()?, counts })
+        Ok(DecapProgram { program: loaded.program_fd()?, counts, place })
     }
 
     /// What was counted; exact while no frames come.
@@ -81,6 +112,15 @@ impl DecapProgram {
     }
 }
 
+impl Drop for DecapProgram {
+    fn drop(&mut self) {
+        if let Some(place) = self.place.take() {
+            // The kernel refuses only what is not there.
+            let _ = place.leave();
+        }
+    }
+}
+
 impl AsFd for DecapProgram {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
@@ -88,7 +128,7 @@ impl AsFd for DecapProgram {
 }
 
 /// `struct decap_config`.
-fn config(decap: &Decap, cpus: u32) -> Result<Vec<u8>, Error> {
+fn config(decap: &Decap, cpus: u32, place: Option<&Place>) -> Result<Vec<u8>, Error> {
     let count = decap.addresses.len();
     let last = decap.addresses.last().filter(|_| count <= ADDRESSES_MAX);
     let last = *last.ok_or(Error::DecapAddresses { count })?;
@@ -105,8 +145,8 @@ fn config(decap: &Decap, cpus: u32) -> Result<Vec<u8>, Error> {
     let has = |prefix: Option<Prefix>| u32::from(prefix.is_some());
     words.push(pair(has(decap.source_v6), has(decap.source_v4)));
     words.push(pair(decap.gue_port.into(), cpus));
-    // Alone on its interface, without metadata.
-    words.push(pair(0, 0));
+    let metadata = if place.is_some_and(Place::has_metadata) { METADATA_FULL_BYTES } else { 0 };
+    words.push(pair(place.map_or(0, Place::position), metadata));
     let bytes = words.into_iter().flat_map(u64::to_ne_bytes);
     Ok(bytes.chain(decap.mac.0).chain([0; 2]).collect())
 }

@@ -4,6 +4,7 @@ mod behaviours;
 mod decap;
 mod live;
 mod random;
+mod sockets;
 
 #[path = "../../../../balance/tests/all/support/mod.rs"]
 mod support;
