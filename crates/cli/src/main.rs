@@ -58,6 +58,8 @@ enum Command {
     Rules(cmd::rules::RulesArgs),
     /// Drop frames inside the driver, by rules, to protect this host.
     Drop(cmd::drop::DropArgs),
+    /// Send packets to VIPs on to the servers behind, inside the driver, each flow to one of them.
+    Balance(cmd::balance::BalanceArgs),
     /// Send frames out of an interface: generated ones, or captures again.
     Send(Box<cmd::send::SendArgs>),
     /// A private test network of namespaces, and senders.
@@ -97,6 +99,7 @@ fn main() -> ExitCode {
         Command::Repair(args) => cmd::repair::run(args),
         Command::Rules(args) => cmd::rules::run(args),
         Command::Drop(args) => cmd::drop::run(args),
+        Command::Balance(args) => cmd::balance::run(args),
         Command::Send(args) => cmd::send::run(*args),
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => cmd::demo::run(args),
