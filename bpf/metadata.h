@@ -22,6 +22,16 @@ static __always_inline void *make_metadata(struct xdp_md *ctx, int bytes)
 	return metadata + bytes > (void *)(long)ctx->data ? 0 : metadata;
 }
 
+/* The metadata if a tag stands in the metadata, and not in the frame. */
+static __always_inline const struct xdp_metadata *metadata_of(struct xdp_md *ctx)
+{
+	const struct xdp_metadata *metadata = (void *)(long)ctx->data_meta;
+
+	if ((void *)(metadata + 1) > (void *)(long)ctx->data)
+		return 0;
+	return metadata->flags & METADATA_VLAN ? metadata : 0;
+}
+
 /* For a frame that goes to the host: GRO does not merge frames whose metadata differs. */
 static __always_inline void drop_metadata(struct xdp_md *ctx)
 {

@@ -12,6 +12,7 @@
 
 #include "abi.h"
 #include "headers.h"
+#include "metadata.h"
 
 /* TCP flags of a frame without a TCP header: flags have 12 bits. */
 #define NO_TCP 0x8000
@@ -95,16 +96,6 @@ static __always_inline __u64 rest_of(__u64 ports, __u8 protocol, __u8 version)
 static __always_inline __u8 version_of(const struct packet_fields *fields)
 {
 	return fields->rest >> 40;
-}
-
-/* True if a tag stands in the metadata, and not in the frame. */
-static __always_inline const struct xdp_metadata *metadata_of(struct xdp_md *ctx)
-{
-	const struct xdp_metadata *metadata = (void *)(long)ctx->data_meta;
-
-	if ((void *)(metadata + 1) > (void *)(long)ctx->data)
-		return 0;
-	return metadata->flags & METADATA_VLAN ? metadata : 0;
 }
 
 /* True if the protocol is no transport with ports, and no header that leads on to one. */

@@ -59,6 +59,8 @@ enum Command {
     Drop(cmd::drop::DropArgs),
     /// Forward packets between interfaces inside the driver, by the kernel's routes.
     Route(cmd::route::RouteArgs),
+    /// Send packets to VIPs on to the servers behind, inside the driver, each flow to one of them.
+    Balance(cmd::balance::BalanceArgs),
     /// Send frames out of an interface: generated ones, or captures again.
     Send(Box<cmd::send::SendArgs>),
     /// A private test network of namespaces, and senders.
@@ -99,6 +101,7 @@ fn main() -> ExitCode {
         Command::Rules(args) => cmd::rules::run(args),
         Command::Drop(args) => cmd::drop::run(args),
         Command::Route(args) => cmd::route::run(args),
+        Command::Balance(args) => cmd::balance::run(args),
         Command::Send(args) => cmd::send::run(*args),
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => cmd::demo::run(args),

@@ -1,5 +1,6 @@
 //! Why an eBPF program could not be loaded, attached or run.
 
+use ringside_balance::decap::ADDRESSES_MAX;
 use ringside_core::Shown;
 use ringside_filter::FilterError;
 use ringside_sys::bpf::BpfError;
@@ -165,6 +166,36 @@ pub enum Error {
     PinnedForm {
         /// Path of what is pinned.
         path: PathBuf,
+    },
+    /// A balancer was made for less.
+    #[error(
+        "the tables have {count} {what}, and the balancer was started with room for {room}; start \
+         it anew"
+    )]
+    BalanceRoom {
+        /// What there is too much of.
+        what: &'static str,
+        /// How many.
+        count: usize,
+        /// Room.
+        room: u32,
+    },
+    /// The place of balancers is taken.
+    #[error(
+        "a balancer is on {interface} already, or two programs of `drop` and `flows` leave it no \
+         place; end one of them (`ss -xap | grep {claim}` shows which processes they are)"
+    )]
+    BalancePlace {
+        /// Name of the interface.
+        interface: String,
+        /// How the names of their claims begin.
+        claim: String,
+    },
+    /// Tunnels end nowhere, or at too many addresses.
+    #[error("tunnels are to end at {count} addresses; give 1 to {ADDRESSES_MAX}")]
+    DecapAddresses {
+        /// How many.
+        count: usize,
     },
     /// The network namespace is not known.
     #[error("cannot read the network namespace: {0}")]

@@ -4,6 +4,7 @@
 //! - [`Generator`] makes numbered frames out of live test frames and hands them to an interface.
 //! - [`LiveSegments`] sends segments of shared memory as live frames.
 //! - [`LatencyMeter`] measures how long stamped frames were under way, where they arrive.
+//! - [`balance`] sends packets to one of several servers, each flow to the same.
 //! - [`capture`] steers frames to AF_XDP sockets, next to other programs on the interface.
 //! - [`flows`] adds packets up by flow, where the kernel meets them.
 //! - [`pins`] are what stays on an interface without a process.
@@ -24,6 +25,7 @@
 pub mod abi;
 mod anchor;
 mod attached;
+pub mod balance;
 pub mod capture;
 mod claims;
 mod error;

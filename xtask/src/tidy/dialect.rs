@@ -26,8 +26,9 @@ const WORDS: [(&str, &str); 16] = [
 ];
 
 /// Where they are looked for.
-const FOLDERS: [&str; 34] = [
+const FOLDERS: [&str; 36] = [
     "bpf/",
+    "crates/balance/",
     "crates/bench/",
     "crates/capture/",
     "crates/cli/",

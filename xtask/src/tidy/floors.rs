@@ -18,6 +18,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-store", 2),
     ("ringside-inspect", 2),
     ("ringside-segment", 2),
+    ("ringside-balance", 2),
     ("ringside-ebpf", 3),
     ("ringside-rules", 3),
     ("ringside-flow", 3),

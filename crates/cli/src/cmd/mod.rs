@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod backends;
+pub mod balance;
 pub mod capture;
 pub mod control;
 pub mod demo;

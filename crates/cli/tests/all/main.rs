@@ -5,6 +5,7 @@
 
 mod af_xdp;
 mod backends;
+mod balance;
 mod bench;
 mod common;
 mod control;

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
 
+mod balance;
 mod capture_live;
 mod capture_metadata;
 mod capture_shared;

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* Which VIP a packet is to, and which real gets it: as crates/balance/src/balancer.rs says. */
+#ifndef RINGSIDE_BALANCE_CHOOSE_H
+#define RINGSIDE_BALANCE_CHOOSE_H
+
+#include "read.h"
+
+#define SECOND_NS 1000000000ULL
+/* Seed of flows; the same on every instance (crates/balance/src/hash.rs). */
+#define SEED_FLOW 0x52494e47464c4f57ULL
+
+static __always_inline __u32 ticks(__u64 now)
+{
+	return now >> 20;
+}
+
+/* Half a minute. */
+#define FRAGMENT_TICKS ((__u32)(30 * SECOND_NS >> 20))
+
+/* The hash of a flow; the 0 behind the words has the last one reach every bit. */
+static __always_inline __u64 hash_flow(const struct work *work, __u64 seed, __u64 rest)
+{
+	__u64 hash = mix(seed, work->source[0]);
+
+	hash = mix(hash, work->source[1]);
+	hash = mix(hash, work->destination[0]);
+	hash = mix(hash, work->destination[1]);
+	return mix(mix(hash, rest), 0);
+}
+
+/* The number of a key and 1; 0 if there is none. */
+__alone int find_key(__u64 high, __u64 low, __u64 what)
+{
+	struct work *work = this_work();
+	struct balance_settings *settings;
+	struct balance_key *entry;
+	__u32 i, first, mask, key;
+	__u64 hash;
+
+	if (!work)
+		return 0;
+	settings = settings_of(work);
+	if (!settings)
+		return 0;
+	hash = mix(mix(mix(mix(settings->key_seed, high), low), what), 0);
+	first = hash;
+	mask = settings->key_mask & (config.keys - 1);
+	for (i = 0; i < BALANCE_PROBES_MAX; i++) {
+		key = work->generation * config.keys + ((first + i) & mask);
+		entry = bpf_map_lookup_elem(&balance_keys, &key);
+		if (!entry || !entry->value)
+			return 0;
+		if (entry->words[0] == high && entry->words[1] == low && entry->what == what)
+			return entry->value;
+	}
+	return 0;
+}
+
+static __always_inline __u64 mask_of(__u32 bits)
+{
+	return bits >= 64 ? ~0ULL : bits ? ~0ULL << (64 - bits) : 0;
+}
+
+/*
+ * The VIP of the destination, its number and 1: of this port and protocol; with protocol 0 any that
+ * has the address.
+ */
+__alone int find_vip(__u32 protocol, __u32 port)
+{
+	struct work *work = this_work();
+	struct balance_settings *settings;
+	__u64 high, low, what;
+	__u32 i, bits;
+	int found;
+
+	if (!work)
+		return 0;
+	settings = settings_of(work);
+	if (!settings)
+		return 0;
+	for (i = 0; i < BALANCE_LENGTHS_MAX; i++) {
+		bits = work->version == 4 ? settings->lengths_v4[i] : settings->lengths_v6[i];
+		if (!bits--)
+			return 0;
+		what = (__u64)bits << 8 | (__u64)work->version << 24;
+		if (work->version == 4)
+			bits += 96;
+		high = work->destination[0] & mask_of(bits);
+		low = work->destination[1] & mask_of(bits > 64 ? bits - 64 : 0);
+		if (!protocol) {
+			found = find_key(high, low, KEY_ADDRESS | what);
+		} else {
+			what |= KEY_VIP | (__u64)(protocol & 255) << 16;
+			found = find_key(high, low, what | (__u64)(port & 0xffff) << 32);
+			if (!found)
+				found = find_key(high, low, what);
+		}
+		if (found)
+			return found;
+	}
+	return 0;
+}
+
+/* Finds a flow of this packet's addresses, whether or not it is still good. */
+__alone int find_flow(__u64 rest, __u64 hash)
+{
+	struct work *work = this_work();
+	__u32 key, way, mark = hash >> 32 | 1;
+	struct balance_flow *flow;
+	struct balance_set *set;
+
+	if (!work)
+		return 0;
+	key = work->cpu * config.sets + ((__u32)hash & (config.sets - 1));
+	set = bpf_map_lookup_elem(&balance_flows, &key);
+	if (!set)
+		return 0;
+	for (way = 0; way < BALANCE_WAYS; way++) {
+		flow = &set->flows[way];
+		if (set->marks[way] != mark || flow->rest != rest)
+			continue;
+		if (flow->source[0] != work->source[0] || flow->source[1] != work->source[1] ||
+		    flow->destination[0] != work->destination[0] ||
+		    flow->destination[1] != work->destination[1])
+			continue;
+		work->found = flow->real;
+		work->serial = flow->serial;
+		work->idle = ticks(work->now) - set->last[way];
+		work->way = way;
+		return 1;
+	}
+	return 0;
+}
+
+/* Whether a flow is remembered with a real that is there, and was not idle for too long. */
+static __always_inline struct balance_real *remembered(struct work *work, __u64 rest, __u64 hash,
+						       __u32 idle_max)
+{
+	struct balance_real *real;
+
+	if (!find_flow(rest, hash))
+		return 0;
+	real = real_at(work->generation, work->found);
+	if (!real || real->serial != work->serial || work->now >= real->until ||
+	    work->idle > idle_max)
+		return 0;
+	return real;
+}
+
+/* Says that a packet came of the flow found last. */
+static __always_inline void touch(const struct work *work, __u64 hash)
+{
+	__u32 key = work->cpu * config.sets + ((__u32)hash & (config.sets - 1));
+	struct balance_set *set = bpf_map_lookup_elem(&balance_flows, &key);
+
+	if (set)
+		set->last[work->way & (BALANCE_WAYS - 1)] = ticks(work->now);
+}
+
+/* Remembers a flow with the real that was chosen, unless too many came in this second. */
+__alone int remember(__u64 rest, __u64 hash)
+{
+	struct work *work = this_work();
+	__u64 idle, longest = 0;
+	struct balance_settings *settings;
+	struct balance_guard *guard;
+	struct balance_real *real;
+	struct balance_flow *flow;
+	struct balance_set *set;
+	__u32 key, way, best = 0;
+
+	if (!work)
+		return 0;
+	settings = settings_of(work);
+	guard = bpf_map_lookup_elem(&balance_guards, &work->cpu);
+	real = real_at(work->generation, work->real);
+	if (!settings || !guard || !real)
+		return 0;
+	if (work->now >= guard->until) {
+		guard->until = work->now + SECOND_NS;
+		guard->flows = 0;
+	}
+	if (guard->flows >= settings->new_flows_max) {
+		count(work, COUNT_GUARDED);
+		return 0;
+	}
+	guard->flows++;
+	key = work->cpu * config.sets + ((__u32)hash & (config.sets - 1));
+	set = bpf_map_lookup_elem(&balance_flows, &key);
+	if (!set)
+		return 0;
+	if (find_flow(rest, hash)) {
+		best = work->way & (BALANCE_WAYS - 1);
+	} else {
+		for (way = 0; way < BALANCE_WAYS; way++) {
+			idle = set->marks[way] ? ticks(work->now) - set->last[way] : ~0ULL;
+			if (way && idle <= longest)
+				continue;
+			longest = idle;
+			best = way;
+		}
+		best &= BALANCE_WAYS - 1;
+	}
+	flow = &set->flows[best];
+	set->marks[best] = hash >> 32 | 1;
+	set->last[best] = ticks(work->now);
+	flow->source[0] = work->source[0];
+	flow->source[1] = work->source[1];
+	flow->destination[0] = work->destination[0];
+	flow->destination[1] = work->destination[1];
+	flow->rest = rest;
+	flow->real = work->real;
+	flow->serial = real->serial;
+	return 0;
+}
+
+/* The real that a generation's slots have for a hash; BALANCE_NONE if there is none. */
+static __always_inline __u32 named(__u32 generation, __u32 index, __u64 hash)
+{
+	struct balance_vip *vip = vip_at(generation, index);
+	struct balance_slots *line;
+	__u32 at, key;
+
+	if (!vip || !(vip->flags & VIP_LIVE))
+		return BALANCE_NONE;
+	at = vip->slots_at + (__u32)((hash >> 32) * vip->slots >> 32);
+	key = at / BALANCE_LINE_SLOTS;
+	if (key >= config.slot_lines)
+		return BALANCE_NONE;
+	key += generation * config.slot_lines;
+	line = bpf_map_lookup_elem(&balance_lines, &key);
+	return line ? line->reals[at & (BALANCE_LINE_SLOTS - 1)] : BALANCE_NONE;
+}
+
+/* Chooses the real that tables name; 0 if there is none. */
+__alone int choose_by_tables(__u32 continues)
+{
+	struct work *work = this_work();
+	struct balance_real *real, *before;
+	struct balance_vip *vip;
+	__u64 hash;
+	__u32 index;
+
+	if (!work)
+		return 0;
+	vip = vip_at(work->generation, work->vip);
+	if (!vip)
+		return 0;
+	hash = vip->flags & VIP_BY_SOURCE ?
+	       mix(mix(mix(SEED_FLOW, work->source[0]), work->source[1]), 0) :
+	       hash_flow(work, SEED_FLOW, work->rest);
+	if (continues && work->now < work->before_until) {
+		index = named(work->generation ^ 1, work->vip, hash);
+		before = real_at(work->generation ^ 1, index);
+		real = real_at(work->generation, index);
+		if (before && real && before->serial == real->serial &&
+		    work->now < real->until) {
+			work->real = index;
+			count(work, COUNT_BEFORE);
+			return 1;
+		}
+	}
+	index = named(work->generation, work->vip, hash);
+	real = real_at(work->generation, index);
+	if (!real || work->now >= real->until)
+		return 0;
+	work->real = index;
+	count(work, COUNT_CHOSEN);
+	return 1;
+}
+
+/* The real of a flow, which is remembered from now on; 0 if there is none. */
+static __always_inline int choose(struct work *work)
+{
+	struct balance_vip *vip = vip_at(work->generation, work->vip);
+	struct balance_real *real;
+
+	if (!vip)
+		return 0;
+	real = remembered(work, work->rest, work->hash, vip->timeout);
+	/* A real that drains takes no new flows, also not of ports that were used before. */
+	if (real && real->vip == work->vip && (work->opening != OPENING_NEW || !~real->until)) {
+		work->real = work->found;
+		touch(work, work->hash);
+		count(work, COUNT_REMEMBERED);
+		return 1;
+	}
+	if (!choose_by_tables(work->opening == OPENING_CONTINUES))
+		return 0;
+	remember(work->rest, work->hash);
+	return 1;
+}
+
+/* Reads what a datagram of QUIC says; the real that its connection id names is chosen. */
+__alone int open_quic(struct xdp_md *ctx)
+{
+	struct work *work = this_work();
+	__u32 at = 0, bytes = 0, rotation = 0;
+	struct balance_real *real;
+	struct balance_vip *vip;
+	__u64 number = 0;
+	int found;
+
+	if (!work || !ctx)
+		return 0;
+	vip = vip_at(work->generation, work->vip);
+	if (!vip)
+		return 0;
+	work->opening = read_quic(work, ctx, &at, &bytes);
+	if (work->opening != OPENING_CONTINUES ||
+	    !read_server_id(work, ctx, vip, at, bytes, &number, &rotation))
+		return 0;
+	found = find_key(number, work->vip, KEY_SERVER | (__u64)rotation << 8);
+	if (!found)
+		return 0;
+	real = real_at(work->generation, found - 1);
+	if (real && work->now < real->until) {
+		work->real = found - 1;
+		work->opening = OPENING_NAMED;
+	}
+	return 0;
+}
+
+#endif
