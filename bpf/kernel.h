@@ -104,25 +104,6 @@ enum bpf_map_type {
 /* Of a map: user space may map its values. */
 #define BPF_F_MMAPABLE 1024
 
-/* Question and answer of a look at the host's routes (struct bpf_fib_lookup of linux/bpf.h). */
-struct bpf_fib_lookup {
-	__u8 family;
-	__u8 l4_protocol;
-	__be16 sport;
-	__be16 dport;
-	__u16 tot_len; /* of the packet; afterwards the route's MTU */
-	__u32 ifindex; /* that it came by; afterwards that it leaves by */
-	__u32 tos;
-	__u32 source[4]; /* IPv4 in the first */
-	__u32 destination[4];
-	__u32 vlan;
-	__u8 from[6];
-	__u8 to[6];
-};
-_Static_assert(sizeof(struct bpf_fib_lookup) == 64, "as in linux/bpf.h");
-enum fib_family { FAMILY_V4 = 2, FAMILY_V6 = 10 };
-enum fib_result { FIB_FOUND = 0, FIB_NO_NEIGHBOUR = 7, FIB_FRAG_NEEDED = 8 };
-
 /* Helpers are called by number. */
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static __u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
@@ -134,14 +115,11 @@ static __s64 (*const bpf_csum_diff)(void *from, __u32 from_bytes, void *to, __u3
 				    __u32 seed) = (void *)28;
 static long (*const bpf_xdp_adjust_head)(struct xdp_md *ctx, int delta) = (void *)44;
 static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
-static long (*const bpf_xdp_adjust_head)(struct xdp_md *ctx, int delta) = (void *)44;
 static long (*const bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
 static long (*const bpf_xdp_adjust_meta)(struct xdp_md *ctx, long delta) = (void *)54;
 static long (*const bpf_fib_lookup)(void *ctx, struct bpf_fib_lookup *params, int bytes,
 				    __u32 flags) = (void *)69;
 static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
-static long (*const bpf_fib_lookup)(void *ctx, struct bpf_fib_lookup *params, int bytes,
-				    __u32 flags) = (void *)69;
 static long (*const bpf_xdp_store_bytes)(struct xdp_md *ctx, __u32 offset, void *from,
 					 __u32 bytes) = (void *)190;
 static __u64 (*const bpf_ktime_get_coarse_ns)(void) = (void *)160;

@@ -209,20 +209,20 @@ __alone int ask_route(struct xdp_md *ctx, __u32 bytes)
 	if (!settings || !real)
 		return HOP_NO_ROUTE;
 	params.ifindex = ctx->ingress_ifindex;
-	params.tot_len = bytes;
+	params.length = bytes;
 	if (work->path == PATH_GUE4 || work->path == PATH_GUE6) {
-		params.l4_protocol = IP_UDP;
-		params.sport = to_be16((__u16)(GUE_SOURCE_PORT | (spread(work) & 0x3fff)));
-		params.dport = to_be16((__u16)settings->gue_port);
+		params.protocol = IP_UDP;
+		params.source_port = to_be16((__u16)(GUE_SOURCE_PORT | (spread(work) & 0x3fff)));
+		params.destination_port = to_be16((__u16)settings->gue_port);
 	} else {
-		params.l4_protocol = work->version == 4 ? IP_IN_IPV4 : IP_IN_IPV6;
+		params.protocol = work->version == 4 ? IP_IN_IPV4 : IP_IN_IPV6;
 	}
 	if (!real->address[0] && real->address[1] >> 32 == 0xffff) {
-		params.family = FAMILY_V4;
+		params.family = AF_INET;
 		params.source[0] = to_be32(settings->source_v4);
 		params.destination[0] = to_be32((__u32)real->address[1]);
 	} else {
-		params.family = FAMILY_V6;
+		params.family = AF_INET6;
 		params.source[0] = to_be32((__u32)(settings->source_v6[0] >> 32));
 		params.source[1] = to_be32((__u32)settings->source_v6[0]);
 		params.source[2] = to_be32((__u32)(settings->source_v6[1] >> 32));
@@ -233,17 +233,17 @@ __alone int ask_route(struct xdp_md *ctx, __u32 bytes)
 		params.destination[3] = to_be32((__u32)real->address[1]);
 	}
 	result = bpf_fib_lookup(ctx, &params, sizeof(params), 0);
-	if (result == FIB_FRAG_NEEDED) {
-		work->mtu = params.tot_len;
+	if (result == BPF_FIB_TOO_LONG) {
+		work->mtu = params.length;
 		return HOP_TOO_BIG;
 	}
-	if (result == FIB_NO_NEIGHBOUR)
+	if (result == BPF_FIB_NO_NEIGHBOUR)
 		return HOP_NO_NEIGHBOUR;
 	if (result)
 		return HOP_NO_ROUTE;
 	work->interface = params.ifindex;
-	__builtin_memcpy(work->to, params.to, 6);
-	__builtin_memcpy(work->from, params.from, 6);
+	__builtin_memcpy(work->to, params.destination_mac, 6);
+	__builtin_memcpy(work->from, params.source_mac, 6);
 	return HOP_FOUND;
 }
 
