@@ -513,7 +513,7 @@ impl Balancer {
 }
 
 /// Half a minute, in [`ticks`]: as long as Linux waits for the rest of a packet.
-pub const FRAGMENT_TICKS: u32 = (30 * SECOND_NS >> 20) as u32;
+pub const FRAGMENT_TICKS: u32 = ((30 * SECOND_NS) >> 20) as u32;
 
 /// What a packet says about its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

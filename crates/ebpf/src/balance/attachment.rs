@@ -35,7 +35,7 @@ impl Place {
             positions: BALANCE_POSITIONS,
             wants_metadata: false,
             generic_allowed: config.generic_allowed,
-            takes_pinned: false,
+            takes_pinned: None,
         });
         match root {
             Ok(root) => Ok(Place { root }),

@@ -80,7 +80,7 @@ fn pack_frames(
     let room_bytes = room.len();
     let (mut left, mut is_full, mut captured_bytes) = (slots.iter(), false, 0u64);
     let (mut latest, mut is_ordered) = (Timestamp(0), true);
-    while let Some(slot) = left.next() {
+    for slot in left.by_ref() {
         let frame = slot.lend(memory);
         let bytes = &frame.bytes[..frame.bytes.len().min(captured_max)];
         let length = write_options(room, bytes.len(), frame.meta.direction);
