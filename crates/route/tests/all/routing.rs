@@ -38,6 +38,7 @@ impl Routing {
                 let (mut router, notes) = Router::open(&options).unwrap();
                 said.lock().unwrap().extend(notes);
                 router.start().unwrap();
+                *ledger.lock().unwrap() = router.ledger().unwrap();
                 started.send(()).unwrap();
                 while !is_stopping.load(Ordering::Acquire) {
                     let notes = router.tend(Instant::now()).unwrap();

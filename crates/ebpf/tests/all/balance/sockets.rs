@@ -11,6 +11,7 @@ use ringside_ebpf::XdpProgram;
 use ringside_ebpf::balance::{BalanceAttachmentConfig, BalanceProgram, BalanceRoom, DecapProgram};
 use ringside_sys::clock::monotonic_ns;
 use ringside_sys::netns::Namespace;
+use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
 use ringside_testkit::{by_run, need_root, need_tool};
 use ringside_wire::MacAddr;
 use std::collections::BTreeSet;
@@ -163,6 +164,9 @@ fn connections_live_through_restart_growth_and_drain() {
     if !need_root(name) || !need_tool(name, "ethtool") {
         return;
     }
+    // A CPU remembers the flows that it sees. A network card gives all of a flow to one, but here it
+    // is the one of the sender, or where an acknowledgment is due.
+    pin_to_cpu(allowed_cpus().unwrap()[0]).unwrap();
     let link = Link::up();
     let stop = Arc::new(AtomicBool::new(false));
     let unpacks = SERVERS.map(|host| {
