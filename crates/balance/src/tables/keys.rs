@@ -14,7 +14,7 @@ const ENTRIES_MIN: usize = 64;
 /// Seeds that are tried before the index is made twice as large. One in many thousand fails.
 const SEEDS: u64 = 16;
 
-/// Addresses and a port: what the bits above [`Key::kind`] say.
+/// Addresses and a port: what the bits above the kind say.
 pub const KIND_VIP: u64 = 1;
 /// An address of any VIP.
 pub const KIND_ADDRESS: u64 = 2;
