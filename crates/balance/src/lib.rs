@@ -6,7 +6,8 @@
 //! - [`quic`] reads what QUIC says to a balancer: whether a connection begins, which server has it.
 //!
 //! - [`tables`] are a configuration as the data plane looks at it: flat, with indices that stay.
-//! - [`flows`] are what is remembered, [`packet`] what is read of a frame, [`mod@write`] what is made.
+//! - [`flows`] are what is remembered, [`packet`] what is read of a frame, [`mod@write`] what is
+//!   made.
 //! - [`balancer`] is the whole decision: a frame and tables in, a verdict and counts out. The
 //!   program in the driver does the same, and tests hold it against this.
 //! - [`decap`] is the other end: what a real server takes out of a tunnel.
