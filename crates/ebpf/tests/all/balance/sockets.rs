@@ -164,8 +164,8 @@ fn connections_live_through_restart_growth_and_drain() {
     if !need_root(name) || !need_tool(name, "ethtool") {
         return;
     }
-    // A CPU remembers the flows that it sees. A network card gives all of a flow to one, but here it
-    // is the one of the sender, or where an acknowledgment is due.
+    // A CPU remembers the flows that it sees. A network card gives all of a flow to one, but here
+    // it is the one of the sender, or where an acknowledgment is due.
     pin_to_cpu(allowed_cpus().unwrap()[0]).unwrap();
     let link = Link::up();
     let stop = Arc::new(AtomicBool::new(false));
