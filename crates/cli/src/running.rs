@@ -1,11 +1,24 @@
 //! What is at work in drivers: runs of one kind, by their control sockets, and what is pinned.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use ringside_control::{Client, Command, Found, Status};
+use ringside_netdev::{self as netdev, NetDevice};
 use ringside_sys::netns::Namespace;
 use ringside_terminal::say;
 use ringside_xdp::pins;
 use std::collections::BTreeSet;
+
+/// The interface of this name.
+///
+/// # Errors
+/// There is none, or it is down.
+pub fn interface_that_is_up(name: &str) -> anyhow::Result<NetDevice> {
+    let Some(device) = netdev::by_name(name)? else {
+        bail!("no interface is called {name}; `ip link` shows those that are there");
+    };
+    ensure!(device.is_up(), "{name} is down: `ip link set {name} up`");
+    Ok(device)
+}
 
 /// Those of this kind on an interface, or on all; what does not answer is reported.
 pub fn of_kind(kind: &str, interface: Option<&str>) -> Vec<(Client, Status)> {

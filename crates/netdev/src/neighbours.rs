@@ -139,7 +139,7 @@ mod tests {
     use crate::netlink::message::messages;
     use crate::netlink::message::tests::message;
 
-    fn told(state: u16) -> Vec<u8> {
+    fn neighbour_message(state: u16) -> Vec<u8> {
         let mut body = vec![2, 0, 0, 0, 7, 0, 0, 0];
         body.extend(state.to_ne_bytes());
         body.extend([0, 1, 8, 0, 1, 0, 10, 1, 2, 3, 10, 0, 2, 0, 2, 0, 0, 0, 0, 5, 0, 0]);
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_neighbour_has_an_address_and_a_state() {
         let of = |state: u16| {
-            let bytes = told(state);
+            let bytes = neighbour_message(state);
             read(&messages(&bytes).next().unwrap().unwrap()).unwrap().unwrap()
         };
         let stale = of(libc::NUD_STALE);
@@ -177,7 +177,10 @@ mod tests {
 
     #[test]
     fn mutated_answers_end() {
-        let seeds = [told(libc::NUD_STALE), [told(4), told(64)].concat()];
+        let seeds = [
+            neighbour_message(libc::NUD_STALE),
+            [neighbour_message(4), neighbour_message(64)].concat(),
+        ];
         ringside_testkit::fuzz("netlink-neighbours", 500_000, &seeds, |input| {
             for message in messages(input).flatten() {
                 let _ = read(&message);

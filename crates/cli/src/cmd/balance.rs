@@ -3,12 +3,12 @@
 mod file;
 mod report;
 
-use anyhow::{Context, bail, ensure};
+use crate::running;
+use anyhow::{Context, bail};
 use clap::Args;
 use file::ConfigFile;
 use ringside_balance::{Config, Tables};
 use ringside_ebpf::balance::{BalanceAttachmentConfig, BalanceProgram, BalanceRoom};
-use ringside_netdev as netdev;
 use ringside_sys::clock::monotonic_ns;
 use ringside_sys::netns::Namespace;
 use ringside_terminal::progress::tell_wanted;
@@ -98,10 +98,7 @@ fn balance(args: &BalanceArgs, file: &mut ConfigFile, config: &Config) -> anyhow
         Namespace::open(name)?.enter()?;
     }
     let name = args.interface.as_deref().context("name an interface with -i")?;
-    let Some(device) = netdev::by_name(name)? else {
-        bail!("no interface is called {name}; `ip link` shows those that are there");
-    };
-    ensure!(device.is_up(), "{name} is down: `ip link set {name} up`");
+    let device = running::interface_that_is_up(name)?;
     let Ok(mac) = <[u8; 6]>::try_from(&device.hardware_address[..]) else {
         bail!("{name} is no Ethernet interface; balancing needs one");
     };

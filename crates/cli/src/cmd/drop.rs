@@ -5,11 +5,11 @@ mod off;
 mod status;
 
 use crate::control_args::ControlArgs;
-use anyhow::{Context, bail, ensure};
+use crate::running;
+use anyhow::Context;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ringside_control::{ControlSocket, DROP_KIND, OutputStatus, StatusParts, serve_while};
-use ringside_netdev as netdev;
 use ringside_report::drop as report;
 use ringside_rules::language::{self, RuleSet, Sets};
 use ringside_session::driver_rules::{DropDesk, Shared, counts};
@@ -143,10 +143,7 @@ fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
         Namespace::open(name)?.enter()?;
     }
     let name = args.interface.as_deref().context("name an interface with -i")?;
-    let Some(device) = netdev::by_name(name)? else {
-        bail!("no interface is called {name}; `ip link` shows those that are there");
-    };
-    ensure!(device.is_up(), "{name} is down: `ip link set {name} up`");
+    let device = running::interface_that_is_up(name)?;
     if !args.pin {
         kept::ensure_none(name, device.ifindex, args.netns.as_deref())?;
     }

@@ -7,6 +7,7 @@ mod off;
 mod status;
 
 use crate::control_args::ControlArgs;
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use desk::RouteDesk;
 use ringside_control::{ControlSocket, OutputStatus, ROUTE_KIND, StatusParts, serve_while};
@@ -166,7 +167,7 @@ fn watch(
 ) -> anyhow::Result<()> {
     let line = line_bar();
     let started = Instant::now();
-    let (mut told_at, mut told) = (started, Ledger::default());
+    let (mut shown_at, mut shown) = (started, Ledger::default());
     while !stop.is_set() && !desk.is_stopping() {
         let left = args.duration.map(|duration| duration.saturating_sub(started.elapsed()));
         if left.is_some_and(|left| left.is_zero()) {
@@ -175,40 +176,40 @@ fn watch(
         std::thread::sleep(left.map_or(TICK, |left| left.min(TICK)));
         let notes = desk.router().tend(Instant::now())?;
         line.suspend(|| tell(&notes));
-        let elapsed = told_at.elapsed();
+        let elapsed = shown_at.elapsed();
         tell_wanted(statistics, &line, || match desk.router().ledger() {
-            Ok(now) => report::line(&now, &told, elapsed),
+            Ok(now) => report::line(&now, &shown, elapsed),
             Err(error) => error.to_string(),
         });
         if elapsed < INTERVAL {
             continue;
         }
         let now = desk.router().ledger()?;
-        line.set_message(report::line(&now, &told, elapsed));
+        line.set_message(report::line(&now, &shown, elapsed));
         if args.json {
             say::data(serde_json::json!({ "status": now }))?;
         }
-        (told_at, told) = (Instant::now(), now);
+        (shown_at, shown) = (Instant::now(), now);
     }
     line.finish_and_clear();
     Ok(())
 }
 
-/// Says what was done.
+/// Says what was done; an error if frames are missing in the account.
 fn finish(args: &RouteArgs, desk: &RouteDesk) -> anyhow::Result<()> {
     desk.router().read_devices()?;
     let ledger = desk.router().ledger()?;
     if args.json {
         say::data(serde_json::json!({ "route": ledger }))?;
         say::data(ledger_text::json(&report::lanes(&ledger)))?;
-        return Ok(());
+    } else {
+        say::message(report::text(&ledger).trim_end());
     }
-    say::message(report::text(&ledger).trim_end());
     // What is pinned goes on while it is read.
-    if let (false, Err(wrong)) = (args.pin, ledger.balance()) {
-        say::message(format_args!("ringside: the account does not balance: {wrong}"));
+    match ledger.balance() {
+        Err(wrong) if !args.pin => bail!("the account does not balance: {wrong}"),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn asking(text: &str) -> Result<Duration, String> {

@@ -147,8 +147,8 @@ fn what_the_host_must_answer_is_answered() {
     net.ip("r", "route replace 10.2.0.0/24 dev eth2 src 10.2.0.1 mtu lock 1300");
     net.ip("r", "-6 route add fd02::/64 dev eth2 metric 100 mtu lock 1300");
     for host in ["10.2.0.2", "fd02::2"] {
-        let told = said(net, "a", &format!("ping -n -c 1 -W 5 -M do -s 1400 {host}"));
-        assert!(told.contains("1300"), "{told}");
+        let answer = said(net, "a", &format!("ping -n -c 1 -W 5 -M do -s 1400 {host}"));
+        assert!(answer.contains("1300"), "{answer}");
     }
     // Real sessions find that out by themselves.
     session(net, "10.2.0.2:7003");
@@ -156,8 +156,8 @@ fn what_the_host_must_answer_is_answered() {
     net.ip("r", "route add blackhole 192.0.2.0/24");
     net.ip("r", "route add prohibit 198.51.100.0/24");
     assert!(said(net, "a", "ping -n -c 1 -W 1 192.0.2.1").contains(" 0 received"));
-    let told = said(net, "a", "ping -n -c 1 -W 5 198.51.100.1");
-    assert!(told.contains("Packet filtered"), "{told}");
+    let answer = said(net, "a", "ping -n -c 1 -W 5 198.51.100.1");
+    assert!(answer.contains("Packet filtered"), "{answer}");
     let (_, account, _) = routed.stop();
     let passed = &account.interfaces[0].passed;
     for cause in ["hop_limit", "too_long", "blackhole", "prohibited"] {

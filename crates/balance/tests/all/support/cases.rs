@@ -514,11 +514,11 @@ pub fn packets_too_big_for_the_tunnel_are_answered<P: Plane>() {
 pub fn what_may_not_be_answered_is_dropped_as_too_big<P: Plane>() {
     let mut plane: P = started(TCP4, &[("10.0.0.50", "")]);
     let large = tcp(end(CLIENT4), end(VIP4), ACK, 1450);
-    let of_nobody = tcp(end("224.0.0.9 1"), end(VIP4), ACK, 1450);
+    let of_group = tcp(end("224.0.0.9 1"), end(VIP4), ACK, 1450);
     let loopback = tcp(end("127.0.0.1 1"), end(VIP4), ACK, 1450);
     let about = tcp(end(VIP4), end(CLIENT4), ACK, 1430);
     let error = icmp([203, 0, 113, 1].into(), end(VIP4).0, 3, 4, &[&[0; 4], &about[14..]].concat());
-    for frame in [may_be_cut(&large), of_nobody, loopback, error] {
+    for frame in [may_be_cut(&large), of_group, loopback, error] {
         assert_eq!(plane.decide(&frame), Verdict::Drop(Count::TooBig), "{:02x?}", &frame[..40]);
     }
     assert_eq!(plane.counts(0)[Count::TooBig as usize], 4);
