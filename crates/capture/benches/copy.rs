@@ -43,7 +43,7 @@ impl Input {
         let mut left = frames;
         for slots in self.batches.iter().cycle() {
             let count = left.min(slots.len() as u64);
-            each(&Batch::new(&self.memory, &slots[..count as usize], None));
+            each(&Batch::new(&self.memory, &slots[..count as usize]));
             left -= count;
             if left == 0 {
                 break;

@@ -8,7 +8,7 @@
 
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
-    Batch, BatchReturn, Cause, FrameMeta, FrameSlot, Padded, Source, SourceCounters, SourceError,
+    Batch, BatchOwner, Cause, FrameMeta, FrameSlot, Padded, Source, SourceCounters, SourceError,
     SourceInterface, Timestamp,
 };
 use std::cell::RefCell;
@@ -106,7 +106,11 @@ struct Lent {
     runs: RefCell<Vec<Range<u32>>>,
 }
 
-impl BatchReturn for Lent {
+impl BatchOwner for Lent {
+    fn memory(&self) -> &[u8] {
+        &self.lane.memory
+    }
+
     fn give_back(&self) {
         self.lane.free().give_back(&mut self.runs.borrow_mut());
     }
@@ -281,7 +285,7 @@ impl Source for MemoryRing {
         self.slots.extend((receive.next..).zip(runs.iter().cloned().flatten()).map(slot));
         receive.next += u64::from(count);
         drop((receive, runs));
-        Ok(Some(Batch::new(&self.lane.memory, &self.slots, Some(&self.lent))))
+        Ok(Some(Batch::lent_by(&self.lent, &self.slots)))
     }
 
     fn is_finished(&self) -> bool {

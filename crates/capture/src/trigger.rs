@@ -317,7 +317,7 @@ impl<'t> Mover<'t> {
             return true;
         }
         let moved = {
-            let (batch, mut put) = (Batch::new(bytes, &self.slots, None), Put::default());
+            let (batch, mut put) = (Batch::new(bytes, &self.slots), Put::default());
             self.packer.put_while_free(
                 &Offered::of(&batch),
                 0..self.slots.len(),

@@ -247,7 +247,7 @@ impl Source for RingSource {
             self.last_stamp = stamp;
         }
         self.low_water = self.low_water.max(self.last_stamp);
-        Ok(Some(Batch::new(&self.bytes, &self.slots[batch], None)))
+        Ok(Some(Batch::new(&self.bytes, &self.slots[batch])))
     }
 
     fn is_finished(&self) -> bool {

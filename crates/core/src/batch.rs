@@ -76,10 +76,25 @@ impl FrameSlot {
     }
 }
 
-/// Takes a batch's memory back; called once, when the batch is dropped.
-pub trait BatchReturn {
-    /// The frames of the batch will not be looked at again.
+/// Has the memory of a batch and takes it back.
+///
+/// The batch asks for the memory instead of holding a reference to it, so that no such reference
+/// is left while the memory goes back, when whoever fills it may write to it at once.
+pub trait BatchOwner {
+    /// The memory that the slots refer to; asked for until [`give_back`](Self::give_back).
+    fn memory(&self) -> &[u8];
+
+    /// The frames of the batch will not be looked at again. Called once, when it is dropped.
     fn give_back(&self);
+}
+
+/// Where the memory of a batch is.
+#[derive(Clone, Copy)]
+enum Lender<'s> {
+    /// It stays as it is for as long as the source is borrowed.
+    Bytes(&'s [u8]),
+    /// It goes back with the batch.
+    Owner(&'s dyn BatchOwner),
 }
 
 /// Up to `limits::BATCH_FRAMES_MAX` frames of one lane, in order of receipt, lent by a source.
@@ -94,34 +109,41 @@ pub trait BatchReturn {
 /// let memory = [1u8, 2, 3, 4];
 /// let meta = FrameMeta::default();
 /// let slots = [FrameSlot::new(0, 3, meta), FrameSlot::new(3, 1, meta)];
-/// let batch = Batch::new(&memory, &slots, None);
+/// let batch = Batch::new(&memory, &slots);
 /// let lengths: Vec<usize> = batch.iter().map(|frame| frame.bytes.len()).collect();
 /// assert_eq!(lengths, [3, 1]);
 /// ```
 pub struct Batch<'s> {
-    memory: &'s [u8],
+    lender: Lender<'s>,
     slots: &'s [FrameSlot],
     interfaces: &'s [SourceInterface],
-    owner: Option<&'s dyn BatchReturn>,
 }
 
-const _: () = assert!(size_of::<Batch<'_>>() > 2 * size_of::<usize>(), "see its `drop`");
-
 impl<'s> Batch<'s> {
-    /// Lends the frames at `slots` of `memory`; `owner` is called when the batch is dropped.
+    /// Lends the frames at `slots` of `memory`, which nothing writes to while the source is
+    /// borrowed.
     ///
     /// A slot that reaches beyond `memory` is a bug of the backend, which must check lengths that
     /// come from outside before it makes a slot; looking at its frame panics.
     ///
     /// # Panics
     /// If there is no slot.
-    pub fn new(
-        memory: &'s [u8],
-        slots: &'s [FrameSlot],
-        owner: Option<&'s dyn BatchReturn>,
-    ) -> Batch<'s> {
+    pub fn new(memory: &'s [u8], slots: &'s [FrameSlot]) -> Batch<'s> {
+        Batch::from(Lender::Bytes(memory), slots)
+    }
+
+    /// Lends the frames at `slots` of the memory of `owner`, which has it back when the batch is
+    /// dropped.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn lent_by(owner: &'s dyn BatchOwner, slots: &'s [FrameSlot]) -> Batch<'s> {
+        Batch::from(Lender::Owner(owner), slots)
+    }
+
+    fn from(lender: Lender<'s>, slots: &'s [FrameSlot]) -> Batch<'s> {
         assert!(!slots.is_empty(), "an empty batch does not exist");
-        Batch { memory, slots, interfaces: &[], owner }
+        Batch { lender, slots, interfaces: &[] }
     }
 
     /// Adds what the source knows of its interfaces now: a file may have named some since the last
@@ -150,10 +172,13 @@ impl<'s> Batch<'s> {
         self.slots
     }
 
-    /// The memory that is lent.
+    /// The memory that is lent. A loop asks once, before it begins.
     #[inline]
     pub fn memory(&self) -> &[u8] {
-        self.memory
+        match self.lender {
+            Lender::Bytes(memory) => memory,
+            Lender::Owner(owner) => owner.memory(),
+        }
     }
 
     /// Number of frames, at least 1.
@@ -163,7 +188,7 @@ impl<'s> Batch<'s> {
 
     /// The frame at `index`, or `None` beyond the last.
     pub fn get(&self, index: usize) -> Option<Frame<'_>> {
-        self.slots.get(index).map(|slot| slot.lend(self.memory))
+        self.slots.get(index).map(|slot| slot.lend(self.memory()))
     }
 
     /// The frames in order of receipt.
@@ -178,19 +203,16 @@ impl<'s> Batch<'s> {
     /// If `range` reaches beyond the last.
     #[inline]
     pub fn range(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = Frame<'_>> {
-        let memory = self.memory;
+        let memory = self.memory();
         self.slots[range].iter().map(move |slot| slot.lend(memory))
     }
 }
 
 impl Drop for Batch<'_> {
-    /// The backend may write to the memory as soon as it has it back, when a batch that was passed
-    /// by value, as to `drop`, is still an argument. Miri does not accept that (a write under a
-    /// protected reference). Protected are references that are an argument, or half of one of two
-    /// words, not those within a larger value, which is passed by its address. So `Batch` stays
-    /// larger than two words. A pointer in place of the reference would need `unsafe` here.
+    /// No reference to the memory is in here, nor may one be: the backend may write to it as soon
+    /// as it has it back, when the batch is still an argument of whoever drops it.
     fn drop(&mut self) {
-        if let Some(owner) = self.owner {
+        if let Lender::Owner(owner) = self.lender {
             owner.give_back();
         }
     }

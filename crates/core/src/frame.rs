@@ -57,7 +57,7 @@ pub struct FrameMeta {
 /// let memory = vec![0u8; 64];
 /// let slots = [FrameSlot::new(0, 64, FrameMeta::default())];
 /// let kept: Frame<'_> = {
-///     let batch = Batch::new(&memory, &slots, None);
+///     let batch = Batch::new(&memory, &slots);
 ///     batch.get(0).unwrap() // error: `batch` does not live long enough
 /// };
 /// println!("{}", kept.bytes.len());

@@ -25,7 +25,7 @@ pub mod sink;
 pub mod source;
 pub mod time;
 
-pub use batch::{Batch, BatchReturn, FrameSlot};
+pub use batch::{Batch, BatchOwner, FrameSlot};
 pub use frame::{Direction, Frame, FrameMeta, OwnedFrame, VlanTag};
 pub use ids::{FrameNumber, InterfaceId, LaneId, QueueId};
 pub use ledger::{Cause, Consumer, Imbalance, LaneCounters, Ledger};

@@ -285,7 +285,7 @@ impl Source for MergedSource {
         }
         self.frames_lent += self.slots.len() as u64;
         if !self.slots.is_empty() {
-            let batch = Batch::new(&self.bytes, &self.slots, None);
+            let batch = Batch::new(&self.bytes, &self.slots);
             return Ok(Some(batch.with_interfaces(self.registry.interfaces())));
         }
         self.failure.take_if(|_| self.is_finished).map_or(Ok(None), Err)

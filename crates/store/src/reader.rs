@@ -538,7 +538,7 @@ impl FileSource {
 
     /// The frames from `index` on that the last fill found; there must be one.
     pub(crate) fn batch_from(&self, index: usize) -> Batch<'_> {
-        let batch = Batch::new(self.input.memory(), &self.slots[index..], None);
+        let batch = Batch::new(self.input.memory(), &self.slots[index..]);
         batch.with_interfaces(self.interfaces())
     }
 }

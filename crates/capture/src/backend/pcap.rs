@@ -441,7 +441,7 @@ impl Source for PcapSource {
                 if let State::Draining { since, .. } = &mut self.state {
                     *since = Instant::now();
                 }
-                return Ok(Some(Batch::new(&self.memory, &self.slots, None)));
+                return Ok(Some(Batch::new(&self.memory, &self.slots)));
             }
             let hold_ns = self.block_timeout_ns + MERGE_HOLD_NS;
             let idle = Timestamp(now.0.saturating_sub(hold_ns));

@@ -96,7 +96,7 @@ impl Model {
             let length = 60 + self.random.below(memory.len() - 60);
             let meta = FrameMeta { timestamp: Timestamp(self.frames + 1), ..FrameMeta::default() };
             let slots = [FrameSlot::new(0, length as u32, meta)];
-            let batch = Batch::new(&memory, &slots, None);
+            let batch = Batch::new(&memory, &slots);
             if self.packer.put(&batch, 1, &Reading::default()).taken == 0 {
                 break;
             }

@@ -96,7 +96,7 @@ fn choose(options: SelectionOptions, snaplen: u32, frames: &[Vec<u8>]) -> Chosen
         RingLayout { lanes: 1, blocks_per_lane: 4, block_bytes: BLOCK_BYTES, lossless_readers: 0 };
     let ring = CaptureRing::create(layout, HugePages::No).unwrap();
     let mut packer = Packer::new(ring.writer(0).unwrap(), InterfaceId(0), snaplen, BLOCK_BYTES);
-    let batch = Batch::new(&memory, &slots, None);
+    let batch = Batch::new(&memory, &slots);
     let turned_away = selector.choose(&batch);
     let put = packer.put_offered(&selector.offered(&batch), &Reading::default());
     packer.finish(&Reading::default());
@@ -148,7 +148,7 @@ fn a_frame_of_an_interface_that_nobody_named_is_not_read_as_ethernet() {
         FrameSlot::new(0, memory.len() as u32, meta)
     });
     // No rule can be asked about the second.
-    let turned_away = selector.choose(&Batch::new(&memory, &slots, None));
+    let turned_away = selector.choose(&Batch::new(&memory, &slots));
     assert_eq!(turned_away, TurnedAway { filtered: 1, by_rule: 1 });
 }
 
@@ -209,7 +209,7 @@ fn payloads_are_followed_by_a_lane_of_one_thread() {
         let mut chosen = 0;
         for frame in [tcp(1, 10, b"...nee"), tcp(1, 16, b"dle...")] {
             let slots = [FrameSlot::new(0, frame.len() as u32, FrameMeta::default())];
-            let batch = Batch::new(&frame, &slots, None);
+            let batch = Batch::new(&frame, &slots);
             selector.choose(&batch);
             chosen += selector.offered(&batch).slots().len();
         }

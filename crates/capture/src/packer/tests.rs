@@ -31,7 +31,7 @@ fn slots(stamp: u64, count: u64, bytes: u32) -> Vec<FrameSlot> {
 fn put_all(packer: &mut Packer, memory: &[u8], slots: &[FrameSlot]) -> Put {
     let mut sum = Put::default();
     for slots in slots.chunks(100) {
-        let put = packer.put(&Batch::new(memory, slots, None), slots.len(), &Reading::default());
+        let put = packer.put(&Batch::new(memory, slots), slots.len(), &Reading::default());
         packer.publish(Timestamp(0));
         sum.taken += put.taken;
         sum.taken_bytes += put.taken_bytes;
@@ -122,7 +122,7 @@ fn a_block_is_nearly_full_when_a_batch_like_the_last_may_close_it() {
     while ring.writer(0).is_none() && packer.writer.next_sequence() < 3 {
         batches += 1;
         let before = (packer.is_nearly_full(), packer.writer.next_sequence());
-        packer.put(&Batch::new(&memory, &slots, None), slots.len(), &Reading::default());
+        packer.put(&Batch::new(&memory, &slots), slots.len(), &Reading::default());
         let closed = before.1 > 0 && packer.writer.next_sequence() > before.1;
         assert!(!closed || before.0, "closed without a warning");
         seen += u32::from(before.0);

@@ -105,7 +105,7 @@ fn put_from(packer: &mut Packer, first: u64, count: u64) {
     let slots: Vec<_> =
         (first..first + count).map(|stamp| FrameSlot::new(0, 1_000, meta(stamp))).collect();
     for slots in slots.chunks(100) {
-        let batch = Batch::new(&[0x5a; 1_000], slots, None);
+        let batch = Batch::new(&[0x5a; 1_000], slots);
         assert_eq!(packer.put(&batch, slots.len(), &Reading::default()).taken, 100);
         packer.publish(Timestamp(0));
     }

@@ -69,7 +69,7 @@ impl Rig {
         memory[0] = if is_hit { HIT } else { 0 };
         let meta = FrameMeta { timestamp: Timestamp(stamp), ..FrameMeta::default() };
         let slots = [FrameSlot::new(0, bytes as u32, meta)];
-        let batch = Batch::new(&memory, &slots, None);
+        let batch = Batch::new(&memory, &slots);
         while self.packers[lane].put_while_free(
             &Offered::of(&batch),
             0..1,

@@ -1,5 +1,5 @@
 use super::*;
-use ringside_core::{BatchReturn, Cause, FrameMeta, FrameSlot, LinkType};
+use ringside_core::{Cause, FrameMeta, FrameSlot, LinkType};
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -55,7 +55,7 @@ impl Source for Script {
         let meta = |stamp| FrameMeta { timestamp: Timestamp(stamp), ..FrameMeta::default() };
         self.slots = stamps.iter().map(|&stamp| FrameSlot::new(0, 60, meta(stamp))).collect();
         self.lent += stamps.len() as u64;
-        Ok(Some(Batch::new(&BYTES, &self.slots, None::<&dyn BatchReturn>)))
+        Ok(Some(Batch::new(&BYTES, &self.slots)))
     }
 
     fn is_finished(&self) -> bool {

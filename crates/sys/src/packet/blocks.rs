@@ -15,7 +15,7 @@ use super::walk::{BlockWalk, FrameRules, Step};
 use crate::mmap::Mapping;
 use libc::{TP_STATUS_KERNEL, TP_STATUS_USER};
 use ringside_core::limits::BATCH_FRAMES_MAX;
-use ringside_core::{Batch, BatchReturn, Frame, FrameMeta, FrameSlot, Timestamp};
+use ringside_core::{Batch, BatchOwner, Frame, FrameMeta, FrameSlot, Timestamp};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -170,7 +170,7 @@ impl BlockRing {
         }
         self.slots_lent = true;
         self.counts.lent += self.filled as u64;
-        Some(Batch::new(self.held.body(), &self.slots[..self.filled], Some(&self.held)))
+        Some(Batch::lent_by(&self.held, &self.slots[..self.filled]))
     }
 
     pub(super) fn counts(&self) -> BlockCounts {
@@ -273,7 +273,11 @@ impl HeldBlock {
     }
 }
 
-impl BatchReturn for HeldBlock {
+impl BatchOwner for HeldBlock {
+    fn memory(&self) -> &[u8] {
+        self.body()
+    }
+
     fn give_back(&self) {
         self.give_back_if_read();
     }

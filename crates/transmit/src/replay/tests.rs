@@ -137,7 +137,7 @@ struct Nameless {
 
 impl Source for Nameless {
     fn next_batch(&mut self, _timeout: Duration) -> Result<Option<Batch<'_>>, SourceError> {
-        Ok(Some(Batch::new(&self.bytes, &self.slots, None)))
+        Ok(Some(Batch::new(&self.bytes, &self.slots)))
     }
 
     fn is_finished(&self) -> bool {

@@ -11,7 +11,7 @@ use ringside_core::ledger::total;
 use ringside_core::limits::MERGE_HOLD_NS;
 use ringside_core::profile::{BATCH_CLASSES, batch_class};
 use ringside_core::{
-    Batch, BatchReturn, Cause, Profile, Source, SourceCounters, SourceError, SourceInterface,
+    Batch, BatchOwner, Cause, Profile, Source, SourceCounters, SourceError, SourceInterface,
     Timestamp,
 };
 use ringside_ebpf::capture::QueueCounters;
@@ -81,7 +81,11 @@ struct Held {
     lane: Arc<Lane>,
 }
 
-impl BatchReturn for Held {
+impl BatchOwner for Held {
+    fn memory(&self) -> &[u8] {
+        self.lane.socket.umem().memory()
+    }
+
     fn give_back(&self) {
         let mut claim = self.claim.borrow_mut();
         if !claim.parts().is_empty() {
@@ -262,10 +266,7 @@ impl Source for AfXdpSource {
     fn next_batch(&mut self, timeout: Duration) -> Result<Option<Batch<'_>>, SourceError> {
         match self.fill(timeout)? {
             0 => Ok(None),
-            count => {
-                let memory = self.held.lane.socket.umem().memory();
-                Ok(Some(Batch::new(memory, &self.slots[..count], Some(&self.held))))
-            }
+            count => Ok(Some(Batch::lent_by(&self.held, &self.slots[..count]))),
         }
     }
 

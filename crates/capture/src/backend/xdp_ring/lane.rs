@@ -266,7 +266,7 @@ impl Source for XdpRingSource {
     fn next_batch(&mut self, timeout: Duration) -> Result<Option<Batch<'_>>, SourceError> {
         match self.fill(timeout)? {
             0 => Ok(None),
-            count => Ok(Some(Batch::new(self.ring.0.taken(), &self.slots[..count], None))),
+            count => Ok(Some(Batch::new(self.ring.0.taken(), &self.slots[..count]))),
         }
     }
 

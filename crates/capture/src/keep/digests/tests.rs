@@ -42,7 +42,7 @@ impl Fixture {
         let dissected = DissectedFrame::new(frame, frame.len() as u32, LinkType::ETHERNET);
         let digester = self.digester.as_mut().unwrap();
         digester.add(RuleId(rule), &dissected, slots[0].meta());
-        digester.end_batch(&Batch::new(frame, &slots, None));
+        digester.end_batch(&Batch::new(frame, &slots));
     }
 
     fn records(&self) -> Vec<Record> {

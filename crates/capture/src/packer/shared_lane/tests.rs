@@ -38,7 +38,7 @@ fn put(
 ) -> Result<bool, LaneBroken> {
     let turn = packer.enter()?;
     let slots = next();
-    let batch = (!slots.is_empty()).then(|| Batch::new(memory, &slots, None));
+    let batch = (!slots.is_empty()).then(|| Batch::new(memory, &slots));
     let frames = ClaimedFrames {
         offered: batch.as_ref().map(Offered::of),
         ..ClaimedFrames::none(Timestamp(7))
@@ -91,7 +91,7 @@ fn the_ends_of_blocks_tell_stamps_of_any_order_also_of_who_begins_and_ends_the_l
     let ring = ring(64, 1);
     let alone = |packer: &mut Packer, numbers: std::ops::Range<u64>, memory: &[u8]| {
         let slots = slots(numbers, |_| 1_500);
-        packer.put(&Batch::new(memory, &slots, None), slots.len(), &Reading::default());
+        packer.put(&Batch::new(memory, &slots), slots.len(), &Reading::default());
     };
     let memory = vec![0x5a; 200_000];
     let mut first = Packer::new(ring.writer(0).unwrap(), InterfaceId(0), 0, BLOCK_BYTES);

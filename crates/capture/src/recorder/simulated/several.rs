@@ -92,7 +92,7 @@ fn put(packer: &mut Packer, number: u64) {
     let wire_bytes = bytes.len() as u32;
     let meta = FrameMeta { timestamp: Timestamp(number), wire_bytes, ..FrameMeta::default() };
     let slots = [FrameSlot::new(0, wire_bytes, meta)];
-    while packer.put(&Batch::new(&bytes, &slots, None), 1, &Reading::default()).taken == 0 {
+    while packer.put(&Batch::new(&bytes, &slots), 1, &Reading::default()).taken == 0 {
         std::thread::yield_now();
     }
     packer.publish(Timestamp(0));

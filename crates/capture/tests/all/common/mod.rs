@@ -97,7 +97,7 @@ impl Source for Numbered {
             self.memory.extend(bytes);
         }
         self.next += frames;
-        Ok(Some(Batch::new(&self.memory, &self.slots, None)))
+        Ok(Some(Batch::new(&self.memory, &self.slots)))
     }
 
     fn is_finished(&self) -> bool {

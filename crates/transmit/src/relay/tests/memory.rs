@@ -38,7 +38,7 @@ impl Source for MemorySource {
     fn next_batch(&mut self, _timeout: Duration) -> Result<Option<Batch<'_>>, SourceError> {
         let slots = &self.slots[self.at..self.slots.len().min(self.at + 7)];
         self.at += slots.len();
-        Ok((!slots.is_empty()).then(|| Batch::new(&self.memory, slots, None)))
+        Ok((!slots.is_empty()).then(|| Batch::new(&self.memory, slots)))
     }
 
     fn is_finished(&self) -> bool {
