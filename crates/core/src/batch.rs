@@ -79,7 +79,7 @@ impl FrameSlot {
 /// Has the memory of a batch and takes it back.
 ///
 /// The batch asks for the memory instead of holding a reference to it, so that no such reference
-/// is left while the memory goes back, when whoever fills it may write to it at once.
+/// is left while the memory goes back, when the backend may write to it at once.
 pub trait BatchOwner {
     /// The memory that the slots refer to; asked for until [`give_back`](Self::give_back).
     fn memory(&self) -> &[u8];
@@ -210,7 +210,7 @@ impl<'s> Batch<'s> {
 
 impl Drop for Batch<'_> {
     /// No reference to the memory is in here, nor may one be: the backend may write to it as soon
-    /// as it has it back, when the batch is still an argument of whoever drops it.
+    /// as it has it back, when the batch is still an argument of the function that drops it.
     fn drop(&mut self) {
         if let Lender::Owner(owner) = self.lender {
             owner.give_back();
