@@ -42,7 +42,7 @@ mod writer;
 #[cfg(test)]
 mod model;
 #[cfg(not(loom))]
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 pub use board::{BOARD_WORDS, Board};

@@ -193,5 +193,5 @@ fn on_sides(side: Side, is_negated: bool, cell: impl Fn(Side) -> Cell) -> Cells 
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

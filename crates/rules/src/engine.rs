@@ -77,5 +77,5 @@ impl Engine {
 #[cfg(loom)]
 #[cfg(test)]
 mod model;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

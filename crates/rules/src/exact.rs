@@ -334,5 +334,5 @@ impl ExactEditor {
 #[cfg(loom)]
 #[cfg(test)]
 mod model;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

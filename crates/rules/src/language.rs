@@ -22,7 +22,7 @@ mod show;
 mod term;
 mod words;
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 pub use actions::{Actions, CpuId, InterfaceName, Next, Redirect, Sample, Trim, Verdict};

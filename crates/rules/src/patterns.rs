@@ -162,5 +162,5 @@ impl PatternSet {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -176,5 +176,5 @@ fn tcp<'f>(frame: &DissectedFrame<'f>, level: Level) -> Option<Tcp<'f>> {
     Tcp::new(frame.from(transport)).ok()
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

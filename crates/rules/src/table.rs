@@ -317,5 +317,5 @@ impl Editor {
 #[cfg(loom)]
 #[cfg(test)]
 mod model;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

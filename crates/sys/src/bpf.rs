@@ -470,5 +470,5 @@ fn may_load() -> bool {
     bits.is_some_and(|bits| bits & (CAP_BPF | CAP_SYS_ADMIN) != 0)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

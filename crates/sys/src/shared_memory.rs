@@ -18,7 +18,7 @@ mod mapping;
 #[cfg(test)]
 mod model;
 #[cfg(not(loom))]
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 pub use blocks::{BLOCK_BYTES_MAX, BlockTail, LentBytes, Room};

@@ -163,5 +163,5 @@ fn note(mut mask: u64, at: usize, mut count: usize, places: &mut [u32; PLACES_MA
     count
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

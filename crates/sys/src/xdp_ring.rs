@@ -334,5 +334,5 @@ impl XdpRing {
 }
 
 #[cfg(not(loom))]
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

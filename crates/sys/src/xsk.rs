@@ -35,7 +35,7 @@ mod umem;
 #[cfg(test)]
 mod model;
 #[cfg(not(loom))]
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 pub use fill::FillRing;

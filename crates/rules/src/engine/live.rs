@@ -265,5 +265,5 @@ fn build_error(id: RuleId, error: BookError<RuleRefusal>) -> BuildError {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

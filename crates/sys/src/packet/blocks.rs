@@ -283,7 +283,7 @@ impl BatchOwner for HeldBlock {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 pub(super) mod fake;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

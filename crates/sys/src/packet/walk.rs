@@ -258,7 +258,7 @@ fn half_word(header: &FrameHeader, at: usize) -> u16 {
     u16::from_ne_bytes([header[at], header[at + 1]])
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod reference;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
