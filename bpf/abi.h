@@ -36,11 +36,13 @@ struct generate_config {
 	__u32 number_at;    /* number of the frame */
 	__u32 stamp_at;     /* when the frame was made, 6 bytes */
 	__u32 is_kept;      /* 1: a page keeps the frame that it was given first */
+	__u32 discards;     /* 1: what the interface receives is dropped, else it passes */
+	__u32 reserved;     /* 0 */
 	__u64 gap;          /* from frame to frame, in 1/256 ns; 0: as fast as it goes */
 	__u16 sizes[GENERATE_SIZES_MAX]; /* frame sizes in bytes, each 14 or more */
 	__u16 sums[GENERATE_SIZES_MAX];  /* of each size: what its payload adds to the checksum */
 };
-_Static_assert(sizeof(struct generate_config) == 4160, "generate_config: keep abi.rs in step");
+_Static_assert(sizeof(struct generate_config) == 4168, "generate_config: keep abi.rs in step");
 
 /* What frames of one flow begin with; as long as header_bytes says, which the loader sets. */
 struct generate_header {

@@ -13,7 +13,8 @@
  * header comes with the input frame, which is as long as the longest size and is cut to size here.
  *
  * Each sending thread keeps to one CPU and so has a state of its own. While it sends, the program
- * is anchored on the interface by generic XDP, where it passes whatever is received: a test run of
+ * is anchored on the interface by generic XDP, where it passes whatever is received (or inside the
+ * driver, where it discards that, as the far end of a measurement): a test run of
  * more than one frame enters the program into the kernel's XDP dispatcher and takes it out again,
  * and each change waits for an RCU grace period (milliseconds), unless it is in there already.
  */
@@ -187,7 +188,7 @@ int generate(struct xdp_md *ctx)
 
 	/* A frame that the interface received: the program is only anchored there. */
 	if (ctx->ingress_ifindex == config.ifindex)
-		return XDP_PASS;
+		return config.discards ? XDP_DROP : XDP_PASS;
 	state = bpf_map_lookup_elem(&states, &key);
 	if (!state)
 		return XDP_ABORTED;

@@ -153,7 +153,8 @@ int xdp_balance(struct xdp_md *ctx)
 	work->cpu = cpu;
 	work->generation = word & 1;
 	work->before_until = word >> 1;
-	work->now = bpf_ktime_get_ns();
+	/* Deadlines are seconds: what the clock's last interrupt said will do. */
+	work->now = bpf_ktime_get_coarse_ns();
 	work->is_error = 0;
 	work->frame_bytes = bpf_xdp_get_buff_len(ctx);
 	total->seen++;

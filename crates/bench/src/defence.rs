@@ -1,9 +1,12 @@
-//! What keeps a flood from a host: this program's rules in the driver, and its peers. Each is put
-//! in place on the receiving end of a network and taken away again.
+//! What stands on the receiving end of a network: above all what keeps a flood from a host, this
+//! program's rules in the driver and its peers; and what else deals with frames there. Each is put
+//! in place and taken away again.
 
-use super::network;
+use super::network::{self, Attached};
 use super::receiver::{self, Idle, Program, Receiver, Summary};
 use super::tools;
+use anyhow::Context;
+use ringside_ebpf::XdpProgram;
 use ringside_lab::{Lab, RECEIVER_INTERFACE};
 use ringside_terminal::signals::StopSignal;
 use std::ffi::OsString;
@@ -17,6 +20,8 @@ pub(super) enum Hook {
     Ingress,
     /// In the stack, before it knows whose the packet is: `ip`, `prerouting`, priority raw.
     Prerouting,
+    /// In the stack, where a packet is for the host: `ip`, `input`, priority filter.
+    Input,
 }
 
 /// A defence that stands.
@@ -25,19 +30,30 @@ pub(super) enum Defence {
     None,
     /// A process, until it is ended.
     Process(Box<Receiver<'static>>),
-    /// Rules of nftables.
-    Nftables(Ruleset),
+    /// What tools of the system have set.
+    Told(Told),
+    /// A program in the driver.
+    Program(Attached),
 }
 
-/// The rules of nftables in a namespace of ours; all go when this is dropped.
-pub(super) struct Ruleset {
+/// Reads how many packets a rule saw from what its tool printed.
+type ReadCount = fn(&str) -> Option<u64>;
+
+/// What a tool of the system has set in a namespace of ours; it is taken back when this is
+/// dropped.
+pub(super) struct Told {
     namespace: String,
+    /// What takes it back: a command, and its input.
+    undo: [String; 2],
+    /// A command that prints how many packets its rule saw, and reads that.
+    count: Option<(String, ReadCount)>,
 }
 
-impl Drop for Ruleset {
+impl Drop for Told {
     fn drop(&mut self) {
         // What stays goes with the namespace.
-        let _ = network::tool(&self.namespace, "nft -f -", "flush ruleset\n");
+        let [line, input] = &self.undo;
+        let _ = network::tool(&self.namespace, line, input);
     }
 }
 
@@ -95,7 +111,11 @@ impl Defence {
         Defence::process(lab, "xdp-filter", command, "in place", stop)
     }
 
-    fn process(
+    /// A process that says so when it is in place; what it delivers is not asked.
+    ///
+    /// # Errors
+    /// As above.
+    pub(super) fn process(
         lab: &Lab,
         name: &str,
         command: Vec<OsString>,
@@ -114,6 +134,18 @@ impl Defence {
             // It delivers nothing; what came through is seen at the host.
             summary: Box::new(|_, _| Some(Summary { frames: 0, lost: None })),
         };
+        Defence::program(lab, program, stop)
+    }
+
+    /// A process as it is described.
+    ///
+    /// # Errors
+    /// As above.
+    pub(super) fn program(
+        lab: &Lab,
+        program: Program<'static>,
+        stop: &StopSignal,
+    ) -> anyhow::Result<Defence> {
         let namespace = &lab.status().receiver_namespace;
         Ok(Defence::Process(Box::new(Receiver::start(namespace, program, &[], stop)?)))
     }
@@ -130,14 +162,71 @@ impl Defence {
     ) -> anyhow::Result<Defence> {
         let namespace = lab.status().receiver_namespace.clone();
         network::tool(&namespace, "nft -f -", &ruleset(hook, sets, rule))?;
-        Ok(Defence::Nftables(Ruleset { namespace }))
+        let undo = ["nft -f -", "flush ruleset\n"].map(str::to_owned);
+        let count: ReadCount = nftables_count;
+        let count = Some(("nft list ruleset".to_owned(), count));
+        Ok(Defence::Told(Told { namespace, undo, count }))
+    }
+
+    /// A rule of iptables, such as `PREROUTING -p udp --dport 9 -j DROP`, in a table.
+    ///
+    /// # Errors
+    /// iptables refused.
+    pub(super) fn iptables(lab: &Lab, table: &str, rule: &str) -> anyhow::Result<Defence> {
+        let namespace = lab.status().receiver_namespace.clone();
+        network::tool(&namespace, &format!("iptables -t {table} -A {rule}"), "")?;
+        let undo = [format!("iptables -t {table} -D {rule}"), String::new()];
+        let count: ReadCount = iptables_count;
+        let count = Some((format!("iptables-save -c -t {table}"), count));
+        Ok(Defence::Told(Told { namespace, undo, count }))
+    }
+
+    /// Packets that come in go out by another interface, by tc.
+    ///
+    /// # Errors
+    /// tc refused.
+    pub(super) fn mirred(lab: &Lab, to: &str) -> anyhow::Result<Defence> {
+        let namespace = lab.status().receiver_namespace.clone();
+        let device = RECEIVER_INTERFACE;
+        network::tool(&namespace, &format!("tc qdisc add dev {device} clsact"), "")?;
+        let undo = [format!("tc qdisc del dev {device} clsact"), String::new()];
+        let told = Told { namespace, undo, count: None };
+        let filter = "protocol ip u32 match u32 0 0 action mirred egress redirect dev";
+        let line = format!("tc filter add dev {device} ingress {filter} {to}");
+        network::tool(&told.namespace, &line, "")?;
+        Ok(Defence::Told(told))
+    }
+
+    /// A program in the driver, which is made inside the namespace.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub(super) fn driver(
+        lab: &Lab,
+        program: impl FnOnce() -> anyhow::Result<XdpProgram> + Send,
+    ) -> anyhow::Result<Defence> {
+        let attach = || Ok(((), program()?.attach(network::ifindex(RECEIVER_INTERFACE)?)?));
+        let ((), attached) = Attached::by(Some(lab.status().receiver_namespace.as_str()), attach)?;
+        Ok(Defence::Program(attached))
+    }
+
+    /// Packets that its rule saw, where a rule counts them.
+    ///
+    /// # Errors
+    /// Its tool does not say so.
+    pub(super) fn counted(&self) -> anyhow::Result<Option<u64>> {
+        let Defence::Told(Told { namespace, count: Some((line, read)), .. }) = self else {
+            return Ok(None);
+        };
+        let said = network::output(namespace, line, "")?;
+        Ok(Some(read(&said).with_context(|| format!("`{line}` shows no counter: {said}"))?))
     }
 
     /// How long its start was waited for beyond need.
     pub(super) fn waited(&self) -> Duration {
         match self {
             Defence::Process(_) => receiver::AFTER_START,
-            Defence::None | Defence::Nftables(_) => Duration::ZERO,
+            _ => Duration::ZERO,
         }
     }
 
@@ -146,15 +235,39 @@ impl Defence {
     /// # Errors
     /// A process failed meanwhile or at its end.
     pub(super) fn end(self) -> anyhow::Result<()> {
+        self.finish(Instant::now()).map(drop)
+    }
+
+    /// The same, when a process has dealt with what was sent until `sent`; gives what it says.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn finish(self, sent: Instant) -> anyhow::Result<Option<Summary>> {
         match self {
-            Defence::Process(receiver) => receiver.finish(Instant::now()).map(drop),
-            Defence::Nftables(ruleset) => {
-                drop(ruleset);
-                Ok(())
+            Defence::Process(receiver) => Ok(Some(receiver.finish(sent)?.summary)),
+            Defence::Told(told) => {
+                drop(told);
+                Ok(None)
             }
-            Defence::None => Ok(()),
+            Defence::Program(attached) => {
+                drop(attached);
+                Ok(None)
+            }
+            Defence::None => Ok(None),
         }
     }
+}
+
+/// `counter packets 5 bytes 320` of the rules of nftables, all together.
+fn nftables_count(said: &str) -> Option<u64> {
+    let counters = said.split("counter packets ").skip(1);
+    counters.map(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).sum()
+}
+
+/// `[5:320] -A PREROUTING …` of the rules of iptables, all together.
+fn iptables_count(said: &str) -> Option<u64> {
+    let rules = said.lines().filter_map(|line| line.strip_prefix('[')?.split_once("] -A "));
+    rules.map(|(counts, _)| counts.split(':').next()?.parse::<u64>().ok()).sum()
 }
 
 fn ruleset(hook: Hook, sets: &str, rule: &str) -> String {
@@ -163,6 +276,7 @@ fn ruleset(hook: Hook, sets: &str, rule: &str) -> String {
             ("netdev", format!("type filter hook ingress device {RECEIVER_INTERFACE} priority 0;"))
         }
         Hook::Prerouting => ("ip", "type filter hook prerouting priority raw;".to_owned()),
+        Hook::Input => ("ip", "type filter hook input priority filter;".to_owned()),
     };
     format!(
         "table {family} bench {{\n{sets}chain bench {{\n{line} policy accept;\n{rule}\n}}\n}}\n"
@@ -172,6 +286,16 @@ fn ruleset(hook: Hook, sets: &str, rule: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_rules_counted_is_read() {
+        let nft = "chain bench {\nudp dport 9 counter packets 51 bytes 3264 drop\n}\n";
+        assert_eq!(nftables_count(nft), Some(51));
+        assert_eq!(nftables_count("counter packets many"), None);
+        let saved = "*raw\n:PREROUTING ACCEPT [7:448]\n[51:3264] -A PREROUTING -j DROP\nCOMMIT\n";
+        assert_eq!(iptables_count(saved), Some(51));
+        assert_eq!(iptables_count("[x:1] -A INPUT"), None);
+    }
 
     #[test]
     fn a_ruleset_has_its_hook_its_sets_and_its_rule() {

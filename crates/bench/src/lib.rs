@@ -9,6 +9,7 @@
 //! nothing else needs: to draw, and to count times. It refuses to measure through any other door
 //! than a user's: what it compares are programs with arguments.
 
+mod awake;
 mod capture;
 mod changes;
 mod ddos;
@@ -38,8 +39,10 @@ mod search;
 mod segment;
 mod send;
 mod table;
+mod testpmd;
 mod threads;
 mod tools;
+mod xdp;
 
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
@@ -64,7 +67,8 @@ const TOOL_CPU: usize = 1;
   sudo ringside bench link --svg .                 a link without loss: rate, time under way
   sudo ringside bench rules                        dropping by one rule and by 110,000
   sudo ringside bench changes                      rules that come and go under load
-  sudo ringside bench flows --svg .                flows in user space and in the kernel")]
+  sudo ringside bench flows --svg .                flows in user space and in the kernel
+  sudo ringside bench xdp --svg .                  dropping, forwarding, routing, balancing")]
 pub struct BenchArgs {
     #[command(subcommand)]
     command: BenchCommand,
@@ -114,6 +118,12 @@ enum BenchCommand {
   sudo ringside bench flows --svg .
   sudo ringside bench flows --flows 100000 --tools user,cache-xdp --rounds 1")]
     Flows(flows::FlowsBench),
+    /// What one core does inside the driver, in the form of the paper on XDP: dropping, sending
+    /// back, forwarding, routing, balancing, next to DPDK and the host's stack.
+    #[command(after_help = "Examples:
+  sudo ringside bench xdp --svg .
+  sudo ringside bench xdp --parts route,balance --rounds 1")]
+    Xdp(xdp::XdpBench),
     /// Frames a second that one core sends, next to its peers.
     #[command(after_help = "Examples:
   sudo ringside bench send --svg .")]
@@ -153,6 +163,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         BenchCommand::Rules(args) => rules::run(&args),
         BenchCommand::Changes(args) => changes::run(&args),
         BenchCommand::Flows(args) => flows::run(&args),
+        BenchCommand::Xdp(args) => xdp::run(&args),
         BenchCommand::Send(args) => send::run(&args),
         BenchCommand::Segment(args) => segment::run(&args),
         BenchCommand::Replay(args) => replay::run(&args),

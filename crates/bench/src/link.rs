@@ -16,6 +16,7 @@ use super::search::{self, Probe};
 use anyhow::{Context, ensure};
 use clap::Args;
 use hdrhistogram::Histogram;
+use ringside_ebpf::Latencies;
 use ringside_lab::{Lab, LabConfig, Napi};
 use ringside_terminal::signals::StopSignal;
 use ringside_terminal::{say, units};
@@ -181,7 +182,7 @@ impl Bench<'_> {
         for percent in LATENCY_LOADS {
             let rate = zero_loss.rate_per_sec * f64::from(percent) / 100.0;
             let trial = self.load(size, Numbering::Stamp, Drive::Even(rate, self.duration))?;
-            latencies.push((percent, histogram(&trial)?));
+            latencies.push((percent, histogram(&trial.arrived)?));
         }
         let mut curve = Vec::new();
         for percent in CURVE_LOADS {
@@ -209,9 +210,12 @@ impl Bench<'_> {
 }
 
 /// The times under way of a load.
-fn histogram(trial: &Trial) -> anyhow::Result<Histogram<u64>> {
+///
+/// # Errors
+/// No times, of no machine that there is.
+pub(super) fn histogram(arrived: &Latencies) -> anyhow::Result<Histogram<u64>> {
     let mut histogram = Histogram::new(HISTOGRAM_DIGITS).context("a histogram of times")?;
-    for &(first_ns, width_ns, count) in &trial.arrived.classes {
+    for &(first_ns, width_ns, count) in &arrived.classes {
         histogram.record_n(first_ns + width_ns / 2, count).context("a time under way")?;
     }
     Ok(histogram)

@@ -5,7 +5,7 @@ use super::TOOL_CPU;
 use super::load::{GENERATED_ADDRESS, SENDER_CPU};
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
-use ringside_ebpf::XdpProgram;
+use ringside_ebpf::{Attachment, XdpProgram};
 use ringside_lab::{Lab, LabConfig, Napi, SENDER_ADDRESS};
 use ringside_netdev as netdev;
 use ringside_sys::netns::Namespace;
@@ -132,9 +132,7 @@ pub(super) fn attach(
 ) -> anyhow::Result<()> {
     inside(&lab.status().receiver_namespace, || {
         for interface in interfaces(lab) {
-            let device = netdev::by_name(&interface)?;
-            let device = device.with_context(|| format!("there is no {interface}"))?;
-            program()?.attach(device.ifindex)?.keep();
+            program()?.attach(ifindex(&interface)?)?.keep();
         }
         Ok(())
     })
@@ -173,14 +171,72 @@ pub(super) fn inside<T: Send>(
     result.unwrap_or_else(|_| bail!("a thread inside {namespace} died"))
 }
 
+/// A program on an interface, taken off in its own namespace.
+pub(super) struct Attached {
+    namespace: Option<String>,
+    /// Taken only when this is dropped.
+    attachment: Option<Attachment>,
+}
+
+impl Attached {
+    /// Has `attach` do so, inside the namespace if it is another one.
+    ///
+    /// # Errors
+    /// There is no such namespace, or those of `attach`.
+    pub(super) fn by<T: Send>(
+        namespace: Option<&str>,
+        attach: impl FnOnce() -> anyhow::Result<(T, Attachment)> + Send,
+    ) -> anyhow::Result<(T, Attached)> {
+        let (value, attachment) = match namespace {
+            Some(namespace) => inside(namespace, attach)?,
+            None => attach()?,
+        };
+        let namespace = namespace.map(str::to_owned);
+        Ok((value, Attached { namespace, attachment: Some(attachment) }))
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let Some(attachment) = self.attachment.take() else { return };
+        // Without its namespace it went with its interface.
+        match &self.namespace {
+            Some(namespace) => {
+                let _ = inside(namespace, || {
+                    drop(attachment);
+                    Ok(())
+                });
+            }
+            None => drop(attachment),
+        }
+    }
+}
+
+/// The number of an interface of the calling thread's namespace.
+///
+/// # Errors
+/// There is none.
+pub(super) fn ifindex(interface: &str) -> anyhow::Result<u32> {
+    let device = netdev::by_name(interface)?;
+    Ok(device.with_context(|| format!("no interface is called {interface}"))?.ifindex)
+}
+
 /// Runs a tool inside the namespace, words parted by spaces, with `input` on its standard input.
 ///
 /// # Errors
 /// It cannot be started or failed; what it said is in the error.
 pub(super) fn tool(namespace: &str, line: &str, input: &str) -> anyhow::Result<()> {
+    output(namespace, line, input).map(drop)
+}
+
+/// The same; gives what it printed.
+///
+/// # Errors
+/// The same.
+pub(super) fn output(namespace: &str, line: &str, input: &str) -> anyhow::Result<String> {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", namespace]).args(line.split_whitespace());
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().context("starting ip netns exec")?;
     if let Some(mut stdin) = child.stdin.take() {
         // A tool that does not read its input closes it; what it thinks of that it says itself.
@@ -189,5 +245,5 @@ pub(super) fn tool(namespace: &str, line: &str, input: &str) -> anyhow::Result<(
     let output = child.wait_with_output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "`{line}` failed ({}): {}", output.status, said.trim());
-    Ok(())
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -1,4 +1,8 @@
-//! Figures as SVG files: those of `bench record`, and charts of lines for others.
+//! Figures as SVG files: those of `bench record`, and charts of lines and bars for others.
+
+mod bars;
+
+pub(super) use self::bars::{Bar, Series, bar_chart};
 
 use super::load::FrameSizes;
 use super::measure::{Destination, Setup};
@@ -6,7 +10,6 @@ use super::results::{LoadRow, Results};
 use super::tools::Tool;
 use anyhow::Context;
 use clap::ValueEnum;
-use plotters::coord::ranged1d::{NoDefaultFormatting, ValueFormatter};
 use plotters::coord::types::RangedCoordf64;
 use plotters::coord::{Shift, cartesian::Cartesian2d};
 use plotters::prelude::*;
@@ -124,7 +127,7 @@ pub(super) fn draw(results: &Results, dir: &Path) -> anyhow::Result<()> {
         line_chart(&dir.join("figure-4.6.svg"), title, gigabits, &lines)?;
     }
     if !results.zero_loss.is_empty() {
-        bar_chart(&dir.join("zero-loss.svg"), results)?;
+        zero_loss_chart(&dir.join("zero-loss.svg"), results)?;
     }
     Ok(())
 }
@@ -219,15 +222,8 @@ fn draw_lines(root: &Area<'_>, words: Words<'_>, lines: &[Line]) -> anyhow::Resu
     legend(&aside, &names)
 }
 
-fn bar_chart(file: &Path, results: &Results) -> anyhow::Result<()> {
-    let root = SVGBackend::new(file, SIZE).into_drawing_area();
-    draw_bars(&root, results)
-        .and_then(|()| root.present().map_err(Into::into))
-        .with_context(|| format!("drawing {}", file.display()))
-}
-
-/// A group for each size and place, in it a bar for each tool.
-fn draw_bars(root: &Area<'_>, results: &Results) -> anyhow::Result<()> {
+/// The highest rates without loss: a group for each size and place, in it a bar for each tool.
+fn zero_loss_chart(file: &Path, results: &Results) -> anyhow::Result<()> {
     let rows = &results.zero_loss;
     let mut groups: Vec<(&FrameSizes, Destination)> = Vec::new();
     for row in rows {
@@ -235,98 +231,29 @@ fn draw_bars(root: &Area<'_>, results: &Results) -> anyhow::Result<()> {
             groups.push((&row.sizes, row.setup.destination));
         }
     }
-    let tools: Vec<Tool> = Tool::value_variants()
-        .iter()
-        .copied()
-        .filter(|&tool| rows.iter().any(|row| row.setup.tool == tool))
-        .collect();
-    let top = rows.iter().map(|row| row.rate_mps()).fold(1e-9, f64::max) * HEADROOM;
-    root.fill(&BACKGROUND)?;
-    let title = "Highest rate without a lost frame (≥: all that the generator gives)";
-    let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
-    let (left, aside) = root.split_horizontally(SIZE.0 - legend_width(&names));
-    let mut chart = ChartBuilder::on(&left)
-        .caption(title, ("sans-serif", 20))
-        .margin(14)
-        .x_label_area_size(50)
-        .y_label_area_size(64)
-        .build_cartesian_2d(Groups::new(&groups), 0.0..top)?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(BACKGROUND)
-        .bold_line_style(FAINT)
-        .x_labels(groups.len() + 1)
-        .x_desc("frame size in bytes, and where the recording goes")
-        .y_desc("million frames a second")
-        .axis_desc_style(("sans-serif", 16))
-        .label_style(("sans-serif", 14))
-        .draw()?;
-    let width = 0.8 / tools.len().max(1) as f64;
-    for (index, &tool) in tools.iter().enumerate() {
-        let color = PALETTE[index % PALETTE.len()];
+    let mut series = Vec::new();
+    for &tool in Tool::value_variants() {
         let bars = rows.iter().filter(|row| row.setup.tool == tool).filter_map(|row| {
             let group = groups.iter().position(|g| *g == (&row.sizes, row.setup.destination))?;
-            let left = group as f64 + 0.1 + index as f64 * width;
-            Some((left, row.rate_mps(), row.at_limit()))
+            let sign = if row.at_limit() { "≥" } else { "" };
+            let (value, label) = (row.rate_mps(), format!("{sign}{:.2}", row.rate_mps()));
+            Some(Bar { group, value, label })
         });
-        let bars: Vec<(f64, f64, bool)> = bars.collect();
-        let bar = |&(left, rate, _): &(f64, f64, bool)| {
-            Rectangle::new([(left, 0.0), (left + width * 0.92, rate)], color.filled())
-        };
-        chart.draw_series(bars.iter().map(bar))?;
-        let number = |&(left, rate, at_limit): &(f64, f64, bool)| {
-            let sign = if at_limit { "≥" } else { "" };
-            let center = Pos::new(HPos::Center, VPos::Bottom);
-            let style = ("sans-serif", 12).into_text_style(root).pos(center);
-            Text::new(format!("{sign}{rate:.2}"), (left + width * 0.46, rate + top * 0.005), style)
-        };
-        chart.draw_series(bars.iter().map(number))?;
+        let bars: Vec<Bar> = bars.collect();
+        if !bars.is_empty() {
+            series.push(Series { name: tool.name().to_owned(), bars });
+        }
     }
-    legend(&aside, &names)
-}
-
-/// The axis of a bar chart: group `n` lies from `n` to `n + 1`, with its name in the middle.
-struct Groups {
-    names: Vec<String>,
-    range: RangedCoordf64,
-}
-
-impl Groups {
-    fn new(groups: &[(&FrameSizes, Destination)]) -> Groups {
-        let name = |(sizes, destination): &(&FrameSizes, Destination)| {
-            format!("{sizes} to {}", destination.name())
-        };
-        let range = (0.0..groups.len() as f64).into();
-        Groups { names: groups.iter().map(name).collect(), range }
-    }
-}
-
-impl Ranged for Groups {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        self.range.map(value, limit)
-    }
-
-    fn key_points<Hint: plotters::coord::ranged1d::KeyPointHint>(&self, _: Hint) -> Vec<f64> {
-        (0..self.names.len()).map(|group| group as f64 + 0.5).collect()
-    }
-
-    fn range(&self) -> std::ops::Range<f64> {
-        self.range.range()
-    }
-}
-
-impl ValueFormatter<f64> for Groups {
-    fn format(value: &f64) -> String {
-        value.to_string()
-    }
-
-    fn format_ext(&self, value: &f64) -> String {
-        self.names.get(*value as usize).cloned().unwrap_or_default()
-    }
+    let name = |(sizes, destination): &(&FrameSizes, Destination)| {
+        format!("{sizes} to {}", destination.name())
+    };
+    let groups: Vec<String> = groups.iter().map(name).collect();
+    let words = Words {
+        title: "Highest rate without a lost frame (≥: all that the generator gives)",
+        x: "frame size in bytes, and where the recording goes",
+        y: "million frames a second",
+    };
+    bar_chart(file, words, &groups, &series)
 }
 
 type Numbers = Cartesian2d<RangedCoordf64, RangedCoordf64>;

@@ -16,6 +16,7 @@ use super::pages::HugePages;
 use super::process::CpuTime;
 use super::receiver::{Received, Receiver};
 use super::search::{self, Probe, ZeroLoss};
+use super::testpmd;
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -34,10 +35,6 @@ const LOADS_OF_A_SEARCH: u32 = 9;
 const AROUND_A_LOAD: Duration = Duration::from_millis(1100);
 /// How near to each other the rates without and with loss are at the end of a search.
 const RESOLUTION: f64 = 0.03;
-/// How often a tool is started whose predecessor may still hold the interface's queue.
-const STARTS_MAX: u32 = 5;
-/// Between two starts: the kernel frees an AF_XDP socket some time after its process.
-const BETWEEN_STARTS: Duration = Duration::from_millis(500);
 
 /// Arguments of `bench receive`.
 #[derive(Args)]
@@ -426,8 +423,7 @@ impl Bench<'_> {
     }
 }
 
-/// Starts what `contender` runs, each time after `prepare`, and once more if the queue is still
-/// busy or another program was faster to take the huge pages.
+/// Starts what `contender` runs, each time after `prepare`; testpmd once more if it must.
 fn start(
     lab: &Lab,
     contender: &Contender,
@@ -435,22 +431,12 @@ fn start(
     prepare: impl Fn() -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<Receiver<'static>>> {
     let namespace = &lab.status().receiver_namespace;
-    let mut starts = 1;
-    loop {
+    let start = || -> anyhow::Result<Vec<Receiver<'static>>> {
         prepare()?;
         let programs = contender.programs(&network::interfaces(lab)).into_iter();
-        let receivers: anyhow::Result<Vec<_>> =
-            programs.map(|program| Receiver::start(namespace, program, &[], stop)).collect();
-        match receivers {
-            Err(error) if starts < STARTS_MAX && contender.kind.is_testpmd() => {
-                load::check(stop)?;
-                tracing::info!("{contender} is started again: {error:#}");
-            }
-            result => return result,
-        }
-        starts += 1;
-        std::thread::sleep(BETWEEN_STARTS);
-    }
+        programs.map(|program| Receiver::start(namespace, program, &[], stop)).collect()
+    };
+    if contender.kind.is_testpmd() { testpmd::start_again(stop, start) } else { start() }
 }
 
 /// Adds what one process of a tool did.

@@ -17,8 +17,12 @@ mod doctor;
 mod exactness;
 #[path = "vm/kill.rs"]
 mod kill;
+#[path = "../../route/tests/all/net/mod.rs"]
+mod net;
 #[path = "vm/pair.rs"]
 mod pair;
+#[path = "vm/route.rs"]
+mod route;
 #[path = "vm/sinks.rs"]
 mod sinks;
 #[path = "vm/symmetry.rs"]

@@ -43,6 +43,10 @@ pub struct GenerateConfig {
     pub stamp_at: u32,
     /// 1 if a page keeps the frame that was written into it first, else 0.
     pub is_kept: u32,
+    /// 1 if what the interface receives meanwhile is discarded inside the driver, else 0.
+    pub discards: u32,
+    /// 0.
+    pub reserved: u32,
     /// From frame to frame, in 1/256 ns; 0: as fast as it goes.
     pub gap: u64,
     /// Frame sizes in bytes.
@@ -51,7 +55,7 @@ pub struct GenerateConfig {
     pub sums: [u16; GENERATE_SIZES_MAX],
 }
 
-const GENERATE_CONFIG_BYTES: usize = 4160;
+const GENERATE_CONFIG_BYTES: usize = 4168;
 
 impl GenerateConfig {
     /// The bytes as the C program reads them.
@@ -71,6 +75,8 @@ impl GenerateConfig {
             self.number_at,
             self.stamp_at,
             self.is_kept,
+            self.discards,
+            self.reserved,
         ];
         let mut bytes = Vec::with_capacity(GENERATE_CONFIG_BYTES);
         bytes.extend(words.iter().flat_map(|word: &u32| word.to_ne_bytes()));

@@ -5,7 +5,8 @@ use crate::attached::attached_program;
 use ringside_sys::bpf::{XdpMode, attach_xdp, program_name};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// A program on the interface that it sends to, by generic XDP, where it passes what is received.
+/// A program on the interface that it sends to, by generic XDP, where it passes what is received;
+/// or inside the driver, where it discards that.
 ///
 /// A test run of more than one frame enters its program into the kernel's XDP dispatcher and takes
 /// it out again, and each change waits for an RCU grace period (milliseconds), unless it is in
@@ -19,7 +20,16 @@ pub struct Anchor {
 impl Anchor {
     /// Puts `program` on the interface of the calling thread's namespace.
     pub(crate) fn on(program: BorrowedFd<'_>, ifindex: u32) -> Result<Anchor, Error> {
-        match attach_xdp(program, ifindex, XdpMode::Generic) {
+        Anchor::in_mode(program, ifindex, XdpMode::Generic)
+    }
+
+    /// The same, where the kernel is to run it.
+    pub(crate) fn in_mode(
+        program: BorrowedFd<'_>,
+        ifindex: u32,
+        mode: XdpMode,
+    ) -> Result<Anchor, Error> {
+        match attach_xdp(program, ifindex, mode) {
             Ok(link) => Ok(Anchor { _link: link }),
             Err(source) => Err(refused(ifindex, source)),
         }

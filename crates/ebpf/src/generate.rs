@@ -5,6 +5,7 @@ use crate::anchor::Anchor;
 use crate::load::{Embedded, Loaded, embedded};
 use crate::{Error, TestRun};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use ringside_sys::bpf::XdpMode;
 use ringside_sys::live::run_live_frames;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
@@ -36,6 +37,7 @@ pub struct Generator {
     states: MapHandle,
     input: Vec<u8>,
     ifindex: u32,
+    anchored: XdpMode,
 }
 
 impl Generator {
@@ -71,7 +73,9 @@ impl Generator {
                 Error::kernel("cannot share the generator", libbpf_rs::Error::from(e))
             })?;
         let loaded = Mutex::new(loaded);
-        Ok(Generator { loaded, program, states: map, input, ifindex: config.ifindex })
+        let anchored = if config.discards > 0 { XdpMode::Native } else { XdpMode::Generic };
+        let ifindex = config.ifindex;
+        Ok(Generator { loaded, program, states: map, input, ifindex, anchored })
     }
 
     /// Makes `frame_count` frames and hands them to the interface, from the CPU that the calling
@@ -96,7 +100,7 @@ impl Generator {
     /// # Errors
     /// Another program is on the interface, or the kernel refused.
     pub fn anchor(&self) -> Result<Anchor, Error> {
-        Anchor::on(self.program.as_fd(), self.ifindex)
+        Anchor::in_mode(self.program.as_fd(), self.ifindex, self.anchored)
     }
 
     /// Runs the generator once on a copy of its input: the frame that the calling thread's CPU

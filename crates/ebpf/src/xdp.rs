@@ -4,13 +4,15 @@
 use crate::load::{Embedded, Loaded, embedded};
 use crate::root::XDP_ROOT;
 use crate::{Error, TestRun};
-use libbpf_rs::{MapHandle, Xdp, XdpFlags};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Xdp, XdpFlags};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 static XDP_PASS: Embedded = embedded!("xdp_pass");
 static XDP_DROP: Embedded = embedded!("xdp_drop");
 static XDP_DROP_STAMP: Embedded = embedded!("xdp_drop_stamp");
 static XDP_DROP_PORT: Embedded = embedded!("xdp_drop_port");
+static XDP_SWAP: Embedded = embedded!("xdp_swap");
+static XDP_REDIRECT: Embedded = embedded!("xdp_redirect");
 
 /// A loaded XDP program, not yet on an interface.
 pub struct XdpProgram {
@@ -57,6 +59,28 @@ impl XdpProgram {
     /// The kernel refused.
     pub fn drop_port() -> Result<XdpProgram, Error> {
         XdpProgram::new(&XDP_DROP_PORT)
+    }
+
+    /// The program that sends every frame back, its hardware addresses swapped: the limit of all
+    /// that send by the interface where they receive.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn swap() -> Result<XdpProgram, Error> {
+        XdpProgram::new(&XDP_SWAP)
+    }
+
+    /// The same out of another interface of the calling thread's network namespace: the limit of
+    /// all that forward.
+    ///
+    /// # Errors
+    /// There is no such interface, or the kernel refused.
+    pub fn redirect(ifindex: u32) -> Result<XdpProgram, Error> {
+        let program = XdpProgram::new(&XDP_REDIRECT)?;
+        let (key, value) = (0u32.to_ne_bytes(), ifindex.to_ne_bytes());
+        let entered = program.map("redirect_to")?.update(&key, &value, MapFlags::ANY);
+        entered.map_err(|e| Error::kernel(format!("cannot redirect to interface {ifindex}"), e))?;
+        Ok(program)
     }
 
     /// A root that other programs can share (`bpf/xdp_root.bpf.c`); alone it passes every frame.

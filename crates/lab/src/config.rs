@@ -57,6 +57,9 @@ pub struct LabConfig {
     pub mtu: u32,
     /// What runs the receiving end's NAPI.
     pub napi: Napi,
+    /// What runs that of the sending end, where frames come back or out again; without it the
+    /// sending end has none, and no GRO.
+    pub sender_napi: Option<Napi>,
     /// Attach a program that passes everything to the receiving end. Without it, and without `gro`,
     /// the end has no NAPI and the live sender refuses to start.
     pub xdp_pass: bool,
@@ -77,6 +80,7 @@ impl Default for LabConfig {
             queues: 1,
             mtu: 1500,
             napi: Napi::Softirq,
+            sender_napi: None,
             xdp_pass: true,
             gro: false,
             addresses: true,

@@ -1,7 +1,7 @@
-//! Where the NAPIs of the receiving end run, and when.
+//! Where the NAPIs of an end run, and when.
 
 use crate::tools::run_with_input;
-use crate::{Error, LabConfig, Napi};
+use crate::{Error, Napi};
 use ringside_sys::thread::give_short_turns;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -14,13 +14,18 @@ const NICE: i32 = -5;
 /// Polls that find nothing until the next frame is waited for again.
 const EMPTY_POLLS: &str = "2";
 
-/// Has the NAPIs of a receiving end run where the network is to have them.
+/// Has the NAPIs of an interface run where the network is to have them.
 ///
 /// Threads of other interfaces of the same name (in other namespaces) were there before: the new
 /// ones are ours. The caller holds the lock, so that no other network comes up meanwhile.
-pub(crate) fn place(namespace: &str, interface: &str, config: &LabConfig) -> Result<(), Error> {
-    let threads = || make_threaded(namespace, interface, config.queues);
-    match config.napi {
+pub(crate) fn place(
+    namespace: &str,
+    interface: &str,
+    napi: Napi,
+    queues: u16,
+) -> Result<(), Error> {
+    let threads = || make_threaded(namespace, interface, queues);
+    match napi {
         Napi::Softirq => Ok(()),
         Napi::Threaded => threads().map(drop),
         Napi::Pinned(cpu) => pin(&threads()?, cpu),

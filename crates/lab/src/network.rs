@@ -258,8 +258,11 @@ fn make(state: &mut State) -> Result<(), Error> {
         neighbour(a, SENDER_INTERFACE, RECEIVER_ADDRESS, RECEIVER_MAC, config)?;
         neighbour(b, RECEIVER_INTERFACE, SENDER_ADDRESS, SENDER_MAC, config)?;
     }
-    for [_, receiver] in config.interfaces() {
-        napi::place(b, &receiver, config)?;
+    for [sender, receiver] in config.interfaces() {
+        napi::place(b, &receiver, config.napi, config.queues)?;
+        if let Some(napi) = config.sender_napi {
+            napi::place(a, &sender, napi, config.queues)?;
+        }
     }
     Ok(())
 }
@@ -272,9 +275,11 @@ fn make_pair(config: &LabConfig, [a, b]: [&str; 2], [tx, rx]: [&str; 2]) -> Resu
          peer name {rx} netns {b} address {RECEIVER_MAC} mtu {mtu} {queues}",
         mtu = config.mtu
     ))?;
-    let received = if config.gro { "gro on" } else { "gro off" };
-    for (namespace, interface, gro) in [(a, tx, "gro off"), (b, rx, received)] {
-        let features = format!("tx off tso off gso off rxvlan off rx-vlan-stag-hw-parse off {gro}");
+    let has_gro = [config.sender_napi.is_some(), config.gro];
+    for (namespace, interface, has_gro) in [(a, tx, has_gro[0]), (b, rx, has_gro[1])] {
+        let gro = if has_gro { "on" } else { "off" };
+        let features =
+            format!("tx off tso off gso off rxvlan off rx-vlan-stag-hw-parse off gro {gro}");
         run(&format!("ip netns exec {namespace} ethtool -K {interface} {features}"))?;
         let arp = if config.arp { "on" } else { "off" };
         run(&format!("ip -n {namespace} link set {interface} arp {arp}"))?;

@@ -42,7 +42,8 @@ mod writer;
 #[cfg(test)]
 mod model;
 #[cfg(not(loom))]
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;
 
 pub use board::{BOARD_WORDS, Board};

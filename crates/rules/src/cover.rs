@@ -193,5 +193,6 @@ fn on_sides(side: Side, is_negated: bool, cell: impl Fn(Side) -> Cell) -> Cells 
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;

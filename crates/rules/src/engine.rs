@@ -77,5 +77,6 @@ impl Engine {
 #[cfg(loom)]
 #[cfg(test)]
 mod model;
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;

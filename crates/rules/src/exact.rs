@@ -334,5 +334,6 @@ impl ExactEditor {
 #[cfg(loom)]
 #[cfg(test)]
 mod model;
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;

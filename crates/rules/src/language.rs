@@ -22,7 +22,8 @@ mod show;
 mod term;
 mod words;
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;
 
 pub use actions::{Actions, CpuId, InterfaceName, Next, Redirect, Sample, Trim, Verdict};

@@ -125,7 +125,8 @@ fn values_of(cube: &Cube) -> usize {
     sources.len() + destinations.len() + spans
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::book::{Book, Slot, SlotStore};

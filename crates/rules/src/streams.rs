@@ -176,5 +176,6 @@ fn tcp<'f>(frame: &DissectedFrame<'f>, level: Level) -> Option<Tcp<'f>> {
     Tcp::new(frame.from(transport)).ok()
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;

@@ -317,5 +317,6 @@ impl Editor {
 #[cfg(loom)]
 #[cfg(test)]
 mod model;
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;

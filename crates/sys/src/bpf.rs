@@ -470,5 +470,6 @@ fn may_load() -> bool {
     bits.is_some_and(|bits| bits & (CAP_BPF | CAP_SYS_ADMIN) != 0)
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;

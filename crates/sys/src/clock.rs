@@ -52,6 +52,11 @@ pub fn hardware_clock_ahead_ns(number: u32) -> Result<i64, SysError> {
     Ok((nanos_of(hardware) as i64).saturating_sub(nanos_of(tai) as i64))
 }
 
+/// Nanoseconds that the calling thread has had of a CPU (CLOCK_THREAD_CPUTIME_ID).
+pub fn thread_cpu_ns() -> u64 {
+    nanos(ClockId::ThreadCPUTime)
+}
+
 /// Nanoseconds since some fixed moment (CLOCK_MONOTONIC); never steps.
 pub fn monotonic_ns() -> u64 {
     nanos(ClockId::Monotonic)

@@ -18,7 +18,8 @@ mod mapping;
 #[cfg(test)]
 mod model;
 #[cfg(not(loom))]
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;
 
 pub use blocks::{BLOCK_BYTES_MAX, BlockTail, LentBytes, Room};

@@ -91,6 +91,20 @@ pub fn give_short_turns(thread: u32, turn_us: u32, nice: i32) -> Result<(), SysE
     set_turns(thread, turn_us, Some(nice))
 }
 
+/// Has this thread run only where nothing else wants to (SCHED_IDLE): whatever wakes up on its CPU
+/// goes first at once.
+///
+/// # Errors
+/// The system refused, as under a seccomp filter.
+pub fn yield_to_all() -> Result<(), SysError> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the call reads `parameters`, which lives until it returns, and changes the calling
+    // thread's scheduling only.
+    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+    let refused = || std::io::Error::last_os_error();
+    if result == 0 { Ok(()) } else { Err(SysError::io("asking for the idle policy", refused())) }
+}
+
 fn set_turns(thread: u32, turn_us: u32, nice: Option<i32>) -> Result<(), SysError> {
     let context = || format!("asking for turns of {turn_us} microseconds");
     // SAFETY: all zero bytes are a valid sched_attr, and the kernel writes at most its size.

@@ -19,7 +19,8 @@
 //! io_uring may be missing (before 5.11), switched off (`kernel.io_uring_disabled`) or forbidden
 //! (seccomp): [`UringSetup::new`] then says which, and the caller writes by itself.
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;
 
 use crate::bell::Bell;

@@ -163,5 +163,6 @@ fn note(mut mask: u64, at: usize, mut count: usize, places: &mut [u32; PLACES_MA
     count
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;

@@ -334,5 +334,6 @@ impl XdpRing {
 }
 
 #[cfg(not(loom))]
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;

@@ -35,7 +35,8 @@ mod umem;
 #[cfg(test)]
 mod model;
 #[cfg(not(loom))]
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;
 
 pub use fill::FillRing;

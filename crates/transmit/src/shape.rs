@@ -49,6 +49,7 @@ pub struct Shape {
     ranges: Vec<Range>,
     numbering: Numbering,
     is_kept: bool,
+    discards: bool,
 }
 
 impl Shape {
@@ -82,8 +83,8 @@ impl Shape {
             let limit = format!("1 to {FLOWS_MAX}");
             return Err(Error::Limit { what: "the flow count", value: flow_count.into(), limit });
         }
-        let is_kept = false;
-        let shape = Shape { sizes, flow_count, template, ranges, numbering, is_kept };
+        let (is_kept, discards) = (false, false);
+        let shape = Shape { sizes, flow_count, template, ranges, numbering, is_kept, discards };
         shape.check()?;
         Ok(shape)
     }
@@ -158,6 +159,13 @@ impl Shape {
     /// flows come in no order then. For frames of one size with numbers.
     pub fn keep_pages(&mut self) {
         self.is_kept = true;
+    }
+
+    /// What the sending interface receives while live frames are sent is discarded inside its
+    /// driver, where it would pass to the host: the end of the way of frames that come back. For
+    /// private networks.
+    pub fn discard_received(&mut self) {
+        self.discards = true;
     }
 
     /// Writes frame `sequence` of `stream` to the start of `buffer` and returns its length.
@@ -242,6 +250,8 @@ impl Shape {
             number_at: elastic(layout.number),
             stamp_at: elastic(layout.stamp),
             is_kept: self.is_kept.into(),
+            discards: self.discards.into(),
+            reserved: 0,
             gap: 0,
             sizes,
             sums,

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 /// What runs first: it puts the host's files in place of these and runs the script.
 const INIT: &[u8] = include_bytes!("init.sh");
 
-/// Modules in the order of their dependencies: the host's files by 9p, then the cards. One that
-/// the kernel package has not as a file is built in.
-const MODULES: [&str; 16] = [
+/// Modules in the order of their dependencies: the host's files by 9p, then the cards, veth pairs
+/// and VLANs. One that the kernel package has not as a file is built in.
+const MODULES: [&str; 22] = [
     "virtio",
     "virtio_ring",
     "virtio_pci_modern_dev",
@@ -28,6 +28,12 @@ const MODULES: [&str; 16] = [
     "igb",
     "failover",
     "net_failover",
+    "veth",
+    "llc",
+    "stp",
+    "garp",
+    "mrp",
+    "8021q",
 ];
 /// Loaded last: its interfaces come after those of igb.
 const LAST_MODULE: &str = "virtio_net";

@@ -1,10 +1,9 @@
 //! The two interfaces, and one load through them.
 
 use super::super::load::{self, SENDER_CPU};
-use super::super::network;
-use anyhow::{Context, bail};
-use ringside_ebpf::{Attachment, Latencies, LatencyMeter};
-use ringside_netdev as netdev;
+use super::super::network::{self, Attached};
+use anyhow::bail;
+use ringside_ebpf::{Latencies, LatencyMeter};
 use ringside_terminal::signals::StopSignal;
 use ringside_transmit::{
     End, Job, Limits, Load, Numbering, Range, SenderKind, Shape, Sizes, Stack, Template, Wire,
@@ -57,8 +56,7 @@ pub(super) struct Path {
     wire: Wire,
     receiver: End,
     meter: LatencyMeter,
-    /// Taken only when this is dropped.
-    attachment: Option<Attachment>,
+    _attached: Attached,
 }
 
 impl Path {
@@ -67,19 +65,12 @@ impl Path {
     /// # Errors
     /// An interface is missing, its driver has no XDP, or another program is on it.
     pub(super) fn open(sender: End, receiver: End) -> anyhow::Result<Path> {
-        let name = receiver.interface.clone();
-        let attach = || {
-            let device = netdev::by_name(&name)?;
-            let device = device.with_context(|| format!("no interface is called {name}"))?;
-            Ok(LatencyMeter::attach(device.ifindex)?)
-        };
-        let (meter, attachment) = match &receiver.namespace {
-            Some(namespace) => network::inside(namespace, attach)?,
-            None => attach()?,
-        };
+        let name = &receiver.interface;
+        let attach = || Ok(LatencyMeter::attach(network::ifindex(name)?)?);
+        let (meter, _attached) = Attached::by(receiver.namespace.as_deref(), attach)?;
         // Frames are counted by the program: what is lost on the way is a figure, not an error.
         let wire = Wire { sender, receiver: None };
-        Ok(Path { wire, receiver, meter, attachment: Some(attachment) })
+        Ok(Path { wire, receiver, meter, _attached })
     }
 
     /// Sends and counts.
@@ -110,7 +101,7 @@ impl Path {
         self.meter.clear()?;
         let report = ringside_transmit::run(&job, &|| stop.is_set())?;
         load::check(stop)?;
-        self.settle(report.offered)?;
+        settle(&self.meter, report.offered)?;
         let arrived = self.meter.read()?;
         if arrived.frames > report.offered {
             bail!(
@@ -123,36 +114,20 @@ impl Path {
         }
         Ok(Trial { offered: report.offered, offered_per_sec: report.offered_per_sec(), arrived })
     }
-
-    /// Waits for what is under way.
-    fn settle(&self, offered: u64) -> anyhow::Result<()> {
-        let start = Instant::now();
-        let (mut seen, mut since) = (self.meter.frames()?, Instant::now());
-        while seen < offered && since.elapsed() < QUIET && start.elapsed() < SETTLE_MAX {
-            std::thread::sleep(Duration::from_millis(1));
-            let now = self.meter.frames()?;
-            if now != seen {
-                (seen, since) = (now, Instant::now());
-            }
-        }
-        Ok(())
-    }
 }
 
-impl Drop for Path {
-    fn drop(&mut self) {
-        let Some(attachment) = self.attachment.take() else { return };
-        // Taken off in its own namespace; without that it went with its interface.
-        match &self.receiver.namespace {
-            Some(namespace) => {
-                let _ = network::inside(namespace, || {
-                    drop(attachment);
-                    Ok(())
-                });
-            }
-            None => drop(attachment),
+/// Waits for what is under way: until `meter` has counted `offered` frames, or no more come.
+fn settle(meter: &LatencyMeter, offered: u64) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let (mut seen, mut since) = (meter.frames()?, Instant::now());
+    while seen < offered && since.elapsed() < QUIET && start.elapsed() < SETTLE_MAX {
+        std::thread::sleep(Duration::from_millis(1));
+        let now = meter.frames()?;
+        if now != seen {
+            (seen, since) = (now, Instant::now());
         }
     }
+    Ok(())
 }
 
 fn shape(sizes: &Sizes, numbering: Numbering) -> anyhow::Result<Shape> {

@@ -3,6 +3,7 @@
 
 use super::super::network::{Placement, Standing};
 use super::super::receiver::{Idle, Program, Summary};
+use super::super::testpmd::{self, Device, Forwarding};
 use super::super::tools::{self, Options, Target, Tool};
 use clap::ValueEnum;
 use ringside_terminal::Wait;
@@ -13,19 +14,11 @@ use std::time::Duration;
 const MEMORY_BYTES: u64 = 32 << 20;
 /// Capture ring of ours where frames are put into one: more than the caches hold, as in use.
 const CAPTURE_RING_BYTES: u64 = 128 << 20;
-/// Frame buffers of testpmd for each port: [`MEMORY_BYTES`] in its buffers of 2 KiB.
-const TESTPMD_BUFFERS: u64 = 16_384;
-/// What a buffer of testpmd takes: 2,176 bytes of data and headroom, and its descriptor.
-const TESTPMD_BUFFER_BYTES: u64 = 2_304;
-/// What DPDK takes in addition to its buffers: rings, tables and heap.
-const TESTPMD_OVERHEAD_BYTES: u64 = 64 << 20;
 /// What our af-xdp backend takes in addition to its memory for frames: room for frames of several
 /// parts, and the rest of the last page.
 const AF_XDP_OVERHEAD_BYTES: u64 = 8 << 20;
-/// Bytes of a huge page, as DPDK asks for them.
+/// Bytes of a huge page.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
-/// Name of DPDK's test program.
-const TESTPMD: &str = "dpdk-testpmd";
 /// An af-xdp worker has its rings empty within this time, whatever the way it waits.
 const AF_XDP_SETTLE: Duration = Duration::from_millis(300);
 
@@ -95,8 +88,7 @@ impl Kind {
             Kind::Tcpdump => Tool::Tcpdump.version().is_some(),
             Kind::Dumpcap => Tool::Dumpcap.version().is_some(),
             Kind::Netsniff => Tool::Netsniff.version().is_some(),
-            // It is not asked: whatever it is asked, it looks for network cards first.
-            kind if kind.is_testpmd() => tools::is_in_path(TESTPMD),
+            kind if kind.is_testpmd() => testpmd::is_installed(),
             _ => true,
         }
     }
@@ -221,12 +213,13 @@ impl Contender {
 
     /// Huge pages that it takes for `interfaces` interfaces, where the system has set some aside.
     pub(super) fn huge_pages(&self, interfaces: u16) -> u64 {
-        let bytes = match self.kind {
-            kind if kind.is_testpmd() => testpmd_memory_bytes(interfaces),
-            Kind::Ringside => u64::from(interfaces) * (MEMORY_BYTES + AF_XDP_OVERHEAD_BYTES),
+        match self.kind {
+            kind if kind.is_testpmd() => testpmd::huge_pages(interfaces),
+            Kind::Ringside => {
+                u64::from(interfaces) * (MEMORY_BYTES + AF_XDP_OVERHEAD_BYTES) / HUGE_PAGE_BYTES
+            }
             _ => 0,
-        };
-        bytes / HUGE_PAGE_BYTES
+        }
     }
 
     /// What is to be run for these interfaces.
@@ -275,45 +268,14 @@ impl Contender {
         }
     }
 
-    /// One core polls every port. Devices on the PCI bus are left alone (`--no-pci`).
+    /// One core polls every port.
     fn testpmd(&self, interfaces: &[String]) -> Program<'static> {
-        let ports = interfaces.len() as u16;
-        let fixed = format!(
-            "stdbuf -oL {TESTPMD} --in-memory --no-telemetry --no-pci -m {} \
-             --lcores 0@{cpu},1@{cpu}",
-            testpmd_memory_bytes(ports) >> 20,
-            cpu = super::super::TOOL_CPU
-        );
-        let mut words: Vec<String> = fixed.split_whitespace().map(str::to_owned).collect();
-        for (port, interface) in interfaces.iter().enumerate() {
-            let device = match self.kind {
-                Kind::TestpmdPacket => format!(
-                    "net_af_packet{port},iface={interface},framesz=2048,blocksz=65536,framecnt={}",
-                    MEMORY_BYTES / 2048
-                ),
-                Kind::TestpmdXdpSpin => {
-                    format!("net_af_xdp{port},iface={interface},busy_budget=0")
-                }
-                _ => format!("net_af_xdp{port},iface={interface}"),
-            };
-            words.extend(["--vdev".into(), device]);
-        }
-        let rest = format!(
-            "-- --forward-mode=rxonly --nb-cores=1 --no-mlockall --total-num-mbufs={}",
-            testpmd_buffers(ports)
-        );
-        words.extend(rest.split_whitespace().map(str::to_owned));
-        Program {
-            name: self.to_string(),
-            command: words.into_iter().map(OsString::from).collect(),
-            ready_text: "Press enter to exit",
-            has_packet_socket: false,
-            idle: Idle::Never,
-            settle: AF_XDP_SETTLE,
-            stop_signal: rustix::process::Signal::TERM,
-            hangs_at_end: false,
-            summary: Box::new(|output, _| of_testpmd(output)),
-        }
+        let device = match self.kind {
+            Kind::TestpmdPacket => Device::Packet,
+            Kind::TestpmdXdpSpin => Device::XdpSpin,
+            _ => Device::Xdp,
+        };
+        testpmd::program(self.to_string(), (device, Forwarding::RxOnly), interfaces)
     }
 }
 
@@ -373,16 +335,6 @@ impl Placement {
     }
 }
 
-fn testpmd_buffers(ports: u16) -> u64 {
-    TESTPMD_BUFFERS * u64::from(ports.max(1))
-}
-
-/// In whole pages.
-fn testpmd_memory_bytes(ports: u16) -> u64 {
-    let bytes = TESTPMD_OVERHEAD_BYTES + testpmd_buffers(ports) * TESTPMD_BUFFER_BYTES;
-    bytes.next_multiple_of(HUGE_PAGE_BYTES)
-}
-
 /// What this program's ledger says of the frames that it judged: those that its filter did not
 /// accept were received too.
 fn judged(output: &str) -> Option<Summary> {
@@ -390,17 +342,6 @@ fn judged(output: &str) -> Option<Summary> {
     let delivered = tools::of_ringside(output)?;
     let frames = delivered.frames + ledger.passed + ledger.filtered.unwrap_or(0);
     Some(Summary { frames, ..delivered })
-}
-
-/// `  RX-packets: 1955682        RX-dropped: 26782         RX-total: 1982464` below the head
-/// `Accumulated forward statistics for all ports`.
-fn of_testpmd(output: &str) -> Option<Summary> {
-    let (_, all_ports) = output.rsplit_once("Accumulated forward statistics for all ports")?;
-    let count = |name: &str| {
-        let (_, rest) = all_ports.split_once(name)?;
-        rest.split_whitespace().next()?.parse().ok()
-    };
-    Some(Summary { frames: count("RX-packets:")?, lost: count("RX-dropped:") })
 }
 
 #[cfg(test)]

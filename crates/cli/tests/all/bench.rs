@@ -331,6 +331,57 @@ fn every_sender_and_way_has_a_figure() {
 }
 
 #[test]
+fn what_one_core_does_in_the_driver_is_measured_and_every_frame_accounted_for() {
+    let test = "what_one_core_does_in_the_driver_is_measured_and_every_frame_accounted_for";
+    if !need_root(test) || !need_tool(test, "nft") {
+        return;
+    }
+    // testpmd takes some.
+    let _lock = huge_pages_lock();
+    let folder = folder();
+    let args =
+        "xdp --rounds 1 --for 100ms --rates 50000 --routes 20000 --csv xdp.csv --svg figures";
+    let running = Running::start(bench(folder.path(), args));
+    let pid = running.pid();
+    let outcome = running.finish();
+    assert_eq!(outcome.code(), Some(0), "{}{}", outcome.text(), outcome.stderr);
+    let csv = folder.path().join("xdp.csv");
+    let names = &lines(&csv, "part,")[0];
+    let at = |name: &str| names.iter().position(|one| one == name).unwrap();
+    let mut parts = std::collections::BTreeMap::new();
+    for part in ["drop", "cpu", "tx", "redirect", "route", "latency", "pass", "balance"] {
+        for row in lines(&csv, &format!("{part},")) {
+            let absent = &row[at("absent")];
+            let count = |name: &str| row[at(name)].parse::<u64>().unwrap_or(0);
+            assert_eq!(absent.is_empty(), count("out") > 0, "{row:?}");
+            assert_eq!(count("unaccounted"), 0, "{row:?}");
+            let lost = ["lost_ring", "lost_interface", "lost_host", "lost_other"].map(count);
+            assert_eq!(count("taken"), count("out") + lost.iter().sum::<u64>(), "{row:?}");
+            assert_eq!(count("offered"), count("taken") + count("refused"), "{row:?}");
+            *parts.entry(part).or_insert(0) += 1;
+        }
+    }
+    let expected = [
+        ("balance", 5),
+        ("cpu", 4),
+        ("drop", 10),
+        ("latency", 8),
+        ("pass", 2),
+        ("redirect", 5),
+        ("route", 6),
+        ("tx", 3),
+    ];
+    assert_eq!(parts.into_iter().collect::<Vec<_>>(), expected);
+    for part in ["ringside route", "20,000 routes", "left out", "% of limit"] {
+        assert!(outcome.text().contains(part), "{part} in {}", outcome.text());
+    }
+    for figure in ["drop.svg", "cpu.svg", "forward.svg", "route.svg", "balance.svg"] {
+        assert!(folder.path().join("figures").join(figure).exists(), "{figure}");
+    }
+    assert_clean(pid, folder.path());
+}
+
+#[test]
 fn a_signal_ends_it_and_nothing_stays() {
     if !need_root("a_signal_ends_it_and_nothing_stays") {
         return;
@@ -363,6 +414,8 @@ fn what_cannot_be_is_refused_with_its_fix() {
         ("receive --filter eighty", "'eighty' is refused by libpcap"),
         ("receive --filter=", "not empty"),
         ("changes --frame-rate 7", "--frame-rate"),
+        ("xdp --parts rout", "--parts"),
+        ("xdp --routes 3000000", "--routes"),
     ] {
         let outcome = Running::start(bench(folder.path(), args)).finish();
         assert_eq!(outcome.code(), Some(2), "{args}: {}", outcome.stderr);

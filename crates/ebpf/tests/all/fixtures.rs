@@ -45,6 +45,22 @@ fn programs_that_discard_discard_every_frame() {
     }
 }
 
+#[test]
+fn the_limits_of_forwarding_swap_addresses() {
+    if !need_root("the_limits_of_forwarding_swap_addresses") {
+        return;
+    }
+    let loopback = 1;
+    for (mut program, verdict) in [
+        (XdpProgram::swap().unwrap(), Verdict::Transmit),
+        (XdpProgram::redirect(loopback).unwrap(), Verdict::Redirect),
+    ] {
+        let input: Vec<u8> = (0..64).collect();
+        let frame = [&input[6..12], &input[..6], &input[12..]].concat();
+        assert_eq!(program.test_run(&input).unwrap(), TestRun { verdict, frame });
+    }
+}
+
 /// Ethernet, IPv4 with protocol UDP and destination 198.18.0.1, ports 0 to 9, magic "RINGSIDE".
 const HEADER: [u8; 64] = [
     0x02, 0x52, 0x53, 0, 0, 0xff, 0x02, 0x52, 0x53, 0, 0, 1, 8, 0, // Ethernet
@@ -90,6 +106,8 @@ fn config(sizes: &[u16], flow_count: u32) -> GenerateConfig {
         number_at: 50,
         stamp_at: 0,
         is_kept: 0,
+        discards: 0,
+        reserved: 0,
         gap: 0,
         sizes: table,
         sums: [0; GENERATE_SIZES_MAX],

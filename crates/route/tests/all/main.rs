@@ -5,6 +5,7 @@
 
 mod follow;
 mod frames;
+mod full_table;
 mod kernel;
 mod model;
 mod net;

@@ -152,6 +152,35 @@ fn named() -> Vec<(&'static str, Vec<u8>, Cause)> {
     ]
 }
 
+/// Packets within packets, and fragments that overlap, reach beyond the longest packet, or leave
+/// nothing of it: seeds for more of their kinds.
+fn hostile() -> Vec<Vec<u8>> {
+    let (a4, to4, a6, to6) = ("10.1.0.2", "198.18.0.1", "fd01::2", "2001:db8:1::1");
+    let inner4 = packet("127.0.0.1", "224.0.0.1", 17, &udp((5, 6), 40));
+    let inner6 = packet("::1", "ff02::1", 17, &udp((5, 6), 40));
+    let gre = |protocol: [u8; 2], inner: &[u8]| [&[0, 0][..], &protocol, inner].concat();
+    let gue = |inner: &[u8]| [&udp((0xc000, 6080), 0)[..], inner].concat();
+    let mut frames = vec![
+        framed(packet(a4, to4, 4, &inner4)),
+        framed(packet(a4, to4, 41, &inner6)),
+        framed(packet(a6, to6, 4, &inner4)),
+        framed(packet(a6, to6, 41, &inner6)),
+        framed(packet(a4, to4, 47, &gre([8, 0], &inner4))),
+        framed(packet(a6, to6, 47, &gre([0x86, 0xdd], &inner6))),
+        framed(packet(a4, to4, 17, &gue(&inner4))),
+        framed(packet(a4, to4, 4, &packet(a4, to4, 4, &packet(a4, to4, 4, &inner4)))),
+    ];
+    for (high, low) in [(0x20, 0), (0x20, 1), (0x00, 1), (0x3f, 0xff), (0x1f, 0xff), (0xa0, 0)] {
+        let bytes = packet(a4, to4, 17, &udp((5, 6), 1400));
+        frames.push(changed(bytes, |ip| (ip[6], ip[7]) = (high, low)));
+    }
+    for (next, rest) in [(44, [17, 0, 0xff, 0xf9]), (44, [44, 0, 0, 1]), (43, [17, 0, 0, 1])] {
+        let payload = [&rest[..], &[0; 4], &udp((5, 6), 40)].concat();
+        frames.push(framed(packet(a6, to6, next, &payload)));
+    }
+    frames
+}
+
 #[test]
 fn settings_of_the_interface_count() {
     if !need_root("settings_of_the_interface_count") {
@@ -256,6 +285,7 @@ fn any_frame_becomes_what_the_model_says() {
         let mut random = Random::new(24);
         let mut seeds: Vec<Vec<u8>> = named().into_iter().map(|one| one.1).collect();
         seeds.extend((0..500).map(|_| any(&mut random)));
+        seeds.extend(hostile());
         let strict = Settings { is_strict: true, is_loose: false };
         let all_loaded = [
             (Loaded::new(all, ReversePath::Unasked), Settings::default()),

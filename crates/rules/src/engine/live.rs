@@ -265,5 +265,6 @@ fn build_error(id: RuleId, error: BookError<RuleRefusal>) -> BuildError {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;

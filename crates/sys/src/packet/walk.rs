@@ -258,7 +258,9 @@ fn half_word(header: &FrameHeader, at: usize) -> u16 {
     u16::from_ne_bytes([header[at], header[at + 1]])
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod reference;
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests;

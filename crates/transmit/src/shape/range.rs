@@ -57,6 +57,8 @@ pub struct Range {
     field: Field,
     first: u128,
     count: u128,
+    /// From one value to the next.
+    step: u128,
     /// Of addresses: IPv6.
     is_v6: bool,
 }
@@ -80,7 +82,8 @@ impl Range {
             }
             // The count of ::/0 is one more than fits; no run sends as many flows.
             let count = 1u128.checked_shl(width - length).unwrap_or(u128::MAX);
-            return Ok(Range { field, first: address & !(count - 1), count, is_v6 });
+            let first = address & !(count - 1);
+            return Ok(Range { field, first, count, step: 1, is_v6 });
         }
         let (first, is_v6) = value(text.split_once('-').map_or(text, |(low, _)| low))?;
         let (last, last_is_v6) = match text.split_once('-') {
@@ -90,11 +93,18 @@ impl Range {
         if last < first || is_v6 != last_is_v6 {
             return Err(refused());
         }
-        Ok(Range { field, first, count: (last - first).saturating_add(1), is_v6 })
+        let count = (last - first).saturating_add(1);
+        Ok(Range { field, first, count, step: 1, is_v6 })
     }
 
     pub(super) fn new(field: Field, first: u128, count: u128) -> Range {
-        Range { field, first, count, is_v6: false }
+        Range { field, first, count, step: 1, is_v6: false }
+    }
+
+    /// Only every `step`-th of its values, from the first on.
+    pub fn every(self, step: u32) -> Range {
+        let step = u128::from(step.max(1));
+        Range { step: self.step * step, count: self.count.div_ceil(step), ..self }
     }
 
     /// Its field.
@@ -119,7 +129,7 @@ impl Range {
 
     /// Writes the value of `flow` into a frame with these places; false if it has no such field.
     pub(super) fn write(&self, places: &Places, flow: u32, frame: &mut [u8]) -> bool {
-        let value = self.first.wrapping_add(u128::from(flow) % self.count);
+        let value = self.first.wrapping_add(u128::from(flow) % self.count * self.step);
         let ports = |second: usize| places.transport.map(|at| (at + 2 * second, 2));
         let addresses = |second: usize| match (self.is_v6, places.ipv4, places.ipv6) {
             (false, Some(at), _) => Some((at + 12 + 4 * second, 4)),
@@ -190,6 +200,19 @@ mod tests {
         assert_eq!(read(Field::SourceAddress, "0.0.0.0/0").1, 1 << 32);
         assert_eq!(read(Field::DestinationAddress, "::/0").1, u128::MAX);
         assert_eq!(read(Field::DestinationAddress, "2001:db8::1-2001:db8::2").1, 2);
+    }
+
+    #[test]
+    fn every_so_many_values_are_a_range() {
+        let range = Range::parse(Field::SourcePort, "1000-1010").unwrap().every(5);
+        assert_eq!((range.count(), range.single()), (3, None));
+        let places = Places { transport: Some(0), ..Places::default() };
+        let ports = [0, 1, 2, 3].map(|flow| {
+            let mut frame = [0; 2];
+            assert!(range.write(&places, flow, &mut frame));
+            u16::from_be_bytes(frame)
+        });
+        assert_eq!(ports, [1000, 1005, 1010, 1000]);
     }
 
     #[test]

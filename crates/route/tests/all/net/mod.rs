@@ -8,6 +8,7 @@ use ringside_sys::packet_tx::{PacketTx, SEND_FRAMES_MAX};
 use ringside_testkit::wait_until;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -95,7 +96,11 @@ impl Net {
         }
     }
 
+    /// Sets it; one of IPv6 where there is no IPv6 is none.
     pub fn sysctl(&self, space: &str, key: &str, value: &str) {
+        if key.starts_with("net.ipv6.") && !Path::new("/proc/sys/net/ipv6").exists() {
+            return;
+        }
         let path = format!("/proc/sys/{}", key.replace('.', "/"));
         let set = || std::fs::write(&path, value).map_err(|e| format!("{path}: {e}"));
         self.inside(space, || set().unwrap());
