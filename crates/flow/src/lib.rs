@@ -6,7 +6,7 @@
 //!   of the packets, and every record says why it ended ([`EndReason`]). A full table gives up one
 //!   flow for each that comes, never all.
 //! - [`Record`] is the one definition of what is known of a flow. JSON lines, CSV and five schemes
-//!   of names come from it ([`names`]), and NetFlow v5, v9 and IPFIX ([`encode`]).
+//!   of names come from it (crate `record`), and NetFlow v5, v9 and IPFIX ([`encode`]).
 //! - [`FlowObserver`] drives a table and [`RecordSink`]s from any stream of frames.
 //! - [`FlowMonitor`] is such an observer that others may ask meanwhile, also for the largest
 //!   [`Groups`] of flows.
@@ -16,14 +16,12 @@
 //! There is no clock here and no socket: time is an argument, and messages go to a [`MessageSink`].
 //! It refuses to sample, and to guess what it did not see: what is unknown is absent.
 
-pub mod community_id;
 pub mod encode;
 pub mod groups;
-pub mod key;
 pub mod ledger;
 pub mod lines;
 pub mod monitor;
-pub mod names;
+mod names;
 pub mod observer;
 pub mod packet;
 pub mod record;
@@ -31,17 +29,16 @@ pub mod sink;
 pub mod status;
 pub mod table;
 
-pub use community_id::community_id;
 pub use encode::{Collector, Format, MessageSink};
 pub use groups::{Field, Group, GroupSums, Groups, GroupsSink, Rank, Top};
-pub use key::Key;
 pub use ledger::{FlowLedger, NoFlow, Sums};
-pub use lines::{LineFormat, Lines};
+pub use lines::Lines;
 pub use monitor::{FlowMonitor, MonitorHandle, TopOptions};
-pub use names::Names;
 pub use observer::FlowObserver;
 pub use packet::{Packet, PacketReader, Segment};
 pub use record::{Application, EndReason, Record, Side};
+pub use ringside_inspect::key::{self, Key};
+pub use ringside_record::{LineFormat, Names};
 pub use sink::{RecordSink, RecordSums, SinkCounts};
 pub use status::FlowStatus;
 pub use table::{Counted, FlowError, FlowTable, Limits};

@@ -1,26 +1,16 @@
 //! Records as lines of text.
 
+use crate::Record;
 use crate::sink::{RecordSink, SinkCounts};
-use crate::{Names, Record};
 use ringside_core::Timestamp;
+use ringside_record::{LineFormat, LineWriter, Names, Row};
 use std::io::{self, Write};
-
-/// How a record is a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineFormat {
-    /// A JSON object; what is absent is left out.
-    Json,
-    /// Comma-separated values (RFC 4180) under a line with the names; what is absent is empty.
-    Csv,
-}
 
 /// Writes a line for each record. After an error nothing is written any more: a torn line is not
 /// followed by others.
 pub struct Lines<W: Write + Send> {
     output: W,
-    format: LineFormat,
-    names: Names,
-    is_begun: bool,
+    writer: LineWriter,
     error: Option<io::Error>,
     counts: SinkCounts,
     line: Vec<u8>,
@@ -30,7 +20,7 @@ impl<W: Write + Send> Lines<W> {
     /// To `output`, which should have a buffer.
     pub fn new(output: W, format: LineFormat, names: Names) -> Lines<W> {
         let (counts, line) = (SinkCounts::default(), Vec::new());
-        Lines { output, format, names, is_begun: false, error: None, counts, line }
+        Lines { output, writer: LineWriter::new(format, names), error: None, counts, line }
     }
 
     /// Why nothing is written any more.
@@ -45,21 +35,7 @@ impl<W: Write + Send> Lines<W> {
 
     fn write(&mut self, record: &Record, interface: &str) -> io::Result<()> {
         self.line.clear();
-        match self.format {
-            LineFormat::Json => {
-                serde_json::to_writer(&mut self.line, &self.names.object(record, interface))?;
-                self.line.push(b'\n');
-            }
-            LineFormat::Csv => {
-                let mut csv = csv::Writer::from_writer(&mut self.line);
-                if !self.is_begun {
-                    csv.write_record(self.names.paths())?;
-                }
-                csv.write_record(self.names.values(record, interface))?;
-                csv.flush()?;
-            }
-        }
-        self.is_begun = true;
+        self.writer.write(&Row { record, interface }, &mut self.line)?;
         self.output.write_all(&self.line)
     }
 

@@ -1,4 +1,4 @@
-//! What the fields of a record are called: five schemes, each a list of columns.
+//! What the fields of a record are called: each field once, and the columns of five schemes.
 
 mod ecs;
 mod eve;
@@ -6,52 +6,18 @@ mod otel;
 mod ringside;
 mod zeek;
 
-use crate::{EndReason, FlowError, Record, Side, community_id};
+use crate::{EndReason, Record, Side};
+use ringside_record::{Column, Kind, Names, Row, community_id};
 use ringside_wire::{IpProtocol, Tcp};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// A scheme of names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Names {
-    /// Ours: everything that a record has.
-    #[default]
-    Ringside,
-    /// Zeek's conn.log.
-    Zeek,
-    /// Suricata's eve.json, events of type `flow`.
-    Eve,
-    /// Elastic Common Schema.
-    Ecs,
-    /// OpenTelemetry's semantic conventions.
-    Otel,
-}
+type Field = ringside_record::Field<Record>;
 
-/// A record with what its columns need in addition.
-pub(crate) struct Row<'r> {
-    record: &'r Record,
-    interface: &'r str,
-}
+impl ringside_record::Record for Record {
+    const LOG: &'static str = "conn";
 
-/// One field: where it stands, and what stands there; null is left out.
-type Column = (&'static str, fn(&Row<'_>) -> Value);
-
-impl Names {
-    /// All schemes.
-    pub const ALL: [Names; 5] = [Names::Ringside, Names::Zeek, Names::Eve, Names::Ecs, Names::Otel];
-
-    /// The scheme's name, as `--names` takes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Names::Ringside => "ringside",
-            Names::Zeek => "zeek",
-            Names::Eve => "eve",
-            Names::Ecs => "ecs",
-            Names::Otel => "otel",
-        }
-    }
-
-    fn columns(self) -> &'static [Column] {
-        match self {
+    fn columns(names: Names) -> &'static [Column<Record>] {
+        match names {
             Names::Ringside => ringside::COLUMNS,
             Names::Zeek => zeek::COLUMNS,
             Names::Eve => eve::COLUMNS,
@@ -59,124 +25,78 @@ impl Names {
             Names::Otel => otel::COLUMNS,
         }
     }
+}
 
-    /// Paths of all columns, in their order.
-    pub fn paths(self) -> impl Iterator<Item = &'static str> {
-        self.columns().iter().map(|&(path, _)| path)
-    }
+const FLOW_ID: Field = Field::new(Kind::Count, |row| row.record.flow_id.into());
+const COMMUNITY_ID: Field = Field::new(Kind::Text, |row| row.record.community_id(0).into());
+const INTERFACE: Field = Field::new(Kind::Text, |row| row.interface());
+const VLAN: Field = Field::new(Kind::Count, |row| row.record.vlan.into());
+const SOURCE: Field = Field::new(Kind::Address, |row| row.record.source.to_string().into());
+const DESTINATION: Field =
+    Field::new(Kind::Address, |row| row.record.destination.to_string().into());
+const SOURCE_PORT: Field = Field::new(Kind::Port, |row| port(row, row.record.source_port));
+const DESTINATION_PORT: Field =
+    Field::new(Kind::Port, |row| port(row, row.record.destination_port));
+const ICMP_TYPE: Field =
+    Field::new(Kind::Count, |row| row.record.icmp().map(|(kind, _)| kind).into());
+const ICMP_CODE: Field =
+    Field::new(Kind::Count, |row| row.record.icmp().map(|(_, code)| code).into());
+const APPLICATION: Field = Field::new(Kind::Text, |row| {
+    row.record.application.map(|application| application.name()).into()
+});
+const TRANSPORT: Field = Field::new(Kind::Text, |row| transport(row.record).into());
+const NETWORK_TYPE: Field = Field::new(Kind::Text, |row| match row.record.source.is_ipv6() {
+    true => "ipv6".into(),
+    false => "ipv4".into(),
+});
+const END: Field = Field::new(Kind::Text, |row| row.record.end.name().into());
+const FIRST: Field = Field::new(Kind::Time, |row| row.record.first_ns().into());
+const LAST: Field = Field::new(Kind::Time, |row| row.record.last_ns().into());
+const DURATION: Field = Field::new(Kind::Duration, |row| duration_ns(row.record).into());
+const PACKETS: Field = Field::new(Kind::Count, |row| row.record.forward.packets.into());
+const BYTES: Field = Field::new(Kind::Bytes, |row| row.record.forward.octets.into());
+const IP_BYTES: Field = Field::new(Kind::Bytes, |row| row.record.forward.ip_octets.into());
+const REVERSE_PACKETS: Field = Field::new(Kind::Count, |row| row.record.reverse.packets.into());
+const REVERSE_BYTES: Field = Field::new(Kind::Bytes, |row| row.record.reverse.octets.into());
+const REVERSE_IP_BYTES: Field = Field::new(Kind::Bytes, |row| row.record.reverse.ip_octets.into());
 
-    /// A record as an object. Dots in a path are levels in eve and ECS, and part of the name in
-    /// the other schemes, as their own tools write them.
-    pub fn object(self, record: &Record, interface: &str) -> Value {
-        let row = Row { record, interface };
-        let mut object = Map::new();
-        for &(path, value) in self.columns() {
-            let value = value(&row);
-            if value.is_null() {
-                continue;
-            }
-            match self {
-                Names::Eve | Names::Ecs => insert(&mut object, path, value),
-                _ => drop(object.insert(path.into(), value)),
-            }
-        }
-        object.into()
-    }
-
-    /// The values of all columns as text; what is absent is empty.
-    pub fn values<'r>(
-        self,
-        record: &'r Record,
-        interface: &'r str,
-    ) -> impl Iterator<Item = String> + use<'r> {
-        let row = Row { record, interface };
-        self.columns().iter().map(move |(_, value)| match value(&row) {
-            Value::Null => String::new(),
-            Value::String(text) => text,
-            other => other.to_string(),
-        })
+impl Record {
+    /// The [Community ID](community_id()) of the flow.
+    pub fn community_id(&self, seed: u16) -> String {
+        let source = (self.source, self.source_port);
+        let destination = (self.destination, self.destination_port);
+        community_id(source, destination, self.protocol, self.is_one_way, seed)
     }
 }
 
-impl std::str::FromStr for Names {
-    type Err = FlowError;
-
-    /// # Errors
-    /// [`FlowError::Unknown`].
-    fn from_str(name: &str) -> Result<Names, FlowError> {
-        let found = Names::ALL.into_iter().find(|names| names.name() == name);
-        found.ok_or_else(|| FlowError::Unknown {
-            what: "scheme of names",
-            name: name.into(),
-            known: Names::ALL.map(Names::name).join(", "),
-        })
-    }
+/// A port of TCP, UDP or SCTP.
+fn port(row: &Row<'_, Record>, port: u16) -> Value {
+    if row.record.has_ports() { port.into() } else { Value::Null }
 }
 
-fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
-    let Some((first, rest)) = path.split_once('.') else {
-        object.insert(path.into(), value);
-        return;
-    };
-    let below = object.entry(first).or_insert_with(|| Map::new().into());
-    if let Value::Object(below) = below {
-        insert(below, rest, value);
-    }
+/// The protocol's short name in lower case; its number where it has none here.
+fn transport(record: &Record) -> String {
+    record.protocol_name().map_or_else(|| record.protocol.0.to_string(), String::from)
 }
 
-impl Row<'_> {
-    fn community_id(&self) -> Value {
-        community_id(self.record, 0).into()
-    }
-
-    fn interface(&self) -> Value {
-        if self.interface.is_empty() { Value::Null } else { self.interface.into() }
-    }
-
-    /// A port of TCP, UDP or SCTP.
-    fn port(&self, port: u16) -> Value {
-        if self.record.has_ports() { port.into() } else { Value::Null }
-    }
-
-    /// The protocol's short name in lower case; its number where it has none here.
-    fn transport(&self) -> String {
-        let name = self.record.protocol_name().map(String::from);
-        name.unwrap_or_else(|| self.record.protocol.0.to_string())
-    }
-
-    fn network_type(&self) -> Value {
-        if self.record.source.is_ipv6() { "ipv6".into() } else { "ipv4".into() }
-    }
-
-    fn application(&self) -> Value {
-        self.record.application.map(|application| application.name()).into()
-    }
-
-    fn duration_ns(&self) -> u64 {
-        self.record.last_ns() - self.record.first_ns()
-    }
-
-    /// Flags, of TCP alone.
-    fn flags(&self, flags: u16) -> Value {
-        if self.record.protocol == IpProtocol::TCP { flags.into() } else { Value::Null }
-    }
-
-    /// True if a side had all of these flags in some segments.
-    fn has(side: &Side, flags: u16) -> bool {
-        side.tcp_flags & flags == flags
-    }
-
-    /// True if the end was seen, in whichever record.
-    fn is_closed(&self) -> bool {
-        let Record { forward, reverse, end, .. } = self.record;
-        *end == EndReason::End || Row::has(forward, Tcp::FIN) && Row::has(reverse, Tcp::FIN)
-    }
+fn duration_ns(record: &Record) -> u64 {
+    record.last_ns() - record.first_ns()
 }
 
-/// A time as text, to the microsecond or nanosecond, in UTC with this zone written.
-fn time(ns: u64, format: &str) -> Value {
-    let instant = jiff::Timestamp::from_nanosecond(ns.into());
-    instant.map_or(Value::Null, |instant| instant.strftime(format).to_string().into())
+/// True if a side had all of these flags in some segments.
+fn has(side: &Side, flags: u16) -> bool {
+    side.tcp_flags & flags == flags
+}
+
+/// True if the end was seen, in whichever record.
+fn is_closed(record: &Record) -> bool {
+    let Record { forward, reverse, end, .. } = record;
+    *end == EndReason::End || has(forward, Tcp::FIN) && has(reverse, Tcp::FIN)
+}
+
+/// What TCP alone has.
+fn of_tcp(record: &Record, value: impl Into<Value>) -> Value {
+    if record.protocol == IpProtocol::TCP { value.into() } else { Value::Null }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::{Application, Key, NoFlow};
 use fragments::Fragments;
 pub use icmp::is_question;
 use ringside_core::{FrameMeta, LinkType, Timestamp};
+use ringside_inspect::frame::ip_bytes as ip_bytes_of;
 use ringside_inspect::{DissectedFrame, Received};
 use ringside_wire::{
     EtherType, Ethernet, FlowKey, Fragment, IpProtocol, Ipv4, Ipv6, Isl, Layer, LayerKind, Level,
@@ -102,8 +103,7 @@ impl PacketReader {
         let (bytes, layers) = (frame.bytes(), frame.layers());
         let (level, stamp) = (Level::Inner, received.meta.timestamp);
         let tuple = frame.tuple(level).ok_or_else(|| no_flow(layers.stop()))?;
-        let network = layers.network(level).and_then(|layer| network(frame, layer));
-        let network = network.ok_or(NoFlow::Unreadable)?;
+        let network = network(frame, level).ok_or(NoFlow::Unreadable)?;
         let transport = layers.transport(level);
         let around = Around {
             protocol: tuple.protocol,
@@ -209,7 +209,7 @@ pub(crate) fn plain(frame: &[u8], meta: &FrameMeta, link: LinkType) -> Option<Pa
             if ip.fragment() != Fragment::No {
                 return None;
             }
-            ip_bytes = length(ip.total_length().into(), after_ethernet);
+            ip_bytes = ip_bytes_of(ip.total_length().into(), after_ethernet);
             (header_bytes, payload) = (ip.header_bytes(), ip.payload());
             let [from, to] = [ip.source().to_bits(), ip.destination().to_bits()];
             (is_v6, addresses) = (false, [from.into(), to.into()]);
@@ -218,7 +218,7 @@ pub(crate) fn plain(frame: &[u8], meta: &FrameMeta, link: LinkType) -> Option<Pa
         EtherType::IPV6 => {
             let ip = Ipv6::new(ethernet.payload()).ok()?;
             let bytes = ip.payload_length().map_or(0, |bytes| bytes + Ipv6::BYTES);
-            ip_bytes = length(bytes, after_ethernet);
+            ip_bytes = ip_bytes_of(bytes, after_ethernet);
             (header_bytes, payload) = (Ipv6::BYTES, ip.payload());
             (is_v6, addresses) = (true, [ip.source().to_bits(), ip.destination().to_bits()]);
             (protocol, tos) = (ip.next_header(), ip.traffic_class());
@@ -266,29 +266,17 @@ fn is_tunnel(from: Port, to: Port) -> bool {
         || from == Port::GTP_U
 }
 
-/// What an IP header says its packet's length is; 0, of packets that the kernel or the card has
-/// yet to cut, is whatever there was on the wire.
-#[inline]
-fn length(said: usize, on_wire: u32) -> u32 {
-    if said == 0 { on_wire } else { said as u32 }
-}
-
-fn network(frame: &DissectedFrame<'_>, layer: Layer) -> Option<Network> {
-    let here = frame.from(layer);
-    let on_wire = frame.wire_bytes().saturating_sub(layer.offset);
+fn network(frame: &DissectedFrame<'_>, level: Level) -> Option<Network> {
+    let layer = frame.layers().network(level)?;
+    let (here, bytes) = (frame.from(layer), frame.ip_bytes(level)?);
     match layer.kind {
         LayerKind::Ipv4 => {
             let ip = Ipv4::new(here).ok()?;
-            Some(Network {
-                bytes: length(ip.total_length().into(), on_wire),
-                tos: ip.tos(),
-                fragment_id: ip.id().into(),
-            })
+            Some(Network { bytes, tos: ip.tos(), fragment_id: ip.id().into() })
         }
         LayerKind::Ipv6 => {
             let ip = Ipv6::new(here).ok()?;
-            let bytes = ip.payload_length().map_or(0, |bytes| bytes + Ipv6::BYTES);
-            Some(Network { bytes: length(bytes, on_wire), tos: ip.traffic_class(), fragment_id: 0 })
+            Some(Network { bytes, tos: ip.traffic_class(), fragment_id: 0 })
         }
         _ => None,
     }

@@ -5,7 +5,7 @@ mod application;
 use application::Application;
 use ringside_core::LinkType;
 use ringside_proto::{Http1, Sip};
-use ringside_wire::{FiveTuple, Layer, LayerKind, Layers, Level, dissect};
+use ringside_wire::{FiveTuple, Ipv4, Ipv6, Layer, LayerKind, Layers, Level, dissect};
 use std::cell::OnceCell;
 
 /// A frame, dissected once for all its readers, when the first of them needs more than its
@@ -77,6 +77,24 @@ impl<'f> DissectedFrame<'f> {
         self.bytes.get(self.layers().transport_payload(level)?)
     }
 
+    /// Octets of the IP packet of a level, its header included, as it was on the wire.
+    pub fn ip_bytes(&self, level: Level) -> Option<u32> {
+        let layer = self.layers().network(level)?;
+        let on_wire = self.wire_bytes.saturating_sub(layer.offset);
+        match layer.kind {
+            LayerKind::Ipv4 => {
+                let ip = Ipv4::new(self.from(layer)).ok()?;
+                Some(ip_bytes(ip.total_length().into(), on_wire))
+            }
+            LayerKind::Ipv6 => {
+                let ip = Ipv6::new(self.from(layer)).ok()?;
+                let said = ip.payload_length().map_or(0, |bytes| bytes + Ipv6::BYTES);
+                Some(ip_bytes(said, on_wire))
+            }
+            _ => None,
+        }
+    }
+
     /// The captured bytes from the start of a header on.
     pub fn from(&self, layer: Layer) -> &'f [u8] {
         self.bytes.get(layer.start()..).unwrap_or_default()
@@ -137,4 +155,11 @@ impl<'f> DissectedFrame<'f> {
             Level::Inner => &self.inner,
         }
     }
+}
+
+/// What an IP header says its packet's length is; 0, of packets that the kernel or the card has
+/// yet to cut, is whatever there was on the wire.
+#[inline]
+pub fn ip_bytes(said: usize, on_wire: u32) -> u32 {
+    if said == 0 { on_wire } else { said as u32 }
 }

@@ -11,12 +11,16 @@
 //! the frames' stamps, so the same frames give the same results from everywhere. How to write one
 //! is in docs/howto/observer.md.
 //!
+//! A [`Key`] names the conversation that a packet belongs to, for tables of flows and streams.
+//!
 //! This crate knows no rules, and refuses to keep a frame: what it lends borrows the frame's bytes.
 
 pub mod frame;
+pub mod key;
 pub mod observer;
 pub mod pump;
 
 pub use frame::DissectedFrame;
-pub use observer::{Ahead, Observer, Received};
+pub use key::Key;
+pub use observer::{Ahead, InterfaceNames, Observer, Received};
 pub use pump::{Pump, Report, Seen};

@@ -1,46 +1,47 @@
 //! Names of Suricata's eve.json, events of type `flow`.
 
-use super::{Column, Row, time};
-use crate::EndReason;
+use super::*;
 use ringside_core::time::NANOS_PER_SEC;
-use ringside_wire::IpProtocol;
-use serde_json::Value;
 
-/// Microseconds and the zone, as Suricata writes it.
-const FORMAT: &str = "%Y-%m-%dT%H:%M:%S%.6f+0000";
-
-pub(super) const COLUMNS: &[Column] = &[
-    ("timestamp", |row| time(row.record.last_ns(), FORMAT)),
-    ("flow_id", |row| row.record.flow_id.into()),
-    ("in_iface", |row| row.interface()),
-    ("event_type", |_| "flow".into()),
-    ("vlan", |row| row.record.vlan.map(|id| vec![id]).into()),
-    ("src_ip", |row| row.record.source.to_string().into()),
-    ("src_port", |row| row.port(row.record.source_port)),
-    ("dest_ip", |row| row.record.destination.to_string().into()),
-    ("dest_port", |row| row.port(row.record.destination_port)),
-    ("proto", |row| row.transport().to_uppercase().into()),
-    ("icmp_type", |row| row.record.icmp().map(|(kind, _)| kind).into()),
-    ("icmp_code", |row| row.record.icmp().map(|(_, code)| code).into()),
-    ("app_proto", |row| row.application()),
-    ("community_id", |row| row.community_id()),
-    ("flow.pkts_toserver", |row| row.record.forward.packets.into()),
-    ("flow.pkts_toclient", |row| row.record.reverse.packets.into()),
-    ("flow.bytes_toserver", |row| row.record.forward.octets.into()),
-    ("flow.bytes_toclient", |row| row.record.reverse.octets.into()),
-    ("flow.start", |row| time(row.record.first_ns(), FORMAT)),
-    ("flow.end", |row| time(row.record.last_ns(), FORMAT)),
-    ("flow.age", |row| (row.duration_ns() / NANOS_PER_SEC).into()),
-    ("flow.state", |row| state(row).into()),
-    ("flow.reason", |row| reason(row.record.end).into()),
-    ("tcp.tcp_flags", |row| hex(row, row.record.forward.tcp_flags | row.record.reverse.tcp_flags)),
-    ("tcp.tcp_flags_ts", |row| hex(row, row.record.forward.tcp_flags)),
-    ("tcp.tcp_flags_tc", |row| hex(row, row.record.reverse.tcp_flags)),
+pub(super) const COLUMNS: &[Column<Record>] = &[
+    LAST.called("timestamp"),
+    FLOW_ID.called("flow_id"),
+    INTERFACE.called("in_iface"),
+    Column::new("event_type", Kind::Text, |_| "flow".into()),
+    Column::new("vlan", Kind::List, |row| row.record.vlan.map(|id| vec![id]).into()),
+    SOURCE.called("src_ip"),
+    SOURCE_PORT.called("src_port"),
+    DESTINATION.called("dest_ip"),
+    DESTINATION_PORT.called("dest_port"),
+    Column::new("proto", Kind::Text, |row| transport(row.record).to_uppercase().into()),
+    ICMP_TYPE.called("icmp_type"),
+    ICMP_CODE.called("icmp_code"),
+    APPLICATION.called("app_proto"),
+    COMMUNITY_ID.called("community_id"),
+    PACKETS.called("flow.pkts_toserver"),
+    REVERSE_PACKETS.called("flow.pkts_toclient"),
+    BYTES.called("flow.bytes_toserver"),
+    REVERSE_BYTES.called("flow.bytes_toclient"),
+    FIRST.called("flow.start"),
+    LAST.called("flow.end"),
+    // Whole seconds.
+    Column::new("flow.age", Kind::Count, |row| (duration_ns(row.record) / NANOS_PER_SEC).into()),
+    Column::new("flow.state", Kind::Text, |row| state(row.record).into()),
+    Column::new("flow.reason", Kind::Text, |row| reason(row.record.end).into()),
+    Column::new("tcp.tcp_flags", Kind::Text, |row| {
+        hex(row.record, row.record.forward.tcp_flags | row.record.reverse.tcp_flags)
+    }),
+    Column::new("tcp.tcp_flags_ts", Kind::Text, |row| {
+        hex(row.record, row.record.forward.tcp_flags)
+    }),
+    Column::new("tcp.tcp_flags_tc", Kind::Text, |row| {
+        hex(row.record, row.record.reverse.tcp_flags)
+    }),
 ];
 
-fn state(row: &Row<'_>) -> &'static str {
-    match row.record {
-        _ if row.is_closed() => "closed",
+fn state(record: &Record) -> &'static str {
+    match record {
+        record if is_closed(record) => "closed",
         record if record.forward.packets > 0 && record.reverse.packets > 0 => "established",
         _ => "new",
     }
@@ -56,9 +57,6 @@ fn reason(end: EndReason) -> &'static str {
     }
 }
 
-fn hex(row: &Row<'_>, flags: u16) -> Value {
-    match row.record.protocol {
-        IpProtocol::TCP => format!("{:02x}", flags & 0xff).into(),
-        _ => Value::Null,
-    }
+fn hex(record: &Record, flags: u16) -> Value {
+    of_tcp(record, format!("{:02x}", flags & 0xff))
 }

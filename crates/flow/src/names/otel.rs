@@ -1,25 +1,25 @@
 //! Names of OpenTelemetry's semantic conventions, as attributes: dots are part of a name. What
 //! they have no name for stands under `ringside.flow`.
 
-use super::Column;
+use super::*;
 
-pub(super) const COLUMNS: &[Column] = &[
-    ("source.address", |row| row.record.source.to_string().into()),
-    ("source.port", |row| row.port(row.record.source_port)),
-    ("destination.address", |row| row.record.destination.to_string().into()),
-    ("destination.port", |row| row.port(row.record.destination_port)),
-    ("network.transport", |row| row.transport().into()),
-    ("network.type", |row| row.network_type()),
-    ("network.protocol.name", |row| row.application()),
-    ("network.interface.name", |row| row.interface()),
-    ("ringside.flow.id", |row| row.record.flow_id.into()),
-    ("ringside.flow.community_id", |row| row.community_id()),
-    ("ringside.flow.vlan", |row| row.record.vlan.into()),
-    ("ringside.flow.end", |row| row.record.end.name().into()),
-    ("ringside.flow.start_unix_nano", |row| row.record.first_ns().into()),
-    ("ringside.flow.end_unix_nano", |row| row.record.last_ns().into()),
-    ("ringside.flow.packets", |row| row.record.forward.packets.into()),
-    ("ringside.flow.bytes", |row| row.record.forward.octets.into()),
-    ("ringside.flow.reverse.packets", |row| row.record.reverse.packets.into()),
-    ("ringside.flow.reverse.bytes", |row| row.record.reverse.octets.into()),
+pub(super) const COLUMNS: &[Column<Record>] = &[
+    SOURCE.called("source.address"),
+    SOURCE_PORT.called("source.port"),
+    DESTINATION.called("destination.address"),
+    DESTINATION_PORT.called("destination.port"),
+    TRANSPORT.called("network.transport"),
+    NETWORK_TYPE.called("network.type"),
+    APPLICATION.called("network.protocol.name"),
+    INTERFACE.called("network.interface.name"),
+    FLOW_ID.called("ringside.flow.id"),
+    COMMUNITY_ID.called("ringside.flow.community_id"),
+    VLAN.called("ringside.flow.vlan"),
+    END.called("ringside.flow.end"),
+    FIRST.called("ringside.flow.start_unix_nano"),
+    LAST.called("ringside.flow.end_unix_nano"),
+    PACKETS.called("ringside.flow.packets"),
+    BYTES.called("ringside.flow.bytes"),
+    REVERSE_PACKETS.called("ringside.flow.reverse.packets"),
+    REVERSE_BYTES.called("ringside.flow.reverse.bytes"),
 ];

@@ -1,54 +1,77 @@
 //! Our own names: all that a record has.
 
-use super::Column;
-use crate::{Record, Side};
-use ringside_wire::IpProtocol;
-use serde_json::Value;
+use super::*;
 
-pub(super) const COLUMNS: &[Column] = &[
-    ("flow_id", |row| row.record.flow_id.into()),
-    ("part", |row| row.record.part.into()),
-    ("community_id", |row| row.community_id()),
-    ("interface", |row| row.interface()),
-    ("vlan", |row| row.record.vlan.into()),
-    ("tunnel", |row| row.record.tunnel.map(|tunnel| tunnel.name()).into()),
-    ("tunnel_id", |row| row.record.tunnel.map(|tunnel| tunnel.number()).into()),
-    ("protocol", |row| row.record.protocol.0.into()),
-    ("src", |row| row.record.source.to_string().into()),
-    ("dst", |row| row.record.destination.to_string().into()),
-    ("src_port", |row| row.port(row.record.source_port)),
-    ("dst_port", |row| row.port(row.record.destination_port)),
-    ("icmp_type", |row| row.record.icmp().map(|(kind, _)| kind).into()),
-    ("icmp_code", |row| row.record.icmp().map(|(_, code)| code).into()),
-    ("initiator_known", |row| row.record.is_initiator_known.into()),
-    ("application", |row| row.application()),
-    ("end", |row| row.record.end.name().into()),
-    ("first_ns", |row| row.record.first_ns().into()),
-    ("last_ns", |row| row.record.last_ns().into()),
-    ("rtt_responder_ns", |row| row.record.rtt_responder_ns.into()),
-    ("rtt_initiator_ns", |row| row.record.rtt_initiator_ns.into()),
-    ("packets", |row| row.record.forward.packets.into()),
-    ("bytes", |row| row.record.forward.octets.into()),
-    ("ip_bytes", |row| row.record.forward.ip_octets.into()),
-    ("forward_first_ns", |row| seen(&row.record.forward, row.record.forward.first_ns)),
-    ("forward_last_ns", |row| seen(&row.record.forward, row.record.forward.last_ns)),
-    ("tos", |row| seen(&row.record.forward, row.record.forward.tos)),
-    ("mpls_label", |row| row.record.forward.mpls_label.into()),
-    ("tcp_flags", |row| row.flags(row.record.forward.tcp_flags)),
-    ("retransmissions", |row| tcp(row.record, row.record.forward.retransmissions)),
-    ("out_of_order", |row| tcp(row.record, row.record.forward.out_of_order)),
-    ("zero_windows", |row| tcp(row.record, row.record.forward.zero_windows)),
-    ("reverse_packets", |row| row.record.reverse.packets.into()),
-    ("reverse_bytes", |row| row.record.reverse.octets.into()),
-    ("reverse_ip_bytes", |row| row.record.reverse.ip_octets.into()),
-    ("reverse_first_ns", |row| seen(&row.record.reverse, row.record.reverse.first_ns)),
-    ("reverse_last_ns", |row| seen(&row.record.reverse, row.record.reverse.last_ns)),
-    ("reverse_tos", |row| seen(&row.record.reverse, row.record.reverse.tos)),
-    ("reverse_mpls_label", |row| row.record.reverse.mpls_label.into()),
-    ("reverse_tcp_flags", |row| row.flags(row.record.reverse.tcp_flags)),
-    ("reverse_retransmissions", |row| tcp(row.record, row.record.reverse.retransmissions)),
-    ("reverse_out_of_order", |row| tcp(row.record, row.record.reverse.out_of_order)),
-    ("reverse_zero_windows", |row| tcp(row.record, row.record.reverse.zero_windows)),
+pub(super) const COLUMNS: &[Column<Record>] = &[
+    FLOW_ID.called("flow_id"),
+    Column::new("part", Kind::Count, |row| row.record.part.into()),
+    COMMUNITY_ID.called("community_id"),
+    INTERFACE.called("interface"),
+    VLAN.called("vlan"),
+    Column::new("tunnel", Kind::Text, |row| row.record.tunnel.map(|tunnel| tunnel.name()).into()),
+    Column::new("tunnel_id", Kind::Count, |row| {
+        row.record.tunnel.map(|tunnel| tunnel.number()).into()
+    }),
+    Column::new("protocol", Kind::Count, |row| row.record.protocol.0.into()),
+    SOURCE.called("src"),
+    DESTINATION.called("dst"),
+    SOURCE_PORT.called("src_port"),
+    DESTINATION_PORT.called("dst_port"),
+    ICMP_TYPE.called("icmp_type"),
+    ICMP_CODE.called("icmp_code"),
+    Column::new("initiator_known", Kind::Bool, |row| row.record.is_initiator_known.into()),
+    APPLICATION.called("application"),
+    END.called("end"),
+    FIRST.called("first_ns"),
+    LAST.called("last_ns"),
+    Column::new("rtt_responder_ns", Kind::Duration, |row| row.record.rtt_responder_ns.into()),
+    Column::new("rtt_initiator_ns", Kind::Duration, |row| row.record.rtt_initiator_ns.into()),
+    PACKETS.called("packets"),
+    BYTES.called("bytes"),
+    IP_BYTES.called("ip_bytes"),
+    Column::new("forward_first_ns", Kind::Time, |row| {
+        seen(&row.record.forward, row.record.forward.first_ns)
+    }),
+    Column::new("forward_last_ns", Kind::Time, |row| {
+        seen(&row.record.forward, row.record.forward.last_ns)
+    }),
+    Column::new("tos", Kind::Count, |row| seen(&row.record.forward, row.record.forward.tos)),
+    Column::new("mpls_label", Kind::Count, |row| row.record.forward.mpls_label.into()),
+    Column::new("tcp_flags", Kind::Count, |row| of_tcp(row.record, row.record.forward.tcp_flags)),
+    Column::new("retransmissions", Kind::Count, |row| {
+        followed(row.record, row.record.forward.retransmissions)
+    }),
+    Column::new("out_of_order", Kind::Count, |row| {
+        followed(row.record, row.record.forward.out_of_order)
+    }),
+    Column::new("zero_windows", Kind::Count, |row| {
+        followed(row.record, row.record.forward.zero_windows)
+    }),
+    REVERSE_PACKETS.called("reverse_packets"),
+    REVERSE_BYTES.called("reverse_bytes"),
+    REVERSE_IP_BYTES.called("reverse_ip_bytes"),
+    Column::new("reverse_first_ns", Kind::Time, |row| {
+        seen(&row.record.reverse, row.record.reverse.first_ns)
+    }),
+    Column::new("reverse_last_ns", Kind::Time, |row| {
+        seen(&row.record.reverse, row.record.reverse.last_ns)
+    }),
+    Column::new("reverse_tos", Kind::Count, |row| {
+        seen(&row.record.reverse, row.record.reverse.tos)
+    }),
+    Column::new("reverse_mpls_label", Kind::Count, |row| row.record.reverse.mpls_label.into()),
+    Column::new("reverse_tcp_flags", Kind::Count, |row| {
+        of_tcp(row.record, row.record.reverse.tcp_flags)
+    }),
+    Column::new("reverse_retransmissions", Kind::Count, |row| {
+        followed(row.record, row.record.reverse.retransmissions)
+    }),
+    Column::new("reverse_out_of_order", Kind::Count, |row| {
+        followed(row.record, row.record.reverse.out_of_order)
+    }),
+    Column::new("reverse_zero_windows", Kind::Count, |row| {
+        followed(row.record, row.record.reverse.zero_windows)
+    }),
 ];
 
 /// What is known of a direction once it had a packet.
@@ -57,7 +80,6 @@ fn seen(side: &Side, value: impl Into<Value>) -> Value {
 }
 
 /// What TCP alone has, if its segments were looked at.
-fn tcp(record: &Record, count: u32) -> Value {
-    let is_known = record.protocol == IpProtocol::TCP && record.is_followed;
-    if is_known { count.into() } else { Value::Null }
+fn followed(record: &Record, count: u32) -> Value {
+    if record.is_followed { of_tcp(record, count) } else { Value::Null }
 }

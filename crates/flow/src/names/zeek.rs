@@ -1,38 +1,31 @@
 //! Names of Zeek's conn.log, as its JSON writer has them: dots are part of a name.
 
-use super::{Column, Row};
-use crate::Record;
-use ringside_core::time::NANOS_PER_SEC;
-use ringside_wire::{IpProtocol, Tcp};
-use serde_json::Value;
+use super::*;
 
-pub(super) const COLUMNS: &[Column] = &[
-    ("ts", |row| seconds(row.record.first_ns())),
-    ("uid", |row| format!("C{:x}", row.record.flow_id).into()),
-    ("id.orig_h", |row| row.record.source.to_string().into()),
-    ("id.orig_p", |row| row.record.source_port.into()),
-    ("id.resp_h", |row| row.record.destination.to_string().into()),
-    ("id.resp_p", |row| row.record.destination_port.into()),
-    ("proto", |row| proto(row.record.protocol).into()),
-    ("service", |row| match row.record.application.map(|application| application.name()) {
-        Some("tls") => "ssl".into(),
-        other => other.into(),
+pub(super) const COLUMNS: &[Column<Record>] = &[
+    FIRST.called("ts"),
+    Column::new("uid", Kind::Text, |row| format!("C{:x}", row.record.flow_id).into()),
+    SOURCE.called("id.orig_h"),
+    // Zeek has types of ICMP in place of ports.
+    Column::new("id.orig_p", Kind::Port, |row| row.record.source_port.into()),
+    DESTINATION.called("id.resp_h"),
+    Column::new("id.resp_p", Kind::Port, |row| row.record.destination_port.into()),
+    Column::new("proto", Kind::Text, |row| proto(row.record.protocol).into()),
+    Column::new("service", Kind::Text, |row| {
+        match row.record.application.map(|application| application.name()) {
+            Some("tls") => "ssl".into(),
+            other => other.into(),
+        }
     }),
-    ("duration", |row| seconds(row.duration_ns())),
-    ("conn_state", |row| state(row.record).into()),
-    ("orig_pkts", |row| row.record.forward.packets.into()),
-    ("orig_ip_bytes", |row| row.record.forward.ip_octets.into()),
-    ("resp_pkts", |row| row.record.reverse.packets.into()),
-    ("resp_ip_bytes", |row| row.record.reverse.ip_octets.into()),
-    ("vlan", |row| row.record.vlan.into()),
-    ("community_id", |row| row.community_id()),
+    DURATION.called("duration"),
+    Column::new("conn_state", Kind::Text, |row| state(row.record).into()),
+    PACKETS.called("orig_pkts"),
+    IP_BYTES.called("orig_ip_bytes"),
+    REVERSE_PACKETS.called("resp_pkts"),
+    REVERSE_IP_BYTES.called("resp_ip_bytes"),
+    VLAN.called("vlan"),
+    COMMUNITY_ID.called("community_id"),
 ];
-
-/// Seconds with six places, as Zeek prints its doubles.
-fn seconds(ns: u64) -> Value {
-    let micros = (ns % NANOS_PER_SEC / 1_000) as f64;
-    ((ns / NANOS_PER_SEC) as f64 + micros / 1e6).into()
-}
 
 fn proto(protocol: IpProtocol) -> &'static str {
     match protocol {
@@ -53,16 +46,16 @@ fn state(record: &Record) -> &'static str {
             _ => "SF",
         };
     }
-    let is_open = Row::has(from, Tcp::SYN) && Row::has(to, Tcp::SYN | Tcp::ACK);
-    match (Row::has(from, Tcp::RST), Row::has(to, Tcp::RST)) {
-        (_, true) if Row::has(from, Tcp::SYN) && !is_open => return "REJ",
+    let is_open = has(from, Tcp::SYN) && has(to, Tcp::SYN | Tcp::ACK);
+    match (has(from, Tcp::RST), has(to, Tcp::RST)) {
+        (_, true) if has(from, Tcp::SYN) && !is_open => return "REJ",
         (true, _) if is_open => return "RSTO",
         (_, true) if is_open => return "RSTR",
-        (true, _) if Row::has(from, Tcp::SYN) => return "RSTOS0",
+        (true, _) if has(from, Tcp::SYN) => return "RSTOS0",
         _ => {}
     }
-    let ends = (Row::has(from, Tcp::FIN), Row::has(to, Tcp::FIN));
-    match (Row::has(from, Tcp::SYN), is_open, ends) {
+    let ends = (has(from, Tcp::FIN), has(to, Tcp::FIN));
+    match (has(from, Tcp::SYN), is_open, ends) {
         (true, false, (true, _)) => "SH",
         (true, false, _) => "S0",
         (true, true, (true, true)) => "SF",

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{Counted, Names};
+use ringside_record::{Row, object};
 
 /// Adds packets of one direction up.
 fn together(packets: &[Packet]) -> Counted {
@@ -79,7 +80,8 @@ fn a_connection_ends_by_flags_and_what_needs_segments_is_absent() {
     assert_eq!(ends(&records), [(EndReason::End, 5, 5)]);
     assert!(records[0].is_initiator_known && !records[0].is_followed);
     assert_eq!((records[0].rtt_responder_ns, records[0].rtt_initiator_ns), (None, None));
-    let line = Names::Ringside.object(&records[0], "eth1");
+    let row = Row { record: &records[0], interface: "eth1" };
+    let line = object(Names::Ringside, &row);
     assert!(line.get("packets").is_some() && line.get("retransmissions").is_none(), "{line}");
     table.add_counted(&both(ack, Tcp::RST, 2, 1, 3), &mut |r| records.push(r));
     table.advance(Timestamp(START + 2 * S), &mut |r| records.push(r));

@@ -1,4 +1,4 @@
-//! What tells flows apart, in 48 bytes.
+//! What tells conversations apart, in 48 bytes.
 
 use ringside_core::InterfaceId;
 use ringside_wire::{IpProtocol, TunnelId};
@@ -53,7 +53,7 @@ impl Key {
 
     /// The same, of addresses as numbers.
     #[inline]
-    pub(crate) fn of_bits(
+    pub fn of_bits(
         from: (u128, u16),
         to: (u128, u16),
         is_v6: bool,

@@ -1,0 +1,137 @@
+//! Records as lines of text.
+
+use crate::{Column, Kind, Names, Record, Row, object, values};
+use serde_json::Value;
+use std::io::{self, Write};
+
+/// How a record is a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineFormat {
+    /// A JSON object; what is absent is left out.
+    Json,
+    /// Comma-separated values (RFC 4180) under a line with the names; what is absent is empty.
+    Csv,
+    /// Zeek's own logs: values between tabs, under lines that say names and types; what is absent
+    /// is `-`.
+    Zeek,
+}
+
+/// Makes a line of each record. One for each kind of record and file: names stand above the first
+/// line of a file.
+#[derive(Clone, Debug)]
+pub struct LineWriter {
+    format: LineFormat,
+    names: Names,
+    is_begun: bool,
+}
+
+impl LineWriter {
+    /// Lines of this format, with these names. Zeek's logs have Zeek's names, whatever was asked.
+    pub fn new(format: LineFormat, names: Names) -> LineWriter {
+        let names = if format == LineFormat::Zeek { Names::Zeek } else { names };
+        LineWriter { format, names, is_begun: false }
+    }
+
+    /// The next line is the first of a file.
+    pub fn restart(&mut self) {
+        self.is_begun = false;
+    }
+
+    /// Appends the line of a record to `out`, and before the first line what stands above all.
+    ///
+    /// # Errors
+    /// A value cannot be written.
+    pub fn write<R: Record>(&mut self, row: &Row<'_, R>, out: &mut Vec<u8>) -> io::Result<()> {
+        let is_first = !std::mem::replace(&mut self.is_begun, true);
+        match self.format {
+            LineFormat::Json => {
+                serde_json::to_writer(&mut *out, &object(self.names, row))?;
+                out.push(b'\n');
+            }
+            LineFormat::Csv => {
+                let mut csv = csv::Writer::from_writer(out);
+                if is_first {
+                    csv.write_record(self.names.paths::<R>())?;
+                }
+                csv.write_record(values(self.names, *row))?;
+                csv.flush()?;
+            }
+            LineFormat::Zeek => {
+                if is_first {
+                    out.extend(zeek_head::<R>().as_bytes());
+                }
+                let columns = R::columns(Names::Zeek).iter();
+                let cells = columns.map(|column| zeek_cell(column.value(row, Names::Zeek)));
+                writeln!(out, "{}", cells.collect::<Vec<_>>().join("\t"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The lines above those of a log, as Zeek's ASCII writer has them.
+fn zeek_head<R: Record>() -> String {
+    let columns = R::columns(Names::Zeek);
+    let paths: Vec<_> = columns.iter().map(|column| column.path).collect();
+    let types: Vec<_> = columns.iter().map(zeek_type).collect();
+    format!(
+        "#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n\
+         #path\t{}\n#fields\t{}\n#types\t{}\n",
+        R::LOG,
+        paths.join("\t"),
+        types.join("\t")
+    )
+}
+
+fn zeek_type<R: 'static>(column: &Column<R>) -> &'static str {
+    match column.field.kind {
+        Kind::Text => "string",
+        Kind::Bool => "bool",
+        Kind::Count | Kind::Bytes => "count",
+        Kind::Port => "port",
+        Kind::Address => "addr",
+        Kind::Time => "time",
+        Kind::Duration => "interval",
+        Kind::List => "set[string]",
+    }
+}
+
+fn zeek_cell(value: Value) -> String {
+    match value {
+        Value::Null => "-".into(),
+        Value::Bool(is_so) => if is_so { "T" } else { "F" }.into(),
+        // What means "absent" is escaped where it is a value.
+        Value::String(text) if text == "-" => "\\x2d".into(),
+        Value::String(text) if text.is_empty() => "(empty)".into(),
+        Value::String(text) => escape(&text),
+        Value::Number(number) if number.is_f64() => {
+            format!("{:.6}", number.as_f64().unwrap_or_default())
+        }
+        Value::Array(items) if items.is_empty() => "(empty)".into(),
+        Value::Array(items) => {
+            let texts = items.iter().map(|item| item.as_str().unwrap_or_default());
+            texts.map(|text| escape(text).replace(',', "\\x2c")).collect::<Vec<_>>().join(",")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Control bytes, and the backslash, as `\xHH`.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            c if c.is_control() => {
+                let mut bytes = [0; 4];
+                let escaped = c.encode_utf8(&mut bytes).bytes();
+                escaped.for_each(|byte| out.push_str(&format!("\\x{byte:02x}")));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;
