@@ -7,18 +7,30 @@ use std::fmt::Write;
 pub(super) fn dump(out: &mut String, bytes: &[u8], style: HexDump) {
     for (row, chunk) in bytes.chunks(16).enumerate() {
         let _ = write!(out, "\n\t0x{:04x}: ", 16 * row);
-        for pair in chunk.chunks(2) {
-            out.push(' ');
-            for byte in pair {
-                let _ = write!(out, "{byte:02x}");
-            }
-        }
+        pairs(out, chunk);
         if style == HexDump::WithAscii {
             let width = chunk.len() * 2 + chunk.len().div_ceil(2);
             out.extend(std::iter::repeat_n(' ', 40 - width + 2));
             let printable =
                 |byte: &u8| if byte.is_ascii_graphic() { char::from(*byte) } else { '.' };
             out.extend(chunk.iter().map(printable));
+        }
+    }
+}
+
+/// Appends the bytes in hexadecimal, 16 a line, each line behind `before`.
+pub(super) fn below(out: &mut String, bytes: &[u8], before: &str) {
+    for (row, chunk) in bytes.chunks(16).enumerate() {
+        let _ = write!(out, "{before}0x{:04x}: ", 16 * row);
+        pairs(out, chunk);
+    }
+}
+
+fn pairs(out: &mut String, bytes: &[u8]) {
+    for pair in bytes.chunks(2) {
+        out.push(' ');
+        for byte in pair {
+            let _ = write!(out, "{byte:02x}");
         }
     }
 }

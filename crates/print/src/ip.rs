@@ -1,5 +1,9 @@
 //! IPv4, IPv6 and its extension headers.
 
+mod options;
+
+use super::application::names::hex;
+use super::cursor::{Cursor, Stop as End};
 use super::{Line, put};
 use ringside_wire::{
     IpProtocol, Ipv4, Ipv6, Ipv6Extension, Ipv6Fragment, Layer, LayerKind, Level, Stop, Verdict,
@@ -36,7 +40,42 @@ impl Line<'_> {
     /// True if the next header prints the addresses with its ports.
     fn ports_follow(&self, index: usize) -> bool {
         use LayerKind::{Sctp, Tcp, Udp};
-        self.after(index).is_some_and(|layer| matches!(layer.kind, Tcp | Udp | Sctp))
+        match (self.after(index), self.layers.stop()) {
+            (Some(layer), _) => matches!(layer.kind, Tcp | Udp | Sctp),
+            // A header that is cut may have them.
+            (None, Stop::Truncated(Tcp | Udp | Sctp) | Stop::Malformed(Tcp | Udp | Sctp)) => {
+                self.layers.payload().len() >= 4
+            }
+            _ => false,
+        }
+    }
+
+    /// Why a header of IPv4 is none.
+    pub(super) fn short_ipv4(&mut self, here: &[u8]) {
+        if !self.options.link_header {
+            self.out.push_str("IP");
+        }
+        let Some((first, _)) = here.split_first() else {
+            self.out.push_str("  [|ip]");
+            return;
+        };
+        let header_bytes = 4 * usize::from(first & 0xf);
+        let length = here.get(2..).and_then(|rest| rest.first_chunk());
+        let length = length.map(|length| usize::from(u16::from_be_bytes(*length)));
+        match (first >> 4, length) {
+            (6, _) => self.out.push_str("6, wrong link-layer encapsulation (invalid)"),
+            (4, _) if here.len() < Ipv4::BYTES_MIN => self.out.push_str("  [|ip]"),
+            (4, _) if header_bytes < Ipv4::BYTES_MIN => {
+                put!(self, " bad-hlen {header_bytes}");
+            }
+            (4, Some(length)) if length < header_bytes => {
+                put!(self, " bad-len {length}");
+            }
+            (4, _) => self.out.push_str("  [|ip]"),
+            (version, _) => {
+                put!(self, "{version} (invalid)");
+            }
+        }
     }
 
     /// How many bytes of a packet that says that it has `bytes` were not on the wire, or do not
@@ -63,6 +102,24 @@ impl Line<'_> {
                 put!(self, " ip-proto-{}", ip.protocol());
             } else if !self.ends_here(index) {
                 self.out.push(' ');
+            }
+        }
+    }
+
+    /// What an IP header carries that is no layer.
+    pub(super) fn ip_payload(&mut self, protocol: u16) {
+        let bytes = self.bytes_after(self.layers.as_slice().len() - 1);
+        match super::network::protocol(protocol) {
+            Some(known) => {
+                // Behind the addresses alone; behind a header of IPv6 there is a blank.
+                if !self.out.ends_with(' ') {
+                    self.out.push(' ');
+                }
+                self.application(known, bytes);
+            }
+            // tcpdump leaves two spaces here.
+            None => {
+                put!(self, "  ip-proto-{protocol} {bytes}");
             }
         }
     }
@@ -94,7 +151,9 @@ impl Line<'_> {
             ip.total_length()
         );
         if !ip.options().is_empty() {
-            put!(self, ", options ({} bytes)", ip.options().len());
+            self.out.push_str(", options (");
+            options::ipv4(self.out, ip.options());
+            self.out.push(')');
         }
         let is_outer = self.before(index).is_none_or(|layer| !layer.kind.is_tunnel());
         if let (true, Verdict::Wrong { found, expected }) =
@@ -137,21 +196,84 @@ impl Line<'_> {
 
     pub(super) fn extension(&mut self, kind: LayerKind, here: &[u8]) {
         let Ok(extension) = Ipv6Extension::new(here, kind) else { return };
+        let header = here.get(..extension.header_bytes()).unwrap_or(here);
         match kind {
-            LayerKind::HopByHop => self.out.push_str("HBH "),
-            LayerKind::DestinationOptions => self.out.push_str("DSTOPT "),
-            LayerKind::Auth => {
-                if let Some((index, sequence)) = extension.auth() {
-                    put!(self, "AH(spi=0x{index:08x},seq=0x{sequence:x}): ");
+            LayerKind::HopByHop | LayerKind::DestinationOptions => {
+                let is_hop = kind == LayerKind::HopByHop;
+                self.out.push_str(if is_hop { "HBH " } else { "DSTOPT " });
+                let (mark, is_verbose) =
+                    (if is_hop { "hbhopt" } else { "dstopt" }, self.is_verbose());
+                if is_verbose && options::ipv6(self.out, header).is_err() {
+                    put!(self, " [|{mark}]");
+                } else if is_verbose {
+                    self.out.push(' ');
                 }
+            }
+            LayerKind::Auth => {
+                let _ = self.authentication(Cursor::new(header));
             }
             _ => {
-                if let Some((kind, left)) = extension.routing() {
-                    let units = extension.header_bytes() / 8 - 1;
-                    put!(self, "RT6 (len={units}, type={kind}, segleft={left}) ");
-                }
+                let _ = self.routing(Cursor::new(header));
             }
         }
+    }
+
+    fn is_verbose(&self) -> bool {
+        self.options.verbosity > 0
+    }
+
+    /// RFC 4302.
+    fn authentication(&mut self, mut header: Cursor<'_>) -> Result<(), End> {
+        let (_, units, reserved) = (header.u8()?, header.u8()?, header.u16()?);
+        self.out.push_str("AH(");
+        if self.is_verbose() {
+            put!(self, "length={units}({}-bytes),", 4 * (usize::from(units) + 2));
+        }
+        if reserved != 0 {
+            put!(self, "reserved=0x{reserved:x}[MustBeZero],");
+        }
+        let (index, sequence) = (header.u32()?, header.u32()?);
+        put!(self, "spi=0x{index:08x},seq=0x{sequence:x},icv=0x");
+        hex(self.out, header.rest());
+        self.out.push_str("): ");
+        Ok(())
+    }
+
+    /// Addresses that are visited (RFC 2460, 6275), and those of segment routing (RFC 8754).
+    fn routing(&mut self, mut header: Cursor<'_>) -> Result<(), End> {
+        const SEGMENTS: u8 = 4;
+        let (_, units, kind, left) = (header.u8()?, header.u8()?, header.u8()?, header.u8()?);
+        put!(self, "RT6 (len={units}, type={kind}");
+        if kind == 0 {
+            self.out.push_str(" [Deprecated]");
+        }
+        put!(self, ", segleft={left}");
+        match kind {
+            0 | 2 => {
+                let reserved = header.u32()?;
+                if self.is_verbose() {
+                    put!(self, ", rsv=0x{reserved:x}");
+                }
+            }
+            SEGMENTS => {
+                let (last, flags, tag) = (header.u8()?, header.u8()?, header.u16()?);
+                put!(self, ", last-entry={last}");
+                if self.is_verbose() {
+                    put!(self, ", flags=0x{flags:x}");
+                }
+                put!(self, ", tag={tag:x}");
+            }
+            _ => {
+                self.out.push_str(" (unknown type)");
+            }
+        }
+        let mut index = 0;
+        while let (0 | 2 | SEGMENTS, Ok(address)) = (kind, header.ipv6()) {
+            put!(self, ", [{index}]{address}");
+            index += 1;
+        }
+        self.out.push_str(") ");
+        Ok(())
     }
 
     pub(super) fn ipv6_fragment(&mut self, index: usize, here: &[u8]) {

@@ -1,5 +1,7 @@
 //! A packet as one JSON object. What a packet does not have is absent; nothing is made up.
 
+mod application;
+
 use super::tcp::flags;
 use ringside_core::{Frame, LinkType};
 use ringside_wire::{
@@ -37,6 +39,7 @@ pub fn packet_json(
     }
     network(&mut object, frame.bytes, &layers);
     transport(&mut object, frame.bytes, &layers);
+    payload(&mut object, frame.bytes, &layers);
     tags(&mut object, frame.bytes, &layers);
     if let Some(tunnel) = TunnelId::innermost(frame.bytes, &layers) {
         object.insert("tunnel".into(), json!({ "kind": tunnel.name(), "id": tunnel.number() }));
@@ -102,6 +105,24 @@ fn transport(object: &mut Map<String, Value>, bytes: &[u8], layers: &Layers) {
         LayerKind::Icmpv6 => {
             let Ok(icmp) = Icmpv6::new(here) else { return };
             object.insert("icmp".into(), json!({ "type": icmp.kind(), "code": icmp.code() }));
+        }
+        _ => {}
+    }
+}
+
+/// What the innermost transport carries, where nothing else follows it.
+fn payload(object: &mut Map<String, Value>, bytes: &[u8], layers: &Layers) {
+    let (Some(layer), Stop::Complete) = (layers.last(), layers.stop()) else { return };
+    let here = bytes.get(layer.start()..).unwrap_or(&[]);
+    let carried = bytes.get(layers.payload()).unwrap_or(&[]);
+    match layer.kind {
+        LayerKind::Tcp => {
+            let Ok(tcp) = Tcp::new(here) else { return };
+            application::fields(object, true, [tcp.source().0, tcp.destination().0], carried);
+        }
+        LayerKind::Udp => {
+            let Ok(udp) = Udp::new(here) else { return };
+            application::fields(object, false, [udp.source().0, udp.destination().0], carried);
         }
         _ => {}
     }

@@ -2,21 +2,30 @@
 //! Packets as text, one a line in tcpdump's habit, and as JSON.
 //!
 //! The wording follows tcpdump 4.99, so that what people and scripts know still holds: time with
-//! nine digits, addresses always numeric, and application payload not decoded. A packet inside a
-//! tunnel stays on its line. Everything printed is made from numbers and fixed words: no byte from
-//! the wire reaches the terminal as it is.
+//! nine digits, addresses always numeric. What differs on purpose is listed in `docs/printing.md`.
+//! Of bytes from the wire only graphic ASCII, blanks and tabs reach the terminal as they are.
+//!
+//! A header that `wire` knows is a method of `Line`, by layer. What headers carry beyond that
+//! (`application`, `network`, `link`) is a `Protocol`: a function from a payload to text, found by
+//! port, number or EtherType. It reads through a [`cursor::Cursor`], so that a payload may end at
+//! any place, and says with [`cursor::Stop`] why it ended early.
 //!
 //! [`PacketText`] makes the text of packets in order; [`printer`] is the same as an output of a
 //! running capture. This stands apart from the command line, so that a service may show packets in
 //! the same words; it refuses to read options and to open files.
 
+mod application;
+mod cursor;
 mod hex;
 mod icmp;
 mod icmpv6;
+mod igmp;
 mod ip;
 mod json;
 mod link;
 mod live;
+mod network;
+mod sctp;
 mod tcp;
 mod text;
 mod time;
@@ -181,7 +190,7 @@ impl<'a> Line<'a> {
                 LayerKind::Sctp => self.sctp(index, here),
                 LayerKind::Icmp => self.icmp(index, here),
                 LayerKind::Icmpv6 => self.icmpv6(index, here),
-                LayerKind::Igmp => self.igmp(here),
+                LayerKind::Igmp => self.igmp(index, here),
                 LayerKind::Arp => self.arp(layer, here),
                 LayerKind::Gre
                 | LayerKind::Erspan
@@ -198,18 +207,34 @@ impl<'a> Line<'a> {
     fn stop(&mut self) {
         match self.layers.stop() {
             Stop::Complete | Stop::LaterFragment => {}
-            Stop::Truncated(kind) => {
-                put!(self, " [|{}]", short_name(kind));
-            }
-            Stop::Malformed(kind) => {
-                put!(self, " [{} malformed]", short_name(kind));
-            }
+            Stop::Truncated(kind) => self.short(kind, true),
+            Stop::Malformed(kind) => self.short(kind, false),
             Stop::DepthLimit => self.out.push_str(" [more headers than are followed]"),
             Stop::UnknownLink => {
                 let (link, length) = (self.link, self.frame.meta.wire_bytes);
                 put!(self, "link type {link} is not decoded, length {length}");
             }
             Stop::Unknown { protocol } => self.unknown(protocol),
+        }
+    }
+
+    /// A header that is cut, or that contradicts itself, with what is there of it.
+    fn short(&mut self, kind: LayerKind, is_cut: bool) {
+        let here = self.frame.bytes.get(self.layers.payload()).unwrap_or(&[]);
+        match (kind, is_cut) {
+            (LayerKind::Udp | LayerKind::Tcp | LayerKind::Sctp, _) => {
+                self.short_transport(kind, here, is_cut);
+            }
+            (LayerKind::Ipv4, _) => self.short_ipv4(here),
+            (LayerKind::Ipv6, false) => {
+                put!(self, "IP6 version error: {} != 6", here.first().map_or(0, |byte| byte >> 4));
+            }
+            (_, true) => {
+                put!(self, " [|{}]", short_name(kind));
+            }
+            (_, false) => {
+                put!(self, " [{} malformed]", short_name(kind));
+            }
         }
     }
 
@@ -221,6 +246,17 @@ impl<'a> Line<'a> {
     /// The layer after the one at `index`.
     fn after(&self, index: usize) -> Option<Layer> {
         self.layers.as_slice().get(index + 1).copied()
+    }
+
+    /// What is under construction, for what needs the text and how verbose it is alone.
+    fn text(&mut self) -> application::Text<'_> {
+        application::Text { out: self.out, verbosity: self.options.verbosity }
+    }
+
+    /// The network header in which the header at `index` lies.
+    fn network_before(&self, index: usize) -> Option<Layer> {
+        let before = self.layers.as_slice().get(..index)?;
+        before.iter().rev().copied().find(|layer| layer.kind.is_network())
     }
 
     /// Bytes of a packet from the header at `from` to the end that its IP header says, also

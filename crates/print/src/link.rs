@@ -1,9 +1,18 @@
 //! Link layers, tags, ARP, and what no later header explains.
 
-use super::{Line, put};
+mod cdp;
+mod llc;
+mod lldp;
+mod ppp;
+mod pppoe;
+mod small;
+mod stp;
+
+use super::application::Protocol;
+use super::{HexDump, Line, put};
 use ringside_wire::{
-    Arp, Chdlc, EtherType, Ethernet, Isl, Layer, LayerKind, Layers, Llc, MacAddr, Mpls, Ppp, Pppoe,
-    Sll, Vlan, VnTag,
+    Arp, Chdlc, EtherType, Ethernet, Isl, Layer, LayerKind, Layers, MacAddr, Mpls, Null, Ppp, Sll,
+    Vlan, VnTag,
 };
 use std::fmt::Write;
 
@@ -34,21 +43,7 @@ impl Line<'_> {
             LayerKind::Sll if self.options.link_header => self.sll(here),
             LayerKind::Sll2 => self.sll2(here),
             LayerKind::Mpls => self.mpls(here),
-            LayerKind::Pppoe => {
-                if let Ok(pppoe) = Pppoe::new(here) {
-                    let stage = match pppoe.code() {
-                        0 => "",
-                        0x09 => "PADI ",
-                        0x07 => "PADO ",
-                        0x19 => "PADR ",
-                        0x65 => "PADS ",
-                        0xa7 => "PADT ",
-                        _ => "discovery ",
-                    };
-                    let kind = if pppoe.code() == 0 { "" } else { " D" };
-                    put!(self, "PPPoE{kind} {stage}[ses 0x{:x}] ", pppoe.session());
-                }
-            }
+            LayerKind::Pppoe => self.pppoe(here),
             LayerKind::Isl => {
                 if let Ok(isl) = Isl::new(here) {
                     put!(self, "ISL vlan {}, ", isl.vlan_id());
@@ -68,9 +63,10 @@ impl Line<'_> {
     /// True if nothing that follows this header would be printed: then its addresses are.
     fn is_unexplained(&self, index: usize) -> bool {
         let mut rest = self.layers.iter().skip(index + 1);
-        let unknown = matches!(self.layers.stop(), ringside_wire::Stop::Unknown { .. });
-        use LayerKind::{Llc, QinQ, Snap, Vlan};
-        unknown && rest.all(|layer| matches!(layer.kind, Vlan | QinQ | Llc | Snap))
+        let ringside_wire::Stop::Unknown { protocol } = self.layers.stop() else { return false };
+        // LLC and SNAP have the addresses on a line of their own.
+        rest.all(|layer| matches!(layer.kind, LayerKind::Vlan | LayerKind::QinQ))
+            && ether_protocol(EtherType(protocol)).is_none()
     }
 
     fn ethernet(&mut self, index: usize, here: &[u8]) {
@@ -141,13 +137,18 @@ impl Line<'_> {
 
     fn mpls(&mut self, here: &[u8]) {
         let Ok(mpls) = Mpls::new(here) else { return };
+        let is_verbose = self.options.verbosity > 0;
         self.out.push_str("MPLS");
-        for label in mpls.labels() {
+        for (number, label) in mpls.labels().enumerate() {
+            self.out.push_str(if is_verbose && number > 0 { "\n\t" } else { " " });
+            put!(self, "(label {}", label.value());
+            if let (true, Some(name)) = (is_verbose, reserved_label(label.value())) {
+                put!(self, " ({name})");
+            }
             let bottom = if label.is_bottom() { "[S], " } else { "" };
-            let (value, class, ttl) = (label.value(), label.traffic_class(), label.ttl());
-            put!(self, " (label {value}, tc {class}, {bottom}ttl {ttl})");
+            put!(self, ", tc {}, {bottom}ttl {})", label.traffic_class(), label.ttl());
         }
-        self.out.push(' ');
+        self.out.push_str(if is_verbose { "\n\t" } else { " " });
     }
 
     pub(super) fn arp(&mut self, layer: Layer, here: &[u8]) {
@@ -155,8 +156,11 @@ impl Line<'_> {
         if !self.options.link_header {
             self.out.push_str("ARP, ");
         }
-        if self.options.verbosity > 0 {
-            let (hardware, protocol) = (arp.hardware_bytes(), arp.protocol_bytes());
+        let (hardware, protocol) = (arp.hardware_bytes(), arp.protocol_bytes());
+        if arp.ipv4().is_none() {
+            put!(self, "Unknown Hardware ({}) (len {hardware}), ", arp.hardware_type());
+            put!(self, "Unknown Protocol ({}) (len {protocol})", arp.protocol_type());
+        } else if self.options.verbosity > 0 {
             put!(self, "Ethernet (len {hardware}), IPv4 (len {protocol}), ");
         }
         match (arp.ipv4(), arp.operation()) {
@@ -176,9 +180,12 @@ impl Line<'_> {
             (Some((_, _, target_mac, target)), 4) => {
                 put!(self, "Reverse Reply {target_mac} at {target}");
             }
-            (_, operation) => {
-                put!(self, "operation {operation}, hardware type {}", arp.hardware_type());
+            (Some(_), operation) => {
+                put!(self, "Unknown ({operation}) ");
+                self.rest_in_hex(layer.start(), HexDump::WithAscii);
+                return;
             }
+            (None, _) => {}
         }
         let to_end = (self.frame.meta.wire_bytes as usize).saturating_sub(layer.start());
         put!(self, ", length {to_end}");
@@ -187,47 +194,86 @@ impl Line<'_> {
     /// A protocol number that no layer explains, in the words of the header that holds it.
     pub(super) fn unknown(&mut self, protocol: u16) {
         let Some(last) = self.layers.last() else {
-            put!(self, "unknown version {protocol}, length {}", self.frame.meta.wire_bytes);
+            put!(self, "unknown ip {protocol}");
             return;
         };
         let here = self.frame.bytes.get(last.start()..).unwrap_or(&[]);
         let left = (self.frame.meta.wire_bytes as usize).saturating_sub(last.end());
         match last.kind {
-            LayerKind::Llc | LayerKind::Snap => self.llc(),
-            LayerKind::Ethernet if self.layers.as_slice().len() == 1 => {}
+            LayerKind::Llc | LayerKind::Snap => match self.llc_protocol() {
+                Some(known) => self.link_payload(known, last),
+                None => self.llc(),
+            },
+            LayerKind::Ethernet | LayerKind::Vlan | LayerKind::QinQ | LayerKind::VnTag => {
+                match ether_protocol(EtherType(protocol)) {
+                    Some(known) => self.link_payload(known, last),
+                    None => self.rest_in_hex(last.end(), HexDump::WithAscii),
+                }
+            }
             LayerKind::Ppp => {
-                let protocol = Ppp::new(here).map_or(protocol, |ppp| ppp.protocol());
-                put!(self, "PPP protocol 0x{protocol:04x}, length {left}");
+                let number = Ppp::new(here).map_or(protocol, |ppp| ppp.protocol());
+                match (ppp::protocol(number), ppp::name(number)) {
+                    (Some(known), _) => return self.link_payload(known, last),
+                    (None, Some(name)) => self.out.push_str(name),
+                    (None, None) => {
+                        put!(self, "unknown PPP protocol (0x{number:04x})");
+                    }
+                }
+                self.out.push(' ');
+                self.rest_in_hex(last.end(), HexDump::Plain);
             }
-            LayerKind::Chdlc => {
-                let address = Chdlc::new(here).map_or(0, |hdlc| hdlc.address());
-                put!(self, "CHDLC 0x{address:02x}, protocol 0x{protocol:04x}, length {left}");
-            }
+            LayerKind::Chdlc => match Chdlc::new(here).map(|hdlc| hdlc.ether_type()) {
+                // Cisco's keepalives have the number of RARP.
+                Ok(EtherType::RARP) => {
+                    self.link_payload(Protocol::new("slarp", small::slarp), last);
+                }
+                _ => {
+                    put!(self, "unknown CHDLC protocol (0x{protocol:04x})");
+                }
+            },
             LayerKind::Null => {
-                put!(self, "unknown address family {protocol}, length {left}");
+                let family = Null::new(here).map_or(u32::from(protocol), |null| null.family());
+                put!(self, "AF Unknown ({family}), length {}: ", self.frame.meta.wire_bytes);
+                self.rest_in_hex(last.end(), HexDump::WithAscii);
             }
             LayerKind::Mpls => {
-                put!(self, "unknown payload, length {left}");
+                self.out.pop();
+                self.rest_in_hex(last.end(), HexDump::WithAscii);
             }
-            kind if is_ip(kind) => {
-                // The layers end here: what follows has the length that IP says.
-                let bytes = self.bytes_after(self.layers.as_slice().len() - 1);
-                put!(self, " ip-proto-{protocol} {bytes}");
+            LayerKind::Gre => {
+                put!(self, "gre-proto-0x{protocol:x}");
             }
+            LayerKind::Geneve => {
+                put!(self, "geneve-proto-0x{protocol:x}");
+            }
+            kind if is_ip(kind) => self.ip_payload(protocol),
             _ => {
                 put!(self, "unknown protocol 0x{protocol:04x}, length {left}");
             }
         }
     }
 
-    fn llc(&mut self) {
-        let Some(layer) = self.layers.find(LayerKind::Llc) else { return };
-        let here = self.frame.bytes.get(layer.start()..).unwrap_or(&[]);
-        let Ok(llc) = Llc::new(here) else { return };
-        let (to, from, control) = (llc.destination(), llc.source(), llc.control());
-        put!(self, "LLC, dsap 0x{to:02x}, ssap 0x{from:02x}, ctrl 0x{control:02x}");
-        let left = (self.frame.meta.wire_bytes as usize).saturating_sub(layer.start());
-        put!(self, ", length {left}");
+    /// The text of what follows the header of a link.
+    fn link_payload(&mut self, protocol: Protocol, last: Layer) {
+        let length = self.bytes_from_layer(last).saturating_sub(usize::from(last.header_bytes));
+        self.application(protocol, length);
+    }
+
+    /// Bytes from a header of a link to the end that a length before it says, else to that on the
+    /// wire.
+    fn bytes_from_layer(&self, layer: Layer) -> usize {
+        let whole = self.frame.meta.wire_bytes as usize == self.frame.bytes.len();
+        let end =
+            if whole { self.layers.payload().end } else { self.frame.meta.wire_bytes as usize };
+        end.saturating_sub(layer.start())
+    }
+
+    /// What no protocol explains, in hexadecimal below the line, unless bytes are asked for anyway.
+    fn rest_in_hex(&mut self, from: usize, dump: HexDump) {
+        let bytes = self.frame.bytes.get(from..).unwrap_or_default();
+        if self.options.bytes.dump == HexDump::None {
+            super::hex::dump(self.out, bytes, dump);
+        }
     }
 
     /// As [`Line::bytes_from`], from the end of the header at `index`.
@@ -264,6 +310,27 @@ fn is_ip(kind: LayerKind) -> bool {
     matches!(kind, Ipv4 | Ipv6 | HopByHop | Routing | DestinationOptions | Fragment | Auth)
 }
 
+/// The protocol of an EtherType whose text is made.
+fn ether_protocol(ether_type: EtherType) -> Option<Protocol> {
+    Some(match ether_type.0 {
+        0x88cc => Protocol::new("lldp", lldp::print),
+        0x888e => Protocol::new("EAP", small::eapol),
+        0x9000 => Protocol::new("loopback", small::loopback),
+        _ => return None,
+    })
+}
+
+/// Labels with a meaning of their own (RFC 3032).
+fn reserved_label(label: u32) -> Option<&'static str> {
+    Some(match label {
+        0 => "IPv4 explicit NULL",
+        1 => "router alert",
+        2 => "IPv6 explicit NULL",
+        3 => "implicit NULL",
+        _ => return None,
+    })
+}
+
 fn ether_type_name(ether_type: EtherType) -> &'static str {
     match ether_type {
         EtherType::IPV4 => "IPv4",
@@ -280,6 +347,18 @@ fn ether_type_name(ether_type: EtherType) -> &'static str {
         EtherType(0x88cc) => "LLDP",
         EtherType(0x88e5) => "802.1AE MACsec",
         EtherType(0x9000) => "Loopback",
+        EtherType(0x888e) => "EAPOL",
+        EtherType(0x8809) => "Slow Protocols",
+        EtherType(0x8902) => "CFM",
+        EtherType(0x88f7) => "PTP",
+        EtherType(0x8137) => "IPX",
+        EtherType(0x809b) => "Appletalk",
+        EtherType(0x80f3) => "Appletalk ARP",
+        EtherType(0x6001) => "MOP DL",
+        EtherType(0x6002) => "MOP RC",
+        EtherType(0x6003) => "DN",
+        EtherType(0x6004) => "LAT",
+        EtherType(0x0600) => "NS",
         _ => "Unknown",
     }
 }

@@ -1,7 +1,9 @@
 //! TCP, with sequence numbers relative to the start of their conversation.
 
-use super::{Line, ip, put};
-use ringside_wire::{Level, Tcp, TcpOption, Verdict, tcp_options::SackBlocks, verify_transport};
+mod options;
+
+use super::{Line, application, ip, put};
+use ringside_wire::{Level, Tcp, Verdict, verify_transport};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -98,60 +100,27 @@ impl Line<'_> {
                 if number > 0 {
                     self.out.push(',');
                 }
-                self.tcp_option(option, bases);
+                if self.tcp_option(option, bases).is_err() {
+                    // As tcpdump has it, nothing else is said of such a segment.
+                    self.out.push_str("[bad opt]");
+                    return;
+                }
             }
             self.out.push(']');
         }
         put!(self, ", length {length}");
-    }
-
-    fn tcp_option(&mut self, option: TcpOption<'_>, bases: Bases) {
-        match option {
-            TcpOption::End => self.out.push_str("eol"),
-            TcpOption::Nop => self.out.push_str("nop"),
-            TcpOption::MaxSegmentSize(size) => {
-                put!(self, "mss {size}");
-            }
-            TcpOption::WindowScale(shift) => {
-                put!(self, "wscale {shift}");
-            }
-            TcpOption::SackPermitted => self.out.push_str("sackOK"),
-            TcpOption::Sack(blocks) => self.sack(blocks, bases),
-            TcpOption::Timestamps { value, echo } => {
-                put!(self, "TS val {value} ecr {echo}");
-            }
-            TcpOption::Other { kind, data } => {
-                match option_name(kind) {
-                    "unknown" => {
-                        put!(self, "unknown-{kind} 0x");
-                    }
-                    name => {
-                        put!(self, "{name} 0x");
-                    }
-                }
-                for byte in data {
-                    put!(self, "{byte:02x}");
-                }
-            }
-            TcpOption::Damaged { kind, .. } => {
-                put!(self, "{} [bad opt]", option_name(kind));
-            }
-        }
-    }
-
-    fn sack(&mut self, blocks: SackBlocks<'_>, bases: Bases) {
-        put!(self, "sack {} ", blocks.iter().len());
-        for (left, right) in blocks.iter() {
-            let (left, right) = (left.wrapping_sub(bases.sack), right.wrapping_sub(bases.sack));
-            put!(self, "{{{left}:{right}}}");
+        let ports = (tcp.source().0, tcp.destination().0);
+        if length > 0
+            && let Some(protocol) = application::over_tcp(ports.0, ports.1)
+        {
+            self.application(protocol, length);
         }
     }
 
     /// Prints both ends: with addresses where the ports follow the IP header directly, else (an
     /// extension header between) without, since they stand there already. Returns the addresses.
     pub(super) fn ends(&mut self, index: usize, from: u16, to: u16) -> Option<(IpAddr, IpAddr)> {
-        let before = self.layers.as_slice().get(..index).unwrap_or(&[]);
-        let network = before.iter().rev().copied().find(|layer| layer.kind.is_network())?;
+        let network = self.network_before(index)?;
         let (source, destination) = ip::addresses(self.frame.bytes, network)?;
         if self.before(index) == Some(network) {
             put!(self, "{source}.{from} > {destination}.{to}: ");
@@ -206,21 +175,4 @@ pub(super) fn flags(flags: u16) -> String {
     ];
     let set: String = LETTERS.iter().filter(|(mask, _)| flags & mask != 0).map(|l| l.1).collect();
     if set.is_empty() { "none".into() } else { set }
-}
-
-fn option_name(kind: u8) -> &'static str {
-    match kind {
-        2 => "mss",
-        3 => "wscale",
-        4 => "sackOK",
-        5 => "sack",
-        8 => "TS",
-        19 => "md5",
-        28 => "uto",
-        29 => "tcp-ao",
-        30 => "mptcp",
-        34 => "tfo",
-        253 | 254 => "exp",
-        _ => "unknown",
-    }
 }

@@ -1,6 +1,8 @@
 //! Lines judged by tcpdump over real captures, and by hand for what those do not hold.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod judged;
+
 use super::*;
 use ringside_core::{FrameMeta, OwnedFrame, Source, SourceInterface};
 use ringside_store::{FileSource, Format};
@@ -230,7 +232,7 @@ fn a_syn_in_every_style() {
     cut.bytes.truncate(40);
     let line = lines(&[(LinkType::ETHERNET, cut)], &options).remove(0);
     assert_eq!(line, "IP 10.0.0.1 > 10.0.0.2: [|tcp]");
-    assert_eq!(print(&SYN[..20], &options), " [|ip]");
+    assert_eq!(print(&SYN[..20], &options), "IP  [|ip]");
 }
 
 #[test]
@@ -356,7 +358,15 @@ fn no_control_byte_reaches_the_terminal() {
     let frames: Vec<_> = capture_files(test).iter().flat_map(|path| frames(path)).collect();
     let seeds: Vec<Vec<u8>> = frames.into_iter().map(|(_, frame)| frame.bytes).collect();
     fuzz("print", 50_000, &seeds, |bytes| {
-        let links = [LinkType::ETHERNET, LinkType::RAW, LinkType::LINUX_SLL, LinkType::LINUX_SLL2];
+        let links = [
+            LinkType::ETHERNET,
+            LinkType::RAW,
+            LinkType::LINUX_SLL,
+            LinkType::LINUX_SLL2,
+            LinkType::PPP,
+            LinkType::C_HDLC,
+            LinkType::NULL,
+        ];
         let link = links[bytes.len() % links.len()];
         let dumps = [HexDump::WithAscii, HexDump::Plain, HexDump::Ascii];
         let options = PrintOptions {

@@ -1,13 +1,81 @@
-//! UDP, SCTP and IGMP.
+//! UDP, and what it and TCP carry.
 
+use super::application::{self, Protocol, Text};
+use super::cursor::Payload;
 use super::{Line, put};
-use ringside_wire::{Igmp, Sctp, Udp, Verdict};
+use ringside_wire::{LayerKind, Tcp, Udp, Verdict};
 use std::fmt::Write;
 
 impl Line<'_> {
     pub(super) fn udp(&mut self, index: usize, here: &[u8]) {
         let Ok(udp) = Udp::new(here) else { return };
-        self.ends(index, udp.source().0, udp.destination().0);
+        let (from, to) = (udp.source().0, udp.destination().0);
+        self.ends(index, from, to);
+        let follows = self.bytes_from(index).saturating_sub(Udp::BYTES);
+        let told = usize::from(udp.length());
+        // Longer packets than the field can say have 0 there.
+        let is_short = told < Udp::BYTES && (told > 0 || follows <= usize::from(u16::MAX));
+        if is_short {
+            put!(self, "truncated-udplength {told}");
+            return;
+        }
+        self.udp_checksum(index);
+        if self.after(index).is_some() {
+            return;
+        }
+        let length = if told == 0 { follows } else { told - Udp::BYTES };
+        let protocol = application::over_udp(from, to).filter(|_| !self.options.quick);
+        match protocol {
+            // A first fragment has a part of the datagram.
+            Some(protocol) => self.application(protocol, length.min(follows)),
+            None if told > Udp::BYTES + follows => {
+                put!(self, "UDP, bad length {length} > {follows}");
+            }
+            None => {
+                put!(self, "UDP, length {length}");
+            }
+        }
+    }
+
+    /// A header that is cut or says that it is shorter than itself, with its ports if they are
+    /// there.
+    pub(super) fn short_transport(&mut self, kind: LayerKind, here: &[u8], is_cut: bool) {
+        let index = self.layers.as_slice().len();
+        let word = |at: usize| here.get(at..)?.first_chunk().map(|word| u16::from_be_bytes(*word));
+        if let (Some(from), Some(to)) = (word(0), word(2)) {
+            self.ends(index, from, to);
+        } else if kind == LayerKind::Udp {
+            self.out.push(' ');
+        }
+        match (kind, word(4), is_cut) {
+            (LayerKind::Udp, Some(told), false) if here.len() >= Udp::BYTES => {
+                put!(self, "truncated-udplength {told}");
+            }
+            (LayerKind::Udp, _, false) if here.len() >= 4 => {
+                put!(self, "truncated-udp {}", here.len());
+            }
+            (LayerKind::Tcp, _, false) if here.len() >= Tcp::BYTES_MIN => {
+                let header_bytes = here.get(12).map_or(0, |offset| 4 * usize::from(offset >> 4));
+                let length = here.len();
+                put!(self, " tcp {length} [bad hdr length {header_bytes}");
+                if header_bytes < Tcp::BYTES_MIN {
+                    put!(self, " - too short, < {}]", Tcp::BYTES_MIN);
+                } else {
+                    put!(self, " - too long, > {length}]");
+                }
+            }
+            _ => {
+                put!(self, " [|{}]", kind.name());
+            }
+        }
+    }
+
+    /// The verdict on a checksum; in IPv4, where it may be absent, one level of -v later.
+    fn udp_checksum(&mut self, index: usize) {
+        let is_ipv6 = self.network_before(index).is_some_and(|ip| ip.kind == LayerKind::Ipv6);
+        if !is_ipv6 && self.options.verbosity < 2 {
+            return;
+        }
         match self.verdict(index) {
             Some(Verdict::Correct) => self.out.push_str("[udp sum ok] "),
             Some(Verdict::Absent) => self.out.push_str("[no cksum] "),
@@ -16,79 +84,13 @@ impl Line<'_> {
             }
             Some(Verdict::Unknown) | None => {}
         }
-        if self.after(index).is_some() {
-            return;
-        }
-        let length = udp.payload_length().unwrap_or_else(|| self.bytes_after(index));
-        put!(self, "UDP, length {length}");
     }
 
-    pub(super) fn sctp(&mut self, index: usize, here: &[u8]) {
-        let Ok(sctp) = Sctp::new(here) else { return };
-        self.ends(index, sctp.source().0, sctp.destination().0);
-        self.out.push_str("sctp");
-        let payload = self.frame.bytes.get(self.layers.payload()).unwrap_or(&[]);
-        let Some((_, rest)) = here.split_at_checked(Sctp::BYTES) else { return };
-        // The packet without the link's padding.
-        let end = payload.len().min(rest.len());
-        let Ok(sctp) = Sctp::new(here.get(..Sctp::BYTES + end).unwrap_or(here)) else { return };
-        for (number, chunk) in sctp.chunks().enumerate() {
-            put!(self, " ({}) [{}]", number + 1, chunk_name(chunk.kind));
-        }
+    /// The text of what the last header carries, which has `length` bytes.
+    pub(super) fn application(&mut self, protocol: Protocol, length: usize) {
+        let bytes = self.frame.bytes.get(self.layers.payload()).unwrap_or(&[]);
+        let bytes = bytes.get(..length).unwrap_or(bytes);
+        let mut text = Text { out: self.out, verbosity: self.options.verbosity };
+        protocol.print(&mut text, Payload { bytes, length });
     }
-
-    pub(super) fn igmp(&mut self, here: &[u8]) {
-        let Ok(igmp) = Igmp::new(here) else { return };
-        let group = igmp.group();
-        match igmp.kind() {
-            Igmp::QUERY => {
-                let payload = self.frame.bytes.get(self.layers.payload()).unwrap_or(&[]);
-                let version = match (payload.len(), igmp.max_response()) {
-                    (4.., _) => 3,
-                    (_, 0) => 1,
-                    _ => 2,
-                };
-                put!(self, "igmp query v{version}");
-                if !group.is_unspecified() {
-                    put!(self, " [gaddr {group}]");
-                }
-            }
-            Igmp::REPORT_V1 => {
-                put!(self, "igmp v1 report {group}");
-            }
-            Igmp::REPORT_V2 => {
-                put!(self, "igmp v2 report {group}");
-            }
-            Igmp::LEAVE => {
-                put!(self, "igmp leave {group}");
-            }
-            Igmp::REPORT_V3 => {
-                put!(self, "igmp v3 report, {} group record(s)", igmp.record_count());
-            }
-            other => {
-                put!(self, "igmp-0x{other:x}");
-            }
-        }
-    }
-}
-
-fn chunk_name(kind: u8) -> String {
-    const NAMES: [&str; 15] = [
-        "DATA",
-        "INIT",
-        "INIT ACK",
-        "SACK",
-        "HB REQ",
-        "HB ACK",
-        "ABORT",
-        "SHUTDOWN",
-        "SHUTDOWN ACK",
-        "OP ERR",
-        "COOKIE ECHO",
-        "COOKIE ACK",
-        "ECN ECHO",
-        "CWR",
-        "SHUTDOWN COMPLETE",
-    ];
-    NAMES.get(usize::from(kind)).map_or_else(|| format!("chunk {kind}"), |name| (*name).into())
 }

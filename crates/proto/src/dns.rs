@@ -1,8 +1,12 @@
-//! DNS (RFC 1035): the first question. Over UDP and TCP; mDNS, LLMNR and the name service of
-//! NetBIOS are written alike.
+//! DNS (RFC 1035): the first question, and whole messages ([`Message`]). Over UDP and TCP; mDNS,
+//! LLMNR and the name service of NetBIOS are written alike.
 
 use crate::name::{Name, WIRE_BYTES_MAX};
 use crate::outcome::{Outcome, Stop};
+
+mod message;
+
+pub use message::{Entries, Labels, Message, Question, Record};
 
 /// Bytes of the header.
 const HEADER_BYTES: usize = 12;

@@ -28,15 +28,17 @@ mod name;
 mod outcome;
 mod scanner;
 
+pub mod dhcp;
 pub mod dns;
 pub mod http1;
 pub mod sip;
 pub mod tls;
 
+pub use dhcp::Dhcp;
 pub use dns::Dns;
 pub use header_lines::HeaderValue;
 pub use http1::Http1;
 pub use name::Name;
-pub use outcome::Outcome;
+pub use outcome::{Outcome, Stop};
 pub use sip::Sip;
 pub use tls::ClientHello;

@@ -34,7 +34,7 @@ impl<T> Outcome<T> {
 
 /// Why a walk over a payload ended before its goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub enum Stop {
     /// The bytes ended.
     Cut,
     /// A byte that the grammar does not allow here.

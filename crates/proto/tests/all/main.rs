@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
 
 mod captures;
+mod dhcp;
 mod dns;
 mod http1;
 mod sip;

@@ -4,6 +4,7 @@ use super::judges;
 use super::rows::rows;
 use crate::support::{DNS, DNS_TCP, HTTP1, Protocol, SIP, TLS, check_prefixes, messages};
 use ringside_proto::Outcome;
+use ringside_proto::dns::{Labels, Message};
 
 /// Real messages that are seeds; more are alike.
 const SEEDS_MAX: usize = 500;
@@ -34,7 +35,7 @@ fn sip_holds() {
 
 #[test]
 fn dns_holds() {
-    fuzz(DNS, 100_000, |_| ());
+    fuzz(DNS, 100_000, whole_dns_message);
 }
 
 #[test]
@@ -47,6 +48,37 @@ fn tls_holds() {
     fuzz(TLS, 40_000, |payload| {
         judges::tls_parser(payload);
     });
+}
+
+/// Every question and record, as many as the header says: each step moves on or is the last.
+fn whole_dns_message(payload: &[u8]) {
+    let Some(message) = Message::new(payload) else { return };
+    let [questions, records @ ..] = message.counts();
+    let mut entries = message.entries();
+    let mut left = entries.rest().len();
+    let mut moved = |rest: &[u8]| {
+        assert!(rest.len() < left, "an entry without bytes");
+        left = rest.len();
+    };
+    for _ in 0..questions {
+        let Ok(question) = entries.question() else { return };
+        moved(entries.rest());
+        whole_name(question.name);
+    }
+    for _ in 0..records.into_iter().map(u32::from).sum() {
+        let Ok(record) = entries.record() else { return };
+        moved(entries.rest());
+        whole_name(record.name);
+        whole_name(record.name_in_data(0));
+        let _ = record.behind_name(2);
+        assert!(record.data.len() <= usize::from(record.data_bytes));
+    }
+}
+
+/// A name has at most 255 bytes (RFC 1035 section 3.1), wherever its pointers lead.
+fn whole_name(name: Labels<'_>) {
+    let bytes: usize = name.map_while(Result::ok).map(|label| label.len() + 1).sum();
+    assert!(bytes < 255, "{bytes}");
 }
 
 fn fuzz(protocol: Protocol, inputs: u64, check: impl Fn(&[u8])) {
