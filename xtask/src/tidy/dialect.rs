@@ -26,7 +26,7 @@ const WORDS: [(&str, &str); 16] = [
 ];
 
 /// Where they are looked for.
-const FOLDERS: [&str; 36] = [
+const FOLDERS: &[&str] = &[
     "bpf/",
     "crates/balance/",
     "crates/bench/",
