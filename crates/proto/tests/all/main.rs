@@ -6,6 +6,7 @@
 mod captures;
 mod dns;
 mod http1;
+mod http1_messages;
 mod sip;
 mod support;
 mod tls;
