@@ -104,6 +104,12 @@ impl<'a> HeaderValue<'a> {
         })
     }
 
+    /// The elements of a list (RFC 9110 section 5.6.1), without space around them and without
+    /// empty ones. Commas within quotes are taken for commas.
+    pub fn elements(self) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a> {
+        self.0.split(|&byte| byte == b',').map(trim).filter(|element| !element.is_empty())
+    }
+
     /// The bytes, if they are one word without space in it.
     pub(crate) fn word(self) -> Option<&'a [u8]> {
         let is_word = !self.0.is_empty() && !self.0.iter().any(|&byte| is_space(byte));

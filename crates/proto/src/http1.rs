@@ -1,5 +1,14 @@
-//! HTTP/1.0 and 1.1 (RFC 9112): start line and host. SSDP, which puts the same messages into UDP
-//! datagrams, is read alike.
+//! HTTP/1.0 and 1.1 (RFC 9112): start line and host of a payload; whole heads, and where bodies
+//! end, for those who put streams together. SSDP, which puts the same messages into UDP datagrams,
+//! is read alike.
+
+mod body;
+mod chunks;
+mod head;
+
+pub use body::Body;
+pub use chunks::Chunks;
+pub use head::{Head, Lines, Start, head_end};
 
 use crate::header_lines::{Grammar, HeaderLines};
 use crate::outcome::{Outcome, Stop};
@@ -39,13 +48,54 @@ pub fn parse(payload: &[u8]) -> Outcome<Http1<'_>> {
 /// True if the first bytes are a request with a method in capitals, or a response.
 #[inline]
 pub fn looks_like(payload: &[u8]) -> bool {
-    let Ok(mut scanner) = Scanner::at_message(payload) else { return false };
-    if scanner.rest().starts_with(VERSION) {
-        return true;
+    matches!(beginning(payload), Beginning::Request | Beginning::Response)
+}
+
+/// What bytes are the beginning of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    /// A request, as [`looks_like`] has it.
+    Request,
+    /// A response.
+    Response,
+    /// Too few to say; the empty string for one.
+    Undecided,
+    /// Neither.
+    Other,
+}
+
+/// What the first bytes are the beginning of. More bytes never take back what fewer said.
+#[inline]
+pub fn beginning(payload: &[u8]) -> Beginning {
+    match begins(payload) {
+        Ok(beginning) => beginning,
+        Err(Stop::Cut) => Beginning::Undecided,
+        Err(Stop::Malformed) => Beginning::Other,
     }
-    let is_capital = |byte: u8| byte.is_ascii_uppercase() || byte == b'-';
-    let Ok(method) = scanner.method(is_capital) else { return false };
-    is_plain(method, &scanner) || scanner.rest().starts_with(b"* HTTP/1.")
+}
+
+fn begins(payload: &[u8]) -> Result<Beginning, Stop> {
+    let mut scanner = Scanner::at_message(payload)?;
+    let is_response = scanner.rest().starts_with(VERSION);
+    if is_response {
+        return Ok(Beginning::Response);
+    }
+    if VERSION.starts_with(scanner.rest()) {
+        return Err(Stop::Cut);
+    }
+    let method = scanner.method(|byte| byte.is_ascii_uppercase() || byte == b'-')?;
+    let is_host = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'[';
+    if method == b"CONNECT" && scanner.rest().first().is_some_and(is_host) {
+        return Ok(Beginning::Request);
+    }
+    for target in [b"/".as_slice(), b"http://", b"https://", b"* HTTP/1."] {
+        match scanner.begins(target) {
+            Ok(false) => {}
+            Ok(true) => return Ok(Beginning::Request),
+            Err(stop) => return Err(stop),
+        }
+    }
+    Ok(Beginning::Other)
 }
 
 fn read<'a>(payload: &'a [u8], found: &mut Http1<'a>) -> Result<(), Stop> {

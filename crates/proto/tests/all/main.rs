@@ -7,6 +7,7 @@ mod captures;
 mod dhcp;
 mod dns;
 mod http1;
+mod http1_messages;
 mod sip;
 mod support;
 mod tls;
