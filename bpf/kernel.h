@@ -38,16 +38,21 @@ struct xdp_md {
 /* A frame as programs of tc get it, as far as ours read it. */
 struct __sk_buff {
 	__u32 len;
-	__u32 before[4];
+	__u32 pkt_type;
+	__u32 mark;
+	__u32 before[2];
 	__u32 vlan_present;
 	__u32 vlan_tci;
 	__u32 vlan_proto; /* network order */
-	__u32 between[11];
+	__u32 between[2];
+	__u32 ifindex;
+	__u32 behind_ifindex[8];
 	__u32 data;
 	__u32 data_end;
 	__u32 behind[20];
 	__u32 gso_segs;
 };
+_Static_assert(__builtin_offsetof(struct __sk_buff, ifindex) == 40, "as in linux/bpf.h");
 _Static_assert(__builtin_offsetof(struct __sk_buff, data) == 76, "as in linux/bpf.h");
 _Static_assert(__builtin_offsetof(struct __sk_buff, gso_segs) == 164, "as in linux/bpf.h");
 
@@ -82,11 +87,24 @@ enum bpf_fib_answer {
 	BPF_FIB_NO_NEIGHBOUR,
 	BPF_FIB_TOO_LONG,
 };
+/* A next hop, as bpf_redirect_neigh() takes it. */
+struct bpf_redir_neigh {
+	__u32 family;
+	__u32 address[4]; /* of IPv4 the first word */
+};
+_Static_assert(sizeof(struct bpf_redir_neigh) == 20, "as in linux/bpf.h");
 #define AF_INET 2
 #define AF_INET6 10
 
 /* Of a program of tcx: whatever stands behind it decides. */
 #define TCX_NEXT -1
+#define TCX_DROP 2
+
+/* Where room is made in a packet, and for what. */
+#define BPF_ADJ_ROOM_MAC 1
+#define BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 2
+#define BPF_F_ADJ_ROOM_ENCAP_L3_IPV6 4
+#define BPF_F_ADJ_ROOM_ENCAP_L4_UDP 16
 
 /* A map's definition, as libbpf reads it from BTF. */
 #define __uint(name, value) int(*name)[value]
@@ -109,12 +127,18 @@ static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)
 static __u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static __u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static long (*const bpf_tail_call)(void *ctx, void *map, __u32 index) = (void *)12;
+static long (*const bpf_skb_store_bytes)(struct __sk_buff *ctx, __u32 offset, const void *from,
+					 __u32 bytes, __u64 flags) = (void *)9;
 static long (*const bpf_skb_load_bytes)(const void *ctx, __u32 offset, void *to,
 					__u32 bytes) = (void *)26;
 static __s64 (*const bpf_csum_diff)(void *from, __u32 from_bytes, void *to, __u32 to_bytes,
 				    __u32 seed) = (void *)28;
 static long (*const bpf_xdp_adjust_head)(struct xdp_md *ctx, int delta) = (void *)44;
 static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
+static long (*const bpf_skb_adjust_room)(struct __sk_buff *ctx, int delta, __u32 mode,
+					 __u64 flags) = (void *)50;
+static long (*const bpf_redirect_neigh)(__u32 ifindex, struct bpf_redir_neigh *hop, int bytes,
+					__u64 flags) = (void *)152;
 static long (*const bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
 static long (*const bpf_xdp_adjust_meta)(struct xdp_md *ctx, long delta) = (void *)54;
 static long (*const bpf_fib_lookup)(void *ctx, struct bpf_fib_lookup *params, int bytes,

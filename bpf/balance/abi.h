@@ -22,8 +22,10 @@ struct balance_config {
 	__u32 position;   /* its own place among the leaves */
 	__u32 metadata;   /* METADATA_FULL if the root puts some there */
 	__u8 mac[8];      /* six bytes: frames for others pass */
+	__u32 stays;      /* 1: it is to outlive its process */
+	__u32 reserved;
 };
-_Static_assert(sizeof(struct balance_config) == 48, "balance_config: keep abi.rs in step");
+_Static_assert(sizeof(struct balance_config) == 56, "balance_config: keep abi.rs in step");
 
 /* The only word of control: bit 0 is the current generation; the bits above it are the time, by the
  * monotonic clock, until which the other one counts, too. */
@@ -164,6 +166,58 @@ struct balance_totals {
 };
 _Static_assert(sizeof(struct balance_totals) == 16, "balance_totals: keep abi.rs in step");
 
+/*
+ * Who has an index, in one generation, and what had been counted there before: the program counts
+ * on where an index goes to another VIP or real. User space alone reads and writes these. They are
+ * in force with their generation, so that an account that a process did not finish counts nothing.
+ */
+enum balance_owner_state { OWNER_NONE, OWNER_LIVE, OWNER_LEAVING };
+
+struct balance_vip_owner {
+	__u8 name[64];  /* zeros behind it */
+	__u64 serial;   /* no other VIP or real of this balancer has or had it */
+	__u64 state;
+	__u64 before[COUNT_ALL];
+	__u64 gone[2];  /* frames and bytes of its reals that went */
+};
+_Static_assert(sizeof(struct balance_vip_owner) == 224, "balance_vip_owner: keep abi.rs in step");
+
+struct balance_real_owner {
+	__u64 serial;
+	__u64 vip;      /* serial of its VIP */
+	__u32 state;
+	__u32 entry;    /* serial of struct balance_real */
+	__u64 before[2];
+	__u64 reserved[3];
+};
+_Static_assert(sizeof(struct balance_real_owner) == 64, "balance_real_owner: keep abi.rs in step");
+
+/* What VIPs counted that went. */
+struct balance_gone {
+	__u64 serials;  /* the last that was given */
+	__u64 vips;
+	__u64 counts[COUNT_ALL];
+	__u64 reals[2]; /* frames and bytes of their reals */
+};
+_Static_assert(sizeof(struct balance_gone) == 160, "balance_gone: keep abi.rs in step");
+
+/* Packets of one question to a real's health bear this mark, with the question's slot below. */
+#define CHECK_MARK 0x52530000
+#define CHECK_SLOTS 64
+
+/* The way of a question: as a balancer sends a client's packets to the real. */
+struct check_way {
+	__u64 real[2];     /* its address */
+	__u64 source[2];   /* where tunnels to it begin */
+	__u8 outer[48];    /* headers in front of the packet, without lengths */
+	__u32 outer_bytes; /* 0, 20, 28, 40 or 48 */
+	__u32 is_used;
+	__u8 next_hop[6];
+	__u8 has_next_hop;
+	__u8 reserved[9];
+};
+_Static_assert(sizeof(struct check_way) == 104, "check_way: keep check.rs in step");
+
 /* Addresses at which tunnels may end. */
 #define DECAP_ADDRESSES_MAX 8
 
@@ -181,8 +235,10 @@ struct decap_config {
 	__u32 position; /* its own place among the leaves */
 	__u32 metadata; /* METADATA_FULL if the root puts some there */
 	__u8 mac[8];    /* six bytes: frames for others pass */
+	__u32 stays;    /* 1: it is to outlive its process */
+	__u32 reserved;
 };
-_Static_assert(sizeof(struct decap_config) == 200, "decap_config: keep decap.rs in step");
+_Static_assert(sizeof(struct decap_config) == 208, "decap_config: keep decap.rs in step");
 
 /* Frames of one CPU: each is in one of the last four. */
 struct decap_counts {

@@ -8,6 +8,7 @@
 #define RINGSIDE_BALANCE_SEND_H
 
 #include "choose.h"
+#include "way.h"
 
 /* Of the packet that was too big. */
 #define QUOTE_BYTES 512
@@ -217,21 +218,7 @@ __alone int ask_route(struct xdp_md *ctx, __u32 bytes)
 	} else {
 		params.protocol = work->version == 4 ? IP_IN_IPV4 : IP_IN_IPV6;
 	}
-	if (!real->address[0] && real->address[1] >> 32 == 0xffff) {
-		params.family = AF_INET;
-		params.source[0] = to_be32(settings->source_v4);
-		params.destination[0] = to_be32((__u32)real->address[1]);
-	} else {
-		params.family = AF_INET6;
-		params.source[0] = to_be32((__u32)(settings->source_v6[0] >> 32));
-		params.source[1] = to_be32((__u32)settings->source_v6[0]);
-		params.source[2] = to_be32((__u32)(settings->source_v6[1] >> 32));
-		params.source[3] = to_be32((__u32)settings->source_v6[1]);
-		params.destination[0] = to_be32((__u32)(real->address[0] >> 32));
-		params.destination[1] = to_be32((__u32)real->address[0]);
-		params.destination[2] = to_be32((__u32)(real->address[1] >> 32));
-		params.destination[3] = to_be32((__u32)real->address[1]);
-	}
+	put_ends(&params, real->address, settings->source_v4, settings->source_v6);
 	result = bpf_fib_lookup(ctx, &params, sizeof(params), 0);
 	if (result == BPF_FIB_TOO_LONG) {
 		work->mtu = params.length;

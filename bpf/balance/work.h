@@ -29,6 +29,9 @@ BALANCE_ARRAY(balance_keys, sizeof(struct balance_key));
 BALANCE_ARRAY(balance_vips, sizeof(struct balance_vip));
 BALANCE_ARRAY(balance_reals, sizeof(struct balance_real));
 BALANCE_ARRAY(balance_lines, sizeof(struct balance_slots));
+BALANCE_ARRAY(balance_vip_own, sizeof(struct balance_vip_owner));
+BALANCE_ARRAY(balance_real_own, sizeof(struct balance_real_owner));
+BALANCE_ARRAY(balance_gones, sizeof(struct balance_gone));
 /* A part for each CPU, which is its only writer. */
 BALANCE_ARRAY(balance_flows, sizeof(struct balance_set));
 BALANCE_ARRAY(balance_guards, sizeof(struct balance_guard));

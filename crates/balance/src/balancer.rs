@@ -70,6 +70,50 @@ impl Count {
     pub const FATES: usize = 9;
     /// How many there are.
     pub const ALL: usize = 15;
+    /// Each, by its number.
+    pub const EACH: [Count; Count::ALL] = [
+        Count::Forwarded,
+        Count::Echo,
+        Count::Answered,
+        Count::NoReal,
+        Count::TooBig,
+        Count::Fragment,
+        Count::NoNeighbour,
+        Count::NoRoute,
+        Count::NoRoom,
+        Count::Error,
+        Count::Remembered,
+        Count::Chosen,
+        Count::Before,
+        Count::ById,
+        Count::Guarded,
+    ];
+
+    /// Its name in accounts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Count::Forwarded => "forwarded",
+            Count::Echo => "echo_answered",
+            Count::Answered => "too_big_answered",
+            Count::NoReal => "no_real",
+            Count::TooBig => "too_big",
+            Count::Fragment => "fragment",
+            Count::NoNeighbour => "no_neighbour",
+            Count::NoRoute => "no_route",
+            Count::NoRoom => "no_room",
+            Count::Error => "icmp_errors",
+            Count::Remembered => "remembered",
+            Count::Chosen => "chosen",
+            Count::Before => "before",
+            Count::ById => "by_id",
+            Count::Guarded => "guarded",
+        }
+    }
+
+    /// True if its frames are dropped.
+    pub fn is_drop(self) -> bool {
+        ((Count::NoReal as usize)..Count::FATES).contains(&(self as usize))
+    }
 }
 
 /// A real whose next hop is asked for.

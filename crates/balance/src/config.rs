@@ -23,10 +23,13 @@
 //! ```
 
 mod check;
+mod health;
 mod text;
 
 #[cfg(test)]
 mod tests;
+
+pub use health::{HealthCheck, Question};
 
 use crate::error::ConfigError;
 use crate::prefix::Prefix;
@@ -105,6 +108,8 @@ pub struct Vip {
     pub via: Via,
     /// Bytes of server ids by configuration of QUIC-LB; 0 where there is none.
     pub server_id_bytes: [u8; ROTATIONS],
+    /// Whether its reals are asked if they answer, and how.
+    pub health: Option<HealthCheck>,
     /// In the order of the file.
     pub reals: Vec<Real>,
 }

@@ -1,7 +1,7 @@
 //! Why a configuration is refused.
 
 use crate::maglev::{SLOTS_MAX, SLOTS_MIN};
-use crate::prefix::PrefixError;
+use crate::prefix::{Prefix, PrefixError};
 use crate::quic::SERVER_ID_BYTES_MAX;
 use std::net::IpAddr;
 use thiserror::Error;
@@ -144,6 +144,49 @@ pub enum Problem {
     NotQuic {
         /// Name of the field.
         field: &'static str,
+    },
+    /// A question to an unknown port.
+    #[error("a VIP of all ports needs a port that is asked: health = {{ kind = ..., port = 80 }}")]
+    HealthPort,
+    /// Something that belongs to another kind of question.
+    #[error("{field} is for health of kind {kind:?}; remove it or change the kind")]
+    HealthField {
+        /// Name of the field.
+        field: &'static str,
+        /// The kind that has it.
+        kind: &'static str,
+    },
+    /// An address that is not the VIP's.
+    #[error("{text:?} is no address of the VIP; give one of {prefix}")]
+    HealthAddress {
+        /// As it was given.
+        text: String,
+        /// The VIP's.
+        prefix: Prefix,
+    },
+    /// A word that no request can have.
+    #[error(
+        "the {field} {text:?} is not 1 to {chars_max} visible ASCII characters without blanks, a \
+         path from '/' on; write it as a request has it"
+    )]
+    HealthWord {
+        /// Name of the field.
+        field: &'static str,
+        /// As it was given.
+        text: String,
+        /// The limit.
+        chars_max: usize,
+    },
+    /// A payload that is none.
+    #[error(
+        "{text:?} is no even number of hexadecimal digits for at most {bytes_max} bytes; write it \
+         as \"0a0b\""
+    )]
+    HealthBytes {
+        /// As it was given.
+        text: String,
+        /// The limit.
+        bytes_max: usize,
     },
     /// A deadline of a real that does not drain.
     #[error("drain_s is for reals of state \"draining\"; remove it or change the state")]

@@ -63,6 +63,9 @@ pub enum Path {
 }
 
 impl Path {
+    /// Each of them.
+    pub const ALL: [Path; 5] = [Path::Direct, Path::Ipip4, Path::Ipip6, Path::Gue4, Path::Gue6];
+
     fn of(via: Via, address: IpAddr) -> Path {
         match (via, address) {
             (Via::Direct, _) => Path::Direct,
@@ -139,6 +142,11 @@ pub struct RealEntry {
 }
 
 impl RealEntry {
+    /// A real as packets reach it, with whatever index.
+    pub fn of(vip: &Vip, real: &Real) -> RealEntry {
+        real_entry(vip, real, 0, 0, UP)
+    }
+
     /// True if flows that it has may go to it.
     pub fn is_usable(&self, now_ns: u64) -> bool {
         now_ns < self.until_ns
@@ -230,6 +238,27 @@ impl Tables {
     /// Tables that follow these.
     pub fn next(&self, config: &Config, now_ns: u64) -> Tables {
         Tables::build(config, &self.vip_places, &self.real_places, &self.reals, now_ns)
+    }
+
+    /// Tables of which no more is known than who has which index, as of a data plane that another
+    /// process made. Reals have those of `reals` that have an address.
+    pub fn known(vips: Vec<Option<String>>, mut reals: Vec<RealEntry>) -> Tables {
+        let was_used = |real: &RealEntry| real.serial != 0;
+        reals.truncate(reals.iter().rposition(was_used).map_or(0, |last| last + 1));
+        let name = |real: &RealEntry| {
+            let vip = vips.get(real.vip as usize)?.clone()?;
+            (real.address != [0; 2]).then(|| (vip, real.ip()))
+        };
+        let real_places = Places {
+            names: reals.iter().map(name).collect(),
+            serials: reals.iter().map(|real| real.serial).collect(),
+        };
+        let used = vips.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        let names: Vec<Option<String>> = vips.into_iter().take(used).collect();
+        let vip_places = Places { serials: vec![0; names.len()], names };
+        let (settings, keys) = (Settings::default(), Keys::new(&[]));
+        let vips = vec![VipEntry::default(); vip_places.names.len()];
+        Tables { settings, keys, vips, reals, slots: Vec::new(), vip_places, real_places }
     }
 
     fn build(

@@ -55,6 +55,22 @@ pub fn to_real(
     }
 }
 
+/// The headers of the tunnel to a real, without lengths, of a packet that is of no client's flow;
+/// `inner_v4` says what it is. None if there is no tunnel.
+pub fn outer_without_lengths(real: &RealEntry, settings: &Settings, inner_v4: bool) -> Vec<u8> {
+    let inner = if inner_v4 { 4 } else { 41 };
+    let v4 = |protocol| outer_v4(settings, real, 0, protocol, 0, 0);
+    let v6 = |protocol| outer_v6(settings, real, 0, protocol, 0, 0);
+    let udp = gue(settings, 0, 0);
+    match real.path {
+        Path::Direct => Vec::new(),
+        Path::Ipip4 => v4(inner).to_vec(),
+        Path::Ipip6 => v6(inner).to_vec(),
+        Path::Gue4 => [&v4(17)[..], &udp].concat(),
+        Path::Gue6 => [&v6(17)[..], &udp].concat(),
+    }
+}
+
 /// No checksum: over IPv4 it may be left out, over IPv6 tunnels may do so (RFC 6935, RFC 6936).
 fn gue(settings: &Settings, spread: u32, bytes: usize) -> [u8; 8] {
     let mut udp = [0; 8];
@@ -188,4 +204,54 @@ pub fn too_big(frame: &[u8], packet: &Packet, bytes_max: u32) -> Option<Vec<u8>>
     let sum = pseudo.bytes(&icmp).bytes(quote).checksum();
     icmp[2..4].copy_from_slice(&sum.to_be_bytes());
     Some(assemble(&link, 0x86dd, &[&ip, &icmp], quote))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+    use crate::config::Via;
+    use crate::tables::Tables;
+
+    /// The headers that the program for questions completes are those of a client's packet.
+    #[test]
+    fn headers_without_lengths_are_those_of_packets_but_for_these() {
+        let text = "source_v4 = \"10.9.0.0/16\"\nsource_v6 = \"2001:db8:9::/64\"\n[[vip]]\n\
+                    name = \"a\"\naddress = \"192.0.2.1\"\nprotocol = \"udp\"\n\
+                    [[vip.real]]\naddress = \"10.0.0.1\"\n\
+                    [[vip.real]]\naddress = \"2001:db8::1\"\n";
+        let mut config = Config::read(text.as_bytes()).unwrap();
+        let settings = Tables::new(&config, 0).settings;
+        let mac = MacAddr([2; 6]);
+        let inner = ipv4(0, 17, 60, true, 1, 2);
+        let frame = assemble(&Link { destination: mac, source: mac }, 0x0800, &[&inner], &[7; 40]);
+        let packet = Packet::read(&frame).unwrap();
+        for via in [Via::Ipip, Via::Gue, Via::Direct] {
+            config.vips[0].via = via;
+            for real in &config.vips[0].reals {
+                let entry = RealEntry::of(&config.vips[0], real);
+                let link = Link { destination: mac, source: mac };
+                let sent = to_real(&frame, &packet, &entry, &settings, &link, 0);
+                let mut outer = sent[14..14 + entry.path.overhead()].to_vec();
+                let is_v4 = real.address.is_ipv4();
+                let (length_at, ip_bytes) = if is_v4 { (2, 20) } else { (4, 40) };
+                if let Some(length) = outer.get_mut(length_at..length_at + 2) {
+                    length.fill(0);
+                }
+                if let Some(length) = outer.get_mut(ip_bytes + 4..ip_bytes + 6) {
+                    length.fill(0);
+                }
+                if is_v4 && !outer.is_empty() {
+                    outer[10..12].fill(0);
+                    let sum = checksum(&outer[..20]);
+                    outer[10..12].copy_from_slice(&sum.to_be_bytes());
+                }
+                assert_eq!(
+                    outer_without_lengths(&entry, &settings, true),
+                    outer,
+                    "{via:?} {real:?}"
+                );
+            }
+        }
+    }
 }

@@ -8,9 +8,11 @@
 mod cmd;
 mod control_args;
 mod filter_args;
+mod in_driver;
 mod keep_args;
 mod live;
 mod open_args;
+mod pinned;
 mod print_args;
 mod range_args;
 mod record;
@@ -60,7 +62,9 @@ enum Command {
     /// Forward packets between interfaces inside the driver, by the kernel's routes.
     Route(cmd::route::RouteArgs),
     /// Send packets to VIPs on to the servers behind, inside the driver, each flow to one of them.
-    Balance(cmd::balance::BalanceArgs),
+    Balance(Box<cmd::balance::BalanceArgs>),
+    /// Take packets that a balancer sent out of their tunnels, on a server behind it.
+    Decap(cmd::decap::DecapArgs),
     /// Send frames out of an interface: generated ones, or captures again.
     Send(Box<cmd::send::SendArgs>),
     /// A private test network of namespaces, and senders.
@@ -101,7 +105,8 @@ fn main() -> ExitCode {
         Command::Rules(args) => cmd::rules::run(args),
         Command::Drop(args) => cmd::drop::run(args),
         Command::Route(args) => cmd::route::run(args),
-        Command::Balance(args) => cmd::balance::run(args),
+        Command::Balance(args) => cmd::balance::run(*args),
+        Command::Decap(args) => cmd::decap::run(args),
         Command::Send(args) => cmd::send::run(*args),
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => cmd::demo::run(args),

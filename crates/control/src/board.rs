@@ -1,6 +1,7 @@
 //! What a run answers at its control socket.
 
 use super::protocol::{Command, OutputStatus, Rates, Reply, RingStatus, Status};
+use super::refusals::{NO_FLOWS, NO_RULES, not_for_this_run};
 use super::rules::RuleDesk;
 use ringside_capture::run::Run;
 use ringside_core::{Ledger, SourceInterface};
@@ -8,12 +9,6 @@ use ringside_flow::MonitorHandle;
 use ringside_ring::CaptureRing;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Refuses orders about rules.
-pub const NO_RULES: &str = "this run judges by no rules; it must be started with some";
-
-/// Refuses questions about flows.
-pub const NO_FLOWS: &str = "this run makes no flows; `ringside flows` does";
 
 /// Refuses orders about a flow cache.
 const NO_CACHE: &str =
@@ -68,6 +63,8 @@ impl StatusParts {
             ledger,
             flows: None,
             route: None,
+            balance: None,
+            decap: None,
         }
     }
 }
@@ -141,6 +138,7 @@ impl Board {
                 Some(rules) => rules.answer(command),
                 None => Reply::refused(NO_RULES),
             },
+            command @ Command::Balance(_) => not_for_this_run(&command),
         }
     }
 

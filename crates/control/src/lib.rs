@@ -4,9 +4,11 @@
 //!
 //! ```text
 //! side_effects         side effects of rules: mirrors, digests
-//! board          what a run answers
+//! board          what a capture answers
+//! desk           what a run answers whose frames stay in the driver
 //! place          where the socket lies, who may open it, what happens to a stale one
 //! protocol       requests and replies
+//! refusals       what a run is not made for
 //! rule_messages  those about rules
 //! rules          what a run answers about its rules
 //! server         one thread, at most 16 clients, each a `connection`
@@ -25,8 +27,10 @@
 mod board;
 mod client;
 mod connection;
+mod desk;
 mod place;
 mod protocol;
+mod refusals;
 mod rule_messages;
 mod rules;
 mod rules_client;
@@ -34,12 +38,17 @@ mod server;
 mod side_effects;
 pub mod state_directory;
 
-pub use board::{Board, NO_FLOWS, NO_RULES, StatusParts, answer_flows, flow_status};
+pub use board::{Board, StatusParts, answer_flows, flow_status};
 pub use client::{Client, Found, Refusal, read_reply};
+pub use desk::{Asked, Desk};
 pub use place::{
-    CAPTURE_KIND, ControlSocket, DROP_KIND, PlaceTaken, ROUTE_KIND, SocketPlace, paths, remove_left,
+    BALANCE_KIND, CAPTURE_KIND, ControlSocket, DECAP_KIND, DROP_KIND, PlaceTaken, ROUTE_KIND,
+    SocketPlace, paths, remove_left,
 };
-pub use protocol::{Command, OutputStatus, Rates, Reply, RingStatus, Status, VERSION};
+pub use protocol::{
+    BalanceCommand, Command, OutputStatus, Rates, Reply, RingStatus, SetState, Status, VERSION,
+};
+pub use refusals::{NO_FLOWS, NO_RULES, not_for_this_run};
 pub use rule_messages::{DefaultStatus, RuleStatus, RulesCommand, RulesReply, UPLOAD_CHARS};
 pub use rules::{RuleDesk, RuleStore};
 pub use rules_client::{RulesClient, RunningRules};

@@ -36,8 +36,12 @@ pub const CAPTURE_KIND: &str = "capture";
 pub const DROP_KIND: &str = "drop";
 /// The same of a router.
 pub const ROUTE_KIND: &str = "route";
+/// The same of a balancer.
+pub const BALANCE_KIND: &str = "balance";
+/// The same of the end of a balancer's tunnels.
+pub const DECAP_KIND: &str = "decap";
 /// What runs have a control socket, as its name begins.
-const KINDS: [&str; 3] = [CAPTURE_KIND, DROP_KIND, ROUTE_KIND];
+const KINDS: [&str; 5] = [CAPTURE_KIND, DROP_KIND, ROUTE_KIND, BALANCE_KIND, DECAP_KIND];
 /// Directory entries that are looked at: bounds the start among foreign files.
 const ENTRIES_MAX: usize = 10_000;
 

@@ -4,6 +4,7 @@ use super::rule_messages::{RulesCommand, RulesReply, UPLOAD_CHARS};
 use ringside_core::Ledger;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::net::IpAddr;
 
 /// Version of the protocol. Replies may gain fields within a version, and requests commands.
 pub const VERSION: u64 = 1;
@@ -42,6 +43,47 @@ pub enum Command {
     },
     /// Look at or change the rules that frames are judged by.
     Rules(RulesCommand),
+    /// Change a real of a balancer.
+    Balance(BalanceCommand),
+}
+
+/// What a client asks of a balancer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub enum BalanceCommand {
+    /// Sets state or weight of a real, in place of what the file says.
+    Set {
+        /// Name of the VIP.
+        vip: String,
+        /// Address of the real.
+        real: IpAddr,
+        /// Its state; as it is where none is given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        state: Option<SetState>,
+        /// Seconds that it drains.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        drain_s: Option<u32>,
+        /// Its weight; as it is where none is given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        weight: Option<u32>,
+        /// Write it into the file, too.
+        #[serde(default)]
+        save: bool,
+    },
+}
+
+/// A state that a real of a balancer is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SetState {
+    /// New flows and old ones.
+    Up,
+    /// Old ones until a deadline.
+    Draining,
+    /// None.
+    Down,
+    /// What the file says, of the weight too.
+    File,
 }
 
 impl Command {
@@ -172,12 +214,18 @@ pub struct Status {
     /// The account of a router; null of other runs.
     #[serde(default)]
     pub route: Option<Value>,
+    /// The account of a balancer: see docs/balance.md; null of other runs.
+    #[serde(default)]
+    pub balance: Option<Value>,
+    /// The account of the end of a balancer's tunnels; null of other runs.
+    #[serde(default)]
+    pub decap: Option<Value>,
 }
 
 /// Where the frames of a run go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputStatus {
-    /// `count`, `print`, `directory`, `file`, `stream`, `drop` or `route`.
+    /// `count`, `print`, `directory`, `file`, `stream`, `drop`, `route`, `balance` or `decap`.
     pub kind: String,
     /// What `-w` names; none where frames are only counted or printed.
     pub paths: Vec<String>,
@@ -224,6 +272,14 @@ mod tests {
             Command::Flows { idle_ms: Some(1), active_ms: None, cache_entries: Some(64) },
             Command::Rules(rules),
             Command::Rules(RulesCommand::List { after: None }),
+            Command::Balance(BalanceCommand::Set {
+                vip: "web".into(),
+                real: "10.0.0.1".parse().unwrap(),
+                state: Some(SetState::Draining),
+                drain_s: Some(60),
+                weight: None,
+                save: true,
+            }),
         ];
         for command in commands {
             assert_eq!(Command::parse(command.line().as_bytes()), Ok(command));
@@ -247,6 +303,7 @@ mod tests {
             (r#"{"version":1,"command":"stop","when":"later"}"#, "`when`"),
             (r#"{"version":1,"command":"rules"}"#, "`do`"),
             (r#"{"version":1,"command":"rules","do":"flush","all":true}"#, "`all`"),
+            (r#"{"version":1,"command":"balance","do":"set","vip":"a","real":"b"}"#, "IP address"),
         ] {
             let error = Command::parse(line.as_bytes()).unwrap_err();
             assert!(error.contains(word), "{line}: {error}");

@@ -148,20 +148,24 @@ pub enum Error {
         /// Name of the interface.
         interface: String,
     },
-    /// A living process has the place of a pinned router.
+    /// A living process has the place of a router or balancer that is pinned.
     #[error(
-        "a process runs the router that is pinned on {interface}: end it first with `ringside \
-         control stop`, which leaves the router at work, or both with `ringside route off -i \
+        "a process runs the {what} that is pinned on {interface}: end it first with `ringside \
+         control stop`, which leaves the {what} at work, or both with `ringside {command} off -i \
          {interface}`"
     )]
-    RouterHeld {
+    RunHeld {
         /// Name of the interface.
         interface: String,
+        /// What is pinned.
+        what: &'static str,
+        /// The command that ends it.
+        command: &'static str,
     },
     /// What is pinned cannot be read.
     #[error(
-        "{} was pinned by another version of this program, or is damaged: `ringside drop off`, of \
-         a router `ringside route off`, ends it", .path.shown()
+        "{} was pinned by another version of this program, or is damaged: the `off` of `ringside \
+         drop`, `route`, `balance` or `decap` ends it", .path.shown()
     )]
     PinnedForm {
         /// Path of what is pinned.
@@ -182,8 +186,9 @@ pub enum Error {
     },
     /// The place of balancers is taken.
     #[error(
-        "a balancer is on {interface} already, or two programs of `drop` and `flows` leave it no \
-         place; end one of them (`ss -xap | grep {claim}` shows which processes they are)"
+        "a balancer is on {interface} already, or a router, an end of tunnels, or two programs of \
+         `drop` and `flows` leave it no place; end one of them (`ringside status` shows runs, \
+         `ringside balance status` what is pinned, `ss -xap | grep {claim}` all processes)"
     )]
     BalancePlace {
         /// Name of the interface.

@@ -1,7 +1,8 @@
 //! What stays on an interface without a process: names in the BPF file system.
 //!
 //! ```text
-//! /sys/fs/bpf/ringside/drop-NAMESPACE-IFINDEX/    of rules; route-… of a router
+//! /sys/fs/bpf/ringside/drop-NAMESPACE-IFINDEX/    of rules; route-… of a router, balance-… of a
+//!                                                 balancer, decap-… of the end of its tunnels
 //!     interface -> eth1     its name, for people
 //!     root -> 117           the kernel's number of the root's program
 //!     link  leaves          what keeps the root on the interface, and programs in their places
@@ -12,11 +13,11 @@
 //! So a process may be killed between any two names. Sets that are not in force, and names of
 //! interfaces that are gone, are removed by the next process that opens a root on the interface or
 //! ends what is pinned. Names come and go in an interface's turn (`root.rs`); looking needs none.
-//! Rules and a router may be pinned on one interface, each with a directory of its own.
+//! Rules and one of the others may be pinned on one interface, each with a directory of its own.
 
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
-use crate::abi::{route, rules};
+use crate::abi::{balance, route, rules};
 use crate::claims::{Claims, take_turn};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
@@ -37,6 +38,8 @@ const MOUNT: &str = "/sys/fs/bpf";
 const DIRECTORY: &str = "ringside";
 /// How names of sets begin.
 const SET: &str = "set-";
+/// The program's name in a set.
+pub(crate) const PROGRAM: &str = "program";
 /// Entries of a directory that are looked at: interfaces of one machine, and sets of one interface.
 const ENTRIES_MAX: usize = 10_000;
 
@@ -47,17 +50,34 @@ pub enum Kind {
     Rules,
     /// A router's program.
     Router,
+    /// A balancer's program.
+    Balancer,
+    /// The program at the end of a balancer's tunnels.
+    Decap,
 }
 
 impl Kind {
-    const ALL: [Kind; 2] = [Kind::Rules, Kind::Router];
+    const ALL: [Kind; 4] = [Kind::Rules, Kind::Router, Kind::Balancer, Kind::Decap];
 
     /// How the names of its directories begin.
     fn prefix(self) -> &'static str {
         match self {
             Kind::Rules => "drop-",
             Kind::Router => "route-",
+            Kind::Balancer => "balance-",
+            Kind::Decap => "decap-",
         }
+    }
+
+    /// A living process has what is pinned.
+    pub(crate) fn held(self, interface: String) -> Error {
+        let (what, command) = match self {
+            Kind::Rules => return Error::PinsHeld { interface },
+            Kind::Router => ("router", "route"),
+            Kind::Balancer => ("balancer", "balance"),
+            Kind::Decap => ("end of tunnels", "decap"),
+        };
+        Error::RunHeld { interface, what, command }
     }
 
     /// What a program of this name is, if its constants say that it is to stay.
@@ -65,6 +85,8 @@ impl Kind {
         match name {
             "xdp_rules" if rules::Config::stays_in(constants) => Some(Kind::Rules),
             "xdp_route" if route::Config::stays_in(constants) => Some(Kind::Router),
+            "xdp_balance" if balance::Config::stays_in(constants) => Some(Kind::Balancer),
+            "xdp_decap" if balance::decap_stays_in(constants) => Some(Kind::Decap),
             _ => None,
         }
     }
@@ -106,6 +128,14 @@ impl Pins {
             .collect();
         all.sort_unstable_by_key(|pins| (pins.namespace, pins.ifindex));
         all
+    }
+
+    /// Those of a kind of interfaces of this name of which nothing `whole` is in force: a killed
+    /// process or another version of this program has left them.
+    pub fn remains(kind: Kind, interface: &str, whole: impl Fn(&Pins) -> bool) -> Vec<Pins> {
+        let all = Pins::all(kind).into_iter().filter(|pins| !pins.is_stale());
+        let named = all.filter(|pins| pins.interface().is_none_or(|name| name == interface));
+        named.filter(|pins| !whole(pins)).collect()
     }
 
     /// Those of a kind of an interface of the calling thread's network namespace, if there are any.
@@ -183,10 +213,7 @@ impl Pins {
         let interface = self.interface().unwrap_or_else(|| self.ifindex.to_string());
         let _turn = take_turn(&interface, self.ifindex)?;
         if self.is_held() {
-            return Err(match self.kind {
-                Kind::Rules => Error::PinsHeld { interface },
-                Kind::Router => Error::RouterHeld { interface },
-            });
+            return Err(self.kind.held(interface));
         }
         if let (Some(leaves), Some(set)) = (self.leaves(), self.in_force()) {
             leaves.clear(set.position)?;
@@ -349,12 +376,17 @@ fn unseen(leaves: &FdArray) -> Vec<InForce> {
 /// What the program with this number is, if it is to stay: it says so itself, also to a process
 /// that does not see where it is pinned.
 fn kind_that_stays(program: u32) -> Option<Kind> {
+    let name = bpf::program_name(program).ok()?;
+    Kind::of_program(&name, &constants(program)?)
+}
+
+/// The constants that the program with this number was loaded with.
+pub(crate) fn constants(program: u32) -> Option<Vec<u8>> {
     let options = ProgInfoQueryOptions::default().include_map_ids(true);
     let found = ProgInfoIter::with_query_opts(options).find(|info| info.id == program)?;
     let mut maps = found.map_ids.iter().filter_map(|id| MapHandle::from_map_id(*id).ok());
     let constants = maps.find(|map| map.name().to_string_lossy().ends_with(".rodata"))?;
-    let bytes = constants.lookup(&[0; 4], MapFlags::ANY).ok().flatten()?;
-    Kind::of_program(found.name.to_str()?, &bytes)
+    constants.lookup(&[0; 4], MapFlags::ANY).ok().flatten()
 }
 
 /// Our part of the BPF file system, whether or not it is there; none if none is seen. `ip netns
@@ -370,13 +402,15 @@ pub fn are_seen() -> bool {
     directory().is_some()
 }
 
-/// Removes what is pinned of interfaces that are gone.
-pub fn remove_stale() {
+/// Removes what is pinned of interfaces that are gone; true if something of this kind was.
+pub fn remove_stale(kind: Kind) -> bool {
     let all = Kind::ALL.into_iter().flat_map(Pins::all);
-    for pins in all.filter(Pins::is_stale) {
+    let stale: Vec<Pins> = all.filter(Pins::is_stale).collect();
+    for pins in &stale {
         // As in `settle`.
         let _ = pins.remove();
     }
+    stale.iter().any(|pins| pins.kind == kind)
 }
 
 /// The two numbers of a name that was made of them; none if it is written in another way.

@@ -19,7 +19,7 @@ use crate::abi::ROOT_POSITIONS;
 use crate::attached;
 use crate::claims::{self, Claims, take_turn};
 use crate::load::{Embedded, Loaded, embedded};
-use crate::pins::{self, InForce, Kind, Pins, RootParts};
+use crate::pins::{self, InForce, Kind, PROGRAM, Pins, RootParts};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapHandle, MapType};
 use ringside_sys::bpf::{self, FdArray, XdpMode};
@@ -199,6 +199,28 @@ impl Root {
         };
         let (interface, leaves) = (self.interface.as_str(), self.leaves.as_fd());
         pins.keep_root(&RootParts { interface, program, link, leaves })
+    }
+
+    /// Puts a program into its place that stays when this process is gone, with the `objects` that
+    /// it needs, whose form has a version. When this returns, no frame is in the one before.
+    pub fn put_to_stay<'o>(
+        &self,
+        pins: &Pins,
+        version: u32,
+        program: BorrowedFd<'o>,
+        objects: impl Iterator<Item = (&'static str, BorrowedFd<'o>)>,
+    ) -> Result<(), Error> {
+        let unknown = |e| Error::kernel("cannot ask for the number of a program", e);
+        let id = libbpf_rs::Program::id_from_fd(program).map_err(unknown)?;
+        let _turn = self.turn()?;
+        // Before it is in force: whenever this process dies, what is in force has all its names.
+        self.keep(pins)?;
+        pins.keep_set((version, id), objects.chain([(PROGRAM, program)]))?;
+        self.leaves.set(self.position, program)?;
+        if self.taken.is_some() {
+            bpf::wait_until_left();
+        }
+        pins.keep_no_others(id)
     }
 
     /// Takes out what dead processes left: its place is not claimed, and none of those `kept`.

@@ -21,7 +21,7 @@ use crate::load::{Embedded, Loaded, embedded, test_run};
 use crate::pins::{Kind, Pins};
 use crate::root::{LEAVES, Root, RootConfig};
 use crate::{Error, TestRun};
-use pinned::{PROGRAM, VERSION};
+use pinned::VERSION;
 use ringside_sys::bpf::{self, XdpMode};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -89,7 +89,7 @@ impl RouteAttachment {
         });
         let root = root.map_err(|error| match error {
             Error::NoPlace { interface, claim, .. } => Error::NoRoutePlace { interface, claim },
-            Error::PinsHeld { interface } => Error::RouterHeld { interface },
+            Error::PinsHeld { interface } => Kind::Router.held(interface),
             other => other,
         })?;
         let constants = Config {
@@ -117,19 +117,9 @@ impl RouteAttachment {
             self.is_there = true;
             return Ok(());
         };
-        let unknown = |e| Error::kernel("cannot ask for the number of a program", e);
-        let id = libbpf_rs::Program::id_from_fd(self.program.as_fd()).map_err(unknown)?;
-        let _turn = self.root.turn()?;
-        // Before it is in force: whenever this process dies, what is in force has all its names.
-        self.root.keep(pins)?;
-        let program = (PROGRAM, self.program.as_fd());
-        pins.keep_set((VERSION, id), tables.objects().chain([program]))?;
-        leaves.set(position, self.program.as_fd())?;
+        self.root.put_to_stay(pins, VERSION, self.program.as_fd(), tables.objects())?;
         self.is_there = true;
-        if self.root.taken().is_some() {
-            bpf::wait_until_left();
-        }
-        pins.keep_no_others(id)
+        Ok(())
     }
 
     /// Takes the program out, unless it is pinned. When this returns all frames pass, those that

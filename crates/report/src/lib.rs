@@ -16,6 +16,7 @@
 //! line does not grow by what is said.
 
 pub mod backends;
+pub mod balance;
 pub mod doctor;
 pub mod drop;
 pub mod flows;

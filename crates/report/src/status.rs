@@ -112,6 +112,8 @@ mod tests {
             ledger,
             flows: None,
             route: None,
+            balance: None,
+            decap: None,
         };
         let output = OutputStatus { kind: "print".into(), paths: Vec::new() };
         let printing = Status { output, ..counting.clone() };

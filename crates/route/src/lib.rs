@@ -37,6 +37,6 @@ pub use error::RouteError;
 pub use explain::{Explainer, Explanation};
 pub use keeper::Asked;
 pub use ledger::{DeviceCounts, InterfaceLedger, Ledger};
-pub use pinned::{PinnedRouter, Remains, remove_stale};
+pub use pinned::{PinnedRouter, remains};
 pub use ringside_ebpf::route::Cause;
 pub use router::{Options, Router};

@@ -4,7 +4,7 @@
 mod desk;
 
 use crate::refused::Refused;
-pub use desk::{DropDesk, counts, ledger};
+pub use desk::{Dropping, counts, ledger};
 use ringside_capture::config::Ahead;
 use ringside_capture::keep::{self, Rules, RulesReport};
 use ringside_control::RuleStore;

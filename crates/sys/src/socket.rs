@@ -48,6 +48,17 @@ pub fn set_netlink_option(
     set_option(socket, libc::SOL_NETLINK, option, 1, name)
 }
 
+/// Has the packets of a socket leave by an interface, with a mark, and takes those alone that come
+/// by it.
+///
+/// # Errors
+/// CAP_NET_ADMIN is missing, or there is no such interface.
+pub fn set_way(socket: impl AsFd, ifindex: u32, mark: u32) -> Result<(), SysError> {
+    let socket = socket.as_fd();
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MARK, mark, "SO_MARK")?;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX, ifindex, "SO_BINDTOIFINDEX")
+}
+
 /// getsockopt(2) of a fixed-size option.
 pub(crate) fn get_option<T: KernelData>(
     fd: impl AsFd,

@@ -32,6 +32,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-xdp", 4),
     ("ringside-meter", 4),
     ("ringside-route", 4),
+    ("ringside-balancer", 4),
     ("ringside-client-c", 4),
     ("ringside-lab", 5),
     ("ringside-control", 6),

@@ -139,8 +139,10 @@ fn vip(text: &Text<'_>, raw: &RawVip) -> Result<Vip, ConfigError> {
         slots: slots(text, &raw.slots)?,
         via: raw.via.unwrap_or(Via::Ipip),
         server_id_bytes,
+        health: None,
         reals: Vec::new(),
     };
+    vip.health = health::check(text, &vip, &raw.health)?;
     let (mut addresses, mut ids) = (Seen(HashMap::new()), Seen(HashMap::new()));
     for raw in &raw.real {
         let at = raw.span().start;
@@ -238,7 +240,7 @@ fn source(
 }
 
 /// Addresses that are no host's, and that no frame may have as its destination or source.
-fn wrong_host(address: IpAddr, what: &'static str) -> Option<Problem> {
+pub(super) fn wrong_host(address: IpAddr, what: &'static str) -> Option<Problem> {
     let is_broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
     let is_wrong = address.is_multicast() || address.is_loopback() || is_broadcast;
     let fix = "give the address of a host or of a network of hosts";
@@ -275,7 +277,7 @@ fn name(text: &Text<'_>, value: &Spanned<String>) -> Result<String, ConfigError>
 }
 
 /// What is quoted of a text: a line of it.
-fn shown(value: &Spanned<String>) -> String {
+pub(super) fn shown(value: &Spanned<String>) -> String {
     value.get_ref().chars().take(2 * NAME_CHARS_MAX).collect()
 }
 
@@ -332,7 +334,7 @@ fn server_id(text: &Text<'_>, vip: &Vip, value: &Spanned<String>) -> Result<Serv
 }
 
 /// A number within its limits, which are within 32 bits; `default` where it is not given.
-fn number_in(
+pub(super) fn number_in(
     text: &Text<'_>,
     value: &Option<Spanned<i64>>,
     field: &'static str,

@@ -48,11 +48,27 @@ state = "down"
 name = "all"
 address = "2001:db8:1::/48"
 protocol = "udp"
+health = { kind = "udp", port = 53, address = "2001:db8:1::7", send = "0A0b", rise = 1 }
+
+[[vip]]
+name = "site"
+address = "192.0.3.1"
+port = 80
+protocol = "tcp"
+[vip.health]
+kind = "http"
+path = "/up?x=1"
+status = 204
+interval_ms = 500
+timeout_ms = 300
+fall = 9
+[[vip.real]]
+address = "10.0.0.1"
 "#;
     let config = read(&[text]).unwrap();
     assert_eq!((config.mtu, config.gue_port, config.flows_per_cpu), (9000, 6081, 1024));
     assert_eq!((config.new_flows_per_second_max, config.change_window_s), (5, 7));
-    let [web, all] = &config.vips[..] else { panic!("{config:?}") };
+    let [web, all, site] = &config.vips[..] else { panic!("{config:?}") };
     assert_eq!((web.port, web.timeout_s, web.echo, web.slots), (Some(443), 10, false, 1021));
     assert_eq!((web.affinity, web.via, web.protocol), (Affinity::Source, Via::Gue, Protocol::Quic));
     assert_eq!(web.server_id_bytes, [2, 0, 0, 0, 0, 0, 8]);
@@ -64,12 +80,23 @@ protocol = "udp"
     assert_eq!((second.weight, second.state, second.next_hop), (1, RealState::Down, None));
     assert_eq!((all.port, all.timeout_s, all.echo, all.slots), (None, 30, true, 65_537));
     assert_eq!((all.affinity, all.via), (Affinity::Flow, Via::Ipip));
+    let asked = all.health.clone().unwrap();
+    assert_eq!((asked.address, asked.port), ("2001:db8:1::7".parse().unwrap(), 53));
+    assert_eq!((asked.interval_ms, asked.timeout_ms, asked.rise, asked.fall), (2000, 1000, 1, 3));
+    assert_eq!(asked.question, Question::Udp { send: vec![10, 11], expect: vec![] });
+    let asked = site.health.clone().unwrap();
+    assert_eq!((asked.port, asked.interval_ms, asked.timeout_ms, asked.fall), (80, 500, 300, 9));
+    let (path, host, status) = ("/up?x=1".into(), "192.0.3.1".into(), Some(204));
+    assert_eq!(asked.question, Question::Http { path, host, status });
+    assert_eq!(config.asked().count(), 1);
 }
 
-/// Each mistake: what is written, the place and the beginning of what is said about it.
+/// What is written, the place of its mistake and the beginning of what is said about it.
+type Mistake<'m> = (&'m [&'m str], usize, usize, &'m str);
+
 #[test]
 fn mistakes_are_named_with_their_place_and_the_fix() {
-    let cases: &[(&[&str], usize, usize, &str)] = &[
+    let cases: &[Mistake<'_>] = &[
         (&["mtu = 100\n"], 1, 7, "mtu is 100; it must be 1328 to 9216"),
         (&["mtu = \"a\"\n"], 1, 7, "invalid type: string \"a\", expected i64"),
         (&["mtu = \n"], 1, 7, "string values must be quoted"),
@@ -132,6 +159,50 @@ fn mistakes_are_named_with_their_place_and_the_fix() {
             "10.0.0.1 cannot be a real",
         ),
     ];
+    are_named(cases);
+}
+
+#[test]
+fn mistakes_of_health_are_named_with_their_place_and_the_fix() {
+    let cases: &[Mistake<'_>] = &[
+        (&[WEB, "health = { kind = \"tcp\" }\n"], 5, 10, "a VIP of all ports needs a port"),
+        (&[WEB, "health = { kind = \"icmp\" }\n"], 5, 19, "unknown variant `icmp`, expected one"),
+        (&[WEB, "health = { kind = \"tcp\", port = 0 }\n"], 5, 33, "port is 0; it must be 1"),
+        (
+            &[WEB, "health = { kind = \"tcp\", port = 80, path = \"/\" }\n"],
+            5,
+            44,
+            "path is for health of kind \"http\"",
+        ),
+        (
+            &[WEB, "health = { kind = \"http\", port = 80, path = \"/a b\" }\n"],
+            5,
+            45,
+            "the path \"/a b\" is not 1 to 512 visible",
+        ),
+        (
+            &[WEB, "health = { kind = \"udp\", port = 80, send = \"abc\" }\n"],
+            5,
+            44,
+            "\"abc\" is no even number of hexadecimal digits for at most 512 bytes",
+        ),
+        (
+            &[WEB, "health = { kind = \"tcp\", port = 80, address = \"192.0.2.2\" }\n"],
+            5,
+            47,
+            "\"192.0.2.2\" is no address of the VIP; give one of 192.0.2.1",
+        ),
+        (
+            &[WEB, "health = { kind = \"tcp\", port = 80, timeout_ms = 1 }\n"],
+            5,
+            50,
+            "timeout_ms is 1; it must be 250 to 60000",
+        ),
+    ];
+    are_named(cases);
+}
+
+fn are_named(cases: &[Mistake<'_>]) {
     for (parts, line, column, begin) in cases {
         let text = parts.concat();
         let error = read(parts).expect_err(&text);
@@ -207,6 +278,14 @@ fn any_text_is_refused_or_within_its_limits() {
             "next_hop = \"02:00:00:00:00:01\"\nweight = 3\n",
         ]
         .concat(),
+        [
+            TOP,
+            WEB,
+            "health = { kind = \"http\", port = 80, path = \"/\", host = \"a\", status = 200 }\n",
+            REAL,
+        ]
+        .concat(),
+        [WEB, "[vip.health]\nkind = \"udp\"\nport = 53\nsend = \"0a\"\nexpect = \"0b\"\n"].concat(),
     ]
     .map(String::into_bytes)
     .into();
@@ -217,6 +296,10 @@ fn any_text_is_refused_or_within_its_limits() {
         for vip in &config.vips {
             assert!(crate::maglev::is_prime(vip.slots));
             assert!(vip.prefix.bits() <= vip.prefix.bits_max());
+            if let Some(asked) = &vip.health {
+                assert!(vip.prefix.contains(asked.address) && asked.port > 0);
+                assert!(asked.timeout_ms >= 250 && asked.interval_ms >= 100 && asked.fall > 0);
+            }
             for real in &vip.reals {
                 let source =
                     if real.address.is_ipv4() { config.source_v4 } else { config.source_v6 };

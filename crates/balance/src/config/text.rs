@@ -82,8 +82,36 @@ pub struct RawVip {
     pub slots: Option<Spanned<i64>>,
     pub via: Option<Via>,
     pub quic_lb: Option<Spanned<Vec<RawQuicLb>>>,
+    pub health: Option<Spanned<RawHealth>>,
     #[serde(default)]
     pub real: Vec<Spanned<RawReal>>,
+}
+
+/// How reals are asked, as TOML has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawHealth {
+    pub kind: RawKind,
+    pub address: Option<Spanned<String>>,
+    pub port: Option<Spanned<i64>>,
+    pub interval_ms: Option<Spanned<i64>>,
+    pub timeout_ms: Option<Spanned<i64>>,
+    pub rise: Option<Spanned<i64>>,
+    pub fall: Option<Spanned<i64>>,
+    pub path: Option<Spanned<String>>,
+    pub host: Option<Spanned<String>>,
+    pub status: Option<Spanned<i64>>,
+    pub send: Option<Spanned<String>>,
+    pub expect: Option<Spanned<String>>,
+}
+
+/// A kind of question, as TOML has it.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RawKind {
+    Tcp,
+    Http,
+    Udp,
 }
 
 /// A configuration of QUIC-LB, as TOML has it.

@@ -160,3 +160,22 @@ fn names_of_vips_and_reals_come_and_go_within_their_limits() {
         places = next;
     }
 }
+
+#[test]
+fn tables_of_which_only_the_indices_are_known_are_followed_as_if_all_was() {
+    let draining = "state = \"draining\"\ndrain_s = 10";
+    let reals = [("10.0.0.1", ""), ("10.0.0.2", draining), ("10.0.0.3", "")];
+    let first = Tables::new(&of_web(&reals), 0);
+    let second = first.next(&of_web(&reals[1..]), SECOND_NS);
+    let names = (0..second.vips.len() as u32).map(|at| second.vip_name(at).map(str::to_owned));
+    let mut entries = second.reals.clone();
+    // As in a data plane, which has more room.
+    entries.resize(64, RealEntry::default());
+    let known = Tables::known(names.chain([None, None]).collect(), entries);
+    let config = of_web(&[("10.0.0.4", ""), ("10.0.0.2", draining), ("10.0.0.3", "")]);
+    let (next, expected) =
+        (known.next(&config, 5 * SECOND_NS), second.next(&config, 5 * SECOND_NS));
+    assert_eq!((&next.reals, &next.vips), (&expected.reals, &expected.vips));
+    assert_eq!((&next.slots, &next.keys), (&expected.slots, &expected.keys));
+    assert_eq!(next.reals[1].until_ns, 10 * SECOND_NS, "the deadline runs on");
+}

@@ -1,50 +1,55 @@
 //! `ringside balance`: packets to VIPs go to the reals behind, inside the driver.
 
-mod file;
-mod report;
+mod balancing;
+mod kept;
+mod set;
 
-use crate::running;
-use anyhow::{Context, bail};
-use clap::Args;
-use file::ConfigFile;
-use ringside_balance::{Config, Tables};
-use ringside_ebpf::balance::{BalanceAttachmentConfig, BalanceProgram, BalanceRoom};
-use ringside_sys::clock::monotonic_ns;
+use crate::control_args::ControlArgs;
+use crate::in_driver::{Course, LastAccount, Locked, tell};
+use crate::pinned::{OffArgs, StatusArgs};
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use ringside_balancer::{BalancerError, ConfigFile, DriverBalancer, Ledger, Options};
+use ringside_control::{BALANCE_KIND, ControlSocket, Desk, OutputStatus, StatusParts};
+use ringside_report::balance as report;
 use ringside_sys::netns::Namespace;
-use ringside_terminal::progress::tell_wanted;
-use ringside_terminal::signals::{StopSignal, Wanted};
 use ringside_terminal::{say, units};
-use ringside_wire::MacAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-
-/// How often signals are looked at.
-const TICK: Duration = Duration::from_millis(50);
-/// How often the file is looked at, and a JSON line is given.
-const INTERVAL: Duration = Duration::from_secs(1);
+use std::time::Duration;
 
 /// Arguments of `balance`.
 #[derive(Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
     after_help = "docs/balance.md describes the configuration. The file is read anew when it \
-changes; one with a mistake changes nothing.
+changes; one with a mistake changes nothing. On the servers behind, `ringside decap` takes packets \
+out of the tunnels.
 
 Examples:
   ringside balance --config balance.toml --check         is it right, and what does it take?
   sudo ringside balance -i eth1 --config balance.toml    until Ctrl-C
+  sudo ringside balance -i eth1 --config balance.toml --pin    stays when this process ends
+  sudo ringside balance -i eth1 --config balance.toml --pin --detach
+  sudo ringside balance status
+  sudo ringside balance set --vip web --real 10.0.0.1 --state draining
+  sudo ringside balance off -i eth1
 
 Signals: SIGINT, SIGTERM and SIGHUP end it with its account; SIGUSR1 says what was sent so far, on
 standard error."
 )]
 pub struct BalanceArgs {
+    #[command(subcommand)]
+    command: Option<BalanceCommand>,
+
     /// Interface that packets to VIPs come by.
     #[arg(short = 'i', long = "interface", value_name = "IF", required_unless_present = "check")]
     interface: Option<String>,
 
     /// Configuration: VIPs and their reals, in TOML.
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    #[arg(long, value_name = "FILE", required = true)]
+    config: Option<PathBuf>,
 
     /// Check the configuration, say what it takes, and end.
     #[arg(long)]
@@ -58,118 +63,117 @@ pub struct BalanceArgs {
     #[arg(long, value_name = "NAME")]
     netns: Option<String>,
 
+    /// Packets are balanced on when this process ends or is killed, until `balance off`. One that
+    /// is pinned already goes on, with what it counted and remembers.
+    #[arg(long)]
+    pin: bool,
+
+    /// Return as soon as packets are balanced. The file is not followed then.
+    #[arg(long, requires = "pin", conflicts_with_all = ["duration", "control", "no_control"])]
+    detach: bool,
+
     /// End after this time.
     #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
     duration: Option<Duration>,
 
-    /// JSON lines on standard output: the account each second, and last.
+    /// JSON lines on standard output: the account each second, then the last one, and the ledger.
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+#[derive(Subcommand)]
+enum BalanceCommand {
+    /// What went to which real, and what did not and why; 1 if nothing is balanced.
+    #[command(after_help = "Examples:
+  sudo ringside balance status
+  sudo ringside balance status -i eth1 --json")]
+    Status(StatusArgs),
+    /// Change state or weight of a real while a balancer runs.
+    Set(set::SetArgs),
+    /// End a balancer.
+    #[command(after_help = "Examples:
+  sudo ringside balance off -i eth1
+  sudo ringside balance off -i eth1 --netns edge")]
+    Off(OffArgs),
 }
 
 /// Runs the subcommand.
 pub fn run(args: BalanceArgs) -> anyhow::Result<ExitCode> {
-    let mut file = ConfigFile::new(&args.config);
-    let config = match file.read() {
-        Ok(config) => config,
-        Err(error) if args.check => {
-            say::message(format_args!("ringside: {error:#}"));
-            return Ok(ExitCode::FAILURE);
-        }
-        Err(error) => return Err(error),
-    };
-    if args.check {
-        say::data(report::plan(&config).trim_end())?;
-        return Ok(ExitCode::SUCCESS);
+    match &args.command {
+        Some(BalanceCommand::Status(args)) => kept::BALANCERS.status(args),
+        Some(BalanceCommand::Set(args)) => set::set(args),
+        Some(BalanceCommand::Off(args)) => kept::BALANCERS.off(args),
+        None if args.check => check(config(&args)?),
+        None => balance(&args),
     }
-    balance(&args, &mut file, &config)?;
-    Ok(ExitCode::SUCCESS)
 }
 
-/// A balancer at work.
-struct Running {
-    program: BalanceProgram,
-    tables: Tables,
+fn config(args: &BalanceArgs) -> anyhow::Result<&Path> {
+    args.config.as_deref().context("name a configuration with --config")
 }
 
-fn balance(args: &BalanceArgs, file: &mut ConfigFile, config: &Config) -> anyhow::Result<()> {
-    let (stop, statistics) = (StopSignal::install()?, Wanted::statistics()?);
+/// Says what a configuration takes; 1 if it is wrong.
+fn check(path: &Path) -> anyhow::Result<ExitCode> {
+    match ConfigFile::new(path).read() {
+        Ok(config) => {
+            let plan = report::plan(&config, ringside_balancer::memory_bytes(&config)?);
+            say::data(plan.trim_end())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error @ BalancerError::Config { .. }) => {
+            say::message(format_args!("ringside: {error}"));
+            Ok(ExitCode::FAILURE)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn balance(args: &BalanceArgs) -> anyhow::Result<ExitCode> {
+    let course = Course::begin(args.duration, args.json)?;
+    let config = config(args)?.to_owned();
     if let Some(name) = &args.netns {
         Namespace::open(name)?.enter()?;
     }
     let name = args.interface.as_deref().context("name an interface with -i")?;
-    let device = running::interface_that_is_up(name)?;
-    let Ok(mac) = <[u8; 6]>::try_from(&device.hardware_address[..]) else {
-        bail!("{name} is no Ethernet interface; balancing needs one");
+    let (interface, generic_allowed) = (name.to_owned(), args.generic);
+    let options = Options { interface, config, generic_allowed, is_pinned: args.pin };
+    let control = match args.detach {
+        true => None,
+        false => ControlSocket::open(&args.control.place(), BALANCE_KIND, None)?,
     };
-    let tables = Tables::new(config, monotonic_ns());
-    let room = BalanceRoom::twice(&tables, config.flows_per_cpu);
-    let (interface, ifindex, generic_allowed) = (name, device.ifindex, args.generic);
-    let place = BalanceAttachmentConfig { interface, ifindex, generic_allowed };
-    let program = BalanceProgram::open(&place, &tables, &room, MacAddr(mac))?;
-    for note in program.notes() {
-        say::message(format_args!("ringside: {name}: {note}"));
+    let (balancer, notes) = DriverBalancer::open(&options)?;
+    tell(&notes);
+    let memory = units::scaled(balancer.memory_bytes() as f64);
+    let pinned = if args.pin { ", pinned" } else { "" };
+    let what = format!("{} in {memory}B{pinned}", balancer.summary());
+    say::message(format_args!("listening on {name}: {what}"));
+    if args.detach {
+        kept::tell_stay(name, args.netns.as_deref());
+        return Ok(ExitCode::SUCCESS);
     }
-    let vips = units::counted(config.vips.len() as u64, "VIP");
-    let memory = units::scaled(program.memory_bytes() as f64);
-    say::message(format_args!("listening on {name}: {vips} in {memory}B"));
-    for line in report::forwarding_is_off(name, config) {
-        say::message(format_args!("ringside: {line}"));
-    }
-    let mut running = Running { program, tables };
-    let watched = watch(args, (&stop, &statistics), file, &mut running);
-    running.program.stop()?;
-    let account = report::Account::of(&running.program, &running.tables);
-    match args.json {
-        true => say::data(account.json())?,
-        false => say::message(account.text().trim_end()),
-    }
-    watched
+    let output = OutputStatus { kind: BALANCE_KIND.to_owned(), paths: Vec::new() };
+    let parts = StatusParts::new(format!("{name}, in the driver"), vec![name.into()], output);
+    course.run(control, Desk::new(parts, Locked::new(balancer)), |balancer| {
+        balancer.lock().stop()?;
+        finish(args, &balancer.lock().ledger())?;
+        if args.pin {
+            kept::tell_stay(name, args.netns.as_deref());
+        }
+        Ok(())
+    })
 }
 
-/// Until the end is asked for.
-fn watch(
-    args: &BalanceArgs,
-    (stop, statistics): (&StopSignal, &Wanted),
-    file: &mut ConfigFile,
-    running: &mut Running,
-) -> anyhow::Result<()> {
-    let started = Instant::now();
-    let mut looked_at = started;
-    let line = indicatif::ProgressBar::hidden();
-    while !stop.is_set() {
-        let left = args.duration.map(|duration| duration.saturating_sub(started.elapsed()));
-        if left.is_some_and(|left| left.is_zero()) {
-            break;
-        }
-        std::thread::sleep(left.map_or(TICK, |left| left.min(TICK)));
-        let account = |running: &Running| report::Account::of(&running.program, &running.tables);
-        tell_wanted(statistics, &line, || account(running).line());
-        if looked_at.elapsed() < INTERVAL {
-            continue;
-        }
-        looked_at = Instant::now();
-        if file.has_changed() {
-            match change(file, running) {
-                Ok(said) => say::message(said),
-                Err(error) => say::message(format_args!("ringside: nothing changed: {error:#}")),
-            }
-        }
-        if args.json {
-            say::data(account(running).json())?;
-        }
-    }
-    Ok(())
-}
-
-/// Goes on with what the file says now.
-fn change(file: &mut ConfigFile, running: &mut Running) -> anyhow::Result<String> {
-    let config = file.read()?;
-    let now_ns = monotonic_ns();
-    let tables = running.tables.next(&config, now_ns);
-    running.program.change(&tables, now_ns)?;
-    running.tables = tables;
-    let vips = units::counted(config.vips.len() as u64, "VIP");
-    let reals = config.vips.iter().map(|vip| vip.reals.len() as u64).sum();
-    Ok(format!("changed: {vips}, {}", units::counted(reals, "real")))
+/// Says what was done; an error if frames are missing in the account.
+fn finish(args: &BalanceArgs, ledger: &Ledger) -> anyhow::Result<()> {
+    let last = LastAccount {
+        kind: BALANCE_KIND,
+        account: serde_json::json!(ledger),
+        lanes: report::lanes(ledger),
+        text: report::text(ledger),
+        balance: ledger.balance(),
+    };
+    last.tell(args.json, args.pin)
 }

@@ -5,28 +5,21 @@ mod off;
 mod status;
 
 use crate::control_args::ControlArgs;
+use crate::in_driver::{Course, Tended};
 use crate::running;
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ringside_control::{ControlSocket, DROP_KIND, OutputStatus, StatusParts, serve_while};
+use ringside_control::{ControlSocket, DROP_KIND, Desk, OutputStatus, StatusParts};
 use ringside_report::drop as report;
 use ringside_rules::language::{self, RuleSet, Sets};
-use ringside_session::driver_rules::{DropDesk, Shared, counts};
+use ringside_session::driver_rules::{Dropping, Shared, counts};
 use ringside_sys::netns::Namespace;
-use ringside_terminal::progress::tell_wanted;
-use ringside_terminal::signals::{StopSignal, Wanted};
 use ringside_terminal::{say, units};
 use ringside_xdp::{DriverRules, Options, SourceLimit, Target, Totals};
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How often signals are looked at.
-const TICK: Duration = Duration::from_millis(50);
-/// How often the live line, or the JSON line, is given.
-const INTERVAL: Duration = Duration::from_secs(1);
 /// Sources that are known at a time unless asked otherwise: 2 MiB.
 const SOURCES: u32 = 65_536;
 /// A source's burst unless asked otherwise is a tenth of a second of its rate, but no less.
@@ -138,7 +131,7 @@ pub fn run(args: DropArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
-    let (stop, statistics) = (StopSignal::install()?, Wanted::statistics()?);
+    let course = Course::begin(args.duration, args.json)?;
     if let Some(name) = &args.netns {
         Namespace::open(name)?.enter()?;
     }
@@ -173,22 +166,17 @@ fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
     }
     let output = OutputStatus { kind: DROP_KIND.to_owned(), paths: Vec::new() };
     let parts = StatusParts::new(format!("{name}, in the driver{dry}"), vec![name.into()], output);
-    let desk = DropDesk::new(parts, name, args.dry_run, shared.clone());
-    let answer = |command| desk.answer(command);
-    let (watched, clients) =
-        serve_while(control, answer, || watch(args, (&stop, &statistics), &desk));
-    if !args.pin {
-        shared.lock().stop()?;
-    }
-    finish(args, &desk)?;
-    if args.pin {
-        kept::tell_stay(name, args.netns.as_deref());
-    }
-    watched?;
-    // A process that waits for the end may take the place at once.
-    drop((desk, shared));
-    drop(clients);
-    Ok(ExitCode::SUCCESS)
+    let desk = Desk::new(parts, Dropping::new(name, args.dry_run, shared));
+    course.run(control, desk, |dropping| {
+        if !args.pin {
+            dropping.rules().stop()?;
+        }
+        finish(args, dropping)?;
+        if args.pin {
+            kept::tell_stay(name, args.netns.as_deref());
+        }
+        Ok(())
+    })
 }
 
 fn rule_set(args: &DropArgs) -> anyhow::Result<RuleSet> {
@@ -217,56 +205,36 @@ fn options(args: &DropArgs) -> Options {
     }
 }
 
-/// Until the end is asked for.
-fn watch(
-    args: &DropArgs,
-    (stop, statistics): (&StopSignal, &Wanted),
-    desk: &DropDesk,
-) -> anyhow::Result<()> {
-    let target = match std::io::stderr().is_terminal() {
-        true => ProgressDrawTarget::stderr(),
-        false => ProgressDrawTarget::hidden(),
-    };
-    let line = ProgressBar::with_draw_target(None, target);
-    line.set_style(ProgressStyle::with_template("{msg}").expect("a constant template"));
-    let started = Instant::now();
-    let (mut told_at, mut told) = (started, Totals::default());
-    while !stop.is_set() && !desk.is_stopping() {
-        let left = args.duration.map(|duration| duration.saturating_sub(started.elapsed()));
-        if left.is_some_and(|left| left.is_zero()) {
-            break;
-        }
-        std::thread::sleep(left.map_or(TICK, |left| left.min(TICK)));
-        tell_wanted(statistics, &line, || {
-            report::line(&desk.rules().totals(), &told, told_at.elapsed())
-        });
-        let elapsed = told_at.elapsed();
-        if elapsed < INTERVAL {
-            continue;
-        }
-        let rules = desk.rules();
-        if rules.put_back_if_gone()? {
+impl Tended for Dropping {
+    type Account = Totals;
+
+    fn tend(&self) -> anyhow::Result<Vec<String>> {
+        if self.rules().put_back_if_gone()? {
             tracing::warn!("the program was taken off, and was put back");
         }
-        let totals = rules.totals();
-        drop(rules);
-        line.set_message(report::line(&totals, &told, elapsed));
-        if args.json {
-            say::data(serde_json::json!({ "status": report::json(&totals) }))?;
-        }
-        (told_at, told) = (Instant::now(), totals);
+        Ok(Vec::new())
     }
-    line.finish_and_clear();
-    Ok(())
+
+    fn account(&self) -> anyhow::Result<Totals> {
+        Ok(self.rules().totals())
+    }
+
+    fn line(now: &Totals, before: &Totals, elapsed: Duration) -> String {
+        report::line(now, before, elapsed)
+    }
+
+    fn json(account: &Totals) -> serde_json::Value {
+        report::json(account)
+    }
 }
 
 /// Says what was done.
-fn finish(args: &DropArgs, desk: &DropDesk) -> anyhow::Result<()> {
-    let rules = desk.rules();
+fn finish(args: &DropArgs, dropping: &Dropping) -> anyhow::Result<()> {
+    let rules = dropping.rules();
     let (totals, offenders) = (rules.totals(), rules.offenders(args.top));
     let counts = counts(&rules);
     drop(rules);
-    let ledger = desk.ledger();
+    let ledger = dropping.ledger();
     Ok(report::finish((&totals, args.dry_run), &offenders, &counts, &ledger, args.json)?)
 }
 

@@ -5,6 +5,7 @@ pub mod backends;
 pub mod balance;
 pub mod capture;
 pub mod control;
+pub mod decap;
 pub mod demo;
 pub mod doctor;
 pub mod drop;

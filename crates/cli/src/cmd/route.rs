@@ -1,30 +1,22 @@
 //! `ringside route`: packets from interface to interface inside the driver, by the kernel's routes.
 
-mod desk;
 mod explain;
+mod forwarding;
 mod kept;
-mod off;
-mod status;
 
 use crate::control_args::ControlArgs;
-use anyhow::bail;
+use crate::in_driver::{Course, LastAccount, Locked, tell};
+use crate::pinned::{OffArgs, StatusArgs};
 use clap::{Args, Subcommand};
-use desk::RouteDesk;
-use ringside_control::{ControlSocket, OutputStatus, ROUTE_KIND, StatusParts, serve_while};
+use ringside_control::{ControlSocket, Desk, OutputStatus, ROUTE_KIND, StatusParts};
 use ringside_report::route as report;
-use ringside_route::{Ledger, Options, Router};
+use ringside_route::{Options, Router};
 use ringside_sys::netns::Namespace;
-use ringside_terminal::progress::{line_bar, tell_wanted};
-use ringside_terminal::signals::{StopSignal, Wanted};
-use ringside_terminal::{ledger_text, say, units};
+use ringside_terminal::{say, units};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How often signals, interfaces and neighbours are looked at.
-const TICK: Duration = Duration::from_millis(50);
-/// How often the live line, or the JSON line, is given.
-const INTERVAL: Duration = Duration::from_secs(1);
 /// The shortest time between two questions to a neighbour: it must have time to answer.
 const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(250);
 
@@ -98,27 +90,33 @@ pub struct RouteArgs {
 #[derive(Subcommand)]
 enum RouteCommand {
     /// What is forwarded where, and what is left to the host for what reason; 1 if nothing is.
-    Status(status::StatusArgs),
+    #[command(after_help = "Examples:
+  sudo ringside route status
+  sudo ringside route status -i eth1 --json")]
+    Status(StatusArgs),
     /// End a router.
-    Off(off::OffArgs),
+    #[command(after_help = "Examples:
+  sudo ringside route off -i eth1
+  sudo ringside route off -i eth1 --netns edge")]
+    Off(OffArgs),
 }
 
 /// Runs the subcommand.
 pub fn run(args: RouteArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
-        Some(RouteCommand::Status(args)) => status::status(args),
-        Some(RouteCommand::Off(args)) => off::off(args),
+        Some(RouteCommand::Status(args)) => kept::ROUTERS.status(args),
+        Some(RouteCommand::Off(args)) => kept::ROUTERS.off(args),
         None => route(&args),
     }
 }
 
 fn route(args: &RouteArgs) -> anyhow::Result<ExitCode> {
-    let (stop, statistics) = (StopSignal::install()?, Wanted::statistics()?);
+    let course = Course::begin(args.duration, args.json)?;
     if let Some(name) = &args.netns {
         Namespace::open(name)?.enter()?;
     }
     if !args.explain.is_empty() {
-        return explain::explain(args, &stop);
+        return explain::explain(args, course.stop());
     }
     let (interfaces, probe_interval) = (args.interfaces.clone(), args.ask_neighbours);
     let options = Options { interfaces, probe_interval, is_pinned: args.pin };
@@ -135,81 +133,31 @@ fn route(args: &RouteArgs) -> anyhow::Result<ExitCode> {
     let control = ControlSocket::open(&args.control.place(), ROUTE_KIND, None)?;
     let output = OutputStatus { kind: ROUTE_KIND.to_owned(), paths: Vec::new() };
     let source = format!("{names}, in the driver");
-    let desk = RouteDesk::new(StatusParts::new(source, args.interfaces.clone(), output), router);
-    desk.router().start()?;
+    let parts = StatusParts::new(source, args.interfaces.clone(), output);
+    router.start()?;
     say::message(format_args!("forwarding between {names}{pinned}"));
-    let answer = |command| desk.answer(command);
-    let (watched, clients) =
-        serve_while(control, answer, || watch(args, (&stop, &statistics), &desk));
-    desk.router().stop()?;
-    finish(args, &desk)?;
-    if args.pin {
-        kept::tell_stay(&args.interfaces, args.netns.as_deref());
-    }
-    watched?;
-    // A process that waits for the end may take the places at once.
-    drop(desk);
-    drop(clients);
-    Ok(ExitCode::SUCCESS)
-}
-
-fn tell(notes: &[String]) {
-    for note in notes {
-        say::message(format_args!("ringside: {note}"));
-    }
-}
-
-/// Until the end is asked for.
-fn watch(
-    args: &RouteArgs,
-    (stop, statistics): (&StopSignal, &Wanted),
-    desk: &RouteDesk,
-) -> anyhow::Result<()> {
-    let line = line_bar();
-    let started = Instant::now();
-    let (mut shown_at, mut shown) = (started, Ledger::default());
-    while !stop.is_set() && !desk.is_stopping() {
-        let left = args.duration.map(|duration| duration.saturating_sub(started.elapsed()));
-        if left.is_some_and(|left| left.is_zero()) {
-            break;
+    course.run(control, Desk::new(parts, Locked::new(router)), |router| {
+        router.lock().stop()?;
+        finish(args, &mut router.lock())?;
+        if args.pin {
+            kept::tell_stay(&args.interfaces, args.netns.as_deref());
         }
-        std::thread::sleep(left.map_or(TICK, |left| left.min(TICK)));
-        let notes = desk.router().tend(Instant::now())?;
-        line.suspend(|| tell(&notes));
-        let elapsed = shown_at.elapsed();
-        tell_wanted(statistics, &line, || match desk.router().ledger() {
-            Ok(now) => report::line(&now, &shown, elapsed),
-            Err(error) => error.to_string(),
-        });
-        if elapsed < INTERVAL {
-            continue;
-        }
-        let now = desk.router().ledger()?;
-        line.set_message(report::line(&now, &shown, elapsed));
-        if args.json {
-            say::data(serde_json::json!({ "status": now }))?;
-        }
-        (shown_at, shown) = (Instant::now(), now);
-    }
-    line.finish_and_clear();
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Says what was done; an error if frames are missing in the account.
-fn finish(args: &RouteArgs, desk: &RouteDesk) -> anyhow::Result<()> {
-    desk.router().read_devices()?;
-    let ledger = desk.router().ledger()?;
-    if args.json {
-        say::data(serde_json::json!({ "route": ledger }))?;
-        say::data(ledger_text::json(&report::lanes(&ledger)))?;
-    } else {
-        say::message(report::text(&ledger).trim_end());
-    }
-    // What is pinned goes on while it is read.
-    match ledger.balance() {
-        Err(wrong) if !args.pin => bail!("the account does not balance: {wrong}"),
-        _ => Ok(()),
-    }
+fn finish(args: &RouteArgs, router: &mut Router) -> anyhow::Result<()> {
+    router.read_devices()?;
+    let ledger = router.ledger()?;
+    let last = LastAccount {
+        kind: ROUTE_KIND,
+        account: serde_json::json!(ledger),
+        lanes: report::lanes(&ledger),
+        text: report::text(&ledger),
+        balance: ledger.balance(),
+    };
+    last.tell(args.json, args.pin)
 }
 
 fn asking(text: &str) -> Result<Duration, String> {

@@ -1,11 +1,14 @@
 //! The other end of a balancer's tunnels, on a real server (`bpf/xdp_decap.bpf.c`).
 
 use super::attachment::{BalanceAttachmentConfig, Place};
+use super::pinned::VERSION;
 use crate::abi::METADATA_FULL_BYTES;
 use crate::abi::rules::pair;
 use crate::load::{Embedded, Loaded, embedded, test_run};
+use crate::pins::{Kind, Pins};
 use crate::root::LEAVES;
 use crate::{Error, TestRun};
+use libbpf_rs::{MapCore, MapHandle};
 use ringside_balance::decap::{ADDRESSES_MAX, Decap};
 use ringside_balance::hash::address_words;
 use ringside_balance::prefix::Prefix;
@@ -13,18 +16,80 @@ use ringside_core::ledger::sum;
 use ringside_sys::bpf;
 use ringside_sys::words::Words64;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 static XDP_DECAP: Embedded = embedded!("xdp_decap");
 
+const COUNTS: &str = "decap_count";
 const COUNTS_WORDS: usize = 8;
 
 /// A loaded program.
 #[derive(Debug)]
 pub struct DecapProgram {
     program: OwnedFd,
-    counts: Words64,
+    counts: DecapTable,
     place: Option<Place>,
+}
+
+/// What is counted, in an array that the program writes.
+#[derive(Debug)]
+struct DecapTable {
+    handle: MapHandle,
+    words: Words64,
+}
+
+impl DecapTable {
+    fn of(handle: MapHandle) -> Result<DecapTable, Error> {
+        let words = Words64::of_array(&handle, handle.max_entries() as usize * COUNTS_WORDS);
+        let words = words.map_err(|e| Error::mapping(COUNTS, e))?;
+        Ok(DecapTable { handle, words })
+    }
+
+    fn sums(&self) -> DecapCounts {
+        let of = |what: usize| {
+            let parts = self.words.chunks_exact(COUNTS_WORDS);
+            sum(parts.map(|part| part[what].load(Ordering::Relaxed)))
+        };
+        let (seen, passed, unpacked) = (of(0), of(1), of(2));
+        DecapCounts { seen, passed, unpacked, congested: of(3), no_room: of(4) }
+    }
+}
+
+/// What is pinned, at work without a process or with one.
+#[derive(Debug)]
+pub struct PinnedDecap {
+    directory: PathBuf,
+    counts: DecapTable,
+}
+
+impl PinnedDecap {
+    /// What is in force by these pins, if something is.
+    ///
+    /// # Errors
+    /// Another version of this program has pinned it, it is damaged, or there is no privilege.
+    pub fn open(pins: &Pins) -> Result<Option<PinnedDecap>, Error> {
+        let Some(set) = pins.in_force() else { return Ok(None) };
+        let is_right =
+            |map: &MapHandle| map.value_size() as usize == COUNTS_WORDS * size_of::<u64>();
+        let handle = MapHandle::from_pinned_path(set.directory.join(COUNTS)).ok();
+        let handle = handle.filter(|map| set.version == VERSION && is_right(map));
+        let directory = set.directory;
+        match handle.and_then(|handle| DecapTable::of(handle).ok()) {
+            Some(counts) => Ok(Some(PinnedDecap { directory, counts })),
+            None => Err(Error::PinnedForm { path: directory }),
+        }
+    }
+
+    /// Where its names are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What was counted; exact while no frames come.
+    pub fn counts(&self) -> DecapCounts {
+        self.counts.sums()
+    }
 }
 
 /// Frames on all CPUs; each is in one of the last four.
@@ -62,9 +127,27 @@ impl DecapProgram {
         config: &BalanceAttachmentConfig<'_>,
         decap: &Decap,
     ) -> Result<DecapProgram, Error> {
-        let program = DecapProgram::prepared(decap, Some(Place::take(config)?))?;
+        DecapProgram::put(decap, Place::take(config)?)
+    }
+
+    /// The same, and it stays when the process ends. One that is there without a process is
+    /// replaced, and no packet is missed; the counts begin anew.
+    ///
+    /// # Errors
+    /// As [`open`](DecapProgram::open); or there is no BPF file system, or a process has the one
+    /// that is there.
+    pub fn open_to_stay(
+        config: &BalanceAttachmentConfig<'_>,
+        decap: &Decap,
+    ) -> Result<DecapProgram, Error> {
+        DecapProgram::put(decap, Place::take_to_stay(config, Kind::Decap)?)
+    }
+
+    fn put(decap: &Decap, place: Place) -> Result<DecapProgram, Error> {
+        let program = DecapProgram::prepared(decap, Some(place))?;
         if let Some(place) = &program.place {
-            place.put(program.program.as_fd())?;
+            let counts = [(COUNTS, program.counts.handle.as_fd())];
+            place.put(program.program.as_fd(), VERSION, counts.into_iter())?;
         }
         Ok(program)
     }
@@ -77,30 +160,42 @@ impl DecapProgram {
             for mut map in object.maps_mut() {
                 match (map.name().to_str(), leaves) {
                     (Some(LEAVES), Some(leaves)) => map.reuse_fd(leaves)?,
-                    (Some("decap_count"), _) => map.set_max_entries(cpus)?,
+                    (Some(COUNTS), _) => map.set_max_entries(cpus)?,
                     _ => {}
                 }
             }
             Ok(())
         })?;
-        let counts = Words64::of_array(loaded.map("decap_count")?, cpus as usize * COUNTS_WORDS);
-        let counts = counts.map_err(|e| Error::mapping("decap_count", e))?;
+        let counts = DecapTable::of(loaded.map(COUNTS)?)?;
         Ok(DecapProgram { program: loaded.program_fd()?, counts, place })
     }
 
     /// What was counted; exact while no frames come.
     pub fn counts(&self) -> DecapCounts {
-        let of = |what: usize| {
-            let parts = self.counts.chunks_exact(COUNTS_WORDS);
-            sum(parts.map(|part| part[what].load(Ordering::Relaxed)))
-        };
-        DecapCounts {
-            seen: of(0),
-            passed: of(1),
-            unpacked: of(2),
-            congested: of(3),
-            no_room: of(4),
-        }
+        self.counts.sums()
+    }
+
+    /// Takes it off its interface, if it is on one and is not to stay: then its counts do not
+    /// change any more.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        self.place.take().map_or(Ok(()), Place::leave)
+    }
+
+    /// Puts it to its place again if nothing is there; true if so.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn put_back_if_gone(&self) -> Result<bool, Error> {
+        let place = self.place.as_ref();
+        place.map_or(Ok(false), |place| place.put_back_if_gone(self.program.as_fd()))
+    }
+
+    /// What the kernel refused meanwhile, each with its reason.
+    pub fn notes(&self) -> &[String] {
+        self.place.as_ref().map_or(&[], Place::notes)
     }
 
     /// Runs the program once on a copy of `frame`; it is counted.
@@ -114,10 +209,8 @@ impl DecapProgram {
 
 impl Drop for DecapProgram {
     fn drop(&mut self) {
-        if let Some(place) = self.place.take() {
-            // The kernel refuses only what is not there.
-            let _ = place.leave();
-        }
+        // The kernel refuses only what is not there.
+        let _ = self.stop();
     }
 }
 
@@ -148,5 +241,6 @@ fn config(decap: &Decap, cpus: u32, place: Option<&Place>) -> Result<Vec<u8>, Er
     let metadata = if place.is_some_and(Place::has_metadata) { METADATA_FULL_BYTES } else { 0 };
     words.push(pair(place.map_or(0, Place::position), metadata));
     let bytes = words.into_iter().flat_map(u64::to_ne_bytes);
-    Ok(bytes.chain(decap.mac.0).chain([0; 2]).collect())
+    let stays = pair(place.is_some_and(Place::stays).into(), 0).to_ne_bytes();
+    Ok(bytes.chain(decap.mac.0).chain([0; 2]).chain(stays).collect())
 }

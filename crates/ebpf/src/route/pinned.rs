@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 
 /// Version of what the tables hold: another one is not read.
 pub(super) const VERSION: u32 = 1;
-/// The program's name in a set.
-pub(super) const PROGRAM: &str = "program";
 
 /// The pinned tables of a router, by the pins of one of its interfaces. Nothing here changes them.
 #[derive(Debug)]

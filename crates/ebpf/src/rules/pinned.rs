@@ -5,7 +5,7 @@ use super::counters::{COUNTS_BYTES, Counters, OFFENDER_BYTES, TOTALS_BYTES, Tota
 use super::program::{CONTROL_DEFAULT, TEXT_BYTES};
 use crate::Error;
 use crate::abi::rules::{Fate, parts};
-use crate::pins::{InForce, Pins};
+use crate::pins::{InForce, PROGRAM, Pins};
 use libbpf_rs::{MapCore, MapHandle};
 use ringside_sys::bpf;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,8 +17,6 @@ pub(super) const VERSION: u32 = 1;
 /// The texts read are at most this many times the size of their array. They do not overlap, but a
 /// place may be written anew for another rule while all are read.
 const TEXTS_READ_TIMES: usize = 2;
-/// The program's name in a set.
-pub(super) const PROGRAM: &str = "program";
 
 /// Pinned rules that are in force. Nothing here changes them.
 #[derive(Debug)]

@@ -2,11 +2,11 @@
 
 use super::attachment::RulesAttachment;
 use super::counters::{COUNTS_BYTES, Counters, OFFENDER_BYTES, TOTALS_BYTES, Totals};
-use super::pinned::PROGRAM;
 use super::{Words32, Words64};
 use crate::abi::METADATA_FULL_BYTES;
 use crate::abi::rules::{CHECK_WORDS, Config, EXTRAS_WORDS, Fate, SET_WORDS, parts};
 use crate::load::{Embedded, Loaded, embedded, test_run};
+use crate::pins::PROGRAM;
 use crate::root::LEAVES;
 use crate::{Error, TestRun};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};

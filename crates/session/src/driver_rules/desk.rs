@@ -2,51 +2,25 @@
 
 use super::{Shared, undecided};
 use ringside_capture::keep::{RulesReport, SideEffects};
-use ringside_control::{Command, NO_FLOWS, Reply, RuleDesk, Status, StatusParts};
+use ringside_control::{Asked, Command, Reply, RuleDesk, Status, StatusParts, not_for_this_run};
 use ringside_core::ledger::{ByCause, sum};
 use ringside_core::{Cause, Consumer, LaneCounters, Ledger};
 use ringside_xdp::{DriverRules, Totals};
 use std::sync::MutexGuard;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Answers clients, and keeps whether one has asked for the end.
-pub struct DropDesk {
-    parts: StatusParts,
+/// Rules that drop, or in a dry run would drop, on an interface.
+pub struct Dropping {
     interface: String,
     is_dry: bool,
     shared: Shared,
     rules: RuleDesk,
-    is_stopping: AtomicBool,
 }
 
-impl DropDesk {
-    /// Of rules that drop, or in a dry run would drop, on an interface.
-    pub fn new(parts: StatusParts, interface: &str, is_dry: bool, shared: Shared) -> DropDesk {
+impl Dropping {
+    /// With the rules that are in force there.
+    pub fn new(interface: &str, is_dry: bool, shared: Shared) -> Dropping {
         let rules = RuleDesk::new(Box::new(shared.clone()));
-        let (interface, is_stopping) = (interface.to_owned(), AtomicBool::new(false));
-        DropDesk { parts, interface, is_dry, shared, rules, is_stopping }
-    }
-
-    /// Answers a client.
-    pub fn answer(&self, command: Command) -> Reply {
-        match command {
-            Command::Status {} => Reply::status(self.status()),
-            Command::Ledger {} => Reply::ledger(self.ledger()),
-            Command::Rotate {} => {
-                Reply::refused("this run writes no files that could end and begin")
-            }
-            Command::Stop {} => {
-                self.is_stopping.store(true, Ordering::Release);
-                Reply::done()
-            }
-            Command::Flows { .. } => Reply::refused(NO_FLOWS),
-            Command::Rules(command) => self.rules.answer(command),
-        }
-    }
-
-    /// True once a client has asked for the end.
-    pub fn is_stopping(&self) -> bool {
-        self.is_stopping.load(Ordering::Acquire)
+        Dropping { interface: interface.to_owned(), is_dry, shared, rules }
     }
 
     /// The rules, once no other thread has them.
@@ -58,9 +32,18 @@ impl DropDesk {
     pub fn ledger(&self) -> Ledger {
         ledger(&self.interface, &self.rules().totals(), self.is_dry)
     }
+}
 
-    fn status(&self) -> Status {
-        self.parts.status(self.ledger())
+impl Asked for Dropping {
+    fn status(&self, parts: &StatusParts) -> anyhow::Result<Status> {
+        Ok(parts.status(self.ledger()))
+    }
+
+    fn answer(&self, command: Command) -> Reply {
+        match command {
+            Command::Rules(command) => self.rules.answer(command),
+            other => not_for_this_run(&other),
+        }
     }
 }
 

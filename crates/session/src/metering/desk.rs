@@ -2,7 +2,7 @@
 
 use super::report::{self, MeterReport};
 use ringside_control::{
-    Command, NO_RULES, Rates, Reply, Status, StatusParts, answer_flows, flow_status,
+    Command, Rates, Reply, Status, StatusParts, answer_flows, flow_status, not_for_this_run,
 };
 use ringside_flow::MonitorHandle;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,9 +47,6 @@ impl Desk {
         match command {
             Command::Status {} => Reply::status(self.status()),
             Command::Ledger {} => Reply::ledger(report::ledger(&lock(&self.shown).caches)),
-            Command::Rotate {} => {
-                Reply::refused("this run writes no files that could end and begin")
-            }
             Command::Stop {} => {
                 self.is_stopping.store(true, Ordering::Release);
                 Reply::done()
@@ -63,7 +60,7 @@ impl Desk {
                 flows["caches"] = report::json(&lock(&self.shown).caches);
                 reply
             }
-            Command::Rules(_) => Reply::refused(NO_RULES),
+            other => not_for_this_run(&other),
         }
     }
 

@@ -8,7 +8,7 @@ use ringside_report::drop as report;
 use ringside_sys::netns::Namespace;
 use ringside_terminal::say;
 use ringside_xdp::PinnedRules;
-use ringside_xdp::pins::{self, Pins};
+use ringside_xdp::pins::{self, Kind, Pins};
 use std::process::ExitCode;
 
 /// Arguments of `drop off`.
@@ -34,7 +34,7 @@ pub(super) fn off(args: &OffArgs) -> anyhow::Result<ExitCode> {
     let named = kept::named(Some(&args.interface)).map(|(_, pins)| pins);
     let (stale, mut pinned): (Vec<Pins>, Vec<Pins>) = named.partition(Pins::is_stale);
     if !stale.is_empty() {
-        pins::remove_stale();
+        pins::remove_stale(Kind::Rules);
         say::message("removed what was pinned of an interface that is gone");
     }
     let places = running.iter().map(|(_, status)| running::namespace_of(status));

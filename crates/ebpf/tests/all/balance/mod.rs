@@ -4,7 +4,6 @@ mod behaviours;
 mod decap;
 mod live;
 mod random;
-mod sockets;
 
 #[path = "../../../../balance/tests/all/support/mod.rs"]
 mod support;

@@ -86,10 +86,10 @@ fn live_flows_are_counted_by_real() {
         driver.decide(&tcp(End([198, 51, 100, 1].into(), port), end("192.0.2.1 80"), SYN, 0));
     }
     let hour_ns = 3_600_000_000_000;
-    let live = driver.program.live_flows(driver.tables(), monotonic_ns(), hour_ns);
+    let live = driver.program.maps().live_flows(&driver.tables().reals, monotonic_ns(), hour_ns);
     let expected: Vec<u64> = (0..2).map(|real| driver.program.real_counts(real)[0]).collect();
     assert_eq!((live[..2].to_vec(), live.iter().sum::<u64>()), (expected, 100));
     driver.age(3_700);
-    let live = driver.program.live_flows(driver.tables(), monotonic_ns(), hour_ns);
+    let live = driver.program.maps().live_flows(&driver.tables().reals, monotonic_ns(), hour_ns);
     assert_eq!(live.iter().sum::<u64>(), 0);
 }

@@ -1,11 +1,11 @@
 //! The Rust side of `bpf/balance/abi.h`: tables as the words that lie in arrays.
 
-use crate::abi::rules::pair;
+use crate::abi::rules::{pair, parts};
 use ringside_balance::Tables;
 use ringside_balance::flows::WAYS;
 use ringside_balance::maglev::NONE;
 use ringside_balance::tables::keys::KeyEntry;
-use ringside_balance::tables::{RealEntry, VipEntry};
+use ringside_balance::tables::{Path, RealEntry, VipEntry};
 use ringside_wire::MacAddr;
 
 pub const CONTROL_BYTES: usize = 8;
@@ -19,6 +19,15 @@ pub const GUARD_BYTES: usize = 16;
 pub const VIP_COUNTS_BYTES: usize = 128;
 pub const REAL_COUNTS_BYTES: usize = 16;
 pub const TOTALS_BYTES: usize = 16;
+pub const VIP_OWNER_BYTES: usize = 224;
+pub const REAL_OWNER_BYTES: usize = 64;
+pub const GONE_BYTES: usize = 160;
+const DECAP_CONFIG_BYTES: usize = 208;
+/// Where `stays` lies in `struct decap_config`.
+const DECAP_STAYS_AT: usize = 200;
+const CONFIG_BYTES: usize = 56;
+/// Where `stays` lies in `struct balance_config`.
+const STAYS_AT: usize = 48;
 
 /// Slots of a line (BALANCE_LINE_SLOTS).
 pub const LINE_SLOTS: usize = 16;
@@ -42,17 +51,34 @@ pub struct Config {
     pub position: u32,
     pub metadata: u32,
     pub mac: MacAddr,
+    pub stays: bool,
 }
 
 impl Config {
+    /// Reads `stays` from the bytes of a program.
+    pub fn stays_in(bytes: &[u8]) -> bool {
+        bytes.len() == CONFIG_BYTES && bytes[STAYS_AT] != 0
+    }
+
+    /// True if a program with these bytes differs in its secret seed alone.
+    pub fn is_in(&self, bytes: &[u8]) -> bool {
+        self.to_bytes().get(size_of::<u64>()..) == bytes.get(size_of::<u64>()..)
+    }
+
     /// The bytes as the C program reads them.
     pub fn to_bytes(&self) -> Vec<u8> {
         let Config { cpus, sets, vips, reals, slot_lines, keys, position, metadata, .. } = *self;
         let words = [cpus, sets, vips, reals, slot_lines, keys, position, metadata];
         let words = words.into_iter().flat_map(u32::to_ne_bytes);
         let mac = self.mac.0.into_iter().chain([0; 2]);
-        self.seed.to_ne_bytes().into_iter().chain(words).chain(mac).collect()
+        let stays = pair(self.stays.into(), 0).to_ne_bytes();
+        self.seed.to_ne_bytes().into_iter().chain(words).chain(mac).chain(stays).collect()
     }
+}
+
+/// True if an end of tunnels with these constants is to outlive its process.
+pub fn decap_stays_in(constants: &[u8]) -> bool {
+    constants.len() == DECAP_CONFIG_BYTES && constants[DECAP_STAYS_AT] != 0
 }
 
 /// `struct balance_settings`.
@@ -107,6 +133,20 @@ pub fn real(real: &RealEntry) -> [u64; REAL_BYTES / 8] {
     [high, low, real.until_ns, names, u64::from_ne_bytes(hop), 0, 0, 0]
 }
 
+/// The same, read: what no balancer wrote is some real all the same.
+pub fn real_entry(words: &[u64; REAL_BYTES / 8]) -> RealEntry {
+    let (serial, vip) = parts(words[3]);
+    let [a, b, c, d, e, f, has_next_hop, path] = words[4].to_ne_bytes();
+    RealEntry {
+        address: [words[0], words[1]],
+        until_ns: words[2],
+        serial,
+        vip,
+        next_hop: (has_next_hop != 0).then_some(MacAddr([a, b, c, d, e, f])),
+        path: Path::ALL.into_iter().find(|one| *one as u8 == path).unwrap_or_default(),
+    }
+}
+
 /// `struct balance_slots`, one after the other; the last line is filled up with none.
 pub fn slots(slots: &[u32]) -> impl Iterator<Item = u64> {
     let (pairs, rest) = slots.as_chunks::<2>();
@@ -123,8 +163,6 @@ pub fn flow_owner(word: &impl Fn(usize) -> u32, way: usize) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abi::rules::parts;
-    use ringside_balance::tables::Path;
 
     #[test]
     fn words_are_as_the_header_has_them() {
@@ -139,10 +177,15 @@ mod tests {
             position: 8,
             metadata: 9,
             mac: MacAddr([1, 2, 3, 4, 5, 6]),
+            stays: true,
         };
         let bytes = config.to_bytes();
-        assert_eq!(bytes.len(), 48);
-        assert_eq!(bytes[40..], [1, 2, 3, 4, 5, 6, 0, 0]);
+        assert_eq!(bytes.len(), CONFIG_BYTES);
+        assert_eq!(bytes[40..48], [1, 2, 3, 4, 5, 6, 0, 0]);
+        assert!(Config::stays_in(&bytes) && !Config::stays_in(&bytes[1..]));
+        let other = |seed, stays| Config { seed, stays, ..config }.to_bytes();
+        assert!(config.is_in(&other(7, true)) && !config.is_in(&other(1, false)));
+        assert!(!Config::stays_in(&other(1, false)) && !config.is_in(&[]));
         let entry = RealEntry {
             address: [1, 2],
             until_ns: 3,
@@ -153,6 +196,7 @@ mod tests {
         };
         let words = real(&entry);
         assert_eq!((words[2], parts(words[3])), (3, (4, 5)));
+        assert_eq!(real_entry(&words), entry);
         assert_eq!(words[4].to_ne_bytes(), [6, 6, 6, 6, 6, 6, 1, 4]);
         assert_eq!(lengths(&[32, 0]).to_ne_bytes(), [33, 1, 0, 0, 0, 0, 0, 0]);
         let three: Vec<(u32, u32)> = slots(&[7, 8, 9]).map(parts).collect();
