@@ -22,11 +22,9 @@ impl Line<'_> {
         if message(&mut text, &payload) == Err(Stop::Cut) {
             self.out.push_str(" [|igmp]");
         }
-        if self.options.verbosity > 0 && !payload.is_cut() {
-            if checksum(payload.bytes) != 0 {
-                let found = sum_of(payload.bytes);
-                put!(self, " bad igmp cksum {found:x}!");
-            }
+        let is_judged = self.options.verbosity > 0 && !payload.is_cut();
+        if is_judged && checksum(payload.bytes) != 0 {
+            put!(self, " bad igmp cksum {:x}!", sum_of(payload.bytes));
         }
     }
 }
@@ -148,7 +146,7 @@ fn report_v3(
     length: usize,
 ) -> Result<(), Stop> {
     let least = HEADER_BYTES + HEADER_BYTES * usize::from(records);
-    if length < 16 || length % 4 != 0 || length < least {
+    if length < 16 || !length.is_multiple_of(4) || length < least {
         put!(text, " [invalid len {length}]");
         return Ok(());
     }

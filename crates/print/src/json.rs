@@ -82,7 +82,9 @@ fn transport(object: &mut Map<String, Value>, bytes: &[u8], layers: &Layers) {
             let Ok(tcp) = Tcp::new(here) else { return };
             ports(object, tcp.source().0, tcp.destination().0);
             let mut fields = Map::new();
-            fields.insert("flags".into(), flags(tcp.flags()).into());
+            let mut letters = String::new();
+            flags(&mut letters, tcp.flags());
+            fields.insert("flags".into(), letters.into());
             fields.insert("seq".into(), tcp.sequence().into());
             if tcp.has(Tcp::ACK) {
                 fields.insert("ack".into(), tcp.acknowledgment().into());

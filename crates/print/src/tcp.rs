@@ -71,7 +71,9 @@ impl Line<'_> {
             put!(self, "tcp {length}");
             return;
         }
-        put!(self, "Flags [{}]", flags(tcp.flags()));
+        self.out.push_str("Flags [");
+        flags(self.out, tcp.flags());
+        self.out.push(']');
         let bases = match network.filter(|_| !self.options.absolute) {
             Some((source, destination)) => self.conversations.bases(source, destination, &tcp),
             None => Bases::default(),
@@ -160,8 +162,8 @@ impl Line<'_> {
     }
 }
 
-/// Letters of the flags, in tcpdump's order.
-pub(super) fn flags(flags: u16) -> String {
+/// Appends the letters of the flags, in tcpdump's order.
+pub(super) fn flags(out: &mut String, flags: u16) {
     const LETTERS: [(u16, char); 9] = [
         (Tcp::FIN, 'F'),
         (Tcp::SYN, 'S'),
@@ -173,6 +175,13 @@ pub(super) fn flags(flags: u16) -> String {
         (Tcp::CWR, 'W'),
         (Tcp::AE, 'e'),
     ];
-    let set: String = LETTERS.iter().filter(|(mask, _)| flags & mask != 0).map(|l| l.1).collect();
-    if set.is_empty() { "none".into() } else { set }
+    let before = out.len();
+    for (mask, letter) in LETTERS {
+        if flags & mask != 0 {
+            out.push(letter);
+        }
+    }
+    if out.len() == before {
+        out.push_str("none");
+    }
 }

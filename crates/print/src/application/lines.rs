@@ -197,7 +197,7 @@ fn begins_message(bytes: &[u8], dialect: &Dialect) -> bool {
     }
     let Some((first, rest)) = word(bytes) else { return false };
     let is_first = |method: &&str| method.as_bytes().eq_ignore_ascii_case(first);
-    if dialect.methods.iter().any(|method| is_first(&method)) {
+    if dialect.methods.iter().any(is_first) {
         return true;
     }
     // Between a version and its status is space alone, as `word` has passed over.
@@ -244,5 +244,6 @@ fn line<'a>(rest: &mut &'a [u8], payload: &Payload<'_>) -> Line<'a> {
 
 /// Appends a line that [`line`] found to be ASCII text.
 fn push(out: &mut String, line: &[u8]) {
-    out.extend(line.iter().map(|&byte| char::from(byte)));
+    // ASCII is UTF-8, and copied at once.
+    out.push_str(std::str::from_utf8(line).unwrap_or_default());
 }

@@ -68,7 +68,7 @@ fn header(text: &mut Text<'_>, mut cursor: Cursor<'_>, behind_bytes: usize) -> R
     put!(text, ", precision {}", cursor.u8()? as i8);
     for label in ["\n\tRoot Delay: ", ", Root dispersion: "] {
         let value = cursor.u32()?;
-        let millionths = u64::from(value & 0xffff) * 1_000_000 >> 16;
+        let millionths = (u64::from(value & 0xffff) * 1_000_000) >> 16;
         put!(text, "{label}{}.{millionths:06}", value >> 16);
     }
     text.out.push_str(", Reference-ID: ");
@@ -113,7 +113,7 @@ fn timestamps(text: &mut Text<'_>, cursor: &mut Cursor<'_>) -> Result<(), Stop> 
 
 /// The fraction of a second.
 fn nanoseconds(time: u64) -> u64 {
-    (time & 0xffff_ffff) * 1_000_000_000 >> 32
+    ((time & 0xffff_ffff) * 1_000_000_000) >> 32
 }
 
 fn timestamp(text: &mut Text<'_>, time: u64) {

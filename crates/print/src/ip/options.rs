@@ -71,7 +71,7 @@ fn route(out: &mut String, length: u8, mut value: Cursor<'_>) {
         let _ = write!(out, " [bad length {length}]");
         return;
     };
-    if value.left() % 4 != 0 {
+    if !value.left().is_multiple_of(4) {
         let _ = write!(out, " [bad length {length}]");
     }
     if pointer < 4 || pointer % 4 != 0 {

@@ -179,7 +179,7 @@ impl<'a> Labels<'a> {
             match self.byte(self.at)? {
                 0 => return Ok(self.at + 1),
                 0xc0.. => return self.byte(self.at + 1).map(|_| self.at + 2),
-                bytes @ ..=LABEL_BYTES_MAX => self.at += 1 + usize::from(bytes),
+                bytes @ 1..=LABEL_BYTES_MAX => self.at += 1 + usize::from(bytes),
                 _ => return Err(Stop::Malformed),
             }
         }
@@ -202,7 +202,7 @@ impl<'a> Labels<'a> {
                     }
                     (self.at, self.run) = (target, target);
                 }
-                ..=LABEL_BYTES_MAX => {
+                1..=LABEL_BYTES_MAX => {
                     let from = self.at + 1;
                     self.at = from + usize::from(bytes);
                     self.wire_bytes += 1 + usize::from(bytes);

@@ -213,7 +213,7 @@ fn identifier(text: &mut Text<'_>, mut value: Cursor<'_>) -> Result<(), Stop> {
 
 /// Numbers of options.
 fn requested(text: &mut Text<'_>, mut value: Cursor<'_>) -> Result<(), Stop> {
-    if value.left() % 2 != 0 {
+    if !value.left().is_multiple_of(2) {
         return Err(Stop::Invalid);
     }
     while let Ok(code) = value.u16() {
@@ -273,7 +273,7 @@ fn reconfigured(text: &mut Text<'_>, kind: u8) {
 }
 
 fn addresses(text: &mut Text<'_>, mut value: Cursor<'_>) -> Result<(), Stop> {
-    if value.left() % 16 != 0 {
+    if !value.left().is_multiple_of(16) {
         return Err(Stop::Invalid);
     }
     while let Ok(address) = value.ipv6() {
