@@ -24,15 +24,15 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = "Examples:
   sudo ringside http -i eth1                              a line for each, as Apache writes
-  sudo ringside http -i eth1 --format squid 'tcp port 3128'
+  sudo ringside http -i eth1 --log-format squid 'tcp port 3128'
   sudo ringside http -i eth1 --log /var/log/ringside/http.log --log-size 100MB --log-keep 9
-  sudo ringside http -i eth1 --log w3c.log --format w3c --log-time 1d
+  sudo ringside http -i eth1 --log w3c.log --log-format w3c --log-time 1d
   sudo ringside http -i eth1 -w /data/eth1                record the packets as well
   sudo ringside http -i eth1 --headers-only               only packets with heads are taken
   ringside http --attach /run/eth1.share --json           of a capture that runs (--share)
   ringside http -r /data/eth1 --last 10m                  of the ten minutes up to the newest packet
   ringside http -r trace.pcap --json --names ecs          in the words of Elastic
-  ringside http -r trace.pcap --format zeek > http.log    as Zeek's own log
+  ringside http -r trace.pcap --log-format zeek > http.log    as Zeek's own log
   ringside http -r trace.pcap | goaccess --log-format=COMBINED -
 
 Passwords, cookies and secrets in URLs are hidden unless --credentials asks for them.

@@ -19,7 +19,7 @@ use std::time::Duration;
 pub struct HttpArgs {
     /// How a transaction is a line [default: combined, or json with --json]
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
-    format: Option<LogFormat>,
+    log_format: Option<LogFormat>,
 
     /// What the fields are called in json and csv.
     #[arg(long, value_name = "SCHEME", default_value = Names::Ringside.name())]
@@ -80,7 +80,7 @@ impl HttpArgs {
 
     fn format(&self, json: bool) -> LogFormat {
         let usual = if json { LogFormat::Json } else { LogFormat::Combined };
-        self.format.unwrap_or(usual)
+        self.log_format.unwrap_or(usual)
     }
 
     /// Refuses what does not go together.
@@ -88,16 +88,16 @@ impl HttpArgs {
         let format = self.format(json);
         ensure!(
             !json || format == LogFormat::Json || self.log.is_some(),
-            "--json makes standard output JSON; write --format {} to a file with --log",
+            "--json makes standard output JSON; write --log-format {} to a file with --log",
             format.name()
         );
         ensure!(
             self.names == Names::Ringside || format.has_names(),
-            "--names is for --format json and csv: the others have names of their own"
+            "--names is for --log-format json and csv: the others have names of their own"
         );
         ensure!(
             self.syslog_prefix.is_none() || format == LogFormat::Squid,
-            "--syslog-prefix is for --format squid"
+            "--syslog-prefix is for --log-format squid"
         );
         Ok(())
     }
