@@ -6,7 +6,7 @@ use anyhow::ensure;
 use clap::Args;
 use ringside_capture::keep::CAP_BYTES_MIN;
 use ringside_core::limits::FRAME_BYTES_MAX;
-use ringside_session::{AdaptiveBounds, DigestOutput, FlowCutoff, KeepOptions};
+use ringside_session::{AdaptiveBounds, DigestOutput, FlowCutoff, KeepOptions, RulesFrom};
 use ringside_terminal::units;
 use std::path::{Path, PathBuf};
 
@@ -60,7 +60,7 @@ impl KeepArgs {
     /// Standard output cannot be had as a stream of our own.
     pub fn options(&self) -> anyhow::Result<KeepOptions> {
         Ok(KeepOptions {
-            rules: self.rules.clone(),
+            rules: self.rules.clone().map(RulesFrom::File),
             rules_in_driver: self.rules_in_driver,
             rules_room: self.rules_room as usize,
             digests: match &self.digests {

@@ -17,6 +17,7 @@ mod print_args;
 mod range_args;
 mod record;
 mod running;
+mod stored;
 mod words;
 
 use clap::{Parser, Subcommand};
@@ -53,6 +54,8 @@ enum Command {
     Read(cmd::read::ReadArgs),
     /// Packets added up by conversation: a table of the largest, or records.
     Flows(Box<cmd::flows::FlowsArgs>),
+    /// HTTP transactions, as logs that web servers and proxies write.
+    Http(Box<cmd::http::HttpCommandArgs>),
     /// Make recordings whole that were not ended: after a crash, a power cut, or of a copy.
     Repair(cmd::repair::RepairArgs),
     /// Check rules, tell what they would do with captured packets, and change those of a run.
@@ -101,6 +104,7 @@ fn main() -> ExitCode {
         Command::Control(args) => cmd::control::run(args),
         Command::Read(args) => cmd::read::run(args),
         Command::Flows(args) => cmd::flows::run(*args),
+        Command::Http(args) => cmd::http::run(*args),
         Command::Repair(args) => cmd::repair::run(args),
         Command::Rules(args) => cmd::rules::run(args),
         Command::Drop(args) => cmd::drop::run(args),

@@ -24,7 +24,7 @@ use ringside_terminal::BottomLine;
 use ringside_terminal::signals::RunSignals;
 use ringside_terminal::{say, units};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 pub use write::FormatArg;
@@ -119,6 +119,7 @@ impl RunArgs {
             print,
             observers: addition.observers()?,
             flows: addition.flows(),
+            files: addition.files(),
             frames_max: self.packets(),
             duration: self.duration(),
             ring_bytes: self.ring_size,
@@ -142,6 +143,11 @@ pub trait Addition {
     /// What they need cannot be had.
     fn observers(&mut self) -> anyhow::Result<Vec<Box<dyn Observer>>> {
         Ok(Vec::new())
+    }
+
+    /// Files that the observers write, and put others in place of.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
     }
 
     /// The flows that an observer makes, once there are observers.

@@ -34,7 +34,7 @@ impl LogFormat {
         LogFormat::Csv,
     ];
 
-    /// The name, as `--format` takes it.
+    /// The name, as `--log-format` takes it.
     pub fn name(self) -> &'static str {
         match self {
             LogFormat::Combined => "combined",

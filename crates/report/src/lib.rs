@@ -2,8 +2,9 @@
 //! What runs and tools report: texts for people, and JSON for programs.
 //!
 //! - [`run`] is said of every run that receives, while it lasts and at its end, [`flows`] in
-//!   addition of one that adds packets up, [`mod@drop`] of rules inside a driver, [`route`] of
-//!   forwarding there; [`send`] is the account of what was sent.
+//!   addition of one that adds packets up, [`http`] of one that finds transactions, [`mod@drop`]
+//!   of rules inside a driver, [`route`] of forwarding there; [`send`] is the account of what was
+//!   sent.
 //! - [`rules`] is what rules counted, wherever they are at work; [`status`] what runs say of
 //!   themselves at their control sockets.
 //! - [`read`] and [`repair`] are said of recordings, [`doctor`], [`backends`], [`interfaces`] and
@@ -20,6 +21,7 @@ pub mod balance;
 pub mod doctor;
 pub mod drop;
 pub mod flows;
+pub mod http;
 pub mod interfaces;
 pub mod lab;
 pub mod read;
@@ -29,3 +31,4 @@ pub mod rules;
 pub mod run;
 pub mod send;
 pub mod status;
+pub mod stdout;

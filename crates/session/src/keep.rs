@@ -14,14 +14,14 @@ use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_filter::Prepared;
 use ringside_keeper::filter_child::filter_compiler;
 use ringside_netdev as netdev;
-use ringside_rules::language;
+use ringside_rules::language::{self, RuleSet};
 use std::path::PathBuf;
 
 /// What is asked about the frames to keep. By default all frames are, as they are.
 #[derive(Default)]
 pub struct KeepOptions {
-    /// A file of rules that judge each frame, after the filter.
-    pub rules: Option<PathBuf>,
+    /// Rules that judge each frame, after the filter.
+    pub rules: Option<RulesFrom>,
     /// The drivers decide what they can by the rules, for every capture on their interfaces.
     pub rules_in_driver: bool,
     /// Exact rules, and as many others, that there is room for in the drivers at least.
@@ -36,15 +36,27 @@ pub struct KeepOptions {
     pub adaptive_cap: Option<AdaptiveBounds>,
 }
 
+/// Where rules come from.
+#[derive(Clone, Debug)]
+pub enum RulesFrom {
+    /// A file.
+    File(PathBuf),
+    /// The caller, who has a name for them.
+    Set(&'static str, RuleSet),
+}
+
 impl KeepOptions {
     /// The rules, checked: `None` without some.
     pub(crate) fn rules(&self) -> anyhow::Result<Option<RulesBuilder>> {
-        let Some(path) = &self.rules else { return Ok(None) };
-        let set = language::load(path)?;
+        let Some(from) = &self.rules else { return Ok(None) };
+        let (name, set) = match from {
+            RulesFrom::File(path) => (path.shown().to_string(), language::load(path)?),
+            RulesFrom::Set(name, set) => ((*name).to_owned(), set.clone()),
+        };
         let rules = RulesBuilder::new(set, filter_compiler()?);
-        let rules = rules.with_context(|| path.shown().to_string())?;
+        let rules = rules.with_context(|| name.clone())?;
         if let (Some(id), None) = (rules.digests(), &self.digests) {
-            return Err(RulesError::Digest { id }).with_context(|| path.shown().to_string());
+            return Err(RulesError::Digest { id }).with_context(|| name);
         }
         Ok(Some(rules))
     }

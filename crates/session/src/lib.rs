@@ -9,7 +9,7 @@
 //! - [`Session::finish`] gives the ledger and what else was counted.
 //!
 //! In addition, what a service does with stored frames by the same filters and rules:
-//! [`filters::FrameFilter`], [`stored_copy`], [`judge_stored`].
+//! [`filters::FrameFilter`], [`FrameJudges`], [`stored_copy`], [`judge_stored`].
 //!
 //! ```no_run
 //! use ringside_session::{CaptureOptions, OpenOptions, Order, Origin, RunOptions, Session};
@@ -49,7 +49,7 @@ mod stored_rules;
 
 pub use attach::AttachOptions;
 pub use capture::{CaptureOptions, TriggerOptions};
-pub use keep::KeepOptions;
+pub use keep::{KeepOptions, RulesFrom};
 pub use metering::{
     CacheOptions, Hook, MeterReport, Metering, MeteringOptions, MeteringReport, finish_for_dead,
 };
@@ -63,7 +63,7 @@ pub use session::{
     Finished, Moment, Order, Origin, Privileges, RING_BYTES_MIN, RunOptions, Session,
 };
 pub use setting::{Rss, Setting};
-pub use stored_rules::judge_stored;
+pub use stored_rules::{FrameJudges, judge_stored};
 
 pub use ringside_capture::backend::af_xdp::Waiting;
 pub use ringside_capture::backend::{BACKENDS, Description};

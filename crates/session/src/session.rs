@@ -65,6 +65,8 @@ pub struct RunOptions {
     /// Who sees every frame that is taken, in a thread of their own. Without output, printing and
     /// other readers the lanes wait for them; else they may be overtaken, which is counted.
     pub observers: Vec<Box<dyn Observer>>,
+    /// Files that observers write, and put others in place of, in their directories.
+    pub files: Vec<PathBuf>,
     /// The flows that one of the observers makes, for questions at the control socket.
     pub flows: Option<MonitorHandle>,
     /// Frames after which it ends.
@@ -284,7 +286,8 @@ impl<'l> Start<'l, '_> {
     fn run(self, mut board: Board) -> anyhow::Result<Session<'l>> {
         let Start { options, mut opened, config, control, link, knobs, notes } = self;
         let directories = config.output.directories();
-        let files = config.selection.iter().filter_map(Selection::files).collect::<Vec<_>>();
+        let of_selection = config.selection.iter().filter_map(Selection::files);
+        let files = of_selection.chain(options.files.iter().cloned()).collect::<Vec<_>>();
         privileges::raise_locked_memory();
         let made = become_another(&options.privileges, link, &config.output, &files)?;
         let leaving = Leaving::new(&opened.lanes, std::mem::take(&mut opened.kernel), &config);

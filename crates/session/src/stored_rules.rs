@@ -5,7 +5,7 @@ use ringside_capture::keep::{RulesReport, SideEffects};
 use ringside_core::LinkType;
 use ringside_inspect::DissectedFrame;
 use ringside_keeper::filter_child::filter_compiler;
-use ringside_rules::engine::{Counts, Engine};
+use ringside_rules::engine::{Counts, Engine, Judgement};
 use ringside_rules::language::RuleSet;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,36 +23,46 @@ pub fn judge_stored(
     set: RuleSet,
     inputs: &[PathBuf],
 ) -> anyhow::Result<(RulesReport, Vec<String>)> {
-    let mut judges = Judges { set, engines: BTreeMap::new() };
+    let mut judges = FrameJudges::new(set);
     let mut source = ringside_store::open(inputs)?;
     for interface in source.interfaces() {
-        judges.add_link(interface.link_type)?;
+        judges.prepare(interface.link_type)?;
     }
     let mut known = 0;
     while !source.is_finished() {
         let Some(batch) = source.next_batch(WAIT)? else { continue };
         // A file may name interfaces while it is read.
         for interface in &batch.interfaces()[known..] {
-            judges.add_link(interface.link_type)?;
+            judges.prepare(interface.link_type)?;
         }
         known = batch.interfaces().len();
         for frame in batch.iter() {
             let link = batch.interface_of(&frame.meta)?.link_type;
-            judges.judge(&DissectedFrame::new(frame.bytes, frame.meta.wire_bytes, link), link)?;
+            judges.judge(&DissectedFrame::new(frame.bytes, frame.meta.wire_bytes, link))?;
         }
     }
     let notices = source.notices().iter().map(ToString::to_string).collect();
     Ok((judges.report(), notices))
 }
 
-/// The rules, once for each link type: filter expressions are compiled for one.
-struct Judges {
+/// Rules over frames of several link types: one engine for each, since filter expressions are
+/// compiled for one.
+pub struct FrameJudges {
     set: RuleSet,
     engines: BTreeMap<LinkType, Engine>,
 }
 
-impl Judges {
-    fn add_link(&mut self, link: LinkType) -> anyhow::Result<()> {
+impl FrameJudges {
+    /// Of these rules.
+    pub fn new(set: RuleSet) -> FrameJudges {
+        FrameJudges { set, engines: BTreeMap::new() }
+    }
+
+    /// Compiles them for a link type, so that what is wrong is said at once.
+    ///
+    /// # Errors
+    /// A filter expression is none for such frames.
+    pub fn prepare(&mut self, link: LinkType) -> anyhow::Result<()> {
         if !self.engines.contains_key(&link) {
             let engine = Engine::new(self.set.clone(), link, &filter_compiler()?)?;
             self.engines.insert(link, engine);
@@ -60,10 +70,13 @@ impl Judges {
         Ok(())
     }
 
-    fn judge(&mut self, frame: &DissectedFrame<'_>, link: LinkType) -> anyhow::Result<()> {
-        let engine = self.engines.get_mut(&link).context("an interface that was not named")?;
-        engine.judge(frame);
-        Ok(())
+    /// What the rules say of the next frame. Every frame is to be judged, in order.
+    ///
+    /// # Errors
+    /// Its link type was not prepared.
+    pub fn judge(&mut self, frame: &DissectedFrame<'_>) -> anyhow::Result<Judgement> {
+        let engine = self.engines.get_mut(&frame.link());
+        Ok(engine.context("an interface that was not named")?.judge(frame))
     }
 
     /// What each rule counted, by id, and the default.

@@ -10,6 +10,7 @@ pub mod demo;
 pub mod doctor;
 pub mod drop;
 pub mod flows;
+pub mod http;
 pub mod lab;
 pub mod read;
 pub mod repair;

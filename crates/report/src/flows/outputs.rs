@@ -1,17 +1,16 @@
 //! How the outputs of flow records fare: collectors, and lines on standard output.
 
+use crate::stdout::WatchedStdout;
 use ringside_export::{State, Watch};
 use ringside_terminal::say;
 use ringside_terminal::units::counted;
-use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, OnceLock};
 
 /// The outputs, which are written in other threads than the one that ends the run.
 #[derive(Default)]
 pub struct Outputs {
-    failure: Failure,
+    stdout: WatchedStdout,
     watched: Vec<Watched>,
 }
 
@@ -19,12 +18,12 @@ impl Outputs {
     /// Outlets that were just opened.
     pub fn new(watches: Vec<Watch>) -> Outputs {
         let watched = watches.into_iter().map(|watch| Watched { watch, state: State::Connecting });
-        Outputs { failure: Failure::default(), watched: watched.collect() }
+        Outputs { stdout: WatchedStdout::default(), watched: watched.collect() }
     }
 
     /// Standard output, whose first error of writing is known here.
     pub fn writer(&self, stdout: OwnedFd) -> impl Write + Send + use<> {
-        Stdout { stdout: File::from(stdout), failure: self.failure.clone() }
+        self.stdout.writer(stdout)
     }
 
     /// Says what changed of collectors.
@@ -33,7 +32,7 @@ impl Outputs {
     /// Standard output cannot be written: what would come reaches no reader.
     pub fn look(&mut self) -> io::Result<()> {
         self.watched.iter_mut().for_each(Watched::look);
-        self.failure.check()
+        self.stdout.check()
     }
 
     /// After the end: says what did not get where it should; true if everything did.
@@ -42,41 +41,7 @@ impl Outputs {
     /// Standard output could not be written.
     pub fn finish(&self) -> io::Result<bool> {
         let lossy = self.watched.iter().filter(|watched| !watched.finish()).count();
-        self.failure.check().map(|()| lossy == 0)
-    }
-}
-
-/// Why records could not be written to standard output, by the system's number.
-#[derive(Clone, Default)]
-struct Failure(Arc<OnceLock<i32>>);
-
-impl Failure {
-    /// The first error of writing.
-    fn check(&self) -> io::Result<()> {
-        self.0.get().map_or(Ok(()), |&number| Err(io::Error::from_raw_os_error(number)))
-    }
-}
-
-/// Standard output, with the first error of writing to it.
-struct Stdout {
-    stdout: File,
-    failure: Failure,
-}
-
-impl Write for Stdout {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stdout.write(bytes).inspect_err(|error| {
-            // An interrupted write is made again.
-            if let Some(number) = error.raw_os_error()
-                && error.kind() != io::ErrorKind::Interrupted
-            {
-                self.failure.0.get_or_init(|| number);
-            }
-        })
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.stdout.flush()
+        self.stdout.check().map(|()| lossy == 0)
     }
 }
 
