@@ -1,17 +1,16 @@
-//! One connection that carries HTTP: its requests, and which response belongs to which.
-//!
-//! The first response belongs to the first request, however they come: a response whose request has
-//! not come waits for it, unless bytes of requests are missing. Behind missing bytes of responses
-//! it is not known how many are gone. Then a response belongs to the last request that came before
-//! it: of a client that waits for each answer that is the right one.
+//! One connection that carries HTTP: what its bytes are, from head to head.
 
 use crate::ledger::HttpLedger;
-use crate::limits::{EARLY_MAX, KEPT_BYTES_MAX, PIPELINED_MAX};
+use crate::limits::KEPT_BYTES_MAX;
 use crate::reader::{Found, Reader, State};
 use crate::transaction::{Ending, Message, Request, Response, Transaction};
 use ringside_proto::http1::{Body, Head, Start};
 use ringside_streams::{At, Closing};
 use std::collections::VecDeque;
+
+mod pairing;
+
+use pairing::Open;
 
 /// What all conversations share.
 #[derive(Debug, Default)]
@@ -52,27 +51,6 @@ pub(crate) struct Conversation {
     /// Requests that there was no room for, all behind those that are open.
     without_room: u64,
     transactions: u32,
-}
-
-#[derive(Debug)]
-struct Open {
-    transaction: Transaction,
-    /// Nothing more of the request will come.
-    is_asked: bool,
-    /// Nothing more of the response will come.
-    is_answered: bool,
-    /// Why it ended, if not as it should.
-    ending: Option<Ending>,
-    memory: usize,
-}
-
-impl Open {
-    /// Counts its memory anew.
-    fn recount(&mut self, shared: &mut Shared) {
-        let memory = self.transaction.memory();
-        shared.kept_memory = shared.kept_memory + memory - self.memory;
-        self.memory = memory;
-    }
 }
 
 impl Conversation {
@@ -219,7 +197,7 @@ impl Conversation {
         0
     }
 
-    /// A head has come whole. False if nobody says such a thing in this direction.
+    /// A head has come whole. False if such a thing does not belong in this direction.
     fn head(
         &mut self,
         side: usize,
@@ -267,183 +245,6 @@ impl Conversation {
         }
         self.hand_out(at, shared, out);
         true
-    }
-
-    /// A request begins: how long its body is.
-    fn request(
-        &mut self,
-        request: Request,
-        head: &Head<'_>,
-        at: &At<'_>,
-        shared: &mut Shared,
-        out: &mut Out<'_>,
-    ) -> Body {
-        shared.ledger.requests += 1;
-        let body = head.body(None);
-        // A response that came before its request.
-        if let Some(early) = self.early_response(request.message.first_ns) {
-            let open = &mut self.open[early];
-            open.transaction.request = Some(request);
-            open.is_asked = false;
-            open.recount(shared);
-            return body;
-        }
-        let transaction = self.new_transaction(Some(request), at);
-        if !self.put(transaction, false, shared, out) {
-            // What answers it is known by its place alone.
-            self.without_room += 1;
-        }
-        body
-    }
-
-    /// The response that came before the request that begins at `first_ns`. Behind missing requests
-    /// those that are older answer what is missing.
-    fn early_response(&mut self, first_ns: u64) -> Option<usize> {
-        self.waits_for_requests = true;
-        let is_behind_lost = std::mem::take(&mut self.has_lost_requests);
-        for (place, open) in self.open.iter_mut().enumerate() {
-            let is_early = open.transaction.request.is_none() && open.ending.is_none();
-            let response = open.transaction.response.as_ref().filter(|_| is_early);
-            let Some(response) = response else { continue };
-            if is_behind_lost && response.message.first_ns < first_ns {
-                open.ending = Some(Ending::RequestUnseen);
-                continue;
-            }
-            return Some(place);
-        }
-        None
-    }
-
-    fn new_transaction(&mut self, request: Option<Request>, at: &At<'_>) -> Transaction {
-        self.transactions = self.transactions.saturating_add(1);
-        let (low, high) = (at.key.low(), at.key.high());
-        let is_high = self.client == Some(1);
-        Transaction {
-            connection: at.connection,
-            depth: self.transactions,
-            interface: at.key.interface(),
-            vlan: at.key.vlan(),
-            client: if is_high { high } else { low },
-            server: if is_high { low } else { high },
-            request,
-            response: None,
-            interim: None,
-            ending: Ending::Complete,
-            end_ns: at.stamp.0,
-        }
-    }
-
-    /// Puts a transaction behind those that are open. False if there is no room: then it is over.
-    fn put(
-        &mut self,
-        mut transaction: Transaction,
-        is_asked: bool,
-        shared: &mut Shared,
-        out: &mut Out<'_>,
-    ) -> bool {
-        shared.ledger.begun += 1;
-        let memory = transaction.memory();
-        let has_room = self.open.len() < PIPELINED_MAX
-            && self.without_room == 0
-            && shared.kept_memory + memory <= KEPT_BYTES_MAX;
-        if !has_room {
-            transaction.ending = Ending::NoRoom;
-            shared.ledger.ended[Ending::NoRoom.index()] += 1;
-            out(transaction);
-            return false;
-        }
-        shared.kept_memory += memory;
-        shared.open += 1;
-        self.open.push_back(Open {
-            transaction,
-            is_asked,
-            is_answered: false,
-            ending: None,
-            memory,
-        });
-        true
-    }
-
-    /// A response begins: how long its body is.
-    fn response(
-        &mut self,
-        response: Response,
-        head: &Head<'_>,
-        at: &At<'_>,
-        shared: &mut Shared,
-        out: &mut Out<'_>,
-    ) -> Body {
-        shared.ledger.responses += 1;
-        let is_interim = matches!(response.status, 100 | 102..200);
-        let is_behind_both = self.is_behind_gap && self.ever_lost_requests;
-        let place = self.place_of(&response, is_interim);
-        if is_interim {
-            shared.ledger.interim += 1;
-            if let Some(place) = place {
-                self.open[place].transaction.interim = Some(response.status);
-            }
-            return Body::None;
-        }
-        let place = match place {
-            Some(place) => place,
-            None if self.without_room > 0 => {
-                self.without_room -= 1;
-                shared.ledger.responses_without_room += 1;
-                return head.body(None);
-            }
-            None => {
-                let transaction = self.new_transaction(None, at);
-                if !self.put(transaction, true, shared, out) {
-                    return head.body(None);
-                }
-                let place = self.open.len() - 1;
-                // Requests that came later wait: its own is missing.
-                let waits = |open: &Open| open.transaction.response.is_none() && !open.is_answered;
-                if is_behind_both || self.open.iter().take(place).any(waits) {
-                    self.open[place].ending = Some(Ending::RequestUnseen);
-                }
-                place
-            }
-        };
-        let next = self.open.get(place + 1).and_then(|open| open.transaction.request.as_ref());
-        self.is_pipelined |= next.is_some_and(|r| r.message.first_ns < response.message.first_ns);
-        let open = &mut self.open[place];
-        let method = open.transaction.request.as_ref().map(|request| &*request.method);
-        let body = head.body(method);
-        open.transaction.response = Some(response);
-        open.recount(shared);
-        body
-    }
-
-    /// The open transaction that a response answers.
-    fn place_of(&mut self, response: &Response, is_interim: bool) -> Option<usize> {
-        let is_waiting = |open: &Open| open.transaction.response.is_none() && !open.is_answered;
-        let came_before = |open: &Open| {
-            let request = open.transaction.request.as_ref();
-            request.is_none_or(|r| r.message.last_ns <= response.message.first_ns)
-        };
-        let mut waiting = self.open.iter().enumerate().filter(|(_, open)| is_waiting(open));
-        if !self.is_behind_gap || is_interim {
-            let (place, next) = waiting.next()?;
-            return (!self.ever_lost_requests || came_before(next)).then_some(place);
-        }
-        self.is_behind_gap = false;
-        let place = match self.is_pipelined {
-            // Where both are missing nothing tells which request a response is for.
-            _ if self.ever_lost_requests => None,
-            true => waiting.next(),
-            false => waiting.filter(|(_, open)| came_before(open)).last(),
-        };
-        let place = place.map(|(place, _)| place);
-        // The responses of those before are what is missing.
-        let before = place.unwrap_or(self.open.len());
-        let is_missing =
-            |open: &&mut Open| is_waiting(open) && (place.is_some() || came_before(open));
-        for open in self.open.iter_mut().take(before).filter(is_missing) {
-            open.is_answered = true;
-            open.ending = Some(Ending::Lost);
-        }
-        place
     }
 
     /// The message of a direction that is being read.
@@ -613,52 +414,6 @@ impl Conversation {
             self.message_ends(side, 0, shared);
             self.hand_out(at, shared, out);
         }
-    }
-
-    /// Hands out the transactions that are over, in order.
-    fn hand_out(&mut self, at: &At<'_>, shared: &mut Shared, out: &mut Out<'_>) {
-        // Of a direction that is not seen nothing comes, however long one waits.
-        let early = |open: &&Open| open.transaction.request.is_none();
-        let waits = self.waits_for_requests && self.open.iter().filter(early).count() <= EARLY_MAX;
-        while let Some(open) = self.open.front() {
-            let is_over = match open.transaction.request {
-                None => open.is_answered && (open.ending.is_some() || !waits),
-                Some(_) => open.is_answered && (open.is_asked || open.ending.is_some()),
-            };
-            if !is_over {
-                break;
-            }
-            self.take_out(at, None, shared, out);
-        }
-    }
-
-    /// Takes the first transaction out.
-    fn take_out(
-        &mut self,
-        at: &At<'_>,
-        why: Option<Ending>,
-        shared: &mut Shared,
-        out: &mut Out<'_>,
-    ) {
-        let Some(Open { mut transaction, ending, memory, .. }) = self.open.pop_front() else {
-            return;
-        };
-        let status = transaction.response.as_ref().map(|response| response.status);
-        let method = transaction.request.as_ref().map(|request| &*request.method);
-        let is_connected = method.is_some_and(|method| method == b"CONNECT");
-        let usual = match status {
-            Some(101) => Ending::Tunnel,
-            Some(200..300) if is_connected => Ending::Tunnel,
-            _ if transaction.request.is_none() => Ending::RequestUnseen,
-            _ if shared.headers_only => Ending::HeadersOnly,
-            _ => Ending::Complete,
-        };
-        transaction.ending = ending.or(why).unwrap_or(usual);
-        transaction.end_ns = at.stamp.0;
-        shared.kept_memory -= memory;
-        shared.open -= 1;
-        shared.ledger.ended[transaction.ending.index()] += 1;
-        out(transaction);
     }
 
     /// The connection is over.

@@ -15,7 +15,7 @@ pub struct Rotation {
     pub bytes: Option<u64>,
     /// Nanoseconds of the packets' time after which a file is put aside, at multiples of that.
     pub time_ns: Option<u64>,
-    /// Files that are kept beside the one that is written.
+    /// Files that are kept in addition to the one that is written.
     pub kept: u32,
 }
 

@@ -1,6 +1,6 @@
 //! Lines as web servers and proxies write them.
 
-use crate::transaction::Text;
+use crate::text::Text;
 use crate::{Ending, Transaction};
 use ringside_core::time::NANOS_PER_SEC;
 use std::io::Write;

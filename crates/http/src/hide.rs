@@ -1,6 +1,6 @@
 //! What authenticates, and is not kept unless that is asked for.
 
-use crate::transaction::Text;
+use crate::text::Text;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 

@@ -24,6 +24,7 @@ mod monitor;
 mod names;
 mod observer;
 mod reader;
+mod text;
 mod tracker;
 mod transaction;
 

@@ -7,7 +7,8 @@ mod ringside;
 mod zeek;
 
 use crate::Transaction;
-use crate::transaction::{Message, Request, Response, Text};
+use crate::text::Text;
+use crate::transaction::{Message, Request, Response};
 use ringside_record::{Column, Kind, Names, Row, community_id};
 use ringside_wire::IpProtocol;
 use serde_json::Value;
@@ -54,7 +55,7 @@ const COOKIE: Field = Field::new(Kind::Text, |row| asked(row, |r| optional(&r.co
 const PROXIED: Field = Field::new(Kind::List, |row| {
     asked(row, |request| match request.proxied.is_empty() {
         true => Value::Null,
-        false => request.proxied.iter().map(|proxy| text(proxy)).collect(),
+        false => request.proxied.iter().map(text).collect(),
     })
 });
 const VERSION: Field = Field::new(Kind::Text, |row| version(row.record).into());
@@ -62,7 +63,7 @@ const REQUEST_BYTES: Field =
     Field::new(Kind::Bytes, |row| asked(row, |r| r.message.body_bytes.into()));
 const REQUEST_TYPE: Field =
     Field::new(Kind::Text, |row| asked(row, |r| optional(&r.message.content_type)));
-const STATUS: Field = Field::new(Kind::Count, |row| answered(row, |r| status(r)));
+const STATUS: Field = Field::new(Kind::Count, |row| answered(row, status));
 const REASON: Field = Field::new(Kind::Text, |row| answered(row, |r| text(&r.reason)));
 const INTERIM: Field = Field::new(Kind::Count, |row| row.record.interim.into());
 const RESPONSE_BYTES: Field =

@@ -6,12 +6,10 @@ use std::net::IpAddr;
 
 use crate::hide;
 use crate::limits::{FIELD_BYTES_MAX, TARGET_BYTES_MAX};
+use crate::text::{Text, at_most, cut};
 
 /// One end of a connection.
 pub type Endpoint = (IpAddr, u16);
-
-/// Bytes of a head, in whatever encoding they were sent.
-pub type Text = Box<[u8]>;
 
 /// A request and its response, as far as they were seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -296,12 +294,4 @@ impl Response {
             message,
         })
     }
-}
-
-fn at_most(bytes: &[u8], max: usize) -> &[u8] {
-    bytes.get(..max).unwrap_or(bytes)
-}
-
-fn cut(bytes: &[u8], max: usize) -> Text {
-    at_most(bytes, max).into()
 }

@@ -1,5 +1,6 @@
 //! One connection: its two directions, and what the handler keeps of it.
 
+use crate::opening::Opening;
 use crate::side::Side;
 
 /// A connection that has had payload.
@@ -15,22 +16,6 @@ pub(crate) struct Connection<C> {
     pub is_over: bool,
     /// What the handler keeps.
     pub kept: C,
-}
-
-/// A connection without payload yet: what its SYNs said.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Opening {
-    pub sides: [Side0; 2],
-    pub initiator_high: bool,
-}
-
-/// The beginning of a direction.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Side0 {
-    /// Sequence number of its first byte.
-    pub start: Option<u32>,
-    /// By how many bits its windows are scaled.
-    pub scale: Option<u8>,
 }
 
 impl<C: Default> Connection<C> {

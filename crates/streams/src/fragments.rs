@@ -215,7 +215,7 @@ fn read<'f>(frame: &DissectedFrame<'f>, received: &Received<'_>) -> Option<(Id, 
     let network = layers.network(level)?;
     let here = frame.from(network);
     let ip_bytes = frame.ip_bytes(level)? as usize;
-    // A fragment that was cut would leave a hole that nobody sees.
+    // A fragment that was cut would leave a hole that is never seen.
     let packet = here.get(..ip_bytes)?;
     let (id, protocol, piece) = match network.kind {
         LayerKind::Ipv4 => {

@@ -2,7 +2,7 @@
 //! TCP streams and fragmented IP packets put together again, in bounded memory.
 //!
 //! - [`Segment`] is what streams need of a frame.
-//! - [`Streams`] follows connections and tells a [`Handler`] what each direction said: [`Event`]s
+//! - [`Streams`] follows connections and hands a [`Handler`] what each direction said: [`Event`]s
 //!   in the order of the stream. What comes in order is handed on in place, without a copy; what is
 //!   ahead is kept, up to [`Limits`], and what never comes is a [`Event::Gap`] with its [`Cause`].
 //! - [`Defragmenter`] makes one packet of its fragments.
@@ -17,16 +17,19 @@
 
 mod connection;
 mod dues;
+mod event;
 mod fragments;
 mod held;
 mod ledger;
 mod limits;
+mod opening;
 mod segment;
 mod side;
 mod streams;
 
+pub use event::{At, Cause, Closing, Event, Handler};
 pub use fragments::{Defragmenter, FragmentLedger};
 pub use ledger::StreamLedger;
 pub use limits::{Limits, Overlap};
 pub use segment::{Place, Segment};
-pub use streams::{At, Cause, Closing, Event, Handler, Streams};
+pub use streams::Streams;

@@ -1,9 +1,9 @@
 //! One direction of a connection, put in order.
 
-use crate::connection::Side0;
+use crate::event::{Cause, Event};
 use crate::held::{Ahead, Held};
 use crate::limits::{ACKED_WAIT_NS, PIECES_MAX, WINDOW_SLACK_BYTES};
-use crate::streams::{Cause, Event};
+use crate::opening::SideStart;
 use crate::{Limits, StreamLedger};
 use ringside_core::Timestamp;
 use std::collections::BTreeSet;
@@ -57,7 +57,7 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    pub(crate) fn new(opening: &Side0) -> Side {
+    pub(crate) fn new(opening: &SideStart) -> Side {
         let mut side = Side { scale: SCALE_MAX, ..Side::default() };
         if let Some(start) = opening.start {
             side.open(start, opening.scale);

@@ -21,6 +21,7 @@ mod filters;
 mod flow_cache;
 mod flow_export;
 mod flows;
+mod http;
 mod keep;
 mod keeper;
 mod mirror;

@@ -44,8 +44,8 @@ fn transactions(path: &Path) -> Vec<Transaction> {
     pump.run(source, LaneId(0), &|| false);
     assert!(observer.balances(), "{}", path.display());
     assert_eq!(observer.open(), 0);
-    let found = kept.0.lock().unwrap().clone();
-    found
+    
+    kept.0.lock().unwrap().clone()
 }
 
 /// How often each message is there: `GET /`, `200 OK`.

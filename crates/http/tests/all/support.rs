@@ -114,8 +114,8 @@ pub fn find_with(options: Options, packets: &[Packet]) -> Vec<Transaction> {
     }
     observer.finish();
     assert!(observer.balances() && observer.open() == 0);
-    let found = kept.0.lock().unwrap().clone();
-    found
+    
+    kept.0.lock().unwrap().clone()
 }
 
 pub fn see(observer: &mut dyn Observer, bytes: &[u8], stamp: u64, interface: &SourceInterface) {

@@ -7,7 +7,7 @@ fn fragment(id: u16, offset: usize, bytes: &[u8], has_more: bool) -> Vec<u8> {
     let mut out = vec![0x45, 0];
     out.extend((20 + bytes.len() as u16).to_be_bytes());
     out.extend(id.to_be_bytes());
-    out.extend((offset as u16 / 8 | if has_more { 0x2000 } else { 0 }).to_be_bytes());
+    out.extend(((offset as u16 / 8) | if has_more { 0x2000 } else { 0 }).to_be_bytes());
     out.extend([64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     out.extend(bytes);
     out

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What a handler was told, data in one piece until something else comes.
+/// What a handler got, data in one piece until something else comes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Said {
     Data(bool, Vec<u8>),
@@ -188,7 +188,7 @@ fn what_the_receiver_has_is_not_waited_for_for_long() {
     let expected = [data("abc"), Said::Gap(false, 3, Cause::Lost), data("ghi")];
     assert_eq!(log.said, expected);
     assert_eq!(log.stamps, [SECOND, 2 * SECOND + 250_000_000, SECOND]);
-    // What nobody acknowledges is waited for in vain.
+    // What is never acknowledged is waited for in vain.
     let more = at(segment(112, b"mno"), 9 * SECOND);
     streams.take_in(&more, &mut log);
     streams.tick(Timestamp(12 * SECOND), &mut log);

@@ -21,7 +21,10 @@ pub struct Side {
 
 /// All connections, by number: endpoints, and what each said.
 #[derive(Default)]
-pub struct Said(pub Vec<([(std::net::IpAddr, u16); 2], [Side; 2])>);
+pub struct Said(pub Vec<(Endpoints, [Side; 2])>);
+
+/// The lower endpoint of a connection, and the higher.
+type Endpoints = [(std::net::IpAddr, u16); 2];
 
 impl Handler for Said {
     type Kept = ();

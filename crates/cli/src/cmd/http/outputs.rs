@@ -38,7 +38,7 @@ pub struct HttpArgs {
     #[arg(long, value_name = "DURATION", value_parser = units::duration, requires = "log")]
     log_time: Option<Duration>,
 
-    /// How many files are kept beside FILE.
+    /// How many files are kept next to FILE.
     #[arg(long, value_name = "N", default_value_t = Rotation::KEPT, requires = "log")]
     #[arg(value_parser = clap::value_parser!(u32).range(..=i64::from(Rotation::KEPT_MAX)))]
     log_keep: u32,
