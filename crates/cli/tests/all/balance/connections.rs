@@ -178,7 +178,9 @@ fn connections_live_through_kill_restart_growth_drain_and_reload() {
 
     // A server that dies takes its own connections along, and no others.
     drop(servers.remove(1));
-    set(&["10.77.0.12", "--state", "down"]);
+    set(&["10.77.0.12", "--state", "down", "--save"]);
+    let said = std::fs::read_to_string(link.folder.path("balance.toml")).unwrap();
+    assert!(said.contains("address = \"10.77.0.12\"\nstate = \"down\""), "{said}");
     let (dead, mut rest): (Vec<_>, Vec<_>) = all.0.drain(..).partition(|(_, server)| *server == 12);
     for (mut connection, _) in dead {
         let _ = connection.write_all(b"\n");
