@@ -1,6 +1,7 @@
 //! The Rust side of `bpf/abi.h`: the same fields in the same order, written out by hand so that
 //! the bytes need no unsafe view. Integers are in host byte order.
 
+pub mod fast;
 pub mod route;
 pub mod rules;
 

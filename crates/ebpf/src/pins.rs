@@ -16,7 +16,7 @@
 
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
-use crate::abi::{route, rules};
+use crate::abi::{fast, route, rules};
 use crate::claims::{Claims, take_turn};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
@@ -64,6 +64,9 @@ impl Kind {
     fn of_program(name: &str, constants: &[u8]) -> Option<Kind> {
         match name {
             "xdp_rules" if rules::Config::stays_in(constants) => Some(Kind::Rules),
+            "xdp_fast" | "xdp_fast_port" | "xdp_fast_host" if fast::Config::stays_in(constants) => {
+                Some(Kind::Rules)
+            }
             "xdp_route" if route::Config::stays_in(constants) => Some(Kind::Router),
             _ => None,
         }
