@@ -176,8 +176,7 @@ fn random_rules_and_frames() {
     let (mut pairs, mut dropped, mut rounds_fast, mut part) = (0u64, 0u64, 0, 0);
     for default in ["pass", "drop", "take"] {
         let mut judges = Judges::new(&set(&format!("default {default}"), folder.path()));
-        let rounds = by_run(70, 700);
-        for _ in 0..rounds {
+        for _ in 0..by_run(24, 240) {
             let text = match random.below(8) {
                 0 => random_rules(&mut random, false),
                 _ => some_rules(&mut random),
@@ -188,14 +187,14 @@ fn random_rules_and_frames() {
             let count = judges.fast.fast_rules();
             rounds_fast += u32::from(count > 0);
             part += u32::from(count > 0 && count < rules.rules.len());
-            for _ in 0..500 {
+            for _ in 0..1500 {
                 dropped += u64::from(judges.judge(&random_frame(&mut random)));
                 pairs += 1;
             }
             judges.compare();
         }
     }
-    let rounds = 3 * by_run(70, 700) as u32;
+    let rounds = 3 * by_run(24, 240) as u32;
     assert!(pairs >= by_run(100_000, 1_000_000) && dropped > pairs / 10, "{pairs} {dropped}");
     assert!(rounds_fast > rounds / 2 && part > rounds / 10, "{rounds_fast} {part} of {rounds}");
 }
