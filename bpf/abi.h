@@ -401,6 +401,47 @@ struct rules_config {
 _Static_assert(sizeof(struct rules_config) == 72, "rules_config: keep abi.rs in step");
 
 /*
+ * The fast path (fast.h). An entry of its tables names a rule: one more than
+ * rank << FAST_FATE_BITS | fate, where lower ranks come first; 0: no rule.
+ */
+#define FAST_FATE_BITS 3
+/* No such page, and no rule. */
+#define FAST_NONE 0xffffffff
+/* Entries of a page: one for each value of a byte. */
+#define FAST_PAGE_ENTRIES 256
+/* Prefixes of IPv4 are looked for by these lengths: 32, 24, 16, 8. */
+#define FAST_LEVELS 4
+/* Places of a hash table behind its first at which a key may lie. */
+#define FAST_PROBES_MAX 16
+/* Of this number of dropped frames the source of one is noted, and counts for all. */
+#define FAST_SAMPLE 16
+
+/* One of the hash tables of prefixes: a key in the upper half of a word, its entry in the lower. */
+struct fast_table {
+	__u32 first; /* index of its first word */
+	__u32 mask;  /* first places, a power of two, less one; FAST_NONE: no such prefix */
+};
+
+/* What the fast path does; read-only for the program. */
+struct fast_config {
+	__u32 position;    /* its own place among the leaves */
+	__u32 metadata;    /* METADATA_FULL if the root puts some there */
+	__u32 slots;       /* rules that there is room for */
+	__u32 offenders;   /* places for sources of dropped frames of each CPU; 0: none */
+	__u32 stays;       /* 1: it is to be left in its place when its process is gone */
+	__u32 is_whole;    /* 1: all rules are here, and frames that none is for have `fallback` */
+	__u32 fallback;    /* fate of frames that no rule decides about */
+	__u32 is_ordered;  /* 1: ranks are slots */
+	__u32 leaves_v6;   /* 1: IPv6 is for the general program */
+	__u32 protocols;   /* page of protocols above IPv4; behind it that of IPv6 */
+	__u32 ports[4];    /* first of 256 pages: of TCP the source and destination port, of UDP */
+	struct fast_table tables[2][FAST_LEVELS]; /* of sources, of destinations */
+	__u64 seed;        /* of the hash tables */
+	__u64 source_seed; /* of the table of sources of dropped frames */
+};
+_Static_assert(sizeof(struct fast_config) == 136, "fast_config: keep abi/fast.rs in step");
+
+/*
  * The flow cache (bpf/flows.h; Rust: crates/ebpf/src/flows/abi.rs). Its arrays are mapped: user
  * space reads them, and writes the control words, a ring's tail, and what it has taken.
  */

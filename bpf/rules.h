@@ -8,19 +8,10 @@
 #ifndef RINGSIDE_RULES_H
 #define RINGSIDE_RULES_H
 
+#include "arrays.h"
 #include "parse.h"
 
 const volatile struct rules_config config = {};
-
-/* An array of user space's, as many values as it says; in whole pages, so on whole lines. */
-#define RULES_ARRAY(name, bytes)                            \
-	struct {                                            \
-		__uint(type, BPF_MAP_TYPE_ARRAY);           \
-		__uint(map_flags, BPF_F_MMAPABLE);          \
-		__uint(max_entries, 1);                     \
-		__uint(key_size, 4);                        \
-		__uint(value_size, bytes);                  \
-	} name SEC(".maps")
 
 RULES_ARRAY(control, 64);
 RULES_ARRAY(nodes, 1024);

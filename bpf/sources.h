@@ -1,36 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who sends: a limit of frames for each source address, and the sources of dropped frames. Both
- * are tables of fixed size in which an address has one place; traffic causes no allocation.
+ * A limit of frames for each source address, in a table of fixed size in which an address has one
+ * place; traffic causes no allocation.
  */
 #ifndef RINGSIDE_SOURCES_H
 #define RINGSIDE_SOURCES_H
 
+#include "offenders.h"
 #include "rules.h"
 
 RULES_ARRAY(sources, sizeof(struct rules_source));
-RULES_ARRAY(offenders, sizeof(struct rules_offender));
 
 /* A frame, in tokens. */
 #define TOKENS_PER_FRAME (1ULL << 20)
 /* Longest time in calculations, so that nothing overflows: after it a source has all tokens. */
 #define SAVED_US_MAX (1ULL << 24)
-
-static __always_inline __u64 source_high(const struct packet_fields *fields)
-{
-	return version_of(fields) == 6 ? fields->address[1] : 0;
-}
-
-static __always_inline __u64 source_low(const struct packet_fields *fields)
-{
-	return version_of(fields) == 6 ? fields->address[0] : (__u32)fields->address[0];
-}
-
-/* A sender must not be able to predict places. */
-static __always_inline __u32 source_hash(const struct packet_fields *fields, __u64 seed)
-{
-	return mix(mix(seed ^ version_of(fields), source_low(fields)), source_high(fields)) >> 16;
-}
 
 /*
  * Takes a token of the frame's source; false if it has none left. A source that finds another in
@@ -68,31 +52,6 @@ static __always_inline int may_send(const struct packet_fields *fields, __u64 se
 	}
 	source->tokens = tokens - TOKENS_PER_FRAME;
 	return 1;
-}
-
-/*
- * A dropped frame. In each place of a CPU's table the sources that share it vote (Boyer and Moore):
- * one that sends more than all others there has the place.
- */
-static __always_inline void note_offender(const struct packet_fields *fields, __u64 seed, __u32 cpu)
-{
-	__u32 index = (source_hash(fields, seed) & (config.offenders - 1)) + cpu * config.offenders;
-	struct rules_offender *offender = bpf_map_lookup_elem(&offenders, &index);
-	__u64 low = source_low(fields), high = source_high(fields);
-
-	if (!offender || !version_of(fields))
-		return;
-	if (offender->address[0] == low && offender->address[1] == high &&
-	    offender->version == version_of(fields)) {
-		offender->frames++;
-	} else if (!offender->frames) {
-		offender->address[0] = low;
-		offender->address[1] = high;
-		offender->version = version_of(fields);
-		offender->frames = 1;
-	} else {
-		offender->frames--;
-	}
 }
 
 #endif

@@ -8,9 +8,8 @@
  * meets a rule which cannot be decided here goes on as if no rule had been asked, and what goes
  * up to the capture is counted there.
  */
-#include "leaves.h"
+#include "behind.h"
 #include "look.h"
-#include "metadata.h"
 #include "sources.h"
 
 RULES_ARRAY(totals, sizeof(struct rules_totals));
@@ -111,15 +110,6 @@ static __always_inline void judge(struct xdp_md *ctx, struct judgement *judged, 
 		ask_rest(ctx);
 }
 
-/* To the programs behind this one, and to the host. */
-static __always_inline int go_behind(struct xdp_md *ctx)
-{
-	try_leaves(ctx, config.position + 1);
-	if (config.metadata == METADATA_FULL)
-		drop_metadata(ctx);
-	return XDP_PASS;
-}
-
 /* Counts what the frame met; false if that is for others to do. */
 static __always_inline int settle(struct judgement *judged, struct rules_totals *total,
 				  const __u64 *words)
@@ -153,30 +143,30 @@ static __always_inline int carry_out(struct xdp_md *ctx, const struct judgement 
 	if (judged->fate == FATE_DROP) {
 		total->dropped++;
 		if (config.offenders)
-			note_offender(&judged->fields, seed, judged->cpu);
-		return config.is_dry ? go_behind(ctx) : XDP_DROP;
+			note_offender(&judged->fields, seed, judged->cpu, config.offenders, 1);
+		return config.is_dry ? go_behind(ctx, config.position, config.metadata) : XDP_DROP;
 	}
 	if (config.sources && !may_send(&judged->fields, seed)) {
 		total->limited++;
 		if (config.offenders)
-			note_offender(&judged->fields, seed, judged->cpu);
-		return config.is_dry ? go_behind(ctx) : XDP_DROP;
+			note_offender(&judged->fields, seed, judged->cpu, config.offenders, 1);
+		return config.is_dry ? go_behind(ctx, config.position, config.metadata) : XDP_DROP;
 	}
 	if (judged->fate == FATE_TAKE) {
 		total->taken++;
-		return go_behind(ctx);
+		return go_behind(ctx, config.position, config.metadata);
 	}
 	if (judged->fate == FATE_PASS) {
 		total->passed++;
 		if (!config.shares || config.is_dry)
-			return go_behind(ctx);
+			return go_behind(ctx, config.position, config.metadata);
 		if (config.metadata == METADATA_FULL)
 			drop_metadata(ctx);
 		return XDP_PASS;
 	}
 	total->redirected++;
 	if (config.is_dry)
-		return go_behind(ctx);
+		return go_behind(ctx, config.position, config.metadata);
 	if (config.metadata == METADATA_FULL)
 		drop_metadata(ctx);
 	if (judged->fate == FATE_INTERFACE)
@@ -236,7 +226,7 @@ int xdp_rules(struct xdp_md *ctx)
 			total->unjudged++;
 			if (config.reports)
 				report(ctx, 0);
-			return go_behind(ctx);
+			return go_behind(ctx, config.position, config.metadata);
 		}
 	}
 	judge(ctx, judged, words);
@@ -244,7 +234,7 @@ int xdp_rules(struct xdp_md *ctx)
 		total->handed_up++;
 		if (config.reports)
 			report(ctx, 1);
-		return go_behind(ctx);
+		return go_behind(ctx, config.position, config.metadata);
 	}
 	if (config.reports)
 		report(ctx, 1);

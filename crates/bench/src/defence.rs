@@ -86,14 +86,14 @@ impl Defence {
         Defence::process(lab, "ringside drop", command, "listening on", stop)
     }
 
-    /// xdp-filter, with the arguments of its commands that add what is dropped.
+    /// xdp-filter, with the commands that add what is dropped.
     ///
     /// # Errors
     /// As above.
     pub(super) fn xdp_filter(
         lab: &Lab,
         features: &str,
-        additions: &[String],
+        commands: &[String],
         stop: &StopSignal,
     ) -> anyhow::Result<Defence> {
         // Its maps are pinned where `ip netns exec` shows another file system, and it is a command,
@@ -103,8 +103,8 @@ impl Defence {
              trap 'xdp-filter unload {0}; kill $!; exit 0' TERM; ",
             RECEIVER_INTERFACE
         );
-        for addition in additions {
-            script.push_str(&format!("xdp-filter {addition}; "));
+        for command in commands {
+            script.push_str(&format!("{command}; "));
         }
         script.push_str("echo in place; sleep infinity & wait");
         let command = ["sh", "-c", &script].map(OsString::from).to_vec();

@@ -21,6 +21,7 @@ mod flows;
 mod instructions;
 mod link;
 mod load;
+mod marks;
 mod measure;
 mod network;
 mod output;

@@ -29,8 +29,9 @@ const FRAME_BYTES: u16 = 64;
 pub(super) struct RulesBench {
     /// What drops; those that are not installed are left out and named.
     #[arg(long, value_delimiter = ',', value_enum, value_name = "LIST")]
-    #[arg(default_value = "xdp-drop,ringside-1,ringside-110000,ringside-set,xdp-filter,nft-1,\
-                         nft-set,no-defence")]
+    #[arg(default_value = "xdp-drop,ringside-1,xdp-filter-port,ringside-address,xdp-filter,\
+                         ringside-100,xdp-filter-100,ringside-set,xdp-filter-10000,\
+                         ringside-110000,nft-1,nft-set,no-defence")]
     droppers: Vec<Dropper>,
 
     /// What receives through a filter.

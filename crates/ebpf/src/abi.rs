@@ -2,6 +2,7 @@
 //! the bytes need no unsafe view. Integers are in host byte order.
 
 pub(crate) mod balance;
+pub mod fast;
 pub mod route;
 pub mod rules;
 

@@ -17,7 +17,7 @@
 
 use crate::Error;
 use crate::abi::ROOT_POSITIONS;
-use crate::abi::{balance, route, rules};
+use crate::abi::{balance, fast, route, rules};
 use crate::claims::{Claims, take_turn};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
@@ -84,6 +84,9 @@ impl Kind {
     fn of_program(name: &str, constants: &[u8]) -> Option<Kind> {
         match name {
             "xdp_rules" if rules::Config::stays_in(constants) => Some(Kind::Rules),
+            "xdp_fast" | "xdp_fast_port" | "xdp_fast_host" if fast::Config::stays_in(constants) => {
+                Some(Kind::Rules)
+            }
             "xdp_route" if route::Config::stays_in(constants) => Some(Kind::Router),
             "xdp_balance" if balance::Config::stays_in(constants) => Some(Kind::Balancer),
             "xdp_decap" if balance::decap_stays_in(constants) => Some(Kind::Decap),

@@ -44,7 +44,10 @@ impl RuleStore for Shared {
     }
 
     fn remove(&mut self, id: RuleId) -> bool {
-        self.lock().remove(id)
+        self.lock().remove(id).unwrap_or_else(|error| {
+            tracing::warn!("rule {id} stays in force: {error}");
+            false
+        })
     }
 
     fn load(&mut self, set: RuleSet) -> Result<(), String> {

@@ -1,7 +1,8 @@
 //! What rules cost inside the driver: nanoseconds a frame, and frames a second of a veth pair whose
 //! receiving end judges them on the sender's CPU, with one rule and with 100,000 exact and 10,000
 //! wildcard rules of ClassBench's shapes, for conversations that are known and for new ones; and
-//! with an address set of a million entries that nothing hits.
+//! with an address set of a million entries that nothing hits. And what the fast path takes of a
+//! flood, next to the general program.
 //!
 //! `cargo bench -p ringside-xdp --bench rules` (as root) prints a table.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on ends")]
@@ -176,8 +177,53 @@ fn sets(bench: &Bench) {
     }
 }
 
+/// The same flood by what it has in common, with the fast path and without it.
+fn fast(bench: &Bench) {
+    let folder = tempfile::tempdir().unwrap();
+    let sources = |count: u32| (0..count).map(|at| Ipv4Addr::from_bits(0x0a10_0000 + at));
+    let others = (0..90_000u32).map(|at| Ipv4Addr::from_bits(0x6400_0000 + 257 * at));
+    let list: String = sources(10_000).chain(others).map(|ip| format!("{ip}\n")).collect();
+    std::fs::write(folder.path().join("many"), list).unwrap();
+    let address = |last: u32| format!("dst ip 198.18.0.{last} => drop\n");
+    let sets = [
+        ("1 port", "udp dst port 9 => drop".to_owned()),
+        ("1 address", address(1)),
+        ("100 addresses", (1..=100).rev().map(address).collect()),
+        ("100,000 addresses", "src ip @many => drop".to_owned()),
+    ];
+    println!("flood of 10,000 sources       general  fast path, ns a frame");
+    for (name, text) in sets {
+        let set = parse(&text, &mut Sets::in_folder(folder.path()));
+        let driver = DriverRules::unattached(set, &Options::default()).unwrap();
+        assert_eq!(driver.fast_rules(), driver.len());
+        let frames: Vec<[u8; FRAME_BYTES]> = sources(10_000).map(flood_frame).collect();
+        let programs = [driver.program().as_fd(), driver.in_front()];
+        let replays = programs.map(|it| Replay::load(&frames, Way::Program(it)).unwrap());
+        let mut ns = [f64::MAX; 2];
+        for _ in 0..ROUNDS {
+            for (replay, best) in replays.iter().zip(&mut ns) {
+                *best = best.min(f64::from(replay.run(RUNS).unwrap()) - bench.empty_ns);
+            }
+        }
+        assert_eq!(driver.totals().dropped, driver.totals().seen());
+        println!("{name:30}{:7.0} {:10.0}", ns[0], ns[1]);
+    }
+}
+
+/// UDP from there to 198.18.0.1, port 9.
+fn flood_frame(source: Ipv4Addr) -> [u8; FRAME_BYTES] {
+    let mut frame = [0; FRAME_BYTES];
+    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 8, 0]);
+    frame[14..26].copy_from_slice(&[0x45, 0, 0, 46, 0, 1, 0, 0, 64, 17, 0, 0]);
+    frame[26..30].copy_from_slice(&source.octets());
+    frame[30..34].copy_from_slice(&[198, 18, 0, 1]);
+    frame[34..42].copy_from_slice(&[0x20, 0, 0, 9, 0, 26, 0, 0]);
+    frame
+}
+
 fn main() {
-    // One part at a time, where the machine is to be had for minutes only: a shape, or `sets`.
+    // One part at a time, where the machine is to be had for minutes only: a shape, `sets`, or
+    // `fast`.
     let only = std::env::var("RINGSIDE_BENCH_PART").ok();
     let is_asked = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let bench = Bench::new();
@@ -195,5 +241,8 @@ fn main() {
     }
     if is_asked("sets") {
         sets(&bench);
+    }
+    if is_asked("fast") {
+        fast(&bench);
     }
 }

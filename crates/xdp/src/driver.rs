@@ -1,23 +1,23 @@
 //! Rules in force on an interface, judged in the driver.
 
+mod changes;
+
 use crate::checks::NotHere;
-use crate::error::{Refusal, RulesError, rule_error};
+use crate::error::RulesError;
 use crate::instance::{Instance, Tables};
 use crate::offenders::{Offender, offenders};
 use crate::options::{Mode, Options};
 use crate::pinned::PinnedRules;
-use ringside_ebpf::rules::{Report, RulesAttachment, RulesAttachmentConfig, Totals};
+use changes::Changes;
+use ringside_ebpf::rules::{
+    FastProgram, Report, RulesAttachment, RulesAttachmentConfig, RulesProgram, Totals,
+};
 use ringside_ebpf::{TestRun, capture};
 use ringside_rules::Rule;
-use ringside_rules::book::BookError;
 use ringside_rules::engine::Counts;
 use ringside_rules::language::{RuleId, RuleSet, Verdict};
-use ringside_sys::bpf;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-
-/// Rules that were removed before their room is made free: for that, every CPU must once have left
-/// the program, which takes some ten milliseconds.
-const RETIRED_MAX: usize = 1024;
 
 /// The interface whose frames are judged.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +54,9 @@ pub struct DriverRules {
     spare: Option<Tables>,
     /// Rules that are ready to replace the present ones.
     next: Option<Instance>,
+    changes: Changes,
+    /// A fast path that was put aside: frames that came before may still be with it.
+    aside: Option<FastProgram>,
 }
 
 impl DriverRules {
@@ -100,6 +103,8 @@ impl DriverRules {
             options: *options,
             retired: 0,
             next: None,
+            changes: Changes::Settled,
+            aside: None,
         })
     }
 
@@ -114,7 +119,7 @@ impl DriverRules {
             let before = before.filter(|before| before.is_dry() == self.options.is_dry);
             // Twice: if this process is killed in between, the sums miss few frames.
             self.instance.carry_pinned(before.as_ref());
-            attachment.put(&self.instance.program)?;
+            attachment.put(&self.instance.program, self.instance.fast.as_ref())?;
             self.instance.carry_pinned(before.as_ref());
         }
         self.is_started = true;
@@ -140,36 +145,6 @@ impl DriverRules {
     /// The kernel refused.
     pub fn put_back_if_gone(&self) -> Result<bool, RulesError> {
         Ok(self.attachment.as_ref().map_or(Ok(false), RulesAttachment::put_back_if_gone)?)
-    }
-
-    /// Adds one rule. Where the tables have no room for it, larger ones are made,
-    /// which takes as long as a [`load`](DriverRules::load).
-    ///
-    /// # Errors
-    /// Its id is taken, it is not for a driver, or there is no room at all. Nothing has changed.
-    pub fn add(&mut self, rule: Rule) -> Result<(), RulesError> {
-        let (id, rule) = (rule.id, Arc::new(rule));
-        match self.instance.book.add(rule.clone()) {
-            Ok(_) => Ok(()),
-            Err(BookError::Full(_) | BookError::Store(Refusal::NoRoom)) => {
-                let rules = self.instance.book.rules().map(|(_, rule)| rule.clone());
-                self.make_next(rules.chain([rule]).collect(), self.instance.default)?;
-                self.commit()
-            }
-            Err(error) => Err(rule_error(id, error)),
-        }
-    }
-
-    /// Removes one rule; false if there is none. Its counts are lost.
-    pub fn remove(&mut self, id: RuleId) -> bool {
-        let is_gone = self.instance.book.remove(id).is_some();
-        self.retired += usize::from(is_gone);
-        if self.retired >= RETIRED_MAX {
-            bpf::wait_until_left();
-            self.instance.book.reclaim();
-            self.retired = 0;
-        }
-        is_gone
     }
 
     /// Replaces all rules at once. A rule that is the same in both sets keeps its counts.
@@ -199,7 +174,7 @@ impl DriverRules {
         let Some(next) = self.next.take() else { return Ok(()) };
         next.carry(&self.instance);
         if let Some(attachment) = self.attachment.as_mut().filter(|_| self.is_started) {
-            if let Err(error) = attachment.put(&next.program) {
+            if let Err(error) = attachment.put(&next.program, next.fast.as_ref()) {
                 self.next = Some(next);
                 return Err(error.into());
             }
@@ -211,6 +186,8 @@ impl DriverRules {
             self.spare = Some(before.into_tables());
         }
         self.retired = 0;
+        // That no frame is with it any more was waited for.
+        (self.changes, self.aside) = (Changes::Settled, None);
         Ok(())
     }
 
@@ -289,7 +266,13 @@ impl DriverRules {
 
     /// Bytes of the tables.
     pub fn memory_bytes(&self) -> usize {
-        self.instance.program.memory_bytes()
+        let fast = self.instance.fast.as_ref().map_or(0, FastProgram::memory_bytes);
+        self.instance.program.memory_bytes() + fast
+    }
+
+    /// How many rules the fast path decides about, the first by their ids; 0: there is none.
+    pub fn fast_rules(&self) -> usize {
+        self.instance.fast.as_ref().map_or(0, FastProgram::rules)
     }
 
     /// What the rules are for: to protect a host, or to judge for a capture behind.
@@ -312,7 +295,10 @@ impl DriverRules {
     /// # Errors
     /// The kernel refused; a frame of less than 14 bytes is.
     pub fn test_run(&self, frame: &[u8]) -> Result<TestRun, RulesError> {
-        Ok(self.instance.program.test_run(frame)?)
+        Ok(match &self.instance.fast {
+            Some(fast) => fast.test_run(frame)?,
+            None => self.instance.program.test_run(frame)?,
+        })
     }
 
     /// What was found about the last frame, and the rule that decided; with
@@ -326,8 +312,13 @@ impl DriverRules {
         (report, by)
     }
 
-    /// The program, for measurements.
-    pub fn program(&self) -> &ringside_ebpf::rules::RulesProgram {
+    /// The program that has all rules, for measurements.
+    pub fn program(&self) -> &RulesProgram {
         &self.instance.program
+    }
+
+    /// The program that frames come to first, for measurements.
+    pub fn in_front(&self) -> BorrowedFd<'_> {
+        self.instance.fast.as_ref().map_or(self.instance.program.as_fd(), AsFd::as_fd)
     }
 }

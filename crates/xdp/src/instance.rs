@@ -2,12 +2,13 @@
 
 use crate::checks::{self, NotHere, SetNumbers};
 use crate::error::{Refusal, RulesError, rule_error};
+use crate::fast;
 use crate::options::{Mode, Options};
 use crate::pinned::{PinnedRule, PinnedRules};
 use crate::records::{Records, fate_of, may_do};
 use crate::sets::{SetArrays, SetId, SetList};
 use crate::texts;
-use ringside_ebpf::rules::{self, RulesAttachment, RulesProgram, Sizes, SourceLimit};
+use ringside_ebpf::rules::{self, FastProgram, RulesAttachment, RulesProgram, Sizes, SourceLimit};
 use ringside_rules::Rule;
 use ringside_rules::book::{Book, Slot};
 use ringside_rules::cover::Cover;
@@ -29,6 +30,8 @@ pub(crate) struct Instance {
     pub program: Arc<RulesProgram>,
     pub book: Book<Records>,
     pub default: Verdict,
+    /// In front of the program, for the rules as they are.
+    pub fast: Option<FastProgram>,
     tables: Tables,
 }
 
@@ -102,7 +105,10 @@ impl Instance {
         list.sort_by_key(|rule| rule.id);
         let (mut tables, sets) = Tables::new(&list, options, attachment)?;
         let book = tables.fill(list, default, sets)?;
-        Ok(Instance { program: tables.program.clone(), book, default, tables })
+        let program = tables.program.clone();
+        let mut made = Instance { program, book, default, fast: None, tables };
+        made.fast = made.fast(options, attachment)?;
+        Ok(made)
     }
 
     /// Puts rules into tables that no program reads any more.
@@ -117,7 +123,23 @@ impl Instance {
             return Err(RulesError::NoRoom("larger address files".to_owned()));
         }
         let book = tables.fill(list, default, sets).map_err(out_of_room)?;
-        Ok(Instance { program: tables.program.clone(), book, default, tables: tables.clone() })
+        let (program, tables) = (tables.program.clone(), tables.clone());
+        Ok(Instance { program, book, default, fast: None, tables })
+    }
+
+    /// A fast path for the rules as they are now; none if it would decide about none of them.
+    pub fn fast(
+        &self,
+        options: &Options,
+        attachment: Option<&RulesAttachment>,
+    ) -> Result<Option<FastProgram>, ringside_ebpf::Error> {
+        let rules = || self.book.rules().map(|(slot, rule)| (slot, &**rule));
+        // Exact rules come before all others.
+        if !options.may_be_fast() || rules().any(|(_, rule)| rule.matches.exact_flow().is_some()) {
+            return Ok(None);
+        }
+        let tables = fast::tables(rules(), self.default, self.program.seed());
+        tables.map(|tables| FastProgram::load(&tables, &self.program, attachment)).transpose()
     }
 
     /// The first rule that is not for the driver, if there is one.

@@ -9,7 +9,8 @@ pub struct Offender {
     /// The source address.
     pub address: IpAddr,
     /// Frames of it that were dropped, at least. Sources that share a place in the table displace
-    /// each other, so that small ones may be missing.
+    /// each other, so that small ones may be missing. The fast path notes one frame in 16 for all:
+    /// what it dropped is about that many.
     pub frames: u64,
 }
 

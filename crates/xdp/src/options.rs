@@ -43,6 +43,14 @@ pub struct Options {
     pub is_pinned: bool,
 }
 
+impl Options {
+    /// True if a fast path, which only drops, passes and counts, may stand in front.
+    pub(crate) fn may_be_fast(&self) -> bool {
+        let Options { mode, is_dry, source_limit, reports, has_spare, .. } = self;
+        *mode == Mode::Protect && !is_dry && source_limit.is_none() && !reports && !has_spare
+    }
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options {

@@ -3,10 +3,10 @@
 use super::super::defence::{Defence, Hook};
 use super::super::flood;
 use super::super::load::SENDER_CPU;
+use super::super::marks::Mark;
 use super::super::network::{NetworkKey, Placement, Standing};
 use super::super::place::Workspace;
 use super::super::tools::is_in_path;
-use anyhow::Context;
 use clap::ValueEnum;
 use ringside_lab::Lab;
 use ringside_terminal::signals::StopSignal;
@@ -22,9 +22,27 @@ pub(super) enum Kind {
     /// The same, with the stack's work for everything else on the other CPU.
     #[value(name = "ringside-drop-cpu")]
     RingsideDropCpu,
+    /// `ringside drop` with one address.
+    #[value(name = "ringside-drop-address")]
+    RingsideAddress,
+    /// The same with 100 rules of an address each.
+    #[value(name = "ringside-drop-100")]
+    RingsideFew,
+    /// The same with a file of 100,000 addresses.
+    #[value(name = "ringside-drop-100000")]
+    RingsideMany,
     /// xdp-filter of xdp-tools, with one port.
     #[value(name = "xdp-filter")]
     XdpFilter,
+    /// The same with one address.
+    #[value(name = "xdp-filter-address")]
+    XdpFilterAddress,
+    /// The same with 100 addresses.
+    #[value(name = "xdp-filter-100")]
+    XdpFilterFew,
+    /// The same with 10,000 addresses, all that it takes.
+    #[value(name = "xdp-filter-10000")]
+    XdpFilterMany,
     /// nftables before the stack.
     #[value(name = "nft-ingress")]
     NftIngress,
@@ -43,40 +61,62 @@ impl Kind {
             Kind::Unprotected => "unprotected",
             Kind::RingsideDrop => "ringside-drop",
             Kind::RingsideDropCpu => "ringside-drop-cpu",
+            Kind::RingsideAddress => "ringside-drop-address",
+            Kind::RingsideFew => "ringside-drop-100",
+            Kind::RingsideMany => "ringside-drop-100000",
             Kind::XdpFilter => "xdp-filter",
+            Kind::XdpFilterAddress => "xdp-filter-address",
+            Kind::XdpFilterFew => "xdp-filter-100",
+            Kind::XdpFilterMany => "xdp-filter-10000",
             Kind::NftIngress => "nft-ingress",
             Kind::NftPrerouting => "nft-prerouting",
             Kind::XdpDropPort => "xdp-drop-port",
         }
     }
 
+    /// How `ringside drop` knows the flood, and further rules of it; none if it is another.
+    fn ringside(self) -> Option<(Mark, String)> {
+        let mark = match self {
+            Kind::RingsideDrop | Kind::RingsideDropCpu => Mark::Port,
+            Kind::RingsideAddress => Mark::Address,
+            Kind::RingsideFew => Mark::Few,
+            Kind::RingsideMany => Mark::Many,
+            _ => return None,
+        };
+        let more = match self {
+            Kind::RingsideDropCpu => format!("any => redirect cpu {SENDER_CPU}\n"),
+            _ => String::new(),
+        };
+        Some((mark, more))
+    }
+
+    /// How xdp-filter does; none if it is another.
+    fn xdp_filter(self) -> Option<Mark> {
+        match self {
+            Kind::XdpFilter => Some(Mark::Port),
+            Kind::XdpFilterAddress => Some(Mark::Address),
+            Kind::XdpFilterFew => Some(Mark::Few),
+            Kind::XdpFilterMany => Some(Mark::Many),
+            _ => None,
+        }
+    }
+
     /// True if it can be run here.
     pub(super) fn is_installed(self) -> bool {
         match self {
-            Kind::XdpFilter => is_in_path("xdp-filter"),
             Kind::NftIngress | Kind::NftPrerouting => is_in_path("nft"),
-            _ => true,
+            _ => self.xdp_filter().is_none_or(Mark::has_xdp_filter),
         }
     }
 
     /// The network that it needs: the receive path and the server on one CPU.
     pub(super) fn network(self) -> NetworkKey {
         let standing = match self {
-            Kind::RingsideDrop | Kind::RingsideDropCpu => Standing::Root,
             Kind::XdpDropPort => Standing::DropPort,
+            _ if self.ringside().is_some() => Standing::Root,
             _ => Standing::Nothing,
         };
         NetworkKey { placement: Placement::Shared, pairs: 1, standing, is_host: true }
-    }
-
-    /// The rules of `ringside drop`, if it is that.
-    fn rules(self) -> Option<String> {
-        let drop = format!("1: udp dst port {} => drop\n", flood::PORT);
-        match self {
-            Kind::RingsideDrop => Some(drop),
-            Kind::RingsideDropCpu => Some(format!("{drop}2: any => redirect cpu {SENDER_CPU}\n")),
-            _ => None,
-        }
     }
 
     /// Puts it in place.
@@ -89,18 +129,14 @@ impl Kind {
         files: &Workspace,
         stop: &StopSignal,
     ) -> anyhow::Result<Defence> {
-        if let Some(rules) = self.rules() {
-            let file = files.path().join("rules");
-            std::fs::write(&file, rules).with_context(|| format!("writing {}", file.display()))?;
-            return Defence::ringside(lab, &file, stop);
+        if let Some((mark, more)) = self.ringside() {
+            return Defence::ringside(lab, &mark.rules(files, &more)?, stop);
         }
-        let port = flood::PORT;
-        let rule = format!("udp dport {port} drop");
+        if let Some(mark) = self.xdp_filter() {
+            return mark.xdp_filter(lab, files, stop);
+        }
+        let rule = format!("udp dport {} drop", flood::PORT);
         match self {
-            Kind::XdpFilter => {
-                let addition = format!("port -m dst -p udp {port}");
-                Defence::xdp_filter(lab, "udp", &[addition], stop)
-            }
             Kind::NftIngress => Defence::nftables(lab, Hook::Ingress, "", &rule),
             Kind::NftPrerouting => Defence::nftables(lab, Hook::Prerouting, "", &rule),
             _ => Ok(Defence::None),
@@ -111,16 +147,6 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringside_rules::language::{self, Sets};
-
-    #[test]
-    fn the_rules_are_rules() {
-        for kind in Kind::value_variants() {
-            if let Some(rules) = kind.rules() {
-                language::parse(rules.as_bytes(), &mut Sets::none()).unwrap();
-            }
-        }
-    }
 
     #[test]
     fn names_are_those_of_the_command_line() {

@@ -2,21 +2,17 @@
 
 use super::super::defence::{Defence, Hook};
 use super::super::flood;
-use super::super::load::GENERATED_ADDRESS;
+use super::super::marks::{MANY, Mark, write};
 use super::super::network::Standing;
 use super::super::place::Workspace;
 use super::super::receiver::Program;
 use super::super::tools::{Options, Target, Tool, is_in_path};
 use super::sets;
-use anyhow::Context;
 use clap::ValueEnum;
 use ringside_lab::Lab;
 use ringside_terminal::signals::StopSignal;
 use std::ffi::OsString;
-use std::path::PathBuf;
 
-/// Exact rules and addresses of large sets.
-const MANY: u32 = 100_000;
 /// Wildcard rules in addition to them.
 const WILDCARDS: u32 = 10_000;
 
@@ -38,9 +34,24 @@ pub(super) enum Dropper {
     /// `ringside drop` with one rule for a set of 100,000 source addresses.
     #[value(name = "ringside-set")]
     RingsideSet,
+    /// `ringside drop` with one rule, for the destination address.
+    #[value(name = "ringside-address")]
+    RingsideAddress,
+    /// `ringside drop` with 100 rules for destination addresses.
+    #[value(name = "ringside-100")]
+    RingsideFew,
+    /// xdp-filter with the port.
+    #[value(name = "xdp-filter-port")]
+    XdpFilterPort,
     /// xdp-filter with one destination address.
     #[value(name = "xdp-filter")]
     XdpFilter,
+    /// xdp-filter with 100 destination addresses.
+    #[value(name = "xdp-filter-100")]
+    XdpFilterFew,
+    /// xdp-filter with 10,000 source addresses, all that it takes.
+    #[value(name = "xdp-filter-10000")]
+    XdpFilterMany,
     /// nftables before the stack with one rule, for the port.
     #[value(name = "nft-1")]
     NftOne,
@@ -55,32 +66,59 @@ impl Dropper {
         value_name(&self)
     }
 
+    /// How `ringside drop` knows the flood; none if it is another, or by a rule after many.
+    fn ringside(self) -> Option<Mark> {
+        match self {
+            Dropper::RingsideOne => Some(Mark::Port),
+            Dropper::RingsideAddress => Some(Mark::Address),
+            Dropper::RingsideFew => Some(Mark::Few),
+            Dropper::RingsideSet => Some(Mark::Many),
+            _ => None,
+        }
+    }
+
+    /// How xdp-filter does; none if it is another.
+    fn xdp_filter(self) -> Option<Mark> {
+        match self {
+            Dropper::XdpFilterPort => Some(Mark::Port),
+            Dropper::XdpFilter => Some(Mark::Address),
+            Dropper::XdpFilterFew => Some(Mark::Few),
+            Dropper::XdpFilterMany => Some(Mark::Many),
+            _ => None,
+        }
+    }
+
     /// What it is given.
     pub(super) fn holds(self) -> String {
+        if let Some(mark) = self.ringside() {
+            return mark.holds();
+        }
+        if let Some(mark) = self.xdp_filter() {
+            return mark.xdp_filter_holds();
+        }
         match self {
-            Dropper::NoDefence => "nothing".into(),
             Dropper::XdpDrop => "drops all".into(),
-            Dropper::RingsideOne | Dropper::NftOne => "1 port".into(),
+            Dropper::NftOne => Mark::Port.holds(),
             Dropper::RingsideMany => format!("{MANY} exact, {WILDCARDS} wildcard rules"),
-            Dropper::RingsideSet | Dropper::NftSet => format!("{MANY} addresses"),
-            Dropper::XdpFilter => "1 address".into(),
+            Dropper::NftSet => Mark::Many.holds(),
+            _ => "nothing".into(),
         }
     }
 
     /// True if it can be run here.
     pub(super) fn is_installed(self) -> bool {
         match self {
-            Dropper::XdpFilter => is_in_path("xdp-filter"),
             Dropper::NftOne | Dropper::NftSet => is_in_path("nft"),
-            _ => true,
+            _ => self.xdp_filter().is_none_or(Mark::has_xdp_filter),
         }
     }
 
     /// What must be on the interface before it starts.
     pub(super) fn standing(self) -> Standing {
         match self {
-            Dropper::RingsideOne | Dropper::RingsideMany | Dropper::RingsideSet => Standing::Root,
             Dropper::XdpDrop => Standing::Drop,
+            Dropper::RingsideMany => Standing::Root,
+            _ if self.ringside().is_some() => Standing::Root,
             _ => Standing::Nothing,
         }
     }
@@ -95,26 +133,17 @@ impl Dropper {
         files: &Workspace,
         stop: &StopSignal,
     ) -> anyhow::Result<Defence> {
-        let port = format!("udp dst port {}", flood::PORT);
+        if let Some(mark) = self.ringside() {
+            return Defence::ringside(lab, &mark.rules(files, "")?, stop);
+        }
+        if let Some(mark) = self.xdp_filter() {
+            return mark.xdp_filter(lab, files, stop);
+        }
         match self {
-            Dropper::NoDefence | Dropper::XdpDrop => Ok(Defence::None),
-            Dropper::RingsideOne => {
-                let file = write(files, "one.rules", &format!("1: {port} => drop\n"))?;
-                Defence::ringside(lab, &file, stop)
-            }
             Dropper::RingsideMany => {
-                let last = format!("{port} => drop\n");
+                let last = format!("udp dst port {} => drop\n", flood::PORT);
                 let text = sets::rules(WILDCARDS, MANY) + &last;
                 Defence::ringside(lab, &write(files, "many.rules", &text)?, stop)
-            }
-            Dropper::RingsideSet => {
-                write(files, "addresses", &sets::addresses(MANY, "\n"))?;
-                let file = write(files, "set.rules", "1: src ip @addresses => drop\n")?;
-                Defence::ringside(lab, &file, stop)
-            }
-            Dropper::XdpFilter => {
-                let addition = format!("ip -m dst {}", GENERATED_ADDRESS);
-                Defence::xdp_filter(lab, "ipv4", &[addition], stop)
             }
             Dropper::NftOne => {
                 let rule = format!("udp dport {} drop", flood::PORT);
@@ -125,6 +154,7 @@ impl Dropper {
                 let set = format!("set s {{ type ipv4_addr; elements = {{ {elements} }} }}\n");
                 Defence::nftables(lab, Hook::Ingress, &set, "ip saddr @s drop")
             }
+            _ => Ok(Defence::None),
         }
     }
 }
@@ -185,10 +215,4 @@ impl Filter {
 
 fn value_name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-}
-
-fn write(files: &Workspace, name: &str, text: &str) -> anyhow::Result<PathBuf> {
-    let file = files.path().join(name);
-    std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
-    Ok(file)
 }

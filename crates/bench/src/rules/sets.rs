@@ -51,15 +51,19 @@ pub(in super::super) fn rules(wildcards: u32, exact: u32) -> String {
 
 /// Source addresses, those of the flood among them, with `between` between them. The others lie as
 /// far apart as the flood's do not.
-pub(super) fn addresses(count: u32, between: &str) -> String {
-    let of_flood = (0..flood::SOURCES.min(count)).map(|number| FIRST_SOURCE + number);
+pub(in super::super) fn addresses(count: u32, between: &str) -> String {
     let others = (flood::SOURCES..count).map(|number| FIRST_EXACT + 257 * number);
-    let text = of_flood.chain(others).map(|bits| Ipv4Addr::from_bits(bits).to_string());
-    text.collect::<Vec<String>>().join(between)
+    let all = sources().take(count as usize).chain(others.map(Ipv4Addr::from_bits));
+    all.map(|address| address.to_string()).collect::<Vec<String>>().join(between)
+}
+
+/// The sources of the flood.
+pub(in super::super) fn sources() -> impl Iterator<Item = Ipv4Addr> {
+    (0..flood::SOURCES).map(|number| Ipv4Addr::from_bits(FIRST_SOURCE + number))
 }
 
 /// Addresses of which only the last is that of generated frames.
-pub(super) fn hosts(count: u32) -> Vec<String> {
+pub(in super::super) fn hosts(count: u32) -> Vec<String> {
     let others = (1..count).map(|number| Ipv4Addr::from_bits(FIRST_HOST + number).to_string());
     others.chain([GENERATED_ADDRESS.to_owned()]).collect()
 }

@@ -156,10 +156,15 @@ fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
     rules.start()?;
     let memory = units::scaled(rules.memory_bytes() as f64);
     let count = units::counted(rules.len() as u64, "rule");
+    let fast = match rules.fast_rules() {
+        0 => String::new(),
+        number if number == rules.len() => ", all on the fast path".to_owned(),
+        number => format!(", {number} of them on the fast path"),
+    };
     let shared = Shared::new(rules);
     let dry = if args.dry_run { ", dry run: every frame is let through" } else { "" };
     let pinned = if args.pin { ", pinned" } else { "" };
-    say::message(format_args!("listening on {name}: {count} in {memory}B{pinned}{dry}"));
+    say::message(format_args!("listening on {name}: {count} in {memory}B{fast}{pinned}{dry}"));
     if args.detach {
         kept::tell_stay(name, args.netns.as_deref());
         return Ok(ExitCode::SUCCESS);
@@ -209,8 +214,12 @@ impl Tended for Dropping {
     type Account = Totals;
 
     fn tend(&self) -> anyhow::Result<Vec<String>> {
-        if self.rules().put_back_if_gone()? {
+        let mut rules = self.rules();
+        if rules.put_back_if_gone()? {
             tracing::warn!("the program was taken off, and was put back");
+        }
+        if let Err(error) = rules.settle() {
+            tracing::warn!("no fast path for the rules as they are now: {error}");
         }
         Ok(Vec::new())
     }

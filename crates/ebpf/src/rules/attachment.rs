@@ -1,7 +1,7 @@
 //! Attachment of rules: a place on an interface, before all captures, for a program with rules.
 
-use super::RulesProgram;
 use super::pinned::{PinnedRules, VERSION};
+use super::{FastProgram, RulesProgram};
 use crate::Error;
 use crate::pins::{Kind, Pins};
 use crate::root::{Root, RootConfig};
@@ -81,26 +81,51 @@ impl RulesAttachment {
     ///
     /// # Errors
     /// The kernel refused.
-    pub fn put(&mut self, program: &RulesProgram) -> Result<(), Error> {
-        let copy = program.as_fd().try_clone_to_owned();
+    pub fn put(&mut self, program: &RulesProgram, fast: Option<&FastProgram>) -> Result<(), Error> {
+        let had_one = self.program.is_some();
+        self.exchange(program, fast)?;
+        if had_one {
+            bpf::wait_until_left();
+        }
+        Ok(())
+    }
+
+    /// The same for a program that counts where the one before does, and has the same rules: that
+    /// one may still be with frames that came before.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn exchange(
+        &mut self,
+        program: &RulesProgram,
+        fast: Option<&FastProgram>,
+    ) -> Result<(), Error> {
+        let place = fast.map_or(program.as_fd(), AsFd::as_fd);
+        let copy = place.try_clone_to_owned();
         let copy = copy.map_err(|e| Error::kernel("cannot keep a program", e.into()))?;
-        let Some(pins) = &self.pins else { return self.exchange(copy) };
-        let id = libbpf_rs::Program::id_from_fd(copy.as_fd());
+        let Some(pins) = &self.pins else { return self.set(copy) };
+        let id = libbpf_rs::Program::id_from_fd(place);
         let id = id.map_err(|e| Error::kernel("cannot ask for the number of a program", e))?;
         let (pins, _turn) = (pins.clone(), self.root.turn()?);
         // Before it is in force: whenever this process dies, what is in force has all its names.
         self.root.keep(&pins)?;
-        pins.keep_set((VERSION, id), program.objects())?;
-        self.exchange(copy)?;
+        match fast {
+            Some(fast) => {
+                let own: Vec<_> = fast.objects().collect();
+                let is_own = |name: &str| own.iter().any(|(own, _)| *own == name);
+                let general = program.objects().filter(|(name, _)| !is_own(name));
+                pins.keep_set((VERSION, id), general.chain(own.iter().copied()))?;
+            }
+            None => pins.keep_set((VERSION, id), program.objects())?,
+        }
+        self.set(copy)?;
         pins.keep_no_others(id)
     }
 
     /// Only with what an unprivileged process may do to maps that it has open.
-    fn exchange(&mut self, program: OwnedFd) -> Result<(), Error> {
+    fn set(&mut self, program: OwnedFd) -> Result<(), Error> {
         self.root.leaves().set(self.root.position(), program.as_fd())?;
-        if self.program.replace(program).is_some() {
-            bpf::wait_until_left();
-        }
+        self.program = Some(program);
         Ok(())
     }
 

@@ -60,6 +60,8 @@ const WORD_BYTES: usize = 8;
 const CONTROL_WORDS: usize = 8;
 /// The word of `control` that the writer of rules leaves to us.
 pub(super) const CONTROL_DEFAULT: usize = 7;
+/// The word with the seed of hashes.
+const CONTROL_SEED: usize = 1;
 const NODE_BYTES: usize = 1024;
 const LINE_BYTES: usize = 64;
 const RECORD_BYTES: usize = 8;
@@ -274,6 +276,21 @@ impl RulesProgram {
     pub(super) fn objects(&self) -> impl Iterator<Item = (&'static str, BorrowedFd<'_>)> {
         let maps = self.maps.iter().map(|(name, map)| (*name, map.as_fd()));
         maps.chain([("cpus", self.cpu_map.as_fd()), (PROGRAM, self.as_fd())])
+    }
+
+    /// One of its tables, by its name.
+    pub(super) fn map(&self, name: &str) -> BorrowedFd<'_> {
+        self.maps[name].as_fd()
+    }
+
+    /// The seed of hashes, from the writer of the rules.
+    pub fn seed(&self) -> u64 {
+        self.control[CONTROL_SEED].load(Ordering::Relaxed)
+    }
+
+    /// What it was loaded for.
+    pub(super) fn options(&self) -> &Options {
+        &self.options
     }
 
     /// How many numbers of CPUs there are.

@@ -44,7 +44,7 @@ fn transactions(path: &Path) -> Vec<Transaction> {
     pump.run(source, LaneId(0), &|| false);
     assert!(observer.balances(), "{}", path.display());
     assert_eq!(observer.open(), 0);
-    
+
     kept.0.lock().unwrap().clone()
 }
 

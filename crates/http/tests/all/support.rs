@@ -114,7 +114,7 @@ pub fn find_with(options: Options, packets: &[Packet]) -> Vec<Transaction> {
     }
     observer.finish();
     assert!(observer.balances() && observer.open() == 0);
-    
+
     kept.0.lock().unwrap().clone()
 }
 

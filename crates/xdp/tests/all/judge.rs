@@ -57,7 +57,7 @@ fn engine_counts(engine: &Engine) -> BTreeMap<RuleId, Counts> {
 fn exchange(driver: &mut DriverRules, set: &RuleSet) {
     let ids: Vec<RuleId> = driver.rules().map(|(rule, ..)| rule.id).collect();
     for id in ids {
-        assert!(driver.remove(id));
+        assert!(driver.remove(id).unwrap());
     }
     assert!(driver.is_empty());
     for rule in &set.rules {
@@ -214,7 +214,7 @@ fn tables_that_are_filled_again_judge_as_new_ones() {
     let before = driver_counts(&driver);
     for _ in 0..1000 {
         driver.add(set("4000000: udp length 60 => drop").rules.remove(0)).unwrap();
-        assert!(driver.remove(RuleId(4_000_000)));
+        assert!(driver.remove(RuleId(4_000_000)).unwrap());
     }
     assert_eq!(driver_counts(&driver), before);
     // More than there is room for.
@@ -311,6 +311,6 @@ fn what_is_not_for_a_driver_is_said() {
     for text in ["not vlan 1,3,5,7,9,11,13", "src mac 02:00:00:00:00:00 bidir", "not tcpflags syn"]
     {
         alone.add(set(&format!("{text} => drop")).rules.remove(0)).unwrap();
-        assert!(alone.remove(RuleId(1)));
+        assert!(alone.remove(RuleId(1)).unwrap());
     }
 }

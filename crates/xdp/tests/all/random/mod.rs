@@ -25,7 +25,8 @@ pub fn random_rules(random: &mut Random, any: bool) -> String {
     text
 }
 
-fn is_for_a_driver(rule: ringside_rules::Rule) -> bool {
+/// True if a rule can be in a driver, as far as its match goes.
+pub fn is_for_a_driver(rule: ringside_rules::Rule) -> bool {
     use ringside_rules::cover::Cover;
     struct Any;
     impl ringside_xdp::checks::SetNumbers for Any {
