@@ -21,7 +21,6 @@ mod flows;
 mod instructions;
 mod link;
 mod load;
-mod marks;
 mod measure;
 mod network;
 mod output;

@@ -2,6 +2,7 @@
 //! rules, next to peers: by how many rules there are.
 
 mod contender;
+pub(super) mod marks;
 mod results;
 pub(super) mod sets;
 

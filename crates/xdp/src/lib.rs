@@ -6,9 +6,9 @@
 //! Single rules are added and removed while frames are judged. `ringside-rules` defines what rules
 //! mean: a frame is judged here exactly as by its `Engine`, or not here at all.
 //!
-//! Where the first rules ask one thing each, a *fast path* with tables for just that stands in front
-//! of the program that has all rules. It never changes: a change of single rules puts it aside, and
-//! [`DriverRules::settle`] makes another one.
+//! Where the first rules ask one thing each, a *fast path* with tables for just that stands in
+//! front of the program that has all rules. It never changes: a change of single rules puts it
+//! aside, and [`DriverRules::settle`] makes another one.
 //!
 //! Rules may outlive their process ([`Options::is_pinned`]); then [`PinnedRules`] reads what they
 //! count.

@@ -3,9 +3,9 @@
 use super::super::defence::{Defence, Hook};
 use super::super::flood;
 use super::super::load::SENDER_CPU;
-use super::super::marks::Mark;
 use super::super::network::{NetworkKey, Placement, Standing};
 use super::super::place::Workspace;
+use super::super::rules::marks::Mark;
 use super::super::tools::is_in_path;
 use clap::ValueEnum;
 use ringside_lab::Lab;

@@ -2,11 +2,11 @@
 
 use super::super::defence::{Defence, Hook};
 use super::super::flood;
-use super::super::marks::{MANY, Mark, write};
 use super::super::network::Standing;
 use super::super::place::Workspace;
 use super::super::receiver::Program;
 use super::super::tools::{Options, Target, Tool, is_in_path};
+use super::marks::{MANY, Mark, write};
 use super::sets;
 use clap::ValueEnum;
 use ringside_lab::Lab;

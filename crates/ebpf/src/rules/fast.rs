@@ -1,12 +1,13 @@
-//! The fast path (`bpf/fast.h`): a program for the first rules of a set, in front of the one for all of them.
+//! The fast path (`bpf/fast.h`): a program for the first rules of a set, in front of the one for
+//! all of them.
 
 use super::attachment::RulesAttachment;
-use super::pinned::PROGRAM;
 use super::program::RulesProgram;
 use super::{Words32, Words64};
 use crate::abi::METADATA_FULL_BYTES;
 use crate::abi::fast::{Config, Layout, PAGE_ENTRIES};
 use crate::load::{Embedded, Loaded, embedded, test_run};
+use crate::pins::PROGRAM;
 use crate::root::{LEAVES, fd_array};
 use crate::{Error, TestRun};
 use libbpf_rs::{MapHandle, OpenObject};

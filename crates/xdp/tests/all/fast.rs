@@ -75,8 +75,8 @@ impl Judges {
         expected == Ending::Drop
     }
 
-    /// What each rule counted, and all together; but not which way a frame took: where rules ask about
-    /// addresses alone, the fast path does not look behind them.
+    /// What each rule counted, and all together; but not which way a frame took: where rules ask
+    /// about addresses alone, the fast path does not look behind them.
     fn compare(&self) {
         let counts = |driver: &DriverRules| -> Vec<(RuleId, Counts)> {
             driver.rules().map(|(rule, counts, _)| (rule.id, counts)).collect()

@@ -1,12 +1,12 @@
 //! By what a defence knows the flood: one port, one address, or one of many. Each for `ringside
 //! drop` and for xdp-filter.
 
-use super::defence::Defence;
-use super::flood;
-use super::load::GENERATED_ADDRESS;
-use super::place::Workspace;
-use super::rules::sets;
-use super::tools::is_in_path;
+use super::super::defence::Defence;
+use super::super::flood;
+use super::super::load::GENERATED_ADDRESS;
+use super::super::place::Workspace;
+use super::super::tools::is_in_path;
+use super::sets;
 use anyhow::Context;
 use ringside_lab::Lab;
 use ringside_terminal::signals::StopSignal;
@@ -15,7 +15,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 /// Addresses of the large set. xdp-filter has room for 10,000: it gets the flood's sources alone.
-pub(super) const MANY: u32 = 100_000;
+pub(in super::super) const MANY: u32 = 100_000;
 const XDP_FILTER_MAX: u32 = 10_000;
 /// Addresses of the small set, of which the last is where the flood goes to.
 const FEW: u32 = 100;
@@ -24,7 +24,7 @@ const XDP_FILTER_MAP: &str = "/sys/fs/bpf/xdp-filter/filter_ipv4";
 
 /// What the frames of the flood have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(in super::super) enum Mark {
     /// The port that they go to.
     Port,
     /// The address that they go to.
@@ -37,7 +37,7 @@ pub(super) enum Mark {
 
 impl Mark {
     /// What `ringside drop` is given.
-    pub(super) fn holds(self) -> String {
+    pub(in super::super) fn holds(self) -> String {
         match self {
             Mark::Port => "1 port".into(),
             Mark::Address => "1 address".into(),
@@ -47,7 +47,7 @@ impl Mark {
     }
 
     /// What xdp-filter is given.
-    pub(super) fn xdp_filter_holds(self) -> String {
+    pub(in super::super) fn xdp_filter_holds(self) -> String {
         match self {
             Mark::Many => format!("{XDP_FILTER_MAX} addresses, its limit"),
             _ => self.holds(),
@@ -55,7 +55,7 @@ impl Mark {
     }
 
     /// True if xdp-filter can be given it here.
-    pub(super) fn has_xdp_filter(self) -> bool {
+    pub(in super::super) fn has_xdp_filter(self) -> bool {
         is_in_path("xdp-filter") && (self != Mark::Many || is_in_path("bpftool"))
     }
 
@@ -63,7 +63,7 @@ impl Mark {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn rules(self, files: &Workspace, more: &str) -> anyhow::Result<PathBuf> {
+    pub(in super::super) fn rules(self, files: &Workspace, more: &str) -> anyhow::Result<PathBuf> {
         let rule = match self {
             Mark::Port => format!("udp dst port {} => drop\n", flood::PORT),
             Mark::Address => format!("dst ip {GENERATED_ADDRESS} => drop\n"),
@@ -83,7 +83,7 @@ impl Mark {
     ///
     /// # Errors
     /// It did not start; what it said is in the error.
-    pub(super) fn xdp_filter(
+    pub(in super::super) fn xdp_filter(
         self,
         lab: &Lab,
         files: &Workspace,
@@ -116,7 +116,11 @@ fn batch() -> String {
     })
 }
 
-pub(super) fn write(files: &Workspace, name: &str, text: &str) -> anyhow::Result<PathBuf> {
+pub(in super::super) fn write(
+    files: &Workspace,
+    name: &str,
+    text: &str,
+) -> anyhow::Result<PathBuf> {
     let file = files.path().join(name);
     std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
     Ok(file)
