@@ -7,8 +7,8 @@
 //!
 //! A header that `wire` knows is a method of `Line`, by layer. What headers carry beyond that
 //! (`application`, `network`, `link`) is a `Protocol`: a function from a payload to text, found by
-//! port, number or EtherType. It reads through a [`cursor::Cursor`], so that a payload may end at
-//! any place, and says with [`cursor::Stop`] why it ended early.
+//! port, number or EtherType. It reads through a `cursor::Cursor`, so that a payload may end at
+//! any place, and says with `cursor::Stop` why it ended early.
 //!
 //! [`PacketText`] makes the text of packets in order; [`printer`] is the same as an output of a
 //! running capture. This stands apart from the command line, so that a service may show packets in
