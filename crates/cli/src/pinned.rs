@@ -4,7 +4,7 @@
 use crate::running;
 use clap::Args;
 use ringside_control::Status;
-use ringside_ebpf::pins::{self, Kind, Pins};
+use ringside_ebpf::pins::{Kind, Pins};
 use ringside_report::status::since;
 use ringside_sys::netns::Namespace;
 use ringside_terminal::say;
@@ -151,10 +151,7 @@ impl Tool {
         let interface = args.interface.as_str();
         let given = args.netns.as_deref().map(Namespace::open).transpose()?;
         let mut found = running::of_kind(self.kind, Some(interface));
-        let was_stale = pins::remove_stale(self.pins);
-        if was_stale {
-            say::message("removed what was pinned of interfaces that are gone");
-        }
+        let was_stale = running::remove_stale(self.pins, interface, given.as_ref())?;
         let mut pinned = self.pinned(Some(interface));
         let mut remains = (self.remains)(interface);
         let places = found.iter().map(|(_, status)| running::namespace_of(status));

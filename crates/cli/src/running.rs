@@ -70,6 +70,25 @@ pub fn place(
     Ok(places.into_iter().next())
 }
 
+/// Removes what is pinned of interfaces that are gone; true if some of it was of this kind, of an
+/// interface of this name, and in the namespace that is given, if one is: the rest was not asked
+/// for.
+pub fn remove_stale(
+    kind: pins::Kind,
+    interface: &str,
+    given: Option<&Namespace>,
+) -> anyhow::Result<bool> {
+    let mut removed = pins::remove_stale(kind);
+    removed.retain(|(_, name)| name.as_deref() == Some(interface));
+    if !removed.is_empty() {
+        say::message(format_args!(
+            "removed what was pinned of an interface {interface} that is gone"
+        ));
+    }
+    let given = given.map(Namespace::identity).transpose()?;
+    Ok(removed.iter().any(|&(namespace, _)| given.is_none_or(|given| namespace == given)))
+}
+
 /// Runs `work` where something is pinned: in the namespace that is given, or the one with this
 /// identity.
 pub fn in_namespace(

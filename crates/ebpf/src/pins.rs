@@ -270,9 +270,18 @@ impl Pins {
         bpf::pinned(&self.directory.join("link")).ok()
     }
 
+    /// Removes all names. Another process may do that at the same time, where the interface is gone
+    /// or a process was killed: each name is gone in the end, by one or the other.
     fn remove(&self) -> Result<(), Error> {
-        let removed = std::fs::remove_dir_all(&self.directory);
-        removed.map_err(|source| Error::Pin { path: self.directory.clone(), source })
+        while let Err(source) = std::fs::remove_dir_all(&self.directory) {
+            if source.kind() != io::ErrorKind::NotFound {
+                return Err(Error::Pin { path: self.directory.clone(), source });
+            }
+            if std::fs::symlink_metadata(&self.directory).is_err() {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -405,15 +414,18 @@ pub fn are_seen() -> bool {
     directory().is_some()
 }
 
-/// Removes what is pinned of interfaces that are gone; true if something of this kind was.
-pub fn remove_stale(kind: Kind) -> bool {
+/// Removes what is pinned of interfaces that are gone; of what was of this kind, the namespaces and
+/// the interfaces' names.
+pub fn remove_stale(kind: Kind) -> Vec<(u64, Option<String>)> {
     let all = Kind::ALL.into_iter().flat_map(Pins::all);
     let stale: Vec<Pins> = all.filter(Pins::is_stale).collect();
+    let of_kind = stale.iter().filter(|pins| pins.kind == kind);
+    let removed = of_kind.map(|pins| (pins.namespace(), pins.interface())).collect();
     for pins in &stale {
         // As in `settle`.
         let _ = pins.remove();
     }
-    stale.iter().any(|pins| pins.kind == kind)
+    removed
 }
 
 /// The two numbers of a name that was made of them; none if it is written in another way.

@@ -36,6 +36,8 @@ pub(crate) struct Entries {
     epoch: u32,
     /// What was found, with stamps in TAI.
     pub found: Vec<Counted>,
+    /// What of that waits for the next reading; empty in between.
+    pub later: Vec<Counted>,
     pub frames: Frames,
     /// Entries that had changed at the last reading.
     pub changed: u64,
@@ -50,6 +52,7 @@ impl Entries {
             interface,
             epoch,
             found: Vec::new(),
+            later: Vec::new(),
             frames,
             changed: 0,
         }

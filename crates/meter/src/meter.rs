@@ -19,6 +19,9 @@ use std::sync::atomic::Ordering;
 const CONTROL_EXPORTED: [usize; 2] = [2, 3];
 /// ARPHRD_ETHER of linux/if_arp.h.
 const ETHERNET: u16 = 1;
+/// Longer than a reading takes: what is stamped later than its beginning by more was stamped before
+/// the clock was set back, and waits for nothing.
+const READING_NS_MAX: u64 = 1_000_000_000;
 
 /// How a meter's cache is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,9 +156,19 @@ impl Meter {
         table: &mut FlowTable,
         out: &mut dyn FnMut(Record),
     ) -> Result<(), MeterError> {
+        self.poll_until(clock::tai_ns(), table, out)
+    }
+
+    /// As [`poll`](Meter::poll). What began later than `until_ns` of TAI waits for the next one.
+    fn poll_until(
+        &mut self,
+        until_ns: u64,
+        table: &mut FlowTable,
+        out: &mut dyn FnMut(Record),
+    ) -> Result<(), MeterError> {
         let (start, now) = (clock::monotonic_ns(), clock::tai_ns());
         self.read()?;
-        self.add(table, out);
+        self.add(until_ns, table, out);
         table.advance(Timestamp(now.saturating_sub(self.tai_ahead_ns)), out);
         self.status.readings += 1;
         self.status.changed = self.entries.changed;
@@ -174,7 +187,7 @@ impl Meter {
         out: &mut dyn FnMut(Record),
     ) -> Result<Ledger, MeterError> {
         let stopped = self.cache.stop();
-        let read = self.poll(table, out);
+        let read = self.poll_until(u64::MAX, table, out);
         table.flush(out);
         stopped?;
         read?;
@@ -267,10 +280,11 @@ impl Meter {
         self.entries.read(maps, epoch)
     }
 
-    /// Adds what was read to the table.
-    fn add(&mut self, table: &mut FlowTable, out: &mut dyn FnMut(Record)) {
+    /// Adds what was read to the table, but for what began after `until_ns`: its place may have
+    /// been looked at when that of what it answers had been passed already.
+    fn add(&mut self, until_ns: u64, table: &mut FlowTable, out: &mut dyn FnMut(Record)) {
         let Meter { entries, ledger, .. } = self;
-        let Entries { found, frames, .. } = entries;
+        let Entries { found, later, frames, .. } = entries;
         frames.read(|read| match read {
             Ok(counted) => found.push(counted),
             Err((cause, sums)) => {
@@ -285,10 +299,15 @@ impl Meter {
         found.sort_unstable_by_key(|counted| counted.first);
         let utc = |stamp: Timestamp| Timestamp(stamp.0.saturating_sub(self.tai_ahead_ns));
         for counted in found.drain(..) {
+            if (1..READING_NS_MAX).contains(&counted.first.0.saturating_sub(until_ns)) {
+                later.push(counted);
+                continue;
+            }
             let (first, last) = (utc(counted.first), utc(counted.last));
             ledger.in_flows += Sums { packets: counted.packets, octets: counted.octets };
             table.add_counted(&Counted { first, last, ..counted }, out);
         }
+        std::mem::swap(found, later);
         let not_ip = sums(self.cache.maps().counts().not_ip);
         let new = Sums {
             packets: not_ip.packets - self.not_ip.packets,

@@ -33,7 +33,7 @@ fn read(path: &Path, args: &[&str]) -> Outcome {
 fn seconds(outcome: &Outcome) -> Vec<u64> {
     let text = String::from_utf8(outcome.stdout.clone()).unwrap();
     let stamp = |line: &str| line.split('.').next().unwrap().parse::<u64>().unwrap() - START;
-    text.lines().map(stamp).collect()
+    packet_lines(&text).map(stamp).collect()
 }
 
 #[test]

@@ -8,7 +8,7 @@ use ringside_report::drop as report;
 use ringside_sys::netns::Namespace;
 use ringside_terminal::say;
 use ringside_xdp::PinnedRules;
-use ringside_xdp::pins::{self, Kind, Pins};
+use ringside_xdp::pins::{Kind, Pins};
 use std::process::ExitCode;
 
 /// Arguments of `drop off`.
@@ -31,12 +31,8 @@ pub struct OffArgs {
 pub(super) fn off(args: &OffArgs) -> anyhow::Result<ExitCode> {
     let given = args.netns.as_deref().map(Namespace::open).transpose()?;
     let mut running = running::of_kind(DROP_KIND, Some(&args.interface));
-    let named = kept::named(Some(&args.interface)).map(|(_, pins)| pins);
-    let (stale, mut pinned): (Vec<Pins>, Vec<Pins>) = named.partition(Pins::is_stale);
-    if !stale.is_empty() {
-        pins::remove_stale(Kind::Rules);
-        say::message("removed what was pinned of an interface that is gone");
-    }
+    let was_stale = running::remove_stale(Kind::Rules, &args.interface, given.as_ref())?;
+    let mut pinned: Vec<Pins> = kept::named(Some(&args.interface)).map(|(_, pins)| pins).collect();
     let places = running.iter().map(|(_, status)| running::namespace_of(status));
     let places = places.chain(pinned.iter().map(|pins| Some(pins.namespace()))).collect();
     if let Some(place) = running::place(given.as_ref(), places, &args.interface)? {
@@ -45,7 +41,7 @@ pub(super) fn off(args: &OffArgs) -> anyhow::Result<ExitCode> {
     }
     if running.is_empty() && pinned.is_empty() {
         running::tell_nothing(&format!("nothing is dropped on {}", args.interface));
-        return Ok(ExitCode::from(u8::from(stale.is_empty())));
+        return Ok(ExitCode::from(u8::from(!was_stale)));
     }
     running.into_iter().try_for_each(running::end)?;
     for pins in pinned {

@@ -304,6 +304,11 @@ impl Drop for Running {
     }
 }
 
+/// The first line of each packet that was printed: what more is said of it is behind white space.
+pub fn packet_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.starts_with([' ', '\t']))
+}
+
 impl Outcome {
     /// Exit status; none if a signal ended it.
     pub fn code(&self) -> Option<i32> {
@@ -313,6 +318,11 @@ impl Outcome {
     /// Standard output as text.
     pub fn text(&self) -> String {
         String::from_utf8(self.stdout.clone()).unwrap()
+    }
+
+    /// Packets that were printed as text.
+    pub fn packets(&self) -> usize {
+        packet_lines(&self.text()).count()
     }
 
     /// Standard output as JSON lines.
