@@ -278,7 +278,11 @@ fn read_takes_every_real_capture() {
             assert!(code != Some(2) || !said.is_empty(), "{path} {options:?}: failed in silence");
             statuses.insert(code);
             let text = outcome.text();
-            lines.push((code, outcome.packets()));
+            let packets = match options {
+                ["--json"] => text.lines().count(),
+                _ => outcome.packets(),
+            };
+            lines.push((code, packets));
             assert_eq!(text.is_empty(), text.lines().count() == 0);
             if options == ["--json"] {
                 for (number, line) in (1u64..).zip(outcome.json_lines()) {

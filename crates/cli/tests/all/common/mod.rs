@@ -304,9 +304,15 @@ impl Drop for Running {
     }
 }
 
-/// The first line of each packet that was printed: what more is said of it is behind white space.
+/// The first line of each packet that was printed: it begins with a stamp. Behind it there may be
+/// lines that begin with white space, or say what is in a tunnel.
 pub fn packet_lines(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter(|line| !line.starts_with([' ', '\t']))
+    let is_stamp = |word: &str| {
+        let (seconds, fraction) = word.split_once('.').unwrap_or_default();
+        let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
+        !seconds.is_empty() && is_number(seconds) && is_number(fraction)
+    };
+    text.lines().filter(move |line| line.split(' ').next().is_some_and(is_stamp))
 }
 
 impl Outcome {
