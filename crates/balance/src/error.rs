@@ -177,7 +177,7 @@ pub enum Problem {
         /// The limit.
         chars_max: usize,
     },
-    /// A payload that is none.
+    /// A payload that is not valid.
     #[error(
         "{text:?} is no even number of hexadecimal digits for at most {bytes_max} bytes; write it \
          as \"0a0b\""

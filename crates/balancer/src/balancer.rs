@@ -67,7 +67,7 @@ impl DriverBalancer {
         let (program, tables) = if options.is_pinned {
             let opened = BalanceProgram::open_to_stay(&place, tables, (flows, mac), now_ns)?;
             let (program, tables, before) = opened;
-            notes.extend(told(before).map(str::to_owned));
+            notes.extend(note_of(before).map(str::to_owned));
             (program, tables)
         } else {
             let tables = tables(None);
@@ -229,7 +229,7 @@ impl DriverBalancer {
     }
 }
 
-fn told(before: Before) -> Option<&'static str> {
+fn note_of(before: Before) -> Option<&'static str> {
     match before {
         Before::None => None,
         Before::GoesOn => Some("goes on with the balancer that was pinned"),

@@ -5,7 +5,7 @@ use ringside_balance::Prefix;
 use ringside_balance::decap::Decap;
 use ringside_core::ledger::sum;
 use ringside_ebpf::balance::{BalanceAttachmentConfig, DecapCounts, DecapProgram, PinnedDecap};
-use ringside_ebpf::pins::{Kind, Pins};
+use ringside_ebpf::pins::{Kind, Opened, Pins};
 use ringside_wire::MacAddr;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -155,43 +155,29 @@ impl DecapLedger {
 
 /// The end of tunnels that is pinned, whether or not a process is there.
 #[derive(Debug)]
-pub struct PinnedEnd {
-    pins: Pins,
-    /// The interface's name when it was pinned.
-    interface: String,
-    decap: PinnedDecap,
-}
+pub struct PinnedEnd(Opened<PinnedDecap>);
 
 impl PinnedEnd {
     /// All of them, with what could not be read.
     pub fn all() -> (Vec<PinnedEnd>, Vec<BalancerError>) {
-        let (mut all, mut errors) = (Vec::new(), Vec::new());
-        for pins in Pins::all(Kind::Decap).into_iter().filter(|pins| !pins.is_stale()) {
-            match PinnedDecap::open(&pins) {
-                Ok(Some(decap)) => {
-                    let interface = pins.interface().unwrap_or_default();
-                    all.push(PinnedEnd { pins, interface, decap });
-                }
-                Ok(None) => {}
-                Err(error) => errors.push(error.into()),
-            }
-        }
-        (all, errors)
+        let (all, errors) = Pins::open_all(Kind::Decap, PinnedDecap::open);
+        let errors = errors.into_iter().map(Into::into).collect();
+        (all.into_iter().map(PinnedEnd).collect(), errors)
     }
 
     /// What is pinned, and where.
     pub fn pins(&self) -> &Pins {
-        &self.pins
+        &self.0.pins
     }
 
     /// Where its names are in the BPF file system.
     pub fn directory(&self) -> &Path {
-        self.decap.directory()
+        self.0.program.directory()
     }
 
     /// Frames since it was pinned: exact while none come.
     pub fn ledger(&self) -> DecapLedger {
-        DecapLedger::of(&self.interface, self.decap.counts())
+        DecapLedger::of(&self.0.interface, self.0.program.counts())
     }
 }
 

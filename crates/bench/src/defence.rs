@@ -31,7 +31,7 @@ pub(super) enum Defence {
     /// A process, until it is ended.
     Process(Box<Receiver<'static>>),
     /// What tools of the system have set.
-    Told(Told),
+    Tool(ToolRule),
     /// A program in the driver.
     Program(Attached),
 }
@@ -41,7 +41,7 @@ type ReadCount = fn(&str) -> Option<u64>;
 
 /// What a tool of the system has set in a namespace of ours; it is taken back when this is
 /// dropped.
-pub(super) struct Told {
+pub(super) struct ToolRule {
     namespace: String,
     /// What takes it back: a command, and its input.
     undo: [String; 2],
@@ -49,7 +49,7 @@ pub(super) struct Told {
     count: Option<(String, ReadCount)>,
 }
 
-impl Drop for Told {
+impl Drop for ToolRule {
     fn drop(&mut self) {
         // What stays goes with the namespace.
         let [line, input] = &self.undo;
@@ -165,7 +165,7 @@ impl Defence {
         let undo = ["nft -f -", "flush ruleset\n"].map(str::to_owned);
         let count: ReadCount = nftables_count;
         let count = Some(("nft list ruleset".to_owned(), count));
-        Ok(Defence::Told(Told { namespace, undo, count }))
+        Ok(Defence::Tool(ToolRule { namespace, undo, count }))
     }
 
     /// A rule of iptables, such as `PREROUTING -p udp --dport 9 -j DROP`, in a table.
@@ -178,7 +178,7 @@ impl Defence {
         let undo = [format!("iptables -t {table} -D {rule}"), String::new()];
         let count: ReadCount = iptables_count;
         let count = Some((format!("iptables-save -c -t {table}"), count));
-        Ok(Defence::Told(Told { namespace, undo, count }))
+        Ok(Defence::Tool(ToolRule { namespace, undo, count }))
     }
 
     /// Packets that come in go out by another interface, by tc.
@@ -190,11 +190,11 @@ impl Defence {
         let device = RECEIVER_INTERFACE;
         network::tool(&namespace, &format!("tc qdisc add dev {device} clsact"), "")?;
         let undo = [format!("tc qdisc del dev {device} clsact"), String::new()];
-        let told = Told { namespace, undo, count: None };
+        let rule = ToolRule { namespace, undo, count: None };
         let filter = "protocol ip u32 match u32 0 0 action mirred egress redirect dev";
         let line = format!("tc filter add dev {device} ingress {filter} {to}");
-        network::tool(&told.namespace, &line, "")?;
-        Ok(Defence::Told(told))
+        network::tool(&rule.namespace, &line, "")?;
+        Ok(Defence::Tool(rule))
     }
 
     /// A program in the driver, which is made inside the namespace.
@@ -215,7 +215,7 @@ impl Defence {
     /// # Errors
     /// Its tool does not say so.
     pub(super) fn counted(&self) -> anyhow::Result<Option<u64>> {
-        let Defence::Told(Told { namespace, count: Some((line, read)), .. }) = self else {
+        let Defence::Tool(ToolRule { namespace, count: Some((line, read)), .. }) = self else {
             return Ok(None);
         };
         let said = network::output(namespace, line, "")?;
@@ -245,8 +245,8 @@ impl Defence {
     pub(super) fn finish(self, sent: Instant) -> anyhow::Result<Option<Summary>> {
         match self {
             Defence::Process(receiver) => Ok(Some(receiver.finish(sent)?.summary)),
-            Defence::Told(told) => {
-                drop(told);
+            Defence::Tool(rule) => {
+                drop(rule);
                 Ok(None)
             }
             Defence::Program(attached) => {

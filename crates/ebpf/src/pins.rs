@@ -104,6 +104,17 @@ pub struct Pins {
     ifindex: u32,
 }
 
+/// What is pinned of an interface, opened.
+#[derive(Debug)]
+pub struct Opened<P> {
+    /// Where it is.
+    pub pins: Pins,
+    /// The interface's name when it was pinned.
+    pub interface: String,
+    /// What it is.
+    pub program: P,
+}
+
 /// A set that is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InForce {
@@ -131,6 +142,24 @@ impl Pins {
             .collect();
         all.sort_unstable_by_key(|pins| (pins.namespace, pins.ifindex));
         all
+    }
+
+    /// What `open` finds of a kind on interfaces that are there; and what could not be read.
+    pub fn open_all<P, E>(
+        kind: Kind,
+        open: impl Fn(&Pins) -> Result<Option<P>, E>,
+    ) -> (Vec<Opened<P>>, Vec<E>) {
+        let (mut all, mut errors) = (Vec::new(), Vec::new());
+        for pins in Pins::all(kind).into_iter().filter(|pins| !pins.is_stale()) {
+            match open(&pins) {
+                Ok(found) => all.extend(found.map(|program| {
+                    let interface = pins.interface().unwrap_or_default();
+                    Opened { pins, interface, program }
+                })),
+                Err(error) => errors.push(error),
+            }
+        }
+        (all, errors)
     }
 
     /// Those of a kind of interfaces of this name of which nothing `whole` is in force: a killed

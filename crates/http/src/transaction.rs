@@ -130,7 +130,7 @@ pub enum Ending {
     Forced,
     /// Where the response was, or went on, bytes are missing.
     Lost,
-    /// What came as the response is none.
+    /// What came where a response should be is not HTTP.
     NotHttp,
     /// There was no room for it among those that wait for a response.
     NoRoom,

@@ -12,23 +12,23 @@ impl Line<'_> {
         let (from, to) = (udp.source().0, udp.destination().0);
         self.ends(index, from, to);
         let follows = self.bytes_from(index).saturating_sub(Udp::BYTES);
-        let told = usize::from(udp.length());
+        let declared = usize::from(udp.length());
         // Longer packets than the field can say have 0 there.
-        let is_short = told < Udp::BYTES && (told > 0 || follows <= usize::from(u16::MAX));
+        let is_short = declared < Udp::BYTES && (declared > 0 || follows <= usize::from(u16::MAX));
         if is_short {
-            put!(self, "truncated-udplength {told}");
+            put!(self, "truncated-udplength {declared}");
             return;
         }
         self.udp_checksum(index);
         if self.after(index).is_some() {
             return;
         }
-        let length = if told == 0 { follows } else { told - Udp::BYTES };
+        let length = if declared == 0 { follows } else { declared - Udp::BYTES };
         let protocol = application::over_udp(from, to).filter(|_| !self.options.quick);
         match protocol {
             // A first fragment has a part of the datagram.
             Some(protocol) => self.application(protocol, length.min(follows)),
-            None if told > Udp::BYTES + follows => {
+            None if declared > Udp::BYTES + follows => {
                 put!(self, "UDP, bad length {length} > {follows}");
             }
             None => {
@@ -48,8 +48,8 @@ impl Line<'_> {
             self.out.push(' ');
         }
         match (kind, word(4), is_cut) {
-            (LayerKind::Udp, Some(told), false) if here.len() >= Udp::BYTES => {
-                put!(self, "truncated-udplength {told}");
+            (LayerKind::Udp, Some(declared), false) if here.len() >= Udp::BYTES => {
+                put!(self, "truncated-udplength {declared}");
             }
             (LayerKind::Udp, _, false) if here.len() >= 4 => {
                 put!(self, "truncated-udp {}", here.len());

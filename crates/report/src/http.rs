@@ -110,7 +110,7 @@ fn meaning(ending: Ending) -> &'static str {
         Ending::Displaced => "another connection needed the place",
         Ending::Forced => "there was nothing more to see",
         Ending::Lost => "bytes of the response are missing, and where it ends",
-        Ending::NotHttp => "what came as the response is none",
+        Ending::NotHttp => "what came where a response should be is not HTTP",
         Ending::NoRoom => "there was no room to wait for the response",
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::router::read_tables;
 use crate::{InterfaceLedger, Ledger, RouteError};
-use ringside_ebpf::pins::{Kind, Pins};
+use ringside_ebpf::pins::{Kind, Opened, Pins};
 use ringside_ebpf::route::{PinnedRoutes, RouteTables};
 use std::path::Path;
 
@@ -17,24 +17,19 @@ pub struct PinnedRouter {
 impl PinnedRouter {
     /// All of them, with what could not be read.
     pub fn all() -> (Vec<PinnedRouter>, Vec<RouteError>) {
-        let (mut all, mut errors): (Vec<(u32, PinnedRouter)>, _) = (Vec::new(), Vec::new());
-        for pins in Pins::all(Kind::Router).into_iter().filter(|pins| !pins.is_stale()) {
-            let opened = PinnedRoutes::open(&pins).and_then(|routes| {
-                let id = routes.as_ref().map(|routes| routes.tables().id()).transpose()?;
-                Ok(id.zip(routes))
-            });
-            match opened {
-                Ok(None) => {}
-                Ok(Some((id, routes))) => {
-                    let name = pins.interface().unwrap_or_default();
-                    match all.iter_mut().find(|(other, _)| *other == id) {
-                        Some((_, router)) => router.pins.push((pins, name)),
-                        None => all.push((id, PinnedRouter { routes, pins: vec![(pins, name)] })),
-                    }
-                }
-                Err(error) => errors.push(error.into()),
+        let (opened, errors) = Pins::open_all(Kind::Router, |pins| {
+            let routes = PinnedRoutes::open(pins)?;
+            let id = routes.as_ref().map(|routes| routes.tables().id()).transpose()?;
+            Ok::<_, ringside_ebpf::Error>(id.zip(routes))
+        });
+        let mut all: Vec<(u32, PinnedRouter)> = Vec::new();
+        for Opened { pins, interface, program: (id, routes) } in opened {
+            match all.iter_mut().find(|(other, _)| *other == id) {
+                Some((_, router)) => router.pins.push((pins, interface)),
+                None => all.push((id, PinnedRouter { routes, pins: vec![(pins, interface)] })),
             }
         }
+        let errors = errors.into_iter().map(Into::into).collect();
         (all.into_iter().map(|(_, router)| router).collect(), errors)
     }
 

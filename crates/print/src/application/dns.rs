@@ -33,13 +33,13 @@ pub(super) fn over_tcp(text: &mut Text<'_>, payload: Payload<'_>) -> Result<(), 
         return Err(Stop::Invalid);
     }
     let mut cursor = payload.cursor();
-    let told = usize::from(cursor.u16()?);
-    if told != length - 2 {
-        put!(text, " [prefix length({told}) != length({})]", length - 2);
+    let declared = usize::from(cursor.u16()?);
+    if declared != length - 2 {
+        put!(text, " [prefix length({declared}) != length({})]", length - 2);
         return Err(Stop::Invalid);
     }
     text.out.push(' ');
-    message(text, Payload { bytes: cursor.rest(), length: told }, false)
+    message(text, Payload { bytes: cursor.rest(), length: declared }, false)
 }
 
 fn message(text: &mut Text<'_>, payload: Payload<'_>, is_multicast: bool) -> Result<(), Stop> {
