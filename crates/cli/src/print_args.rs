@@ -17,7 +17,7 @@ pub struct PrintArgs {
     #[arg(short = 'v', action = ArgAction::Count)]
     verbose: u8,
 
-    /// Less of each packet: of TCP the length only.
+    /// Less of each packet: of TCP and UDP the length only.
     #[arg(short = 'q')]
     quick: bool,
 

@@ -15,6 +15,7 @@ use crate::put;
 use std::fmt::Write;
 
 pub(super) use dhcp::option as dhcp_option;
+pub(super) use dns::ENTRIES_MAX as DNS_ENTRIES_MAX;
 pub(super) use dns::{question_fields as dns_question, record_fields as dns_record};
 
 /// Ports of HTTP.

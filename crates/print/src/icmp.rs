@@ -30,7 +30,7 @@ impl Line<'_> {
             return;
         }
         put!(self, ", length {length}");
-        if self.options.verbosity == 0 {
+        if self.options.verbosity == 0 || self.is_quoted {
             return;
         }
         let sum = checksum(message.bytes);
@@ -208,6 +208,7 @@ impl Line<'_> {
             options: &options,
             names: self.names,
             conversations: self.conversations,
+            is_quoted: true,
         };
         line.layers();
     }

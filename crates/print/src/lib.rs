@@ -73,9 +73,9 @@ pub struct Bytes {
 /// What a line shows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrintOptions {
-    /// 0 to 3 (-v, -vv, -vvv): fields of the IP header and checksums, on a second line.
+    /// 0 to 3 (-v, -vv, -vvv): fields of the IP header, checksums, and more of what is carried.
     pub verbosity: u8,
-    /// Of TCP the length only (-q).
+    /// Of TCP and UDP the length only (-q).
     pub quick: bool,
     /// Link-layer header (-e).
     pub link_header: bool,
@@ -141,7 +141,8 @@ fn packet_line(
     time::stamp(out, frame.meta.timestamp, options.time, state);
     let layers = dissect(frame.bytes, link);
     let (conversations, names) = (&mut state.conversations, &state.interface_names);
-    let mut line = Line { out, frame, link, layers: &layers, options, names, conversations };
+    let mut line =
+        Line { out, frame, link, layers: &layers, options, names, conversations, is_quoted: false };
     line.layers();
     let Bytes { dump, with_link_header } = options.bytes;
     let from = if with_link_header { 0 } else { link::network_offset(&layers) };
@@ -163,6 +164,9 @@ struct Line<'a> {
     options: &'a PrintOptions,
     names: &'a BTreeMap<u32, String>,
     conversations: &'a mut tcp::Conversations,
+    /// An error of ICMP holds it. What it holds in turn is not shown: each level would be one more
+    /// of the stack, and 64 KiB hold two thousand.
+    is_quoted: bool,
 }
 
 /// Appends formatted text. Writing to a string does not fail.

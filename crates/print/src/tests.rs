@@ -381,6 +381,38 @@ fn no_control_byte_reaches_the_terminal() {
         packet_line(&mut out, &frame.as_frame(), link, &options, &mut PrintState::default());
         let printable = |c: char| matches!(c, ' '..='~' | '\n' | '\t');
         assert!(out.ends_with('\n') && out.chars().all(printable), "{out:?}");
-        packet_json(&frame.as_frame(), link, &BTreeMap::new());
+        let json = packet_json(&frame.as_frame(), link, &BTreeMap::new()).to_string();
+        assert!(!json.chars().any(char::is_control), "{json:?}");
     });
+}
+
+/// An error of ICMP quotes one that quotes one, through 64 KiB: one of them is shown.
+#[test]
+fn errors_within_errors_are_not_followed() {
+    let mut packet = Vec::new();
+    for _ in 0..2_300 {
+        let error = [&[3, 1, 0, 0, 0, 0, 0, 0][..], &packet].concat();
+        packet = ip(4, 1, &error, 0);
+    }
+    let options = PrintOptions { verbosity: 1, time: TimeStyle::None, ..PrintOptions::default() };
+    let text = lines(&[(LinkType::RAW, frame(&packet))], &options).remove(0);
+    assert_eq!(text.matches("host 192.0.2.9 unreachable").count(), 2, "{}", &text[..1_000]);
+    assert!(text.len() < 1_000, "{} bytes", text.len());
+}
+
+/// Fields of DNS over TCP are those of a whole message; what controls a terminal is replaced.
+#[test]
+fn json_makes_up_no_dns_and_no_control_characters() {
+    let tcp = |port: u16, payload: &[u8]| {
+        let port = port.to_be_bytes();
+        let ports = [0x10, 0x92, port[0], port[1], 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x18, 1, 0];
+        ip(4, 6, &[&ports[..], &[0; 4], payload].concat(), 0)
+    };
+    let json =
+        |packet: &[u8]| packet_json(&frame(packet).as_frame(), LinkType::RAW, &BTreeMap::new());
+    let message = [0, 12, 0xab, 0xcd, 0x81, 0x80, 0, 0, 0, 0, 0, 0, 0, 0];
+    assert_eq!(json(&tcp(53, &message))["dns"]["id"], 0xabcd);
+    assert_eq!(json(&tcp(53, &[&message[..], &[0; 9]].concat())).get("dns"), None);
+    let http = json(&tcp(80, b"GET /\xc2\x9b31m HTTP/1.1\r\nHost: a\r\n\r\n"));
+    assert_eq!(http["http"]["target"], "/\u{fffd}31m");
 }

@@ -107,7 +107,9 @@ impl Instance {
         let book = tables.fill(list, default, sets)?;
         let program = tables.program.clone();
         let mut made = Instance { program, book, default, fast: None, tables };
-        made.fast = made.fast(options, attachment)?;
+        // Without it the rules hold all the same: a kernel that refuses it, as one without BTF, is
+        // slower, and shows no rule on the fast path.
+        made.fast = made.fast(options, attachment).unwrap_or_default();
         Ok(made)
     }
 

@@ -82,12 +82,7 @@ impl RulesAttachment {
     /// # Errors
     /// The kernel refused.
     pub fn put(&mut self, program: &RulesProgram, fast: Option<&FastProgram>) -> Result<(), Error> {
-        let had_one = self.program.is_some();
-        self.exchange(program, fast)?;
-        if had_one {
-            bpf::wait_until_left();
-        }
-        Ok(())
+        self.replace(program, fast, true)
     }
 
     /// The same for a program that counts where the one before does, and has the same rules: that
@@ -100,10 +95,26 @@ impl RulesAttachment {
         program: &RulesProgram,
         fast: Option<&FastProgram>,
     ) -> Result<(), Error> {
+        self.replace(program, fast, false)
+    }
+
+    fn replace(
+        &mut self,
+        program: &RulesProgram,
+        fast: Option<&FastProgram>,
+        waits: bool,
+    ) -> Result<(), Error> {
         let place = fast.map_or(program.as_fd(), AsFd::as_fd);
         let copy = place.try_clone_to_owned();
         let copy = copy.map_err(|e| Error::kernel("cannot keep a program", e.into()))?;
-        let Some(pins) = &self.pins else { return self.set(copy) };
+        let Some(pins) = &self.pins else {
+            let waits = waits && self.program.is_some();
+            self.set(copy)?;
+            if waits {
+                bpf::wait_until_left();
+            }
+            return Ok(());
+        };
         let id = libbpf_rs::Program::id_from_fd(place);
         let id = id.map_err(|e| Error::kernel("cannot ask for the number of a program", e))?;
         let (pins, _turn) = (pins.clone(), self.root.turn()?);
@@ -119,6 +130,11 @@ impl RulesAttachment {
             None => pins.keep_set((VERSION, id), program.objects())?,
         }
         self.set(copy)?;
+        if waits {
+            // Only by these names the kernel keeps the tables of a program that another process
+            // has pinned, while it is still with a frame.
+            bpf::wait_until_left();
+        }
         pins.keep_no_others(id)
     }
 

@@ -14,6 +14,9 @@ use words::{OPCODES, RCODES, type_name};
 
 /// Bytes of a header.
 const HEADER_BYTES: usize = 12;
+/// Entries of a section that are listed: a datagram of 64 KiB holds some 10,000 of the shortest, each
+/// with a name of a thousand characters; real messages have tens.
+pub(crate) const ENTRIES_MAX: u16 = 256;
 /// The highest bit of a class means something in multicast DNS (RFC 6762).
 const TOP_BIT: u16 = 0x8000;
 
@@ -79,6 +82,7 @@ fn response(
         put!(text, " [{questions}q]");
     }
     for number in 0..questions {
+        enough(number)?;
         if text.verbosity > 1 {
             text.out.push_str(if number == 0 { " q:" } else { ", q:" });
             let question = entries.question().map_err(|_| Stop::Cut)?;
@@ -131,7 +135,8 @@ fn query(
     if additional > 0 {
         put!(text, " [{additional}au]");
     }
-    for _ in 0..questions {
+    for number in 0..questions {
+        enough(number)?;
         let question = entries.question().map_err(|_| Stop::Cut)?;
         self::question(text, &question, is_multicast)?;
     }
@@ -171,6 +176,7 @@ fn records(
     is_multicast: bool,
 ) -> Result<(), Stop> {
     for number in 0..count {
+        enough(number)?;
         if number > 0 && entries.rest().is_empty() {
             return Err(Stop::Cut);
         }
@@ -184,6 +190,11 @@ fn records(
         }
     }
     Ok(())
+}
+
+/// Ends the text behind [`ENTRIES_MAX`] entries of a section.
+fn enough(number: u16) -> Result<(), Stop> {
+    if number < ENTRIES_MAX { Ok(()) } else { Err(Stop::Cut) }
 }
 
 fn question(text: &mut Text<'_>, asked: &Question<'_>, is_multicast: bool) -> Result<(), Stop> {

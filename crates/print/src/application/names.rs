@@ -20,6 +20,11 @@ pub(crate) fn escaped(out: &mut String, bytes: &[u8]) {
     }
 }
 
+/// What stands before the first zero, with which a field is filled.
+pub(crate) fn until_zero(field: &[u8]) -> &[u8] {
+    field.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
 /// Appends bytes in hexadecimal without anything between them.
 pub(crate) fn hex(out: &mut String, bytes: &[u8]) {
     for byte in bytes {

@@ -1,7 +1,7 @@
 //! Routing over UDP: RIP (RFC 1058, 2453), RIPng (RFC 2080), HSRP (RFC 2281).
 
 use super::Text;
-use super::names::escaped;
+use super::names::{escaped, until_zero};
 use crate::cursor::{Cursor, Payload, Stop};
 use crate::put;
 use std::fmt::Write;
@@ -49,9 +49,9 @@ fn route_text(text: &mut Text<'_>, version: u8, mut route: Cursor<'_>) -> Result
     if family == AUTHENTICATION && version > 1 {
         if tag == 2 {
             let secret = route.rest();
-            let end = secret.iter().position(|byte| *byte == 0).unwrap_or(secret.len());
+            let secret = until_zero(secret);
             text.out.push_str("\n\t  Simple Text Authentication data: ");
-            escaped(text.out, secret.get(..end).unwrap_or_default());
+            escaped(text.out, secret);
         }
         return Ok(());
     }
@@ -158,8 +158,8 @@ pub(super) fn hsrp(text: &mut Text<'_>, payload: Payload<'_>) -> Result<(), Stop
         text.out.push_str(" holdtime=");
         super::names::duration(text.out, hold.into());
         put!(text, " priority={priority} auth=\"");
-        let end = secret.iter().position(|byte| *byte == 0).unwrap_or(secret.len());
-        escaped(text.out, secret.get(..end).unwrap_or_default());
+        let secret = until_zero(secret);
+        escaped(text.out, secret);
         text.out.push('"');
     }
     Ok(())

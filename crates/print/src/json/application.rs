@@ -1,14 +1,11 @@
 //! Fields of DNS, HTTP, SIP and DHCP in JSON, from the same parsers as the lines.
 
-use crate::application::{self, Text};
+use crate::application::{self, DNS_ENTRIES_MAX, Text};
 use ringside_proto::dhcp::DhcpOption;
 use ringside_proto::dns::{Entries, Message};
 use ringside_proto::{Dhcp, HeaderValue, http1, sip};
 use serde_json::{Map, Value, json};
 
-/// Records of one message that are listed: a datagram of 64 KiB holds some 4,000 of the shortest;
-/// real messages have tens.
-const RECORDS_MAX: usize = 256;
 /// Options of one message.
 const OPTIONS_MAX: usize = 256;
 
@@ -16,7 +13,7 @@ const OPTIONS_MAX: usize = 256;
 pub(super) fn fields(object: &mut Map<String, Value>, is_tcp: bool, ports: [u16; 2], bytes: &[u8]) {
     let is = |port| ports.contains(&port);
     match is_tcp {
-        true if is(53) => insert(object, "dns", bytes.get(2..).and_then(dns)),
+        true if is(53) => insert(object, "dns", dns_over_tcp(bytes)),
         true if application::HTTP_PORTS.iter().any(|port| is(*port)) => {
             insert(object, "http", http(bytes));
         }
@@ -34,9 +31,9 @@ fn insert(object: &mut Map<String, Value>, key: &str, fields: Option<Value>) {
     }
 }
 
-/// Bytes from the wire as text: what is no UTF-8 is replaced.
+/// Bytes from the wire as text: what is no UTF-8, or controls a terminal, is replaced.
 fn text(bytes: &[u8]) -> Value {
-    String::from_utf8_lossy(bytes).into_owned().into()
+    String::from_utf8_lossy(bytes).replace(char::is_control, "\u{fffd}").into()
 }
 
 fn header(value: HeaderValue<'_>) -> Value {
@@ -71,6 +68,12 @@ fn sip_fields(bytes: &[u8]) -> Option<Value> {
     Some(fields.into())
 }
 
+/// Of a segment that is exactly one message with its length, as the line has it.
+fn dns_over_tcp(bytes: &[u8]) -> Option<Value> {
+    let (length, message) = bytes.split_first_chunk()?;
+    (usize::from(u16::from_be_bytes(*length)) == message.len()).then(|| dns(message)).flatten()
+}
+
 fn dns(bytes: &[u8]) -> Option<Value> {
     let message = Message::new(bytes)?;
     let [questions, answers, authority, additional] = message.counts();
@@ -84,7 +87,7 @@ fn dns(bytes: &[u8]) -> Option<Value> {
     }
     let mut entries = message.entries();
     let mut asked = Vec::new();
-    for _ in 0..usize::from(questions).min(RECORDS_MAX) {
+    for _ in 0..questions.min(DNS_ENTRIES_MAX) {
         let Ok(question) = entries.question() else { break };
         let (name, kind) = application::dns_question(&question);
         asked.push(json!({ "name": name, "type": kind, "class": question.class }));
@@ -101,7 +104,7 @@ fn dns(bytes: &[u8]) -> Option<Value> {
 
 fn records(entries: &mut Entries<'_>, count: u16) -> Vec<Value> {
     let mut list = Vec::new();
-    for _ in 0..usize::from(count).min(RECORDS_MAX) {
+    for _ in 0..count.min(DNS_ENTRIES_MAX) {
         let Ok(record) = entries.record() else { break };
         let (name, kind, data) = application::dns_record(&record);
         list.push(json!({

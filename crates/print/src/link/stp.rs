@@ -1,7 +1,7 @@
 //! The spanning tree's messages (IEEE 802.1D, 802.1w, 802.1s).
 
 use crate::application::Text;
-use crate::application::names::{self, hex};
+use crate::application::names::{self, hex, until_zero};
 use crate::cursor::{Cursor, Payload, Stop};
 use crate::put;
 use std::fmt::Write;
@@ -126,8 +126,8 @@ fn several_trees(text: &mut Text<'_>, mut cursor: Cursor<'_>, length: usize) -> 
     let (_, bytes, _) = (cursor.u8()?, cursor.u16()?, cursor.u8()?);
     put!(text, "\n\tv3len {bytes}, MCID Name ");
     let name = cursor.take(32)?;
-    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-    crate::application::names::escaped(text.out, name.get(..end).unwrap_or_default());
+    let name = until_zero(name);
+    crate::application::names::escaped(text.out, name);
     put!(text, ", rev {},\n\t\tdigest ", cursor.u16()?);
     hex(text.out, cursor.take(16)?);
     put!(text, ", CIST int-root-pathcost {},", cursor.u32()?);

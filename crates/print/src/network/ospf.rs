@@ -2,7 +2,7 @@
 //! headers of what is advertised.
 
 use crate::application::Text;
-use crate::application::names::{self, escaped};
+use crate::application::names::{self, escaped, until_zero};
 use crate::cursor::{Cursor, Payload, Stop};
 use crate::put;
 use std::fmt::Write;
@@ -84,9 +84,9 @@ fn authentication(text: &mut Text<'_>, cursor: &mut Cursor<'_>) -> Result<(), St
     match kind {
         1 => {
             let secret = cursor.take(8)?;
-            let end = secret.iter().position(|byte| *byte == 0).unwrap_or(secret.len());
+            let secret = until_zero(secret);
             text.out.push_str("\n\tSimple text password: ");
-            escaped(text.out, secret.get(..end).unwrap_or_default());
+            escaped(text.out, secret);
         }
         2 => {
             let (_, key, bytes, sequence) =

@@ -1,7 +1,7 @@
 //! Small protocols of routers: PIM (RFC 7761), VRRP (RFC 5798), EIGRP (RFC 7868).
 
 use crate::application::Text;
-use crate::application::names::{self, duration, escaped};
+use crate::application::names::{self, duration, escaped, until_zero};
 use crate::cursor::{Cursor, Payload, Stop};
 use crate::put;
 use ringside_wire::checksum::checksum;
@@ -132,9 +132,9 @@ pub(super) fn vrrp(text: &mut Text<'_>, payload: Payload<'_>) -> Result<(), Stop
     }
     if kind == 1 && version == 2 {
         let secret = cursor.take(8)?;
-        let end = secret.iter().position(|byte| *byte == 0).unwrap_or(secret.len());
+        let secret = until_zero(secret);
         text.out.push_str(" auth \"");
-        escaped(text.out, secret.get(..end).unwrap_or_default());
+        escaped(text.out, secret);
         text.out.push('"');
     }
     Ok(())

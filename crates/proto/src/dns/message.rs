@@ -156,6 +156,10 @@ impl<'a> Entries<'a> {
     }
 }
 
+/// Pointers of one name: it has at most 127 labels, and a pointer that leads to another one without
+/// a label in between is of no use.
+const JUMPS_MAX: u8 = 127;
+
 /// The labels of a name, in order; ends behind the last, or after an error. A pointer must lead to
 /// earlier bytes than all before it, so that every name ends.
 #[derive(Clone, Copy, Debug)]
@@ -165,12 +169,13 @@ pub struct Labels<'a> {
     /// Where the run of labels begins that is looked at: pointers lead before it.
     run: usize,
     wire_bytes: usize,
+    jumps: u8,
     is_done: bool,
 }
 
 impl<'a> Labels<'a> {
     fn new(message: &'a [u8], at: usize) -> Labels<'a> {
-        Labels { message, at, run: at, wire_bytes: 0, is_done: false }
+        Labels { message, at, run: at, wire_bytes: 0, jumps: 0, is_done: false }
     }
 
     /// Where the name ends in place: behind its first pointer, or the empty label.
@@ -197,7 +202,8 @@ impl<'a> Labels<'a> {
                 0xc0.. => {
                     let low = self.byte(self.at + 1)?;
                     let target = usize::from(u16::from_be_bytes([bytes & 0x3f, low]));
-                    if target >= self.run {
+                    self.jumps += 1;
+                    if target >= self.run || self.jumps > JUMPS_MAX {
                         return Err(Stop::Malformed);
                     }
                     (self.at, self.run) = (target, target);

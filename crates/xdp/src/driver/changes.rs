@@ -32,7 +32,9 @@ impl DriverRules {
     /// Its id is taken, it is not for a driver, or there is no room at all. Nothing has changed.
     pub fn add(&mut self, rule: Rule) -> Result<(), RulesError> {
         let (id, rule) = (rule.id, Arc::new(rule));
-        self.put_aside()?;
+        if self.instance.book.get(id).is_none() {
+            self.put_aside()?;
+        }
         match self.instance.book.add(rule.clone()) {
             Ok(_) => Ok(()),
             Err(BookError::Full(_) | BookError::Store(Refusal::NoRoom)) => {
@@ -49,15 +51,18 @@ impl DriverRules {
     /// # Errors
     /// The kernel refused. Nothing has changed.
     pub fn remove(&mut self, id: RuleId) -> Result<bool, RulesError> {
+        if self.instance.book.get(id).is_none() {
+            return Ok(false);
+        }
         self.put_aside()?;
-        let is_gone = self.instance.book.remove(id).is_some();
-        self.retired += usize::from(is_gone);
+        self.instance.book.remove(id);
+        self.retired += 1;
         if self.retired >= RETIRED_MAX {
             bpf::wait_until_left();
             self.instance.book.reclaim();
             self.retired = 0;
         }
-        Ok(is_gone)
+        Ok(true)
     }
 
     /// Before a change of single rules: takes the fast path, which has the rules as they were, from
@@ -100,10 +105,12 @@ impl DriverRules {
     fn make_fast(&mut self) -> Result<(), RulesError> {
         let fast = self.instance.fast(&self.options, self.attachment.as_ref())?;
         let attachment = self.attachment.as_mut().filter(|_| self.is_started);
-        if let Some((attachment, fast)) = attachment.zip(fast.as_ref()) {
-            attachment.exchange(&self.instance.program, Some(fast))?;
-        }
+        let put = match attachment.zip(fast.as_ref()) {
+            Some((attachment, fast)) => attachment.exchange(&self.instance.program, Some(fast)),
+            None => Ok(()),
+        };
+        // It may be in force although names of others could not be removed.
         self.instance.fast = fast;
-        Ok(())
+        Ok(put?)
     }
 }

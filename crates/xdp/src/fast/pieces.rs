@@ -92,7 +92,9 @@ fn addresses(
     if !all_protocols && (part_v4 || some_v6) {
         return None;
     }
-    let mut pieces = vec![protocols(whole, &cube.protocols)];
+    let is_whole = whole.contains(&true);
+    let mut pieces: Vec<Piece> =
+        is_whole.then(|| protocols(whole, &cube.protocols)).into_iter().collect();
     if part_v4 || some_v6 {
         let short = |prefix: &AddressPrefix| Prefix {
             bits: (prefix.bits >> 96) as u32,

@@ -231,6 +231,26 @@ fn all_captures() {
     }
 }
 
+/// Rules that ask about ports alone have a program of their own, and so have those of addresses.
+#[test]
+fn all_captures_by_one_kind_of_rule() {
+    let name = "the fast path of rules of one kind on captures";
+    if !need_root(name) {
+        return;
+    }
+    let here = Path::new(".");
+    let ports = "1: tcp dst port 80,8000-8100 => drop\n2: udp src port 53 => drop";
+    let addresses = "1: src ip 192.168.1.0/24 => drop\n2: not dst ip 10.0.0.0/8 => take";
+    for rules in [ports, addresses] {
+        let mut judges = Judges::new(&set(rules, here));
+        assert_eq!(judges.fast.fast_rules(), 2, "{rules}");
+        frames(name).iter().for_each(|frame| {
+            judges.judge(frame);
+        });
+        judges.compare();
+    }
+}
+
 #[test]
 fn frames_that_were_cut_and_changed() {
     if !need_root("the fast path of rules on hostile frames") {
