@@ -14,7 +14,7 @@ use words::{OPCODES, RCODES, type_name};
 
 /// Bytes of a header.
 const HEADER_BYTES: usize = 12;
-/// Entries of a section that are listed: a datagram of 64 KiB holds some 10,000 of the shortest, each
+/// Entries of a section that are listed: a datagram of 64 KiB holds 10,000 of the shortest, each
 /// with a name of a thousand characters; real messages have tens.
 pub(crate) const ENTRIES_MAX: u16 = 256;
 /// The highest bit of a class means something in multicast DNS (RFC 6762).
