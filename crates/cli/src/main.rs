@@ -9,6 +9,7 @@ mod cmd;
 mod control_args;
 mod filter_args;
 mod in_driver;
+mod inputs;
 mod keep_args;
 mod live;
 mod open_args;

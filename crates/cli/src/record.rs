@@ -65,8 +65,8 @@ pub struct RunArgs {
     #[command(flatten)]
     control: ControlArgs,
 
-    /// One JSON object a line on standard output: each packet where they are printed, else a status
-    /// each second; at last the ledger.
+    /// One JSON object a line on standard output: each packet, flow or transaction where such are
+    /// shown, else a status each second; at last the ledger.
     #[arg(long)]
     pub json: bool,
 

@@ -9,6 +9,8 @@ use ringside_streams::{At, Closing};
 use std::collections::VecDeque;
 
 mod pairing;
+#[cfg(test)]
+mod tests;
 
 use pairing::Open;
 
@@ -46,8 +48,9 @@ pub(crate) struct Conversation {
     is_behind_gap: bool,
     /// Requests were sent before earlier ones were answered.
     is_pipelined: bool,
-    /// Transactions that are not over, in the order of their requests.
-    open: VecDeque<Open>,
+    /// Transactions that are not over, in the order of their requests. Most are one at a time, so
+    /// that room for more must cost little.
+    open: VecDeque<Box<Open>>,
     /// Requests that there was no room for, all behind those that are open.
     without_room: u64,
     transactions: u32,
@@ -118,8 +121,8 @@ impl Conversation {
         shared.kept_memory = shared.kept_memory + kept - before;
         match found {
             Found::Head(head, used) => {
-                let head_bytes = head.bytes().len();
-                let is_taken = Head::parse(head.bytes())
+                let head_bytes = head.len();
+                let is_taken = Head::parse(&head)
                     .is_some_and(|head| self.head(side, &head, head_bytes, at, shared, out));
                 let ledger = &mut shared.ledger;
                 if is_taken {
@@ -173,9 +176,22 @@ impl Conversation {
                 open.is_answered = true;
                 open.ending = Some(why);
             }
-            self.is_behind_gap = true;
+            self.lose_responses();
+        } else if was_in_step {
+            self.lose_requests();
         }
         self.hand_out(at, shared, out);
+    }
+
+    /// Requests may be missing from here on.
+    fn lose_requests(&mut self) {
+        (self.has_lost_requests, self.ever_lost_requests) = (true, true);
+    }
+
+    /// Responses may be missing from here on, also those of requests that there was no room for.
+    fn lose_responses(&mut self) {
+        self.is_behind_gap = true;
+        self.without_room = 0;
     }
 
     /// True if the answer to a request of HTTP/0.9 begins, which has no head.
@@ -254,10 +270,15 @@ impl Conversation {
             let request = open.transaction.request.as_mut()?;
             return Some((&mut request.message, &mut open.is_asked));
         }
-        let is_read = |open: &&mut Open| open.transaction.response.is_some() && !open.is_answered;
-        let open = self.open.iter_mut().find(is_read)?;
+        let open = self.being_answered()?;
         let response = open.transaction.response.as_mut()?;
         Some((&mut response.message, &mut open.is_answered))
+    }
+
+    /// The transaction whose response is being read.
+    fn being_answered(&mut self) -> Option<&mut Open> {
+        let mut open = self.open.iter_mut().map(Box::as_mut);
+        open.find(|open| open.transaction.response.is_some() && !open.is_answered)
     }
 
     /// The message of a direction has come whole, as far as it will, with a byte that came at
@@ -300,15 +321,14 @@ impl Conversation {
     /// The message that is being read ends here, not as it should.
     fn end_message(&mut self, side: usize, why: Ending) {
         if self.client == Some(side) {
-            (self.has_lost_requests, self.ever_lost_requests) = (true, true);
+            self.lose_requests();
             if let Some(open) = self.open.iter_mut().rfind(|open| !open.is_asked) {
                 open.is_asked = true;
             }
             return;
         }
-        self.is_behind_gap = true;
-        let is_read = |open: &&mut Open| open.transaction.response.is_some() && !open.is_answered;
-        if let Some(open) = self.open.iter_mut().find(is_read) {
+        self.lose_responses();
+        if let Some(open) = self.being_answered() {
             open.is_answered = true;
             open.ending = Some(why);
         }
@@ -363,7 +383,7 @@ impl Conversation {
         self.readers[side].state = State::Lost;
         match self.client {
             Some(client) if client != side => {
-                self.is_behind_gap = true;
+                self.lose_responses();
                 // What is missing is at least the beginning of the next response.
                 let next = self.open.iter_mut().find(|open| !open.is_answered);
                 if let Some(open) = next.filter(|_| was_in_step) {
@@ -371,7 +391,7 @@ impl Conversation {
                     open.ending = Some(Ending::Lost);
                 }
             }
-            _ => (self.has_lost_requests, self.ever_lost_requests) = (true, true),
+            _ => self.lose_requests(),
         }
         self.hand_out(at, shared, out);
     }

@@ -56,7 +56,7 @@ pub(crate) fn squid(
     let result = if is_over { "TCP_MISS" } else { "TCP_MISS_ABORTED" };
     let (client, status) = (transaction.client.0, known(response.status)?);
     let method = escaped(&request.method);
-    let url = escape(transaction.url()?.as_bytes(), is_plain_word);
+    let url = escaped(&transaction.url()?);
     let (user, server) = (word(&request.user), transaction.server.0);
     let kind = message.content_type.as_ref().map(|kind| {
         let end = kind.iter().position(|byte| matches!(byte, b';' | b' '));

@@ -49,28 +49,38 @@ const SHORT: [&[u8]; 4] = [b"pass", b"pw", b"key", b"code"];
 
 /// A target or a URL without user and password, and without the values of secrets in its query.
 pub(crate) fn target(target: &[u8], shows_credentials: bool) -> Text {
-    let may_hide = |byte: &u8| matches!(byte, b'?' | b';' | b'@');
+    let may_hide = |byte: &u8| *byte == b'@' || ends_part(byte);
     if shows_credentials || !target.iter().any(may_hide) {
         return target.into();
     }
     let mut out = Vec::with_capacity(target.len());
     let rest = authority(target, &mut out);
-    let mut parts = rest.split_inclusive(|byte| matches!(byte, b'?' | b'&' | b';' | b'#'));
+    let mut parts = rest.split_inclusive(ends_part);
     // The path, or what stands before the first parameter.
     out.extend(parts.next().unwrap_or_default());
+    // A secret may have a `;` or `?` in it, and go on in the next part.
+    let mut goes_on = false;
     for part in parts {
-        let has_end = part.last().is_some_and(|byte| matches!(byte, b'?' | b'&' | b';' | b'#'));
+        let has_end = part.last().is_some_and(ends_part);
         let (text, end) = part.split_at(part.len() - usize::from(has_end));
-        match text.iter().position(|&byte| byte == b'=') {
-            Some(equals) if is_secret(&text[..equals]) => {
-                out.extend(&text[..=equals]);
-                out.extend(HIDDEN);
-            }
-            _ => out.extend(text),
+        let name = text.iter().position(|&byte| byte == b'=').map(|equals| &text[..=equals]);
+        let is_hidden = match name {
+            Some(name) => is_secret(name),
+            None => goes_on && !text.is_empty(),
+        };
+        match is_hidden {
+            true => out.extend([name.unwrap_or_default(), HIDDEN].concat()),
+            false => out.extend(text),
         }
         out.extend(end);
+        goes_on = (is_hidden || goes_on && text.is_empty()) && matches!(end, b";" | b"?");
     }
     out.into()
+}
+
+/// True if a byte ends a part of a target that may be a parameter.
+fn ends_part(byte: &u8) -> bool {
+    matches!(byte, b'?' | b'&' | b';' | b'#')
 }
 
 /// Copies scheme and `//`, and says that user and password are hidden if there are some; the rest.
@@ -91,14 +101,35 @@ fn authority<'t>(target: &'t [u8], out: &mut Vec<u8>) -> &'t [u8] {
     }
 }
 
+/// True if what has this name is a secret; a `=` at its end does not matter.
 fn is_secret(name: &[u8]) -> bool {
-    let separates = |byte: &u8| matches!(byte, b'_' | b'-' | b'.' | b'[' | b']' | b'%');
+    let separates = |byte: &u8| matches!(byte, b'_' | b'-' | b'.' | b'[' | b']' | b'%' | b'=');
+    let name = decoded(name);
     let plain: Vec<u8> =
         name.iter().filter(|byte| !separates(byte)).map(u8::to_ascii_lowercase).collect();
     SHORT.contains(&plain.as_slice())
         || SECRETS
             .iter()
             .any(|secret| plain == *secret || secret.len() >= 5 && plain.ends_with(secret))
+}
+
+/// A name without percent-encoding (RFC 3986, section 2.1), as a server reads it.
+fn decoded(name: &[u8]) -> Vec<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let (mut out, mut rest) = (Vec::with_capacity(name.len()), name);
+    while let [first, after @ ..] = rest {
+        let number = match rest {
+            [b'%', high, low, ..] => digit(*high).zip(digit(*low)),
+            _ => None,
+        };
+        let byte;
+        (byte, rest) = match number {
+            Some((high, low)) => ((high << 4 | low) as u8, &after[2..]),
+            None => (*first, after),
+        };
+        out.push(byte);
+    }
+    out
 }
 
 /// The name of the user by the value of Authorization, and the password of Basic authentication.
@@ -143,6 +174,14 @@ mod tests {
             ("/@user?a=b", "/@user?a=b"),
             ("me@h:443", "me@h:443"),
             ("/?password=", "/?password=***"),
+            ("https://app/cb#access_token=x", "https://app/cb#access_token=***"),
+            ("/a&token=x", "/a&token=***"),
+            // Encoded, as forms and scripts write it.
+            ("/?user%5Bpassword%5D=x", "/?user%5Bpassword%5D=***"),
+            ("/?%70ass%77or%64=x&a%3d=b&50%=c", "/?%70ass%77or%64=***&a%3d=b&50%=c"),
+            // Of a value the rest, whatever it has been cut at.
+            ("/?password=a;b;c?d&e&f=g", "/?password=***;***;***?***&e&f=g"),
+            ("/a;jsessionid=x?b&c", "/a;jsessionid=***?***&c"),
         ] {
             let hidden = target(given.as_bytes(), false);
             assert_eq!(String::from_utf8_lossy(&hidden), expected);

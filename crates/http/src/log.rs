@@ -147,19 +147,17 @@ impl<'o> Log<'o> {
 
     fn write(&mut self, transaction: &Transaction, interface: &str) -> io::Result<bool> {
         self.line.clear();
+        self.writer.set_begun(true);
         if self.make(transaction, interface).is_none() {
             return Ok(false);
         }
-        let is_first = self.output.ready(Timestamp(transaction.end_ns))?;
-        if is_first && self.format == LogFormat::W3c {
-            let mut head = Vec::new();
-            formats::w3c_head(transaction.end_ns, &mut head);
-            self.output.write(&head)?;
-        }
-        if is_first {
+        if self.output.ready(Timestamp(transaction.end_ns))? {
             // The names stand above the first line of each file.
-            self.writer.restart();
             self.line.clear();
+            if self.format == LogFormat::W3c {
+                formats::w3c_head(transaction.end_ns, &mut self.line);
+            }
+            self.writer.set_begun(false);
             let _ = self.make(transaction, interface);
         }
         self.output.write(&self.line)?;

@@ -5,6 +5,7 @@ use ringside_core::Timestamp;
 use ringside_inspect::{DissectedFrame, Observer, Received};
 use ringside_streams::{Cause, FragmentLedger, StreamLedger};
 use serde_json::{Map, Value, json};
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What was found so far, and where everything is.
@@ -136,6 +137,18 @@ impl MonitorHandle {
     /// the last.
     pub fn status(&self) -> HttpStatus {
         lock(&self.0).clone()
+    }
+
+    /// Whether all logs are written.
+    ///
+    /// # Errors
+    /// One of them cannot be written, and gets nothing any more.
+    pub fn check_logs(&self) -> io::Result<()> {
+        let refused = |(name, _, error): &(String, LogCounts, Option<String>)| {
+            let error = error.as_ref()?;
+            Some(io::Error::other(format!("{name} is not written any more: {error}")))
+        };
+        lock(&self.0).logs.iter().find_map(refused).map_or(Ok(()), Err)
     }
 }
 

@@ -58,6 +58,7 @@ const PROXIED: Field = Field::new(Kind::List, |row| {
         false => request.proxied.iter().map(text).collect(),
     })
 });
+const URL: Field = Field::new(Kind::Text, |row| optional(&row.record.url()));
 const VERSION: Field = Field::new(Kind::Text, |row| version(row.record).into());
 const REQUEST_BYTES: Field =
     Field::new(Kind::Bytes, |row| asked(row, |r| r.message.body_bytes.into()));
@@ -79,15 +80,15 @@ impl Transaction {
     }
 
     /// `http://host/path` of the request, as a proxy would be asked for it.
-    pub fn url(&self) -> Option<String> {
+    pub fn url(&self) -> Option<Text> {
         let request = self.request.as_ref()?;
-        let target = String::from_utf8_lossy(&request.target);
-        if !target.starts_with('/') {
-            return Some(target.into_owned());
+        let target = &request.target;
+        if !target.starts_with(b"/") {
+            return Some(target.clone());
         }
-        let host = request.host.as_ref().map(|host| String::from_utf8_lossy(host).into_owned());
-        let host = host.unwrap_or_else(|| self.server_name());
-        Some(format!("http://{host}{target}"))
+        let host = request.host.clone();
+        let host = host.unwrap_or_else(|| self.server_name().into_bytes().into());
+        Some([b"http://", &*host, target].concat().into())
     }
 
     /// The server's address and, unless it is the usual one, port.

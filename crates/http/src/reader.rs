@@ -1,8 +1,8 @@
 //! One direction of a conversation: where messages begin and end in it.
 
-use ringside_proto::http1::{Beginning, Body, Chunks, beginning, head_end};
-
 use crate::limits::HEAD_BYTES_MAX;
+use ringside_proto::http1::{Beginning, Body, Chunks, beginning, head_end};
+use std::borrow::Cow;
 
 /// What a direction is in.
 #[derive(Clone, Copy, Debug)]
@@ -35,31 +35,13 @@ pub(crate) struct Reader {
 #[derive(Debug)]
 pub(crate) enum Found<'b> {
     /// A head, with what was kept of it, and how many of the bytes belong to it.
-    Head(Heads<'b>, usize),
+    Head(Cow<'b, [u8]>, usize),
     /// A head that has not come whole.
     Part,
     /// Nothing that begins a message.
     Other,
     /// A head that goes on for too long.
     TooLong,
-}
-
-/// A whole head: where it lies.
-#[derive(Debug)]
-pub(crate) enum Heads<'b> {
-    /// In the bytes that just came.
-    InPlace(&'b [u8]),
-    /// Put together of several pieces.
-    Kept(Vec<u8>),
-}
-
-impl Heads<'_> {
-    pub(crate) fn bytes(&self) -> &[u8] {
-        match self {
-            Heads::InPlace(bytes) => bytes,
-            Heads::Kept(bytes) => bytes,
-        }
-    }
 }
 
 impl Reader {
@@ -93,7 +75,7 @@ impl Reader {
                 Beginning::Undecided => self.keep(bytes),
                 Beginning::Request | Beginning::Response => match head_end(bytes, 0) {
                     Some(end) if end > HEAD_BYTES_MAX => Found::TooLong,
-                    Some(end) => Found::Head(Heads::InPlace(&bytes[..end]), end),
+                    Some(end) => Found::Head(Cow::Borrowed(&bytes[..end]), end),
                     None => self.keep(bytes),
                 },
             };
@@ -112,7 +94,7 @@ impl Reader {
                     let mut head = std::mem::take(&mut self.buffer);
                     head.truncate(end);
                     // An end that was there before would have been found.
-                    Found::Head(Heads::Kept(head), end.saturating_sub(seen))
+                    Found::Head(Cow::Owned(head), end.saturating_sub(seen))
                 }
                 _ if self.buffer.len() > HEAD_BYTES_MAX => Found::TooLong,
                 _ => Found::Part,

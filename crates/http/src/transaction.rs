@@ -208,20 +208,16 @@ impl Transaction {
         request.max(response)
     }
 
-    /// Memory that it takes.
-    pub(crate) fn memory(&self) -> usize {
-        let of = |text: &Option<Text>| text.as_ref().map_or(0, |text| text.len());
-        let request = self.request.as_ref().map_or(0, |r| {
-            let fields = [&r.host, &r.user_agent, &r.referrer, &r.origin, &r.user, &r.password];
-            let lists: usize = r.proxied.iter().map(|text| text.len() + size_of::<Text>()).sum();
-            let fields: usize = fields.into_iter().map(of).sum();
-            r.method.len() + r.target.len() + fields + of(&r.cookie) + lists
-        });
-        let response = self.response.as_ref().map_or(0, |r| {
-            r.reason.len() + of(&r.server) + of(&r.location) + of(&r.message.content_type)
-        });
-        size_of::<Transaction>() + request + response
+    /// Memory that texts of both take.
+    pub(crate) fn texts_bytes(&self) -> usize {
+        self.request.as_ref().map_or(0, Request::texts_bytes)
+            + self.response.as_ref().map_or(0, Response::texts_bytes)
     }
+}
+
+/// Memory of texts that may be there.
+fn bytes_of<'t>(texts: impl IntoIterator<Item = &'t Option<Text>>) -> usize {
+    texts.into_iter().flatten().map(|text| text.len()).sum()
 }
 
 /// Headers by which proxies say whom they ask for, as Zeek has them.
@@ -270,6 +266,15 @@ impl Request {
         request.message.declared_bytes = head.content_length();
         Some(request)
     }
+
+    /// Memory that its texts take.
+    pub(crate) fn texts_bytes(&self) -> usize {
+        let Request { host, user_agent, referrer, origin, user, password, cookie, .. } = self;
+        let kind = &self.message.content_type;
+        let fields = [host, user_agent, referrer, origin, user, password, cookie, kind];
+        let proxied = self.proxied.iter().map(|text| text.len() + size_of::<Text>());
+        self.method.len() + self.target.len() + bytes_of(fields) + proxied.sum::<usize>()
+    }
 }
 
 impl Response {
@@ -293,5 +298,15 @@ impl Response {
             location: field(b"location").map(|text| hide::target(&text, shows_credentials)),
             message,
         })
+    }
+    /// Memory that its texts take.
+    pub(crate) fn texts_bytes(&self) -> usize {
+        self.reason.len() + bytes_of([&self.server, &self.location, &self.message.content_type])
+    }
+
+    /// Keeps numbers and times alone.
+    pub(crate) fn forget_texts(&mut self) {
+        self.reason = Text::default();
+        (self.server, self.location, self.message.content_type) = (None, None, None);
     }
 }

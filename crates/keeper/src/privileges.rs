@@ -55,12 +55,12 @@ pub fn raise_descriptors() {
 
 /// Gives up all that the threads of a run do not need to write to `directories` and to end it.
 /// `others` are directories in which a file of theirs is written or removed. True if files of other
-/// users lie in `directories`.
+/// users lie in `directories`, or `others` are theirs.
 ///
 /// # Errors
 /// The system refused.
 pub fn give_up(directories: &[PathBuf], others: &[PathBuf]) -> anyhow::Result<bool> {
-    let for_files = needed_for_files(directories)?;
+    let for_files = needed_for_files(directories, others)?;
     keep_only(needed_for_maps() | for_files)?;
     let written = directories.iter().chain(others).map(PathBuf::as_path);
     confine(&[], written, Role::Worker);
@@ -99,17 +99,19 @@ pub fn give_up_all() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a process must keep in order to write, rotate and delete in `directories`: root reaches
-/// other users' files only by [`CapabilitySet::DAC_OVERRIDE`].
+/// What a process must keep in order to write, rotate and delete in `directories`, and to make and
+/// remove files in `others`: root reaches other users' files only by
+/// [`CapabilitySet::DAC_OVERRIDE`].
 ///
 /// # Errors
 /// The system refused.
-fn needed_for_files(directories: &[PathBuf]) -> anyhow::Result<CapabilitySet> {
+fn needed_for_files(directories: &[PathBuf], others: &[PathBuf]) -> anyhow::Result<CapabilitySet> {
     let all = capabilities(None).context("reading the capabilities")?;
     // Without them for a moment, to see what then can be done.
     let none = CapabilitySets { effective: CapabilitySet::empty(), ..all };
     set_capabilities(None, none).context("giving up capabilities")?;
-    let reached = directories.iter().all(|directory| user::is_reached(directory));
+    let reached = directories.iter().all(|directory| user::is_reached(directory))
+        && others.iter().all(|directory| user::takes_names(directory));
     set_capabilities(None, all).context("taking capabilities back")?;
     Ok(if reached { CapabilitySet::empty() } else { CapabilitySet::DAC_OVERRIDE })
 }
@@ -191,10 +193,14 @@ mod tests {
             fs::create_dir(path).unwrap();
         }
         std::os::unix::fs::chown(&other, Some(65534), Some(65534)).unwrap();
-        let needed = |path: &PathBuf| needed_for_files(std::slice::from_ref(path)).unwrap();
+        let needed = |path: &PathBuf| needed_for_files(std::slice::from_ref(path), &[]).unwrap();
+        let for_name = |path: &PathBuf| needed_for_files(&[], std::slice::from_ref(path)).unwrap();
         apart(|| {
             assert_eq!(needed(&own), CapabilitySet::empty());
             assert_eq!(needed(&other), CapabilitySet::DAC_OVERRIDE);
+            // A log there is put aside, which takes names in it.
+            assert_eq!(for_name(&own), CapabilitySet::empty());
+            assert_eq!(for_name(&other), CapabilitySet::DAC_OVERRIDE);
             let file = own.join("a.pcapng");
             fs::write(&file, b"").unwrap();
             fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o640))

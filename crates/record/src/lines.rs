@@ -2,6 +2,7 @@
 
 use crate::{Column, Kind, Names, Record, Row, object, values};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// How a record is a line.
@@ -32,9 +33,9 @@ impl LineWriter {
         LineWriter { format, names, is_begun: false }
     }
 
-    /// The next line is the first of a file.
-    pub fn restart(&mut self) {
-        self.is_begun = false;
+    /// Says whether a line stands before the next one in its file.
+    pub fn set_begun(&mut self, is_begun: bool) {
+        self.is_begun = is_begun;
     }
 
     /// Appends the line of a record to `out`, and before the first line what stands above all.
@@ -45,15 +46,17 @@ impl LineWriter {
         let is_first = !std::mem::replace(&mut self.is_begun, true);
         match self.format {
             LineFormat::Json => {
-                serde_json::to_writer(&mut *out, &object(self.names, row))?;
-                out.push(b'\n');
+                // Control characters are left in texts alone, and there U+007F and what follows.
+                let object = object(self.names, row).to_string();
+                writeln!(out, "{}", plain(&object, |c| format!("\\u{:04x}", u32::from(c))))?;
             }
             LineFormat::Csv => {
                 let mut csv = csv::Writer::from_writer(out);
                 if is_first {
                     csv.write_record(self.names.paths::<R>())?;
                 }
-                csv.write_record(values(self.names, *row))?;
+                let values = values(self.names, *row);
+                csv.write_record(values.map(|text| plain(&text, hex).into_owned()))?;
                 csv.flush()?;
             }
             LineFormat::Zeek => {
@@ -116,21 +119,30 @@ fn zeek_cell(value: Value) -> String {
     }
 }
 
-/// Control bytes, and the backslash, as `\xHH`.
+/// Control bytes as `\xHH`, and the backslash twice.
 fn escape(text: &str) -> String {
+    plain(&text.replace('\\', "\\\\"), hex).into_owned()
+}
+
+/// Text with its control characters, which a terminal obeys, as `written` has them.
+fn plain(text: &str, written: impl Fn(char) -> String) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return text.into();
+    }
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            c if c.is_control() => {
-                let mut bytes = [0; 4];
-                let escaped = c.encode_utf8(&mut bytes).bytes();
-                escaped.for_each(|byte| out.push_str(&format!("\\x{byte:02x}")));
-            }
-            c => out.push(c),
+        match c.is_control() {
+            true => out.push_str(&written(c)),
+            false => out.push(c),
         }
     }
-    out
+    out.into()
+}
+
+/// The bytes of a character as `\xHH`.
+fn hex(c: char) -> String {
+    let mut bytes = [0; 4];
+    c.encode_utf8(&mut bytes).bytes().map(|byte| format!("\\x{byte:02x}")).collect()
 }
 
 #[cfg(test)]

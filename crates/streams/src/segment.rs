@@ -54,7 +54,8 @@ impl Place {
 }
 
 impl<'f> Segment<'f> {
-    /// The segment in the innermost IP packet of a frame, if there is a whole one: no fragment.
+    /// The segment in the innermost IP packet of a frame, if there is a whole one: no fragment, and
+    /// none that says it is longer than what came, which hosts drop.
     #[inline]
     pub fn of(frame: &DissectedFrame<'f>, received: &Received<'_>) -> Option<Segment<'f>> {
         let layers = frame.layers();
@@ -84,7 +85,11 @@ impl<'f> Segment<'f> {
         let network = layers.network(level)?;
         let headers = transport.end().saturating_sub(network.start()) as u32;
         let payload = frame.payload(level)?;
-        let payload_bytes = frame.ip_bytes(level)?.saturating_sub(headers);
+        let ip_bytes = frame.ip_bytes(level)?;
+        if ip_bytes > frame.wire_bytes().saturating_sub(network.offset) {
+            return None;
+        }
+        let payload_bytes = ip_bytes.saturating_sub(headers);
         Some(Segment {
             key,
             from_high,
@@ -103,5 +108,32 @@ impl<'f> Segment<'f> {
     #[inline]
     pub fn has(&self, flags: u16) -> bool {
         self.flags & flags == flags
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringside_core::{FrameMeta, LaneId, LinkType, SourceInterface};
+
+    /// What a segment with five bytes of payload is whose IP header says that the packet is longer.
+    fn payload_bytes(longer: u16, wire_bytes: u32) -> Option<u32> {
+        let mut bytes = vec![0x45, 0];
+        bytes.extend((45 + longer).to_be_bytes());
+        bytes.extend([0, 1, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        bytes.extend([0, 80, 0, 80, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 16, 255, 255, 0, 0, 0, 0]);
+        bytes.extend(b"hello");
+        let (meta, interface) = (FrameMeta::default(), SourceInterface::ethernet("eth1"));
+        let received = Received { meta: &meta, interface: &interface, lane: LaneId(0) };
+        let frame = DissectedFrame::new(&bytes, wire_bytes, LinkType::RAW);
+        Segment::of(&frame, &received).map(|segment| segment.payload_bytes)
+    }
+
+    #[test]
+    fn a_packet_that_says_more_than_came_is_none() {
+        assert_eq!(payload_bytes(0, 45), Some(5));
+        assert_eq!(payload_bytes(3, 48), Some(8), "the snapshot length cut it");
+        assert_eq!(payload_bytes(0, 60), Some(5), "padding");
+        assert_eq!(payload_bytes(3, 45), None);
     }
 }

@@ -25,6 +25,10 @@ pub(crate) struct Shared {
 /// Windows of a host whose SYN was not seen may be scaled by as much.
 const SCALE_MAX: u8 = 14;
 
+/// How far what is sent again may lie behind, where most segments are left out and nothing is waited
+/// for: no window is larger (RFC 7323). What seems further back lies ahead by 2 GiB and more.
+const REPEATED_MAX: i32 = 1 << 30;
+
 const BEGUN: u8 = 1;
 /// Its FIN was seen, behind what was handed on or not.
 const HAS_FIN: u8 = 2;
@@ -119,7 +123,8 @@ impl Side {
 
     /// Its FIN stands at `number`.
     pub(crate) fn finish_at(&mut self, number: u32, stamp: Timestamp, emit: &mut Emit<'_>) {
-        if self.is(HAS_FIN) || (self.is(BEGUN) && ahead(number, self.next) < 0) {
+        let is_far = || ahead(number, self.next) < 0 || !self.is_in_window(number);
+        if self.is(HAS_FIN) || self.is(BEGUN) && is_far() {
             return;
         }
         if !self.is(BEGUN) {
@@ -173,6 +178,13 @@ impl Side {
         shared: &mut Shared,
         emit: &mut Emit<'_>,
     ) {
+        let stamp = segment.stamp;
+        if distance < -REPEATED_MAX && shared.limits.wait.is_zero() {
+            self.gap(distance as u32, Cause::NotWaitedFor, stamp, shared, emit);
+            self.hand_on(segment.bytes, segment.cut, stamp, shared, emit);
+            self.end(stamp, emit);
+            return;
+        }
         if distance > 0 && !self.is_in_window(segment.start) {
             shared.ledger.out_of_window_bytes += segment.bytes.len() as u64;
             return;
@@ -188,7 +200,6 @@ impl Side {
             }
             segment.start = self.next;
         }
-        let stamp = segment.stamp;
         if self.held.is_none() && distance <= 0 {
             self.hand_on(segment.bytes, segment.cut, stamp, shared, emit);
         } else {
@@ -277,9 +288,9 @@ impl Side {
                 self.skip(Cause::NotWaitedFor, stamp, shared, emit);
             }
         }
-        let is_over =
-            |held: &Held| held.memory() > shared.limits.side_bytes || held.pieces() > PIECES_MAX;
-        if self.held.as_deref().is_some_and(is_over) {
+        let bytes_max = shared.limits.side_bytes;
+        let is_over = |held: &Held| held.memory() > bytes_max || held.pieces() > PIECES_MAX;
+        while self.held.as_deref().is_some_and(is_over) {
             self.skip(Cause::SideFull, stamp, shared, emit);
         }
     }

@@ -5,22 +5,18 @@ mod collectors;
 mod outputs;
 mod stored;
 
-use super::attach::yield_to_capture;
-use crate::open_args::OpenArgs;
-use crate::range_args::RangeArgs;
+use crate::inputs::Inputs;
 use crate::record::{self, Addition, RunArgs};
 use anyhow::ensure;
 use cached::CacheArgs;
 use clap::Args;
 use outputs::FlowArgs;
-use ringside_capture::config;
 use ringside_flow::{FlowMonitor, FlowStatus, MonitorHandle};
 use ringside_inspect::Observer;
 use ringside_report::flows::{self, Outputs, Shown};
-use ringside_session::{AttachOptions, CaptureOptions, MeteringReport, Origin, RunReport};
+use ringside_session::{KeepOptions, MeteringReport, RunReport};
 use ringside_terminal::{BottomLine, Screen};
 use std::io;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Arguments of `flows`.
@@ -43,14 +39,7 @@ use std::process::ExitCode;
 Signals: SIGINT and SIGTERM end it in order, with the records of all flows that are there.")]
 pub struct FlowsArgs {
     #[command(flatten)]
-    open: OpenArgs,
-
-    /// Read a running capture along: the socket that `ringside capture --share` made.
-    #[arg(long, value_name = "SOCKET", group = "elsewhere")]
-    attach: Option<PathBuf>,
-
-    #[command(flatten)]
-    range: RangeArgs,
+    inputs: Inputs,
 
     #[command(flatten)]
     cache: CacheArgs,
@@ -64,11 +53,11 @@ pub struct FlowsArgs {
 
 /// Runs the subcommand.
 pub fn run(args: FlowsArgs) -> anyhow::Result<ExitCode> {
-    if args.open.list_interfaces(args.run.json)? {
+    if args.inputs.open.list_interfaces(args.run.json)? {
         return Ok(ExitCode::SUCCESS);
     }
     args.check()?;
-    if !args.open.read.is_empty() {
+    if args.inputs.is_stored() {
         return stored::run(&args);
     }
     if args.cache.is_in_kernel() {
@@ -76,53 +65,25 @@ pub fn run(args: FlowsArgs) -> anyhow::Result<ExitCode> {
     }
     ringside_keeper::supervised(&args.run.keeper_options(None), |link| {
         let mut meter = Meter::new(&args);
-        record::run(&args.run, link, &mut meter, || args.origin())
+        let origin = || args.inputs.origin(&args.run, KeepOptions::default());
+        record::run(&args.run, link, &mut meter, origin)
     })
 }
 
 impl FlowsArgs {
     /// Refuses what does not go together, in every process alike.
     fn check(&self) -> anyhow::Result<()> {
-        let shown = self.shown();
-        ensure!(
-            !self.run.write.is_stdout(),
-            "-w - is not for flows: they want standard output; write packets to a file or directory"
-        );
-        let is_stored = !self.open.read.is_empty();
-        ensure!(
-            !is_stored || (self.run.write.paths.is_empty() && self.run.duration().is_none()),
-            "-w and --for are for interfaces; packets of files are copied by `ringside read -w`"
-        );
-        let is_live = !is_stored && self.attach.is_none();
-        ensure!(
-            !is_live || !self.range.is_given(),
-            "--from, --to and --last are for files, and --from and --last for --attach"
-        );
+        self.inputs.check("flows", &self.run)?;
         ensure!(
             !self.cache.is_in_kernel() || self.run.packets().is_none(),
             "-c and -a packets:N are not for --cache: no frame is counted one by one; use --for"
         );
-        self.flows.check(shown)
+        self.flows.check(self.shown())
     }
 
     /// What standard output shows.
     fn shown(&self) -> Shown {
         self.flows.shown(self.run.json)
-    }
-
-    fn origin(&self) -> anyhow::Result<Origin> {
-        if let Some(socket) = &self.attach {
-            yield_to_capture();
-            let (ago, filter) = (self.range.ago()?, self.open.filter());
-            return Ok(AttachOptions { socket: socket.clone(), ago, filter }.into());
-        }
-        let records = !self.run.write.paths.is_empty();
-        Ok(CaptureOptions {
-            open: self.open.options(false),
-            ring_bytes: if records { config::DISK_RING_BYTES } else { config::RING_BYTES },
-            ..CaptureOptions::default()
-        }
-        .into())
     }
 }
 

@@ -3,19 +3,16 @@
 mod heads;
 mod outputs;
 
-use super::attach::yield_to_capture;
-use crate::open_args::OpenArgs;
-use crate::range_args::RangeArgs;
+use crate::inputs::Inputs;
 use crate::record::{self, Addition, RunArgs};
-use crate::stored::Stored;
 use anyhow::ensure;
 use clap::Args;
 use outputs::HttpArgs;
-use ringside_capture::config;
 use ringside_http::{HttpMonitor, MonitorHandle};
 use ringside_inspect::Observer;
 use ringside_report::{flows, http, stdout::WatchedStdout};
-use ringside_session::{AttachOptions, CaptureOptions, KeepOptions, Origin, RulesFrom, RunReport};
+use ringside_session::{KeepOptions, Origin, RulesFrom, RunReport, check_output};
+use ringside_terminal::{BottomLine, say};
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -39,14 +36,7 @@ Passwords, cookies and secrets in URLs are hidden unless --credentials asks for 
 Signals: SIGINT and SIGTERM end it in order, with the transactions that are not over.")]
 pub struct HttpCommandArgs {
     #[command(flatten)]
-    open: OpenArgs,
-
-    /// Read a running capture along: the socket that `ringside capture --share` made.
-    #[arg(long, value_name = "SOCKET", group = "elsewhere")]
-    attach: Option<PathBuf>,
-
-    #[command(flatten)]
-    range: RangeArgs,
+    inputs: Inputs,
 
     #[command(flatten)]
     http: HttpArgs,
@@ -57,11 +47,11 @@ pub struct HttpCommandArgs {
 
 /// Runs the subcommand.
 pub fn run(args: HttpCommandArgs) -> anyhow::Result<ExitCode> {
-    if args.open.list_interfaces(args.run.json)? {
+    if args.inputs.open.list_interfaces(args.run.json)? {
         return Ok(ExitCode::SUCCESS);
     }
     args.check()?;
-    if !args.open.read.is_empty() {
+    if args.inputs.is_stored() {
         return stored(&args);
     }
     ringside_keeper::supervised(&args.run.keeper_options(None), |link| {
@@ -72,14 +62,18 @@ pub fn run(args: HttpCommandArgs) -> anyhow::Result<ExitCode> {
 
 /// Reads files, directories and standard input to their end, or to the order to stop.
 fn stored(args: &HttpCommandArgs) -> anyhow::Result<ExitCode> {
-    let mut stored = Stored::open(&args.open, &args.range, args.run.packets())?;
+    let logs = args.http.files();
+    logs.iter().try_for_each(|log| check_output(&args.inputs.open.read, log))?;
+    let mut stored = args.inputs.stored(&args.run)?;
     if args.http.headers_only() {
         stored.judge_by(heads::rules(false));
     }
     let stdout = WatchedStdout::default();
     let mut monitor = args.http.monitor(&stdout, args.run.json)?;
-    let read = stored.show(&mut monitor, &mut || stdout.check());
-    let status = monitor.handle().status();
+    let handle = monitor.handle();
+    let mut look = || stdout.check().and_then(|()| handle.check_logs());
+    let read = stored.show(&mut monitor, &mut look);
+    let status = handle.status();
     // What was read before an error is shown all the same.
     let is_whole = http::finish(&status, args.is_json(), read.as_ref().ok().copied())?;
     stored.tell_notices();
@@ -92,23 +86,9 @@ fn stored(args: &HttpCommandArgs) -> anyhow::Result<ExitCode> {
 impl HttpCommandArgs {
     /// Refuses what does not go together, in every process alike.
     fn check(&self) -> anyhow::Result<()> {
+        self.inputs.check("http", &self.run)?;
         ensure!(
-            !self.run.write.is_stdout(),
-            "-w - is not for http: its lines want standard output; write packets to a file or \
-             directory"
-        );
-        let is_stored = !self.open.read.is_empty();
-        ensure!(
-            !is_stored || (self.run.write.paths.is_empty() && self.run.duration().is_none()),
-            "-w and --for are for interfaces; packets of files are copied by `ringside read -w`"
-        );
-        let is_live = !is_stored && self.attach.is_none();
-        ensure!(
-            !is_live || !self.range.is_given(),
-            "--from, --to and --last are for files, and --from and --last for --attach"
-        );
-        ensure!(
-            !self.http.headers_only() || self.attach.is_none(),
+            !self.http.headers_only() || !self.inputs.is_attached(),
             "--headers-only is for interfaces and files: what a shared ring holds is there already"
         );
         self.http.check(self.run.json)
@@ -120,22 +100,11 @@ impl HttpCommandArgs {
     }
 
     fn origin(&self) -> anyhow::Result<Origin> {
-        if let Some(socket) = &self.attach {
-            yield_to_capture();
-            let (ago, filter) = (self.range.ago()?, self.open.filter());
-            return Ok(AttachOptions { socket: socket.clone(), ago, filter }.into());
-        }
-        let records = !self.run.write.paths.is_empty();
         let in_driver = self.http.rules_in_driver();
         let set = self.http.headers_only().then(|| heads::rules(in_driver));
         let rules = set.map(|set| RulesFrom::Set("--headers-only", set));
-        Ok(CaptureOptions {
-            open: self.open.options(false),
-            keep: KeepOptions { rules, rules_in_driver: in_driver, ..KeepOptions::default() },
-            ring_bytes: if records { config::DISK_RING_BYTES } else { config::RING_BYTES },
-            ..CaptureOptions::default()
-        }
-        .into())
+        let keep = KeepOptions { rules, rules_in_driver: in_driver, ..KeepOptions::default() };
+        self.inputs.origin(&self.run, keep)
     }
 }
 
@@ -145,11 +114,13 @@ struct Logger<'a> {
     /// From the start of the run on.
     handle: Option<MonitorHandle>,
     stdout: WatchedStdout,
+    /// It was said that a log is not written any more.
+    is_said: bool,
 }
 
 impl<'a> Logger<'a> {
     fn new(args: &'a HttpCommandArgs) -> Logger<'a> {
-        Logger { args, handle: None, stdout: WatchedStdout::default() }
+        Logger { args, handle: None, stdout: WatchedStdout::default(), is_said: false }
     }
 
     fn monitor(&mut self) -> anyhow::Result<HttpMonitor> {
@@ -172,8 +143,17 @@ impl Addition for Logger<'_> {
         true
     }
 
-    fn each_second(&mut self, _bottom: &ringside_terminal::BottomLine) -> io::Result<()> {
-        self.stdout.check()
+    fn each_second(&mut self, _bottom: &BottomLine) -> io::Result<()> {
+        self.stdout.check()?;
+        let Some(handle) = self.handle.as_ref().filter(|_| !self.is_said) else { return Ok(()) };
+        let Err(error) = handle.check_logs() else { return Ok(()) };
+        self.is_said = true;
+        // What is recorded can be read again.
+        if self.args.run.write.paths.is_empty() {
+            return Err(error);
+        }
+        say::message(format_args!("ringside: {error}"));
+        Ok(())
     }
 
     fn finish(&mut self, report: &RunReport) -> io::Result<bool> {

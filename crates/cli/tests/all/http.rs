@@ -180,6 +180,48 @@ fn only_heads_are_enough_for_a_log() {
 }
 
 #[test]
+fn a_log_that_is_not_written_ends_the_run_unless_packets_are_recorded() {
+    let test = "a_log_that_is_not_written_ends_the_run";
+    if !need_root(test) || !need_tool(test, "nginx") {
+        return;
+    }
+    let (network, folder) = (Network::up(), tempfile::tempdir().unwrap());
+    let _nginx = Nginx::start(&network, folder.path());
+    let recording = folder.path().join("recording");
+    let full = ["--no-control", "--log", "/dev/full"];
+    let recorded = start(&network, &[&full, ["-w", arg(&recording)].as_slice()].concat());
+    let alone = start(&network, &full);
+    inside(network.sender(), || ask(100, 1));
+    let why = "/dev/full is not written any more: No space left on device";
+    let outcome = alone.finish();
+    assert_eq!(outcome.code(), Some(2));
+    assert!(outcome.stderr.contains(why), "{}", outcome.stderr);
+    recorded.wait_for_stderr(why);
+    let outcome = recorded.stop();
+    assert_eq!(outcome.code(), Some(2));
+    assert_eq!(outcome.stderr.matches(why).count(), 1, "{}", outcome.stderr);
+    let stored = run_ringside(&["http", "-r", arg(&recording)]);
+    assert_eq!((stored.code(), stored.text().lines().count()), (Some(0), 100));
+}
+
+#[test]
+fn a_log_is_no_file_that_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pcap");
+    let before = b"packets";
+    std::fs::write(&path, before).unwrap();
+    let other = folder.path().join("b.pcap");
+    std::fs::hard_link(&path, &other).unwrap();
+    for log in [&path, &other] {
+        let outcome = run_ringside(&["http", "-r", arg(&path), "--log", arg(log)]);
+        assert_eq!(outcome.code(), Some(2));
+        let why = "is read and written at once: name another file";
+        assert!(outcome.stderr.contains(why), "{}", outcome.stderr);
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+}
+
+#[test]
 fn goaccess_takes_every_line_of_all_formats() {
     let test = "goaccess_takes_every_line_of_all_formats";
     if !need_tool(test, "goaccess") {

@@ -23,10 +23,19 @@ pub(super) struct Open {
     pub(super) memory: usize,
 }
 
+/// Memory of a transaction without its texts.
+const OPEN_BYTES: usize = size_of::<Open>();
+
+impl Shared {
+    fn has_room(&self, bytes: usize) -> bool {
+        self.kept_memory.saturating_add(bytes) <= KEPT_BYTES_MAX
+    }
+}
+
 impl Open {
-    /// Counts its memory anew.
+    /// Counts its texts anew.
     fn recount(&mut self, shared: &mut Shared) {
-        let memory = self.transaction.memory();
+        let memory = OPEN_BYTES + self.transaction.texts_bytes();
         shared.kept_memory = shared.kept_memory + memory - self.memory;
         self.memory = memory;
     }
@@ -45,15 +54,20 @@ impl Conversation {
         shared.ledger.requests += 1;
         let body = head.body(None);
         // A response that came before its request.
-        if let Some(early) = self.early_response(request.message.first_ns) {
+        let early = self.early_response(request.message.first_ns);
+        if let Some(early) = early {
             let open = &mut self.open[early];
-            open.transaction.request = Some(request);
-            open.is_asked = false;
-            open.recount(shared);
-            return body;
+            if shared.has_room(request.texts_bytes()) {
+                open.transaction.request = Some(request);
+                open.is_asked = false;
+                open.recount(shared);
+                return body;
+            }
+            // Each goes alone.
+            open.ending = Some(Ending::RequestUnseen);
         }
         let transaction = self.new_transaction(Some(request), at);
-        if !self.put(transaction, false, shared, out) {
+        if !self.put(transaction, false, shared, out) && early.is_none() {
             // What answers it is known by its place alone.
             self.without_room += 1;
         }
@@ -106,10 +120,9 @@ impl Conversation {
         out: &mut Out<'_>,
     ) -> bool {
         shared.ledger.begun += 1;
-        let memory = transaction.memory();
-        let has_room = self.open.len() < PIPELINED_MAX
-            && self.without_room == 0
-            && shared.kept_memory + memory <= KEPT_BYTES_MAX;
+        let memory = OPEN_BYTES + transaction.texts_bytes();
+        let has_room =
+            self.open.len() < PIPELINED_MAX && self.without_room == 0 && shared.has_room(memory);
         if !has_room {
             transaction.ending = Ending::NoRoom;
             shared.ledger.ended[Ending::NoRoom.index()] += 1;
@@ -118,20 +131,15 @@ impl Conversation {
         }
         shared.kept_memory += memory;
         shared.open += 1;
-        self.open.push_back(Open {
-            transaction,
-            is_asked,
-            is_answered: false,
-            ending: None,
-            memory,
-        });
+        let open = Open { transaction, is_asked, is_answered: false, ending: None, memory };
+        self.open.push_back(Box::new(open));
         true
     }
 
     /// A response begins: how long its body is.
     pub(super) fn response(
         &mut self,
-        response: Response,
+        mut response: Response,
         head: &Head<'_>,
         at: &At<'_>,
         shared: &mut Shared,
@@ -162,7 +170,8 @@ impl Conversation {
                 }
                 let place = self.open.len() - 1;
                 // Requests that came later wait: its own is missing.
-                let waits = |open: &Open| open.transaction.response.is_none() && !open.is_answered;
+                let waits =
+                    |open: &Box<Open>| open.transaction.response.is_none() && !open.is_answered;
                 if is_behind_both || self.open.iter().take(place).any(waits) {
                     self.open[place].ending = Some(Ending::RequestUnseen);
                 }
@@ -174,6 +183,9 @@ impl Conversation {
         let open = &mut self.open[place];
         let method = open.transaction.request.as_ref().map(|request| &*request.method);
         let body = head.body(method);
+        if !shared.has_room(response.texts_bytes()) {
+            response.forget_texts();
+        }
         open.transaction.response = Some(response);
         open.recount(shared);
         body
@@ -202,7 +214,7 @@ impl Conversation {
         // The responses of those before are what is missing.
         let before = place.unwrap_or(self.open.len());
         let is_missing =
-            |open: &&mut Open| is_waiting(open) && (place.is_some() || came_before(open));
+            |open: &&mut Box<Open>| is_waiting(open) && (place.is_some() || came_before(open));
         for open in self.open.iter_mut().take(before).filter(is_missing) {
             open.is_answered = true;
             open.ending = Some(Ending::Lost);
@@ -213,8 +225,9 @@ impl Conversation {
     /// Hands out the transactions that are over, in order.
     pub(super) fn hand_out(&mut self, at: &At<'_>, shared: &mut Shared, out: &mut Out<'_>) {
         // Of a direction that is not seen nothing comes, however long one waits.
-        let early = |open: &&Open| open.transaction.request.is_none();
-        let waits = self.waits_for_requests && self.open.iter().filter(early).count() <= EARLY_MAX;
+        let early = |open: &Open| open.transaction.request.is_none();
+        let early = self.open.iter().filter(|open| early(open)).count();
+        let waits = self.waits_for_requests && early <= EARLY_MAX;
         while let Some(open) = self.open.front() {
             let is_over = match open.transaction.request {
                 None => open.is_answered && (open.ending.is_some() || !waits),
@@ -235,9 +248,13 @@ impl Conversation {
         shared: &mut Shared,
         out: &mut Out<'_>,
     ) {
-        let Some(Open { mut transaction, ending, memory, .. }) = self.open.pop_front() else {
-            return;
-        };
+        let Some(open) = self.open.pop_front() else { return };
+        let Open { mut transaction, ending, memory, .. } = *open;
+        // An idle connection keeps no room for what it once pipelined.
+        let len = self.open.len();
+        if self.open.capacity() > 4 * len.max(1) {
+            self.open.shrink_to(2 * len);
+        }
         let status = transaction.response.as_ref().map(|response| response.status);
         let method = transaction.request.as_ref().map(|request| &*request.method);
         let is_connected = method.is_some_and(|method| method == b"CONNECT");

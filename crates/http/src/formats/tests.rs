@@ -1,5 +1,6 @@
 use super::*;
 use crate::names::tests::transaction;
+use ringside_record::{Names, Row, object};
 
 fn line(make: impl FnOnce(&mut Vec<u8>) -> Option<()>) -> Option<String> {
     let mut out = Vec::new();
@@ -46,6 +47,18 @@ fn what_no_server_writes_is_left_out() {
     assert!(text.contains(" http://66.35.250.204:8080/ - HIER_DIRECT/"), "{text}");
     assert!(line(|out| combined(&bare, out)).unwrap().ends_with("\"-\" \"-\"\n"));
     assert!(line(|out| w3c(&bare, out)).unwrap().contains(" / - 8080 - "));
+}
+
+#[test]
+fn no_byte_of_an_url_is_lost() {
+    let mut latin = transaction();
+    let request = latin.request.as_mut().unwrap();
+    request.target = b"/caf\xe9".as_slice().into();
+    let text = line(|out| squid(&latin, None, out)).unwrap();
+    assert!(text.contains(r" http://www.example.org/caf\xE9 "), "{text}");
+    let row = Row { record: &latin, interface: "" };
+    let url = &object(Names::Ecs, &row)["url"]["original"];
+    assert_eq!(url, "http://www.example.org/caf\u{e9}");
 }
 
 #[test]

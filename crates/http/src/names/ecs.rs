@@ -40,7 +40,7 @@ pub(super) const COLUMNS: &[Column<Transaction>] = &[
     RESPONSE_BYTES.called("http.response.body.bytes"),
     RESPONSE_TYPE.called("http.response.mime_type"),
     VERSION.called("http.version"),
-    Column::new("url.original", Kind::Text, |row| row.record.url().into()),
+    URL.called("url.original"),
     HOST.called("url.domain"),
     USER_AGENT.called("user_agent.original"),
     USER.called("user.name"),

@@ -16,7 +16,7 @@ pub(super) const COLUMNS: &[Column<Transaction>] = &[
     REQUEST_BYTES.called("http.request.body.size"),
     STATUS.called("http.response.status_code"),
     RESPONSE_BYTES.called("http.response.body.size"),
-    Column::new("url.full", Kind::Text, |row| row.record.url().into()),
+    URL.called("url.full"),
     USER_AGENT.called("user_agent.original"),
     USER.called("user.name"),
     DURATION.called("http.server.request.duration"),

@@ -125,6 +125,24 @@ fn what_is_not_http_is_passed_over() {
 }
 
 #[test]
+fn a_request_that_cannot_be_read_shifts_no_pair() {
+    let odd = open().ask(GET).answer(OK).ask("what is that?\r\n").answer(NOT_FOUND);
+    let mut found = texts(&odd.ask(GET_C).answer(FOUND).end());
+    found.sort();
+    let expected = ["- - 404 2 request_unseen", "GET /a 200 5 complete", "GET /c 302 0 complete"];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn behind_missing_responses_there_is_room_again() {
+    let many = open().ask(&GET.repeat(102)).answer("what is that?\r\n");
+    let found = texts(&many.ask(GET_B).answer(NOT_FOUND).ask(GET_C).answer(FOUND).end());
+    let count = |ending| found.iter().filter(|text| text.ends_with(ending)).count();
+    assert_eq!((count("no_room"), count("not_http"), count("lost")), (2, 1, 99));
+    assert_eq!(found[102..], ["GET /b 404 2 complete", "GET /c 302 0 complete"]);
+}
+
+#[test]
 fn times_are_those_of_the_packets() {
     let (head, body) = OK.split_at(OK.len() - 2);
     let found = find(&open().ask(GET).answer(head).answer(body).end());

@@ -183,11 +183,16 @@ fn takes_recordings(directory: &Path) -> bool {
     may(before.unwrap_or(Path::new(".")), Access::EXEC_OK)
 }
 
+/// True if files can be made, renamed and removed in the directory; without a name it is the one
+/// where the process is.
+pub fn takes_names(directory: &Path) -> bool {
+    let here = directory.as_os_str().is_empty();
+    may(if here { Path::new(".") } else { directory }, Access::WRITE_OK | Access::EXEC_OK)
+}
+
 /// True if the file can be written, and others in its directory.
 fn takes_file(path: &Path) -> bool {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let all = Access::WRITE_OK | Access::EXEC_OK;
-    may(parent.unwrap_or(Path::new(".")), all)
+    path.parent().is_none_or(takes_names)
         && (may(path, Access::WRITE_OK) || std::fs::symlink_metadata(path).is_err())
 }
 

@@ -26,15 +26,18 @@ impl Record for Probe {
 
 fn line(format: LineFormat, names: Names, record: &Probe) -> String {
     let mut out = Vec::new();
-    let row = Row { record, interface: "" };
-    LineWriter::new(format, names).write(&row, &mut out).unwrap();
+    LineWriter::new(format, names).write(&row(record), &mut out).unwrap();
     String::from_utf8(out).unwrap()
+}
+
+fn row(record: &Probe) -> Row<'_, Probe> {
+    Row { record, interface: "" }
 }
 
 #[test]
 fn a_kind_decides_how_each_scheme_writes_it() {
     let probe = Probe(Some("n"), 1_700_000_000_123_456_789);
-    let of = |names| object(names, &Row { record: &probe, interface: "" });
+    let of = |names| object(names, &row(&probe));
     let ns = 1_700_000_000_123_456_789_u64;
     assert_eq!(of(Names::Ringside), json!({ "a.name": "n", "a.seen": ns, "took": ns }));
     let text = "2023-11-14T22:13:20.123456+0000";
@@ -60,13 +63,25 @@ fn zeek_reads_its_own_logs() {
 }
 
 #[test]
+fn no_control_character_reaches_a_terminal() {
+    let probe = Probe(Some("\x1b[31m\u{9b}31m\u{7f}\r\n\\é"), 7);
+    for names in [Names::Ringside, Names::Ecs] {
+        let json = line(LineFormat::Json, names, &probe);
+        assert!(json.contains(r#""\u001b[31m\u009b31m\u007f\r\n\\é""#), "{json}");
+        assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), object(names, &row(&probe)));
+    }
+    let csv = line(LineFormat::Csv, Names::Ringside, &probe);
+    assert_eq!(csv.lines().last(), Some(r"\x1b[31m\xc2\x9b31m\x7f\x0d\x0a\é,7,7"));
+}
+
+#[test]
 fn names_stand_above_the_first_line_of_each_file() {
     let (mut out, probe) = (Vec::new(), Probe(Some("a,\"b"), 7));
     let mut lines = LineWriter::new(LineFormat::Csv, Names::Ringside);
-    let row = Row { record: &probe, interface: "" };
+    let row = row(&probe);
     lines.write(&row, &mut out).unwrap();
     lines.write(&row, &mut out).unwrap();
-    lines.restart();
+    lines.set_begun(false);
     lines.write(&row, &mut out).unwrap();
     let (head, line) = ("a.name,a.seen,took\n", "\"a,\"\"b\",7,7\n");
     assert_eq!(String::from_utf8(out).unwrap(), [head, line, line, head, line].concat());

@@ -223,6 +223,25 @@ fn limits_end_the_wait() {
     let gap = Said::Gap(false, 1, Cause::NotWaitedFor);
     assert_eq!(said, [BEFORE, data("a"), gap, data("c"), FORCED]);
     assert_eq!(ledger.repeated_bytes, 1, "what came too late");
+    // Behind a body of 3 GB that was left out, which is no step back.
+    let far = 101_u32.wrapping_add(3_000_000_000);
+    let (said, ledger) = run(limits, &[segment(100, b"a"), segment(far, b"z")]);
+    let gap = Said::Gap(false, 3_000_000_000, Cause::NotWaitedFor);
+    assert_eq!(said, [BEFORE, data("a"), gap, data("z"), FORCED]);
+    assert_eq!(ledger.repeated_bytes, 0);
+}
+
+#[test]
+fn a_large_segment_behind_small_ones_does_not_exceed_the_limit() {
+    let limits = Limits { side_bytes: 300, ..Limits::default() };
+    let (mut streams, mut log) = (Streams::new(limits), Log::default());
+    let long = [b'x'; 200];
+    let small = [100, 102, 104, 106, 108].map(|sequence| segment(sequence, b"a"));
+    for segment in small.into_iter().chain([segment(200, &long)]) {
+        streams.take_in(&segment, &mut log);
+        let held = streams.held_memory();
+        assert!(held <= limits.side_bytes, "{held} bytes are held of one direction");
+    }
 }
 
 #[test]
@@ -271,6 +290,10 @@ fn a_reset_counts_only_where_a_host_takes_it() {
     let (said, ledger) = run(Limits::default(), &[start[0], start[1], ack, far]);
     assert_eq!(said, [data("abc"), FORCED]);
     assert_eq!(ledger.out_of_window_bytes, 3);
+    // Nor an end there.
+    let end = with(segment(0x7000_0000, b""), Tcp::FIN);
+    let (said, _) = run(Limits::default(), &[start[0], start[1], ack, end, segment(103, b"def")]);
+    assert_eq!(said, [data("abcdef"), FORCED]);
 }
 
 /// A million connections that are half open, then as many that send a byte which has to wait.

@@ -90,7 +90,7 @@ pub fn run(args: &FlowsArgs) -> anyhow::Result<ExitCode> {
         let options = MeteringOptions {
             hook: args.cache.hook(),
             cache: args.cache.options(),
-            ..args.open.metering_options()
+            ..args.inputs.open.metering_options()
         };
         record::metered(&args.run, link, &mut meter, (options, monitor))
     })

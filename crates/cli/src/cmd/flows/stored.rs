@@ -1,14 +1,13 @@
 //! Flows of files, directories and standard input.
 
 use super::FlowsArgs;
-use crate::stored::Stored;
 use anyhow::ensure;
 use ringside_report::flows;
 use std::process::ExitCode;
 
 /// Reads the inputs to their end, or to the order to stop.
 pub fn run(args: &FlowsArgs) -> anyhow::Result<ExitCode> {
-    let mut stored = Stored::open(&args.open, &args.range, args.run.packets())?;
+    let mut stored = args.inputs.stored(&args.run)?;
     let shown = args.shown();
     let (mut monitor, mut outputs) = args.flows.monitor(shown, true)?;
     let read = stored.show(&mut monitor, &mut || outputs.look());
