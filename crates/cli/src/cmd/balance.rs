@@ -138,8 +138,13 @@ fn balance(args: &BalanceArgs) -> anyhow::Result<ExitCode> {
         Namespace::open(name)?.enter()?;
     }
     let name = args.interface.as_deref().context("name an interface with -i")?;
-    let (interface, generic_allowed) = (name.to_owned(), args.generic);
-    let options = Options { interface, config, generic_allowed, is_pinned: args.pin };
+    let options = Options {
+        interface: name.to_owned(),
+        config,
+        generic_allowed: args.generic,
+        is_pinned: args.pin,
+        is_detached: args.detach,
+    };
     let control = match args.detach {
         true => None,
         false => ControlSocket::open(&args.control.place(), BALANCE_KIND, None)?,
