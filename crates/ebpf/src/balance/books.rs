@@ -123,6 +123,15 @@ impl Books {
         next
     }
 
+    /// True if those of these tables have the same indices. (A real's entry says so itself.)
+    pub(super) fn has_vips_of(&self, tables: &Tables) -> bool {
+        let mut names = (0..).zip(&self.vips).map(|(index, vip)| {
+            let name = (vip.state == Owned::Live).then_some(&vip.name[..]);
+            name == tables.vip_name(index)
+        });
+        names.all(|is_same| is_same)
+    }
+
     fn let_real_go(&mut self, index: u32, tables: &Tables, counted: &impl Counted) {
         let at = index as usize;
         let owner = self.reals[at];
