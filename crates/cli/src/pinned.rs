@@ -88,6 +88,14 @@ impl Pinned {
         self.namespace().is_none_or(|namespace| running::is_held(namespace, is_held))
     }
 
+    /// True if it is the one of this status: one process has the place.
+    fn is_of(&self, status: &Status) -> bool {
+        let names = self.interfaces();
+        names.iter().any(|name| status.interfaces.contains(name))
+            && running::namespace_of(status) == self.namespace()
+            && self.is_held()
+    }
+
     fn since(&self) -> String {
         let first = self.pins.iter().filter_map(Pins::since).min();
         since(first.unwrap_or(SystemTime::UNIX_EPOCH))
@@ -113,7 +121,10 @@ impl Tool {
         let mut found = running::of_kind(self.kind, args.interface.as_deref());
         found.retain(|(_, status)| wanted.is_none() || running::namespace_of(status) == wanted);
         let mut alone = self.pinned(args.interface.as_deref());
-        alone.retain(|one| (wanted.is_none() || one.namespace() == wanted) && !one.is_held());
+        alone.retain(|one| {
+            let is_shown = found.iter().any(|(_, status)| one.is_of(status));
+            !is_shown && (wanted.is_none() || one.namespace() == wanted)
+        });
         if found.is_empty() && alone.is_empty() {
             running::tell_nothing(self.nothing);
             return Ok(ExitCode::from(1));
