@@ -178,8 +178,7 @@ impl PinnedEnd {
 
 /// What is pinned of interfaces of this name and unpacks nothing, or cannot be read.
 pub fn remains_of_end(interface: &str) -> Vec<Pins> {
-    let is_whole = |pins: &Pins| matches!(PinnedDecap::open(pins), Ok(Some(_)));
-    Pins::remains(Kind::Decap, interface, is_whole)
+    Pins::remains(Kind::Decap, interface, PinnedDecap::open)
 }
 
 #[cfg(test)]

@@ -63,6 +63,8 @@ pub struct Tool {
     pub what: &'static str,
     /// The answer if there is none.
     pub nothing: &'static str,
+    /// What goes on when its process ends, if it is pinned.
+    pub stays: &'static str,
     /// All that are pinned, with what could not be read.
     pub all: fn() -> (Vec<Pinned>, Vec<String>),
     /// What is pinned of interfaces of a name, and is at work no more.
@@ -155,6 +157,16 @@ impl Tool {
 
     fn tell(&self, who: &str, since: &str, account: Value) -> io::Result<()> {
         say::data(format!("{who}, since {since}\n\n{}\n", (self.text)(account).trim_end()))
+    }
+
+    /// Says what goes on when this process is gone.
+    pub fn tell_stay(&self, interface: &str, netns: Option<&str>) {
+        let netns = netns.map(|netns| format!(" --netns {netns}")).unwrap_or_default();
+        let Tool { kind, stays, .. } = self;
+        say::message(format_args!(
+            "{stays}: `ringside {kind} status -i {interface}` tells what is counted, \
+             `ringside {kind} off -i {interface}{netns}` ends it"
+        ));
     }
 
     /// Ends what is on an interface, and waits until it has; 1 if there is none.

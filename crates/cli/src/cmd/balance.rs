@@ -156,7 +156,7 @@ fn balance(args: &BalanceArgs) -> anyhow::Result<ExitCode> {
     let what = format!("{} in {memory}B{pinned}", balancer.summary());
     say::message(format_args!("listening on {name}: {what}"));
     if args.detach {
-        kept::tell_stay(name, args.netns.as_deref());
+        kept::BALANCERS.tell_stay(name, args.netns.as_deref());
         return Ok(ExitCode::SUCCESS);
     }
     let output = OutputStatus { kind: BALANCE_KIND.to_owned(), paths: Vec::new() };
@@ -165,7 +165,7 @@ fn balance(args: &BalanceArgs) -> anyhow::Result<ExitCode> {
         balancer.lock().stop()?;
         finish(args, &balancer.lock().ledger())?;
         if args.pin {
-            kept::tell_stay(name, args.netns.as_deref());
+            kept::BALANCERS.tell_stay(name, args.netns.as_deref());
         }
         Ok(())
     })
