@@ -224,8 +224,12 @@ impl Balancer {
     }
 
     /// Goes on with `tables`, which follow the current ones; these count for the time that the new
-    /// ones say.
+    /// ones say. Tables that say the same are no change.
     pub fn change(&mut self, tables: Tables, now_ns: u64) {
+        if tables.say_the_same_as(&self.tables) {
+            self.tables = tables;
+            return;
+        }
         self.before_until_ns = now_ns.saturating_add(tables.settings.change_window_ns);
         self.before = Some(std::mem::replace(&mut self.tables, tables));
         self.grow();

@@ -61,6 +61,8 @@ pub const SECONDS_MAX: u32 = 7 * 86_400;
 pub const MTU_MIN: u32 = 1_328;
 /// The greatest MTU: a jumbo frame. Packets of more are not on any wire.
 pub const MTU_MAX: u32 = 9_216;
+/// Seconds that a real drains unless said otherwise.
+pub const DRAIN_DEFAULT_S: u32 = 300;
 /// Flows that each CPU remembers: 72 bytes each, 1.2 GB at most.
 pub const FLOWS_MAX: u32 = 1 << 24;
 

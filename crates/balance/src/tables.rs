@@ -10,7 +10,9 @@ pub mod keys;
 #[cfg(test)]
 mod tests;
 
-use crate::config::{Affinity, Config, PREFIX_LENGTHS_MAX, Protocol, Real, RealState, Via, Vip};
+use crate::config::{
+    Affinity, Config, PREFIX_LENGTHS_MAX, Protocol, REALS_MAX, Real, RealState, VIPS_MAX, Via, Vip,
+};
 use crate::hash::address_words;
 use crate::maglev::{self, NONE, Weighted};
 use crate::prefix::Prefix;
@@ -24,6 +26,14 @@ use std::net::IpAddr;
 pub const UP: u64 = u64::MAX;
 /// A real that gets none.
 pub const DOWN: u64 = 0;
+
+/// The least room for VIPs or reals: a small configuration may grow, and this costs little.
+const ROOM_MIN: usize = 16;
+
+/// Room for as much again, as far as a configuration may have it.
+fn twice(count: usize, most: usize) -> usize {
+    (2 * count).clamp(ROOM_MIN, most)
+}
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Idle times are counted in units of 2^20 ns.
@@ -164,24 +174,26 @@ impl RealEntry {
 struct Places<K> {
     names: Vec<Option<K>>,
     serials: Vec<u32>,
+    /// How many the data plane has.
+    room: usize,
 }
 
 impl<K: Clone + Eq + Hash> Places<K> {
-    fn none() -> Places<K> {
-        Places { names: Vec::new(), serials: Vec::new() }
+    fn none(room: usize) -> Places<K> {
+        Places { names: Vec::new(), serials: Vec::new(), room }
     }
 
     /// Places for `wanted`: each has the index that it had, a newcomer one that had no name before
-    /// if there is one below `count_max`.
-    fn next(&self, wanted: &[K], count_max: usize) -> (Places<K>, Vec<u32>) {
+    /// if there is room for one. The room is exceeded only by as many names as do not fit.
+    fn next(&self, wanted: &[K]) -> (Places<K>, Vec<u32>) {
         let before: HashMap<&K, usize> = self
             .names
             .iter()
             .enumerate()
             .filter_map(|(at, name)| Some((name.as_ref()?, at)))
             .collect();
-        let mut next =
-            Places { names: vec![None; self.names.len()], serials: self.serials.clone() };
+        let (names, serials) = (vec![None; self.names.len()], self.serials.clone());
+        let mut next = Places { names, serials, room: self.room };
         for name in wanted {
             if let Some(at) = before.get(name) {
                 next.names[*at] = Some(name.clone());
@@ -190,13 +202,13 @@ impl<K: Clone + Eq + Hash> Places<K> {
         let is_unused = |at: &usize| self.names[*at].is_none();
         let (unused, gone): (Vec<usize>, Vec<usize>) =
             (0..next.names.len()).filter(|at| next.names[*at].is_none()).partition(is_unused);
-        let behind = next.names.len()..count_max;
+        let behind = next.names.len()..self.room.max(wanted.len());
         let mut free = unused.into_iter().chain(behind).chain(gone);
         let mut indices = Vec::with_capacity(wanted.len());
         for name in wanted {
             let at = match before.get(name) {
                 Some(at) => *at,
-                None => free.next().expect("the configuration wants at most `count_max` places"),
+                None => free.next().expect("there are at least as many as are wanted"),
             };
             if at == next.names.len() {
                 next.names.push(None);
@@ -232,7 +244,9 @@ pub struct Tables {
 impl Tables {
     /// The first tables of a data plane. `now_ns` is by the monotonic clock, as all times here.
     pub fn new(config: &Config, now_ns: u64) -> Tables {
-        Tables::build(config, &Places::none(), &Places::none(), &[], now_ns)
+        let reals = config.vips.iter().map(|vip| vip.reals.len()).sum();
+        let vips = Places::none(twice(config.vips.len(), VIPS_MAX));
+        Tables::build(config, &vips, &Places::none(twice(reals, REALS_MAX)), &[], now_ns)
     }
 
     /// Tables that follow these.
@@ -241,8 +255,10 @@ impl Tables {
     }
 
     /// Tables of which no more is known than who has which index, as of a data plane that another
-    /// process made. Reals have those of `reals` that have an address.
+    /// process made, and has room for these numbers. Reals have those of `reals` that have an
+    /// address.
     pub fn known(vips: Vec<Option<String>>, mut reals: Vec<RealEntry>) -> Tables {
+        let room = [vips.len(), reals.len()];
         let was_used = |real: &RealEntry| real.serial != 0;
         reals.truncate(reals.iter().rposition(was_used).map_or(0, |last| last + 1));
         let name = |real: &RealEntry| {
@@ -252,10 +268,11 @@ impl Tables {
         let real_places = Places {
             names: reals.iter().map(name).collect(),
             serials: reals.iter().map(|real| real.serial).collect(),
+            room: room[1],
         };
         let used = vips.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
         let names: Vec<Option<String>> = vips.into_iter().take(used).collect();
-        let vip_places = Places { serials: vec![0; names.len()], names };
+        let vip_places = Places { serials: vec![0; names.len()], names, room: room[0] };
         let (settings, keys) = (Settings::default(), Keys::new(&[]));
         let vips = vec![VipEntry::default(); vip_places.names.len()];
         Tables { settings, keys, vips, reals, slots: Vec::new(), vip_places, real_places }
@@ -269,12 +286,12 @@ impl Tables {
         now_ns: u64,
     ) -> Tables {
         let names: Vec<String> = config.vips.iter().map(|vip| vip.name.clone()).collect();
-        let (vip_places, vip_at) = vips_before.next(&names, crate::config::VIPS_MAX);
+        let (vip_places, vip_at) = vips_before.next(&names);
         let of_vip = |vip: &Vip| -> Vec<(String, IpAddr)> {
             vip.reals.iter().map(|real| (vip.name.clone(), real.address)).collect()
         };
         let names: Vec<(String, IpAddr)> = config.vips.iter().flat_map(of_vip).collect();
-        let (real_places, real_at) = reals_before.next(&names, crate::config::REALS_MAX);
+        let (real_places, real_at) = reals_before.next(&names);
         let mut vips = vec![VipEntry::default(); vip_places.names.len()];
         let mut reals = vec![RealEntry::default(); real_places.names.len()];
         for (real, serial) in reals.iter_mut().zip(&real_places.serials) {
@@ -302,6 +319,22 @@ impl Tables {
         let keys = Keys::new(&keys);
         let settings = settings(config);
         Tables { settings, keys, vips, reals, slots, vip_places, real_places }
+    }
+
+    /// VIPs and reals that a data plane which begins with these tables is to have room for: twice
+    /// as many. Tables that follow need more only if their configuration has more.
+    pub fn room(&self) -> [usize; 2] {
+        [self.vip_places.room, self.real_places.room]
+    }
+
+    /// True if a data plane that has these tables would do nothing else with `others`.
+    pub fn say_the_same_as(&self, others: &Tables) -> bool {
+        // How long the tables before count is asked when tables change, by the new ones.
+        let change_window_ns = others.settings.change_window_ns;
+        Settings { change_window_ns, ..self.settings.clone() } == others.settings
+            && self.vip_places.names == others.vip_places.names
+            && (&self.vips, &self.reals) == (&others.vips, &others.reals)
+            && (&self.slots, &self.keys) == (&others.slots, &others.keys)
     }
 
     /// Name of the VIP that has an index.

@@ -1,11 +1,15 @@
 //! A balancer at work.
 
-use crate::health::Checker;
+use crate::health::{Checker, Turn};
+use crate::interface::{self, AddressWatch};
 use crate::settings::{Settings, real_of};
-use crate::{BalancerError, ConfigFile, Ledger, Setting, interface};
+use crate::{BalancerError, ConfigFile, Ledger, Setting};
+use ringside_balance::config::{RealState, Vip};
 use ringside_balance::{Config, Tables};
 use ringside_ebpf::balance::{BalanceAttachmentConfig, BalanceProgram, BalanceRoom, Before};
 use ringside_sys::clock::monotonic_ns;
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -23,6 +27,8 @@ pub struct Options {
     pub generic_allowed: bool,
     /// It outlives this object and the process, and goes on with one that is pinned.
     pub is_pinned: bool,
+    /// The process ends as soon as packets are balanced: no real is asked for its health.
+    pub is_detached: bool,
 }
 
 /// A balancer. On drop its program is taken off, unless it is pinned.
@@ -37,6 +43,7 @@ pub struct DriverBalancer {
     /// Asks the reals, if the file wants it.
     checker: Option<Checker>,
     ifindex: u32,
+    address: AddressWatch,
     /// In force.
     tables: Tables,
     look_at: Instant,
@@ -64,6 +71,11 @@ impl DriverBalancer {
         };
         let flows = config.flows_per_cpu;
         let mut notes = interface::forwarding_is_off(&options.interface, &config);
+        // Before the program: what cannot be had ends this call while frames still pass.
+        let checker = match options.is_detached {
+            true => None,
+            false => checker_of(&config, &options.interface, device.ifindex)?,
+        };
         let (program, tables) = if options.is_pinned {
             let opened = BalanceProgram::open_to_stay(&place, tables, (flows, mac), now_ns)?;
             let (program, tables, before) = opened;
@@ -78,6 +90,7 @@ impl DriverBalancer {
         notes.extend(refused.map(|note| format!("{}: {note}", options.interface)));
         let (interface, settings) = (options.interface.clone(), Settings::default());
         let look_at = Instant::now() + LOOK_INTERVAL;
+        let address = AddressWatch::new(&interface, mac);
         let mut balancer = DriverBalancer {
             interface,
             program,
@@ -86,10 +99,11 @@ impl DriverBalancer {
             settings,
             checker: None,
             ifindex: device.ifindex,
+            address,
             tables,
             look_at,
         };
-        balancer.follow_reals()?;
+        balancer.follow_reals(checker);
         Ok((balancer, notes))
     }
 
@@ -99,15 +113,17 @@ impl DriverBalancer {
     /// # Errors
     /// The kernel refused.
     pub fn tend(&mut self, now: Instant) -> Result<Vec<String>, BalancerError> {
-        let mut notes = self.checker.as_mut().map_or_else(Vec::new, |checker| checker.step(now));
-        if !notes.is_empty() {
+        let turns = self.checker.as_mut().map_or_else(Vec::new, |checker| checker.step(now));
+        if !turns.is_empty() {
             self.go_on(self.config.clone(), self.settings.clone())?;
         }
+        let mut notes = self.words(&turns);
         if now >= self.look_at {
             self.look_at = now + LOOK_INTERVAL;
             if self.program.put_back_if_gone()? {
                 notes.push("the program was taken off, and was put back".to_owned());
             }
+            notes.extend(self.address.look());
             if self.file.has_changed() {
                 notes.push(match self.follow_file() {
                     Ok(()) => format!("changed: {}", self.summary()),
@@ -116,6 +132,18 @@ impl DriverBalancer {
             }
         }
         Ok(notes)
+    }
+
+    /// Reals whose answers have turned their state, for people.
+    fn words(&self, turns: &[Turn]) -> Vec<String> {
+        if turns.is_empty() {
+            return Vec::new();
+        }
+        let applied = self.settings.applied(&self.config);
+        let is_wanted = |turn: &Turn| {
+            real_of(&applied, &turn.vip, turn.real).is_ok_and(|real| real.state == RealState::Up)
+        };
+        turns.iter().map(|turn| turn.words(is_wanted(turn))).collect()
     }
 
     /// Goes on with what the file says now.
@@ -144,20 +172,25 @@ impl DriverBalancer {
         if self.file.has_changed() {
             self.follow_file()?;
         }
-        self.set(setting)?;
-        let applied = self.settings.applied(&self.config);
-        let real = real_of(&applied, &setting.vip, setting.real)?.clone();
-        self.file.save(&setting.vip, &real)?;
-        let config = self.file.read()?;
         let mut settings = self.settings.clone();
+        settings.set(setting, &self.config)?;
+        let applied = settings.applied(&self.config);
+        let real = real_of(&applied, &setting.vip, setting.real)?;
+        self.file.save(&setting.vip, real)?;
+        let config = self.file.read()?;
         settings.follow(&self.config, &config);
         settings.forget(&setting.vip, setting.real);
         self.go_on(config, settings)
     }
 
     /// Puts tables of a configuration in force, with what is set, and without reals that do not
-    /// answer.
+    /// answer. It is one change: two would end the window of the first.
     fn go_on(&mut self, config: Config, settings: Settings) -> Result<(), BalancerError> {
+        let has_changed = self.config != config;
+        let checker = match &self.checker {
+            None if has_changed => checker_of(&config, &self.interface, self.ifindex)?,
+            _ => None,
+        };
         let now_ns = monotonic_ns();
         let mut applied = settings.applied(&config);
         if let Some(checker) = &self.checker {
@@ -165,24 +198,20 @@ impl DriverBalancer {
         }
         let tables = self.tables.next(&applied, now_ns);
         self.program.change(&tables, now_ns)?;
-        let has_changed = self.config != config;
         (self.config, self.settings, self.tables) = (config, settings, tables);
-        if has_changed { self.follow_reals() } else { Ok(()) }
+        if has_changed {
+            self.follow_reals(checker);
+        }
+        Ok(())
     }
 
-    /// Has the reals asked that the file wants to be.
-    fn follow_reals(&mut self) -> Result<(), BalancerError> {
-        if self.config.asked().next().is_none() {
-            self.checker = None;
-            return Ok(());
+    /// Has the reals asked that the file wants to be, by `new` if none asks yet.
+    fn follow_reals(&mut self, new: Option<Checker>) {
+        let checker = self.checker.take().or(new);
+        self.checker = checker.filter(|_| self.config.asked().next().is_some());
+        if let Some(checker) = &mut self.checker {
+            checker.follow(&self.config, &self.tables.settings, Instant::now());
         }
-        let checker = match self.checker.take() {
-            Some(checker) => checker,
-            None => Checker::open(&self.interface, self.ifindex)?,
-        };
-        let checker = self.checker.insert(checker);
-        checker.follow(&self.config, &self.tables.settings, Instant::now());
-        Ok(())
     }
 
     /// How many VIPs and reals there are, for people.
@@ -203,11 +232,11 @@ impl DriverBalancer {
     pub fn ledger(&self) -> Ledger {
         let mut ledger = Ledger::of(&self.interface, self.program.maps());
         let applied = self.settings.applied(&self.config);
+        let by_name: HashMap<&str, &Vip> =
+            applied.vips.iter().map(|vip| (vip.name.as_str(), vip)).collect();
         for vip in &mut ledger.vips {
-            let Some(of_config) = applied.vips.iter().find(|one| one.name == vip.name) else {
-                continue;
-            };
-            let weights: std::collections::HashMap<_, _> =
+            let Some(of_config) = by_name.get(vip.name.as_str()) else { continue };
+            let weights: HashMap<IpAddr, u32> =
                 of_config.reals.iter().map(|real| (real.address, real.weight)).collect();
             for real in &mut vip.reals {
                 real.weight = weights.get(&real.address).copied();
@@ -227,6 +256,16 @@ impl DriverBalancer {
     pub fn stop(&mut self) -> Result<(), BalancerError> {
         Ok(self.program.stop()?)
     }
+}
+
+/// What asks the reals of a configuration, if it wants that.
+fn checker_of(
+    config: &Config,
+    interface: &str,
+    ifindex: u32,
+) -> Result<Option<Checker>, BalancerError> {
+    let is_wanted = config.asked().next().is_some();
+    is_wanted.then(|| Checker::open(interface, ifindex)).transpose()
 }
 
 fn note_of(before: Before) -> Option<&'static str> {

@@ -1,12 +1,12 @@
 //! The end of a balancer's tunnels, on the interface of a real server.
 
-use crate::{BalancerError, interface};
+use crate::BalancerError;
+use crate::interface::{self, AddressWatch};
 use ringside_balance::Prefix;
 use ringside_balance::decap::Decap;
 use ringside_core::ledger::sum;
 use ringside_ebpf::balance::{BalanceAttachmentConfig, DecapCounts, DecapProgram, PinnedDecap};
 use ringside_ebpf::pins::{Kind, Opened, Pins};
-use ringside_wire::MacAddr;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::path::Path;
@@ -39,8 +39,7 @@ pub struct DecapOptions {
 pub struct DriverDecap {
     interface: String,
     program: DecapProgram,
-    mac: MacAddr,
-    has_said: bool,
+    address: AddressWatch,
     look_at: Instant,
 }
 
@@ -88,7 +87,8 @@ impl DriverDecap {
         let notes = program.notes().iter();
         let notes = notes.map(|note| format!("{}: {note}", options.interface)).collect();
         let (interface, look_at) = (options.interface.clone(), Instant::now() + LOOK_INTERVAL);
-        Ok((DriverDecap { interface, program, mac, has_said: false, look_at }, notes))
+        let address = AddressWatch::new(&interface, mac);
+        Ok((DriverDecap { interface, program, address, look_at }, notes))
     }
 
     /// Does what is due. To be called some 20 times a second. Gives what people are to know.
@@ -102,12 +102,7 @@ impl DriverDecap {
             if self.program.put_back_if_gone()? {
                 notes.push("the program was taken off, and was put back".to_owned());
             }
-            let has_changed =
-                interface::find(&self.interface).is_ok_and(|(_, mac)| mac != self.mac);
-            if has_changed && !std::mem::replace(&mut self.has_said, true) {
-                let name = &self.interface;
-                notes.push(format!("{name} has another hardware address now: start anew"));
-            }
+            notes.extend(self.address.look());
         }
         Ok(notes)
     }
@@ -183,8 +178,7 @@ impl PinnedEnd {
 
 /// What is pinned of interfaces of this name and unpacks nothing, or cannot be read.
 pub fn remains_of_end(interface: &str) -> Vec<Pins> {
-    let is_whole = |pins: &Pins| matches!(PinnedDecap::open(pins), Ok(Some(_)));
-    Pins::remains(Kind::Decap, interface, is_whole)
+    Pins::remains(Kind::Decap, interface, PinnedDecap::open)
 }
 
 #[cfg(test)]

@@ -5,12 +5,13 @@ use ringside_balance::Config;
 use ringside_balance::config::{CONFIG_BYTES_MAX, Real, RealState};
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use toml_edit::{DocumentMut, Item, TableLike, Value};
 
-/// What tells one state of a file from the next: its time and length.
-type State = Option<(SystemTime, u64)>;
+/// What tells one state of a file from the next: its device and inode, time and length.
+type State = Option<(u64, u64, SystemTime, u64)>;
 
 /// The file, with its state when it was read.
 #[derive(Debug)]
@@ -64,7 +65,10 @@ impl ConfigFile {
         let path = std::fs::canonicalize(&self.path)?;
         let new = path.with_extension(format!("new-{}", std::process::id()));
         let written = File::create_new(&new).and_then(|mut file| {
-            file.set_permissions(std::fs::metadata(&path)?.permissions())?;
+            let old = std::fs::metadata(&path)?;
+            // An operator's file stays the operator's. A new owner costs some bits of the mode.
+            fchown(&file, Some(old.uid()), Some(old.gid()))?;
+            file.set_permissions(old.permissions())?;
             file.write_all(text)?;
             file.sync_all()?;
             std::fs::rename(&new, &path)
@@ -91,7 +95,7 @@ impl ConfigFile {
 
     fn look(&self) -> State {
         let metadata = std::fs::metadata(&self.path).ok()?;
-        Some((metadata.modified().ok()?, metadata.len()))
+        Some((metadata.dev(), metadata.ino(), metadata.modified().ok()?, metadata.len()))
     }
 }
 
@@ -172,6 +176,17 @@ mod tests {
         let text = "balance.toml, line 2, column 7: mtu is 15000; it must be 1328 to 9216";
         assert!(error.ends_with(text), "{error}");
         assert!(!file.has_changed(), "it is not said again and again");
+        // Another file with the same time and length.
+        let (other, old) = (folder.path().join("other"), std::fs::metadata(&path).unwrap());
+        std::fs::write(&other, "\nmtu = 14000\n").unwrap();
+        File::options()
+            .write(true)
+            .open(&other)
+            .unwrap()
+            .set_modified(old.modified().unwrap())
+            .unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert!(file.has_changed());
     }
 
     #[test]
@@ -185,6 +200,8 @@ mod tests {
                     [[vip]]\nname = \"dns\"\naddress = \"192.0.2.2\"\nprotocol = \"udp\"\n\
                     real = [{ address = \"10.0.0.1\" }]\n";
         std::fs::write(&path, text).unwrap();
+        // Only root may give a file away.
+        let is_given = std::os::unix::fs::chown(&path, Some(65_534), Some(65_534)).is_ok();
         let mut file = ConfigFile::new(&path);
         let mut config = file.read().unwrap();
         let real = &mut config.vips[0].reals[0];
@@ -202,6 +219,7 @@ mod tests {
         let mut stranger = config.vips[0].reals[1].clone();
         stranger.address = "10.0.0.9".parse().unwrap();
         assert!(file.save("web", &stranger).unwrap_err().to_string().contains("no such real"));
+        assert!(!is_given || std::fs::metadata(&path).unwrap().uid() == 65_534, "another owner");
         let left = std::fs::read_dir(folder.path()).unwrap().count();
         assert_eq!(left, 1, "nothing but the file is there");
     }

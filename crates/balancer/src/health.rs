@@ -7,34 +7,23 @@
 
 mod asking;
 mod state;
+mod targets;
 
 pub use state::HealthLedger;
+pub(crate) use targets::Turn;
 
 use crate::BalancerError;
 use asking::{Asking, Step};
 use ringside_balance::Config;
-use ringside_balance::config::{HealthCheck, RealState};
-use ringside_balance::tables::{RealEntry, Settings};
+use ringside_balance::tables::Settings;
 use ringside_ebpf::balance::{CHECK_SLOTS, CheckWays};
-use state::RealHealth;
-use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
+use targets::Targets;
 
-/// Reals that are asked for the first time follow each other at least so closely.
-const STAGGER_MAX: Duration = Duration::from_millis(20);
-
-/// A real by the names that people give.
-type Name = (String, IpAddr);
-
-/// A real that is asked.
-#[derive(Debug)]
-struct Target {
-    name: Name,
-    check: HealthCheck,
-    way: RealEntry,
-    health: RealHealth,
-}
+/// Between two looks at what is under way: 50 ms, and as much again on a busy machine. What is more
+/// is a pause of our own, which is not a real's silence.
+const STEP_MAX: Duration = Duration::from_millis(100);
 
 /// A question under way.
 #[derive(Debug)]
@@ -50,12 +39,10 @@ pub(crate) struct Checker {
     interface: (String, u32),
     ways: CheckWays,
     settings: Settings,
-    targets: Vec<Target>,
-    by_name: HashMap<Name, usize>,
-    /// When each that is not asked now is to be.
-    due: BTreeSet<(Instant, usize)>,
+    targets: Targets,
     /// By slot.
     under_way: Vec<Option<UnderWay>>,
+    stepped_at: Instant,
 }
 
 impl Checker {
@@ -65,10 +52,9 @@ impl Checker {
             interface: (interface.to_owned(), ifindex),
             ways: CheckWays::open(interface, ifindex)?,
             settings: Settings::default(),
-            targets: Vec::new(),
-            by_name: HashMap::new(),
-            due: BTreeSet::new(),
+            targets: Targets::default(),
             under_way: (0..CHECK_SLOTS).map(|_| None).collect(),
+            stepped_at: Instant::now(),
         })
     }
 
@@ -78,65 +64,48 @@ impl Checker {
         for slot in 0..CHECK_SLOTS {
             self.end(slot);
         }
-        let mut before: HashMap<Name, Target> =
-            self.targets.drain(..).map(|target| (target.name.clone(), target)).collect();
-        let was_due: HashMap<usize, Instant> =
-            std::mem::take(&mut self.due).into_iter().map(|(at, target)| (target, at)).collect();
-        let places = std::mem::take(&mut self.by_name);
         self.settings = settings.clone();
-        for (vip, real, check) in config.asked() {
-            let name = (vip.name.clone(), real.address);
-            let index = self.targets.len();
-            let stagger = STAGGER_MAX.min(Duration::from_millis(check.interval_ms.into()));
-            let first = now + stagger * (index % CHECK_SLOTS) as u32;
-            let due = places.get(&name).and_then(|place| was_due.get(place)).copied();
-            let old = before.remove(&name).filter(|old| old.check == *check);
-            let health = old.map(|old| old.health).unwrap_or_default();
-            self.due.insert((due.unwrap_or(first), index));
-            self.by_name.insert(name.clone(), index);
-            let way = RealEntry::of(vip, real);
-            self.targets.push(Target { name, check: check.clone(), way, health });
-        }
+        self.targets.follow(config, now);
     }
 
-    /// Reads answers and asks who is due. Gives each real that is up or down since, in words.
-    pub fn step(&mut self, now: Instant) -> Vec<String> {
-        let mut changes = Vec::new();
+    /// Reads answers and asks who is due. Gives each real that is up or down since.
+    pub fn step(&mut self, now: Instant) -> Vec<Turn> {
+        let pause = now.saturating_duration_since(self.stepped_at);
+        self.stepped_at = now;
+        for one in self.under_way.iter_mut().flatten() {
+            one.until += pause.saturating_sub(STEP_MAX);
+        }
+        let mut turns = Vec::new();
         for slot in 0..CHECK_SLOTS {
             if let Some(answer) = self.answer(slot, now) {
-                changes.extend(self.note(slot, &answer, now));
+                turns.extend(self.note(slot, answer, now));
             }
         }
         for slot in 0..CHECK_SLOTS {
             if self.under_way[slot].is_some() {
                 continue;
             }
-            let Some((_, target)) = self.due.first().copied().filter(|(at, _)| *at <= now) else {
-                break;
-            };
-            self.due.pop_first();
+            let Some(target) = self.targets.take_due(now) else { break };
             self.ask(slot, target, now);
         }
-        changes
+        turns
     }
 
     /// Begins a question.
     fn ask(&mut self, slot: usize, target: usize, now: Instant) {
-        let Target { check, way, .. } = &self.targets[target];
-        self.ways.lead(slot, way, &self.settings, check.address.is_ipv4());
+        let asked = self.targets.get(target);
+        let check = &asked.check;
+        self.ways.lead(slot, &asked.way, &self.settings, check.address.is_ipv4());
         match Asking::begin(check, self.interface.1, CheckWays::mark(slot)) {
             Ok(asking) => {
                 let until = now + Duration::from_millis(check.timeout_ms.into());
                 self.under_way[slot] = Some(UnderWay { target, asking, until });
             }
             Err(why) => {
-                // Nothing is known of the real: its state stays.
                 let (name, address) = (&self.interface.0, check.address);
                 let why = format!("not asked: {why} (`ip route get {address} oif {name}`)");
                 self.ways.close(slot);
-                let next = now + Duration::from_millis(check.interval_ms.into());
-                self.targets[target].health.last = why;
-                self.due.insert((next, target));
+                self.targets.note_unasked(target, why, now);
             }
         }
     }
@@ -147,7 +116,7 @@ impl Checker {
         match one.asking.step() {
             Step::Answered(answer) => Some(answer),
             Step::Waits if now >= one.until => {
-                let timeout_ms = self.targets[one.target].check.timeout_ms;
+                let timeout_ms = self.targets.get(one.target).check.timeout_ms;
                 Some(Err(format!("no answer in {timeout_ms} ms")))
             }
             Step::Waits => None,
@@ -155,27 +124,17 @@ impl Checker {
     }
 
     /// Notes an answer; says so if the real is up or down since.
-    fn note(&mut self, slot: usize, answer: &Result<(), String>, now: Instant) -> Option<String> {
+    fn note(&mut self, slot: usize, answer: Result<(), String>, now: Instant) -> Option<Turn> {
         let one = self.under_way[slot].take()?;
         self.close(slot, one.asking);
-        let target = &mut self.targets[one.target];
-        let interval = Duration::from_millis(target.check.interval_ms.into());
-        self.due.insert((now + interval, one.target));
-        if !target.health.note(answer, target.check.rise, target.check.fall) {
-            return None;
-        }
-        let (vip, real) = &target.name;
-        Some(match answer {
-            Ok(()) => format!("{real} of {vip} answers again, and is up"),
-            Err(why) => format!("{real} of {vip} is down: {why}"),
-        })
+        self.targets.note(one.target, answer, now)
     }
 
     /// Gives a question up.
     fn end(&mut self, slot: usize) {
         if let Some(one) = self.under_way[slot].take() {
             self.close(slot, one.asking);
-            self.due.insert((one.until, one.target));
+            self.targets.put_off(one.target, one.until);
         }
     }
 
@@ -187,19 +146,11 @@ impl Checker {
 
     /// Has reals that do not answer be down.
     pub fn apply(&self, config: &mut Config) {
-        for vip in &mut config.vips {
-            for real in &mut vip.reals {
-                let index = self.by_name.get(&(vip.name.clone(), real.address));
-                if index.is_some_and(|index| !self.targets[*index].health.is_up) {
-                    real.state = RealState::Down;
-                }
-            }
-        }
+        self.targets.apply(config);
     }
 
     /// What is known of a real.
     pub fn ledger(&self, vip: &str, real: IpAddr) -> Option<HealthLedger> {
-        let index = self.by_name.get(&(vip.to_owned(), real))?;
-        Some(self.targets[*index].health.ledger())
+        self.targets.ledger(vip, real)
     }
 }

@@ -18,6 +18,30 @@ pub(crate) fn find(name: &str) -> Result<(NetDevice, MacAddr), BalancerError> {
     }
 }
 
+/// Looks whether an interface still has the hardware address that its program was made for.
+#[derive(Debug)]
+pub(crate) struct AddressWatch {
+    interface: String,
+    mac: MacAddr,
+    has_said: bool,
+}
+
+impl AddressWatch {
+    /// Of an interface that has this address.
+    pub fn new(interface: &str, mac: MacAddr) -> AddressWatch {
+        AddressWatch { interface: interface.to_owned(), mac, has_said: false }
+    }
+
+    /// Says one time that it has another one.
+    pub fn look(&mut self) -> Option<String> {
+        let has_changed = find(&self.interface).is_ok_and(|(_, mac)| mac != self.mac);
+        if !has_changed || std::mem::replace(&mut self.has_said, true) {
+            return None;
+        }
+        Some(format!("{} has another hardware address now: start anew", self.interface))
+    }
+}
+
 /// Says where the host may not forward, so that its routes lead to no real.
 pub(crate) fn forwarding_is_off(interface: &str, config: &Config) -> Vec<String> {
     let mut lines = Vec::new();

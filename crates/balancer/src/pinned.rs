@@ -35,6 +35,5 @@ impl PinnedBalancer {
 
 /// What is pinned of interfaces of this name and balances nothing, or cannot be read.
 pub fn remains(interface: &str) -> Vec<Pins> {
-    let is_whole = |pins: &Pins| matches!(PinnedBalance::open(pins), Ok(Some(_)));
-    Pins::remains(Kind::Balancer, interface, is_whole)
+    Pins::remains(Kind::Balancer, interface, PinnedBalance::open)
 }

@@ -2,13 +2,10 @@
 
 use crate::BalancerError;
 use ringside_balance::Config;
-use ringside_balance::config::{Real, RealState, SECONDS_MAX};
+use ringside_balance::config::{DRAIN_DEFAULT_S, Real, RealState, SECONDS_MAX};
 use ringside_balance::maglev::WEIGHT_MAX;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-
-/// Seconds that a real drains unless asked otherwise: as in a configuration.
-const DRAIN_DEFAULT_S: u32 = 300;
 
 /// A state that a real is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// A run that is looked after.
 pub trait Tended: Asked {
     /// What was counted at one moment.
-    type Account: Default;
+    type Account;
 
     /// Does what is due, some 20 times a second. Gives what people are to know.
     fn tend(&self) -> anyhow::Result<Vec<String>>;
@@ -89,7 +89,8 @@ impl Course {
     fn watch<R: Tended>(&self, desk: &Desk<R>) -> anyhow::Result<()> {
         let line = line_bar();
         let started = Instant::now();
-        let (mut shown_at, mut shown) = (started, R::Account::default());
+        // What went on without a process has counted before.
+        let (mut shown_at, mut shown) = (started, desk.run().account()?);
         while !self.stop.is_set() && !desk.is_stopping() {
             let left = self.duration.map(|duration| duration.saturating_sub(started.elapsed()));
             if left.is_some_and(|left| left.is_zero()) {

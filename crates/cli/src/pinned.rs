@@ -63,6 +63,8 @@ pub struct Tool {
     pub what: &'static str,
     /// The answer if there is none.
     pub nothing: &'static str,
+    /// What goes on when its process ends, if it is pinned.
+    pub stays: &'static str,
     /// All that are pinned, with what could not be read.
     pub all: fn() -> (Vec<Pinned>, Vec<String>),
     /// What is pinned of interfaces of a name, and is at work no more.
@@ -86,6 +88,14 @@ impl Pinned {
     fn is_held(&self) -> bool {
         let is_held = || self.pins.iter().any(Pins::is_held);
         self.namespace().is_none_or(|namespace| running::is_held(namespace, is_held))
+    }
+
+    /// True if it is the one of this status: one process has the place.
+    fn is_of(&self, status: &Status) -> bool {
+        let names = self.interfaces();
+        names.iter().any(|name| status.interfaces.contains(name))
+            && running::namespace_of(status) == self.namespace()
+            && self.is_held()
     }
 
     fn since(&self) -> String {
@@ -113,7 +123,10 @@ impl Tool {
         let mut found = running::of_kind(self.kind, args.interface.as_deref());
         found.retain(|(_, status)| wanted.is_none() || running::namespace_of(status) == wanted);
         let mut alone = self.pinned(args.interface.as_deref());
-        alone.retain(|one| (wanted.is_none() || one.namespace() == wanted) && !one.is_held());
+        alone.retain(|one| {
+            let is_shown = found.iter().any(|(_, status)| one.is_of(status));
+            !is_shown && (wanted.is_none() || one.namespace() == wanted)
+        });
         if found.is_empty() && alone.is_empty() {
             running::tell_nothing(self.nothing);
             return Ok(ExitCode::from(1));
@@ -144,6 +157,16 @@ impl Tool {
 
     fn tell(&self, who: &str, since: &str, account: Value) -> io::Result<()> {
         say::data(format!("{who}, since {since}\n\n{}\n", (self.text)(account).trim_end()))
+    }
+
+    /// Says what goes on when this process is gone.
+    pub fn tell_stay(&self, interface: &str, netns: Option<&str>) {
+        let netns = netns.map(|netns| format!(" --netns {netns}")).unwrap_or_default();
+        let Tool { kind, stays, .. } = self;
+        say::message(format_args!(
+            "{stays}: `ringside {kind} status -i {interface}` tells what is counted, \
+             `ringside {kind} off -i {interface}{netns}` ends it"
+        ));
     }
 
     /// Ends what is on an interface, and waits until it has; 1 if there is none.

@@ -26,10 +26,14 @@ pub fn of_kind(kind: &str, interface: Option<&str>) -> Vec<(Client, Status)> {
     for error in found.errors.drain(..) {
         say::message(format_args!("ringside: {error:#}"));
     }
-    let asked = found.clients.into_iter().filter_map(|mut client| {
-        let status = *client.ask(&Command::Status {}).ok()?.status?;
-        Some((client, status))
-    });
+    let asked =
+        found.clients.into_iter().filter_map(|mut client| match client.ask(&Command::Status {}) {
+            Ok(reply) => Some((client, *reply.status?)),
+            Err(error) => {
+                say::message(format_args!("ringside: {error:#}"));
+                None
+            }
+        });
     let is_meant = |status: &Status| {
         status.output.kind == kind
             && interface.is_none_or(|name| status.interfaces.iter().any(|one| one == name))

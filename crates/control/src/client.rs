@@ -11,8 +11,11 @@ use std::time::{Duration, Instant};
 
 /// How long a capture may take to answer: it does at once, unless the machine stands still.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Longest reply that is read: the ledger of 256 lanes has 100 KiB.
-const REPLY_BYTES_MAX: usize = 4 << 20;
+/// Longest reply that is read: the ledger of 256 lanes has 100 KiB, the status of a balancer with
+/// 65,536 reals some 30 MiB.
+const REPLY_BYTES_MAX: usize = 64 << 20;
+/// Bytes of one read.
+const READ_BYTES: usize = 64 << 10;
 
 /// A connection to a running capture.
 #[derive(Debug)]
@@ -118,10 +121,13 @@ impl Client {
 
     fn read_line(&mut self, wait_max: Duration) -> anyhow::Result<Vec<u8>> {
         let until = Instant::now() + wait_max;
+        let (mut searched, mut bytes) = (0, vec![0; READ_BYTES]);
         loop {
-            if let Some(end) = self.rest.iter().position(|&byte| byte == b'\n') {
-                return Ok(self.rest.drain(..=end).collect());
+            let new = &self.rest[searched..];
+            if let Some(end) = new.iter().position(|&byte| byte == b'\n') {
+                return Ok(self.rest.drain(..=searched + end).collect());
             }
+            searched = self.rest.len();
             if self.rest.len() > REPLY_BYTES_MAX {
                 bail!("the answer is longer than {REPLY_BYTES_MAX} bytes");
             }
@@ -130,7 +136,6 @@ impl Client {
                 bail!("no answer within {wait_max:?}");
             }
             self.stream.set_read_timeout(Some(left))?;
-            let mut bytes = [0; 4096];
             match self.stream.read(&mut bytes) {
                 Ok(0) => bail!("the connection was closed without an answer"),
                 Ok(count) => self.rest.extend_from_slice(&bytes[..count]),

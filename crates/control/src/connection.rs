@@ -19,8 +19,8 @@ pub(super) struct Limits {
     pub(super) clients_max: usize,
     /// Without a request: longer than anybody who watches pauses.
     pub(super) idle: Duration,
-    /// From the first byte of a line to its last, and from a reply to its last byte taken: on one
-    /// machine both are done at once.
+    /// From the first byte of a line to its last, and from a reply, or a part of it that is taken,
+    /// to the next part: on one machine both are done at once.
     pub(super) exchange: Duration,
 }
 
@@ -122,12 +122,20 @@ impl Connection {
         }
     }
 
-    /// Hands the reply over, as far as it is taken. True if its last byte was.
+    /// Time that the server took is not the client's.
+    pub(super) fn prolong(&mut self, by: Duration) {
+        self.deadline += by;
+    }
+
+    /// Hands the reply over, as far as it is taken. True if some of it was.
     fn write(&mut self) -> bool {
+        let written = self.written;
         while self.written < self.output.len() {
             match self.stream.write(&self.output[self.written..]) {
                 Ok(count @ 1..) => self.written += count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return self.written > written;
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 _ => {
                     self.closed = true;

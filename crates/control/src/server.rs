@@ -145,7 +145,9 @@ impl<'a> Server<'a> {
     fn serve(&mut self, ready: &Ready, now: Instant) {
         for (client, &is_ready) in self.clients.iter_mut().zip(&ready.clients) {
             if is_ready || client.due(now) <= now {
+                let begun = Instant::now();
                 client.step(now, &self.limits, self.answer);
+                client.prolong(begun.elapsed());
             }
         }
         self.clients.retain(|client| !client.is_closed());

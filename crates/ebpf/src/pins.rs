@@ -162,12 +162,16 @@ impl Pins {
         (all, errors)
     }
 
-    /// Those of a kind of interfaces of this name of which nothing `whole` is in force: a killed
-    /// process or another version of this program has left them.
-    pub fn remains(kind: Kind, interface: &str, whole: impl Fn(&Pins) -> bool) -> Vec<Pins> {
+    /// Those of a kind of interfaces of this name in which `open` finds nothing: a killed process
+    /// or another version of this program has left them.
+    pub fn remains<P, E>(
+        kind: Kind,
+        interface: &str,
+        open: impl Fn(&Pins) -> Result<Option<P>, E>,
+    ) -> Vec<Pins> {
         let all = Pins::all(kind).into_iter().filter(|pins| !pins.is_stale());
         let named = all.filter(|pins| pins.interface().is_none_or(|name| name == interface));
-        named.filter(|pins| !whole(pins)).collect()
+        named.filter(|pins| !matches!(open(pins), Ok(Some(_)))).collect()
     }
 
     /// Those of a kind of an interface of the calling thread's network namespace, if there are any.

@@ -65,6 +65,5 @@ impl PinnedRouter {
 
 /// What is pinned of interfaces of this name and forwards nothing, or cannot be read.
 pub fn remains(interface: &str) -> Vec<Pins> {
-    let is_whole = |pins: &Pins| matches!(PinnedRoutes::open(pins), Ok(Some(_)));
-    Pins::remains(Kind::Router, interface, is_whole)
+    Pins::remains(Kind::Router, interface, PinnedRoutes::open)
 }

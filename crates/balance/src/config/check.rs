@@ -16,7 +16,6 @@ const GUE_PORT_DEFAULT: i64 = 6_080;
 const FLOWS_DEFAULT: i64 = 1 << 18;
 const NEW_FLOWS_DEFAULT: i64 = 125_000;
 const CHANGE_WINDOW_DEFAULT_S: i64 = 300;
-const DRAIN_DEFAULT_S: i64 = 300;
 
 /// What has been seen, with the byte where that was.
 struct Seen<K>(HashMap<K, usize>);
@@ -176,7 +175,14 @@ fn real(text: &Text<'_>, vip: &Vip, raw: &RawReal) -> Result<Real, ConfigError> 
     }
     let state = match (raw.state.unwrap_or(RawState::Up), &raw.drain_s) {
         (RawState::Draining, drain_s) => RealState::Draining {
-            drain_s: number_in(text, drain_s, "drain_s", DRAIN_DEFAULT_S, 0, SECONDS_MAX.into())?,
+            drain_s: number_in(
+                text,
+                drain_s,
+                "drain_s",
+                DRAIN_DEFAULT_S.into(),
+                0,
+                SECONDS_MAX.into(),
+            )?,
         },
         (_, Some(drain_s)) => return Err(text.error_at(drain_s.span(), Problem::NotDraining)),
         (RawState::Up, None) => RealState::Up,

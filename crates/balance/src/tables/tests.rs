@@ -42,6 +42,29 @@ fn reals_keep_their_index_and_an_index_with_another_real_has_another_serial() {
 }
 
 #[test]
+fn twice_as_many_reals_find_room_whatever_went_before() {
+    let of = |third: u8, count: u8| {
+        let reals: Vec<String> = (1..=count).map(|last| format!("10.0.{third}.{last}")).collect();
+        of_web(&reals.iter().map(|real| (real.as_str(), "")).collect::<Vec<_>>())
+    };
+    let first = Tables::new(&of(0, 100), 0);
+    assert_eq!(first.room(), [16, 200]);
+    let mut tables = first.next(&of(1, 150), 0);
+    assert_eq!((tables.reals.len(), tables.room()), (200, [16, 200]));
+    let live = |tables: &Tables| (0..200).filter(|at| tables.has_real(*at)).count();
+    assert_eq!(live(&tables), 150);
+    // All at once go, and others have their indices with other serial numbers.
+    for third in 2..9 {
+        let next = tables.next(&of(third, 200), 0);
+        assert_eq!((next.reals.len(), live(&next)), (200, 200));
+        let mut both = next.reals.iter().zip(&tables.reals);
+        assert!(both.all(|(now, before)| now.serial != before.serial));
+        tables = next;
+    }
+    assert_eq!(tables.next(&of(0, 201), 0).reals.len(), 201, "which a data plane refuses");
+}
+
+#[test]
 fn a_deadline_runs_on_over_changes_and_ends_the_real() {
     let draining = "state = \"draining\"\ndrain_s = 10";
     let up = Tables::new(&of_web(&[("10.0.0.1", ""), ("10.0.0.2", "")]), 0);
@@ -142,12 +165,12 @@ fn outer_sources_leave_the_prefix_alone() {
 /// The most that a configuration may want, in the tables' bytes as documents state them.
 #[test]
 fn names_of_vips_and_reals_come_and_go_within_their_limits() {
-    let mut places = Places::<u32>::none();
+    let mut places = Places::<u32>::none(8);
     let mut random = Random::new(4);
     for round in 0..50u32 {
         let wanted: BTreeSet<u32> = (0..8).map(|_| random.below(30) as u32 + round).collect();
         let wanted: Vec<u32> = wanted.into_iter().collect();
-        let (next, indices) = places.next(&wanted, 8);
+        let (next, indices) = places.next(&wanted);
         let different: BTreeSet<u32> = indices.iter().copied().collect();
         assert_eq!(different.len(), wanted.len());
         for (name, &at) in wanted.iter().zip(&indices) {

@@ -78,6 +78,11 @@ fn flows_that_are_not_remembered_go_where_they_went_before_a_change() {
 }
 
 #[test]
+fn tables_that_say_the_same_do_not_end_the_window_of_a_change() {
+    cases::tables_that_say_the_same_do_not_end_the_window_of_a_change::<Model>();
+}
+
+#[test]
 fn a_real_that_drains_keeps_its_flows_until_the_deadline() {
     cases::a_real_that_drains_keeps_its_flows_until_the_deadline::<Model>();
 }

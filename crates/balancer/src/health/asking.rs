@@ -16,13 +16,19 @@ const ANSWER_BYTES_MAX: usize = 4096;
 /// A question under way.
 #[derive(Debug)]
 pub(super) enum Asking {
-    /// A connection that comes about, or is there; then the request, if there is one, and what is a
-    /// good status.
-    Connecting(TcpStream, Option<(Vec<u8>, Option<u16>)>),
-    /// A request was sent; so much of the answer is there.
-    Requested { stream: TcpStream, status: Option<u16>, answer: Vec<u8> },
+    /// By TCP.
+    Stream(TcpStream, Exchange),
     /// A datagram was sent.
     Sent { socket: UdpSocket, expect: Vec<u8> },
+}
+
+/// What goes over a connection.
+#[derive(Debug)]
+pub(super) enum Exchange {
+    /// It comes about, or is there; then the request, if there is one, and what is a good status.
+    Connecting(Option<(Vec<u8>, Option<u16>)>),
+    /// A request was sent; of the answer this is there.
+    Requested { status: Option<u16>, answer: Vec<u8> },
 }
 
 /// How far it has come.
@@ -52,13 +58,14 @@ impl Asking {
         let socket = open(SocketAddr::new(address, check.port), kind, ifindex, mark);
         let socket = socket.map_err(|error| error.to_string())?;
         Ok(match &check.question {
-            Question::Tcp => Asking::Connecting(TcpStream::from(socket), None),
+            Question::Tcp => Asking::Stream(TcpStream::from(socket), Exchange::Connecting(None)),
             Question::Http { path, host, status } => {
                 let request = format!(
                     "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: ringside\r\nAccept: */*\r\n\
                      Connection: close\r\n\r\n"
                 );
-                Asking::Connecting(TcpStream::from(socket), Some((request.into_bytes(), *status)))
+                let exchange = Exchange::Connecting(Some((request.into_bytes(), *status)));
+                Asking::Stream(TcpStream::from(socket), exchange)
             }
             Question::Udp { send, expect } => {
                 let socket = UdpSocket::from(socket);
@@ -71,28 +78,7 @@ impl Asking {
     /// Goes on as far as it goes without waiting.
     pub fn step(&mut self) -> Step {
         match self {
-            Asking::Connecting(stream, request) => {
-                match stream.take_error() {
-                    Ok(None) => {}
-                    Ok(Some(error)) | Err(error) => return failed(&error),
-                }
-                if stream.peer_addr().is_err() {
-                    return Step::Waits;
-                }
-                let Some((request, status)) = request.take() else {
-                    return Step::Answered(Ok(()));
-                };
-                // It is shorter than the least send buffer.
-                if let Err(error) = stream.write_all(&request) {
-                    return failed(&error);
-                }
-                match stream.try_clone() {
-                    Ok(stream) => *self = Asking::Requested { stream, status, answer: Vec::new() },
-                    Err(error) => return failed(&error),
-                }
-                Step::Waits
-            }
-            Asking::Requested { stream, status, answer } => read(stream, *status, answer),
+            Asking::Stream(stream, exchange) => exchange.step(stream),
             Asking::Sent { socket, expect } => {
                 let mut bytes = [0; ANSWER_BYTES_MAX];
                 match socket.recv(&mut bytes) {
@@ -102,6 +88,29 @@ impl Asking {
                 }
             }
         }
+    }
+}
+
+impl Exchange {
+    fn step(&mut self, stream: &mut TcpStream) -> Step {
+        let request = match self {
+            Exchange::Connecting(request) => request,
+            Exchange::Requested { status, answer } => return read(stream, *status, answer),
+        };
+        match stream.take_error() {
+            Ok(None) => {}
+            Ok(Some(error)) | Err(error) => return failed(&error),
+        }
+        if stream.peer_addr().is_err() {
+            return Step::Waits;
+        }
+        let Some((request, status)) = request.take() else { return Step::Answered(Ok(())) };
+        // It is shorter than the least send buffer.
+        if let Err(error) = stream.write_all(&request) {
+            return failed(&error);
+        }
+        *self = Exchange::Requested { status, answer: Vec::new() };
+        Step::Waits
     }
 }
 

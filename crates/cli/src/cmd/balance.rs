@@ -138,8 +138,13 @@ fn balance(args: &BalanceArgs) -> anyhow::Result<ExitCode> {
         Namespace::open(name)?.enter()?;
     }
     let name = args.interface.as_deref().context("name an interface with -i")?;
-    let (interface, generic_allowed) = (name.to_owned(), args.generic);
-    let options = Options { interface, config, generic_allowed, is_pinned: args.pin };
+    let options = Options {
+        interface: name.to_owned(),
+        config,
+        generic_allowed: args.generic,
+        is_pinned: args.pin,
+        is_detached: args.detach,
+    };
     let control = match args.detach {
         true => None,
         false => ControlSocket::open(&args.control.place(), BALANCE_KIND, None)?,
@@ -151,7 +156,7 @@ fn balance(args: &BalanceArgs) -> anyhow::Result<ExitCode> {
     let what = format!("{} in {memory}B{pinned}", balancer.summary());
     say::message(format_args!("listening on {name}: {what}"));
     if args.detach {
-        kept::tell_stay(name, args.netns.as_deref());
+        kept::BALANCERS.tell_stay(name, args.netns.as_deref());
         return Ok(ExitCode::SUCCESS);
     }
     let output = OutputStatus { kind: BALANCE_KIND.to_owned(), paths: Vec::new() };
@@ -160,7 +165,7 @@ fn balance(args: &BalanceArgs) -> anyhow::Result<ExitCode> {
         balancer.lock().stop()?;
         finish(args, &balancer.lock().ledger())?;
         if args.pin {
-            kept::tell_stay(name, args.netns.as_deref());
+            kept::BALANCERS.tell_stay(name, args.netns.as_deref());
         }
         Ok(())
     })

@@ -128,7 +128,7 @@ fn decap(args: &DecapArgs) -> anyhow::Result<ExitCode> {
     let (name, pinned) = (&options.interface, if args.pin { ", pinned" } else { "" });
     say::message(format_args!("listening on {name}: tunnels end here{pinned}"));
     if args.detach {
-        kept::tell_stay(name, args.netns.as_deref());
+        kept::ENDS.tell_stay(name, args.netns.as_deref());
         return Ok(ExitCode::SUCCESS);
     }
     let output = OutputStatus { kind: DECAP_KIND.to_owned(), paths: Vec::new() };
@@ -137,7 +137,7 @@ fn decap(args: &DecapArgs) -> anyhow::Result<ExitCode> {
         end.lock().stop()?;
         finish(args, &end.lock().ledger())?;
         if args.pin {
-            kept::tell_stay(name, args.netns.as_deref());
+            kept::ENDS.tell_stay(name, args.netns.as_deref());
         }
         Ok(())
     })

@@ -127,7 +127,7 @@ fn route(args: &RouteArgs) -> anyhow::Result<ExitCode> {
     if args.detach {
         router.start()?;
         say::message(format_args!("forwarding between {names}{pinned}"));
-        kept::tell_stay(&args.interfaces, args.netns.as_deref());
+        kept::ROUTERS.tell_stay(&args.interfaces[0], args.netns.as_deref());
         return Ok(ExitCode::SUCCESS);
     }
     let control = ControlSocket::open(&args.control.place(), ROUTE_KIND, None)?;
@@ -140,7 +140,7 @@ fn route(args: &RouteArgs) -> anyhow::Result<ExitCode> {
         router.lock().stop()?;
         finish(args, &mut router.lock())?;
         if args.pin {
-            kept::tell_stay(&args.interfaces, args.netns.as_deref());
+            kept::ROUTERS.tell_stay(&args.interfaces[0], args.netns.as_deref());
         }
         Ok(())
     })

@@ -144,6 +144,24 @@ fn who_does_not_read_is_asked_no_more_and_given_up() {
 }
 
 #[test]
+fn who_reads_slowly_gets_the_whole_of_a_long_reply() {
+    let mut pair = Pair::new();
+    let long = "x".repeat(8 << 20);
+    let answer = |_| Reply::flows(serde_json::json!(long));
+    pair.client.write_all(&status()).unwrap();
+    let (mut taken, mut bytes, mut second) = (0, vec![0; 1 << 20], 0);
+    while taken < long.len() {
+        pair.connection.step(pair.begun + SECOND * second, &LIMITS, &answer);
+        assert!(!pair.connection.is_closed(), "after {second} s");
+        while let Ok(count @ 1..) = pair.client.read(&mut bytes) {
+            taken += count;
+        }
+        second += 4;
+    }
+    assert!(SECOND * second > LIMITS.exchange * 2);
+}
+
+#[test]
 fn half_a_line_and_idleness_end_at_their_limits() {
     let mut idle = Pair::new();
     idle.step(LIMITS.idle - SECOND);

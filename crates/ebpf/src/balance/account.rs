@@ -4,6 +4,7 @@ use super::books::{Owned, add, since};
 use super::maps::BalanceMaps;
 use ringside_balance::balancer::Count;
 use ringside_balance::tables::RealEntry;
+use std::collections::HashMap;
 
 /// How long after its last packet a flow counts as live.
 const LIVE_NS: u64 = 3_600_000_000_000;
@@ -61,6 +62,13 @@ impl BalanceMaps {
         let (books, entries) = (self.books(), self.reals());
         let live_flows = self.live_flows(&entries, now_ns, LIVE_NS);
         let gone = books.gone;
+        // Indices of reals by the serial number of their VIP.
+        let mut reals_of: HashMap<u64, Vec<usize>> = HashMap::new();
+        for (at, real) in books.reals.iter().enumerate() {
+            if real.state != Owned::None {
+                reals_of.entry(real.vip).or_default().push(at);
+            }
+        }
         let mut account = BalanceAccount {
             received,
             passed,
@@ -78,16 +86,14 @@ impl BalanceMaps {
                 reals: Vec::new(),
                 gone_reals: vip.gone,
             };
-            let owners = (0..).zip(&books.reals).zip(&entries).zip(&live_flows);
-            let owners = owners
-                .filter(|(((_, real), _), _)| real.state != Owned::None && real.vip == serial);
-            for (((index, real), entry), live_flows) in owners {
-                let counts = since(&self.real_counts(index), &real.before);
+            for at in reals_of.remove(&serial).unwrap_or_default() {
+                let real = &books.reals[at];
+                let counts = since(&self.real_counts(at as u32), &real.before);
                 if real.state == Owned::Leaving {
                     add(&mut its.gone_reals, &counts);
                     continue;
                 }
-                let (serial, entry, live_flows) = (real.serial, *entry, *live_flows);
+                let (serial, entry, live_flows) = (real.serial, entries[at], live_flows[at]);
                 its.reals.push(RealAccount { serial, entry, counts, live_flows });
             }
             its.reals.sort_unstable_by_key(|real| real.serial);

@@ -13,6 +13,7 @@ use crate::abi::rules::{pair, parts};
 use ringside_balance::Tables;
 use ringside_balance::balancer::Count;
 use ringside_balance::config::NAME_CHARS_MAX;
+use std::collections::HashMap;
 
 const NAME_WORDS: usize = NAME_CHARS_MAX / 8;
 /// COUNT_ALL of the header: one more than there are.
@@ -111,8 +112,10 @@ impl Books {
     /// tables before.
     pub(super) fn next(&self, tables: &Tables, counted: &impl Counted) -> Books {
         let mut next = self.clone();
+        let there = self.vips.iter().enumerate().filter(|(_, vip)| vip.state != Owned::None);
+        let vip_at: HashMap<u64, usize> = there.map(|(at, vip)| (vip.serial, at)).collect();
         for index in 0..next.reals.len() as u32 {
-            next.let_real_go(index, tables, counted);
+            next.let_real_go(index, tables, counted, &vip_at);
         }
         for index in 0..next.vips.len() as u32 {
             next.turn_vip(index, tables, counted);
@@ -123,7 +126,23 @@ impl Books {
         next
     }
 
-    fn let_real_go(&mut self, index: u32, tables: &Tables, counted: &impl Counted) {
+    /// True if those of these tables have the same indices. (A real's entry says so itself.)
+    pub(super) fn has_vips_of(&self, tables: &Tables) -> bool {
+        let mut names = (0..).zip(&self.vips).map(|(index, vip)| {
+            let name = (vip.state == Owned::Live).then_some(&vip.name[..]);
+            name == tables.vip_name(index)
+        });
+        names.all(|is_same| is_same)
+    }
+
+    /// `vip_at` are the indices of VIPs by their serial numbers.
+    fn let_real_go(
+        &mut self,
+        index: u32,
+        tables: &Tables,
+        counted: &impl Counted,
+        vip_at: &HashMap<u64, usize>,
+    ) {
         let at = index as usize;
         let owner = self.reals[at];
         let now = tables.reals.get(at).filter(|_| tables.has_real(index));
@@ -133,10 +152,11 @@ impl Books {
             (Owned::Live, None) => self.reals[at].state = Owned::Leaving,
             _ => {
                 let counts = since(&counted.real(index), &owner.before);
-                let is_its =
-                    |vip: &&mut VipOwner| vip.state != Owned::None && vip.serial == owner.vip;
-                let vip = self.vips.iter_mut().find(is_its);
-                add(vip.map_or(&mut self.gone.reals, |vip| &mut vip.gone), &counts);
+                let sum = match vip_at.get(&owner.vip) {
+                    Some(at) => &mut self.vips[*at].gone,
+                    None => &mut self.gone.reals,
+                };
+                add(sum, &counts);
                 self.reals[at] = RealOwner::default();
             }
         }

@@ -201,10 +201,13 @@ impl BalanceMaps {
             let word = |at: usize| set[at].load(Ordering::Relaxed);
             for way in 0..WAYS {
                 let idle = ticks(now_ns).wrapping_sub(word(WAYS + way));
+                if word(way) == 0 || idle > ticks(idle_max_ns) {
+                    // Whose it is stands in a cache line of its own.
+                    continue;
+                }
                 let (real, serial) = abi::flow_owner(&word, way);
-                let is_live = word(way) != 0 && idle <= ticks(idle_max_ns);
                 match reals.get(real as usize) {
-                    Some(entry) if is_live && entry.serial == serial => live[real as usize] += 1,
+                    Some(entry) if entry.serial == serial => live[real as usize] += 1,
                     _ => {}
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::abi::{self, LINE_SLOTS};
 use ringside_balance::Tables;
-use ringside_balance::config::{REALS_MAX, SLOTS_SUM_MAX, VIPS_MAX};
+use ringside_balance::config::SLOTS_SUM_MAX;
 use ringside_balance::flows::WAYS;
 
 /// Room in the tables; the kernel takes all of it at the start, for two generations.
@@ -42,9 +42,10 @@ impl BalanceRoom {
     /// What `tables` take, and as much again of each kind, as far as a configuration may have it.
     pub fn twice(tables: &Tables, flows: u32) -> BalanceRoom {
         let twice = |count: usize, most: usize| (2 * count).clamp(LINE_SLOTS, most) as u32;
+        let [vips, reals] = tables.room().map(|count| count as u32);
         BalanceRoom {
-            vips: twice(tables.vips.len(), VIPS_MAX),
-            reals: twice(tables.reals.len(), REALS_MAX),
+            vips,
+            reals,
             slots: twice(tables.slots.len(), SLOTS_SUM_MAX),
             keys: twice(tables.keys.entries.len(), u32::MAX as usize),
             flows,

@@ -345,6 +345,26 @@ pub fn flows_that_are_not_remembered_go_where_they_went_before_a_change<P: Plane
     }
 }
 
+pub fn tables_that_say_the_same_do_not_end_the_window_of_a_change<P: Plane>() {
+    let text = |reals: &[(&str, &str)], window| {
+        let top = format!("new_flows_per_second_max = 0\nchange_window_s = {window}\n");
+        config(&(top + &one_vip(TCP4, reals)))
+    };
+    let client = |port| End(end(CLIENT4).0, port);
+    let mut plane = P::start(&text(&FOUR[..3], 300));
+    let before: Vec<_> =
+        (1000..1200).map(|port| plane.real(&tcp(client(port), end(VIP4), SYN, 0))).collect();
+    plane.change(&text(&FOUR, 300));
+    for window in [300, 299, 0] {
+        plane.change(&text(&FOUR, window));
+        for (port, before) in (1000..).zip(&before) {
+            let after = plane.decide(&tcp(client(port), end(VIP4), ACK, 0));
+            assert_eq!(real_of(&plane, &after), *before);
+        }
+    }
+    assert_eq!(plane.counts(0)[Count::Before as usize], 600);
+}
+
 pub fn a_real_that_drains_keeps_its_flows_until_the_deadline<P: Plane>() {
     let with = |drain_s: u32| {
         let state = format!("state = \"draining\"\ndrain_s = {drain_s}");

@@ -5,7 +5,6 @@ use ringside_balancer::{Ledger, PinnedBalancer};
 use ringside_control::BALANCE_KIND;
 use ringside_ebpf::pins::Kind;
 use ringside_report::balance as report;
-use ringside_terminal::say;
 use serde_json::Value;
 
 /// How balancers are found, and what is said of them.
@@ -14,6 +13,7 @@ pub(super) const BALANCERS: Tool = Tool {
     pins: Kind::Balancer,
     what: "balancer",
     nothing: "nothing is balanced",
+    stays: "packets are balanced on, and the file is not followed without a process",
     all,
     remains: ringside_balancer::remains,
     text,
@@ -34,14 +34,4 @@ fn all() -> (Vec<Pinned>, Vec<String>) {
 /// Of another version it may have another form.
 fn text(account: Value) -> String {
     report::text(&serde_json::from_value::<Ledger>(account).unwrap_or_default())
-}
-
-/// Says that packets are balanced when this process is gone.
-pub(super) fn tell_stay(name: &str, netns: Option<&str>) {
-    let netns = netns.map(|netns| format!(" --netns {netns}")).unwrap_or_default();
-    say::message(format_args!(
-        "packets are balanced on: `ringside balance status -i {name}` tells what is counted, \
-         `ringside balance off -i {name}{netns}` ends it; without a process the file is not \
-         followed"
-    ));
 }

@@ -1,7 +1,7 @@
 //! A real changed while its balancer runs.
 
 use crate::running;
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use ringside_control::{BALANCE_KIND, BalanceCommand, Command, SetState};
 use ringside_sys::netns::Namespace;
@@ -9,6 +9,9 @@ use ringside_terminal::{say, units};
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::time::Duration;
+
+/// How long a change may take: with all VIPs and reals that there may be it takes seconds.
+const CHANGE_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Arguments of `balance set`.
 #[derive(Args)]
@@ -78,8 +81,7 @@ pub(super) fn set(args: &SetArgs) -> anyhow::Result<ExitCode> {
         running::tell_nothing("no balancer runs");
         return Ok(ExitCode::from(1));
     };
-    let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
-    let reply = client.ask(&Command::Balance(BalanceCommand::Set {
+    let command = Command::Balance(BalanceCommand::Set {
         vip: args.vip.clone(),
         real: args.real,
         state: args.state.map(|state| match state {
@@ -88,14 +90,30 @@ pub(super) fn set(args: &SetArgs) -> anyhow::Result<ExitCode> {
             State::Down => SetState::Down,
             State::File => SetState::File,
         }),
-        drain_s: args.drain.map(seconds),
+        drain_s: args.drain.map(whole_seconds),
         weight: args.weight,
         save: args.save,
-    }))?;
-    if !reply.ok {
-        bail!(reply.error.unwrap_or_default());
-    }
+    });
+    client.ask_for(&command, CHANGE_WAIT_MAX)?;
     let saved = if args.save { ", and in the file" } else { "" };
     say::message(format_args!("{} of {} is set{saved}", args.real, args.vip));
     Ok(ExitCode::SUCCESS)
+}
+
+/// At least as long: a real that is to drain a moment is not to drain for no time.
+fn whole_seconds(time: Duration) -> u32 {
+    let seconds = time.as_secs().saturating_add((time.subsec_nanos() > 0).into());
+    u32::try_from(seconds).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_second_is_one() {
+        let of = |ms| whole_seconds(Duration::from_millis(ms));
+        assert_eq!([0, 1, 900, 1_000, 1_001].map(of), [0, 1, 1, 1, 2]);
+        assert_eq!(whole_seconds(Duration::MAX), u32::MAX);
+    }
 }

@@ -5,7 +5,6 @@ use ringside_balancer::{DecapLedger, PinnedEnd};
 use ringside_control::DECAP_KIND;
 use ringside_ebpf::pins::Kind;
 use ringside_report::balance as report;
-use ringside_terminal::say;
 use serde_json::Value;
 
 /// How ends of tunnels are found, and what is said of them.
@@ -14,6 +13,7 @@ pub(super) const ENDS: Tool = Tool {
     pins: Kind::Decap,
     what: "end of tunnels",
     nothing: "no tunnels end here",
+    stays: "packets come out of tunnels on",
     all,
     remains: ringside_balancer::remains_of_end,
     text,
@@ -34,13 +34,4 @@ fn all() -> (Vec<Pinned>, Vec<String>) {
 /// Of another version it may have another form.
 fn text(account: Value) -> String {
     report::decap_text(&serde_json::from_value::<DecapLedger>(account).unwrap_or_default())
-}
-
-/// Says that tunnels end here when this process is gone.
-pub(super) fn tell_stay(name: &str, netns: Option<&str>) {
-    let netns = netns.map(|netns| format!(" --netns {netns}")).unwrap_or_default();
-    say::message(format_args!(
-        "packets come out of tunnels on: `ringside decap status -i {name}` tells what is counted, \
-         `ringside decap off -i {name}{netns}` ends it"
-    ));
 }

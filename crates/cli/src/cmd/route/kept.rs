@@ -5,7 +5,6 @@ use ringside_control::ROUTE_KIND;
 use ringside_ebpf::pins::Kind;
 use ringside_report::route as report;
 use ringside_route::{Ledger, PinnedRouter};
-use ringside_terminal::say;
 use serde_json::Value;
 
 /// How routers are found, and what is said of them.
@@ -14,6 +13,7 @@ pub(super) const ROUTERS: Tool = Tool {
     pins: Kind::Router,
     what: "router",
     nothing: "nothing is forwarded",
+    stays: "packets are forwarded on",
     all,
     remains: ringside_route::remains,
     text,
@@ -34,14 +34,4 @@ fn all() -> (Vec<Pinned>, Vec<String>) {
 /// Of another version it may have another form.
 fn text(account: Value) -> String {
     report::text(&serde_json::from_value::<Ledger>(account).unwrap_or_default())
-}
-
-/// Says that packets are forwarded when this process is gone.
-pub(super) fn tell_stay(interfaces: &[String], netns: Option<&str>) {
-    let name = interfaces.first().map(String::as_str).unwrap_or_default();
-    let netns = netns.map(|netns| format!(" --netns {netns}")).unwrap_or_default();
-    say::message(format_args!(
-        "packets are forwarded on: `ringside route status -i {name}` tells what is counted, \
-         `ringside route off -i {name}{netns}` ends it"
-    ));
 }
