@@ -1,7 +1,7 @@
 //! Where the packets come from of a run that makes something of them: interfaces, files, or a
 //! capture that runs.
 
-use crate::cmd::attach::yield_to_capture;
+use crate::attached::yield_to_capture;
 use crate::open_args::OpenArgs;
 use crate::range_args::RangeArgs;
 use crate::record::RunArgs;

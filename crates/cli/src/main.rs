@@ -5,6 +5,7 @@
 //! progress go to standard error. Exit status: 0 done, 1 nothing found or a check that failed, 2
 //! could not. A run that receives ends with its ledger.
 
+mod attached;
 mod cmd;
 mod control_args;
 mod filter_args;

@@ -107,6 +107,10 @@ pub fn give_up_all() -> anyhow::Result<()> {
 /// The system refused.
 fn needed_for_files(directories: &[PathBuf], others: &[PathBuf]) -> anyhow::Result<CapabilitySet> {
     let all = capabilities(None).context("reading the capabilities")?;
+    if !all.permitted.contains(CapabilitySet::DAC_OVERRIDE) {
+        // Another user, or a container's root: what is not reached here, the keeper reaches.
+        return Ok(CapabilitySet::empty());
+    }
     // Without them for a moment, to see what then can be done.
     let none = CapabilitySets { effective: CapabilitySet::empty(), ..all };
     set_capabilities(None, none).context("giving up capabilities")?;

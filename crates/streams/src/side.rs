@@ -25,8 +25,9 @@ pub(crate) struct Shared {
 /// Windows of a host whose SYN was not seen may be scaled by as much.
 const SCALE_MAX: u8 = 14;
 
-/// How far what is sent again may lie behind, where most segments are left out and nothing is waited
-/// for: no window is larger (RFC 7323). What seems further back lies ahead by 2 GiB and more.
+/// How far what is sent again may lie behind, where most segments are left out and nothing is
+/// waited for: no window is larger (RFC 7323). What seems further back lies ahead by 2 GiB and
+/// more.
 const REPEATED_MAX: i32 = 1 << 30;
 
 const BEGUN: u8 = 1;

@@ -6,9 +6,10 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// A message for people, on a line of its own.
+/// A message for people, on a line of its own, which is written at once: who waits for a word of it
+/// finds the whole line, and lines of two processes do not mix.
 pub fn message(text: impl Display) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 /// A line of data.

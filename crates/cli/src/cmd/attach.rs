@@ -1,5 +1,6 @@
 //! `ringside attach`: read a running capture from another process.
 
+use crate::attached::yield_to_capture;
 use crate::filter_args::FilterArgs;
 use crate::print_args::PrintArgs;
 use crate::record::{self, Printing, RunArgs};
@@ -18,8 +19,6 @@ use std::time::{Duration, Instant};
 
 /// How long a printing reader waits for a frame before it looks at the order to stop.
 const WAIT: Duration = Duration::from_millis(100);
-/// Readers yield to the capture that they read: it must not lose a frame to them.
-const NICE: i32 = 10;
 
 /// Arguments of `attach`.
 #[derive(Args)]
@@ -68,12 +67,6 @@ impl AttachArgs {
         let (socket, filter) = (self.socket.clone(), self.filter.expression());
         AttachOptions { socket, ago: self.from, filter }
     }
-}
-
-/// From here on this process yields to the capture that it reads.
-pub fn yield_to_capture() {
-    // Best effort: a reader that may not yield reads as well.
-    let _ = rustix::process::nice(NICE);
 }
 
 /// A line a packet on standard output, until the capture ends, the order to stop, or `-c`.

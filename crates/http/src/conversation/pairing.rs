@@ -170,9 +170,8 @@ impl Conversation {
                 }
                 let place = self.open.len() - 1;
                 // Requests that came later wait: its own is missing.
-                let waits =
-                    |open: &Box<Open>| open.transaction.response.is_none() && !open.is_answered;
-                if is_behind_both || self.open.iter().take(place).any(waits) {
+                let waits = |open: &Open| open.transaction.response.is_none() && !open.is_answered;
+                if is_behind_both || self.open.iter().take(place).any(|open| waits(open)) {
                     self.open[place].ending = Some(Ending::RequestUnseen);
                 }
                 place
