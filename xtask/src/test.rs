@@ -8,6 +8,7 @@
 
 pub(crate) mod child;
 mod order;
+mod queue;
 mod schedule;
 pub(crate) mod suite;
 mod summary;
@@ -21,7 +22,7 @@ use anyhow::Context;
 use cargo_metadata::Metadata;
 use child::{Children, Ending};
 use clap::ValueEnum;
-use schedule::{Alone, Schedule};
+use schedule::{Listed, Schedule};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -200,7 +201,8 @@ impl<'o> Runner<'o> {
         let schedule = Schedule {
             children: &self.children,
             slots: cpus * TESTS_PER_CPU,
-            alone: &Alone::read(&self.root.join("xtask/alone.txt"))?,
+            alone: &Listed::read(&self.root.join("xtask/alone.txt"))?,
+            in_turn: &Listed::read(&self.root.join("xtask/in-turn.txt"))?,
             test_time_max: self.order.length.test_time_max(),
             time_max,
             times: &times,

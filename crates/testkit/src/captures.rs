@@ -1,5 +1,6 @@
 //! Real captures, where the folder exists. None is committed.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 /// The folder of real captures: `RINGSIDE_PCAPS`, else `../shared/pcaps` from the project's root.
@@ -22,6 +23,19 @@ pub fn capture_files(test: &str) -> Vec<PathBuf> {
     collect(&dir, &mut files);
     files.sort();
     files
+}
+
+/// Of [`capture_files`] one in `one_in` in the short run, and other ones for each test: together they
+/// take about all. The long run takes all. For tests that start another program for each file.
+pub fn capture_sample(test: &str, one_in: u64) -> Vec<PathBuf> {
+    let one_in = crate::by_run(one_in, 1);
+    let is_taken = |path: &PathBuf| {
+        // By name: a capture that is added changes nothing for those that are there.
+        let mut hasher = DefaultHasher::new();
+        (test, path.file_name()).hash(&mut hasher);
+        hasher.finish().is_multiple_of(one_in)
+    };
+    capture_files(test).into_iter().filter(is_taken).collect()
 }
 
 fn collect(dir: &Path, files: &mut Vec<PathBuf>) {

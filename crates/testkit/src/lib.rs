@@ -15,7 +15,7 @@ pub mod rules;
 pub mod stacks;
 mod wait;
 
-pub use captures::{capture_dir, capture_files};
+pub use captures::{capture_dir, capture_files, capture_sample};
 pub use fuzz::{each_number_at_most, fuzz};
 pub use random::Random;
 pub use wait::{WAIT_MAX, wait_for, wait_until};

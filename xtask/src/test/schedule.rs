@@ -1,6 +1,7 @@
 //! Tests side by side, each in a process of its own; some with nothing next to them.
 
 use super::child::{Children, Ending};
+use super::queue::Queue;
 use super::suite::Test;
 use super::summary::minutes;
 use anyhow::{Context, bail, ensure};
@@ -24,21 +25,21 @@ pub struct Outcome {
     pub time: Duration,
 }
 
-/// Tests that need the machine for themselves, by name, each with its reason.
+/// Tests by name, each with the reason why it is in the list.
 #[derive(Debug, Default)]
-pub struct Alone(Vec<(String, String)>);
+pub struct Listed(Vec<(String, String)>);
 
-impl Alone {
+impl Listed {
     /// Reads lines of `NAME: REASON`; empty lines and those that begin with `#` are comments.
     ///
     /// # Errors
     /// The file cannot be read, or a line has no reason.
-    pub fn read(path: &Path) -> anyhow::Result<Alone> {
+    pub fn read(path: &Path) -> anyhow::Result<Listed> {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        Alone::parse(&text).with_context(|| path.display().to_string())
+        Listed::parse(&text).with_context(|| path.display().to_string())
     }
 
-    fn parse(text: &str) -> anyhow::Result<Alone> {
+    fn parse(text: &str) -> anyhow::Result<Listed> {
         let mut names = Vec::new();
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let Some((name, reason)) = line.split_once(": ") else {
@@ -46,19 +47,20 @@ impl Alone {
             };
             names.push((name.to_owned(), reason.to_owned()));
         }
-        Ok(Alone(names))
+        Ok(Listed(names))
     }
 
-    /// Takes those out of `tests` that are named here.
-    ///
+    fn has(&self, test: &Test) -> bool {
+        self.0.iter().any(|(name, _)| *name == test.name)
+    }
+
     /// # Errors
     /// A name is that of no test: the list has gone stale.
-    fn split(&self, tests: Vec<Test>) -> anyhow::Result<(Vec<Test>, Vec<Test>)> {
+    fn check(&self, tests: &[Test]) -> anyhow::Result<()> {
         for (name, _) in &self.0 {
             ensure!(tests.iter().any(|test| test.name == *name), "no test is named '{name}'");
         }
-        let is_alone = |test: &Test| self.0.iter().any(|(name, _)| *name == test.name);
-        Ok(tests.into_iter().partition(|test| !is_alone(test)))
+        Ok(())
     }
 }
 
@@ -67,7 +69,11 @@ pub struct Schedule<'a> {
     pub children: &'a Children,
     /// Tests at a time.
     pub slots: usize,
-    pub alone: &'a Alone,
+    /// Those that need the machine for themselves.
+    pub alone: &'a Listed,
+    /// Those of which one runs at a time, next to all others: they would wait for each other, and
+    /// some keep a CPU busy meanwhile.
+    pub in_turn: &'a Listed,
     /// Longest time of one test, and of all.
     pub test_time_max: Duration,
     pub time_max: Duration,
@@ -81,25 +87,26 @@ impl Schedule<'_> {
     /// Runs all of them that `is_chosen` chooses, and says what failed as it happens.
     ///
     /// # Errors
-    /// The list of those that run alone names none of `tests`.
+    /// A list names none of `tests`.
     pub fn run(
         &self,
-        tests: Vec<Test>,
+        mut tests: Vec<Test>,
         is_chosen: impl Fn(&str) -> bool,
     ) -> anyhow::Result<Vec<Outcome>> {
-        let (mut shared, mut alone) = self.alone.split(tests)?;
-        for tests in [&mut shared, &mut alone] {
-            tests.retain(|test| is_chosen(&test.name));
-            // Unknown ones first: they may be long. The name makes the order the same each time.
-            tests.sort_by(|a, b| a.name.cmp(&b.name));
-            tests.sort_by_key(|test| {
-                std::cmp::Reverse(self.times.get(&test.name).copied().unwrap_or(Duration::MAX))
-            });
-        }
+        self.alone.check(&tests)?;
+        self.in_turn.check(&tests)?;
+        tests.retain(|test| is_chosen(&test.name));
+        // Unknown ones first: they may be long. The name makes the order the same each time.
+        tests.sort_by(|a, b| a.name.cmp(&b.name));
+        tests.sort_by_key(|test| {
+            std::cmp::Reverse(self.times.get(&test.name).copied().unwrap_or(Duration::MAX))
+        });
         let begin = Instant::now();
-        let progress = Progress::begin(shared.len() + alone.len());
+        let progress = Progress::begin(tests.len());
+        let (alone, shared): (Vec<_>, Vec<_>) =
+            tests.into_iter().partition(|test| self.alone.has(test));
         for (tests, slots) in [(shared, self.slots), (alone, 1)] {
-            let queue = Mutex::new(VecDeque::from(tests));
+            let queue = Queue::new(tests, |test| self.in_turn.has(test));
             std::thread::scope(|scope| {
                 for _ in 0..slots {
                     scope.spawn(|| self.slot(&queue, begin + self.time_max, &progress));
@@ -109,13 +116,13 @@ impl Schedule<'_> {
         Ok(progress.end())
     }
 
-    /// Runs one test after the other until none is left, or time is up.
-    fn slot(&self, queue: &Mutex<VecDeque<Test>>, deadline: Instant, progress: &Progress) {
-        loop {
-            let Some(test) = queue.lock().expect("no slot panics").pop_front() else { return };
+    /// Runs one test after the other until none is left for this slot, or time is up.
+    fn slot(&self, queue: &Queue<Test>, deadline: Instant, progress: &Progress) {
+        while let Some(next) = queue.next() {
             let left = deadline.saturating_duration_since(Instant::now());
-            let (outcome, lines) = self.one(&test, self.test_time_max.min(left));
+            let (outcome, lines) = self.one(&next.item, self.test_time_max.min(left));
             progress.note(outcome, &lines);
+            queue.done(&next);
             if self.children.is_interrupted() {
                 return;
             }
@@ -186,11 +193,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_that_is_alone_has_a_reason() {
-        let alone = Alone::parse("# comment\n\na b::c: counts its losses\n").unwrap();
-        assert_eq!(alone.0, [("a b::c".to_owned(), "counts its losses".to_owned())]);
-        assert!(Alone::parse("a b::c\n").unwrap_err().to_string().contains("NAME: REASON"));
-        let stale = alone.split(Vec::new()).unwrap_err().to_string();
+    fn each_that_is_listed_has_a_reason_and_is_a_test() {
+        let listed = Listed::parse("# comment\n\na b::c: counts its losses\n").unwrap();
+        assert_eq!(listed.0, [("a b::c".to_owned(), "counts its losses".to_owned())]);
+        assert!(Listed::parse("a b::c\n").unwrap_err().to_string().contains("NAME: REASON"));
+        let stale = listed.check(&[]).unwrap_err().to_string();
         assert_eq!(stale, "no test is named 'a b::c'");
     }
 }

@@ -5,7 +5,7 @@ use crate::common::folder::{Folder, Totals, number, rule_totals, totals};
 use crate::common::verifier::shape;
 use crate::common::*;
 use ringside_core::Cause;
-use ringside_testkit::{capture_files, need_root, need_tool};
+use ringside_testkit::{capture_files, capture_sample, need_root, need_tool};
 use ringside_transmit::SenderKind;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -46,8 +46,7 @@ fn records_of_real_captures_add_up_to_what_the_rules_count() {
          default take\n",
     );
     let out = folder.path("digests.jsonl");
-    let captures = capture_files("records_of_real_captures_add_up_to_what_the_rules_count");
-    for capture in captures.iter().step_by(3) {
+    for capture in &capture_sample("records_of_real_captures_add_up_to_what_the_rules_count", 8) {
         let args = ["capture", "-r", arg(capture), "--rules", arg(&file), "--digests", arg(&out)];
         let outcome = run_ringside(&[&args[..], &["--json", "--no-keeper"]].concat());
         let place = capture.display();
@@ -105,7 +104,7 @@ fn records_come_from_the_stamps_of_frames_alone() {
 #[test]
 fn tshark_adds_up_the_same() {
     let test = "tshark_adds_up_the_same";
-    let captures = capture_files(test);
+    let captures = capture_sample(test, 4);
     if captures.is_empty() || !need_tool(test, "tshark") {
         return;
     }

@@ -6,7 +6,7 @@ use crate::common::verifier::shape;
 use crate::common::*;
 use ringside_core::{Cause, Ledger};
 use ringside_lab::LabConfig;
-use ringside_testkit::{capture_files, need_root, need_tool};
+use ringside_testkit::{capture_files, capture_sample, need_root, need_tool};
 use ringside_transmit::{SenderKind, Shape, Stamp};
 use std::path::Path;
 
@@ -266,7 +266,7 @@ fn other_programs_see_the_cut() {
 #[test]
 fn tls_is_kept_up_to_its_application_data() {
     let test = "tls_is_kept_up_to_its_application_data";
-    let files = capture_files(test);
+    let files = capture_sample(test, 4);
     if files.is_empty() || !need_tool(test, "tshark") {
         return;
     }

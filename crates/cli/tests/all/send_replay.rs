@@ -5,7 +5,7 @@ use crate::common::folder::Folder;
 use crate::common::*;
 use ringside_core::{Frame, LinkType, SourceInterface};
 use ringside_lab::{LabConfig, Napi};
-use ringside_testkit::{by_run, capture_files, need_root, need_tool};
+use ringside_testkit::{by_run, capture_files, capture_sample, need_root, need_tool};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -239,7 +239,7 @@ fn spelled(addresses: &str) -> String {
 #[test]
 fn tshark_finds_rewritten_frames_as_right_as_they_were() {
     let test = "tshark_finds_rewritten_frames_as_right_as_they_were";
-    let files = capture_files(test);
+    let files = capture_sample(test, 3);
     if files.is_empty() || !need_root(test) || !need_tool(test, "tshark") {
         return;
     }
@@ -296,7 +296,7 @@ fn tshark_finds_rewritten_frames_as_right_as_they_were() {
         right += now[6..].iter().filter(|status| status.contains('1')).count();
     }
     eprintln!("{} frames, {right} fields of right checksums", received.len());
-    assert!(right > 1_000, "{right}");
+    assert!(right > by_run(200, 1_000), "{right}");
 }
 
 /// A pcap file of numbered frames, a millisecond apart, each `captured` of `wire` bytes.

@@ -4,7 +4,7 @@ use crate::support::Kept;
 use ringside_core::{LaneId, Source};
 use ringside_http::{HttpObserver, Options, Transaction};
 use ringside_inspect::{Observer, Pump};
-use ringside_testkit::{capture_files, judge, need_tool};
+use ringside_testkit::{capture_sample, judge, need_tool};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ const OUT_OF_ORDER: &str = "tshark does not put segments in order unless it is a
 /// The HTTP captures.
 fn http_captures(test: &str) -> Vec<PathBuf> {
     let is_http = |path: &PathBuf| path.parent().is_some_and(|folder| folder.ends_with("http"));
-    capture_files(test).into_iter().filter(is_http).collect()
+    capture_sample(test, 4).into_iter().filter(is_http).collect()
 }
 
 /// All transactions of a file.

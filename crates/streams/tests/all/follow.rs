@@ -3,7 +3,7 @@
 use crate::{Follower, Side};
 use ringside_core::{LaneId, Source};
 use ringside_inspect::{Observer, Pump};
-use ringside_testkit::{capture_files, judge, need_tool};
+use ringside_testkit::{capture_sample, judge, need_tool};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
@@ -84,7 +84,7 @@ fn tshark_follows_to_the_same_bytes() {
         return;
     }
     let (mut compared, mut differing, mut with_gaps) = (0, Vec::new(), 0);
-    for path in capture_files(test) {
+    for path in capture_sample(test, 4) {
         let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
         if !["http", "tls", "mixed"].iter().any(|name| folder == *name) {
             continue;

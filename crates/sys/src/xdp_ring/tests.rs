@@ -3,7 +3,7 @@
 use super::positions::next_lap;
 use super::*;
 use ringside_testkit::driver_ring::{Kind, Program};
-use ringside_testkit::{Random, fuzz};
+use ringside_testkit::{Random, by_run, fuzz};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -156,7 +156,7 @@ fn any_order(layout: XdpRingLayout, seed: u64) -> (u64, u64, [u64; Kind::ALL]) {
 #[test]
 fn any_order_of_puts_and_takes_keeps_every_frame() {
     let mut ahead_at_start = 0;
-    for seed in 1..=10 {
+    for seed in 1..=by_run(4, 40) {
         let (refused, came, laps) = any_order(LAYOUT, seed);
         assert!(refused > 0 && came > 100, "{refused} {came}");
         assert!(matches!(laps, [0, 0, 0, (10..)]), "{laps:?}");

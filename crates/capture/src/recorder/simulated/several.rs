@@ -16,6 +16,7 @@ use ringside_store::recording::{END_BYTES, read_header};
 use ringside_store::repair::{Options, RunState, repair};
 use ringside_store::retention::Policy;
 use ringside_testkit::Random;
+use rustix::io::Errno;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -187,6 +188,14 @@ fn repair_twice(directory: &Path, before: &[u64]) {
     assert!(data() == repaired, "a second repair changes nothing");
 }
 
+/// The kernel says in one of two ways that the file system has gone: its device has, or the
+/// connection was ended.
+fn unmount(session: fuser::BackgroundSession) {
+    if let Err(error) = session.umount_and_join() {
+        assert_eq!(error.raw_os_error(), Some(Errno::CONNABORTED.raw_os_error()), "{error}");
+    }
+}
+
 fn run(seed: u64, directory: &Path) {
     let mut random = Random::new(seed);
     let plan = Plan::new(&mut random);
@@ -195,7 +204,7 @@ fn run(seed: u64, directory: &Path) {
     println!("{plan:?}");
     let outcome = record(&plan, directory);
     println!("{outcome:?}");
-    session.umount_and_join().unwrap();
+    unmount(session);
     for crash in [Crash::Killed, Crash::OnlySynced, Crash::Any] {
         let left = tempfile::tempdir_in("/dev/shm").unwrap();
         disk.leave(left.path(), crash);

@@ -1,7 +1,7 @@
 //! What tshark says of each payload of the captures. It judges packets one by one, as we do: no
 //! reassembly, no defragmentation.
 
-use ringside_testkit::{capture_files, judge, need_tool};
+use ringside_testkit::{capture_sample, judge, need_tool};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -93,11 +93,11 @@ impl Row {
 /// captures or tshark are missing.
 pub fn rows(test: &str) -> &'static [Row] {
     static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
-    if !need_tool(test, "tshark") || capture_files(test).is_empty() {
+    if !need_tool(test, "tshark") || capture_sample(test, 1).is_empty() {
         return &[];
     }
     ROWS.get_or_init(|| {
-        let files = capture_files(test).into_iter().filter(|path| is_judged(path));
+        let files = capture_sample("rows", 3).into_iter().filter(|path| is_judged(path));
         let files: Vec<PathBuf> = files.collect();
         let share = files.len().div_ceil(std::thread::available_parallelism().unwrap().get());
         std::thread::scope(|scope| {
