@@ -9,7 +9,7 @@ export RUSTUP_TOOLCHAIN
 # Where cargo puts what it builds.
 target := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help test-all test-vm crashes soak deps lint-deps bench-deps build demo test bench lint fuzz fuzz-deps fuzz-guided clean install
+.PHONY: help test-all test-vm crashes soak deps lint-deps bench-deps vm-deps build demo test bench lint fuzz fuzz-deps fuzz-guided clean install
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -23,6 +23,9 @@ lint-deps: ## install also what lint needs: cargo-deny, by cargo
 bench-deps: ## install also what the measurements compare with (as root)
 	@scripts/deps bench
 
+vm-deps: ## install also what tests in the emulated machine use (as root)
+	@scripts/deps vm
+
 fuzz-deps: ## install also what guided fuzzing needs (as root)
 	@scripts/deps fuzz
 
@@ -35,10 +38,10 @@ demo: root build ## record real programs on a private test network (as root), in
 test: deps ## run every check and test in short; the last line counts them (as root, to skip none)
 	@cargo xtask test
 
-test-all: root bench-deps lint-deps ## run everything, for hours: long counts, all captures, emulated machine
+test-all: root bench-deps vm-deps lint-deps ## run everything, for hours: long counts, all captures, emulated machine
 	@cargo xtask test --all --record bench/record/test-all.txt
 
-test-vm: deps ## test network cards in an emulated machine (downloads 200 MB once, keeps 280 MB)
+test-vm: vm-deps ## test network cards in an emulated machine (downloads 200 MB once, keeps 280 MB)
 	@cargo xtask test --only vm
 
 bench: root bench-deps build ## measure this machine on a private test network (as root)

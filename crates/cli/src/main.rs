@@ -82,13 +82,15 @@ enum Command {
     Doctor(cmd::doctor::DoctorArgs),
     /// What this machine can capture with.
     Backends(cmd::backends::BackendsArgs),
+    /// Bring packets into Wireshark's own dialog.
+    Extcap(Box<cmd::extcap::ExtcapArgs>),
     /// Compile a filter for another process of this program.
     #[command(name = FILTER_CHILD, hide = true)]
     FilterChild,
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(cmd::extcap::arguments(std::env::args_os()));
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
@@ -119,6 +121,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => ringside_bench::run(args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Backends(args) => cmd::backends::run(args),
+        Command::Extcap(args) => cmd::extcap::run(*args),
         Command::FilterChild => Ok(filter_child::run()),
     };
     result.unwrap_or_else(|error| {

@@ -15,8 +15,13 @@ mod bind;
 mod doctor;
 #[path = "vm/exactness.rs"]
 mod exactness;
+#[path = "vm/ipvs.rs"]
+mod ipvs;
 #[path = "vm/kill.rs"]
 mod kill;
+#[path = "all/balance/link.rs"]
+#[expect(dead_code, reason = "the end-to-end tests use all of it")]
+mod link;
 #[path = "../../route/tests/all/net/mod.rs"]
 mod net;
 #[path = "vm/pair.rs"]

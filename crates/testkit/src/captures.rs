@@ -25,8 +25,8 @@ pub fn capture_files(test: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Of [`capture_files`] one in `one_in` in the short run, and other ones for each test: together they
-/// take about all. The long run takes all. For tests that start another program for each file.
+/// Of [`capture_files`] one in `one_in` in the short run, and other ones for each test: together
+/// they take about all. The long run takes all. For tests that start another program for each file.
 pub fn capture_sample(test: &str, one_in: u64) -> Vec<PathBuf> {
     let one_in = crate::by_run(one_in, 1);
     let is_taken = |path: &PathBuf| {

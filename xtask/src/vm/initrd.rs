@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 /// What runs first: it puts the host's files in place of these and runs the script.
 const INIT: &[u8] = include_bytes!("init.sh");
 
-/// Modules in the order of their dependencies: the host's files by 9p, then the cards, veth pairs
-/// and VLANs. One that the kernel package has not as a file is built in.
-const MODULES: [&str; 22] = [
+/// Modules in the order of their dependencies: the host's files by 9p, then the cards, veth pairs,
+/// VLANs, bridges, IPVS and tunnels. One that the kernel package has not as a file is built in.
+const MODULES: [&str; 31] = [
     "virtio",
     "virtio_ring",
     "virtio_pci_modern_dev",
@@ -34,6 +34,15 @@ const MODULES: [&str; 22] = [
     "garp",
     "mrp",
     "8021q",
+    "bridge",
+    "nf_defrag_ipv4",
+    "nf_defrag_ipv6",
+    "nf_conntrack",
+    "ip_vs",
+    "ip_vs_rr",
+    "ip_tunnel",
+    "tunnel4",
+    "ipip",
 ];
 /// Loaded last: its interfaces come after those of igb.
 const LAST_MODULE: &str = "virtio_net";

@@ -9,6 +9,7 @@ pub mod decap;
 pub mod demo;
 pub mod doctor;
 pub mod drop;
+pub mod extcap;
 pub mod flows;
 pub mod http;
 pub mod lab;

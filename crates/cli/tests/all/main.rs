@@ -15,6 +15,7 @@ mod doctor;
 mod drop;
 mod drop_pin;
 mod exactness;
+mod extcap;
 mod falsified;
 mod faults;
 mod filters;

@@ -1,7 +1,7 @@
 //! Names and locks that any user may take stop no other user's run.
 
+use crate::common::user::public_folder;
 use crate::common::*;
-use crate::faults::support::public_folder;
 use ringside_sys::netns::Namespace;
 use ringside_testkit::need_bpf_fs;
 use ringside_transmit::{SenderKind, Shape, Sizes};

@@ -9,6 +9,7 @@ pub mod chaos;
 pub mod flow_runs;
 pub mod folder;
 pub mod overload;
+pub mod user;
 pub mod verifier;
 
 use ringside_core::{Frame, Ledger, SourceInterface};

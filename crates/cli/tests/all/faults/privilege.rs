@@ -1,24 +1,11 @@
 //! Missing privileges.
 
 use super::support::*;
+use crate::common::user::{nobody, public_folder};
 use crate::common::*;
 use ringside_testkit::need_root;
 use std::path::Path;
 use std::process::Command;
-
-/// `nobody`, with these capabilities only, in a network namespace.
-fn nobody(namespace: &str, capabilities: &str, program: &Path, args: &[&str]) -> Outcome {
-    let mut command = Command::new("ip");
-    command.args(["netns", "exec", namespace, "setpriv", "--reuid=65534", "--regid=65534"]);
-    command.args(["--clear-groups", &format!("--inh-caps={capabilities}")]);
-    if capabilities != "-all" {
-        command.arg(format!("--ambient-caps={capabilities}"));
-    }
-    // Under `scripts/coverage`: that user may not write there, and what says so is not the command.
-    command.env("LLVM_PROFILE_FILE", "/dev/null");
-    command.arg(program).args(args);
-    Running::start(command).finish()
-}
 
 #[test]
 fn without_privileges_the_capability_and_the_command_are_named() {

@@ -107,17 +107,6 @@ pub fn capture_by(prefix: &[&str], network: &Network, args: &[&str]) -> Command 
     command
 }
 
-/// A folder that everybody may enter, with the program in it.
-pub fn public_folder() -> (tempfile::TempDir, PathBuf) {
-    use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::tempdir().unwrap();
-    let open = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(folder.path(), open).unwrap();
-    let program = folder.path().join("ringside");
-    std::fs::copy(ringside(), &program).unwrap();
-    (folder, program)
-}
-
 /// Runs `ip ARGS`, which must succeed.
 pub fn ip(args: &[&str]) -> String {
     let outcome = run("ip", args);
