@@ -87,9 +87,11 @@ fn a_recording_cut_at_any_byte_keeps_every_whole_frame() {
     std::fs::write(&path, &whole).unwrap();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     for (index, &cut) in cuts.iter().enumerate() {
-        // What the last repair changed lies in the header page and behind its cut.
+        // What the last repair changed lies in the header page and behind the last whole frame.
         file.write_all_at(&whole[..HEADER_BYTES], 0).unwrap();
-        let from = cuts[index.saturating_sub(1)].saturating_sub(2100).min(cut);
+        let last = ends.partition_point(|&end| end <= cuts[index.saturating_sub(1)]);
+        let from = last.checked_sub(1).map_or(HEADER_BYTES, |last| ends[last]);
+        let from = from.saturating_sub(2100).min(cut);
         file.set_len(from as u64).unwrap();
         file.write_all_at(&whole[from..cut], from as u64).unwrap();
         let depth = if index % 2 == 0 && cut >= third { Depth::Tail } else { Depth::Whole };

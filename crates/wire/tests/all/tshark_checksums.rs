@@ -1,6 +1,6 @@
 //! tshark finds the same checksums right and wrong.
 
-use ringside_testkit::{capture_sample, judge, need_tool};
+use ringside_testkit::{capture_files, judge, need_tool};
 use ringside_wire::{Ipv4, LayerKind, Level, Verdict, dissect, verify_network, verify_transport};
 
 /// tshark's word: 0 bad, 1 good, 2 not verified, 3 not present.
@@ -20,7 +20,7 @@ fn checksums_are_judged_alike() {
         return;
     }
     let (mut compared, mut wrong) = (0, 0);
-    for path in capture_sample(test, 3) {
+    for path in capture_files(test) {
         let folder = path.parent().and_then(|dir| dir.file_name()).and_then(|name| name.to_str());
         if folder != Some("ip") {
             continue;
