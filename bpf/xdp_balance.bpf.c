@@ -178,6 +178,20 @@ __alone int decide(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
+/*
+ * Deadlines are seconds: what the clock said when this CPU first saw a frame in this tick will do.
+ * The kernel has the number of the tick read in place; the clock is a call.
+ */
+static __always_inline void read_clock(struct work *work)
+{
+	__u64 tick = bpf_jiffies64();
+
+	if (likely(work->tick == tick))
+		return;
+	work->tick = tick;
+	work->now = bpf_ktime_get_coarse_ns();
+}
+
 /* What becomes of a frame; XDP_PASS if it is not counted at a VIP. */
 static __always_inline int judge(struct xdp_md *ctx, struct work *work)
 {
@@ -208,8 +222,7 @@ int xdp_balance(struct xdp_md *ctx)
 	work->cpu = cpu;
 	work->generation = word & 1;
 	work->before_until = word >> 1;
-	/* Deadlines are seconds: what the clock's last interrupt said will do. */
-	work->now = bpf_ktime_get_coarse_ns();
+	read_clock(work);
 	work->is_error = 0;
 	work->frame_bytes = length_of(ctx);
 	total->seen++;
