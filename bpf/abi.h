@@ -587,6 +587,8 @@ _Static_assert(sizeof(struct replay_header) == 80, "replay_header: keep replay.r
 
 /* Places of next hops that are in use, a power of two; several may share one. */
 #define ROUTE_HOPS 4096
+/* Numbers of interfaces that are looked up without a hash. */
+#define ROUTE_NEAR 4096
 
 /* How often the host gets a packet to a next hop, if no process keeps it fresh, in nanoseconds. */
 #define ROUTE_REFRESH_NS 1000000000ULL

@@ -14,6 +14,7 @@
 #define RINGSIDE_FAST_H
 
 #include "behind.h"
+#include "length.h"
 #include "offenders.h"
 
 const volatile struct fast_config config = {};
@@ -33,27 +34,6 @@ struct {
 	__uint(key_size, 4);
 	__uint(value_size, 4);
 } general SEC(".maps");
-
-/*
- * The kernel's own view of a frame. Whether one lies in several parts is all that is read there: of
- * nearly all others the length is known without a call, which is a large part of what is done here.
- */
-struct xdp_buff {
-	__u32 flags;
-} __attribute__((preserve_access_index));
-extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak; /* Linux 6.2 */
-#define XDP_FLAGS_HAS_FRAGS 1 /* include/net/xdp.h */
-
-static __always_inline __u32 length_of(struct xdp_md *ctx)
-{
-	if (bpf_cast_to_kern_ctx) {
-		const struct xdp_buff *frame = bpf_cast_to_kern_ctx(ctx);
-
-		if (likely(!(frame->flags & XDP_FLAGS_HAS_FRAGS)))
-			return ctx->data_end - ctx->data;
-	}
-	return bpf_xdp_get_buff_len(ctx);
-}
 
 /* Without the general program, as when it is going, frames are let through. */
 static __always_inline int go_general(struct xdp_md *ctx)

@@ -146,6 +146,7 @@ static long (*const bpf_fib_lookup)(void *ctx, struct bpf_fib_lookup *params, in
 static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
 static long (*const bpf_xdp_store_bytes)(struct xdp_md *ctx, __u32 offset, void *from,
 					 __u32 bytes) = (void *)190;
+static __u64 (*const bpf_jiffies64)(void) = (void *)118;
 static __u64 (*const bpf_ktime_get_coarse_ns)(void) = (void *)160;
 static long (*const bpf_loop)(__u32 steps, void *step, void *context, __u64 flags) = (void *)181;
 static __u64 (*const bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188;

@@ -7,7 +7,51 @@
  */
 #include "balance/send.h"
 #include "leaves.h"
+#include "length.h"
 #include "metadata.h"
+
+static __always_inline int is_of_flow(const struct work *work)
+{
+	return work->protocol == IP_TCP || work->protocol == IP_UDP;
+}
+
+/*
+ * Sends what nearly all packets are, of a flow that is remembered, in one piece of code: each call
+ * costs as much as ten of its steps. -1 of all that is not so simple, of which nothing is counted.
+ */
+static __always_inline int send_common(struct xdp_md *ctx, struct work *work)
+{
+	struct balance_settings *settings = settings_of(work);
+	struct balance_key *entry;
+	struct balance_real *real;
+	struct balance_vip *vip;
+	struct balance_set *set;
+	struct prefix prefix;
+
+	if (!settings || work->fragment != FRAGMENT_NO || !is_of_flow(work) ||
+	    !read_flow(work, ctx) || !cut(work, settings, 0, &prefix))
+		return -1;
+	prefix.what |= service(work->protocol, work->rest >> 32);
+	entry = key_at(work, settings,
+		       place_of(settings, prefix.high, prefix.low, prefix.what));
+	if (!entry || !is_key(entry, prefix.high, prefix.low, prefix.what))
+		return -1;
+	work->vip = entry->value - 1;
+	vip = vip_at(work->generation, work->vip);
+	if (!vip || (work->protocol == IP_UDP && vip->flags & VIP_QUIC))
+		return -1;
+	work->hash = hash_flow(work, config.seed, work->rest);
+	set = set_of(work, work->hash);
+	if (!set || !find_in(work, set, work->rest, work->hash))
+		return -1;
+	real = real_of_found(work, vip->timeout);
+	if (!real || !may_go_on(work, real))
+		return -1;
+	work->real = work->found;
+	set->last[work->way & (BALANCE_WAYS - 1)] = ticks(work->now);
+	count(work, COUNT_REMEMBERED);
+	return send(ctx, work, settings, real);
+}
 
 static __always_inline int send_later_fragment(struct xdp_md *ctx, struct work *work)
 {
@@ -115,17 +159,15 @@ static __always_inline int answer_icmp(struct xdp_md *ctx, struct work *work)
 	return XDP_TX;
 }
 
-/* What becomes of the frame; XDP_PASS if it is not counted at a VIP. */
+/* What becomes of the packet that was read; XDP_PASS if it is not counted at a VIP. */
 __alone int decide(struct xdp_md *ctx)
 {
 	struct work *work = this_work();
-	__u32 mac_first = *(const volatile __u32 *)config.mac;
-	__u16 mac_last = *(const volatile __u16 *)(config.mac + 4);
 	int is_flow;
 
-	if (!work || !ctx || !read_packet(work, ctx, mac_first, mac_last))
+	if (!work || !ctx)
 		return XDP_PASS;
-	is_flow = work->protocol == IP_TCP || work->protocol == IP_UDP;
+	is_flow = is_of_flow(work);
 	if (work->fragment == FRAGMENT_LATER)
 		return is_flow ? send_later_fragment(ctx, work) : XDP_PASS;
 	if (is_flow)
@@ -134,6 +176,33 @@ __alone int decide(struct xdp_md *ctx)
 	    work->protocol == (work->version == 4 ? IP_ICMP : IP_ICMPV6))
 		return answer_icmp(ctx, work);
 	return XDP_PASS;
+}
+
+/*
+ * Deadlines are seconds: what the clock said when this CPU first saw a frame in this tick will do.
+ * The kernel has the number of the tick read in place; the clock is a call.
+ */
+static __always_inline void read_clock(struct work *work)
+{
+	__u64 tick = bpf_jiffies64();
+
+	if (likely(work->tick == tick))
+		return;
+	work->tick = tick;
+	work->now = bpf_ktime_get_coarse_ns();
+}
+
+/* What becomes of a frame; XDP_PASS if it is not counted at a VIP. */
+static __always_inline int judge(struct xdp_md *ctx, struct work *work)
+{
+	__u32 mac_first = *(const volatile __u32 *)config.mac;
+	__u16 mac_last = *(const volatile __u16 *)(config.mac + 4);
+	int verdict;
+
+	if (!read_packet(work, ctx, mac_first, mac_last))
+		return XDP_PASS;
+	verdict = send_common(ctx, work);
+	return likely(verdict >= 0) ? verdict : decide(ctx);
 }
 
 SEC("xdp.frags")
@@ -153,14 +222,13 @@ int xdp_balance(struct xdp_md *ctx)
 	work->cpu = cpu;
 	work->generation = word & 1;
 	work->before_until = word >> 1;
-	/* Deadlines are seconds: what the clock's last interrupt said will do. */
-	work->now = bpf_ktime_get_coarse_ns();
+	read_clock(work);
 	work->is_error = 0;
-	work->frame_bytes = bpf_xdp_get_buff_len(ctx);
+	work->frame_bytes = length_of(ctx);
 	total->seen++;
 	/* A tag that the card took out belongs to the frame, and what has a tag is not ours. */
 	if (config.metadata != METADATA_FULL || !metadata_of(ctx))
-		verdict = decide(ctx);
+		verdict = judge(ctx, work);
 	if (verdict == XDP_PASS) {
 		total->passed++;
 		try_leaves(ctx, config.position + 1);

@@ -6,6 +6,7 @@
  * programs behind and to the host.
  */
 #include "leaves.h"
+#include "length.h"
 #include "metadata.h"
 #include "route.h"
 
@@ -18,6 +19,14 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } route_slots SEC(".maps");
+
+/* The same of the low numbers, which nearly all interfaces have: a slot and 1, or 0. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ROUTE_NEAR);
+	__type(key, __u32);
+	__type(value, __u32);
+} route_near SEC(".maps");
 
 /* Slots of interfaces of VLANs, by id; above its 12 bits the device. */
 struct {
@@ -148,11 +157,11 @@ static __always_inline void report(__u32 cause, long answer, const struct bpf_fi
 
 /* What a frame asks: to whom it is in the link layer, and what it carries. */
 static __always_inline __u32 ask_frame(struct xdp_md *ctx, const struct arrival *arrival,
-				       struct bpf_fib_lookup *ask)
+				       struct bpf_fib_lookup *ask, __u64 bytes)
 {
 	const struct route_port *port = arrival->port;
 	void *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
-	__u64 there = bpf_xdp_get_buff_len(ctx) - ETHERNET_BYTES;
+	__u64 there = bytes - ETHERNET_BYTES;
 	void *ip = data + ETHERNET_BYTES;
 	__u16 type;
 
@@ -200,11 +209,24 @@ static __always_inline int is_way_back(struct xdp_md *ctx, const struct route_po
 	return flags & ROUTE_PORT_LOOSE || back.ifindex == port->ifindex;
 }
 
+/* The slot of an interface where frames leave, and 1; 0 if it is none of the router's. */
+static __always_inline __u32 member(__u32 ifindex)
+{
+	const __u32 *found;
+
+	if (likely(ifindex < ROUTE_NEAR)) {
+		found = bpf_map_lookup_elem(&route_near, &ifindex);
+		return found ? *found : 0;
+	}
+	found = bpf_map_lookup_elem(&route_slots, &ifindex);
+	return found ? *found + 1 : 0;
+}
+
 /* Where the frame goes: a slot, if the cause is ROUTE_FORWARDED. */
 static __always_inline __u32 find_way(struct xdp_md *ctx, const struct arrival *arrival,
-				      struct bpf_fib_lookup *ask, __u32 *slot)
+				      struct bpf_fib_lookup *ask, __u64 bytes, __u32 *slot)
 {
-	__u32 cause = ask_frame(ctx, arrival, ask), *member;
+	__u32 cause = ask_frame(ctx, arrival, ask, bytes), found;
 	const struct route_port *port = arrival->port;
 	long answer;
 
@@ -220,13 +242,13 @@ static __always_inline __u32 find_way(struct xdp_md *ctx, const struct arrival *
 	answer = bpf_fib_lookup(ctx, ask, sizeof(*ask), 0);
 	cause = cause_of(answer);
 	if (!cause) {
-		member = bpf_map_lookup_elem(&route_slots, &ask->ifindex);
+		found = member(ask->ifindex);
 		if (ask->ifindex == port->ifindex)
 			cause = ROUTE_SAME_INTERFACE;
-		else if (!member)
+		else if (!found)
 			cause = ROUTE_NOT_MEMBER;
 		else
-			*slot = *member;
+			*slot = found - 1;
 	}
 	report(cause, answer, ask);
 	return cause;
@@ -328,7 +350,7 @@ static __always_inline __u32 forward(struct xdp_md *ctx, const struct arrival *a
 SEC("xdp.frags")
 int xdp_route(struct xdp_md *ctx)
 {
-	__u64 bytes = bpf_xdp_get_buff_len(ctx);
+	__u64 bytes = length_of(ctx);
 	struct bpf_fib_lookup ask = {};
 	struct route_counts *counts;
 	struct arrival arrival;
@@ -343,7 +365,7 @@ int xdp_route(struct xdp_md *ctx)
 		goto pass;
 	counts->received++;
 	counts->received_bytes += bytes;
-	cause = find_way(ctx, &arrival, &ask, &out);
+	cause = find_way(ctx, &arrival, &ask, bytes, &out);
 	if (!cause)
 		cause = forward(ctx, &arrival, &ask, out, bytes);
 	if (cause < ROUTE_CAUSES)

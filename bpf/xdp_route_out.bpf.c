@@ -4,6 +4,7 @@
  * is about to be handed to the driver. What the driver then refuses the driver counts.
  */
 #include "abi.h"
+#include "length.h"
 
 const volatile struct route_config config = {};
 
@@ -23,9 +24,10 @@ int xdp_route_out(struct xdp_md *ctx)
 
 	if (flow) {
 		flow->frames++;
-		flow->bytes += bpf_xdp_get_buff_len(ctx);
+		flow->bytes += length_of(ctx);
 	}
 	return XDP_PASS;
 }
 
-const char terms[] SEC("license") = "Apache-2.0";
+/* The kernel shows its view of a frame to programs under its own terms only. */
+const char terms[] SEC("license") = "GPL v2";

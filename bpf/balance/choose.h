@@ -28,29 +28,50 @@ static __always_inline __u64 hash_flow(const struct work *work, __u64 seed, __u6
 	return mix(mix(hash, rest), 0);
 }
 
+/* Where the index has a key, unless others are there. */
+static __always_inline __u32 place_of(const struct balance_settings *settings, __u64 high,
+				      __u64 low, __u64 what)
+{
+	return mix(mix(mix(mix(settings->key_seed, high), low), what), 0);
+}
+
+/* The entry at a place, if there is one. */
+static __always_inline struct balance_key *key_at(const struct work *work,
+						  const struct balance_settings *settings,
+						  __u32 place)
+{
+	__u32 mask = settings->key_mask & (config.keys - 1);
+	__u32 key = work->generation * config.keys + (place & mask);
+	struct balance_key *entry = bpf_map_lookup_elem(&balance_keys, &key);
+
+	return entry && entry->value ? entry : 0;
+}
+
+static __always_inline int is_key(const struct balance_key *entry, __u64 high, __u64 low,
+				  __u64 what)
+{
+	return entry->words[0] == high && entry->words[1] == low && entry->what == what;
+}
+
 /* The number of a key and 1; 0 if there is none. */
 __alone int find_key(__u64 high, __u64 low, __u64 what)
 {
 	struct work *work = this_work();
 	struct balance_settings *settings;
 	struct balance_key *entry;
-	__u32 i, first, mask, key;
-	__u64 hash;
+	__u32 i, first;
 
 	if (!work)
 		return 0;
 	settings = settings_of(work);
 	if (!settings)
 		return 0;
-	hash = mix(mix(mix(mix(settings->key_seed, high), low), what), 0);
-	first = hash;
-	mask = settings->key_mask & (config.keys - 1);
+	first = place_of(settings, high, low, what);
 	for (i = 0; i < BALANCE_PROBES_MAX; i++) {
-		key = work->generation * config.keys + ((first + i) & mask);
-		entry = bpf_map_lookup_elem(&balance_keys, &key);
-		if (!entry || !entry->value)
+		entry = key_at(work, settings, first + i);
+		if (!entry)
 			return 0;
-		if (entry->words[0] == high && entry->words[1] == low && entry->what == what)
+		if (is_key(entry, high, low, what))
 			return entry->value;
 	}
 	return 0;
@@ -61,6 +82,36 @@ static __always_inline __u64 mask_of(__u32 bits)
 	return bits >= 64 ? ~0ULL : bits ? ~0ULL << (64 - bits) : 0;
 }
 
+/* A prefix of the destination, as keys have it. */
+struct prefix {
+	__u64 high;
+	__u64 low;
+	__u64 what;
+};
+
+/* The prefix of the destination with a length that VIPs have; 0 if there is no such length. */
+static __always_inline int cut(const struct work *work, const struct balance_settings *settings,
+			       __u32 length, struct prefix *prefix)
+{
+	__u32 bits = work->version == 4 ? settings->lengths_v4[length] :
+					  settings->lengths_v6[length];
+
+	if (!bits--)
+		return 0;
+	prefix->what = (__u64)bits << 8 | (__u64)work->version << 24;
+	if (work->version == 4)
+		bits += 96;
+	prefix->high = work->destination[0] & mask_of(bits);
+	prefix->low = work->destination[1] & mask_of(bits > 64 ? bits - 64 : 0);
+	return 1;
+}
+
+/* What a key of a VIP says of protocol and port. */
+static __always_inline __u64 service(__u32 protocol, __u32 port)
+{
+	return KEY_VIP | (__u64)(protocol & 255) << 16 | (__u64)(port & 0xffff) << 32;
+}
+
 /*
  * The VIP of the destination, its number and 1: of this port and protocol; with protocol 0 any that
  * has the address.
@@ -69,8 +120,9 @@ __alone int find_vip(__u32 protocol, __u32 port)
 {
 	struct work *work = this_work();
 	struct balance_settings *settings;
-	__u64 high, low, what;
-	__u32 i, bits;
+	struct prefix prefix;
+	__u64 what;
+	__u32 i;
 	int found;
 
 	if (!work)
@@ -79,42 +131,34 @@ __alone int find_vip(__u32 protocol, __u32 port)
 	if (!settings)
 		return 0;
 	for (i = 0; i < BALANCE_LENGTHS_MAX; i++) {
-		bits = work->version == 4 ? settings->lengths_v4[i] : settings->lengths_v6[i];
-		if (!bits--)
+		if (!cut(work, settings, i, &prefix))
 			return 0;
-		what = (__u64)bits << 8 | (__u64)work->version << 24;
-		if (work->version == 4)
-			bits += 96;
-		high = work->destination[0] & mask_of(bits);
-		low = work->destination[1] & mask_of(bits > 64 ? bits - 64 : 0);
-		if (!protocol) {
-			found = find_key(high, low, KEY_ADDRESS | what);
-		} else {
-			what |= KEY_VIP | (__u64)(protocol & 255) << 16;
-			found = find_key(high, low, what | (__u64)(port & 0xffff) << 32);
-			if (!found)
-				found = find_key(high, low, what);
-		}
+		what = protocol ? service(protocol, port) : KEY_ADDRESS;
+		found = find_key(prefix.high, prefix.low, prefix.what | what);
+		if (!found && protocol && (port & 0xffff))
+			found = find_key(prefix.high, prefix.low,
+					 prefix.what | service(protocol, 0));
 		if (found)
 			return found;
 	}
 	return 0;
 }
 
-/* Finds a flow of this packet's addresses, whether or not it is still good. */
-__alone int find_flow(__u64 rest, __u64 hash)
+/* Where flows with a hash are, of this CPU. */
+static __always_inline struct balance_set *set_of(const struct work *work, __u64 hash)
 {
-	struct work *work = this_work();
-	__u32 key, way, mark = hash >> 32 | 1;
-	struct balance_flow *flow;
-	struct balance_set *set;
+	__u32 key = work->cpu * config.sets + ((__u32)hash & (config.sets - 1));
 
-	if (!work)
-		return 0;
-	key = work->cpu * config.sets + ((__u32)hash & (config.sets - 1));
-	set = bpf_map_lookup_elem(&balance_flows, &key);
-	if (!set)
-		return 0;
+	return bpf_map_lookup_elem(&balance_flows, &key);
+}
+
+/* Finds a flow of this packet's addresses in a set, whether or not it is still good. */
+static __always_inline int find_in(struct work *work, const struct balance_set *set, __u64 rest,
+				   __u64 hash)
+{
+	__u32 way, mark = hash >> 32 | 1;
+	const struct balance_flow *flow;
+
 	for (way = 0; way < BALANCE_WAYS; way++) {
 		flow = &set->flows[way];
 		if (set->marks[way] != mark || flow->rest != rest)
@@ -132,26 +176,43 @@ __alone int find_flow(__u64 rest, __u64 hash)
 	return 0;
 }
 
-/* Whether a flow is remembered with a real that is there, and was not idle for too long. */
-static __always_inline struct balance_real *remembered(struct work *work, __u64 rest, __u64 hash,
-						       __u32 idle_max)
+/* The same of all sets. */
+__alone int find_flow(__u64 rest, __u64 hash)
 {
-	struct balance_real *real;
+	struct work *work = this_work();
+	struct balance_set *set = work ? set_of(work, hash) : 0;
 
-	if (!find_flow(rest, hash))
-		return 0;
-	real = real_at(work->generation, work->found);
+	return set && find_in(work, set, rest, hash);
+}
+
+/* The real of the flow found last, if it is there, and the flow was not idle for too long. */
+static __always_inline struct balance_real *real_of_found(const struct work *work, __u32 idle_max)
+{
+	struct balance_real *real = real_at(work->generation, work->found);
+
 	if (!real || real->serial != work->serial || work->now >= real->until ||
 	    work->idle > idle_max)
 		return 0;
 	return real;
 }
 
+/* The real with which a flow is remembered; 0 if it is not, or no longer. */
+static __always_inline struct balance_real *remembered(struct work *work, __u64 rest, __u64 hash,
+						       __u32 idle_max)
+{
+	return find_flow(rest, hash) ? real_of_found(work, idle_max) : 0;
+}
+
+/* A real that drains takes no new flows, also not of ports that were used before. */
+static __always_inline int may_go_on(const struct work *work, const struct balance_real *real)
+{
+	return real->vip == work->vip && (work->opening != OPENING_NEW || !~real->until);
+}
+
 /* Says that a packet came of the flow found last. */
 static __always_inline void touch(const struct work *work, __u64 hash)
 {
-	__u32 key = work->cpu * config.sets + ((__u32)hash & (config.sets - 1));
-	struct balance_set *set = bpf_map_lookup_elem(&balance_flows, &key);
+	struct balance_set *set = set_of(work, hash);
 
 	if (set)
 		set->last[work->way & (BALANCE_WAYS - 1)] = ticks(work->now);
@@ -167,7 +228,7 @@ __alone int remember(__u64 rest, __u64 hash)
 	struct balance_real *real;
 	struct balance_flow *flow;
 	struct balance_set *set;
-	__u32 key, way, best = 0;
+	__u32 way, best = 0;
 
 	if (!work)
 		return 0;
@@ -185,8 +246,7 @@ __alone int remember(__u64 rest, __u64 hash)
 		return 0;
 	}
 	guard->flows++;
-	key = work->cpu * config.sets + ((__u32)hash & (config.sets - 1));
-	set = bpf_map_lookup_elem(&balance_flows, &key);
+	set = set_of(work, hash);
 	if (!set)
 		return 0;
 	if (find_flow(rest, hash)) {
@@ -278,8 +338,7 @@ static __always_inline int choose(struct work *work)
 	if (!vip)
 		return 0;
 	real = remembered(work, work->rest, work->hash, vip->timeout);
-	/* A real that drains takes no new flows, also not of ports that were used before. */
-	if (real && real->vip == work->vip && (work->opening != OPENING_NEW || !~real->until)) {
+	if (real && may_go_on(work, real)) {
 		work->real = work->found;
 		touch(work, work->hash);
 		count(work, COUNT_REMEMBERED);

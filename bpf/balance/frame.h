@@ -16,6 +16,7 @@ enum opening { OPENING_NEW, OPENING_CONTINUES, OPENING_UNKNOWN, OPENING_NAMED };
 
 struct work {
 	__u64 now;
+	__u64 tick; /* of the kernel's clock, in which now was read */
 	__u64 before_until;
 	__u64 source[2];
 	__u64 destination[2];

@@ -163,17 +163,11 @@ static __always_inline int encapsulate(struct xdp_md *ctx, const struct work *wo
 }
 
 /* Writes the frame for a real whose next hop is known; 0 if there is no room. */
-__alone int write_to_real(struct xdp_md *ctx)
+static __always_inline int write_to_real(struct xdp_md *ctx, const struct work *work,
+					 const struct balance_real *real)
 {
-	struct work *work = this_work();
-	struct balance_real *real;
 	__u8 *data;
 
-	if (!work || !ctx)
-		return 0;
-	real = real_at(work->generation, work->real);
-	if (!real)
-		return 0;
 	switch (work->path) {
 	case PATH_IPIP4:
 		return encapsulate(ctx, work, real, 0, 0);
@@ -311,24 +305,16 @@ __alone int answer_too_big(struct xdp_md *ctx)
 }
 
 /* Sends a packet to the real that was chosen. */
-__alone int send_to_real(struct xdp_md *ctx)
+static __always_inline int send(struct xdp_md *ctx, struct work *work,
+				const struct balance_settings *settings,
+				const struct balance_real *real)
 {
-	struct work *work = this_work();
+	__u32 bytes = work->bytes + overhead_of(real->path), key;
 	struct balance_real_counts *counts;
-	struct balance_settings *settings;
-	struct balance_real *real;
-	__u32 bytes, key;
-	int hop;
+	int hop = HOP_FOUND;
 
-	if (!work || !ctx)
-		return XDP_DROP;
-	settings = settings_of(work);
-	real = real_at(work->generation, work->real);
-	if (!settings || !real)
-		return XDP_DROP;
 	work->path = real->path;
-	bytes = work->bytes + overhead_of(work->path);
-	if (bytes > settings->mtu) {
+	if (unlikely(bytes > settings->mtu)) {
 		work->mtu = settings->mtu;
 		return answer_too_big(ctx);
 	}
@@ -336,7 +322,6 @@ __alone int send_to_real(struct xdp_md *ctx)
 		__builtin_memcpy(work->to, real->next_hop, 6);
 		own_mac(work->from);
 		work->interface = ctx->ingress_ifindex;
-		hop = HOP_FOUND;
 	} else {
 		hop = ask_route(ctx, bytes);
 	}
@@ -344,7 +329,7 @@ __alone int send_to_real(struct xdp_md *ctx)
 		return answer_too_big(ctx);
 	if (hop != HOP_FOUND)
 		return drop(work, hop == HOP_NO_NEIGHBOUR ? COUNT_NO_NEIGHBOUR : COUNT_NO_ROUTE);
-	if (!write_to_real(ctx))
+	if (!write_to_real(ctx, work, real))
 		return drop(work, COUNT_NO_ROOM);
 	count(work, COUNT_FORWARDED);
 	key = work->cpu * config.reals + work->real;
@@ -354,6 +339,20 @@ __alone int send_to_real(struct xdp_md *ctx)
 		counts->bytes += work->frame_bytes;
 	}
 	return work->interface == ctx->ingress_ifindex ? XDP_TX : bpf_redirect(work->interface, 0);
+}
+
+/* The same, of a frame of which nothing is in hand. */
+__alone int send_to_real(struct xdp_md *ctx)
+{
+	struct work *work = this_work();
+	struct balance_settings *settings;
+	struct balance_real *real;
+
+	if (!work || !ctx)
+		return XDP_DROP;
+	settings = settings_of(work);
+	real = real_at(work->generation, work->real);
+	return settings && real ? send(ctx, work, settings, real) : XDP_DROP;
 }
 
 /* Turns an echo request round, whose IP header has no options; 0 if it lies in several pieces. */

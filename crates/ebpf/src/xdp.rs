@@ -13,6 +13,7 @@ static XDP_DROP_STAMP: Embedded = embedded!("xdp_drop_stamp");
 static XDP_DROP_PORT: Embedded = embedded!("xdp_drop_port");
 static XDP_SWAP: Embedded = embedded!("xdp_swap");
 static XDP_REDIRECT: Embedded = embedded!("xdp_redirect");
+static XDP_FORWARD: Embedded = embedded!("xdp_forward");
 
 /// A loaded XDP program, not yet on an interface.
 pub struct XdpProgram {
@@ -76,7 +77,20 @@ impl XdpProgram {
     /// # Errors
     /// There is no such interface, or the kernel refused.
     pub fn redirect(ifindex: u32) -> Result<XdpProgram, Error> {
-        let program = XdpProgram::new(&XDP_REDIRECT)?;
+        XdpProgram::towards(&XDP_REDIRECT, ifindex)
+    }
+
+    /// The same to the next hop that the kernel's tables say: the limit of all that ask these for
+    /// each packet. Frames of other than IPv4 pass.
+    ///
+    /// # Errors
+    /// As [`redirect`](XdpProgram::redirect).
+    pub fn forward(ifindex: u32) -> Result<XdpProgram, Error> {
+        XdpProgram::towards(&XDP_FORWARD, ifindex)
+    }
+
+    fn towards(embedded: &Embedded, ifindex: u32) -> Result<XdpProgram, Error> {
+        let program = XdpProgram::new(embedded)?;
         let (key, value) = (0u32.to_ne_bytes(), ifindex.to_ne_bytes());
         let entered = program.map("redirect_to")?.update(&key, &value, MapFlags::ANY);
         entered.map_err(|e| Error::kernel(format!("cannot redirect to interface {ifindex}"), e))?;

@@ -51,6 +51,9 @@ pub(super) enum Kind {
     /// A program that swaps addresses and sends out of the other interface: the limit of all that
     /// forward.
     XdpRedirect,
+    /// A program that asks the kernel's tables and sends on, and does nothing else: the limit of
+    /// all that ask them for each packet.
+    XdpForward,
     /// `ringside drop` with a rule that has another core's stack take every frame.
     RingsideToCpu,
     /// nftables before the stack, `fwd to`.
@@ -109,6 +112,7 @@ impl Kind {
             Kind::TestpmdTx => "testpmd macswap, AF_XDP copy mode",
             Kind::TestpmdTxSpin => "testpmd macswap, AF_XDP copy mode, spinning",
             Kind::XdpRedirect => "xdp-redirect",
+            Kind::XdpForward => "xdp-redirect by bpf_fib_lookup",
             Kind::RingsideToCpu => "ringside drop, redirect cpu",
             Kind::NftForward => "nft-fwd",
             Kind::TcForward => "tc-mirred",
@@ -182,6 +186,7 @@ impl Kind {
             | Kind::Ipvs => End::Back,
             Kind::RingsideToCpu => End::Host,
             Kind::XdpRedirect
+            | Kind::XdpForward
             | Kind::NftForward
             | Kind::TcForward
             | Kind::TestpmdForward
@@ -213,6 +218,9 @@ impl Kind {
             Kind::XdpTx => Defence::driver(lab, || Ok(XdpProgram::swap()?))?,
             Kind::XdpRedirect => {
                 Defence::driver(lab, || Ok(XdpProgram::redirect(network::ifindex(EXIT)?)?))?
+            }
+            Kind::XdpForward => {
+                Defence::driver(lab, || Ok(XdpProgram::forward(network::ifindex(EXIT)?)?))?
             }
             Kind::RingsideDrop => {
                 rules(lab, files, &format!("1: udp dst port {port} => drop\n"), stop)?

@@ -6,6 +6,9 @@ use std::net::IpAddr;
 /// Interfaces of one router at most.
 pub const PORTS_MAX: usize = 32;
 
+/// Numbers of interfaces below this are looked up without a hash.
+pub const NEAR: u32 = 4096;
+
 /// Places of next hops that are in use.
 pub const HOPS: usize = 4096;
 

@@ -2,7 +2,7 @@
 
 use super::{XDP_ROUTE, XDP_ROUTE_OUT};
 use crate::Error;
-use crate::abi::route::{COUNTS_WORDS, Config, Counts, Flow, HOPS, PORTS_MAX, Port};
+use crate::abi::route::{COUNTS_WORDS, Config, Counts, Flow, HOPS, NEAR, PORTS_MAX, Port};
 use crate::load::Loaded;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use ringside_sys::words::Words64;
@@ -12,8 +12,9 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 /// Their names in `bpf/xdp_route.bpf.c`, and of the last in `bpf/xdp_route_out.bpf.c`.
-const MAPS: [&str; 9] = [
+const MAPS: [&str; 10] = [
     "route_slots",
+    "route_near",
     "route_vlans",
     "route_ports",
     "route_egress",
@@ -131,7 +132,17 @@ impl RouteTables {
         let mut entry = through.to_ne_bytes().to_vec();
         entry.extend(program.as_raw_fd().to_ne_bytes());
         self.update("route_egress", slot, &entry)?;
-        self.update("route_slots", ifindex, &slot.to_ne_bytes())
+        self.update("route_slots", ifindex, &slot.to_ne_bytes())?;
+        self.set_near(ifindex, slot + 1)
+    }
+
+    /// Says the same of an interface of a low number where the program finds it sooner: its slot
+    /// and 1, or 0.
+    fn set_near(&self, ifindex: u32, value: u32) -> Result<(), Error> {
+        match ifindex < NEAR {
+            true => self.update("route_near", ifindex, &value.to_ne_bytes()),
+            false => Ok(()),
+        }
     }
 
     /// Frames leave by that interface no more: they pass to the host. One that is not there is
@@ -140,6 +151,7 @@ impl RouteTables {
     /// # Errors
     /// The kernel refused.
     pub fn leave(&self, slot: u32, ifindex: u32) -> Result<(), Error> {
+        self.set_near(ifindex, 0)?;
         for (name, key) in [("route_slots", ifindex), ("route_egress", slot)] {
             match self.map(name)?.delete(&key.to_ne_bytes()) {
                 Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
