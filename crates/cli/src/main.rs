@@ -13,6 +13,7 @@ mod in_driver;
 mod inputs;
 mod keep_args;
 mod live;
+mod logging;
 mod open_args;
 mod pinned;
 mod print_args;

@@ -45,6 +45,7 @@ const FOLDERS: &[&str] = &[
     "crates/inspect/",
     "crates/keeper/",
     "crates/lab/",
+    "crates/logs/",
     "crates/meter/",
     "crates/netdev/",
     "crates/print/",

@@ -24,6 +24,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-rules", 3),
     ("ringside-flow", 3),
     ("ringside-streams", 3),
+    ("ringside-logs", 3),
     ("ringside-client", 3),
     ("ringside-export", 4),
     ("ringside-http", 4),
