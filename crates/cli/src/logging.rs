@@ -2,11 +2,13 @@
 //! that runs.
 
 mod log_args;
+mod record_args;
 
 use crate::inputs::Inputs;
 use crate::record::{self, Addition, RunArgs};
 use anyhow::ensure;
 pub use log_args::{LogArgs, possible_names};
+pub use record_args::RecordArgs;
 use ringside_inspect::Observer;
 use ringside_logs::{Monitor, MonitorHandle, Watched};
 use ringside_report::{flows, logs::Account, stdout::WatchedStdout};

@@ -3,7 +3,7 @@
 //!
 //! - [`logs`] is what they have in common that write a line for each record.
 //! - [`run`] is said of every run that receives, while it lasts and at its end, [`flows`] in
-//!   addition of one that adds packets up, [`http`] of one that finds transactions, [`mod@drop`]
+//!   addition of one that adds packets up, [`http`] and [`dns`] of one that finds transactions, [`mod@drop`]
 //!   of rules inside a driver, [`route`] of forwarding there; [`send`] is the account of what was
 //!   sent.
 //! - [`rules`] is what rules counted, wherever they are at work; [`status`] what runs say of
@@ -19,6 +19,7 @@
 
 pub mod backends;
 pub mod balance;
+pub mod dns;
 pub mod doctor;
 pub mod drop;
 pub mod flows;

@@ -36,6 +36,7 @@ const FOLDERS: &[&str] = &[
     "crates/client/",
     "crates/control/",
     "crates/core/",
+    "crates/dns/",
     "crates/doctor/",
     "crates/ebpf/",
     "crates/export/",
