@@ -13,6 +13,7 @@ mod in_driver;
 mod inputs;
 mod keep_args;
 mod live;
+mod logging;
 mod open_args;
 mod pinned;
 mod print_args;
@@ -58,6 +59,8 @@ enum Command {
     Flows(Box<cmd::flows::FlowsArgs>),
     /// HTTP transactions, as logs that web servers and proxies write.
     Http(Box<cmd::http::HttpCommandArgs>),
+    /// DNS queries with their answers, a line each.
+    Dns(Box<cmd::dns::DnsArgs>),
     /// Make recordings whole that were not ended: after a crash, a power cut, or of a copy.
     Repair(cmd::repair::RepairArgs),
     /// Check rules, tell what they would do with captured packets, and change those of a run.
@@ -109,6 +112,7 @@ fn main() -> ExitCode {
         Command::Read(args) => cmd::read::run(args),
         Command::Flows(args) => cmd::flows::run(*args),
         Command::Http(args) => cmd::http::run(*args),
+        Command::Dns(args) => cmd::dns::run(*args),
         Command::Repair(args) => cmd::repair::run(args),
         Command::Rules(args) => cmd::rules::run(args),
         Command::Drop(args) => cmd::drop::run(args),

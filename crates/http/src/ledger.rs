@@ -59,24 +59,3 @@ impl HttpLedger {
         bytes + kept == delivered && self.begun == self.ended() + open
     }
 }
-
-/// What became of the transactions that a log was given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct LogCounts {
-    /// Written, and handed to the system.
-    pub delivered: u64,
-    /// Written, and in a buffer.
-    pub waiting: u64,
-    /// Left out, because the format has no way to say them: transactions without a response in the
-    /// log of a web server.
-    pub inexpressible: u64,
-    /// Lost because writing failed.
-    pub write_failed: u64,
-}
-
-impl LogCounts {
-    /// The transactions that were given.
-    pub fn given(&self) -> u64 {
-        self.delivered + self.waiting + self.inexpressible + self.write_failed
-    }
-}

@@ -5,8 +5,10 @@ use crate::name::{Name, WIRE_BYTES_MAX};
 use crate::outcome::{Outcome, Stop};
 
 mod message;
+mod types;
 
 pub use message::{Entries, Labels, Message, Question, Record};
+pub use types::type_name;
 
 /// Bytes of the header.
 const HEADER_BYTES: usize = 12;

@@ -1,46 +1,24 @@
 //! The account of transactions, for people and programs.
 
+use crate::logs::{Account, stream_bytes, stream_losses, written};
 use ringside_http::{Ending, HttpStatus};
-use ringside_streams::Cause;
 use ringside_terminal::ledger_text::count;
-use ringside_terminal::say;
-use ringside_terminal::units::{counted, grouped};
-use std::io;
+use ringside_terminal::units::counted;
 
-/// Shows the account; true if it balances, holds all of `delivered` frames, and every transaction
-/// is in the log.
-///
-/// # Errors
-/// Standard output cannot be written.
-pub fn finish(status: &HttpStatus, json: bool, delivered: Option<u64>) -> io::Result<bool> {
-    say::message(account(status).trim_end());
-    let is_whole = delivered.is_none_or(|delivered| delivered == status.frames);
-    if !is_whole {
-        let delivered = grouped(delivered.unwrap_or_default());
-        say::message(format_args!("the run delivered {delivered} frames to the transactions"));
+/// The account.
+pub fn account(status: &HttpStatus) -> Account<'_> {
+    Account {
+        of: "transaction",
+        frames: status.frames,
+        text: text(status),
+        json: status.json(),
+        balances: status.balances,
+        logs: &status.logs,
     }
-    let mut is_written = true;
-    for (name, counts, error) in &status.logs {
-        if counts.write_failed > 0 {
-            let lines = counted(counts.write_failed, "transaction");
-            let why = error.as_deref().unwrap_or("writing failed");
-            say::message(format_args!("ringside: {name}: {lines} could not be written ({why})"));
-            is_written = false;
-        }
-    }
-    let balances = status.balances && is_whole;
-    say::message(match balances {
-        true => "the account of transactions balances",
-        false => "the account of transactions does not balance",
-    });
-    if json {
-        say::data(serde_json::json!({ "account": status.json() }))?;
-    }
-    Ok(balances && is_written)
 }
 
 /// The account as lines.
-fn account(status: &HttpStatus) -> String {
+fn text(status: &HttpStatus) -> String {
     let (mut out, ledger, streams) = (String::new(), &status.ledger, &status.streams);
     let messages = format!(
         "of {} and {}",
@@ -57,14 +35,7 @@ fn account(status: &HttpStatus) -> String {
     if status.open > 0 {
         count(&mut out, "  open", status.open, "not over");
     }
-    let segments = counted(streams.data_segments, "segment");
-    let connections = counted(streams.connections, "connection");
-    count(
-        &mut out,
-        "stream bytes",
-        streams.received_bytes,
-        &format!("of {segments} of {connections}"),
-    );
+    stream_bytes(&mut out, streams);
     let parts = [
         ("  heads", ledger.head_bytes, "of messages"),
         ("  bodies", ledger.body_bytes, "contents of messages"),
@@ -72,28 +43,13 @@ fn account(status: &HttpStatus) -> String {
         ("  tunnelled", ledger.tunnel_bytes, "behind CONNECT or an upgrade"),
         ("  unread", ledger.unread_bytes, "of HTTP, where no message was found"),
         ("  not http", ledger.not_http_bytes, "of other protocols"),
-        ("  repeated", streams.repeated_bytes, "sent again, or behind their gap"),
-        ("  cut", streams.cut_bytes, "not captured"),
-        ("  out of window", streams.out_of_window_bytes, "that no host takes"),
-        ("  after end", streams.after_end_bytes, "of connections that were over"),
     ];
     for (name, bytes, note) in parts.into_iter().filter(|(_, bytes, _)| *bytes > 0) {
         count(&mut out, name, bytes, note);
     }
-    for cause in Cause::ALL {
-        let (gaps, bytes) = (streams.gaps[cause.index()], streams.gap_bytes[cause.index()]);
-        if bytes > 0 {
-            let note = format!("bytes missing in {}: {}", counted(gaps, "gap"), cause.name());
-            count(&mut out, "gaps", bytes, &note);
-        }
-    }
-    for (name, counts, _) in &status.logs {
-        count(&mut out, "  written", counts.delivered, &format!("lines: {name}"));
-        if counts.inexpressible > 0 {
-            let note = "transactions without request or response, which the format cannot say";
-            count(&mut out, "  inexpressible", counts.inexpressible, note);
-        }
-    }
+    stream_losses(&mut out, streams);
+    let why = "transactions without request or response, which the format cannot say";
+    written(&mut out, &status.logs, why);
     out
 }
 

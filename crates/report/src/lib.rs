@@ -1,8 +1,9 @@
 #![forbid(unsafe_code)]
 //! What runs and tools report: texts for people, and JSON for programs.
 //!
+//! - [`logs`] is what they have in common that write a line for each record.
 //! - [`run`] is said of every run that receives, while it lasts and at its end, [`flows`] in
-//!   addition of one that adds packets up, [`http`] of one that finds transactions, [`mod@drop`]
+//!   addition of one that adds packets up, [`http`] and [`dns`] of one that finds transactions, [`mod@drop`]
 //!   of rules inside a driver, [`route`] of forwarding there; [`send`] is the account of what was
 //!   sent.
 //! - [`rules`] is what rules counted, wherever they are at work; [`status`] what runs say of
@@ -18,12 +19,14 @@
 
 pub mod backends;
 pub mod balance;
+pub mod dns;
 pub mod doctor;
 pub mod drop;
 pub mod flows;
 pub mod http;
 pub mod interfaces;
 pub mod lab;
+pub mod logs;
 pub mod read;
 pub mod repair;
 pub mod route;

@@ -1,5 +1,6 @@
 //! What connections say, and who takes it.
 
+use crate::Datagram;
 use ringside_core::Timestamp;
 use ringside_inspect::Key;
 
@@ -114,6 +115,14 @@ pub trait Handler {
     /// all connections.
     type Kept: Default;
 
+    /// True if it wants datagrams: others pay nothing for them.
+    const TAKES_DATAGRAMS: bool = false;
+
     /// The next event of a connection.
     fn event(&mut self, at: &At<'_>, kept: &mut Self::Kept, event: Event<'_>);
+
+    /// A datagram, if it wants them.
+    fn datagram(&mut self, datagram: &Datagram<'_>) {
+        let _ = datagram;
+    }
 }

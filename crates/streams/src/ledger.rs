@@ -2,6 +2,7 @@
 
 use crate::Cause;
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 /// The account of the streams. Of payload, in bytes on the wire:
 ///
@@ -59,6 +60,20 @@ impl StreamLedger {
             + self.after_end_bytes
             + self.held_bytes;
         accounted == self.received_bytes
+    }
+
+    /// The account as JSON, with the gaps by their causes.
+    pub fn json(&self) -> Value {
+        let gaps = Cause::ALL.map(|cause| {
+            let (count, bytes) = (self.gaps[cause.index()], self.gap_bytes[cause.index()]);
+            (cause.name().to_owned(), json!({ "count": count, "bytes": bytes }))
+        });
+        let mut account = json!(self);
+        account["gaps"] = gaps.into_iter().collect::<Map<_, _>>().into();
+        if let Value::Object(account) = &mut account {
+            account.remove("gap_bytes");
+        }
+        account
     }
 
     pub(crate) fn add_gap(&mut self, bytes: u32, cause: Cause) {

@@ -7,6 +7,7 @@ pub mod capture;
 pub mod control;
 pub mod decap;
 pub mod demo;
+pub mod dns;
 pub mod doctor;
 pub mod drop;
 pub mod extcap;

@@ -11,6 +11,7 @@ mod common;
 mod control;
 mod crashes;
 mod digests;
+mod dns;
 mod doctor;
 mod drop;
 mod drop_pin;

@@ -37,7 +37,7 @@ fn http_captures(test: &str) -> Vec<PathBuf> {
 fn transactions(path: &Path) -> Vec<Transaction> {
     let kept = Kept::default();
     let options = Options { shows_credentials: true, ..Options::default() };
-    let mut observer = HttpObserver::new(options, vec![Box::new(kept.clone())]);
+    let mut observer = HttpObserver::new(options, kept.sinks());
     let Ok(mut source) = ringside_store::open(&[path.to_owned()]) else { return Vec::new() };
     let pump = Pump::new(vec![Box::new(&mut observer as &mut dyn Observer)]);
     let source: &mut dyn Source = &mut *source;

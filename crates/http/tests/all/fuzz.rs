@@ -41,7 +41,7 @@ fn any_frames_keep_the_account() {
         for headers_only in [false, true] {
             let kept = Kept::default();
             let options = Options { headers_only, ..Options::default() };
-            let mut observer = HttpObserver::new(options, vec![Box::new(kept.clone())]);
+            let mut observer = HttpObserver::new(options, kept.sinks());
             for (index, frame) in frames(input).into_iter().enumerate() {
                 let stamp = 1_000_000_000 + index as u64 * 400_000_000;
                 see(&mut observer, frame, stamp, &interface);

@@ -1,8 +1,9 @@
 //! Connections that are made up, and what is found in them.
 
 use ringside_core::{FrameMeta, LaneId, LinkType, SourceInterface, Timestamp};
-use ringside_http::{HttpObserver, LogCounts, Options, Transaction, TransactionSink};
+use ringside_http::{HttpObserver, Options, Transaction};
 use ringside_inspect::{DissectedFrame, Observer, Received};
+use ringside_logs::{LogCounts, RecordSink};
 use std::sync::{Arc, Mutex};
 
 pub const SYN: u8 = 2;
@@ -14,7 +15,13 @@ pub const ACK: u8 = 16;
 #[derive(Clone, Default)]
 pub struct Kept(pub Arc<Mutex<Vec<Transaction>>>);
 
-impl TransactionSink for Kept {
+impl Kept {
+    pub fn sinks(&self) -> Vec<(String, Box<dyn RecordSink<Transaction>>)> {
+        vec![("kept".into(), Box::new(self.clone()))]
+    }
+}
+
+impl RecordSink<Transaction> for Kept {
     fn put(&mut self, transaction: &Transaction, _interface: &str) {
         self.0.lock().unwrap().push(transaction.clone());
     }
@@ -105,7 +112,7 @@ impl Connection {
 /// All transactions of these packets.
 pub fn find_with(options: Options, packets: &[Packet]) -> Vec<Transaction> {
     let kept = Kept::default();
-    let mut observer = HttpObserver::new(options, vec![Box::new(kept.clone())]);
+    let mut observer = HttpObserver::new(options, kept.sinks());
     let interface = SourceInterface::ethernet("eth1");
     for packet in packets {
         let bytes = packet.frame();

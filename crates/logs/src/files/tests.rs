@@ -1,7 +1,4 @@
 use super::*;
-use crate::names::tests::transaction;
-use crate::{Log, LogFormat, TransactionSink};
-use ringside_record::Names;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -39,21 +36,4 @@ fn a_file_is_put_aside_by_size_and_by_time() {
     assert!(!write(&mut file, "seven\n", 300));
     file.flush().unwrap();
     assert_eq!(text("log"), "six\nseven\n");
-}
-
-#[test]
-fn names_stand_once_in_a_file_that_is_appended_to() {
-    let folder = tempfile::tempdir().unwrap();
-    let rotation = Rotation { bytes: None, time_ns: None, kept: 1 };
-    for (format, above) in [(LogFormat::Csv, 1), (LogFormat::Zeek, 7), (LogFormat::W3c, 4)] {
-        let path = folder.path().join(format.name());
-        for run in 1..=2 {
-            let file = Box::new(LogFile::open(&path, rotation).unwrap());
-            let mut log = Log::new(file, format, Names::Ringside);
-            log.put(&transaction(), "eth1");
-            log.tick();
-            let lines = fs::read_to_string(&path).unwrap().lines().count();
-            assert_eq!(lines, above + run, "{format:?}");
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! A log as a file that is cut: when it is long enough, it is put aside as `NAME.1`, the one before
 //! as `NAME.2`, and so on, as logrotate does.
 
-use crate::LogOutput;
+use crate::log::LogOutput;
 use ringside_core::Timestamp;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};

@@ -1,0 +1,152 @@
+//! Runs that write a line for each record that they find: of interfaces, of files, of a capture
+//! that runs.
+
+mod log_args;
+mod record_args;
+
+use crate::inputs::Inputs;
+use crate::record::{self, Addition, RunArgs};
+use anyhow::ensure;
+pub use log_args::{LogArgs, possible_names};
+pub use record_args::RecordArgs;
+use ringside_inspect::Observer;
+use ringside_logs::{Monitor, MonitorHandle, Watched};
+use ringside_report::{flows, logs::Account, stdout::WatchedStdout};
+use ringside_rules::language::RuleSet;
+use ringside_session::{KeepOptions, RunReport, check_output};
+use ringside_terminal::{BottomLine, say};
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A subcommand that finds records.
+pub trait Finder {
+    /// Finds them.
+    type Observer: Watched + 'static;
+
+    /// What it is called.
+    const NAME: &'static str;
+
+    /// Where packets come from.
+    fn inputs(&self) -> &Inputs;
+
+    /// Options of a run.
+    fn run_args(&self) -> &RunArgs;
+
+    /// Where lines go.
+    fn logs(&self) -> &LogArgs;
+
+    /// Refuses what does not go together in its own options.
+    fn check(&self) -> anyhow::Result<()>;
+
+    /// What finds the records, and writes them. What is wrong with standard output is known to
+    /// `stdout`.
+    fn observer(&self, stdout: &WatchedStdout) -> anyhow::Result<Self::Observer>;
+
+    /// Rules by which packets of files are taken.
+    fn rules(&self) -> Option<RuleSet> {
+        None
+    }
+
+    /// What is taken of interfaces.
+    fn keep(&self) -> KeepOptions {
+        KeepOptions::default()
+    }
+
+    /// What was found so far, to be shown.
+    fn account(status: &<Self::Observer as Watched>::Status) -> Account<'_>;
+}
+
+/// Runs a subcommand.
+pub fn run<F: Finder>(args: &F) -> anyhow::Result<ExitCode> {
+    if args.inputs().open.list_interfaces(args.run_args().json)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    args.inputs().check(F::NAME, args.run_args())?;
+    args.check()?;
+    if args.inputs().is_stored() {
+        return stored(args);
+    }
+    ringside_keeper::supervised(&args.run_args().keeper_options(None), |link| {
+        let mut logger = Logger::new(args);
+        record::run(args.run_args(), link, &mut logger, || {
+            args.inputs().origin(args.run_args(), args.keep())
+        })
+    })
+}
+
+/// Reads files, directories and standard input to their end, or to the order to stop.
+fn stored<F: Finder>(args: &F) -> anyhow::Result<ExitCode> {
+    let logs = args.logs().files();
+    logs.iter().try_for_each(|log| check_output(&args.inputs().open.read, log))?;
+    let mut stored = args.inputs().stored(args.run_args())?;
+    if let Some(rules) = args.rules() {
+        stored.judge_by(rules);
+    }
+    let stdout = WatchedStdout::default();
+    let mut monitor = Monitor::new(args.observer(&stdout)?);
+    let handle = monitor.handle();
+    let mut look = || stdout.check().and_then(|()| handle.check_logs());
+    let read = stored.show(&mut monitor, &mut look);
+    let status = handle.status();
+    // What was read before an error is shown all the same.
+    let is_whole = F::account(&status).finish(args.run_args().json, read.as_ref().ok().copied())?;
+    stored.tell_notices();
+    let read = read?;
+    stdout.check()?;
+    ensure!(is_whole, "a log is not whole, or the account does not balance");
+    Ok(stored.exit_code(read))
+}
+
+/// What records add to a run.
+struct Logger<'a, F: Finder> {
+    args: &'a F,
+    /// From the start of the run on.
+    handle: Option<MonitorHandle<<F::Observer as Watched>::Status>>,
+    stdout: WatchedStdout,
+    /// It was said that a log is not written any more.
+    is_said: bool,
+}
+
+impl<'a, F: Finder> Logger<'a, F> {
+    fn new(args: &'a F) -> Logger<'a, F> {
+        Logger { args, handle: None, stdout: WatchedStdout::default(), is_said: false }
+    }
+}
+
+impl<F: Finder> Addition for Logger<'_, F> {
+    fn observers(&mut self) -> anyhow::Result<Vec<Box<dyn Observer>>> {
+        let monitor = Monitor::new(self.args.observer(&self.stdout)?);
+        self.handle = Some(monitor.handle());
+        Ok(vec![Box::new(monitor)])
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        self.args.logs().files()
+    }
+
+    fn has_stdout(&self) -> bool {
+        true
+    }
+
+    fn each_second(&mut self, _bottom: &BottomLine) -> io::Result<()> {
+        self.stdout.check()?;
+        let Some(handle) = self.handle.as_ref().filter(|_| !self.is_said) else { return Ok(()) };
+        let Err(error) = handle.check_logs() else { return Ok(()) };
+        self.is_said = true;
+        // What is recorded can be read again.
+        if self.args.run_args().write.paths.is_empty() {
+            return Err(error);
+        }
+        say::message(format_args!("ringside: {error}"));
+        Ok(())
+    }
+
+    fn finish(&mut self, report: &RunReport) -> io::Result<bool> {
+        let Some(handle) = &self.handle else { return Ok(true) };
+        let delivered = flows::delivered(&report.ledger);
+        let is_whole = F::account(&handle.status()).finish(self.args.run_args().json, delivered)?;
+        self.stdout.check()?;
+        Ok(is_whole)
+    }
+}

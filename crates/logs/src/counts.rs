@@ -1,0 +1,42 @@
+//! Where the records went that a log was given.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// What became of the records that a log was given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LogCounts {
+    /// Written, and handed to the system.
+    pub delivered: u64,
+    /// Written, and in a buffer.
+    pub waiting: u64,
+    /// Left out, because the format has no way to say them: transactions without a response in the
+    /// log of a web server.
+    pub inexpressible: u64,
+    /// Lost because writing failed.
+    pub write_failed: u64,
+}
+
+impl LogCounts {
+    /// The records that were given.
+    pub fn given(&self) -> u64 {
+        self.delivered + self.waiting + self.inexpressible + self.write_failed
+    }
+}
+
+/// A log: its name, its account, and why nothing is written there any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogStatus {
+    /// What people know it by: the path of its file.
+    pub name: String,
+    /// What became of its records.
+    pub counts: LogCounts,
+    /// Why nothing is written any more.
+    pub error: Option<String>,
+}
+
+/// An account as a JSON object.
+pub fn object<'a>(fields: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value));
+    fields.collect::<Map<_, _>>().into()
+}
