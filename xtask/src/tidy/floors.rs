@@ -27,6 +27,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-client", 3),
     ("ringside-export", 4),
     ("ringside-http", 4),
+    ("ringside-calls", 4),
     ("ringside-transmit", 4),
     ("ringside-capture", 5),
     ("ringside-xdp", 4),
