@@ -29,7 +29,8 @@ pub struct CallsStatus {
     pub error: Option<String>,
     /// The messages of the call that was asked for.
     pub ladder: Option<Ladder>,
-    /// No packet, no message, no call and no line is missing.
+    /// No packet, no message, no call and no line is missing: known at the end, since all streams
+    /// have to be looked at for it.
     pub balances: bool,
 }
 
@@ -74,7 +75,7 @@ impl CallsMonitor {
         MonitorHandle(self.status.clone())
     }
 
-    fn publish(&mut self, ladder: Option<Ladder>) {
+    fn publish(&mut self, is_finished: bool) {
         let observer = &self.observer;
         let (open_calls, open_streams) = observer.open();
         let ledger = observer.ledger().clone();
@@ -88,9 +89,9 @@ impl CallsMonitor {
             tcp: observer.streams().clone(),
             fragments: *observer.fragments(),
             delivered: observer.sinks().iter().map(|sink| sink.delivered()).sum(),
-            balances: observer.balances() && (error.is_some() || all_written),
+            balances: is_finished && observer.balances() && (error.is_some() || all_written),
             error,
-            ladder,
+            ladder: observer.ladder().filter(|_| is_finished).cloned(),
             ledger,
         };
     }
@@ -104,13 +105,12 @@ impl Observer for CallsMonitor {
 
     fn tick(&mut self, low_water: Timestamp) {
         self.observer.tick(low_water);
-        self.publish(None);
+        self.publish(false);
     }
 
     fn finish(&mut self) {
         self.observer.finish();
-        let ladder = self.observer.ladder().cloned();
-        self.publish(ladder);
+        self.publish(true);
     }
 }
 

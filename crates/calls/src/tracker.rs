@@ -74,14 +74,12 @@ impl Tracker {
         self.streams.len()
     }
 
-    /// True if nothing is missing.
+    /// True if nothing is missing. Looks at all streams.
     pub(crate) fn balances(&self) -> bool {
         let packets = self.streams.values().map(packets_of).sum();
         let alone = self.streams.values().filter(|one| one.call.is_none() && one.is_known());
-        let open = self.calls.len() + self.done.len() + alone.count();
-        let waiting = self.done.iter().flat_map(|call| &call.streams).map(packets_of).sum::<u64>();
-        self.ledger.balances(open as u64 - self.done.len() as u64, packets)
-            && waiting <= self.ledger.stream_packets
+        let open = self.calls.len() + alone.count();
+        self.ledger.balances(open as u64, packets)
     }
 
     /// A SIP message came.
@@ -152,17 +150,14 @@ impl Tracker {
     #[cold]
     fn end_due(&mut self, now_ns: u64) {
         loop {
-            let call = self.calls.first().filter(|&(due_ns, _)| due_ns <= now_ns);
-            let stream = self.streams.first().filter(|&(due_ns, _)| due_ns <= now_ns);
+            let (call, stream) = (self.calls.first(), self.streams.first());
+            let stream_ns = stream.map_or(u64::MAX, |(due_ns, _)| due_ns);
             match (call, stream) {
-                (None, None) => return,
-                (Some((call_ns, place)), stream)
-                    if stream.is_none_or(|(stream_ns, _)| call_ns <= stream_ns) =>
-                {
+                (Some((due_ns, place)), _) if due_ns <= now_ns && due_ns <= stream_ns => {
                     self.end(place, None);
                 }
-                (_, Some((_, place))) => self.end_stream(place),
-                (Some((_, place)), None) => self.end(place, None),
+                (_, Some((due_ns, place))) if due_ns <= now_ns => self.end_stream(place),
+                _ => return,
             }
         }
     }

@@ -58,6 +58,8 @@ enum Command {
     Flows(Box<cmd::flows::FlowsArgs>),
     /// HTTP transactions, as logs that web servers and proxies write.
     Http(Box<cmd::http::HttpCommandArgs>),
+    /// SIP calls with their times, and the quality of their media.
+    Calls(Box<cmd::calls::CallsCommandArgs>),
     /// Make recordings whole that were not ended: after a crash, a power cut, or of a copy.
     Repair(cmd::repair::RepairArgs),
     /// Check rules, tell what they would do with captured packets, and change those of a run.
@@ -107,6 +109,7 @@ fn main() -> ExitCode {
         Command::Read(args) => cmd::read::run(args),
         Command::Flows(args) => cmd::flows::run(*args),
         Command::Http(args) => cmd::http::run(*args),
+        Command::Calls(args) => cmd::calls::run(*args),
         Command::Repair(args) => cmd::repair::run(args),
         Command::Rules(args) => cmd::rules::run(args),
         Command::Drop(args) => cmd::drop::run(args),

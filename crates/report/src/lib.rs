@@ -18,6 +18,7 @@
 
 pub mod backends;
 pub mod balance;
+pub mod calls;
 pub mod doctor;
 pub mod drop;
 pub mod flows;
