@@ -23,13 +23,14 @@ pub(crate) struct HeaderLines<'a> {
     scanner: Scanner<'a>,
     grammar: &'static Grammar,
     lines_left: usize,
+    is_at_end: bool,
 }
 
 impl<'a> HeaderLines<'a> {
     /// Starts behind the start line.
     #[inline]
     pub(crate) fn new(scanner: Scanner<'a>, grammar: &'static Grammar) -> HeaderLines<'a> {
-        HeaderLines { scanner, grammar, lines_left: LINES_MAX }
+        HeaderLines { scanner, grammar, lines_left: LINES_MAX, is_at_end: false }
     }
 
     /// The next line: name and value. `None` behind the last line, or where no more are looked at.
@@ -43,7 +44,9 @@ impl<'a> HeaderLines<'a> {
         }
         self.lines_left -= 1;
         if let Some(b'\r' | b'\n') = self.scanner.rest().first() {
-            return self.scanner.line_end().map(|()| None);
+            self.scanner.line_end()?;
+            self.is_at_end = true;
+            return Ok(None);
         }
         let name = self.name()?;
         let start = self.scanner.rest();
@@ -57,6 +60,18 @@ impl<'a> HeaderLines<'a> {
         }
         let bytes = start.len() - self.scanner.rest().len();
         Ok(Some((name, HeaderValue::new(start.get(..bytes).unwrap_or_default()))))
+    }
+
+    /// What is not read yet.
+    #[inline]
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.scanner.rest()
+    }
+
+    /// True if the empty line behind the last one was read.
+    #[inline]
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.is_at_end
     }
 
     /// Takes the name and the colon behind it.

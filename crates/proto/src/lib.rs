@@ -31,6 +31,9 @@ mod scanner;
 pub mod dhcp;
 pub mod dns;
 pub mod http1;
+pub mod rtcp;
+pub mod rtp;
+pub mod sdp;
 pub mod sip;
 pub mod tls;
 
@@ -40,5 +43,7 @@ pub use header_lines::HeaderValue;
 pub use http1::Http1;
 pub use name::Name;
 pub use outcome::{Outcome, Stop};
+pub use rtp::Rtp;
+pub use sdp::Sdp;
 pub use sip::Sip;
 pub use tls::ClientHello;

@@ -1,5 +1,9 @@
 //! SIP (RFC 3261): start line, and the headers that name a call. Over UDP and TCP alike.
 
+mod message;
+
+pub use message::{Message, message};
+
 use crate::header_lines::{Grammar, HeaderLines, HeaderValue, is_space};
 use crate::outcome::{Outcome, Stop};
 use crate::scanner::{Scanner, is_control};
@@ -47,20 +51,24 @@ pub fn looks_like(payload: &[u8]) -> bool {
 
 fn read<'a>(payload: &'a [u8], found: &mut Sip<'a>) -> Result<(), Stop> {
     let mut scanner = Scanner::at_message(payload)?;
-    if scanner.begins(b"SIP/")? {
-        scanner.literal_any_case(VERSION)?;
-        scanner.literal(b" ")?;
-        found.status = Some(scanner.status()?);
-        scanner.line(is_control)?;
-    } else {
-        start_line(&mut scanner, found)?;
-    }
+    read_start(&mut scanner, found)?;
     let mut lines = HeaderLines::new(scanner, &GRAMMAR);
     while !is_complete(found) {
         let Some((name, value)) = lines.next()? else { break };
         take(name, value, found);
     }
     Ok(())
+}
+
+/// The first line.
+fn read_start<'a>(scanner: &mut Scanner<'a>, found: &mut Sip<'a>) -> Result<(), Stop> {
+    if !scanner.begins(b"SIP/")? {
+        return start_line(scanner, found);
+    }
+    scanner.literal_any_case(VERSION)?;
+    scanner.literal(b" ")?;
+    found.status = Some(scanner.status()?);
+    scanner.line(is_control)
 }
 
 /// The first line of a request.

@@ -19,6 +19,7 @@
 
 pub mod backends;
 pub mod balance;
+pub mod calls;
 pub mod dns;
 pub mod doctor;
 pub mod drop;

@@ -30,6 +30,7 @@ const FOLDERS: &[&str] = &[
     "bpf/",
     "crates/balance/",
     "crates/bench/",
+    "crates/calls/",
     "crates/capture/",
     "crates/cli/",
     "crates/client-c/",

@@ -3,6 +3,7 @@
 pub mod attach;
 pub mod backends;
 pub mod balance;
+pub mod calls;
 pub mod capture;
 pub mod control;
 pub mod decap;

@@ -7,6 +7,7 @@ mod af_xdp;
 mod backends;
 mod balance;
 mod bench;
+mod calls;
 mod common;
 mod control;
 mod crashes;

@@ -8,6 +8,7 @@ mod dhcp;
 mod dns;
 mod http1;
 mod http1_messages;
+mod media;
 mod sip;
 mod support;
 mod tls;

@@ -1,0 +1,217 @@
+//! Calls out of SIP messages and packets of media.
+
+mod dialogs;
+mod media;
+
+use crate::CallsLedger;
+use crate::call::{Call, Dialog, Ending, OpenCall, Transport};
+use crate::ladder::Ladder;
+use crate::limits::{CALL_ID_BYTES_MAX, Limits};
+use crate::stream::{Endpoint, Stream, StreamKey};
+use crate::timed::Timed;
+use media::Announced;
+use ringside_core::InterfaceId;
+use ringside_proto::sip::Message;
+use std::collections::HashMap;
+
+/// Where and when a message or packet was met.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Met {
+    pub now_ns: u64,
+    pub source: Endpoint,
+    pub destination: Endpoint,
+    pub interface: InterfaceId,
+    pub vlan: Option<u16>,
+    pub transport: Transport,
+}
+
+/// All calls and streams that go on.
+pub(crate) struct Tracker {
+    limits: Limits,
+    finds_unannounced: bool,
+    calls: Timed<Box<[u8]>, OpenCall>,
+    streams: Timed<StreamKey, Stream>,
+    endpoints: HashMap<Endpoint, Announced>,
+    pub ledger: CallsLedger,
+    pub ladder: Option<Ladder>,
+    /// Numbers that were given to calls.
+    numbers: u64,
+    /// Calls that are over and wait to be taken.
+    done: Vec<Call>,
+}
+
+impl Tracker {
+    pub(crate) fn new(limits: Limits, finds_unannounced: bool, ladder: Option<Ladder>) -> Tracker {
+        Tracker {
+            limits,
+            finds_unannounced,
+            calls: Timed::new(),
+            streams: Timed::new(),
+            endpoints: HashMap::new(),
+            ledger: CallsLedger::default(),
+            ladder,
+            numbers: 0,
+            done: Vec::new(),
+        }
+    }
+
+    /// Calls that are over, in the order in which they were.
+    pub(crate) fn take_done(&mut self) -> impl Iterator<Item = Call> + use<'_> {
+        self.done.drain(..)
+    }
+
+    pub(crate) fn has_done(&self) -> bool {
+        !self.done.is_empty()
+    }
+
+    /// Calls that go on.
+    pub(crate) fn open_calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Streams that go on, and those that may be some.
+    pub(crate) fn open_streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// True if nothing is missing. Looks at all streams.
+    pub(crate) fn balances(&self) -> bool {
+        let packets = self.streams.values().map(packets_of).sum();
+        let alone = self.streams.values().filter(|one| one.call.is_none() && one.is_known());
+        let open = self.calls.len() + alone.count();
+        self.ledger.balances(open as u64, packets)
+    }
+
+    /// A SIP message came.
+    pub(crate) fn message(&mut self, met: &Met, message: &Message<'_>) {
+        let (Some(call_id), Some((_, method))) = (message.start.call_id, message.cseq) else {
+            self.ledger.other_methods += 1;
+            return;
+        };
+        if let Some(ladder) = &mut self.ladder {
+            ladder.take(met, message, call_id);
+        }
+        if call_id.len() > CALL_ID_BYTES_MAX {
+            self.ledger.without_call += 1;
+            return;
+        }
+        match (method, self.calls.find(call_id)) {
+            (b"OPTIONS", _) => self.ledger.options += 1,
+            (b"REGISTER", _) => self.ledger.registers += 1,
+            (_, Some(place)) => self.go_on(place, met, message),
+            (b"INVITE", None) if is_first_invite(message) => self.begin(call_id, met, message),
+            (b"INVITE" | b"ACK" | b"BYE" | b"CANCEL" | b"PRACK" | b"UPDATE", None) => {
+                self.ledger.without_call += 1;
+            }
+            (_, None) => self.ledger.other_methods += 1,
+        }
+    }
+
+    fn begin(&mut self, call_id: &[u8], met: &Met, message: &Message<'_>) {
+        if self.calls.len() >= self.limits.calls.max(1)
+            && let Some((_, place)) = self.calls.first()
+        {
+            self.end(place, Some(Ending::Displaced));
+        }
+        self.ledger.begun += 1;
+        self.ledger.in_calls += 1;
+        self.numbers += 1;
+        let dialog = Dialog::begin(met, message, call_id);
+        let call = Call {
+            number: self.numbers,
+            interface: met.interface,
+            vlan: met.vlan,
+            dialog: None,
+            streams: Vec::new(),
+            streams_left_out: 0,
+            ending: Ending::Forced,
+        };
+        let open = OpenCall { call, dialog, streams: Vec::new(), endpoints: Vec::new() };
+        let place = self.calls.put(call_id.into(), open);
+        self.announce(place, message);
+    }
+
+    fn go_on(&mut self, place: u32, met: &Met, message: &Message<'_>) {
+        self.ledger.in_calls += 1;
+        let Some(open) = self.calls.at(place) else { return };
+        open.dialog.go_on(met, message);
+        self.calls.changed(place);
+        self.announce(place, message);
+    }
+
+    /// Ends what is due.
+    #[inline]
+    pub(crate) fn advance(&mut self, now_ns: u64) {
+        if self.calls.not_before_ns().min(self.streams.not_before_ns()) <= now_ns {
+            self.end_due(now_ns);
+        }
+    }
+
+    #[cold]
+    fn end_due(&mut self, now_ns: u64) {
+        loop {
+            let (call, stream) = (self.calls.first(), self.streams.first());
+            let stream_ns = stream.map_or(u64::MAX, |(due_ns, _)| due_ns);
+            match (call, stream) {
+                (Some((due_ns, place)), _) if due_ns <= now_ns && due_ns <= stream_ns => {
+                    self.end(place, None);
+                }
+                (_, Some((due_ns, place))) if due_ns <= now_ns => self.end_stream(place),
+                _ => return,
+            }
+        }
+    }
+
+    /// Ends a call: as it has ended so far, or for another reason.
+    fn end(&mut self, place: u32, why: Option<Ending>) {
+        let Some(open) = self.calls.remove(place) else { return };
+        let OpenCall { mut call, dialog, streams, endpoints } = open;
+        for endpoint in endpoints {
+            if self.endpoints.get(&endpoint).is_some_and(|found| found.call == call.number) {
+                self.endpoints.remove(&endpoint);
+            }
+        }
+        call.streams.extend(streams.into_iter().filter_map(|place| self.streams.remove(place)));
+        self.ledger.stream_packets += call.streams.iter().map(packets_of).sum::<u64>();
+        let silent = match dialog.answered_ns {
+            Some(_) => Ending::Silent,
+            None => Ending::Unanswered,
+        };
+        call.ending = dialog.over.or(why).unwrap_or(silent);
+        if dialog.is_self {
+            self.ledger.self_calls += 1;
+            return;
+        }
+        call.dialog = Some(dialog);
+        self.give(call);
+    }
+
+    fn give(&mut self, call: Call) {
+        if let Some(count) = self.ledger.ended.get_mut(call.ending.index()) {
+            *count += 1;
+        }
+        self.done.push(call);
+    }
+
+    /// Ends everything: no packet will come again. In the order of beginnings.
+    pub(crate) fn finish(&mut self) {
+        while let Some((_, place)) = self.calls.first() {
+            self.end(place, Some(Ending::Forced));
+        }
+        while let Some((_, place)) = self.streams.first() {
+            self.end_stream(place);
+        }
+        self.done.sort_by_key(|call| call.number);
+    }
+}
+
+/// RTP packets that a stream has counted, in one way or another.
+fn packets_of(stream: &Stream) -> u64 {
+    stream.statistics.packets + stream.statistics.malformed
+}
+
+/// An INVITE outside a dialog.
+fn is_first_invite(message: &Message<'_>) -> bool {
+    let is_invite = message.start.method == Some(b"INVITE");
+    is_invite && message.start.to.is_some_and(|to| to.tag().is_none())
+}
