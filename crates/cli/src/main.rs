@@ -61,6 +61,8 @@ enum Command {
     Http(Box<cmd::http::HttpCommandArgs>),
     /// DNS queries with their answers, a line each.
     Dns(Box<cmd::dns::DnsArgs>),
+    /// TLS handshakes: names, versions, fingerprints and certificates, a line each.
+    Tls(Box<cmd::tls::TlsArgs>),
     /// Make recordings whole that were not ended: after a crash, a power cut, or of a copy.
     Repair(cmd::repair::RepairArgs),
     /// Check rules, tell what they would do with captured packets, and change those of a run.
@@ -111,6 +113,7 @@ fn main() -> ExitCode {
         Command::Flows(args) => cmd::flows::run(*args),
         Command::Http(args) => cmd::http::run(*args),
         Command::Dns(args) => cmd::dns::run(*args),
+        Command::Tls(args) => cmd::tls::run(*args),
         Command::Repair(args) => cmd::repair::run(args),
         Command::Rules(args) => cmd::rules::run(args),
         Command::Drop(args) => cmd::drop::run(args),
