@@ -63,6 +63,8 @@ enum Command {
     Dns(Box<cmd::dns::DnsArgs>),
     /// SIP calls with their times, and the quality of their media.
     Calls(Box<cmd::calls::CallsCommandArgs>),
+    /// TLS handshakes: names, versions, fingerprints and certificates, a line each.
+    Tls(Box<cmd::tls::TlsArgs>),
     /// Make recordings whole that were not ended: after a crash, a power cut, or of a copy.
     Repair(cmd::repair::RepairArgs),
     /// Check rules, tell what they would do with captured packets, and change those of a run.
@@ -116,6 +118,7 @@ fn main() -> ExitCode {
         Command::Http(args) => cmd::http::run(*args),
         Command::Dns(args) => cmd::dns::run(*args),
         Command::Calls(args) => cmd::calls::run(*args),
+        Command::Tls(args) => cmd::tls::run(*args),
         Command::Repair(args) => cmd::repair::run(args),
         Command::Rules(args) => cmd::rules::run(args),
         Command::Drop(args) => cmd::drop::run(args),

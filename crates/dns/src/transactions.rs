@@ -76,7 +76,7 @@ impl Transactions {
         }
     }
 
-    /// Memory of a table of so many, with the longest names.
+    /// Memory of a table of `transactions_max`, with the longest names.
     #[cfg(test)]
     pub fn bytes(transactions_max: usize) -> usize {
         const NAME_BYTES_MAX: usize = 255;

@@ -4,6 +4,9 @@ use crate::name::{Name, WIRE_BYTES_MAX};
 use crate::outcome::{Outcome, Stop};
 
 mod handshake;
+mod hello;
+
+pub use hello::{ClientHelloBody, Extensions, Numbers, ServerHello, vector};
 
 use handshake::{CHANGE_CIPHER_SPEC, Handshake, RECORD_BYTES_MAX};
 

@@ -3,9 +3,9 @@
 //!
 //! - [`logs`] is what they have in common that write a line for each record.
 //! - [`run`] is said of every run that receives, while it lasts and at its end, [`flows`] in
-//!   addition of one that adds packets up, [`http`] and [`dns`] of one that finds transactions, [`mod@drop`]
-//!   of rules inside a driver, [`route`] of forwarding there; [`send`] is the account of what was
-//!   sent.
+//!   addition of one that adds packets up, [`http`] and [`dns`] of one that finds transactions,
+//!   [`tls`] of one that finds handshakes, [`mod@drop`] of rules inside a driver, [`route`] of
+//!   forwarding there; [`send`] is the account of what was sent.
 //! - [`rules`] is what rules counted, wherever they are at work; [`status`] what runs say of
 //!   themselves at their control sockets.
 //! - [`read`] and [`repair`] are said of recordings, [`doctor`], [`backends`], [`interfaces`] and
@@ -36,3 +36,4 @@ pub mod run;
 pub mod send;
 pub mod status;
 pub mod stdout;
+pub mod tls;

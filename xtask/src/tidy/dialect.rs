@@ -64,6 +64,7 @@ const FOLDERS: &[&str] = &[
     "crates/sys/",
     "crates/terminal/",
     "crates/testkit/",
+    "crates/tls/",
     "crates/transmit/",
     "crates/wire/",
     "crates/xdp/",

@@ -30,6 +30,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-http", 4),
     ("ringside-dns", 4),
     ("ringside-calls", 4),
+    ("ringside-tls", 4),
     ("ringside-transmit", 4),
     ("ringside-capture", 5),
     ("ringside-xdp", 4),

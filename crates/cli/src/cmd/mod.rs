@@ -21,3 +21,4 @@ pub mod route;
 pub mod rules;
 pub mod send;
 pub mod status;
+pub mod tls;

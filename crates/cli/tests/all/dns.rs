@@ -70,7 +70,7 @@ fn dig_sees_the_answers_that_are_logged_live_and_recorded() {
     let over_udp = dig(network.sender(), &[&questions, ["none.test"].as_slice()].concat());
     let over_tcp = dig(network.sender(), &["+tcp", "-t", "TXT", "known.test"]);
     inside(network.sender(), || {
-        // Nobody listens there.
+        // No process listens there.
         let query =
             b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x04lost\x04test\x00\x00\x01\x00\x01";
         let socket = UdpSocket::bind(("0.0.0.0", 0)).unwrap();

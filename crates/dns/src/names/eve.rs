@@ -25,10 +25,10 @@ pub(super) const COLUMNS: &[Column<Transaction>] = &[
     Column::new("dns.ra", Kind::Bool, |row| has(row, RECURSION_AVAILABLE).into()),
     RCODE_NAME.called("dns.rcode"),
     Column::new("dns.queries", Kind::List, |row| {
-        asked(
-            row,
-            |question| json!([{ "rrname": question.name.to_string(), "rrtype": rtype(question.qtype) }]),
-        )
+        asked(row, |question| {
+            let (name, kind) = (question.name.to_string(), rtype(question.qtype));
+            json!([{ "rrname": name, "rrtype": kind }])
+        })
     }),
     Column::new("dns.answers", Kind::List, |row| {
         let object = |answer: &Answer| {

@@ -73,7 +73,7 @@ const FIRST: [&str; 65] = [
 pub fn type_name(number: u16) -> Option<&'static str> {
     let first = usize::from(number).checked_sub(1).and_then(|index| FIRST.get(index));
     let name = match (first, number) {
-        (Some(name), _) if name.is_empty() => return None,
+        (Some(&""), _) => return None,
         (Some(name), _) => name,
         (None, 99) => "SPF",
         (None, 100) => "UINFO",

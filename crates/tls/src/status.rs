@@ -1,0 +1,78 @@
+//! What a TLS observer says meanwhile of what it has found.
+
+use crate::{Ending, TlsLedger, TlsObserver};
+use ringside_logs::{LogStatus, Status, Watched, object};
+use ringside_streams::{FragmentLedger, StreamLedger};
+use serde_json::{Value, json};
+
+/// What was found so far, and where everything is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsStatus {
+    /// Frames that were seen.
+    pub frames: u64,
+    /// Of these: without TCP, or fragments.
+    pub not_tcp: u64,
+    /// Connections that are followed.
+    pub connections: usize,
+    /// Handshakes that are not over.
+    pub open: u64,
+    /// The account of handshakes.
+    pub ledger: TlsLedger,
+    /// The account of streams.
+    pub streams: StreamLedger,
+    /// The account of fragments.
+    pub fragments: FragmentLedger,
+    /// The account of each log.
+    pub logs: Vec<LogStatus>,
+    /// No byte, no handshake and no line is missing.
+    pub balances: bool,
+    /// No frame will come again.
+    pub is_finished: bool,
+}
+
+impl TlsStatus {
+    /// The account as JSON.
+    pub fn json(&self) -> Value {
+        let endings = Ending::ALL.map(|end| (end.name(), self.ledger.ended[end.index()].into()));
+        let mut ledger = json!(self.ledger);
+        ledger["ended"] = object(endings);
+        let logs = self.logs.iter().map(|log| (log.name.as_str(), json!(log.counts)));
+        json!({
+            "frames": self.frames,
+            "not_tcp": self.not_tcp,
+            "connections": self.connections,
+            "open": self.open,
+            "tls": ledger,
+            "streams": self.streams.json(),
+            "fragments": self.fragments,
+            "logs": object(logs),
+            "balances": self.balances,
+        })
+    }
+}
+
+impl Status for TlsStatus {
+    fn logs(&self) -> &[LogStatus] {
+        &self.logs
+    }
+}
+
+impl Watched for TlsObserver<'static> {
+    type Status = TlsStatus;
+
+    fn status(&self, is_finished: bool) -> TlsStatus {
+        let (frames, not_tcp) = self.frames();
+        TlsStatus {
+            frames,
+            not_tcp,
+            connections: self.connections(),
+            open: self.open(),
+            ledger: self.ledger().clone(),
+            streams: self.streams().clone(),
+            fragments: *self.fragments(),
+            logs: self.logs(),
+            balances: self.balances(),
+            is_finished,
+        }
+    }
+}
