@@ -35,8 +35,8 @@ pub use polling::{PolledQueue, Poller, node, polled_queues};
 pub use ringside_core::similar_names;
 pub use route::{Route, neighbour, route};
 pub use rss::{FLOW_TYPES, FlowFields, Rss, Table, flow_fields, rss, set_flow_fields, set_rss};
-pub use settings::link_bits_per_sec;
 pub use settings::{Channels, Features, RingSizes, channels, features, ring_sizes};
+pub use settings::{link_bits_per_sec, may_take_tags_out};
 pub use settings::{set_channels, set_feature, set_receive_ring};
 pub use uses::{Use, uses};
 

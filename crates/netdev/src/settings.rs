@@ -90,6 +90,15 @@ pub struct Features {
     pub changeable: BTreeSet<String>,
 }
 
+/// The features by which a driver takes VLAN tags out of frames.
+const TAKES_TAGS: [&str; 2] = ["rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"];
+
+/// True if a driver takes VLAN tags of some kind out of frames, or does not say whether it does.
+pub fn may_take_tags_out(name: &str) -> bool {
+    let takes = |found: Features| TAKES_TAGS.iter().any(|tags| found.active.contains(*tags));
+    features(name).map_or(true, takes)
+}
+
 /// The queues of an interface.
 ///
 /// # Errors

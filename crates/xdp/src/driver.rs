@@ -13,6 +13,7 @@ use ringside_ebpf::rules::{
     FastProgram, Report, RulesAttachment, RulesAttachmentConfig, RulesProgram, Totals,
 };
 use ringside_ebpf::{TestRun, capture};
+use ringside_netdev as netdev;
 use ringside_rules::Rule;
 use ringside_rules::engine::Counts;
 use ringside_rules::language::{RuleId, RuleSet, Verdict};
@@ -74,6 +75,7 @@ impl DriverRules {
         let attachment = RulesAttachment::open(&RulesAttachmentConfig {
             interface: target.interface,
             ifindex: target.ifindex,
+            has_hardware_tags: netdev::may_take_tags_out(target.interface),
             generic_allowed: options.generic_allowed,
             is_pinned: options.is_pinned,
         })?;

@@ -19,6 +19,9 @@ pub struct RulesAttachmentConfig<'a> {
     pub interface: &'a str,
     /// Its number in the calling thread's network namespace.
     pub ifindex: u32,
+    /// The driver takes VLAN tags out of frames: it is asked for them, which takes calls for each
+    /// frame.
+    pub has_hardware_tags: bool,
     /// Attach to the kernel's generic path if the driver refuses.
     pub generic_allowed: bool,
     /// What is put there is pinned: it outlives the process, and takes the place of what is pinned
@@ -50,7 +53,7 @@ impl RulesAttachment {
             interface: config.interface,
             ifindex: config.ifindex,
             positions: RULES_POSITIONS,
-            wants_metadata: true,
+            wants_metadata: config.has_hardware_tags,
             generic_allowed: config.generic_allowed,
             takes_pinned: config.is_pinned.then_some(Kind::Rules),
         })?;
