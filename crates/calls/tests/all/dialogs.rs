@@ -242,7 +242,7 @@ fn over_tcp_a_call_is_the_same_however_it_is_cut() {
     let back = message("SIP/2.0 200 OK", "c", "1 INVITE", "b", &sdp(2, 6000));
     for piece in [1, 2, 7, 100, 10_000] {
         let mut traffic = Traffic::new();
-        let mut put = |traffic: &mut Traffic, is_back: bool, at: &mut u32, text: &str| {
+        let put = |traffic: &mut Traffic, is_back: bool, at: &mut u32, text: &str| {
             for part in text.as_bytes().chunks(piece) {
                 traffic.wait(1);
                 traffic.frames.push((traffic.now, segment(is_back, *at, 16, part)));
