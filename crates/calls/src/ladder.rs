@@ -1,7 +1,7 @@
 //! The messages of one call, as a ladder: who said what to whom.
 
+use crate::met::Met;
 use crate::stream::Endpoint;
-use crate::tracker::Met;
 use ringside_proto::sip::Message;
 use std::fmt::Write;
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// frames = datagrams + tcp_frames + fragments_kept + other_frames
 /// datagrams = sip_udp + sip_malformed_udp + keepalives + rtp + rtcp + other_media + other_udp
 /// sip_udp + sip_tcp = in_calls + options + registers + other_methods + without_call
-/// rtp = Σ packets of streams that are out + of those that are open + rtp_without_room + unconfirmed
+/// rtp = stream_packets + packets of open streams + rtp_without_room + unconfirmed
 /// begun = Σ ended + self_calls + open
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

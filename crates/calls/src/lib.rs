@@ -2,10 +2,10 @@
 //! SIP calls, and the quality of their media.
 //!
 //! - [`CallsObserver`] sees every frame of a stream: it finds SIP over UDP and TCP and makes
-//!   [`Call`]s of it, with their states and times, finds their media by what they announce (SDP), and
-//!   hands each to sinks once it is over. Every one says how it ended ([`Ending`]).
-//! - [`rtp`] counts a stream of RTP: losses, duplicates, disorder, jitter, drift, bursts, and what a
-//!   jitter buffer would discard. [`emodel`] makes R and MOS of what is known (ITU-T G.107).
+//!   [`Call`]s of it, with their states and times, finds their media by what they announce
+//!   (SDP), and hands each to sinks once it is over. Every one says how it ended ([`Ending`]).
+//! - [`rtp`] counts a stream of RTP: losses, duplicates, disorder, jitter, drift, bursts, and
+//!   what a jitter buffer would discard. [`emodel`] makes R and MOS of what is known (ITU-T G.107).
 //! - [`CallsLedger`] says that no packet, no message and no call is missing.
 //!
 //! Whatever was not seen is unknown, and no number stands in its place. Memory is bounded by
@@ -19,6 +19,7 @@ mod ladder;
 mod ledger;
 mod limits;
 mod log;
+mod met;
 mod monitor;
 mod names;
 mod observer;

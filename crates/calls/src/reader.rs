@@ -2,7 +2,8 @@
 
 use crate::call::Transport;
 use crate::limits::{KEPT_BYTES_MAX, MESSAGE_BYTES_MAX};
-use crate::tracker::{Met, Tracker};
+use crate::met::Met;
+use crate::tracker::Tracker;
 use ringside_proto::{Outcome, sip};
 use ringside_streams::{At, Event, Handler};
 
@@ -18,7 +19,7 @@ pub(crate) struct Kept {
 #[derive(Debug, Default)]
 struct Side {
     /// The beginning of a message that is not whole.
-    bytes: Option<Box<Vec<u8>>>,
+    bytes: Option<Vec<u8>>,
     /// Bytes that it has when it is whole; 0 as long as its head is not.
     whole_bytes: usize,
     /// It carried a message.
@@ -124,11 +125,11 @@ impl Reader<'_> {
 
     fn keep(&mut self, side: &mut Side, bytes: &[u8]) {
         if !bytes.is_empty() {
-            self.keep_vec(side, Box::new(bytes.to_vec()));
+            self.keep_vec(side, bytes.to_vec());
         }
     }
 
-    fn keep_vec(&mut self, side: &mut Side, bytes: Box<Vec<u8>>) {
+    fn keep_vec(&mut self, side: &mut Side, bytes: Vec<u8>) {
         if *self.kept_bytes + bytes.len() > KEPT_BYTES_MAX {
             self.tracker.ledger.other_tcp_bytes += bytes.len() as u64;
             return;

@@ -102,7 +102,7 @@ impl Rtcp {
         self.reception = Some(*report);
         let Some((middle, then_ns)) = self.last_sender_report else { return };
         if middle == report.last_sender_report && middle != 0 {
-            let held_ns = (u128::from(report.delay) * 1_000_000_000 >> 16) as u64;
+            let held_ns = ((u128::from(report.delay) * 1_000_000_000) >> 16) as u64;
             self.round_trip_ns = now_ns.saturating_sub(then_ns).checked_sub(held_ns);
         }
     }

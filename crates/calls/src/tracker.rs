@@ -4,26 +4,15 @@ mod dialogs;
 mod media;
 
 use crate::CallsLedger;
-use crate::call::{Call, Dialog, Ending, OpenCall, Transport};
+use crate::call::{Call, Dialog, Ending, OpenCall};
 use crate::ladder::Ladder;
 use crate::limits::{CALL_ID_BYTES_MAX, Limits};
+use crate::met::Met;
 use crate::stream::{Endpoint, Stream, StreamKey};
 use crate::timed::Timed;
 use media::Announced;
-use ringside_core::InterfaceId;
 use ringside_proto::sip::Message;
 use std::collections::HashMap;
-
-/// Where and when a message or packet was met.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Met {
-    pub now_ns: u64,
-    pub source: Endpoint,
-    pub destination: Endpoint,
-    pub interface: InterfaceId,
-    pub vlan: Option<u16>,
-    pub transport: Transport,
-}
 
 /// All calls and streams that go on.
 pub(crate) struct Tracker {

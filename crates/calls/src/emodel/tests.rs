@@ -34,8 +34,8 @@ fn loss_costs_what_published_tables_say() {
     }
 }
 
-/// Cole and Rosenbluth, "Voice over IP performance monitoring" (2001): 0.024 d, and 0.11 (d - 177.3)
-/// more beyond that; a fit to the model, within a few points.
+/// Cole and Rosenbluth, "Voice over IP performance monitoring" (2001): 0.024 d, and
+/// 0.11 (d - 177.3) more beyond that; a fit to the model, within a few points.
 #[test]
 fn delay_costs_what_its_usual_approximation_says() {
     for delay_ms in [50.0, 100.0, 150.0, 200.0, 300.0, 400.0] {

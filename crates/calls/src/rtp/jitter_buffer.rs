@@ -3,9 +3,9 @@
 /// How long each of the two spans is in which the fastest packet is looked for.
 const SPAN_NS: u64 = 5_000_000_000;
 
-/// A buffer of a fixed depth: each packet is played `depth` after the fastest one of the last five to
-/// ten seconds would have had to be. So it follows clocks that drift, and a change of route within
-/// that time.
+/// A buffer of a fixed depth: each packet is played `depth` after the fastest one of the last five
+/// to ten seconds would have had to be. So it follows clocks that drift, and a change of route
+/// within that time.
 #[derive(Clone, Copy, Debug)]
 pub struct JitterBuffer {
     depth_ns: i64,

@@ -122,8 +122,8 @@ impl Timing {
         self.last = None;
     }
 
-    /// Jitter after the last packet (RFC 3550, section 6.4.1); `None` where it is not known how fast
-    /// the timestamp counts, or there was one packet alone.
+    /// Jitter after the last packet (RFC 3550, section 6.4.1); `None` where it is not known how
+    /// fast the timestamp counts, or there was one packet alone.
     pub fn jitter_ns(&self) -> Option<f64> {
         self.has_jitter.then_some(self.jitter_ns)
     }

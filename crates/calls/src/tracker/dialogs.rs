@@ -1,8 +1,8 @@
 //! What messages make of a call.
 
-use super::Met;
 use crate::call::{Dialog, Ending, Party};
 use crate::limits::{FIELD_BYTES_MAX, FORKS_MAX};
+use crate::met::Met;
 use ringside_proto::HeaderValue;
 use ringside_proto::sip::{Address, Message};
 

@@ -1,9 +1,10 @@
 //! Where the media of calls go, and what comes there.
 
-use super::{Met, Tracker, packets_of};
+use super::{Tracker, packets_of};
 use crate::call::{Call, Ending};
 use crate::codec::Codec;
 use crate::limits::{CODECS_MAX, ENDPOINTS_MAX, ENDPOINTS_PER_CALL_MAX, STREAMS_PER_CALL_MAX};
+use crate::met::Met;
 use crate::stream::{Endpoint, Stream, StreamKey};
 use ringside_proto::rtcp::{self, Part};
 use ringside_proto::sdp::Media;

@@ -1,8 +1,9 @@
 //! Hostile traffic: nothing panics, the account holds, and memory stays within what is said.
 
 use crate::support::{INVITE, Traffic, message, rtp, sdp, see};
-use ringside_calls::{CallsObserver, Limits, Options};
+use ringside_calls::{CallFormat, CallLog, CallSink, CallsObserver, Limits, Options};
 use ringside_inspect::Observer;
+use ringside_record::Names;
 use ringside_testkit::Random;
 
 /// Frames, each after its length in two bytes.
@@ -40,14 +41,17 @@ fn any_frames_keep_the_account() {
     let tried = ringside_testkit::fuzz("calls", 4_000, &[seed(&call), seed(&refused)], |input| {
         let limits = Limits { calls: 2, streams: 3, ..Limits::default() };
         let options = Options { limits, finds_unannounced: true, ladder: Some("c".into()) };
-        let mut observer = CallsObserver::new(options, Vec::new());
+        let log = |format| -> Box<dyn CallSink> {
+            Box::new(CallLog::new(std::io::sink(), format, Names::Ringside))
+        };
+        let mut observer = CallsObserver::new(options, CallFormat::ALL.map(log).into());
         for (at, frame) in (1..).zip(frames(input)) {
             see(&mut observer, frame, at * 1_000_000_000);
             assert!(observer.balances(), "{:?}", observer.ledger());
         }
         observer.finish();
         assert!(observer.balances() && observer.open() == (0, 0));
-        observer.ladder().map(|ladder| ladder.text());
+        let _ = observer.ladder().map(|ladder| ladder.text());
     });
     assert!(tried >= 4_000);
 }
