@@ -36,7 +36,7 @@ pub enum Fate {
     Lost,
 }
 
-/// Follows the numbers. Fates come out in the order of the numbers, [`WINDOW`] behind the highest.
+/// Follows the numbers. Fates come out in the order of the numbers, `WINDOW` behind the highest.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     /// First and highest number, without wrap.
