@@ -6,7 +6,7 @@ use serde::Serialize;
 /// The account. At any time:
 ///
 /// ```text
-/// frames = datagrams + tcp_frames + fragments_kept + other_frames
+/// frames = datagrams + tcp_frames + other_frames
 /// datagrams = sip_udp + sip_malformed_udp + keepalives + rtp + rtcp + other_media + other_udp
 /// sip_udp + sip_tcp = in_calls + options + registers + other_methods + without_call
 /// rtp = stream_packets + packets of open streams + rtp_without_room + unconfirmed
@@ -18,9 +18,8 @@ pub struct CallsLedger {
     pub frames: u64,
     /// Frames of TCP.
     pub tcp_frames: u64,
-    /// Fragments, but for the last of each packet that was put together.
-    pub fragments_kept: u64,
-    /// Frames without UDP and TCP.
+    /// Frames without UDP and TCP, and fragments but for the last of each packet that was put
+    /// together.
     pub other_frames: u64,
     /// UDP datagrams.
     pub datagrams: u64,
@@ -79,7 +78,7 @@ impl CallsLedger {
     /// True if nothing is missing, while `open` calls and streams without one are not over, with
     /// `open_packets` RTP packets in streams.
     pub fn balances(&self, open: u64, open_packets: u64) -> bool {
-        let frames = self.datagrams + self.tcp_frames + self.fragments_kept + self.other_frames;
+        let frames = self.datagrams + self.tcp_frames + self.other_frames;
         let datagrams = self.sip_udp
             + self.sip_malformed_udp
             + self.keepalives

@@ -6,6 +6,8 @@ mod streams;
 
 use crate::call::{Call, Dialog, Party, Transport};
 use crate::stream::Endpoint;
+use ringside_core::{InterfaceId, Timestamp};
+use ringside_logs::Logged;
 use ringside_record::{Column, Kind, Names, community_id};
 use ringside_wire::IpProtocol;
 use serde_json::Value;
@@ -24,6 +26,18 @@ impl ringside_record::Record for Call {
             Names::Ecs => others::ECS,
             Names::Otel => others::OTEL,
         }
+    }
+}
+
+impl Logged for Call {
+    fn end(&self) -> Timestamp {
+        let streams = self.streams.iter().map(|stream| stream.last_ns);
+        let dialog = self.dialog.as_ref().map(|dialog| dialog.last_ns);
+        Timestamp(streams.chain(dialog).max().unwrap_or_default())
+    }
+
+    fn interface(&self) -> InterfaceId {
+        self.interface
     }
 }
 

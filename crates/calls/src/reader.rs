@@ -1,11 +1,11 @@
-//! SIP messages out of TCP streams.
+//! SIP messages out of TCP streams, and what datagrams carry.
 
 use crate::call::Transport;
 use crate::limits::{KEPT_BYTES_MAX, MESSAGE_BYTES_MAX};
 use crate::met::Met;
 use crate::tracker::Tracker;
 use ringside_proto::{Outcome, sip};
-use ringside_streams::{At, Event, Handler};
+use ringside_streams::{At, Datagram, Event, Handler};
 
 /// Pieces of a direction in which a message is looked for, where none was found yet.
 const PROBES_MAX: u8 = 4;
@@ -43,7 +43,7 @@ impl Side {
     }
 }
 
-/// Takes what connections say.
+/// Takes what connections and datagrams say.
 pub(crate) struct Reader<'t> {
     pub tracker: &'t mut Tracker,
     /// Bytes of all messages that are not whole.
@@ -149,6 +149,13 @@ impl Reader<'_> {
 
 impl Handler for Reader<'_> {
     type Kept = Kept;
+
+    const TAKES_DATAGRAMS: bool = true;
+
+    #[inline]
+    fn datagram(&mut self, datagram: &Datagram<'_>) {
+        self.tracker.datagram(datagram);
+    }
 
     #[inline]
     fn event(&mut self, at: &At<'_>, kept: &mut Kept, event: Event<'_>) {

@@ -1,10 +1,10 @@
 //! The packets of one call among all others.
 
 use crate::call::{Call, Transport};
-use crate::datagram::Datagram;
 use crate::stream::Endpoint;
-use ringside_inspect::DissectedFrame;
+use ringside_inspect::{DissectedFrame, Received};
 use ringside_proto::sip;
+use ringside_streams::Datagram;
 use ringside_wire::{LayerKind, Level};
 use std::collections::HashSet;
 
@@ -41,17 +41,18 @@ impl Selection {
         }
     }
 
-    /// True if a frame with this stamp belongs to it.
-    pub fn has(&self, frame: &DissectedFrame<'_>, stamp_ns: u64) -> bool {
+    /// True if a frame belongs to it.
+    pub fn has(&self, frame: &DissectedFrame<'_>, received: &Received<'_>) -> bool {
+        let stamp_ns = received.meta.timestamp.0;
         if frame.layers().transport(Level::Inner).is_some_and(|one| one.kind == LayerKind::Tcp) {
             return self.is_in_time(stamp_ns) && self.has_segment(frame);
         }
-        let Some(datagram) = Datagram::of(frame) else { return false };
+        let Some(datagram) = Datagram::of(frame, received) else { return false };
         if sip::looks_like(datagram.payload) {
             let found = sip::message(datagram.payload).found();
             return found.is_some_and(|one| one.start.call_id == Some(&self.call_id));
         }
-        self.is_in_time(stamp_ns) && self.media.contains(&(datagram.source, datagram.destination))
+        self.is_in_time(stamp_ns) && self.media.contains(&datagram.ends().into())
     }
 
     fn is_in_time(&self, stamp_ns: u64) -> bool {

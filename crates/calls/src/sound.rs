@@ -1,10 +1,10 @@
 //! What was said in a call, of G.711, as a WAV file.
 
 use crate::call::Call;
-use crate::datagram::Datagram;
 use crate::stream::Endpoint;
-use ringside_inspect::DissectedFrame;
+use ringside_inspect::{DissectedFrame, Received};
 use ringside_proto::{Rtp, rtp};
+use ringside_streams::Datagram;
 use std::io::{self, Write};
 
 /// Samples of a second.
@@ -65,16 +65,18 @@ impl Sound {
         Sound { streams, channels: [Vec::new(), Vec::new()], left_out: 0 }
     }
 
-    /// Takes a frame with this stamp, if it is of the call.
-    pub fn take(&mut self, frame: &DissectedFrame<'_>, stamp_ns: u64) {
-        let Some(datagram) = Datagram::of(frame) else { return };
-        let Some(rtp) = rtp::parse(datagram.payload, datagram.wire_bytes).found() else { return };
+    /// Takes a frame, if it is of the call.
+    pub fn take(&mut self, frame: &DissectedFrame<'_>, received: &Received<'_>) {
+        let Some(datagram) = Datagram::of(frame, received) else { return };
+        let wire_bytes = datagram.payload_bytes as usize;
+        let Some(rtp) = rtp::parse(datagram.payload, wire_bytes).found() else { return };
         let decode: fn(u8) -> i16 = match rtp.payload_type {
             0 => of_mu_law,
             8 => of_a_law,
             _ => return,
         };
-        let ends = (datagram.source, datagram.destination);
+        let ends = datagram.ends().into();
+        let stamp_ns = datagram.stamp.0;
         let found = self.streams.iter_mut().find(|voice| {
             (voice.source, voice.destination) == ends
                 && voice.ssrc == rtp.ssrc

@@ -6,7 +6,7 @@ use ringside_record::text_of_time;
 use std::fmt::Write;
 
 /// A line for the call, and one for each of its streams. What is unknown is `-`.
-pub(crate) fn of_call(call: &Call) -> String {
+pub fn text(call: &Call) -> String {
     let mut out = String::new();
     let time = text_of_time(call.first_ns().unwrap_or(0), "%Y-%m-%dT%H:%M:%S%.3fZ");
     let time = time.as_str().unwrap_or("-").to_owned();
@@ -31,6 +31,7 @@ pub(crate) fn of_call(call: &Call) -> String {
         }
     }
     call.streams.iter().for_each(|stream| of_stream(&mut out, stream));
+    out.truncate(out.trim_end().len());
     out
 }
 

@@ -1,39 +1,23 @@
 //! The account of calls, for people and programs.
 
+use crate::logs::{Account, written};
 use ringside_calls::{CallsStatus, Ending};
 use ringside_terminal::ledger_text::count;
-use ringside_terminal::say;
-use ringside_terminal::units::grouped;
-use std::io;
 
-/// Shows the account; true if it balances, holds all of `delivered` frames, and every call is
-/// written.
-///
-/// # Errors
-/// Standard output cannot be written.
-pub fn finish(status: &CallsStatus, json: bool, delivered: Option<u64>) -> io::Result<bool> {
-    say::message(account(status).trim_end());
-    let is_whole = delivered.is_none_or(|delivered| delivered == status.ledger.frames);
-    if !is_whole {
-        let delivered = grouped(delivered.unwrap_or_default());
-        say::message(format_args!("the run delivered {delivered} frames to the calls"));
+/// The account.
+pub fn account(status: &CallsStatus) -> Account<'_> {
+    Account {
+        of: "call",
+        frames: status.ledger.frames,
+        text: text(status),
+        json: status.json(),
+        balances: status.balances,
+        logs: &status.logs,
     }
-    if let Some(error) = &status.error {
-        say::message(format_args!("ringside: calls could not be written ({error})"));
-    }
-    let balances = status.balances && is_whole;
-    say::message(match balances {
-        true => "the account of calls balances",
-        false => "the account of calls does not balance",
-    });
-    if json {
-        say::data(serde_json::json!({ "account": status.json() }))?;
-    }
-    Ok(balances && status.error.is_none())
 }
 
 /// The account as lines.
-fn account(status: &CallsStatus) -> String {
+fn text(status: &CallsStatus) -> String {
     let (mut out, ledger) = (String::new(), &status.ledger);
     count(&mut out, "calls", ledger.begun, "with streams of media that no call announced");
     for ending in Ending::ALL {
@@ -64,6 +48,7 @@ fn account(status: &CallsStatus) -> String {
     for (name, number, note) in parts.into_iter().filter(|(_, number, _)| *number > 0) {
         count(&mut out, name, number, note);
     }
+    written(&mut out, &status.logs, "");
     out
 }
 

@@ -1,8 +1,9 @@
 //! Hostile traffic: nothing panics, the account holds, and memory stays within what is said.
 
 use crate::support::{INVITE, Traffic, message, rtp, sdp, see};
-use ringside_calls::{CallFormat, CallLog, CallSink, CallsObserver, Limits, Options};
+use ringside_calls::{Call, CallsObserver, Limits, Options, text};
 use ringside_inspect::Observer;
+use ringside_logs::{Log, RecordFormat, RecordLines, RecordSink};
 use ringside_record::Names;
 use ringside_testkit::Random;
 
@@ -41,10 +42,13 @@ fn any_frames_keep_the_account() {
     let tried = ringside_testkit::fuzz("calls", 4_000, &[seed(&call), seed(&refused)], |input| {
         let limits = Limits { calls: 2, streams: 3, ..Limits::default() };
         let options = Options { limits, finds_unannounced: true, ladder: Some("c".into()) };
-        let log = |format| -> Box<dyn CallSink> {
-            Box::new(CallLog::new(std::io::sink(), format, Names::Ringside))
+        let log = |format: RecordFormat| {
+            let lines = RecordLines::new(format, Names::Ringside, text);
+            let log = Log::to_stream(std::io::sink(), Box::new(lines));
+            let sink: Box<dyn RecordSink<Call>> = Box::new(log);
+            (format.name().to_owned(), sink)
         };
-        let mut observer = CallsObserver::new(options, CallFormat::ALL.map(log).into());
+        let mut observer = CallsObserver::new(options, RecordFormat::ALL.map(log).into());
         for (at, frame) in (1..).zip(frames(input)) {
             see(&mut observer, frame, at * 1_000_000_000);
             assert!(observer.balances(), "{:?}", observer.ledger());

@@ -1,8 +1,9 @@
 //! Calls that are made up, and what is found in them.
 
-use ringside_calls::{Call, CallSink, CallsObserver, Options};
+use ringside_calls::{Call, CallsObserver, Options};
 use ringside_core::{FrameMeta, LaneId, LinkType, SourceInterface, Timestamp};
 use ringside_inspect::{DissectedFrame, Observer, Received};
+use ringside_logs::{LogCounts, RecordSink};
 use std::sync::{Arc, Mutex};
 
 pub const MS: u64 = 1_000_000;
@@ -12,13 +13,13 @@ pub const START: u64 = 1_700_000_000_000_000_000;
 #[derive(Clone, Default)]
 pub struct Kept(pub Arc<Mutex<Vec<Call>>>);
 
-impl CallSink for Kept {
+impl RecordSink<Call> for Kept {
     fn put(&mut self, call: &Call, _interface: &str) {
         self.0.lock().unwrap().push(call.clone());
     }
 
-    fn delivered(&self) -> u64 {
-        self.0.lock().unwrap().len() as u64
+    fn counts(&self) -> LogCounts {
+        LogCounts { delivered: self.0.lock().unwrap().len() as u64, ..LogCounts::default() }
     }
 }
 
@@ -99,7 +100,7 @@ pub const INVITE: &str = "INVITE sip:bob@b SIP/2.0";
 /// All calls of this traffic.
 pub fn find_with(options: Options, traffic: &Traffic) -> Vec<Call> {
     let kept = Kept::default();
-    let mut observer = CallsObserver::new(options, vec![Box::new(kept.clone())]);
+    let mut observer = CallsObserver::new(options, vec![("kept".into(), Box::new(kept.clone()))]);
     for (stamp, bytes) in &traffic.frames {
         see(&mut observer, bytes, *stamp);
         assert!(observer.balances(), "{:?} {:?}", observer.ledger(), observer.open());

@@ -368,7 +368,7 @@ fn what_one_core_does_in_the_driver_is_measured_and_every_frame_accounted_for() 
         ("latency", 8),
         ("pass", 2),
         ("redirect", 5),
-        ("route", 6),
+        ("route", 8),
         ("tx", 3),
     ];
     assert_eq!(parts.into_iter().collect::<Vec<_>>(), expected);

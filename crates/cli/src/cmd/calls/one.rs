@@ -4,9 +4,10 @@ use crate::inputs::Inputs;
 use crate::record::RunArgs;
 use anyhow::{Context, ensure};
 use clap::Args;
-use ringside_calls::{Call, CallSink, CallsMonitor, Options, Selection, Sound};
+use ringside_calls::{Call, CallsObserver, Options, Selection, Sound};
 use ringside_core::{Frame, FrameMeta};
 use ringside_inspect::{DissectedFrame, Observer, Received};
+use ringside_logs::{LogCounts, RecordSink};
 use ringside_session::check_output;
 use ringside_store::writer::create_copy;
 use ringside_store::{Format, FrameWriter, PcapngWriter};
@@ -42,7 +43,7 @@ struct Found {
     seen: u64,
 }
 
-impl CallSink for Found {
+impl RecordSink<Call> for Found {
     fn put(&mut self, call: &Call, _interface: &str) {
         self.seen += 1;
         if call.dialog.as_ref().is_some_and(|dialog| dialog.call_id == self.call_id) {
@@ -50,8 +51,8 @@ impl CallSink for Found {
         }
     }
 
-    fn delivered(&self) -> u64 {
-        self.seen
+    fn counts(&self) -> LogCounts {
+        LogCounts { delivered: self.seen, ..LogCounts::default() }
     }
 }
 
@@ -84,10 +85,9 @@ impl OneCall {
 
 fn ladder(call_id: &str, inputs: &Inputs, run: &RunArgs) -> anyhow::Result<ExitCode> {
     let options = Options { ladder: Some(call_id.to_owned()), ..Options::default() };
-    let mut monitor = CallsMonitor::new(options, None);
-    let handle = monitor.handle();
-    inputs.stored(run)?.show(&mut monitor, &mut || Ok(()))?;
-    match handle.status().ladder.filter(|ladder| !ladder.is_empty()) {
+    let mut observer = CallsObserver::new(options, Vec::new());
+    inputs.stored(run)?.show(&mut observer, &mut || Ok(()))?;
+    match observer.ladder().filter(|ladder| !ladder.is_empty()) {
         Some(ladder) => {
             say::data(ladder.text().trim_end())?;
             Ok(ExitCode::SUCCESS)
@@ -115,8 +115,10 @@ fn find(
     );
     check_output(read, &PathBuf::from(file))?;
     let found = Found { call_id: call_id.to_owned(), ..Found::default() };
-    let mut monitor = CallsMonitor::new(Options::default(), Some(Box::new(found.clone())));
-    inputs.stored(run)?.show(&mut monitor, &mut || Ok(()))?;
+    let sinks: Vec<(String, Box<dyn RecordSink<Call>>)> =
+        vec![("found".into(), Box::new(found.clone()))];
+    let mut observer = CallsObserver::new(Options::default(), sinks);
+    inputs.stored(run)?.show(&mut observer, &mut || Ok(()))?;
     let calls = std::mem::take(&mut *found.calls.lock().unwrap_or_else(PoisonError::into_inner));
     if calls.is_empty() {
         nothing(call_id);
@@ -156,8 +158,7 @@ impl Saver {
 
 impl Observer for Saver {
     fn see(&mut self, frame: &DissectedFrame<'_>, received: &Received<'_>) {
-        let stamp_ns = received.meta.timestamp.0;
-        let is_meant = self.selections.iter().any(|selection| selection.has(frame, stamp_ns));
+        let is_meant = self.selections.iter().any(|selection| selection.has(frame, received));
         if is_meant && self.error.is_none() {
             self.error = self.write(frame, received).err();
         }
@@ -192,7 +193,7 @@ struct Listener(Sound);
 
 impl Observer for Listener {
     fn see(&mut self, frame: &DissectedFrame<'_>, received: &Received<'_>) {
-        self.0.take(frame, received.meta.timestamp.0);
+        self.0.take(frame, received);
     }
 }
 
