@@ -5,6 +5,7 @@
 //! run collects skips (`RINGSIDE_SKIPS` names a file), appends it there, so that the summary can
 //! count it.
 
+mod agreement;
 pub mod captures;
 pub mod classbench;
 pub mod driver_ring;
@@ -15,6 +16,7 @@ pub mod rules;
 pub mod stacks;
 mod wait;
 
+pub use agreement::{Agreement, Difference, Messages};
 pub use captures::{capture_dir, capture_files, capture_sample};
 pub use fuzz::{each_number_at_most, fuzz};
 pub use random::Random;

@@ -37,7 +37,7 @@ enum Origin {
   tshark -G folders | grep -i extcap        where Wireshark looks for such programs
   sudo ln -s \"$(command -v ringside)\" /usr/lib/x86_64-linux-gnu/wireshark/extcap/ringside-extcap
   wireshark                                 lists `Ringside: ...` among its interfaces
-  ringside extcap --extcap-interfaces       what Wireshark is told
+  ringside extcap --extcap-interfaces       the lines that Wireshark reads
   tshark -i ringside-recording -o extcap.ringside_recording.recording:/data/eth1 -f 'port 53'")]
 pub struct ExtcapArgs {
     #[command(flatten)]

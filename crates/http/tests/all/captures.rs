@@ -4,13 +4,12 @@ use crate::support::Kept;
 use ringside_core::{LaneId, Source};
 use ringside_http::{HttpObserver, Options, Transaction};
 use ringside_inspect::{Observer, Pump};
-use ringside_testkit::{capture_sample, judge, need_tool};
-use std::collections::BTreeMap;
+use ringside_testkit::{Agreement, Difference, Messages, capture_sample, judge, need_tool};
 use std::path::{Path, PathBuf};
 
 /// Files in which we say something else than tshark, with the number of messages that only one of
 /// us has (theirs, ours), and why.
-const DIFFERENCES: &[(&str, usize, usize, &str)] = &[
+const DIFFERENCES: &[Difference] = &[
     ("arkime-http-tcp-seq-issue.pcap", 0, 2, OUT_OF_ORDER),
     ("arkime-no-syn-ack.pcap", 0, 1, BODY),
     ("arkime-wireshark-retrans.pcap", 2, 0, "tshark counts responses that are sent again"),
@@ -47,9 +46,6 @@ fn transactions(path: &Path) -> Vec<Transaction> {
 
     kept.0.lock().unwrap().clone()
 }
-
-/// How often each message is there: `GET /`, `200 OK`.
-type Messages = BTreeMap<String, usize>;
 
 fn ours(path: &Path) -> Messages {
     let plain = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -107,36 +103,15 @@ fn theirs(path: &Path) -> Messages {
     messages
 }
 
-/// Messages that one has more often than the other.
-fn more(one: &Messages, other: &Messages) -> Vec<String> {
-    let mut more = Vec::new();
-    for (message, count) in one {
-        let count = count.saturating_sub(other.get(message).copied().unwrap_or(0));
-        more.extend((0..count).map(|_| message.clone()));
-    }
-    more
-}
-
 #[test]
 fn tshark_finds_the_same_messages() {
     let test = "tshark_finds_the_same_messages";
     if !need_tool(test, "tshark") {
         return;
     }
-    let mut wrong = Vec::new();
-    let (mut files, mut messages) = (0, 0);
+    let mut agreement = Agreement::default();
     for path in http_captures(test) {
-        let (ours, theirs) = (ours(&path), theirs(&path));
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let (only_theirs, only_ours) = (more(&theirs, &ours), more(&ours, &theirs));
-        let known = DIFFERENCES.iter().find(|(file, ..)| *file == name);
-        let expected = known.map_or((0, 0), |(_, theirs, ours, _)| (*theirs, *ours));
-        if (only_theirs.len(), only_ours.len()) != expected {
-            wrong.push(format!("{name}: only tshark {only_theirs:?}, only we {only_ours:?}"));
-        }
-        files += 1;
-        messages += theirs.values().sum::<usize>();
+        agreement.compare(&path, [&ours(&path), &theirs(&path)], DIFFERENCES, (0, 0));
     }
-    eprintln!("{test}: {messages} messages of {files} files");
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    agreement.check(test);
 }

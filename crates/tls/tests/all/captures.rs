@@ -4,14 +4,13 @@ use crate::support::Kept;
 use ringside_core::{LaneId, Source};
 use ringside_inspect::{Observer, Pump};
 use ringside_streams::Limits;
-use ringside_testkit::{by_run, capture_sample, judge, need_tool};
+use ringside_testkit::{Agreement, Difference, Messages, by_run, capture_sample, judge, need_tool};
 use ringside_tls::{Handshake, TlsObserver};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Files in which we say something else than tshark, with the number of hellos that only one of us
 /// has (theirs, ours), and why.
-const DIFFERENCES: &[(&str, usize, usize, &str)] =
+const DIFFERENCES: &[Difference] =
     &[("arkime-tls13.pcap", 1, 0, "a draft of TLS 1.3 whose ServerHello had another form")];
 
 /// The captures of TLS; in the long run all.
@@ -35,13 +34,10 @@ fn handshakes(path: &Path) -> Vec<Handshake> {
     kept.0.lock().unwrap().clone()
 }
 
-/// How often each hello is there: `? NAME JA3`, `! CIPHER JA3S`.
-type Hellos = BTreeMap<String, usize>;
-
 /// With how many handshakes were retried: of those the first ClientHello and the last ServerHello
 /// are kept, and tshark has two of each.
-fn ours(path: &Path) -> (Hellos, usize) {
-    let (mut hellos, mut retried) = (Hellos::new(), 0);
+fn ours(path: &Path) -> (Messages, usize) {
+    let (mut hellos, mut retried) = (Messages::new(), 0);
     for found in handshakes(path) {
         retried += usize::from(found.is_retried);
         if let Some(hello) = &found.hello {
@@ -56,10 +52,10 @@ fn ours(path: &Path) -> (Hellos, usize) {
     (hellos, retried)
 }
 
-fn theirs(path: &Path) -> Hellos {
+fn theirs(path: &Path) -> Messages {
     const CLIENT: [&str; 2] = ["tls.handshake.extensions_server_name", "tls.handshake.ja3"];
     const SERVER: [&str; 2] = ["tls.handshake.ciphersuite", "tls.handshake.ja3s"];
-    let mut hellos = Hellos::new();
+    let mut hellos = Messages::new();
     for (kind, fields, mark) in [("1", CLIENT, '?'), ("2", SERVER, '!')] {
         let filter = format!("tls.handshake.type == {kind} && tcp");
         let mut args = vec!["-n", "-Y", &filter, "-T", "fields", "-E", "aggregator=\u{1}"];
@@ -74,36 +70,16 @@ fn theirs(path: &Path) -> Hellos {
     hellos
 }
 
-/// Hellos that one has more often than the other.
-fn more(one: &Hellos, other: &Hellos) -> Vec<String> {
-    let mut more = Vec::new();
-    for (hello, count) in one {
-        let count = count.saturating_sub(other.get(hello).copied().unwrap_or(0));
-        more.extend((0..count).map(|_| hello.clone()));
-    }
-    more
-}
-
 #[test]
 fn tshark_finds_the_same_hellos() {
     let test = "tshark_finds_the_same_hellos";
     if !need_tool(test, "tshark") {
         return;
     }
-    let mut wrong = Vec::new();
-    let (mut files, mut hellos) = (0, 0);
+    let mut agreement = Agreement::default();
     for path in captures(test) {
         let ((ours, retried), theirs) = (ours(&path), theirs(&path));
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let (only_theirs, only_ours) = (more(&theirs, &ours), more(&ours, &theirs));
-        let known = DIFFERENCES.iter().find(|(file, ..)| *file == name);
-        let expected = known.map_or((2 * retried, 0), |(_, theirs, ours, _)| (*theirs, *ours));
-        if (only_theirs.len(), only_ours.len()) != expected {
-            wrong.push(format!("{name}: only tshark {only_theirs:?}, only we {only_ours:?}"));
-        }
-        files += 1;
-        hellos += theirs.values().sum::<usize>();
+        agreement.compare(&path, [&ours, &theirs], DIFFERENCES, (2 * retried, 0));
     }
-    eprintln!("{test}: {hellos} hellos of {files} files");
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    agreement.check(test);
 }
