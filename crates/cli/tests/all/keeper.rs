@@ -3,6 +3,7 @@
 //! In every case the files hold what the ledger says, to the frame, open in other programs, and
 //! settings of the system are as before. No test depends on how fast it runs.
 
+use crate::common::wireshark::packets_by_wireshark;
 use crate::common::*;
 use ringside_core::{Cause, Ledger};
 use ringside_sys::mmap::Mapping;

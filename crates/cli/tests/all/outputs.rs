@@ -1,5 +1,6 @@
 //! What `-w` makes: which file, under which name, and who may write it.
 
+use crate::common::wireshark::packets_by_wireshark;
 use crate::common::*;
 use ringside_core::{Frame, FrameMeta, SourceInterface, Timestamp};
 use ringside_store::Format;

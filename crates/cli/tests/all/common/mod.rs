@@ -13,8 +13,6 @@ pub mod user;
 pub mod verifier;
 pub mod wireshark;
 
-pub use wireshark::packets_by_wireshark;
-
 use ringside_core::{Frame, Ledger, SourceInterface};
 use ringside_lab::{Lab, LabConfig, RECEIVER_INTERFACE};
 use ringside_netdev as netdev;

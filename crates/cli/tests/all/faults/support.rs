@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub use super::small_disk::SmallDisk;
+pub use crate::common::wireshark::packets_by_wireshark;
 
 /// Sends `count` frames of `bytes` bytes in 16 flows, at a rate that every machine records.
 pub fn send(network: &Network, bytes: u16, count: u64) -> Report {
