@@ -30,6 +30,11 @@ fn count(extensions: Extensions<'_>, body: &[u8]) -> usize {
     found
 }
 
+/// What tls-parser reads and we refuse has extensions that are longer than it, which it leaves out.
+fn refused(extensions: Option<&[u8]>) {
+    assert_eq!(extensions, None);
+}
+
 #[test]
 fn tls_parser_reads_the_same_of_any_hello() {
     let seeds = [TLS_HELLO[5..].to_vec(), SERVER_HELLO.to_vec()];
@@ -48,7 +53,7 @@ fn tls_parser_reads_the_same_of_any_hello() {
         let Ok((_, TlsMessage::Handshake(theirs))) = theirs else { return };
         match theirs {
             TlsMessageHandshake::ClientHello(theirs) => {
-                let ours = client.expect("tls-parser reads it");
+                let Ok(ours) = client else { return refused(theirs.ext) };
                 assert_eq!(ours.legacy_version, theirs.version.0);
                 assert_eq!(ours.session_id, theirs.session_id.unwrap_or_default());
                 let ciphers = theirs.ciphers.iter().map(|cipher| cipher.0);
@@ -57,7 +62,7 @@ fn tls_parser_reads_the_same_of_any_hello() {
                 assert_eq!(count(ours.extensions, body), expected);
             }
             TlsMessageHandshake::ServerHello(theirs) => {
-                let ours = server.expect("tls-parser reads it");
+                let Ok(ours) = server else { return refused(theirs.ext) };
                 assert_eq!(
                     (ours.legacy_version, ours.cipher_suite),
                     (theirs.version.0, theirs.cipher.0)
