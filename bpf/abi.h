@@ -569,8 +569,9 @@ _Static_assert(sizeof(struct flow_config) == 40, "flow_config: keep abi.rs in st
 struct replay_config {
 	__u32 ifindex; /* interface to redirect to; 0: to the first leaf */
 	__u32 count;   /* headers */
+	__u32 rtp_at;  /* a header of RTP, which counts on from frame to frame; 0: there is none */
 };
-_Static_assert(sizeof(struct replay_config) == 8, "replay_config: keep replay.rs in step");
+_Static_assert(sizeof(struct replay_config) == 12, "replay_config: keep replay.rs in step");
 
 /* The first bytes of a frame: Ethernet, IPv6 and TCP, and a little more. */
 struct replay_header {

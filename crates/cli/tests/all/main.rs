@@ -8,6 +8,7 @@ mod backends;
 mod balance;
 mod bench;
 mod calls;
+mod calls_sipp;
 mod common;
 mod control;
 mod crashes;
