@@ -95,7 +95,7 @@ mod tests {
             }
             let expected = [(1, said[4..304].to_vec()), (2, vec![7, 8, 9])];
             assert_eq!(found, expected);
-            assert_eq!(stream.there, [0..said.len()]);
+            assert!(stream.there.iter().eq(std::iter::once(&(0..said.len()))));
         }
     }
 
