@@ -26,7 +26,7 @@ enum rtp_fate {
 	RTP_OTHER,   /* no packet of RTP at an endpoint that has a rule */
 	RTP_NO_ROOM, /* the rule has other streams */
 	RTP_BUSY,    /* another CPU had the rule for too long */
-	RTP_STALLED, /* nobody reads the counters any more */
+	RTP_STALLED, /* no process reads the counters any more */
 	RTP_FATES = 8,
 };
 
@@ -46,7 +46,7 @@ struct rtp_end {
 };
 _Static_assert(sizeof(struct rtp_end) == 24, "rtp_end: keep abi.rs in step");
 
-/* Least, greatest, and the sum of so many values. */
+/* Least, greatest and sum of a number of values. */
 struct rtp_spread {
 	__u64 count;
 	__s64 min;

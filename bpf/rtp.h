@@ -185,7 +185,7 @@ static __always_inline void add_sample(struct rtp_spread *spread, __s64 value)
 	spread->count++;
 }
 
-/* So many units of a timestamp, in nanoseconds. */
+/* Units of a timestamp, in nanoseconds. */
 static __always_inline __s64 nominal_ns(__s64 units, __u32 clock_rate)
 {
 	__u64 ns = (__u64)(units < 0 ? -units : units) * 1000000000ULL / clock_rate;

@@ -44,7 +44,7 @@ pub(super) struct CallsBench {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=traffic::CALLS_MAX))]
     calls: Vec<u32>,
 
-    /// Packets a second at which loss and CPU time are compared, beside what the calls would have.
+    /// Packets a second at which loss is compared too, next to that of the calls themselves.
     #[arg(long, value_name = "RATE", default_value_t = 1_000_000)]
     rate: u64,
 

@@ -18,7 +18,7 @@ const ALIVE_NS: u64 = 10_000_000_000;
 pub struct KernelMedia {
     /// In the order of interfaces.
     meters: Vec<RtpMeter>,
-    /// The program's stamps are so much ahead.
+    /// The program's stamps are ahead by this.
     ahead_ns: u64,
     rules: HashMap<Endpoint, Rule>,
     /// The codec of each kind but the first, which is unknown.

@@ -63,7 +63,7 @@ fn of_kernel(out: &mut String, kernel: &KernelStatus) {
         ("  others", kernel.other, "frames that are no media of a call"),
         ("  no room", kernel.no_room, "RTP packets of more streams than a rule has room for"),
         ("  busy", kernel.busy, "RTP packets of a rule that another CPU had for too long"),
-        ("  stalled", kernel.stalled, "RTP packets while nobody read the counters"),
+        ("  stalled", kernel.stalled, "RTP packets while no process read the counters"),
         ("rules", kernel.added, "for endpoints of media, that came and went with calls"),
         ("  refused", kernel.refused, "endpoints whose media were counted in user space"),
     ];

@@ -192,7 +192,7 @@ impl Timing {
     }
 }
 
-/// So many units of a timestamp, in nanoseconds.
+/// Units of a timestamp, in nanoseconds.
 pub(super) fn nominal_ns(units: i32, clock_rate: u32) -> i64 {
     i64::from(units) * 1_000_000_000 / i64::from(clock_rate.max(1))
 }

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What is written, for whoever looks.
+/// What is written, to be looked at.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -293,7 +293,7 @@ fn rules_come_and_go_with_calls() {
     let status = finder.status();
     let refused = status.refused as usize;
     assert_eq!(status.rules, 2 * calls - refused, "{status:?}");
-    // Two endpoints with one hash are not told apart.
+    // Of two endpoints with one hash the second has no rule.
     assert!(refused <= calls / 500 + 2, "{status:?}");
     eprintln!("{status:?}");
     for number in 0..calls {
@@ -369,7 +369,7 @@ fn no_packet_is_lost_between_cpus() {
     assert_eq!(meter.table().counts().counted, counted);
 }
 
-/// Where nobody reads the counters any more media go on.
+/// Where no process reads the counters any more media go on.
 #[test]
 fn a_dead_reader_costs_no_media() {
     if !need_root("a_dead_reader_costs_no_media") {

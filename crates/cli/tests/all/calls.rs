@@ -147,7 +147,7 @@ fn drops(network: &Network) -> u64 {
     drops.map(|(_, number)| number.parse::<u64>().unwrap()).sum()
 }
 
-/// A datagram between the phones, as a frame to nobody here.
+/// A datagram between the phones, as a frame to no host here.
 fn frame(is_back: bool, port: u16, payload: &[u8]) -> Vec<u8> {
     let mut out = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 8, 0, 0x45, 0];
     out.extend((28 + payload.len() as u16).to_be_bytes());
@@ -171,8 +171,8 @@ fn media(is_back: bool, number: u16) -> Vec<u8> {
 }
 
 #[test]
-fn the_kernel_counts_media_and_nobody_else_sees_them() {
-    let test = "the_kernel_counts_media_and_nobody_else_sees_them";
+fn the_kernel_counts_media_and_no_capture_sees_them() {
+    let test = "the_kernel_counts_media_and_no_capture_sees_them";
     if !need_root(test) || !need_tool(test, "ethtool") {
         return;
     }
@@ -217,7 +217,7 @@ fn the_kernel_counts_media_and_nobody_else_sees_them() {
             (&"PCMU".into(), &true)
         );
     }
-    // What the program counted nobody has seen, and all else the capture has.
+    // What the program counted the capture has not seen, and all else it has.
     let kernel = &account["kernel"];
     let number = |name: &str| kernel[name].as_u64().unwrap();
     assert!(number("counted") >= frames.len() as u64 + 2, "{kernel}");

@@ -78,7 +78,7 @@ fn message(first: &str, cseq: &str, media: Option<u16>, is_caller: bool) -> Stri
 const INVITE: &str = "INVITE sip:bob@[remote_ip] SIP/2.0";
 const ACK: &str = "ACK sip:bob@[remote_ip] SIP/2.0";
 
-/// A call after a challenge, with media from the caller, who hangs up when told.
+/// A call after a challenge, with media from the caller, who hangs up after an INFO.
 fn talk(media: &Path) -> [Vec<Step>; 2] {
     let caller = vec![
         Send(INVITE, "1 INVITE", Some(4000)),

@@ -53,4 +53,5 @@ mod signals;
 mod squatters;
 mod terminals;
 mod threads;
+mod tls;
 mod usage;

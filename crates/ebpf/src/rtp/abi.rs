@@ -28,7 +28,7 @@ pub(super) const CONTROL_WORDS: usize = 2;
 pub(super) const CONTROL_ALIVE_UNTIL: usize = 0;
 pub(super) const CONTROL_TEST_NOW: usize = 1;
 
-/// Nobody has the rule (`enum rtp_lock`).
+/// The rule is free (`enum rtp_lock`).
 pub(super) const FREE: u64 = 0;
 /// It is user space's, and counts nothing.
 pub(super) const CLOSED: u64 = 2;
@@ -91,7 +91,7 @@ fn end_of(&[first, second, port]: &[u64; 3]) -> End {
     (address, port as u16)
 }
 
-/// `struct rtp_spread`: least, greatest and sum of so many values.
+/// `struct rtp_spread`: least, greatest and sum of a number of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpreadWords {
     /// Values.
@@ -246,7 +246,7 @@ pub struct Counts {
     pub no_room: u64,
     /// Another CPU had the rule for too long.
     pub busy: u64,
-    /// Nobody read the counters any more.
+    /// No process read the counters any more.
     pub stalled: u64,
 }
 
