@@ -155,7 +155,8 @@ fn call(
     let [caller, callee] = [(&steps[0], true), (&steps[1], false)].map(|(steps, is_caller)| {
         let path = folder.join(format!("{id}-{is_caller}.xml"));
         let steps: String = steps.iter().map(|step| step.xml(is_caller)).collect();
-        let head = "<?xml version=\"1.0\" encoding=\"ISO-8859-1\" ?>\n<!DOCTYPE scenario SYSTEM \"sipp.dtd\">\n";
+        let head = "<?xml version=\"1.0\" encoding=\"ISO-8859-1\" ?>\n\
+                    <!DOCTYPE scenario SYSTEM \"sipp.dtd\">\n";
         std::fs::write(&path, format!("{head}<scenario name=\"{id}\">\n{steps}</scenario>\n"))
             .unwrap();
         path
