@@ -102,13 +102,6 @@ static __always_inline void see_icmp(struct flow_key *key, const __u8 *here, int
 	see_ports(key, to_be16(here[0]), to_be16((__u16)other));
 }
 
-/* UDP between these ports may carry headers (crates/wire/src/dissect/transport.rs). */
-static __always_inline int is_tunnel(__u16 from, __u16 to)
-{
-	return to == to_be16(4789) || to == to_be16(8472) || to == to_be16(6081) ||
-	       to == to_be16(6635) || to == to_be16(2152) || from == to_be16(2152);
-}
-
 /* The transport header; the packet ends at `end`. Returns its bytes, or -1 if it is not read. */
 static __always_inline int see_transport(struct seen_packet *packet, void *here, void *data_end,
 					 void *end)

@@ -48,6 +48,13 @@ static __always_inline int is_tag(__u16 type)
 	return type == ETHER_VLAN || type == ETHER_QINQ || type == ETHER_QINQ_OLD;
 }
 
+/* UDP between these ports may carry headers (crates/wire/src/dissect/transport.rs). */
+static __always_inline int is_tunnel(__u16 from, __u16 to)
+{
+	return to == to_be16(4789) || to == to_be16(8472) || to == to_be16(6081) ||
+	       to == to_be16(6635) || to == to_be16(2152) || from == to_be16(2152);
+}
+
 static __always_inline __u64 mix(__u64 hash, __u64 word)
 {
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;

@@ -23,11 +23,21 @@ struct {
 	__type(value, __u64);
 } next SEC(".maps");
 
+/* The next packet of the stream: 20 ms of G.711. */
+static __always_inline void count_on(void *rtp)
+{
+	__u16 *number = rtp + 2;
+	__u32 *timestamp = rtp + 4;
+
+	*number = to_be16((__u16)(to_be16(*number) + 1));
+	*timestamp = to_be32(to_be32(*timestamp) + 160);
+}
+
 SEC("xdp.frags")
 int replay(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
-	const struct replay_header *header;
+	struct replay_header *header;
 	__u64 *number;
 	__u32 key = 0, i;
 
@@ -45,6 +55,8 @@ int replay(struct xdp_md *ctx)
 #pragma unroll
 	for (i = 0; i < sizeof(*header) / 8; i++)
 		((__u64 *)data)[i] = header->words[i];
+	if (config.rtp_at && config.rtp_at <= sizeof(*header) - 12)
+		count_on((void *)header + config.rtp_at);
 	if (config.ifindex)
 		return bpf_redirect(config.ifindex, 0);
 	try_leaves(ctx, 0);

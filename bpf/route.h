@@ -8,7 +8,7 @@
 #ifndef RINGSIDE_ROUTE_H
 #define RINGSIDE_ROUTE_H
 
-#include "abi.h"
+#include "abi_route.h"
 #include "headers.h"
 
 enum route_offset {

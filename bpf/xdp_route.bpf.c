@@ -9,6 +9,7 @@
 #include "length.h"
 #include "metadata.h"
 #include "route.h"
+#include "route_cache.h"
 
 const volatile struct route_config config = {};
 
@@ -222,18 +223,14 @@ static __always_inline __u32 member(__u32 ifindex)
 	return found ? *found + 1 : 0;
 }
 
-/* Where the frame goes: a slot, if the cause is ROUTE_FORWARDED. */
-static __always_inline __u32 find_way(struct xdp_md *ctx, const struct arrival *arrival,
-				      struct bpf_fib_lookup *ask, __u64 bytes, __u32 *slot)
+/* Asks the kernel's tables, whose answer then stands in the question's place. */
+static __always_inline __u32 ask_kernel(struct xdp_md *ctx, const struct arrival *arrival,
+					struct bpf_fib_lookup *ask, struct way_out *way)
 {
-	__u32 cause = ask_frame(ctx, arrival, ask, bytes), found;
 	const struct route_port *port = arrival->port;
+	__u32 cause, found;
 	long answer;
 
-	if (cause) {
-		report(cause, ROUTE_NO_ANSWER, ask);
-		return cause;
-	}
 	if (!is_way_back(ctx, port, ask)) {
 		report(ROUTE_REVERSE_PATH, ROUTE_NO_ANSWER, ask);
 		return ROUTE_REVERSE_PATH;
@@ -248,9 +245,39 @@ static __always_inline __u32 find_way(struct xdp_md *ctx, const struct arrival *
 		else if (!found)
 			cause = ROUTE_NOT_MEMBER;
 		else
-			*slot = found - 1;
+			*way = (struct way_out){ found - 1, hop_place(ask) };
 	}
 	report(cause, answer, ask);
+	return cause;
+}
+
+/* Where the frame goes, if the cause is ROUTE_FORWARDED; its addresses are in `ask` then. */
+static __always_inline __u32 find_way(struct xdp_md *ctx, const struct arrival *arrival,
+				      struct bpf_fib_lookup *ask, __u64 bytes, struct way_out *way)
+{
+	__u32 cause = ask_frame(ctx, arrival, ask, bytes), now;
+	struct route_answer *answer;
+
+	if (cause) {
+		report(cause, ROUTE_NO_ANSWER, ask);
+		return cause;
+	}
+	if (!(arrival->port->flags & ROUTE_PORT_TRANSPORT))
+		ask->source_port = ask->destination_port = 0;
+	answer = config.ticks ? answer_place(ask) : 0;
+	if (!answer)
+		return ask_kernel(ctx, arrival, ask, way);
+	now = ticks_now();
+	if (likely(is_answer(answer, ask, arrival->slot, now, config.ticks))) {
+		__builtin_memcpy(ask->destination_mac, answer->destination_mac, 6);
+		__builtin_memcpy(ask->source_mac, answer->source_mac, 6);
+		*way = (struct way_out){ answer->out, answer->hop };
+		return ROUTE_FORWARDED;
+	}
+	note_question(answer, ask, arrival->slot);
+	cause = ask_kernel(ctx, arrival, ask, way);
+	if (!cause)
+		note_answer(answer, ask, way, now + config.ticks);
 	return cause;
 }
 
@@ -298,9 +325,8 @@ static __always_inline int rewrite(struct xdp_md *ctx, const struct bpf_fib_look
  * Marks a next hop as used. True if the host is to see that by itself: the mark is old, so that no
  * process looks at them.
  */
-static __always_inline int use_hop(const struct bpf_fib_lookup *way)
+static __always_inline int use_hop(__u32 place)
 {
-	__u32 place = hop_place(way);
 	__u64 *hop = bpf_map_lookup_elem(&route_hops, &place), now, since;
 
 	if (!hop)
@@ -321,26 +347,27 @@ static __always_inline int use_hop(const struct bpf_fib_lookup *way)
 
 /* ROUTE_FORWARDED if the frame is on its way; else it is unmodified. */
 static __always_inline __u32 forward(struct xdp_md *ctx, const struct arrival *arrival,
-				     const struct bpf_fib_lookup *way, __u32 slot, __u64 bytes)
+				     const struct bpf_fib_lookup *found, struct way_out way,
+				     __u64 bytes)
 {
-	__u32 pair = arrival->slot * ROUTE_PORTS_MAX + slot, vlan = 0;
+	__u32 pair = arrival->slot * ROUTE_PORTS_MAX + way.slot, vlan = 0;
 	struct route_flow *flow = bpf_map_lookup_elem(&route_flows, &pair);
 	const struct route_port *out;
 
 	if (!flow)
 		return ROUTE_NOT_MEMBER;
 	if (config.vlans) {
-		out = bpf_map_lookup_elem(&route_ports, &slot);
+		out = bpf_map_lookup_elem(&route_ports, &way.slot);
 		vlan = out ? out->vlan : 0;
 	}
-	if (use_hop(way))
+	if (use_hop(way.hop))
 		return ROUTE_REFRESH;
 	if (config.metadata == METADATA_FULL)
 		drop_metadata(ctx);
 	/* An interface that has just gone has no entry any more. */
-	if (bpf_redirect_map(&route_egress, slot, XDP_PASS) != XDP_REDIRECT)
+	if (bpf_redirect_map(&route_egress, way.slot, XDP_PASS) != XDP_REDIRECT)
 		return ROUTE_NOT_MEMBER;
-	if (!rewrite(ctx, way, arrival->tag_bytes, vlan))
+	if (!rewrite(ctx, found, arrival->tag_bytes, vlan))
 		return ROUTE_NOT_MEMBER;
 	flow->frames++;
 	flow->bytes += bytes;
@@ -353,8 +380,9 @@ int xdp_route(struct xdp_md *ctx)
 	__u64 bytes = length_of(ctx);
 	struct bpf_fib_lookup ask = {};
 	struct route_counts *counts;
+	struct way_out way = {};
 	struct arrival arrival;
-	__u32 out = 0, cause;
+	__u32 cause;
 
 	if (!arrive(ctx, &arrival)) {
 		report(ROUTE_TAGGED, ROUTE_NO_ANSWER, &ask);
@@ -365,9 +393,9 @@ int xdp_route(struct xdp_md *ctx)
 		goto pass;
 	counts->received++;
 	counts->received_bytes += bytes;
-	cause = find_way(ctx, &arrival, &ask, bytes, &out);
+	cause = find_way(ctx, &arrival, &ask, bytes, &way);
 	if (!cause)
-		cause = forward(ctx, &arrival, &ask, out, bytes);
+		cause = forward(ctx, &arrival, &ask, way, bytes);
 	if (cause < ROUTE_CAUSES)
 		counts->causes[cause]++;
 	if (!cause)

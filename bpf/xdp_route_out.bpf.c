@@ -3,7 +3,7 @@
  * Counts what a router sends out of one interface: it runs in the map of interfaces, when a frame
  * is about to be handed to the driver. What the driver then refuses the driver counts.
  */
-#include "abi.h"
+#include "abi_route.h"
 #include "length.h"
 
 const volatile struct route_config config = {};

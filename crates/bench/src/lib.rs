@@ -10,6 +10,7 @@
 //! than a user's: what it compares are programs with arguments.
 
 mod awake;
+mod calls;
 mod capture;
 mod changes;
 mod ddos;
@@ -68,6 +69,7 @@ const TOOL_CPU: usize = 1;
   sudo ringside bench rules                        dropping by one rule and by 110,000
   sudo ringside bench changes                      rules that come and go under load
   sudo ringside bench flows --svg .                flows in user space and in the kernel
+  sudo ringside bench calls --svg .                media of calls, in user space and in the driver
   sudo ringside bench xdp --svg .                  dropping, forwarding, routing, balancing")]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -118,6 +120,12 @@ enum BenchCommand {
   sudo ringside bench flows --svg .
   sudo ringside bench flows --flows 100000 --tools user,cache-xdp --rounds 1")]
     Flows(flows::FlowsBench),
+    /// Counting the media of calls, in user space and inside the driver, by how many calls there
+    /// are.
+    #[command(after_help = "Examples:
+  sudo ringside bench calls --svg .
+  sudo ringside bench calls --calls 10000 --tools kernel --rounds 1")]
+    Calls(calls::CallsBench),
     /// What one core does inside the driver, in the form of the paper on XDP: dropping, sending
     /// back, forwarding, routing, balancing, next to DPDK and the host's stack.
     #[command(after_help = "Examples:
@@ -163,6 +171,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         BenchCommand::Rules(args) => rules::run(&args),
         BenchCommand::Changes(args) => changes::run(&args),
         BenchCommand::Flows(args) => flows::run(&args),
+        BenchCommand::Calls(args) => calls::run(&args),
         BenchCommand::Xdp(args) => xdp::run(&args),
         BenchCommand::Send(args) => send::run(&args),
         BenchCommand::Segment(args) => segment::run(&args),

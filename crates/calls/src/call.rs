@@ -1,9 +1,10 @@
 //! The one definition of what is known of a call.
 
-use crate::limits::{LINGER_NS, RETRY_NS, SILENT_NS, UNANSWERED_NS};
-use crate::stream::{Endpoint, Stream};
+use crate::limits::{LINGER_NS, RETRY_NS, SILENT_NS, STREAMS_PER_CALL_MAX, UNANSWERED_NS};
+use crate::stream::{Endpoint, Rtcp, Stream};
 use crate::timed::Due;
 use ringside_core::InterfaceId;
+use ringside_proto::rtcp::Part;
 
 /// What carries SIP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,6 +193,49 @@ pub(crate) struct OpenCall {
     /// Places of its streams, and endpoints that it announced.
     pub streams: Vec<u32>,
     pub endpoints: Vec<Endpoint>,
+    /// Streams that the kernel counted, of endpoints that are the call's no more.
+    pub counted: Vec<Stream>,
+    /// What RTCP said of streams that were not seen, by SSRC.
+    pub reports: Vec<(u32, Rtcp)>,
+}
+
+impl OpenCall {
+    /// Takes what RTCP says of a stream that was not seen: the kernel may count it.
+    pub(crate) fn take_report(&mut self, now_ns: u64, ssrc: u32, part: &Part) {
+        let at = self.reports.iter().position(|(other, _)| *other == ssrc);
+        let at = at.unwrap_or_else(|| {
+            if self.reports.len() < STREAMS_PER_CALL_MAX {
+                self.reports.push((ssrc, Rtcp::default()));
+            }
+            self.reports.len() - 1
+        });
+        if let Some((_, rtcp)) = self.reports.get_mut(at).filter(|(other, _)| *other == ssrc) {
+            rtcp.take(now_ns, part);
+        }
+    }
+
+    /// All of the call's streams, as those that were seen and those that were counted together.
+    /// Returns packets of streams that there is no room for.
+    pub(crate) fn join(&mut self, seen: impl Iterator<Item = Stream>) -> u64 {
+        let (streams, mut left_out) = (&mut self.call.streams, 0);
+        streams.extend(seen);
+        for mut stream in std::mem::take(&mut self.counted) {
+            if let Some(known) = streams.iter_mut().find(|known| known.key == stream.key) {
+                known.join(stream);
+                continue;
+            }
+            if streams.len() >= STREAMS_PER_CALL_MAX {
+                self.call.streams_left_out += 1;
+                left_out += stream.statistics.packets + stream.statistics.malformed;
+                continue;
+            }
+            let report = self.reports.iter().find(|(ssrc, _)| *ssrc == stream.key.ssrc);
+            stream.rtcp = report.map(|(_, rtcp)| *rtcp).unwrap_or_default();
+            streams.push(stream);
+        }
+        streams.sort_by_key(|stream| stream.first_ns);
+        left_out
+    }
 }
 
 impl Due for OpenCall {

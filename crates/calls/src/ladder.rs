@@ -26,7 +26,8 @@ struct Step {
     now_ns: u64,
     from: usize,
     to: usize,
-    text: String,
+    said: String,
+    has_sdp: bool,
 }
 
 impl Ladder {
@@ -58,8 +59,8 @@ impl Ladder {
             (None, Some(status)) => status.to_string(),
             (None, None) => String::new(),
         };
-        let sdp = if message.has_sdp() { " (SDP)" } else { "" };
-        self.messages.push(Step { now_ns: met.now_ns, from, to, text: format!("{said}{sdp}") });
+        let has_sdp = message.has_sdp();
+        self.messages.push(Step { now_ns: met.now_ns, from, to, said, has_sdp });
     }
 
     fn host(&mut self, host: Endpoint) -> Option<usize> {
@@ -68,6 +69,11 @@ impl Ladder {
             (self.hosts.len() < HOSTS_MAX).then(|| self.hosts.push(host))?;
             Some(self.hosts.len() - 1)
         })
+    }
+
+    /// The method or status of each message.
+    pub fn said(&self) -> impl Iterator<Item = &str> {
+        self.messages.iter().map(|step| step.said.as_str())
     }
 
     /// The ladder as lines of text: times are seconds since the first message.
@@ -99,7 +105,7 @@ impl Ladder {
         (0..self.hosts.len()).for_each(|host| line[middle(host)] = '|');
         let (low, high) = (middle(step.from.min(step.to)), middle(step.from.max(step.to)));
         if low == high {
-            let shown = format!(" {} to itself", printable(&step.text));
+            let shown = format!(" {} to itself", step.text());
             line.truncate(low + 1);
             line.extend(shown.chars());
             return line.into_iter().collect();
@@ -109,7 +115,7 @@ impl Ladder {
             true => line[high - 1] = '>',
             false => line[low + 1] = '<',
         }
-        let shown = format!(" {} ", printable(&step.text));
+        let shown = format!(" {} ", step.text());
         let room = high - low - 4;
         let shown: Vec<char> = shown.chars().take(room).collect();
         let start = low + 2 + (room - shown.len()) / 2;
@@ -118,7 +124,11 @@ impl Ladder {
     }
 }
 
-/// Methods are what a sender likes.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+impl Step {
+    fn text(&self) -> String {
+        // Methods are what a sender likes.
+        let printable = |c: char| if c.is_control() { '?' } else { c };
+        let said: String = self.said.chars().map(printable).collect();
+        if self.has_sdp { said + " (SDP)" } else { said }
+    }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// frames = datagrams + tcp_frames + other_frames
 /// datagrams = sip_udp + sip_malformed_udp + keepalives + rtp + rtcp + other_media + other_udp
 /// sip_udp + sip_tcp = in_calls + options + registers + other_methods + without_call
-/// rtp = stream_packets + packets of open streams + rtp_without_room + unconfirmed
+/// rtp + rtp_in_kernel = stream_packets + packets of open streams + rtp_without_room + unconfirmed
 /// begun = Σ ended + self_calls + open
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -31,6 +31,9 @@ pub struct CallsLedger {
     pub keepalives: u64,
     /// RTP packets, with those of a header that contradicts itself.
     pub rtp: u64,
+    /// RTP packets that the kernel counted, of rules that are no more in force. They are in no
+    /// frame that was seen.
+    pub rtp_in_kernel: u64,
     /// RTCP packets.
     pub rtcp: u64,
     /// Something else at an endpoint of media: STUN, DTLS, fax.
@@ -92,7 +95,7 @@ impl CallsLedger {
         self.frames == frames
             && self.datagrams == datagrams
             && self.sip_udp + self.sip_tcp == messages
-            && self.rtp == rtp
+            && self.rtp + self.rtp_in_kernel == rtp
             && self.begun == self.given() + self.self_calls + open
     }
 }

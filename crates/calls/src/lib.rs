@@ -9,12 +9,14 @@
 //! - [`CallsLedger`] says that no packet, no message and no call is missing.
 //!
 //! Whatever was not seen is unknown, and no number stands in its place. Memory is bounded by
-//! [`Limits`]. There is no clock here and no socket.
+//! [`Limits`]. There is no socket here, and
+//! no clock but for saying to the kernel that this process lives.
 
 mod call;
 pub mod codec;
 mod datagrams;
 pub mod emodel;
+mod kernel_media;
 mod ladder;
 mod ledger;
 mod limits;
@@ -32,6 +34,7 @@ mod timed;
 mod tracker;
 
 pub use call::{Call, Dialog, Ending, Party, Transport};
+pub use kernel_media::{KernelMedia, KernelStatus};
 pub use ladder::Ladder;
 pub use ledger::CallsLedger;
 pub use limits::Limits;

@@ -2,6 +2,7 @@
 
 use crate::CallsLedger;
 use crate::call::Call;
+use crate::kernel_media::KernelMedia;
 use crate::ladder::Ladder;
 use crate::limits::Limits;
 use crate::reader::{Kept, Reader};
@@ -10,9 +11,10 @@ use ringside_core::Timestamp;
 use ringside_inspect::{DissectedFrame, Observer, Received};
 use ringside_logs::{LogStatus, RecordSink, Sinks};
 use ringside_streams::{Carried, FragmentLedger, StreamLedger, Transport};
+use ringside_sys::clock;
 
 /// How calls are found.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Options {
     /// Memory.
     pub limits: Limits,
@@ -20,6 +22,8 @@ pub struct Options {
     pub finds_unannounced: bool,
     /// The messages of the call with this Call-ID are kept.
     pub ladder: Option<String>,
+    /// Media are counted there as far as there is room. Everything that is not is seen.
+    pub kernel: Option<KernelMedia>,
 }
 
 /// Drives streams, calls and sinks by every frame of a stream.
@@ -37,11 +41,11 @@ impl<'s> CallsObserver<'s> {
         options: Options,
         sinks: Vec<(String, Box<dyn RecordSink<Call> + 's>)>,
     ) -> CallsObserver<'s> {
-        let Options { limits, finds_unannounced, ladder } = options;
+        let Options { limits, finds_unannounced, ladder, kernel } = options;
         let ladder = ladder.map(|call_id| Ladder::new(&call_id));
         CallsObserver {
             transport: Transport::new(limits.tcp),
-            tracker: Tracker::new(limits, finds_unannounced, ladder),
+            tracker: Tracker::new(limits, finds_unannounced, ladder, kernel),
             kept_bytes: 0,
             sinks: Sinks::new(sinks),
             now: Timestamp::default(),
@@ -76,6 +80,11 @@ impl<'s> CallsObserver<'s> {
     /// The messages of the call that was asked for.
     pub fn ladder(&self) -> Option<&Ladder> {
         self.tracker.ladder.as_ref()
+    }
+
+    /// What counts media in the kernel, if something does.
+    pub fn kernel(&self) -> Option<&KernelMedia> {
+        self.tracker.kernel.as_ref()
     }
 
     /// The time of the packets.
@@ -123,6 +132,9 @@ impl Observer for CallsObserver<'_> {
 
     fn tick(&mut self, low_water: Timestamp) {
         self.now = low_water;
+        if let Some(kernel) = &self.tracker.kernel {
+            kernel.keep_alive(clock::monotonic_ns());
+        }
         let CallsObserver { transport, tracker, kept_bytes, .. } = self;
         transport.tick(low_water, &mut Reader { tracker, kept_bytes });
         self.tracker.advance(low_water.0);

@@ -1,6 +1,6 @@
 //! What an observer of calls says meanwhile of what it has found.
 
-use crate::{CallsLedger, CallsObserver, Ending, Ladder};
+use crate::{CallsLedger, CallsObserver, Ending, KernelMedia, KernelStatus, Ladder};
 use ringside_core::Timestamp;
 use ringside_logs::{LogStatus, Status, Watched, object};
 use ringside_streams::{FragmentLedger, StreamLedger};
@@ -21,6 +21,8 @@ pub struct CallsStatus {
     pub tcp: StreamLedger,
     /// The account of fragments.
     pub fragments: FragmentLedger,
+    /// What the kernel did, where it counts media.
+    pub kernel: Option<KernelStatus>,
     /// The account of each log.
     pub logs: Vec<LogStatus>,
     /// The messages of the call that was asked for, once no frame will come again.
@@ -41,6 +43,7 @@ impl CallsStatus {
             "calls": ledger,
             "tcp": self.tcp.json(),
             "fragments": self.fragments,
+            "kernel": self.kernel,
             "open_calls": self.open_calls,
             "open_streams": self.open_streams,
             "logs": object(logs),
@@ -67,6 +70,7 @@ impl Watched for CallsObserver<'static> {
             ledger: self.ledger().clone(),
             tcp: self.streams().clone(),
             fragments: *self.fragments(),
+            kernel: self.kernel().map(KernelMedia::status),
             logs: self.logs(),
             ladder: self.ladder().filter(|_| is_finished).cloned(),
             balances: is_finished && self.balances(),

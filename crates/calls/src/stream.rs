@@ -6,8 +6,9 @@ use crate::limits::{CANDIDATE_IDLE_NS, CONSECUTIVE_MIN, DIGITS_MAX, STREAM_IDLE_
 use crate::rtp::{JitterBuffer, Statistics};
 use crate::timed::Due;
 use ringside_core::InterfaceId;
+use ringside_ebpf::rtp::StreamState;
 use ringside_proto::Rtp;
-use ringside_proto::rtcp::{ReceptionReport, SenderReport, VoipMetrics};
+use ringside_proto::rtcp::{Part, ReceptionReport, SenderReport, VoipMetrics};
 use ringside_proto::rtp::TelephoneEvent;
 use std::net::IpAddr;
 
@@ -108,6 +109,18 @@ impl Rtcp {
     }
 }
 
+impl Rtcp {
+    /// Takes what a party said.
+    pub(crate) fn take(&mut self, now_ns: u64, part: &Part) {
+        match part {
+            Part::Sender(report) => self.take_sender(now_ns, report),
+            Part::Reception(report) => self.take_reception(now_ns, report),
+            Part::Voip(metrics) => self.voip = Some(*metrics),
+            Part::Bye { .. } => {}
+        }
+    }
+}
+
 impl Stream {
     /// A stream without packets.
     pub fn new(key: StreamKey, call: Option<u64>, now_ns: u64) -> Stream {
@@ -124,6 +137,34 @@ impl Stream {
             event: None,
             consecutive: (0, 0),
         }
+    }
+
+    /// A stream of a call, as the kernel counted it.
+    pub(crate) fn counted(
+        key: StreamKey,
+        call: u64,
+        state: &StreamState,
+        codec: Option<&Codec>,
+    ) -> Stream {
+        Stream {
+            codec: codec.cloned(),
+            payload_type: state.payload_type,
+            last_ns: state.last_ns,
+            statistics: Statistics::counted(state),
+            ..Stream::new(key, Some(call), state.first_ns)
+        }
+    }
+
+    /// Adds what was counted elsewhere of it.
+    pub(crate) fn join(&mut self, mut other: Stream) {
+        if other.first_ns < self.first_ns {
+            std::mem::swap(&mut self.statistics, &mut other.statistics);
+        } else if other.codec.is_some() {
+            (self.codec, self.payload_type) = (other.codec, other.payload_type);
+        }
+        self.statistics.join(&other.statistics);
+        self.first_ns = self.first_ns.min(other.first_ns);
+        self.last_ns = self.last_ns.max(other.last_ns);
     }
 
     /// Takes a packet, which is of this codec, if that is known.

@@ -5,6 +5,7 @@ mod media;
 
 use crate::CallsLedger;
 use crate::call::{Call, Dialog, Ending, OpenCall};
+use crate::kernel_media::KernelMedia;
 use crate::ladder::Ladder;
 use crate::limits::{CALL_ID_BYTES_MAX, Limits};
 use crate::met::Met;
@@ -23,6 +24,8 @@ pub(crate) struct Tracker {
     endpoints: HashMap<Endpoint, Announced>,
     pub ledger: CallsLedger,
     pub ladder: Option<Ladder>,
+    /// What counts media outside of this program.
+    pub kernel: Option<KernelMedia>,
     /// Numbers that were given to calls.
     numbers: u64,
     /// Calls that are over and wait to be taken.
@@ -30,7 +33,12 @@ pub(crate) struct Tracker {
 }
 
 impl Tracker {
-    pub(crate) fn new(limits: Limits, finds_unannounced: bool, ladder: Option<Ladder>) -> Tracker {
+    pub(crate) fn new(
+        limits: Limits,
+        finds_unannounced: bool,
+        ladder: Option<Ladder>,
+        kernel: Option<KernelMedia>,
+    ) -> Tracker {
         Tracker {
             limits,
             finds_unannounced,
@@ -39,6 +47,7 @@ impl Tracker {
             endpoints: HashMap::new(),
             ledger: CallsLedger::default(),
             ladder,
+            kernel,
             numbers: 0,
             done: Vec::new(),
         }
@@ -65,10 +74,14 @@ impl Tracker {
 
     /// True if nothing is missing. Looks at all streams.
     pub(crate) fn balances(&self) -> bool {
-        let packets = self.streams.values().map(packets_of).sum();
+        let counted = self.calls.values().flat_map(|open| &open.counted);
+        let packets = self.streams.values().chain(counted).map(packets_of).sum();
         let alone = self.streams.values().filter(|one| one.call.is_none() && one.is_known());
         let open = self.calls.len() + alone.count();
-        self.ledger.balances(open as u64, packets)
+        let in_kernel = self.kernel.as_ref().is_none_or(|kernel| {
+            kernel.status().counted == self.ledger.rtp_in_kernel + kernel.packets_open()
+        });
+        in_kernel && self.ledger.balances(open as u64, packets)
     }
 
     /// A SIP message came.
@@ -115,7 +128,9 @@ impl Tracker {
             streams_left_out: 0,
             ending: Ending::Forced,
         };
-        let open = OpenCall { call, dialog, streams: Vec::new(), endpoints: Vec::new() };
+        let (streams, endpoints) = (Vec::new(), Vec::new());
+        let (counted, reports) = (Vec::new(), Vec::new());
+        let open = OpenCall { call, dialog, streams, endpoints, counted, reports };
         let place = self.calls.put(call_id.into(), open);
         self.announce(place, message);
     }
@@ -143,7 +158,9 @@ impl Tracker {
             let stream_ns = stream.map_or(u64::MAX, |(due_ns, _)| due_ns);
             match (call, stream) {
                 (Some((due_ns, place)), _) if due_ns <= now_ns && due_ns <= stream_ns => {
-                    self.end(place, None);
+                    if !self.has_spoken(place) {
+                        self.end(place, None);
+                    }
                 }
                 (_, Some((due_ns, place))) if due_ns <= now_ns => self.end_stream(place),
                 _ => return,
@@ -151,16 +168,33 @@ impl Tracker {
         }
     }
 
+    /// True if a call is not due after all: the kernel has counted media since the last look.
+    fn has_spoken(&mut self, place: u32) -> bool {
+        let Tracker { kernel: Some(kernel), calls, .. } = self else { return false };
+        let Some(open) = calls.at(place) else { return false };
+        let last_ns = kernel.last_ns(&open.endpoints);
+        let is_later = open.dialog.over.is_none() && last_ns > open.dialog.last_ns;
+        if is_later {
+            open.dialog.last_ns = last_ns;
+        }
+        is_later
+    }
+
     /// Ends a call: as it has ended so far, or for another reason.
     fn end(&mut self, place: u32, why: Option<Ending>) {
-        let Some(open) = self.calls.remove(place) else { return };
-        let OpenCall { mut call, dialog, streams, endpoints } = open;
+        let Some(open) = self.calls.at(place) else { return };
+        let (number, endpoints) = (open.call.number, std::mem::take(&mut open.endpoints));
         for endpoint in endpoints {
-            if self.endpoints.get(&endpoint).is_some_and(|found| found.call == call.number) {
+            if self.endpoints.get(&endpoint).is_some_and(|found| found.call == number) {
                 self.endpoints.remove(&endpoint);
+                self.take_counted(place, &endpoint);
             }
         }
-        call.streams.extend(streams.into_iter().filter_map(|place| self.streams.remove(place)));
+        let Some(mut open) = self.calls.remove(place) else { return };
+        let seen = std::mem::take(&mut open.streams);
+        self.ledger.rtp_without_room +=
+            open.join(seen.into_iter().filter_map(|place| self.streams.remove(place)));
+        let OpenCall { mut call, dialog, .. } = open;
         self.ledger.stream_packets += call.streams.iter().map(packets_of).sum::<u64>();
         let silent = match dialog.answered_ns {
             Some(_) => Ending::Silent,

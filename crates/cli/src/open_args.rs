@@ -119,6 +119,22 @@ impl OpenArgs {
         self.filter.expression()
     }
 
+    /// Does something for the interfaces, in their network namespace.
+    pub fn in_namespace<T: Send>(
+        &self,
+        work: impl FnOnce(&[String]) -> anyhow::Result<T> + Send,
+    ) -> anyhow::Result<T> {
+        let (namespace, interfaces) = (self.netns.as_deref(), self.interfaces.as_slice());
+        // A namespace is a thread's; this one stays where it is.
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                enter_namespace(namespace)?;
+                work(interfaces)
+            });
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
     /// Interfaces to be metered, without what concerns their frames.
     pub fn metering_options(&self) -> MeteringOptions {
         MeteringOptions {

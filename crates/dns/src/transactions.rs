@@ -8,7 +8,6 @@ use crate::transaction::{
 };
 use ringside_core::{RecentTable, Timestamp};
 use ringside_inspect::Key;
-use ringside_inspect::key::Around;
 use std::collections::BTreeSet;
 
 /// Takes transactions that are over.
@@ -112,7 +111,7 @@ impl Transactions {
             return;
         }
         let client_high = met.from_high != read.is_response;
-        let id = Id { key: without_tunnel(met.key), client_high, id: read.id };
+        let id = Id { key: met.key.paired(), client_high, id: read.id };
         let hash = self.table.hash(&id);
         let known = self.table.find(&id, hash);
         let known = known.filter(|&at| !self.is_overdue(at, ledger, out));
@@ -317,14 +316,6 @@ impl Transactions {
             self.leave(at, Ending::Forced, self.now.0, ledger, out);
         }
     }
-}
-
-/// Many tunnels have a number for each direction, as GTP-U: what is asked in one is answered in
-/// another.
-fn without_tunnel(key: &Key) -> Key {
-    let (protocol, vlan, interface) = (key.protocol(), key.vlan(), key.interface());
-    let around = Around { protocol, vlan, tunnel: None, interface };
-    Key::new(key.low(), key.high(), &around, false).0
 }
 
 /// True if an answer repeats the question that waits, or has none: as those of some failures.

@@ -10,6 +10,7 @@
 //! - [`pins`] are what stays on an interface without a process.
 //! - [`replay`] makes frames of a table of headers, to measure what a program costs.
 //! - [`route`] forwards packets between interfaces, by the kernel's tables.
+//! - [`rtp`] counts media of calls inside the driver.
 //! - [`rules`] judges frames inside the driver, by tables that user space changes meanwhile.
 //! - [`XdpProgram`] loads a program for an interface, [`Attachment`] keeps it there until dropped.
 //! - [`redirect_reaches`] says whether frames redirected to a veth end arrive at the other one.
@@ -37,6 +38,7 @@ pub mod pins;
 pub mod replay;
 mod root;
 pub mod route;
+pub mod rtp;
 pub mod rules;
 mod segment;
 pub mod socket_filter;

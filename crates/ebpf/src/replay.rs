@@ -33,6 +33,8 @@ pub struct Replay {
     _anchor: Option<Anchor>,
     _maps: Loaded,
     _headers: Words64,
+    /// Bytes of the frames: those of a header, and zeros.
+    frame_bytes: usize,
 }
 
 impl Replay {
@@ -41,12 +43,35 @@ impl Replay {
     /// # Errors
     /// No privilege, no memory, or the kernel refused.
     pub fn load(headers: &[[u8; HEADER_BYTES]], way: Way<'_>) -> Result<Replay, Error> {
+        Replay::with(headers, way, 0, HEADER_BYTES)
+    }
+
+    /// Loads it with headers of RTP, one for each stream: where each has its RTP header, and how
+    /// long the frames are. Numbers and timestamps count on with each frame of the stream.
+    ///
+    /// # Errors
+    /// As [`load`](Replay::load).
+    pub fn of_rtp(
+        headers: &[[u8; HEADER_BYTES]],
+        way: Way<'_>,
+        rtp_at: u32,
+        frame_bytes: usize,
+    ) -> Result<Replay, Error> {
+        Replay::with(headers, way, rtp_at, frame_bytes.max(HEADER_BYTES))
+    }
+
+    fn with(
+        headers: &[[u8; HEADER_BYTES]],
+        way: Way<'_>,
+        rtp_at: u32,
+        frame_bytes: usize,
+    ) -> Result<Replay, Error> {
         let ifindex = match way {
             Way::Interface(ifindex) => ifindex,
             Way::Program(_) => 0,
         };
         let count = headers.len() as u32;
-        let constants = [ifindex.to_ne_bytes(), count.to_ne_bytes()].concat();
+        let constants = [ifindex, count, rtp_at].map(u32::to_ne_bytes).concat();
         let mut loaded = Loaded::prepared(&REPLAY, Some(&constants), |object| {
             let mut maps = object.maps_mut();
             maps.find(|map| map.name() == "headers")
@@ -67,7 +92,7 @@ impl Replay {
             Way::Interface(ifindex) => Some(Anchor::on(program.as_fd(), ifindex)?),
             Way::Program(_) => None,
         };
-        Ok(Replay { program, _anchor: anchor, _maps: loaded, _headers: words })
+        Ok(Replay { program, _anchor: anchor, _maps: loaded, _headers: words, frame_bytes })
     }
 
     /// Makes `frames` frames and hands them to the interface, from the CPU that the calling thread
@@ -77,7 +102,7 @@ impl Replay {
     /// The kernel refused.
     pub fn run_live(&self, frames: u32) -> Result<(), Error> {
         let what = "cannot run live frames (BPF_F_TEST_XDP_LIVE_FRAMES needs Linux 5.18)";
-        run_live_frames(self.program.as_fd(), &[0; HEADER_BYTES], frames)
+        run_live_frames(self.program.as_fd(), &vec![0; self.frame_bytes], frames)
             .map_err(|e| Error::kernel(what, libbpf_rs::Error::from(e)))
     }
 
@@ -87,7 +112,8 @@ impl Replay {
     /// # Errors
     /// The kernel refused.
     pub fn run(&self, frames: u32) -> Result<u32, Error> {
-        let (run, _) = bpf::test_run(self.program.as_fd(), &[0; HEADER_BYTES], frames, &mut [])?;
+        let (run, _) =
+            bpf::test_run(self.program.as_fd(), &vec![0; self.frame_bytes], frames, &mut [])?;
         Ok(run.duration_ns)
     }
 }

@@ -10,13 +10,13 @@ mod pinned;
 mod tables;
 
 pub use crate::abi::route::{
-    Cause, Counts, Flow, HOPS, PORTS_MAX, Port, Report, ReversePath, hop_place,
+    ANSWER_AGE_MIN, Cause, Counts, Flow, HOPS, PORTS_MAX, Port, Report, ReversePath, hop_place,
 };
 pub use pinned::PinnedRoutes;
 pub use tables::{RouteTables, egress_program};
 
 use crate::abi::METADATA_FULL_BYTES;
-use crate::abi::route::{Config, NO_SLOT};
+use crate::abi::route::{Config, NO_SLOT, cache_ticks};
 use crate::load::{Embedded, Loaded, embedded, test_run};
 use crate::pins::{Kind, Pins};
 use crate::root::{LEAVES, Root, RootConfig};
@@ -25,6 +25,7 @@ use pinned::VERSION;
 use ringside_sys::bpf::{self, XdpMode};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 static XDP_ROUTE: Embedded = embedded!("xdp_route");
 static XDP_ROUTE_OUT: Embedded = embedded!("xdp_route_out");
@@ -49,6 +50,8 @@ pub struct RouteDevice<'a> {
     pub has_hardware_tags: bool,
     /// The program outlives the process, and takes the place of one that is pinned there already.
     pub is_pinned: bool,
+    /// How long an answer of the kernel's tables stands for further packets of the same flow.
+    pub answer_age_max: Duration,
 }
 
 /// What a device is to a router.
@@ -99,6 +102,7 @@ impl RouteAttachment {
             position: root.position(),
             metadata: if root.has_metadata() { METADATA_FULL_BYTES } else { 0 },
             stays: at.is_pinned.into(),
+            ticks: cache_ticks(at.answer_age_max),
             ..Config::default()
         };
         let program = load(&XDP_ROUTE, constants, tables, Some(root.leaves().as_fd()))?;
@@ -181,7 +185,7 @@ pub struct RouteProgram {
 
 impl RouteProgram {
     /// Loads it as if for a device, with interfaces of VLANs or without, and as it is pinned if it
-    /// `stays`.
+    /// `stays`. It asks the kernel for each frame, and can explain what it did.
     ///
     /// # Errors
     /// No privilege, or the kernel refused.
@@ -191,14 +195,30 @@ impl RouteProgram {
         has_vlans: bool,
         stays: bool,
     ) -> Result<RouteProgram, Error> {
-        let constants = Config {
-            device: place.device,
-            slot: place.slot.unwrap_or(NO_SLOT),
-            reports: 1,
-            vlans: has_vlans.into(),
-            stays: stays.into(),
-            ..Config::default()
-        };
+        let (vlans, stays) = (has_vlans.into(), stays.into());
+        let slot = place.slot.unwrap_or(NO_SLOT);
+        RouteProgram::load(
+            tables,
+            Config { device: place.device, slot, reports: 1, vlans, stays, ..Config::default() },
+        )
+    }
+
+    /// Loads it as if for a device without VLANs, as it is at work: answers of the kernel's stand
+    /// for as long as `answer_age_max`, and nothing is explained.
+    ///
+    /// # Errors
+    /// As [`unattached`](RouteProgram::unattached).
+    pub fn at_work(
+        tables: &RouteTables,
+        place: DevicePlace,
+        answer_age_max: Duration,
+    ) -> Result<RouteProgram, Error> {
+        let (slot, ticks) = (place.slot.unwrap_or(NO_SLOT), cache_ticks(answer_age_max));
+        let config = Config { device: place.device, slot, ticks, ..Config::default() };
+        RouteProgram::load(tables, config)
+    }
+
+    fn load(tables: &RouteTables, constants: Config) -> Result<RouteProgram, Error> {
         Ok(RouteProgram { program: load(&XDP_ROUTE, constants, tables, None)? })
     }
 
@@ -212,6 +232,14 @@ impl RouteProgram {
         let report = Report::from_bytes(&tables.report()?);
         let part = || Error::Object { object: XDP_ROUTE.name, part: "report of this form".into() };
         Ok((run, report.ok_or_else(part)?))
+    }
+
+    /// Runs it on a copy of `frame`, as [`explain`](RouteProgram::explain), and explains nothing.
+    ///
+    /// # Errors
+    /// As [`explain`](RouteProgram::explain).
+    pub fn run(&self, frame: &[u8]) -> Result<TestRun, Error> {
+        test_run(self.program.as_fd(), frame)
     }
 
     /// Runs it `repeat` times; mean nanoseconds.

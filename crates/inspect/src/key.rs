@@ -12,6 +12,8 @@ pub type Endpoint = (IpAddr, u16);
 const IS_V6: u64 = 1;
 /// The lower endpoint is the source, whatever its address: of messages that have no answer.
 const IS_ONE_WAY: u64 = 2;
+/// A tunnel, with its kind, in the last word.
+const TUNNEL: u64 = 0xff_ffff_ffff;
 /// Above the id of a VLAN, which has 12 bits.
 const HAS_VLAN: u64 = 0x1000;
 
@@ -122,6 +124,20 @@ impl Key {
         })
     }
 
+    /// The key without a tunnel that has a number for each direction, as GTP-U, so that what is
+    /// asked in one is answered in another. A number that both directions have, as that of a
+    /// virtual network, stays.
+    pub fn paired(&self) -> Key {
+        match self.tunnel() {
+            Some(TunnelId::GtpU(_) | TunnelId::Gre(_) | TunnelId::Erspan(_)) => {
+                let mut words = self.words;
+                words[5] &= !TUNNEL;
+                Key { words }
+            }
+            _ => *self,
+        }
+    }
+
     /// Interface that received the packets.
     pub fn interface(&self) -> InterfaceId {
         InterfaceId((self.words[5] >> 40) as u32)
@@ -171,6 +187,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_number_of_one_direction_pairs_nothing() {
+        let around = |tunnel| Around {
+            protocol: IpProtocol::UDP,
+            vlan: None,
+            tunnel: Some(tunnel),
+            interface: InterfaceId(0),
+        };
+        let end = |last| (Ipv4Addr::new(10, 0, 0, last).into(), 53);
+        let key = |tunnel| Key::new(end(1), end(2), &around(tunnel), false).0.paired();
+        assert_eq!(key(TunnelId::GtpU(1)), key(TunnelId::GtpU(2)));
+        assert_eq!(key(TunnelId::Gre(1)), key(TunnelId::Gre(2)));
+        assert_ne!(key(TunnelId::Vxlan(1)), key(TunnelId::Vxlan(2)));
+        assert_ne!(key(TunnelId::Nvgre(1)), key(TunnelId::Geneve(1)));
+    }
+
+    #[test]
     fn a_key_gives_back_what_it_was_made_of() {
         let v4: (IpAddr, IpAddr) = ("10.0.0.9".parse().unwrap(), "10.0.0.1".parse().unwrap());
         let v6: (IpAddr, IpAddr) = ("fe80::1".parse().unwrap(), "2001:db8::5".parse().unwrap());
@@ -197,6 +229,9 @@ mod tests {
                 assert_eq!((key.low(), key.high()), ((destination, 80), (source, 40_000)));
                 assert_eq!((key.vlan(), key.tunnel()), (vlan, tunnel));
                 assert_eq!((key.protocol(), key.interface()), (protocol, interface));
+                let paired = Around { tunnel: key.paired().tunnel(), ..around };
+                let of_paired = Key::new((source, 40_000), (destination, 80), &paired, false).0;
+                assert_eq!(key.paired(), of_paired);
                 let alone = Key::new((source, 3), (destination, 1), &around, true);
                 assert_eq!((alone.0.low(), alone.1), ((source, 3), false));
                 assert_ne!(alone.0, Key::new((destination, 1), (source, 3), &around, true).0);

@@ -31,6 +31,7 @@ mod scanner;
 pub mod dhcp;
 pub mod dns;
 pub mod http1;
+pub mod quic;
 pub mod rtcp;
 pub mod rtp;
 pub mod sdp;

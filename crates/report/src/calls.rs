@@ -1,7 +1,7 @@
 //! The account of calls, for people and programs.
 
 use crate::logs::{Account, written};
-use ringside_calls::{CallsStatus, Ending};
+use ringside_calls::{CallsStatus, Ending, KernelStatus};
 use ringside_terminal::ledger_text::count;
 
 /// The account.
@@ -48,8 +48,28 @@ fn text(status: &CallsStatus) -> String {
     for (name, number, note) in parts.into_iter().filter(|(_, number, _)| *number > 0) {
         count(&mut out, name, number, note);
     }
+    if let Some(kernel) = &status.kernel {
+        of_kernel(&mut out, kernel);
+    }
     written(&mut out, &status.logs, "");
     out
+}
+
+/// What was counted in drivers.
+fn of_kernel(out: &mut String, kernel: &KernelStatus) {
+    count(out, "in the kernel", kernel.frames, "frames that the programs in drivers saw");
+    let parts = [
+        ("  counted", kernel.counted, "RTP packets of streams, which went nowhere else"),
+        ("  others", kernel.other, "frames that are no media of a call"),
+        ("  no room", kernel.no_room, "RTP packets of more streams than a rule has room for"),
+        ("  busy", kernel.busy, "RTP packets of a rule that another CPU had for too long"),
+        ("  stalled", kernel.stalled, "RTP packets while no process read the counters"),
+        ("rules", kernel.added, "for endpoints of media, that came and went with calls"),
+        ("  refused", kernel.refused, "endpoints whose media were counted in user space"),
+    ];
+    for (name, number, note) in parts.into_iter().filter(|(_, number, _)| *number > 0) {
+        count(out, name, number, note);
+    }
 }
 
 fn meaning(ending: Ending) -> &'static str {

@@ -3,7 +3,7 @@
 use crate::logs::{Account, stream_bytes, stream_losses, written};
 use ringside_terminal::ledger_text::count;
 use ringside_terminal::units::grouped;
-use ringside_tls::{Ending, TlsStatus};
+use ringside_tls::{Ending, QuicLedger, TlsStatus};
 
 /// The account.
 pub fn account(status: &TlsStatus) -> Account<'_> {
@@ -42,8 +42,33 @@ fn text(status: &TlsStatus) -> String {
         count(&mut out, name, bytes, note);
     }
     stream_losses(&mut out, streams);
+    quic(&mut out, &status.quic);
     written(&mut out, &status.logs, "");
     out
+}
+
+/// The account of QUIC, where there was some.
+fn quic(out: &mut String, ledger: &QuicLedger) {
+    let all = [ledger.with_initials, ledger.retries, ledger.version_negotiations];
+    if all.iter().all(|datagrams| *datagrams == 0) {
+        return;
+    }
+    count(out, "datagrams", ledger.datagrams, "of UDP");
+    let parts = [
+        ("  with initials", ledger.with_initials, "with Initial packets of QUIC"),
+        ("  retries", ledger.retries, "the server wants the client to begin again"),
+        ("  other version", ledger.version_negotiations, "the server does not have the version"),
+        ("  other", ledger.other, "encrypted with other keys, or of other protocols"),
+        ("initial packets", ledger.initials, ""),
+        ("  read", ledger.read, ""),
+        ("  after", ledger.after, "behind what can be read"),
+        ("  undecryptable", ledger.undecryptable, "their beginning was not seen, or damaged"),
+        ("  cut", ledger.cut, "not captured whole"),
+        ("  malformed", ledger.malformed, ""),
+    ];
+    for (name, number, note) in parts.into_iter().filter(|(_, number, _)| *number > 0) {
+        count(out, name, number, note);
+    }
 }
 
 fn meaning(ending: Ending) -> &'static str {
@@ -57,6 +82,7 @@ fn meaning(ending: Ending) -> &'static str {
         Ending::Displaced => "another connection needed the place",
         Ending::Forced => "there was nothing more to see",
         Ending::Lost => "bytes of it are missing",
+        Ending::OtherVersion => "the server does not have the version of QUIC",
         Ending::NotTls => "what came is no handshake, or longer than any",
         Ending::NoRoom => "there was no memory to wait for the answer",
     }

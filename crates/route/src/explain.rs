@@ -51,7 +51,7 @@ impl Explainer {
         let mut interfaces = Vec::new();
         for (slot, one) in (0u32..).zip(&found) {
             let out = egress_program(&tables, slot)?;
-            let (port, ifindex) = (interface::port(&one.interface), one.interface.ifindex);
+            let (port, ifindex) = (interface::port(&one.interface, true), one.interface.ifindex);
             tables.set_port(slot, &port)?;
             tables.join(slot, (ifindex, one.device.ifindex), out.as_fd())?;
             // Frames come in by the device of the first.

@@ -93,8 +93,19 @@ pub(crate) fn mac(device: &NetDevice) -> Option<[u8; 6]> {
     device.hardware_address.as_slice().try_into().ok()
 }
 
-/// What the program must know of it.
-pub(crate) fn port(device: &NetDevice) -> Port {
+/// True if ports of packets may decide about their routes: by a policy rule, or by the hash that
+/// chooses among equal ways.
+pub(crate) fn asks_for_ports() -> bool {
+    let hashed = |version: u8| {
+        let path = format!("/proc/sys/net/ipv{version}/fib_multipath_hash_policy");
+        // Where there is no such setting there is no such version of IP.
+        std::fs::read_to_string(path).is_ok_and(|policy| policy.trim() != "0")
+    };
+    hashed(4) || hashed(6) || netdev::rules_ask_for_transport().unwrap_or(true)
+}
+
+/// What the program must know of it, and whether it is to give the kernel ports.
+pub(crate) fn port(device: &NetDevice, asks_for_ports: bool) -> Port {
     let setting = |name: &str| setting(4, name, "rp_filter").unwrap_or(0);
     // As the kernel: the stricter of both, by number (Documentation/networking/ip-sysctl.rst).
     let reverse_path = match setting("all").max(setting(&device.name)) {
@@ -106,6 +117,7 @@ pub(crate) fn port(device: &NetDevice) -> Port {
         ifindex: device.ifindex,
         mac: mac(device).unwrap_or_default(),
         reverse_path,
+        asks_for_ports,
         vlan: device.vlan_id.unwrap_or(0),
     }
 }

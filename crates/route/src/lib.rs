@@ -38,5 +38,5 @@ pub use explain::{Explainer, Explanation};
 pub use keeper::Asked;
 pub use ledger::{DeviceCounts, InterfaceLedger, Ledger};
 pub use pinned::{PinnedRouter, remains};
-pub use ringside_ebpf::route::Cause;
+pub use ringside_ebpf::route::{ANSWER_AGE_MIN, Cause};
 pub use router::{Options, Router};

@@ -26,6 +26,10 @@ pub struct Options {
     /// How often each neighbour in use is asked whether it is still there: one whose address in the
     /// link layer has changed is sought at most this and 0.3 s later.
     pub probe_interval: Duration,
+    /// How long an answer of the kernel's tables stands for further packets of the same flow: a
+    /// change of routes, rules or neighbours is noticed at most this much later. 0: each packet
+    /// asks.
+    pub answer_age_max: Duration,
     /// It outlives this object and the process, and takes the place of one that is pinned.
     pub is_pinned: bool,
 }
@@ -38,6 +42,8 @@ pub struct Router {
     devices: Vec<Device>,
     interfaces: Vec<Interface>,
     is_pinned: bool,
+    /// The kernel is given the ports of packets whether they decide or not.
+    always_asks_for_ports: bool,
     keeper: Keeper,
     changes: LinkChanges,
     neighbours: Neighbours,
@@ -83,11 +89,14 @@ impl Router {
         // Before they are looked at again: no change is overlooked.
         let changes = LinkChanges::listen()?;
         let tables = RouteTables::new()?;
-        let (devices, mut notes) = open_devices(&tables, &found, options.is_pinned)?;
+        let (devices, mut notes) = open_devices(&tables, &found, options)?;
+        // A router that stays follows no rule once its process is gone.
+        let always_asks_for_ports = options.is_pinned || options.answer_age_max.is_zero();
+        let asks_for_ports = always_asks_for_ports || interface::asks_for_ports();
         let mut interfaces = Vec::new();
         for (slot, one) in (0u32..).zip(&found) {
             notes.extend(interface::notes(&one.interface));
-            interfaces.push(Interface::new(&tables, one, slot)?);
+            interfaces.push(Interface::new(&tables, one, slot, asks_for_ports)?);
         }
         let (now, keeper) = (Instant::now(), Keeper::new(options.probe_interval));
         let neighbours = Neighbours::open()?;
@@ -97,6 +106,7 @@ impl Router {
             devices,
             interfaces,
             is_pinned,
+            always_asks_for_ports,
             keeper,
             changes,
             neighbours,
@@ -196,9 +206,10 @@ impl Router {
                 _ => one.attachment = None,
             }
         }
+        let asks_for_ports = self.always_asks_for_ports || interface::asks_for_ports();
         for one in self.interfaces.iter_mut().filter(|one| !one.is_gone) {
             let found = Found::again(&all, one.ifindex, one.device);
-            notes.extend(one.follow(&self.tables, found.as_ref())?);
+            notes.extend(one.follow(&self.tables, found.as_ref(), asks_for_ports)?);
         }
         Ok(notes)
     }
@@ -248,7 +259,7 @@ pub(crate) fn read_tables(
 fn open_devices(
     tables: &RouteTables,
     found: &[Found],
-    is_pinned: bool,
+    options: &Options,
 ) -> Result<(Vec<Device>, Vec<String>), RouteError> {
     let has_vlans = found.iter().any(|one| one.interface.vlan_id.is_some());
     let (mut devices, mut notes): (Vec<Device>, _) = (Vec::new(), Vec::new());
@@ -271,7 +282,8 @@ fn open_devices(
                 place,
                 has_vlans,
                 has_hardware_tags,
-                is_pinned,
+                is_pinned: options.is_pinned,
+                answer_age_max: options.answer_age_max,
             },
         )?;
         if has_hardware_tags && !attachment.sees_hardware_tags() {
@@ -291,9 +303,14 @@ pub(crate) fn untagged(found: &[Found], device: &NetDevice) -> Option<u32> {
 }
 
 impl Interface {
-    fn new(tables: &RouteTables, found: &Found, slot: u32) -> Result<Interface, RouteError> {
+    fn new(
+        tables: &RouteTables,
+        found: &Found,
+        slot: u32,
+        asks_for_ports: bool,
+    ) -> Result<Interface, RouteError> {
         let Found { interface, device } = found;
-        let port = interface::port(interface);
+        let port = interface::port(interface, asks_for_ports);
         tables.set_port(slot, &port)?;
         Ok(Interface {
             name: interface.name.clone(),
@@ -315,6 +332,7 @@ impl Interface {
         &mut self,
         tables: &RouteTables,
         found: Option<&Found>,
+        asks_for_ports: bool,
     ) -> Result<Option<String>, RouteError> {
         let Some(found) = found else {
             tables.leave(self.slot, self.ifindex)?;
@@ -325,7 +343,7 @@ impl Interface {
             )));
         };
         self.now = found.interface.statistics;
-        let port = interface::port(&found.interface);
+        let port = interface::port(&found.interface, asks_for_ports);
         if port != self.port {
             tables.set_port(self.slot, &port)?;
             self.port = port;

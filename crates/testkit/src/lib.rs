@@ -11,6 +11,7 @@ pub mod classbench;
 pub mod driver_ring;
 pub mod fuzz;
 pub mod judge;
+pub mod quic;
 pub mod random;
 pub mod rules;
 pub mod stacks;

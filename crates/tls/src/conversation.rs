@@ -1,12 +1,10 @@
 //! One connection that carries TLS, from its first hello to the end of what is not encrypted.
 
-use crate::certificate::Certificate;
-use crate::handshake::{ClientSide, Ending, Handshake, ServerSide};
-use crate::ledger::TlsLedger;
-use crate::limits::KEPT_BYTES_MAX;
+use crate::handshake::{Ending, Handshake};
+use crate::quic::Connections;
 use crate::records::{Records, Said};
-use ringside_proto::tls::{ClientHelloBody, ServerHello, vector};
-use ringside_streams::{At, Event, Handler};
+use crate::shared::{Out, Shared};
+use ringside_streams::{At, Datagram, Event, Handler};
 
 /// Pieces of a direction in which a hello is looked for: the greetings of a proxy, or of a protocol
 /// that begins TLS later, come before.
@@ -15,24 +13,9 @@ const PROBES_MAX: u8 = 16;
 /// Types of handshake messages.
 const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
-const CERTIFICATE: u8 = 11;
-const SERVER_HELLO_DONE: u8 = 14;
 
 /// The level of an alert that ends a connection.
 const FATAL: u8 = 2;
-
-/// What all connections share.
-#[derive(Debug, Default)]
-pub(crate) struct Shared {
-    pub ledger: TlsLedger,
-    /// Memory of what they keep.
-    pub kept: usize,
-    /// Handshakes that are not over.
-    pub open: u64,
-}
-
-/// Takes handshakes that are over.
-pub(crate) type Out<'o> = dyn FnMut(Handshake) + 'o;
 
 /// What is kept of a connection. Most carry no TLS and have nothing behind it.
 #[derive(Debug, Default)]
@@ -54,14 +37,22 @@ struct Conversation {
     memory: usize,
 }
 
-/// Takes what connections say, and gives handshakes out.
+/// Takes what connections say, over TCP and QUIC, and gives handshakes out.
 pub(crate) struct Tracker<'t> {
     pub shared: &'t mut Shared,
+    pub quic: &'t mut Connections,
     pub out: &'t mut Out<'t>,
 }
 
 impl Handler for Tracker<'_> {
     type Kept = Kept;
+
+    const TAKES_DATAGRAMS: bool = true;
+
+    #[inline]
+    fn datagram(&mut self, datagram: &Datagram<'_>) {
+        self.quic.datagram(datagram, self.shared, self.out);
+    }
 
     #[inline]
     fn event(&mut self, at: &At<'_>, kept: &mut Kept, event: Event<'_>) {
@@ -94,8 +85,7 @@ impl Tracker<'_> {
                 self.shared.ledger.not_tls_bytes += length;
                 return;
             };
-            self.shared.ledger.begun += 1;
-            self.shared.open += 1;
+            self.shared.begin();
             kept.conversation = Some(Box::new(Conversation::new(at, client)));
         }
         let Some(conversation) = kept.conversation.as_deref_mut().filter(|c| c.reads(side)) else {
@@ -104,12 +94,11 @@ impl Tracker<'_> {
         };
         let mut ending = None;
         let used = conversation.take_in(side, bytes, at.stamp.0, &mut ending);
-        let memory = conversation.memory_now();
-        self.shared.kept = self.shared.kept - conversation.memory + memory;
-        conversation.memory = memory;
+        let now = conversation.memory_now();
+        let has_room = self.shared.keep(&mut conversation.memory, now);
         self.shared.ledger.handshake_bytes += used as u64;
         self.shared.ledger.after_bytes += length - used as u64;
-        if self.shared.kept > KEPT_BYTES_MAX {
+        if !has_room {
             ending = ending.or(Some(Ending::NoRoom));
         }
         if let Some(ending) = ending {
@@ -119,16 +108,9 @@ impl Tracker<'_> {
 
     fn end(&mut self, kept: &mut Kept, ending: Ending, end_ns: u64) {
         let Some(conversation) = kept.conversation.take() else { return };
-        let Conversation { mut found, memory, .. } = *conversation;
+        let Conversation { found, memory, .. } = *conversation;
         kept.is_over = true;
-        self.shared.kept -= memory;
-        self.shared.open -= 1;
-        let ledger = &mut self.shared.ledger;
-        ledger.client_hellos += u64::from(found.hello.is_some());
-        ledger.server_hellos += u64::from(found.answer.is_some());
-        ledger.ended[ending.index()] += 1;
-        (found.ending, found.end_ns) = (ending, end_ns);
-        (self.out)(found);
+        self.shared.end(found, memory, (ending, end_ns), self.out);
     }
 }
 
@@ -155,21 +137,7 @@ impl Kept {
 
 impl Conversation {
     fn new(at: &At<'_>, client: usize) -> Conversation {
-        let ends = [at.key.low(), at.key.high()];
-        let found = Handshake {
-            connection: at.connection,
-            interface: at.key.interface(),
-            vlan: at.key.vlan(),
-            client: ends[client],
-            server: ends[1 - client],
-            hello: None,
-            answer: None,
-            is_retried: false,
-            certificate: None,
-            alert: None,
-            ending: Ending::Forced,
-            end_ns: at.stamp.0,
-        };
+        let found = Handshake::new(at.connection, at.key, client == 1, at.stamp.0);
         Conversation { found, client, records: Default::default(), memory: 0 }
     }
 
@@ -205,42 +173,12 @@ impl Conversation {
                 Said::Encrypted if found.answer.is_none() => {}
                 Said::Encrypted => *ending = Some(Ending::Complete),
                 Said::Message(kind, body) if is_client => {
-                    match ClientHelloBody::parse(body).ok().filter(|_| kind == CLIENT_HELLO) {
-                        Some(hello) => found.hello = Some(ClientSide::of(&hello, stamp_ns)),
-                        None => *ending = Some(Ending::NotTls),
-                    }
+                    *ending = found.client(kind, body, stamp_ns);
                     return false;
                 }
-                Said::Message(kind, body) => *ending = server(found, kind, body, stamp_ns),
+                Said::Message(kind, body) => *ending = found.server(kind, body, stamp_ns),
             }
             ending.is_none()
         })
-    }
-}
-
-/// A message of the server: how the handshake ends by it, if it does.
-fn server(found: &mut Handshake, kind: u8, body: &[u8], stamp_ns: u64) -> Option<Ending> {
-    /// From this version on all behind the hello is encrypted.
-    const TLS_1_3: u16 = 0x0304;
-    match kind {
-        SERVER_HELLO if found.answer.is_none() => {
-            let Ok(hello) = ServerHello::parse(body) else { return Some(Ending::NotTls) };
-            if hello.is_retry {
-                found.is_retried = true;
-                return None;
-            }
-            let answer = ServerSide::of(&hello, found.hello.as_ref(), stamp_ns);
-            let version = answer.version;
-            found.answer = Some(answer);
-            // Drafts of TLS 1.3 have numbers of their own.
-            (version == TLS_1_3 || version >> 8 == 0x7f).then_some(Ending::Complete)
-        }
-        CERTIFICATE if found.certificate.is_none() => {
-            let list = vector(&mut { body }, 3).unwrap_or_default();
-            found.certificate = vector(&mut { list }, 3).ok().and_then(Certificate::parse);
-            None
-        }
-        SERVER_HELLO_DONE => Some(Ending::Complete),
-        _ => None,
     }
 }

@@ -6,6 +6,8 @@ use crate::fingerprint::{
 };
 use crate::limits::{NAME_BYTES_MAX, PROTOCOLS_MAX};
 use ringside_core::InterfaceId;
+use ringside_inspect::Key;
+use ringside_proto::quic::Version;
 use ringside_proto::tls::{ClientHelloBody, ServerHello, vector};
 use ringside_streams::Closing;
 use std::net::IpAddr;
@@ -16,8 +18,10 @@ pub type Endpoint = (IpAddr, u16);
 /// A handshake, as far as it is not encrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handshake {
-    /// Number of the connection, from 1.
+    /// Number of the connection, from 1, among those over TCP or those over QUIC.
     pub connection: u64,
+    /// The version of QUIC that carried it; none over TCP.
+    pub quic: Option<Version>,
     /// Interface that received the packets.
     pub interface: InterfaceId,
     /// Id of the VLAN tag nearest to the IP header.
@@ -98,6 +102,8 @@ pub enum Ending {
     Forced,
     /// Bytes of it are missing.
     Lost,
+    /// The server does not have the version of QUIC.
+    OtherVersion,
     /// What came is no handshake, or longer than any.
     NotTls,
     /// There was no memory to wait for the answer.
@@ -105,6 +111,27 @@ pub enum Ending {
 }
 
 impl Handshake {
+    /// One of which nothing is known yet, over TCP; the client is the key's higher end or not.
+    pub(crate) fn new(connection: u64, key: &Key, client_high: bool, now_ns: u64) -> Handshake {
+        let ends = [key.low(), key.high()];
+        let client = usize::from(client_high);
+        Handshake {
+            connection,
+            quic: None,
+            interface: key.interface(),
+            vlan: key.vlan(),
+            client: ends[client],
+            server: ends[1 - client],
+            hello: None,
+            answer: None,
+            is_retried: false,
+            certificate: None,
+            alert: None,
+            ending: Ending::Forced,
+            end_ns: now_ns,
+        }
+    }
+
     /// From the ClientHello's last byte to the ServerHello's.
     pub fn server_hello_ns(&self) -> Option<u64> {
         self.answer.as_ref()?.stamp_ns.checked_sub(self.hello.as_ref()?.stamp_ns)
@@ -149,7 +176,8 @@ impl Handshake {
 }
 
 impl ClientSide {
-    pub(crate) fn of(hello: &ClientHelloBody<'_>, stamp_ns: u64) -> ClientSide {
+    /// `carrier` is that of its JA4.
+    pub(crate) fn of(hello: &ClientHelloBody<'_>, carrier: char, stamp_ns: u64) -> ClientSide {
         let offered = protocols(extension(hello, PROTOCOLS)).take(PROTOCOLS_MAX);
         ClientSide {
             stamp_ns,
@@ -157,7 +185,7 @@ impl ClientSide {
             server_name: server_name(extension(hello, SERVER_NAME)),
             protocols: offered.map(plain).collect(),
             ja3: fingerprint::ja3(hello),
-            ja4: fingerprint::ja4(hello, 't'),
+            ja4: fingerprint::ja4(hello, carrier),
             session_id: hello.session_id.to_vec(),
         }
     }
@@ -218,7 +246,7 @@ fn plain(bytes: &[u8]) -> String {
 
 impl Ending {
     /// All endings, each at its [`index`](Ending::index).
-    pub const ALL: [Ending; 11] = [
+    pub const ALL: [Ending; 12] = [
         Ending::Complete,
         Ending::Alert,
         Ending::Closed,
@@ -228,6 +256,7 @@ impl Ending {
         Ending::Displaced,
         Ending::Forced,
         Ending::Lost,
+        Ending::OtherVersion,
         Ending::NotTls,
         Ending::NoRoom,
     ];
@@ -249,6 +278,7 @@ impl Ending {
             Ending::Displaced => "displaced",
             Ending::Forced => "forced",
             Ending::Lost => "lost",
+            Ending::OtherVersion => "other_version",
             Ending::NotTls => "not_tls",
             Ending::NoRoom => "no_room",
         }

@@ -1,5 +1,5 @@
 #![forbid(unsafe_code)]
-//! TLS handshakes over TCP: one record a connection.
+//! TLS handshakes over TCP and QUIC: one record a connection.
 //!
 //! - [`TlsObserver`] sees every frame of a stream, finds connections that begin with a ClientHello
 //!   on whatever port, reads what is not encrypted of their handshakes, and hands each
@@ -7,10 +7,11 @@
 //! - [`fingerprint`] has JA3, JA3S and JA4 by their published rules.
 //! - [`text`] is a handshake as a line for people; other formats come from its columns (crate
 //!   `record`).
-//! - [`TlsLedger`] says that no byte and no handshake is missing; [`TlsStatus`] is what others may
-//!   ask meanwhile.
+//! - [`TlsLedger`] and [`QuicLedger`] say that no byte, no datagram and no handshake is missing;
+//!   [`TlsStatus`] is what others may ask meanwhile.
 //!
-//! Nothing is decrypted. Memory is bounded. There is no clock here and no socket.
+//! Nothing is decrypted but Initial packets of QUIC, whose keys are made of what lies open in them,
+//! and nothing is verified. Memory is bounded. There is no clock here and no socket.
 
 mod certificate;
 mod conversation;
@@ -18,9 +19,12 @@ pub mod fingerprint;
 mod handshake;
 mod ledger;
 mod limits;
+mod messages;
 mod names;
 mod observer;
+mod quic;
 mod records;
+mod shared;
 mod status;
 mod text;
 mod words;
@@ -29,5 +33,7 @@ pub use certificate::Certificate;
 pub use handshake::{ClientSide, Ending, Endpoint, Handshake, ServerSide};
 pub use ledger::TlsLedger;
 pub use observer::TlsObserver;
+pub use quic::QuicLedger;
+pub use ringside_proto::quic::Version as QuicVersion;
 pub use status::TlsStatus;
 pub use text::text;

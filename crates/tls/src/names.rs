@@ -9,7 +9,7 @@ mod zeek;
 use crate::Handshake;
 use crate::certificate::Certificate;
 use crate::handshake::{ClientSide, Ending, ServerSide};
-use crate::words::version;
+use crate::words::{quic_version, version};
 use ringside_core::{InterfaceId, Timestamp};
 use ringside_logs::Logged;
 use ringside_record::{Column, Kind, Names, Row, community_id, text_of_time};
@@ -44,9 +44,12 @@ impl Logged for Handshake {
 
 const CONNECTION: Field = Field::new(Kind::Count, |row| row.record.connection.into());
 const COMMUNITY_ID: Field = Field::new(Kind::Text, |row| {
-    let Handshake { client, server, .. } = row.record;
-    community_id(*client, *server, IpProtocol::TCP, false, 0).into()
+    let Handshake { client, server, quic, .. } = row.record;
+    let protocol = if quic.is_some() { IpProtocol::UDP } else { IpProtocol::TCP };
+    community_id(*client, *server, protocol, false, 0).into()
 });
+const TRANSPORT: Field = Field::new(Kind::Text, |row| carried(row, "tcp", "quic"));
+const QUIC_VERSION: Field = Field::new(Kind::Text, |row| row.record.quic.map(quic_version).into());
 const INTERFACE: Field = Field::new(Kind::Text, |row| row.interface());
 const VLAN: Field = Field::new(Kind::Count, |row| row.record.vlan.into());
 const CLIENT: Field = Field::new(Kind::Address, |row| row.record.client.0.to_string().into());
@@ -79,6 +82,11 @@ const ISSUER: Field = Field::new(Kind::Text, |row| certified(row, |c| c.issuer.a
 const SERIAL: Field = Field::new(Kind::Text, |row| certified(row, |c| c.serial.as_str().into()));
 const NOT_BEFORE: Field = Field::new(Kind::Text, |row| certified(row, |c| day(c.not_before)));
 const NOT_AFTER: Field = Field::new(Kind::Text, |row| certified(row, |c| day(c.not_after)));
+
+/// One of two names, by what carried the handshake.
+fn carried(row: &Row<'_, Handshake>, over_tcp: &str, over_quic: &str) -> Value {
+    if row.record.quic.is_some() { over_quic.into() } else { over_tcp.into() }
+}
 
 /// Of the ClientHello, if it was seen.
 fn asked(row: &Row<'_, Handshake>, value: impl Fn(&ClientSide) -> Value) -> Value {

@@ -1,7 +1,9 @@
 //! From a stream of frames to handshakes in sinks.
 
-use crate::conversation::{Kept, Shared, Tracker};
-use crate::{Handshake, TlsLedger};
+use crate::conversation::{Kept, Tracker};
+use crate::quic::Connections;
+use crate::shared::Shared;
+use crate::{Handshake, QuicLedger, TlsLedger};
 use ringside_core::Timestamp;
 use ringside_inspect::{DissectedFrame, Observer, Received};
 use ringside_logs::{LogStatus, RecordSink, Sinks};
@@ -10,26 +12,29 @@ use ringside_streams::{Carried, FragmentLedger, Limits, StreamLedger, Transport}
 /// Drives streams, handshakes and sinks by every frame of a stream.
 pub struct TlsObserver<'s> {
     transport: Transport<Kept>,
+    quic: Connections,
     shared: Shared,
     sinks: Sinks<'s, Handshake>,
-    /// Frames that were seen, and those of them without TCP.
+    /// Frames that were seen, and those of them with neither TCP nor UDP.
     frames: u64,
-    not_tcp: u64,
+    other_frames: u64,
     now: Timestamp,
 }
 
 impl<'s> TlsObserver<'s> {
-    /// Within these limits of streams; handshakes go to each of `sinks`, which have names.
+    /// Within these limits of streams, of which that of connections holds over QUIC too; handshakes
+    /// go to each of `sinks`, which have names.
     pub fn new(
         limits: Limits,
         sinks: Vec<(String, Box<dyn RecordSink<Handshake> + 's>)>,
     ) -> TlsObserver<'s> {
         TlsObserver {
             transport: Transport::new(limits),
+            quic: Connections::new(limits.connections),
             shared: Shared::default(),
             sinks: Sinks::new(sinks),
             frames: 0,
-            not_tcp: 0,
+            other_frames: 0,
             now: Timestamp::default(),
         }
     }
@@ -44,6 +49,11 @@ impl<'s> TlsObserver<'s> {
         self.transport.streams()
     }
 
+    /// The account of QUIC.
+    pub fn quic(&self) -> &QuicLedger {
+        self.quic.ledger()
+    }
+
     /// The account of fragments.
     pub fn fragments(&self) -> &FragmentLedger {
         self.transport.fragments()
@@ -54,9 +64,9 @@ impl<'s> TlsObserver<'s> {
         self.sinks.status()
     }
 
-    /// Frames that were seen, and of these such without TCP.
+    /// Frames that were seen, and of these such with neither TCP nor UDP.
     pub fn frames(&self) -> (u64, u64) {
-        (self.frames, self.not_tcp)
+        (self.frames, self.other_frames)
     }
 
     /// Connections that are followed.
@@ -83,6 +93,7 @@ impl<'s> TlsObserver<'s> {
     pub fn balances(&self) -> bool {
         let Shared { ledger, open, .. } = &self.shared;
         self.streams().balances()
+            && self.quic().balances()
             && ledger.balances(self.streams().delivered_bytes, *open)
             && self.sinks.were_given(ledger.ended())
     }
@@ -96,24 +107,26 @@ impl Observer for TlsObserver<'_> {
         if received.meta.timestamp != Timestamp::default() {
             self.now = received.meta.timestamp;
         }
-        let TlsObserver { transport, shared, sinks, .. } = self;
+        let TlsObserver { transport, quic, shared, sinks, .. } = self;
         let out = &mut |found: Handshake| sinks.put(&found);
-        let carried = transport.take_in(frame, received, &mut Tracker { shared, out });
-        self.not_tcp += u64::from(carried != Carried::Segment);
+        let carried = transport.take_in(frame, received, &mut Tracker { shared, quic, out });
+        self.other_frames += u64::from(carried == Carried::Other);
     }
 
     fn tick(&mut self, low_water: Timestamp) {
         self.now = low_water;
-        let TlsObserver { transport, shared, sinks, .. } = self;
+        let TlsObserver { transport, quic, shared, sinks, .. } = self;
         let out = &mut |found: Handshake| sinks.put(&found);
-        transport.tick(low_water, &mut Tracker { shared, out });
+        transport.tick(low_water, &mut Tracker { shared, quic, out });
+        quic.tick(low_water, shared, out);
         self.sinks.tick();
     }
 
     fn finish(&mut self) {
-        let TlsObserver { transport, shared, sinks, .. } = self;
+        let TlsObserver { transport, quic, shared, sinks, .. } = self;
         let out = &mut |found: Handshake| sinks.put(&found);
-        transport.finish(&mut Tracker { shared, out });
+        transport.finish(&mut Tracker { shared, quic, out });
+        quic.finish(shared, out);
         self.sinks.tick();
     }
 }

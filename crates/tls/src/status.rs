@@ -1,6 +1,6 @@
 //! What a TLS observer says meanwhile of what it has found.
 
-use crate::{Ending, TlsLedger, TlsObserver};
+use crate::{Ending, QuicLedger, TlsLedger, TlsObserver};
 use ringside_logs::{LogStatus, Status, Watched, object};
 use ringside_streams::{FragmentLedger, StreamLedger};
 use serde_json::{Value, json};
@@ -10,14 +10,16 @@ use serde_json::{Value, json};
 pub struct TlsStatus {
     /// Frames that were seen.
     pub frames: u64,
-    /// Of these: without TCP, or fragments.
-    pub not_tcp: u64,
+    /// Of these: with neither TCP nor UDP, or fragments.
+    pub other_frames: u64,
     /// Connections that are followed.
     pub connections: usize,
     /// Handshakes that are not over.
     pub open: u64,
     /// The account of handshakes.
     pub ledger: TlsLedger,
+    /// The account of QUIC.
+    pub quic: QuicLedger,
     /// The account of streams.
     pub streams: StreamLedger,
     /// The account of fragments.
@@ -39,10 +41,11 @@ impl TlsStatus {
         let logs = self.logs.iter().map(|log| (log.name.as_str(), json!(log.counts)));
         json!({
             "frames": self.frames,
-            "not_tcp": self.not_tcp,
+            "other_frames": self.other_frames,
             "connections": self.connections,
             "open": self.open,
             "tls": ledger,
+            "quic": self.quic,
             "streams": self.streams.json(),
             "fragments": self.fragments,
             "logs": object(logs),
@@ -61,13 +64,14 @@ impl Watched for TlsObserver<'static> {
     type Status = TlsStatus;
 
     fn status(&self, is_finished: bool) -> TlsStatus {
-        let (frames, not_tcp) = self.frames();
+        let (frames, other_frames) = self.frames();
         TlsStatus {
             frames,
-            not_tcp,
+            other_frames,
             connections: self.connections(),
             open: self.open(),
             ledger: self.ledger().clone(),
+            quic: *self.quic(),
             streams: self.streams().clone(),
             fragments: *self.fragments(),
             logs: self.logs(),

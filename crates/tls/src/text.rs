@@ -1,22 +1,23 @@
 //! A handshake as a line for people.
 
 use crate::handshake::{Ending, Handshake};
-use crate::words::version;
+use crate::words::{quic_version, version};
 use ringside_record::text_of_time;
 use std::fmt::Write;
 use std::net::SocketAddr;
 
 const TIME: &str = "%Y-%m-%dT%H:%M:%S%.6fZ";
 
-/// `TIME CLIENT > SERVER VERSION NAME PROTOCOL CIPHER JA4 LATENCY SUBJECT`, and how it ended unless
-/// it is complete.
+/// `TIME CLIENT > SERVER VERSION NAME PROTOCOL CIPHER JA4 LATENCY SUBJECT`, the version of QUIC
+/// before that of TLS, and how it ended unless it is complete.
 pub fn text(found: &Handshake) -> String {
     let time = text_of_time(found.first_ns(), TIME);
     let [client, server] = [found.client, found.server].map(SocketAddr::from);
     let time = time.as_str().unwrap_or("-");
     let number = found.version();
     let number = number.map_or("-".into(), version);
-    let mut out = format!("{time} {client} > {server} {number}");
+    let quic = found.quic.map_or(String::new(), |quic| format!("QUIC {} ", quic_version(quic)));
+    let mut out = format!("{time} {client} > {server} {quic}{number}");
     let hello = found.hello.as_ref();
     let answer = found.answer.as_ref();
     let name = hello.and_then(|hello| hello.server_name.as_deref());

@@ -105,7 +105,7 @@ fn every_instance_chooses_the_same_real() {
     let other = Config::read((top.trim_end_matches("[[vip]]\n").to_owned() + &vips).as_bytes());
     let (mut one, mut two) = (Model::start(&config(&text)), Model::start(&other.unwrap()));
     let mut random = Random::new(6);
-    for _ in 0..5_000 {
+    for _ in 0..by_run(1_000, 50_000) {
         let frame = random_frame(&mut random);
         let (a, b) = (one.decide(&frame), two.decide(&frame));
         one.balancer.forget();

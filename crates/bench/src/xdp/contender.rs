@@ -64,6 +64,8 @@ pub(super) enum Kind {
     TestpmdForward,
     /// `ringside route`.
     RingsideRoute,
+    /// The same, asking the kernel's tables for each packet.
+    RingsideAsking,
     /// The host's own forwarding.
     Kernel,
     /// `ringside balance`, reals in the same link layer.
@@ -118,6 +120,7 @@ impl Kind {
             Kind::TcForward => "tc-mirred",
             Kind::TestpmdForward => "testpmd macswap of 2 ports, AF_XDP copy mode",
             Kind::RingsideRoute => "ringside route",
+            Kind::RingsideAsking => "ringside route, asking always",
             Kind::Kernel => "the host's forwarding",
             Kind::RingsideBalance => "ringside balance",
             Kind::RingsideTunnel => "ringside balance, IPIP",
@@ -191,6 +194,7 @@ impl Kind {
             | Kind::TcForward
             | Kind::TestpmdForward
             | Kind::RingsideRoute
+            | Kind::RingsideAsking
             | Kind::Kernel => End::Out,
         }
     }
@@ -252,7 +256,8 @@ impl Kind {
             }
             Kind::TcForward => Defence::mirred(lab, EXIT)?,
             Kind::NftBalance => Defence::nftables(lab, Hook::Ingress, "", &hashed())?,
-            Kind::RingsideRoute => route(lab, stop)?,
+            Kind::RingsideRoute => route(lab, &[], stop)?,
+            Kind::RingsideAsking => route(lab, &["--ask-routes", "always"], stop)?,
             Kind::RingsideBalance => balance(lab, files, "direct", stop)?,
             Kind::RingsideTunnel => balance(lab, files, "ipip", stop)?,
             Kind::TestpmdDrop
@@ -285,9 +290,10 @@ fn rules(lab: &Lab, files: &Workspace, text: &str, stop: &StopSignal) -> anyhow:
     Defence::ringside(lab, &file, stop)
 }
 
-fn route(lab: &Lab, stop: &StopSignal) -> anyhow::Result<Defence> {
+fn route(lab: &Lab, more: &[&str], stop: &StopSignal) -> anyhow::Result<Defence> {
     let words = ["route", "--no-control", "-i", RECEIVER_INTERFACE, "-i", EXIT];
-    let command = [vec![own_program()], words.map(OsString::from).to_vec()].concat();
+    let words = words.iter().chain(more).map(OsString::from);
+    let command = std::iter::once(own_program()).chain(words).collect();
     Defence::process(lab, "ringside route", command, "forwarding between", stop)
 }
 

@@ -78,9 +78,13 @@ impl Part {
                 Kind::NftForward,
                 Kind::TcForward,
             ],
-            Part::Route => {
-                &[Kind::XdpRedirect, Kind::XdpForward, Kind::RingsideRoute, Kind::Kernel]
-            }
+            Part::Route => &[
+                Kind::XdpRedirect,
+                Kind::XdpForward,
+                Kind::RingsideRoute,
+                Kind::RingsideAsking,
+                Kind::Kernel,
+            ],
             Part::Latency => {
                 &[Kind::XdpRedirect, Kind::RingsideRoute, Kind::TestpmdForward, Kind::Kernel]
             }

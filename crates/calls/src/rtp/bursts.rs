@@ -61,6 +61,42 @@ impl Bursts {
         }
     }
 
+    /// As the kernel left it, in the order of the fields.
+    pub(super) fn counted(words: &[u64; 10]) -> Bursts {
+        let [packets, lost, discarded, bursts, burst_packets, burst_losses, runs, ..] = *words;
+        let [.., open_packets, open_losses, played] = *words;
+        let open = (open_packets, open_losses);
+        Bursts { packets, lost, discarded, bursts, burst_packets, burst_losses, runs, open, played }
+    }
+
+    /// Adds those of another part of the stream, which are finished as these are. Between both,
+    /// `between` numbers are missing.
+    ///
+    /// Where it is negative the parts overlap, and numbers that came to the one are lost to the
+    /// other: counts are right then, and bursts are those of the part to which more came.
+    pub(super) fn join(&mut self, other: &Bursts, between: i64) {
+        let (gap, twice) = (between.max(0) as u64, between.min(0).unsigned_abs());
+        let came = |part: &Bursts| part.packets - part.lost;
+        let (most, least) =
+            if came(self) < came(other) { (*other, *self) } else { (*self, *other) };
+        let mut whole = Bursts {
+            packets: (most.packets + least.packets + gap).saturating_sub(twice),
+            lost: (most.lost + least.lost + gap).saturating_sub(twice),
+            discarded: most.discarded + least.discarded,
+            ..most
+        };
+        if twice == 0 {
+            whole.bursts += least.bursts;
+            whole.burst_packets += least.burst_packets;
+            whole.burst_losses += least.burst_losses;
+            whole.runs += least.runs + u64::from(gap > 0);
+        }
+        whole.burst_packets = whole.burst_packets.min(whole.packets);
+        whole.burst_losses = whole.burst_losses.min(whole.unplayed());
+        whole.runs = whole.runs.min(whole.unplayed());
+        *self = whole;
+    }
+
     /// The counts, with what is still open.
     pub fn finished(mut self) -> Bursts {
         self.close();

@@ -8,11 +8,11 @@ const SPAN_NS: u64 = 5_000_000_000;
 /// within that time.
 #[derive(Clone, Copy, Debug)]
 pub struct JitterBuffer {
-    depth_ns: i64,
+    depth_ns: u64,
     /// The shortest time under way, up to a constant, of the last whole span and of the one that
     /// goes on, and when that began.
-    fastest: [i64; 2],
-    span_begun_ns: u64,
+    pub(super) fastest: [i64; 2],
+    pub(super) span_begun_ns: u64,
 }
 
 impl JitterBuffer {
@@ -21,8 +21,12 @@ impl JitterBuffer {
 
     /// An empty buffer of a depth.
     pub fn new(depth_ns: u64) -> JitterBuffer {
-        let depth_ns = depth_ns.min(i64::MAX as u64) as i64;
         JitterBuffer { depth_ns, fastest: [i64::MAX; 2], span_begun_ns: 0 }
+    }
+
+    /// As the kernel left it.
+    pub(super) fn counted(fastest: [i64; 2], span_begun_ns: u64) -> JitterBuffer {
+        JitterBuffer { depth_ns: JitterBuffer::DEPTH_NS, fastest, span_begun_ns }
     }
 
     /// A packet came at a time, after `transit_ns`, up to a constant. True if it is played.
@@ -33,7 +37,8 @@ impl JitterBuffer {
         }
         self.fastest[1] = self.fastest[1].min(transit_ns);
         let fastest = self.fastest[0].min(self.fastest[1]);
-        transit_ns.saturating_sub(fastest) <= self.depth_ns
+        // It is no less than the fastest.
+        (transit_ns as u64).wrapping_sub(fastest as u64) <= self.depth_ns
     }
 
     /// The times of the packets began anew.

@@ -1,4 +1,7 @@
-//! The sequence numbers of a stream: what came, what came twice, what never came.
+//! The sequence numbers of a stream: what came, what came twice, what never came. A program in the
+//! kernel does the same (`bpf/rtp.h`).
+
+use ringside_ebpf::rtp::SequenceState;
 
 /// A jump forward of more is no loss, but another beginning or a stray packet (RFC 3550, A.1).
 const DROPOUT_MAX: u16 = 3_000;
@@ -61,9 +64,41 @@ impl Sequence {
         Sequence { first, highest: first, seen, discarded, next_of_stray, expected_before }
     }
 
+    /// As the kernel left it.
+    pub(super) fn counted(state: &SequenceState) -> Sequence {
+        let SequenceState { first, highest, seen, discarded, next_of_stray, expected_before } =
+            *state;
+        Sequence { first, highest, seen, discarded, next_of_stray, expected_before }
+    }
+
     /// Packets that were sent, by their numbers.
     pub fn expected(&self) -> u64 {
-        self.expected_before + self.highest - self.first + 1
+        self.expected_before.wrapping_add(self.span())
+    }
+
+    fn span(&self) -> u64 {
+        self.highest - self.first + 1
+    }
+
+    /// One of two parts of a stream that were counted in two places. Returns by how many numbers
+    /// the whole is longer than both: such as lie between them, negative where they overlap.
+    pub(super) fn join(&mut self, later: &Sequence) -> i64 {
+        let (here, there) = (self.span() as i64, later.span() as i64);
+        // Where the other begins, from the highest here.
+        let begin = i64::from((later.first as u16).wrapping_sub(self.highest as u16) as i16);
+        let is_near = begin.unsigned_abs() < DROPOUT_MAX.into() || begin < 0;
+        let before = self.expected_before.wrapping_add(later.expected_before);
+        if later.expected_before > 0 || !is_near {
+            let expected_before = before.wrapping_add(here as u64);
+            *self = Sequence { expected_before, ..later.clone() };
+            return 0;
+        }
+        let end = begin + there - 1;
+        let whole = end.max(0) - begin.min(1 - here) + 1;
+        let base = if end > 0 { later } else { &*self };
+        let expected_before = before.wrapping_add((whole - base.span() as i64) as u64);
+        *self = Sequence { expected_before, ..base.clone() };
+        whole - here - there
     }
 
     /// Takes the next packet's number; what became of earlier ones goes to `out`.

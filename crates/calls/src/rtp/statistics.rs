@@ -3,8 +3,9 @@
 use super::bursts::Bursts;
 use super::jitter_buffer::JitterBuffer;
 use super::sequence::{Order, Sequence};
-use super::timing::Timing;
+use super::timing::{Timing, nominal_ns};
 use crate::codec::Content;
+use ringside_ebpf::rtp::StreamState;
 use ringside_proto::Rtp;
 
 /// Statistics of one stream: one sender, one way.
@@ -31,6 +32,8 @@ pub struct Statistics {
     buffer: JitterBuffer,
     /// Stamp less timestamp, of the packet from which times under way are counted.
     origin: Option<(u64, u32)>,
+    /// It has ended, and what is in the window is in the bursts.
+    is_joined: bool,
 }
 
 impl Statistics {
@@ -49,7 +52,51 @@ impl Statistics {
             bursts: Bursts::default(),
             buffer: JitterBuffer::new(buffer_ns),
             origin: None,
+            is_joined: false,
         }
+    }
+
+    /// As the kernel left them, with a jitter buffer of the usual depth.
+    pub fn counted(state: &StreamState) -> Statistics {
+        Statistics {
+            packets: state.packets,
+            payload_bytes: state.payload_bytes,
+            duplicates: state.duplicates,
+            out_of_order: state.out_of_order,
+            stray: state.stray,
+            restarts: state.restarts,
+            malformed: state.malformed,
+            timing: Timing::counted(state),
+            sequence: state.sequence.as_ref().map(Sequence::counted),
+            bursts: Bursts::counted(&state.bursts),
+            buffer: JitterBuffer::counted(state.fastest, state.span_begun_ns),
+            origin: state.origin,
+            is_joined: false,
+        }
+    }
+
+    /// Adds what was counted elsewhere of the same stream: of packets that came later or, some of
+    /// them, meanwhile. Counts are exact, and so is what is expected; jitter begins anew there.
+    pub fn join(&mut self, later: &Statistics) {
+        let mut bursts = self.bursts();
+        let between = match (&mut self.sequence, &later.sequence) {
+            (Some(here), Some(there)) => here.join(there),
+            (here, there) => {
+                *here = here.clone().or(there.clone());
+                0
+            }
+        };
+        bursts.join(&later.bursts(), between);
+        self.bursts = bursts;
+        self.is_joined = true;
+        self.timing.join(&later.timing);
+        self.packets += later.packets;
+        self.payload_bytes += later.payload_bytes;
+        self.duplicates += later.duplicates;
+        self.out_of_order += later.out_of_order;
+        self.stray += later.stray;
+        self.restarts += later.restarts;
+        self.malformed += later.malformed;
     }
 
     /// Takes a packet.
@@ -97,10 +144,9 @@ impl Statistics {
             self.buffer.restart();
             (now_ns, rtp.timestamp)
         });
-        let units = i64::from(rtp.timestamp.wrapping_sub(origin) as i32);
-        let due_ns = i128::from(units) * 1_000_000_000 / i128::from(rate.max(1));
-        let transit_ns = i128::from(now_ns) - i128::from(origin_ns) - due_ns;
-        let transit_ns = transit_ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        let units = rtp.timestamp.wrapping_sub(origin) as i32;
+        let due_ns = nominal_ns(units, rate);
+        let transit_ns = (now_ns.wrapping_sub(origin_ns) as i64).wrapping_sub(due_ns);
         if !self.buffer.plays(now_ns, transit_ns)
             && let Some(sequence) = &mut self.sequence
         {
@@ -108,7 +154,7 @@ impl Statistics {
         }
         // The timestamp turns round every day or so: the origin goes along.
         if units > 1 << 30 {
-            let moved = origin_ns.saturating_add(due_ns.max(0) as u64);
+            let moved = origin_ns.wrapping_add(due_ns as u64);
             self.origin = Some((moved, rtp.timestamp));
         }
     }
@@ -120,13 +166,14 @@ impl Statistics {
 
     /// Packets that never came.
     pub fn lost(&self) -> u64 {
-        self.expected() + self.duplicates + self.stray - self.packets
+        // What came twice, once in each of two places where it was counted, is no duplicate.
+        (self.expected() + self.duplicates + self.stray).saturating_sub(self.packets)
     }
 
     /// Bursts and gaps, of all packets so far.
     pub fn bursts(&self) -> Bursts {
         let mut bursts = self.bursts;
-        if let Some(sequence) = &self.sequence {
+        if let Some(sequence) = self.sequence.as_ref().filter(|_| !self.is_joined) {
             sequence.flush(&mut |fate| bursts.take(fate));
         }
         bursts.finished()

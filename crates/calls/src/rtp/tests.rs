@@ -36,9 +36,9 @@ fn a_perfect_stream_over_the_turn_of_both_numbers() {
     assert_eq!((of.packets, of.expected(), of.lost()), (1_000, 1_000, 0));
     assert_eq!((of.duplicates, of.out_of_order, of.stray, of.restarts), (0, 0, 0, 0));
     assert_eq!(of.timing.deltas.values(), Some([20e6; 3]));
-    assert_eq!(of.timing.jitter_ns(), Some(0.0));
+    assert_eq!(of.timing.jitter_ns(), Some(0));
     assert!(of.timing.drift_ppm().unwrap().abs() < 1e-6);
-    assert_eq!(of.timing.skew_max_ns, 0.0);
+    assert_eq!(of.timing.skew_max_ns, 0);
     let bursts = of.bursts();
     assert_eq!((bursts.packets, bursts.lost, bursts.discarded), (1_000, 0, 0));
     assert_eq!(bursts.burst_ratio(), None);
@@ -50,11 +50,11 @@ fn jitter_is_that_of_the_rfc() {
     let mut of = statistics();
     take(&mut of, 0, &packet(0, 7));
     take(&mut of, 36 * MS, &packet(1, 7));
-    assert_eq!(of.timing.jitter_ns(), Some(1e6));
+    assert_eq!(of.timing.jitter_ns(), Some(1_000_000));
     take(&mut of, 40 * MS, &packet(2, 7));
-    assert_eq!(of.timing.jitter_ns(), Some(1e6 + (16e6 - 1e6) / 16.0));
+    assert_eq!(of.timing.jitter_ns(), Some(1_000_000 + (16_000_000 - 1_000_000) / 16));
     assert_eq!(of.timing.deltas.values(), Some([4e6, 20e6, 36e6]));
-    assert_eq!(of.timing.skew_max_ns, -16e6);
+    assert_eq!(of.timing.skew_max_ns, -16_000_000);
 }
 
 /// Any mixture of losses, duplicates and disorder within limits, against a set of numbers.

@@ -32,6 +32,7 @@ impl Tracker {
             let Some(address) = media.address else { continue };
             let codecs = codecs(&media);
             self.announce_one(place, (address, media.port), &codecs);
+            self.count_in_kernel(place, (address, media.port), &codecs);
             let (address, port) = media.rtcp();
             if let Some(address) = address.filter(|_| port != media.port) {
                 self.announce_one(place, (address, port), &codecs);
@@ -53,7 +54,30 @@ impl Tracker {
             open.endpoints.push(endpoint);
         }
         let call = open.call.number;
-        self.endpoints.insert(endpoint, Announced { call, place, codecs: codecs.clone() });
+        let announced = Announced { call, place, codecs: codecs.clone() };
+        let before = self.endpoints.insert(endpoint, announced);
+        if let Some(before) = before.filter(|before| before.call != call) {
+            self.take_counted(before.place, &endpoint);
+        }
+    }
+
+    /// Has the kernel count the media of an endpoint of a call.
+    fn count_in_kernel(&mut self, place: u32, endpoint: Endpoint, codecs: &Codecs) {
+        let Some(open) = self.calls.at(place) else { return };
+        let owner = self.endpoints.get(&endpoint).map(|announced| announced.call);
+        if let Some(kernel) = self.kernel.as_mut().filter(|_| owner == Some(open.call.number)) {
+            kernel.announce(endpoint, open.call.number, codecs);
+        }
+    }
+
+    /// Takes over what the kernel has counted at an endpoint that is a call's no more.
+    pub(super) fn take_counted(&mut self, place: u32, endpoint: &Endpoint) {
+        let Some(kernel) = &mut self.kernel else { return };
+        let streams = kernel.take(endpoint);
+        self.ledger.rtp_in_kernel += streams.iter().map(packets_of).sum::<u64>();
+        if let Some(open) = self.calls.at(place) {
+            open.counted.extend(streams);
+        }
     }
 
     /// True if a datagram goes to or comes from where a call has its media.
@@ -161,15 +185,18 @@ impl Tracker {
                 Part::Voip(metrics) => metrics.ssrc,
                 Part::Bye { .. } => continue,
             };
+            let mut is_found = false;
             for &place in &places {
                 let found = self.streams.at(place).filter(|stream| stream.key.ssrc == ssrc);
                 let Some(stream) = found else { continue };
-                match part {
-                    Part::Sender(report) => stream.rtcp.take_sender(met.now_ns, &report),
-                    Part::Reception(report) => stream.rtcp.take_reception(met.now_ns, &report),
-                    Part::Voip(metrics) => stream.rtcp.voip = Some(metrics),
-                    Part::Bye { .. } => {}
-                }
+                stream.rtcp.take(met.now_ns, &part);
+                is_found = true;
+            }
+            if !is_found
+                && self.kernel.is_some()
+                && let Some(open) = self.calls.at(place)
+            {
+                open.take_report(met.now_ns, ssrc, &part);
             }
         }
         true

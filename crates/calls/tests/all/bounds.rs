@@ -41,7 +41,8 @@ fn any_frames_keep_the_account() {
     refused.say(false, &message("CANCEL sip:b SIP/2.0", "d", "1 CANCEL", "", ""));
     let tried = ringside_testkit::fuzz("calls", 4_000, &[seed(&call), seed(&refused)], |input| {
         let limits = Limits { calls: 2, streams: 3, ..Limits::default() };
-        let options = Options { limits, finds_unannounced: true, ladder: Some("c".into()) };
+        let options =
+            Options { limits, finds_unannounced: true, ladder: Some("c".into()), kernel: None };
         let log = |format: RecordFormat| {
             let lines = RecordLines::new(format, Names::Ringside, text);
             let log = Log::to_stream(std::io::sink(), Box::new(lines));
@@ -72,7 +73,7 @@ fn resident_bytes() -> usize {
 fn calls_and_streams_stay_within_their_memory() {
     let limits = Limits::default();
     let before = resident_bytes();
-    let options = Options { limits, finds_unannounced: true, ladder: None };
+    let options = Options { limits, finds_unannounced: true, ..Options::default() };
     let mut observer = CallsObserver::new(options, Vec::new());
     let mut random = Random::new(1);
     let mut at = 1_000_000_000;

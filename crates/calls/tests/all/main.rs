@@ -4,5 +4,7 @@
 
 mod bounds;
 mod dialogs;
+mod kernel;
+mod sip;
 mod streams;
 mod support;

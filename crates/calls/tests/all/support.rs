@@ -1,9 +1,10 @@
 //! Calls that are made up, and what is found in them.
 
 use ringside_calls::{Call, CallsObserver, Options};
-use ringside_core::{FrameMeta, LaneId, LinkType, SourceInterface, Timestamp};
-use ringside_inspect::{DissectedFrame, Observer, Received};
+use ringside_core::{FrameMeta, LaneId, LinkType, Source, SourceInterface, Timestamp};
+use ringside_inspect::{DissectedFrame, Observer, Pump, Received};
 use ringside_logs::{LogCounts, RecordSink};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 pub const MS: u64 = 1_000_000;
@@ -118,6 +119,17 @@ pub fn see(observer: &mut dyn Observer, bytes: &[u8], stamp: u64) {
     let meta = FrameMeta { timestamp: Timestamp(stamp), wire_bytes, ..FrameMeta::default() };
     let received = Received { meta: &meta, interface: &interface, lane: LaneId(0) };
     observer.see(&DissectedFrame::new(bytes, wire_bytes, LinkType::ETHERNET), &received);
+}
+
+/// Shows all frames of a file.
+pub fn observe(path: &Path, options: Options, look: impl FnOnce(&CallsObserver<'_>)) {
+    let Ok(mut source) = ringside_store::open(&[path.to_owned()]) else { return };
+    let mut observer = CallsObserver::new(options, Vec::new());
+    let pump = Pump::new(vec![Box::new(&mut observer as &mut dyn Observer)]);
+    let source: &mut dyn Source = &mut *source;
+    pump.run(source, LaneId(0), &|| false);
+    assert!(observer.balances(), "{}: {:?}", path.display(), observer.ledger());
+    look(&observer);
 }
 
 pub fn find(traffic: &Traffic) -> Vec<Call> {

@@ -10,7 +10,7 @@ use ringside_store::dir::Dir;
 use ringside_store::recording::{FileHeader, SeriesFile, file_name};
 use ringside_store::repair::{self, Options, RunState};
 use ringside_store::retention::spare_name;
-use ringside_testkit::Random;
+use ringside_testkit::{Random, by_run};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
@@ -200,7 +200,7 @@ fn stamps(paths: &[PathBuf]) -> Vec<u64> {
 
 #[test]
 fn whatever_a_recorder_left_the_files_then_hold_every_frame_once() {
-    for seed in 0..60 {
+    for seed in 0..by_run(20, 600) {
         let mut model = Model::new(seed);
         for _ in 0..model.random.below(12) {
             let count = model.random.below(900);
@@ -237,7 +237,7 @@ fn whatever_a_recorder_left_the_files_then_hold_every_frame_once() {
 /// A copy of the memory with some words changed, and files as the model left them.
 #[test]
 fn memory_that_lies_does_no_harm() {
-    for seed in 0..60 {
+    for seed in 0..by_run(20, 600) {
         let mut model = Model::new(seed);
         model.pack(1_500);
         model.record(2, false);
@@ -287,7 +287,7 @@ fn a_keeper_outlives_whatever_lanes_say() {
     seeds.push(vec![0xff; range.len()]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.pcap");
-    ringside_testkit::fuzz("keeper-finish", 900, &seeds, |input| {
+    ringside_testkit::fuzz("keeper-finish", 250, &seeds, |input| {
         let input = &input[..input.len().min(range.len())];
         copy.write_all_at(&bytes[range.clone()], range.start as u64).unwrap();
         copy.write_all_at(input, range.start as u64).unwrap();

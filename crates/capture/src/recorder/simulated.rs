@@ -258,7 +258,7 @@ fn run(seed: u64, dir: &Dir) {
 fn what_was_said_to_be_synced_is_there_after_any_crash() {
     let folder = tempfile::tempdir().unwrap();
     let dir = Dir::open(folder.path()).unwrap();
-    each_seed(3_000, 1_000_000, |seed| run(seed, &dir));
+    each_seed(800, 1_000_000, |seed| run(seed, &dir));
 }
 
 /// Runs the histories of the short or the long run, the number that `RINGSIDE_HISTORIES` gives, or

@@ -191,7 +191,9 @@ fn lanes_are_merged_by_time_into_each_format() {
         let path = dir.path().join(name);
         let output = Output::File { path, format, rotation: Rotation::default() };
         let sources = vec![Numbered::new(0, 5_000), Numbered::new(1, 5_000), Numbered::new(2, 10)];
-        let report = run(sources, RunConfig { output, ..RunConfig::counting() });
+        // However late a lane's thread gets a CPU, the others wait.
+        let config = RunConfig { output, block_timeout_ns: u64::MAX, ..RunConfig::counting() };
+        let report = run(sources, config);
         assert_eq!(report.errors, Vec::<String>::new());
         assert_eq!(
             (report.ledger.consumers[0].delivered, report.ledger.consumers[0].late),

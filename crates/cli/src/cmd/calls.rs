@@ -1,5 +1,6 @@
 //! `ringside calls`: SIP calls with the quality of their media.
 
+mod kernel;
 mod one;
 
 use crate::inputs::Inputs;
@@ -7,6 +8,7 @@ use crate::logging::{self, Finder, LogArgs, RecordArgs};
 use crate::record::RunArgs;
 use anyhow::ensure;
 use clap::Args;
+use kernel::Counted;
 use one::OneCall;
 use ringside_calls::{CallsObserver, CallsStatus, Options, text};
 use ringside_report::{calls, logs::Account, stdout::WatchedStdout};
@@ -17,6 +19,7 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   sudo ringside calls -i eth1                           a line for each call and each stream
   sudo ringside calls -i eth1 --json -w /data/eth1      record the packets as well
+  sudo ringside calls -i eth1 --rtp kernel              media counted in the driver, and discarded
   sudo ringside calls -i eth1 --log /var/log/ringside/calls.log --log-size 100MB --log-keep 9
   ringside calls --attach /run/eth1.share --json        of a capture that runs (--share)
   ringside calls -r /data/eth1 --last 10m               of the ten minutes up to the newest packet
@@ -47,6 +50,10 @@ struct CallsArgs {
     /// Find RTP too that no call announced: three packets with consecutive numbers.
     #[arg(long)]
     rtp_heuristic: bool,
+
+    /// Where packets of media are counted.
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t = Counted::User)]
+    rtp: Counted,
 
     #[command(flatten)]
     one: OneCall,
@@ -83,13 +90,23 @@ impl Finder for CallsCommandArgs {
     }
 
     fn check(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.calls.rtp == Counted::User
+                || !(self.inputs.is_stored() || self.inputs.is_attached()),
+            "--rtp kernel is for interfaces: of files and of a capture that runs packets are here \
+             already, leave it out"
+        );
         self.calls.records.check(self.run.json)
     }
 
     fn observer(&self, stdout: &WatchedStdout) -> anyhow::Result<CallsObserver<'static>> {
         let sink = self.calls.records.sink(text, stdout, self.run.json)?;
         let finds_unannounced = self.calls.rtp_heuristic;
-        let options = Options { finds_unannounced, ..Options::default() };
+        let kernel = match self.calls.rtp {
+            Counted::User => None,
+            Counted::Kernel => Some(kernel::media(&self.inputs.open)?),
+        };
+        let options = Options { finds_unannounced, kernel, ..Options::default() };
         Ok(CallsObserver::new(options, vec![sink]))
     }
 

@@ -10,7 +10,7 @@ use crate::pinned::{OffArgs, StatusArgs};
 use clap::{Args, Subcommand};
 use ringside_control::{ControlSocket, Desk, OutputStatus, ROUTE_KIND, StatusParts};
 use ringside_report::route as report;
-use ringside_route::{Options, Router};
+use ringside_route::{ANSWER_AGE_MIN, Options, Router};
 use ringside_sys::netns::Namespace;
 use ringside_terminal::{say, units};
 use std::path::PathBuf;
@@ -19,6 +19,10 @@ use std::time::Duration;
 
 /// The shortest time between two questions to a neighbour: it must have time to answer.
 const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(250);
+
+/// The longest time for which the kernel's tables are not asked about a flow: a change is not to
+/// wait longer.
+const ROUTE_INTERVAL_MAX: Duration = Duration::from_secs(10);
 
 /// Arguments of `route`.
 #[derive(Args)]
@@ -52,7 +56,8 @@ pub struct RouteArgs {
     /// Forward nothing: say of each frame of a capture what would become of it if it came in by the
     /// first -i, and why; status 1 if none would be forwarded.
     #[arg(long, value_name = "FILE|DIR|-")]
-    #[arg(conflicts_with_all = ["duration", "control", "no_control", "ask_neighbours", "pin"])]
+    #[arg(conflicts_with_all = ["duration", "control", "no_control", "ask_neighbours"])]
+    #[arg(conflicts_with_all = ["ask_routes", "pin"])]
     explain: Vec<PathBuf>,
 
     /// Network namespace of the interfaces: a name, a path or a process id.
@@ -63,6 +68,11 @@ pub struct RouteArgs {
     /// in the link layer and has not said so gets its packets at most this and 0.3 s later.
     #[arg(long, value_name = "DURATION", default_value = "400ms", value_parser = asking)]
     ask_neighbours: Duration,
+
+    /// How often the kernel's tables are asked about a flow: a change of routes, rules or
+    /// neighbours is noticed at most this much later. `always`: for each packet.
+    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = asking_routes)]
+    ask_routes: Duration,
 
     /// Forwarding goes on when this process ends or is killed, until `route off`; a router that is
     /// pinned on the interfaces already is replaced. Without a process no changes of interfaces are
@@ -118,8 +128,12 @@ fn route(args: &RouteArgs) -> anyhow::Result<ExitCode> {
     if !args.explain.is_empty() {
         return explain::explain(args, course.stop());
     }
-    let (interfaces, probe_interval) = (args.interfaces.clone(), args.ask_neighbours);
-    let options = Options { interfaces, probe_interval, is_pinned: args.pin };
+    let options = Options {
+        interfaces: args.interfaces.clone(),
+        probe_interval: args.ask_neighbours,
+        answer_age_max: args.ask_routes,
+        is_pinned: args.pin,
+    };
     let (mut router, notes) = Router::open(&options)?;
     tell(&notes);
     let names = args.interfaces.join(", ");
@@ -169,9 +183,31 @@ fn asking(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
+fn asking_routes(text: &str) -> Result<Duration, String> {
+    if text == "always" {
+        return Ok(Duration::ZERO);
+    }
+    let duration = units::duration(text)?;
+    if !(ANSWER_AGE_MIN..=ROUTE_INTERVAL_MAX).contains(&duration) {
+        let (least, most) = (ANSWER_AGE_MIN.as_millis(), ROUTE_INTERVAL_MAX.as_secs());
+        return Err(format!("write {least}ms to {most}s, or always"));
+    }
+    Ok(duration)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn routes_are_asked_now_and_then_or_always() {
+        assert_eq!(asking_routes("always"), Ok(Duration::ZERO));
+        assert_eq!(asking_routes("34ms"), Ok(Duration::from_millis(34)));
+        assert_eq!(asking_routes("1s"), Ok(Duration::from_secs(1)));
+        for wrong in ["33ms", "0", "11s", "never"] {
+            assert!(asking_routes(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn neighbours_have_time_to_answer() {

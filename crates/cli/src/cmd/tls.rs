@@ -11,7 +11,7 @@ use std::process::ExitCode;
 /// Arguments of `tls`.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  sudo ringside tls -i eth1                               a line for each query with its answer
+  sudo ringside tls -i eth1                               a line for each handshake
   sudo ringside tls -i eth1 --json 'tcp port 443'         all fields, as JSON
   sudo ringside tls -i eth1 --log /var/log/ringside/tls.log --log-size 100MB --log-keep 9
   sudo ringside tls -i eth1 -w /data/eth1                 record the packets as well
@@ -20,7 +20,8 @@ use std::process::ExitCode;
   ringside tls -r trace.pcap --json --names ecs           in the words of Elastic
   ringside tls -r trace.pcap --log-format zeek > ssl.log  as Zeek's own log
 
-Nothing is decrypted. Handshakes that are not answered are lines too, with the reason.
+Over TCP and QUIC; nothing is decrypted but the first packets of QUIC, whose keys lie open.
+Handshakes that are not answered are lines too, with the reason.
 Signals: SIGINT and SIGTERM end it in order, with the handshakes that are not over.")]
 pub struct TlsArgs {
     #[command(flatten)]

@@ -20,7 +20,7 @@ use std::path::Path;
 
 /// Frames of an exactness run: each lane's part of the capture ring turns over at least twice.
 fn frames() -> u64 {
-    by_run(300_000, 2_000_000)
+    by_run(120_000, 2_000_000)
 }
 
 /// Frames a second, also where another program uses the machine.
@@ -31,7 +31,7 @@ const BACKENDS: [&str; 2] = ["af-xdp", "xdp-ring"];
 
 /// A backend with rings that ride out stalls of a busy machine: nothing may be lost.
 fn patient(backend: &str) -> [&str; 8] {
-    let [kernel, ring] = by_run(["64MiB", "32MiB"], ["256MiB", "512MiB"]);
+    let [kernel, ring] = by_run(["64MiB", "16MiB"], ["256MiB", "512MiB"]);
     ["-i", "rx0", "--backend", backend, "--kernel-ring-size", kernel, "--ring-size", ring]
 }
 
@@ -101,7 +101,7 @@ fn jumbo_frames_are_whole() {
 }
 
 fn jumbo_frames_by(backend: &str) {
-    let count = by_run(20_000, 100_000);
+    let count = by_run(10_000, 100_000);
     let network = Network::with(LabConfig { queues: 2, mtu: 9000, ..LabConfig::default() });
     let directory = tempfile::tempdir().unwrap();
     let recording = directory.path().join("recording");

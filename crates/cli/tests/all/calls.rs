@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use ringside_lab::{RECEIVER_ADDRESS, SENDER_ADDRESS};
-use ringside_testkit::need_root;
+use ringside_testkit::{need_root, need_tool};
 use serde_json::Value;
 use std::net::UdpSocket;
 
@@ -138,4 +138,90 @@ fn loss_is_what_was_left_out_live_and_recorded() {
 
     let none = run_ringside(&["calls", "-r", arg(&recording), "--ladder", "unknown"]);
     assert_eq!(none.code(), Some(1), "{}", none.stderr);
+}
+
+/// Drops of the program in the driver of rx0.
+fn drops(network: &Network) -> u64 {
+    let text = inside(network.receiver(), || run_clean("ethtool", &["-S", "rx0"]));
+    let drops = text.lines().filter_map(|line| line.trim().split_once("_xdp_drops: "));
+    drops.map(|(_, number)| number.parse::<u64>().unwrap()).sum()
+}
+
+/// A datagram between the phones, as a frame to no host here.
+fn frame(is_back: bool, port: u16, payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 8, 0, 0x45, 0];
+    out.extend((28 + payload.len() as u16).to_be_bytes());
+    out.extend([0, 1, 0, 0, 64, 17, 0, 0]);
+    let (from, to) = if is_back { (2, 1) } else { (1, 2) };
+    out.extend([10, 99, 0, from, 10, 99, 0, to]);
+    [port, port, 8 + payload.len() as u16, 0]
+        .iter()
+        .for_each(|word| out.extend(word.to_be_bytes()));
+    out.extend(payload);
+    out
+}
+
+fn media(is_back: bool, number: u16) -> Vec<u8> {
+    let mut packet = vec![0x80, 0];
+    packet.extend(number.to_be_bytes());
+    packet.extend((u32::from(number) * 160).to_be_bytes());
+    packet.extend([0, 0, 0, 7]);
+    packet.extend([0xff; 160]);
+    frame(is_back, 6000, &packet)
+}
+
+#[test]
+fn the_kernel_counts_media_and_no_capture_sees_them() {
+    let test = "the_kernel_counts_media_and_no_capture_sees_them";
+    if !need_root(test) || !need_tool(test, "ethtool") {
+        return;
+    }
+    let network = Network::up();
+    let mut command = std::process::Command::new("env");
+    command.arg("--default-signal=INT,HUP").arg(ringside());
+    command.args(["calls", "--json", "--no-control", "--rtp", "kernel", "--backend", "af-packet"]);
+    command.args(["--netns", network.receiver(), "-i", "rx0"]);
+    let running = Running::start(command);
+    running.wait_for_stderr("listening on");
+    let say = |is_back, text: String| network.replay(&[frame(is_back, 5060, text.as_bytes())]);
+    say(false, message("INVITE sip:bob@b SIP/2.0", "1 INVITE", "", &sdp(SENDER_ADDRESS, 6000)));
+    say(true, message("SIP/2.0 200 OK", "1 INVITE", ";tag=b", &sdp(RECEIVER_ADDRESS, 6000)));
+    say(false, message("ACK sip:bob@b SIP/2.0", "1 ACK", ";tag=b", ""));
+    // The first packets are seen until the rules are there.
+    let (mut first, before) = (0, drops(&network));
+    wait_until("a rule for both phones", || {
+        network.replay(&[media(false, first), media(true, first)]);
+        first += 1;
+        drops(&network) >= before + 2
+    });
+    let numbers = (first..first + NUMBERED).filter(|at| !LEFT_OUT.contains(&(at - first)));
+    let frames: Vec<_> =
+        numbers.flat_map(|number| [media(false, number), media(true, number)]).collect();
+    network.replay(&frames);
+    say(false, message("BYE sip:bob@b SIP/2.0", "2 BYE", ";tag=b", ""));
+    let outcome = running.stop();
+    assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+    let lines = outcome.json_lines();
+    let account = lines.iter().find_map(|line| line.get("account")).unwrap();
+    assert_eq!(account["balances"], true, "{account}");
+    let call = lines.iter().find(|line| line.get("call_id").is_some()).unwrap();
+    assert_eq!((&call["ending"], &call["messages"]), (&"hung_up".into(), &4.into()));
+    let streams = call["streams"].as_array().unwrap();
+    assert_eq!(streams.len(), 2, "{call}");
+    for stream in streams {
+        let numbers = ["expected", "lost", "duplicates"].map(|name| &stream[name]);
+        let expected: [Value; 3] = [(first + NUMBERED).into(), LEFT_OUT.len().into(), 0.into()];
+        assert_eq!(numbers, expected.each_ref(), "{stream}");
+        assert_eq!(
+            (&stream["codec"], &stream["quality"]["burst_ratio"].is_number()),
+            (&"PCMU".into(), &true)
+        );
+    }
+    // What the program counted the capture has not seen, and all else it has.
+    let kernel = &account["kernel"];
+    let number = |name: &str| kernel[name].as_u64().unwrap();
+    assert!(number("counted") >= frames.len() as u64 + 2, "{kernel}");
+    assert_eq!(number("counted"), drops(&network) - before, "{kernel}");
+    assert_eq!(account["calls"]["rtp_in_kernel"], kernel["counted"]);
+    assert_eq!(account["calls"]["frames"].as_u64(), Some(number("frames") - number("counted")));
 }

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 
 /// Frames of an exactness run: each lane's part of the capture ring turns over at least twice.
 fn frames() -> u64 {
-    by_run(300_000, 2_000_000)
+    by_run(120_000, 2_000_000)
 }
 
 /// Frames a second: a third of what the whole path takes with both cores busy otherwise.
@@ -22,7 +22,7 @@ const RATE: u64 = 200_000;
 /// Rings that ride out stalls of a busy machine, in a short run of half a second: nothing may be
 /// lost.
 fn patient() -> [&'static str; 4] {
-    let [kernel, ring] = by_run(["32MiB", "32MiB"], ["128MiB", "256MiB"]);
+    let [kernel, ring] = by_run(["32MiB", "16MiB"], ["128MiB", "256MiB"]);
     ["--kernel-ring-size", kernel, "--ring-size", ring]
 }
 
@@ -208,7 +208,7 @@ fn merged_outputs_hold_the_same_frames() {
     if !need_root("merged_outputs_hold_the_same_frames") {
         return;
     }
-    const COUNT: u64 = 200_000;
+    let count = by_run(50_000, 200_000);
     let network = Network::with(LabConfig { queues: 2, ..LabConfig::default() });
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
@@ -228,7 +228,7 @@ fn merged_outputs_hold_the_same_frames() {
     stream.wait_for_stderr("listening on");
 
     let shape = shape(&SIZES, 100);
-    let sent = network.send(SenderKind::Live, &shape, COUNT, Some(RATE / 4));
+    let sent = network.send(SenderKind::Live, &shape, count, Some(RATE / 4));
     let mut late = Vec::new();
     for file in files {
         let ledger = file.stop().checked_ledger(sent.handed);
@@ -243,11 +243,11 @@ fn merged_outputs_hold_the_same_frames() {
     assert_eq!((reader.code(), reader.stderr.as_str()), (Some(0), ""));
 
     for (out, late) in outputs.iter().zip(late) {
-        let mut merged = Verifier::new(&shape, COUNT);
+        let mut merged = Verifier::new(&shape, count);
         merged.note_file(out);
         let report = merged.report(&sent.streams);
         assert_eq!((report.missing, report.duplicates, report.flow_reordered), (0, 0, 0));
-        assert_eq!(merged.frames, COUNT, "{}", out.display());
+        assert_eq!(merged.frames, count, "{}", out.display());
         assert_eq!(merged.late, late, "the order of time, but for what is counted as late");
     }
 }

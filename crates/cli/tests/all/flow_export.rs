@@ -3,7 +3,7 @@
 
 use crate::common::chaos::kill;
 use crate::common::*;
-use ringside_testkit::{capture_files, need_root, need_tool, wait_until};
+use ringside_testkit::{by_run, capture_files, need_root, need_tool, wait_until};
 use ringside_transmit::{SenderKind, Shape, Sizes};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// Captures with records enough, and none of what a format cannot say.
-const CAPTURES: usize = 12;
+fn captures_max() -> usize {
+    by_run(4, 12)
+}
 
 /// The account at the end of an output with `--json`.
 fn account(outcome: &Outcome) -> Value {
@@ -117,7 +119,7 @@ fn nfcapd_takes_every_record_of_each_format() {
     for path in captures(test) {
         let plain = run_ringside(&["flows", "-r", arg(&path), "--json"]);
         let [records, packets, octets] = sums(&plain);
-        if records < 20 || judged == CAPTURES {
+        if records < 20 || judged == captures_max() {
             continue;
         }
         judged += 1;
@@ -257,7 +259,7 @@ fn a_file_of_messages_is_read_by_tshark_without_a_question() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    for path in captures(test).into_iter().take(CAPTURES) {
+    for path in captures(test).into_iter().take(captures_max()) {
         let file = folder.path().join("flows.ipfix");
         let to = format!("file:{}", arg(&file));
         let outcome = run_ringside(&["flows", "-r", arg(&path), "--json", "--export", &to]);

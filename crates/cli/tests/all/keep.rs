@@ -6,12 +6,15 @@ use crate::common::verifier::shape;
 use crate::common::*;
 use ringside_core::{Cause, Ledger};
 use ringside_lab::LabConfig;
-use ringside_testkit::{capture_files, capture_sample, need_root, need_tool};
+use ringside_testkit::{by_run, capture_files, capture_sample, need_root, need_tool};
 use ringside_transmit::{SenderKind, Shape, Stamp};
 use std::path::Path;
 
 /// Frames of a live run, in ten flows: a tenth in each.
-const FRAMES: u64 = 200_000;
+fn load() -> u64 {
+    by_run(60_000, 200_000)
+}
+
 const FLOWS: u64 = 10;
 
 /// Frames a second, also where another program uses the machine.
@@ -59,13 +62,13 @@ fn numbered_frames(args: &[&str], default: &str, queues: u16, judges: u64) {
     let running = network.capture(&[&own[..], &PATIENT, args].concat());
     let shape = shape(&[FRAME_BYTES as u16], FLOWS as u32);
     let kind = if queues > 1 { SenderKind::Packet } else { SenderKind::Live };
-    let sent = network.send(kind, &shape, FRAMES, Some(RATE));
-    assert_eq!(sent.handed, FRAMES, "{sent:?}");
+    let sent = network.send(kind, &shape, load(), Some(RATE));
+    assert_eq!(sent.handed, load(), "{sent:?}");
     let outcome = running.stop();
-    let ledger = outcome.checked_ledger(FRAMES);
+    let ledger = outcome.checked_ledger(load());
     assert_eq!(ledger.lost(), 0, "{ledger:#?}");
 
-    let flow = FRAMES / FLOWS;
+    let flow = load() / FLOWS;
     let (rules, default_counts) = rule_totals(&outcome);
     let sampled = rules[&6].0;
     assert!((flow / 10..flow / 10 + judges).contains(&sampled), "{sampled} sampled");
@@ -74,11 +77,11 @@ fn numbered_frames(args: &[&str], default: &str, queues: u16, judges: u64) {
         assert_eq!(rules[&id], (frames, frames * FRAME_BYTES as u64), "rule {id}");
     }
     let taken = 4 * flow + sampled;
-    assert_eq!((ledger.taken, default_counts.0), (taken, FRAMES - taken - flow));
+    assert_eq!((ledger.taken, default_counts.0), (taken, load() - taken - flow));
     let by_rule = ledger.dropped[&Cause::ByRule];
     match default {
-        "pass" => assert_eq!((by_rule, ledger.filtered), (flow, Some(FRAMES - taken - flow))),
-        _ => assert_eq!((by_rule, ledger.filtered), (FRAMES - taken, Some(0))),
+        "pass" => assert_eq!((by_rule, ledger.filtered), (flow, Some(load() - taken - flow))),
+        _ => assert_eq!((by_rule, ledger.filtered), (load() - taken, Some(0))),
     }
     check_files(&recording, &ledger, &shape);
 }
@@ -104,7 +107,7 @@ fn check_files(recording: &Path, ledger: &Ledger, shape: &Shape) {
     };
     assert_eq!(frames, ledger.taken);
     assert_eq!((sum(|lane| lane.cut_frames), sum(|lane| lane.cut_bytes)), (cut_frames, cut_bytes));
-    assert_eq!(cut_frames, 2 * FRAMES / FLOWS);
+    assert_eq!(cut_frames, 2 * load() / FLOWS);
 }
 
 #[test]
@@ -266,7 +269,7 @@ fn other_programs_see_the_cut() {
 #[test]
 fn tls_is_kept_up_to_its_application_data() {
     let test = "tls_is_kept_up_to_its_application_data";
-    let files = capture_sample(test, 4);
+    let files = capture_sample(test, 8);
     if files.is_empty() || !need_tool(test, "tshark") {
         return;
     }

@@ -3,10 +3,11 @@
 //! In every case the files hold what the ledger says, to the frame, open in other programs, and
 //! settings of the system are as before. No test depends on how fast it runs.
 
+use crate::common::wireshark::packets_by_wireshark;
 use crate::common::*;
 use ringside_core::{Cause, Ledger};
 use ringside_sys::mmap::Mapping;
-use ringside_testkit::{huge_pages_lock, need_root};
+use ringside_testkit::{by_run, huge_pages_lock, need_root};
 use ringside_transmit::Stamp;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -67,11 +68,6 @@ fn numbered_frames(paths: &[PathBuf]) -> u64 {
     frames
 }
 
-fn tshark_count(path: &Path) -> u64 {
-    let fields = ["-T", "fields", "-e", "frame.number"];
-    run_clean("tshark", &[&["-r", arg(path)], &fields[..]].concat()).lines().count() as u64
-}
-
 /// No recording in the directory is left unfinished.
 fn nothing_to_repair(directory: &Path) {
     let outcome = run_ringside(&["repair", "--dry-run", arg(directory)]);
@@ -127,8 +123,8 @@ fn what_a_killed_worker_had_taken_is_in_the_files_to_the_frame() {
         &["-w", arg(&two), "-C", "3"],
         &["--limit-bytes", "300MiB", "udp"],
     ];
-    for args in cases {
-        let running = network.capture(&[&["-i", "rx0", "-w", arg(&one)], args].concat());
+    for args in by_run(&cases[2..], &cases[..]) {
+        let running = network.capture(&[&["-i", "rx0", "-w", arg(&one)], *args].concat());
         let outcome = kill_under_load(&network, running);
         let ledger = closed_by_keeper(&outcome);
         let directories: Vec<PathBuf> =
@@ -138,7 +134,11 @@ fn what_a_killed_worker_had_taken_is_in_the_files_to_the_frame() {
         assert_eq!(delivered, ledger.taken, "{args:?}: {ledger:#?}");
         assert_eq!(numbered_frames(&directories), delivered, "{args:?}");
         let files = directories.iter().flat_map(|path| recorded_files(path));
-        assert_eq!(files.map(|file| tshark_count(&file)).sum::<u64>(), delivered, "{args:?}");
+        assert_eq!(
+            files.map(|file| packets_by_wireshark(&file)).sum::<u64>(),
+            delivered,
+            "{args:?}"
+        );
         for directory in &directories {
             nothing_to_repair(directory);
             std::fs::remove_dir_all(directory).unwrap();
@@ -174,7 +174,7 @@ fn a_merged_file_is_cut_to_what_is_whole() {
         let ledger = closed_by_keeper(&kill_under_load(&network, running));
         let delivered = ledger.consumers[0].delivered;
         let files = files_in(folder.path());
-        let frames: u64 = files.iter().map(|file| tshark_count(file)).sum();
+        let frames: u64 = files.iter().map(|file| packets_by_wireshark(file)).sum();
         assert_eq!(frames, delivered, "{name}: {ledger:#?}");
         files.iter().for_each(|file| std::fs::remove_file(file).unwrap());
     }
@@ -246,7 +246,7 @@ fn when_both_die_the_next_start_repairs() {
     assert_eq!(run.code(), Some(0), "{} {}", run.text(), run.stderr);
     nothing_to_repair(folder.path());
     let files = recorded_files(folder.path());
-    assert_eq!(tshark_count(&files[0]), left);
+    assert_eq!(packets_by_wireshark(&files[0]), left);
 }
 
 fn kill(pid: u32) {

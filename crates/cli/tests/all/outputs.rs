@@ -1,5 +1,6 @@
 //! What `-w` makes: which file, under which name, and who may write it.
 
+use crate::common::wireshark::packets_by_wireshark;
 use crate::common::*;
 use ringside_core::{Frame, FrameMeta, SourceInterface, Timestamp};
 use ringside_store::Format;
@@ -150,12 +151,6 @@ fn what_is_made_for_another_user_goes_again_if_the_run_is_refused() {
     assert_eq!(files_in(&output).len(), 1);
 }
 
-/// Frames that tshark finds in a file.
-fn tshark_count(path: &Path) -> usize {
-    let fields = ["-T", "fields", "-e", "frame.number"];
-    run_clean("tshark", &[&["-r", arg(path)], &fields[..]].concat()).lines().count()
-}
-
 #[test]
 fn what_ends_in_gz_or_zst_is_compressed() {
     let folder = tempfile::tempdir().unwrap();
@@ -173,7 +168,7 @@ fn what_ends_in_gz_or_zst_is_compressed() {
         let bytes = std::fs::read(&output).unwrap();
         assert!(bytes.starts_with(magic), "{name}");
         assert!(bytes.len() < 3_000 * 1_400 / 2, "{name}: {} bytes", bytes.len());
-        assert_eq!(tshark_count(&output), 3_000, "{name}");
+        assert_eq!(packets_by_wireshark(&output), 3_000, "{name}");
         let read = run_ringside(&["read", "-r", arg(&output)]);
         assert_eq!((read.code(), read.packets()), (Some(0), 3_000), "{name}");
         if command == "capture" {
@@ -189,7 +184,7 @@ fn what_ends_in_gz_or_zst_is_compressed() {
     let files: Vec<_> = files_in(folder.path());
     let files: Vec<_> = files.iter().filter(|path| arg(path).contains("/c-00000")).collect();
     assert!(files.len() > 1 && files.iter().all(|path| arg(path).ends_with(".pcap.gz")));
-    assert_eq!(files.iter().map(|path| tshark_count(path)).sum::<usize>(), 3_000);
+    assert_eq!(files.iter().map(|path| packets_by_wireshark(path)).sum::<u64>(), 3_000);
 }
 
 #[test]
@@ -215,7 +210,7 @@ fn a_killed_worker_leaves_a_compressed_file_of_what_the_ledger_says() {
         let file = files_in(folder.path()).pop().unwrap();
         let delivered = ledger.consumers[0].delivered;
         assert!(delivered >= 400, "{name}: {}", outcome.stderr);
-        assert_eq!(tshark_count(&file) as u64, delivered, "{name}");
+        assert_eq!(packets_by_wireshark(&file), delivered, "{name}");
         std::fs::remove_file(file).unwrap();
     }
 }

@@ -9,7 +9,7 @@ use ringside_transmit::SenderKind;
 
 /// Frames of one run.
 fn frames() -> u64 {
-    by_run(100_000, 500_000)
+    by_run(50_000, 500_000)
 }
 
 /// Frames a second, also where another program uses the machine.

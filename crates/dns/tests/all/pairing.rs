@@ -31,6 +31,28 @@ fn answers_come_to_their_queries() {
     assert_eq!(texts(&frames), expected);
 }
 
+/// The frame in a virtual network.
+fn vxlan(network: u8, frame: &[u8]) -> Vec<u8> {
+    let header = [8, 0, 0, 0, 0, 0, network, 0];
+    let mut above = vec![0xc0, 0, 0x12, 0xb5];
+    above.extend((16 + frame.len() as u16).to_be_bytes());
+    above.extend([0, 0]);
+    above.extend(header);
+    above.extend(frame);
+    crate::support::frame(17, false, &above)
+}
+
+#[test]
+fn virtual_networks_are_apart() {
+    let frames = [
+        (0, vxlan(1, &query(1000, 7, "a.example"))),
+        (1, vxlan(2, &answer(1000, 7, "a.example"))),
+        (3, vxlan(1, &answer(1000, 7, "a.example"))),
+    ];
+    let expected = ["7 a.example query_unseen 0 - 192.0.2.7", "7 a.example answered 0 3 192.0.2.7"];
+    assert_eq!(texts(&frames), expected);
+}
+
 #[test]
 fn what_is_sent_again_is_one_transaction() {
     let frames = [

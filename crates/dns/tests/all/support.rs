@@ -43,7 +43,7 @@ pub fn message(id: u16, is_response: bool, name: &str) -> Vec<u8> {
 }
 
 /// An Ethernet frame between 10.0.0.1:PORT and 10.0.0.2:53 with this above IP.
-fn frame(protocol: u8, is_back: bool, above: &[u8]) -> Vec<u8> {
+pub fn frame(protocol: u8, is_back: bool, above: &[u8]) -> Vec<u8> {
     let mut out = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 8, 0, 0x45, 0];
     out.extend((20 + above.len() as u16).to_be_bytes());
     let (from, to) = if is_back { (2, 1) } else { (1, 2) };

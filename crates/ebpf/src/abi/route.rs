@@ -1,7 +1,8 @@
-//! The Rust side of what routers have in `bpf/abi.h`.
+//! The Rust side of what routers have in `bpf/abi_route.h`.
 
 use std::fmt;
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// Interfaces of one router at most.
 pub const PORTS_MAX: usize = 32;
@@ -11,6 +12,22 @@ pub const NEAR: u32 = 4096;
 
 /// Places of next hops that are in use.
 pub const HOPS: usize = 4096;
+
+/// Answers of the kernel's tables that each CPU keeps.
+pub(crate) const CACHE_ENTRIES: u32 = 8192;
+/// Of nanoseconds: how long they stand is counted in these.
+const CACHE_TICK_SHIFT: u32 = 24;
+
+/// Shortest time that an answer can stand: two ticks, of which the first is under way already.
+pub const ANSWER_AGE_MIN: Duration = Duration::from_millis(34);
+
+/// How long an answer stands, in ticks: at most `age_max`; 0, none is kept, if that is too short.
+pub(crate) fn cache_ticks(age_max: Duration) -> u32 {
+    if age_max < ANSWER_AGE_MIN {
+        return 0;
+    }
+    u32::try_from(age_max.as_nanos() >> CACHE_TICK_SHIFT).unwrap_or(u32::MAX)
+}
 
 /// What became of a frame. All but the first went on unmodified, to the host's stack, which
 /// forwards it or answers as it must.
@@ -144,9 +161,14 @@ pub struct Port {
     pub mac: [u8; 6],
     /// What rp_filter asks of sources of IPv4.
     pub reverse_path: ReversePath,
+    /// Ports of packets decide about their routes.
+    pub asks_for_ports: bool,
     /// Id of its VLAN, from 1 to 4094; 0: its frames have no tag.
     pub vlan: u16,
 }
+
+/// ROUTE_PORT_TRANSPORT, of the flags whose lower bits are a [`ReversePath`].
+const TRANSPORT: u16 = 4;
 
 /// Bytes of `struct route_port`.
 const PORT_BYTES: usize = 16;
@@ -167,7 +189,8 @@ impl Port {
     pub(crate) fn to_bytes(self) -> [u8; PORT_BYTES] {
         let mut bytes = [0; PORT_BYTES];
         bytes[..6].copy_from_slice(&self.mac);
-        bytes[6..8].copy_from_slice(&(self.reverse_path as u16).to_ne_bytes());
+        let transport = if self.asks_for_ports { TRANSPORT } else { 0 };
+        bytes[6..8].copy_from_slice(&(self.reverse_path as u16 | transport).to_ne_bytes());
         bytes[8..12].copy_from_slice(&self.ifindex.to_ne_bytes());
         bytes[12..14].copy_from_slice(&self.vlan.to_ne_bytes());
         bytes
@@ -225,13 +248,14 @@ pub(crate) struct Config {
     pub reports: u32,
     pub stays: u32,
     pub vlans: u32,
+    pub ticks: u32,
 }
 
 /// ROUTE_NO_SLOT: of a device whose frames without a tag are not for the router.
 pub(crate) const NO_SLOT: u32 = u32::MAX;
 
 /// Bytes of `struct route_config`, and where `stays` is in it.
-const CONFIG_BYTES: usize = 28;
+const CONFIG_BYTES: usize = 32;
 const STAYS_AT: usize = 20;
 
 impl Config {
@@ -241,8 +265,8 @@ impl Config {
     }
 
     pub fn to_bytes(self) -> Vec<u8> {
-        let Config { device, slot, position, metadata, reports, stays, vlans } = self;
-        let words = [device, slot, position, metadata, reports, stays, vlans];
+        let Config { device, slot, position, metadata, reports, stays, vlans, ticks } = self;
+        let words = [device, slot, position, metadata, reports, stays, vlans, ticks];
         words.iter().flat_map(|word| word.to_ne_bytes()).collect()
     }
 }
@@ -318,18 +342,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn answers_stand_no_longer_than_they_may() {
+        let ticks = |ms| cache_ticks(Duration::from_millis(ms));
+        assert_eq!([0, 33, 34, 100, 1000].map(ticks), [0, 0, 2, 5, 59]);
+        assert_eq!(cache_ticks(Duration::MAX), u32::MAX);
+    }
+
+    #[test]
     fn words_lie_as_the_program_reads_them() {
-        let config =
-            Config { device: 1, slot: 2, position: 3, metadata: 4, reports: 5, stays: 6, vlans: 7 };
-        let words = [1u32, 2, 3, 4, 5, 6, 7];
+        let config = Config {
+            device: 1,
+            slot: 2,
+            position: 3,
+            metadata: 4,
+            reports: 5,
+            stays: 6,
+            vlans: 7,
+            ticks: 8,
+        };
+        let words = [1u32, 2, 3, 4, 5, 6, 7, 8];
         let expected: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         assert_eq!(config.to_bytes(), expected);
         assert!(Config::stays_in(&expected) && !Config::stays_in(&expected[1..]));
         assert!(!Config::stays_in(&Config { stays: 0, ..config }.to_bytes()));
         let (mac, reverse_path) = ([1, 2, 3, 4, 5, 6], ReversePath::Loose);
-        let port = Port { ifindex: 7, mac, reverse_path, vlan: 9 };
+        let port = Port { ifindex: 7, mac, reverse_path, asks_for_ports: true, vlan: 9 };
         let bytes = port.to_bytes();
-        assert_eq!((&bytes[..6], &bytes[6..8]), (&port.mac[..], &2u16.to_ne_bytes()[..]));
+        assert_eq!((&bytes[..6], &bytes[6..8]), (&port.mac[..], &6u16.to_ne_bytes()[..]));
         assert_eq!((Port::ifindex_in(&bytes), Port::ifindex_in(&[0; 16])), (Some(7), None));
     }
 

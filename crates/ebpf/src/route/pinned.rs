@@ -6,7 +6,7 @@ use crate::pins::Pins;
 use std::path::{Path, PathBuf};
 
 /// Version of what the tables hold: another one is not read.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// The pinned tables of a router, by the pins of one of its interfaces. Nothing here changes them.
 #[derive(Debug)]

@@ -2,9 +2,11 @@
 
 use super::{XDP_ROUTE, XDP_ROUTE_OUT};
 use crate::Error;
-use crate::abi::route::{COUNTS_WORDS, Config, Counts, Flow, HOPS, NEAR, PORTS_MAX, Port};
+use crate::abi::route::{
+    CACHE_ENTRIES, COUNTS_WORDS, Config, Counts, Flow, HOPS, NEAR, PORTS_MAX, Port,
+};
 use crate::load::Loaded;
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, OpenObject};
 use ringside_sys::words::Words64;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,7 +14,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 /// Their names in `bpf/xdp_route.bpf.c`, and of the last in `bpf/xdp_route_out.bpf.c`.
-const MAPS: [&str; 10] = [
+const MAPS: [&str; 11] = [
     "route_slots",
     "route_near",
     "route_vlans",
@@ -22,6 +24,7 @@ const MAPS: [&str; 10] = [
     "route_flows",
     "route_hops",
     "route_reports",
+    "route_cache",
     "route_sent",
 ];
 
@@ -43,8 +46,16 @@ impl RouteTables {
     pub fn new() -> Result<RouteTables, Error> {
         // The first programs make them; these are on no interface.
         let constants = Config::default().to_bytes();
-        let loaded = [&XDP_ROUTE, &XDP_ROUTE_OUT]
-            .map(|object| Loaded::new(object, Some(&constants)).map(|loaded| (object, loaded)));
+        let cpus = libbpf_rs::num_possible_cpus()
+            .map_err(|e| Error::kernel("cannot count the possible CPUs", e))?;
+        let size = |open: &mut OpenObject| {
+            let mut maps = open.maps_mut();
+            let cache = maps.find(|map| map.name() == "route_cache");
+            cache.map_or(Ok(()), |mut map| map.set_max_entries(cpus as u32 * CACHE_ENTRIES))
+        };
+        let loaded = [&XDP_ROUTE, &XDP_ROUTE_OUT].map(|object| {
+            Loaded::prepared(object, Some(&constants), size).map(|loaded| (object, loaded))
+        });
         let mut maps = BTreeMap::new();
         for part in loaded {
             let (object, loaded) = part?;

@@ -5,7 +5,7 @@ use crate::server::{Served, Server, ServerConfig};
 use ringside_core::LinkType;
 use ringside_lab::{Lab, LabConfig};
 use ringside_sys::netns::Namespace;
-use ringside_testkit::{need_root, need_tool};
+use ringside_testkit::{by_run, need_root, need_tool};
 use ringside_transmit::sink::SinkKind;
 use ringside_wire::{Level, Verdict, dissect, verify_network, verify_transport};
 use smoltcp::socket::tcp::CongestionControl;
@@ -138,7 +138,7 @@ fn lost_frames_are_sent_again() {
         return;
     }
     let lab = lab("lost");
-    let bytes = 8 << 20;
+    let bytes = by_run(2 << 20, 8 << 20);
     // Without congestion control the losses are found by repeated acknowledgments. With it few
     // frames are under way, and smoltcp waits a second, and longer each time, for its timer.
     let settings = ServerConfig { congestion: CongestionControl::None, lose_every: 97, ..plain() };

@@ -6,7 +6,7 @@ use ringside_ebpf::{XdpProgram, attached_program};
 use ringside_lab::{Lab, LabConfig, Napi};
 use ringside_netdev as netdev;
 use ringside_sys::netns::Namespace;
-use ringside_testkit::{need_root, need_tool, skip};
+use ringside_testkit::{by_run, need_root, need_tool, skip};
 use ringside_transmit::sink::SinkKind;
 use ringside_transmit::{
     Error, Job, Limits, Load, Numbering, PACE_DEPTH_NS, Progress, Report, SenderKind,
@@ -369,7 +369,11 @@ fn an_interface_that_goes_in_the_middle_leaves_an_account() {
     let others = [SenderKind::Packet, SenderKind::Live, SenderKind::Even];
     let mut refused_by_all = 0;
     for (event, said) in [("set tx0 down", "down"), ("delete tx0", "removed")] {
-        for sender in sinks.into_iter().chain(others) {
+        // The short run tries half of them with each event.
+        let half = usize::from(said == "down");
+        let all = sinks.into_iter().chain(others).enumerate();
+        let tried = all.filter(|(at, _)| by_run(at % 2 == half, true));
+        for (_, sender) in tried {
             // What these were given is in counters that go with the interface.
             if others.contains(&sender) && said == "removed" {
                 continue;

@@ -9,6 +9,8 @@ mod dns;
 mod http1;
 mod http1_messages;
 mod media;
+mod quic;
 mod sip;
 mod support;
 mod tls;
+mod tls_hellos;

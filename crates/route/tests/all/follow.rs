@@ -82,6 +82,39 @@ fn wait_for_one(receiver: &UdpSocket) {
     wait_until("a datagram", || receiver.recv(&mut buffer).is_ok());
 }
 
+/// Flows of two ports are one to the router until a rule tells them apart.
+#[test]
+fn a_rule_that_asks_for_a_port_is_followed() {
+    if !need_root("a_rule_that_asks_for_a_port_is_followed") {
+        return;
+    }
+    let net = hosts();
+    let routing = Routing::start(&net, "r", options(&["eth1", "eth2"]));
+    let [other, sender] = [("b", "10.2.0.2:7001"), ("a", "10.1.0.2:0")]
+        .map(|(space, address)| net.inside(space, || UdpSocket::bind(address).unwrap()));
+    other.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+    let send = || sender.send_to(b"to the other port", "10.2.0.2:7001");
+    under_load(&net, |receiver| {
+        wait_until("a datagram to the other port", || {
+            let _ = send();
+            other.recv(&mut [0; 64]).is_ok()
+        });
+        net.ips(
+            "r",
+            &["route add blackhole default table 100", "rule add ipproto udp dport 7001 table 100"],
+        );
+        wait_until("the rule to count", || {
+            let _ = send();
+            std::thread::sleep(Duration::from_millis(1));
+            routing.ledger().interfaces[0].passed.get("blackhole") > Some(&10)
+        });
+        drain(receiver);
+        wait_for_one(receiver);
+    });
+    let ledger = routing.stop();
+    assert_eq!(ledger.balance(), Ok(()), "{ledger:#?}");
+}
+
 #[test]
 fn what_leads_to_an_interface_that_is_down_or_takes_no_frames_is_left_to_the_host() {
     if !need_root("what_leads_to_an_interface_that_is_down") {

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
 
+mod answers;
 mod follow;
 mod frames;
 mod full_table;

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// With the interval of the command line.
+/// With the times of the command line.
 pub fn options(interfaces: &[&str]) -> Options {
     let interfaces = interfaces.iter().map(|name| (*name).to_owned()).collect();
-    Options { interfaces, probe_interval: Duration::from_millis(400), is_pinned: false }
+    let (probe_interval, answer_age_max) = (Duration::from_millis(400), Duration::from_millis(100));
+    Options { interfaces, probe_interval, answer_age_max, is_pinned: false }
 }
 
 /// A router in a namespace.

@@ -101,7 +101,8 @@ impl Loaded {
             let out = egress_program(&tables, slot).unwrap();
             let mac = MACS[slot as usize];
             let ifindex = ifindexes[slot as usize];
-            tables.set_port(slot, &Port { ifindex, mac, reverse_path, vlan: 0 }).unwrap();
+            let port = Port { ifindex, mac, reverse_path, asks_for_ports: true, vlan: 0 };
+            tables.set_port(slot, &port).unwrap();
             tables.join(slot, (ifindex, ifindex), out.as_fd()).unwrap();
             all_out.push(out);
         }

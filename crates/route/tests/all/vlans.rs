@@ -27,7 +27,8 @@ fn tables(all: [u32; 4]) -> RouteTables {
     ] {
         let program = egress_program(&tables, slot).unwrap();
         let reverse_path = ReversePath::Unasked;
-        tables.set_port(slot, &Port { ifindex, mac, reverse_path, vlan }).unwrap();
+        let port = Port { ifindex, mac, reverse_path, asks_for_ports: true, vlan };
+        tables.set_port(slot, &port).unwrap();
         tables.join(slot, (ifindex, through), program.as_fd()).unwrap();
     }
     tables.set_vlan(1, 7, 2).unwrap();

@@ -201,5 +201,5 @@ fn any_frames_one_after_the_other() {
         seed.extend(frame);
     }
     seeds.push(seed);
-    fuzz("segments", 4_000, &seeds, try_one);
+    fuzz("segments", 1_000, &seeds, try_one);
 }

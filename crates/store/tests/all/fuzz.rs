@@ -92,7 +92,7 @@ fn pcapng_files_and_recordings() {
     let mut seeds = captures("fuzz::pcapng_files_and_recordings", is_pcapng);
     seeds.push(recording());
     seeds.push(recording_with_room());
-    ringside_testkit::fuzz("pcapng", 60_000, &seeds, read_any);
+    ringside_testkit::fuzz("pcapng", 15_000, &seeds, read_any);
 }
 
 /// `bytes` as gzip and as Zstandard pack them.

@@ -18,8 +18,8 @@ pub(super) const COLUMNS: &[Column<Handshake>] = &[
     SERVER_PORT.called("destination.port"),
     SERVER.called("server.ip"),
     SERVER_PORT.called("server.port"),
-    Column::new("network.transport", Kind::Text, |_| "tcp".into()),
-    Column::new("network.protocol", Kind::Text, |_| "tls".into()),
+    Column::new("network.transport", Kind::Text, |row| carried(row, "tcp", "udp")),
+    Column::new("network.protocol", Kind::Text, |row| carried(row, "tls", "quic")),
     COMMUNITY_ID.called("network.community_id"),
     Column::new("network.vlan.id", Kind::Text, |row| {
         row.record.vlan.map(|id| id.to_string()).into()

@@ -4,6 +4,8 @@ use super::*;
 
 pub(super) const COLUMNS: &[Column<Handshake>] = &[
     CONNECTION.called("connection"),
+    TRANSPORT.called("transport"),
+    QUIC_VERSION.called("quic_version"),
     COMMUNITY_ID.called("community_id"),
     INTERFACE.called("interface"),
     VLAN.called("vlan"),

@@ -4,7 +4,11 @@ use super::*;
 
 pub(super) const COLUMNS: &[Column<Handshake>] = &[
     FIRST.called("ts"),
-    Column::new("uid", Kind::Text, |row| format!("C{:x}", row.record.connection).into()),
+    Column::new("uid", Kind::Text, |row| {
+        // Connections over QUIC have numbers of their own.
+        let of = if row.record.quic.is_some() { "CQ" } else { "C" };
+        format!("{of}{:x}", row.record.connection).into()
+    }),
     CLIENT.called("id.orig_h"),
     CLIENT_PORT.called("id.orig_p"),
     SERVER.called("id.resp_h"),

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
 
 mod captures;
+mod example;
 mod fuzz;
 mod support;

@@ -221,5 +221,5 @@ fn a_recording_of_several_files_keeps_what_it_counted_whatever_fails() {
     }
     mount_in_private();
     let directory = tempfile::tempdir().unwrap();
-    super::each_seed(200, 10_000, |seed| run(seed, directory.path()));
+    super::each_seed(60, 10_000, |seed| run(seed, directory.path()));
 }

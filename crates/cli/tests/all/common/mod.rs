@@ -11,6 +11,7 @@ pub mod folder;
 pub mod overload;
 pub mod user;
 pub mod verifier;
+pub mod wireshark;
 
 use ringside_core::{Frame, Ledger, SourceInterface};
 use ringside_lab::{Lab, LabConfig, RECEIVER_INTERFACE};

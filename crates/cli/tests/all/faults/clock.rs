@@ -91,7 +91,7 @@ fn a_clock_that_steps_costs_no_frame_and_every_inversion_is_counted() {
     let outcome = run_ringside(&["read", "-r", arg(&directory), "-w", arg(&copy)]);
     assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
     for path in [&file, &copy] {
-        assert_eq!(tshark_count(path), sent, "{}", path.display());
+        assert_eq!(packets_by_wireshark(path), sent, "{}", path.display());
         assert_eq!(count(std::slice::from_ref(path)), sent, "{}", path.display());
     }
 }

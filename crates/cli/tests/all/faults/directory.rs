@@ -75,7 +75,7 @@ fn a_file_that_is_deleted_is_told_and_another_takes_its_place() {
         let first = bytes.chunks(4096).find_map(block::block_header).unwrap();
         let gone = first.first_frame.0;
         assert!(gone > 3_000 && gone < 5_000, "{first:?}");
-        assert_eq!(tshark_count(&file), sent - gone);
+        assert_eq!(packets_by_wireshark(&file), sent - gone);
         assert_eq!(count(&[directory]), sent - gone);
         let lost = format!("{} ring blocks are lost", first.number);
         assert!(outcome.stderr.contains(&lost), "{lost}: {}", outcome.stderr);
@@ -98,7 +98,7 @@ fn a_quiet_recording_loses_nothing_with_a_deleted_file() {
     wait_until_written(&directory, 6);
     let outcome = running.stop();
     assert_eq!(consumer(&outcome, 6).delivered, 6);
-    assert_eq!(tshark_count(&files_in(&directory)[0]), 6);
+    assert_eq!(packets_by_wireshark(&files_in(&directory)[0]), 6);
 }
 
 #[test]
@@ -120,6 +120,9 @@ fn a_directory_that_may_not_be_written_any_more_is_named_at_the_next_file() {
     let consumer = &ledger.consumers[0];
     assert!(consumer.missed[&Cause::WriteFailed] > 0, "{ledger:#?}");
     let files = files_in(&directory);
-    assert_eq!(files.iter().map(|file| tshark_count(file)).sum::<u64>(), consumer.delivered);
+    assert_eq!(
+        files.iter().map(|file| packets_by_wireshark(file)).sum::<u64>(),
+        consumer.delivered
+    );
     assert_eq!(contiguous_frames(&directory), consumer.delivered);
 }

@@ -28,8 +28,7 @@ fn a_full_disk_ends_the_recording_and_what_is_written_stays_valid() {
         let output = disk.outside(&output);
         let files = if output.is_dir() { files_in(&output) } else { vec![output.clone()] };
         assert_eq!(files.len(), 1);
-        assert_eq!(tshark_count(&files[0]), consumer.delivered, "{name}");
-        assert_eq!(capinfos_count(&files[0]), consumer.delivered, "{name}");
+        assert_eq!(packets_by_wireshark(&files[0]), consumer.delivered, "{name}");
         assert_eq!(count(&[output]), consumer.delivered, "{name}");
     }
 }
@@ -52,7 +51,8 @@ fn a_full_disk_at_a_change_of_files_keeps_the_files_before() {
         let directory = if outside.is_dir() { &outside } else { outside.parent().unwrap() };
         let files = files_in(directory);
         assert!(files.len() > 1, "{files:?}");
-        let counts = files.iter().map(|path| if is_empty(path) { 0 } else { tshark_count(path) });
+        let counts =
+            files.iter().map(|path| if is_empty(path) { 0 } else { packets_by_wireshark(path) });
         assert_eq!(counts.sum::<u64>(), ledger.consumers[0].delivered, "{name}");
     }
 }
@@ -76,13 +76,13 @@ fn a_copy_that_meets_a_full_disk_is_cut_behind_its_last_packet() {
     let onto_itself = run_ringside(&["read", "-r", arg(&directory), "-w", arg(&file)]);
     assert_eq!(onto_itself.code(), Some(2));
     assert!(onto_itself.stderr.contains("read and written at once"), "{}", onto_itself.stderr);
-    assert_eq!(tshark_count(&file), 5_000);
+    assert_eq!(packets_by_wireshark(&file), 5_000);
     for name in ["copy.pcapng", "copy.pcap"] {
         let disk = SmallDisk::mount("size=3m");
         let copy = disk.outside(&disk.path(name));
         let outcome = run_ringside(&["read", "-r", arg(&directory), "-w", arg(&copy)]);
         assert_eq!(outcome.code(), Some(2), "{}", outcome.stderr);
-        let kept = tshark_count(&copy);
+        let kept = packets_by_wireshark(&copy);
         assert!(kept > 0 && kept < 5_000, "{kept}");
         let kept = format!("{},{:03}", kept / 1_000, kept % 1_000);
         let holds = format!("{} holds the {kept} packets before this error", arg(&copy));
@@ -141,10 +141,10 @@ fn one_frame_on_a_quiet_link_is_in_the_file_while_the_capture_goes_on() {
         let copy = folder.path().join("copy");
         wait_until("the frame in the file", || {
             std::fs::copy(&file, &copy).unwrap();
-            !is_empty(&copy) && tshark_count(&copy) == 1
+            !is_empty(&copy) && packets_by_wireshark(&copy) == 1
         });
         send(&network, 100, 1);
         running.stop().checked_ledger(2);
-        assert_eq!(tshark_count(&file), 2, "{name}");
+        assert_eq!(packets_by_wireshark(&file), 2, "{name}");
     }
 }

@@ -32,8 +32,7 @@ fn removed_or_set_down_ends_the_run_and_keeps_what_was_received() {
             assert_eq!(ledger.lost(), 0, "{backend} {message}");
             let files = files_in(&directory);
             assert_eq!(files.len(), 1);
-            assert_eq!(tshark_count(&files[0]), 2_000, "{backend} {message}");
-            assert_eq!(capinfos_count(&files[0]), 2_000, "{backend} {message}");
+            assert_eq!(packets_by_wireshark(&files[0]), 2_000, "{backend} {message}");
             assert_eq!(count(&[directory]), 2_000, "{backend} {message}");
         }
     }
@@ -60,7 +59,7 @@ fn one_of_two_removed_ends_the_run_and_both_are_kept() {
     let ledger = failed_ledger(&outcome);
     assert_eq!(ledger.lanes[0].received, Some(report.handed));
     assert_eq!(ledger.lost(), 0);
-    assert_eq!(tshark_count(&file), ledger.taken);
+    assert_eq!(packets_by_wireshark(&file), ledger.taken);
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn a_reader_that_goes_on_gets_everything_that_was_delivered() {
     assert!(ledger.dropped[&Cause::RecorderBehind] > 0, "{ledger:#?}");
     assert_eq!(ledger.consumers[0].delivered, ledger.taken, "{ledger:#?}");
     reader.finish();
-    assert_eq!(tshark_count(&read), ledger.taken);
+    assert_eq!(packets_by_wireshark(&read), ledger.taken);
 }
 
 #[test]

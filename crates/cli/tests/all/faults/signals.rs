@@ -19,7 +19,7 @@ fn every_polite_signal_ends_with_the_ledger() {
         running.signal(signal);
         let ledger = running.finish().checked_ledger(report.handed);
         assert_eq!(ledger.consumers[0].delivered, 500, "{signal:?}");
-        assert_eq!(tshark_count(&files_in(folder.path())[0]), 500, "{signal:?}");
+        assert_eq!(packets_by_wireshark(&files_in(folder.path())[0]), 500, "{signal:?}");
         assert_eq!(promiscuity(&network), 0, "{signal:?}");
     }
 }
@@ -90,7 +90,7 @@ fn a_run_whose_keeper_is_killed_ends_in_order() {
     assert!(outcome.stderr.contains("the keeper is gone"), "{}", outcome.stderr);
     let ledger = outcome.ledger();
     check_ledger(&ledger, report.handed);
-    assert_eq!(tshark_count(&files_in(folder.path())[0]), 700);
+    assert_eq!(packets_by_wireshark(&files_in(folder.path())[0]), 700);
 }
 
 #[test]

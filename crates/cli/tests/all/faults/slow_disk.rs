@@ -139,7 +139,7 @@ fn check(disk: &SmallDisk, output: &Path, ledger: &Ledger, received: u64) -> u64
     assert_eq!(consumer.delivered + ledger.dropped[&Cause::RecorderBehind], received);
     let files = files_in(&disk.outside(output));
     assert_eq!(files.len(), 1);
-    assert_eq!(tshark_count(&files[0]), consumer.delivered);
+    assert_eq!(packets_by_wireshark(&files[0]), consumer.delivered);
     assert_eq!(count(&files), consumer.delivered);
     ledger.dropped[&Cause::RecorderBehind]
 }
@@ -214,7 +214,7 @@ fn what_a_killed_worker_left_in_the_ring_is_written_as_far_as_the_disk_goes() {
         assert_eq!(missed, expected, "{ledger:#?} {}", outcome.stderr);
         assert!(ledger.dropped[&Cause::RecorderBehind] > 0, "{ledger:#?}");
         let files = files_in(&disk.outside(&output));
-        assert_eq!(tshark_count(&files[0]), consumer.delivered);
+        assert_eq!(packets_by_wireshark(&files[0]), consumer.delivered);
         assert_eq!(count(&files), consumer.delivered);
     }
 }
@@ -250,7 +250,7 @@ fn a_disk_that_stands_still_costs_counted_frames_until_it_goes_on() {
 
 /// Frames, and how many a second: whole ones are three to four times what the disk takes, the
 /// shortest a third of it.
-const LOAD_FRAMES: u64 = 60_000;
+const LOAD_FRAMES: u64 = 40_000;
 const LOAD_RATE: u64 = 10_000;
 
 /// Sends frames of the load's shape at this rate; gives the shape.

@@ -9,23 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub use super::small_disk::SmallDisk;
+pub use crate::common::wireshark::packets_by_wireshark;
 
 /// Sends `count` frames of `bytes` bytes in 16 flows, at a rate that every machine records.
 pub fn send(network: &Network, bytes: u16, count: u64) -> Report {
     let shape = Shape::new(Sizes::fixed(bytes).unwrap(), 16).unwrap();
     network.send(SenderKind::Live, &shape, count, Some(50_000))
-}
-
-/// Packets that tshark finds; it must find no fault in the file.
-pub fn tshark_count(path: &Path) -> u64 {
-    let fields = ["-T", "fields", "-e", "frame.number"];
-    run_clean("tshark", &[&["-r", arg(path)], &fields[..]].concat()).lines().count() as u64
-}
-
-/// Packets that capinfos finds; it must find no fault in the file.
-pub fn capinfos_count(path: &Path) -> u64 {
-    let table = run_clean("capinfos", &["-c", "-M", "-T", "-r", arg(path)]);
-    table.trim().rsplit('\t').next().unwrap().parse().unwrap()
 }
 
 /// Packets that this project's reader finds in files and directories.
