@@ -7,6 +7,7 @@ use ringside_store::{Notice, Tally};
 use ringside_terminal::{say, units};
 use serde_json::{Value, json};
 use std::io;
+use std::path::PathBuf;
 
 /// Gaps that are told one by one; as JSON all are.
 const GAPS_SAID_MAX: usize = 10;
@@ -82,10 +83,8 @@ pub fn print(answer: &Answer, is_count: bool, is_json: bool) -> io::Result<()> {
 
 fn object(answer: &Answer) -> Value {
     let Answer { found, plan, tally, gaps, notices, end } = answer;
-    let unindexed: Vec<_> = plan
-        .unindexed
-        .iter()
-        .map(|(path, reason)| json!({ "path": path.shown().to_string(), "reason": reason }));
+    let shown = |(path, reason): &(PathBuf, String)| json!({ "path": path.shown().to_string(), "reason": reason });
+    let unindexed: Vec<_> = plan.unindexed.iter().map(shown).collect();
     let gaps = gaps.iter().map(|gap| {
         let (from, to) = gap.between;
         json!({ "lane": gap.lane, "from": from, "to": to, "lost": gap.lost })

@@ -6,7 +6,7 @@ use clap::Args;
 use ringside_report::read as report;
 use ringside_session::filters::FrameFilter;
 use ringside_session::stored_copy::{CopyLimits, copy};
-use ringside_store::{Query, StoredSource};
+use ringside_store::Query;
 use ringside_terminal::say;
 use ringside_terminal::signals::{StopSignal, Wanted};
 use std::process::ExitCode;

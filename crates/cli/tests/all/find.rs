@@ -4,6 +4,7 @@
 mod live;
 mod traffic;
 
+use crate::common::folder::Folder;
 use crate::common::*;
 use ringside_core::{TimeRange, Timestamp};
 use ringside_testkit::{Random, by_run, capture_sample, need_tool};
@@ -18,7 +19,9 @@ fn find(inputs: &[&Path], args: &[&str]) -> (Vec<Packet>, Value, Outcome) {
     let file = dir.path().join("found.pcapng");
     let mut command = Command::new(ringside());
     command.arg("find");
-    inputs.iter().for_each(|input| drop(command.arg("-r").arg(input)));
+    for input in inputs {
+        command.arg("-r").arg(input);
+    }
     command.args(["--json", "-w", arg(&file)]).args(args);
     let outcome = Running::start(command).finish();
     let answer = outcome.stderr.lines().find_map(|line| serde_json::from_str::<Value>(line).ok());

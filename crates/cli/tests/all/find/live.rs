@@ -1,6 +1,7 @@
 //! Recordings that go on while they are searched.
 
 use super::{find, index, number};
+use crate::common::verifier::shape;
 use crate::common::*;
 use ringside_testkit::{need_root, wait_until};
 use ringside_transmit::SenderKind;
