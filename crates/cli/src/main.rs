@@ -21,6 +21,7 @@ mod range_args;
 mod record;
 mod running;
 mod stored;
+mod stored_args;
 mod words;
 
 use clap::{Parser, Subcommand};
@@ -55,6 +56,10 @@ enum Command {
     Control(cmd::control::ControlCommandArgs),
     /// Print packets of files, directories or standard input, or copy them.
     Read(cmd::read::ReadArgs),
+    /// Find packets again in recordings and captures, by their indexes.
+    Find(Box<cmd::find::FindArgs>),
+    /// Build the indexes that `find` asks.
+    Index(cmd::index::IndexArgs),
     /// Packets added up by conversation: a table of the largest, or records.
     Flows(Box<cmd::flows::FlowsArgs>),
     /// HTTP transactions, as logs that web servers and proxies write.
@@ -114,6 +119,8 @@ fn main() -> ExitCode {
         Command::Status(args) => cmd::status::run(args),
         Command::Control(args) => cmd::control::run(args),
         Command::Read(args) => cmd::read::run(args),
+        Command::Find(args) => cmd::find::run(*args),
+        Command::Index(args) => cmd::index::run(args),
         Command::Flows(args) => cmd::flows::run(*args),
         Command::Http(args) => cmd::http::run(*args),
         Command::Dns(args) => cmd::dns::run(*args),

@@ -3,9 +3,10 @@
 use anyhow::bail;
 use clap::Args;
 use ringside_core::{TimeRange, Timestamp};
-use ringside_store::Query;
+use ringside_store::{Pruner, Query};
 use ringside_terminal::units::{self, When};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Options by which packets are chosen by their time.
@@ -55,6 +56,15 @@ impl RangeArgs {
 
     /// The range, for which the inputs are looked through if it depends on the newest packet.
     pub fn resolve(&self, inputs: &[PathBuf]) -> anyhow::Result<Resolved> {
+        self.resolve_by(inputs, None)
+    }
+
+    /// The same; `pruner` may know when the packets of files were.
+    pub fn resolve_by(
+        &self,
+        inputs: &[PathBuf],
+        pruner: Option<Arc<dyn Pruner>>,
+    ) -> anyhow::Result<Resolved> {
         let from = self.from.or(self.last.map(When::BeforeNewest));
         let is_relative = |when: &Option<When>| matches!(when, Some(When::BeforeNewest(_)));
         let (mut newest, mut bytes_read) = (Timestamp::default(), 0);
@@ -65,7 +75,8 @@ impl RangeArgs {
                      the moment itself, as --from 2026-03-01T12:00:00Z"
                 );
             }
-            let tally = Query { inputs: inputs.to_vec(), ..Query::default() }.newest()?;
+            let query = Query { inputs: inputs.to_vec(), ..Query::default() };
+            let tally = query.newest_pruned(pruner)?;
             (newest, bytes_read) = (tally.newest, tally.bytes_read);
         }
         let moment = |when| match when {

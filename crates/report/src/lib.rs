@@ -8,7 +8,7 @@
 //!   forwarding there; [`send`] is the account of what was sent.
 //! - [`rules`] is what rules counted, wherever they are at work; [`status`] what runs say of
 //!   themselves at their control sockets.
-//! - [`read`] and [`repair`] are said of recordings, [`doctor`], [`backends`], [`interfaces`] and
+//! - [`read`], [`find`], [`index`] and [`repair`] are said of recordings, [`doctor`], [`backends`], [`interfaces`] and
 //!   [`lab`] of a machine.
 //!
 //! What comes in is plain data of the crates below. What goes out is text, on which people and
@@ -23,8 +23,10 @@ pub mod calls;
 pub mod dns;
 pub mod doctor;
 pub mod drop;
+pub mod find;
 pub mod flows;
 pub mod http;
+pub mod index;
 pub mod interfaces;
 pub mod lab;
 pub mod logs;

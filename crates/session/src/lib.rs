@@ -34,6 +34,7 @@ mod attach;
 mod capture;
 pub mod driver_rules;
 pub mod filters;
+mod find;
 mod keep;
 mod metering;
 mod note;
@@ -49,6 +50,7 @@ mod stored_rules;
 
 pub use attach::AttachOptions;
 pub use capture::{CaptureOptions, TriggerOptions};
+pub use find::{Finder, Gap, SearchPlan};
 pub use keep::{KeepOptions, RulesFrom};
 pub use metering::{
     CacheOptions, Hook, MeterReport, Metering, MeteringOptions, MeteringReport, finish_for_dead,

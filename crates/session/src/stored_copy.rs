@@ -184,6 +184,31 @@ impl Output for Copier {
     }
 }
 
+/// Counts only: the copying does.
+pub struct Counter;
+
+impl Output for Counter {
+    fn add_interface(&mut self, _interface: &SourceInterface) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn put(&mut self, _frame: &Frame<'_>) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn idle(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn abandon(&mut self) -> Option<(PathBuf, u64)> {
+        None
+    }
+}
+
 /// Prints lines, or JSON.
 pub struct Printer<W> {
     out: W,

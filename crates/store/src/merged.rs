@@ -12,12 +12,11 @@ use self::lane::{Lane, Next, Step};
 use self::registry::Registry;
 use crate::StoreError;
 use crate::merge::Merger;
-use crate::reader::{Condition, Notice, StoredSource, Tally, stored_counters};
+use crate::reader::{Condition, Notice, StoredSource, Tally, Wanted, stored_counters};
 use crate::recording::series_of;
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
-    Batch, Cause, FrameSlot, Source, SourceCounters, SourceError, SourceInterface, TimeRange,
-    Timestamp,
+    Batch, Cause, FrameSlot, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
 };
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -48,7 +47,7 @@ pub struct MergedSource {
     notices: Vec<Notice>,
     failure: Option<SourceError>,
     is_finished: bool,
-    range: TimeRange,
+    wanted: Wanted,
     /// Of files that are closed.
     closed: Tally,
     frames_outside: u64,
@@ -65,7 +64,7 @@ impl MergedSource {
     ///
     /// # Errors
     /// Nothing was named, or something cannot be opened or is no capture.
-    pub(crate) fn open(paths: &[PathBuf], range: TimeRange) -> Result<MergedSource, StoreError> {
+    pub(crate) fn open(paths: &[PathBuf], wanted: Wanted) -> Result<MergedSource, StoreError> {
         let (directories, files): (Vec<_>, Vec<_>) =
             paths.iter().cloned().partition(|path| path.is_dir());
         let (series, notices) = series_of(&directories)?;
@@ -75,17 +74,17 @@ impl MergedSource {
             let reason = "no input was named; give a file, a directory or - for standard input";
             return Err(StoreError::Unusable { path: PathBuf::new(), reason: reason.into() });
         }
-        MergedSource::new(lanes, notices, range)
+        MergedSource::new(lanes, notices, wanted)
     }
 
-    /// Merges what lies in `range` of lanes. `notices` are what is known already.
+    /// Merges what is wanted of lanes. `notices` are what is known already.
     ///
     /// # Errors
     /// The first file of a lane cannot be opened, or there are too many lanes.
     fn new(
         lanes: Vec<Lane>,
         notices: Vec<Notice>,
-        range: TimeRange,
+        wanted: Wanted,
     ) -> Result<MergedSource, StoreError> {
         if lanes.len() > LANES_MAX {
             let path = lanes[0].next_path().map(Path::to_owned).unwrap_or_default();
@@ -102,7 +101,7 @@ impl MergedSource {
             notices: Vec::new(),
             failure: None,
             is_finished: false,
-            range,
+            wanted,
             closed: Tally::default(),
             frames_outside: 0,
             newest: Timestamp::default(),
@@ -120,7 +119,7 @@ impl MergedSource {
 
     /// Looks into the first file: its interfaces, and when its first frame was.
     fn begin_lane(&mut self, mut lane: Lane) -> Result<(), StoreError> {
-        lane.range = self.range;
+        lane.wanted = self.wanted.clone();
         let first = loop {
             match (lane.look(), lane.next_path()) {
                 (Err(error), Some(path)) if error.is_gone() && lane.is_found() => {
@@ -200,7 +199,7 @@ impl MergedSource {
         for (item, frame) in batch.iter().enumerate().skip(first) {
             let stamp = frame.meta.timestamp;
             self.newest = self.newest.max(stamp);
-            if self.range.holds(stamp) {
+            if self.wanted.range.holds(stamp) {
                 self.merger.pass(index, passed.0);
                 self.merger.push(index, stamp.0, 0, item);
                 is_offered = true;

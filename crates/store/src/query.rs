@@ -2,9 +2,11 @@
 
 use crate::StoreError;
 use crate::merged::MergedSource;
-use crate::reader::{FileSource, StoredSource, Tally};
+use crate::part::Pruner;
+use crate::reader::{FileSource, StoredSource, Tally, Wanted};
 use ringside_core::{Source, TimeRange, Timestamp};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Which frames are asked for.
@@ -30,7 +32,16 @@ impl Query {
         {
             return Ok(Box::new(FileSource::open(path)?));
         }
-        Ok(Box::new(MergedSource::open(&self.inputs, self.range)?))
+        Ok(Box::new(MergedSource::open(&self.inputs, Wanted::of(self.range))?))
+    }
+
+    /// As [`open`](Query::open), without the parts of files that `pruner` says need not be read.
+    /// Frames come in the order in which they would come with them.
+    ///
+    /// # Errors
+    /// As [`open`](Query::open).
+    pub fn open_pruned(&self, pruner: Arc<dyn Pruner>) -> Result<MergedSource, StoreError> {
+        MergedSource::open(&self.inputs, Wanted { range: self.range, pruner: Some(pruner) })
     }
 
     /// Finds the newest stamp of the inputs, whatever the range, and says what that took. A stream
@@ -39,8 +50,16 @@ impl Query {
     /// # Errors
     /// As [`open`](Query::open).
     pub fn newest(&self) -> Result<Tally, StoreError> {
-        let nothing = TimeRange { from: None, to: Some(Timestamp(0)) };
-        let mut source = MergedSource::open(&self.inputs, nothing)?;
+        self.newest_pruned(None)
+    }
+
+    /// As [`newest`](Query::newest), where `pruner` may know when the frames of parts were.
+    ///
+    /// # Errors
+    /// As [`open`](Query::open).
+    pub fn newest_pruned(&self, pruner: Option<Arc<dyn Pruner>>) -> Result<Tally, StoreError> {
+        let range = TimeRange { from: None, to: Some(Timestamp(0)) };
+        let mut source = MergedSource::open(&self.inputs, Wanted { range, pruner })?;
         while !source.is_finished() {
             // An error ends the reading of its file, and is reported when all others are read.
             let _ = source.next_batch(Duration::MAX);

@@ -11,6 +11,7 @@ mod input;
 mod interface;
 mod options;
 mod packed;
+mod parts;
 mod pcap;
 mod pcapng;
 mod range;
@@ -22,14 +23,18 @@ pub(crate) use self::borders::Borders;
 pub use self::condition::{Condition, Notice};
 pub(crate) use self::header::{HeaderStep, HeaderWalk};
 use self::input::{Arrived, Input};
+use self::parts::Described;
+pub use self::parts::{PartReader, PartStep};
 use self::pcap::PcapParser;
 use self::pcapng::PcapngParser;
+pub(crate) use self::range::Wanted;
 use self::record::{BeyondTime, Damage, Step};
 pub use self::tally::Tally;
 use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, BlockEnd, BlockHeader};
 use crate::dir::Dir;
 use crate::file_header::{FileHeader, HEADER_PAGE_BYTES};
+use crate::part::Part;
 use crate::run_lock::{LockState, lock_state};
 use crate::writer::Packing;
 use ringside_core::limits::BATCH_FRAMES_MAX;
@@ -49,8 +54,8 @@ use std::time::{Duration, Instant};
 pub(crate) enum Progress {
     /// To a ring block, whose frames come next.
     RingBlock(BlockHeader),
-    /// Past a ring block of which no frame lies in the range.
-    Passed(BlockHeader, BlockEnd),
+    /// Past a ring block, or a part of another file, of which no frame is asked for.
+    Passed(Option<BlockHeader>, BlockEnd),
     /// To frames.
     Frames,
     /// To the end, or to the time limit.
@@ -114,6 +119,10 @@ pub struct FileSource {
     /// Size of a regular file that is not packed, when it was opened.
     file_bytes: Option<u64>,
     slots: Vec<FrameSlot>,
+    /// Where the first of them begins, and how it is read.
+    batch_at: (u64, Described),
+    /// Where the last of them ends.
+    batch_end: u64,
     /// `slots` hold frames that were read ahead and not lent.
     is_primed: bool,
     /// Where the record begins at which the parser stands.
@@ -123,6 +132,8 @@ pub struct FileSource {
     borders: Option<Borders>,
     /// Ring blocks of which no frame lies in it are passed by.
     range: TimeRange,
+    /// Parts that are passed by when the reading comes to them, the next one last.
+    passes: Vec<Part>,
     blocks_passed: u64,
     /// Earliest stamp of the first ring block with frames that reading ahead passed by.
     passed_from: Option<Timestamp>,
@@ -162,18 +173,18 @@ impl FileSource {
     /// # Errors
     /// It cannot be opened, or it is no capture file.
     pub fn open(path: &Path) -> Result<FileSource, StoreError> {
-        FileSource::open_in(path, TimeRange::default())
+        FileSource::open_in(path, &Wanted::default())
     }
 
-    /// As [`open`](FileSource::open); ring blocks of which no frame lies in `range` are passed by
-    /// where they say so, all other frames are lent.
-    pub(crate) fn open_in(path: &Path, range: TimeRange) -> Result<FileSource, StoreError> {
+    /// As [`open`](FileSource::open); what is known to hold no frame that is wanted is passed by,
+    /// all other frames are lent.
+    pub(crate) fn open_in(path: &Path, wanted: &Wanted) -> Result<FileSource, StoreError> {
         if path.as_os_str() == "-" {
             let fail = |error| StoreError::io("cannot read standard input", error);
             let stdin = std::io::stdin().as_fd().try_clone_to_owned().map_err(fail)?;
             return FileSource::begun(path, Input::of_stream(File::from(stdin)).map_err(fail)?);
         }
-        let mut source = FileSource::open_unread(path, range)?;
+        let mut source = FileSource::open_unread(path, wanted)?;
         if source.is_regular {
             // An error comes again from the first `next_batch`.
             source.is_primed = matches!(source.fill(None), Ok(true));
@@ -182,7 +193,7 @@ impl FileSource {
     }
 
     /// As [`open_in`](FileSource::open_in), but nothing is read ahead.
-    pub(crate) fn open_unread(path: &Path, range: TimeRange) -> Result<FileSource, StoreError> {
+    pub(crate) fn open_unread(path: &Path, wanted: &Wanted) -> Result<FileSource, StoreError> {
         let fail = |error| StoreError::io(format!("cannot open {}", path.shown()), error);
         let file = File::open(path).map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
@@ -192,11 +203,13 @@ impl FileSource {
         if !metadata.is_file() {
             return FileSource::begun(path, Input::of_stream(file).map_err(fail)?);
         }
-        let mut source =
-            FileSource::begun(path, Input::of_file(file, range != TimeRange::default()))?;
-        source.range = range;
+        let passes = wanted.passes(path, &file);
+        let is_sparing = wanted.range != TimeRange::default() || !passes.is_empty();
+        let mut source = FileSource::begun(path, Input::of_file(file, is_sparing))?;
+        source.range = wanted.range;
         source.is_regular = true;
         source.file_bytes = source.packing().is_none().then_some(metadata.len());
+        source.pass_by(passes);
         Ok(source)
     }
 
@@ -237,6 +250,7 @@ impl FileSource {
             parser,
             borders: None,
             range: TimeRange::default(),
+            passes: Vec::new(),
             blocks_passed: 0,
             passed_from: None,
             looked_at: None,
@@ -244,6 +258,8 @@ impl FileSource {
             is_regular: false,
             file_bytes: None,
             slots: Vec::with_capacity(BATCH_FRAMES_MAX),
+            batch_at: Default::default(),
+            batch_end: 0,
             is_primed: false,
             skip_bytes: 0,
             condition: Condition::Reading,
@@ -347,21 +363,33 @@ impl FileSource {
                 if let Some(borders) = &mut self.borders {
                     borders.note(self.record_offset);
                 }
+                if self.has_part_to_pass() {
+                    if !self.slots.is_empty() {
+                        break;
+                    }
+                    if let Some(passed) = self.pass_part() {
+                        return Ok(passed);
+                    }
+                }
                 if self.has_block_to_look_at() {
                     if !self.slots.is_empty() {
                         break;
                     }
                     if let Some((header, end)) = self.pass_block() {
-                        return Ok(Progress::Passed(header, end));
+                        return Ok(Progress::Passed(Some(header), end));
                     }
                 }
             }
             match self.parser.step(self.input.available()) {
                 Ok(Step::Frame { record_bytes, data_at, captured, meta }) => {
                     let at = self.input.position() + data_at;
+                    if self.slots.is_empty() {
+                        self.batch_at = (self.record_offset, self.described());
+                    }
                     self.slots.push(FrameSlot::new(at, captured, meta));
                     self.note_stamp(meta.timestamp);
                     self.input.consume(record_bytes);
+                    self.batch_end = self.input.offset();
                 }
                 Ok(Step::RingBlock(_)) if !self.slots.is_empty() => break,
                 Ok(Step::RingBlock(header)) => {

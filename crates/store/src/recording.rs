@@ -20,7 +20,7 @@ pub use crate::file_header::{
     FORMAT_VERSION, FileHeader, HEADER_BYTES_MAX, HEADER_PAGE_BYTES, RUN_ID_BYTES_MAX,
 };
 pub use crate::run_lock::{RunLock, run_lock_name};
-pub use directory::{NO_RECORDING, Series, StoredFile, series_of};
+pub use directory::{NO_RECORDING, Series, StoredFile, capture_files, series_of};
 pub use file::{END_BYTES, Reused, SeriesFile};
 pub use header::read_header;
 pub(crate) use header::{Header, read_from as read_header_from};

@@ -22,6 +22,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-balance", 2),
     ("ringside-ebpf", 3),
     ("ringside-rules", 3),
+    ("ringside-index", 3),
     ("ringside-flow", 3),
     ("ringside-streams", 3),
     ("ringside-logs", 3),

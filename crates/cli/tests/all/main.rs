@@ -22,6 +22,7 @@ mod extcap;
 mod falsified;
 mod faults;
 mod filters;
+mod find;
 mod flow_cache;
 mod flow_export;
 mod flows;

@@ -6,9 +6,9 @@
 
 use crate::StoreError;
 use crate::block::{BlockEnd, BlockHeader};
-use crate::reader::{Condition, FileSource, Notice, Progress};
+use crate::reader::{Condition, FileSource, Notice, Progress, Wanted};
 use crate::recording::Series;
-use ringside_core::{InterfaceId, LaneId, SourceError, TimeRange, Timestamp};
+use ringside_core::{InterfaceId, LaneId, SourceError, Timestamp};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -93,7 +93,7 @@ pub(super) struct Lane {
     reached: Reached,
     pub(super) last_stamp: Timestamp,
     /// What is asked for.
-    pub(super) range: TimeRange,
+    pub(super) wanted: Wanted,
 }
 
 impl Lane {
@@ -113,15 +113,15 @@ impl Lane {
 
     fn new(number: Option<LaneId>, pending: VecDeque<Pending>) -> Lane {
         let (open, reached) = (Vec::new(), Reached::default());
-        let (last_stamp, range) = (Timestamp::default(), TimeRange::default());
-        Lane { number, pending, open, current: 0, reached, last_stamp, range }
+        let (last_stamp, wanted) = (Timestamp::default(), Wanted::default());
+        Lane { number, pending, open, current: 0, reached, last_stamp, wanted }
     }
 
     /// The first file of a lane that has not begun, opened for a look: it is read ahead to its
     /// first frames.
     pub(super) fn look(&self) -> Result<Option<FileSource>, StoreError> {
         match self.pending.front().map(|pending| &pending.input) {
-            Some(Input::Path(path)) => FileSource::open_in(path, self.range).map(Some),
+            Some(Input::Path(path)) => FileSource::open_in(path, &self.wanted).map(Some),
             _ => Ok(None),
         }
     }
@@ -172,7 +172,7 @@ impl Lane {
         let Some(Pending { order, input }) = self.pending.pop_front() else { return Ok(()) };
         let source = match input {
             Input::Open(source) => source,
-            Input::Path(path) => Box::new(FileSource::open_unread(&path, self.range)?),
+            Input::Path(path) => Box::new(FileSource::open_unread(&path, &self.wanted)?),
         };
         let (ids, ahead, next_frame) = (Vec::new(), None, None);
         self.open.push(OpenFile { source, ids, order, ahead, next_frame, is_repeated: false });
@@ -214,7 +214,10 @@ impl Lane {
                 Step::Frames(self.reached.pass(file, count as u64) as usize)
             }
             Ok(Progress::RingBlock(header)) => Lane::stand_at(file, header, None),
-            Ok(Progress::Passed(header, end)) => Lane::stand_at(file, header, Some(end)),
+            Ok(Progress::Passed(Some(header), end)) => Lane::stand_at(file, header, Some(end)),
+            Ok(Progress::Passed(None, BlockEnd { frames, stamps, .. })) => {
+                Step::Outside { notice: None, frames, latest: stamps.latest }
+            }
             Ok(Progress::Nothing) if *file.source.condition() == Condition::Reading => Step::Late,
             Ok(Progress::Nothing) => Step::Ended(None),
             Err(error) => Step::Ended(Some(error)),

@@ -161,7 +161,7 @@ fn many_runs_in_one_directory_need_few_open_files() {
     let paths: Vec<PathBuf> =
         (0..300).map(|run| dir.path().join(format!("{run}.pcapng"))).collect();
     let lanes = paths.into_iter().map(Lane::of_file).collect();
-    let mut source = MergedSource::new(lanes, Vec::new(), TimeRange::default()).unwrap();
+    let mut source = MergedSource::new(lanes, Vec::new(), Wanted::default()).unwrap();
     let mut found = Vec::new();
     while !source.is_finished() {
         if let Some(batch) = source.next_batch(Duration::from_secs(60)).unwrap() {
@@ -229,7 +229,7 @@ fn what_goes_before_its_turn_is_noted_and_the_rest_is_read() {
             .map(Lane::of_series)
             .collect();
         gone.iter().for_each(|&index| std::fs::remove_file(&paths[index]).unwrap());
-        let mut source = MergedSource::new(lanes, Vec::new(), TimeRange::default()).unwrap();
+        let mut source = MergedSource::new(lanes, Vec::new(), Wanted::default()).unwrap();
         let (frames, error) = drain(&mut source);
         assert_eq!(error, None);
         let is_deleted = |one: &&Notice| one.to_string().contains("was deleted meanwhile");

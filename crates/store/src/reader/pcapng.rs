@@ -5,6 +5,7 @@
 
 use super::interface::{Interface, read_interface};
 use super::options::options;
+use super::parts::Described;
 use super::record::{BeyondTime, Damage, Order, Step};
 use crate::block::{BLOCK_HEADER_BYTES, block_header};
 use crate::file_header::FileHeader;
@@ -13,8 +14,14 @@ use crate::pcapng::{
     INTERFACE_STATISTICS, PACKET, RINGSIDE_BLOCK, RINGSIDE_HEADER, RINGSIDE_ROOM, SECTION_HEADER,
     SIMPLE_PACKET, aligned, option,
 };
+use ringside_core::ledger::ByCause;
 use ringside_core::limits::{FRAME_BYTES_MAX, INTERFACES_MAX};
-use ringside_core::{Direction, FrameMeta, InterfaceId, SourceInterface, Timestamp, TimestampKind};
+use ringside_core::{
+    Direction, FrameMeta, InterfaceId, LaneCounters, SourceInterface, Timestamp, TimestampKind,
+};
+
+/// A statistics block of ours is shorter; a longer one is passed without a look.
+const LEDGER_BYTES_MAX: usize = 4 << 10;
 
 /// Parser of the blocks of one file.
 #[derive(Clone, Debug)]
@@ -35,6 +42,10 @@ pub(super) struct PcapngParser {
     pub(super) recording: Option<(FileHeader, usize)>,
     /// Interface statistics blocks that were passed.
     pub(super) statistics_blocks: u64,
+    /// The ledgers in statistics blocks are read.
+    pub(super) keeps_ledger: bool,
+    /// The last of them: frames lost by cause, since the run began.
+    pub(super) dropped: Option<ByCause>,
     /// What the last frame says of its time, if that is damaged.
     pub(super) beyond_time: Option<BeyondTime>,
 }
@@ -62,8 +73,15 @@ impl PcapngParser {
             comment: String::new(),
             recording: None,
             statistics_blocks: 0,
+            keeps_ledger: false,
+            dropped: None,
             beyond_time: None,
         }
+    }
+
+    /// How packet blocks are read from here on.
+    pub(super) fn described(&self) -> Described {
+        (self.section_start, self.order == Order::Big, self.interfaces.len())
     }
 
     /// True within a block: the input may not end here.
@@ -104,6 +122,12 @@ impl PcapngParser {
             block_type,
             INTERFACE_DESCRIPTION | PACKET | SIMPLE_PACKET | ENHANCED_PACKET | RINGSIDE_HEADER
         );
+        if block_type == INTERFACE_STATISTICS && self.keeps_ledger && length <= LEDGER_BYTES_MAX {
+            let Some(block) = bytes.get(..length) else { return Ok(Step::Need(length)) };
+            check_trailer(self.order, block)?;
+            self.dropped = self.ledger(block).or(self.dropped.take());
+            return Ok(Step::Skip(length));
+        }
         if !is_known {
             self.statistics_blocks += u64::from(block_type == INTERFACE_STATISTICS);
             self.trailer = Some(length as u32);
@@ -184,6 +208,13 @@ impl PcapngParser {
             self.recording = FileHeader::decode(&block[8..block.len() - 4], &self.comment);
         }
         Step::Skip(block.len())
+    }
+
+    /// Frames that the ledger of a statistics block calls lost, if it holds one.
+    fn ledger(&self, block: &[u8]) -> Option<ByCause> {
+        let mut options = options(self.order, block, 20);
+        let (_, comment) = options.find(|&(code, _)| code == option::COMMENT)?;
+        Some(serde_json::from_slice::<LaneCounters>(comment).ok()?.dropped)
     }
 
     fn enhanced_packet(&mut self, block: &[u8]) -> Result<Step, Damage> {

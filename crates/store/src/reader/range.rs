@@ -1,14 +1,74 @@
-//! Ring blocks that a range of time passes by: each says at its end when its frames were.
+//! What a reading passes by: ring blocks outside a range of time, each of which says at its end
+//! when its frames were, and parts of which somebody knows that nothing in them is asked for.
 
-use super::FileSource;
+use super::{FileSource, Progress};
 use crate::block::{
     BLOCK_END_BYTES, BLOCK_HEADER_BYTES, BlockEnd, BlockHeader, block_end, block_header,
     packet_block_bytes,
 };
 use crate::file_header::FORMAT_VERSION_WITH_ENDS;
+use crate::part::{Part, Pruner};
 use ringside_core::{Direction, TimeRange};
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What is asked of a file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) range: TimeRange,
+    pub(crate) pruner: Option<Arc<dyn Pruner>>,
+}
+
+impl Wanted {
+    /// Frames of this time, whichever they are.
+    pub(crate) fn of(range: TimeRange) -> Wanted {
+        Wanted { range, pruner: None }
+    }
+
+    /// Parts of the file that need not be read.
+    pub(super) fn passes(&self, path: &Path, file: &File) -> Vec<Part> {
+        let passed = |pruner: &Arc<dyn Pruner>| pruner.passed(path, file, self.range);
+        self.pruner.as_ref().map(passed).unwrap_or_default()
+    }
+}
 
 impl FileSource {
+    /// From now on passes these parts by, which are in the order of the file.
+    pub(super) fn pass_by(&mut self, mut parts: Vec<Part>) {
+        parts.retain(|part| self.file_bytes.is_some_and(|bytes| part.end <= bytes));
+        parts.reverse();
+        self.passes = parts;
+        self.read_to_next_part();
+    }
+
+    /// True at the beginning of a part that is passed by, or behind it.
+    pub(super) fn has_part_to_pass(&self) -> bool {
+        self.passes.last().is_some_and(|part| part.start <= self.record_offset)
+    }
+
+    /// Passes the part at which the reading stands. One that begins within a record is not what it
+    /// was taken for, and is read.
+    pub(super) fn pass_part(&mut self) -> Option<Progress> {
+        let part = self.passes.pop()?;
+        self.read_to_next_part();
+        if part.start != self.record_offset {
+            return None;
+        }
+        self.input.jump(part.end);
+        self.blocks_passed += u64::from(part.header.is_some());
+        self.low_water = self.low_water.max(part.stamps.latest);
+        let number = part.header.map_or(0, |header| header.number);
+        let end = BlockEnd { number, frames: part.frames, stamps: part.stamps };
+        Some(Progress::Passed(part.header, end))
+    }
+
+    fn read_to_next_part(&mut self) {
+        if let Some(next) = self.passes.last() {
+            self.input.stop_at(next.start);
+        }
+    }
+
     /// True at the beginning of a ring block that ends with its times, if these matter and were not
     /// looked at.
     pub(super) fn has_block_to_look_at(&self) -> bool {

@@ -94,6 +94,19 @@ pub fn series_of(directories: &[PathBuf]) -> Result<(Vec<Series>, Vec<Notice>), 
 /// # Errors
 /// The directory cannot be read.
 pub(crate) fn pcapng_files(directory: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    files_named(directory, &["pcapng"])
+}
+
+/// The files of a directory whose names end as those of captures do and that are not hidden, by
+/// name.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn capture_files(directory: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    files_named(directory, &["pcapng", "pcap", "cap"])
+}
+
+fn files_named(directory: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, StoreError> {
     let fail =
         |error| StoreError::io(format!("cannot read directory {}", directory.shown()), error);
     let mut paths = Vec::new();
@@ -101,7 +114,8 @@ pub(crate) fn pcapng_files(directory: &Path) -> Result<Vec<PathBuf>, StoreError>
         let entry = entry.map_err(fail)?;
         let (name, path) = (entry.file_name(), entry.path());
         let is_hidden = name.as_encoded_bytes().starts_with(b".");
-        if !is_hidden && path.extension().is_some_and(|one| one == "pcapng") && path.is_file() {
+        let is_named = path.extension().is_some_and(|one| endings.iter().any(|end| one == *end));
+        if !is_hidden && is_named && path.is_file() {
             paths.push(path);
         }
         if paths.len() > FILES_MAX {

@@ -6,6 +6,7 @@
 use super::RetentionError;
 use super::folder::{Born, FileFacts, Folder, is_finished, name_of_spare, reused_name};
 use super::state::{STATE_BYTES, STATE_VERSION, State};
+use crate::INDEX_ENDING;
 use crate::dir::Dir;
 use crate::recording::{
     FileHeader, MappedFiles, Reused, is_room_at, parts_of_name, read_header_from,
@@ -82,6 +83,12 @@ pub fn remove_directory_lock(directory: &Path) {
 }
 
 impl Disk {
+    /// Removes the index of a file that is gone, if there is one. Best effort: without its file it
+    /// means nothing.
+    fn remove_index(&self, name: &str) {
+        let _ = self.dir.entry(format!("{name}{INDEX_ENDING}")).remove();
+    }
+
     /// Makes the lock file of the directory.
     pub(super) fn open(dir: &Dir) -> Result<Disk, RetentionError> {
         let (lock, dir) = (open_lock(dir)?, dir.clone());
@@ -328,6 +335,7 @@ impl Folder for Disk {
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
         self.dir.entry(name).remove()?;
+        self.remove_index(name);
         self.mapped.sweep();
         Ok(())
     }
@@ -336,6 +344,7 @@ impl Folder for Disk {
         let new = self.dir.entry(to);
         let known = self.open_known(name).filter(|_| self.dir.entry(name).rename(&new).is_ok());
         let Some((file, map)) = known else { return self.remove(name).map(|()| false) };
+        self.remove_index(name);
         // Only now, when it has lost its old name, can no process open or link it any more.
         let lease = if self.is_own(&file, to) { Lease::take(file).ok() } else { None };
         self.reused = lease.map(|lease| Reused { lease, map, entry: new });

@@ -55,7 +55,7 @@ impl FileFacts {
 }
 
 /// True if a file of this size says that nothing more will be written to it.
-pub(super) fn is_finished(bytes_max: u64, size_bytes: u64) -> bool {
+pub(crate) fn is_finished(bytes_max: u64, size_bytes: u64) -> bool {
     bytes_max != 0 && bytes_max <= size_bytes
 }
 

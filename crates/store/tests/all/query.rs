@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 const STAMPS_END: u64 = 40;
 
 /// A frame that tells which it is.
-fn frame(lane: usize, number: usize, stamp: u64) -> OwnedFrame {
+pub fn frame(lane: usize, number: usize, stamp: u64) -> OwnedFrame {
     let mut bytes = vec![lane as u8; 60];
     bytes[20..28].copy_from_slice(&(number as u64).to_le_bytes());
     let meta = FrameMeta {
@@ -33,7 +33,7 @@ fn frame(lane: usize, number: usize, stamp: u64) -> OwnedFrame {
 /// A lane of a recording in files of two ring blocks, of which the very last was never closed.
 /// Every other ring block lies in the other directory. The ring blocks of a file of format 2 end
 /// with lies, which are none of its format.
-fn write_lane(dirs: [&Path; 2], lane: u16, format: u32, blocks: &[Vec<u64>]) {
+pub fn write_lane(dirs: [&Path; 2], lane: u16, format: u32, blocks: &[Vec<u64>]) {
     let (mut first, mut packed) = (0, [Vec::new(), Vec::new()]);
     for (number, stamps) in blocks.iter().enumerate() {
         let frames = (first..).zip(stamps).map(|(at, &stamp)| frame(lane.into(), at, stamp));
@@ -75,7 +75,7 @@ fn read_and_choose(inputs: &[PathBuf], range: TimeRange) -> (Vec<OwnedFrame>, us
 }
 
 /// What a source has to tell, by name: lanes may come to it in another order.
-fn notices_of(source: &dyn StoredSource) -> Vec<String> {
+pub fn notices_of(source: &dyn StoredSource) -> Vec<String> {
     let mut notices: Vec<String> = source.notices().iter().map(ToString::to_string).collect();
     notices.sort();
     notices

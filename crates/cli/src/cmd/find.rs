@@ -1,0 +1,108 @@
+//! `ringside find`: packets found again in recordings and other captures, by their indexes.
+
+use crate::stored_args::{StoredArgs, is_pipe_closed};
+use crate::words;
+use clap::Args;
+use ringside_core::Source;
+use ringside_report::find::{self as report, Answer, End};
+use ringside_report::read::{held, so_far};
+use ringside_session::Finder;
+use ringside_session::filters::FrameFilter;
+use ringside_session::stored_copy::{CopyLimits, Counter, Output, copy};
+use ringside_store::{Query, StoredSource};
+use ringside_terminal::say;
+use ringside_terminal::signals::{StopSignal, Wanted};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Arguments of `find`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  ringside find -r /data/eth1 --last 1h host 10.0.0.1           print what there was of it
+  ringside find -r /data/eth1 -w - port 53 | wireshark -k -i -  look at it in Wireshark
+  ringside find -r /data/eth1 --from 2026-03-01T12:00:00Z --to 2026-03-01T12:05:00Z \\
+      -w five.pcapng 'net 192.0.2.0/24 and tcp'                 copy it
+  ringside find -r /disk1/eth1 -r /disk2/eth1 --count vlan 7    only how many
+  ringside find -r trace.pcap --count --json icmp               with the plan, as JSON
+
+An index says which blocks of a file can hold such packets, and only these are read: `ringside
+index DIR` builds it. What has no index, or was recorded after it was built, is read whole, so the
+answer is always that of `ringside read`, also while the recording goes on.
+
+At the end standard error says how many files and blocks there are, were passed by and were read,
+when the recorder lost packets of the span of time that is asked for, and whether the answer is
+complete.
+
+Exit status: 0 if packets were found and the answer is complete; 1 if none was found, or the input
+ends within a packet, was never ended by its recorder or lacks a part, or a signal ended the search;
+2 if it could not be read or written.
+
+Signals: SIGINT, SIGTERM and SIGHUP end it in order: a copy is whole, and holds what was found so
+far. SIGUSR1 says how many packets were read so far.")]
+pub struct FindArgs {
+    #[command(flatten)]
+    stored: StoredArgs,
+
+    /// Only say how many packets match, on standard output.
+    #[arg(long, conflicts_with_all = ["write", "hex", "hex_ascii", "ascii"])]
+    count: bool,
+
+    /// Packets that are printed, the plan and the account as JSON objects.
+    #[arg(long, conflicts_with_all = ["hex", "hex_ascii", "ascii"])]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(args: FindArgs) -> anyhow::Result<ExitCode> {
+    let (inputs, expression) = args.stored.inputs()?;
+    // Before a pipe is opened, which waits for its first bytes: the question would end the process.
+    let statistics = Wanted::statistics()?;
+    let asked = args.stored.range.resolve_by(&inputs, Some(Arc::new(Finder::new(""))))?;
+    let finder = Arc::new(Finder::new(&expression));
+    let query = Query { inputs: inputs.clone(), range: asked.range };
+    let mut source = query.open_pruned(finder.clone())?;
+    let mut filter = FrameFilter::new(expression, words::say_note);
+    // A wrong filter is refused before anything is made.
+    for interface in source.interfaces() {
+        filter.prepare(interface.link_type)?;
+    }
+    let stop = StopSignal::install()?;
+    let mut output: Box<dyn Output> = match args.count {
+        true => Box::new(Counter),
+        false => args.stored.output(&inputs, args.json)?,
+    };
+    let limits = CopyLimits {
+        count_max: u64::MAX,
+        is_stream: inputs.iter().any(|path| !path.is_file() && !path.is_dir()),
+        is_stopped: &|| stop.is_set(),
+        look: &|read, matched| {
+            if statistics.take() {
+                say::message(so_far(read, matched));
+            }
+        },
+    };
+    let copied = copy(&mut source, &mut filter, &mut *output, &limits)
+        .and_then(|found| output.finish().map(|()| found));
+    let found = match copied {
+        Ok(found) => found,
+        // The program behind the pipe had enough.
+        Err(error) if is_pipe_closed(&error) => return Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            let held = output.abandon().map(|(path, packets)| held(&path, packets));
+            return Err(held.into_iter().fold(error, |error, held| error.context(held)));
+        }
+    };
+    let is_stopped = stop.is_set() && !source.is_finished();
+    if is_stopped {
+        args.stored.say_ended_early(found, false);
+    }
+    let mut tally = source.tally();
+    tally.bytes_read += asked.bytes_read;
+    let (plan, gaps) = (finder.plan(), finder.gaps(asked.range));
+    let notices = source.notices();
+    let end = End::of(is_stopped, &notices);
+    let answer = Answer { found, plan, tally, gaps, notices, end };
+    report::print(&answer, args.count, args.json)?;
+    let is_whole = end == End::Complete && found > 0;
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}

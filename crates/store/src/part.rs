@@ -1,0 +1,34 @@
+//! Parts of files that a reader passes by, because somebody knows what lies in them.
+
+use crate::block::BlockHeader;
+use ringside_core::{Stamps, TimeRange};
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+
+/// What is behind the name of a capture file in that of its index (docs/formats/index.md). An index
+/// goes with its file: retention deletes both.
+pub const INDEX_ENDING: &str = ".index";
+
+/// A part of a file: whole records, of which none describes an interface or a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Where its first record begins, in bytes of the file.
+    pub start: u64,
+    /// Where its last record ends.
+    pub end: u64,
+    /// The ring block that it is, in a file of a recording.
+    pub header: Option<BlockHeader>,
+    /// Frames in it.
+    pub frames: u64,
+    /// Their stamps.
+    pub stamps: Stamps,
+}
+
+/// Somebody who knows of files which of their parts hold nothing that is asked for.
+pub trait Pruner: fmt::Debug + Send + Sync {
+    /// The parts of the file at `path` that need not be read, in the order of the file: none of
+    /// their frames lies in `range`, or none is asked for. It is called once or twice for a file,
+    /// before that is read.
+    fn passed(&self, path: &Path, file: &File, range: TimeRange) -> Vec<Part>;
+}
