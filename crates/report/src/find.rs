@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::io;
 use std::path::PathBuf;
 
-/// Gaps that are told one by one; as JSON all are.
+/// Gaps that are said one by one; as JSON all are.
 const GAPS_SAID_MAX: usize = 10;
 
 /// How a search ended.
@@ -83,7 +83,10 @@ pub fn print(answer: &Answer, is_count: bool, is_json: bool) -> io::Result<()> {
 
 fn object(answer: &Answer) -> Value {
     let Answer { found, plan, tally, gaps, notices, end } = answer;
-    let shown = |(path, reason): &(PathBuf, String)| json!({ "path": path.shown().to_string(), "reason": reason });
+    let shown = |(path, reason): &(PathBuf, String)| {
+        let path = path.shown().to_string();
+        json!({ "path": path, "reason": reason })
+    };
     let unindexed: Vec<_> = plan.unindexed.iter().map(shown).collect();
     let gaps = gaps.iter().map(|gap| {
         let (from, to) = gap.between;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Files without an index that are named one by one.
 const NAMED_MAX: usize = 10;
-/// Gaps that are told one by one, from all that the ledgers of a recording may have.
+/// Gaps that are kept one by one, from all that the ledgers of a recording may have.
 const GAPS_MAX: usize = 1000;
 
 /// A search: which parts of files are read for it, and why. It keeps an account of that.

@@ -225,3 +225,7 @@ impl FileHeader {
         Some((header, header_bytes))
     }
 }
+/// True if a file of this size says that nothing more will be written to it.
+pub(crate) fn is_finished(bytes_max: u64, size_bytes: u64) -> bool {
+    bytes_max != 0 && bytes_max <= size_bytes
+}

@@ -28,10 +28,11 @@ pub use self::parts::{PartReader, PartStep};
 use self::pcap::PcapParser;
 use self::pcapng::PcapngParser;
 pub(crate) use self::range::Wanted;
+pub(crate) use self::record::Progress;
 use self::record::{BeyondTime, Damage, Step};
 pub use self::tally::Tally;
 use crate::StoreError;
-use crate::block::{BLOCK_HEADER_BYTES, BlockEnd, BlockHeader};
+use crate::block::BLOCK_HEADER_BYTES;
 use crate::dir::Dir;
 use crate::file_header::{FileHeader, HEADER_PAGE_BYTES};
 use crate::part::Part;
@@ -48,19 +49,6 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// How far a step of the reading went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// To a ring block, whose frames come next.
-    RingBlock(BlockHeader),
-    /// Past a ring block, or a part of another file, of which no frame is asked for.
-    Passed(Option<BlockHeader>, BlockEnd),
-    /// To frames.
-    Frames,
-    /// To the end, or to the time limit.
-    Nothing,
-}
 
 /// A [`Source`] over files that also tells in what condition they were.
 pub trait StoredSource: Source {
@@ -363,21 +351,8 @@ impl FileSource {
                 if let Some(borders) = &mut self.borders {
                     borders.note(self.record_offset);
                 }
-                if self.has_part_to_pass() {
-                    if !self.slots.is_empty() {
-                        break;
-                    }
-                    if let Some(passed) = self.pass_part() {
-                        return Ok(passed);
-                    }
-                }
-                if self.has_block_to_look_at() {
-                    if !self.slots.is_empty() {
-                        break;
-                    }
-                    if let Some((header, end)) = self.pass_block() {
-                        return Ok(Progress::Passed(Some(header), end));
-                    }
+                if let Some(progress) = self.pass_here() {
+                    return Ok(progress);
                 }
             }
             match self.parser.step(self.input.available()) {

@@ -19,8 +19,8 @@ mod state;
 
 pub use crate::error::RetentionError;
 pub use disk::remove_directory_lock;
+pub(crate) use folder::name_of_spare;
 pub use folder::spare_name;
-pub(crate) use folder::{is_finished, name_of_spare};
 pub use sizes::{FILES_PER_LANE, Shape, file_interval};
 
 use crate::StoreError;

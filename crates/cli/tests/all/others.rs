@@ -18,6 +18,9 @@ const SIZES: [u16; 5] = [60, 61, 130, 590, 1514];
 /// Frames, and their bytes on the wire.
 type Totals = (u64, u64);
 
+/// A program, and what it says of a file.
+type Judge = (&'static str, fn(&Path) -> Totals);
+
 fn may_run(test: &str) -> bool {
     need_root(test) && ["capinfos", "tshark", "tcpdump"].iter().all(|tool| need_tool(test, tool))
 }
@@ -78,7 +81,7 @@ fn sum(lengths: impl Iterator<Item = u64>) -> Totals {
 /// turn.
 fn inspect(path: &Path) -> Totals {
     static INSPECTED: AtomicUsize = AtomicUsize::new(0);
-    let judges: [(&str, fn(&Path) -> Totals); 3] =
+    let judges: [Judge; 3] =
         [("capinfos", by_capinfos), ("tshark", by_tshark), ("tcpdump", by_tcpdump)];
     let (totals, turn) = (by_ringside(path), INSPECTED.fetch_add(1, Ordering::Relaxed));
     for (judge, answer) in by_run(&judges[turn % 3..][..1], &judges[..]) {

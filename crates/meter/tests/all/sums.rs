@@ -9,8 +9,7 @@ use ringside_flow::{FlowTable, Sums};
 use ringside_meter::{Hook, Ledger, Meter, MeterError, Options, Status};
 use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
 use ringside_testkit::{by_run, need_root};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::mpsc::sync_channel;
 
 /// Entries of a CPU in these tests.
 const ENTRIES: usize = 4_096;
@@ -54,26 +53,26 @@ impl Run<'_> {
         meter.poll(table, &mut |record| flows.add(&record)).unwrap();
     }
 
-    /// Sends some frames of these headers, from all CPUs in turn, while `each` runs again and
-    /// again.
+    /// Sends some frames of these headers, from all CPUs in turn; `each` runs next to every burst
+    /// but the first, so that rings hold what two of them hand up, however busy the machine is.
     fn send(&mut self, flows: usize, frames: u32, mut each: impl FnMut(&mut Self)) {
-        let (cpus, is_over) = (allowed_cpus().unwrap(), AtomicBool::new(false));
+        let cpus = allowed_cpus().unwrap();
         let sender = &self.pair.sender;
+        let (is_sent, sent) = sync_channel(0);
         std::thread::scope(|scope| {
-            scope.spawn(|| {
+            scope.spawn(move || {
                 inside(sender, || {
                     let way = Way::Interface(ifindex(sender));
                     let replay = Replay::load(&headers(flows), way).unwrap();
                     for burst in 0..frames.div_ceil(BURST) {
                         pin_to_cpu(cpus[burst as usize % cpus.len()]).unwrap();
                         replay.run_live(BURST).unwrap();
+                        is_sent.send(()).unwrap();
                     }
                 });
-                is_over.store(true, Ordering::Release);
             });
-            while !is_over.load(Ordering::Acquire) {
+            while sent.recv().is_ok() {
                 each(self);
-                std::thread::sleep(Duration::from_millis(1));
             }
         });
     }

@@ -3,10 +3,9 @@
 use super::{Condition, FileSource, Parser, Progress, StoredSource, Wanted, unusable};
 use crate::StoreError;
 use crate::block::BlockHeader;
-use crate::file_header::FileHeader;
+use crate::file_header::{FileHeader, is_finished};
 use crate::part::Part;
 use crate::reader::Notice;
-use crate::retention::is_finished;
 use ringside_core::ledger::ByCause;
 use ringside_core::{Batch, Source, SourceInterface, Stamps};
 use std::path::Path;

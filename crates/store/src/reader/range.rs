@@ -42,14 +42,33 @@ impl FileSource {
         self.read_to_next_part();
     }
 
+    /// At the beginning of a record: passes by what is not asked for, behind the frames that were
+    /// found. None if the record is to be read.
+    pub(super) fn pass_here(&mut self) -> Option<Progress> {
+        let has_part = self.has_part_to_pass();
+        if !has_part && !self.has_block_to_look_at() {
+            return None;
+        }
+        if !self.slots.is_empty() {
+            return Some(Progress::Frames);
+        }
+        if has_part && let Some(passed) = self.pass_part() {
+            return Some(passed);
+        }
+        if !self.has_block_to_look_at() {
+            return None;
+        }
+        self.pass_block().map(|(header, end)| Progress::Passed(Some(header), end))
+    }
+
     /// True at the beginning of a part that is passed by, or behind it.
-    pub(super) fn has_part_to_pass(&self) -> bool {
+    fn has_part_to_pass(&self) -> bool {
         self.passes.last().is_some_and(|part| part.start <= self.record_offset)
     }
 
     /// Passes the part at which the reading stands. One that begins within a record is not what it
     /// was taken for, and is read.
-    pub(super) fn pass_part(&mut self) -> Option<Progress> {
+    fn pass_part(&mut self) -> Option<Progress> {
         let part = self.passes.pop()?;
         self.read_to_next_part();
         if part.start != self.record_offset {
@@ -71,7 +90,7 @@ impl FileSource {
 
     /// True at the beginning of a ring block that ends with its times, if these matter and were not
     /// looked at.
-    pub(super) fn has_block_to_look_at(&self) -> bool {
+    fn has_block_to_look_at(&self) -> bool {
         let at = self.record_offset;
         self.range != TimeRange::default()
             && self.file_bytes.is_some()
@@ -83,7 +102,7 @@ impl FileSource {
     /// Passes by the ring block at which the reading stands, if it is closed and says that none of
     /// its frames lies in the range; its header and its end are all that is read of it. Else the
     /// next reads go no further than it does.
-    pub(super) fn pass_block(&mut self) -> Option<(BlockHeader, BlockEnd)> {
+    fn pass_block(&mut self) -> Option<(BlockHeader, BlockEnd)> {
         let start = self.record_offset;
         let next = start + self.recording()?.block_bytes as u64;
         self.looked_at = Some(start);

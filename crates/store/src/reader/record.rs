@@ -1,8 +1,21 @@
 //! What the two parsers have in common: one step over the bytes at hand, without I/O.
 
-use crate::block::BlockHeader;
+use crate::block::{BlockEnd, BlockHeader};
 use ringside_core::FrameMeta;
 use std::fmt;
+
+/// How far a step of the reading went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// To a ring block, whose frames come next.
+    RingBlock(BlockHeader),
+    /// Past a ring block, or a part of another file, of which no frame is asked for.
+    Passed(Option<BlockHeader>, BlockEnd),
+    /// To frames.
+    Frames,
+    /// To the end, or to the time limit.
+    Nothing,
+}
 
 /// What stands at the beginning of the bytes.
 #[derive(Debug)]

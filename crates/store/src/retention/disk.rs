@@ -4,10 +4,11 @@
 //! link is followed and nothing but regular files is opened.
 
 use super::RetentionError;
-use super::folder::{Born, FileFacts, Folder, is_finished, name_of_spare, reused_name};
+use super::folder::{Born, FileFacts, Folder, name_of_spare, reused_name};
 use super::state::{STATE_BYTES, STATE_VERSION, State};
 use crate::INDEX_ENDING;
 use crate::dir::Dir;
+use crate::file_header::is_finished;
 use crate::recording::{
     FileHeader, MappedFiles, Reused, is_room_at, parts_of_name, read_header_from,
 };

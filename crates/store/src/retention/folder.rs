@@ -5,6 +5,7 @@
 
 use super::RetentionError;
 use super::state::State;
+use crate::file_header::is_finished;
 use ringside_core::Timestamp;
 use std::io;
 use std::path::Path;
@@ -52,11 +53,6 @@ impl FileFacts {
     pub(super) fn taken_bytes(&self) -> u64 {
         self.size_bytes.max(self.allocated_bytes)
     }
-}
-
-/// True if a file of this size says that nothing more will be written to it.
-pub(crate) fn is_finished(bytes_max: u64, size_bytes: u64) -> bool {
-    bytes_max != 0 && bytes_max <= size_bytes
 }
 
 /// A directory whose lock is held.
