@@ -11,6 +11,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// fall into it.
 const LOAD: u64 = 50_000;
 
+/// Ends what another thread of a scope does when it is dropped, also by a test that fails: the
+/// scope waits for that thread.
+struct EndOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 /// A capture that judges by rules.
 struct Judged {
     network: Network,
@@ -96,11 +106,12 @@ fn rules_come_and_go_and_every_frame_is_accounted_for() {
     assert!(filter.code() == Some(2) && filter.stderr.contains("a `filter` cannot come"));
 
     // Frames come while rules change.
-    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let is_over = AtomicBool::new(false);
     let changes = std::thread::scope(|scope| {
+        let end = EndOnDrop(&is_over);
         let changes = scope.spawn(|| {
             let mut changes = 0;
-            while !is_over.load(std::sync::atomic::Ordering::Acquire) {
+            while !is_over.load(Ordering::Acquire) {
                 judged.done(&["del", "2"]);
                 judged.done(&["add", "2: udp => drop"]);
                 changes += 2;
@@ -108,7 +119,7 @@ fn rules_come_and_go_and_every_frame_is_accounted_for() {
             changes
         });
         judged.send();
-        is_over.store(true, std::sync::atomic::Ordering::Release);
+        drop(end);
         changes.join().unwrap()
     });
     assert!(changes > 2, "{changes} changes");
@@ -348,6 +359,7 @@ fn no_frame_is_lost_while_the_driver_gets_other_rules() {
     let is_over = AtomicBool::new(false);
     let loads = AtomicU64::new(0);
     let sent = std::thread::scope(|scope| {
+        let _end = EndOnDrop(&is_over);
         scope.spawn(|| {
             while !is_over.load(Ordering::Acquire) {
                 let payload = "payload hex \"ff ff ff ff\" => drop";
@@ -363,7 +375,6 @@ fn no_frame_is_lost_while_the_driver_gets_other_rules() {
             judged.send();
             sent += 1;
         }
-        is_over.store(true, Ordering::Release);
         sent
     });
     assert!(loads.into_inner() >= 4);
