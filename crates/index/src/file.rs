@@ -17,7 +17,7 @@ pub(crate) const VERSION: u32 = 1;
 pub(crate) const HEADER_BYTES: usize = 32;
 /// A file of 256 TiB has a directory of this size.
 const DIRECTORY_BYTES_MAX: usize = 16 << 20;
-/// Link types that are told one by one. A file of more is pruned by time alone.
+/// Link types that are kept one by one. A file of more is pruned by time alone.
 pub(crate) const LINKS_MAX: usize = 16;
 
 /// Where the index of a capture file lies.

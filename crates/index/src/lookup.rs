@@ -58,7 +58,7 @@ impl Index {
         Ok(())
     }
 
-    /// The link types of the file's interfaces; none if they are too many to be told.
+    /// The link types of the file's interfaces; none if they are too many to be kept.
     pub fn links(&self) -> Option<&[LinkType]> {
         self.directory.links.as_deref()
     }
