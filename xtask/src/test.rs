@@ -68,6 +68,13 @@ pub fn run(root: &Path, order: &Order) -> anyhow::Result<bool> {
     Ok(summary.failed() == 0)
 }
 
+/// Tests that are not run like the others.
+#[derive(Default)]
+struct Lists {
+    alone: Listed,
+    in_turn: Listed,
+}
+
 /// What the steps share.
 struct Runner<'o> {
     root: PathBuf,
@@ -188,6 +195,26 @@ impl<'o> Runner<'o> {
     }
 
     fn tests(&mut self, time_max: Duration, summary: &mut Summary) -> anyhow::Result<Ending> {
+        let lists = Lists {
+            alone: Listed::read(&self.root.join("xtask/alone.txt"))?,
+            in_turn: Listed::read(&self.root.join("xtask/in-turn.txt"))?,
+        };
+        let names = &self.order.names;
+        let is_chosen =
+            |test: &str| names.is_empty() || names.iter().any(|name| test.contains(name));
+        let tests = std::mem::take(&mut self.tests);
+        self.run_tests(tests, is_chosen, &lists, time_max, summary)
+    }
+
+    /// Runs those that `is_chosen` chooses, several at a time, and keeps their times.
+    fn run_tests(
+        &self,
+        tests: Vec<Test>,
+        is_chosen: impl Fn(&str) -> bool,
+        lists: &Lists,
+        time_max: Duration,
+        summary: &mut Summary,
+    ) -> anyhow::Result<Ending> {
         let kept = self.target.join("test-times.tsv");
         let mut times = times::read(&kept);
         let cpus = std::thread::available_parallelism()?.get();
@@ -196,26 +223,25 @@ impl<'o> Runner<'o> {
             ("RINGSIDE_SKIPS", self.skips.clone().into()),
             ("RUST_BACKTRACE", "1".into()),
         ];
-        if self.order.length == Length::Long {
-            variables.push(("RINGSIDE_BIN", self.target.join("release/ringside").into()));
-        }
+        variables.push(match self.order.length {
+            // Clearing the memory of the default would take a sixth of the whole run's CPU time.
+            Length::Short => ("RINGSIDE_RING_SIZE", "64MiB".into()),
+            Length::Long => ("RINGSIDE_BIN", self.target.join("release/ringside").into()),
+        });
         let schedule = Schedule {
             children: &self.children,
             slots: cpus * TESTS_PER_CPU,
-            alone: &Listed::read(&self.root.join("xtask/alone.txt"))?,
-            in_turn: &Listed::read(&self.root.join("xtask/in-turn.txt"))?,
+            alone: &lists.alone,
+            in_turn: &lists.in_turn,
             test_time_max: self.order.length.test_time_max(),
             time_max,
             times: &times,
             variables: &variables,
         };
-        let names = &self.order.names;
-        let is_chosen =
-            |test: &str| names.is_empty() || names.iter().any(|name| test.contains(name));
-        let outcomes = schedule.run(std::mem::take(&mut self.tests), is_chosen)?;
+        let outcomes = schedule.run(tests, is_chosen)?;
         times.extend(outcomes.iter().map(|outcome| (outcome.name.clone(), outcome.time)));
         times::write(&kept, &times).with_context(|| kept.display().to_string())?;
-        Ok(summary.tests(&outcomes))
+        Ok(summary.tests(outcomes))
     }
 
     fn loom(&self, time: Duration, summary: &mut Summary) -> anyhow::Result<Ending> {
@@ -223,12 +249,24 @@ impl<'o> Runner<'o> {
             summary.skip("loom: no test is named loom_*");
             return Ok(Ending::Well);
         }
-        let packages = LOOM_PACKAGES.map(|name| format!("--package ringside-{name}"));
-        let mut command =
-            self.cargo(&format!("test {} --profile loom --lib loom", packages.join(" ")));
+        let begin = Instant::now();
+        let packages = LOOM_PACKAGES.map(|name| format!("ringside-{name}"));
+        let selection = packages.each_ref().map(|name| format!("--package {name}")).join(" ");
+        let mut command = self.cargo(&format!(
+            "test {selection} --profile loom --lib --no-run \
+             --message-format=json-render-diagnostics"
+        ));
         // A folder of its own: the flag changes the fingerprint of every crate.
         command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", self.target.join("loom"));
-        self.run_command(&mut command, time, summary)
+        let mut programs = Programs::of(&self.metadata, |name| packages.iter().any(|p| p == name));
+        let ending = self.children.run_quietly(&mut command, time, |line| programs.line(line));
+        match ending.with_context(|| format!("{command:?}"))? {
+            Ending::Well => {}
+            ending => return Ok(ending),
+        }
+        let left = time.saturating_sub(begin.elapsed());
+        let is_model = |test: &str| test.contains("::loom_");
+        self.run_tests(programs.tests()?, is_model, &Lists::default(), left, summary)
     }
 
     /// The commit that was tried, for the record.

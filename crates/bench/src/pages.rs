@@ -4,6 +4,9 @@ use anyhow::Context;
 use ringside_keeper::{Knobs, Request};
 use ringside_terminal::say;
 
+/// Starts of a tool that takes huge pages, until it is not there.
+const STARTS_MAX: usize = 3;
+
 /// Huge pages of the system; put back when this is dropped.
 pub(super) struct HugePages(Knobs<'static>);
 
@@ -18,6 +21,23 @@ impl HugePages {
         self.0
             .turn(&Request::HugePages { pages })
             .with_context(|| format!("reserving {pages} huge pages"))
+    }
+
+    /// Starts what takes `pages` huge pages, after that many were free. A capture that starts
+    /// between the two may take some of them: then once more.
+    pub(super) fn start<T>(
+        &self,
+        pages: u64,
+        start: impl Fn() -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let once = || {
+            if pages > 0 {
+                self.free(pages)?;
+            }
+            start()
+        };
+        let again_max = if pages > 0 { STARTS_MAX - 1 } else { 0 };
+        (0..again_max).fold(once(), |started, _| started.or_else(|_| once()))
     }
 }
 

@@ -124,11 +124,10 @@ impl Bench<'_> {
     fn measure(&mut self, row: &mut Row) -> anyhow::Result<()> {
         load::check(self.stop)?;
         let case = row.case;
-        if case.kind.ports() > 0 {
-            self.huge_pages.free(self.pages)?;
-        }
         let site = self.sites.get(case.site())?;
-        let stands = case.kind.stand(site, self.files, self.stop)?;
+        let pages = if case.kind.ports() > 0 { self.pages } else { 0 };
+        let stand = || case.kind.stand(site, self.files, self.stop);
+        let stands = self.huge_pages.start(pages, stand)?;
         let sample = load_once(site, &case, stands, self.args.duration, self.stop)?;
         let lost = sample.unaccounted();
         row.samples.push(sample);

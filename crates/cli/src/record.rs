@@ -8,7 +8,7 @@ use crate::control_args::ControlArgs;
 use crate::live::Live;
 use crate::open_args::stdout_stream;
 use crate::words;
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::Args;
 use habits::EndArgs;
 use ringside_flow::{FlowMonitor, MonitorHandle};
@@ -33,6 +33,9 @@ use write::WriteArgs;
 /// Hang-ups within this time are one: keeper and worker may both get the signal.
 const ONE_ORDER: Duration = Duration::from_millis(250);
 
+/// What `--ring-size` is where it is not given.
+const RING_SIZE_VARIABLE: &str = "RINGSIDE_RING_SIZE";
+
 /// Options of every run that receives.
 #[derive(Args)]
 pub struct RunArgs {
@@ -53,7 +56,7 @@ pub struct RunArgs {
 
     /// Memory of the capture ring, shared by the lanes; it rides out stalls of the disk. By default
     /// 128 MiB where packets are only printed and for attach, else 512 MiB, and no more than a
-    /// sixteenth of the free memory.
+    /// sixteenth of the free memory; or what RINGSIDE_RING_SIZE in the environment says.
     #[arg(long, value_name = "SIZE", value_parser = ring_bytes)]
     ring_size: Option<usize>,
 
@@ -105,6 +108,16 @@ impl RunArgs {
         self.duration.or_else(|| self.end.duration())
     }
 
+    /// Memory of the ring, where it was said. The variable is no default of the option, with which
+    /// it would be refused where the option is.
+    fn ring_bytes(&self) -> anyhow::Result<Option<usize>> {
+        let said = || std::env::var(RING_SIZE_VARIABLE).ok();
+        let parse = |text: String| {
+            ring_bytes(&text).map_err(|why| anyhow!("{RING_SIZE_VARIABLE} is '{text}': {why}"))
+        };
+        self.ring_size.map_or_else(|| said().map(parse).transpose(), |bytes| Ok(Some(bytes)))
+    }
+
     fn options(
         &self,
         addition: &mut dyn Addition,
@@ -122,7 +135,7 @@ impl RunArgs {
             files: addition.files(),
             frames_max: self.packets(),
             duration: self.duration(),
-            ring_bytes: self.ring_size,
+            ring_bytes: self.ring_bytes()?,
             huge_pages: self.huge_pages,
             control: self.control.place(),
             privileges: Privileges::GiveUp { user: self.user.clone() },

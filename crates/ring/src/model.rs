@@ -142,7 +142,7 @@ fn read(model: &Model, reader: &mut CopyCursor) -> Vec<u64> {
 
 #[test]
 fn loom_lossless_reader_sees_every_word_once_and_holds_the_writer() {
-    bounded(3, || {
+    bounded(by_run(2, 3), || {
         let model = Model::new(1);
         let writer = write(&model, BLOCKS);
         let mut reader = LosslessCursor::new(0);
@@ -177,7 +177,7 @@ fn loom_copying_reader_never_keeps_a_torn_block_and_counts_what_it_missed() {
 
 #[test]
 fn loom_copying_reader_that_begins_next_to_the_writer_counts_from_its_first_frame() {
-    bounded(2, || {
+    bounded(by_run(1, 2), || {
         let model = Model::new(0);
         let writer = write(&model, BLOCKS);
         let mut reader = CopyCursor::new(model.lane(), RingStart::Now);
@@ -208,7 +208,7 @@ fn check_claim(model: &Model, run: &BlockRun) -> std::ops::Range<u64> {
 
 #[test]
 fn loom_claims_next_to_the_writer_hold_whole_blocks_each_once() {
-    bounded(3, || {
+    bounded(by_run(2, 3), || {
         let model = Model::new(1);
         let writer = write(&model, BLOCKS);
         let mut reader = ClaimCursor::new(0);

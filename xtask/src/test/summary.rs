@@ -16,8 +16,8 @@ pub struct Summary {
     failures: Vec<String>,
     skips: Vec<String>,
     steps: Vec<String>,
-    /// Table of the slowest tests; empty before they ran.
-    slowest: String,
+    /// All that ran one by one.
+    outcomes: Vec<Outcome>,
     /// Failures when the step began that runs now.
     failed_before: u64,
 }
@@ -35,19 +35,20 @@ impl Summary {
     }
 
     /// Counts tests that ran one by one, and says how that ended.
-    pub fn tests(&mut self, outcomes: &[Outcome]) -> Ending {
+    pub fn tests(&mut self, outcomes: Vec<Outcome>) -> Ending {
         let (passed, failed): (Vec<_>, Vec<_>) =
             outcomes.iter().partition(|outcome| outcome.ending == Ending::Well);
         self.passed += passed.len() as u64;
         self.failed += failed.len() as u64;
         self.failures.extend(failed.iter().map(|outcome| outcome.name.clone()));
-        self.slowest = times::slowest(outcomes);
         let interrupted = failed.iter().any(|outcome| outcome.ending == Ending::Interrupted);
-        match (interrupted, failed.is_empty()) {
+        let ending = match (interrupted, failed.is_empty()) {
             (true, _) => Ending::Interrupted,
             (false, true) => Ending::Well,
             (false, false) => Ending::Failed,
-        }
+        };
+        self.outcomes.extend(outcomes);
+        ending
     }
 
     /// Counts something that did not run, as `name: reason`.
@@ -85,7 +86,8 @@ impl Summary {
             skips.lines().map(|line| line.split(": ").next().unwrap_or(line)).collect();
         let skipped_tests = tests.len() as u64;
         let skipped = skipped_tests + self.ignored + self.skips.len() as u64;
-        let mut text = self.slowest.clone();
+        let mut text =
+            if self.outcomes.is_empty() { String::new() } else { times::slowest(&self.outcomes) };
         for row in &self.steps {
             line(&mut text, format_args!("{row}"));
         }

@@ -20,7 +20,7 @@ use std::path::Path;
 
 /// Frames of an exactness run: each lane's part of the capture ring turns over at least twice.
 fn frames() -> u64 {
-    by_run(120_000, 2_000_000)
+    by_run(60_000, 2_000_000)
 }
 
 /// Frames a second, also where another program uses the machine.

@@ -211,8 +211,8 @@ fn changes_under_load_lose_no_frame() {
         return;
     }
     let folder = folder();
-    let args = "changes --exact 100 --wildcards 100 --changes 3 --frame-rate 20000 --rounds 1 \
-                --for 500ms --csv changes.csv";
+    let args = "changes --exact 100 --wildcards 100 --changes 2 --frame-rate 20000 --rounds 1 \
+                --for 200ms --csv changes.csv";
     let running = Running::start(bench(folder.path(), args));
     let pid = running.pid();
     let outcome = running.finish();
@@ -222,7 +222,7 @@ fn changes_under_load_lose_no_frame() {
     let effects = lines(&csv, "effect,").into_iter().map(|fields| {
         // On a busy machine a change may be undone before a frame comes.
         let [seen, unseen] = [4, 18].map(|column| fields[column].parse::<u32>().unwrap());
-        assert_eq!(seen + unseen, 3, "{fields:?}");
+        assert_eq!(seen + unseen, 2, "{fields:?}");
         fields[1..4].join(" ")
     });
     let expected: Vec<String> = ["driver", "af-xdp", "af-packet"]
@@ -302,8 +302,10 @@ fn every_sender_and_way_has_a_figure() {
     assert_clean(pid, folder.path());
     let all = vec!["calls", "copies", "chains", "kernel", "live", "chain-limit"];
     let ways = by_run(vec!["live", "chain-limit"], all);
+    let streams = by_run("1", "1,2");
     let args = format!(
-        "segment --ways {} --streams 1,2 --rounds 1 --for 300ms --csv segment.csv --svg figures",
+        "segment --ways {} --streams {streams} --rounds 1 --for 300ms --csv segment.csv --svg \
+         figures",
         ways.join(",")
     );
     let running = Running::start(bench(folder.path(), &args));

@@ -143,7 +143,7 @@ const FRAMES: u64 = 50_000;
 const FLOWS: u64 = 10;
 const FLOW: u64 = FRAMES / FLOWS;
 const FRAME_BYTES: u64 = 120;
-const PATIENT: [&str; 4] = ["--kernel-ring-size", "256MiB", "--ring-size", "256MiB"];
+const PATIENT: [&str; 4] = ["--kernel-ring-size", "256MiB", "--ring-size", "64MiB"];
 
 /// Every frame of a rule is in a record, whatever receives it.
 #[test]

@@ -21,7 +21,7 @@ const FLOWS: u64 = 10;
 const RATE: u64 = 100_000;
 
 /// Rings that ride out stalls of a busy machine: nothing may be lost.
-const PATIENT: [&str; 4] = ["--kernel-ring-size", "256MiB", "--ring-size", "256MiB"];
+const PATIENT: [&str; 4] = ["--kernel-ring-size", "256MiB", "--ring-size", "64MiB"];
 
 /// Bytes of each frame, and those of one that are kept by each rule that takes some.
 const FRAME_BYTES: usize = 200;

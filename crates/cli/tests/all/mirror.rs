@@ -18,7 +18,7 @@ const RATE: u64 = 50_000;
 const FRAME_BYTES: u16 = 300;
 
 /// Rings that ride out stalls of a busy machine: nothing may be lost.
-const PATIENT: [&str; 4] = ["--kernel-ring-size", "256MiB", "--ring-size", "256MiB"];
+const PATIENT: [&str; 4] = ["--kernel-ring-size", "256MiB", "--ring-size", "64MiB"];
 
 const RULES: &str = "\
 1: src port 1024 => take, cap 60, mirror rx1

@@ -9,22 +9,24 @@ use ringside_transmit::SenderKind;
 
 /// Frames of one run.
 fn frames() -> u64 {
-    by_run(50_000, 500_000)
+    by_run(30_000, 500_000)
 }
 
 /// Frames a second, also where another program uses the machine.
 const RATE: u64 = 100_000;
 
 /// The backend, with rings that ride out stalls of a busy machine: nothing may be lost.
-const PATIENT: [&str; 8] =
-    ["-i", "rx0", "--backend", "af-xdp", "--kernel-ring-size", "256MiB", "--ring-size", "256MiB"];
+fn patient() -> [&'static str; 8] {
+    let ring = by_run("64MiB", "256MiB");
+    ["-i", "rx0", "--backend", "af-xdp", "--kernel-ring-size", "256MiB", "--ring-size", ring]
+}
 
 #[test]
 fn several_threads_of_a_lane_keep_the_order_and_share_the_frames() {
     if !need_root("several_threads_of_a_lane_keep_the_order_and_share_the_frames") {
         return;
     }
-    for threads in 1..=4 {
+    for &threads in by_run(&[1, 3][..], &[1, 2, 3, 4]) {
         one_queue(threads, SenderKind::Live, 1);
     }
 }
@@ -42,7 +44,7 @@ fn one_queue(threads: usize, kind: SenderKind, queues: u16) {
     let recording = directory.path().join("recording");
     let number = threads.to_string();
     let own = ["--threads", &number, "-w", arg(&recording)];
-    let running = network.capture(&[&PATIENT[..], &own].concat());
+    let running = network.capture(&[&patient()[..], &own].concat());
     let shape = shape(&SIZES, 1000);
     let before = network.received();
     let sent = network.send(kind, &shape, frames(), Some(RATE));

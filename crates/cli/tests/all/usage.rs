@@ -170,6 +170,18 @@ fn a_wrong_option_is_refused_with_what_is_right() {
     }
 }
 
+#[test]
+fn a_size_of_the_ring_in_the_environment_is_read_like_the_option() {
+    let run = |value: &str| {
+        let mut command = Command::new(ringside());
+        command.args(["capture", "-i", "lo", "-w", "-", "--for", "1ms"]);
+        command.env("RINGSIDE_RING_SIZE", value);
+        Running::start(command).finish()
+    };
+    refused(&run("much"), &["RINGSIDE_RING_SIZE is 'much'", "64MiB"]);
+    refused(&run("1KiB"), &["RINGSIDE_RING_SIZE is '1KiB'", "at least"]);
+}
+
 /// All options with all modes: `send/mode/tests.rs`. Here is what a user sees of it.
 #[test]
 fn an_option_of_another_mode_of_send_is_refused_with_both_names_and_the_fix() {

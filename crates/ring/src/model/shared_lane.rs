@@ -14,6 +14,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Mutex};
 use loom::thread::{JoinHandle, spawn, yield_now};
 use ringside_sys::sync::{AtomicU64, Ordering};
+use ringside_testkit::by_run;
 
 /// Chunks of the source; the third frame comes in the first that was given back.
 const CHUNKS: usize = 2;
@@ -242,7 +243,7 @@ fn loom_threads_of_a_lane_wait_for_a_lossless_reader_and_use_its_blocks_again() 
 
 #[test]
 fn loom_a_copying_reader_next_to_threads_of_a_lane_keeps_no_torn_block() {
-    bounded(2, || {
+    bounded(by_run(1, 2), || {
         let frames = 6;
         let lane = ModelLane::new(0, frames);
         let model = lane.model.clone();
