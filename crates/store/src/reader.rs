@@ -127,7 +127,7 @@ pub struct FileSource {
     range: TimeRange,
     /// Parts that are passed by when the reading comes to them, the next one last.
     passes: Vec<Part>,
-    /// The kernel is told what is left to be read.
+    /// The kernel is asked for what is left, before it is read.
     ahead: Option<Ahead>,
     blocks_passed: u64,
     /// Earliest stamp of the first ring block with frames that reading ahead passed by.

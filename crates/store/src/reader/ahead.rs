@@ -1,4 +1,4 @@
-//! Reading ahead of what is left when parts are passed by: the kernel is told what comes next, so
+//! Reading ahead of what is left when parts are passed by: the kernel is asked for what comes next, so
 //! that the disk reads several places at once, of each file that is read.
 
 use super::FileSource;
@@ -21,7 +21,7 @@ pub(super) struct Ahead {
     at: u64,
     /// Bytes that were asked for, in sum.
     asked_bytes: u64,
-    /// Parts that are passed by and lie behind `at`: the first so many of the list, whose next part
+    /// How many parts lie behind `at` that are passed by: the first of the list, whose next part
     /// is the last.
     parts: usize,
 }
@@ -32,7 +32,7 @@ impl Ahead {
         Ahead { file, at: 0, asked_bytes: 0, parts: 0 }
     }
 
-    /// Of the file so many parts are passed by.
+    /// Of the file this number of parts are passed by.
     pub(super) fn pass_by(&mut self, parts: usize) {
         self.parts = parts;
     }
