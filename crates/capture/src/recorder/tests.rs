@@ -59,12 +59,8 @@ pub(super) struct Setting {
 }
 
 fn prepare(directories: Vec<PathBuf>, rotation: Rotation) -> Setting {
-    prepare_with(directories, rotation, Policy::default())
-}
-
-fn prepare_with(directories: Vec<PathBuf>, rotation: Rotation, retention: Policy) -> Setting {
     let options = DiskOptions { write_blocks: Some(1), io_uring: false, ..DiskOptions::default() };
-    try_prepare(directories, rotation, retention, options).unwrap()
+    try_prepare(directories, rotation, Policy::default(), options).unwrap()
 }
 
 /// A recorder of one lane whose ring holds eight blocks.
@@ -271,7 +267,14 @@ fn sizes_are_told_in_whole_units() {
 fn prepare_limited(directory: &Path, limit_bytes: u64) -> Setting {
     let policy = Policy { limit_bytes: Some(limit_bytes), ..Policy::default() };
     let rotation = Rotation { bytes: Some(4 * BLOCK_BYTES as u64 + 8192), interval: None };
-    prepare_with(vec![directory.to_owned()], rotation, policy)
+    // What the index thread has open is deleted, not used again.
+    let options = DiskOptions {
+        write_blocks: Some(1),
+        io_uring: false,
+        index: false,
+        ..DiskOptions::default()
+    };
+    try_prepare(vec![directory.to_owned()], rotation, policy, options).unwrap()
 }
 
 fn old(path: &Path) -> Reused {
